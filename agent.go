@@ -1,0 +1,48 @@
+package parley
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+)
+
+// An Agent is a definition: who answers, and how. A run keeps the definition it
+// started with, by digest.
+type Agent struct {
+	Name         string      `json:"name"`
+	Description  string      `json:"description,omitempty"`
+	Model        string      `json:"model,omitempty"` // empty: the server's default
+	Tools        []string    `json:"tools,omitempty"` // "*" for all
+	Approval     string      `json:"approval,omitempty"`
+	Limits       AgentLimits `json:"limits,omitzero"`
+	Instructions string      `json:"instructions,omitempty"`
+}
+
+type AgentLimits struct {
+	Turns int `json:"turns,omitempty"`
+}
+
+// An AgentRef names one definition of an agent.
+type AgentRef struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest,omitempty"`
+	Model  string `json:"model,omitempty"`
+	Turns  int    `json:"turns,omitempty"`
+}
+
+// Digest identifies the definition by its content.
+func (a Agent) Digest() string {
+	raw, _ := json.Marshal(a) // strings and ints only: cannot fail
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16])
+}
+
+func (a Agent) Ref() AgentRef {
+	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns}
+}
+
+var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// ValidAgentName reports whether a name can be an agent's, in files and in URLs.
+func ValidAgentName(name string) bool { return agentPattern.MatchString(name) }

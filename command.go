@@ -1,0 +1,99 @@
+package parley
+
+import "time"
+
+// In is what enters a session: a Command from outside or a Report from one of
+// the session's own workers.
+type In interface{ in() }
+
+// A Command is what somebody wants of a session.
+type Command struct {
+	ID      CommandID // empty: new each time
+	Tenant  TenantID
+	Session SessionID
+	By      PrincipalID
+	At      time.Time
+	Do      CommandBody
+}
+
+func (Command) in() {}
+
+type CommandBody interface {
+	command()
+	// Action is the permission the command needs.
+	Action() Action
+}
+
+type (
+	// OpenSession opens the session, or does nothing if it is open already.
+	OpenSession struct {
+		Agent     string
+		Title     string
+		Transient bool
+	}
+	RenameSession struct{ Title string }
+	HaltSession   struct{ Reason string }
+	ReopenSession struct{}
+	DeleteSession struct{}
+
+	// SubmitInput says something to the session's agent, or to another by name.
+	SubmitInput struct {
+		Content string
+		Request string // the wire's name for it; its endings carry it
+		Agent   AgentRef
+		Busy    BusyMode
+	}
+	// CancelRun ends the run, or withdraws the waiting input, named by its
+	// wire request or by id. Zero values mean whatever is going on now.
+	CancelRun struct {
+		Request string
+		Run     RunID
+	}
+	DecideApproval struct {
+		Card     CardID
+		Decision Decision
+		Note     string
+		Digest   string // if given, what the person saw
+	}
+	AnswerQuestion struct {
+		Card    CardID
+		Answers [][]string
+	}
+	ResolveToolCall struct {
+		Call       CallID
+		Resolution Resolution
+		Note       string
+	}
+)
+
+func (OpenSession) command()     {}
+func (RenameSession) command()   {}
+func (HaltSession) command()     {}
+func (ReopenSession) command()   {}
+func (DeleteSession) command()   {}
+func (SubmitInput) command()     {}
+func (CancelRun) command()       {}
+func (DecideApproval) command()  {}
+func (AnswerQuestion) command()  {}
+func (ResolveToolCall) command() {}
+
+func (OpenSession) Action() Action     { return ActMessage }
+func (RenameSession) Action() Action   { return ActMessage }
+func (HaltSession) Action() Action     { return ActAdmin }
+func (ReopenSession) Action() Action   { return ActAdmin }
+func (DeleteSession) Action() Action   { return ActMessage }
+func (SubmitInput) Action() Action     { return ActMessage }
+func (CancelRun) Action() Action       { return ActMessage }
+func (DecideApproval) Action() Action  { return ActMessage }
+func (AnswerQuestion) Action() Action  { return ActMessage }
+func (ResolveToolCall) Action() Action { return ActMessage }
+
+// A Receipt is the answer to an accepted command: where in the log its events
+// are. A command repeated under its id gets the first receipt again.
+type Receipt struct {
+	Session  SessionID `json:"session"`
+	Command  CommandID `json:"command,omitempty"`
+	First    Seq       `json:"first,omitempty"` // zero: nothing had to be appended
+	Last     Seq       `json:"last"`            // the head after the command
+	Repeated bool      `json:"repeated,omitempty"`
+}

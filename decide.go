@@ -1,0 +1,471 @@
+package parley
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Decide says what happened, given what came in. It returns no events when
+// there is nothing to record, and an *Error when a command is refused: a
+// refusal leaves no trace.
+func Decide(s State, in In) ([]Event, error) {
+	var err error
+	d := decision{s: s}
+	switch in := in.(type) {
+	case Command:
+		d.at, d.by = in.At, in.By
+		err = d.command(in)
+	case Report:
+		d.at = in.At
+		d.report(in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.events, nil
+}
+
+// A decision in the making: events so far, and the state after them.
+type decision struct {
+	s      State
+	at     time.Time
+	by     PrincipalID
+	events []Event
+}
+
+func (d *decision) emit(run RunID, body EventBody) Seq {
+	at := d.at.UTC().Truncate(time.Microsecond)
+	if at.Before(d.s.LastAt) {
+		at = d.s.LastAt // clocks go back, logs do not
+	}
+	e := Event{Session: d.s.ID, Seq: d.s.Head + 1, Root: d.s.Root, At: at, Run: run, By: d.by, Body: body}
+	d.events = append(d.events, e)
+	d.s = Fold(d.s, e)
+	return e.Seq
+}
+
+func (d *decision) command(c Command) error {
+	if open, ok := c.Do.(OpenSession); ok {
+		return d.open(c, open)
+	}
+	switch {
+	case d.s.Owner == "" || d.s.Deleted:
+		return Errorf(CodeNotFound, "There is no such session.")
+	case d.s.Halted != "":
+		if !allowedWhileHalted(c.Do) {
+			return Errorf(CodeClosed, "This session was halted: %s.", d.s.Halted)
+		}
+	}
+	switch do := c.Do.(type) {
+	case RenameSession:
+		title := CleanText(do.Title)
+		if IsBlank(title) || len([]rune(title)) > MaxTitleRunes {
+			return Errorf(CodeInvalid, "A title has 1 to %d characters.", MaxTitleRunes)
+		}
+		if title != d.s.Title {
+			d.emit(0, SessionRenamed{title})
+		}
+		return nil
+	case HaltSession:
+		d.endRun(Halted, CodeClosed, "The session was halted: "+do.Reason+".")
+		d.withdrawAll(WithdrawnByHalt)
+		d.emit(0, SessionHalted{do.Reason})
+		return nil
+	case ReopenSession:
+		if d.s.Halted != "" {
+			d.emit(0, SessionReopened{})
+		}
+		return nil
+	case DeleteSession:
+		d.endRun(Cancelled, "", "")
+		d.withdrawAll(WithdrawnByDelete)
+		d.emit(0, SessionDeleted{})
+		return nil
+	case SubmitInput:
+		return d.submit(c, do)
+	case CancelRun:
+		return d.cancel(do)
+	case DecideApproval:
+		return d.approve(do)
+	case AnswerQuestion:
+		return d.answer(do)
+	case ResolveToolCall:
+		return d.resolve(do)
+	}
+	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
+}
+
+func allowedWhileHalted(do CommandBody) bool {
+	switch do.(type) {
+	case ReopenSession, DeleteSession, RenameSession:
+		return true
+	}
+	return false
+}
+
+func (d *decision) open(c Command, do OpenSession) error {
+	switch {
+	case d.s.Deleted:
+		return Errorf(CodeClosed, "This session was deleted.")
+	case d.s.Owner != "":
+		return nil
+	case c.By == "":
+		return Errorf(CodeForbidden, "A session needs an owner.")
+	}
+	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: CleanText(do.Title), Transient: do.Transient})
+	return nil
+}
+
+func (d *decision) submit(c Command, do SubmitInput) error {
+	content := CleanText(do.Content)
+	switch {
+	case IsBlank(content):
+		return Errorf(CodeEmpty, "The message is empty.")
+	case len(content) > MaxContent:
+		return Errorf(CodeTooLarge, "The message is longer than %d bytes.", MaxContent)
+	case len(d.s.Queue) >= MaxQueue:
+		return Errorf(CodeQueueFull, "%d messages wait in this session already; try again when one is answered.", MaxQueue)
+	case do.Agent.Name == "":
+		return Errorf(CodeInvalid, "No agent was named and the session has none.")
+	}
+	busy := do.Busy
+	if busy == "" {
+		busy = Queue
+	}
+	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID})
+	return nil
+}
+
+func (d *decision) cancel(do CancelRun) error {
+	if do.Request != "" {
+		if i := slices.IndexFunc(d.s.Queue, func(w Waiting) bool { return w.Request == do.Request }); i >= 0 {
+			d.withdraw(d.s.Queue[i], WithdrawnByRequest)
+			return nil
+		}
+	}
+	r := d.s.Run
+	if r == nil || do.Run != 0 && do.Run != r.ID || do.Request != "" && !slices.Contains(r.Requests, do.Request) {
+		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
+	}
+	d.endRun(Cancelled, "", "")
+	return nil
+}
+
+// endRun ends the open run from outside, in one batch: whatever of it was open
+// is closed first, so that the batch is the last that is heard of it.
+func (d *decision) endRun(outcome Outcome, code Code, message string) {
+	r := d.s.Run
+	if r == nil {
+		return
+	}
+	if r.Turn != nil {
+		d.finishOutput(true)
+	}
+	for _, c := range r.Calls {
+		d.cancelCall(c)
+	}
+	if r.Turn != nil {
+		d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCancelled})
+	}
+	d.emit(r.ID, RunFinished{Outcome: outcome, Code: code, Message: message, Usage: d.s.Run.Usage})
+}
+
+func (d *decision) cancelCall(c Call) {
+	run := d.s.Run.ID
+	switch c.Status {
+	case CallApproving:
+		d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: CardCancelled})
+	case CallAsking:
+		d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: QuestionCancelled})
+	case CallEnded, CallLost, CallRerunning, CallAbandoned:
+		return // it has ended
+	}
+	d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallCancelled})
+}
+
+func (d *decision) withdraw(w Waiting, why WithdrawReason) {
+	d.emit(0, InputWithdrawn{Input: w.ID, Request: w.Request, Reason: why})
+}
+
+func (d *decision) withdrawAll(why WithdrawReason) {
+	for _, w := range d.s.Queue {
+		d.withdraw(w, why)
+	}
+}
+
+// finishOutput finishes the open output with what was shown of it.
+func (d *decision) finishOutput(incomplete bool) {
+	if o := d.s.Run.Turn.Output; o != nil {
+		d.emit(d.s.Run.ID, OutputFinished{Output: o.ID, Kind: o.Kind, Text: o.text.String(), First: o.First, Incomplete: incomplete})
+	}
+}
+
+func (d *decision) approve(do DecideApproval) error {
+	if d.s.Run == nil {
+		return errCardClosed
+	}
+	c := d.s.Run.card(do.Card)
+	switch {
+	case c == nil || c.Status != CallApproving || !d.at.Before(c.Expires):
+		return errCardClosed
+	case do.Digest != "" && do.Digest != c.Digest:
+		return Errorf(CodeConflict, "What you decided about is not what was asked.")
+	}
+	switch do.Decision {
+	case AllowOnce, AllowAlways, Deny, DenyAndStop:
+	default:
+		return Errorf(CodeInvalid, "A decision is allow, always, deny or stop, not %q.", do.Decision)
+	}
+	d.emit(d.s.Run.ID, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: do.Decision, Note: CleanText(do.Note)})
+	return nil
+}
+
+func (d *decision) answer(do AnswerQuestion) error {
+	if d.s.Run == nil {
+		return errCardClosed
+	}
+	c := d.s.Run.card(do.Card)
+	if c == nil || c.Status != CallAsking || !d.at.Before(c.Expires) {
+		return errCardClosed
+	}
+	answers := make([][]string, len(do.Answers))
+	for i, chosen := range do.Answers {
+		for _, a := range chosen {
+			answers[i] = append(answers[i], CleanText(a))
+		}
+	}
+	d.emit(d.s.Run.ID, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: Answered, Answers: answers})
+	return nil
+}
+
+var errCardClosed = Errorf(CodeClosed, "This was already answered, has expired or never was.")
+
+func (d *decision) resolve(do ResolveToolCall) error {
+	if d.s.Run == nil {
+		return Errorf(CodeClosed, "This call needs no resolution.")
+	}
+	c := d.s.Run.call(do.Call)
+	if c == nil || c.Status != CallLost {
+		return Errorf(CodeClosed, "This call needs no resolution.")
+	}
+	if afterResolution[do.Resolution] == "" {
+		return Errorf(CodeInvalid, "A resolution is rerun, mark_done or abandon, not %q.", do.Resolution)
+	}
+	d.emit(d.s.Run.ID, ToolCallResolved{Call: c.ID, Resolution: do.Resolution, Note: CleanText(do.Note)})
+	return nil
+}
+
+func (d *decision) report(rep Report) {
+	switch b := rep.Body.(type) {
+	case Advance:
+		d.advance()
+	case Recover:
+		d.recover()
+	case ModelPiece:
+		if d.speaking(rep) && b.Text != "" {
+			d.piece(b)
+		}
+	case ModelEnded:
+		if d.speaking(rep) {
+			d.modelEnded(b)
+		}
+	case ModelFailed:
+		if d.speaking(rep) {
+			d.modelFailed(b)
+		}
+	case ToolPiece:
+		if c := d.performing(rep); c != nil && b.Text != "" {
+			d.emit(rep.Run, ToolOutputAppended{Call: c.ID, Offset: c.Output, Text: b.Text})
+		}
+	case ToolEnded:
+		if c := d.performing(rep); c != nil {
+			d.emit(rep.Run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: b.Outcome, Result: b.Result})
+		} else {
+			d.emit(0, LateResultNoted{Run: rep.Run, Call: rep.Call, Result: b.Outcome, Text: b.Result})
+		}
+	}
+}
+
+// speaking reports whether the model call the report is of is still wanted.
+func (d *decision) speaking(rep Report) bool {
+	r := d.s.Run
+	return r != nil && r.ID == rep.Run && r.Turn != nil && r.Turn.ID == rep.Turn
+}
+
+// performing is the started call the report is of, if it is still wanted.
+func (d *decision) performing(rep Report) *Call {
+	if r := d.s.Run; r != nil && r.ID == rep.Run {
+		if c := r.call(rep.Call); c != nil && c.Status == CallStarted {
+			return c
+		}
+	}
+	return nil
+}
+
+func (d *decision) piece(p ModelPiece) {
+	r := d.s.Run
+	if o := r.Turn.Output; o == nil || o.Kind != p.Kind {
+		d.finishOutput(false)
+		d.emit(r.ID, OutputStarted{Turn: r.Turn.ID, Kind: p.Kind})
+	}
+	o := d.s.Run.Turn.Output
+	d.emit(r.ID, OutputAppended{Output: o.ID, Offset: o.text.len(), Text: p.Text})
+}
+
+// modelEnded closes the turn and opens what it asked for. TurnFinished comes
+// last: calls without it were never wholly asked for and end with a cut.
+func (d *decision) modelEnded(b ModelEnded) {
+	run, turn := d.s.Run.ID, d.s.Run.Turn.ID
+	d.finishOutput(false)
+	for _, c := range b.Calls {
+		v := c.Verdict
+		call := CallID(d.emit(run, ToolCallRequested{Turn: turn, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider, Class: v.Class}))
+		switch {
+		case v.Kind == VerdictBlock:
+			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: v.Reason})
+		case v.Kind == VerdictCard:
+			d.emit(run, QuestionAsked{Call: call, Questions: v.Questions, Expires: c.Expires})
+		case v.Kind == VerdictAsk && !slices.Contains(d.s.Always, v.Digest):
+			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires})
+		}
+	}
+	stop := b.Stop
+	if len(b.Calls) > 0 {
+		stop = StopTools
+	}
+	d.emit(run, TurnFinished{Turn: turn, Stop: stop, Usage: b.Usage})
+}
+
+// modelFailed: what was shown cannot be taken back, so a call that failed after
+// it counts as cut; one that showed nothing fails the run.
+func (d *decision) modelFailed(b ModelFailed) {
+	r := d.s.Run
+	if r.Turn.Shown {
+		d.cut(b.Code, b.Message)
+		return
+	}
+	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopFailed, Code: b.Code, Message: b.Message})
+}
+
+func (d *decision) cut(code Code, message string) {
+	r := d.s.Run
+	d.finishOutput(true)
+	for _, c := range r.Calls {
+		d.cancelCall(c)
+	}
+	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut, Code: code, Message: message})
+}
+
+// recover closes what a process that is gone left open: a model call was cut,
+// a call that may have had its effect is unknown. What waits for a person waits.
+func (d *decision) recover() {
+	r := d.s.Run
+	switch {
+	case r == nil:
+	case r.Turn != nil:
+		d.cut(CodeInterrupted, "The server stopped in the middle of the answer.")
+	default:
+		for _, c := range r.Calls {
+			if c.Status != CallStarted {
+				continue
+			}
+			if c.Class == Pure || c.Class == Idempotent {
+				d.emit(r.ID, ToolCallStarted{Call: c.ID, Attempt: c.Attempt + 1})
+			} else {
+				d.emit(r.ID, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallUnknown,
+					Result: "The server stopped while this ran. Nobody knows whether it happened."})
+			}
+		}
+	}
+}
+
+// advance takes the log one step on by itself. Each step leaves a state from
+// which the next one follows, so a crash between any two events loses nothing.
+func (d *decision) advance() {
+	r := d.s.Run
+	switch {
+	case d.s.Owner == "" || d.s.Deleted || d.s.Halted != "":
+		return
+	case r == nil:
+		if len(d.s.Queue) > 0 {
+			w := d.s.Queue[0]
+			d.emit(RunID(d.s.Head+1), RunStarted{Input: w.ID, Request: w.Request, Agent: w.Agent})
+		}
+		return
+	case r.Turn != nil:
+		return // the model is speaking
+	}
+	open := false
+	for _, c := range r.Calls {
+		if !d.advanceCall(c) {
+			return // the run is over
+		}
+		open = open || c.Status != CallEnded
+	}
+	if !open {
+		d.boundary()
+	}
+}
+
+// advanceCall reports false when it ended the run.
+func (d *decision) advanceCall(c Call) bool {
+	run := d.s.Run.ID
+	expired := c.Card != 0 && !d.at.Before(c.Expires)
+	switch c.Status {
+	case CallReady:
+		d.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})
+	case CallApproving:
+		if expired {
+			d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: CardExpired, Note: "nobody answered in time"})
+		}
+	case CallAsking:
+		if expired {
+			d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: QuestionExpired})
+		}
+	case CallRefused:
+		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
+	case CallAnswered:
+		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallSucceeded, Result: c.Answer})
+	case CallRerunning:
+		d.emit(run, ToolCallRequested{Turn: c.Turn, Name: c.Name, Arguments: c.Args, Class: c.Class, RerunOf: c.ID})
+	case CallStopping:
+		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
+		d.endRun(Denied, CodeForbidden, "A person said no and stopped the run.")
+		return false
+	case CallAbandoned:
+		d.endRun(Interrupted, CodeInterrupted, "A call of unknown outcome was abandoned.")
+		return false
+	}
+	return true
+}
+
+// boundary is the place between turns: adopt what was said meanwhile and go on,
+// or finish.
+func (d *decision) boundary() {
+	r := d.s.Run
+	limit := r.Agent.Turns
+	if limit == 0 {
+		limit = DefaultTurns
+	}
+	steered := slices.ContainsFunc(d.s.Queue, func(w Waiting) bool { return w.Busy == Steer })
+	switch {
+	case r.Stop == StopFailed:
+		d.emit(r.ID, RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message, Usage: r.Usage})
+	case r.Stop == StopCut && r.Cuts >= MaxCuts:
+		d.emit(r.ID, RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Usage: r.Usage,
+			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message)})
+	case r.Turns > 0 && r.Stop != StopTools && r.Stop != StopCut && !steered:
+		d.emit(r.ID, RunFinished{Outcome: Completed, Usage: r.Usage})
+	case r.Turns >= limit:
+		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeTurnLimit, Usage: r.Usage,
+			Message: fmt.Sprintf("The run used all its %d turns.", limit)})
+	default:
+		for _, w := range d.s.Queue {
+			if w.ID == r.Input || w.Busy == Steer {
+				d.emit(r.ID, InputAdopted{w.ID})
+			}
+		}
+		d.emit(r.ID, TurnStarted{Number: r.Turns + 1, Model: r.Agent.Model})
+	}
+}

@@ -1,0 +1,74 @@
+package parley
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Code says what kind of refusal an error is. Dialects map codes to statuses
+// and close codes; nothing else about an error is for programs.
+type Code string
+
+const (
+	CodeInvalid     Code = "invalid"        // the request makes no sense; do not repeat it
+	CodeEmpty       Code = "empty"          // an input without content
+	CodeTooLarge    Code = "too_large"      // over a documented limit
+	CodeNotFound    Code = "not_found"      // absent, or not for this principal
+	CodeForbidden   Code = "forbidden"      // known, and not permitted
+	CodeConflict    Code = "conflict"       // an id reused for something else
+	CodeClosed      Code = "closed"         // already answered, ended, halted or deleted
+	CodeQueueFull   Code = "queue_full"     // too many inputs wait in this session
+	CodeOverloaded  Code = "overloaded"     // the server is busy; come back
+	CodeUnavailable Code = "unavailable"    // the store cannot be written or the server drains
+	CodeResync      Code = "resync"         // this cursor is not of this log; start again
+	CodeCorrupt     Code = "corrupt"        // a stored row cannot be read
+	CodeModel       Code = "model_error"    // the model failed
+	CodeTurnLimit   Code = "turn_limit"     // the run used all its turns
+	CodeInterrupted Code = "interrupted"    // cut too often, or by what nobody can undo
+	CodeInternal    Code = "internal_error" // a bug or a fault; details are in the server's log
+)
+
+// An Error speaks to two audiences: Code and Message are safe to show to
+// anybody; Hint and Err tell an operator what to do and why it happened.
+type Error struct {
+	Code    Code
+	Message string
+	Hint    string
+	Err     error
+}
+
+func (e *Error) Error() string {
+	s := string(e.Code) + ": " + e.Message
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an error whose whole text is safe to show.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// CodeOf is the code of the first *Error in the chain; any other error is
+// internal.
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// MessageOf is what may be shown of err. Errors that were not made for showing
+// say nothing.
+func MessageOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Message
+	}
+	return "Internal error."
+}

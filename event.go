@@ -1,0 +1,354 @@
+package parley
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+type (
+	TenantID    string // [a-z0-9][a-z0-9-]{0,62}
+	PrincipalID string
+	SessionID   string // UUID version 4, lower case; (tenant, id) is the key
+	CommandID   string // chosen by who sends the command; repeats have one effect
+
+	Seq      int64 // 1, 2, 3… within a session
+	Position int64 // order within a tenant; grows, may have gaps
+
+	// The names of things inside a session: the Seq of the event that made them.
+	InputID  Seq
+	RunID    Seq
+	TurnID   Seq
+	OutputID Seq
+	CallID   Seq
+	CardID   Seq
+)
+
+// An Event is one fact of a session. Events are immutable.
+type Event struct {
+	Session  SessionID
+	Seq      Seq
+	Position Position // given by the store when the event is committed
+	Root     SessionID
+	At       time.Time // UTC, whole microseconds, never before the event in front of it
+	Run      RunID     // zero outside a run
+	By       PrincipalID
+	Body     EventBody
+}
+
+// EventBody is the closed set of facts below, named in the past tense. The name
+// of the Go type is the name that is stored and shown.
+type EventBody interface{ event() }
+
+// Sessions.
+type (
+	SessionOpened struct {
+		Owner     PrincipalID `json:"owner"`
+		Agent     string      `json:"agent,omitempty"`
+		Title     string      `json:"title,omitempty"`
+		Transient bool        `json:"transient,omitempty"`
+	}
+	SessionRenamed struct {
+		Title string `json:"title"`
+	}
+	SessionHalted struct {
+		Reason string `json:"reason"`
+	}
+	SessionReopened struct{}
+	SessionDeleted  struct{}
+)
+
+// Inputs. Every received input is adopted by a run or withdrawn.
+type (
+	InputReceived struct {
+		Content string    `json:"content"`
+		Request string    `json:"request,omitempty"` // the wire's name for it
+		Agent   AgentRef  `json:"agent"`
+		Busy    BusyMode  `json:"busy"`
+		Command CommandID `json:"command,omitempty"`
+	}
+	InputAdopted struct {
+		Input InputID `json:"input"`
+	}
+	InputWithdrawn struct {
+		Input   InputID        `json:"input"`
+		Request string         `json:"request,omitempty"`
+		Reason  WithdrawReason `json:"reason"`
+	}
+)
+
+// Runs and turns. A run is everything from one trigger until its end; a turn is
+// finished when the model has spoken, and the calls it asked for are then
+// carried out before the next turn starts.
+type (
+	RunStarted struct {
+		Input   InputID  `json:"input"`
+		Request string   `json:"request,omitempty"`
+		Agent   AgentRef `json:"agent"`
+	}
+	RunFinished struct {
+		Outcome Outcome `json:"outcome"`
+		Code    Code    `json:"code,omitempty"`
+		Message string  `json:"message,omitempty"` // safe to show
+		Usage   Usage   `json:"usage"`
+	}
+	TurnStarted struct {
+		Number int    `json:"number"`
+		Model  string `json:"model,omitempty"`
+	}
+	TurnFinished struct {
+		Turn    TurnID `json:"turn"`
+		Stop    Stop   `json:"stop"`
+		Usage   Usage  `json:"usage"`
+		Code    Code   `json:"code,omitempty"`
+		Message string `json:"message,omitempty"`
+	}
+)
+
+// Output of the model. The pieces of an output, joined, are a prefix of the
+// Text of the event that finishes it.
+type (
+	OutputStarted struct {
+		Turn TurnID     `json:"turn"`
+		Kind OutputKind `json:"kind"`
+	}
+	OutputAppended struct {
+		Output OutputID `json:"output"`
+		Offset int      `json:"offset"` // in bytes
+		Text   string   `json:"text"`
+	}
+	OutputFinished struct {
+		Output     OutputID   `json:"output"`
+		Kind       OutputKind `json:"kind"`
+		Text       string     `json:"text"`
+		First      Seq        `json:"first,omitempty"` // its first piece
+		Incomplete bool       `json:"incomplete,omitempty"`
+	}
+)
+
+// Tool calls. A call ends exactly once: blocked or finished. One whose fate a
+// crash made unknown is finished as unknown and then resolved by a person.
+type (
+	ToolCallRequested struct {
+		Turn      TurnID    `json:"turn"`
+		Name      string    `json:"name"`
+		Arguments string    `json:"arguments"` // JSON, byte for byte what was asked
+		Provider  string    `json:"provider,omitempty"`
+		Class     ToolClass `json:"class,omitempty"`
+		RerunOf   CallID    `json:"rerun_of,omitempty"`
+	}
+	ToolCallBlocked struct {
+		Call   CallID `json:"call"`
+		Name   string `json:"name"`
+		Reason string `json:"reason"`
+	}
+	ToolCallStarted struct {
+		Call    CallID `json:"call"`
+		Attempt int    `json:"attempt"`
+	}
+	ToolOutputAppended struct {
+		Call   CallID `json:"call"`
+		Offset int    `json:"offset"`
+		Text   string `json:"text"`
+	}
+	ToolCallFinished struct {
+		Call    CallID      `json:"call"`
+		Name    string      `json:"name"`
+		Outcome CallOutcome `json:"outcome"`
+		Result  string      `json:"result,omitempty"`
+	}
+	ToolCallResolved struct {
+		Call       CallID     `json:"call"`
+		Resolution Resolution `json:"resolution"`
+		Note       string     `json:"note,omitempty"`
+	}
+)
+
+// Cards: what waits for a person. A card ends exactly once.
+type (
+	ApprovalRequested struct {
+		Call    CallID    `json:"call"`
+		Name    string    `json:"name"`
+		Show    string    `json:"show"`   // exactly what will be done
+		Digest  string    `json:"digest"` // of tool, arguments and place
+		Expires time.Time `json:"expires"`
+	}
+	ApprovalDecided struct {
+		Card     CardID   `json:"card"`
+		Call     CallID   `json:"call"`
+		Decision Decision `json:"decision"`
+		Note     string   `json:"note,omitempty"`
+	}
+	QuestionAsked struct {
+		Call      CallID     `json:"call"`
+		Questions []Question `json:"questions"`
+		Expires   time.Time  `json:"expires"`
+	}
+	QuestionAnswered struct {
+		Card    CardID     `json:"card"`
+		Call    CallID     `json:"call"`
+		Ending  CardEnding `json:"ending"`
+		Answers [][]string `json:"answers,omitempty"` // per question, the chosen labels or free text
+	}
+)
+
+// LateResultNoted is evidence: what a worker of an ended run still had to say.
+// It stands outside the run and is shown in the log only.
+type LateResultNoted struct {
+	Run    RunID       `json:"run"`
+	Call   CallID      `json:"call"`
+	Result CallOutcome `json:"result"`
+	Text   string      `json:"text,omitempty"`
+}
+
+func (SessionOpened) event()      {}
+func (SessionRenamed) event()     {}
+func (SessionHalted) event()      {}
+func (SessionReopened) event()    {}
+func (SessionDeleted) event()     {}
+func (InputReceived) event()      {}
+func (InputAdopted) event()       {}
+func (InputWithdrawn) event()     {}
+func (RunStarted) event()         {}
+func (RunFinished) event()        {}
+func (TurnStarted) event()        {}
+func (TurnFinished) event()       {}
+func (OutputStarted) event()      {}
+func (OutputAppended) event()     {}
+func (OutputFinished) event()     {}
+func (ToolCallRequested) event()  {}
+func (ToolCallBlocked) event()    {}
+func (ToolCallStarted) event()    {}
+func (ToolOutputAppended) event() {}
+func (ToolCallFinished) event()   {}
+func (ToolCallResolved) event()   {}
+func (ApprovalRequested) event()  {}
+func (ApprovalDecided) event()    {}
+func (QuestionAsked) event()      {}
+func (QuestionAnswered) event()   {}
+func (LateResultNoted) event()    {}
+
+// A bodyType says how one type of event is stored. Fields may be added to a
+// body under the same version. Anything else raises the version and adds an
+// upcaster, which turns the stored JSON of the version it is keyed by into that
+// of the next.
+type bodyType struct {
+	version int
+	decode  func(json.RawMessage) (EventBody, error)
+	upcast  map[int]func(json.RawMessage) (json.RawMessage, error)
+}
+
+var bodyTypes = map[string]bodyType{
+	"SessionOpened":      v1[SessionOpened](),
+	"SessionRenamed":     v1[SessionRenamed](),
+	"SessionHalted":      v1[SessionHalted](),
+	"SessionReopened":    v1[SessionReopened](),
+	"SessionDeleted":     v1[SessionDeleted](),
+	"InputReceived":      v1[InputReceived](),
+	"InputAdopted":       v1[InputAdopted](),
+	"InputWithdrawn":     v1[InputWithdrawn](),
+	"RunStarted":         v1[RunStarted](),
+	"RunFinished":        v1[RunFinished](),
+	"TurnStarted":        v1[TurnStarted](),
+	"TurnFinished":       v1[TurnFinished](),
+	"OutputStarted":      v1[OutputStarted](),
+	"OutputAppended":     v1[OutputAppended](),
+	"OutputFinished":     v1[OutputFinished](),
+	"ToolCallRequested":  v1[ToolCallRequested](),
+	"ToolCallBlocked":    v1[ToolCallBlocked](),
+	"ToolCallStarted":    v1[ToolCallStarted](),
+	"ToolOutputAppended": v1[ToolOutputAppended](),
+	"ToolCallFinished":   v1[ToolCallFinished](),
+	"ToolCallResolved":   v1[ToolCallResolved](),
+	"ApprovalRequested":  v1[ApprovalRequested](),
+	"ApprovalDecided":    v1[ApprovalDecided](),
+	"QuestionAsked":      v1[QuestionAsked](),
+	"QuestionAnswered":   v1[QuestionAnswered](),
+	"LateResultNoted":    v1[LateResultNoted](),
+}
+
+func v1[T EventBody]() bodyType {
+	return bodyType{version: 1, decode: func(raw json.RawMessage) (EventBody, error) {
+		var body T
+		err := json.Unmarshal(raw, &body)
+		return body, err
+	}}
+}
+
+// TypeOf is the stored name of a body's type.
+func TypeOf(body EventBody) string { return reflect.TypeOf(body).Name() }
+
+// EventTypes lists the name of every type of event.
+func EventTypes() []string {
+	names := make([]string, 0, len(bodyTypes))
+	for name := range bodyTypes {
+		names = append(names, name)
+	}
+	return names
+}
+
+// EncodeBody gives a body the form in which it is stored.
+func EncodeBody(body EventBody) (name string, version int, raw []byte, err error) {
+	name = TypeOf(body)
+	raw, err = json.Marshal(body)
+	return name, bodyTypes[name].version, raw, err
+}
+
+// DecodeBody reads what EncodeBody, of this or any earlier release, wrote.
+func DecodeBody(name string, version int, raw []byte) (EventBody, error) {
+	t, ok := bodyTypes[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown event type %q", name)
+	}
+	if version < 1 || version > t.version {
+		return nil, fmt.Errorf("%s version %d, this release knows up to %d", name, version, t.version)
+	}
+	msg := json.RawMessage(raw)
+	for ; version < t.version; version++ {
+		var err error
+		if msg, err = t.upcast[version](msg); err != nil {
+			return nil, fmt.Errorf("%s version %d: %w", name, version, err)
+		}
+	}
+	body, err := t.decode(msg)
+	if err != nil {
+		return nil, fmt.Errorf("%s version %d: %w", name, version, err)
+	}
+	return body, nil
+}
+
+type eventLine struct {
+	Session  SessionID       `json:"session"`
+	Seq      Seq             `json:"seq"`
+	Position Position        `json:"position"`
+	Root     SessionID       `json:"root"`
+	At       time.Time       `json:"at"`
+	Run      RunID           `json:"run"`
+	By       PrincipalID     `json:"by"`
+	Type     string          `json:"type"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// MarshalJSON writes an event as one line of a log.
+func (e Event) MarshalJSON() ([]byte, error) {
+	name, _, raw, err := EncodeBody(e.Body)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(eventLine{e.Session, e.Seq, e.Position, e.Root, e.At, e.Run, e.By, name, raw})
+}
+
+// UnmarshalJSON reads a line of a log that this release wrote.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var l eventLine
+	if err := json.Unmarshal(data, &l); err != nil {
+		return err
+	}
+	body, err := DecodeBody(l.Type, bodyTypes[l.Type].version, l.Body)
+	if err != nil {
+		return err
+	}
+	*e = Event{l.Session, l.Seq, l.Position, l.Root, l.At, l.Run, l.By, body}
+	return nil
+}

@@ -1,0 +1,89 @@
+package parley
+
+import "time"
+
+// A Step is something the outside world should be doing about a session.
+type Step interface{ step() }
+
+type (
+	// LogOn: the log can go on by itself. Hand Decide an Advance, once nothing
+	// of an ended run, turn or call is alive any more.
+	LogOn struct{}
+	// CallModel: have the model speak this turn.
+	CallModel struct {
+		Run   RunID
+		Turn  TurnID
+		Agent AgentRef
+	}
+	// CallTool: carry out this attempt of a started call.
+	CallTool struct {
+		Run     RunID
+		Call    CallID
+		Attempt int
+		Name    string
+		Args    string
+		Agent   AgentRef
+	}
+	// WakeAt: ask Next again at this time.
+	WakeAt struct{ At time.Time }
+)
+
+func (LogOn) step()     {}
+func (CallModel) step() {}
+func (CallTool) step()  {}
+func (WakeAt) step()    {}
+
+// Next is everything that should be going on now. Steps are comparable and stay
+// equal for as long as they are wanted: what runs and is not listed any more is
+// to be stopped, what is listed and does not run is to be started.
+func Next(s State, now time.Time) []Step {
+	r := s.Run
+	if r != nil && r.Turn != nil {
+		return []Step{CallModel{r.ID, r.Turn.ID, r.Agent}}
+	}
+	var steps []Step
+	// The only definition of "can go on" is trying.
+	d := decision{s: s, at: now}
+	if d.advance(); len(d.events) > 0 {
+		steps = append(steps, LogOn{})
+	}
+	if r == nil {
+		return steps
+	}
+	var wake time.Time
+	for _, c := range r.Calls {
+		if c.Status == CallStarted {
+			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent})
+		}
+		if c.Card != 0 && now.Before(c.Expires) && (wake.IsZero() || c.Expires.Before(wake)) {
+			wake = c.Expires
+		}
+	}
+	if !wake.IsZero() {
+		steps = append(steps, WakeAt{wake})
+	}
+	return steps
+}
+
+// A Due says when a session needs attention if nothing is heard of it, and why.
+type Due struct {
+	At     time.Time
+	Reason string
+}
+
+// DueOf is the row that finds the session again after a crash; false when the
+// session needs nobody.
+func DueOf(s State) (Due, bool) {
+	steps := Next(s, s.LastAt)
+	for _, step := range steps {
+		if _, ok := step.(WakeAt); !ok {
+			return Due{s.LastAt, "run"}, true
+		}
+	}
+	for _, step := range steps {
+		if w, ok := step.(WakeAt); ok {
+			return Due{w.At, "card"}, true
+		}
+	}
+	return Due{}, false
+}

@@ -1,0 +1,234 @@
+package parley
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+)
+
+// A Store keeps logs and every row they imply. All methods may be called
+// concurrently.
+type Store interface {
+	// Epoch identifies the store's history. It changes when a store is created
+	// or restored: without it, [1,2,3] read before a restore and [1,2,3',4]
+	// read after it would look like one log to a client that resumes at 3.
+	Epoch() string
+
+	// Append commits a batch. It returns once the batch is durable, in one
+	// group with whatever other sessions had to append at the time. An error
+	// means that this batch, and only this one, may not have been committed.
+	Append(context.Context, Batch) (Appended, error)
+
+	// DueBefore lists sessions that are due and that no actor holds, soonest
+	// first, and the time at which the next one will be (zero: none).
+	DueBefore(ctx context.Context, now time.Time, limit int) (due []DueSession, next time.Time, err error)
+
+	// Tenant is the only way to read.
+	Tenant(TenantID) TenantStore
+
+	Close() error
+}
+
+// A TenantStore reads what belongs to one tenant. Absent sessions are
+// CodeNotFound, rows that cannot be decoded CodeCorrupt.
+type TenantStore interface {
+	Session(context.Context, SessionID) (Stored, error)
+	// Sessions lists summaries, most recently changed first.
+	Sessions(context.Context, SessionQuery) ([]Summary, error)
+
+	// Events reads a session's log in order, after a seq. It returns fewer
+	// than limit events only at the head.
+	Events(ctx context.Context, id SessionID, after Seq, limit int) ([]Event, error)
+	// Spoken is the log of a session without the pieces of outputs: what the
+	// conversation is made of.
+	Spoken(context.Context, SessionID) ([]Event, error)
+	// Tree reads the logs of all sessions under a root, in order of position.
+	// An empty root stands for the whole tenant.
+	Tree(ctx context.Context, root SessionID, after Position, limit int) ([]Event, error)
+	// Position is the last position given out.
+	Position(context.Context) (Position, error)
+
+	// Receipt finds what an earlier command under this id was answered.
+	Receipt(context.Context, SessionID, CommandID) (StoredReceipt, bool, error)
+	Definition(ctx context.Context, digest string) (Agent, error)
+
+	// Postpone moves a due session that cannot be loaded out of the way.
+	Postpone(ctx context.Context, id SessionID, until time.Time) error
+}
+
+// A Batch is what an actor has to append at once.
+type Batch struct {
+	Tenant  TenantID
+	Session SessionID
+	// Epoch of the writer and the head it built on. An append that is of an
+	// older epoch than the session's last one, or that builds on another head,
+	// is fenced: somebody else writes this session now.
+	Epoch int64
+	After Seq
+
+	Events  []Event
+	Summary Summary // after the events
+	Receipt *StoredReceipt
+	Agent   *Agent // a definition the events refer to
+
+	// Due replaces the session's row; nil removes it. Held keeps it from
+	// DueBefore for as long as this process lives.
+	Due  *Due
+	Held bool
+}
+
+// Appended says what became of a batch.
+type Appended struct {
+	Fenced    bool
+	Positions []Position // of the events, in order
+}
+
+// Stored is what is known of a session without reading its log.
+type Stored struct {
+	Summary Summary
+	Epoch   int64 // of the last writer
+}
+
+type StoredReceipt struct {
+	Receipt
+	Digest string // of the command
+	By     PrincipalID
+}
+
+type DueSession struct {
+	Tenant  TenantID
+	Session SessionID
+	Due
+}
+
+// A SessionQuery narrows a list. Owner empty: everybody's.
+type SessionQuery struct {
+	Owner     PrincipalID
+	Search    string // in the title
+	Transient bool   // list those too
+	Limit     int
+}
+
+// An Authorizer says who may do what. It returns nil to permit, CodeForbidden,
+// or CodeNotFound where even existence is not to be known.
+type Authorizer interface {
+	Permit(who Principal, action Action, on Resource) error
+}
+
+// Agents knows the current definitions. An empty name is the default agent's.
+type Agents interface {
+	Agent(tenant TenantID, name string) (Agent, error)
+	List(tenant TenantID) []Agent
+}
+
+// A Model speaks. The sequence yields pieces in order and ends with one
+// ModelDone or an error; an *Error's message is shown to people, and Retryable
+// says whether trying again may help. Leaving the loop ends the upstream call.
+type Model interface {
+	Stream(context.Context, ModelRequest) iter.Seq2[Said, error]
+}
+
+type ModelRequest struct {
+	Model        string
+	Instructions string
+	Messages     []Message
+	Tools        []ToolSpec
+}
+
+// Said is one thing a model said: exactly one field is set.
+type Said struct {
+	Text     string
+	Thinking string
+	Call     *MessageCall
+	Done     *ModelDone
+}
+
+type ModelDone struct {
+	Stop  Stop
+	Usage Usage
+}
+
+// A Toolbox carries out tool calls.
+type Toolbox interface {
+	Specs(Agent) []ToolSpec
+	// Judge says, without doing anything, what is to become of a call.
+	Judge(agent Agent, name, arguments string) Verdict
+	// Perform carries out a call. Live output goes to progress. When ctx ends
+	// it stops everything it started before it returns.
+	Perform(ctx context.Context, agent Agent, name, arguments string, progress func(string)) (result string, err error)
+}
+
+type ToolSpec struct {
+	Name        string
+	Description string
+	Parameters  string // JSON Schema
+}
+
+// The Door is how everybody outside reaches sessions. Permission, limits and
+// screening sit behind it, so that no dialect can forget them.
+type Door interface {
+	// Submit hands a command to its session. It returns when the command's
+	// events are durable, or with the reason why nothing was appended.
+	Submit(context.Context, Principal, Command) (Receipt, error)
+	// Follow follows a log from a cursor. CodeResync: the cursor is not of
+	// this log.
+	Follow(context.Context, Principal, Scope, Cursor) (Follower, error)
+	Session(context.Context, Principal, SessionID) (Summary, error)
+	Sessions(context.Context, Principal, SessionQuery) ([]Summary, error)
+	// Epoch is what cursors of this server begin with.
+	Epoch() string
+}
+
+// A Scope is what is followed: one session, a tree of them by its root, or,
+// when both are empty, the whole tenant.
+type Scope struct {
+	Session SessionID
+	Root    SessionID
+}
+
+// A Cursor is where a follower is: the last Seq it has, or the last Position if
+// it follows more than one session. Beginning and Live stand for themselves.
+type Cursor struct {
+	Epoch string // empty: whatever this store's is
+	After int64
+}
+
+var (
+	Beginning = Cursor{}
+	Live      = Cursor{After: -1} // only what comes from now on
+)
+
+// A Follower sees every event of its scope after its cursor once, in order. It
+// is for one goroutine.
+type Follower interface {
+	// Next waits for events. It fails with CodeUnavailable when the server
+	// drains, and with ctx's error.
+	Next(context.Context) ([]*Item, error)
+	// Close releases what the follower holds. Next must not be called again.
+	Close()
+}
+
+// An Item is an event on its way to followers. All followers of one process
+// share it, so that what is made of the event is made once.
+type Item struct {
+	Event
+	mu   sync.Mutex
+	made map[string][]byte
+}
+
+// Made returns the bytes kept under key, making them on first use. What make
+// returns must depend on the log alone, not on who follows it.
+func (i *Item) Made(key string, make func() []byte) []byte {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if b, ok := i.made[key]; ok {
+		return b
+	}
+	b := make()
+	if i.made == nil {
+		i.made = map[string][]byte{}
+	}
+	i.made[key] = b
+	return b
+}

@@ -1,0 +1,63 @@
+package parley
+
+import "time"
+
+// A Report is what one of a session's own workers has to say. One that names a
+// run, turn or call that is no longer open is dropped; what a tool did is noted
+// as late evidence.
+type Report struct {
+	At   time.Time
+	Run  RunID
+	Turn TurnID
+	Call CallID
+	Body ReportBody
+}
+
+func (Report) in() {}
+
+type ReportBody interface{ report() }
+
+type (
+	// Advance says that nothing of an ended run is alive any more, so the log
+	// may go on by itself: start a run, a turn or a call, expire a card, finish.
+	Advance struct{}
+	// Recover says that everything open was left by a process that is gone.
+	Recover struct{}
+
+	ModelPiece struct {
+		Kind OutputKind
+		Text string
+	}
+	ModelEnded struct {
+		Stop  Stop
+		Usage Usage
+		Calls []CallAsked
+	}
+	ModelFailed struct {
+		Code    Code
+		Message string // safe to show
+	}
+
+	ToolPiece struct{ Text string }
+	ToolEnded struct {
+		Outcome CallOutcome
+		Result  string
+	}
+)
+
+// A CallAsked is a tool call the model asked for, judged by policy.
+type CallAsked struct {
+	Name      string
+	Arguments string
+	Provider  string // the provider's own id of the call
+	Verdict   Verdict
+	Expires   time.Time // of the card, if there is to be one
+}
+
+func (Advance) report()     {}
+func (Recover) report()     {}
+func (ModelPiece) report()  {}
+func (ModelEnded) report()  {}
+func (ModelFailed) report() {}
+func (ToolPiece) report()   {}
+func (ToolEnded) report()   {}

@@ -1,0 +1,69 @@
+package parley
+
+// BusyMode says what happens to an input that comes while a run is going.
+type BusyMode string
+
+const (
+	Queue BusyMode = "queue" // a run of its own, afterwards
+	Steer BusyMode = "steer" // adopted at the next turn of the current run
+)
+
+// An Outcome is how a run ended.
+type Outcome string
+
+const (
+	Completed   Outcome = "completed"
+	Cancelled   Outcome = "cancelled"
+	Failed      Outcome = "failed"
+	Denied      Outcome = "denied"
+	Interrupted Outcome = "interrupted"
+	Halted      Outcome = "halted"
+)
+
+// A Stop is why a turn ended.
+type Stop string
+
+const (
+	StopEnd       Stop = "end"       // the model has said all it wanted
+	StopTools     Stop = "tools"     // it waits for the calls it asked for
+	StopLength    Stop = "length"    // it ran into a limit of its own
+	StopRefusal   Stop = "refusal"   // it would not answer
+	StopCut       Stop = "cut"       // the call was lost after something was shown
+	StopFailed    Stop = "failed"    // the call failed before anything was shown
+	StopCancelled Stop = "cancelled" // the run was ended from outside
+)
+
+type WithdrawReason string
+
+const (
+	WithdrawnByRequest WithdrawReason = "cancelled"
+	WithdrawnByHalt    WithdrawReason = "halted"
+	WithdrawnByDelete  WithdrawReason = "deleted"
+)
+
+type OutputKind string
+
+const (
+	Text     OutputKind = "text"
+	Thinking OutputKind = "thinking"
+)
+
+// Usage counts tokens. It is added up over the turns of a run.
+type Usage struct {
+	Input  int64 `json:"input,omitempty"`
+	Output int64 `json:"output,omitempty"`
+	Cached int64 `json:"cached,omitempty"`
+}
+
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached}
+}
+
+// Limits that hold for every session.
+const (
+	MaxContent    = 1 << 20 // bytes of one input
+	MaxQueue      = 32      // inputs waiting in one session
+	MaxCuts       = 3       // lost model calls of one run
+	DefaultTurns  = 50      // turns of one run, unless the agent says otherwise
+	MaxTitleRunes = 60
+)

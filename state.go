@@ -1,0 +1,377 @@
+package parley
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// State is what the log of a session amounts to for deciding what comes next.
+// It holds control facts only; the conversation is read back from the log. A
+// State is a value: Fold never changes one it was given.
+type State struct {
+	Tenant    TenantID
+	ID        SessionID
+	Root      SessionID
+	Owner     PrincipalID // empty: not opened
+	Agent     string      // answers inputs that name no agent
+	Title     string
+	Transient bool
+	Halted    string // the reason; empty: not halted
+	Deleted   bool
+
+	Head     Seq
+	OpenedAt time.Time
+	LastAt   time.Time
+
+	Queue  []Waiting // received and neither adopted nor withdrawn, oldest first
+	Run    *Run      // the open run
+	Always []string  // digests a person allowed for the rest of the session
+}
+
+// A Waiting input.
+type Waiting struct {
+	ID      InputID
+	Request string
+	Agent   AgentRef
+	Busy    BusyMode
+}
+
+// A Run that is open.
+type Run struct {
+	ID       RunID
+	Input    InputID // its trigger
+	Agent    AgentRef
+	Requests []string // of every input it answers
+	Adopted  bool     // the trigger is
+	Turns    int      // started
+	Cuts     int
+	Turn     *Turn  // the open one: the model is speaking
+	Stop     Stop   // of the last finished turn
+	Calls    []Call // asked for in the last or open turn
+	Usage    Usage
+	Code     Code // why the last turn failed
+	Message  string
+}
+
+// A Turn that is open.
+type Turn struct {
+	ID     TurnID
+	Output *Output // the open one
+	Shown  bool    // something of it was shown
+}
+
+// An Output that is open.
+type Output struct {
+	ID    OutputID
+	Kind  OutputKind
+	First Seq
+	text  *pieces
+}
+
+// A Call of the last or open turn.
+type Call struct {
+	ID      CallID
+	Turn    TurnID
+	Name    string
+	Args    string
+	Class   ToolClass
+	Status  CallStatus
+	Card    CardID // the open card
+	Digest  string
+	Expires time.Time
+	Attempt int
+	Output  int    // bytes of live output shown
+	Answer  string // what to finish it with: an answer or a person's note
+}
+
+type CallStatus string
+
+const (
+	CallReady     CallStatus = "ready"     // may start
+	CallApproving CallStatus = "approving" // an approval is open
+	CallAsking    CallStatus = "asking"    // a question is open
+	CallRefused   CallStatus = "refused"   // denied, not yet finished
+	CallStopping  CallStatus = "stopping"  // denied with the whole run
+	CallAnswered  CallStatus = "answered"  // answered, not yet finished
+	CallStarted   CallStatus = "started"
+	CallLost      CallStatus = "lost"      // finished as unknown; a person must resolve it
+	CallRerunning CallStatus = "rerunning" // resolved: ask for it anew
+	CallAbandoned CallStatus = "abandoned" // resolved: end the run
+	CallEnded     CallStatus = "ended"
+)
+
+// NewState is the state of a session with an empty log.
+func NewState(tenant TenantID, id SessionID) State {
+	return State{Tenant: tenant, ID: id, Root: id}
+}
+
+// Status is how a session looks from outside.
+type Status string
+
+const (
+	StatusIdle    Status = "idle"
+	StatusRunning Status = "running"
+	StatusWaiting Status = "waiting" // for a person
+	StatusHalted  Status = "halted"
+)
+
+func (s State) Status() Status {
+	switch {
+	case s.Halted != "":
+		return StatusHalted
+	case s.Run == nil && len(s.Queue) == 0:
+		return StatusIdle
+	case s.Run != nil && s.Run.waits():
+		return StatusWaiting
+	}
+	return StatusRunning
+}
+
+// waits reports whether the run can only go on when a person has answered.
+func (r *Run) waits() bool {
+	person := false
+	for _, c := range r.Calls {
+		switch c.Status {
+		case CallApproving, CallAsking, CallLost:
+			person = true
+		case CallEnded:
+		default:
+			return false
+		}
+	}
+	return person && r.Turn == nil
+}
+
+// A Summary is what lists of sessions show, kept in a row beside the log.
+type Summary struct {
+	ID        SessionID   `json:"id"`
+	Root      SessionID   `json:"root"`
+	Owner     PrincipalID `json:"owner"`
+	Agent     string      `json:"agent"`
+	Title     string      `json:"title"`
+	Status    Status      `json:"status"`
+	Transient bool        `json:"transient"`
+	Deleted   bool        `json:"-"`
+	Head      Seq         `json:"head"`
+	OpenedAt  time.Time   `json:"opened_at"`
+	UpdatedAt time.Time   `json:"updated_at"`
+}
+
+func (s State) Summary() Summary {
+	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), s.Transient, s.Deleted, s.Head, s.OpenedAt, s.LastAt}
+}
+
+// Fold is the state after an event. It accepts every event that Decide makes
+// and ignores what an event says about things that are not open.
+func Fold(s State, e Event) State {
+	s.Head, s.LastAt = e.Seq, e.At
+	switch b := e.Body.(type) {
+	case SessionOpened:
+		s.Owner, s.Agent, s.Title, s.Transient, s.OpenedAt = b.Owner, b.Agent, b.Title, b.Transient, e.At
+	case SessionRenamed:
+		s.Title = b.Title
+	case SessionHalted:
+		s.Halted = b.Reason
+	case SessionReopened:
+		s.Halted = ""
+	case SessionDeleted:
+		s.Deleted = true
+
+	case InputReceived:
+		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy})
+		if s.Title == "" {
+			s.Title = titleOf(b.Content)
+		}
+	case InputAdopted:
+		if i := s.waiting(b.Input); i >= 0 {
+			w := s.Queue[i]
+			s.Queue = slices.Delete(slices.Clone(s.Queue), i, i+1)
+			s = s.withRun(func(r *Run) {
+				if w.ID == r.Input {
+					r.Adopted = true
+				} else {
+					r.Requests = append(slices.Clip(r.Requests), w.Request)
+				}
+			})
+		}
+	case InputWithdrawn:
+		if i := s.waiting(b.Input); i >= 0 {
+			s.Queue = slices.Delete(slices.Clone(s.Queue), i, i+1)
+		}
+
+	case RunStarted:
+		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, Requests: []string{b.Request}}
+	case RunFinished:
+		s.Run = nil
+	default:
+		s = s.foldRun(e)
+	}
+	return s
+}
+
+// foldRun folds what happens inside a run.
+func (s State) foldRun(e Event) State {
+	if s.Run == nil || e.Run != s.Run.ID {
+		return s // late evidence
+	}
+	if b, ok := e.Body.(ApprovalDecided); ok && b.Decision == AllowAlways {
+		if c := s.Run.call(b.Call); c != nil {
+			s.Always = append(slices.Clip(s.Always), c.Digest)
+		}
+	}
+	return s.withRun(func(r *Run) { r.fold(e) })
+}
+
+// fold changes r, which nobody else holds; what r points to is shared.
+func (r *Run) fold(e Event) {
+	switch b := e.Body.(type) {
+	case TurnStarted:
+		r.Turns++
+		r.Turn, r.Calls, r.Stop = &Turn{ID: TurnID(e.Seq)}, nil, ""
+	case TurnFinished:
+		r.Turn, r.Stop, r.Code, r.Message = nil, b.Stop, b.Code, b.Message
+		r.Usage = r.Usage.Plus(b.Usage)
+		if b.Stop == StopCut {
+			r.Cuts++
+		}
+	case OutputStarted:
+		r.Turn = &Turn{ID: b.Turn, Shown: true, Output: &Output{ID: OutputID(e.Seq), Kind: b.Kind}}
+	case OutputAppended:
+		if r.Turn != nil && r.Turn.Output != nil && r.Turn.Output.ID == b.Output {
+			o := *r.Turn.Output
+			if o.First == 0 {
+				o.First = e.Seq
+			}
+			o.text = o.text.plus(b.Text)
+			r.Turn = &Turn{ID: r.Turn.ID, Shown: true, Output: &o}
+		}
+	case OutputFinished:
+		if r.Turn != nil {
+			r.Turn = &Turn{ID: r.Turn.ID, Shown: true}
+		}
+
+	case ToolCallRequested:
+		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments, Class: b.Class, Status: CallReady})
+		r.withCall(b.RerunOf, func(c *Call) { c.Status = CallEnded })
+	case ToolCallBlocked:
+		r.withCall(b.Call, func(c *Call) { c.Status = CallEnded })
+	case ToolCallStarted:
+		r.withCall(b.Call, func(c *Call) { c.Status, c.Attempt, c.Output = CallStarted, b.Attempt, 0 })
+	case ToolOutputAppended:
+		r.withCall(b.Call, func(c *Call) { c.Output += len(b.Text) })
+	case ToolCallFinished:
+		r.withCall(b.Call, func(c *Call) {
+			c.Status, c.Card = CallEnded, 0
+			if b.Outcome == CallUnknown {
+				c.Status = CallLost
+			}
+		})
+	case ToolCallResolved:
+		r.withCall(b.Call, func(c *Call) { c.Status = afterResolution[b.Resolution] })
+
+	case ApprovalRequested:
+		r.withCall(b.Call, func(c *Call) {
+			c.Status, c.Card, c.Digest, c.Expires = CallApproving, CardID(e.Seq), b.Digest, b.Expires
+		})
+	case ApprovalDecided:
+		r.withCall(b.Call, func(c *Call) { c.Status, c.Card, c.Answer = afterDecision[b.Decision], 0, denial(b) })
+	case QuestionAsked:
+		r.withCall(b.Call, func(c *Call) { c.Status, c.Card, c.Expires = CallAsking, CardID(e.Seq), b.Expires })
+	case QuestionAnswered:
+		r.withCall(b.Call, func(c *Call) { c.Status, c.Card, c.Answer = CallAnswered, 0, answerText(b) })
+	}
+}
+
+var afterDecision = map[Decision]CallStatus{
+	AllowOnce:     CallReady,
+	AllowAlways:   CallReady,
+	Deny:          CallRefused,
+	DenyAndStop:   CallStopping,
+	CardExpired:   CallRefused,
+	CardCancelled: CallRefused,
+}
+
+var afterResolution = map[Resolution]CallStatus{
+	Rerun:    CallRerunning,
+	MarkDone: CallEnded,
+	Abandon:  CallAbandoned,
+}
+
+// withRun changes a copy of the open run.
+func (s State) withRun(change func(*Run)) State {
+	if s.Run != nil {
+		r := *s.Run
+		change(&r)
+		s.Run = &r
+	}
+	return s
+}
+
+// withCall changes a copy of one call.
+func (r *Run) withCall(id CallID, change func(*Call)) {
+	for i := range r.Calls {
+		if r.Calls[i].ID == id {
+			r.Calls = slices.Clone(r.Calls)
+			change(&r.Calls[i])
+			return
+		}
+	}
+}
+
+func (r *Run) call(id CallID) *Call {
+	for i := range r.Calls {
+		if r.Calls[i].ID == id {
+			return &r.Calls[i]
+		}
+	}
+	return nil
+}
+
+func (r *Run) card(id CardID) *Call {
+	for i := range r.Calls {
+		if id != 0 && r.Calls[i].Card == id {
+			return &r.Calls[i]
+		}
+	}
+	return nil
+}
+
+func (s State) waiting(id InputID) int {
+	return slices.IndexFunc(s.Queue, func(w Waiting) bool { return w.ID == id })
+}
+
+// pieces is the text of an open output. Appending shares what was there, so
+// that folding a long output costs no copy of it per piece.
+type pieces struct {
+	before *pieces
+	text   string
+	size   int
+}
+
+func (p *pieces) len() int {
+	if p == nil {
+		return 0
+	}
+	return p.size
+}
+
+func (p *pieces) plus(text string) *pieces { return &pieces{p, text, p.len() + len(text)} }
+
+func (p *pieces) String() string {
+	var all []string
+	for ; p != nil; p = p.before {
+		all = append(all, p.text)
+	}
+	slices.Reverse(all)
+	return strings.Join(all, "")
+}
+
+// titleOf is the first line of what a session began with.
+func titleOf(content string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
+	if runes := []rune(line); len(runes) > MaxTitleRunes {
+		line = string(runes[:MaxTitleRunes-1]) + "…"
+	}
+	return line
+}
