@@ -52,9 +52,6 @@ type TenantStore interface {
 	// Receipt finds what an earlier command under this id was answered.
 	Receipt(context.Context, SessionID, CommandID) (StoredReceipt, bool, error)
 	Definition(ctx context.Context, digest string) (Agent, error)
-
-	// Postpone moves a due session that cannot be loaded out of the way.
-	Postpone(ctx context.Context, id SessionID, until time.Time) error
 }
 
 // A Batch is what an actor has to append at once.
@@ -72,10 +69,15 @@ type Batch struct {
 	Receipt *StoredReceipt
 	Agent   *Agent // a definition the events refer to
 
-	// Due replaces the session's row; nil removes it. Held keeps it from
-	// DueBefore for as long as this process lives.
-	Due  *Due
-	Held bool
+	Due *DueChange // nil leaves the session's row as it is
+}
+
+// A DueChange replaces a session's due row. Held keeps it from DueBefore for as
+// long as this process lives: an actor takes care of the session.
+type DueChange struct {
+	Due
+	Held  bool
+	Clear bool // there is to be no row
 }
 
 // Appended says what became of a batch.

@@ -1,0 +1,89 @@
+-- +goose Up
+
+-- One row: the random name of this history. See parley.Store.Epoch.
+CREATE TABLE store (
+    epoch TEXT NOT NULL
+);
+
+-- The tenant's head: the last position given out.
+CREATE TABLE tenants (
+    tenant   TEXT    NOT NULL PRIMARY KEY,
+    position INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- A session's head and what lists show of it. head and epoch fence appends.
+CREATE TABLE sessions (
+    tenant     TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    root       TEXT    NOT NULL,
+    owner      TEXT    NOT NULL,
+    agent      TEXT    NOT NULL,
+    title      TEXT    NOT NULL,
+    status     TEXT    NOT NULL,
+    transient  INTEGER NOT NULL,
+    deleted    INTEGER NOT NULL,
+    head       INTEGER NOT NULL,
+    epoch      INTEGER NOT NULL,
+    opened_at  INTEGER NOT NULL, -- microseconds since 1970, like every time here
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+CREATE INDEX sessions_recent ON sessions (tenant, updated_at DESC);
+
+CREATE TABLE events (
+    tenant   TEXT    NOT NULL,
+    session  TEXT    NOT NULL,
+    seq      INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    root     TEXT    NOT NULL,
+    at       INTEGER NOT NULL,
+    run      INTEGER NOT NULL,
+    by       TEXT    NOT NULL,
+    type     TEXT    NOT NULL,
+    version  INTEGER NOT NULL,
+    piece    INTEGER NOT NULL, -- a piece of an output, which a finishing event repeats
+    body     TEXT    NOT NULL,
+    PRIMARY KEY (tenant, session, seq)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX events_position ON events (tenant, position);
+CREATE INDEX events_tree ON events (tenant, root, position);
+
+CREATE TABLE receipts (
+    tenant  TEXT    NOT NULL,
+    session TEXT    NOT NULL,
+    command TEXT    NOT NULL,
+    by      TEXT    NOT NULL,
+    digest  TEXT    NOT NULL,
+    first   INTEGER NOT NULL,
+    last    INTEGER NOT NULL,
+    PRIMARY KEY (tenant, session, command)
+) WITHOUT ROWID;
+
+-- How work is found: at most one row a session. lease names the process whose
+-- actor takes care of it; empty: nobody.
+CREATE TABLE due (
+    tenant  TEXT    NOT NULL,
+    session TEXT    NOT NULL,
+    at      INTEGER NOT NULL,
+    reason  TEXT    NOT NULL,
+    lease   TEXT    NOT NULL,
+    PRIMARY KEY (tenant, session)
+) WITHOUT ROWID;
+CREATE INDEX due_at ON due (lease, at);
+
+-- Agents as runs started with them, by digest.
+CREATE TABLE definitions (
+    tenant TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    body   TEXT NOT NULL,
+    PRIMARY KEY (tenant, digest)
+) WITHOUT ROWID;
+
+-- +goose Down
+DROP TABLE definitions;
+DROP TABLE due;
+DROP TABLE receipts;
+DROP TABLE events;
+DROP TABLE sessions;
+DROP TABLE tenants;
+DROP TABLE store;

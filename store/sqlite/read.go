@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parley.DueSession, time.Time, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT tenant, session, at, reason FROM due WHERE lease = '' ORDER BY at LIMIT ?`, limit+1)
+	if err != nil {
+		return nil, time.Time{}, unavailable(err)
+	}
+	defer rows.Close()
+	var due []parley.DueSession
+	for rows.Next() {
+		var d parley.DueSession
+		var at int64
+		if err := rows.Scan(&d.Tenant, &d.Session, &at, &d.Reason); err != nil {
+			return nil, time.Time{}, unavailable(err)
+		}
+		d.At = fromMicros(at)
+		if d.At.After(now) || len(due) == limit {
+			return due, d.At, nil
+		}
+		due = append(due, d)
+	}
+	return due, time.Time{}, unavailable(rows.Err())
+}
+
+func (s *Store) Tenant(id parley.TenantID) parley.TenantStore { return tenant{s, id} }
+
+type tenant struct {
+	s  *Store
+	id parley.TenantID
+}
+
+const summaryColumns = `id, root, owner, agent, title, status, transient, deleted, head, opened_at, updated_at, epoch`
+
+func scanSession(scan func(...any) error) (parley.Stored, error) {
+	var m parley.Stored
+	var opened, updated int64
+	err := scan(&m.Summary.ID, &m.Summary.Root, &m.Summary.Owner, &m.Summary.Agent, &m.Summary.Title, &m.Summary.Status,
+		&m.Summary.Transient, &m.Summary.Deleted, &m.Summary.Head, &opened, &updated, &m.Epoch)
+	m.Summary.OpenedAt, m.Summary.UpdatedAt = fromMicros(opened), fromMicros(updated)
+	return m, err
+}
+
+func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
+	m, err := scanSession(t.s.read.QueryRowContext(ctx, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ? AND id = ?`, t.id, id).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	return m, unavailable(err)
+}
+
+func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
+	text := `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = ? AND deleted = 0`
+	args := []any{t.id}
+	if q.Owner != "" {
+		text, args = text+` AND owner = ?`, append(args, q.Owner)
+	}
+	if !q.Transient {
+		text += ` AND transient = 0`
+	}
+	if q.Search != "" {
+		text, args = text+` AND title LIKE ? ESCAPE '\'`, append(args, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%")
+	}
+	rows, err := t.s.read.QueryContext(ctx, text+` ORDER BY updated_at DESC, id LIMIT ?`, append(args, q.Limit)...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	var list []parley.Summary
+	for rows.Next() {
+		m, err := scanSession(rows.Scan)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		list = append(list, m.Summary)
+	}
+	return list, unavailable(rows.Err())
+}
+
+const eventColumns = `session, seq, position, root, at, run, by, type, version, body`
+
+func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
+	events, err := t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND seq > ? ORDER BY seq LIMIT ?`, t.id, id, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		if after++; e.Seq != after {
+			return nil, corrupt(id, after, errors.New("the row is missing"))
+		}
+	}
+	return events, nil
+}
+
+func (t tenant) Spoken(ctx context.Context, id parley.SessionID) ([]parley.Event, error) {
+	return t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND piece = 0 ORDER BY seq`, t.id, id)
+}
+
+func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event, error) {
+	if root == "" {
+		return t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?`, t.id, after, limit)
+	}
+	return t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND root = ? AND position > ? ORDER BY position LIMIT ?`, t.id, root, after, limit)
+}
+
+func (t tenant) events(ctx context.Context, query string, args ...any) ([]parley.Event, error) {
+	rows, err := t.s.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	var events []parley.Event
+	for rows.Next() {
+		var e parley.Event
+		var at int64
+		var name string
+		var version int
+		var body []byte
+		if err := rows.Scan(&e.Session, &e.Seq, &e.Position, &e.Root, &at, &e.Run, &e.By, &name, &version, &body); err != nil {
+			return nil, unavailable(err)
+		}
+		e.At = fromMicros(at)
+		if e.Body, err = parley.DecodeBody(name, version, body); err != nil {
+			return nil, corrupt(e.Session, e.Seq, err)
+		}
+		events = append(events, e)
+	}
+	return events, unavailable(rows.Err())
+}
+
+func (t tenant) Position(ctx context.Context) (p parley.Position, err error) {
+	err = t.s.read.QueryRowContext(ctx, `SELECT position FROM tenants WHERE tenant = ?`, t.id).Scan(&p)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return p, unavailable(err)
+}
+
+func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool, error) {
+	r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
+	err := t.s.read.QueryRowContext(ctx, `SELECT by, digest, first, last FROM receipts WHERE tenant = ? AND session = ? AND command = ?`, t.id, id, command).
+		Scan(&r.By, &r.Digest, &r.First, &r.Last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, false, nil
+	}
+	return r, err == nil, unavailable(err)
+}
+
+func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, err error) {
+	var body []byte
+	err = t.s.read.QueryRowContext(ctx, `SELECT body FROM definitions WHERE tenant = ? AND digest = ?`, t.id, digest).Scan(&body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, parley.Errorf(parley.CodeNotFound, "The definition of this agent is not stored.")
+	}
+	if err != nil {
+		return a, unavailable(err)
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		return a, &parley.Error{Code: parley.CodeCorrupt, Message: "A stored definition cannot be read.", Err: err}
+	}
+	return a, nil
+}
+
+func unavailable(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot read its store right now.", Err: err}
+}
+
+func corrupt(id parley.SessionID, seq parley.Seq, err error) error {
+	return &parley.Error{Code: parley.CodeCorrupt, Err: fmt.Errorf("session %s, seq %d: %w", id, seq, err),
+		Message: "A part of this session's log cannot be read.",
+		Hint:    "restore the session from a backup; other sessions are not affected"}
+}

@@ -1,0 +1,182 @@
+// Package sqlite keeps logs in one SQLite file, for one process.
+//
+// Everything is written by one goroutine over one connection with
+// synchronous=FULL: what Append has answered survives the loss of power. Batches
+// that wait while a commit is under way go into the next one together, so a
+// commit costs the disk once however many sessions are busy. Reads use a pool
+// of their own and never wait for the writer.
+//
+// A lock on the data folder shows that no other process has it open, so leases
+// that an earlier process left behind are void.
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver
+
+	"parley"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store is a parley.Store.
+type Store struct {
+	lock  *os.File
+	epoch string
+	lease string // names this process in due rows
+
+	writeDB *sql.DB
+	w       *writer
+	read    *sql.DB
+
+	queue  chan *waiting
+	mu     sync.RWMutex // held for reading while something is put into queue
+	closed bool         // guarded by mu
+	done   chan struct{}
+}
+
+// Open opens the store in a folder, which it creates if need be, and migrates
+// it. holder describes this process to another that finds the folder locked.
+func Open(ctx context.Context, dir, holder string) (_ *Store, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder cannot be made.", Err: err,
+			Hint: "choose another with --data, or make it writable"}
+	}
+	s := &Store{lease: rand.Text(), queue: make(chan *waiting, 1024), done: make(chan struct{})}
+	if s.lock, err = lockFolder(dir, holder); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.closeFiles()
+		}
+	}()
+
+	file := filepath.Join(dir, "parley.db")
+	if s.writeDB, err = open(file, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)", 1); err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, s.writeDB); err != nil {
+		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,
+			Hint: "restore " + file + " from a backup, or move it away to start anew"}
+	}
+	if s.epoch, err = readEpoch(ctx, s.writeDB); err != nil {
+		return nil, err
+	}
+	if _, err := s.writeDB.ExecContext(ctx, `UPDATE due SET lease = '' WHERE lease <> ''`); err != nil {
+		return nil, err
+	}
+	if s.w, err = newWriter(ctx, s.writeDB, s.lease); err != nil {
+		return nil, err
+	}
+	if s.read, err = open(file, "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)", 4); err != nil {
+		return nil, err
+	}
+	go s.write()
+	return s, nil
+}
+
+func open(file, options string, conns int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+options)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+func migrate(ctx context.Context, db *sql.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files)
+	if err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+func readEpoch(ctx context.Context, db *sql.DB) (epoch string, err error) {
+	err = db.QueryRowContext(ctx, `SELECT epoch FROM store`).Scan(&epoch)
+	if errors.Is(err, sql.ErrNoRows) {
+		epoch = strings.ToLower(rand.Text()[:10])
+		_, err = db.ExecContext(ctx, `INSERT INTO store (epoch) VALUES (?)`, epoch)
+	}
+	return epoch, err
+}
+
+// lockFolder holds the folder for as long as the file stays open; the system
+// lets go of it when the process dies, however it dies.
+func lockFolder(dir, holder string) (*os.File, error) {
+	name := filepath.Join(dir, "parley.lock")
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		first, _ := os.ReadFile(name)
+		f.Close()
+		return nil, &parley.Error{Code: parley.CodeUnavailable, Err: err,
+			Message: fmt.Sprintf("The data folder %s is in use by %s.", dir, strings.TrimSpace(string(first))),
+			Hint:    "stop that server, or give this one another folder with --data"}
+	}
+	if err := f.Truncate(0); err == nil {
+		_, err = f.WriteAt([]byte(holder+"\n"), 0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (s *Store) Epoch() string { return s.epoch }
+
+// Close lets the batches in hand be committed, then closes the files. Appends
+// that come later are refused. It may be called more than once.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.queue)
+	}
+	s.mu.Unlock()
+	<-s.done
+	return s.closeFiles()
+}
+
+func (s *Store) closeFiles() error {
+	var errs []error
+	if s.w != nil {
+		errs = append(errs, s.w.conn.Close())
+		s.w = nil
+	}
+	for _, db := range []*sql.DB{s.read, s.writeDB} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	errs = append(errs, s.lock.Close())
+	if err := errors.Join(errs...); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
