@@ -463,7 +463,7 @@ func (d *decision) boundary() {
 	default:
 		for _, w := range d.s.Queue {
 			if w.ID == r.Input || w.Busy == Steer {
-				d.emit(r.ID, InputAdopted{w.ID})
+				d.emit(r.ID, InputAdopted{w.ID, w.Request})
 			}
 		}
 		d.emit(r.ID, TurnStarted{Number: r.Turns + 1, Model: r.Agent.Model})

@@ -69,7 +69,8 @@ type (
 		Command CommandID `json:"command,omitempty"`
 	}
 	InputAdopted struct {
-		Input InputID `json:"input"`
+		Input   InputID `json:"input"`
+		Request string  `json:"request,omitempty"`
 	}
 	InputWithdrawn struct {
 		Input   InputID        `json:"input"`

@@ -124,9 +124,10 @@ type Agents interface {
 	List(tenant TenantID) []Agent
 }
 
-// A Model speaks. The sequence yields pieces in order and ends with one
-// ModelDone or an error; an *Error's message is shown to people, and Retryable
-// says whether trying again may help. Leaving the loop ends the upstream call.
+// A Model speaks. The sequence yields what it says in order and ends with one
+// ModelDone or an error. The message of an *Error is shown to people, and
+// CodeOverloaded or CodeUnavailable says that trying again may help. Leaving the
+// loop ends the upstream call.
 type Model interface {
 	Stream(context.Context, ModelRequest) iter.Seq2[Said, error]
 }

@@ -151,6 +151,7 @@ type Summary struct {
 	Agent     string      `json:"agent"`
 	Title     string      `json:"title"`
 	Status    Status      `json:"status"`
+	Run       RunID       `json:"run,omitempty"` // the open one
 	Transient bool        `json:"transient"`
 	Deleted   bool        `json:"-"`
 	Head      Seq         `json:"head"`
@@ -159,7 +160,11 @@ type Summary struct {
 }
 
 func (s State) Summary() Summary {
-	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), s.Transient, s.Deleted, s.Head, s.OpenedAt, s.LastAt}
+	var run RunID
+	if s.Run != nil {
+		run = s.Run.ID
+	}
+	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), run, s.Transient, s.Deleted, s.Head, s.OpenedAt, s.LastAt}
 }
 
 // Fold is the state after an event. It accepts every event that Decide makes

@@ -126,15 +126,15 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 	}
 	w := &writer{conn: conn, lease: lease}
 	for stmt, text := range map[**sql.Stmt]string{
-		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, status, transient, deleted, head, epoch, opened_at, updated_at, tenant, id)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, status = ?, transient = ?, deleted = ?, head = ?, epoch = ?, opened_at = ?, updated_at = ?
+		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, status, run, transient, deleted, head, epoch, opened_at, updated_at, tenant, id)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, status = ?, run = ?, transient = ?, deleted = ?, head = ?, epoch = ?, opened_at = ?, updated_at = ?
 			WHERE tenant = ? AND id = ? AND head = ? AND epoch <= ?`,
 		&w.takePositions: `INSERT INTO tenants (tenant, position) VALUES (?1, ?2)
 			ON CONFLICT (tenant) DO UPDATE SET position = position + ?2 RETURNING position`,
 		&w.addEvent: `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		&w.addReceipt: `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		&w.addReceipt:    `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		&w.addDefinition: `INSERT INTO definitions (tenant, digest, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
 		&w.setDue: `INSERT INTO due (tenant, session, at, reason, lease) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`,
@@ -208,7 +208,7 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 // move moves the session's head, if it still is where the batch left it.
 func (w *writer) move(ctx context.Context, b *waiting) (bool, error) {
 	m := b.Summary
-	args := []any{m.Root, m.Owner, m.Agent, m.Title, m.Status, m.Transient, m.Deleted, m.Head, b.Epoch, micros(m.OpenedAt), micros(m.UpdatedAt), b.Tenant, b.Session}
+	args := []any{m.Root, m.Owner, m.Agent, m.Title, m.Status, m.Run, m.Transient, m.Deleted, m.Head, b.Epoch, micros(m.OpenedAt), micros(m.UpdatedAt), b.Tenant, b.Session}
 	stmt := w.openSession
 	if b.After > 0 {
 		stmt, args = w.moveSession, append(args, b.After, b.Epoch)

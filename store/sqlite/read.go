@@ -41,13 +41,13 @@ type tenant struct {
 	id parley.TenantID
 }
 
-const summaryColumns = `id, root, owner, agent, title, status, transient, deleted, head, opened_at, updated_at, epoch`
+const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at, epoch`
 
 func scanSession(scan func(...any) error) (parley.Stored, error) {
 	var m parley.Stored
 	var opened, updated int64
 	err := scan(&m.Summary.ID, &m.Summary.Root, &m.Summary.Owner, &m.Summary.Agent, &m.Summary.Title, &m.Summary.Status,
-		&m.Summary.Transient, &m.Summary.Deleted, &m.Summary.Head, &opened, &updated, &m.Epoch)
+		&m.Summary.Run, &m.Summary.Transient, &m.Summary.Deleted, &m.Summary.Head, &opened, &updated, &m.Epoch)
 	m.Summary.OpenedAt, m.Summary.UpdatedAt = fromMicros(opened), fromMicros(updated)
 	return m, err
 }

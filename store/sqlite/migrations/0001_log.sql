@@ -20,6 +20,7 @@ CREATE TABLE sessions (
     agent      TEXT    NOT NULL,
     title      TEXT    NOT NULL,
     status     TEXT    NOT NULL,
+    run        INTEGER NOT NULL, -- the open one, or 0
     transient  INTEGER NOT NULL,
     deleted    INTEGER NOT NULL,
     head       INTEGER NOT NULL,

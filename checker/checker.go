@@ -1,0 +1,283 @@
+// Package checker says whether a log keeps the invariants. It knows nothing of
+// Fold and Decide: it reads the log from outside, as a suspicious person would,
+// so that a mistake in them cannot hide itself.
+package checker
+
+import (
+	"fmt"
+
+	"parley"
+)
+
+// Check returns what is wrong with the whole log of one session; nothing: every
+// invariant that a log by itself can show holds.
+func Check(log []parley.Event) []error {
+	return read(log).wrong
+}
+
+// Settled says what is still going on at the end of a log, other than waiting
+// for a person; nothing: every run has ended or visibly waits.
+func Settled(log []parley.Event) []error {
+	c := read(log)
+	c.wrong = nil
+	waits := len(c.cards) > 0
+	for id, k := range c.calls {
+		waits = waits || k.lost
+		if k.started && !k.ended {
+			c.fail("call %d still runs", id)
+		}
+	}
+	switch {
+	case c.run != 0 && !waits:
+		c.fail("run %d neither ended nor waits for a person", c.run)
+	case c.run == 0 && c.received > 0:
+		c.fail("%d inputs were received and never answered", c.received)
+	}
+	return c.wrong
+}
+
+func read(log []parley.Event) *check {
+	c := &check{inputs: map[parley.InputID]string{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{}}
+	for _, e := range log {
+		c.event(e)
+	}
+	return c
+}
+
+type check struct {
+	wrong []error
+	at    parley.Event // the event being looked at
+	last  parley.Event
+
+	opened, halted, deleted bool
+	inputs                  map[parley.InputID]string // what became of it
+	received                int                       // neither adopted nor withdrawn
+
+	run     parley.RunID
+	input   parley.InputID // its trigger
+	adopted bool
+	turn    parley.TurnID
+	turns   int
+	cuts    int
+	output  parley.OutputID
+	text    string
+	first   parley.Seq
+	calls   map[parley.CallID]*call         // of the run
+	cards   map[parley.CardID]parley.CallID // open
+}
+
+type call struct {
+	class                     parley.ToolClass
+	asked, allowed            bool
+	started, ended, lost, run bool
+	attempt, output           int
+}
+
+func (c *check) fail(format string, args ...any) {
+	c.wrong = append(c.wrong, fmt.Errorf("seq %d, %T: %s", c.at.Seq, c.at.Body, fmt.Sprintf(format, args...)))
+}
+
+func (c *check) must(ok bool, format string, args ...any) {
+	if !ok {
+		c.fail(format, args...)
+	}
+}
+
+func (c *check) event(e parley.Event) {
+	c.at = e
+	c.must(e.Seq == c.last.Seq+1, "follows seq %d", c.last.Seq)
+	c.must(e.Position == 0 || e.Position > c.last.Position, "position %d follows %d", e.Position, c.last.Position)
+	c.must(!e.At.Before(c.last.At), "time goes back")
+	c.must(c.last.Seq == 0 || e.Session == c.last.Session, "is of session %s", e.Session)
+	c.last = e
+
+	_, opening := e.Body.(parley.SessionOpened)
+	c.must(opening != c.opened, "opened %v", c.opened)
+	c.must(!c.deleted, "stands after the session was deleted")
+	if _, starting := e.Body.(parley.RunStarted); e.Run != 0 && !starting {
+		c.must(e.Run == c.run, "is of run %d, open is %d", e.Run, c.run)
+	}
+	switch b := e.Body.(type) {
+	case parley.SessionOpened:
+		c.opened = true
+		c.must(b.Owner != "", "has no owner")
+	case parley.SessionHalted:
+		c.halted = true
+		c.must(c.run == 0, "run %d goes on", c.run)
+	case parley.SessionReopened:
+		c.must(c.halted, "was not halted")
+		c.halted = false
+	case parley.SessionDeleted:
+		c.deleted = true
+		c.must(c.run == 0, "run %d goes on", c.run)
+
+	case parley.InputReceived:
+		c.inputs[parley.InputID(e.Seq)] = "received"
+		c.received++
+		c.must(c.received <= parley.MaxQueue, "%d inputs wait", c.received)
+		c.must(!c.halted, "the session is halted")
+		c.must(!parley.IsBlank(b.Content), "is blank")
+	case parley.InputAdopted:
+		c.end(b.Input, "adopted")
+		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
+		c.adopted = c.adopted || b.Input == c.input
+	case parley.InputWithdrawn:
+		c.end(b.Input, "withdrawn")
+		c.must(b.Input != c.input || c.run == 0 || c.adopted, "a run was started for it")
+	default:
+		c.inRun(e)
+	}
+}
+
+func (c *check) end(id parley.InputID, how string) {
+	c.must(c.inputs[id] == "received", "input %d is %q already", id, c.inputs[id])
+	c.inputs[id] = how
+	c.received--
+}
+
+func (c *check) inRun(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.RunStarted:
+		c.must(c.run == 0, "run %d is open", c.run)
+		c.must(e.Run == parley.RunID(e.Seq), "is named %d", e.Run)
+		c.must(!c.halted, "the session is halted")
+		c.must(c.inputs[b.Input] == "received", "its input %d is %q", b.Input, c.inputs[b.Input])
+		for id, state := range c.inputs {
+			c.must(state != "received" || id >= b.Input, "input %d has waited longer than %d", id, b.Input)
+		}
+		c.run, c.input, c.adopted, c.turns, c.cuts = e.Run, b.Input, false, 0, 0
+		clear(c.calls)
+	case parley.RunFinished:
+		c.must(c.run != 0, "no run is open")
+		c.must(c.turn == 0 && c.output == 0, "turn %d is open", c.turn)
+		c.must(len(c.cards) == 0, "%d cards are open", len(c.cards))
+		for id, k := range c.calls {
+			c.must(k.ended, "call %d is open", id)
+		}
+		c.must(b.Outcome != "", "has no outcome")
+		c.must(b.Outcome != parley.Completed || c.adopted && c.turns > 0, "completed without an answer")
+		c.must(b.Outcome != parley.Interrupted || c.cuts == parley.MaxCuts || c.abandoned(), "interrupted after %d cuts", c.cuts)
+		c.run = 0
+
+	case parley.TurnStarted:
+		c.must(c.run != 0 && c.turn == 0, "run %d, turn %d", c.run, c.turn)
+		c.must(c.adopted, "the input that started the run is not adopted")
+		for id, k := range c.calls {
+			c.must(k.ended && !k.lost, "call %d is open", id)
+		}
+		c.turn = parley.TurnID(e.Seq)
+		c.turns++
+		c.must(b.Number == c.turns, "is number %d, not %d", b.Number, c.turns)
+	case parley.TurnFinished:
+		c.must(c.turn != 0 && b.Turn == c.turn, "open is turn %d", c.turn)
+		c.must(c.output == 0, "output %d is open", c.output)
+		if b.Stop == parley.StopCut {
+			c.cuts++
+			c.must(c.cuts <= parley.MaxCuts, "%d cuts", c.cuts)
+		}
+		c.turn = 0
+
+	case parley.OutputStarted:
+		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
+		c.output, c.text, c.first = parley.OutputID(e.Seq), "", 0
+	case parley.OutputAppended:
+		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
+		c.must(b.Offset == len(c.text), "offset %d after %d bytes", b.Offset, len(c.text))
+		c.must(b.Text != "", "is empty")
+		if c.first == 0 {
+			c.first = e.Seq
+		}
+		c.text += b.Text
+	case parley.OutputFinished:
+		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
+		c.must(b.Text == c.text && b.First == c.first, "its text is not its pieces")
+		c.output = 0
+
+	case parley.LateResultNoted:
+		c.must(e.Run == 0 && b.Run != c.run, "late evidence inside run %d", b.Run)
+	default:
+		c.inCall(e)
+	}
+}
+
+func (c *check) abandoned() bool {
+	for _, k := range c.calls {
+		if k.lost {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *check) inCall(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.ToolCallRequested:
+		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
+		k := &call{class: b.Class}
+		if b.RerunOf != 0 {
+			old := c.call(b.RerunOf)
+			c.must(old.lost && old.run, "call %d was not to be run again", b.RerunOf)
+			old.lost, old.run, k.allowed = false, false, true
+		}
+		c.calls[parley.CallID(e.Seq)] = k
+	case parley.ToolCallBlocked:
+		k := c.call(b.Call)
+		c.must(!k.ended && !k.started, "call %d has ended or started", b.Call)
+		k.ended = true
+	case parley.ToolCallStarted:
+		k := c.call(b.Call)
+		c.must(c.turn == 0, "turn %d is open", c.turn)
+		c.must(!k.ended, "call %d has ended", b.Call)
+		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
+		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
+		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect already", b.Call)
+		k.started, k.attempt, k.output = true, b.Attempt, 0
+	case parley.ToolOutputAppended:
+		k := c.call(b.Call)
+		c.must(k.started && !k.ended, "call %d does not run", b.Call)
+		c.must(b.Offset == k.output, "offset %d after %d bytes", b.Offset, k.output)
+		k.output += len(b.Text)
+	case parley.ToolCallFinished:
+		k := c.call(b.Call)
+		c.must(!k.ended, "call %d has ended", b.Call)
+		for card, id := range c.cards {
+			c.must(id != b.Call, "card %d of it is open", card)
+		}
+		if b.Outcome == parley.CallUnknown {
+			c.must(k.started && k.class != parley.Pure && k.class != parley.Idempotent, "call %d is not unknown", b.Call)
+		}
+		k.ended, k.lost = true, b.Outcome == parley.CallUnknown
+	case parley.ToolCallResolved:
+		k := c.call(b.Call)
+		c.must(k.lost && !k.run, "call %d needs no resolution", b.Call)
+		k.run = b.Resolution == parley.Rerun
+		k.lost = b.Resolution != parley.MarkDone
+
+	case parley.ApprovalRequested:
+		c.call(b.Call).asked = true
+		c.must(b.Digest != "" && b.Show != "", "shows nothing")
+		c.cards[parley.CardID(e.Seq)] = b.Call
+	case parley.ApprovalDecided:
+		c.closeCard(b.Card, b.Call)
+		c.call(b.Call).allowed = b.Decision == parley.AllowOnce || b.Decision == parley.AllowAlways
+	case parley.QuestionAsked:
+		c.call(b.Call).asked = true
+		c.cards[parley.CardID(e.Seq)] = b.Call
+	case parley.QuestionAnswered:
+		c.closeCard(b.Card, b.Call)
+	}
+}
+
+func (c *check) call(id parley.CallID) *call {
+	k := c.calls[id]
+	if k == nil {
+		c.fail("call %d is not of this run", id)
+		k = &call{}
+	}
+	return k
+}
+
+func (c *check) closeCard(card parley.CardID, id parley.CallID) {
+	c.must(c.cards[card] == id && id != 0, "card %d is not open", card)
+	delete(c.cards, card)
+}

@@ -1,0 +1,368 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"parley"
+)
+
+// An actor owns one loaded session. Everything but submit and nudge runs on its
+// own goroutine.
+type actor struct {
+	key
+	engine *Engine
+	log    *slog.Logger
+	users  int // guarded by Engine.mu
+
+	inputs  chan *request
+	answers chan *request // cancels and answers overtake inputs
+	reports chan report
+	nudged  chan struct{}
+	gone    chan struct{} // closed when the actor has left
+
+	s       *session
+	workers map[parley.Step]*worker
+}
+
+// mailbox bounds what waits for one actor, of each kind.
+const mailbox = 64
+
+type request struct {
+	who     parley.Principal
+	command parley.Command // Do is nil for a mere wake-up
+	reply   chan reply     // has room for the one reply
+}
+
+type reply struct {
+	parley.Receipt
+	err error
+}
+
+func newActor(e *Engine, k key) *actor {
+	return &actor{key: k, engine: e, log: e.Log.With("session", k.session),
+		inputs: make(chan *request, mailbox), answers: make(chan *request, mailbox),
+		reports: make(chan report), nudged: make(chan struct{}, 1), gone: make(chan struct{}),
+		workers: map[parley.Step]*worker{}}
+}
+
+// submit hands a command over and waits for the answer. Whoever stops waiting
+// does not stop the command.
+func (a *actor) submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
+	r := &request{who, c, make(chan reply, 1)}
+	box := a.answers
+	if _, ok := c.Do.(parley.SubmitInput); ok {
+		box = a.inputs
+	}
+	select {
+	case box <- r:
+	default:
+		return parley.Receipt{}, parley.Errorf(parley.CodeOverloaded, "This session has too much to do; try again in a moment.")
+	}
+	select {
+	case got := <-r.reply:
+		return got.Receipt, got.err
+	case <-ctx.Done():
+		return parley.Receipt{}, ctx.Err()
+	case <-a.gone:
+	}
+	select {
+	case got := <-r.reply:
+		return got.Receipt, got.err
+	default:
+		return parley.Receipt{}, parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
+	}
+}
+
+// nudge has the actor look at the world again.
+func (a *actor) nudge() {
+	select {
+	case a.nudged <- struct{}{}:
+	default:
+	}
+}
+
+func (a *actor) run() {
+	err := a.live()
+	a.stopWorkers()
+	if err != nil {
+		a.fail(err)
+	}
+	close(a.gone)
+	a.refuse(err)
+}
+
+// fail leaves because of err. A log that cannot be read is set aside until
+// somebody has mended it; anything else is loaded anew soon, and recovered as
+// after a crash.
+func (a *actor) fail(err error) {
+	corrupt := parley.CodeOf(err) == parley.CodeCorrupt
+	if corrupt {
+		a.setAside()
+	}
+	if a.engine.ctx.Err() == nil {
+		a.log.Error("session stopped", "error", err, "again", !corrupt)
+	}
+	a.engine.remove(a, !corrupt)
+}
+
+// refuse answers what is still in the mailboxes.
+func (a *actor) refuse(err error) {
+	var refusal *parley.Error
+	if !errors.As(err, &refusal) {
+		refusal = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
+	}
+	for {
+		select {
+		case r := <-a.answers:
+			r.reply <- reply{err: refusal}
+		case r := <-a.inputs:
+			r.reply <- reply{err: refusal}
+		default:
+			return
+		}
+	}
+}
+
+// live returns nil when the actor has left in peace.
+func (a *actor) live() (err error) {
+	e := a.engine
+	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session); err != nil {
+		return err
+	}
+	if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Recover{}}}); err != nil {
+		return err
+	}
+	timer := time.NewTimer(e.Idle)
+	defer timer.Stop()
+	for {
+		wake, err := a.settle()
+		if err != nil {
+			return err
+		}
+		draining := e.isDraining()
+		if draining && len(a.workers) == 0 {
+			err := a.s.release(e.ctx)
+			e.remove(a, false)
+			return err
+		}
+		timer.Reset(wake)
+		// What overtakes is looked for first.
+		select {
+		case r := <-a.answers:
+			err = a.serve(r)
+		default:
+			select {
+			case r := <-a.answers:
+				err = a.serve(r)
+			case r := <-a.inputs:
+				err = a.serve(r)
+			case r := <-a.reports:
+				err = a.hear(r)
+			case <-a.nudged:
+			case <-e.ctx.Done():
+				return errDraining
+			case <-timer.C:
+				if len(a.workers) > 0 || len(parley.Next(a.s.state, e.Now())) > 0 && wake < e.Idle {
+					break // busy, or a card expires
+				}
+				if err = a.s.release(e.ctx); err == nil && e.leave(a) {
+					e.poke() // what was released may be due before anything else
+					return nil
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// settle makes true what should be going on, as far as it is not, and says
+// after how long to look again.
+func (a *actor) settle() (wake time.Duration, err error) {
+	e := a.engine
+	steps := parley.Next(a.s.state, e.Now())
+	for step, w := range a.workers {
+		if !wants(steps, step) {
+			w.cancel()
+		}
+	}
+	if wants(steps, parley.LogOn{}) && a.clear(a.s.state) {
+		if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Advance{}}}); err != nil {
+			return 0, err
+		}
+		return a.settle()
+	}
+	wake = e.Idle
+	if a.s.state.Head == 0 {
+		wake = idleEmpty
+	}
+	draining := e.isDraining()
+	for _, step := range steps {
+		if at, ok := step.(parley.WakeAt); ok {
+			wake = min(wake, max(at.At.Sub(e.Now()), 0)+time.Millisecond)
+		} else if _, ok := step.(parley.LogOn); !ok && !draining && a.workers[step] == nil {
+			a.work(step)
+		}
+	}
+	return wake, nil
+}
+
+// clear reports whether the log may go on by itself from a state: nothing that
+// is no longer wanted may be alive, and the server must not be stopping.
+func (a *actor) clear(s parley.State) bool {
+	if a.engine.isDraining() {
+		return false
+	}
+	steps := parley.Next(s, a.engine.Now())
+	for step := range a.workers {
+		if !wants(steps, step) {
+			return false
+		}
+	}
+	return true
+}
+
+// take commits what an input amounts to and tells followers.
+func (a *actor) take(en entry) ([]parley.Event, error) {
+	en.goOn = a.clear
+	events, err := a.s.take(a.engine.ctx, en)
+	if err != nil {
+		return nil, err
+	}
+	a.engine.Feed.Publish(a.tenant, events)
+	a.story(events)
+	return events, nil
+}
+
+// serve answers a request. It returns an error when the actor cannot go on.
+func (a *actor) serve(r *request) error {
+	if r.command.Do == nil {
+		err := a.s.hold(a.engine.ctx)
+		r.reply <- reply{err: err}
+		return err
+	}
+	receipt, err := a.command(r.who, r.command)
+	r.reply <- reply{receipt, shown(err)}
+	if broken, ok := errors.AsType[*brokenError](err); ok {
+		return broken
+	}
+	return nil
+}
+
+func (a *actor) command(who parley.Principal, c parley.Command) (parley.Receipt, error) {
+	owner := a.s.state.Owner
+	if owner == "" {
+		owner = who.ID // whoever opens it
+	}
+	if err := a.engine.Access.Permit(who, c.Do.Action(), parley.Resource{Tenant: a.tenant, Session: a.session, Owner: owner}); err != nil {
+		return parley.Receipt{}, err
+	}
+	en := entry{}
+	if c.ID != "" {
+		first, ok, err := a.engine.Store.Tenant(a.tenant).Receipt(a.engine.ctx, a.session, c.ID)
+		switch {
+		case err != nil:
+			return parley.Receipt{}, err
+		case ok && (first.Digest != digest(c.Do) || first.By != who.ID):
+			return parley.Receipt{}, parley.Errorf(parley.CodeConflict, "The id %q was used for another request.", c.ID)
+		case ok:
+			first.Repeated = true
+			return first.Receipt, nil
+		}
+		en.receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: a.session, Command: c.ID}, Digest: digest(c.Do), By: who.ID}
+	}
+	if in, ok := c.Do.(parley.SubmitInput); ok {
+		agent, err := a.agentFor(in)
+		if err != nil {
+			return parley.Receipt{}, err
+		}
+		in.Agent = agent.Ref()
+		c.Do, en.agent = in, &agent
+	}
+	en.in = c
+	events, err := a.take(en)
+	if err != nil {
+		return parley.Receipt{}, err
+	}
+	receipt := parley.Receipt{Session: a.session, Command: c.ID, Last: a.s.state.Head}
+	if len(events) > 0 {
+		receipt.First = events[0].Seq
+	}
+	return receipt, nil
+}
+
+// agentFor is the agent an input is for: the one it names, or the session's.
+func (a *actor) agentFor(in parley.SubmitInput) (parley.Agent, error) {
+	name := in.Agent.Name
+	if name == "" {
+		name = a.s.state.Agent
+	}
+	return a.engine.Agents.Agent(a.tenant, name)
+}
+
+// hear takes a report of a worker. Its last one says that it is gone.
+func (a *actor) hear(r report) error {
+	if r.last {
+		delete(a.workers, r.step)
+	}
+	if r.Body == nil {
+		return nil
+	}
+	_, err := a.take(entry{in: r.Report})
+	return err
+}
+
+// setAside moves a session that cannot be read out of the scheduler's way.
+func (a *actor) setAside() {
+	e := a.engine
+	st, err := e.Store.Tenant(a.tenant).Session(e.ctx, a.session)
+	if err == nil {
+		_, err = e.Store.Append(e.ctx, parley.Batch{Tenant: a.tenant, Session: a.session, Epoch: st.Epoch, After: st.Summary.Head, Summary: st.Summary,
+			Due: &parley.DueChange{Due: parley.Due{At: e.Now().Add(setAsideFor), Reason: "corrupt"}}})
+	}
+	if err != nil {
+		a.log.Error("session could not be set aside", "error", err)
+	}
+}
+
+const (
+	setAsideFor = 10 * time.Minute
+	idleEmpty   = 100 * time.Millisecond // an actor whose session does not exist
+)
+
+// shown is what of an error leaves the engine.
+func shown(err error) error {
+	if broken, ok := errors.AsType[*brokenError](err); ok {
+		if parley.CodeOf(broken.error) == parley.CodeInternal {
+			return parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
+		}
+		return broken.error
+	}
+	return err
+}
+
+// story tells in the server's log, for whoever debugs it, what became of a
+// message. The names are those of the thread chat document.
+func (a *actor) story(events []parley.Event) {
+	if !a.log.Enabled(a.engine.ctx, slog.LevelDebug) {
+		return
+	}
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case parley.InputReceived:
+			a.log.Debug("event_published", "type", "user_message", "sessionKey", a.session, "requestId", b.Request, "seq", e.Seq)
+		case parley.RunStarted:
+			a.log.Debug("event_processing_started", "requestId", b.Request, "agentId", b.Agent.Name, "run", e.Run)
+		case parley.TurnStarted:
+			a.log.Debug("graph_invocation_started", "run", e.Run, "turn", b.Number)
+		case parley.OutputAppended:
+			a.log.Debug("content_chunk_streaming", "run", e.Run, "bytes", len(b.Text))
+		case parley.RunFinished:
+			a.log.Debug("chat_response_completed", "run", e.Run, "outcome", b.Outcome)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"context"
+
+	"parley"
+)
+
+// Submit is behind every dialect. See parley.Door.
+func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
+	c.Tenant, c.By, c.At = who.Tenant, who.ID, e.Now()
+	if err := checkCommand(c); err != nil {
+		return parley.Receipt{}, err
+	}
+	a, done, err := e.use(key{c.Tenant, c.Session})
+	if err != nil {
+		return parley.Receipt{}, err
+	}
+	defer done()
+	return a.submit(ctx, who, c)
+}
+
+const maxCommandID = 128
+
+func checkCommand(c parley.Command) error {
+	switch {
+	case !c.Tenant.Valid() || c.By == "":
+		return parley.Errorf(parley.CodeForbidden, "Nobody in particular asks for this.")
+	case !c.Session.Valid():
+		return parley.Errorf(parley.CodeInvalid, "A session's id is a UUID of version 4.")
+	case len(c.ID) > maxCommandID:
+		return parley.Errorf(parley.CodeInvalid, "The id of a request has at most %d bytes.", maxCommandID)
+	}
+	if in, ok := c.Do.(parley.SubmitInput); ok && len(in.Content) > 2*parley.MaxContent {
+		return parley.Errorf(parley.CodeTooLarge, "The message is longer than %d bytes.", parley.MaxContent)
+	}
+	return nil
+}
+
+// Follow is behind every dialect. See parley.Door.
+func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+	if from.Epoch != "" && from.Epoch != e.Store.Epoch() {
+		return nil, parley.Errorf(parley.CodeResync, "This cursor is of another history of the log; start again from the beginning.")
+	}
+	logs := e.Store.Tenant(who.Tenant)
+	if scope.Session != "" {
+		m, err := e.Session(ctx, who, scope.Session)
+		if err != nil {
+			return nil, err
+		}
+		after, err := place(from, int64(m.Head))
+		if err != nil {
+			return nil, err
+		}
+		return e.Feed.Session(who.Tenant, scope.Session, parley.Seq(after)), nil
+	}
+	if scope.Root != "" {
+		if _, err := e.Session(ctx, who, scope.Root); err != nil {
+			return nil, err
+		}
+	} else if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant}); err != nil {
+		return nil, err
+	}
+	head, err := logs.Position(ctx)
+	if err != nil {
+		return nil, err
+	}
+	after, err := place(from, int64(head))
+	if err != nil {
+		return nil, err
+	}
+	return e.Feed.Tree(who.Tenant, scope.Root, parley.Position(after)), nil
+}
+
+// place finds a cursor in a log that ends at head.
+func place(from parley.Cursor, head int64) (int64, error) {
+	switch {
+	case from == parley.Live || from.After == parley.Live.After:
+		return head, nil
+	case from.After < 0 || from.After > head:
+		return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from the beginning.")
+	}
+	return from.After, nil
+}
+
+func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	st, err := e.Store.Tenant(who.Tenant).Session(ctx, id)
+	if err != nil {
+		return parley.Summary{}, err
+	}
+	m := st.Summary
+	if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant, Session: id, Owner: m.Owner}); err != nil {
+		return parley.Summary{}, err
+	}
+	if m.Deleted {
+		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	return m, nil
+}
+
+// Sessions lists what the principal may see: everybody's, or else its own.
+func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
+	if q.Limit <= 0 || q.Limit > 200 {
+		q.Limit = 50
+	}
+	if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant}); err != nil {
+		if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant, Owner: who.ID}); err != nil {
+			return nil, err
+		}
+		q.Owner = who.ID
+	}
+	return e.Store.Tenant(who.Tenant).Sessions(ctx, q)
+}
+
+func (e *Engine) Epoch() string { return e.Store.Epoch() }

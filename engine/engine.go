@@ -1,0 +1,183 @@
+// Package engine is the only writer of logs.
+//
+// Every session that something happens in has one actor: a goroutine that takes
+// commands and reports one at a time, has parley.Decide say what they amount to,
+// commits that, and then makes true what parley.Next says should be going on:
+// model calls and tool calls, each a worker goroutine of the actor. An actor
+// that has nothing to do unloads; what wakes it again is a command or the due
+// table. Recovery after a crash is an actor loading a log in which something is
+// still open.
+//
+// Goroutines: one scheduler; one actor per loaded session, waited for by Close;
+// workers, waited for by their actor. Locks: Engine.mu, a leaf, guards the map
+// of actors and is never held across I/O.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// Feed is where committed events go, and where followers read them.
+type Feed interface {
+	Publish(parley.TenantID, []parley.Event)
+	Session(parley.TenantID, parley.SessionID, parley.Seq) parley.Follower
+	Tree(parley.TenantID, parley.SessionID, parley.Position) parley.Follower
+}
+
+// Config is everything an engine works with. All fields but the durations must
+// be set.
+type Config struct {
+	Store  parley.Store
+	Feed   Feed
+	Access parley.Authorizer
+	Agents parley.Agents
+	Model  parley.Model
+	Tools  parley.Toolbox
+	Log    *slog.Logger
+	Now    func() time.Time
+
+	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
+	CardLife time.Duration // how long a person may take; default a day
+	Retry    time.Duration // load a session that failed again after this; default 2 s
+}
+
+// Engine is a parley.Door.
+type Engine struct {
+	Config
+	ctx   context.Context // ends when running work is to be cut
+	cut   context.CancelFunc
+	wg    sync.WaitGroup
+	poked chan struct{} // has the scheduler look again
+
+	mu       sync.Mutex // guards the following; leaf
+	draining bool
+	actors   map[key]*actor
+	retries  map[key]time.Time // sessions that failed, and when to load them again
+	drained  chan struct{}     // closed when draining and no actor is left
+}
+
+type key struct {
+	tenant  parley.TenantID
+	session parley.SessionID
+}
+
+// New starts an engine. What an earlier process left open is taken up at once,
+// in the background.
+func New(c Config) *Engine {
+	if c.Idle == 0 {
+		c.Idle = time.Minute
+	}
+	if c.CardLife == 0 {
+		c.CardLife = 24 * time.Hour
+	}
+	if c.Retry == 0 {
+		c.Retry = 2 * time.Second
+	}
+	e := &Engine{Config: c, poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{})}
+	e.ctx, e.cut = context.WithCancel(context.Background())
+	e.wg.Go(e.schedule)
+	return e
+}
+
+// Close stops the engine. Nothing new is accepted from now on; runs may go on
+// until they reach a boundary between steps or ctx ends, and are then cut where
+// they are, to be recovered by the next process. It returns when every
+// goroutine of the engine is gone.
+func (e *Engine) Close(ctx context.Context) {
+	e.mu.Lock()
+	if !e.draining {
+		e.draining = true
+		for _, a := range e.actors {
+			a.nudge()
+		}
+		e.checkDrained()
+	}
+	e.mu.Unlock()
+	e.poke() // the scheduler ends
+	select {
+	case <-e.drained:
+	case <-ctx.Done():
+		e.Log.Info("cutting what still runs; it goes on after the next start", "sessions", e.loaded())
+	}
+	e.cut()
+	e.wg.Wait()
+}
+
+// checkDrained needs e.mu.
+func (e *Engine) checkDrained() {
+	if e.draining && len(e.actors) == 0 {
+		select {
+		case <-e.drained:
+		default:
+			close(e.drained)
+		}
+	}
+}
+
+func (e *Engine) loaded() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.actors)
+}
+
+func (e *Engine) isDraining() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.draining
+}
+
+var errDraining = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
+
+// use finds or loads the actor of a session and keeps it from unloading until
+// done is called.
+func (e *Engine) use(k key) (a *actor, done func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.draining {
+		return nil, nil, errDraining
+	}
+	a = e.actors[k]
+	if a == nil {
+		a = newActor(e, k)
+		e.actors[k] = a
+		delete(e.retries, k)
+		e.wg.Go(a.run)
+	}
+	a.users++
+	return a, func() {
+		e.mu.Lock()
+		a.users--
+		e.mu.Unlock()
+	}, nil
+}
+
+// leave takes an actor that has nothing to do out of the map, unless somebody
+// uses it.
+func (e *Engine) leave(a *actor) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.users > 0 {
+		return false
+	}
+	delete(e.actors, a.key)
+	e.checkDrained()
+	return true
+}
+
+// remove takes an actor that cannot go on out of the map. If again is set, its
+// session is loaded anew after a while.
+func (e *Engine) remove(a *actor, again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.actors, a.key)
+	if again && !e.draining {
+		e.retries[a.key] = e.Now().Add(e.Retry)
+		e.poke()
+	}
+	e.checkDrained()
+}

@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"parley"
+	"parley/access"
+	"parley/checker"
+	"parley/feed"
+	"parley/store/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const acme = parley.TenantID("acme")
+
+var ann = parley.Principal{ID: "ann", Tenant: acme, Roles: []string{access.RoleLocal}}
+
+// agents has one agent under any name but "nobody"; "hasty" may take two turns.
+type agents struct{}
+
+func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
+	switch name {
+	case "nobody":
+		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", name)
+	case "hasty":
+		return parley.Agent{Name: name, Limits: parley.AgentLimits{Turns: 2}}, nil
+	case "":
+		name = "puppet"
+	}
+	return parley.Agent{Name: name, Instructions: "obey"}, nil
+}
+
+func (agents) List(parley.TenantID) []parley.Agent { return nil }
+
+// A rig is an engine on a real store, with strings to pull.
+type rig struct {
+	*Engine
+	t      testing.TB
+	dir    string
+	feed   *feed.Feed
+	puppet *puppet
+	hands  *hands
+	config Config
+	noHang bool // nothing hangs that hung before
+}
+
+func newRig(t testing.TB, change ...func(*Config)) *rig {
+	r := &rig{t: t, dir: t.TempDir()}
+	r.config = Config{Access: access.Rules{}, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	for _, f := range change {
+		f(&r.config)
+	}
+	r.start()
+	t.Cleanup(func() { r.stop(true) })
+	return r
+}
+
+func (r *rig) start() {
+	r.t.Helper()
+	store, err := sqlite.Open(context.Background(), r.dir, "a test")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.puppet = &puppet{noHang: r.noHang}
+	r.hands = &hands{noHang: r.noHang}
+	r.feed = feed.New(store)
+	c := r.config
+	c.Store, c.Feed, c.Model, c.Tools = store, r.feed, r.puppet, r.hands
+	r.Engine = New(c)
+}
+
+// stop stops the engine: in peace, or cutting whatever goes on.
+func (r *rig) stop(cut bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if cut {
+		cancel()
+	}
+	r.Engine.Close(ctx)
+	r.feed.Close()
+	if err := r.Store.Close(); err != nil {
+		r.t.Error("close:", err)
+	}
+}
+
+func (r *rig) restart(cut bool) {
+	r.stop(cut)
+	r.start()
+}
+
+var sessions atomic.Int64
+
+// open opens a new session.
+func (r *rig) open() parley.SessionID {
+	r.t.Helper()
+	id := parley.SessionID(fmt.Sprintf("11111111-1111-4111-8111-%012x", sessions.Add(1)))
+	r.do(id, parley.OpenSession{})
+	return id
+}
+
+func (r *rig) try(id parley.SessionID, do parley.CommandBody) (parley.Receipt, error) {
+	return r.Submit(context.Background(), ann, parley.Command{Session: id, Do: do})
+}
+
+func (r *rig) do(id parley.SessionID, do parley.CommandBody) parley.Receipt {
+	r.t.Helper()
+	receipt, err := r.try(id, do)
+	if err != nil {
+		r.t.Fatalf("%T: %v", do, err)
+	}
+	return receipt
+}
+
+func (r *rig) say(id parley.SessionID, content string) parley.Receipt {
+	r.t.Helper()
+	return r.do(id, parley.SubmitInput{Content: content, Request: content})
+}
+
+func (r *rig) log(id parley.SessionID) []parley.Event {
+	r.t.Helper()
+	log, err := r.Store.Tenant(acme).Events(context.Background(), id, 0, 1<<20)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return log
+}
+
+// until follows the session until its log satisfies the condition.
+func (r *rig) until(id parley.SessionID, what string, ok func([]parley.Event) bool) []parley.Event {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	f, err := r.Follow(ctx, ann, parley.Scope{Session: id}, parley.Beginning)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer f.Close()
+	var log []parley.Event
+	for !ok(log) {
+		items, err := f.Next(ctx)
+		if err != nil {
+			r.t.Fatalf("waiting until %s: %v, after %s", what, err, story(log))
+		}
+		for _, i := range items {
+			log = append(log, i.Event)
+			if ok(log) {
+				break
+			}
+		}
+	}
+	return log
+}
+
+// seen is a condition: an event of this type is there n times.
+func seen[T parley.EventBody](n int) func([]parley.Event) bool {
+	return func(log []parley.Event) bool { return len(all[T](log)) >= n }
+}
+
+func all[T parley.EventBody](log []parley.Event) (bodies []T) {
+	for _, e := range log {
+		if b, ok := e.Body.(T); ok {
+			bodies = append(bodies, b)
+		}
+	}
+	return bodies
+}
+
+// seqOf is where the n-th event of a type is, from 1.
+func seqOf[T parley.EventBody](log []parley.Event, n int) parley.Seq {
+	for _, e := range log {
+		if _, ok := e.Body.(T); ok {
+			if n--; n == 0 {
+				return e.Seq
+			}
+		}
+	}
+	return 0
+}
+
+// finished waits until n runs have finished and returns the log.
+func (r *rig) finished(id parley.SessionID, n int) []parley.Event {
+	r.t.Helper()
+	return r.until(id, fmt.Sprint(n, " runs have finished"), seen[parley.RunFinished](n))
+}
+
+func (r *rig) check(id parley.SessionID) {
+	r.t.Helper()
+	log := r.log(id)
+	for _, err := range checker.Check(log) {
+		r.t.Errorf("%v\n%s", err, story(log))
+	}
+}
+
+// story tells a log in one line.
+func story(log []parley.Event) string {
+	s := ""
+	for _, e := range log {
+		s += fmt.Sprintf("%d %s%+v\n", e.Seq, parley.TypeOf(e.Body), e.Body)
+	}
+	return s
+}
+
+func texts(log []parley.Event) (list []string) {
+	for _, o := range all[parley.OutputFinished](log) {
+		if o.Kind == parley.Text {
+			list = append(list, o.Text)
+		}
+	}
+	return list
+}

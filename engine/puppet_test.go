@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+
+	"parley"
+)
+
+// puppet is a model that does what the input tells it to, turn by turn:
+//
+//	say hello; think hm; call read x | say done
+//
+// Turns are separated by |, what it does in one by ;. "hang" goes on until the
+// call is stopped, unless the puppet was told not to; "fail" fails.
+type puppet struct {
+	noHang bool
+	seen   func(parley.ModelRequest)
+}
+
+func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[parley.Said, error] {
+	if p.seen != nil {
+		p.seen(r)
+	}
+	turns, turn := []string{"say nothing"}, 0
+	for _, m := range r.Messages {
+		switch m.Role {
+		case parley.RoleUser:
+			turns, turn = strings.Split(m.Text, "|"), 0
+		case parley.RoleAssistant:
+			if len(m.Calls) > 0 {
+				turn++
+			}
+		}
+	}
+	return func(yield func(parley.Said, error) bool) {
+		for _, do := range strings.Split(turns[min(turn, len(turns)-1)], ";") {
+			verb, rest, _ := strings.Cut(strings.TrimSpace(do), " ")
+			var said parley.Said
+			switch verb {
+			case "say":
+				said.Text = rest
+			case "think":
+				said.Thinking = rest
+			case "call":
+				name, args, _ := strings.Cut(rest, " ")
+				raw, _ := json.Marshal(args)
+				said.Call = &parley.MessageCall{Name: name, Arguments: string(raw), Provider: "p-" + name}
+			case "hang":
+				if p.noHang {
+					continue
+				}
+				<-ctx.Done()
+				yield(parley.Said{}, ctx.Err())
+				return
+			case "fail":
+				yield(parley.Said{}, parley.Errorf(parley.CodeModel, "The puppet was told to fail."))
+				return
+			case "panic":
+				panic("the puppet was told to panic")
+			}
+			if !yield(said, nil) {
+				return
+			}
+		}
+		yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 1, Output: 2}}}, nil)
+	}
+}
+
+// hands is a toolbox. The name of a tool says what it is like.
+type hands struct {
+	noHang bool
+	mu     sync.Mutex
+	done   map[string]int // how often each tool was performed
+}
+
+func (h *hands) count(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.done[name]
+}
+
+func (h *hands) Specs(parley.Agent) []parley.ToolSpec { return []parley.ToolSpec{{Name: "read"}} }
+
+func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
+	v := parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful, Show: name + " " + args, Digest: "d:" + name + args}
+	switch name {
+	case "read", "hangread":
+		v.Class = parley.Pure
+	case "put":
+		v.Class = parley.Idempotent
+	case "write", "hangwrite":
+		v.Kind = parley.VerdictAsk
+	case "ask":
+		v.Kind, v.Class, v.Questions = parley.VerdictCard, parley.Pure, []parley.Question{{Question: args}}
+	case "forbidden":
+		v.Kind, v.Reason = parley.VerdictBlock, "not in the agent's list"
+	}
+	return v
+}
+
+func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress func(string)) (string, error) {
+	h.mu.Lock()
+	if h.done == nil {
+		h.done = map[string]int{}
+	}
+	h.done[name]++
+	h.mu.Unlock()
+	switch name {
+	case "hangread", "hangwrite", "hangdo":
+		if h.noHang {
+			break
+		}
+		<-ctx.Done()
+		if name == "hangdo" {
+			return "it was done all the same", nil // too late for the run
+		}
+		return "", ctx.Err()
+	case "talk":
+		progress("working")
+		progress(" hard")
+	case "break":
+		return "", errors.New("internal detail")
+	case "panic":
+		panic("a tool was told to panic")
+	}
+	return "did " + name + " " + args, nil
+}

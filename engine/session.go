@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"parley"
+)
+
+// A session is an actor's hold on one log: the state, and the right to append.
+// It has no goroutine of its own; everything is done on the caller's, one thing
+// at a time. After a brokenError it is useless and must be loaded anew.
+type session struct {
+	store  parley.Store
+	tenant parley.TenantID
+	id     parley.SessionID
+
+	state parley.State
+	epoch int64
+	due   *parley.DueChange // as last written by this session; nil: unknown
+}
+
+var errFenced = errors.New("the session has another writer")
+
+// A brokenError means that what was to be appended may or may not be in the
+// log: the session in memory is no longer to be trusted.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
+// load folds the log. A session that does not exist yet has an empty one.
+func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID) (*session, error) {
+	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id)}
+	logs := store.Tenant(tenant)
+	st, err := logs.Session(ctx, id)
+	switch {
+	case parley.CodeOf(err) == parley.CodeNotFound && err != nil:
+		s.epoch, s.due = 1, &parley.DueChange{Clear: true}
+		return s, nil
+	case err != nil:
+		return nil, err
+	}
+	s.epoch = st.Epoch + 1
+	const page = 1000
+	for {
+		events, err := logs.Events(ctx, id, s.state.Head, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			s.state = parley.Fold(s.state, e)
+		}
+		if len(events) < page {
+			return s, nil
+		}
+	}
+}
+
+// An entry is what goes into one commit.
+type entry struct {
+	in      parley.In
+	receipt *parley.StoredReceipt
+	agent   *parley.Agent
+	// goOn says whether the log may go on by itself from a state. It may not
+	// while something of an ended run is still alive.
+	goOn func(parley.State) bool
+}
+
+// take decides what the input amounts to, lets the log go on from there as far
+// as it can, and commits all of it at once. It returns the events with their
+// positions. Any error but a brokenError is a refusal: nothing has changed.
+func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
+	events, err := parley.Decide(s.state, e.in)
+	if err != nil {
+		return nil, err
+	}
+	at := s.state.LastAt
+	switch in := e.in.(type) {
+	case parley.Command:
+		at = in.At
+	case parley.Report:
+		at = in.At
+	}
+	state := fold(s.state, events)
+	for e.goOn != nil && e.goOn(state) && wants(parley.Next(state, at), parley.LogOn{}) {
+		more, err := parley.Decide(state, parley.Report{At: at, Body: parley.Advance{}})
+		if err != nil {
+			return nil, err
+		}
+		events, state = append(events, more...), fold(state, more)
+	}
+	if len(events) == 0 {
+		return nil, nil
+	}
+	return events, s.append(ctx, e, events, state)
+}
+
+func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State) error {
+	b := parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
+		Events: events, Summary: state.Summary(), Agent: e.agent}
+	if e.receipt != nil {
+		r := *e.receipt
+		r.First, r.Last = events[0].Seq, state.Head
+		*e.receipt, b.Receipt = r, &r
+	}
+	due := dueChange(state, true)
+	if s.due == nil || !sameDue(*s.due, due) {
+		b.Due = &due
+	}
+	res, err := s.commit(ctx, b)
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		events[i].Position = res.Positions[i]
+	}
+	s.state, s.due = state, &due
+	return nil
+}
+
+// hold makes sure that the session's due row, if it has one, is in this
+// process's hands; release gives it back, for whoever wakes it when it is due.
+func (s *session) hold(ctx context.Context) error    { return s.setDue(ctx, true) }
+func (s *session) release(ctx context.Context) error { return s.setDue(ctx, false) }
+
+func (s *session) setDue(ctx context.Context, held bool) error {
+	due := dueChange(s.state, held)
+	if s.state.Head == 0 || s.due != nil && sameDue(*s.due, due) {
+		return nil
+	}
+	_, err := s.commit(ctx, parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
+		Summary: s.state.Summary(), Due: &due})
+	if err == nil {
+		s.due = &due
+	}
+	return err
+}
+
+func (s *session) commit(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+	res, err := s.store.Append(ctx, b)
+	if err == nil && res.Fenced {
+		err = errFenced
+	}
+	if err != nil {
+		return res, &brokenError{err}
+	}
+	return res, nil
+}
+
+func dueChange(state parley.State, held bool) parley.DueChange {
+	due, ok := parley.DueOf(state)
+	return parley.DueChange{Due: due, Held: ok && held, Clear: !ok}
+}
+
+// sameDue spares a write: a session that is due now stays due now, so the row
+// need not follow the clock while a run goes on.
+func sameDue(a, b parley.DueChange) bool {
+	if a.Reason == "run" && b.Reason == "run" {
+		return a.Held == b.Held
+	}
+	return a == b
+}
+
+func fold(s parley.State, events []parley.Event) parley.State {
+	for _, e := range events {
+		s = parley.Fold(s, e)
+	}
+	return s
+}
+
+func wants(steps []parley.Step, step parley.Step) bool {
+	for _, s := range steps {
+		if s == step {
+			return true
+		}
+	}
+	return false
+}
+
+// digest identifies what a command asks for, not when or by whom.
+func digest(do parley.CommandBody) string {
+	raw, err := json.Marshal(do)
+	if err != nil {
+		panic(fmt.Sprintf("%T cannot be encoded: %v", do, err)) // strings and numbers only
+	}
+	sum := sha256.Sum256(append([]byte(fmt.Sprintf("%T\n", do)), raw...))
+	return hex.EncodeToString(sum[:])
+}
