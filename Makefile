@@ -1,0 +1,48 @@
+# What is built and checked, and how; `make` alone prints the targets.
+
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint race bench e2e sabotage clean
+
+help: ## print this help
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build everything and serve on http://127.0.0.1:8080, data under var/
+	bin/parley serve
+
+build: ## write bin/parley
+	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/parley ./cmd/parley
+
+# The end-to-end tests drive clients that are installed by npm.
+NODE_MODULES := $(if $(wildcard e2e/package.json),e2e/node_modules/.installed)
+
+e2e/node_modules/.installed: e2e/package.json e2e/package-lock.json
+	cd e2e && npm ci
+	mkdir -p $(@D) && touch $@
+
+test: $(NODE_MODULES) ## run all tests
+	go test ./...
+
+e2e: $(NODE_MODULES) ## run the end-to-end tests alone
+	go test -count=1 ./e2e/...
+
+race: $(NODE_MODULES) ## run all tests under the race detector
+	go test -race ./...
+
+sabotage: ## plant bugs, one at a time, and demand that tests fail
+	PARLEY_SABOTAGE=1 go test -count=1 -timeout 30m ./sabotage/...
+
+bench: ## run the benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+# S1016 asks to convert one struct into another that looks alike. A command and
+# the event it leads to look alike today and are not the same thing.
+lint: ## check formatting, go vet and staticcheck
+	@files=$$(find . -name node_modules -prune -o -name '*.go' -exec gofmt -l {} +) || exit 1; \
+	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
+	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck -checks inherit,-S1016 ./...
+
+clean: ## remove what was built and installed; var/ stays
+	rm -rf bin e2e/node_modules

@@ -1,0 +1,152 @@
+package config
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// A definition is an agent and where it comes from.
+type definition struct {
+	path    string
+	line    int // of the name
+	agent   parley.Agent
+	ignored []string
+}
+
+// frontMatter has every documented key, so that files written for a later
+// release are read by this one, if they mean the same there. Keys of which that
+// cannot be said are refused by unsupported.
+type frontMatter struct {
+	Name        string   `yaml:"name"`
+	Description string   `yaml:"description"`
+	Model       string   `yaml:"model"`
+	Tools       []string `yaml:"tools"`
+	Approval    string   `yaml:"approval"`
+	Limits      struct {
+		Turns   *int    `yaml:"turns"`
+		Tokens  int64   `yaml:"tokens"`
+		CostUSD float64 `yaml:"cost_usd"`
+		Minutes float64 `yaml:"minutes"`
+	} `yaml:"limits"`
+
+	FallbackModels   []string `yaml:"fallback_models"`
+	Delegates        []string `yaml:"delegates"`
+	IdlePrompt       string   `yaml:"idle_prompt"`
+	IdleIntervalSecs int64    `yaml:"idle_interval_secs"`
+
+	Allow    any    `yaml:"allow"`
+	Runtime  string `yaml:"runtime"`
+	Address  string `yaml:"address"`
+	Autonomy struct {
+		Enabled        bool  `yaml:"enabled"`
+		MaxConsecutive int64 `yaml:"max_consecutive"`
+		CooldownMS     int64 `yaml:"cooldown_ms"`
+		MaxFollowUps   int64 `yaml:"max_follow_ups"`
+		Evaluator      struct {
+			Model string `yaml:"model"`
+		} `yaml:"evaluator"`
+	} `yaml:"autonomy"`
+}
+
+// withoutEffect are the keys that are read and ignored: without them an agent
+// does less, or the same within its turns, and talks to nobody else.
+var withoutEffect = []string{
+	"fallback_models", "delegates", "limits.tokens", "limits.cost_usd", "limits.minutes", "idle_prompt", "idle_interval_secs", "address",
+}
+
+func readAgent(path string) (definition, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return definition{}, err
+	}
+	return parseAgent(path, string(raw))
+}
+
+func parseAgent(path, text string) (definition, error) {
+	front, body, end, err := splitFrontMatter(path, text)
+	if err != nil {
+		return definition{}, err
+	}
+	doc, err := parseYAML(path, []byte(front))
+	if err != nil {
+		return definition{}, err
+	}
+	var f frontMatter
+	if err := doc.decode(&f); err != nil {
+		return definition{}, err
+	}
+	if err := unsupported(doc, f); err != nil {
+		return definition{}, err
+	}
+	agent := parley.Agent{
+		Name:         cmp.Or(f.Name, strings.TrimSuffix(filepath.Base(path), ".md")),
+		Description:  f.Description,
+		Model:        f.Model,
+		Tools:        f.Tools,
+		Approval:     cmp.Or(f.Approval, "suggest"),
+		Instructions: strings.TrimSpace(body),
+	}
+	if agent.Tools == nil {
+		agent.Tools = []string{"*"}
+	}
+	if f.Limits.Turns != nil {
+		agent.Limits.Turns = *f.Limits.Turns
+	}
+	def := definition{path: path, line: doc.line("name"), agent: agent}
+	switch {
+	case !parley.ValidAgentName(agent.Name):
+		err = at(path, def.line, "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", agent.Name)
+	case !slices.Contains([]string{"suggest", "auto-edit", "full-auto"}, agent.Approval):
+		err = at(path, doc.line("approval"), "approval is suggest, auto-edit or full-auto, not %q", agent.Approval)
+	case f.Limits.Turns != nil && agent.Limits.Turns < 1:
+		err = at(path, doc.line("limits.turns"), "limits.turns is 1 or more, not %d", agent.Limits.Turns)
+	case parley.IsBlank(agent.Instructions):
+		err = at(path, end, "the instructions are missing; they follow this line")
+	}
+	for _, e := range doc.entries {
+		if slices.Contains(withoutEffect, e.key) {
+			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect in this release", e.key).Error())
+		}
+	}
+	return def, err
+}
+
+// unsupported refuses what would make the agent another one if it were ignored:
+// open to people it is not for, somewhere else, or silent where it should act.
+func unsupported(doc document, f frontMatter) error {
+	switch {
+	case f.Allow != nil:
+		return at(doc.path, doc.line("allow"), "allow is not supported by this release, and without it everybody could talk to this agent; remove the file or the line")
+	case f.Runtime == "frames":
+		return at(doc.path, doc.line("runtime"), "runtime: frames is not supported by this release; remove the file or use loop")
+	case f.Runtime != "" && f.Runtime != "loop":
+		return at(doc.path, doc.line("runtime"), "runtime is loop or frames, not %q", f.Runtime)
+	case f.Autonomy.Enabled:
+		return at(doc.path, doc.line("autonomy.enabled"), "autonomy is not supported by this release; remove the file or set enabled to false")
+	}
+	return nil
+}
+
+// splitFrontMatter parts a file at its two lines of dashes, and says on which
+// line the second one is. The front begins with an empty line in place of the
+// first, so that lines have the same numbers in it as in the file. A file
+// without front matter is refused: if its first line were mistyped, what
+// follows would be read as instructions and its limits would be lost.
+func splitFrontMatter(path, text string) (front, body string, end int, err error) {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		switch dashes := strings.TrimRight(line, " \t\n") == "---"; {
+		case i == 0 && !dashes:
+			return "", "", 0, at(path, 1, "an agent's file begins with a line of three dashes, keys like name or model, and a second line of three dashes")
+		case i > 0 && dashes:
+			return "\n" + strings.Join(lines[1:i], ""), strings.Join(lines[i+1:], ""), i + 1, nil
+		}
+	}
+	return "", "", 0, at(path, 1, "the front matter that begins here is never closed; end it with a line of three dashes")
+}

@@ -1,0 +1,155 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"parley"
+)
+
+// Agents are the agents defined by the Markdown files of a folder. They belong
+// to one tenant; every other tenant has none. It implements parley.Agents; its
+// methods may be called concurrently, Reload by one goroutine at a time.
+type Agents struct {
+	dir     string
+	tenant  parley.TenantID
+	current atomic.Pointer[[]definition]
+}
+
+var _ parley.Agents = (*Agents)(nil)
+
+// BuiltIn serves while no file defines an agent.
+var BuiltIn = parley.Agent{
+	Name:        "helpful-assistant",
+	Description: "answers questions and works on the files of the workspace",
+	Tools:       []string{"*"},
+	Approval:    "suggest",
+	Instructions: `You are a helpful assistant who works in a person's project folder.
+
+Look before you answer: read the files a question is about rather than guess at them. Do what was asked and no more; when
+it is unclear what is wanted, ask. Say plainly what you did, what you did not do, and what you are unsure of. A person may
+have to allow what you want to do; if they refuse, respect it and look for another way.`,
+}
+
+// LoadAgents reads the *.md files of a folder, in order of their names; the
+// first one's agent is the default. A folder that is missing or has no such
+// file yields BuiltIn. Any file that is wrong is an error that names the line.
+func LoadAgents(dir string, tenant parley.TenantID) (*Agents, error) {
+	defs, err := readAgents(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agents{dir: dir, tenant: tenant}
+	a.current.Store(&defs)
+	return a, nil
+}
+
+// Reload reads the folder again. A file that is wrong now keeps the definition
+// it had, if it had one; all others take effect. The error says what is wrong
+// with each.
+func (a *Agents) Reload() error {
+	defs, err := readAgents(a.dir, *a.current.Load())
+	a.current.Store(&defs)
+	return err
+}
+
+// Agent finds an agent by name; an empty name is the default's. CodeNotFound:
+// the tenant has none of that name.
+func (a *Agents) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
+	agents := a.List(tenant)
+	if len(agents) == 0 {
+		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There are no agents.")
+	}
+	if name == "" {
+		return agents[0], nil
+	}
+	names := make([]string, len(agents))
+	for i, agent := range agents {
+		if agent.Name == name {
+			return agent, nil
+		}
+		names[i] = agent.Name
+	}
+	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name, strings.Join(names, ", "))
+}
+
+// List lists a tenant's agents, the default first.
+func (a *Agents) List(tenant parley.TenantID) []parley.Agent {
+	if tenant != a.tenant {
+		return nil
+	}
+	defs := *a.current.Load()
+	if len(defs) == 0 {
+		return []parley.Agent{BuiltIn}
+	}
+	agents := make([]parley.Agent, len(defs))
+	for i, def := range defs {
+		agents[i] = def.agent
+	}
+	return agents
+}
+
+// Ignored says what the files ask for that has no effect in this release, one
+// line for each key.
+func (a *Agents) Ignored() []string {
+	var lines []string
+	for _, def := range *a.current.Load() {
+		lines = append(lines, def.ignored...)
+	}
+	return lines
+}
+
+// readAgents reads a folder. last is what its files meant the last time.
+func readAgents(dir string, last []definition) ([]definition, error) {
+	paths, err := agentFiles(dir)
+	if err != nil {
+		return last, err
+	}
+	var defs []definition
+	var errs []error
+	for _, path := range paths {
+		def, err := readAgent(path)
+		if err == nil {
+			err = nameTaken(defs, def)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			i := slices.IndexFunc(last, func(d definition) bool { return d.path == path })
+			if i < 0 || nameTaken(defs, last[i]) != nil {
+				continue
+			}
+			def = last[i]
+		}
+		defs = append(defs, def)
+	}
+	return defs, errors.Join(errs...)
+}
+
+func agentFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var paths []string
+	for _, e := range entries {
+		// Editors keep their locks and backups under names with a dot.
+		if name := e.Name(); filepath.Ext(name) == ".md" && name[0] != '.' && !e.IsDir() {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	return paths, err
+}
+
+func nameTaken(defs []definition, def definition) error {
+	for _, other := range defs {
+		if other.agent.Name == def.agent.Name {
+			return at(def.path, def.line, "the name %s is taken by %s; every agent needs its own", def.agent.Name, filepath.Base(other.path))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley"
+)
+
+const tenant = parley.TenantID("acme")
+
+// folder writes agents' files; a text is the front matter, "|", the rest.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		writeAgent(t, dir, name, text)
+	}
+	return dir
+}
+
+func writeAgent(t *testing.T, dir, name, text string) {
+	t.Helper()
+	front, body, _ := strings.Cut(text, "|")
+	write(t, filepath.Join(dir, name), "---\n"+front+"---\n"+body)
+}
+
+func load(t *testing.T, dir string) *Agents {
+	t.Helper()
+	agents, err := LoadAgents(dir, tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agents
+}
+
+func names(a *Agents) string {
+	var names []string
+	for _, agent := range a.List(tenant) {
+		names = append(names, agent.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestAgents(t *testing.T) {
+	agents := load(t, folder(t, map[string]string{
+		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7}\n|\nWrite code.\n\n---\n\nWell.\n",
+		"c.md":          "|Think.",
+		"a_none.md":     "tools: []\r\n|Talk.\r\nMore.\r\n",
+		".#c.md":        "broken: true\n|",
+		"notes.txt":     "broken: true\n|",
+		"sub.md/sub.md": "broken: true\n|",
+	}))
+	want := []parley.Agent{
+		{Name: "a_none", Tools: []string{}, Approval: "suggest", Instructions: "Talk.\nMore."},
+		{Name: "coder", Description: "writes code", Model: "m-1", Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
+			Limits: parley.AgentLimits{Turns: 7}, Instructions: "Write code.\n\n---\n\nWell."},
+		{Name: "c", Tools: []string{"*"}, Approval: "suggest", Instructions: "Think."},
+	}
+	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := agents.Agent(tenant, ""); err != nil || got.Name != "a_none" {
+		t.Errorf("the default is %v, %v", got.Name, err)
+	}
+	if got, err := agents.Agent(tenant, "coder"); err != nil || got.Digest() != want[1].Digest() {
+		t.Errorf("coder is %v, %v", got, err)
+	}
+	if got := agents.Ignored(); got != nil {
+		t.Errorf("ignored %v", got)
+	}
+}
+
+func TestAgentNotFound(t *testing.T) {
+	agents := load(t, folder(t, map[string]string{"a.md": "|A.", "b.md": "|B."}))
+	for _, test := range []struct {
+		tenant  parley.TenantID
+		name    string
+		message string
+	}{
+		{tenant, "c", `There is no agent "c"; there are: a, b.`},
+		{tenant, strings.Repeat("x", 100), `There is no agent "` + strings.Repeat("x", 63) + `"; there are: a, b.`},
+		{"other", "a", "There are no agents."},
+		{"other", "", "There are no agents."},
+	} {
+		_, err := agents.Agent(test.tenant, test.name)
+		if parley.CodeOf(err) != parley.CodeNotFound || parley.MessageOf(err) != test.message {
+			t.Errorf("%s of %s: %v", test.name, test.tenant, err)
+		}
+	}
+	if got := agents.List("other"); got != nil {
+		t.Errorf("another tenant has %v", got)
+	}
+}
+
+func TestBuiltInAgent(t *testing.T) {
+	for name, dir := range map[string]string{
+		"no folder": filepath.Join(t.TempDir(), "none"),
+		"no files":  t.TempDir(),
+	} {
+		agents := load(t, dir)
+		got, err := agents.Agent(tenant, "")
+		if err != nil || got.Name != "helpful-assistant" || !parley.ValidAgentName(got.Name) || parley.IsBlank(got.Instructions) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if diff := cmp.Diff([]parley.Agent{BuiltIn}, agents.List(tenant)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestKeysOfLaterReleases(t *testing.T) {
+	dir := folder(t, map[string]string{"a.md": `fallback_models: [m-2]
+delegates: [b]
+limits:
+  turns: 3
+  tokens: 2000000
+  cost_usd: 5
+  minutes: 1.5
+autonomy: {enabled: false, max_consecutive: 3, cooldown_ms: 15000, max_follow_ups: 10, evaluator: {model: m-3}}
+idle_prompt: Look.
+idle_interval_secs: 60
+runtime: loop
+|A.`})
+	got := strings.Join(load(t, dir).Ignored(), "\n")
+	want := strings.ReplaceAll(`DIR/a.md:2: fallback_models has no effect in this release
+DIR/a.md:3: delegates has no effect in this release
+DIR/a.md:6: limits.tokens has no effect in this release
+DIR/a.md:7: limits.cost_usd has no effect in this release
+DIR/a.md:8: limits.minutes has no effect in this release
+DIR/a.md:10: idle_prompt has no effect in this release
+DIR/a.md:11: idle_interval_secs has no effect in this release`, "DIR", dir)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBrokenAgentFiles(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"unknown key", "---\nname: a\ntool: [x]\n---\nA.", `3: unknown field "tool"`},
+		{"unknown inner key", "---\nlimits:\n  turns: 1\n  turn: 1\n---\nA.", `4: unknown field "turn"`},
+		{"syntax", "---\nname: a\ntools: [x\n---\nA.", "3: sequence end token ']' not found"},
+		{"twice", "---\nname: a\nname: b\n---\nA.", `3: mapping key "name" already defined at [2:1]`},
+		{"not a mapping", "---\n- a\n---\nA.", "2: lines of the form KEY: VALUE are wanted here"},
+		{"no value", "---\ntools:\n---\nA.", "2: tools has no value; give it one or leave it out"},
+		{"merged", "---\n<<: {allow: {roles: [x]}}\n---\nA.", "2: << is not supported; write the keys themselves"},
+		{"tools are text", "---\ntools: '*'\n---\nA.", "2: a list is wanted here"},
+		{"turns are text", "---\nlimits: {turns: many}\n---\nA.", "2: a whole number is wanted here"},
+		{"minutes are text", "---\nlimits: {minutes: many}\n---\nA.", "2: a number is wanted here"},
+		{"limits are text", "---\nlimits: many\n---\nA.", "2: lines of the form KEY: VALUE are wanted here"},
+		{"enabled is text", "---\nautonomy: {enabled: often}\n---\nA.", "2: true or false is wanted here"},
+		{"model is a list", "---\nmodel: [m]\n---\nA.", "2: text is wanted here"},
+		{"name", "---\ntools: []\nname: A b\n---\nA.", `3: "A b" cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit`},
+		{"approval", "---\n\napproval: never\n---\nA.", `3: approval is suggest, auto-edit or full-auto, not "never"`},
+		{"turns", "---\nlimits:\n  turns: 0\n---\nA.", "3: limits.turns is 1 or more, not 0"},
+		{"no instructions", "---\nname: a\n---\n \n", "3: the instructions are missing; they follow this line"},
+		{"no front matter", "name: a\n---\nA.", "1: an agent's file begins with a line of three dashes, keys like name or model, and a second line of three dashes"},
+		{"empty", "", "1: an agent's file begins with a line of three dashes, keys like name or model, and a second line of three dashes"},
+		{"never closed", "---\nname: a\nA.", "1: the front matter that begins here is never closed; end it with a line of three dashes"},
+		{"allow", "---\nname: a\nallow: {roles: [standard_user]}\n---\nA.", "3: allow is not supported by this release, and without it everybody could talk to this agent; remove the file or the line"},
+		{"allow nobody", "---\nallow: {}\n---\nA.", "2: allow is not supported by this release, and without it everybody could talk to this agent; remove the file or the line"},
+		{"frames", "---\nruntime: frames\naddress: unix:///x\n---\nA.", "2: runtime: frames is not supported by this release; remove the file or use loop"},
+		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop or frames, not "moon"`},
+		{"autonomy", "---\nautonomy:\n  enabled: true\n---\nA.", "3: autonomy is not supported by this release; remove the file or set enabled to false"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.md")
+			write(t, path, test.text)
+			_, err := LoadAgents(filepath.Dir(path), tenant)
+			if want := path + ":" + test.want; err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		})
+	}
+}
+
+func TestAgentsAreNamedOnce(t *testing.T) {
+	dir := folder(t, map[string]string{"a.md": "|A.", "b.md": "tools: []\nname: a\n|B.", "c.md": "name: C\n|C."})
+	_, err := LoadAgents(dir, tenant)
+	want := filepath.Join(dir, "b.md") + ":3: the name a is taken by a.md; every agent needs its own\n" + filepath.Join(dir, "c.md") + ":2: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReload(t *testing.T) {
+	dir := folder(t, map[string]string{"a.md": "|A.", "b.md": "|B."})
+	agents := load(t, dir)
+	reload := func(wantErr, wantNames string) {
+		t.Helper()
+		err := agents.Reload()
+		if (err == nil) != (wantErr == "") || err != nil && !strings.Contains(err.Error(), wantErr) {
+			t.Errorf("error %v; want %q", err, wantErr)
+		}
+		if got := names(agents); got != wantNames {
+			t.Errorf("agents %s; want %s", got, wantNames)
+		}
+	}
+	instructions := func(name string) string {
+		agent, _ := agents.Agent(tenant, name)
+		return agent.Instructions
+	}
+
+	writeAgent(t, dir, "a.md", "|A, better.")
+	writeAgent(t, dir, "b.md", "approval: never\n|B, worse.")
+	writeAgent(t, dir, "c.md", "approval: never\n|C.")
+	reload("c.md:2: approval", "a b") // b is what it was, c never was anything
+	if instructions("a") != "A, better." || instructions("b") != "B." {
+		t.Errorf("a is %q, b is %q", instructions("a"), instructions("b"))
+	}
+
+	writeAgent(t, dir, "b.md", "name: a\n|B.")
+	writeAgent(t, dir, "c.md", "|C.")
+	reload("b.md:2: the name a is taken by a.md", "a b c")
+
+	writeAgent(t, dir, "a.md", "name: b\n|A.")
+	writeAgent(t, dir, "b.md", "|B.")
+	reload("b.md:1: the name b is taken by a.md", "b c") // what b was is taken too
+	if instructions("b") != "A." {
+		t.Errorf("b is %q", instructions("b"))
+	}
+
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	reload("", BuiltIn.Name)
+
+	write(t, dir, "a file in its place")
+	reload("not a directory", BuiltIn.Name)
+}
+
+func TestReadingWhileReloading(t *testing.T) {
+	agents := load(t, folder(t, map[string]string{"a.md": "|A."}))
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 100 {
+			err = agents.Reload()
+		}
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+			if _, err := agents.Agent(tenant, "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

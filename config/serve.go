@@ -1,0 +1,68 @@
+// Package config is what an operator says: flags, variables, files, and the
+// agents that are defined in files.
+//
+// A value is taken from the first place that has it:
+//
+//	--drain 10s            the command line
+//	PARLEY_DRAIN=10s       the environment
+//	PARLEY_DRAIN=10s       .env in the working directory
+//	drain: 10s             the file named by --config
+//	                       the default
+//
+// Relative paths are relative to the working directory, wherever they stand.
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// Serve is everything that can be said to `parley serve`. It is a kong command;
+// the tag var lists the variables of a flag, the first one set wins.
+type Serve struct {
+	Listen        string          `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on; with --auth local only a loopback address."`
+	Data          string          `var:"PARLEY_DATA" default:"var" type:"path" help:"Folder that holds everything the server keeps; made when missing."`
+	Workspace     string          `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
+	Agents        string          `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
+	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" help:"YAML file with values for these flags, by their names."`
+	LogLevel      LogLevel        `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" help:"Least important messages to log: debug, info, warn or error."`
+	Auth          string          `var:"PARLEY_AUTH" default:"local" help:"Who may come in: local, everybody on this machine."`
+	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" help:"Tenant that agents from files, and people in local mode, belong to."`
+	Provider      string          `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Where models are called: demo, which is also the default."`
+	Model         string          `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none; needs --provider."`
+	Drain         time.Duration   `var:"PARLEY_DRAIN" default:"5s" help:"How long runs may take to reach a boundary at shutdown."`
+	Idle          time.Duration   `var:"PARLEY_IDLE" default:"1m" help:"How long a session stays in memory with nothing to do."`
+}
+
+// AfterApply is called by kong when every value is known and valid.
+func (s *Serve) AfterApply() error {
+	if s.Agents == "" {
+		s.Agents = s.agentsInWorkspace()
+	}
+	return nil
+}
+
+func (s *Serve) agentsInWorkspace() string { return filepath.Join(s.Workspace, "agents") }
+
+// A LogLevel is a slog.Leveler that is written by name, in any case.
+type LogLevel slog.Level
+
+func (l LogLevel) Level() slog.Level { return slog.Level(l) }
+
+// UnmarshalText knows fewer forms than slog, which also takes INFO+2.
+func (l *LogLevel) UnmarshalText(text []byte) error {
+	levels := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}
+	level, ok := levels[strings.ToLower(string(text))]
+	if !ok {
+		return fmt.Errorf("%q is no log level; use debug, info, warn or error", text)
+	}
+	*l = LogLevel(level)
+	return nil
+}

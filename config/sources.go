@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// A Lookup finds a variable, like os.LookupEnv.
+type Lookup func(name string) (value string, ok bool)
+
+// Environment is the kong option that a program with a Serve command needs:
+// where variables come from. The help then shows them.
+//
+// kong's own tag env is of no use here. It reads the process's environment
+// past any Lookup, and lets every resolver, so also a file, overrule it.
+func Environment(env Lookup) kong.Option {
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		if err := kong.Bind(env).Apply(k); err != nil {
+			return err
+		}
+		return kong.ValueFormatter(helpWithVariables).Apply(k)
+	})
+}
+
+func helpWithVariables(v *kong.Value) string {
+	names := variables(v)
+	if len(names) == 0 {
+		return v.Help
+	}
+	return fmt.Sprintf("%s ($%s)", v.Help, strings.Join(names, ", $"))
+}
+
+func variables(v *kong.Value) []string {
+	return strings.FieldsFunc(v.Tag.Get("var"), func(r rune) bool { return r == ',' })
+}
+
+// BeforeResolve is called by kong when the command line is read; what is not
+// on it is then asked of the resolver made here.
+func (s *Serve) BeforeResolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
+	dotenv, err := readDotenv(".env")
+	if err != nil {
+		return err
+	}
+	from := sources{variables: []Lookup{env, dotenv}}
+	if path := from.configFile(ctx, command); path != "" {
+		if from.file, err = readFile(path, command.Node().Flags); err != nil {
+			return err
+		}
+	}
+	ctx.AddResolver(from)
+	return nil
+}
+
+// sources are the places below the command line.
+type sources struct {
+	variables []Lookup          // the first one wins
+	file      map[string]string // by flag
+}
+
+// configFile is what --config says, itself a flag with variables.
+func (s sources) configFile(ctx *kong.Context, command *kong.Path) string {
+	for _, flag := range command.Node().Flags {
+		if flag.Name != "config" {
+			continue
+		}
+		if path := ctx.FlagValue(flag).(string); path != "" {
+			return path
+		}
+		if path, _ := s.find(flag); path != "" {
+			return kong.ExpandPath(path)
+		}
+	}
+	return ""
+}
+
+func (s sources) find(flag *kong.Flag) (string, bool) {
+	for _, lookup := range s.variables {
+		for _, name := range variables(flag.Value) {
+			if value, ok := lookup(name); ok {
+				return value, true
+			}
+		}
+	}
+	value, ok := s.file[flag.Name]
+	return value, ok
+}
+
+// Resolve is of kong.Resolver. Something empty stands for the default and still
+// hides what is below it: MODEL= in the environment undoes a MODEL in .env.
+func (s sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if value, _ := s.find(flag); value != "" {
+		return value, nil
+	}
+	return nil, nil
+}
+
+func (sources) Validate(*kong.Application) error { return nil }
+
+// readFile reads the file of --config.
+func readFile(path string, flags []*kong.Flag) (map[string]string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	doc, err := parseYAML(path, raw)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, flag := range flags {
+		known[flag.Name] = len(variables(flag.Value)) > 0
+	}
+	values := map[string]string{}
+	for _, e := range doc.entries {
+		switch {
+		case e.key == "config":
+			return nil, at(path, e.line, "config cannot name another file")
+		case !known[e.key]:
+			return nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
+		case !e.scalar:
+			return nil, at(path, e.line, "%s takes one value", e.key)
+		}
+		values[e.key] = e.text
+	}
+	return values, nil
+}
