@@ -13,7 +13,7 @@ type Agent struct {
 	Name         string      `json:"name"`
 	Description  string      `json:"description,omitempty"`
 	Model        string      `json:"model,omitempty"` // empty: the server's default
-	Tools        []string    `json:"tools,omitempty"` // "*" for all
+	Tools        []string    `json:"tools"`           // nil or "*" for all; empty: none
 	Approval     string      `json:"approval,omitempty"`
 	Limits       AgentLimits `json:"limits,omitzero"`
 	Instructions string      `json:"instructions,omitempty"`

@@ -1,0 +1,243 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"parley"
+)
+
+// An act is one thing the model understands.
+type act struct {
+	say, does string // its line of help
+	when      *regexp.Regexp
+	script    func(p place, words []string) script
+}
+
+// The acts are tried in order.
+var acts = []act{
+	{"hello", "greets you", plain(`(?:hello|hi|hiya|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[\s,]+\pL+){0,3}`), greet},
+	{"/tour", "shows what this server can do", plain(`(?:/tour|(?:give me |take |start )?(?:a |the )?tour)`), tour},
+	{"count to 100", "counts; `count slowly to 100` leaves time to cancel", plain(`count(?:\s+(slowly))?\s+to\s+(\d+)`), count},
+	{"think about X", "thinks first, then answers", plain(`think\s+about\s+(.*[^\s.!?])`), think},
+	{"say X", "gives X back byte for byte; so does `repeat X`", regexp.MustCompile(`(?is)^\s*(?:say|repeat)\s(.*\S.*)$`), repeat},
+	{"write X to FILE", "calls write_file", plain(`write\s(.+)\sto\s+(\S*[^\s.!?])`), write},
+	{"read FILE", "calls read_file", plain(`read\s+(?:file\s+)?(\S*[^\s.!?])`), read},
+	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},
+	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
+	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
+	{"what did I say", "lists what you said before", plain(`what\s+(?:did\s+i\s+say|do\s+you\s+remember)(?:\s+\pL+)?`), recall},
+	{"lorem 50", "fills space with that many words", plain(`lorem\s+(\d+)`), lorem},
+	{"fail", "fails at once; `fail midway` after a few words", plain(`fail(?:\s+(midway))?`), failing},
+}
+
+var wantsHelp = plain(`(?:/?help(?:\s+me)?|what\s+can\s+you\s+do|\?)`)
+
+// plain matches words as people type them: in any case, with or without a
+// please in front and a full stop behind.
+func plain(words string) *regexp.Regexp {
+	return regexp.MustCompile(`(?is)^\s*(?:please\s+)?` + words + `[\s.!?]*$`)
+}
+
+// answer finds the whole script of a turn, as if nothing of it were said yet.
+func answer(p place) script {
+	if parley.IsBlank(p.input) {
+		return greet(p, nil)
+	}
+	if wantsHelp.MatchString(p.input) {
+		return help()
+	}
+	for _, a := range acts {
+		if words := a.when.FindStringSubmatch(p.input); words != nil {
+			return a.script(p, words)
+		}
+	}
+	return play(text(fmt.Sprintf("You said: “%s”. I am only a demo model and have nothing cleverer to say about that. "+
+		"Type `help` for what I understand.", clip(p.input, 200))))
+}
+
+func greet(place, []string) script {
+	return play(text("Hello! I am Parley's demo model: scripted, the same every time, and not clever. " +
+		"I stand in while no key is set; setting OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY brings a real one. " +
+		"Try `/tour` to see what this server can do, or `help` for what I understand."))
+}
+
+func help() script {
+	var b strings.Builder
+	b.WriteString("I am a demo model. This is what I understand:\n\n")
+	for _, a := range acts {
+		fmt.Fprintf(&b, "- `%s` %s\n", a.say, a.does)
+	}
+	b.WriteString("\nAnything else I only repeat.")
+	return play(text(b.String()))
+}
+
+const most = 10000 // numbers or words in one answer
+
+// upTo reads how many were asked for; false: too many or none.
+func upTo(digits string) (int, bool) {
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n >= 1 && n <= most
+}
+
+func count(_ place, words []string) script {
+	n, ok := upTo(words[2])
+	if !ok {
+		return play(text(fmt.Sprintf("I count to anything from 1 to %d.", most)))
+	}
+	var b strings.Builder
+	for i := 1; i < n; i++ {
+		b.WriteString(strconv.Itoa(i))
+		b.WriteByte(' ')
+	}
+	b.WriteString(strconv.Itoa(n))
+	return script{steps: []step{text(b.String())}, slow: words[1] != ""}
+}
+
+func lorem(_ place, words []string) script {
+	n, ok := upTo(words[1])
+	if !ok {
+		return play(text(fmt.Sprintf("I write anything from 1 to %d words.", most)))
+	}
+	filler := strings.Fields("lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua")
+	said := make([]string, n)
+	for i := range said {
+		said[i] = filler[i%len(filler)]
+	}
+	return play(text(strings.Join(said, " ")))
+}
+
+func think(_ place, words []string) script {
+	about := clip(words[1], 200)
+	return play(
+		thinking(fmt.Sprintf("The question is what to say about %s. I have a script, not an opinion. I shall say so.", about)),
+		text(fmt.Sprintf("I thought about %s, as far as a script can. A real model would have more to say; "+
+			"how thinking arrives before an answer is what you can see here.", about)))
+}
+
+func repeat(_ place, words []string) script { return play(text(words[1])) }
+
+func remember(_ place, words []string) script {
+	return play(text(fmt.Sprintf("Noted: %s. Nothing is stored in me; it stays in the session's log. "+
+		"Ask `what do you remember` whenever you like, also after a restart.", clip(words[1], 200))))
+}
+
+const recalled = 50 // inputs at most
+
+func recall(p place, _ []string) script {
+	if len(p.earlier) == 0 {
+		return play(text("This is the first thing you say in this session."))
+	}
+	var b strings.Builder
+	b.WriteString("In this session you said:\n")
+	first := max(0, len(p.earlier)-recalled)
+	if first > 0 {
+		fmt.Fprintf(&b, "\n(%d older ones)", first)
+	}
+	for i, input := range p.earlier[first:] {
+		line := strings.Join(strings.Fields(input), " ")
+		fmt.Fprintf(&b, "\n%d. %s", first+i+1, clip(line, 200))
+	}
+	return play(text(b.String()))
+}
+
+func failing(_ place, words []string) script {
+	const message = "The demo model failed, as it was asked to."
+	if words[1] == "" {
+		return play(failure(message))
+	}
+	return play(text("This answer will break off in the middle of the "), failure(message))
+}
+
+func list(p place, _ []string) script {
+	return using(p, "list_files", struct{}{}, "I look at the files of the workspace.", func(result string) string {
+		return "The workspace holds:\n\n" + clip(result, 2000)
+	})
+}
+
+func read(p place, words []string) script {
+	file := words[1]
+	return using(p, "read_file", map[string]string{"path": file}, "I read "+file+".", func(result string) string {
+		return file + " says:\n\n" + clip(result, 2000)
+	})
+}
+
+func write(p place, words []string) script {
+	args := map[string]string{"path": words[2], "content": words[1]}
+	return using(p, "write_file", args, "I write that to "+words[2]+".", func(result string) string {
+		return "It is written. The tool says: " + clip(result, 300)
+	})
+}
+
+func ask(p place, _ []string) script {
+	q := question("Tea or coffee?", "Drink", "Tea", "Coffee")
+	return using(p, "ask_user", q, "Then here is a question.", func(result string) string {
+		return "Your answer: " + chosen(result) + ". An excellent choice, as every choice would have been."
+	})
+}
+
+// using is the script of an answer that takes one call: the turn that asks for
+// it, or the turn that has its result.
+func using(p place, tool string, arguments any, before string, after func(result string) string) script {
+	if len(p.results) > 0 {
+		last := p.results[len(p.results)-1].text
+		if refused(last) {
+			return play(text("That came to nothing. I was told: " + clip(last, 300)))
+		}
+		return play(text(after(last)))
+	}
+	if !p.tools[tool] {
+		return play(text(fmt.Sprintf("For that I would call `%s`, but this agent does not offer it to me.", tool)))
+	}
+	return play(text(before), asking(tool, arguments))
+}
+
+func asking(tool string, arguments any) call {
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		panic(err) // strings, bools and slices of them: cannot fail
+	}
+	return call{Name: tool, Arguments: string(raw)}
+}
+
+func question(words, header string, labels ...string) any {
+	type option struct {
+		Label string `json:"label"`
+	}
+	type question struct {
+		Question    string   `json:"question"`
+		Header      string   `json:"header"`
+		Options     []option `json:"options"`
+		MultiSelect bool     `json:"multi_select"`
+	}
+	q := question{Question: words, Header: header}
+	for _, l := range labels {
+		q.Options = append(q.Options, option{l})
+	}
+	return map[string][]question{"questions": {q}}
+}
+
+// refused reports whether a result says that the call was not carried out, in
+// the words the session's log gives it.
+func refused(result string) bool {
+	for _, beginning := range []string{"Blocked: ", "Failed: ", "Cancelled", "A person did not allow this", "Nobody answered"} {
+		if strings.HasPrefix(result, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+// chosen is what a person answered to the first question.
+func chosen(result string) string {
+	var r struct {
+		Answers [][]string `json:"answers"`
+	}
+	if json.Unmarshal([]byte(result), &r) != nil || len(r.Answers) == 0 || len(r.Answers[0]) == 0 {
+		return clip(result, 200)
+	}
+	return clip(strings.Join(r.Answers[0], ", "), 200)
+}

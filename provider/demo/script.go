@@ -1,0 +1,183 @@
+package demo
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley"
+)
+
+// A script is one turn: what is left to say of it.
+//
+// Thinking comes before any text and a call comes last. A turn that is cut is
+// known by its text alone, so a thought between two texts could not be told
+// apart from one not yet had.
+type script struct {
+	steps []step
+	slow  bool
+}
+
+type step interface{ step() }
+
+type (
+	text     string
+	thinking string
+	call     parley.MessageCall
+	failure  string // a message for people
+)
+
+func (text) step()     {}
+func (thinking) step() {}
+func (call) step()     {}
+func (failure) step()  {}
+
+func play(steps ...step) script { return script{steps: steps} }
+
+// scriptFor is everything the model says this turn. It is pure.
+func scriptFor(req parley.ModelRequest) script {
+	at := placeIn(req)
+	s := answer(at)
+	for i, st := range s.steps {
+		if c, ok := st.(call); ok {
+			c.Provider = fmt.Sprintf("demo-%d", at.calls+1)
+			s.steps[i] = c
+		}
+	}
+	if at.begun {
+		return s.after(at.said)
+	}
+	return s
+}
+
+// A place is where in a session the model is asked to speak.
+type place struct {
+	input   string   // the last one
+	earlier []string // inputs before it
+	results []result // of calls made for the last input
+	said    string   // since the last result, in turns that were cut
+	begun   bool     // there were such turns, even if they said nothing
+	calls   int      // made in the whole session
+	tools   map[string]bool
+}
+
+type result struct{ tool, text string }
+
+func placeIn(req parley.ModelRequest) place {
+	p := place{tools: map[string]bool{}}
+	for _, t := range req.Tools {
+		p.tools[t.Name] = true
+	}
+	names := map[parley.CallID]string{}
+	inputs := 0
+	for _, m := range req.Messages {
+		switch m.Role {
+		case parley.RoleUser:
+			if inputs++; inputs > 1 {
+				p.earlier = append(p.earlier, p.input)
+			}
+			p.input, p.results, p.said, p.begun = m.Text, nil, "", false
+		case parley.RoleAssistant:
+			p.said, p.begun = p.said+m.Text, true
+			p.calls += len(m.Calls)
+			for _, c := range m.Calls {
+				names[c.ID] = c.Name
+			}
+		case parley.RoleTool:
+			p.results = append(p.results, result{names[m.Call], m.Text})
+			p.said, p.begun = "", false
+		}
+	}
+	return p
+}
+
+// after is the rest of a script of which said was heard. A script that does not
+// begin like that is another one by now (an agent's tools may change across a
+// restart) and is played whole.
+func (s script) after(said string) script {
+	rest := script{slow: s.slow}
+	for _, st := range s.steps {
+		switch st := st.(type) {
+		case thinking:
+		case text:
+			n := min(len(st), len(said))
+			if string(st[:n]) != said[:n] {
+				return s
+			}
+			said = said[n:]
+			if n < len(st) {
+				rest.steps = append(rest.steps, st[n:])
+			}
+		default:
+			rest.steps = append(rest.steps, st)
+		}
+	}
+	if said != "" {
+		return s
+	}
+	return rest
+}
+
+// pieces breaks a script into what is said at once. It ends after a failure.
+func (s script) pieces() iter.Seq2[parley.Said, error] {
+	return func(yield func(parley.Said, error) bool) {
+		for _, st := range s.steps {
+			switch st := st.(type) {
+			case text:
+				for p := range split(string(st)) {
+					if !yield(parley.Said{Text: p}, nil) {
+						return
+					}
+				}
+			case thinking:
+				for p := range split(string(st)) {
+					if !yield(parley.Said{Thinking: p}, nil) {
+						return
+					}
+				}
+			case call:
+				if !yield(parley.Said{Call: (*parley.MessageCall)(&st)}, nil) {
+					return
+				}
+			case failure:
+				yield(parley.Said{}, parley.Errorf(parley.CodeModel, "%s", string(st)))
+				return
+			}
+		}
+	}
+}
+
+const longestPiece = 8 // characters
+
+// split cuts a text in front of each word and cuts long words. It never cuts a
+// character, so that a piece is valid wherever the text is.
+func split(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start, chars, space := 0, 0, false
+		for i, r := range s {
+			wordBegins := space && !unicode.IsSpace(r)
+			if wordBegins || chars == longestPiece {
+				if !yield(s[start:i]) {
+					return
+				}
+				start, chars = i, 0
+			}
+			chars++
+			space = unicode.IsSpace(r)
+		}
+		if start < len(s) {
+			yield(s[start:])
+		}
+	}
+}
+
+// clip shortens a text that is quoted.
+func clip(s string, chars int) string {
+	s = strings.TrimSpace(s)
+	if utf8.RuneCountInString(s) <= chars {
+		return s
+	}
+	return strings.TrimSpace(string([]rune(s)[:chars])) + "…"
+}

@@ -1,0 +1,169 @@
+// Package tool holds the tools an agent may call and says which calls need a
+// person's approval.
+//
+// A call is first understood, then judged, then performed. Understanding turns
+// the arguments, checked against the very schema the model was given, into an
+// action; it touches nothing. Judging and performing both start from there, so
+// what is performed is what was judged. Every action reaches files through an
+// os.Root of the workspace and answers through one bounded output.
+package tool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// A Box is the tools over one workspace. It may be used concurrently.
+type Box struct {
+	workspace string // absolute, without symbolic links
+}
+
+var _ parley.Toolbox = (*Box)(nil)
+
+// New fails unless workspace is a directory.
+func New(workspace string) (*Box, error) {
+	path, err := filepath.Abs(workspace)
+	if err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
+	}
+	return &Box{path}, root.Close()
+}
+
+// The tools, in the order models are told of them.
+var tools = []tool{listFiles, readFile, writeFile, askUser}
+
+type tool struct {
+	parley.ToolSpec
+	understand func(arguments string) (action, error)
+}
+
+// An action is a call that was understood.
+type action struct {
+	class     parley.ToolClass
+	edits     bool              // files of the workspace
+	show      string            // exactly what will be done
+	questions []parley.Question // to a person, whose answer is the result
+	perform   func(ctx context.Context, workspace *os.Root, out io.Writer) error
+}
+
+// define makes a tool whose arguments are an A.
+func define[A any](name, description, parameters string, understand func(A) (action, error)) tool {
+	s := mustSchema(parameters)
+	spec := parley.ToolSpec{Name: name, Description: strings.TrimSpace(description), Parameters: parameters}
+	return tool{spec, func(arguments string) (action, error) {
+		var a A
+		if err := s.decode(arguments, &a); err != nil {
+			return action{}, err
+		}
+		return understand(a)
+	}}
+}
+
+// Specs lists the tools the agent may call.
+func (b *Box) Specs(agent parley.Agent) []parley.ToolSpec {
+	var specs []parley.ToolSpec
+	for _, t := range tools {
+		if has(agent, t.Name) {
+			specs = append(specs, t.ToolSpec)
+		}
+	}
+	return specs
+}
+
+// Judge blocks what cannot be understood or is not the agent's to call. Edits
+// ask a person unless the agent's approval mode says that they need not; a mode
+// nobody knows counts as the strictest.
+func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
+	a, err := b.understand(agent, name, arguments)
+	if err != nil {
+		return parley.Verdict{Kind: parley.VerdictBlock, Reason: err.Error()}
+	}
+	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions}
+	v.Digest = digest(name, arguments, b.workspace)
+	switch {
+	case len(a.questions) > 0:
+		v.Kind = parley.VerdictCard
+	case a.edits && agent.Approval != "auto-edit" && agent.Approval != "full-auto":
+		v.Kind = parley.VerdictAsk
+	}
+	return v
+}
+
+// Perform carries out a call. Its errors are safe to show; what was not
+// understood is CodeInvalid.
+func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, _ func(string)) (string, error) {
+	a, err := b.understand(agent, name, arguments)
+	switch {
+	case err != nil:
+		return "", parley.Errorf(parley.CodeInvalid, "%s", err)
+	case a.perform == nil:
+		return "", parley.Errorf(parley.CodeInvalid, "%s is answered by a person.", name)
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	}
+	root, err := os.OpenRoot(b.workspace)
+	if err != nil {
+		return "", &parley.Error{Code: parley.CodeUnavailable, Message: "The workspace cannot be opened.", Err: err}
+	}
+	defer root.Close()
+	var out output
+	if err := a.perform(ctx, root, &out); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+func (b *Box) understand(agent parley.Agent, name, arguments string) (action, error) {
+	i := slices.IndexFunc(tools, func(t tool) bool { return t.Name == name })
+	if i < 0 || !has(agent, name) {
+		return action{}, fmt.Errorf("there is no tool %.80q for this agent; it has: %s", name, b.names(agent))
+	}
+	a, err := tools[i].understand(arguments)
+	if err != nil {
+		return action{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
+	}
+	return a, nil
+}
+
+func (b *Box) names(agent parley.Agent) string {
+	var names []string
+	for _, s := range b.Specs(agent) {
+		names = append(names, s.Name)
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func has(agent parley.Agent, name string) bool {
+	return agent.Tools == nil || slices.Contains(agent.Tools, "*") || slices.Contains(agent.Tools, name)
+}
+
+// digest names what an approval covers. Each part goes in behind its length, so
+// that no two calls become one by moving bytes between parts.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
+		io.WriteString(h, p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

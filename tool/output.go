@@ -1,0 +1,85 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	outputLimit = 64 << 10 // bytes of one result
+	noteRoom    = 64       // of them for the note about what was left out
+)
+
+// An output gathers the result of a call in bounded memory. Beyond the limit it
+// keeps the head and the tail and says how much is missing in between. What is
+// not valid UTF-8, and controls other than tab, newline and return, are written
+// out as \xNN, so that whoever reads the result sees what is there.
+type output struct {
+	head, tail []byte
+	size       int    // of everything written
+	broken     []byte // the beginning of a character whose rest may follow
+}
+
+const half = outputLimit / 2
+
+func (o *output) Write(p []byte) (int, error) {
+	text := append(o.broken, p...)
+	cut := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if from := len(text) - i; utf8.RuneStart(text[from]) {
+			if !utf8.FullRune(text[from:]) {
+				cut = from
+			}
+			break
+		}
+	}
+	o.add(visible(string(text[:cut])))
+	o.broken = append([]byte(nil), text[cut:]...)
+	return len(p), nil
+}
+
+func (o *output) add(s string) {
+	o.size += len(s)
+	n := min(half-len(o.head), len(s))
+	o.head = append(o.head, s[:n]...)
+	o.tail = append(o.tail, s[n:]...)
+	if len(o.tail) > 2*half {
+		o.tail = append([]byte(nil), o.tail[len(o.tail)-half:]...)
+	}
+}
+
+// String is the result. Nothing may be written after it.
+func (o *output) String() string {
+	o.add(visible(string(o.broken)))
+	o.broken = nil
+	if o.size <= outputLimit {
+		return string(o.head) + string(o.tail)
+	}
+	head := o.head[:half-noteRoom/2]
+	for !utf8.Valid(head) {
+		head = head[:len(head)-1]
+	}
+	tail := o.tail[len(o.tail)-(half-noteRoom/2):]
+	for !utf8.Valid(tail) {
+		tail = tail[1:]
+	}
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, o.size-len(head)-len(tail), tail)
+}
+
+func visible(s string) string {
+	var b strings.Builder
+	rest := 0 // what is not copied yet starts here
+	for i, r := range s {
+		if isText(r) && (r != utf8.RuneError || strings.HasPrefix(s[i:], "\ufffd")) {
+			continue
+		}
+		fmt.Fprintf(&b, `%s\x%02x`, s[rest:i], s[i])
+		rest = i + 1
+	}
+	return b.String() + s[rest:]
+}
+
+func isText(r rune) bool {
+	return r >= 0x20 && r != 0x7f || r == '\t' || r == '\n' || r == '\r'
+}

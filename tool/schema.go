@@ -1,0 +1,208 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A schema is the part of JSON Schema that the tools use. A bound of zero is no
+// bound. Objects never take keys beyond their properties.
+type schema struct {
+	Type                 string             `json:"type"`
+	Description          string             `json:"description"`
+	Properties           map[string]*schema `json:"properties"`
+	Required             []string           `json:"required"`
+	AdditionalProperties bool               `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+	MinItems             int                `json:"minItems"`
+	MaxItems             int                `json:"maxItems"`
+	MinLength            int                `json:"minLength"` // in characters
+	MaxLength            int                `json:"maxLength"`
+	Minimum              int64              `json:"minimum"`
+	Maximum              int64              `json:"maximum"`
+}
+
+// mustSchema refuses keywords it does not know: a model must not be told a rule
+// that is not enforced.
+func mustSchema(raw string) *schema {
+	d := json.NewDecoder(strings.NewReader(raw))
+	d.DisallowUnknownFields()
+	var s schema
+	if err := d.Decode(&s); err != nil {
+		panic(fmt.Sprintf("a schema built into the program is broken: %v: %s", err, raw))
+	}
+	return &s
+}
+
+const maxArguments = 8 << 20 // bytes: escaped JSON is at most six times its content
+
+// decode reads arguments into a struct, if they keep the schema to the letter.
+// What is wrong is said for the model to read. Some models send nothing at all
+// instead of an empty object.
+func (s *schema) decode(arguments string, into any) error {
+	switch {
+	case arguments == "":
+		arguments = "{}"
+	case len(arguments) > maxArguments:
+		return fmt.Errorf("they are longer than %d bytes", maxArguments)
+	case !utf8.ValidString(arguments):
+		return errors.New("they are not valid UTF-8")
+	}
+	// Reading tokens would let pass what stands behind the end.
+	var whole json.RawMessage
+	if err := json.Unmarshal([]byte(arguments), &whole); err != nil {
+		return fmt.Errorf("they are not valid JSON: %w", err)
+	}
+	d := json.NewDecoder(strings.NewReader(arguments))
+	d.UseNumber()
+	v, err := read(d)
+	if err != nil {
+		return err
+	}
+	if err := s.check("", v); err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(arguments), into)
+}
+
+// read reads one value like Unmarshal into an any, but refuses objects that
+// hold a key twice: readers differ in which of the two they believe.
+func read(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		object := map[string]any{}
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			name := key.(string)
+			if _, twice := object[name]; twice {
+				return nil, fmt.Errorf("the key %.80q is given twice", name)
+			}
+			if object[name], err = read(d); err != nil {
+				return nil, err
+			}
+		}
+		_, err := d.Token()
+		return object, err
+	case json.Delim('['):
+		array := []any{}
+		for d.More() {
+			v, err := read(d)
+			if err != nil {
+				return nil, err
+			}
+			array = append(array, v)
+		}
+		_, err := d.Token()
+		return array, err
+	}
+	return token, nil
+}
+
+// check reports how v breaks the schema, if it does. at is where v was found.
+func (s *schema) check(at string, v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		if s.Type == "object" {
+			return s.checkObject(at, v)
+		}
+	case []any:
+		if s.Type == "array" {
+			return s.checkArray(at, v)
+		}
+	case string:
+		if s.Type == "string" {
+			n := utf8.RuneCountInString(v)
+			return bounds(at, "characters", int64(n), int64(s.MinLength), int64(s.MaxLength))
+		}
+	case json.Number:
+		if s.Type == "integer" {
+			n, err := strconv.ParseInt(v.String(), 10, 64)
+			if err != nil {
+				return fmt.Errorf("%sexpected a whole number, got %.80s", place(at), v)
+			}
+			return bounds(at, "", n, s.Minimum, s.Maximum)
+		}
+	case bool:
+		if s.Type == "boolean" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%sexpected %s, got %s", place(at), s.Type, typeName(v))
+}
+
+func (s *schema) checkObject(at string, object map[string]any) error {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		property, known := s.Properties[key]
+		if !known {
+			return fmt.Errorf("%sunknown key %.80q; known are %s", place(at), key,
+				strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "))
+		}
+		if err := property.check(strings.TrimPrefix(at+"."+key, "."), object[key]); err != nil {
+			return err
+		}
+	}
+	for _, key := range s.Required {
+		if _, ok := object[key]; !ok {
+			return fmt.Errorf("%s%q is missing", place(at), key)
+		}
+	}
+	return nil
+}
+
+func (s *schema) checkArray(at string, array []any) error {
+	if err := bounds(at, "entries", int64(len(array)), int64(s.MinItems), int64(s.MaxItems)); err != nil {
+		return err
+	}
+	for i, v := range array {
+		if err := s.Items.check(fmt.Sprintf("%s[%d]", at, i), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bounds(at, unit string, n, least, most int64) error {
+	switch {
+	case least != 0 && n < least:
+		return fmt.Errorf("%sexpected at least %s", place(at), strings.TrimSpace(fmt.Sprint(least, " ", unit)))
+	case most != 0 && n > most:
+		return fmt.Errorf("%sexpected at most %s", place(at), strings.TrimSpace(fmt.Sprint(most, " ", unit)))
+	}
+	return nil
+}
+
+func place(at string) string {
+	if at == "" {
+		return ""
+	}
+	return at + ": "
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case json.Number:
+		return "number"
+	case bool:
+		return "boolean"
+	}
+	return "null"
+}
