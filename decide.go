@@ -229,11 +229,13 @@ func (d *decision) answer(do AnswerQuestion) error {
 	if c == nil || c.Status != CallAsking || !d.at.Before(c.Expires) {
 		return errCardClosed
 	}
-	answers := make([][]string, len(do.Answers))
-	for i, chosen := range do.Answers {
+	var answers [][]string // nil if there are none, as it will be when read back
+	for _, chosen := range do.Answers {
+		var clean []string
 		for _, a := range chosen {
-			answers[i] = append(answers[i], CleanText(a))
+			clean = append(clean, CleanText(a))
 		}
+		answers = append(answers, clean)
 	}
 	d.emit(d.s.Run.ID, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: Answered, Answers: answers})
 	return nil
@@ -310,7 +312,7 @@ func (d *decision) piece(p ModelPiece) {
 		d.emit(r.ID, OutputStarted{Turn: r.Turn.ID, Kind: p.Kind})
 	}
 	o := d.s.Run.Turn.Output
-	d.emit(r.ID, OutputAppended{Output: o.ID, Offset: o.text.len(), Text: p.Text})
+	d.emit(r.ID, OutputAppended{Output: o.ID, Kind: o.Kind, Offset: o.text.len(), Text: p.Text})
 }
 
 // modelEnded closes the turn and opens what it asked for. TurnFinished comes

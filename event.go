@@ -115,9 +115,10 @@ type (
 		Kind OutputKind `json:"kind"`
 	}
 	OutputAppended struct {
-		Output OutputID `json:"output"`
-		Offset int      `json:"offset"` // in bytes
-		Text   string   `json:"text"`
+		Output OutputID   `json:"output"`
+		Kind   OutputKind `json:"kind"`
+		Offset int        `json:"offset"` // in bytes
+		Text   string     `json:"text"`
 	}
 	OutputFinished struct {
 		Output     OutputID   `json:"output"`

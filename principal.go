@@ -1,6 +1,10 @@
 package parley
 
-import "regexp"
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
 
 // A Principal is who asks: a user or a service, of one tenant.
 type Principal struct {
@@ -35,3 +39,16 @@ func (t TenantID) Valid() bool { return tenantPattern.MatchString(string(t)) }
 
 // Valid reports whether the id is a UUID of version 4 in lower case.
 func (s SessionID) Valid() bool { return sessionPattern.MatchString(string(s)) }
+
+// A Ref names something inside a session to the world outside: the session's id,
+// a dot and the seq.
+func Ref(session SessionID, seq Seq) string {
+	return string(session) + "." + strconv.FormatInt(int64(seq), 10)
+}
+
+// ParseRef reads what Ref wrote.
+func ParseRef(ref string) (SessionID, Seq, bool) {
+	session, number, _ := strings.Cut(ref, ".")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	return SessionID(session), Seq(seq), err == nil && seq > 0 && SessionID(session).Valid()
+}

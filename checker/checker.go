@@ -93,7 +93,8 @@ func (c *check) event(e parley.Event) {
 
 	_, opening := e.Body.(parley.SessionOpened)
 	c.must(opening != c.opened, "opened %v", c.opened)
-	c.must(!c.deleted, "stands after the session was deleted")
+	_, late := e.Body.(parley.LateResultNoted)
+	c.must(!c.deleted || late, "stands after the session was deleted")
 	if _, starting := e.Body.(parley.RunStarted); e.Run != 0 && !starting {
 		c.must(e.Run == c.run, "is of run %d, open is %d", e.Run, c.run)
 	}
@@ -194,7 +195,8 @@ func (c *check) inRun(e parley.Event) {
 		c.output = 0
 
 	case parley.LateResultNoted:
-		c.must(e.Run == 0 && b.Run != c.run, "late evidence inside run %d", b.Run)
+		c.must(e.Run == 0, "late evidence inside run %d", e.Run)
+		c.must(b.Run != c.run || c.call(b.Call).ended, "call %d is open", b.Call)
 	default:
 		c.inCall(e)
 	}

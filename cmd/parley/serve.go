@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"parley"
+	"parley/access"
+	"parley/config"
+	"parley/dialect"
+	"parley/dialect/native"
+	"parley/dialect/threadchat"
+	"parley/engine"
+	"parley/feed"
+	"parley/provider/demo"
+	"parley/server"
+	"parley/store/sqlite"
+	"parley/tool"
+)
+
+type serveCommand struct{ config.Serve }
+
+// Run puts everything together. Each part is stopped after those that use it;
+// this is the only place that knows all of them.
+func (c *serveCommand) Run(p *program) error {
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+
+	// Agents, and what they can do.
+	agents, err := config.LoadAgents(c.Agents, c.DefaultTenant)
+	if err != nil {
+		return err
+	}
+	for _, note := range agents.Ignored() {
+		log.Warn("agent file", "note", note)
+	}
+	tools, err := tool.New(c.Workspace)
+	if err != nil {
+		return err
+	}
+
+	// The listener comes before the store: an address in use is found out
+	// without touching anything.
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w (choose another address with --listen)", c.Listen, err)
+	}
+	defer listener.Close()
+
+	// The log.
+	store, err := sqlite.Open(p.ctx, c.Data, fmt.Sprintf("process %d, serving on %s", os.Getpid(), listener.Addr()))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			log.Error("store was not closed well", "error", err)
+		}
+	}()
+	followers := feed.New(store)
+	defer followers.Close()
+
+	// The engine. What an earlier process left open goes on from here.
+	door := engine.New(engine.Config{
+		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents,
+		Model: demo.New(), Tools: tools, Log: log, Now: time.Now, Idle: c.Idle,
+	})
+
+	// The dialects.
+	conns := dialect.NewConns()
+	local := access.Local(c.DefaultTenant)
+	who := func(*http.Request) (parley.Principal, error) { return local, nil }
+	web := server.New(log)
+	web.Handle("GET /api/chat/ws", &threadchat.Handler{Door: door, Who: who, Conns: conns, Log: log})
+	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Who: who, Log: log}).Routes() {
+		web.Handle(pattern, handler)
+	}
+	web.Start(listener)
+	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "data", c.Data, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version)
+
+	select {
+	case <-p.ctx.Done():
+		err = nil
+	case err = <-web.Failed():
+	}
+
+	// The end: nothing new comes in; runs reach a boundary or are cut; clients
+	// see the last of it and are told to come back; then the files are closed.
+	log.Info("stopping", "connections", conns.Open())
+	web.Drain()
+	drain, cancel := context.WithTimeout(context.Background(), c.Drain)
+	defer cancel()
+	door.Close(drain)
+	followers.Close()
+	last, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	conns.Close(last)
+	web.Close(last)
+	log.Info("stopped")
+	return err
+}
+
+// lastWords bounds how long clients may take to be told goodbye.
+const lastWords = 3 * time.Second

@@ -1,0 +1,152 @@
+package dialect
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"parley"
+	"parley/transport"
+)
+
+// Conns owns the goroutines of all connections of a server.
+type Conns struct {
+	ctx  context.Context
+	cut  context.CancelFunc
+	wg   sync.WaitGroup
+	mu   sync.Mutex // guards open
+	open int
+}
+
+func NewConns() *Conns {
+	ctx, cut := context.WithCancel(context.Background())
+	return &Conns{ctx: ctx, cut: cut}
+}
+
+// Go runs a connection. Its context ends when Close loses patience.
+func (c *Conns) Go(run func(context.Context)) {
+	c.mu.Lock()
+	c.open++
+	c.mu.Unlock()
+	c.wg.Go(func() {
+		defer func() {
+			c.mu.Lock()
+			c.open--
+			c.mu.Unlock()
+		}()
+		run(c.ctx)
+	})
+}
+
+// Open is how many connections there are.
+func (c *Conns) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}
+
+// Close waits for every connection to end, as they do when their followers end,
+// and cuts those that have not when ctx ends.
+func (c *Conns) Close(ctx context.Context) {
+	stop := context.AfterFunc(ctx, c.cut)
+	c.wg.Wait()
+	stop()
+	c.cut()
+}
+
+// A Conn is one socket that speaks a dialect and follows a log. Commands of a
+// client go through two lanes, so that what stops or answers something overtakes
+// what asks for more, and reading never waits for either.
+type Conn struct {
+	Socket *transport.Socket
+	Door   parley.Door
+	Who    parley.Principal
+	Log    *slog.Logger
+
+	wg      sync.WaitGroup
+	inputs  lane
+	answers lane
+}
+
+// laneSize is more than a session's queue holds: the session is to say that it
+// is full, not the connection.
+const laneSize = 2 * parley.MaxQueue
+
+// Reply sends frames to this client alone. An error is of no interest: reading
+// will find it too.
+func (c *Conn) Reply(ctx context.Context, bodies ...any) {
+	for _, b := range bodies {
+		_ = c.Socket.Write(ctx, Encode(b))
+	}
+}
+
+// Submit hands a command over and tells refused why it was not accepted. It
+// does not wait; it reports false when this client has too much under way.
+func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(error)) bool {
+	l := &c.answers
+	if _, ok := cmd.Do.(parley.SubmitInput); ok {
+		l = &c.inputs
+	}
+	return l.add(func() {
+		if _, err := c.Door.Submit(ctx, c.Who, cmd); err != nil && ctx.Err() == nil {
+			refused(err)
+		}
+	})
+}
+
+// Run serves the connection until either side ends it: receive gets every
+// message on one goroutine, show writes what the follower sees on another. It
+// returns when all goroutines of the connection are gone.
+func (c *Conn) Run(ctx context.Context, f parley.Follower, receive func(context.Context, []byte), show func(*parley.Item) ([][]byte, *Goodbye)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.wg.Wait()
+	defer cancel()
+	defer f.Close()
+	c.inputs, c.answers = lane{wg: &c.wg, size: laneSize}, lane{wg: &c.wg, size: laneSize}
+	c.wg.Go(func() {
+		defer cancel()
+		for {
+			msg, err := c.Socket.Read(ctx)
+			if err != nil {
+				c.Log.Debug("websocket_connection_closed", "reason", err)
+				return
+			}
+			receive(ctx, msg)
+		}
+	})
+	bye := c.follow(ctx, f, show)
+	c.Socket.Close(bye.Code, bye.Reason)
+}
+
+func (c *Conn) follow(ctx context.Context, f parley.Follower, show func(*parley.Item) ([][]byte, *Goodbye)) Goodbye {
+	for {
+		items, err := f.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return Goodbye{transport.GoingAway, "the connection ended"}
+		case parley.CodeOf(err) == parley.CodeUnavailable && err != nil:
+			return Goodbye{transport.GoingAway, parley.MessageOf(err)}
+		case err != nil:
+			c.Log.Error("following failed", "error", err)
+			return Goodbye{transport.Internal, parley.MessageOf(err)}
+		}
+		var out [][]byte
+		var bye *Goodbye
+		for _, i := range items {
+			var frames [][]byte
+			frames, bye = show(i)
+			out = append(out, frames...)
+			if bye != nil {
+				break
+			}
+		}
+		if len(out) > 0 {
+			if err := c.Socket.Write(ctx, out...); err != nil {
+				return Goodbye{transport.GoingAway, "the connection ended"}
+			}
+		}
+		if bye != nil {
+			return *bye
+		}
+	}
+}

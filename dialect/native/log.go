@@ -1,0 +1,201 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/transport"
+)
+
+const (
+	keepAlive   = 15 * time.Second
+	writeWithin = 10 * time.Second
+)
+
+// sessionLog serves a session's log after a cursor: up to its head, or with
+// ?follow=1 or as server-sent events, for as long as the client stays.
+// ?scope=tree adds the sessions below it.
+func (h *Handler) sessionLog(w http.ResponseWriter, r *http.Request) {
+	id := parley.SessionID(r.PathValue("id"))
+	if r.URL.Query().Get("scope") == "tree" {
+		h.log(w, r, parley.Scope{Root: id})
+		return
+	}
+	h.log(w, r, parley.Scope{Session: id})
+}
+
+// tenantLog serves everything the principal's tenant does.
+func (h *Handler) tenantLog(w http.ResponseWriter, r *http.Request) {
+	h.log(w, r, parley.Scope{})
+}
+
+func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope) {
+	who, err := h.Who(r)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	given := r.URL.Query().Get("after")
+	if sse {
+		given = cmp.Or(transport.LastEventID(r), given)
+	}
+	cursor, err := parseCursor(given)
+	if err != nil && !sse {
+		h.fail(w, err)
+		return
+	}
+	var follower parley.Follower
+	if err == nil {
+		follower, err = h.Door.Follow(r.Context(), who, scope, cursor)
+	}
+	if parley.CodeOf(err) == parley.CodeResync && err != nil && sse {
+		h.resync(w, r, who, scope, err)
+		return
+	}
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	defer follower.Close()
+	switch {
+	case sse:
+		if s, err := transport.NewStream(w, r, transport.StreamOptions{}); err == nil {
+			h.stream(r.Context(), s, follower, scope)
+		}
+	case scope.Session != "" && r.URL.Query().Get("follow") != "1":
+		m, err := h.Door.Session(r.Context(), who, scope.Session)
+		if err != nil {
+			h.fail(w, err)
+			return
+		}
+		h.lines(w, r, follower, parley.Seq(cursor.After), m.Head)
+	default:
+		h.lines(w, r, follower, 0, -1)
+	}
+}
+
+// resync tells a client that its cursor means nothing here, and begins anew.
+func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who parley.Principal, scope parley.Scope, why error) {
+	follower, err := h.Door.Follow(r.Context(), who, scope, parley.Beginning)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	defer follower.Close()
+	s, err := transport.NewStream(w, r, transport.StreamOptions{})
+	if err != nil {
+		return
+	}
+	if s.Send(transport.Message{ID: h.Door.Epoch() + "-0", Event: "resync", Data: []byte(`{"code":"resync","message":` + strconv.Quote(parley.MessageOf(why)) + `}`)}) == nil {
+		h.stream(r.Context(), s, follower, scope)
+	}
+}
+
+// parseCursor reads epoch-number, as ids of events are, or a bare number.
+func parseCursor(s string) (parley.Cursor, error) {
+	if s == "" {
+		return parley.Beginning, nil
+	}
+	epoch, number, ok := strings.Cut(s, "-")
+	if !ok {
+		epoch, number = "", s
+	}
+	after, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || after < 0 || ok && epoch == "" {
+		return parley.Cursor{}, parley.Errorf(parley.CodeResync, "%q is no cursor; use the id of an event, or leave it out to start from the beginning.", s)
+	}
+	return parley.Cursor{Epoch: epoch, After: after}, nil
+}
+
+// stream sends events until the client goes or the server stops.
+func (h *Handler) stream(ctx context.Context, s *transport.Stream, f parley.Follower, scope parley.Scope) {
+	for {
+		waiting, cancel := context.WithTimeout(ctx, keepAlive)
+		items, err := f.Next(waiting)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = s.Comment("still here")
+		}
+		if err != nil {
+			if ctx.Err() == nil && parley.CodeOf(err) == parley.CodeCorrupt {
+				h.Log.Error("log cannot be read", "error", err)
+				_ = s.Send(transport.Message{Event: "error", Data: []byte(`{"code":"corrupt","message":` + strconv.Quote(parley.MessageOf(err)) + `}`)}) // the end follows
+			}
+			return
+		}
+		var out []transport.Message
+		for _, i := range items {
+			n := int64(i.Seq)
+			if scope.Session == "" {
+				n = int64(i.Position)
+			}
+			out = append(out, transport.Message{ID: h.Door.Epoch() + "-" + strconv.FormatInt(n, 10), Data: h.shared(i)})
+		}
+		if len(out) > 0 && s.Send(out...) != nil {
+			return
+		}
+	}
+}
+
+func (h *Handler) shared(i *parley.Item) []byte {
+	return i.Made("native", func() []byte { return line(i.Event) })
+}
+
+// lines writes one event per line; up to a seq, or for ever if that is negative.
+func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f parley.Follower, at, until parley.Seq) {
+	rc := http.NewResponseController(w)
+	begun := false
+	begin := func() {
+		if !begun {
+			begun = true
+			w.Header().Set("Content-Type", "application/jsonl")
+			w.Header().Set("Parley-Epoch", h.Door.Epoch())
+			w.WriteHeader(http.StatusOK)
+		}
+	}
+	for until < 0 || at < until {
+		if until < 0 {
+			begin()
+			_ = rc.Flush() // what there is, before waiting
+		}
+		items, err := f.Next(r.Context())
+		if err != nil {
+			h.cutShort(w, r, err, begun, until)
+			return
+		}
+		begin()
+		if err := rc.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+			return
+		}
+		for _, i := range items {
+			if until >= 0 && i.Seq > until {
+				break
+			}
+			if _, err := w.Write(i.Made("native-line", func() []byte { return append(line(i.Event), '\n') })); err != nil {
+				return
+			}
+			at = i.Seq
+		}
+	}
+	begin()
+}
+
+// cutShort ends lines that cannot go on. One who follows knows that it may end
+// at any time; a whole log that is not must not look whole.
+func (h *Handler) cutShort(w http.ResponseWriter, r *http.Request, err error, begun bool, until parley.Seq) {
+	switch {
+	case !begun:
+		h.fail(w, err)
+	case until < 0 || r.Context().Err() != nil:
+	default:
+		h.Log.Error("log cannot be read", "error", err)
+		panic(http.ErrAbortHandler)
+	}
+}

@@ -1,0 +1,328 @@
+// Package native speaks Parley's own protocol: sessions and their raw logs over
+// HTTP, under /api/v1. What the other dialects leave out can be seen here.
+//
+// A log is served as JSON lines or, to who accepts text/event-stream, as
+// server-sent events whose ids are cursors.
+package native
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+)
+
+// Handler serves /api/v1.
+type Handler struct {
+	Door   parley.Door
+	Agents parley.Agents
+	Who    func(*http.Request) (parley.Principal, error)
+	Log    *slog.Logger
+}
+
+// Routes lists what is served, for the mux and for whoever documents it.
+func (h *Handler) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /api/v1/agents":                h.asks(h.listAgents),
+		"GET /api/v1/agents/{id}":           h.asks(h.getAgent),
+		"GET /api/v1/sessions":              h.asks(h.listSessions),
+		"POST /api/v1/sessions":             h.asks(h.openSession),
+		"GET /api/v1/sessions/{id}":         h.asks(h.getSession),
+		"PATCH /api/v1/sessions/{id}":       h.asks(h.renameSession),
+		"DELETE /api/v1/sessions/{id}":      h.asks(h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.DeleteSession{}, nil })),
+		"POST /api/v1/sessions/{id}/inputs": h.asks(h.command(submitInput)),
+		"POST /api/v1/sessions/{id}/cancel": h.asks(h.command(cancelRun)),
+		"POST /api/v1/sessions/{id}/halt":   h.asks(h.command(haltSession)),
+		"POST /api/v1/sessions/{id}/reopen": h.asks(h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.ReopenSession{}, nil })),
+		"POST /api/v1/approvals/{id}":       h.asks(h.answer(decideApproval)),
+		"POST /api/v1/questions/{id}":       h.asks(h.answer(answerQuestion)),
+		"POST /api/v1/calls/{id}":           h.asks(h.answer(resolveCall)),
+		"GET /api/v1/sessions/{id}/log":     h.sessionLog,
+		"GET /api/v1/log":                   h.tenantLog,
+	}
+}
+
+// A request with what every handler needs of it.
+type request struct {
+	*http.Request
+	who  parley.Principal
+	body dialect.Object // empty without one
+}
+
+// asks makes a handler of a function from a request to an answer.
+func (h *Handler) asks(f func(request) (status int, answer any, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, err := h.Who(r)
+		if err != nil {
+			h.fail(w, err)
+			return
+		}
+		body, err := readBody(w, r)
+		if err != nil {
+			h.fail(w, err)
+			return
+		}
+		status, answer, err := f(request{r, who, body})
+		if err != nil {
+			h.fail(w, err)
+			return
+		}
+		writeJSON(w, status, answer)
+	}
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
+	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
+		return nil, nil
+	}
+	// A page on another site can send a form without being asked; it cannot
+	// send JSON.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, parley.Errorf(parley.CodeInvalid, "Send the header Content-Type: application/json.")
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*parley.MaxContent))
+	if _, big := errors.AsType[*http.MaxBytesError](err); big {
+		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", 2*parley.MaxContent)
+	}
+	if err != nil {
+		return nil, parley.Errorf(parley.CodeInvalid, "The body could not be read.")
+	}
+	if len(data) == 0 {
+		return dialect.Object{}, nil
+	}
+	o, err := dialect.ParseObject(data)
+	if err != nil {
+		return nil, parley.Errorf(parley.CodeInvalid, "%s", err)
+	}
+	return o, nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(dialect.Encode(v), '\n')) // nobody left to tell
+}
+
+// statuses of refusals; anything else is 500.
+var statuses = map[parley.Code]int{
+	parley.CodeInvalid:     http.StatusBadRequest,
+	parley.CodeEmpty:       http.StatusBadRequest,
+	parley.CodeTooLarge:    http.StatusRequestEntityTooLarge,
+	parley.CodeNotFound:    http.StatusNotFound,
+	parley.CodeForbidden:   http.StatusForbidden,
+	parley.CodeConflict:    http.StatusConflict,
+	parley.CodeClosed:      http.StatusGone,
+	parley.CodeResync:      http.StatusGone,
+	parley.CodeQueueFull:   http.StatusTooManyRequests,
+	parley.CodeOverloaded:  http.StatusServiceUnavailable,
+	parley.CodeUnavailable: http.StatusServiceUnavailable,
+}
+
+func (h *Handler) fail(w http.ResponseWriter, err error) {
+	status := cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)
+	if status >= http.StatusInternalServerError {
+		h.Log.Error("request failed", "error", err)
+	}
+	writeJSON(w, status, errorBody(err))
+}
+
+func errorBody(err error) any {
+	return map[string]any{"error": map[string]any{"code": parley.CodeOf(err), "message": parley.MessageOf(err)}}
+}
+
+type agentInfo struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Model       string `json:"model,omitempty"`
+	Status      string `json:"status"`
+}
+
+func infoOf(a parley.Agent) agentInfo {
+	return agentInfo{a.Name, a.Name, a.Description, a.Model, "running"}
+}
+
+func (h *Handler) listAgents(r request) (int, any, error) {
+	list := []agentInfo{}
+	for _, a := range h.Agents.List(r.who.Tenant) {
+		list = append(list, infoOf(a))
+	}
+	return http.StatusOK, map[string]any{"agents": list}, nil
+}
+
+func (h *Handler) getAgent(r request) (int, any, error) {
+	a, err := h.Agents.Agent(r.who.Tenant, r.PathValue("id"))
+	return http.StatusOK, infoOf(a), err
+}
+
+func (h *Handler) listSessions(r request) (int, any, error) {
+	q := r.URL.Query()
+	limit, err := strconv.Atoi(cmp.Or(q.Get("limit"), "50"))
+	if err != nil {
+		return 0, nil, parley.Errorf(parley.CodeInvalid, "limit must be a number.")
+	}
+	list, err := h.Door.Sessions(r.Context(), r.who, parley.SessionQuery{Search: q.Get("search"), Transient: q.Get("transient") == "1", Limit: limit})
+	if list == nil {
+		list = []parley.Summary{}
+	}
+	return http.StatusOK, map[string]any{"sessions": list}, err
+}
+
+func (h *Handler) getSession(r request) (int, any, error) {
+	m, err := h.Door.Session(r.Context(), r.who, parley.SessionID(r.PathValue("id")))
+	return http.StatusOK, m, err
+}
+
+func (h *Handler) openSession(r request) (int, any, error) {
+	var do parley.OpenSession
+	id, err := r.body.String("id")
+	if err == nil {
+		do.Agent, err = r.body.String("agent")
+	}
+	if err == nil {
+		do.Title, err = r.body.String("title")
+	}
+	if err != nil {
+		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+	}
+	if do.Agent != "" {
+		if _, err := h.Agents.Agent(r.who.Tenant, do.Agent); err != nil {
+			return 0, nil, err
+		}
+	}
+	key := r.Header.Get("Idempotency-Key")
+	switch {
+	case id == "" && key == "":
+		id = uuid.NewString()
+	case id == "": // the same key opens the same session
+		id = idFor(r.who, key)
+	}
+	if _, err := h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(key), Session: parley.SessionID(id), Do: do}); err != nil {
+		return 0, nil, err
+	}
+	m, err := h.Door.Session(r.Context(), r.who, parley.SessionID(id))
+	return http.StatusCreated, m, err
+}
+
+func idFor(who parley.Principal, key string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%s", len(who.Tenant), who.Tenant, len(who.ID), who.ID, key))
+	id := uuid.UUID(sum[:16])
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, as all sessions are
+	return id.String()
+}
+
+func (h *Handler) renameSession(r request) (int, any, error) {
+	title, err := r.body.String("title")
+	if err != nil {
+		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+	}
+	if _, err := h.submit(r, r.PathValue("id"), parley.RenameSession{Title: title}); err != nil {
+		return 0, nil, err
+	}
+	return h.getSession(r)
+}
+
+func (h *Handler) submit(r request, session string, do parley.CommandBody) (parley.Receipt, error) {
+	return h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Session: parley.SessionID(session), Do: do})
+}
+
+// command submits what the body says to the session in the path.
+func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error)) func(request) (int, any, error) {
+	return func(r request) (int, any, error) {
+		do, err := decode(r.body)
+		if err != nil {
+			return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		}
+		receipt, err := h.submit(r, r.PathValue("id"), do)
+		return http.StatusAccepted, receipt, err
+	}
+}
+
+// answer submits what the body says about the card or call in the path.
+func (h *Handler) answer(decode func(parley.Seq, dialect.Object) (parley.CommandBody, error)) func(request) (int, any, error) {
+	return func(r request) (int, any, error) {
+		session, seq, ok := parley.ParseRef(r.PathValue("id"))
+		if !ok {
+			return 0, nil, parley.Errorf(parley.CodeNotFound, "There is no such thing to answer.")
+		}
+		do, err := decode(seq, r.body)
+		if err != nil {
+			return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		}
+		receipt, err := h.submit(r, string(session), do)
+		return http.StatusAccepted, receipt, err
+	}
+}
+
+func submitInput(o dialect.Object) (parley.CommandBody, error) {
+	var do parley.SubmitInput
+	busy := string(parley.Queue)
+	for key, to := range map[string]*string{"content": &do.Content, "agent": &do.Agent.Name, "request": &do.Request, "busy": &busy} {
+		if err := o.Into(key, to, "a string"); err != nil {
+			return nil, err
+		}
+	}
+	do.Busy = parley.BusyMode(busy)
+	if do.Busy != parley.Queue && do.Busy != parley.Steer {
+		return nil, fmt.Errorf("busy must be queue or steer")
+	}
+	return do, nil
+}
+
+func cancelRun(o dialect.Object) (parley.CommandBody, error) {
+	var do parley.CancelRun
+	if err := o.Into("request", &do.Request, "a string"); err != nil {
+		return nil, err
+	}
+	return do, o.Into("run", &do.Run, "a number")
+}
+
+func haltSession(o dialect.Object) (parley.CommandBody, error) {
+	do := parley.HaltSession{Reason: "by an operator"}
+	return do, o.Into("reason", &do.Reason, "a string")
+}
+
+func decideApproval(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
+	do := parley.DecideApproval{Card: parley.CardID(card)}
+	for key, to := range map[string]any{"decision": &do.Decision, "note": &do.Note, "digest": &do.Digest} {
+		if err := o.Into(key, to, "a string"); err != nil {
+			return nil, err
+		}
+	}
+	return do, nil
+}
+
+func answerQuestion(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
+	do := parley.AnswerQuestion{Card: parley.CardID(card)}
+	err := o.Into("answers", &do.Answers, "a list with a list of strings for each question")
+	return do, err
+}
+
+func resolveCall(call parley.Seq, o dialect.Object) (parley.CommandBody, error) {
+	do := parley.ResolveToolCall{Call: parley.CallID(call)}
+	for key, to := range map[string]any{"resolution": &do.Resolution, "note": &do.Note} {
+		if err := o.Into(key, to, "a string"); err != nil {
+			return nil, err
+		}
+	}
+	return do, nil
+}
+
+func line(e parley.Event) []byte {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("%T cannot be encoded: %v", e.Body, err))
+	}
+	return raw
+}

@@ -1,0 +1,149 @@
+package threadchat
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// Decoded is what a client's message means: a command or a refusal.
+type Decoded struct {
+	Shape   Shape // that the message shows the client to speak; empty: either
+	Command parley.Command
+	Request string // what an error about it is to name
+	Refusal string // why it was not understood; Command is empty then
+}
+
+// requestPattern is what clients may call their requests. Names that begin with
+// timer_ are the server's: they tell its own messages from answers.
+var requestPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// Decode reads a message on a thread's connection. fresh is a request id in
+// case the client brings none.
+func Decode(thread parley.SessionID, data []byte, fresh string) Decoded {
+	d := Decoded{Request: fresh}
+	if err := d.decode(thread, data); err != nil {
+		d.Command, d.Refusal = parley.Command{}, err.Error()
+	}
+	return d
+}
+
+func (d *Decoded) decode(thread parley.SessionID, data []byte) error {
+	o, err := dialect.ParseObject(data)
+	if err != nil {
+		return err
+	}
+	kind, err := o.String("type")
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "chat.request", "message":
+		d.Shape = map[string]Shape{"chat.request": Document, "message": Original}[kind]
+		return d.request(thread, o)
+	case "cancel":
+		return d.cancel(thread, o)
+	case "approval_response":
+		return d.approval(thread, o)
+	case "question_response":
+		return d.answer(thread, o)
+	case "":
+		return fmt.Errorf("the message has no type")
+	}
+	return fmt.Errorf("unknown message type %q; this endpoint takes chat.request, cancel, approval_response and question_response", kind)
+}
+
+func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
+	id, err := o.String("requestId")
+	switch {
+	case err != nil:
+		return err
+	case id == "" && d.Shape == Original:
+		return fmt.Errorf("requestId is missing")
+	case id != "" && (!requestPattern.MatchString(id) || strings.HasPrefix(id, "timer_")):
+		return fmt.Errorf("requestId must be 1 to 64 letters, digits, _ or -, and not begin with timer_")
+	case id != "":
+		d.Request = id
+		d.Command.ID = parley.CommandID(id)
+	}
+	named, err := o.String("threadId")
+	switch {
+	case err != nil:
+		return err
+	case named == "":
+		return fmt.Errorf("threadId is missing")
+	case parley.SessionID(strings.ToLower(named)) != thread:
+		return fmt.Errorf("threadId is not the thread of this connection")
+	}
+	in := parley.SubmitInput{Request: d.Request, Busy: parley.Queue}
+	if in.Content, err = o.String("content"); err != nil {
+		return err
+	}
+	if parley.IsBlank(in.Content) {
+		return fmt.Errorf("content must be a non-empty string")
+	}
+	if in.Agent.Name, err = o.String("agentId"); err != nil {
+		return err
+	}
+	d.Command.Session, d.Command.Do = thread, in
+	return nil
+}
+
+func (d *Decoded) cancel(thread parley.SessionID, o dialect.Object) error {
+	id, err := o.String("requestId")
+	switch {
+	case err != nil:
+		return err
+	case id == "":
+		return fmt.Errorf("requestId is missing")
+	}
+	d.Request = id
+	d.Command.Session, d.Command.Do = thread, parley.CancelRun{Request: id}
+	return nil
+}
+
+func (d *Decoded) approval(thread parley.SessionID, o dialect.Object) error {
+	card, err := cardOf(thread, o)
+	if err != nil {
+		return err
+	}
+	do := parley.DecideApproval{Card: card}
+	decision, err := o.String("decision")
+	if err != nil {
+		return err
+	}
+	do.Decision = parley.Decision(decision)
+	if do.Note, err = o.String("note"); err != nil {
+		return err
+	}
+	d.Command.Session, d.Command.Do = thread, do
+	return nil
+}
+
+func (d *Decoded) answer(thread parley.SessionID, o dialect.Object) error {
+	card, err := cardOf(thread, o)
+	if err != nil {
+		return err
+	}
+	do := parley.AnswerQuestion{Card: card}
+	if err := o.Into("answers", &do.Answers, "a list with a list of strings for each question"); err != nil {
+		return err
+	}
+	d.Command.Session, d.Command.Do = thread, do
+	return nil
+}
+
+func cardOf(thread parley.SessionID, o dialect.Object) (parley.CardID, error) {
+	id, err := o.String("id")
+	if err != nil {
+		return 0, err
+	}
+	session, seq, ok := parley.ParseRef(id)
+	if !ok || session != thread {
+		return 0, fmt.Errorf("id does not name a card of this thread")
+	}
+	return parley.CardID(seq), nil
+}

@@ -1,0 +1,157 @@
+package threadchat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// A Shape is which of the two spellings a client understands.
+type Shape string
+
+const (
+	Document Shape = "threadchat"
+	Original Shape = "threadchat-original"
+)
+
+// A View is what a connection has to remember of the log it follows: the open
+// run. It must be followed from the start of that run or from outside any.
+type View struct {
+	Shape    Shape
+	run      parley.RunID
+	requests []string // that the run answers
+	agent    string
+	began    time.Time
+	said     string // the answer so far, for shapes that repeat it whole
+}
+
+// Ignored are the types of events no client of this dialect is shown.
+var Ignored = map[string]string{
+	"SessionOpened":      "the connection itself opened the thread",
+	"SessionRenamed":     "threads have no names here",
+	"SessionHalted":      "the run it ended says so",
+	"SessionReopened":    "nothing to show until somebody asks something",
+	"InputReceived":      "chat.started says when it is being answered",
+	"TurnStarted":        "turns are not visible here",
+	"TurnFinished":       "turns are not visible here",
+	"OutputStarted":      "its pieces are shown",
+	"ToolCallRequested":  "tools are not visible here, only what needs a person",
+	"ToolCallBlocked":    "the model is told and says what it makes of it",
+	"ToolCallStarted":    "tools are not visible here",
+	"ToolOutputAppended": "tools are not visible here",
+	"ToolCallFinished":   "tools are not visible here",
+	"ToolCallResolved":   "tools are not visible here",
+	"LateResultNoted":    "seen in the log only",
+}
+
+// Project says what a client is shown of an event.
+func Project(v View, e parley.Event) (View, []dialect.Frame) {
+	var frames []dialect.Frame
+	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
+	switch b := e.Body.(type) {
+	case parley.RunStarted:
+		v.run, v.requests, v.agent, v.began, v.said = e.Run, []string{requestID(b.Request, b.Input)}, b.Agent.Name, e.At, ""
+		if v.Shape != Original {
+			show(started{"chat.started", v.requests[0], e.Session, v.agent})
+		}
+	case parley.InputAdopted:
+		// One that was steered into the run begins, here, when it is adopted.
+		if id := requestID(b.Request, b.Input); v.run != 0 && !slices.Contains(v.requests, id) {
+			v.requests = append(slices.Clip(v.requests), id)
+			if v.Shape != Original {
+				show(started{"chat.started", id, e.Session, v.agent})
+			}
+		}
+	case parley.OutputAppended:
+		if v.run != 0 && b.Kind == parley.Text {
+			show(v.piece(b.Text))
+		}
+	case parley.OutputFinished:
+		if b.Kind == parley.Text {
+			v.said += b.Text
+		}
+	case parley.RunFinished:
+		for _, id := range v.requests {
+			show(v.ending(e, b, id))
+		}
+		v = View{Shape: v.Shape}
+	case parley.InputWithdrawn:
+		id := requestID(b.Request, b.Input)
+		if b.Reason == parley.WithdrawnByRequest {
+			show(cancelled{"cancelled", id})
+		} else {
+			show(v.failure(id, parley.Errorf(parley.CodeClosed, "The thread was %s before this was answered.", b.Reason)))
+		}
+	case parley.ApprovalRequested:
+		show(approvalRequest{"approval_request", parley.Ref(e.Session, e.Seq), v.request(), b.Name, b.Show, b.Expires})
+	case parley.ApprovalDecided:
+		show(cardClosed{"approval_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Decision)})
+	case parley.QuestionAsked:
+		show(question{"question", parley.Ref(e.Session, e.Seq), v.request(), b.Questions, b.Expires})
+	case parley.QuestionAnswered:
+		show(cardClosed{"question_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Ending)})
+	case parley.SessionDeleted:
+		frames = append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
+	}
+	return v, frames
+}
+
+// requestID is the wire's name of an input; those that came by a dialect
+// without such names are given one that follows from the log.
+func requestID(request string, input parley.InputID) string {
+	if request != "" {
+		return request
+	}
+	return fmt.Sprintf("req-%d", input)
+}
+
+func (v View) request() string {
+	if len(v.requests) == 0 {
+		return ""
+	}
+	return v.requests[0]
+}
+
+func (v View) piece(text string) any {
+	if v.Shape == Original {
+		return token{"token", v.request(), text}
+	}
+	return content{"content", v.request(), text}
+}
+
+func (v View) ending(e parley.Event, b parley.RunFinished, id string) any {
+	switch {
+	case b.Outcome == parley.Cancelled:
+		return cancelled{"cancelled", id}
+	case b.Outcome != parley.Completed:
+		return v.failure(id, &parley.Error{Code: b.Code, Message: b.Message})
+	case v.Shape == Original:
+		return final{"final", id, v.said, e.At.Sub(v.began).Milliseconds()}
+	}
+	return completed{"chat.completed", id, e.Session, v.agent}
+}
+
+// failure is an error in the view's shape.
+func (v View) failure(id string, err error) any {
+	message := parley.MessageOf(err)
+	if message = strings.TrimSpace(message); message == "" {
+		message = "Failed to process message"
+	}
+	if v.Shape == Original {
+		return failedOriginal{"error", id, message, retryable(parley.CodeOf(err))}
+	}
+	return failed{"error", id, message}
+}
+
+func retryable(code parley.Code) bool {
+	switch code {
+	case parley.CodeUnavailable, parley.CodeOverloaded, parley.CodeQueueFull, parley.CodeModel, parley.CodeInterrupted, parley.CodeInternal:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,138 @@
+package threadchat
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// Handler serves GET /api/chat/ws.
+type Handler struct {
+	Door  parley.Door
+	Who   func(*http.Request) (parley.Principal, error)
+	Conns *dialect.Conns
+	Log   *slog.Logger
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	who, err := h.Who(r)
+	if err != nil {
+		http.Error(w, parley.MessageOf(err), http.StatusUnauthorized)
+		return
+	}
+	thread := r.URL.Query().Get("threadId")
+	socket, err := transport.Accept(w, r, transport.Options{})
+	if err != nil {
+		h.Log.Debug("upgrade failed", "error", err)
+		return
+	}
+	h.Conns.Go(func(ctx context.Context) { h.serve(ctx, socket, who, thread) })
+}
+
+// serve owns the socket. The document has bad threads accepted, then closed.
+func (h *Handler) serve(ctx context.Context, socket *transport.Socket, who parley.Principal, name string) {
+	thread := parley.SessionID(strings.ToLower(name))
+	switch {
+	case name == "":
+		socket.Close(transport.Policy, "Missing threadId query parameter")
+		return
+	case !thread.Valid():
+		socket.Close(transport.Policy, "threadId must be a UUID version 4")
+		return
+	}
+	follower, err := h.enter(ctx, who, thread)
+	if err != nil {
+		if bye := goodbye(err); bye.Code != transport.Policy {
+			_ = socket.Write(ctx, dialect.Encode(View{}.failure(freshID(), err))) // the close says it too
+			socket.Close(bye.Code, bye.Reason)
+		} else {
+			socket.Close(bye.Code, bye.Reason)
+		}
+		return
+	}
+	log := h.Log.With("session", thread)
+	log.Debug("websocket_connection_established_persistent", "threadId", thread)
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Who: who, Log: log}, thread: thread}
+	c.shape.Store(Document)
+	c.Run(ctx, follower, c.receive, c.show)
+}
+
+// enter opens the thread if it is new, and follows it from the start of the run
+// that is open, else from now on.
+func (h *Handler) enter(ctx context.Context, who parley.Principal, thread parley.SessionID) (parley.Follower, error) {
+	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Do: parley.OpenSession{}}); err != nil {
+		return nil, err
+	}
+	m, err := h.Door.Session(ctx, who, thread)
+	if err != nil {
+		return nil, err
+	}
+	from := parley.Cursor{After: int64(m.Head)}
+	if m.Run != 0 {
+		from.After = int64(m.Run) - 1
+	}
+	return h.Door.Follow(ctx, who, parley.Scope{Session: thread}, from)
+}
+
+// goodbye is how a connection ends that cannot even begin.
+func goodbye(err error) dialect.Goodbye {
+	code := transport.Internal
+	switch parley.CodeOf(err) {
+	case parley.CodeForbidden, parley.CodeNotFound, parley.CodeClosed:
+		code = transport.Policy
+	case parley.CodeUnavailable, parley.CodeOverloaded:
+		code = transport.TryLater
+	}
+	return dialect.Goodbye{Code: code, Reason: parley.MessageOf(err)}
+}
+
+type conn struct {
+	dialect.Conn
+	thread parley.SessionID
+	shape  atomic.Value // of type Shape; settled by the client's first message
+	view   View         // of the goroutine that shows
+	spoke  bool         // of the goroutine that receives
+}
+
+func (c *conn) receive(ctx context.Context, msg []byte) {
+	d := Decode(c.thread, msg, freshID())
+	if d.Shape != "" && !c.spoke {
+		c.spoke = true
+		c.shape.Store(d.Shape)
+	}
+	refuse := func(err error) {
+		if _, cancel := d.Command.Do.(parley.CancelRun); cancel && parley.CodeOf(err) == parley.CodeNotFound {
+			return // it is not running: what they wanted
+		}
+		c.Reply(ctx, View{Shape: c.shape.Load().(Shape)}.failure(d.Request, err))
+	}
+	if d.Refusal != "" {
+		refuse(parley.Errorf(parley.CodeInvalid, "%s", d.Refusal))
+		return
+	}
+	if !c.Submit(ctx, d.Command, refuse) {
+		refuse(parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers."))
+	}
+}
+
+func (c *conn) show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
+	c.view.Shape = c.shape.Load().(Shape)
+	var frames []dialect.Frame
+	c.view, frames = Project(c.view, i.Event)
+	for n, f := range frames {
+		if f.Close != nil {
+			return out, f.Close
+		}
+		out = append(out, dialect.EncodeShared(i, string(c.view.Shape), n, f))
+	}
+	return out, nil
+}
+
+func freshID() string { return "req-" + strings.ToLower(rand.Text()) }

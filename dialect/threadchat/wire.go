@@ -1,0 +1,99 @@
+// Package threadchat speaks the WebSocket Chat API of document 002:
+// GET /api/chat/ws?threadId=. A thread is a session of the same id.
+//
+//	client                         server
+//	chat.request ----------------> chat.started
+//	                               content …
+//	cancel ----------------------> chat.completed | cancelled | error
+//
+// Every accepted chat.request gets exactly one of the three endings, under the
+// requestId that chat.started named. All sockets of a thread are shown its runs.
+//
+// The document's original code spoke other shapes for the same exchange
+// (message; token, final). A connection whose first message is of those is
+// answered in them.
+package threadchat
+
+import (
+	"time"
+
+	"parley"
+)
+
+// From the server, in the document's shapes.
+type (
+	started struct {
+		Type      string           `json:"type"` // chat.started
+		RequestID string           `json:"requestId"`
+		ThreadID  parley.SessionID `json:"threadId"`
+		AgentID   string           `json:"agentId"`
+	}
+	content struct {
+		Type      string `json:"type"` // content
+		RequestID string `json:"requestId"`
+		Content   string `json:"content"`
+	}
+	completed struct {
+		Type      string           `json:"type"` // chat.completed
+		RequestID string           `json:"requestId"`
+		ThreadID  parley.SessionID `json:"threadId"`
+		AgentID   string           `json:"agentId"`
+	}
+	failed struct {
+		Type      string `json:"type"` // error
+		RequestID string `json:"requestId"`
+		Error     string `json:"error"`
+	}
+	cancelled struct {
+		Type      string `json:"type"` // cancelled
+		RequestID string `json:"requestId"`
+	}
+)
+
+// From the server, in the shapes of the original code.
+type (
+	token struct {
+		Type      string `json:"type"` // token
+		RequestID string `json:"requestId"`
+		Value     string `json:"value"`
+	}
+	final struct {
+		Type      string `json:"type"` // final
+		RequestID string `json:"requestId"`
+		Message   string `json:"message"`
+		LatencyMs int64  `json:"latencyMs"`
+	}
+	failedOriginal struct {
+		Type      string `json:"type"` // error
+		RequestID string `json:"requestId"`
+		Message   string `json:"message"`
+		Retryable bool   `json:"retryable"`
+	}
+)
+
+// Cards, in both shapes; the document has none, and clients skip types they do
+// not know. Answered by approval_response {id, decision, note} and
+// question_response {id, answers}.
+type (
+	approvalRequest struct {
+		Type      string    `json:"type"` // approval_request
+		ID        string    `json:"id"`
+		RequestID string    `json:"requestId"`
+		Tool      string    `json:"tool"`
+		Command   string    `json:"command"` // exactly what will be done
+		ExpiresAt time.Time `json:"expiresAt"`
+	}
+	question struct {
+		Type      string            `json:"type"` // question
+		ID        string            `json:"id"`
+		RequestID string            `json:"requestId"`
+		Questions []parley.Question `json:"questions"`
+		ExpiresAt time.Time         `json:"expiresAt"`
+	}
+	cardClosed struct {
+		Type      string `json:"type"` // approval_closed, question_closed
+		ID        string `json:"id"`
+		RequestID string `json:"requestId"`
+		Decision  string `json:"decision"`
+	}
+)

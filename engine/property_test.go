@@ -1,0 +1,336 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/checker"
+	"parley/store/sqlite"
+)
+
+// TestAnythingMayHappen drives a session with random commands, reports, stale
+// reports, clock jumps and crashes, on a real store, and has the checker read
+// the log it leaves. What the session remembers must always be what the log
+// says, and a writer that was replaced must not get a word in.
+func TestAnythingMayHappen(t *testing.T) {
+	store, err := sqlite.Open(context.Background(), t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		m := &machine{t: t, store: store, id: parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", n)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		m.load()
+		m.command(parley.OpenSession{})
+		m.input()
+		for range rapid.IntRange(40, 120).Draw(t, "steps") {
+			rapid.SampledFrom(actions).Draw(t, "action").do(m)
+			m.check()
+		}
+		m.finish()
+	})
+}
+
+// actions, the likelier ones more than once: a session has to get somewhere
+// before it is worth disturbing.
+var actions = func() (list []action) {
+	for _, a := range []struct {
+		action
+		weight int
+	}{
+		{action{"work", (*machine).work}, 24},
+		{action{"input", (*machine).input}, 5},
+		{action{"answer", (*machine).answer}, 5},
+		{action{"crash", (*machine).load}, 4},
+		{action{"resolve", (*machine).resolve}, 3},
+		{action{"stale", (*machine).stale}, 2},
+		{action{"clock", (*machine).clock}, 2},
+		{action{"cancel", (*machine).cancel}, 2},
+		{action{"zombie", (*machine).zombie}, 1},
+		{action{"repeat", (*machine).repeat}, 1},
+		{action{"admin", (*machine).admin}, 1},
+	} {
+		list = append(list, slices.Repeat([]action{a.action}, a.weight)...)
+	}
+	return list
+}()
+
+type action struct {
+	name string
+	do   func(*machine)
+}
+
+func (a action) String() string { return a.name }
+
+// A machine is a session with the test in place of its workers.
+type machine struct {
+	t     *rapid.T
+	store parley.Store
+	id    parley.SessionID
+	now   time.Time
+	s     *session
+
+	requests int
+	reports  []parley.Report // made so far; each may come again, late
+	last     parley.Command  // with an id
+	receipt  parley.Receipt
+}
+
+func (m *machine) load() {
+	var err error
+	if m.s, err = load(context.Background(), m.store, acme, m.id); err != nil {
+		m.t.Fatal("load:", err)
+	}
+	m.take(parley.Report{At: m.now, Body: parley.Recover{}})
+	if err := m.s.hold(context.Background()); err != nil {
+		m.t.Fatal("hold:", err)
+	}
+}
+
+func always(parley.State) bool { return true }
+
+func (m *machine) take(in parley.In) []parley.Event {
+	events, err := m.s.take(context.Background(), entry{in: in, goOn: always})
+	if _, broken := errors.AsType[*brokenError](err); broken {
+		m.t.Fatalf("%+v: %v", in, err)
+	}
+	return events
+}
+
+// command submits a command under an id of its own; a refusal is fine.
+func (m *machine) command(do parley.CommandBody) {
+	m.requests++
+	c := parley.Command{ID: parley.CommandID(fmt.Sprint("c", m.requests)), Tenant: acme, Session: m.id, By: "ann", At: m.now, Do: do}
+	receipt := parley.StoredReceipt{Receipt: parley.Receipt{Session: m.id, Command: c.ID}, Digest: digest(do), By: "ann"}
+	before := m.s.state.Head
+	events, err := m.s.take(context.Background(), entry{in: c, receipt: &receipt, goOn: always})
+	if _, broken := errors.AsType[*brokenError](err); broken {
+		m.t.Fatalf("%+v: %v", do, err)
+	}
+	if err != nil && m.s.state.Head != before {
+		m.t.Fatalf("%+v was refused and left a trace", do)
+	}
+	if len(events) > 0 {
+		m.last, m.receipt = c, receipt.Receipt
+	}
+}
+
+// repeat: the receipt of an accepted command can be found for ever.
+func (m *machine) repeat() {
+	if m.last.ID == "" {
+		return
+	}
+	got, ok, err := m.store.Tenant(acme).Receipt(context.Background(), m.id, m.last.ID)
+	if err != nil || !ok || got.Receipt != m.receipt || got.Digest != digest(m.last.Do) {
+		m.t.Fatalf("receipt of %+v: %+v, %v, %v; want %+v", m.last, got, ok, err, m.receipt)
+	}
+}
+
+func (m *machine) input() {
+	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns")}
+	m.command(parley.SubmitInput{
+		Content: rapid.SampledFrom([]string{"hello", " ", "a\x00b", "\u200b", "long text"}).Draw(m.t, "content"),
+		Request: fmt.Sprint("r", m.requests), Agent: agent,
+		Busy: rapid.SampledFrom([]parley.BusyMode{"", parley.Queue, parley.Steer}).Draw(m.t, "busy"),
+	})
+}
+
+func (m *machine) cancel() {
+	m.command(parley.CancelRun{
+		Request: rapid.SampledFrom([]string{"", fmt.Sprint("r", m.requests/2), fmt.Sprint("r", m.requests-1)}).Draw(m.t, "request"),
+	})
+}
+
+// someSeq is where something of the session is, most likely of the open run.
+func (m *machine) someSeq() int64 {
+	head := int64(m.s.state.Head)
+	return rapid.Int64Range(max(0, head-12), head).Draw(m.t, "seq")
+}
+
+func (m *machine) answer() {
+	for _, card := range m.cards() {
+		if rapid.Bool().Draw(m.t, "this one") {
+			m.command(parley.DecideApproval{Card: card, Note: "because",
+				Decision: rapid.SampledFrom([]parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.Deny, parley.DenyAndStop, "maybe"}).Draw(m.t, "decision")})
+			m.command(parley.AnswerQuestion{Card: card, Answers: [][]string{{"yes"}}})
+		}
+	}
+	m.command(parley.AnswerQuestion{Card: parley.CardID(m.someSeq())})
+}
+
+func (m *machine) cards() (list []parley.CardID) {
+	if r := m.s.state.Run; r != nil {
+		for _, c := range r.Calls {
+			if c.Card != 0 {
+				list = append(list, c.Card)
+			}
+		}
+	}
+	return list
+}
+
+func (m *machine) resolve() {
+	call := parley.CallID(m.someSeq())
+	if r := m.s.state.Run; r != nil {
+		for _, c := range r.Calls {
+			if c.Status == parley.CallLost {
+				call = c.ID
+			}
+		}
+	}
+	m.command(parley.ResolveToolCall{Call: call,
+		Resolution: rapid.SampledFrom([]parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon, "shrug"}).Draw(m.t, "resolution")})
+}
+
+func (m *machine) admin() {
+	m.command(rapid.SampledFrom([]parley.CommandBody{
+		parley.HaltSession{Reason: "enough"}, parley.ReopenSession{}, parley.ReopenSession{}, parley.RenameSession{Title: "x"},
+		parley.RenameSession{}, parley.OpenSession{}, parley.DeleteSession{},
+	}).Draw(m.t, "command"))
+}
+
+func (m *machine) clock() {
+	m.now = m.now.Add(time.Duration(rapid.Int64Range(-3600, 7200).Draw(m.t, "seconds")) * time.Second)
+}
+
+// work has a worker of one of the wanted steps report.
+func (m *machine) work() {
+	for _, step := range parley.Next(m.s.state, m.now) {
+		switch step := step.(type) {
+		case parley.CallModel:
+			m.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: m.modelSays()})
+		case parley.CallTool:
+			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: m.toolSays()})
+		case parley.LogOn:
+			m.take(parley.Report{At: m.now, Body: parley.Advance{}})
+		}
+	}
+}
+
+func (m *machine) report(r parley.Report) {
+	r.At = m.now
+	m.reports = append(m.reports, r)
+	m.take(r)
+}
+
+// stale brings a report once more, as a worker would that was not told.
+func (m *machine) stale() {
+	if len(m.reports) > 0 {
+		r := rapid.SampledFrom(m.reports).Draw(m.t, "report")
+		r.At = m.now
+		m.take(r)
+	}
+}
+
+func (m *machine) modelSays() parley.ReportBody {
+	switch rapid.IntRange(0, 9).Draw(m.t, "model") {
+	case 0, 1, 2, 4:
+		return parley.ModelPiece{Kind: rapid.SampledFrom([]parley.OutputKind{parley.Text, parley.Thinking}).Draw(m.t, "kind"), Text: rapid.StringN(0, 5, -1).Draw(m.t, "text")}
+	case 3:
+		return parley.ModelFailed{Code: parley.CodeModel, Message: "no"}
+	}
+	ended := parley.ModelEnded{Stop: parley.StopEnd}
+	for range rapid.IntRange(0, 3).Draw(m.t, "calls") {
+		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden"}).Draw(m.t, "tool")
+		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: `"x"`, Verdict: (&hands{}).Judge(parley.Agent{}, name, `"x"`),
+			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)})
+	}
+	return ended
+}
+
+func (m *machine) toolSays() parley.ReportBody {
+	if rapid.Bool().Draw(m.t, "goes on") {
+		return parley.ToolPiece{Text: rapid.StringN(0, 3, -1).Draw(m.t, "output")}
+	}
+	return parley.ToolEnded{Outcome: rapid.SampledFrom([]parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}).Draw(m.t, "outcome"), Result: "r"}
+}
+
+// zombie: the session is loaded and written by somebody else; the old writer
+// must be fenced, and must not have changed anything.
+func (m *machine) zombie() {
+	old := m.s
+	m.load()
+	m.command(parley.RenameSession{Title: fmt.Sprint("title ", m.requests)})
+	if m.s.state.Head == old.state.Head {
+		return // nothing was written, so the old writer was not replaced yet
+	}
+	head := m.s.state.Head
+	_, err := old.take(context.Background(), entry{in: parley.Command{Tenant: acme, Session: m.id, By: "ann", At: m.now, Do: parley.RenameSession{Title: "zombie"}}})
+	if err == nil || !errors.Is(err, errFenced) {
+		m.t.Fatalf("a writer that was replaced was not fenced: %v", err)
+	}
+	if st, err := m.store.Tenant(acme).Session(context.Background(), m.id); err != nil || st.Summary.Head != head {
+		m.t.Fatalf("a writer that was replaced wrote: %+v, %v", st, err)
+	}
+}
+
+func (m *machine) log() []parley.Event {
+	log, err := m.store.Tenant(acme).Events(context.Background(), m.id, 0, 1<<20)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return log
+}
+
+// check: the log keeps the invariants and is all there is to the state.
+func (m *machine) check() {
+	log := m.log()
+	for _, err := range checker.Check(log) {
+		m.t.Fatalf("%v\n%s", err, story(log))
+	}
+	if got := fold(parley.NewState(acme, m.id), log); !reflect.DeepEqual(got, m.s.state) {
+		m.t.Fatalf("the log folds to\n%+v\nthe session remembers\n%+v", got, m.s.state)
+	}
+	due, _, err := m.store.DueBefore(context.Background(), m.now.Add(1000*time.Hour), 1<<20)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, d := range due {
+		if d.Session == m.id {
+			m.t.Fatalf("a session in good hands is due: %+v", d)
+		}
+	}
+}
+
+// finish: when nobody asks for anything more and every worker does its work,
+// the session comes to rest.
+func (m *machine) finish() {
+	for range 1000 {
+		steps := parley.Next(m.s.state, m.now)
+		busy := false
+		for _, step := range steps {
+			switch step := step.(type) {
+			case parley.CallModel:
+				m.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: parley.ModelEnded{Stop: parley.StopEnd}})
+				busy = true
+			case parley.CallTool:
+				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded}})
+				busy = true
+			case parley.LogOn:
+				m.take(parley.Report{At: m.now, Body: parley.Advance{}})
+				busy = true
+			}
+		}
+		if !busy {
+			break
+		}
+	}
+	m.check()
+	for _, err := range checker.Settled(m.log()) {
+		m.t.Fatalf("%v\n%s", err, story(m.log()))
+	}
+	if err := m.s.release(context.Background()); err != nil {
+		m.t.Fatal("release:", err)
+	}
+	m.t.Log(m.s.state.Head, "events")
+}

@@ -1,0 +1,243 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReadRefuses(t *testing.T) {
+	const limit = 1 << 10
+	tooBig := fmt.Sprintf("message over the limit of %d bytes", limit)
+	big := strings.Repeat("x", limit)
+	for _, test := range []struct {
+		name   string
+		send   []byte
+		code   Code
+		reason string // contained in
+	}{
+		{"one byte over the limit", frame(final|opText, big+"x"), TooBig, tooBig},
+		{"over the limit in fragments", join(frame(opText, big), frame(final|opMore, "x")), TooBig, tooBig},
+		{"far over the limit", frame(final|opText, strings.Repeat("x", 1<<20)), TooBig, tooBig},
+		{"pings after too much", join(frame(final|opText, big+"xyz"), frame(final|opPing, "?"),
+			frame(final|opText, strings.Repeat("x", 1<<20))), TooBig, tooBig},
+		{"endless message", join(header(final|opText, 1<<63-1), []byte(big+"x")), TooBig, tooBig},
+		{"impossible length", header(final|opText, 1<<63), ProtocolError, "negative payload length"},
+		{"invalid UTF-8", frame(final|opText, "a\xffb"), InvalidText, "message is not valid UTF-8"},
+		{"rune cut short", frame(final|opText, "\xe2\x82"), InvalidText, "message is not valid UTF-8"},
+		{"invalid UTF-8 across fragments", join(frame(opText, "\xe2"), frame(opMore, "\x82"),
+			frame(final|opMore, "\x28")), InvalidText, "message is not valid UTF-8"},
+		{"binary", frame(final|opBinary, "\x00\x01"), Unsupported, "binary messages are not supported"},
+		{"large binary", frame(final|opBinary, strings.Repeat("x", 1<<18)), Unsupported, "binary messages are not supported"},
+		{"unmasked", []byte{final | opText, 1, 'x'}, ProtocolError, "unmasked frame"},
+		{"reserved bit", frame(final|0x40|opText, "x"), ProtocolError, "rsv bits"},
+		{"more of nothing", frame(final|opMore, "x"), ProtocolError, "continuation frame without"},
+		{"text within text", join(frame(opText, "x"), frame(final|opText, "y")), ProtocolError, "without finishing"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p, s := meet(t, Options{MaxMessage: limit})
+			done := make(chan error, 1)
+			go func() {
+				_, err := s.Read(t.Context())
+				done <- err
+			}()
+			// All of it is sent before the goodbye is read. A server that hangs
+			// up on unread bytes resets the connection, and the goodbye is lost
+			// wherever a reset discards what was received.
+			p.send(test.send)
+			code, reason := p.goodbye()
+			if code != test.code || !strings.Contains(reason, test.reason) {
+				t.Errorf("peer was told %d %q", code, reason)
+			}
+			p.Close()
+			err := <-done
+			c, ok := errors.AsType[*Closed](err)
+			if !ok || c.Code != test.code || !strings.Contains(c.Reason, test.reason) || !c.Local {
+				t.Errorf("Read: %v", err)
+			}
+			if n := s.wire.heard.Load(); n != int64(len(test.send)) {
+				t.Errorf("hung up after %d of %d bytes", n, len(test.send))
+			}
+		})
+	}
+}
+
+func TestDeclaredLengthIsNotAllocated(t *testing.T) {
+	p, s := meet(t, Options{MaxMessage: 1 << 30})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p.send(join(header(final|opText, 1<<29), []byte("x")))
+	p.hangUp()
+	if _, err := s.Read(t.Context()); err == nil {
+		t.Error("half a message was read")
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes allocated for a message of one", n)
+	}
+}
+
+func TestReadLost(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		send []byte
+	}{
+		{"between messages", nil},
+		{"within a header", frame(final|opText, "x")[:1]},
+		{"before the payload", header(final|opText, 5)},
+		{"within the payload", join(header(final|opText, 1<<10), []byte(strings.Repeat("x", 512)))},
+		{"between fragments", frame(opText, "x")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p, s := meet(t, Options{})
+			p.send(test.send)
+			p.hangUp()
+			msg, err := s.Read(t.Context())
+			c, ok := errors.AsType[*Closed](err)
+			if !ok || c.Code != Lost || c.Local || !strings.Contains(c.Reason, "EOF") {
+				t.Errorf("Read: %q, %v", msg, err)
+			}
+		})
+	}
+}
+
+func TestReadContextEnds(t *testing.T) {
+	_, s := meet(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	_, err := s.Read(ctx)
+	if c, ok := errors.AsType[*Closed](err); !ok || c.Code != Lost || !c.Local {
+		t.Errorf("Read: %v", err)
+	}
+}
+
+func TestSilentPeerIsClosed(t *testing.T) {
+	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 250 * time.Millisecond})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Read(t.Context())
+		done <- err
+	}()
+	const reason = "no answer to a ping within 250ms"
+	if code, got := p.goodbye(); code != GoingAway || got != reason {
+		t.Errorf("peer was told %d %q", code, got)
+	}
+	p.Close()
+	if c, ok := errors.AsType[*Closed](<-done); !ok || *c != (Closed{GoingAway, reason, true}) {
+		t.Errorf("Read: %v", c)
+	}
+}
+
+// Nobody reads, so nobody can know whether the peer answered.
+func TestPeerIsNotBlamedForOurDeafness(t *testing.T) {
+	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 50 * time.Millisecond})
+	for range 3 {
+		if first, _ := p.receive(); first != final|opPing {
+			t.Fatalf("received %#x, want a ping", first)
+		}
+	}
+	if !s.open() {
+		t.Error("closed")
+	}
+}
+
+// A peer busy with a long message is heard, though it cannot answer.
+func TestSlowMessageOutlivesPings(t *testing.T) {
+	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 500 * time.Millisecond})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Read(t.Context())
+		done <- err
+	}()
+	const n = 12
+	p.send(header(final|opText, n))
+	tick := time.NewTicker(50 * time.Millisecond) // n ticks outlast PongWithin
+	defer tick.Stop()
+	for range n {
+		<-tick.C
+		p.send([]byte("x"))
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Read: %v", err)
+	}
+}
+
+func TestStalledWrite(t *testing.T) {
+	_, s := meet(t, Options{WriteWithin: 100 * time.Millisecond})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Read(t.Context())
+		done <- err
+	}()
+	var err error
+	for msg := make([]byte, 1<<20); err == nil; {
+		err = s.Write(t.Context(), msg)
+	}
+	want := Closed{Lost, "write stalled for 100ms", true}
+	if c, ok := errors.AsType[*Closed](err); !ok || *c != want {
+		t.Errorf("Write: %v", err)
+	}
+	if c, ok := errors.AsType[*Closed](<-done); !ok || *c != want {
+		t.Errorf("Read: %v", c)
+	}
+}
+
+func TestCloseIsBounded(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		rude func(*peer, *Socket)
+	}{
+		{"says nothing", func(*peer, *Socket) {}},
+		{"stops within a frame", func(p *peer, _ *Socket) { p.send(header(final|opText, 1<<40)) }},
+		{"takes nothing", func(_ *peer, s *Socket) { clog(s) }},
+		{"sends and takes nothing", func(p *peer, _ *Socket) { go flood(p) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p, s := meet(t, Options{})
+			test.rude(p, s)
+			start := time.Now()
+			s.Close(TryLater, "busy")
+			if d := time.Since(start); d > 5*time.Second {
+				t.Errorf("Close took %v", d)
+			}
+		})
+	}
+}
+
+// clog returns when a Write is under way that the peer will not let end.
+func clog(s *Socket) {
+	go func() { _ = s.Write(context.Background(), make([]byte, 64<<20)) }()
+	for s.writing.TryLock() {
+		s.writing.Unlock()
+		runtime.Gosched()
+	}
+}
+
+func flood(p *peer) {
+	b := frame(final|opText, strings.Repeat("x", 1<<16))
+	for {
+		if _, err := p.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// After maxDrain the server need not wait for its patience to end.
+func TestDrainIsBounded(t *testing.T) {
+	p, s := meet(t, Options{MaxMessage: 1})
+	done := make(chan struct{})
+	go func() { defer close(done); flood(p) }()
+	if _, err := s.Read(t.Context()); err == nil {
+		t.Error("Read returned a message over the limit")
+	}
+	if n := s.wire.heard.Load(); n > maxDrain+1<<20 {
+		t.Errorf("%d bytes were read", n)
+	}
+	<-done
+}
