@@ -1,0 +1,272 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"parley"
+	"parley/store/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const acme = parley.TenantID("acme")
+
+func id(n int) parley.SessionID {
+	return parley.SessionID(fmt.Sprintf("44444444-4444-4444-8444-%012x", n))
+}
+
+// A bench is a feed on a real store, with a writer per session.
+type bench struct {
+	*Feed
+	t     testing.TB
+	store parley.Store
+	heads sync.Map // of parley.SessionID to parley.Seq
+}
+
+func newBench(t testing.TB) *bench {
+	store, err := sqlite.Open(context.Background(), t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{Feed: New(store), t: t, store: store}
+	t.Cleanup(func() {
+		b.Close()
+		store.Close()
+	})
+	return b
+}
+
+// write appends n events to a session under a root and publishes them, unless
+// quiet. One goroutine at a time may write a session.
+func (b *bench) write(s, root, n int, text string, quiet bool) {
+	v, _ := b.heads.LoadOrStore(id(s), parley.Seq(0))
+	head := v.(parley.Seq)
+	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head}
+	for i := range n {
+		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: head + 1 + parley.Seq(i), Root: id(root), Body: parley.InputReceived{Content: text}})
+	}
+	head += parley.Seq(n)
+	batch.Summary = parley.Summary{ID: id(s), Root: id(root), Head: head}
+	res, err := b.store.Append(context.Background(), batch)
+	if err != nil || res.Fenced {
+		b.t.Error("append:", res, err)
+		return
+	}
+	for i := range batch.Events {
+		batch.Events[i].Position = res.Positions[i]
+	}
+	b.heads.Store(id(s), head)
+	if !quiet {
+		b.Publish(acme, batch.Events)
+	}
+}
+
+// read takes n events from a follower.
+func read(t testing.TB, f parley.Follower, n int) (list []*parley.Item) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for len(list) < n {
+		items, err := f.Next(ctx)
+		if err != nil {
+			t.Fatalf("after %d of %d events: %v", len(list), n, err)
+		}
+		list = append(list, items...)
+	}
+	return list
+}
+
+// dense fails unless the seqs are first, first+1, …
+func dense(t testing.TB, list []*parley.Item, first parley.Seq) {
+	t.Helper()
+	for i, e := range list {
+		if e.Seq != first+parley.Seq(i) {
+			t.Fatalf("seq %d where %d was due", e.Seq, first+parley.Seq(i))
+		}
+	}
+}
+
+func TestFollowingFromAnywhere(t *testing.T) {
+	b := newBench(t)
+	b.write(1, 1, 700, "x", false) // more than a window
+	for _, after := range []parley.Seq{0, 1, 300, 699, 700} {
+		f := b.Session(acme, id(1), after)
+		b.write(1, 1, 5, "x", false)
+		head, _ := b.heads.Load(id(1))
+		dense(t, read(t, f, int(head.(parley.Seq)-after)), after+1)
+		f.Close()
+	}
+}
+
+// TestNothingIsMissed: writers and followers of everything at once; every
+// follower sees every event of its scope once and in order, whichever part of
+// it came from the window and whichever from the store.
+func TestNothingIsMissed(t *testing.T) {
+	const sessions, batches, most = 4, 120, 7
+	b := newBench(t)
+	sizes := func(s, i int) int { return 1 + (s*31+i*17)%most }
+	total := make([]int, sessions)
+	all := 0
+	for s := range sessions {
+		for i := range batches {
+			total[s] += sizes(s, i)
+		}
+		all += total[s]
+	}
+	var wg sync.WaitGroup
+	follow := func(f parley.Follower, n int, check func([]*parley.Item)) {
+		wg.Go(func() {
+			defer f.Close()
+			check(read(t, f, n))
+		})
+	}
+	inOrder := func(list []*parley.Item) {
+		heads := map[parley.SessionID]parley.Seq{}
+		for i, e := range list {
+			if i > 0 && e.Position <= list[i-1].Position {
+				t.Errorf("position %d follows %d", e.Position, list[i-1].Position)
+				return
+			}
+			if heads[e.Session]++; e.Seq != heads[e.Session] {
+				t.Errorf("seq %d of a session where %d was due", e.Seq, heads[e.Session])
+				return
+			}
+		}
+	}
+	for range 3 {
+		for s := range sessions {
+			follow(b.Session(acme, id(s), 0), total[s], func(l []*parley.Item) { dense(t, l, 1) })
+		}
+		follow(b.Tree(acme, "", 0), all, inOrder)
+		follow(b.Tree(acme, id(0), 0), total[0]+total[2], inOrder) // 2 is below 0
+	}
+	roots := []int{0, 1, 0, 3}
+	for s := range sessions {
+		wg.Go(func() {
+			for i := range batches {
+				b.write(s, roots[s], sizes(s, i), strings.Repeat("x", i*40), i%10 == 9)
+			}
+			b.Publish(acme, []parley.Event{}) // nothing is not something
+			b.poke(s)
+		})
+	}
+	wg.Wait()
+}
+
+// poke publishes the last event of a session again, for a batch that was not:
+// as a bus would that lost a message and delivered a later one.
+func (b *bench) poke(s int) {
+	head, _ := b.heads.Load(id(s))
+	last, err := b.store.Tenant(acme).Events(context.Background(), id(s), head.(parley.Seq)-1, 1)
+	if err != nil {
+		b.t.Error(err)
+	}
+	b.Publish(acme, last)
+}
+
+func TestAFollowerSharesWhatIsMade(t *testing.T) {
+	b := newBench(t)
+	f, g := b.Session(acme, id(1), 0), b.Session(acme, id(1), 0)
+	defer f.Close()
+	defer g.Close()
+	b.write(1, 1, 1, "x", false)
+	made := 0
+	for _, list := range [][]*parley.Item{read(t, f, 1), read(t, g, 1)} {
+		list[0].Made("k", func() []byte { made++; return []byte("v") })
+	}
+	if made != 1 {
+		t.Errorf("made %d times", made)
+	}
+}
+
+// TestASlowFollowerCostsNothing: one that does not read holds nothing back and
+// nothing in memory, and has it all when it comes.
+func TestASlowFollowerCostsNothing(t *testing.T) {
+	b := newBench(t)
+	slow, quick := b.Session(acme, id(1), 0), b.Session(acme, id(1), 0)
+	defer slow.Close()
+	defer quick.Close()
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	b.write(1, 1, 1, "x", false)
+	read(t, quick, 1)
+	before := heap()
+	const n, size = 200, 100 << 10 // 20 MB
+	for i := range n {
+		b.write(1, 1, 1, strings.Repeat("x", size), false)
+		dense(t, read(t, quick, 1), parley.Seq(i+2))
+	}
+	if grown := heap() - before; grown > 4<<20 {
+		t.Errorf("the heap grew by %d MB", grown>>20)
+	}
+	dense(t, read(t, slow, n+1), 1)
+}
+
+func TestWindowsAreDropped(t *testing.T) {
+	b := newBench(t)
+	b.write(1, 1, 1, "x", false)
+	f, g := b.Session(acme, id(1), 0), b.Tree(acme, "", 0)
+	read(t, f, 1)
+	read(t, g, 1)
+	f.Close()
+	f.Close() // twice is once
+	g.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.sessions)+len(b.tenants) > 0 {
+		t.Error("a window nobody follows was kept")
+	}
+}
+
+func TestEndings(t *testing.T) {
+	b := newBench(t)
+	b.write(1, 1, 1, "x", false)
+	ctx, cancel := context.WithCancel(context.Background())
+	f := b.Session(acme, id(1), 1)
+	defer f.Close()
+	cancel()
+	if _, err := f.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	late, tree := b.Session(acme, id(1), 0), b.Tree(acme, "", 0)
+	defer late.Close()
+	defer tree.Close()
+	b.Feed.Close()
+	b.Feed.Close()
+	dense(t, read(t, late, 1), 1) // what was published is still read
+	for _, f := range []parley.Follower{late, f} {
+		if _, err := f.Next(context.Background()); parley.CodeOf(err) != parley.CodeUnavailable {
+			t.Errorf("after the feed was closed: %v", err)
+		}
+	}
+}
+
+func TestTenantsAreApart(t *testing.T) {
+	b := newBench(t)
+	f := b.Tree("rival", "", 0)
+	defer f.Close()
+	s := b.Session("rival", id(1), 0)
+	defer s.Close()
+	b.write(1, 1, 3, "secret", false)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	for _, f := range []parley.Follower{f, s} {
+		if list, err := f.Next(ctx); err == nil {
+			t.Errorf("another tenant was shown %d events", len(list))
+		}
+	}
+}
