@@ -73,7 +73,15 @@ func (r *rig) start() {
 	r.hands = &hands{noHang: r.noHang}
 	r.feed = feed.New(store)
 	c := r.config
-	c.Store, c.Feed, c.Model, c.Tools = store, r.feed, r.puppet, r.hands
+	switch wrap := c.Store.(type) { // a store that fails, around the real one
+	case *faulty:
+		wrap.Store = store
+	case *unreadable:
+		wrap.Store = store
+	default:
+		c.Store = store
+	}
+	c.Feed, c.Model, c.Tools = r.feed, r.puppet, r.hands
 	r.Engine = New(c)
 }
 

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"parley"
 )
@@ -18,14 +19,22 @@ import (
 // Turns are separated by |, what it does in one by ;. "hang" goes on until the
 // call is stopped, unless the puppet was told not to; "fail" fails.
 type puppet struct {
+	seen func(parley.ModelRequest)
+	pace time.Duration // between what it says
+
+	mu     sync.Mutex // guards the following
 	noHang bool
-	seen   func(parley.ModelRequest)
+	busy   int // how often it is too busy before it speaks
 }
 
 func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[parley.Said, error] {
 	if p.seen != nil {
 		p.seen(r)
 	}
+	p.mu.Lock()
+	noHang, busy := p.noHang, p.busy > 0
+	p.busy--
+	p.mu.Unlock()
 	turns, turn := []string{"say nothing"}, 0
 	for _, m := range r.Messages {
 		switch m.Role {
@@ -38,6 +47,10 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 		}
 	}
 	return func(yield func(parley.Said, error) bool) {
+		if busy {
+			yield(parley.Said{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))
+			return
+		}
 		for _, do := range strings.Split(turns[min(turn, len(turns)-1)], ";") {
 			verb, rest, _ := strings.Cut(strings.TrimSpace(do), " ")
 			var said parley.Said
@@ -51,7 +64,7 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 				raw, _ := json.Marshal(args)
 				said.Call = &parley.MessageCall{Name: name, Arguments: string(raw), Provider: "p-" + name}
 			case "hang":
-				if p.noHang {
+				if noHang {
 					continue
 				}
 				<-ctx.Done()
@@ -63,7 +76,7 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 			case "panic":
 				panic("the puppet was told to panic")
 			}
-			if !yield(said, nil) {
+			if p.pace > 0 && !sleep(ctx, p.pace) || !yield(said, nil) {
 				return
 			}
 		}
@@ -74,8 +87,10 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 // hands is a toolbox. The name of a tool says what it is like.
 type hands struct {
 	noHang bool
-	mu     sync.Mutex
-	done   map[string]int // how often each tool was performed
+	wait   chan struct{} // ends the tool of that name
+
+	mu   sync.Mutex
+	done map[string]int // how often each tool was performed
 }
 
 func (h *hands) count(name string) int {
@@ -120,6 +135,8 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 			return "it was done all the same", nil // too late for the run
 		}
 		return "", ctx.Err()
+	case "wait":
+		<-h.wait
 	case "talk":
 		progress("working")
 		progress(" hard")

@@ -1,0 +1,572 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/access"
+	"parley/checker"
+)
+
+func TestARunFromEndToEnd(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	var asked parley.ModelRequest
+	r.puppet.seen = func(m parley.ModelRequest) { asked = m }
+	receipt := r.say(id, "say hello")
+	log := r.finished(id, 1)
+	if !slices.Equal(texts(log), []string{"hello"}) {
+		t.Errorf("said %q", texts(log))
+	}
+	if receipt.First != 2 || receipt.Last != 5 {
+		t.Errorf("receipt %+v: an input to an idle session starts its run in the same commit", receipt)
+	}
+	if asked.Instructions != "obey" || len(asked.Messages) != 1 || len(asked.Tools) != 1 {
+		t.Errorf("the model was asked %+v", asked)
+	}
+	r.check(id)
+}
+
+// TestHistoryIsGivenToTheModel, across a restart.
+func TestHistoryIsGivenToTheModel(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.say(id, "say one")
+	r.finished(id, 1)
+	r.restart(false)
+	var asked []string
+	r.puppet.seen = func(m parley.ModelRequest) {
+		for _, m := range m.Messages {
+			asked = append(asked, string(m.Role)+" "+m.Text)
+		}
+	}
+	r.say(id, "say two")
+	r.finished(id, 2)
+	if want := []string{"user say one", "assistant one", "user say two"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
+func TestCommandsHaveOneEffect(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	send := func(content string) (parley.Receipt, error) {
+		return r.Submit(context.Background(), ann, parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: content, Request: "r"}})
+	}
+	var wg sync.WaitGroup
+	receipts := make([]parley.Receipt, 10)
+	for i := range receipts {
+		wg.Go(func() {
+			var err error
+			if receipts[i], err = send("say hello"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	log := r.finished(id, 1)
+	r.restart(true)
+	again, err := send("say hello")
+	if err != nil || !again.Repeated {
+		t.Errorf("after a restart: %+v, %v", again, err)
+	}
+	for _, got := range append(receipts, again) {
+		if got.First != 2 || got.Last != 5 {
+			t.Errorf("receipt %+v", got)
+		}
+	}
+	if n := len(all[parley.InputReceived](log)); n != 1 {
+		t.Errorf("%d inputs", n)
+	}
+	if _, err := send("say something else"); parley.CodeOf(err) != parley.CodeConflict {
+		t.Errorf("an id used again: %v", err)
+	}
+	bob := parley.Principal{ID: "bob", Tenant: acme, Roles: ann.Roles}
+	if _, err := r.Submit(context.Background(), bob, parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: "say hello", Request: "r"}}); parley.CodeOf(err) != parley.CodeConflict {
+		t.Errorf("another's id: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	nobody := input("hello", parley.Queue)
+	nobody.Agent.Name = "nobody"
+	for _, c := range []struct {
+		name string
+		who  parley.Principal
+		id   parley.SessionID
+		do   parley.CommandBody
+		code parley.Code
+	}{
+		{"unknown agent", ann, id, nobody, parley.CodeNotFound},
+		{"blank", ann, id, input(" ", parley.Queue), parley.CodeEmpty},
+		{"too long", ann, id, input(strings.Repeat("x", 3<<20), parley.Queue), parley.CodeTooLarge},
+		{"bad session", ann, "nonsense", input("hello", parley.Queue), parley.CodeInvalid},
+		{"no such session", ann, "99999999-9999-4999-8999-999999999999", input("hello", parley.Queue), parley.CodeNotFound},
+		{"no rights", parley.Principal{ID: "eve", Tenant: acme}, id, input("hello", parley.Queue), parley.CodeForbidden},
+		{"unknown role", parley.Principal{ID: "eve", Tenant: acme, Roles: []string{"king"}}, id, input("hello", parley.Queue), parley.CodeForbidden},
+		{"nobody", parley.Principal{}, id, input("hello", parley.Queue), parley.CodeForbidden},
+		{"no tenant", parley.Principal{ID: "eve", Roles: ann.Roles}, id, input("hello", parley.Queue), parley.CodeForbidden},
+		{"another tenant", parley.Principal{ID: "eve", Tenant: "rival", Roles: ann.Roles}, id, input("hello", parley.Queue), parley.CodeNotFound},
+	} {
+		if _, err := r.Submit(context.Background(), c.who, parley.Command{Session: c.id, Do: c.do}); parley.CodeOf(err) != c.code {
+			t.Errorf("%s: %v, want %s", c.name, err, c.code)
+		}
+	}
+	if n := len(r.log(id)); n != 1 {
+		t.Errorf("refusals left %d events", n-1)
+	}
+	for _, who := range []parley.Principal{{ID: "eve", Tenant: acme}, {ID: "eve", Tenant: "rival", Roles: ann.Roles}, {}} {
+		if _, err := r.Follow(context.Background(), who, parley.Scope{Session: id}, parley.Beginning); err == nil {
+			t.Errorf("%+v may follow", who)
+		}
+		if _, err := r.Session(context.Background(), who, id); err == nil {
+			t.Errorf("%+v may look", who)
+		}
+		if list, err := r.Sessions(context.Background(), who, parley.SessionQuery{}); err == nil && len(list) > 0 {
+			t.Errorf("%+v may list", who)
+		}
+	}
+}
+
+func TestCursors(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.say(id, "say hello")
+	log := r.finished(id, 1)
+	ctx := context.Background()
+	head := int64(len(log))
+	for _, c := range []struct {
+		from parley.Cursor
+		code parley.Code
+	}{
+		{parley.Cursor{After: head}, ""}, {parley.Cursor{Epoch: r.Epoch(), After: 3}, ""}, {parley.Live, ""},
+		{parley.Cursor{After: head + 1}, parley.CodeResync}, {parley.Cursor{After: -2}, parley.CodeResync},
+		{parley.Cursor{Epoch: "another", After: 1}, parley.CodeResync},
+	} {
+		for _, scope := range []parley.Scope{{Session: id}, {Root: id}, {}} {
+			f, err := r.Follow(ctx, ann, scope, c.from)
+			if err == nil {
+				f.Close()
+			}
+			if c.code == "" && err != nil || c.code != "" && parley.CodeOf(err) != c.code {
+				t.Errorf("%+v from %+v: %v, want %q", scope, c.from, err, c.code)
+			}
+		}
+	}
+}
+
+// TestCancelThenSilence: cancelling races with an answer that is just ending,
+// many times; whoever wins, nothing of the run follows its end, and the next
+// run starts only when the old one's workers are gone.
+func TestCancelThenSilence(t *testing.T) {
+	r := newRig(t)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			id := r.open()
+			for i := range 5 {
+				name := fmt.Sprint("say a; say b; say c; call read x | say d ", i)
+				r.say(id, name)
+				if _, err := r.try(id, parley.CancelRun{Request: name}); err != nil && parley.CodeOf(err) != parley.CodeNotFound {
+					t.Error(err)
+				}
+			}
+			r.until(id, "all runs have ended", func(log []parley.Event) bool {
+				return len(all[parley.RunFinished](log))+len(all[parley.InputWithdrawn](log)) == 5
+			})
+			r.check(id)
+		})
+	}
+	wg.Wait()
+}
+
+func TestNextRunWaitsForTheLastOnesWorkers(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.say(id, "call hangdo x") // goes on a little after it is told to stop
+	r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
+	r.say(id, "say next")
+	r.do(id, parley.CancelRun{Request: "call hangdo x"})
+	log := r.finished(id, 2)
+	if late, next := seqOf[parley.LateResultNoted](log, 1), seqOf[parley.RunStarted](log, 2); late == 0 || late > next {
+		t.Errorf("the next run started at %d, the old one's tool ended at %d", next, late)
+	}
+	r.check(id)
+}
+
+func TestAnswersOvertakeInputs(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.say(id, "say one; hang")
+	r.until(id, "it hangs", seen[parley.OutputAppended](1))
+	for i := range parley.MaxQueue {
+		r.say(id, fmt.Sprint("say ", i))
+	}
+	if _, err := r.try(id, input("say too much", parley.Queue)); parley.CodeOf(err) != parley.CodeQueueFull {
+		t.Errorf("one more: %v", err)
+	}
+	r.do(id, parley.CancelRun{Request: "say one; hang"})
+	log := r.finished(id, 1+parley.MaxQueue)
+	var want []string
+	for i := range parley.MaxQueue {
+		want = append(want, fmt.Sprint(i))
+	}
+	if got := texts(log)[1:]; !slices.Equal(got, want) {
+		t.Errorf("answered %q", got)
+	}
+	r.check(id)
+}
+
+// TestACutRunGoesOn: the process ends in the middle of an answer, in peace or
+// not, and the next one goes on with it.
+func TestACutRunGoesOn(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		r := newRig(t)
+		id := r.open()
+		r.say(id, "say one; hang")
+		r.until(id, "it hangs", seen[parley.OutputAppended](1))
+		r.say(id, "say two")
+		if !cut { // nothing ends by itself, so patience must run out
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			r.Engine.Close(ctx)
+			cancel()
+		}
+		r.noHang = true
+		r.restart(cut)
+		log := r.finished(id, 2)
+		if want := []string{"one", "one", "two"}; !slices.Equal(texts(log), want) {
+			t.Errorf("said %q, want %q", texts(log), want)
+		}
+		if out := all[parley.OutputFinished](log)[0]; !out.Incomplete {
+			t.Errorf("what was cut is not marked: %+v", out)
+		}
+		r.check(id)
+	}
+}
+
+// TestDrainReachesABoundary: a tool that is running may end; what would come
+// after it is left to the next process.
+func TestDrainReachesABoundary(t *testing.T) {
+	synctest.Test(t, drainReachesABoundary)
+}
+
+func drainReachesABoundary(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.hands.wait = make(chan struct{})
+	r.say(id, "call wait x | say done")
+	r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
+	stopped := make(chan struct{})
+	go func() {
+		r.stop(false)
+		close(stopped)
+	}()
+	synctest.Wait() // the drain waits for the tool
+	close(r.hands.wait)
+	<-stopped
+	r.start()
+	log := r.finished(id, 1)
+	if n := len(all[parley.ToolCallFinished](log)); n != 1 || all[parley.ToolCallFinished](log)[0].Outcome != parley.CallSucceeded {
+		t.Errorf("the tool did not end in peace:\n%s", story(log))
+	}
+	if len(all[parley.TurnFinished](log)) != 2 || len(all[parley.TurnStarted](log)) != 2 {
+		t.Errorf("a turn was cut:\n%s", story(log))
+	}
+	r.check(id)
+}
+
+func TestDrainingRefuses(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.Engine.Close(context.Background())
+	if _, err := r.try(id, input("say hello", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
+		t.Errorf("%v", err)
+	}
+	r.Engine.Close(context.Background()) // twice is once
+}
+
+func TestWaitingSurvivesRestarts(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.say(id, "call write x; call ask y | say done")
+	approval, question := card[parley.ApprovalRequested](r, id, 1), card[parley.QuestionAsked](r, id, 1)
+	for _, cut := range []bool{true, false, true} {
+		r.restart(cut)
+	}
+	if m, err := r.Session(context.Background(), ann, id); err != nil || m.Status != parley.StatusWaiting {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	r.do(id, parley.DecideApproval{Card: approval, Decision: parley.AllowOnce})
+	r.restart(true)
+	r.do(id, parley.AnswerQuestion{Card: question, Answers: [][]string{{"me"}}})
+	r.until(id, "it waits or has ended", func(log []parley.Event) bool {
+		return len(all[parley.RunFinished](log)) > 0 || len(all[parley.ToolCallFinished](log)) == 2
+	})
+	r.check(id)
+}
+
+// TestFollowersSeeTheLog: what followers were shown, together, is the log.
+func TestFollowersSeeTheLog(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	follower, err := r.Follow(ctx, ann, parley.Scope{Session: id}, parley.Beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer follower.Close()
+	r.say(id, "think a; say b; call read c | say d")
+	var shown []parley.Event
+	for len(all[parley.RunFinished](shown)) == 0 {
+		items, err := follower.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range items {
+			shown = append(shown, i.Event)
+		}
+	}
+	if got, want := story(shown), story(r.log(id)); got != want {
+		t.Errorf("shown\n%s\nstored\n%s", got, want)
+	}
+}
+
+func TestPanicsStayInTheirRun(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.say(id, "panic")
+	r.say(id, "say still here")
+	log := r.finished(id, 2)
+	if end := all[parley.RunFinished](log)[0]; end.Outcome != parley.Failed || strings.Contains(end.Message, "puppet") {
+		t.Errorf("%+v", end)
+	}
+	if !slices.Equal(texts(log), []string{"still here"}) {
+		t.Errorf("%q", texts(log))
+	}
+}
+
+// With time under control: everything below waits for hours and takes none.
+
+func TestCardsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.open()
+		r.say(id, "call write x; call ask y | say pity")
+		card[parley.ApprovalRequested](r, id, 1)
+		synctest.Wait()
+		time.Sleep(2 * time.Minute) // longer than an idle session stays loaded
+		synctest.Wait()
+		if n := r.loaded(); n != 0 {
+			t.Fatalf("%d sessions are loaded though nothing goes on", n)
+		}
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		log := r.log(id)
+		if end := all[parley.RunFinished](log); len(end) != 1 || end[0].Outcome != parley.Completed {
+			t.Fatalf("nobody answered, and the run did not go on:\n%s", story(log))
+		}
+		if d := all[parley.ApprovalDecided](log)[0]; d.Decision != parley.CardExpired {
+			t.Errorf("%+v", d)
+		}
+		r.check(id)
+	})
+}
+
+func TestIdleSessionsAreUnloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.open()
+		for i := range 3 {
+			r.say(id, "say hello")
+			r.until(id, "it has ended", seen[parley.RunFinished](i+1))
+			synctest.Wait()
+			time.Sleep(59 * time.Second)
+			if n := r.loaded(); n != 1 {
+				t.Errorf("%d sessions are loaded before their time", n)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if n := r.loaded(); n != 0 {
+				t.Errorf("%d sessions are loaded", n)
+			}
+		}
+		r.check(id)
+	})
+}
+
+func TestPiecesAreCoalesced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.open()
+		r.puppet.pace = time.Millisecond
+		r.say(id, strings.TrimSuffix(strings.Repeat("say x;", 120), ";"))
+		r.finished(id, 1)
+		log := r.log(id)
+		pieces := all[parley.OutputAppended](log)
+		if len(pieces[0].Text) != 1 {
+			t.Errorf("the first piece waited: %q", pieces[0].Text)
+		}
+		if n := len(pieces); n < 4 || n > 6 { // 120 ms at 30 ms each
+			t.Errorf("%d pieces", n)
+		}
+		r.check(id)
+	})
+}
+
+func TestALastPieceIsNotHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.open()
+		r.say(id, "say a;say b;say c;hang")
+		synctest.Wait()
+		time.Sleep(flushAfter)
+		synctest.Wait()
+		got := ""
+		for _, p := range all[parley.OutputAppended](r.log(id)) {
+			got += p.Text
+		}
+		if got != "abc" {
+			t.Errorf("shown %q while the model pauses", got)
+		}
+		r.do(id, parley.CancelRun{})
+	})
+}
+
+func TestModelsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.open()
+		r.puppet.busy = 2
+		began := time.Now()
+		r.say(id, "say hello")
+		log := r.finished(id, 1)
+		if waited := time.Since(began); waited < 1500*time.Millisecond || waited > 5*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		if !slices.Equal(texts(log), []string{"hello"}) {
+			t.Errorf("%q", texts(log))
+		}
+		r.puppet.busy = 3
+		r.say(id, "say hello")
+		if end := all[parley.RunFinished](r.finished(id, 2))[1]; end.Outcome != parley.Failed || end.Message != "The puppet is busy." {
+			t.Errorf("%+v", end)
+		}
+	})
+}
+
+// faulty is a store whose appends fail while broken; with lie set, after they
+// were made.
+type faulty struct {
+	parley.Store
+	mu     sync.Mutex
+	broken bool
+	lie    bool
+}
+
+func (f *faulty) set(broken, lie bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken, f.lie = broken, lie
+}
+
+func (f *faulty) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+	f.mu.Lock()
+	broken, lie := f.broken, f.lie
+	f.mu.Unlock()
+	if broken && lie {
+		if _, err := f.Store.Append(ctx, b); err != nil {
+			return parley.Appended{}, err
+		}
+	}
+	if broken {
+		return parley.Appended{}, parley.Errorf(parley.CodeUnavailable, "The disk is full.")
+	}
+	return f.Store.Append(ctx, b)
+}
+
+// TestAStoreThatFails: whatever becomes of an append that failed, the session
+// goes on from what is in the log once the store is well again.
+func TestAStoreThatFails(t *testing.T) {
+	for _, lie := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &faulty{}
+			r := newRig(t, func(c *Config) { c.Store = store })
+			id, other := r.open(), r.open()
+			r.say(id, "say one; hang")
+			r.until(id, "it hangs", seen[parley.OutputAppended](1))
+			store.set(true, lie)
+			if _, err := r.try(id, input("say two", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
+				t.Errorf("an append failed and Submit said %v", err)
+			}
+			if _, err := r.try(other, input("say no", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
+				t.Errorf("an append failed and Submit said %v", err)
+			}
+			time.Sleep(time.Minute) // it fails again and again
+			synctest.Wait()
+			r.puppet.mu.Lock()
+			r.puppet.noHang = true
+			r.puppet.mu.Unlock()
+			store.set(false, false)
+			log := r.finished(id, 1)
+			if lie {
+				log = r.finished(id, 2) // it was accepted after all
+			}
+			for _, err := range checker.Check(log) {
+				t.Error(err)
+			}
+			synctest.Wait()
+			for _, err := range checker.Settled(r.log(id)) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestACorruptLog: that session says so, others do not notice.
+func TestACorruptLog(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Access = access.Rules{} })
+	bad, good := r.open(), r.open()
+	store := &unreadable{Store: r.Store, id: bad}
+	r.stop(true)
+	r.config.Store = store
+	r.start()
+	for range 3 {
+		if _, err := r.try(bad, input("say x", parley.Queue)); parley.CodeOf(err) != parley.CodeCorrupt {
+			t.Errorf("%v", err)
+		}
+	}
+	r.say(good, "say fine")
+	r.finished(good, 1)
+}
+
+type unreadable struct {
+	parley.Store
+	id parley.SessionID
+}
+
+func (u *unreadable) Tenant(t parley.TenantID) parley.TenantStore {
+	return unreadableTenant{u.Store.Tenant(t), u.id}
+}
+
+type unreadableTenant struct {
+	parley.TenantStore
+	id parley.SessionID
+}
+
+func (u unreadableTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
+	if id == u.id {
+		return nil, &parley.Error{Code: parley.CodeCorrupt, Message: "A part of this session's log cannot be read.", Err: errors.New("seq 1")}
+	}
+	return u.TenantStore.Events(ctx, id, after, limit)
+}
