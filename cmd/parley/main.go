@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -19,24 +17,29 @@ import (
 var version = "dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal kills
-	if err := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr); err != nil {
+	p := &program{ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	if err := p.run(os.Args[1:], os.LookupEnv); err != nil {
 		fmt.Fprintln(os.Stderr, "parley:", err)
 		os.Exit(1)
 	}
 }
 
-// run is the program, for main and for tests.
-func run(ctx context.Context, args []string, env config.Lookup, stdout, stderr io.Writer) error {
+// A program is what commands run in, for main and for tests.
+type program struct {
+	ctx            context.Context // ends when whoever runs it wants it to
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+func (p *program) run(args []string, env config.Lookup) error {
 	var cli struct {
 		Serve   serveCommand   `cmd:"" help:"Serve conversations."`
+		Chat    chatCommand    `cmd:"" help:"Talk to an agent of a running server."`
 		Version versionCommand `cmd:"" help:"Print the version."`
 	}
 	exited := false
 	k, err := kong.New(&cli, kong.Name("parley"), kong.Description("A server for conversations with AI agents."),
-		kong.UsageOnError(), kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }), config.Environment(env))
+		kong.UsageOnError(), kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { exited = true }), config.Environment(env))
 	if err != nil {
 		return err
 	}
@@ -50,13 +53,7 @@ func run(ctx context.Context, args []string, env config.Lookup, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	return command.Run(&program{ctx, stdout, stderr})
-}
-
-// A program is what commands run in.
-type program struct {
-	ctx            context.Context // ends when the program is asked to stop
-	stdout, stderr io.Writer
+	return command.Run(p)
 }
 
 type versionCommand struct{}

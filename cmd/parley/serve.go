@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"parley"
@@ -28,6 +30,9 @@ type serveCommand struct{ config.Serve }
 // Run puts everything together. Each part is stopped after those that use it;
 // this is the only place that knows all of them.
 func (c *serveCommand) Run(p *program) error {
+	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal kills
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 
 	// Agents, and what they can do.
@@ -52,7 +57,7 @@ func (c *serveCommand) Run(p *program) error {
 	defer listener.Close()
 
 	// The log.
-	store, err := sqlite.Open(p.ctx, c.Data, fmt.Sprintf("process %d, serving on %s", os.Getpid(), listener.Addr()))
+	store, err := sqlite.Open(ctx, c.Data, fmt.Sprintf("process %d, serving on %s", os.Getpid(), listener.Addr()))
 	if err != nil {
 		return err
 	}
@@ -83,7 +88,7 @@ func (c *serveCommand) Run(p *program) error {
 	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "data", c.Data, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version)
 
 	select {
-	case <-p.ctx.Done():
+	case <-ctx.Done():
 		err = nil
 	case err = <-web.Failed():
 	}

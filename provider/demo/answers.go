@@ -61,7 +61,7 @@ func answer(p place) script {
 
 func greet(place, []string) script {
 	return play(text("Hello! I am Parley's demo model: scripted, the same every time, and not clever. " +
-		"I stand in while no key is set; setting OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY brings a real one. " +
+		"I need no key and no network, and I am the only model this release has. " +
 		"Try `/tour` to see what this server can do, or `help` for what I understand."))
 }
 
