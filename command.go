@@ -42,6 +42,7 @@ type (
 		Request string // the wire's name for it; its endings carry it
 		Agent   AgentRef
 		Busy    BusyMode
+		Deliver bool // the client has no cursor: keep a bookmark until it was shown the end
 	}
 	// CancelRun ends the run, or withdraws the waiting input, named by its
 	// wire request or by id. Zero values mean whatever is going on now.

@@ -133,7 +133,7 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 	if busy == "" {
 		busy = Queue
 	}
-	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID})
+	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver})
 	return nil
 }
 
@@ -466,6 +466,9 @@ func (d *decision) boundary() {
 		for _, w := range d.s.Queue {
 			if w.ID == r.Input || w.Busy == Steer {
 				d.emit(r.ID, InputAdopted{w.ID, w.Request})
+				if w.Deliver {
+					d.emit(r.ID, EffectEnqueued{SendMessage, w.Request})
+				}
 			}
 		}
 		d.emit(r.ID, TurnStarted{Number: r.Turns + 1, Model: r.Agent.Model})

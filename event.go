@@ -67,6 +67,7 @@ type (
 		Agent   AgentRef  `json:"agent"`
 		Busy    BusyMode  `json:"busy"`
 		Command CommandID `json:"command,omitempty"`
+		Deliver bool      `json:"deliver,omitempty"` // its answer is owed to a client without a cursor
 	}
 	InputAdopted struct {
 		Input   InputID `json:"input"`
@@ -195,6 +196,14 @@ type (
 	}
 )
 
+// EffectEnqueued promises to tell somebody outside. A send_message effect is a
+// bookmark: a client without a cursor is owed this run, from its start, until
+// its end was written to one. How far that got is in the effects table.
+type EffectEnqueued struct {
+	Type    EffectType `json:"type"`
+	Request string     `json:"request,omitempty"`
+}
+
 // LateResultNoted is evidence: what a worker of an ended run still had to say.
 // It stands outside the run and is shown in the log only.
 type LateResultNoted struct {
@@ -229,6 +238,7 @@ func (ApprovalRequested) event()  {}
 func (ApprovalDecided) event()    {}
 func (QuestionAsked) event()      {}
 func (QuestionAnswered) event()   {}
+func (EffectEnqueued) event()     {}
 func (LateResultNoted) event()    {}
 
 // A bodyType says how one type of event is stored. Fields may be added to a
@@ -267,6 +277,7 @@ var bodyTypes = map[string]bodyType{
 	"ApprovalDecided":    v1[ApprovalDecided](),
 	"QuestionAsked":      v1[QuestionAsked](),
 	"QuestionAnswered":   v1[QuestionAnswered](),
+	"EffectEnqueued":     v1[EffectEnqueued](),
 	"LateResultNoted":    v1[LateResultNoted](),
 }
 

@@ -52,6 +52,12 @@ type TenantStore interface {
 	// Receipt finds what an earlier command under this id was answered.
 	Receipt(context.Context, SessionID, CommandID) (StoredReceipt, bool, error)
 	Definition(ctx context.Context, digest string) (Agent, error)
+
+	// Undelivered lists the runs that have a pending bookmark made after a
+	// time, oldest first.
+	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]RunID, error)
+	// Delivered completes the bookmarks of a run.
+	Delivered(ctx context.Context, id SessionID, run RunID, at time.Time) error
 }
 
 // A Batch is what an actor has to append at once.
@@ -179,6 +185,13 @@ type Door interface {
 	Follow(context.Context, Principal, Scope, Cursor) (Follower, error)
 	Session(context.Context, Principal, SessionID) (Summary, error)
 	Sessions(context.Context, Principal, SessionQuery) ([]Summary, error)
+
+	// Resume is where a client that keeps no cursor is to follow a session
+	// from: the oldest run it is owed, else the start of the open run, else
+	// the head.
+	Resume(context.Context, Principal, SessionID) (Cursor, error)
+	// Delivered says that such a client was shown the end of a run.
+	Delivered(context.Context, Principal, SessionID, RunID) error
 	// Epoch is what cursors of this server begin with.
 	Epoch() string
 }

@@ -1,5 +1,7 @@
 package parley
 
+import "time"
+
 // BusyMode says what happens to an input that comes while a run is going.
 type BusyMode string
 
@@ -32,6 +34,15 @@ const (
 	StopFailed    Stop = "failed"    // the call failed before anything was shown
 	StopCancelled Stop = "cancelled" // the run was ended from outside
 )
+
+// An EffectType is what is to be done outside.
+type EffectType string
+
+// SendMessage: show the run to whoever is owed it.
+const SendMessage EffectType = "send_message"
+
+// EffectLife is how long an effect is tried for.
+const EffectLife = 24 * time.Hour
 
 type WithdrawReason string
 

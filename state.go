@@ -35,6 +35,7 @@ type Waiting struct {
 	Request string
 	Agent   AgentRef
 	Busy    BusyMode
+	Deliver bool
 }
 
 // A Run that is open.
@@ -184,7 +185,7 @@ func Fold(s State, e Event) State {
 		s.Deleted = true
 
 	case InputReceived:
-		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy})
+		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver})
 		if s.Title == "" {
 			s.Title = titleOf(b.Content)
 		}

@@ -194,6 +194,8 @@ func (c *check) inRun(e parley.Event) {
 		c.must(b.Text == c.text && b.First == c.first, "its text is not its pieces")
 		c.output = 0
 
+	case parley.EffectEnqueued:
+		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
 	case parley.LateResultNoted:
 		c.must(e.Run == 0, "late evidence inside run %d", e.Run)
 		c.must(b.Run != c.run || c.call(b.Call).ended, "call %d is open", b.Call)

@@ -94,10 +94,21 @@ func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(erro
 	})
 }
 
-// Run serves the connection until either side ends it: receive gets every
-// message on one goroutine, show writes what the follower sees on another. It
-// returns when all goroutines of the connection are gone.
-func (c *Conn) Run(ctx context.Context, f parley.Follower, receive func(context.Context, []byte), show func(*parley.Item) ([][]byte, *Goodbye)) {
+// Later does something in the lane of answers, if there is room.
+func (c *Conn) Later(f func()) { c.answers.add(f) }
+
+// A Speaker is what a dialect does with a connection. Receive gets every message
+// on one goroutine; Show says on another what to write of an item the follower
+// sees, and Shown hears when that was written.
+type Speaker interface {
+	Receive(context.Context, []byte)
+	Show(*parley.Item) ([][]byte, *Goodbye)
+	Shown(context.Context, *parley.Item)
+}
+
+// Run serves the connection until either side ends it. It returns when all
+// goroutines of the connection are gone.
+func (c *Conn) Run(ctx context.Context, f parley.Follower, s Speaker) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer c.wg.Wait()
 	defer cancel()
@@ -111,14 +122,14 @@ func (c *Conn) Run(ctx context.Context, f parley.Follower, receive func(context.
 				c.Log.Debug("websocket_connection_closed", "reason", err)
 				return
 			}
-			receive(ctx, msg)
+			s.Receive(ctx, msg)
 		}
 	})
-	bye := c.follow(ctx, f, show)
+	bye := c.follow(ctx, f, s)
 	c.Socket.Close(bye.Code, bye.Reason)
 }
 
-func (c *Conn) follow(ctx context.Context, f parley.Follower, show func(*parley.Item) ([][]byte, *Goodbye)) Goodbye {
+func (c *Conn) follow(ctx context.Context, f parley.Follower, s Speaker) Goodbye {
 	for {
 		items, err := f.Next(ctx)
 		switch {
@@ -134,7 +145,7 @@ func (c *Conn) follow(ctx context.Context, f parley.Follower, show func(*parley.
 		var bye *Goodbye
 		for _, i := range items {
 			var frames [][]byte
-			frames, bye = show(i)
+			frames, bye = s.Show(i)
 			out = append(out, frames...)
 			if bye != nil {
 				break
@@ -144,6 +155,9 @@ func (c *Conn) follow(ctx context.Context, f parley.Follower, show func(*parley.
 			if err := c.Socket.Write(ctx, out...); err != nil {
 				return Goodbye{transport.GoingAway, "the connection ended"}
 			}
+		}
+		for _, i := range items {
+			s.Shown(ctx, i)
 		}
 		if bye != nil {
 			return *bye

@@ -361,6 +361,8 @@ func (a *actor) story(events []parley.Event) {
 			a.log.Debug("graph_invocation_started", "run", e.Run, "turn", b.Number)
 		case parley.OutputAppended:
 			a.log.Debug("content_chunk_streaming", "run", e.Run, "bytes", len(b.Text))
+		case parley.EffectEnqueued:
+			a.log.Debug("effect_created", "type", b.Type, "dedupeKey", parley.Ref(a.session, e.Seq), "run", e.Run)
 		case parley.RunFinished:
 			a.log.Debug("chat_response_completed", "run", e.Run, "outcome", b.Outcome)
 		}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"parley"
 )
@@ -110,6 +112,40 @@ func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.Se
 		q.Owner = who.ID
 	}
 	return e.Store.Tenant(who.Tenant).Sessions(ctx, q)
+}
+
+// Resume is for clients that keep no cursor. See parley.Door.
+func (e *Engine) Resume(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Cursor, error) {
+	m, err := e.Session(ctx, who, id)
+	if err != nil {
+		return parley.Cursor{}, err
+	}
+	owed, err := e.Store.Tenant(who.Tenant).Undelivered(ctx, id, e.Now().Add(-parley.EffectLife))
+	if err != nil {
+		return parley.Cursor{}, err
+	}
+	if len(owed) == 0 && m.Run != 0 {
+		owed = append(owed, m.Run)
+	}
+	if len(owed) > 0 {
+		return parley.Cursor{After: int64(owed[0]) - 1}, nil
+	}
+	return parley.Cursor{After: int64(m.Head)}, nil
+}
+
+// Delivered is for clients that keep no cursor. See parley.Door.
+func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.SessionID, run parley.RunID) error {
+	if _, err := e.Session(ctx, who, id); err != nil {
+		return err
+	}
+	logs := e.Store.Tenant(who.Tenant)
+	// Every socket of a session says so; one write is enough.
+	owed, err := logs.Undelivered(ctx, id, time.Time{})
+	if err != nil || !slices.Contains(owed, run) {
+		return err
+	}
+	e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", run)
+	return logs.Delivered(ctx, id, run, e.Now())
 }
 
 func (e *Engine) Epoch() string { return e.Store.Epoch() }

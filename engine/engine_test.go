@@ -342,6 +342,53 @@ func TestFollowersSeeTheLog(t *testing.T) {
 	}
 }
 
+// TestWhoHasNoCursorIsOwedAnAnswer: until somebody was shown the end of a run,
+// whoever comes is shown it from its start, also after a restart.
+func TestWhoHasNoCursorIsOwedAnAnswer(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	ctx := context.Background()
+	resume := func() int64 {
+		t.Helper()
+		c, err := r.Resume(ctx, ann, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.After
+	}
+	if got := resume(); got != 1 {
+		t.Errorf("a new session is followed from %d", got)
+	}
+	owed := input("say one", parley.Queue)
+	owed.Deliver = true
+	r.do(id, owed)
+	r.finished(id, 1)
+	r.say(id, "say two") // by somebody who has a cursor
+	log := r.finished(id, 2)
+	first := int64(seqOf[parley.RunStarted](log, 1))
+	r.restart(true)
+	if got := resume(); got != first-1 {
+		t.Errorf("followed from %d, the run that is owed starts at %d", got, first)
+	}
+	eve := parley.Principal{ID: "eve", Tenant: acme}
+	if err := r.Delivered(ctx, eve, id, parley.RunID(first)); err == nil {
+		t.Error("somebody without rights took an answer away")
+	}
+	for range 2 {
+		if err := r.Delivered(ctx, ann, id, parley.RunID(first)); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := resume(); got != int64(len(log)) {
+		t.Errorf("followed from %d, the head is %d", got, len(log))
+	}
+	r.say(id, "say three; hang")
+	r.until(id, "it hangs", seen[parley.OutputAppended](3))
+	if got := resume(); got != int64(seqOf[parley.RunStarted](r.log(id), 3))-1 {
+		t.Errorf("followed from %d while a run goes on", got)
+	}
+}
+
 func TestPanicsStayInTheirRun(t *testing.T) {
 	r := newRig(t)
 	id := r.open()

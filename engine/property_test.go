@@ -223,13 +223,33 @@ func (m *machine) report(r parley.Report) {
 	m.take(r)
 }
 
-// stale brings a report once more, as a worker would that was not told.
+// stale brings a report once more, as a worker would that was not told. Unless
+// its step is still wanted, it may leave evidence and nothing else.
 func (m *machine) stale() {
-	if len(m.reports) > 0 {
-		r := rapid.SampledFrom(m.reports).Draw(m.t, "report")
-		r.At = m.now
-		m.take(r)
+	if len(m.reports) == 0 {
+		return
 	}
+	r := rapid.SampledFrom(m.reports).Draw(m.t, "report")
+	r.At = m.now
+	wanted := false
+	for _, step := range parley.Next(m.s.state, m.now) {
+		switch step := step.(type) {
+		case parley.CallModel:
+			wanted = wanted || step.Run == r.Run && step.Turn == r.Turn
+		case parley.CallTool:
+			wanted = wanted || step.Run == r.Run && step.Call == r.Call
+		}
+	}
+	events, err := parley.Decide(m.s.state, r)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, e := range events {
+		if _, late := e.Body.(parley.LateResultNoted); !late && !wanted {
+			m.t.Fatalf("%+v is not wanted any more and led to %T", r, e.Body)
+		}
+	}
+	m.take(r)
 }
 
 func (m *machine) modelSays() parley.ReportBody {

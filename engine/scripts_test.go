@@ -35,6 +35,17 @@ var scripts = []script{
 		r.say(id, "think hm; say a; think ah; say b; say c")
 		r.finished(id, 1)
 	}},
+	{"an answer that is owed, and one that is steered into it", func(r *rig, id parley.SessionID) {
+		in := input("call ask x | say done", parley.Queue)
+		in.Deliver = true
+		r.do(id, in)
+		q := card[parley.QuestionAsked](r, id, 1)
+		in = input("say that too", parley.Steer)
+		in.Deliver = true
+		r.do(id, in)
+		r.do(id, parley.AnswerQuestion{Card: q})
+		r.finished(id, 1)
+	}},
 	{"an answer that says nothing", func(r *rig, id parley.SessionID) {
 		r.say(id, "nothing")
 		r.finished(id, 1)

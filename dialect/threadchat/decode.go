@@ -78,7 +78,7 @@ func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
 	case parley.SessionID(strings.ToLower(named)) != thread:
 		return fmt.Errorf("threadId is not the thread of this connection")
 	}
-	in := parley.SubmitInput{Request: d.Request, Busy: parley.Queue}
+	in := parley.SubmitInput{Request: d.Request, Busy: parley.Queue, Deliver: true}
 	if in.Content, err = o.String("content"); err != nil {
 		return err
 	}

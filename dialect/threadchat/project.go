@@ -46,6 +46,7 @@ var Ignored = map[string]string{
 	"ToolOutputAppended": "tools are not visible here",
 	"ToolCallFinished":   "tools are not visible here",
 	"ToolCallResolved":   "tools are not visible here",
+	"EffectEnqueued":     "a bookmark for clients of this dialect, not a message",
 	"LateResultNoted":    "seen in the log only",
 }
 

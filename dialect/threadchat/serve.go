@@ -61,22 +61,18 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, who parle
 	log.Debug("websocket_connection_established_persistent", "threadId", thread)
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Who: who, Log: log}, thread: thread}
 	c.shape.Store(Document)
-	c.Run(ctx, follower, c.receive, c.show)
+	c.Run(ctx, follower, c)
 }
 
-// enter opens the thread if it is new, and follows it from the start of the run
-// that is open, else from now on.
+// enter opens the thread if it is new, and follows it from the oldest run its
+// clients are owed, else from the start of the open one, else from now on.
 func (h *Handler) enter(ctx context.Context, who parley.Principal, thread parley.SessionID) (parley.Follower, error) {
 	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Do: parley.OpenSession{}}); err != nil {
 		return nil, err
 	}
-	m, err := h.Door.Session(ctx, who, thread)
+	from, err := h.Door.Resume(ctx, who, thread)
 	if err != nil {
 		return nil, err
-	}
-	from := parley.Cursor{After: int64(m.Head)}
-	if m.Run != 0 {
-		from.After = int64(m.Run) - 1
 	}
 	return h.Door.Follow(ctx, who, parley.Scope{Session: thread}, from)
 }
@@ -101,7 +97,7 @@ type conn struct {
 	spoke  bool         // of the goroutine that receives
 }
 
-func (c *conn) receive(ctx context.Context, msg []byte) {
+func (c *conn) Receive(ctx context.Context, msg []byte) {
 	d := Decode(c.thread, msg, freshID())
 	if d.Shape != "" && !c.spoke {
 		c.spoke = true
@@ -122,7 +118,7 @@ func (c *conn) receive(ctx context.Context, msg []byte) {
 	}
 }
 
-func (c *conn) show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
+func (c *conn) Show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
 	c.view.Shape = c.shape.Load().(Shape)
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
@@ -133,6 +129,17 @@ func (c *conn) show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
 		out = append(out, dialect.EncodeShared(i, string(c.view.Shape), n, f))
 	}
 	return out, nil
+}
+
+// Shown: the thread's clients are owed a run until one of them has its end.
+func (c *conn) Shown(ctx context.Context, i *parley.Item) {
+	if _, ended := i.Body.(parley.RunFinished); ended {
+		c.Later(func() {
+			if err := c.Door.Delivered(ctx, c.Who, c.thread, i.Run); err != nil && ctx.Err() == nil {
+				c.Log.Warn("a delivery was not noted; it will be shown again", "run", i.Run, "error", err)
+			}
+		})
+	}
 }
 
 func freshID() string { return "req-" + strings.ToLower(rand.Text()) }

@@ -17,6 +17,7 @@ type waiting struct {
 	parley.Batch
 	bodies []stored
 	agent  []byte
+	also   func(context.Context, *writer) error // instead of a batch
 
 	result parley.Appended
 	err    error
@@ -43,6 +44,11 @@ func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, er
 			return parley.Appended{}, err
 		}
 	}
+	return s.put(ctx, w)
+}
+
+// put brings something into a commit and waits for it.
+func (s *Store) put(ctx context.Context, w *waiting) (parley.Appended, error) {
 	if err := s.enqueue(ctx, w); err != nil {
 		return parley.Appended{}, err
 	}
@@ -117,6 +123,7 @@ type writer struct {
 	addEvent, addReceipt     *sql.Stmt
 	addDefinition            *sql.Stmt
 	setDue, clearDue         *sql.Stmt
+	addEffect, setEffects    *sql.Stmt
 }
 
 func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
@@ -139,6 +146,9 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		&w.setDue: `INSERT INTO due (tenant, session, at, reason, lease) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`,
 		&w.clearDue: `DELETE FROM due WHERE tenant = ? AND session = ?`,
+		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8)`,
+		&w.setEffects: `UPDATE effects SET status = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND run = ? AND status = 'pending'`,
 	} {
 		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
 			conn.Close()
@@ -160,7 +170,11 @@ func (w *writer) commit(group []*waiting) (err error) {
 		}
 	}()
 	for _, b := range group {
-		if err := w.add(ctx, b); err != nil {
+		add := w.add
+		if b.also != nil {
+			add = func(ctx context.Context, b *waiting) error { return b.also(ctx, w) }
+		}
+		if err := add(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -234,6 +248,12 @@ func (w *writer) addEvents(ctx context.Context, b *waiting) error {
 		t := b.bodies[i]
 		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, b.Session, e.Seq, p, e.Root, micros(e.At), e.Run, e.By, t.name, t.version, isPiece(e.Body), string(t.body)); err != nil {
 			return err
+		}
+		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
+			key := parley.Ref(b.Session, e.Seq)
+			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, e.Run, effect.Type, string(t.body), key, micros(e.At)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

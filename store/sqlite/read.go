@@ -172,6 +172,31 @@ func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, 
 	return a, nil
 }
 
+func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.RunID, error) {
+	rows, err := t.s.read.QueryContext(ctx, `SELECT run FROM effects WHERE tenant = ? AND session_key = ? AND status = 'pending' AND created_at > ? ORDER BY id`, t.id, id, micros(after))
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	var runs []parley.RunID
+	for rows.Next() {
+		var run parley.RunID
+		if err := rows.Scan(&run); err != nil {
+			return nil, unavailable(err)
+		}
+		runs = append(runs, run)
+	}
+	return runs, unavailable(rows.Err())
+}
+
+func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
+	_, err := t.s.put(ctx, &waiting{done: make(chan struct{}), also: func(ctx context.Context, w *writer) error {
+		_, err := w.setEffects.ExecContext(ctx, "completed", micros(at), t.id, id, run)
+		return err
+	}})
+	return err
+}
+
 func unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

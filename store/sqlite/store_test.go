@@ -3,8 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -104,4 +106,33 @@ func TestCorruptRows(t *testing.T) {
 			t.Errorf("session %d: %v", i, err)
 		}
 	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	storetest.Bench(b, func(t testing.TB) parley.Store {
+		s, err := Open(context.Background(), t.TempDir(), "a benchmark")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
+// BenchmarkSync is the least a durable append can cost on this disk.
+func BenchmarkSync(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "raw"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	line := make([]byte, 189)
+	for b.Loop() {
+		if _, err := f.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"DueRowsAfterReopening", dueRowsAfterReopening},
 		{"EpochSurvivesReopening", epochSurvivesReopening},
 		{"Definitions", definitions},
+		{"Bookmarks", bookmarks},
 		{"ListsOfSessions", listsOfSessions},
 		{"SpokenLeavesPiecesOut", spokenLeavesPiecesOut},
 		{"ClosedStoreRefuses", closedStoreRefuses},
@@ -499,6 +500,43 @@ func definitions(t *testing.T, f *fixture) {
 	if _, err := f.Tenant(tenant).Definition(ctx, "other"); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("absent definition: %v", err)
 	}
+}
+
+func bookmarks(t *testing.T, f *fixture) {
+	ctx := context.Background()
+	b := batch(ID(1), 0, 5)
+	for i, run := range []parley.RunID{0, 2, 2, 0, 5} {
+		if b.Events[i].Run = run; run != 0 {
+			b.Events[i].Body = parley.EffectEnqueued{Type: parley.SendMessage, Request: "r"}
+		}
+	}
+	f.mustAppend(b)
+	check := func(tn parley.TenantID, id parley.SessionID, after time.Time, want ...parley.RunID) {
+		t.Helper()
+		if got, err := f.Tenant(tn).Undelivered(ctx, id, after); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
+	}
+	f.reopen()
+	check(tenant, ID(1), time.Time{}, 2, 2, 5)
+	check(tenant, ID(1), b.Events[3].At, 5)
+	check(tenant, ID(2), time.Time{})
+	check("rival", ID(1), time.Time{})
+	for _, d := range []struct {
+		tn  parley.TenantID
+		id  parley.SessionID
+		run parley.RunID
+	}{{"rival", ID(1), 2}, {tenant, ID(2), 2}, {tenant, ID(1), 3}} {
+		if err := f.Tenant(d.tn).Delivered(ctx, d.id, d.run, t0); err != nil {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	check(tenant, ID(1), time.Time{}, 2, 2, 5)
+	if err := f.Tenant(tenant).Delivered(ctx, ID(1), 2, t0); err != nil {
+		t.Error(err)
+	}
+	f.reopen()
+	check(tenant, ID(1), time.Time{}, 5)
 }
 
 func listsOfSessions(t *testing.T, f *fixture) {

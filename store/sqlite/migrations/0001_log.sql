@@ -80,7 +80,24 @@ CREATE TABLE definitions (
     PRIMARY KEY (tenant, digest)
 ) WITHOUT ROWID;
 
+-- The outbox: how far the delivery of each EffectEnqueued got.
+CREATE TABLE effects (
+    tenant      TEXT    NOT NULL,
+    session_key TEXT    NOT NULL,
+    id          INTEGER NOT NULL, -- the seq of its event
+    run         INTEGER NOT NULL,
+    type        TEXT    NOT NULL,
+    payload     TEXT    NOT NULL,
+    dedupe_key  TEXT    NOT NULL,
+    status      TEXT    NOT NULL, -- pending, completed
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, session_key, id)
+) WITHOUT ROWID;
+CREATE INDEX effects_status ON effects (tenant, session_key, status);
+
 -- +goose Down
+DROP TABLE effects;
 DROP TABLE definitions;
 DROP TABLE due;
 DROP TABLE receipts;

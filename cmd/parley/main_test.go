@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func noEnv(string) (string, bool) { return "", false }
+
+func TestVersion(t *testing.T) {
+	var out bytes.Buffer
+	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
+	if err := p.run([]string{"version"}, noEnv); err != nil || !strings.HasPrefix(out.String(), "parley dev go") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+func TestNoCommandPrintsHelp(t *testing.T) {
+	var out bytes.Buffer
+	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
+	if err := p.run(nil, noEnv); err != nil || !strings.Contains(out.String(), "serve") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+var address = regexp.MustCompile(`address=(\S+)`)
+
+// serve runs a server until the test stops it, and returns its address.
+func serve(t *testing.T, args ...string) (addr string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	logs, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		p := &program{ctx: ctx, stdout: io.Discard, stderr: w}
+		done <- p.run(append([]string{"serve"}, args...), noEnv)
+		w.Close()
+	}()
+	ready := make(chan string, 1)
+	go func() {
+		defer close(ready)
+		for lines := bufio.NewScanner(logs); lines.Scan(); {
+			if m := address.FindStringSubmatch(lines.Text()); m != nil {
+				ready <- m[1]
+			}
+		}
+	}()
+	addr, ok := <-ready
+	if !ok {
+		t.Fatal(<-done)
+	}
+	return addr, func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		for range ready {
+		}
+	}
+}
+
+// A terminal is where a person chats.
+type terminal struct {
+	t     *testing.T
+	in    *io.PipeWriter
+	out   *io.PipeReader
+	chunk chan string
+	text  string
+	done  chan error
+}
+
+func newTerminal(t *testing.T, args ...string) *terminal {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &terminal{t: t, in: inW, out: outR, chunk: make(chan string), done: make(chan error, 1)}
+	go func() {
+		p := &program{ctx: context.Background(), stdin: inR, stdout: outW, stderr: outW}
+		c.done <- p.run(append([]string{"chat"}, args...), noEnv)
+		outW.Close()
+	}()
+	go func() {
+		defer close(c.chunk)
+		buf := make([]byte, 4096)
+		for {
+			n, err := outR.Read(buf)
+			if n > 0 {
+				c.chunk <- string(buf[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// see waits for text, and forgets everything up to its end.
+func (c *terminal) see(text string) string {
+	c.t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		if before, after, ok := strings.Cut(c.text, text); ok {
+			c.text = after
+			return before
+		}
+		select {
+		case s, ok := <-c.chunk:
+			if !ok {
+				c.t.Fatalf("the program ended; %q was not printed, only %q", text, c.text)
+			}
+			c.text += s
+		case <-timeout:
+			c.t.Fatalf("%q was not printed, only %q", text, c.text)
+		}
+	}
+}
+
+func (c *terminal) enter(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// leave ends the input, as Ctrl-D does.
+func (c *terminal) leave() {
+	c.t.Helper()
+	c.in.Close()
+	for s := range c.chunk {
+		c.text += s
+	}
+	if err := <-c.done; err != nil {
+		c.t.Error(err)
+	}
+}
+
+func TestChat(t *testing.T) {
+	workspace := t.TempDir()
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace)
+	defer stop()
+	c := newTerminal(t, "--server", addr)
+	c.see("> ")
+	c.enter("say hello there")
+	if got := c.see("\n> "); got != "hello there" {
+		t.Errorf("printed %q", got)
+	}
+	c.enter("write some text to note.txt")
+	c.see("note.txt")
+	c.see("[s]top: ")
+	c.enter("what?")
+	c.see("y, a, n or s: ")
+	c.enter("y")
+	c.see("\n> ")
+	c.enter("ask me")
+	c.see("Your answer: ")
+	c.enter("1")
+	c.see("\n> ")
+	c.enter("fail")
+	c.see(")\n> ")
+	c.leave()
+}
+
+// TestChatSurvivesARestart: the server goes away in mid-answer and comes back;
+// the person sees one uncut answer.
+func TestChatSurvivesARestart(t *testing.T) {
+	data, workspace := t.TempDir(), t.TempDir()
+	args := []string{"--data", data, "--workspace", workspace, "--drain", "1ms"}
+	addr, stop := serve(t, append(args, "--listen", "127.0.0.1:0")...)
+	c := newTerminal(t, "--server", addr)
+	c.see("> ")
+	c.enter("count to 60")
+	begun := c.see(" 20") + " 20"
+	stop()
+	lost := c.see("\n(connection lost")
+	_, stop = serve(t, append(args, "--listen", strings.TrimPrefix(addr, "http://"))...)
+	defer stop()
+	c.see(")\n")
+	got := begun + lost + c.see("\n> ")
+	var want []string
+	for i := range 60 {
+		want = append(want, strconv.Itoa(i+1))
+	}
+	if strings.TrimSpace(got) != strings.Join(want, " ") {
+		t.Errorf("printed %q", got)
+	}
+	c.leave()
+}
+
+func TestChatWithoutAServer(t *testing.T) {
+	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	if err := p.run([]string{"chat", "--server", "http://127.0.0.1:1"}, noEnv); err == nil || !strings.Contains(err.Error(), "parley serve") {
+		t.Errorf("%v", err)
+	}
+}
