@@ -38,6 +38,7 @@ func New(log *slog.Logger) *Server {
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) })
 	s.mux.HandleFunc("GET /api/health", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"ok":true,"status":"ok"}`) })
 	s.mux.HandleFunc("GET /readyz", s.ready)
+	s.mux.HandleFunc("GET /{$}", welcome)
 	return s
 }
 
@@ -50,6 +51,18 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, `{"status":"ready"}`)
+}
+
+// welcome is for somebody who opens the address in a browser.
+func welcome(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(`Parley is running.
+
+  bin/parley chat                                   talk to an agent in a terminal
+  GET /api/v1/sessions                              what was talked about
+  GET /api/v1/sessions/{id}/log?follow=1            the log of a session, live
+  ws  /api/chat/ws?threadId={a UUID of version 4}   thread chat
+`)) // nobody left to tell
 }
 
 func answer(w http.ResponseWriter, status int, body string) {

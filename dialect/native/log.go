@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/dialect"
 	"parley/transport"
 )
 
@@ -93,7 +94,7 @@ func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who parley.Prin
 	if err != nil {
 		return
 	}
-	if s.Send(transport.Message{ID: h.Door.Epoch() + "-0", Event: "resync", Data: []byte(`{"code":"resync","message":` + strconv.Quote(parley.MessageOf(why)) + `}`)}) == nil {
+	if s.Send(transport.Message{ID: h.Door.Epoch() + "-0", Event: "resync", Data: dialect.Encode(refusalOf(why))}) == nil {
 		h.stream(r.Context(), s, follower, scope)
 	}
 }
@@ -126,7 +127,7 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, f parley.Foll
 		if err != nil {
 			if ctx.Err() == nil && parley.CodeOf(err) == parley.CodeCorrupt {
 				h.Log.Error("log cannot be read", "error", err)
-				_ = s.Send(transport.Message{Event: "error", Data: []byte(`{"code":"corrupt","message":` + strconv.Quote(parley.MessageOf(err)) + `}`)}) // the end follows
+				_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(refusalOf(err))}) // the end follows
 			}
 			return
 		}

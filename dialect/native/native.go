@@ -134,12 +134,16 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	if status >= http.StatusInternalServerError {
 		h.Log.Error("request failed", "error", err)
 	}
-	writeJSON(w, status, errorBody(err))
+	writeJSON(w, status, map[string]refusal{"error": refusalOf(err)})
 }
 
-func errorBody(err error) any {
-	return map[string]any{"error": map[string]any{"code": parley.CodeOf(err), "message": parley.MessageOf(err)}}
+// A refusal is how an error looks on the wire.
+type refusal struct {
+	Code    parley.Code `json:"code"`
+	Message string      `json:"message"`
 }
+
+func refusalOf(err error) refusal { return refusal{parley.CodeOf(err), parley.MessageOf(err)} }
 
 type agentInfo struct {
 	ID          string `json:"id"`
