@@ -138,13 +138,14 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 }
 
 func (d *decision) cancel(do CancelRun) error {
+	r := d.s.Run
 	if do.Request != "" {
-		if i := slices.IndexFunc(d.s.Queue, func(w Waiting) bool { return w.Request == do.Request }); i >= 0 {
+		// What a run was started for does not wait any more, adopted or not.
+		if i := slices.IndexFunc(d.s.Queue, func(w Waiting) bool { return w.Request == do.Request && (r == nil || w.ID != r.Input) }); i >= 0 {
 			d.withdraw(d.s.Queue[i], WithdrawnByRequest)
 			return nil
 		}
 	}
-	r := d.s.Run
 	if r == nil || do.Run != 0 && do.Run != r.ID || do.Request != "" && !slices.Contains(r.Requests, do.Request) {
 		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
 	}
@@ -158,6 +159,9 @@ func (d *decision) endRun(outcome Outcome, code Code, message string) {
 	r := d.s.Run
 	if r == nil {
 		return
+	}
+	if i := d.s.waiting(r.Input); i >= 0 { // it ends with the run, and is not to start another
+		d.adopt(d.s.Queue[i])
 	}
 	if r.Turn != nil {
 		d.finishOutput(true)
@@ -182,6 +186,13 @@ func (d *decision) cancelCall(c Call) {
 		return // it has ended
 	}
 	d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallCancelled})
+}
+
+func (d *decision) adopt(w Waiting) {
+	d.emit(d.s.Run.ID, InputAdopted{w.ID, w.Request})
+	if w.Deliver {
+		d.emit(d.s.Run.ID, EffectEnqueued{SendMessage, w.Request})
+	}
 }
 
 func (d *decision) withdraw(w Waiting, why WithdrawReason) {
@@ -465,10 +476,7 @@ func (d *decision) boundary() {
 	default:
 		for _, w := range d.s.Queue {
 			if w.ID == r.Input || w.Busy == Steer {
-				d.emit(r.ID, InputAdopted{w.ID, w.Request})
-				if w.Deliver {
-					d.emit(r.ID, EffectEnqueued{SendMessage, w.Request})
-				}
+				d.adopt(w)
 			}
 		}
 		d.emit(r.ID, TurnStarted{Number: r.Turns + 1, Model: r.Agent.Model})

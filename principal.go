@@ -50,5 +50,6 @@ func Ref(session SessionID, seq Seq) string {
 func ParseRef(ref string) (SessionID, Seq, bool) {
 	session, number, _ := strings.Cut(ref, ".")
 	seq, err := strconv.ParseInt(number, 10, 64)
-	return SessionID(session), Seq(seq), err == nil && seq > 0 && SessionID(session).Valid()
+	ok := err == nil && seq > 0 && SessionID(session).Valid() && Ref(SessionID(session), Seq(seq)) == ref
+	return SessionID(session), Seq(seq), ok
 }

@@ -164,17 +164,19 @@ func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f parley.Followe
 	for until < 0 || at < until {
 		if until < 0 {
 			begin()
-			_ = rc.Flush() // what there is, before waiting
+			_ = rc.Flush()                       // what there is, before waiting
+			_ = rc.SetWriteDeadline(time.Time{}) // it is for writes
 		}
 		items, err := f.Next(r.Context())
 		if err != nil {
 			h.cutShort(w, r, err, begun, until)
 			return
 		}
-		begin()
 		if err := rc.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+			h.cutShort(w, r, err, begun, until)
 			return
 		}
+		begin()
 		for _, i := range items {
 			if until >= 0 && i.Seq > until {
 				break

@@ -269,13 +269,26 @@ func (h *Handler) answer(decode func(parley.Seq, dialect.Object) (parley.Command
 	}
 }
 
+// A field is where the string under a key goes.
+type field struct {
+	key string
+	to  any
+}
+
+func stringsInto(o dialect.Object, fields ...field) error {
+	for _, f := range fields {
+		if err := o.Into(f.key, f.to, "a string"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
-	for key, to := range map[string]*string{"content": &do.Content, "agent": &do.Agent.Name, "request": &do.Request, "busy": &busy} {
-		if err := o.Into(key, to, "a string"); err != nil {
-			return nil, err
-		}
+	if err := stringsInto(o, field{"content", &do.Content}, field{"agent", &do.Agent.Name}, field{"request", &do.Request}, field{"busy", &busy}); err != nil {
+		return nil, err
 	}
 	do.Busy = parley.BusyMode(busy)
 	if do.Busy != parley.Queue && do.Busy != parley.Steer {
@@ -299,28 +312,23 @@ func haltSession(o dialect.Object) (parley.CommandBody, error) {
 
 func decideApproval(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
 	do := parley.DecideApproval{Card: parley.CardID(card)}
-	for key, to := range map[string]any{"decision": &do.Decision, "note": &do.Note, "digest": &do.Digest} {
-		if err := o.Into(key, to, "a string"); err != nil {
-			return nil, err
-		}
-	}
-	return do, nil
+	err := stringsInto(o, field{"decision", &do.Decision}, field{"note", &do.Note}, field{"digest", &do.Digest})
+	return do, err
 }
 
 func answerQuestion(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
 	do := parley.AnswerQuestion{Card: parley.CardID(card)}
+	if !o.Has("answers") {
+		return nil, fmt.Errorf("answers is missing")
+	}
 	err := o.Into("answers", &do.Answers, "a list with a list of strings for each question")
 	return do, err
 }
 
 func resolveCall(call parley.Seq, o dialect.Object) (parley.CommandBody, error) {
 	do := parley.ResolveToolCall{Call: parley.CallID(call)}
-	for key, to := range map[string]any{"resolution": &do.Resolution, "note": &do.Note} {
-		if err := o.Into(key, to, "a string"); err != nil {
-			return nil, err
-		}
-	}
-	return do, nil
+	err := stringsInto(o, field{"resolution", &do.Resolution}, field{"note", &do.Note})
+	return do, err
 }
 
 func line(e parley.Event) []byte {

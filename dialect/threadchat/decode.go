@@ -53,7 +53,7 @@ func (d *Decoded) decode(thread parley.SessionID, data []byte) error {
 	case "":
 		return fmt.Errorf("the message has no type")
 	}
-	return fmt.Errorf("unknown message type %q; this endpoint takes chat.request, cancel, approval_response and question_response", kind)
+	return fmt.Errorf("unknown message type %.40q; this endpoint takes chat.request, cancel, approval_response and question_response", kind)
 }
 
 func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
@@ -129,6 +129,9 @@ func (d *Decoded) answer(thread parley.SessionID, o dialect.Object) error {
 		return err
 	}
 	do := parley.AnswerQuestion{Card: card}
+	if !o.Has("answers") {
+		return fmt.Errorf("answers is missing")
+	}
 	if err := o.Into("answers", &do.Answers, "a list with a list of strings for each question"); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package threadchat
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +39,7 @@ var Ignored = map[string]string{
 	"TurnStarted":        "turns are not visible here",
 	"TurnFinished":       "turns are not visible here",
 	"OutputStarted":      "its pieces are shown",
+	"OutputFinished":     "its pieces were shown",
 	"ToolCallRequested":  "tools are not visible here, only what needs a person",
 	"ToolCallBlocked":    "the model is told and says what it makes of it",
 	"ToolCallStarted":    "tools are not visible here",
@@ -56,13 +56,13 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
-		v.run, v.requests, v.agent, v.began, v.said = e.Run, []string{requestID(b.Request, b.Input)}, b.Agent.Name, e.At, ""
+		v.run, v.requests, v.agent, v.began, v.said = e.Run, []string{requestID(b.Request, e.Session, b.Input)}, b.Agent.Name, e.At, ""
 		if v.Shape != Original {
 			show(started{"chat.started", v.requests[0], e.Session, v.agent})
 		}
 	case parley.InputAdopted:
 		// One that was steered into the run begins, here, when it is adopted.
-		if id := requestID(b.Request, b.Input); v.run != 0 && !slices.Contains(v.requests, id) {
+		if id := requestID(b.Request, e.Session, b.Input); v.run != 0 && !slices.Contains(v.requests, id) {
 			v.requests = append(slices.Clip(v.requests), id)
 			if v.Shape != Original {
 				show(started{"chat.started", id, e.Session, v.agent})
@@ -82,7 +82,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		}
 		v = View{Shape: v.Shape}
 	case parley.InputWithdrawn:
-		id := requestID(b.Request, b.Input)
+		id := requestID(b.Request, e.Session, b.Input)
 		if b.Reason == parley.WithdrawnByRequest {
 			show(cancelled{"cancelled", id})
 		} else {
@@ -104,11 +104,11 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 
 // requestID is the wire's name of an input; those that came by a dialect
 // without such names are given one that follows from the log.
-func requestID(request string, input parley.InputID) string {
+func requestID(request string, session parley.SessionID, input parley.InputID) string {
 	if request != "" {
 		return request
 	}
-	return fmt.Sprintf("req-%d", input)
+	return "req-" + parley.Ref(session, parley.Seq(input)) // the dot keeps it apart from names of clients
 }
 
 func (v View) request() string {

@@ -1,0 +1,188 @@
+package dialecttest
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"parley"
+)
+
+// AnyLog draws a log such as a session may have: what people, models and tools
+// do in any order, with crashes and long silences in between.
+func AnyLog(t *rapid.T) []parley.Event {
+	s := &session{t: t, now: Begin, state: parley.NewState("acme", Session)}
+	s.command(parley.OpenSession{Agent: "coder"})
+	s.input()
+	for range rapid.IntRange(0, 100).Draw(t, "steps") {
+		rapid.SampledFrom(moves).Draw(t, "move").do(s)
+	}
+	return s.log
+}
+
+type move struct {
+	name string
+	do   func(*session)
+}
+
+func (m move) GoString() string { return m.name }
+
+// moves, the likelier ones more than once: a session has to get somewhere before
+// it is worth disturbing.
+var moves = []move{
+	{"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work},
+	{"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work},
+	{"input", (*session).input}, {"input", (*session).input},
+	{"answer", (*session).answer}, {"answer", (*session).answer},
+	{"cancel", (*session).cancel},
+	{"crash", (*session).crash}, {"crash", (*session).crash},
+	{"silence", func(s *session) { s.now = s.now.Add(25 * time.Hour) }},
+	{"admin", (*session).admin},
+}
+
+// A session without an engine: the draws are its workers.
+type session struct {
+	t      *rapid.T
+	now    time.Time
+	state  parley.State
+	log    []parley.Event
+	inputs int
+	late   parley.Report // of a tool that may have been stopped since
+}
+
+func (s *session) command(do parley.CommandBody) {
+	s.decide(parley.Command{Tenant: "acme", Session: Session, By: "ann", At: s.now, Do: do})
+}
+
+func (s *session) report(r parley.Report) {
+	r.At = s.now
+	s.decide(r)
+}
+
+func (s *session) decide(in parley.In) {
+	s.now = s.now.Add(7 * time.Millisecond)
+	events, err := parley.Decide(s.state, in)
+	if err != nil {
+		return // a refusal leaves no trace
+	}
+	for _, e := range events {
+		e.Position = parley.Position(e.Seq)
+		s.state, s.log = parley.Fold(s.state, e), append(s.log, e)
+	}
+}
+
+func (s *session) pick(what string, n int) int { return rapid.IntRange(0, n-1).Draw(s.t, what) }
+
+func (s *session) text() string {
+	return rapid.StringMatching(`[a-zäß<& \n"\\]{1,6}`).Draw(s.t, "text")
+}
+
+func (s *session) input() {
+	s.inputs++
+	in := parley.SubmitInput{Content: "input", Agent: parley.AgentRef{Name: "coder"}, Busy: parley.Queue}
+	if s.pick("named", 3) > 0 {
+		in.Request = fmt.Sprintf("r%d", s.inputs)
+	}
+	if s.pick("steered", 2) > 0 {
+		in.Busy = parley.Steer
+	}
+	in.Deliver = s.pick("owed", 2) > 0
+	s.command(in)
+}
+
+// work does one thing that the session waits for.
+func (s *session) work() {
+	steps := parley.Next(s.state, s.now)
+	if len(steps) == 0 {
+		return
+	}
+	switch step := steps[s.pick("step", len(steps))].(type) {
+	case parley.LogOn:
+		s.report(parley.Report{Body: parley.Advance{}})
+	case parley.CallModel:
+		s.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: s.said()})
+	case parley.CallTool:
+		s.late = parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}
+		if s.pick("ends", 2) > 0 {
+			s.report(s.late)
+		} else {
+			s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolPiece{Text: s.text()}})
+		}
+	}
+}
+
+func (s *session) said() parley.ReportBody {
+	switch s.pick("said", 8) {
+	case 0:
+		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model failed."}
+	case 1:
+		return parley.ModelEnded{Stop: parley.StopEnd, Usage: parley.Usage{Output: 1}}
+	case 2, 3:
+		ended := parley.ModelEnded{Stop: parley.StopTools}
+		for range s.pick("calls", 3) {
+			ended.Calls = append(ended.Calls, s.asked())
+		}
+		return ended
+	case 4:
+		return parley.ModelPiece{Kind: parley.Thinking, Text: s.text()}
+	}
+	return parley.ModelPiece{Kind: parley.Text, Text: s.text()}
+}
+
+func (s *session) asked() parley.CallAsked {
+	v := parley.Verdict{Class: []parley.ToolClass{parley.Pure, parley.Effectful}[s.pick("class", 2)], Reason: "no", Show: "do it", Digest: "d1",
+		Questions: []parley.Question{{Question: "Which?"}}}
+	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard}[s.pick("verdict", 4)]
+	return parley.CallAsked{Name: "tool", Arguments: "{}", Verdict: v, Expires: s.now.Add(24 * time.Hour)}
+}
+
+// answer does one thing that a person is asked for.
+func (s *session) answer() {
+	if s.state.Run == nil {
+		return
+	}
+	for _, c := range s.state.Run.Calls {
+		switch c.Status {
+		case parley.CallApproving:
+			decisions := []parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.Deny, parley.DenyAndStop}
+			s.command(parley.DecideApproval{Card: c.Card, Decision: decisions[s.pick("decision", 4)]})
+			return
+		case parley.CallAsking:
+			s.command(parley.AnswerQuestion{Card: c.Card, Answers: [][]string{{"this"}}})
+			return
+		case parley.CallLost:
+			resolutions := []parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon}
+			s.command(parley.ResolveToolCall{Call: c.ID, Resolution: resolutions[s.pick("resolution", 3)]})
+			return
+		}
+	}
+}
+
+// cancel stops the run, or a waiting input, and a tool that did not hear of it.
+func (s *session) cancel() {
+	do := parley.CancelRun{}
+	if n := len(s.state.Queue); n > 0 {
+		do.Request = s.state.Queue[s.pick("waiting", n)].Request
+	}
+	s.command(do)
+	if s.late.Body != nil {
+		s.report(s.late)
+		s.late = parley.Report{}
+	}
+}
+
+func (s *session) crash() { s.report(parley.Report{Body: parley.Recover{}}) }
+
+func (s *session) admin() {
+	switch s.pick("admin", 4) {
+	case 0:
+		s.command(parley.RenameSession{Title: "a title"})
+	case 1:
+		s.command(parley.HaltSession{Reason: "a test"})
+	case 2:
+		s.command(parley.ReopenSession{})
+	case 3:
+		s.command(parley.DeleteSession{})
+	}
+}

@@ -1,0 +1,163 @@
+package dialecttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/checker"
+)
+
+// Session is the session of logs that name none.
+const Session = parley.SessionID("550e8400-e29b-41d4-a716-446655440000")
+
+// Begin is when logs begin.
+var Begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// A logLine is an event as written: what is nil is to be filled in.
+type logLine struct {
+	Session  *parley.SessionID   `json:"session"`
+	Seq      *parley.Seq         `json:"seq"`
+	Position *parley.Position    `json:"position"`
+	Root     *parley.SessionID   `json:"root"`
+	At       *time.Time          `json:"at"`
+	Run      *parley.RunID       `json:"run"`
+	By       *parley.PrincipalID `json:"by"`
+	Type     string              `json:"type"`
+	Body     json.RawMessage     `json:"body"`
+}
+
+// readLog reads a log and has it checked.
+func readLog(text string) ([]parley.Event, error) {
+	var r reader
+	for line := range strings.Lines(text) {
+		if forReader(line) {
+			continue
+		}
+		if err := r.line([]byte(line)); err != nil {
+			return nil, fmt.Errorf("log line %s: %w", strings.TrimSpace(line), err)
+		}
+	}
+	return r.log, legal(r.log)
+}
+
+type reader struct {
+	log []parley.Event
+	seq parley.Seq   // of the last line
+	run parley.RunID // that is open
+}
+
+func (r *reader) line(raw []byte) error {
+	var l logLine
+	if err := strictly(raw, &l); err != nil {
+		return err
+	}
+	e := parley.Event{Seq: or(l.Seq, r.seq+1), By: or(l.By, ""), Session: or(l.Session, Session)}
+	e.Position = or(l.Position, parley.Position(e.Seq))
+	e.Root = or(l.Root, e.Session)
+	e.At = or(l.At, Begin.Add(time.Duration(e.Seq)*10*time.Millisecond))
+	if l.Body == nil {
+		l.Body = json.RawMessage(`{}`)
+	}
+	r.seq = e.Seq
+	switch {
+	case outsideRuns(l.Type):
+		e.Run = or(l.Run, 0)
+	case l.Type == "RunStarted":
+		e.Run = or(l.Run, parley.RunID(e.Seq))
+		r.run = e.Run
+	default:
+		e.Run = or(l.Run, r.run)
+		r.run = e.Run
+	}
+	if l.Type == "RunFinished" {
+		r.run = 0
+	}
+	e, err := withBody(e, l.Type, l.Body)
+	r.log = append(r.log, e)
+	return err
+}
+
+// outsideRuns reports whether events of a type belong to no run.
+func outsideRuns(name string) bool {
+	switch name {
+	case "InputReceived", "InputWithdrawn", "LateResultNoted":
+		return true
+	}
+	return strings.HasPrefix(name, "Session")
+}
+
+// withBody reads the body as a log does, but knows no mercy for misspelt keys.
+func withBody(e parley.Event, name string, body json.RawMessage) (parley.Event, error) {
+	raw, err := json.Marshal(map[string]any{"session": e.Session, "seq": e.Seq, "position": e.Position, "root": e.Root,
+		"at": e.At, "run": e.Run, "by": e.By, "type": name, "body": body})
+	if err == nil {
+		err = json.Unmarshal(raw, &e)
+	}
+	if err == nil {
+		err = strictly(body, reflect.New(reflect.TypeOf(e.Body)).Interface())
+	}
+	return e, err
+}
+
+func strictly(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows the object")
+	}
+	return nil
+}
+
+func or[T any](given *T, otherwise T) T {
+	if given != nil {
+		return *given
+	}
+	return otherwise
+}
+
+// legal says what is wrong with a log; with the rest of one, what can be seen
+// of that without its beginning.
+func legal(log []parley.Event) error {
+	if len(log) == 0 {
+		return errors.New("the log is empty")
+	}
+	if log[0].Seq == 1 {
+		return errors.Join(checker.Check(log)...)
+	}
+	var p problems
+	for i, e := range log[1:] {
+		if before := log[i]; e.Seq != before.Seq+1 || e.Position <= before.Position || e.At.Before(before.At) || e.Session != before.Session {
+			p.add(fmt.Errorf("seq %d cannot follow seq %d", e.Seq, before.Seq))
+		}
+	}
+	return p.err()
+}
+
+// Lines are the lines of a log as it is stored.
+func Lines(log []parley.Event) string {
+	var b strings.Builder
+	for _, e := range log {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			raw = []byte(err.Error())
+		}
+		b.Write(append(raw, '\n'))
+	}
+	return b.String()
+}
+
+// forReader reports whether a line of a section means nothing.
+func forReader(line string) bool {
+	line = strings.TrimSpace(line)
+	return line == "" || line[0] == '#'
+}

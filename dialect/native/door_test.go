@@ -1,0 +1,227 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley"
+	"parley/dialect/dialecttest"
+)
+
+// A door is a parley.Door to one log, which follows cursors as the real one does
+// and lets a test say how anything else ends.
+type door struct {
+	log     []parley.Event
+	head    parley.Seq // of the session; zero: the log's
+	refusal error      // of every command, look and list
+	resync  error      // in place of the door's own words
+	end     error      // of followers, after the log; nil: they wait for more
+	more    chan []*parley.Item
+	query   parley.SessionQuery // of the last list
+
+	mu       sync.Mutex // guards the following
+	commands []parley.Command
+	open     int // followers
+}
+
+const epoch = "k3v1"
+
+func (d *door) Epoch() string { return epoch }
+
+func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.commands = append(d.commands, c)
+	return parley.Receipt{Session: c.Session, Command: c.ID, First: 4, Last: 5}, d.refusal
+}
+
+func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	return parley.Summary{ID: id, Root: id, Owner: "ann", Status: parley.StatusIdle, Head: cmp.Or(d.head, parley.Seq(len(d.log)))}, d.refusal
+}
+
+func (d *door) Sessions(_ context.Context, _ parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
+	d.query = q
+	return nil, d.refusal
+}
+
+func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+	head := int64(len(d.log))
+	if d.log != nil && scope.Session == "" {
+		head = int64(d.log[head-1].Position)
+	}
+	if from.Epoch != "" && from.Epoch != epoch || from.After > head {
+		if d.resync != nil {
+			return nil, d.resync
+		}
+		return nil, parley.Errorf(parley.CodeResync, "This cursor is not of this log.")
+	}
+	if d.refusal != nil {
+		return nil, d.refusal
+	}
+	f := &follower{door: d}
+	for _, e := range d.log {
+		at := int64(e.Seq)
+		if scope.Session == "" {
+			at = int64(e.Position)
+		}
+		if at > from.After {
+			f.items = append(f.items, &parley.Item{Event: e})
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open++
+	return f, nil
+}
+
+func (d *door) Resume(context.Context, parley.Principal, parley.SessionID) (parley.Cursor, error) {
+	return parley.Beginning, d.refusal
+}
+
+func (d *door) Delivered(context.Context, parley.Principal, parley.SessionID, parley.RunID) error {
+	return d.refusal
+}
+
+type follower struct {
+	door  *door
+	items []*parley.Item
+}
+
+// Next gives the log in pieces, as it may come.
+func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+	if n := min(len(f.items), 7); n > 0 {
+		list := f.items[:n]
+		f.items = f.items[n:]
+		return list, nil
+	}
+	if f.door.end != nil {
+		return nil, f.door.end
+	}
+	select {
+	case list := <-f.door.more:
+		return list, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (f *follower) Close() {
+	f.door.mu.Lock()
+	defer f.door.mu.Unlock()
+	f.door.open--
+}
+
+// agents knows one agent.
+type agents struct{}
+
+var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo"}
+
+func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
+	if name != "" && name != "coder" {
+		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", name)
+	}
+	return coder, nil
+}
+
+func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
+
+func handler(d *door) *Handler {
+	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Who: func(r *http.Request) (parley.Principal, error) {
+		if r.Header.Get("X-Nobody") != "" {
+			return parley.Principal{}, parley.Errorf(parley.CodeForbidden, "Who are you?")
+		}
+		return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")), Tenant: "acme"}, nil
+	}}
+}
+
+func mux(d *door) *http.ServeMux {
+	m := http.NewServeMux()
+	for pattern, h := range handler(d).Routes() {
+		m.Handle(pattern, h)
+	}
+	return m
+}
+
+// serve starts a server. When the test ends, no follower may be left.
+func serve(t *testing.T, d *door) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewServer(mux(d))
+	t.Cleanup(func() {
+		srv.Close() // waits for the handlers
+		if d.open != 0 {
+			t.Errorf("%d followers were not closed", d.open)
+		}
+	})
+	return srv
+}
+
+// ask sends a request without a network. Headers are given as "Name: value".
+func ask(d *door, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if method == "POST" || method == "PATCH" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	mux(d).ServeHTTP(w, r)
+	return w
+}
+
+// get sends a request to a server and gives the answer, open.
+func get(t *testing.T, srv *httptest.Server, path string, headers ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	res, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// failure is the error an answer tells of.
+func failure(t *testing.T, body io.Reader) (code parley.Code, message string) {
+	t.Helper()
+	var answer struct {
+		Error struct {
+			Code    parley.Code
+			Message string
+		}
+	}
+	if err := json.NewDecoder(body).Decode(&answer); err != nil {
+		t.Fatal("the error is not JSON: ", err)
+	}
+	return answer.Error.Code, answer.Error.Message
+}
+
+// wholeLog is a golden log that begins at its beginning.
+func wholeLog(t *testing.T) []parley.Event {
+	t.Helper()
+	for _, log := range dialecttest.Logs(t) {
+		if log[0].Seq == 1 {
+			return log
+		}
+	}
+	t.Fatal("there is none")
+	return nil
+}
+
+const logPath = "/api/v1/sessions/" + string(dialecttest.Session) + "/log"

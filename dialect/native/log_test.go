@@ -1,0 +1,331 @@
+package native
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/dialect/dialecttest"
+)
+
+// JSON lines and server-sent events are the golden lines; over SSE each has its
+// cursor.
+func TestGoldenLogsAsServed(t *testing.T) {
+	for n, log := range dialecttest.Logs(t) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			if log[0].Seq != 1 {
+				t.Skip("a log is served from its beginning or from a cursor; this is the rest of one")
+			}
+			srv := serve(t, &door{log: log})
+			res := get(t, srv, logPath)
+			body, err := io.ReadAll(res.Body)
+			if err != nil || string(body) != dialecttest.Lines(log) {
+				t.Errorf("read %s (%v)", body, err)
+			}
+			if h := res.Header; h.Get("Content-Type") != "application/jsonl" || h.Get("Parley-Epoch") != epoch {
+				t.Errorf("the headers are %v", h)
+			}
+			res = get(t, srv, logPath, "Accept: text/event-stream")
+			r := bufio.NewReader(res.Body)
+			for _, e := range log {
+				want := fmt.Sprintf("id: %s-%d\ndata: %s\n", epoch, e.Seq, line(e))
+				if got := message(t, r); got != want {
+					t.Fatalf("sent was %swant %s", got, want)
+				}
+			}
+			if h := res.Header; h.Get("Content-Type") != "text/event-stream" {
+				t.Errorf("the headers are %v", h)
+			}
+		})
+	}
+}
+
+// message reads one server-sent event, without the empty line that ends it.
+func message(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	var b strings.Builder
+	for {
+		text, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v after %q", err, b.String()+text)
+		}
+		if text == "\n" {
+			return b.String()
+		}
+		b.WriteString(text)
+	}
+}
+
+// A cursor is the id of an event, or a bare number; what it names is not sent
+// again. Over SSE, the browser's own header outranks the address.
+func TestCursors(t *testing.T) {
+	log := wholeLog(t)
+	srv := serve(t, &door{log: log})
+	for _, test := range []struct {
+		path, header string
+		first        parley.Seq
+	}{
+		{"", "", 1}, {"?after=", "", 1}, {"?after=0", "", 1}, {"?after=4", "", 5}, {"?after=" + epoch + "-4", "", 5}, {"?after=" + epoch + "-0", "", 1},
+		{"?after=4", epoch + "-9", 10}, {"?last_event_id=" + epoch + "-6", "", 7},
+	} {
+		if test.header == "" && !strings.Contains(test.path, "last_event_id") {
+			body, err := io.ReadAll(get(t, srv, logPath+test.path).Body)
+			if err != nil || string(body) != dialecttest.Lines(log[test.first-1:]) {
+				t.Errorf("lines%s: %.100s (%v)", test.path, body, err)
+			}
+		}
+		headers := []string{"Accept: text/event-stream"}
+		if test.header != "" {
+			headers = append(headers, "Last-Event-ID: "+test.header)
+		}
+		got := message(t, bufio.NewReader(get(t, srv, logPath+test.path, headers...).Body))
+		if want := fmt.Sprintf("id: %s-%d\n", epoch, test.first); !strings.HasPrefix(got, want) {
+			t.Errorf("events%s, %s: %s", test.path, test.header, got)
+		}
+	}
+	body, err := io.ReadAll(get(t, srv, fmt.Sprintf("%s?after=%d", logPath, len(log))).Body)
+	if err != nil || len(body) != 0 {
+		t.Errorf("after the head there is %s (%v)", body, err)
+	}
+}
+
+// Followers of many sessions count positions, not seqs.
+func TestCursorsOfMany(t *testing.T) {
+	log := wholeLog(t)
+	for i := range log {
+		log[i].Position = parley.Position(100 + 3*i)
+	}
+	srv := serve(t, &door{log: log})
+	for _, path := range []string{"/api/v1/log?after=100", logPath + "?scope=tree&after=" + epoch + "-100"} {
+		got := message(t, bufio.NewReader(get(t, srv, path, "Accept: text/event-stream").Body))
+		if want := fmt.Sprintf("id: %s-103\ndata: %s\n", epoch, line(log[1])); got != want {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+var strangers = []string{"other-3", epoch + "-999", "999", "x", epoch + "-", "-3", epoch + "--3", epoch + "-1.5", "99999999999999999999", "\x00\x7fé\U000e0001"}
+
+// A cursor that means nothing here is never answered with silence, nor with a
+// log that it does not belong to.
+func TestResyncOverLines(t *testing.T) {
+	for _, path := range []string{logPath, logPath + "?follow=1", logPath + "?scope=tree", "/api/v1/log"} {
+		srv := serve(t, &door{log: wholeLog(t)})
+		for _, cursor := range strangers {
+			res := get(t, srv, with(path, cursor))
+			if c, m := failure(t, res.Body); res.StatusCode != http.StatusGone || c != parley.CodeResync || m == "" {
+				t.Errorf("%s after %q: %d %s %q", path, cursor, res.StatusCode, c, m)
+			}
+		}
+	}
+}
+
+// Over SSE a client cannot see a status: it is told in an event, in place of the
+// cursor it had given one from before the beginning, and sent everything.
+func TestResyncOverEvents(t *testing.T) {
+	log := wholeLog(t)
+	srv := serve(t, &door{log: log})
+	for _, cursor := range strangers {
+		r := bufio.NewReader(get(t, srv, with(logPath, cursor), "Accept: text/event-stream").Body)
+		checkEvent(t, message(t, r), "id: "+epoch+"-0\nevent: resync\n", parley.CodeResync, "")
+		for _, e := range log {
+			if got, want := message(t, r), fmt.Sprintf("id: %s-%d\ndata: %s\n", epoch, e.Seq, line(e)); got != want {
+				t.Fatalf("after %q: %s", cursor, got)
+			}
+		}
+	}
+}
+
+func with(path, cursor string) string {
+	sep := "?"
+	if strings.Contains(path, "?") {
+		sep = "&"
+	}
+	return path + sep + "after=" + strings.NewReplacer("\x00", "%00", "\x7f", "%7F", "é", "%C3%A9", "\U000e0001", "%F3%A0%80%81").Replace(cursor)
+}
+
+// difficult is a message that is JSON only if JSON wrote it: %q and
+// strconv.Quote write \x7f, \a, \v and \U000e0001, which JSON does not know.
+const difficult = "“café” \"quoted\" \\ \x7f \a \v \x00 \u200b \U000e0001 <b>\nnext line"
+
+func TestMessagesInEventsAreJSON(t *testing.T) {
+	srv := serve(t, &door{log: wholeLog(t), resync: parley.Errorf(parley.CodeResync, "%s", difficult)})
+	r := bufio.NewReader(get(t, srv, logPath+"?after=other-1", "Accept: text/event-stream").Body)
+	checkEvent(t, message(t, r), "id: "+epoch+"-0\nevent: resync\n", parley.CodeResync, difficult)
+
+	srv = serve(t, &door{end: parley.Errorf(parley.CodeCorrupt, "%s", difficult)})
+	res := get(t, srv, logPath, "Accept: text/event-stream")
+	r = bufio.NewReader(res.Body)
+	checkEvent(t, message(t, r), "event: error\n", parley.CodeCorrupt, difficult)
+	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+		t.Errorf("after the error come %q, %v", rest, err)
+	}
+}
+
+// checkEvent checks an event that tells of an error; message empty: any.
+func checkEvent(t *testing.T, got, prefix string, code parley.Code, message string) {
+	t.Helper()
+	rest, ok := strings.CutPrefix(got, prefix+"data: ")
+	if !ok {
+		t.Fatalf("sent was %q, want %q", got, prefix)
+	}
+	var data struct {
+		Code    parley.Code
+		Message string
+	}
+	if err := json.Unmarshal([]byte(rest), &data); err != nil {
+		t.Fatalf("the data is not JSON: %v: %s", err, rest)
+	}
+	if data.Code != code || data.Message == "" || message != "" && data.Message != message {
+		t.Errorf("told was %+v", data)
+	}
+}
+
+// A log has an end; with follow=1 it goes on, and what there is is not held back.
+func TestFollowing(t *testing.T) {
+	log := wholeLog(t)
+	d := &door{log: log[:3], more: make(chan []*parley.Item)}
+	srv := serve(t, d)
+	body, err := io.ReadAll(get(t, srv, logPath).Body)
+	if err != nil || string(body) != dialecttest.Lines(log[:3]) {
+		t.Errorf("the finite log is %s (%v)", body, err)
+	}
+
+	res := get(t, srv, logPath+"?follow=1&after=2")
+	r := bufio.NewReader(res.Body)
+	read := func(want parley.Event) {
+		t.Helper()
+		if got, err := r.ReadString('\n'); err != nil || got != string(line(want))+"\n" {
+			t.Fatalf("read %s (%v)", got, err)
+		}
+	}
+	read(log[2])
+	for _, e := range log[3:6] {
+		select {
+		case d.more <- []*parley.Item{{Event: e}}:
+			read(e)
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody waits for more")
+		}
+	}
+	// The client goes, and the handler with it, as serve sees to.
+	res.Body.Close()
+
+	// One who follows from the head is answered before anything happens.
+	res = get(t, srv, logPath+"?follow=1&after=3")
+	if res.StatusCode != http.StatusOK || res.Header.Get("Parley-Epoch") != epoch {
+		t.Errorf("%d %v", res.StatusCode, res.Header)
+	}
+	res.Body.Close()
+}
+
+// What was appended since the head was looked up is left for the next time.
+func TestAFiniteLogEndsAtTheHeadItHad(t *testing.T) {
+	log := wholeLog(t)
+	d := &door{log: log}
+	h := handler(d)
+	w := newRecorder()
+	f, err := d.Follow(t.Context(), parley.Principal{}, parley.Scope{Session: dialecttest.Session}, parley.Beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.lines(w, httptest.NewRequest("GET", logPath, nil), f, 0, 10)
+	if got := w.Body.String(); got != dialecttest.Lines(log[:10]) {
+		t.Errorf("written was %s", got)
+	}
+}
+
+// A log that could not be read to its end must not look as if it had been: a
+// client that gets a status and an orderly end believes it.
+func TestACutLogDoesNotLookWhole(t *testing.T) {
+	log := wholeLog(t)
+	for _, end := range []error{
+		parley.Errorf(parley.CodeCorrupt, "A row cannot be read."), parley.Errorf(parley.CodeUnavailable, "The server is stopping."), errors.New("disk"),
+	} {
+		srv := serve(t, &door{log: log[:9], head: parley.Seq(len(log)), end: end})
+		body, err := io.ReadAll(get(t, srv, logPath).Body)
+		if err == nil || !strings.HasPrefix(dialecttest.Lines(log), string(body)) {
+			t.Errorf("%v: read %d bytes and %v", end, len(body), err)
+		}
+	}
+	// Before anything was written there is still a status to say it with.
+	stopping := parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
+	srv := serve(t, &door{head: 9, end: stopping})
+	if res := get(t, srv, logPath); res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the status is %d", res.StatusCode)
+	}
+	// Who follows knows that it may end at any time.
+	srv = serve(t, &door{log: log[:9], end: stopping})
+	if body, err := io.ReadAll(get(t, srv, logPath+"?follow=1").Body); err != nil || string(body) != dialecttest.Lines(log[:9]) {
+		t.Errorf("read %s and %v", body, err)
+	}
+}
+
+// A recorder is an answer that is only written down, with the deadline that was
+// left in place.
+type recorder struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+	refuses  error // to have one
+}
+
+func newRecorder() *recorder { return &recorder{ResponseRecorder: httptest.NewRecorder()} }
+
+func (r *recorder) SetWriteDeadline(t time.Time) error {
+	r.deadline = t
+	return r.refuses
+}
+
+// A deadline is for a write. While one who follows waits there is none: it would
+// pass, and then nothing more could be said, not even that this is the end.
+func TestNoDeadlineWhileWaiting(t *testing.T) {
+	w := newRecorder()
+	stopping := parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
+	mux(&door{log: wholeLog(t), end: stopping}).ServeHTTP(w, httptest.NewRequest("GET", logPath+"?follow=1", nil))
+	if w.Body.Len() == 0 || !w.deadline.IsZero() {
+		t.Errorf("after %d bytes the deadline is %v", w.Body.Len(), w.deadline)
+	}
+}
+
+// Where no deadline can be set nothing is written, and that must not look like
+// an empty log.
+func TestALogThatCannotBeWrittenDoesNotLookEmpty(t *testing.T) {
+	w := newRecorder()
+	w.refuses = http.ErrNotSupported
+	defer func() {
+		if end := recover(); end != http.ErrAbortHandler && w.Code < http.StatusInternalServerError {
+			t.Errorf("answered was %d with %d bytes (%v)", w.Code, w.Body.Len(), end)
+		}
+	}()
+	mux(&door{log: wholeLog(t)}).ServeHTTP(w, httptest.NewRequest("GET", logPath, nil))
+}
+
+// A stream on which nothing happens says so, that proxies keep it and the server
+// finds out when it is dead.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := newRecorder()
+		r := httptest.NewRequestWithContext(ctx, "GET", logPath, nil)
+		r.Header.Set("Accept", "text/event-stream")
+		done := make(chan struct{})
+		go func() { defer close(done); mux(&door{}).ServeHTTP(w, r) }()
+		time.Sleep(2*keepAlive + time.Second) // of the bubble's time
+		synctest.Wait()
+		if got := w.Body.String(); got != ": still here\n\n: still here\n\n" {
+			t.Errorf("sent was %q", got)
+		}
+		cancel()
+		<-done
+	})
+}

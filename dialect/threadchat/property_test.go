@@ -1,0 +1,148 @@
+package threadchat
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+// Whatever a client sends is understood or refused, never both, and what is said
+// about it has a request to name.
+func TestDecodeTakesAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := message(t)
+		d := Decode(thread, data, "req-fresh")
+		if (d.Command.Do == nil) == (d.Refusal == "") || d.Request == "" {
+			t.Fatalf("%q is decoded to %+v", data, d)
+		}
+		if d.Refusal != "" && d.Command != (parley.Command{}) {
+			t.Fatalf("%q is refused but leaves %+v", data, d.Command)
+		}
+		if d.Command.Do != nil && d.Command.Session != thread {
+			t.Fatalf("%q is a command to %q", data, d.Command.Session)
+		}
+		if in, ok := d.Command.Do.(parley.SubmitInput); ok && (parley.IsBlank(in.Content) || in.Request != d.Request) {
+			t.Fatalf("%q is the input %+v", data, in)
+		}
+	})
+}
+
+// message draws bytes: any, or such as come near a message.
+func message(t *rapid.T) []byte {
+	if rapid.Bool().Draw(t, "any") {
+		return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
+	}
+	value := rapid.OneOf(
+		rapid.SampledFrom([]string{`"chat.request"`, `"message"`, `"cancel"`, `"approval_response"`, `"question_response"`,
+			`"` + string(thread) + `"`, `"` + string(thread) + `.7"`, `"r1"`, `null`, `1`, `[["a"]]`, `{}`, `"\ud800"`, `"\u0000"`, ``}),
+		rapid.Map(rapid.String(), func(s string) string { return string(dialect.Encode(s)) }),
+	)
+	data := []byte("{")
+	for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"type", "type", "threadId", "content", "requestId", "agentId", "id", "decision", "note", "answers"}), 1, 8).Draw(t, "keys") {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = append(data, `"`+key+`":`+value.Draw(t, key)...)
+	}
+	return append(data, '}')
+}
+
+// A shown frame, of any type.
+type shown struct {
+	Type      string `json:"type"`
+	RequestID string `json:"requestId"`
+	Value     string `json:"value"`   // of token
+	Content   string `json:"content"` // of content
+	Message   string `json:"message"` // of final
+}
+
+func show(t interface{ Fatal(...any) }, v View, log []parley.Event) (list []shown) {
+	for _, e := range log {
+		var frames []dialect.Frame
+		v, frames = Project(v, e)
+		for _, f := range frames {
+			if f.Close != nil {
+				return list
+			}
+			var s shown
+			if err := json.Unmarshal(dialect.Encode(f.Body), &s); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Every input has exactly one ending on the wire once the log has one for it,
+// and nothing about it is shown afterwards.
+func TestEveryRequestEndsOnce(t *testing.T) {
+	for _, log := range dialecttest.Logs(t) {
+		endsOnce(t, log)
+	}
+	rapid.Check(t, func(t *rapid.T) { endsOnce(t, dialecttest.AnyLog(t)) })
+}
+
+func endsOnce(t interface {
+	Fatal(...any)
+	Fatalf(string, ...any)
+}, log []parley.Event) {
+	want := endings(log)
+	for name, view := range views {
+		ended := map[string]int{}
+		said := map[string]string{}
+		for _, s := range show(t, view, log) {
+			if s.RequestID == "" {
+				t.Fatalf("%s: %+v names no request in\n%s", name, s, dialecttest.Lines(log))
+			}
+			if ended[s.RequestID] > 0 {
+				t.Fatalf("%s: %+v follows the end of its request in\n%s", name, s, dialecttest.Lines(log))
+			}
+			switch s.Type {
+			case "token":
+				said[s.RequestID] += s.Value
+			case "final":
+				if first, ok := said[s.RequestID]; ok && first != s.Message {
+					t.Fatalf("%s: the tokens were %q, final is %q", name, first, s.Message)
+				}
+			}
+			if slices.Contains([]string{"chat.completed", "final", "error", "cancelled"}, s.Type) {
+				ended[s.RequestID]++
+			}
+		}
+		for id := range want {
+			if ended[id] != 1 {
+				t.Fatalf("%s: %s has %d endings in\n%s", name, id, ended[id], dialecttest.Lines(log))
+			}
+		}
+		if len(ended) != len(want) {
+			t.Fatalf("%s: ended are %v, not %v", name, ended, want)
+		}
+	}
+}
+
+// endings are the requests that the log has an ending for.
+func endings(log []parley.Event) map[string]bool {
+	ended := map[string]bool{}
+	var open []string
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case parley.InputAdopted:
+			open = append(open, requestID(b.Request, e.Session, b.Input))
+		case parley.InputWithdrawn:
+			ended[requestID(b.Request, e.Session, b.Input)] = true
+		case parley.RunFinished:
+			for _, id := range open {
+				ended[id] = true
+			}
+			open = nil
+		}
+	}
+	return ended
+}
