@@ -44,8 +44,8 @@ type (
 		Busy    BusyMode
 		Deliver bool // the client has no cursor: keep a bookmark until it was shown the end
 	}
-	// CancelRun ends the run, or withdraws the waiting input, named by its
-	// wire request or by id. Zero values mean whatever is going on now.
+	// CancelRun ends the run of that id, or the run or waiting input of that
+	// wire request. Zero values mean the run that is going on now.
 	CancelRun struct {
 		Request string
 		Run     RunID

@@ -68,9 +68,13 @@ func (d *decision) command(c Command) error {
 		}
 		return nil
 	case HaltSession:
-		d.endRun(Halted, CodeClosed, "The session was halted: "+do.Reason+".")
+		reason := CleanText(do.Reason)
+		if IsBlank(reason) {
+			reason = "by an operator"
+		}
+		d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
 		d.withdrawAll(WithdrawnByHalt)
-		d.emit(0, SessionHalted{do.Reason})
+		d.emit(0, SessionHalted{reason})
 		return nil
 	case ReopenSession:
 		if d.s.Halted != "" {
@@ -113,7 +117,7 @@ func (d *decision) open(c Command, do OpenSession) error {
 	case c.By == "":
 		return Errorf(CodeForbidden, "A session needs an owner.")
 	}
-	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: CleanText(do.Title), Transient: do.Transient})
+	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)), Transient: do.Transient})
 	return nil
 }
 
@@ -339,7 +343,7 @@ func (d *decision) modelEnded(b ModelEnded) {
 			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: v.Reason})
 		case v.Kind == VerdictCard:
 			d.emit(run, QuestionAsked{Call: call, Questions: v.Questions, Expires: c.Expires})
-		case v.Kind == VerdictAsk && !slices.Contains(d.s.Always, v.Digest):
+		case v.Kind == VerdictAsk && (v.Digest == "" || !slices.Contains(d.s.Always, v.Digest)):
 			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires})
 		}
 	}
@@ -468,7 +472,7 @@ func (d *decision) boundary() {
 	case r.Stop == StopCut && r.Cuts >= MaxCuts:
 		d.emit(r.ID, RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Usage: r.Usage,
 			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message)})
-	case r.Turns > 0 && r.Stop != StopTools && r.Stop != StopCut && !steered:
+	case r.Turns > 0 && r.Stop != StopTools && r.Stop != StopCut && (!steered || r.Turns >= limit):
 		d.emit(r.ID, RunFinished{Outcome: Completed, Usage: r.Usage})
 	case r.Turns >= limit:
 		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeTurnLimit, Usage: r.Usage,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/checker"
 )
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -370,6 +371,50 @@ func TestSteering(t *testing.T) {
 	}
 	a.do(parley.CancelRun{Request: "r2"})
 	a.expect("TurnFinished RunFinished")
+}
+
+// TestSteeringAtTheLastTurn: what was answered is answered; the rest gets a run
+// of its own.
+func TestSteeringAtTheLastTurn(t *testing.T) {
+	a := newTale(t)
+	a.do(parley.SubmitInput{Content: "work", Agent: parley.AgentRef{Name: "helper", Turns: 1}})
+	a.do(parley.SubmitInput{Content: "faster", Busy: parley.Steer, Agent: parley.AgentRef{Name: "helper"}})
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.expect("TurnFinished RunFinished RunStarted InputAdopted TurnStarted")
+	if end := last[parley.RunFinished](a); end.Outcome != parley.Completed {
+		t.Errorf("%+v", end)
+	}
+}
+
+func TestHaltingNeedsNoReason(t *testing.T) {
+	a := newTale(t)
+	a.do(parley.HaltSession{Reason: " \x00"})
+	if err := a.try(parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(err) != parley.CodeClosed {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestCancelBeforeAdoption: between the start of a run and the adoption of what
+// it is for, an engine that drains may come to rest.
+func TestCancelBeforeAdoption(t *testing.T) {
+	for _, do := range []parley.CommandBody{parley.CancelRun{}, parley.CancelRun{Request: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
+		a := newTale(t)
+		for _, in := range []parley.In{
+			parley.Command{By: "ann", At: a.now, Do: parley.SubmitInput{Content: "x", Request: "x", Agent: parley.AgentRef{Name: "helper"}}},
+			parley.Report{At: a.now, Body: parley.Advance{}},
+		} {
+			events, err := parley.Decide(a.state, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.fold(events)
+		}
+		a.expect("InputReceived RunStarted")
+		a.do(do)
+		for _, err := range append(checker.Check(a.log), checker.Settled(a.log)...) {
+			t.Errorf("%T: %v", do, err)
+		}
+	}
 }
 
 func TestClocksGoBackLogsDoNot(t *testing.T) {

@@ -213,6 +213,13 @@ type LateResultNoted struct {
 	Text   string      `json:"text,omitempty"`
 }
 
+// Unreadable stands for a stored event that cannot be decoded, where a log is
+// read together with others. It is never stored itself.
+type Unreadable struct {
+	Type string `json:"type"` // what its row says it is
+}
+
+func (Unreadable) event()         {}
 func (SessionOpened) event()      {}
 func (SessionRenamed) event()     {}
 func (SessionHalted) event()      {}

@@ -10,9 +10,10 @@ import (
 // A Store keeps logs and every row they imply. All methods may be called
 // concurrently.
 type Store interface {
-	// Epoch identifies the store's history. It changes when a store is created
-	// or restored: without it, [1,2,3] read before a restore and [1,2,3',4]
-	// read after it would look like one log to a client that resumes at 3.
+	// Epoch identifies the store's history. A store that was restored from a
+	// backup must be given a new one: without it, [1,2,3] read before and
+	// [1,2,3',4] read after would look like one log to a client that resumes
+	// at 3.
 	Epoch() string
 
 	// Append commits a batch. It returns once the batch is durable, in one
@@ -37,14 +38,17 @@ type TenantStore interface {
 	// Sessions lists summaries, most recently changed first.
 	Sessions(context.Context, SessionQuery) ([]Summary, error)
 
-	// Events reads a session's log in order, after a seq. It returns fewer
-	// than limit events only at the head.
+	// Events reads a session's log in order, after a seq: at most limit events
+	// and, unless the first is larger, not much more than PageBytes. None: the
+	// seq is the head.
 	Events(ctx context.Context, id SessionID, after Seq, limit int) ([]Event, error)
 	// Spoken is the log of a session without the pieces of outputs: what the
 	// conversation is made of.
 	Spoken(context.Context, SessionID) ([]Event, error)
-	// Tree reads the logs of all sessions under a root, in order of position.
-	// An empty root stands for the whole tenant.
+	// Tree reads the logs of all sessions under a root, in order of position
+	// and in pages like Events. An empty root stands for the whole tenant. A
+	// row that cannot be decoded is an event with an Unreadable body: one
+	// session's trouble is not to keep its neighbours from being followed.
 	Tree(ctx context.Context, root SessionID, after Position, limit int) ([]Event, error)
 	// Position is the last position given out.
 	Position(context.Context) (Position, error)
@@ -59,6 +63,9 @@ type TenantStore interface {
 	// Delivered completes the bookmarks of a run.
 	Delivered(ctx context.Context, id SessionID, run RunID, at time.Time) error
 }
+
+// PageBytes bounds what is read from a log at once.
+const PageBytes = 1 << 20
 
 // A Batch is what an actor has to append at once.
 type Batch struct {

@@ -73,6 +73,12 @@ func (u Usage) Plus(v Usage) Usage {
 // Limits that hold for every session.
 const (
 	MaxContent    = 1 << 20 // bytes of one input
+	MaxNote       = 8 << 10 // bytes of a note, a title, an answer
+	MaxName       = 128     // bytes of the name of a request or an agent
+	MaxOutput     = 4 << 20 // bytes the model may say in one turn
+	MaxCalls      = 64      // that it may ask for in one turn
+	MaxArguments  = 1 << 20 // bytes of the arguments of one
+	MaxResult     = 1 << 20 // bytes of the result of one
 	MaxQueue      = 32      // inputs waiting in one session
 	MaxCuts       = 3       // lost model calls of one run
 	DefaultTurns  = 50      // turns of one run, unless the agent says otherwise

@@ -11,11 +11,13 @@ import (
 
 // Conns owns the goroutines of all connections of a server.
 type Conns struct {
-	ctx  context.Context
-	cut  context.CancelFunc
-	wg   sync.WaitGroup
-	mu   sync.Mutex // guards open
-	open int
+	ctx context.Context
+	cut context.CancelFunc
+	wg  sync.WaitGroup
+
+	mu     sync.Mutex // guards the following; leaf
+	open   int
+	closed bool
 }
 
 func NewConns() *Conns {
@@ -23,11 +25,15 @@ func NewConns() *Conns {
 	return &Conns{ctx: ctx, cut: cut}
 }
 
-// Go runs a connection. Its context ends when Close loses patience.
-func (c *Conns) Go(run func(context.Context)) {
+// Go runs a connection. Its context ends when Close loses patience. It reports
+// false, and does nothing, after Close was called.
+func (c *Conns) Go(run func(context.Context)) bool {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
 	c.open++
-	c.mu.Unlock()
 	c.wg.Go(func() {
 		defer func() {
 			c.mu.Lock()
@@ -36,6 +42,7 @@ func (c *Conns) Go(run func(context.Context)) {
 		}()
 		run(c.ctx)
 	})
+	return true
 }
 
 // Open is how many connections there are.
@@ -48,6 +55,9 @@ func (c *Conns) Open() int {
 // Close waits for every connection to end, as they do when their followers end,
 // and cuts those that have not when ctx ends.
 func (c *Conns) Close(ctx context.Context) {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	stop := context.AfterFunc(ctx, c.cut)
 	c.wg.Wait()
 	stop()
@@ -66,6 +76,9 @@ type Conn struct {
 	wg      sync.WaitGroup
 	inputs  lane
 	answers lane
+
+	mu    sync.Mutex     // guards under; leaf
+	under map[string]int // requests in the lane of inputs
 }
 
 // laneSize is more than a session's queue holds: the session is to say that it
@@ -83,15 +96,43 @@ func (c *Conn) Reply(ctx context.Context, bodies ...any) {
 // Submit hands a command over and tells refused why it was not accepted. It
 // does not wait; it reports false when this client has too much under way.
 func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(error)) bool {
-	l := &c.answers
-	if _, ok := cmd.Do.(parley.SubmitInput); ok {
-		l = &c.inputs
-	}
-	return l.add(func() {
+	submit := func() {
 		if _, err := c.Door.Submit(ctx, c.Who, cmd); err != nil && ctx.Err() == nil {
 			refused(err)
 		}
-	})
+	}
+	switch do := cmd.Do.(type) {
+	case parley.SubmitInput:
+		c.count(do.Request, +1)
+		added := c.inputs.add(func() {
+			defer c.count(do.Request, -1)
+			submit()
+		})
+		if !added {
+			c.count(do.Request, -1)
+		}
+		return added
+	case parley.CancelRun:
+		// A cancel overtakes everything but what it cancels.
+		if c.count(do.Request, 0) > 0 {
+			return c.inputs.add(submit)
+		}
+	}
+	return c.answers.add(submit)
+}
+
+// count says how many inputs of this name are on their way.
+func (c *Conn) count(request string, change int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.under == nil {
+		c.under = map[string]int{}
+	}
+	if c.under[request] += change; c.under[request] == 0 {
+		delete(c.under, request)
+		return 0
+	}
+	return c.under[request]
 }
 
 // Later does something in the lane of answers, if there is room.
@@ -143,11 +184,12 @@ func (c *Conn) follow(ctx context.Context, f parley.Follower, s Speaker) Goodbye
 		}
 		var out [][]byte
 		var bye *Goodbye
-		for _, i := range items {
+		for n, i := range items {
 			var frames [][]byte
 			frames, bye = s.Show(i)
 			out = append(out, frames...)
 			if bye != nil {
+				items = items[:n+1]
 				break
 			}
 		}

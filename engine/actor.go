@@ -49,7 +49,7 @@ func newActor(e *Engine, k key) *actor {
 }
 
 // submit hands a command over and waits for the answer. Whoever stops waiting
-// does not stop the command.
+// need not have stopped the command.
 func (a *actor) submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
 	r := &request{who, c, make(chan reply, 1)}
 	box := a.answers
@@ -126,12 +126,23 @@ func (a *actor) refuse(err error) {
 	}
 }
 
+// errPanicked: whatever it was would happen again.
+var errPanicked = parley.Errorf(parley.CodeCorrupt, "This session cannot be served; the server's log says why.")
+
 // live returns nil when the actor has left in peace.
 func (a *actor) live() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.panicked(p)
+			err = errPanicked
+		}
+	}()
 	e := a.engine
 	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session); err != nil {
 		return err
 	}
+	// An earlier append may be in the log though it was reported as failed.
+	e.Feed.Reread(a.tenant, a.session)
 	if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Recover{}}}); err != nil {
 		return err
 	}
@@ -142,7 +153,7 @@ func (a *actor) live() (err error) {
 		if err != nil {
 			return err
 		}
-		draining := e.isDraining()
+		draining := e.draining.Load()
 		if draining && len(a.workers) == 0 {
 			err := a.s.release(e.ctx)
 			e.remove(a, false)
@@ -200,12 +211,16 @@ func (a *actor) settle() (wake time.Duration, err error) {
 	if a.s.state.Head == 0 {
 		wake = idleEmpty
 	}
-	draining := e.isDraining()
 	for _, step := range steps {
-		if at, ok := step.(parley.WakeAt); ok {
-			wake = min(wake, max(at.At.Sub(e.Now()), 0)+time.Millisecond)
-		} else if _, ok := step.(parley.LogOn); !ok && !draining && a.workers[step] == nil {
-			a.work(step)
+		switch step := step.(type) {
+		case parley.WakeAt:
+			wake = min(wake, max(step.At.Sub(e.Now()), 0)+time.Millisecond)
+		case parley.LogOn: // waits for what is not clear
+		default:
+			// Also while draining: the log says that it was started.
+			if a.workers[step] == nil {
+				a.work(step)
+			}
 		}
 	}
 	return wake, nil
@@ -214,7 +229,7 @@ func (a *actor) settle() (wake time.Duration, err error) {
 // clear reports whether the log may go on by itself from a state: nothing that
 // is no longer wanted may be alive, and the server must not be stopping.
 func (a *actor) clear(s parley.State) bool {
-	if a.engine.isDraining() {
+	if a.engine.draining.Load() {
 		return false
 	}
 	steps := parley.Next(s, a.engine.Now())
@@ -327,6 +342,7 @@ func (a *actor) setAside() {
 	if err != nil {
 		a.log.Error("session could not be set aside", "error", err)
 	}
+	e.poke()
 }
 
 const (

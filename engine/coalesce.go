@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"parley"
 )
@@ -18,11 +20,13 @@ const (
 
 // A coalescer gathers text and emits it from a goroutine of its own, which
 // close waits for. say waits while an emission is under way, so what is
-// gathered stays small.
+// gathered stays small. What is emitted is valid UTF-8 whatever is said, and
+// never ends inside a character: only so is what is stored what was shown.
 type coalescer struct {
-	pieces chan piece
-	done   chan struct{}
-	once   sync.Once
+	pieces  chan piece
+	closing chan struct{}
+	done    chan struct{}
+	once    sync.Once
 }
 
 type piece struct {
@@ -31,7 +35,7 @@ type piece struct {
 }
 
 func (a *actor) coalesce(emit func(parley.OutputKind, string)) *coalescer {
-	c := &coalescer{pieces: make(chan piece), done: make(chan struct{})}
+	c := &coalescer{pieces: make(chan piece), closing: make(chan struct{}), done: make(chan struct{})}
 	a.engine.wg.Go(func() {
 		defer close(c.done)
 		c.run(emit)
@@ -39,22 +43,22 @@ func (a *actor) coalesce(emit func(parley.OutputKind, string)) *coalescer {
 	return c
 }
 
-// say may not be called after close.
+// say is not heard after close.
 func (c *coalescer) say(kind parley.OutputKind, text string) {
-	for len(text) > pieceBytes {
-		cut := pieceBytes
-		for cut > pieceBytes-4 && text[cut]&0xC0 == 0x80 {
-			cut-- // not inside a character
+	for len(text) > 0 {
+		n := min(len(text), pieceBytes)
+		select {
+		case c.pieces <- piece{kind, text[:n]}:
+		case <-c.closing:
+			return
 		}
-		c.pieces <- piece{kind, text[:cut]}
-		text = text[cut:]
+		text = text[n:]
 	}
-	c.pieces <- piece{kind, text}
 }
 
 // close emits what is left.
 func (c *coalescer) close() {
-	c.once.Do(func() { close(c.pieces) })
+	c.once.Do(func() { close(c.closing) })
 	<-c.done
 }
 
@@ -63,22 +67,23 @@ func (c *coalescer) run(emit func(parley.OutputKind, string)) {
 	var last time.Time // of the last emission; zero: none yet
 	timer := time.NewTimer(flushAfter)
 	timer.Stop()
-	flush := func() {
+	flush := func(whole bool) {
 		timer.Stop()
-		if gathered.text != "" {
-			emit(gathered.kind, gathered.text)
-			gathered.text, last = "", time.Now()
+		rest := ""
+		if !whole {
+			gathered.text, rest = cutInCharacter(gathered.text)
 		}
+		if gathered.text != "" {
+			emit(gathered.kind, strings.ToValidUTF8(gathered.text, "\uFFFD"))
+			last = time.Now()
+		}
+		gathered.text = rest
 	}
 	for {
 		select {
-		case p, ok := <-c.pieces:
-			if !ok {
-				flush()
-				return
-			}
+		case p := <-c.pieces:
 			if p.kind != gathered.kind {
-				flush()
+				flush(true)
 				gathered.kind = p.kind
 			}
 			began := gathered.text == ""
@@ -86,12 +91,28 @@ func (c *coalescer) run(emit func(parley.OutputKind, string)) {
 			wait := flushAfter - time.Since(last)
 			switch {
 			case wait <= 0 || len(gathered.text) >= flushBytes:
-				flush()
+				flush(false)
 			case began:
 				timer.Reset(wait)
 			}
 		case <-timer.C:
-			flush()
+			flush(false)
+		case <-c.closing:
+			flush(true)
+			return
 		}
 	}
+}
+
+// cutInCharacter splits off the beginning of a character that is still to come.
+func cutInCharacter(s string) (whole, rest string) {
+	for i := 1; i <= min(len(s), utf8.UTFMax-1); i++ {
+		if b := s[len(s)-i]; utf8.RuneStart(b) {
+			if !utf8.FullRuneInString(s[len(s)-i:]) {
+				return s[:len(s)-i], s[len(s)-i:]
+			}
+			break
+		}
+	}
+	return s, ""
 }

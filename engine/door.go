@@ -14,7 +14,8 @@ func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Comm
 	if err := checkCommand(c); err != nil {
 		return parley.Receipt{}, err
 	}
-	a, done, err := e.use(key{c.Tenant, c.Session})
+	_, starts := c.Do.(parley.SubmitInput)
+	a, done, err := e.use(key{c.Tenant, c.Session}, starts)
 	if err != nil {
 		return parley.Receipt{}, err
 	}
@@ -22,21 +23,56 @@ func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Comm
 	return a.submit(ctx, who, c)
 }
 
-const maxCommandID = 128
-
 func checkCommand(c parley.Command) error {
 	switch {
+	case c.Do == nil:
+		return parley.Errorf(parley.CodeInvalid, "Nothing is asked for.")
 	case !c.Tenant.Valid() || c.By == "":
 		return parley.Errorf(parley.CodeForbidden, "Nobody in particular asks for this.")
 	case !c.Session.Valid():
 		return parley.Errorf(parley.CodeInvalid, "A session's id is a UUID of version 4.")
-	case len(c.ID) > maxCommandID:
-		return parley.Errorf(parley.CodeInvalid, "The id of a request has at most %d bytes.", maxCommandID)
 	}
-	if in, ok := c.Do.(parley.SubmitInput); ok && len(in.Content) > 2*parley.MaxContent {
-		return parley.Errorf(parley.CodeTooLarge, "The message is longer than %d bytes.", parley.MaxContent)
+	var l limits
+	l.check("id of a request", string(c.ID), parley.MaxName)
+	switch do := c.Do.(type) {
+	case parley.OpenSession:
+		l.check("title", do.Title, parley.MaxNote)
+		l.check("name of an agent", do.Agent, parley.MaxName)
+	case parley.RenameSession:
+		l.check("title", do.Title, parley.MaxNote)
+	case parley.HaltSession:
+		l.check("reason", do.Reason, parley.MaxNote)
+	case parley.SubmitInput:
+		l.check("message", do.Content, parley.MaxContent)
+		l.check("id of a request", do.Request, parley.MaxName)
+		l.check("name of an agent", do.Agent.Name, parley.MaxName)
+	case parley.CancelRun:
+		l.check("id of a request", do.Request, parley.MaxName)
+	case parley.DecideApproval:
+		l.check("note", do.Note, parley.MaxNote)
+	case parley.ResolveToolCall:
+		l.check("note", do.Note, parley.MaxNote)
+	case parley.AnswerQuestion:
+		all := len(do.Answers)
+		for _, chosen := range do.Answers {
+			for _, answer := range chosen {
+				all += 1 + len(answer)
+			}
+		}
+		l.checkSize("answer", all, parley.MaxNote)
 	}
-	return nil
+	return l.err
+}
+
+// limits finds the first text that is too long.
+type limits struct{ err error }
+
+func (l *limits) check(what, text string, most int) { l.checkSize(what, len(text), most) }
+
+func (l *limits) checkSize(what string, size, most int) {
+	if l.err == nil && size > most {
+		l.err = parley.Errorf(parley.CodeTooLarge, "The %s is longer than %d bytes.", what, most)
+	}
 }
 
 // Follow is behind every dialect. See parley.Door.
@@ -77,7 +113,7 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 // place finds a cursor in a log that ends at head.
 func place(from parley.Cursor, head int64) (int64, error) {
 	switch {
-	case from == parley.Live || from.After == parley.Live.After:
+	case from.After == parley.Live.After:
 		return head, nil
 	case from.After < 0 || from.After > head:
 		return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from the beginning.")

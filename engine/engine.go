@@ -15,8 +15,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley"
@@ -25,6 +27,7 @@ import (
 // Feed is where committed events go, and where followers read them.
 type Feed interface {
 	Publish(parley.TenantID, []parley.Event)
+	Reread(parley.TenantID, parley.SessionID)
 	Session(parley.TenantID, parley.SessionID, parley.Seq) parley.Follower
 	Tree(parley.TenantID, parley.SessionID, parley.Position) parley.Follower
 }
@@ -44,6 +47,7 @@ type Config struct {
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day
 	Retry    time.Duration // load a session that failed again after this; default 2 s
+	Calls    int           // models called at the same time; default 256
 }
 
 // Engine is a parley.Door.
@@ -54,11 +58,13 @@ type Engine struct {
 	wg    sync.WaitGroup
 	poked chan struct{} // has the scheduler look again
 
-	mu       sync.Mutex // guards the following; leaf
-	draining bool
-	actors   map[key]*actor
-	retries  map[key]time.Time // sessions that failed, and when to load them again
-	drained  chan struct{}     // closed when draining and no actor is left
+	draining atomic.Bool   // set under mu
+	slots    chan struct{} // model calls under way
+
+	mu      sync.Mutex // guards the following; leaf
+	actors  map[key]*actor
+	retries map[key]time.Time // sessions that failed, and when to load them again
+	drained chan struct{}     // closed when draining and no actor is left
 }
 
 type key struct {
@@ -78,7 +84,10 @@ func New(c Config) *Engine {
 	if c.Retry == 0 {
 		c.Retry = 2 * time.Second
 	}
-	e := &Engine{Config: c, poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{})}
+	if c.Calls == 0 {
+		c.Calls = 256
+	}
+	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{})}
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	e.wg.Go(e.schedule)
 	return e
@@ -87,11 +96,11 @@ func New(c Config) *Engine {
 // Close stops the engine. Nothing new is accepted from now on; runs may go on
 // until they reach a boundary between steps or ctx ends, and are then cut where
 // they are, to be recovered by the next process. It returns when every
-// goroutine of the engine is gone.
-func (e *Engine) Close(ctx context.Context) {
+// goroutine of the engine is gone, or with an error if something that was told
+// to stop does not.
+func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
-	if !e.draining {
-		e.draining = true
+	if !e.draining.Swap(true) {
 		for _, a := range e.actors {
 			a.nudge()
 		}
@@ -105,12 +114,25 @@ func (e *Engine) Close(ctx context.Context) {
 		e.Log.Info("cutting what still runs; it goes on after the next start", "sessions", e.loaded())
 	}
 	e.cut()
-	e.wg.Wait()
+	gone := make(chan struct{})
+	go func() { // outlives Close only if what it waits for does
+		e.wg.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-time.After(stopGrace):
+		return fmt.Errorf("%d sessions have work that does not stop; it ends with the process", e.loaded())
+	}
 }
+
+// stopGrace is how long something that was told to stop may take.
+const stopGrace = 2 * time.Second
 
 // checkDrained needs e.mu.
 func (e *Engine) checkDrained() {
-	if e.draining && len(e.actors) == 0 {
+	if e.draining.Load() && len(e.actors) == 0 {
 		select {
 		case <-e.drained:
 		default:
@@ -125,23 +147,18 @@ func (e *Engine) loaded() int {
 	return len(e.actors)
 }
 
-func (e *Engine) isDraining() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.draining
-}
-
 var errDraining = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
 
 // use finds or loads the actor of a session and keeps it from unloading until
-// done is called.
-func (e *Engine) use(k key) (a *actor, done func(), err error) {
+// done is called. While the engine drains only what is loaded can be used, and
+// not for anything that starts something.
+func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.draining {
+	a = e.actors[k]
+	if e.draining.Load() && (starts || a == nil) {
 		return nil, nil, errDraining
 	}
-	a = e.actors[k]
 	if a == nil {
 		a = newActor(e, k)
 		e.actors[k] = a
@@ -175,7 +192,7 @@ func (e *Engine) remove(a *actor, again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.actors, a.key)
-	if again && !e.draining {
+	if again && !e.draining.Load() {
 		e.retries[a.key] = e.Now().Add(e.Retry)
 		e.poke()
 	}

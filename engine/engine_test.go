@@ -194,7 +194,7 @@ func TestNextRunWaitsForTheLastOnesWorkers(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	r.say(id, "call hangdo x") // goes on a little after it is told to stop
-	r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
+	r.until(id, "the tool runs", seen[parley.ToolOutputAppended](1))
 	r.say(id, "say next")
 	r.do(id, parley.CancelRun{Request: "call hangdo x"})
 	log := r.finished(id, 2)
@@ -238,7 +238,7 @@ func TestACutRunGoesOn(t *testing.T) {
 		r.say(id, "say two")
 		if !cut { // nothing ends by itself, so patience must run out
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-			r.Engine.Close(ctx)
+			_ = r.Engine.Close(ctx)
 			cancel()
 		}
 		r.noHang = true
@@ -288,11 +288,13 @@ func drainReachesABoundary(t *testing.T) {
 func TestDrainingRefuses(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.Engine.Close(context.Background())
+	if err := r.Engine.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
 	if _, err := r.try(id, input("say hello", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
 		t.Errorf("%v", err)
 	}
-	r.Engine.Close(context.Background()) // twice is once
+	_ = r.Engine.Close(context.Background()) // twice is once
 }
 
 func TestWaitingSurvivesRestarts(t *testing.T) {
@@ -457,7 +459,7 @@ func TestPiecesAreCoalesced(t *testing.T) {
 		r := newRig(t)
 		id := r.open()
 		r.puppet.pace = time.Millisecond
-		r.say(id, strings.TrimSuffix(strings.Repeat("say x;", 120), ";"))
+		r.do(id, parley.SubmitInput{Content: strings.TrimSuffix(strings.Repeat("say x;", 120), ";")})
 		r.finished(id, 1)
 		log := r.log(id)
 		pieces := all[parley.OutputAppended](log)

@@ -78,6 +78,8 @@ func (r *rig) start() {
 		wrap.Store = store
 	case *unreadable:
 		wrap.Store = store
+	case *rough:
+		wrap.Store = store
 	default:
 		c.Store = store
 	}
@@ -93,7 +95,9 @@ func (r *rig) stop(cut bool) {
 	if cut {
 		cancel()
 	}
-	r.Engine.Close(ctx)
+	if err := r.Engine.Close(ctx); err != nil {
+		r.t.Error(err)
+	}
 	r.feed.Close()
 	if err := r.Store.Close(); err != nil {
 		r.t.Error("close:", err)

@@ -21,6 +21,7 @@ import (
 type puppet struct {
 	seen func(parley.ModelRequest)
 	pace time.Duration // between what it says
+	says []parley.Said // instead of what it is told to
 
 	mu     sync.Mutex // guards the following
 	noHang bool
@@ -49,6 +50,15 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 	return func(yield func(parley.Said, error) bool) {
 		if busy {
 			yield(parley.Said{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))
+			return
+		}
+		for _, said := range p.says {
+			if !yield(said, nil) {
+				return
+			}
+		}
+		if p.says != nil {
+			yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd}}, nil)
 			return
 		}
 		for _, do := range strings.Split(turns[min(turn, len(turns)-1)], ";") {
@@ -87,7 +97,8 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 // hands is a toolbox. The name of a tool says what it is like.
 type hands struct {
 	noHang bool
-	wait   chan struct{} // ends the tool of that name
+	wait   chan struct{}     // ends the tool of that name
+	late   chan func(string) // gets what talk reports progress with
 
 	mu   sync.Mutex
 	done map[string]int // how often each tool was performed
@@ -130,6 +141,7 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		if h.noHang {
 			break
 		}
+		progress("begun")
 		<-ctx.Done()
 		if name == "hangdo" {
 			return "it was done all the same", nil // too late for the run
@@ -138,6 +150,9 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 	case "wait":
 		<-h.wait
 	case "talk":
+		if h.late != nil {
+			h.late <- progress
+		}
 		progress("working")
 		progress(" hard")
 	case "break":

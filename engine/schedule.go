@@ -3,13 +3,15 @@ package engine
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"parley"
 )
 
-const wakeAtOnce = 32 // sessions loaded side by side
+const (
+	wakeAtOnce  = 32 // sessions loaded side by side
+	lookAtClock = time.Minute
+)
 
 func (e *Engine) poke() {
 	select {
@@ -19,15 +21,16 @@ func (e *Engine) poke() {
 }
 
 // schedule wakes sessions that are due: at the start whatever an earlier process
-// left, later what waits for a time. It waits for the next due time, or for a
-// poke; it does not poll. It ends when the engine drains.
+// left, later what waits for a time. It waits for the next due time or for a
+// poke; it looks at the clock now and then only because clocks are set and
+// machines sleep. It ends when the engine drains.
 func (e *Engine) schedule() {
-	for !e.isDraining() {
-		next := e.wakeDue()
-		timer := time.NewTimer(next.Sub(e.Now()))
-		if next.IsZero() {
-			timer.Stop()
+	for !e.draining.Load() {
+		wait := lookAtClock
+		if next := e.wakeDue(); !next.IsZero() {
+			wait = min(wait, next.Sub(e.Now()))
 		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-e.poked:
@@ -38,70 +41,78 @@ func (e *Engine) schedule() {
 
 // wakeDue wakes everything that is due, and says when to look again; zero: when
 // poked.
-func (e *Engine) wakeDue() (next time.Time) {
-	for !e.isDraining() {
+func (e *Engine) wakeDue() time.Time {
+	for !e.draining.Load() {
 		now := e.Now()
-		due, next, err := e.Store.DueBefore(e.ctx, now, wakeAtOnce)
+		// Sessions that failed are still due, and wait for their own time: they
+		// must not keep the others from being found.
+		due, next, err := e.Store.DueBefore(e.ctx, now, wakeAtOnce+e.failed())
 		if err != nil {
 			e.Log.Error("cannot read what is due", "error", err)
-			return e.Now().Add(e.Retry)
+			return now.Add(e.Retry)
 		}
-		keys := e.takeRetries(now)
-		for _, d := range due {
-			keys = append(keys, key{d.Tenant, d.Session})
-		}
+		keys, again := e.ready(due, now)
 		if len(keys) == 0 {
-			return e.soonest(next)
+			if next.IsZero() || !again.IsZero() && again.Before(next) {
+				return again
+			}
+			return next
 		}
-		if !e.wakeAll(keys) {
-			return e.Now().Add(e.Retry) // some are still due: do not spin on them
-		}
+		e.wakeAll(keys)
 	}
 	return time.Time{}
 }
 
-// takeRetries takes the failed sessions whose time has come off the list.
-func (e *Engine) takeRetries(now time.Time) (keys []key) {
+func (e *Engine) failed() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for k, at := range e.retries {
-		if !at.After(now) && len(keys) < wakeAtOnce {
-			keys = append(keys, k)
-			delete(e.retries, k)
-		}
-	}
-	return keys
+	return len(e.retries)
 }
 
-func (e *Engine) soonest(next time.Time) time.Time {
+// ready is what to wake: failed sessions whose time has come, and due ones that
+// did not fail. It also says when the next failed one's time comes.
+func (e *Engine) ready(due []parley.DueSession, now time.Time) (keys []key, next time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, at := range e.retries {
-		if next.IsZero() || at.Before(next) {
+	for _, d := range due {
+		if k := (key{d.Tenant, d.Session}); e.retries[k].IsZero() && len(keys) < wakeAtOnce {
+			keys = append(keys, k)
+		}
+	}
+	for k, at := range e.retries {
+		switch {
+		case !at.After(now):
+			delete(e.retries, k)
+			keys = append(keys, k)
+		case next.IsZero() || at.Before(next):
 			next = at
 		}
 	}
-	return next
+	return keys, next
 }
 
-// wakeAll returns when every session's actor has taken its due row in hand, so
-// that none of them is found again; false: not every one could.
-func (e *Engine) wakeAll(keys []key) bool {
-	var failed atomic.Bool
+// wakeAll returns when every session's actor has taken its due row in hand or
+// has failed, so that none of them is found again at once.
+func (e *Engine) wakeAll(keys []key) {
 	var wg sync.WaitGroup
 	for _, k := range keys {
 		wg.Go(func() {
-			a, done, err := e.use(k)
+			a, done, err := e.use(k, true)
 			if err != nil {
 				return // draining
 			}
 			defer done()
 			if _, err := a.submit(context.Background(), parley.Principal{}, parley.Command{}); err != nil {
-				failed.Store(true)
 				e.Log.Debug("a due session could not be woken", "session", k.session, "error", err)
+				wait := e.Retry
+				if parley.CodeOf(err) == parley.CodeCorrupt {
+					wait = setAsideFor
+				}
+				e.mu.Lock()
+				e.retries[k] = e.Now().Add(wait)
+				e.mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return !failed.Load()
 }

@@ -128,7 +128,7 @@ var scripts = []script{
 	}},
 	{"cancelled in the middle of a tool", func(r *rig, id parley.SessionID) {
 		r.say(id, "call hangdo x; call write y | say never")
-		r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
+		r.until(id, "the tool runs", seen[parley.ToolOutputAppended](1))
 		r.do(id, parley.CancelRun{})
 		r.until(id, "late evidence", seen[parley.LateResultNoted](1))
 	}},

@@ -45,19 +45,21 @@ func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id pa
 		return nil, err
 	}
 	s.epoch = st.Epoch + 1
-	const page = 1000
-	for {
-		events, err := logs.Events(ctx, id, s.state.Head, page)
+	for s.state.Head < st.Summary.Head {
+		events, err := logs.Events(ctx, id, s.state.Head, 1000)
 		if err != nil {
 			return nil, err
+		}
+		if len(events) == 0 {
+			return nil, &parley.Error{Code: parley.CodeCorrupt, Message: "A part of this session's log cannot be read.",
+				Hint: "restore the session from a backup; other sessions are not affected",
+				Err:  fmt.Errorf("session %s ends at seq %d, its row says %d", id, s.state.Head, st.Summary.Head)}
 		}
 		for _, e := range events {
 			s.state = parley.Fold(s.state, e)
 		}
-		if len(events) < page {
-			return s, nil
-		}
 	}
+	return s, nil
 }
 
 // An entry is what goes into one commit.
@@ -93,7 +95,7 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 		}
 		events, state = append(events, more...), fold(state, more)
 	}
-	if len(events) == 0 {
+	if len(events) == 0 && (e.receipt == nil || s.state.Head == 0) {
 		return nil, nil
 	}
 	return events, s.append(ctx, e, events, state)
@@ -104,7 +106,9 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 		Events: events, Summary: state.Summary(), Agent: e.agent}
 	if e.receipt != nil {
 		r := *e.receipt
-		r.First, r.Last = events[0].Seq, state.Head
+		if r.Last = state.Head; len(events) > 0 {
+			r.First = events[0].Seq
+		}
 		*e.receipt, b.Receipt = r, &r
 	}
 	due := dueChange(state, true)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley"
 )
@@ -76,9 +78,13 @@ func (a *actor) panicked(p any) string {
 }
 
 func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.ReportBody {
-	agent, err := a.definition(ctx, step.Agent)
+	var agent parley.Agent
+	err := a.patiently(ctx, func() (err error) {
+		agent, err = a.definition(ctx, step.Agent)
+		return err
+	})
 	if err != nil {
-		return parley.ToolEnded{Outcome: parley.CallFailed, Result: parley.MessageOf(err)}
+		return a.toolEnded(ctx, "", err)
 	}
 	out := a.coalesce(func(_ parley.OutputKind, text string) {
 		a.reports <- report{Report: parley.Report{At: a.engine.Now(), Run: step.Run, Call: step.Call, Body: parley.ToolPiece{Text: text}}, step: step}
@@ -86,13 +92,21 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 	defer out.close()
 	result, err := a.engine.Tools.Perform(ctx, agent, step.Name, step.Args, func(text string) { out.say(parley.Text, text) })
 	out.close()
+	return a.toolEnded(ctx, result, err)
+}
+
+func (a *actor) toolEnded(ctx context.Context, result string, err error) parley.ReportBody {
+	outcome := parley.CallSucceeded
 	switch {
-	case err == nil:
-		return parley.ToolEnded{Outcome: parley.CallSucceeded, Result: result}
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return nil // stopped, and nothing to tell
+	case err != nil:
+		outcome, result = parley.CallFailed, parley.MessageOf(err)
 	}
-	return parley.ToolEnded{Outcome: parley.CallFailed, Result: parley.MessageOf(err)}
+	if len(result) > parley.MaxResult {
+		result = result[:parley.MaxResult] + "\n(the rest was left out)"
+	}
+	return parley.ToolEnded{Outcome: outcome, Result: strings.ToValidUTF8(result, "\uFFFD")}
 }
 
 // definition is the agent as the run started with it.
@@ -101,39 +115,64 @@ func (a *actor) definition(ctx context.Context, ref parley.AgentRef) (parley.Age
 }
 
 const (
-	modelAttempts = 3
-	retryAfter    = 500 * time.Millisecond // doubled each time
+	attempts   = 3
+	retryAfter = 500 * time.Millisecond // doubled each time
 )
 
-// callModel has the model speak a turn. It is tried again, with patience, for
-// as long as nothing was shown: after that only Decide knows what to do.
-func (a *actor) callModel(ctx context.Context, step parley.CallModel) parley.ReportBody {
-	request, agent, err := a.request(ctx, step)
-	if err != nil {
-		return a.modelFailed(ctx, err)
+// patiently tries something again for as long as that may help.
+func (a *actor) patiently(ctx context.Context, try func() error) error {
+	pause := retryAfter
+	for attempt := 1; ; attempt++ {
+		err := try()
+		code := parley.CodeOf(err)
+		mayHelp := err != nil && (code == parley.CodeOverloaded || code == parley.CodeUnavailable)
+		if !mayHelp || attempt == attempts || !sleep(ctx, pause) {
+			return err
+		}
+		a.log.Info("a call failed and is tried again", "attempt", attempt, "error", err)
+		pause *= 2
 	}
-	shown := false
+}
+
+// callModel has the model speak a turn. It is tried again for as long as nothing
+// was shown: after that only Decide knows what to do.
+func (a *actor) callModel(ctx context.Context, step parley.CallModel) parley.ReportBody {
+	select {
+	case a.engine.slots <- struct{}{}:
+		defer func() { <-a.engine.slots }()
+	case <-ctx.Done():
+		return nil
+	}
 	out := a.coalesce(func(kind parley.OutputKind, text string) {
 		a.reports <- report{Report: parley.Report{At: a.engine.Now(), Run: step.Run, Turn: step.Turn, Body: parley.ModelPiece{Kind: kind, Text: text}}, step: step}
 	})
 	defer out.close()
-	pause := retryAfter
-	for attempt := 1; ; attempt++ {
-		ended, err := a.stream(ctx, request, agent, func(kind parley.OutputKind, text string) {
-			shown = true
+	said := 0
+	var ended parley.ModelEnded
+	var cut error
+	err := a.patiently(ctx, func() error {
+		request, agent, err := a.request(ctx, step)
+		if err != nil {
+			return err
+		}
+		ended, err = a.stream(ctx, request, agent, func(kind parley.OutputKind, text string) {
+			said += len(text)
 			out.say(kind, text)
 		})
-		if err == nil {
-			out.close()
-			return ended
+		if said > 0 {
+			cut = err // what was shown cannot be said again
+			return nil
 		}
-		if shown || attempt == modelAttempts || !mayHelp(err) || !sleep(ctx, pause) {
-			out.close()
-			return a.modelFailed(ctx, err)
-		}
-		a.log.Info("model call failed and is tried again", "attempt", attempt, "error", err)
-		pause *= 2
+		return err
+	})
+	out.close()
+	switch {
+	case err != nil:
+		return a.modelFailed(ctx, err)
+	case cut != nil:
+		return a.modelFailed(ctx, cut)
 	}
+	return ended
 }
 
 func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.ModelRequest, parley.Agent, error) {
@@ -153,30 +192,52 @@ func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.Mode
 	}, agent, nil
 }
 
+// stream has the model speak once, within limits.
 func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent, say func(parley.OutputKind, string)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
-	for said, err := range a.engine.Model.Stream(ctx, request) {
-		switch {
-		case err != nil:
+	said := 0
+	for s, err := range a.engine.Model.Stream(ctx, request) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
 			return ended, err
-		case ctx.Err() != nil:
-			return ended, ctx.Err()
-		case said.Text != "":
-			say(parley.Text, said.Text)
-		case said.Thinking != "":
-			say(parley.Thinking, said.Thinking)
-		case said.Call != nil:
-			ended.Calls = append(ended.Calls, parley.CallAsked{
-				Name: said.Call.Name, Arguments: said.Call.Arguments, Provider: said.Call.Provider,
-				Verdict: a.engine.Tools.Judge(agent, said.Call.Name, said.Call.Arguments),
-				Expires: a.engine.Now().Add(a.engine.CardLife).UTC().Truncate(time.Microsecond),
-			})
-		case said.Done != nil:
-			ended.Stop, ended.Usage = said.Done.Stop, said.Done.Usage
+		}
+		if said += len(s.Text) + len(s.Thinking); said > parley.MaxOutput || len(ended.Calls) > parley.MaxCalls {
+			return ended, parley.Errorf(parley.CodeTooLarge, "The model said more than this server takes in one turn.")
+		}
+		switch {
+		case s.Text != "":
+			say(parley.Text, s.Text)
+		case s.Thinking != "":
+			say(parley.Thinking, s.Thinking)
+		case s.Call != nil:
+			ended.Calls = append(ended.Calls, a.judge(agent, *s.Call))
+		case s.Done != nil:
+			ended.Stop, ended.Usage = s.Done.Stop, s.Done.Usage
 			return ended, nil
 		}
 	}
 	return ended, parley.Errorf(parley.CodeUnavailable, "The model stopped in the middle of its answer.")
+}
+
+// judge asks policy about a call. What could not be stored byte for byte must
+// not run: after a restart it would be something else than was approved.
+func (a *actor) judge(agent parley.Agent, c parley.MessageCall) parley.CallAsked {
+	asked := parley.CallAsked{Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
+		Expires: a.engine.Now().Add(a.engine.CardLife).UTC().Truncate(time.Microsecond)}
+	switch {
+	case !utf8.ValidString(c.Name + c.Arguments + c.Provider):
+		asked.Name, asked.Provider = strings.ToValidUTF8(c.Name, "\uFFFD"), strings.ToValidUTF8(c.Provider, "\uFFFD")
+		asked.Arguments = strings.ToValidUTF8(c.Arguments, "\uFFFD")
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the call is not valid UTF-8"}
+	case len(c.Name) > parley.MaxName || len(c.Arguments) > parley.MaxArguments:
+		asked.Name, asked.Arguments = "too long", "{}"
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("the arguments of a call have at most %d bytes", parley.MaxArguments)}
+	default:
+		asked.Verdict = a.engine.Tools.Judge(agent, c.Name, c.Arguments)
+	}
+	return asked
 }
 
 func (a *actor) modelFailed(ctx context.Context, err error) parley.ReportBody {
@@ -184,16 +245,10 @@ func (a *actor) modelFailed(ctx context.Context, err error) parley.ReportBody {
 		return nil // nobody wants it any more, or the server stops
 	}
 	a.log.Warn("model call failed", "error", err)
-	message := parley.MessageOf(err)
 	if parley.CodeOf(err) == parley.CodeInternal {
-		message = "The model could not answer."
+		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model could not answer."}
 	}
-	return parley.ModelFailed{Code: parley.CodeModel, Message: message}
-}
-
-func mayHelp(err error) bool {
-	code := parley.CodeOf(err)
-	return code == parley.CodeOverloaded || code == parley.CodeUnavailable
+	return parley.ModelFailed{Code: parley.CodeOf(err), Message: parley.MessageOf(err)}
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -7,8 +7,8 @@
 // memory and slows nobody.
 //
 // Recent events are kept in a window per followed log, shared by its followers,
-// so that those who keep up do not touch the store. Publishing is only a matter
-// of speed: a follower that cannot be served from the window reads the store.
+// so that those who keep up do not touch the store. A follower that cannot be
+// served from the window reads the store. Publish and Reread say when to look.
 package feed
 
 import (
@@ -71,6 +71,20 @@ func (f *Feed) Publish(tenant parley.TenantID, events []parley.Event) {
 	f.mu.Unlock()
 	if w != nil {
 		w.add(int64(events[0].Seq)-1, items(events))
+	}
+	if t != nil {
+		t.poke()
+	}
+}
+
+// Reread has followers of a session look into the store: there may be events in
+// it that were not published.
+func (f *Feed) Reread(tenant parley.TenantID, id parley.SessionID) {
+	f.mu.Lock()
+	w, t := f.sessions[sessionKey{tenant, id}], f.tenants[tenant]
+	f.mu.Unlock()
+	if w != nil {
+		w.forget()
 	}
 	if t != nil {
 		t.poke()
@@ -155,15 +169,19 @@ func (f *follower) Close() {
 
 func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 	for {
-		// changed is taken before looking, so nothing that comes after the look
-		// can be missed while waiting for it.
-		list, covered, changed := f.window.after(f.cursor)
-		if !covered {
+		// A look comes with the channel that says when to look again, so nothing
+		// that comes after it can be missed while waiting.
+		look := f.window.after(f.cursor)
+		list := look.items
+		if !look.covered {
 			events, err := f.read(ctx, f.cursor)
 			if err != nil {
 				return nil, err
 			}
-			list = items(events)
+			if list = items(events); len(list) == 0 && f.cursor < look.from {
+				f.cursor = look.from // nothing of this tree is up to there
+				continue
+			}
 		}
 		if len(list) > 0 {
 			f.cursor = f.window.key(list[len(list)-1])
@@ -173,7 +191,7 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 			continue
 		}
 		select {
-		case <-changed:
+		case <-look.changed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-f.feed.done:

@@ -2,12 +2,16 @@ package feed
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -268,5 +272,126 @@ func TestTenantsAreApart(t *testing.T) {
 		if list, err := f.Next(ctx); err == nil {
 			t.Errorf("another tenant was shown %d events", len(list))
 		}
+	}
+}
+
+// gated is a store whose reads of a tenant's position wait.
+type gated struct {
+	parley.Store
+	gate  chan struct{}
+	trees atomic.Int64
+}
+
+func (g *gated) Tenant(id parley.TenantID) parley.TenantStore {
+	return gatedTenant{g.Store.Tenant(id), g}
+}
+
+type gatedTenant struct {
+	parley.TenantStore
+	g *gated
+}
+
+func (t gatedTenant) Position(ctx context.Context) (parley.Position, error) {
+	<-t.g.gate
+	return t.TenantStore.Position(ctx)
+}
+
+func (t gatedTenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event, error) {
+	t.g.trees.Add(1)
+	return t.TenantStore.Tree(ctx, root, after, limit)
+}
+
+// TestALateTailLosesNothing: an event is committed after a follower has looked
+// and before the tail knows where it begins.
+func TestALateTailLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		g := &gated{Store: b.store, gate: make(chan struct{})}
+		b.Feed.store = g
+		b.write(1, 1, 1, "x", false)
+		f := b.Tree(acme, "", 1)
+		defer f.Close()
+		got := make(chan int, 1)
+		go func() {
+			items, err := f.Next(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- len(items)
+		}()
+		synctest.Wait() // it waits
+		b.write(1, 1, 1, "y", false)
+		synctest.Wait()
+		close(g.gate)
+		synctest.Wait()
+		select {
+		case <-got:
+		default:
+			t.Error("the event was never shown")
+		}
+	})
+}
+
+// TestQuietTreesCostNothing: who follows a tree in which nothing happens does
+// not read the store whenever something happens elsewhere.
+func TestQuietTreesCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		g := &gated{Store: b.store, gate: make(chan struct{})}
+		close(g.gate)
+		b.Feed.store = g
+		b.write(1, 1, 1, "x", false)
+		b.write(2, 2, 1, "x", false)
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		for range 10 {
+			f := b.Tree(acme, id(1), 1)
+			wg.Go(func() {
+				defer f.Close()
+				_, _ = f.Next(ctx)
+			})
+		}
+		synctest.Wait()
+		before := g.trees.Load()
+		for range 50 {
+			b.write(2, 2, 1, "x", false)
+			synctest.Wait()
+		}
+		if reads := g.trees.Load() - before; reads > 150 { // the tail reads twice per event
+			t.Errorf("%d reads for 50 events elsewhere", reads)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestOneSessionsTroubleIsItsOwn: a row that cannot be decoded does not keep the
+// rest of the tenant from being followed.
+func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	store, err := sqlite.Open(context.Background(), dir, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{Feed: New(store), t: t, store: store}
+	defer store.Close()
+	defer b.Close()
+	f := b.Tree(acme, "", 0)
+	defer f.Close()
+	b.write(1, 1, 1, "x", false)
+	read(t, f, 1)
+	b.write(2, 2, 1, "x", true)
+	db, err := sql.Open("sqlite", filepath.Join(dir, "parley.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`UPDATE events SET body = '{' WHERE session = '` + string(id(2)) + `'`); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	b.write(1, 1, 1, "y", false)
+	list := read(t, f, 2)
+	if _, ok := list[0].Body.(parley.Unreadable); !ok || list[1].Session != id(1) {
+		t.Errorf("shown were %+v and %+v", list[0].Event, list[1].Event)
 	}
 }

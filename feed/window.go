@@ -30,17 +30,28 @@ func newWindow(key func(*parley.Item) int64) *window {
 	return &window{key: key, changed: make(chan struct{})}
 }
 
-// after returns some events behind the cursor. covered is false when the window
-// cannot tell what comes behind it. changed is closed when there is more.
-func (w *window) after(cursor int64) (list []*parley.Item, covered bool, changed <-chan struct{}) {
+// A look into a window: some events behind a cursor.
+type look struct {
+	items   []*parley.Item
+	covered bool            // the window can tell what comes behind the cursor
+	from    int64           // everything up to here is in the store
+	changed <-chan struct{} // closed when a look may find more
+}
+
+func (w *window) after(cursor int64) look {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.known || cursor < w.from {
-		return nil, false, w.changed
+	l := look{changed: w.changed}
+	if !w.known {
+		return l
 	}
-	i := sort.Search(len(w.items), func(i int) bool { return w.key(w.items[i]) > cursor })
-	n := min(len(w.items)-i, batch)
-	return append(list, w.items[i:i+n]...), true, w.changed
+	l.from = w.from
+	if l.covered = cursor >= w.from; l.covered {
+		i := sort.Search(len(w.items), func(i int) bool { return w.key(w.items[i]) > cursor })
+		n := min(len(w.items)-i, batch)
+		l.items = append(l.items, w.items[i:i+n]...)
+	}
+	return l
 }
 
 // add appends events that follow directly on whatever stood at before. If the
@@ -62,16 +73,30 @@ func (w *window) add(before int64, list []*parley.Item) {
 		w.items[drop] = nil // let go of it
 	}
 	w.items = w.items[drop:]
-	close(w.changed)
-	w.changed = make(chan struct{})
+	w.wake()
 }
 
 // start says that the log is at this point now and that everything behind it
-// will be added.
+// will be added. Followers look again: what came before this point will not be.
 func (w *window) start(at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known, w.from = true, at
+	w.wake()
+}
+
+// forget has everybody read the store.
+func (w *window) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known, w.items, w.bytes = false, nil, 0
+	w.wake()
+}
+
+// wake needs w.mu.
+func (w *window) wake() {
+	close(w.changed)
+	w.changed = make(chan struct{})
 }
 
 // end is the cursor of the newest event. It needs w.mu.

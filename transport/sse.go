@@ -94,8 +94,7 @@ func (s *Stream) write(b []byte) error {
 	if err := s.rc.Flush(); err != nil {
 		return err
 	}
-	// Left in place, the deadline would outlive this response and fail the
-	// next one on the connection.
+	// The deadline is for this write, not for how long the next may be coming.
 	return s.rc.SetWriteDeadline(time.Time{})
 }
 

@@ -99,12 +99,14 @@ func (c *serveCommand) Run(p *program) error {
 	web.Drain()
 	drain, cancel := context.WithTimeout(context.Background(), c.Drain)
 	defer cancel()
-	door.Close(drain)
+	if err := door.Close(drain); err != nil {
+		log.Warn("stopping all the same", "error", err)
+	}
 	followers.Close()
 	last, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
+	web.Close(last) // first, so that no connection is made that nobody ends
 	conns.Close(last)
-	web.Close(last)
 	log.Info("stopped")
 	return err
 }

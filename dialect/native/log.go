@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -21,7 +22,7 @@ const (
 
 // sessionLog serves a session's log after a cursor: up to its head, or with
 // ?follow=1 or as server-sent events, for as long as the client stays.
-// ?scope=tree adds the sessions below it.
+// ?scope=tree adds the sessions below it, and always follows.
 func (h *Handler) sessionLog(w http.ResponseWriter, r *http.Request) {
 	id := parley.SessionID(r.PathValue("id"))
 	if r.URL.Query().Get("scope") == "tree" {
@@ -137,7 +138,7 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, f parley.Foll
 			if scope.Session == "" {
 				n = int64(i.Position)
 			}
-			out = append(out, transport.Message{ID: h.Door.Epoch() + "-" + strconv.FormatInt(n, 10), Data: h.shared(i)})
+			out = append(out, transport.Message{ID: h.Door.Epoch() + "-" + strconv.FormatInt(n, 10), Data: bytes.TrimSuffix(shared(i), []byte("\n"))})
 		}
 		if len(out) > 0 && s.Send(out...) != nil {
 			return
@@ -145,8 +146,9 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, f parley.Foll
 	}
 }
 
-func (h *Handler) shared(i *parley.Item) []byte {
-	return i.Made("native", func() []byte { return line(i.Event) })
+// shared is the line of an event, with its end.
+func shared(i *parley.Item) []byte {
+	return i.Made("native", func() []byte { return append(line(i.Event), '\n') })
 }
 
 // lines writes one event per line; up to a seq, or for ever if that is negative.
@@ -181,7 +183,7 @@ func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f parley.Followe
 			if until >= 0 && i.Seq > until {
 				break
 			}
-			if _, err := w.Write(i.Made("native-line", func() []byte { return append(line(i.Event), '\n') })); err != nil {
+			if _, err := w.Write(shared(i)); err != nil {
 				return
 			}
 			at = i.Seq

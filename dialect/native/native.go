@@ -16,6 +16,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -82,6 +83,8 @@ func (h *Handler) asks(f func(request) (status int, answer any, err error)) http
 	}
 }
 
+const bodyWithin = 30 * time.Second
+
 func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
 	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
 		return nil, nil
@@ -91,6 +94,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, parley.Errorf(parley.CodeInvalid, "Send the header Content-Type: application/json.")
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // where that can be done
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*parley.MaxContent))
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
 		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", 2*parley.MaxContent)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"parley"
 	"parley/dialect"
@@ -33,7 +34,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Log.Debug("upgrade failed", "error", err)
 		return
 	}
-	h.Conns.Go(func(ctx context.Context) { h.serve(ctx, socket, who, thread) })
+	if !h.Conns.Go(func(ctx context.Context) { h.serve(ctx, socket, who, thread) }) {
+		socket.Close(transport.GoingAway, "The server is stopping; come back in a moment.")
+	}
 }
 
 // serve owns the socket. The document has bad threads accepted, then closed.
@@ -49,12 +52,12 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, who parle
 	}
 	follower, err := h.enter(ctx, who, thread)
 	if err != nil {
-		if bye := goodbye(err); bye.Code != transport.Policy {
+		bye := goodbye(err)
+		if bye.Code == transport.Internal {
+			h.Log.Error("thread cannot be entered", "session", thread, "error", err)
 			_ = socket.Write(ctx, dialect.Encode(View{}.failure(freshID(), err))) // the close says it too
-			socket.Close(bye.Code, bye.Reason)
-		} else {
-			socket.Close(bye.Code, bye.Reason)
 		}
+		socket.Close(bye.Code, bye.Reason)
 		return
 	}
 	log := h.Log.With("session", thread)
@@ -135,7 +138,10 @@ func (c *conn) Show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
 func (c *conn) Shown(ctx context.Context, i *parley.Item) {
 	if _, ended := i.Body.(parley.RunFinished); ended {
 		c.Later(func() {
-			if err := c.Door.Delivered(ctx, c.Who, c.thread, i.Run); err != nil && ctx.Err() == nil {
+			// Also if the client has left: it was shown.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			if err := c.Door.Delivered(ctx, c.Who, c.thread, i.Run); err != nil {
 				c.Log.Warn("a delivery was not noted; it will be shown again", "run", i.Run, "error", err)
 			}
 		})

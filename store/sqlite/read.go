@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 )
 
 func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parley.DueSession, time.Time, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT tenant, session, at, reason FROM due WHERE lease = '' ORDER BY at LIMIT ?`, limit+1)
+	rows, err := s.read.QueryContext(ctx, `SELECT tenant, session, at, reason FROM due
+		WHERE lease = '' AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = due.tenant AND s.id = due.session)
+		ORDER BY at LIMIT ?`, limit+1)
 	if err != nil {
 		return nil, time.Time{}, unavailable(err)
 	}
@@ -22,8 +25,8 @@ func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parl
 	for rows.Next() {
 		var d parley.DueSession
 		var at int64
-		if err := rows.Scan(&d.Tenant, &d.Session, &at, &d.Reason); err != nil {
-			return nil, time.Time{}, unavailable(err)
+		if rows.Scan(&d.Tenant, &d.Session, &at, &d.Reason) != nil {
+			continue // a damaged row is not to keep the others from being found
 		}
 		d.At = fromMicros(at)
 		if d.At.After(now) || len(due) == limit {
@@ -53,11 +56,22 @@ func scanSession(scan func(...any) error) (parley.Stored, error) {
 }
 
 func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
-	m, err := scanSession(t.s.read.QueryRowContext(ctx, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ? AND id = ?`, t.id, id).Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	rows, err := t.s.read.QueryContext(ctx, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ? AND id = ?`, t.id, id)
+	if err != nil {
+		return parley.Stored{}, unavailable(err)
 	}
-	return m, unavailable(err)
+	defer rows.Close()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return parley.Stored{}, unavailable(err)
+		}
+		return parley.Stored{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	m, err := scanSession(rows.Scan)
+	if err != nil {
+		return m, corrupt(id, 0, err)
+	}
+	return m, nil
 }
 
 func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
@@ -91,7 +105,7 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 const eventColumns = `session, seq, position, root, at, run, by, type, version, body`
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
-	events, err := t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND seq > ? ORDER BY seq LIMIT ?`, t.id, id, after, limit)
+	events, bad, err := t.events(ctx, parley.PageBytes, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND seq > ? ORDER BY seq LIMIT ?`, t.id, id, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -100,43 +114,57 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 			return nil, corrupt(id, after, errors.New("the row is missing"))
 		}
 	}
+	if bad != nil {
+		return nil, bad
+	}
 	return events, nil
 }
 
 func (t tenant) Spoken(ctx context.Context, id parley.SessionID) ([]parley.Event, error) {
-	return t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND piece = 0 ORDER BY seq`, t.id, id)
+	events, bad, err := t.events(ctx, math.MaxInt, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND piece = 0 ORDER BY seq`, t.id, id)
+	if err == nil {
+		err = bad
+	}
+	return events, err
 }
 
 func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event, error) {
-	if root == "" {
-		return t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?`, t.id, after, limit)
+	query, args := `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?`, []any{t.id, after, limit}
+	if root != "" {
+		query, args = `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND root = ? AND position > ? ORDER BY position LIMIT ?`, []any{t.id, root, after, limit}
 	}
-	return t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND root = ? AND position > ? ORDER BY position LIMIT ?`, t.id, root, after, limit)
+	events, _, err := t.events(ctx, parley.PageBytes, query, args...)
+	return events, err
 }
 
-func (t tenant) events(ctx context.Context, query string, args ...any) ([]parley.Event, error) {
+// events reads a page. A row that cannot be decoded becomes Unreadable; bad is
+// about the first of them.
+func (t tenant) events(ctx context.Context, bytes int, query string, args ...any) (events []parley.Event, bad, err error) {
 	rows, err := t.s.read.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, nil, unavailable(err)
 	}
 	defer rows.Close()
-	var events []parley.Event
-	for rows.Next() {
+	for bytes > 0 && rows.Next() {
 		var e parley.Event
 		var at int64
 		var name string
 		var version int
 		var body []byte
 		if err := rows.Scan(&e.Session, &e.Seq, &e.Position, &e.Root, &at, &e.Run, &e.By, &name, &version, &body); err != nil {
-			return nil, unavailable(err)
+			return nil, nil, unavailable(err)
 		}
 		e.At = fromMicros(at)
 		if e.Body, err = parley.DecodeBody(name, version, body); err != nil {
-			return nil, corrupt(e.Session, e.Seq, err)
+			e.Body = parley.Unreadable{Type: name}
+			if bad == nil {
+				bad = corrupt(e.Session, e.Seq, err)
+			}
 		}
+		bytes -= len(body)
 		events = append(events, e)
 	}
-	return events, unavailable(rows.Err())
+	return events, bad, unavailable(rows.Err())
 }
 
 func (t tenant) Position(ctx context.Context) (p parley.Position, err error) {

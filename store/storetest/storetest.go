@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"AppendIsReadBackExactly", appendIsReadBackExactly},
 		{"EveryTypeOfEventIsKept", everyTypeOfEventIsKept},
 		{"PagesAreGapless", pagesAreGapless},
+		{"PagesAreBounded", pagesAreBounded},
 		{"FencedByEpoch", fencedByEpoch},
 		{"FencedByHead", fencedByHead},
 		{"FencedOnOpen", fencedOnOpen},
@@ -172,10 +174,10 @@ func pagesAreGapless(t *testing.T, f *fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, page...)
-		if len(page) < 10 {
+		if len(page) == 0 {
 			break
 		}
+		got = append(got, page...)
 	}
 	f.same(got, want)
 	var tree []parley.Event
@@ -184,12 +186,46 @@ func pagesAreGapless(t *testing.T, f *fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree = append(tree, page...)
-		if len(page) < 10 {
+		if len(page) == 0 {
 			break
 		}
+		tree = append(tree, page...)
 	}
 	f.same(tree, want)
+}
+
+// pagesAreBounded in bytes, but never empty before the head.
+func pagesAreBounded(t *testing.T, f *fixture) {
+	const n = 8
+	b := batch(ID(1), 0, n+1)
+	for i := range n {
+		b.Events[i+1].Body = parley.InputReceived{Content: strings.Repeat("x", parley.PageBytes*3/4), Busy: parley.Queue}
+	}
+	want := f.mustAppend(b)
+	for name, read := range map[string]func(after parley.Event) ([]parley.Event, error){
+		"events": func(e parley.Event) ([]parley.Event, error) {
+			return f.Tenant(tenant).Events(context.Background(), ID(1), e.Seq, 1000)
+		},
+		"tree": func(e parley.Event) ([]parley.Event, error) {
+			return f.Tenant(tenant).Tree(context.Background(), "", e.Position, 1000)
+		},
+	} {
+		var got []parley.Event
+		for last := (parley.Event{}); ; last = got[len(got)-1] {
+			page, err := read(last)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			if len(page) > 3 {
+				t.Errorf("%s: a page of %d large events", name, len(page))
+			}
+			got = append(got, page...)
+		}
+		f.same(got, want)
+	}
 }
 
 func fencedByEpoch(t *testing.T, f *fixture) {
