@@ -136,7 +136,7 @@ func (c *Conn) count(request string, change int) int {
 }
 
 // Later does something in the lane of answers, if there is room.
-func (c *Conn) Later(f func()) { c.answers.add(f) }
+func (c *Conn) Later(f func()) bool { return c.answers.add(f) }
 
 // A Speaker is what a dialect does with a connection. Receive gets every message
 // on one goroutine; Show says on another what to write of an item the follower

@@ -34,6 +34,7 @@ type frame struct {
 	Error     string `json:"error"`
 	ID        string `json:"id"`
 	Tool      string `json:"tool"`
+	Message   string `json:"message"`
 	Command   string `json:"command"`
 	Questions []struct {
 		Question string `json:"question"`
@@ -189,6 +190,14 @@ func (t *chat) send(ctx context.Context, v any) error {
 // something new.
 func (t *chat) enter(ctx context.Context, line string) error {
 	switch card := t.card; {
+	case card != nil && card.Type == "tool_call_unknown":
+		resolution := map[string]string{"r": "rerun", "d": "mark_done", "a": "abandon"}[strings.ToLower(strings.TrimSpace(line))]
+		if resolution == "" {
+			fmt.Fprint(t.stdout, "Answer r, d or a: ")
+			return nil
+		}
+		t.card = nil
+		return t.send(ctx, map[string]any{"type": "tool_call_resolution", "id": card.ID, "resolution": resolution})
 	case card != nil && card.Type == "approval_request":
 		decision := map[string]string{"y": "allow", "a": "always", "n": "deny", "s": "stop"}[strings.ToLower(strings.TrimSpace(line))]
 		if decision == "" {
@@ -246,6 +255,9 @@ func (t *chat) show(f frame) {
 	case "approval_request":
 		t.card = &f
 		fmt.Fprintf(t.stdout, "\n[%s wants your approval]\n%s\nAllow? [y]es, [a]lways exactly this, [n]o, [s]top: ", f.Tool, f.Command)
+	case "tool_call_unknown":
+		t.card = &f
+		fmt.Fprintf(t.stdout, "\n[%s: outcome unknown] %s\n[r]un it again, it is [d]one, [a]bandon the run: ", f.Tool, f.Message)
 	case "question":
 		t.card = &f
 		for _, q := range f.Questions {
@@ -255,7 +267,7 @@ func (t *chat) show(f frame) {
 			}
 		}
 		fmt.Fprint(t.stdout, "Your answer: ")
-	case "approval_closed", "question_closed":
+	case "approval_closed", "question_closed", "tool_call_resolved":
 		if t.card != nil && t.card.ID == f.ID {
 			t.card = nil
 			fmt.Fprintln(t.stdout, "(answered elsewhere)")

@@ -50,10 +50,12 @@ func (d *Decoded) decode(thread parley.SessionID, data []byte) error {
 		return d.approval(thread, o)
 	case "question_response":
 		return d.answer(thread, o)
+	case "tool_call_resolution":
+		return d.resolution(thread, o)
 	case "":
 		return fmt.Errorf("the message has no type")
 	}
-	return fmt.Errorf("unknown message type %.40q; this endpoint takes chat.request, cancel, approval_response and question_response", kind)
+	return fmt.Errorf("unknown message type %.40q; this endpoint takes chat.request, cancel, approval_response, question_response and tool_call_resolution", kind)
 }
 
 func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
@@ -106,11 +108,11 @@ func (d *Decoded) cancel(thread parley.SessionID, o dialect.Object) error {
 }
 
 func (d *Decoded) approval(thread parley.SessionID, o dialect.Object) error {
-	card, err := cardOf(thread, o)
+	card, err := seqOf(thread, o)
 	if err != nil {
 		return err
 	}
-	do := parley.DecideApproval{Card: card}
+	do := parley.DecideApproval{Card: parley.CardID(card)}
 	decision, err := o.String("decision")
 	if err != nil {
 		return err
@@ -124,11 +126,11 @@ func (d *Decoded) approval(thread parley.SessionID, o dialect.Object) error {
 }
 
 func (d *Decoded) answer(thread parley.SessionID, o dialect.Object) error {
-	card, err := cardOf(thread, o)
+	card, err := seqOf(thread, o)
 	if err != nil {
 		return err
 	}
-	do := parley.AnswerQuestion{Card: card}
+	do := parley.AnswerQuestion{Card: parley.CardID(card)}
 	if !o.Has("answers") {
 		return fmt.Errorf("answers is missing")
 	}
@@ -139,7 +141,26 @@ func (d *Decoded) answer(thread parley.SessionID, o dialect.Object) error {
 	return nil
 }
 
-func cardOf(thread parley.SessionID, o dialect.Object) (parley.CardID, error) {
+func (d *Decoded) resolution(thread parley.SessionID, o dialect.Object) error {
+	call, err := seqOf(thread, o)
+	if err != nil {
+		return err
+	}
+	do := parley.ResolveToolCall{Call: parley.CallID(call)}
+	resolution, err := o.String("resolution")
+	if err != nil {
+		return err
+	}
+	do.Resolution = parley.Resolution(resolution)
+	if do.Note, err = o.String("note"); err != nil {
+		return err
+	}
+	d.Command.Session, d.Command.Do = thread, do
+	return nil
+}
+
+// seqOf is what of the thread an answer is about.
+func seqOf(thread parley.SessionID, o dialect.Object) (parley.Seq, error) {
 	id, err := o.String("id")
 	if err != nil {
 		return 0, err
@@ -148,5 +169,5 @@ func cardOf(thread parley.SessionID, o dialect.Object) (parley.CardID, error) {
 	if !ok || session != thread {
 		return 0, fmt.Errorf("id does not name a card of this thread")
 	}
-	return parley.CardID(seq), nil
+	return seq, nil
 }

@@ -44,8 +44,6 @@ var Ignored = map[string]string{
 	"ToolCallBlocked":    "the model is told and says what it makes of it",
 	"ToolCallStarted":    "tools are not visible here",
 	"ToolOutputAppended": "tools are not visible here",
-	"ToolCallFinished":   "tools are not visible here",
-	"ToolCallResolved":   "tools are not visible here",
 	"EffectEnqueued":     "a bookmark for clients of this dialect, not a message",
 	"LateResultNoted":    "seen in the log only",
 }
@@ -96,6 +94,12 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		show(question{"question", parley.Ref(e.Session, e.Seq), v.request(), b.Questions, b.Expires})
 	case parley.QuestionAnswered:
 		show(cardClosed{"question_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Ending)})
+	case parley.ToolCallFinished:
+		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
+			show(callUnknown{"tool_call_unknown", parley.Ref(e.Session, parley.Seq(b.Call)), v.request(), b.Name, b.Result})
+		}
+	case parley.ToolCallResolved:
+		show(cardClosed{"tool_call_resolved", parley.Ref(e.Session, parley.Seq(b.Call)), v.request(), string(b.Resolution)})
 	case parley.SessionDeleted:
 		frames = append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
 	}

@@ -20,6 +20,8 @@ type Handler struct {
 	Who   func(*http.Request) (parley.Principal, error)
 	Conns *dialect.Conns
 	Log   *slog.Logger
+
+	deliveries deliveries
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -62,9 +64,10 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, who parle
 	}
 	log := h.Log.With("session", thread)
 	log.Debug("websocket_connection_established_persistent", "threadId", thread)
-	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Who: who, Log: log}, thread: thread}
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Who: who, Log: log}, thread: thread, deliveries: &h.deliveries}
 	c.shape.Store(Document)
 	c.Run(ctx, follower, c)
+	h.deliveries.add(thread, -c.ends) // what was not shown after all
 }
 
 // enter opens the thread if it is new, and follows it from the oldest run its
@@ -73,6 +76,7 @@ func (h *Handler) enter(ctx context.Context, who parley.Principal, thread parley
 	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Do: parley.OpenSession{}}); err != nil {
 		return nil, err
 	}
+	h.deliveries.wait(ctx, thread)
 	from, err := h.Door.Resume(ctx, who, thread)
 	if err != nil {
 		return nil, err
@@ -97,7 +101,10 @@ type conn struct {
 	thread parley.SessionID
 	shape  atomic.Value // of type Shape; settled by the client's first message
 	view   View         // of the goroutine that shows
-	spoke  bool         // of the goroutine that receives
+	ends   int          // of runs that are being written; of the goroutine that shows
+
+	deliveries *deliveries
+	spoke      bool // of the goroutine that receives
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte) {
@@ -123,6 +130,10 @@ func (c *conn) Receive(ctx context.Context, msg []byte) {
 
 func (c *conn) Show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
 	c.view.Shape = c.shape.Load().(Shape)
+	if _, end := i.Body.(parley.RunFinished); end {
+		c.ends++
+		c.deliveries.add(c.thread, +1)
+	}
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
 	for n, f := range frames {
@@ -136,8 +147,10 @@ func (c *conn) Show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
 
 // Shown: the thread's clients are owed a run until one of them has its end.
 func (c *conn) Shown(ctx context.Context, i *parley.Item) {
-	if _, ended := i.Body.(parley.RunFinished); ended {
-		c.Later(func() {
+	if _, end := i.Body.(parley.RunFinished); end {
+		c.ends--
+		noted := c.Later(func() {
+			defer c.deliveries.add(c.thread, -1)
 			// Also if the client has left: it was shown.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
@@ -145,6 +158,9 @@ func (c *conn) Shown(ctx context.Context, i *parley.Item) {
 				c.Log.Warn("a delivery was not noted; it will be shown again", "run", i.Run, "error", err)
 			}
 		})
+		if !noted {
+			c.deliveries.add(c.thread, -1)
+		}
 	}
 }
 

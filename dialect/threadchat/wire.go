@@ -71,9 +71,10 @@ type (
 	}
 )
 
-// Cards, in both shapes; the document has none, and clients skip types they do
-// not know. Answered by approval_response {id, decision, note} and
-// question_response {id, answers}.
+// What waits for a person, in both shapes; the document has nothing like it, and
+// clients skip types they do not know. Answered by approval_response {id,
+// decision, note}, question_response {id, answers} and tool_call_resolution {id,
+// resolution, note}.
 type (
 	approvalRequest struct {
 		Type      string    `json:"type"` // approval_request
@@ -90,8 +91,15 @@ type (
 		Questions []parley.Question `json:"questions"`
 		ExpiresAt time.Time         `json:"expiresAt"`
 	}
+	callUnknown struct {
+		Type      string `json:"type"` // tool_call_unknown
+		ID        string `json:"id"`
+		RequestID string `json:"requestId"`
+		Tool      string `json:"tool"`
+		Message   string `json:"message"`
+	}
 	cardClosed struct {
-		Type      string `json:"type"` // approval_closed, question_closed
+		Type      string `json:"type"` // approval_closed, question_closed, tool_call_resolved
 		ID        string `json:"id"`
 		RequestID string `json:"requestId"`
 		Decision  string `json:"decision"`

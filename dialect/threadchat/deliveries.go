@@ -1,0 +1,54 @@
+package threadchat
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// deliveries counts, per thread, ends of runs that are being written to a socket
+// or noted as delivered. A client that has just read the end of its answer and
+// comes back at once would otherwise be shown it again. The zero value is ready.
+type deliveries struct {
+	mu   sync.Mutex // guards the following; leaf
+	open map[parley.SessionID]int
+	done chan struct{} // closed and replaced when a thread has none any more
+}
+
+func (d *deliveries) add(thread parley.SessionID, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		d.open, d.done = map[parley.SessionID]int{}, make(chan struct{})
+	}
+	if d.open[thread] += n; d.open[thread] == 0 {
+		delete(d.open, thread)
+		close(d.done)
+		d.done = make(chan struct{})
+	}
+}
+
+// patience is for a commit, not for a socket that is stalled.
+const patience = time.Second
+
+// wait returns when the thread has none, or when it has waited long enough: to be
+// shown something twice is better than not to get in.
+func (d *deliveries) wait(ctx context.Context, thread parley.SessionID) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		d.mu.Lock()
+		open, done := d.open[thread], d.done
+		d.mu.Unlock()
+		if open == 0 {
+			return
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
