@@ -22,6 +22,7 @@ type actor struct {
 	reports chan report
 	nudged  chan struct{}
 	gone    chan struct{} // closed when the actor has left
+	refusal *parley.Error // what those who still wait are told; set before gone is closed
 
 	s       *session
 	workers map[parley.Step]*worker
@@ -72,7 +73,7 @@ func (a *actor) submit(ctx context.Context, who parley.Principal, c parley.Comma
 	case got := <-r.reply:
 		return got.Receipt, got.err
 	default:
-		return parley.Receipt{}, parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
+		return parley.Receipt{}, a.refusal
 	}
 }
 
@@ -87,11 +88,13 @@ func (a *actor) nudge() {
 func (a *actor) run() {
 	err := a.live()
 	a.stopWorkers()
+	if !errors.As(err, &a.refusal) {
+		a.refusal = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
+	}
 	if err != nil {
 		a.fail(err)
 	}
 	close(a.gone)
-	a.refuse(err)
 }
 
 // fail leaves because of err. A log that cannot be read is set aside until
@@ -106,24 +109,6 @@ func (a *actor) fail(err error) {
 		a.log.Error("session stopped", "error", err, "again", !corrupt)
 	}
 	a.engine.remove(a, !corrupt)
-}
-
-// refuse answers what is still in the mailboxes.
-func (a *actor) refuse(err error) {
-	var refusal *parley.Error
-	if !errors.As(err, &refusal) {
-		refusal = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
-	}
-	for {
-		select {
-		case r := <-a.answers:
-			r.reply <- reply{err: refusal}
-		case r := <-a.inputs:
-			r.reply <- reply{err: refusal}
-		default:
-			return
-		}
-	}
 }
 
 // errPanicked: whatever it was would happen again.

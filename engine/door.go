@@ -180,8 +180,11 @@ func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.
 	if err != nil || !slices.Contains(owed, run) {
 		return err
 	}
+	if err := logs.Delivered(ctx, id, run, e.Now()); err != nil {
+		return err
+	}
 	e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", run)
-	return logs.Delivered(ctx, id, run, e.Now())
+	return nil
 }
 
 func (e *Engine) Epoch() string { return e.Store.Epoch() }

@@ -1,0 +1,57 @@
+// A remote control for npm ws, so that tests written elsewhere can speak to a
+// server through a client that is not ours.
+//
+// Commands come as JSON lines on standard input and name a socket:
+//
+//   {"do": "open", "socket": "1", "url": "ws://…", "headers": {…}}
+//   {"do": "text", "socket": "1", "data": "…"}     a text message
+//   {"do": "raw", "socket": "1", "data": "base64"}  the same, unchecked: any bytes
+//   {"do": "binary", "socket": "1", "data": "base64"}
+//   {"do": "close", "socket": "1", "code": 1000, "reason": "…"}
+//   {"do": "terminate", "socket": "1"}              hang up without goodbye
+//
+// Everything that happens to a socket is a JSON line on standard output:
+//
+//   {"socket": "1", "event": "open"}
+//   {"socket": "1", "event": "message", "data": "…", "binary": false}
+//   {"socket": "1", "event": "refused", "code": 403, "data": "body"}   instead of open
+//   {"socket": "1", "event": "error", "data": "…"}
+//   {"socket": "1", "event": "close", "code": 1000, "data": "reason"}  the last one
+//
+// The end of standard input ends the program.
+import { createInterface } from 'node:readline';
+import { WebSocket } from 'ws';
+
+const sockets = new Map();
+
+const tell = (socket, event, more) => process.stdout.write(JSON.stringify({ socket, event, ...more }) + '\n');
+
+function open({ socket, url, headers }) {
+  const ws = new WebSocket(url, { headers });
+  sockets.set(socket, ws);
+  ws.on('open', () => tell(socket, 'open'));
+  ws.on('message', (data, binary) => tell(socket, 'message', { data: data.toString(), binary }));
+  ws.on('error', (error) => tell(socket, 'error', { data: error.message }));
+  ws.on('close', (code, reason) => tell(socket, 'close', { code, data: reason.toString() }));
+  ws.on('unexpected-response', (_, response) => {
+    response.setEncoding('utf8');
+    let data = '';
+    response.on('data', (piece) => (data += piece));
+    response.on('end', () => tell(socket, 'refused', { code: response.statusCode, data }));
+  });
+}
+
+const commands = {
+  open,
+  text: (c) => sockets.get(c.socket).send(c.data),
+  raw: (c) => sockets.get(c.socket).send(Buffer.from(c.data, 'base64'), { binary: false }),
+  binary: (c) => sockets.get(c.socket).send(Buffer.from(c.data, 'base64'), { binary: true }),
+  close: (c) => sockets.get(c.socket).close(c.code, c.reason),
+  terminate: (c) => sockets.get(c.socket).terminate(),
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const command = JSON.parse(line);
+  commands[command.do](command);
+}
+process.exit(0);

@@ -1,0 +1,447 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// A node is a process of Node.js that runs client.mjs, in the hands of a test.
+type node struct {
+	t *testing.T
+	*remote
+}
+
+type remote struct {
+	stdin  io.Writer
+	stderr strings.Builder
+
+	mu      sync.Mutex
+	sockets map[string]*socket
+
+	ended map[string]bool // requests whose end a socket was shown
+}
+
+// startNode starts a client. It ends with the test, and its sockets with it.
+func startNode(t *testing.T) *node {
+	t.Helper()
+	if _, err := os.Stat("node_modules/ws"); err != nil {
+		t.Fatal("npm ws is not installed; run npm ci in e2e, or make test")
+	}
+	n := &node{t, &remote{sockets: map[string]*socket{}, ended: map[string]bool{}}}
+	cmd := exec.Command("node", "client.mjs")
+	cmd.Stderr = &n.stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n.stdin = stdin
+	exited := make(chan error)
+	go func() {
+		n.listen(stdout)
+		exited <- cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		stdin.Close() // the end of client.mjs
+		if err := <-exited; err != nil {
+			t.Errorf("node: %v\n%s", err, n.stderr.String())
+		}
+	})
+	return n
+}
+
+// in is the same node in the hands of a subtest.
+func (n *node) in(t *testing.T) *node { return &node{t, n.remote} }
+
+// happened is a line of client.mjs.
+type happened struct {
+	Socket string
+	Event  string
+	Data   string
+	Binary bool
+	Code   int
+}
+
+func (n *remote) listen(stdout io.Reader) {
+	b := bufio.NewReader(stdout)
+	for {
+		line, err := b.ReadBytes('\n')
+		var h happened
+		if err != nil || json.Unmarshal(line, &h) != nil {
+			break
+		}
+		n.mu.Lock()
+		s := n.sockets[h.Socket]
+		n.mu.Unlock()
+		s.events.add(h)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.sockets {
+		s.events.end()
+	}
+}
+
+func (n *node) do(command map[string]any) {
+	n.t.Helper()
+	raw, err := json.Marshal(command)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, err := n.stdin.Write(append(raw, '\n')); err != nil {
+		n.t.Fatalf("node: %v\n%s", err, n.stderr.String())
+	}
+}
+
+// open begins a connection; what comes of it is the first event.
+func (n *node) open(url string, headers map[string]string) *socket {
+	n.t.Helper()
+	n.mu.Lock()
+	s := &socket{t: n.t, node: n, name: strconv.Itoa(len(n.sockets) + 1), events: newList[happened]()}
+	n.sockets[s.name] = s
+	n.mu.Unlock()
+	n.do(map[string]any{"do": "open", "socket": s.name, "url": url, "headers": headers})
+	return s
+}
+
+// dial connects to a thread. The server has entered the thread when it returns:
+// whatever happens from then on is shown to the socket.
+func (n *node) dial(s *server, thread string) *socket {
+	n.t.Helper()
+	c := n.open("ws://"+s.address+"/api/chat/ws?threadId="+thread, nil)
+	c.thread, c.past = thread, maps.Clone(n.ended)
+	c.opened()
+	c.settle()
+	return c
+}
+
+// newThread is the name of a thread that does not exist yet.
+func newThread() string { return uuid.NewString() }
+
+// A socket is one connection of npm ws. Its methods are for the test's own
+// goroutine, and end the test when something else comes than expected.
+type socket struct {
+	t      *testing.T
+	node   *node
+	name   string
+	thread string
+	events *list[happened]
+	read   int             // events taken
+	past   map[string]bool // requests whose end was shown to others before it came
+}
+
+// A frame is any message of the server. Each type has some of the fields.
+type frame struct {
+	Type      string
+	RequestID string
+	ThreadID  string
+	AgentID   string
+	Content   string
+	Error     string
+	Value     string
+	Message   string
+	Retryable *bool
+	LatencyMs *int64
+	ID        string
+	Tool      string
+	Command   string
+	Decision  string
+	ExpiresAt string
+	Questions []struct {
+		Question, Header string
+		Options          []struct{ Label string }
+	}
+	raw string
+}
+
+// next waits for what happens next on the socket.
+func (c *socket) next() happened {
+	c.t.Helper()
+	for {
+		h, err := c.events.at(within(c.t, patience), c.read)
+		if err != nil {
+			c.t.Fatalf("socket %s: %v; before that:\n%s", c.name, err, c.history())
+		}
+		c.read++
+		if !isFence(h) {
+			return h
+		}
+	}
+}
+
+func (c *socket) history() string {
+	var b strings.Builder
+	events := c.events.all()
+	for _, h := range events[max(0, len(events)-20):] {
+		fmt.Fprintf(&b, "\t%s %d %.300s\n", h.Event, h.Code, h.Data)
+	}
+	return b.String()
+}
+
+func (c *socket) opened() {
+	c.t.Helper()
+	if h := c.next(); h.Event != "open" {
+		c.t.Fatalf("socket %s: want open, got %+v", c.name, h)
+	}
+}
+
+// refused expects that the upgrade was answered with a status instead.
+func (c *socket) refused() (status int, body string) {
+	c.t.Helper()
+	h := c.next()
+	if h.Event != "refused" {
+		c.t.Fatalf("socket %s: want a refusal, got %+v", c.name, h)
+	}
+	return h.Code, h.Data
+}
+
+// closed expects that the server closes the socket now, and says why.
+func (c *socket) closed(code int) (reason string) {
+	c.t.Helper()
+	h := c.next()
+	switch {
+	case h.Event != "close" || h.Code != code:
+		c.t.Fatalf("socket %s: want close %d, got %s %d %q", c.name, code, h.Event, h.Code, h.Data)
+	case h.Data == "":
+		c.t.Errorf("socket %s: close %d without a reason", c.name, code)
+	}
+	return h.Data
+}
+
+// gone waits for the end of the connection, whatever comes before.
+func (c *socket) gone() (code int) {
+	c.t.Helper()
+	h, err := c.events.find(within(c.t, patience), func(h happened) bool { return h.Event == "close" })
+	if err != nil {
+		c.t.Fatalf("socket %s: %v", c.name, err)
+	}
+	return h.Code
+}
+
+// frame waits for the next message.
+func (c *socket) frame() frame {
+	c.t.Helper()
+	h := c.next()
+	if h.Event != "message" || h.Binary {
+		c.t.Fatalf("socket %s: want a text message, got %s %d %q", c.name, h.Event, h.Code, h.Data)
+	}
+	f := frame{raw: h.Data}
+	if err := json.Unmarshal([]byte(h.Data), &f); err != nil {
+		c.t.Fatalf("socket %s: %v in %s", c.name, err, h.Data)
+	}
+	return f
+}
+
+// expect waits for the next message, which must be of a type.
+func (c *socket) expect(kind string) frame {
+	c.t.Helper()
+	f := c.frame()
+	if f.Type != kind {
+		c.t.Fatalf("socket %s: want %s, got %s; before that:\n%s", c.name, kind, f.raw, c.history())
+	}
+	return f
+}
+
+// skipTo waits for a message of a type, over pieces of text only.
+func (c *socket) skipTo(kind string) frame {
+	c.t.Helper()
+	for {
+		f := c.frame()
+		if f.Type == kind {
+			return f
+		}
+		if f.Type != "content" && f.Type != "token" {
+			c.t.Fatalf("socket %s: want %s, got %s; before that:\n%s", c.name, kind, f.raw, c.history())
+		}
+	}
+}
+
+// An answer is one run as a socket was shown it.
+type answer struct {
+	request string
+	text    string
+	ending  string  // the type of the frame that ended it
+	frames  []frame // all of them
+}
+
+// answer expects a whole run and nothing else: its start, pieces, its end.
+//
+// A run that ended may be shown once more to a socket that connects, under the
+// same request, when the server could not note that it was shown: clients know
+// what they have, and skip it. TestAnAnswerThatWasShownIsNotShownAgain says when
+// the server has no such excuse.
+func (c *socket) answer() answer {
+	c.t.Helper()
+	for {
+		a := c.rest(c.expect("chat.started"))
+		if !c.past[a.request] {
+			c.past = nil // what is old comes first
+			return a
+		}
+	}
+}
+
+// completed is an answer that must have ended well.
+func (c *socket) completed() answer {
+	c.t.Helper()
+	a := c.answer()
+	if a.ending != "chat.completed" {
+		c.t.Fatalf("socket %s: want chat.completed, got %s", c.name, a.frames[len(a.frames)-1].raw)
+	}
+	return a
+}
+
+// rest is an answer of which some frames were taken already.
+func (c *socket) rest(seen ...frame) answer {
+	c.t.Helper()
+	a := answer{request: seen[0].RequestID, frames: seen}
+	for _, f := range seen {
+		a.text += f.Content
+	}
+	for {
+		f := c.frame()
+		if f.RequestID != a.request {
+			c.t.Fatalf("socket %s: in the answer to %s came %s", c.name, a.request, f.raw)
+		}
+		a.frames = append(a.frames, f)
+		switch f.Type {
+		case "content":
+			a.text += f.Content
+		case "chat.completed", "cancelled", "error":
+			a.ending, c.node.ended[a.request] = f.Type, true
+			return a
+		default:
+			c.t.Fatalf("socket %s: in the answer to %s came %s", c.name, a.request, f.raw)
+		}
+	}
+}
+
+// pieces takes the start of a run and some of its text: it is under way.
+func (c *socket) pieces(n int) []frame {
+	c.t.Helper()
+	frames := []frame{c.expect("chat.started")}
+	for range n {
+		frames = append(frames, c.expect("content"))
+	}
+	return frames
+}
+
+func (c *socket) do(what string, more map[string]any) {
+	c.t.Helper()
+	command := map[string]any{"do": what, "socket": c.name}
+	maps.Copy(command, more)
+	c.node.do(command)
+}
+
+// text sends a text message as it is.
+func (c *socket) text(data string) {
+	c.t.Helper()
+	c.do("text", map[string]any{"data": data})
+}
+
+// raw sends bytes as a text message, be they text or not.
+func (c *socket) raw(data string) {
+	c.t.Helper()
+	c.do("raw", map[string]any{"data": base64.StdEncoding.EncodeToString([]byte(data))})
+}
+
+func (c *socket) binary(data string) {
+	c.t.Helper()
+	c.do("binary", map[string]any{"data": base64.StdEncoding.EncodeToString([]byte(data))})
+}
+
+// send sends an object.
+func (c *socket) send(message map[string]any) {
+	c.t.Helper()
+	raw, err := json.Marshal(message)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.text(string(raw))
+}
+
+// ask sends a chat.request, as the document has it.
+func (c *socket) ask(content string) {
+	c.t.Helper()
+	c.send(map[string]any{"type": "chat.request", "threadId": c.thread, "content": content})
+}
+
+// askAs sends a chat.request under a name of the client's choice.
+func (c *socket) askAs(request, content string) {
+	c.t.Helper()
+	c.send(map[string]any{"type": "chat.request", "threadId": c.thread, "content": content, "requestId": request})
+}
+
+func (c *socket) cancel(request string) {
+	c.t.Helper()
+	c.send(map[string]any{"type": "cancel", "requestId": request})
+}
+
+// close says goodbye and waits until the server has, too.
+func (c *socket) close() {
+	c.t.Helper()
+	c.do("close", map[string]any{"code": 1000, "reason": "done"})
+	c.gone()
+}
+
+// terminate hangs up as a lost network would.
+func (c *socket) terminate() {
+	c.t.Helper()
+	c.do("terminate", nil)
+	c.gone()
+}
+
+// fence is a type no server knows. The error about it is an answer to its sender
+// alone, which tells that everything sent before was received.
+const fence = "e2e-fence"
+
+func isFence(h happened) bool { return h.Event == "message" && strings.Contains(h.Data, fence) }
+
+// settle waits until the server reads what the socket sends. An upgrade is
+// answered before the thread is entered; what is sent is read only then.
+func (c *socket) settle() {
+	c.t.Helper()
+	c.send(map[string]any{"type": fence})
+	h, err := c.events.find(within(c.t, patience), func(h happened) bool { return h.Event == "close" || isFence(h) })
+	if err != nil || h.Event == "close" {
+		c.t.Fatalf("socket %s: not entered (%v):\n%s", c.name, err, c.history())
+	}
+}
+
+// silent proves that nothing has come for the sockets that they have not taken:
+// one of them asks something, and the answer is the next thing all of them see.
+// They must be of one thread, which has nothing to do.
+func silent(t *testing.T, sockets ...*socket) {
+	t.Helper()
+	sockets[0].ask("repeat silence")
+	var request string
+	for i, c := range sockets {
+		a := c.completed()
+		if i == 0 {
+			request = a.request
+		}
+		if a.request != request || a.text != "silence" {
+			t.Fatalf("socket %s: something else came: %+v", c.name, a)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+// Package e2e proves the promises of the server from outside: it starts the
+// real binary, as a process of its own on data of its own, and speaks to it
+// through sockets, mostly with npm ws, a client that shares no code with it.
+//
+// main_test.go, server_test.go, client_test.go and log_test.go are the tools;
+// the other files are the promises. Nothing here sleeps. That something does
+// not come is proved by an order: whatever would have come late must come
+// before the answer to a question asked later.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long any single thing may take. It is long enough for a busy
+// machine: no test that passes waits for it.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !given("test.parallel") {
+		// The tests wait far more than they compute: for the demo model, which
+		// speaks at the pace of a real one, and for deadlines of the server.
+		_ = flag.Set("test.parallel", "8") // it exists: it was just asked for
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if built.dir != "" {
+			_ = os.RemoveAll(built.dir) // a temporary folder
+		}
+		os.Exit(code)
+	}))
+}
+
+func given(name string) (ok bool) {
+	flag.Visit(func(f *flag.Flag) { ok = ok || f.Name == name })
+	return ok
+}
+
+var built struct {
+	sync.Once
+	dir, binary string
+	err         error
+}
+
+// binary is the program under test: $PARLEY_BIN, or what go build makes of the
+// tree, once for all tests.
+func binary(t *testing.T) string {
+	t.Helper()
+	if given := os.Getenv("PARLEY_BIN"); given != "" {
+		return given
+	}
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "parley-e2e-"); built.err != nil {
+			return
+		}
+		built.binary = filepath.Join(built.dir, "parley")
+		if out, err := exec.Command("go", "build", "-o", built.binary, "parley/cmd/parley").CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.binary
+}
+
+// within is the context of one wait of a test.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), d, fmt.Errorf("nothing within %v", d))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A list grows on one goroutine and is waited for on others.
+type list[T any] struct {
+	mu      sync.Mutex
+	items   []T
+	ended   bool
+	changed chan struct{} // closed and replaced on every change
+}
+
+var errEnded = errors.New("there is no more")
+
+func newList[T any]() *list[T] { return &list[T]{changed: make(chan struct{})} }
+
+func (l *list[T]) add(item T) { l.change(func() { l.items = append(l.items, item) }) }
+func (l *list[T]) end()       { l.change(func() { l.ended = true }) }
+
+func (l *list[T]) change(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// all is what there is now.
+func (l *list[T]) all() []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.items[:len(l.items):len(l.items)]
+}
+
+// at waits for the item with this index.
+func (l *list[T]) at(ctx context.Context, i int) (item T, err error) {
+	for {
+		l.mu.Lock()
+		items, ended, changed := l.items, l.ended, l.changed
+		l.mu.Unlock()
+		switch {
+		case i < len(items):
+			return items[i], nil
+		case ended:
+			return item, errEnded
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return item, context.Cause(ctx)
+		}
+	}
+}
+
+// find waits for an item.
+func (l *list[T]) find(ctx context.Context, wanted func(T) bool) (T, error) {
+	for i := 0; ; i++ {
+		item, err := l.at(ctx, i)
+		if err != nil || wanted(item) {
+			return item, err
+		}
+	}
+}

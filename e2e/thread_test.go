@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEverySocketOfAThreadSeesItsRunsAndNoOther(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	a, b := newThread(), newThread()
+	threads := map[string][]*socket{
+		a: {n.dial(s, a), n.dial(s, a), n.dial(s, a)},
+		b: {n.dial(s, b), n.dial(s, b)},
+	}
+	const rounds = 3
+	for i := range rounds { // every socket asks, all at once
+		for thread, sockets := range threads {
+			sockets[i%len(sockets)].ask(fmt.Sprintf("repeat round %d of thread %s", i, thread))
+		}
+	}
+	for thread, sockets := range threads {
+		var first []string
+		var texts []string
+		for i, c := range sockets {
+			var frames []string
+			for range rounds {
+				answer := c.completed()
+				if i == 0 {
+					texts = append(texts, answer.text)
+				}
+				for _, f := range answer.frames {
+					frames = append(frames, f.raw)
+					if f.ThreadID != "" && f.ThreadID != thread {
+						t.Errorf("a socket of %s was shown %s", thread, f.raw)
+					}
+				}
+			}
+			if i == 0 {
+				first = frames
+			} else if !slices.Equal(frames, first) {
+				t.Errorf("two sockets of one thread were shown\n%s\n\nand\n%s", strings.Join(first, "\n"), strings.Join(frames, "\n"))
+			}
+		}
+		// They were asked through different sockets, so in any order.
+		slices.Sort(texts)
+		for i, text := range texts {
+			if want := fmt.Sprintf("round %d of thread %s", i, thread); text != want {
+				t.Errorf("want %q, got %q", want, text)
+			}
+		}
+		silent(t, sockets...)
+	}
+}
+
+func TestReconnectingInTheMiddleShowsTheRunFromItsStart(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	thread := newThread()
+	steady, shaky := n.dial(s, thread), n.dial(s, thread)
+	shaky.ask("count to 100")
+	lost := shaky.pieces(5)
+	shaky.terminate()
+	back := n.dial(s, thread)
+
+	whole, replayed := steady.completed(), back.completed()
+	if want := counted(100); whole.text != want {
+		t.Errorf("who stayed was shown %q", whole.text)
+	}
+	if raws(replayed.frames) != raws(whole.frames) {
+		t.Errorf("who came back was shown\n%s\n\nand who stayed\n%s", raws(replayed.frames), raws(whole.frames))
+	}
+	if !strings.HasPrefix(raws(whole.frames), raws(lost)) {
+		t.Errorf("who left had been shown\n%s", raws(lost))
+	}
+	silent(t, steady, back)
+}
+
+// A client that has its answer and leaves is the most usual one. What it was
+// shown is not owed to it when it comes back.
+func TestAnAnswerThatWasShownIsNotShownAgain(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	thread := newThread()
+	for i := range 10 {
+		c := n.dial(s, thread)
+		c.ask(fmt.Sprintf("repeat %d", i))
+		if a := c.rest(c.expect("chat.started")); a.text != fmt.Sprint(i) {
+			t.Fatalf("want %d, got %q again, the answer to %s", i, a.text, a.request)
+		}
+		c.close()
+	}
+}
+
+// One that ended while nobody was there is.
+func TestAnAnswerNobodySawIsShownToWhoComes(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	thread := newThread()
+	c := n.dial(s, thread)
+	c.ask("count to 30")
+	seen := c.pieces(1)
+	c.terminate()
+	s.awaitEvent(thread, func(e event) bool { return e.Type == "RunFinished" })
+	for _, way := range ways { // nor does it matter how long, or what happens meanwhile
+		way.end(s)
+		s = s.again()
+	}
+	back := n.dial(s, thread)
+	if a := back.completed(); a.request != seen[0].RequestID || a.text != counted(30) {
+		t.Errorf("who came back was shown %+v", a)
+	}
+	silent(t, back)
+}
+
+func raws(frames []frame) string {
+	var b strings.Builder
+	for _, f := range frames {
+		b.WriteString(f.raw + "\n")
+	}
+	return b.String()
+}
+
+// counted is what the demo model says when it counts.
+func counted(n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprint(i + 1)
+	}
+	return strings.Join(words, " ")
+}
