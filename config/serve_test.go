@@ -69,6 +69,7 @@ func TestDefaults(t *testing.T) {
 		LogLevel:      LogLevel(slog.LevelInfo),
 		Auth:          "local",
 		DefaultTenant: "default",
+		DatabasePool:  8,
 		Drain:         5 * time.Second,
 		Idle:          time.Minute,
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // Validate says everything that is wrong, each with the flag, its value and
@@ -20,6 +21,7 @@ func (s *Serve) Validate() error {
 		s.validateFolders(),
 		s.validateModel(),
 		s.validateTimes(),
+		s.validateDatabase(),
 	)
 	if err != nil {
 		return err
@@ -54,6 +56,17 @@ func (s *Serve) validateListen() error {
 		return nil
 	}
 	return fmt.Errorf("--listen %s could be reached from other machines, where --auth local would let everybody in; use 127.0.0.1:%s", s.Listen, port)
+}
+
+// validateDatabase does not repeat the address: it may hold a password.
+func (s *Serve) validateDatabase() error {
+	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
+		return errors.New("--database-url is not of PostgreSQL; write postgres://USER:PASSWORD@HOST/DATABASE, or leave it out to keep sessions in the data folder")
+	}
+	if s.DatabasePool < 2 {
+		return fmt.Errorf("--database-pool %d is too few; use at least 2", s.DatabasePool)
+	}
+	return nil
 }
 
 func (s *Serve) validateTenant() error {

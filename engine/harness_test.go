@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,10 +15,42 @@ import (
 	"parley/access"
 	"parley/checker"
 	"parley/feed"
+	"parley/store/postgres"
+	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		pgtest.Stop()
+		os.Exit(code)
+	}))
+}
+
+// onEveryStore runs a test on each kind of store. What it gets opens the same
+// store again after it was closed.
+func onEveryStore(t *testing.T, test func(*testing.T, func() parley.Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		dir := t.TempDir()
+		test(t, func() parley.Store {
+			store, err := sqlite.Open(context.Background(), dir, "a test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		url := pgtest.Database(t)
+		test(t, func() parley.Store {
+			store, err := postgres.Open(context.Background(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store
+		})
+	})
+}
 
 const acme = parley.TenantID("acme")
 
@@ -50,6 +83,7 @@ type rig struct {
 	hands  *hands
 	config Config
 	noHang bool // nothing hangs that hung before
+	reopen func() parley.Store
 }
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
@@ -58,6 +92,13 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	for _, f := range change {
 		f(&r.config)
 	}
+	r.reopen = func() parley.Store {
+		store, err := sqlite.Open(context.Background(), r.dir, "a test")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return store
+	}
 	r.start()
 	t.Cleanup(func() { r.stop(true) })
 	return r
@@ -65,10 +106,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	store, err := sqlite.Open(context.Background(), r.dir, "a test")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	store := r.reopen()
 	r.puppet = &puppet{noHang: r.noHang}
 	r.hands = &hands{noHang: r.noHang}
 	r.feed = feed.New(store)

@@ -9,14 +9,15 @@ import (
 
 	"parley"
 	"parley/checker"
-	"parley/store/sqlite"
 )
 
 // TestPrefixes: every prefix of the logs of all scripts is a crash that could
 // have happened, and then some. Each becomes a session of its own in one store;
 // an engine that starts on it must settle all of them, without touching what
 // was there and without breaking an invariant.
-func TestPrefixes(t *testing.T) {
+func TestPrefixes(t *testing.T) { onEveryStore(t, prefixes) }
+
+func prefixes(t *testing.T, open func() parley.Store) {
 	r := newRig(t)
 	logs := map[string][]parley.Event{}
 	for _, s := range scripts {
@@ -29,11 +30,8 @@ func TestPrefixes(t *testing.T) {
 		}
 	}
 
-	crashed := &rig{t: t, dir: t.TempDir(), config: r.config}
-	store, err := sqlite.Open(context.Background(), crashed.dir, "a test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	crashed := &rig{t: t, config: r.config, reopen: open}
+	store := open()
 	prefixes := map[parley.SessionID][]parley.Event{}
 	names := map[parley.SessionID]string{}
 	for name, log := range logs {

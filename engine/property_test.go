@@ -13,18 +13,16 @@ import (
 
 	"parley"
 	"parley/checker"
-	"parley/store/sqlite"
 )
 
 // TestAnythingMayHappen drives a session with random commands, reports, stale
 // reports, clock jumps and crashes, on a real store, and has the checker read
 // the log it leaves. What the session remembers must always be what the log
 // says, and a writer that was replaced must not get a word in.
-func TestAnythingMayHappen(t *testing.T) {
-	store, err := sqlite.Open(context.Background(), t.TempDir(), "a test")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestAnythingMayHappen(t *testing.T) { onEveryStore(t, anythingMayHappen) }
+
+func anythingMayHappen(t *testing.T, open func() parley.Store) {
+	store := open()
 	defer store.Close()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,9 +13,16 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"parley/store/postgres/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		pgtest.Stop()
+		os.Exit(code)
+	}))
+}
 
 func noEnv(string) (string, bool) { return "", false }
 
@@ -175,8 +183,12 @@ func TestChat(t *testing.T) {
 // TestChatSurvivesARestart: the server goes away in mid-answer and comes back;
 // the person sees one uncut answer.
 func TestChatSurvivesARestart(t *testing.T) {
-	data, workspace := t.TempDir(), t.TempDir()
-	args := []string{"--data", data, "--workspace", workspace, "--drain", "1ms"}
+	t.Run("sqlite", func(t *testing.T) { chatSurvivesARestart(t) })
+	t.Run("postgres", func(t *testing.T) { chatSurvivesARestart(t, "--database-url", pgtest.Database(t)) })
+}
+
+func chatSurvivesARestart(t *testing.T, args ...string) {
+	args = append(args, "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
 	addr, stop := serve(t, append(args, "--listen", "127.0.0.1:0")...)
 	c := newTerminal(t, "--server", addr)
 	c.see("> ")

@@ -21,6 +21,7 @@ import (
 	"parley/feed"
 	"parley/provider/demo"
 	"parley/server"
+	"parley/store/postgres"
 	"parley/store/sqlite"
 	"parley/tool"
 )
@@ -57,7 +58,7 @@ func (c *serveCommand) Run(p *program) error {
 	defer listener.Close()
 
 	// The log.
-	store, err := sqlite.Open(ctx, c.Data, fmt.Sprintf("process %d, serving on %s", os.Getpid(), listener.Addr()))
+	store, kept, err := c.openStore(ctx, listener.Addr())
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (c *serveCommand) Run(p *program) error {
 		web.Handle(pattern, handler)
 	}
 	web.Start(listener)
-	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "data", c.Data, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version)
+	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "sessions", kept, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version)
 
 	select {
 	case <-ctx.Done():
@@ -109,6 +110,16 @@ func (c *serveCommand) Run(p *program) error {
 	conns.Close(last)
 	log.Info("stopped")
 	return err
+}
+
+// openStore opens where sessions are kept, and says in words what that is.
+func (c *serveCommand) openStore(ctx context.Context, addr net.Addr) (parley.Store, string, error) {
+	if c.DatabaseURL != "" {
+		store, err := postgres.Open(ctx, c.DatabaseURL, postgres.WithConnections(c.DatabasePool))
+		return store, "postgres", err
+	}
+	store, err := sqlite.Open(ctx, c.Data, fmt.Sprintf("process %d, serving on %s", os.Getpid(), addr))
+	return store, c.Data, err
 }
 
 // lastWords bounds how long clients may take to be told goodbye.

@@ -138,7 +138,7 @@ func lockFolder(dir, holder string) (*os.File, error) {
 			Message: fmt.Sprintf("The data folder %s is in use by %s.", dir, strings.TrimSpace(string(first))),
 			Hint:    "stop that server, or give this one another folder with --data"}
 	}
-	if err := f.Truncate(0); err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteAt([]byte(holder+"\n"), 0)
 	}
 	if err != nil {

@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"parley"
+)
+
+// maxGroup and maxBytes bound a commit, and so the time a batch waits for its
+// neighbours and the memory a group takes on its way.
+const (
+	maxGroup = 256
+	maxBytes = 4 << 20
+)
+
+// waiting is a batch on its way into a commit, encoded by who brought it.
+type waiting struct {
+	parley.Batch
+	bodies []stored
+	agent  []byte
+	size   int // of all that is encoded, in bytes
+
+	result parley.Appended
+	err    error
+	done   chan struct{}
+}
+
+type stored struct {
+	name    string
+	version int
+	body    []byte
+}
+
+func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+	w := &waiting{Batch: b, bodies: make([]stored, len(b.Events)), done: make(chan struct{})}
+	for i, e := range b.Events {
+		t := &w.bodies[i]
+		var err error
+		if t.name, t.version, t.body, err = parley.EncodeBody(e.Body); err != nil {
+			return parley.Appended{}, err
+		}
+		w.size += len(t.body)
+	}
+	if b.Agent != nil {
+		var err error
+		if w.agent, err = json.Marshal(b.Agent); err != nil {
+			return parley.Appended{}, err
+		}
+		w.size += len(w.agent)
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return parley.Appended{}, ctx.Err()
+	}
+	if err := s.enqueue(w); err != nil {
+		return parley.Appended{}, err
+	}
+	// The commit is under way; only its outcome is the truth now, so ctx no
+	// longer matters.
+	<-w.done
+	return w.result, w.err
+}
+
+// enqueue puts a batch into its tenant's lane. A lane has a writer as long as
+// something is in it.
+func (s *Store) enqueue(w *waiting) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
+	}
+	queue, busy := s.lanes[w.Tenant]
+	s.lanes[w.Tenant] = append(queue, w)
+	if !busy {
+		s.writing.Go(func() { s.write(w.Tenant) })
+	}
+	return nil
+}
+
+// write commits what is in a tenant's lane, group by group. Writers take turns
+// after each group: a busy tenant does not keep another waiting.
+func (s *Store) write(tenant parley.TenantID) {
+	for more := true; more; {
+		s.writers <- struct{}{}
+		group := s.next(tenant)
+		if more = len(group) > 0; more {
+			s.commit(group)
+		}
+		<-s.writers
+	}
+}
+
+// next takes a group out of a lane, in order. An empty lane is removed, and its
+// writer is to leave.
+func (s *Store) next(tenant parley.TenantID) (group []*waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queue := s.lanes[tenant]
+	if len(queue) == 0 {
+		delete(s.lanes, tenant)
+		return nil
+	}
+	n, size := 1, queue[0].size
+	for n < len(queue) && n < maxGroup && size+queue[n].size <= maxBytes {
+		size += queue[n].size
+		n++
+	}
+	s.lanes[tenant] = queue[n:]
+	return queue[:n]
+}
+
+// commit answers every batch of a group. If one of them cannot be stored, each
+// is tried alone, so that it does not take others with it.
+func (s *Store) commit(group []*waiting) {
+	err := s.store(group)
+	if unfit(err) && len(group) > 1 {
+		for _, w := range group {
+			s.commit([]*waiting{w})
+		}
+		return
+	}
+	for _, w := range group {
+		if err != nil {
+			w.result, w.err = parley.Appended{}, &parley.Error{Code: parley.CodeUnavailable,
+				Message: "The server cannot store anything right now.", Err: err,
+				Hint: "see that PostgreSQL is up, can be reached, may be written to and has room; its own log says more"}
+		}
+		close(w.done)
+	}
+}

@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"parley"
+)
+
+// maxTries bounds how often a group is tried, if what went wrong may go away.
+// No try begins later than two timeouts after the first.
+const maxTries = 4
+
+// errAborted: the connection was lost, and nothing of the transaction is there.
+var errAborted = errors.New("the transaction was cut off and has left nothing")
+
+// store stores a group in one transaction. On error nothing of it is stored, as
+// far as the database could be asked.
+func (s *Store) store(group []*waiting) error {
+	start := time.Now()
+	for try := 1; ; try++ {
+		t := &transaction{store: s, group: group}
+		err := t.run()
+		if t.unknown {
+			err = t.lookUp(err)
+		}
+		if err == nil {
+			t.answer()
+			return nil
+		}
+		again := clash(err) || errors.Is(err, errAborted) || t.claiming && lost(err)
+		if !again || try == maxTries || time.Since(start) > 2*s.timeout {
+			return err
+		}
+		time.Sleep(rand.N(10 * time.Millisecond << try)) // so that those who clashed do not do it again in step
+	}
+}
+
+// transaction is one try to store a group, whose batches are all of one tenant.
+type transaction struct {
+	store *Store
+	group []*waiting
+
+	claiming bool   // nothing was sent that could commit
+	unknown  bool   // a commit was sent, and no answer came back
+	id       string // by which the server knows the transaction
+
+	moved []bool // whether the batch was let through, by index in group
+	first int64  // position of the first event of the group
+}
+
+// run uses two round trips. The first takes the tenant's head and moves those of
+// the sessions, which shows who is fenced; the second adds all rows of the
+// others and commits. A fenced batch leaves a gap in the positions.
+func (t *transaction) run() error {
+	t.claiming = true
+	ctx, cancel := t.store.patience(context.Background()) // half a commit is worse than a late one
+	defer cancel()
+	conn, err := t.store.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if err := conn.SendBatch(ctx, t.claim()).Close(); err != nil {
+		return t.rollBack(ctx, conn, err)
+	}
+	t.claiming = false
+	ctx, cancel = t.store.patience(context.Background())
+	defer cancel()
+	if err := conn.SendBatch(ctx, t.fill()).Close(); err != nil {
+		t.unknown = !refused(err)
+		return t.rollBack(ctx, conn, err)
+	}
+	return nil
+}
+
+// rollBack leaves a connection as it was, or closes it for good: the server
+// ends a transaction whose connection is gone.
+func (t *transaction) rollBack(ctx context.Context, conn *pgxpool.Conn, cause error) error {
+	if refused(cause) {
+		if _, err := conn.Exec(ctx, "rollback"); err == nil {
+			return cause
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Conn().Close(ctx) // the cause is what tells
+	return cause
+}
+
+const (
+	takePositions = `INSERT INTO tenants AS t (tenant, position) VALUES ($1, $2)
+		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position RETURNING position, pg_current_xact_id()::text`
+	openSession = `INSERT INTO sessions (tenant, id, root, owner, agent, title, status, run, transient, deleted, head, epoch, opened_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`
+	moveSession = `UPDATE sessions SET root = $3, owner = $4, agent = $5, title = $6, status = $7, run = $8, transient = $9, deleted = $10,
+		head = $11, epoch = $12, opened_at = $13, updated_at = $14 WHERE tenant = $1 AND id = $2 AND head = $15 AND epoch <= $12`
+	addEvent = `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, $8)`
+	addReceipt    = `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	addDefinition = `INSERT INTO definitions (tenant, digest, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+	setDue        = `INSERT INTO due (tenant, session, at, reason, lease) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`
+	clearDue = `DELETE FROM due WHERE tenant = $1 AND session = $2`
+)
+
+// claim is the first round trip.
+func (t *transaction) claim() *pgx.Batch {
+	var events int64
+	for _, w := range t.group {
+		events += int64(len(w.Events))
+	}
+	t.moved = make([]bool, len(t.group))
+	trip := &pgx.Batch{}
+	trip.Queue("begin")
+	trip.Queue(takePositions, text(t.group[0].Tenant), events).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&t.first, &t.id)
+		t.first -= events - 1
+		return err
+	})
+	for i, w := range t.group {
+		m := w.Summary
+		statement := openSession
+		args := []any{text(w.Tenant), text(w.Session), text(m.Root), text(m.Owner), text(m.Agent), text(m.Title), text(m.Status), int64(m.Run),
+			m.Transient, m.Deleted, int64(m.Head), w.Epoch, m.OpenedAt, m.UpdatedAt}
+		if w.After > 0 {
+			statement, args = moveSession, append(args, int64(w.After))
+		}
+		trip.Queue(statement, args...).Exec(func(tag pgconn.CommandTag) error {
+			t.moved[i] = tag.RowsAffected() == 1
+			return nil
+		})
+	}
+	return trip
+}
+
+// fill is the second round trip.
+func (t *transaction) fill() *pgx.Batch {
+	trip := &pgx.Batch{}
+	position := t.first
+	for i, w := range t.group {
+		if t.moved[i] {
+			t.add(trip, w, position)
+		}
+		position += int64(len(w.Events))
+	}
+	trip.Queue("commit")
+	return trip
+}
+
+// add adds every row a batch implies.
+func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
+	tenant, session := text(w.Tenant), text(w.Session)
+	for i, e := range w.Events {
+		b := w.bodies[i]
+		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run), text(e.By), b.name, b.version, isPiece(e.Body), b.body)
+		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
+			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(e.Run), text(effect.Type), b.body, text(parley.Ref(w.Session, e.Seq)), e.At)
+		}
+	}
+	if r := w.Receipt; r != nil {
+		trip.Queue(addReceipt, tenant, session, text(r.Command), text(r.By), text(r.Digest), int64(r.First), int64(r.Last))
+	}
+	if w.Agent != nil {
+		trip.Queue(addDefinition, tenant, w.Agent.Digest(), w.agent)
+	}
+	switch due := w.Due; {
+	case due == nil:
+	case due.Clear:
+		trip.Queue(clearDue, tenant, session)
+	case due.Held:
+		trip.Queue(setDue, tenant, session, due.At, text(due.Reason), t.store.node)
+	default:
+		trip.Queue(setDue, tenant, session, due.At, text(due.Reason), "")
+	}
+}
+
+func isPiece(body parley.EventBody) bool {
+	switch body.(type) {
+	case parley.OutputAppended, parley.ToolOutputAppended:
+		return true
+	}
+	return false
+}
+
+// answer writes down what became of each batch.
+func (t *transaction) answer() {
+	position := parley.Position(t.first)
+	for i, w := range t.group {
+		w.result = parley.Appended{Fenced: !t.moved[i]}
+		for range w.Events {
+			if t.moved[i] {
+				w.result.Positions = append(w.result.Positions, position)
+			}
+			position++
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"parley"
+)
+
+// unavailable is what a failure to reach or use the database is shown as. What
+// is the caller's doing, or was made for showing, stays what it is.
+func unavailable(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*parley.Error](err); ok {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if scan, ok := errors.AsType[pgx.ScanArgError](err); ok {
+		return &parley.Error{Code: parley.CodeCorrupt, Message: "A stored row cannot be read.", Err: scan,
+			Hint: "somebody has changed it; restore it from a backup"}
+	}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.", Err: err,
+		Hint: "see that PostgreSQL is up, can be reached under the configured address and may be written to; its own log says more"}
+}
+
+func corrupt(id parley.SessionID, seq parley.Seq, err error) error {
+	return &parley.Error{Code: parley.CodeCorrupt, Err: fmt.Errorf("session %s, seq %d: %w", id, seq, err),
+		Message: "A part of this session's log cannot be read.",
+		Hint:    "restore the session from a backup; other sessions are not affected"}
+}
+
+// refused reports whether the server itself said that a statement failed, and
+// has stayed to say more. Its transaction is then void.
+func refused(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.SeverityUnlocalized == "ERROR"
+}
+
+// lost reports whether the connection went away, which a restart of the server
+// does to every one in the pool. A server that did not answer in time is not
+// worth another try: it would take as long.
+func lost(err error) bool {
+	var connect *pgconn.ConnectError
+	return err != nil && !refused(err) && !pgconn.Timeout(err) && !errors.As(err, &connect)
+}
+
+// clash reports whether transactions got into each other's way.
+func clash(err error) bool {
+	switch sqlState(err) {
+	case "40001", "40P01": // serialization_failure, deadlock_detected
+		return true
+	}
+	return false
+}
+
+// unfit reports whether a row is what could not be stored, rather than any row:
+// an error of class 22 (data), 23 (integrity) or 54 (limits of a row).
+func unfit(err error) bool {
+	state := sqlState(err)
+	return len(state) == 5 && (state[:2] == "22" || state[:2] == "23" || state[:2] == "54")
+}
+
+func sqlState(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}

@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/store/postgres/pgtest"
+	"parley/store/storetest"
+)
+
+// TestNothingBecomesVisibleLate: a reader that pages by position while two nodes
+// append sees every event, in order. Were a position given out before one that
+// commits earlier, the reader would go past it.
+func TestNothingBecomesVisibleLate(t *testing.T) {
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	nodes := []*Store{open(t, url), open(t, url)}
+	const sessions, each = 8, 40
+
+	done := make(chan struct{})
+	var seen []parley.Event
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		after := parley.Position(0)
+		for last := false; ; {
+			page, err := nodes[0].Tenant(acme).Tree(ctx, "", after, 7)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if len(page) == 0 && last {
+				return
+			}
+			for _, e := range page {
+				if e.Position <= after {
+					t.Errorf("position %d after %d", e.Position, after)
+				}
+				after = e.Position
+			}
+			seen = append(seen, page...)
+			select {
+			case <-done:
+				last = true
+			default:
+			}
+		}
+	})
+	var writers sync.WaitGroup
+	for i := range sessions {
+		writers.Go(func() {
+			for seq := range parley.Seq(each) {
+				if res, err := nodes[i%2].Append(ctx, batch(storetest.ID(i), seq)); err != nil || res.Fenced {
+					t.Errorf("session %d: %+v, %v", i, res, err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	reader.Wait()
+	next := map[parley.SessionID]parley.Seq{}
+	for _, e := range seen {
+		if next[e.Session]++; e.Seq != next[e.Session] {
+			t.Fatalf("session %s: seq %d where %d is next", e.Session, e.Seq, next[e.Session])
+		}
+	}
+	if len(seen) != sessions*each {
+		t.Errorf("%d of %d events were seen", len(seen), sessions*each)
+	}
+}
+
+// TestFencingBetweenNodes has two nodes race for every next event of a session.
+func TestFencingBetweenNodes(t *testing.T) {
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	nodes := []*Store{open(t, url), open(t, url)}
+	id := storetest.ID(1)
+	const rounds = 30
+	for seq := range parley.Seq(rounds) {
+		var fenced [2]bool
+		var wg sync.WaitGroup
+		for i, s := range nodes {
+			wg.Go(func() {
+				res, err := s.Append(ctx, batch(id, seq))
+				if err != nil {
+					t.Error(err)
+				}
+				fenced[i] = res.Fenced
+			})
+		}
+		wg.Wait()
+		if fenced[0] == fenced[1] {
+			t.Fatalf("after %d: fenced %v", seq, fenced)
+		}
+	}
+	if n := len(log(t, nodes[0], id)); n != rounds {
+		t.Errorf("%d events, want %d", n, rounds)
+	}
+	taken := batch(id, rounds)
+	taken.Epoch = 2
+	mustAppend(t, nodes[1], taken)
+	if res, err := nodes[0].Append(ctx, batch(id, rounds+1)); err != nil || !res.Fenced {
+		t.Errorf("a node whose session was taken: %+v, %v", res, err)
+	}
+}
+
+func TestOpensAtOnce(t *testing.T) {
+	url := pgtest.Database(t)
+	epochs := make([]string, 6)
+	var wg sync.WaitGroup
+	for i := range epochs {
+		wg.Go(func() {
+			s, err := Open(context.Background(), url)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			epochs[i] = s.Epoch()
+			s.Close()
+		})
+	}
+	wg.Wait()
+	for _, e := range epochs {
+		if e == "" || e != epochs[0] {
+			t.Fatalf("epochs %q", epochs)
+		}
+	}
+}
+
+func TestLeases(t *testing.T) {
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	a, b := open(t, url, WithLease(time.Hour)), open(t, url, WithLease(time.Hour)) // no beat comes in between
+	hold := batch(storetest.ID(1), 0)
+	hold.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
+	mustAppend(t, a, hold)
+	wait := batch(storetest.ID(2), 0)
+	wait.Due = &parley.DueChange{Due: parley.Due{At: t0.Add(24 * time.Hour), Reason: "card"}}
+	mustAppend(t, a, wait)
+
+	check := func(s *Store, what string, due int, within time.Duration) {
+		t.Helper()
+		got, next, err := s.DueBefore(ctx, t0, 10)
+		if err != nil || len(got) != due {
+			t.Errorf("%s: %v is due, %v", what, got, err)
+		}
+		if within > 0 && (!next.After(t0) || next.After(t0.Add(within))) {
+			t.Errorf("%s: to look again after %v, want within %v", what, next.Sub(t0), within)
+		}
+	}
+	conn := connect(t, url)
+	const unseen = `UPDATE nodes SET seen_at = clock_timestamp() - $2::interval WHERE id = $1`
+	check(b, "a living node holds it", 0, time.Hour)
+	exec(t, conn, unseen, a.node, 59*time.Minute)
+	check(b, "the node is late", 0, time.Minute)
+	exec(t, conn, unseen, a.node, 61*time.Minute)
+	check(b, "the node is dead", 1, 0)
+	check(a, "the node itself knows better", 0, 0)
+	exec(t, conn, beat, a.node)
+	check(b, "the node was not dead", 0, time.Hour)
+	a.Close()
+	check(b, "the node has left", 1, 24*time.Hour)
+	if _, next, err := b.DueBefore(ctx, t0, 10); err != nil || !next.Equal(t0.Add(24*time.Hour)) {
+		t.Errorf("alone, a node looks again when something is due: %v, %v", next, err)
+	}
+}
+
+func TestHeartbeat(t *testing.T) {
+	url := pgtest.Database(t)
+	s := open(t, url, WithLease(100*time.Millisecond))
+	conn := connect(t, url)
+	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
+	exec(t, conn, `UPDATE nodes SET seen_at = 'epoch'`)
+	await(t, conn, `SELECT seen_at > 'epoch' FROM nodes`)
+	exec(t, conn, `DELETE FROM nodes`) // another has taken it for dead
+	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
+	exec(t, conn, `INSERT INTO nodes VALUES ('long dead', 'epoch')`)
+	open(t, url)
+	await(t, conn, `SELECT count(*) = 2 FROM nodes`)
+	s.Close()
+	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
+}

@@ -1,0 +1,97 @@
+// Package pgtest gives tests a PostgreSQL server: the one that
+// PARLEY_TEST_POSTGRES_URL names, or a throw-away one made from the programs
+// that are installed, with nothing turned off that makes commits durable.
+//
+// A package that uses it calls Stop when its tests are over.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Variable names the server to use, by the URL of a database whose user may
+// create others.
+const Variable = "PARLEY_TEST_POSTGRES_URL"
+
+var (
+	mu      sync.Mutex // guards the following
+	started bool
+	own     *Server // nil: there is none
+	failed  error   // why there is none
+
+	databases atomic.Int64
+)
+
+// Database makes an empty database and returns its URL. It is dropped when the
+// test has ended. Where there is no server the test is skipped, saying why.
+func Database(t testing.TB) string {
+	t.Helper()
+	if url := os.Getenv(Variable); url != "" {
+		return database(t, url)
+	}
+	return Own(t).Database(t)
+}
+
+func database(t testing.TB, base string) string {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(Variable, "is not a URL")
+	}
+	name := fmt.Sprintf("parley_test_%d_%d", os.Getpid(), databases.Add(1))
+	administer(t, base, `CREATE DATABASE `+name+` ENCODING 'UTF8' TEMPLATE template0`)
+	t.Cleanup(func() { administer(t, base, `DROP DATABASE `+name+` WITH (FORCE)`) })
+	u.Path = "/" + name
+	return u.String()
+}
+
+// Own is the throw-away server of this process, for tests that harm it. They
+// are skipped where it cannot be had.
+func Own(t testing.TB) *Server {
+	t.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	if !started {
+		started = true
+		own, failed = start()
+	}
+	switch {
+	case errors.Is(failed, errNoPrograms):
+		t.Skipf("no PostgreSQL: %v; set %s", failed, Variable)
+	case failed != nil:
+		t.Fatal("PostgreSQL does not start:", failed)
+	}
+	return own
+}
+
+// Stop stops the throw-away server, if one was started, and removes its data.
+func Stop() {
+	mu.Lock()
+	defer mu.Unlock()
+	if own != nil {
+		own.stop()
+		own = nil
+	}
+}
+
+func administer(t testing.TB, address, statement string) {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}

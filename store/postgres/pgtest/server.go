@@ -1,0 +1,184 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Server is a process of this one's own. It can be reached only through a
+// socket in its folder, and dies with the process that started it.
+type Server struct {
+	dir      string
+	programs string
+	as       *syscall.Credential // nil: as whoever runs the test
+	cmd      *exec.Cmd
+}
+
+var errNoPrograms = errors.New("initdb and postgres are not installed")
+
+// programs is the folder that has initdb and postgres, of the newest version.
+func programs() (string, error) {
+	places, err := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin") // Debian's
+	if err != nil {
+		return "", err
+	}
+	slices.Reverse(places)
+	for _, dir := range append(places, filepath.SplitList(os.Getenv("PATH"))...) {
+		_, initdb := exec.LookPath(filepath.Join(dir, "initdb"))
+		_, postgres := exec.LookPath(filepath.Join(dir, "postgres"))
+		if initdb == nil && postgres == nil {
+			return dir, nil
+		}
+	}
+	return "", errNoPrograms
+}
+
+func start() (*Server, error) {
+	bin, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{programs: bin}
+	if s.dir, err = os.MkdirTemp("", "parley-postgres-"); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(); err != nil {
+		os.RemoveAll(s.dir)
+		return nil, err
+	}
+	if err := s.launch(); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare makes the data folder. PostgreSQL does not run as root, so root runs
+// it as the user that the packages make for it.
+func (s *Server) prepare() error {
+	if os.Geteuid() == 0 {
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			return err
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			return err
+		}
+		gid, err := strconv.ParseUint(u.Gid, 10, 32)
+		if err != nil {
+			return err
+		}
+		s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		if err := os.Chown(s.dir, int(uid), int(gid)); err != nil {
+			return err
+		}
+	}
+	initdb := s.command("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) url() string { return "postgres://postgres@/postgres?host=" + s.dir }
+
+// Database is like the function of that name, on this server.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	return database(t, s.url())
+}
+
+func (s *Server) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.programs, program), args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+	return cmd
+}
+
+// launch starts the server and waits until it answers.
+func (s *Server) launch() error {
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=on")
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, s.url())
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select { // a server on its way up has no other way to say so
+		case <-ctx.Done():
+			said, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("%w\n%s", err, said)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Crash ends the server at once, as pg_ctl stop -m immediate does: nobody is
+// told, and the next start has to recover.
+func (s *Server) Crash() {
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+	_ = s.cmd.Wait() // it does not end well
+}
+
+// Launch starts the server again after Crash.
+func (s *Server) Launch() error { return s.launch() }
+
+// Freeze stops every process of the server where it is: connections stay, and
+// nothing answers. thaw lets them go on.
+func (s *Server) Freeze() (thaw func(), err error) {
+	main := strconv.Itoa(s.cmd.Process.Pid)
+	children, err := os.ReadFile("/proc/" + main + "/task/" + main + "/children")
+	if err != nil {
+		return nil, err
+	}
+	frozen := []int{s.cmd.Process.Pid} // first, so that it starts no more
+	for _, field := range strings.Fields(string(children)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, err
+		}
+		frozen = append(frozen, pid)
+	}
+	for _, pid := range frozen {
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // one that has ended is as silent
+	}
+	return func() {
+		for _, pid := range frozen {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}, nil
+}
+
+func (s *Server) stop() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		s.Crash() // what it holds is thrown away
+	}
+	os.RemoveAll(s.dir)
+}

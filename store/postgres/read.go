@@ -1,0 +1,209 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+)
+
+// list reads rows. A connection that was lost while it lay in the pool says
+// nothing about the server, so another one is tried.
+func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	inTime, cancel := s.patience(ctx)
+	defer cancel()
+	for try := 1; ; try++ {
+		rows, _ := s.pool.Query(inTime, query, args...) // its error is that of the rows
+		all, err := pgx.CollectRows(rows, scan)
+		if err == nil {
+			return all, nil
+		}
+		if !lost(err) || try == 2 {
+			return nil, unavailable(ctx, err)
+		}
+	}
+}
+
+// one reads at most one row.
+func one[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], query string, args ...any) (row T, found bool, err error) {
+	all, err := list(ctx, s, scan, query, args...)
+	if len(all) > 0 {
+		row = all[0]
+	}
+	return row, len(all) > 0, err
+}
+
+func (s *Store) Tenant(id parley.TenantID) parley.TenantStore { return tenant{s, id} }
+
+type tenant struct {
+	s  *Store
+	id parley.TenantID
+}
+
+const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at, epoch`
+
+func scanSession(row pgx.CollectableRow) (st parley.Stored, err error) {
+	m := &st.Summary
+	err = row.Scan((*text)(&m.ID), (*text)(&m.Root), (*text)(&m.Owner), (*text)(&m.Agent), (*text)(&m.Title), (*text)(&m.Status),
+		(*int64)(&m.Run), &m.Transient, &m.Deleted, (*int64)(&m.Head), &m.OpenedAt, &m.UpdatedAt, &st.Epoch)
+	m.OpenedAt, m.UpdatedAt = m.OpenedAt.UTC(), m.UpdatedAt.UTC()
+	return st, err
+}
+
+func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
+	st, found, err := one(ctx, t.s, scanSession, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id))
+	if err == nil && !found {
+		err = parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	return st, err
+}
+
+func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
+	query := `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = $1 AND NOT deleted`
+	args := []any{text(t.id)}
+	and := func(condition string, arg any) {
+		args = append(args, arg)
+		query += fmt.Sprintf(condition, len(args))
+	}
+	if q.Owner != "" {
+		and(` AND owner = $%d`, text(q.Owner))
+	}
+	if !q.Transient {
+		query += ` AND NOT transient`
+	}
+	if q.Search != "" {
+		and(` AND title ILIKE $%d ESCAPE '\'`, text("%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%"))
+	}
+	and(` ORDER BY recent DESC, updated_at DESC, id LIMIT $%d`, q.Limit)
+	return list(ctx, t.s, func(row pgx.CollectableRow) (parley.Summary, error) {
+		st, err := scanSession(row)
+		return st.Summary, err
+	}, query, args...)
+}
+
+const eventColumns = `session, seq, position, root, at, run, by, type, version, body`
+
+// page reads events in an order, up to a number of them, and stops behind the
+// one that fills parley.PageBytes. The sizes are added up by the server, which
+// knows them without reading the bodies: what is left out costs nobody anything.
+func page(order, where, limit string) string {
+	return fmt.Sprintf(`SELECT %[1]s FROM (
+		SELECT *, sum(octet_length(body)) OVER (ORDER BY %[2]s ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before
+		FROM (SELECT %[1]s FROM events WHERE %[3]s ORDER BY %[2]s LIMIT %[4]s) AS rows
+	) AS page WHERE before < %[5]d ORDER BY %[2]s`, eventColumns, order, where, limit, parley.PageBytes)
+}
+
+var (
+	eventsPage = page("seq", "tenant = $1 AND session = $2 AND seq > $3", "$4")
+	tenantPage = page("position", "tenant = $1 AND position > $2", "$3")
+	treePage   = page("position", "tenant = $1 AND root = $2 AND position > $3", "$4")
+)
+
+func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
+	events, bad, err := t.events(ctx, eventsPage, text(t.id), text(id), int64(after), limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		if after++; e.Seq != after {
+			return nil, corrupt(id, after, errors.New("the row is missing"))
+		}
+	}
+	if bad != nil {
+		return nil, bad
+	}
+	return events, nil
+}
+
+func (t tenant) Spoken(ctx context.Context, id parley.SessionID) ([]parley.Event, error) {
+	events, bad, err := t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = $1 AND session = $2 AND NOT piece ORDER BY seq`, text(t.id), text(id))
+	if err == nil {
+		err = bad
+	}
+	return events, err
+}
+
+func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) (events []parley.Event, err error) {
+	if root == "" {
+		events, _, err = t.events(ctx, tenantPage, text(t.id), int64(after), limit)
+	} else {
+		events, _, err = t.events(ctx, treePage, text(t.id), text(root), int64(after), limit)
+	}
+	return events, err
+}
+
+// events reads events. A row that cannot be decoded becomes Unreadable; bad is
+// about the first of them.
+func (t tenant) events(ctx context.Context, query string, args ...any) (events []parley.Event, bad, err error) {
+	type row struct {
+		parley.Event
+		bad error
+	}
+	rows, err := list(ctx, t.s, func(r pgx.CollectableRow) (e row, err error) {
+		var name string
+		var version int
+		var body []byte
+		if err := r.Scan((*text)(&e.Session), (*int64)(&e.Seq), (*int64)(&e.Position), (*text)(&e.Root), &e.At, (*int64)(&e.Run), (*text)(&e.By),
+			&name, &version, &body); err != nil {
+			return e, err
+		}
+		e.At = e.At.UTC()
+		if e.Body, err = parley.DecodeBody(name, version, body); err != nil {
+			e.Body, e.bad = parley.Unreadable{Type: name}, corrupt(e.Session, e.Seq, err)
+		}
+		return e, nil
+	}, query, args...)
+	for _, r := range rows {
+		events = append(events, r.Event)
+		if bad == nil {
+			bad = r.bad
+		}
+	}
+	return events, bad, err
+}
+
+func (t tenant) Position(ctx context.Context) (parley.Position, error) {
+	p, _, err := one(ctx, t.s, pgx.RowTo[int64], `SELECT position FROM tenants WHERE tenant = $1`, text(t.id))
+	return parley.Position(p), err
+}
+
+func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool, error) {
+	return one(ctx, t.s, func(row pgx.CollectableRow) (parley.StoredReceipt, error) {
+		r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
+		return r, row.Scan((*text)(&r.By), (*text)(&r.Digest), (*int64)(&r.First), (*int64)(&r.Last))
+	}, `SELECT by, digest, first, last FROM receipts WHERE tenant = $1 AND session = $2 AND command = $3`, text(t.id), text(id), text(command))
+}
+
+func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, err error) {
+	body, found, err := one(ctx, t.s, pgx.RowTo[[]byte], `SELECT body FROM definitions WHERE tenant = $1 AND digest = $2`, text(t.id), text(digest))
+	switch {
+	case err != nil:
+		return a, err
+	case !found:
+		return a, parley.Errorf(parley.CodeNotFound, "The definition of this agent is not stored.")
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		return a, &parley.Error{Code: parley.CodeCorrupt, Message: "A stored definition cannot be read.", Err: err}
+	}
+	return a, nil
+}
+
+func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.RunID, error) {
+	return list(ctx, t.s, pgx.RowTo[parley.RunID],
+		`SELECT run FROM effects WHERE tenant = $1 AND session_key = $2 AND status = 'pending' AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
+}
+
+// Delivered does not go with a group: it has no order to keep with appends, and
+// doing it twice is doing it once.
+func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
+	_, err := list(ctx, t.s, pgx.RowTo[int64],
+		`UPDATE effects SET status = 'completed', updated_at = $4 WHERE tenant = $1 AND session_key = $2 AND run = $3 AND status = 'pending' RETURNING id`,
+		text(t.id), text(id), int64(run), at)
+	return err
+}

@@ -1,0 +1,175 @@
+// Package postgres keeps logs in a PostgreSQL database, for one or more
+// processes, here called nodes.
+//
+// A transaction belongs to one tenant. It takes the tenant's head row before
+// anything else and holds it until the commit: that orders positions, makes
+// them visible in that order, whichever node commits, and leaves nothing for
+// two appends to deadlock over. Batches of a tenant that wait while a commit is
+// under way go into the next one together; a commit costs two round trips
+// however many they are.
+//
+// A commit whose answer was lost with its connection is looked up on another
+// one. So Append says that a batch may not have been stored only if the
+// database could not be asked.
+//
+// Leases name nodes. A node shows that it lives by its row in nodes; nothing
+// rests on the clocks of the nodes themselves.
+//
+// Needs PostgreSQL 13 or later and a database in UTF8. Session state is used
+// (prepared statements, timeouts), so a pooler in between must pool sessions.
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"parley"
+)
+
+// An Option changes how a store is opened.
+type Option func(*Store)
+
+// WithConnections sets how many connections the store may use, besides one for
+// its heartbeat. The default is 8; half of them are for writing.
+func WithConnections(n int) Option { return func(s *Store) { s.connections = max(n, 1) } }
+
+// WithTimeout sets how long the database may take over one statement. The
+// default is 5 s. Every call of the store ends within a small multiple of it.
+func WithTimeout(d time.Duration) Option {
+	return func(s *Store) { s.timeout = max(d, time.Millisecond) }
+}
+
+// WithLease sets for how long a node that is not seen is taken to live. The
+// default is 10 s. Nodes of one database should agree on it.
+func WithLease(d time.Duration) Option { return func(s *Store) { s.lease = max(d, time.Millisecond) } }
+
+// maxWaiting bounds the batches that wait for a commit.
+const maxWaiting = 1024
+
+// Store is a parley.Store.
+type Store struct {
+	connections int
+	timeout     time.Duration
+	lease       time.Duration
+
+	epoch string
+	node  string        // names this process in due rows
+	pool  *pgxpool.Pool // of everything but the heartbeat
+	pulse *pgxpool.Pool // one connection: a busy node must not look dead
+	beats beats
+
+	slots   chan struct{}  // one for each waiting batch
+	writers chan struct{}  // one for each commit under way
+	writing sync.WaitGroup // the goroutines of lanes
+
+	mu     sync.Mutex // guards the following; leaf
+	closed bool
+	lanes  map[parley.TenantID][]*waiting // what waits, of each tenant that has a writer
+
+	closing sync.Once
+}
+
+// Open connects to a database, given as a URL or in the form key=value, and
+// migrates it. Nodes that open it at the same time do so one after the other.
+func Open(ctx context.Context, url string, options ...Option) (_ *Store, err error) {
+	s := &Store{connections: 8, timeout: 5 * time.Second, lease: 10 * time.Second, node: rand.Text(),
+		slots: make(chan struct{}, maxWaiting), lanes: map[parley.TenantID][]*waiting{}}
+	for _, o := range options {
+		o(s)
+	}
+	s.writers = make(chan struct{}, max(s.connections/2, 1))
+
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// What cannot be parsed cannot be redacted: the cause stays unsaid.
+		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "The address of the database cannot be understood.",
+			Hint: "it has the form postgres://user:password@host:5432/database?sslmode=require"}
+	}
+	config.ConnConfig.ConnectTimeout = s.timeout
+	if s.epoch, err = migrate(ctx, config.ConnConfig.Copy()); err != nil {
+		return nil, err
+	}
+	s.configure(config)
+	defer func() {
+		if err != nil {
+			s.closePools()
+		}
+	}()
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	config = config.Copy()
+	config.MaxConns = 1
+	if s.pulse, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	if err := s.join(ctx); err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	return s, nil
+}
+
+// configure sets what every connection has in common, whatever the database's
+// own defaults are.
+func (s *Store) configure(config *pgxpool.Config) {
+	config.MaxConns = int32(s.connections)
+	set := config.ConnConfig.RuntimeParams
+	if set["application_name"] == "" {
+		set["application_name"] = "parley"
+	}
+	// What waits for a tenant's head must see what was committed meanwhile.
+	set["default_transaction_isolation"] = "read committed"
+	// A node that vanished in the middle of a transaction blocks its tenant
+	// until the server gives up on it.
+	set["statement_timeout"] = milliseconds(s.timeout)
+	set["lock_timeout"] = milliseconds(s.timeout / 2)
+	set["idle_in_transaction_session_timeout"] = milliseconds(s.timeout)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		// What Append has answered survives the loss of power. Anything that
+		// is stricter than on (remote_apply) is left alone.
+		_, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false)
+			WHERE current_setting('synchronous_commit') IN ('off', 'local')`)
+		return err
+	}
+}
+
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
+}
+
+// patience bounds what is asked of the database, on this side of the network:
+// a server that hangs keeps no timeouts.
+func (s *Store) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout*3/2)
+}
+
+func (s *Store) Epoch() string { return s.epoch }
+
+// Close lets the batches in hand be committed, gives back what this node holds
+// and closes the connections. Appends that come later are refused. It may be
+// called more than once.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		s.writing.Wait()
+		s.leave() // after the last commit that may have taken a lease
+		s.closePools()
+	})
+	return nil
+}
+
+func (s *Store) closePools() {
+	for _, p := range []*pgxpool.Pool{s.pool, s.pulse} {
+		if p != nil {
+			p.Close()
+		}
+	}
+}

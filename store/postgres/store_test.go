@@ -1,0 +1,154 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+	"parley/store/postgres/pgtest"
+	"parley/store/storetest"
+)
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Reopener {
+		url := pgtest.Database(t)
+		return func(t testing.TB) parley.Store { return open(t, url) }
+	})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	storetest.Bench(b, func(t testing.TB) parley.Store { return open(t, pgtest.Database(t)) })
+}
+
+func TestCorruptRows(t *testing.T) {
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	s := open(t, url)
+	for i := range 4 {
+		for seq := range parley.Seq(2) {
+			mustAppend(t, s, batch(storetest.ID(i), seq))
+		}
+	}
+	conn := connect(t, url)
+	exec(t, conn, `UPDATE events SET body = '{"content":' WHERE session LIKE '%0' AND seq = 2`)
+	exec(t, conn, `DELETE FROM events WHERE session LIKE '%1' AND seq = 1`)
+	exec(t, conn, `UPDATE events SET at = 'infinity' WHERE session LIKE '%2' AND seq = 1`)
+	for i, want := range []string{"seq 2", "seq 1", "Infinity", ""} {
+		_, err := s.Tenant(acme).Events(ctx, storetest.ID(i), 0, 10)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("session %d was not harmed: %v", i, err)
+		case want != "" && (parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(err.Error(), want) || strings.Contains(parley.MessageOf(err), want)):
+			t.Errorf("session %d: %v", i, err)
+		}
+	}
+	exec(t, conn, `DELETE FROM events WHERE session LIKE '%2'`)
+	events, err := s.Tenant(acme).Tree(ctx, "", 0, 100)
+	if err != nil || len(events) != 5 || events[1].Body != (parley.Unreadable{Type: "InputReceived"}) {
+		t.Errorf("the neighbours of a row that cannot be read: %+v, %v", events, err)
+	}
+}
+
+// TestPowerLossIsSurvived whatever the database's defaults are.
+func TestPowerLossIsSurvived(t *testing.T) {
+	url := pgtest.Database(t)
+	conn := connect(t, url)
+	for _, setting := range []string{"synchronous_commit = off", "default_transaction_isolation = 'serializable'", "statement_timeout = 0"} {
+		exec(t, conn, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+strings.ReplaceAll(setting, "'", "''")+`', current_database()); END $$`)
+	}
+	s := open(t, url)
+	for setting, want := range map[string]string{"synchronous_commit": "on", "transaction_isolation": "read committed", "statement_timeout": "5s",
+		"lock_timeout": "2500ms", "idle_in_transaction_session_timeout": "5s"} {
+		var got string
+		if err := s.pool.QueryRow(context.Background(), "SHOW "+setting).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s, %v; want %s", setting, got, err, want)
+		}
+	}
+}
+
+func TestAddressesAreNotShown(t *testing.T) {
+	for _, url := range []string{
+		"postgres://ann:se cret@127.0.0.1:1/x", "postgres://ann:secret@127.0.0.1:1/x?sslmode=nonsense", "postgres://ann:secret@127.0.0.1:port/x",
+		"host=127.0.0.1 port=1 user=ann password=secret nonsense", "postgres://ann:secret@127.0.0.1:1/x",
+	} {
+		_, err := Open(context.Background(), url)
+		if code := parley.CodeOf(err); code != parley.CodeInvalid && code != parley.CodeUnavailable || strings.Contains(err.Error(), "cret") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestDatabasesThatWillNotDo(t *testing.T) {
+	url := pgtest.Database(t)
+	exec(t, connect(t, url), `CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`)
+	defer exec(t, connect(t, url), `DROP DATABASE latin WITH (FORCE)`)
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), strings.Replace(url, "/"+config.Database, "/latin", 1)); err == nil || !strings.Contains(parley.MessageOf(err), "LATIN1") {
+		t.Errorf("a database that cannot hold every text: %v", err)
+	}
+}
+
+// TestGroups: a group is what waits, in order, up to a number and a size.
+func TestGroups(t *testing.T) {
+	s := &Store{lanes: map[parley.TenantID][]*waiting{}}
+	for _, size := range append([]int{maxBytes, 1, maxBytes - 1, 1, 2 * maxBytes}, make([]int, maxGroup+1)...) {
+		s.lanes[acme] = append(s.lanes[acme], &waiting{size: size})
+	}
+	for i, want := range []int{1, 2, 1, 1, maxGroup, 1, 0} {
+		if got := len(s.next(acme)); got != want {
+			t.Errorf("group %d has %d batches, want %d", i, got, want)
+		}
+	}
+	if len(s.lanes) > 0 {
+		t.Error("a lane that nobody uses is kept")
+	}
+}
+
+// TestCloseAnswersEverybody: what was accepted is stored, what was refused is
+// not.
+func TestCloseAnswersEverybody(t *testing.T) {
+	url := pgtest.Database(t)
+	s := open(t, url)
+	const sessions = 16
+	heads := make([]parley.Seq, sessions)
+	var started, wg sync.WaitGroup
+	started.Add(sessions)
+	for i := range sessions {
+		wg.Go(func() {
+			for ; ; heads[i]++ {
+				res, err := s.Append(context.Background(), batch(storetest.ID(i), heads[i]))
+				if heads[i] == 0 {
+					started.Done()
+				}
+				if err != nil {
+					if parley.MessageOf(err) != "The server is stopping." {
+						t.Errorf("%v", err)
+					}
+					return
+				}
+				if res.Fenced {
+					t.Error("fenced")
+					return
+				}
+			}
+		})
+	}
+	started.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	s = open(t, url)
+	for i, head := range heads {
+		if n := len(log(t, s, storetest.ID(i))); n != int(head) {
+			t.Errorf("session %d: %d of %d events were answered", i, head, n)
+		}
+	}
+}
