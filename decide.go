@@ -244,6 +244,9 @@ func (d *decision) answer(do AnswerQuestion) error {
 	if c == nil || c.Status != CallAsking || !d.at.Before(c.Expires) {
 		return errCardClosed
 	}
+	if len(do.Answers) != c.Asks {
+		return Errorf(CodeInvalid, "%d answers are needed, one for each question.", c.Asks)
+	}
 	var answers [][]string // nil if there are none, as it will be when read back
 	for _, chosen := range do.Answers {
 		var clean []string

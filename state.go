@@ -83,6 +83,7 @@ type Call struct {
 	Expires time.Time
 	Attempt int
 	Output  int    // bytes of live output shown
+	Asks    int    // questions of its card
 	Answer  string // what to finish it with: an answer or a person's note
 }
 
@@ -283,7 +284,9 @@ func (r *Run) fold(e Event) {
 	case ApprovalDecided:
 		r.withCall(b.Call, func(c *Call) { c.Status, c.Card, c.Answer = afterDecision[b.Decision], 0, denial(b) })
 	case QuestionAsked:
-		r.withCall(b.Call, func(c *Call) { c.Status, c.Card, c.Expires = CallAsking, CardID(e.Seq), b.Expires })
+		r.withCall(b.Call, func(c *Call) {
+			c.Status, c.Card, c.Expires, c.Asks = CallAsking, CardID(e.Seq), b.Expires, len(b.Questions)
+		})
 	case QuestionAnswered:
 		r.withCall(b.Call, func(c *Call) { c.Status, c.Card, c.Answer = CallAnswered, 0, answerText(b) })
 	}

@@ -43,7 +43,7 @@ var scripts = []script{
 		in = input("say that too", parley.Steer)
 		in.Deliver = true
 		r.do(id, in)
-		r.do(id, parley.AnswerQuestion{Card: q})
+		r.do(id, parley.AnswerQuestion{Card: q, Answers: [][]string{{"x"}}})
 		r.finished(id, 1)
 	}},
 	{"an answer that says nothing", func(r *rig, id parley.SessionID) {
@@ -103,7 +103,7 @@ var scripts = []script{
 	{"several calls at once", func(r *rig, id parley.SessionID) {
 		r.say(id, "call read a; call write b; call ask c; call forbidden d; call do e | say done")
 		approval, question := card[parley.ApprovalRequested](r, id, 1), card[parley.QuestionAsked](r, id, 1)
-		r.do(id, parley.AnswerQuestion{Card: question})
+		r.do(id, parley.AnswerQuestion{Card: question, Answers: [][]string{{"x"}}})
 		r.do(id, parley.DecideApproval{Card: approval, Decision: parley.AllowOnce})
 		r.finished(id, 1)
 	}},
@@ -154,7 +154,7 @@ var scripts = []script{
 		q := card[parley.QuestionAsked](r, id, 1)
 		r.do(id, input("say I was steered", parley.Steer))
 		r.say(id, "say I was queued")
-		r.do(id, parley.AnswerQuestion{Card: q})
+		r.do(id, parley.AnswerQuestion{Card: q, Answers: [][]string{{"x"}}})
 		r.finished(id, 2)
 	}},
 	{"steered when nothing runs", func(r *rig, id parley.SessionID) {

@@ -25,25 +25,36 @@ import (
 
 // A Box is the tools over one workspace. It may be used concurrently.
 type Box struct {
-	workspace string // absolute, without symbolic links
+	workspace string   // absolute, without symbolic links
+	protected []string // folders no tool touches; in the same form
 }
 
 var _ parley.Toolbox = (*Box)(nil)
 
-// New fails unless workspace is a directory.
-func New(workspace string) (*Box, error) {
-	path, err := filepath.Abs(workspace)
+// New fails unless workspace is a directory. No tool touches what is in the
+// protected folders, wherever in the workspace they are: the server's own data
+// belongs there.
+func New(workspace string, protected ...string) (*Box, error) {
+	b := &Box{}
+	for i, name := range append([]string{workspace}, protected...) {
+		path, err := filepath.Abs(name)
+		if err == nil {
+			path, err = filepath.EvalSymlinks(path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("folder %s: %w", name, err)
+		}
+		if i == 0 {
+			b.workspace = path
+		} else {
+			b.protected = append(b.protected, path)
+		}
+	}
+	root, err := os.OpenRoot(b.workspace)
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
-	}
-	return &Box{path}, root.Close()
+	return b, root.Close()
 }
 
 // The tools, in the order models are told of them.
@@ -58,6 +69,7 @@ type tool struct {
 type action struct {
 	class     parley.ToolClass
 	edits     bool              // files of the workspace
+	path      string            // of the workspace that it is about; empty: none
 	show      string            // exactly what will be done
 	questions []parley.Question // to a person, whose answer is the result
 	perform   func(ctx context.Context, workspace *os.Root, out io.Writer) error
@@ -139,7 +151,39 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 	if err != nil {
 		return action{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
 	}
+	if a.path != "" && b.isProtected(a.path) {
+		return action{}, fmt.Errorf("%q is not for tools: it holds the server's own data or secrets", a.path)
+	}
 	return a, nil
+}
+
+// isProtected judges a path by where it leads, as far as it exists, and by its
+// words: .env files hold keys.
+func (b *Box) isProtected(name string) bool {
+	base := strings.ToLower(filepath.Base(name))
+	if base == ".env" || strings.HasPrefix(base, ".env.") {
+		return true
+	}
+	leads := filepath.Join(b.workspace, filepath.FromSlash(name))
+	rest := ""
+	for {
+		if real, err := filepath.EvalSymlinks(leads); err == nil {
+			leads = filepath.Join(real, rest)
+			break
+		}
+		parent := filepath.Dir(leads)
+		if parent == leads {
+			return true // nothing of it can be known
+		}
+		leads, rest = parent, filepath.Join(filepath.Base(leads), rest)
+	}
+	if base := strings.ToLower(filepath.Base(leads)); base == ".env" || strings.HasPrefix(base, ".env.") {
+		return true
+	}
+	return slices.ContainsFunc(b.protected, func(folder string) bool {
+		inside, err := filepath.Rel(folder, leads)
+		return err == nil && filepath.IsLocal(inside)
+	})
 }
 
 func (b *Box) names(agent parley.Agent) string {

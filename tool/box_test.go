@@ -222,7 +222,7 @@ func TestADigestCoversEveryByte(t *testing.T) {
 		return v.Digest
 	}
 	base := `{"path":"a","content":"xyz"}`
-	if judged(b, base) != judged(b, base) {
+	if again := judged(b, base); again != judged(b, base) {
 		t.Error("the same call has two digests")
 	}
 	for _, arguments := range []string{`{"path":"b","content":"xyz"}`, `{"path":"a","content":"xyy"}`, `{"path":"a", "content":"xyz"}`} {

@@ -38,7 +38,7 @@ var listFiles = define("list_files", listFilesDescription, listFilesSchema, func
 	if err != nil {
 		return action{}, err
 	}
-	return action{class: parley.Pure, perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
+	return action{class: parley.Pure, path: dir, perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
 		l := listing{ctx: ctx, root: root, out: out}
 		if err := l.walk(dir, depth); err != nil {
 			return err

@@ -30,7 +30,7 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 	if err != nil {
 		return action{}, err
 	}
-	return action{class: parley.Pure, perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
+	return action{class: parley.Pure, path: name, perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
 		f, info, err := open(root, name, 0)
 		if err != nil {
 			return err

@@ -44,6 +44,7 @@ var writeFile = define("write_file", writeFileDescription, writeFileSchema, func
 	return action{
 		class: parley.Effectful,
 		edits: true,
+		path:  name,
 		show:  fmt.Sprintf("Write %d bytes to %q, replacing it if it exists:\n\n%s", len(args.Content), name, args.Content),
 		perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
 			if err := write(ctx, root, name, args.Content); err != nil {

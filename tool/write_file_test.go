@@ -147,7 +147,8 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 			var swapping sync.WaitGroup
 			swapping.Go(func() { b.swap("dir", target, stop) })
 			wrote, failed := 0, map[string]int{}
-			for i := range writes {
+			// As long as it takes for the race to be run at all, within reason.
+			for i := 0; i < writes || (wrote == 0 || len(failed) == 0) && i < 50*writes; i++ {
 				_, err := b.perform("write_file", args{"path": fmt.Sprintf("dir/sub/%d", i%7), "content": "x"})
 				if err == nil {
 					wrote++
@@ -162,8 +163,8 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 			b.untouched(filepath.Join(b.outside, "sub"))
 			b.untouched(filepath.Join(b.workspace, ".git"), "sub")
 			b.untouched(filepath.Join(b.workspace, ".git/sub"))
-			if wrote == 0 || wrote == writes {
-				t.Errorf("%d of %d writes came through: the race was not run", wrote, writes)
+			if wrote == 0 || len(failed) == 0 {
+				t.Errorf("%d writes came through, %d kinds of failure: the race was not run", wrote, len(failed))
 			}
 		})
 	}

@@ -6,99 +6,125 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
+
+	"parley"
 )
 
 // chatCommand is a client of document 002 in a terminal: a line in, an answer
-// out. It comes back by itself when the server goes away, and does not print
-// again what it has printed.
+// out. It comes back by itself when the server goes away, sends again what the
+// server may not have got, under the same id, and does not print again what it
+// has printed.
 type chatCommand struct {
 	Server string `default:"http://127.0.0.1:8080" help:"Address of the server."`
-	Thread string `help:"Thread to go on with (default: a new one)."`
-	Agent  string `help:"Agent to talk to (default: the server's first)."`
-}
-
-// frame is any message of the server.
-type frame struct {
-	Type      string `json:"type"`
-	RequestID string `json:"requestId"`
-	Content   string `json:"content"`
-	Error     string `json:"error"`
-	ID        string `json:"id"`
-	Tool      string `json:"tool"`
-	Message   string `json:"message"`
-	Command   string `json:"command"`
-	Questions []struct {
-		Question string `json:"question"`
-		Options  []struct {
-			Label       string `json:"label"`
-			Description string `json:"description"`
-		} `json:"options"`
-	} `json:"questions"`
-}
-
-type chat struct {
-	*program
-	chatCommand
-	conn    *websocket.Conn
-	request string // that is being answered
-	printed int    // bytes of its answer
-	shown   int    // bytes of it received since the last chat.started
-	card    *frame // that waits for the person
-	waiting int    // requests sent and not ended
+	Thread string `placeholder:"UUID" help:"Thread to go on with (default: a new one)."`
+	Agent  string `placeholder:"NAME" help:"Agent to talk to (default: the server's first)."`
 }
 
 func (c chatCommand) Run(p *program) error {
 	if c.Thread == "" {
 		c.Thread = uuid.NewString()
 	}
+	if !parley.SessionID(strings.ToLower(c.Thread)).Valid() {
+		return fmt.Errorf("--thread %s is no thread; it is a UUID of version 4, as printed when a chat begins", c.Thread)
+	}
+	if !strings.Contains(c.Server, "://") {
+		c.Server = "http://" + c.Server
+	}
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
+
+	t := &chat{terminal: terminal{out: p.stdout}, chatCommand: c, lines: readLines(ctx, p.stdin), interrupts: interrupts, patient: !isTerminal(p.stdin)}
+	fmt.Fprintf(p.stdout, "Thread %s. Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n", c.Thread)
+	err := t.run(ctx)
+	fmt.Fprintf(p.stdout, "\nGo on with: parley chat --thread %s\n", c.Thread)
+	return err
+}
+
+func isTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// readLines ends with the program: nothing interrupts reading a terminal.
+func readLines(ctx context.Context, r io.Reader) <-chan string {
 	lines := make(chan string)
-	go func() { // ends with the program: nothing interrupts reading a terminal
+	go func() {
 		defer close(lines)
-		for in := bufio.NewScanner(p.stdin); in.Scan(); {
-			select {
-			case lines <- in.Text():
-			case <-ctx.Done():
+		for in := bufio.NewReader(r); ; {
+			line, err := in.ReadString('\n')
+			if line != "" {
+				select {
+				case lines <- strings.TrimRight(line, "\r\n"):
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
 				return
 			}
 		}
 	}()
+	return lines
+}
 
-	t := &chat{program: p, chatCommand: c}
-	fmt.Fprintf(p.stdout, "Thread %s (--thread goes on with it). Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n", c.Thread)
+// A chat is one person at one thread.
+type chat struct {
+	terminal
+	chatCommand
+	conn       *websocket.Conn
+	lines      <-chan string // nil when the person has nothing more to say
+	interrupts <-chan os.Signal
+	patient    bool      // at the end of the input wait for answers, as a pipe wants
+	sent       []request // that have not ended, oldest first
+}
+
+type request struct{ id, content string }
+
+var (
+	errLeft    = errors.New("the person left")
+	errRefused = errors.New("the server refused")
+)
+
+func (t *chat) run(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
+		first := t.conn == nil
 		err := t.connect(ctx)
 		if err == nil {
 			attempt = 0
-			err = t.talk(ctx, lines, interrupts)
+			err = t.talk(ctx)
 		}
-		if err == nil || errors.Is(err, errRefused) || attempt == 0 && t.conn == nil {
+		switch {
+		case errors.Is(err, errLeft):
+			return nil
+		case errors.Is(err, errRefused) || first && attempt == 0 && t.conn == nil:
 			return err
 		}
-		wait := min(time.Second<<min(attempt, 4), 10*time.Second)
-		fmt.Fprintf(p.stderr, "\n(connection lost: %v; coming back in %v)\n", err, wait)
+		if attempt == 0 {
+			fmt.Fprintf(t.out, "\n(the server is gone; coming back when it does)\n")
+		}
 		select {
-		case <-time.After(wait):
-		case <-interrupts:
+		case <-time.After(min(time.Second<<min(attempt, 3), 5*time.Second)):
+		case <-t.interrupts:
 			return nil
 		}
 	}
 }
-
-var errRefused = errors.New("the server refused")
 
 func (t *chat) connect(ctx context.Context) error {
 	u, err := url.Parse(t.Server)
@@ -109,55 +135,87 @@ func (t *chat) connect(ctx context.Context) error {
 	u.Path, u.RawQuery = "/api/chat/ws", url.Values{"threadId": {t.Thread}}.Encode()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, u.String(), nil)
-	if err != nil {
-		return fmt.Errorf("cannot reach %s, is `parley serve` running? (%w)", t.Server, err)
+	type dialled struct {
+		conn *websocket.Conn
+		err  error
 	}
-	conn.SetReadLimit(16 << 20)
-	t.conn = conn
-	return nil
+	done := make(chan dialled, 1)
+	go func() {
+		conn, _, err := websocket.Dial(ctx, u.String(), nil)
+		done <- dialled{conn, err}
+	}()
+	select {
+	case d := <-done:
+		if d.err != nil {
+			return fmt.Errorf("cannot reach %s; is `parley serve` running there? (%w)", t.Server, d.err)
+		}
+		d.conn.SetReadLimit(16 << 20)
+		t.conn = d.conn
+		return nil
+	case <-t.interrupts:
+		cancel()
+		<-done
+		return errLeft
+	}
 }
 
-// talk returns nil when the person leaves.
-func (t *chat) talk(ctx context.Context, lines <-chan string, interrupts <-chan os.Signal) error {
+// talk goes on until the person leaves or the connection is lost.
+func (t *chat) talk(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	frames, ended := make(chan frame), make(chan error, 1)
 	go func() { ended <- t.read(ctx, frames) }()
 	defer func() {
-		cancel()
 		_ = t.conn.Close(websocket.StatusNormalClosure, "") // it ends either way
+		cancel()
 	}()
-	if t.waiting == 0 {
+	for _, r := range t.sent { // the server may not have got it; if it has, this changes nothing
+		if err := t.ask(ctx, r); err != nil {
+			return err
+		}
+	}
+	if len(t.sent) == 0 && t.card() == nil {
 		t.prompt()
 	}
-	leaving := false
-	for !leaving || t.waiting > 0 {
+	stopping := false // Ctrl-C was pressed, and nothing has happened since
+	for {
 		select {
 		case f := <-frames:
-			t.show(f)
+			stopping = false
+			t.heard(f)
 		case err := <-ended:
-			if code := websocket.CloseStatus(err); code == websocket.StatusPolicyViolation {
-				return fmt.Errorf("%w: %v", errRefused, err)
+			if websocket.CloseStatus(err) == websocket.StatusPolicyViolation {
+				return fmt.Errorf("%w: %s", errRefused, reasonOf(err))
 			}
 			return err
-		case line, ok := <-lines:
+		case line, ok := <-t.lines:
+			stopping = false
 			if !ok {
-				leaving, lines = true, nil // let what was asked be answered
-				continue
-			}
-			if err := t.enter(ctx, line); err != nil {
+				if t.lines = nil; !t.patient {
+					return errLeft
+				}
+			} else if err := t.enter(ctx, line); err != nil {
 				return err
 			}
-		case <-interrupts:
-			if t.waiting == 0 {
-				return nil
+		case <-t.interrupts:
+			if stopping {
+				return errLeft
 			}
-			if err := t.send(ctx, map[string]any{"type": "cancel", "requestId": t.request}); err != nil {
+			stopping = true
+			if err := t.interrupt(ctx); err != nil {
 				return err
 			}
 		}
+		if t.lines == nil && (len(t.sent) == 0 || t.card() != nil) {
+			return errLeft
+		}
 	}
-	return nil
+}
+
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[websocket.CloseError](err); ok {
+		return e.Reason
+	}
+	return err.Error()
 }
 
 func (t *chat) read(ctx context.Context, frames chan<- frame) error {
@@ -186,99 +244,59 @@ func (t *chat) send(ctx context.Context, v any) error {
 	return t.conn.Write(ctx, websocket.MessageText, raw)
 }
 
+func (t *chat) ask(ctx context.Context, r request) error {
+	m := map[string]any{"type": "chat.request", "threadId": t.Thread, "requestId": r.id, "content": r.content}
+	if t.Agent != "" {
+		m["agentId"] = t.Agent
+	}
+	return t.send(ctx, m)
+}
+
 // enter sends what the person typed: an answer to the card that waits, or
 // something new.
 func (t *chat) enter(ctx context.Context, line string) error {
-	switch card := t.card; {
-	case card != nil && card.Type == "tool_call_unknown":
-		resolution := map[string]string{"r": "rerun", "d": "mark_done", "a": "abandon"}[strings.ToLower(strings.TrimSpace(line))]
-		if resolution == "" {
-			fmt.Fprint(t.stdout, "Answer r, d or a: ")
-			return nil
+	if t.card() != nil {
+		if answer := t.answer(line); answer != nil {
+			return t.send(ctx, answer)
 		}
-		t.card = nil
-		return t.send(ctx, map[string]any{"type": "tool_call_resolution", "id": card.ID, "resolution": resolution})
-	case card != nil && card.Type == "approval_request":
-		decision := map[string]string{"y": "allow", "a": "always", "n": "deny", "s": "stop"}[strings.ToLower(strings.TrimSpace(line))]
-		if decision == "" {
-			fmt.Fprint(t.stdout, "Answer y, a, n or s: ")
-			return nil
-		}
-		t.card = nil
-		return t.send(ctx, map[string]any{"type": "approval_response", "id": card.ID, "decision": decision})
-	case card != nil:
-		t.card = nil
-		answers := make([][]string, len(card.Questions))
-		for i, q := range card.Questions {
-			answer := strings.TrimSpace(line)
-			if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(q.Options) {
-				answer = q.Options[n-1].Label
-			}
-			answers[i] = []string{answer}
-		}
-		return t.send(ctx, map[string]any{"type": "question_response", "id": card.ID, "answers": answers})
-	case strings.TrimSpace(line) == "":
+		return nil
+	}
+	if strings.TrimSpace(line) == "" {
 		t.prompt()
 		return nil
 	}
-	request := map[string]any{"type": "chat.request", "threadId": t.Thread, "content": line}
-	if t.Agent != "" {
-		request["agentId"] = t.Agent
-	}
-	t.waiting++
-	return t.send(ctx, request)
+	r := request{"chat-" + uuid.NewString(), line}
+	t.sent = append(t.sent, r)
+	return t.ask(ctx, r)
 }
 
-func (t *chat) prompt() { fmt.Fprint(t.stdout, "> ") }
+// interrupt stops what is going on; if nothing is, it says how to leave.
+func (t *chat) interrupt(ctx context.Context) error {
+	if t.running == "" && len(t.sent) == 0 {
+		fmt.Fprint(t.out, "\n(Ctrl-C again, or Ctrl-D, leaves)\n")
+		t.prompt()
+		return nil
+	}
+	id := t.running
+	if id == "" {
+		id = t.sent[0].id
+	}
+	return t.send(ctx, map[string]any{"type": "cancel", "requestId": id})
+}
 
-func (t *chat) show(f frame) {
+// heard shows a frame, and forgets requests that have ended.
+func (t *chat) heard(f frame) {
+	t.show(f)
 	switch f.Type {
-	case "chat.started":
-		if f.RequestID != t.request {
-			t.request, t.printed = f.RequestID, 0
-		}
-		t.shown = 0
-		t.waiting = max(t.waiting, 1) // somebody else's, or ours from before
-	case "content":
-		// A run is shown from its start to who comes back.
-		if skip := t.printed - t.shown; skip < len(f.Content) {
-			fmt.Fprint(t.stdout, f.Content[max(skip, 0):])
-			t.printed = t.shown + len(f.Content)
-		}
-		t.shown += len(f.Content)
-	case "chat.completed":
-		t.end("")
-	case "cancelled":
-		t.end(" (stopped)")
-	case "error":
-		t.end(" (" + f.Error + ")")
-	case "approval_request":
-		t.card = &f
-		fmt.Fprintf(t.stdout, "\n[%s wants your approval]\n%s\nAllow? [y]es, [a]lways exactly this, [n]o, [s]top: ", f.Tool, f.Command)
-	case "tool_call_unknown":
-		t.card = &f
-		fmt.Fprintf(t.stdout, "\n[%s: outcome unknown] %s\n[r]un it again, it is [d]one, [a]bandon the run: ", f.Tool, f.Message)
-	case "question":
-		t.card = &f
-		for _, q := range f.Questions {
-			fmt.Fprintf(t.stdout, "\n[question] %s\n", q.Question)
-			for i, o := range q.Options {
-				fmt.Fprintf(t.stdout, "  %d  %s  %s\n", i+1, o.Label, o.Description)
+	case "chat.completed", "cancelled", "error":
+		for i, r := range t.sent {
+			if r.id == f.RequestID {
+				t.sent = append(t.sent[:i:i], t.sent[i+1:]...)
+				break
 			}
 		}
-		fmt.Fprint(t.stdout, "Your answer: ")
-	case "approval_closed", "question_closed", "tool_call_resolved":
-		if t.card != nil && t.card.ID == f.ID {
-			t.card = nil
-			fmt.Fprintln(t.stdout, "(answered elsewhere)")
+		if len(t.sent) == 0 && t.card() == nil {
+			t.prompt()
 		}
-	}
-}
-
-func (t *chat) end(note string) {
-	fmt.Fprintln(t.stdout, note)
-	t.waiting = max(t.waiting-1, 0)
-	if t.waiting == 0 {
-		t.prompt()
 	}
 }

@@ -3,13 +3,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"parley"
 	"parley/config"
 )
 
@@ -19,9 +22,25 @@ var version = "dev"
 func main() {
 	p := &program{ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	if err := p.run(os.Args[1:], os.LookupEnv); err != nil {
-		fmt.Fprintln(os.Stderr, "parley:", err)
+		fmt.Fprintln(os.Stderr, "parley:", describe(err))
 		os.Exit(1)
 	}
+}
+
+// describe is for the operator, who may see everything.
+func describe(err error) string {
+	e, ok := errors.AsType[*parley.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	s := e.Message
+	if e.Hint != "" {
+		s += " " + strings.ToUpper(e.Hint[:1]) + e.Hint[1:] + "."
+	}
+	if e.Err != nil {
+		s += fmt.Sprintf(" (%v)", e.Err)
+	}
+	return s
 }
 
 // A program is what commands run in, for main and for tests.

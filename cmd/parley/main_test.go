@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strconv"
@@ -12,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
 	"parley/store/postgres/pgtest"
@@ -79,8 +83,8 @@ func serve(t *testing.T, args ...string) (addr string, stop func()) {
 	}
 }
 
-// A terminal is where a person chats.
-type terminal struct {
+// A person at a terminal.
+type person struct {
 	t     *testing.T
 	in    *io.PipeWriter
 	out   *io.PipeReader
@@ -89,10 +93,10 @@ type terminal struct {
 	done  chan error
 }
 
-func newTerminal(t *testing.T, args ...string) *terminal {
+func newPerson(t *testing.T, args ...string) *person {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &terminal{t: t, in: inW, out: outR, chunk: make(chan string), done: make(chan error, 1)}
+	c := &person{t: t, in: inW, out: outR, chunk: make(chan string), done: make(chan error, 1)}
 	go func() {
 		p := &program{ctx: context.Background(), stdin: inR, stdout: outW, stderr: outW}
 		c.done <- p.run(append([]string{"chat"}, args...), noEnv)
@@ -115,7 +119,7 @@ func newTerminal(t *testing.T, args ...string) *terminal {
 }
 
 // see waits for text, and forgets everything up to its end.
-func (c *terminal) see(text string) string {
+func (c *person) see(text string) string {
 	c.t.Helper()
 	timeout := time.After(20 * time.Second)
 	for {
@@ -135,7 +139,7 @@ func (c *terminal) see(text string) string {
 	}
 }
 
-func (c *terminal) enter(line string) {
+func (c *person) enter(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		c.t.Fatal(err)
@@ -143,7 +147,7 @@ func (c *terminal) enter(line string) {
 }
 
 // leave ends the input, as Ctrl-D does.
-func (c *terminal) leave() {
+func (c *person) leave() {
 	c.t.Helper()
 	c.in.Close()
 	for s := range c.chunk {
@@ -158,7 +162,7 @@ func TestChat(t *testing.T) {
 	workspace := t.TempDir()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace)
 	defer stop()
-	c := newTerminal(t, "--server", addr)
+	c := newPerson(t, "--server", addr)
 	c.see("> ")
 	c.enter("say hello there")
 	if got := c.see("\n> "); got != "hello there" {
@@ -169,9 +173,11 @@ func TestChat(t *testing.T) {
 	c.see("[s]top: ")
 	c.enter("what?")
 	c.see("y, a, n or s: ")
-	c.enter("y")
+	c.enter("YES")
 	c.see("\n> ")
 	c.enter("ask me")
+	c.see("Your answer: ")
+	c.enter("")
 	c.see("Your answer: ")
 	c.enter("1")
 	c.see("\n> ")
@@ -190,12 +196,12 @@ func TestChatSurvivesARestart(t *testing.T) {
 func chatSurvivesARestart(t *testing.T, args ...string) {
 	args = append(args, "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
 	addr, stop := serve(t, append(args, "--listen", "127.0.0.1:0")...)
-	c := newTerminal(t, "--server", addr)
+	c := newPerson(t, "--server", addr)
 	c.see("> ")
 	c.enter("count to 60")
 	begun := c.see(" 20") + " 20"
 	stop()
-	lost := c.see("\n(connection lost")
+	lost := c.see("\n(the server is gone")
 	_, stop = serve(t, append(args, "--listen", strings.TrimPrefix(addr, "http://"))...)
 	defer stop()
 	c.see(")\n")
@@ -213,6 +219,57 @@ func chatSurvivesARestart(t *testing.T, args ...string) {
 func TestChatWithoutAServer(t *testing.T) {
 	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	if err := p.run([]string{"chat", "--server", "http://127.0.0.1:1"}, noEnv); err == nil || !strings.Contains(err.Error(), "parley serve") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestChatAsksAgain: a server that dies with what it was just told gets it
+// again, under the same id, when it is back.
+func TestChatAsksAgain(t *testing.T) {
+	var first frame
+	connections := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.CloseNow()
+		_, data, err := conn.Read(r.Context())
+		if err != nil {
+			return
+		}
+		var f frame
+		if err := json.Unmarshal(data, &f); err != nil {
+			t.Error(err)
+		}
+		if connections++; connections == 1 {
+			first = f
+			return // without a word
+		}
+		if f.RequestID != first.RequestID || f.Content != "hello" || f.RequestID == "" {
+			t.Errorf("first %+v, then %+v", first, f)
+		}
+		for _, kind := range []string{"chat.started", "content", "chat.completed"} {
+			raw, _ := json.Marshal(frame{Type: kind, RequestID: f.RequestID, Content: "hi"})
+			if err := conn.Write(r.Context(), websocket.MessageText, raw); err != nil {
+				t.Error(err)
+			}
+		}
+		_, _, _ = conn.Read(r.Context()) // until the client leaves
+	}))
+	defer server.Close()
+	c := newPerson(t, "--server", strings.TrimPrefix(server.URL, "http://"))
+	c.see("> ")
+	c.enter("hello")
+	c.see("the server is gone")
+	c.see("hi\n> ")
+	c.leave()
+}
+
+func TestChatRefusesBadThreads(t *testing.T) {
+	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	if err := p.run([]string{"chat", "--thread", "3f0c…"}, noEnv); err == nil || !strings.Contains(err.Error(), "UUID") {
 		t.Errorf("%v", err)
 	}
 }

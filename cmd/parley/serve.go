@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,8 +46,11 @@ func (c *serveCommand) Run(p *program) error {
 	for _, note := range agents.Ignored() {
 		log.Warn("agent file", "note", note)
 	}
-	tools, err := tool.New(c.Workspace)
+	tools, err := tool.New(c.Workspace, c.Data)
 	if err != nil {
+		return err
+	}
+	if err := checkAgents(agents.List(c.DefaultTenant), tools); err != nil {
 		return err
 	}
 
@@ -86,7 +91,7 @@ func (c *serveCommand) Run(p *program) error {
 		web.Handle(pattern, handler)
 	}
 	web.Start(listener)
-	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "sessions", kept, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version)
+	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "sessions", kept, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version, "pid", os.Getpid())
 
 	select {
 	case <-ctx.Done():
@@ -110,6 +115,25 @@ func (c *serveCommand) Run(p *program) error {
 	conns.Close(last)
 	log.Info("stopped")
 	return err
+}
+
+// checkAgents finds what an agent asks for and this server does not have.
+func checkAgents(agents []parley.Agent, tools *tool.Box) error {
+	var there []string
+	for _, spec := range tools.Specs(parley.Agent{}) {
+		there = append(there, spec.Name)
+	}
+	for _, a := range agents {
+		for _, name := range a.Tools {
+			if name != "*" && !slices.Contains(there, name) {
+				return fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
+			}
+		}
+		if a.Model != "" && a.Model != "demo" {
+			return fmt.Errorf("agent %s: there is no model %q; this release has only the demo, so leave model out", a.Name, a.Model)
+		}
+	}
+	return nil
 }
 
 // openStore opens where sessions are kept, and says in words what that is.

@@ -27,6 +27,8 @@ type View struct {
 	agent    string
 	began    time.Time
 	said     string // the answer so far, for shapes that repeat it whole
+	whole    bool   // what was said last was not cut off
+	gap      string // stands before the text that is being said
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -54,7 +56,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
-		v.run, v.requests, v.agent, v.began, v.said = e.Run, []string{requestID(b.Request, e.Session, b.Input)}, b.Agent.Name, e.At, ""
+		v.run, v.requests, v.agent, v.began, v.said, v.whole = e.Run, []string{requestID(b.Request, e.Session, b.Input)}, b.Agent.Name, e.At, "", false
 		if v.Shape != Original {
 			show(started{"chat.started", v.requests[0], e.Session, v.agent})
 		}
@@ -66,13 +68,24 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 				show(started{"chat.started", id, e.Session, v.agent})
 			}
 		}
+	case parley.OutputStarted:
+		// The texts of several turns are one answer here; a text that was cut
+		// off is gone on with as if nothing had happened.
+		if v.gap = ""; v.whole {
+			v.gap = "\n\n"
+		}
 	case parley.OutputAppended:
+		text := b.Text
+		if b.Offset == 0 {
+			text = v.gap + text
+		}
 		if v.run != 0 && b.Kind == parley.Text {
-			show(v.piece(b.Text))
+			show(v.piece(text))
 		}
 	case parley.OutputFinished:
 		if b.Kind == parley.Text {
-			v.said += b.Text
+			v.said += v.gap + b.Text
+			v.whole = !b.Incomplete
 		}
 	case parley.RunFinished:
 		for _, id := range v.requests {

@@ -23,7 +23,7 @@ var acts = []act{
 	{"/tour", "shows what this server can do", plain(`(?:/tour|(?:give me |take |start )?(?:a |the )?tour)`), tour},
 	{"count to 100", "counts; `count slowly to 100` leaves time to cancel", plain(`count(?:\s+(slowly))?\s+to\s+(\d+)`), count},
 	{"think about X", "thinks first, then answers", plain(`think\s+about\s+(.*[^\s.!?])`), think},
-	{"say X", "gives X back byte for byte; so does `repeat X`", regexp.MustCompile(`(?is)^\s*(?:say|repeat)\s(.*\S.*)$`), repeat},
+	{"say X", "gives X back; so does `repeat X`", regexp.MustCompile(`(?is)^\s*(?:say|repeat)\s(.*\S.*)$`), repeat},
 	{"write X to FILE", "calls write_file", plain(`write\s(.+)\sto\s+(\S*[^\s.!?])`), write},
 	{"read FILE", "calls read_file", plain(`read\s+(?:file\s+)?(\S*[^\s.!?])`), read},
 	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},

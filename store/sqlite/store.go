@@ -129,7 +129,8 @@ func lockFolder(dir, holder string) (*os.File, error) {
 	name := filepath.Join(dir, "parley.lock")
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder cannot be written.", Err: err,
+			Hint: "make it writable, or choose another with --data"}
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		first, _ := os.ReadFile(name)
@@ -165,14 +166,18 @@ func (s *Store) Close() error {
 
 func (s *Store) closeFiles() error {
 	var errs []error
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
 	if s.w != nil {
+		// Everything into one file: somebody may copy just that. What cannot
+		// be moved stays in the other, and is as safe there.
+		_, _ = s.w.conn.ExecContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
 		errs = append(errs, s.w.conn.Close())
 		s.w = nil
 	}
-	for _, db := range []*sql.DB{s.read, s.writeDB} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	if s.writeDB != nil {
+		errs = append(errs, s.writeDB.Close())
 	}
 	errs = append(errs, s.lock.Close())
 	if err := errors.Join(errs...); !errors.Is(err, os.ErrClosed) {
