@@ -299,6 +299,16 @@ func v1[T EventBody]() bodyType {
 // TypeOf is the stored name of a body's type.
 func TypeOf(body EventBody) string { return reflect.TypeOf(body).Name() }
 
+// IsPiece reports whether the event that finishes what a body is a part of says
+// all of it again.
+func IsPiece(body EventBody) bool {
+	switch body.(type) {
+	case OutputAppended, ToolOutputAppended:
+		return true
+	}
+	return false
+}
+
 // EventTypes lists the name of every type of event.
 func EventTypes() []string {
 	names := make([]string, 0, len(bodyTypes))

@@ -53,6 +53,8 @@ type TenantStore interface {
 	// Position is the last position given out.
 	Position(context.Context) (Position, error)
 
+	// Snapshot is the last one that was kept.
+	Snapshot(context.Context, SessionID) (Snapshot, bool, error)
 	// Receipt finds what an earlier command under this id was answered.
 	Receipt(context.Context, SessionID, CommandID) (StoredReceipt, bool, error)
 	Definition(ctx context.Context, digest string) (Agent, error)
@@ -79,8 +81,10 @@ type Batch struct {
 
 	Events  []Event
 	Summary Summary // after the events
-	Receipt *StoredReceipt
-	Agent   *Agent // a definition the events refer to
+	// Snapshot, if given, replaces the one that is kept.
+	Snapshot *Snapshot
+	Receipt  *StoredReceipt
+	Agent    *Agent // a definition the events refer to
 
 	Due *DueChange // nil leaves the session's row as it is
 }

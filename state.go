@@ -193,7 +193,7 @@ func Fold(s State, e Event) State {
 	case InputAdopted:
 		if i := s.waiting(b.Input); i >= 0 {
 			w := s.Queue[i]
-			s.Queue = slices.Delete(slices.Clone(s.Queue), i, i+1)
+			s.Queue = without(s.Queue, i)
 			s = s.withRun(func(r *Run) {
 				if w.ID == r.Input {
 					r.Adopted = true
@@ -204,7 +204,7 @@ func Fold(s State, e Event) State {
 		}
 	case InputWithdrawn:
 		if i := s.waiting(b.Input); i >= 0 {
-			s.Queue = slices.Delete(slices.Clone(s.Queue), i, i+1)
+			s.Queue = without(s.Queue, i)
 		}
 
 	case RunStarted:

@@ -79,7 +79,7 @@ func TestNothingIsWrittenBeforeItIsApproved(t *testing.T) {
 
 	decide(late, card, "allow", "")
 	for _, c := range []*socket{c, other, late} {
-		if a := finishes(t, c, "approval_closed", card, "allow"); a.ending != "chat.completed" || !strings.HasPrefix(a.text, "It is written.") {
+		if a := finishes(t, c, "approval_closed", card, "allow"); a.ending != "chat.completed" || !strings.HasPrefix(a.text, "\n\nIt is written.") {
 			t.Errorf("after the approval: %+v", a)
 		}
 	}

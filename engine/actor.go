@@ -123,7 +123,7 @@ func (a *actor) live() (err error) {
 		}
 	}()
 	e := a.engine
-	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session); err != nil {
+	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session, e.Snapshot); err != nil {
 		return err
 	}
 	// An earlier append may be in the log though it was reported as failed.

@@ -48,6 +48,7 @@ type Config struct {
 	CardLife time.Duration // how long a person may take; default a day
 	Retry    time.Duration // load a session that failed again after this; default 2 s
 	Calls    int           // models called at the same time; default 256
+	Snapshot parley.Seq    // events between snapshots of a session; default 200
 }
 
 // Engine is a parley.Door.
@@ -86,6 +87,9 @@ func New(c Config) *Engine {
 	}
 	if c.Calls == 0 {
 		c.Calls = 256
+	}
+	if c.Snapshot == 0 {
+		c.Snapshot = 200
 	}
 	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{})}
 	e.ctx, e.cut = context.WithCancel(context.Background())

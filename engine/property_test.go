@@ -86,7 +86,7 @@ type machine struct {
 
 func (m *machine) load() {
 	var err error
-	if m.s, err = load(context.Background(), m.store, acme, m.id); err != nil {
+	if m.s, err = load(context.Background(), m.store, acme, m.id, 7); err != nil {
 		m.t.Fatal("load:", err)
 	}
 	m.take(parley.Report{At: m.now, Body: parley.Recover{}})

@@ -21,6 +21,8 @@ type session struct {
 
 	state parley.State
 	epoch int64
+	every parley.Seq        // events between snapshots
+	kept  parley.Seq        // where the last one is
 	due   *parley.DueChange // as last written by this session; nil: unknown
 }
 
@@ -32,9 +34,10 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// load folds the log. A session that does not exist yet has an empty one.
-func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID) (*session, error) {
-	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id)}
+// load folds the log, from the last snapshot of it on. A session that does not
+// exist yet has an empty one.
+func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq) (*session, error) {
+	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id), every: every}
 	logs := store.Tenant(tenant)
 	st, err := logs.Session(ctx, id)
 	switch {
@@ -45,6 +48,13 @@ func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id pa
 		return nil, err
 	}
 	s.epoch = st.Epoch + 1
+	snapshot, ok, err := logs.Snapshot(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if state, good := snapshot.State(); ok && good && state.Head <= st.Summary.Head {
+		s.state, s.kept = state, state.Head
+	}
 	for s.state.Head < st.Summary.Head {
 		events, err := logs.Events(ctx, id, s.state.Head, 1000)
 		if err != nil {
@@ -111,6 +121,12 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 		}
 		*e.receipt, b.Receipt = r, &r
 	}
+	kept := s.kept
+	if state.Head-s.kept >= s.every {
+		if snapshot, ok := parley.SnapshotOf(state); ok {
+			b.Snapshot, kept = &snapshot, state.Head
+		}
+	}
 	due := dueChange(state, true)
 	if s.due == nil || !sameDue(*s.due, due) {
 		b.Due = &due
@@ -122,7 +138,7 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 	for i := range events {
 		events[i].Position = res.Positions[i]
 	}
-	s.state, s.due = state, &due
+	s.state, s.due, s.kept = state, &due, kept
 	return nil
 }
 

@@ -51,7 +51,7 @@ var bugs = []bug{
 
 	// I5: a run ends once, or waits visibly.
 	{"an input that was adopted is answered again", "state.go",
-		"s.Queue = slices.Delete(slices.Clone(s.Queue), i, i+1)\n\t\t\ts = s.withRun", "s = s.withRun", "./engine", "TestAnythingMayHappen"},
+		"s.Queue = without(s.Queue, i)\n\t\t\ts = s.withRun", "s = s.withRun", "./engine", "TestAnythingMayHappen"},
 	{"a run is interrupted one cut too early", "decide.go",
 		"r.Cuts >= MaxCuts:", "r.Cuts >= MaxCuts-1:", "./engine", "TestPrefixes"},
 	{"a run completes before it has answered", "decide.go",

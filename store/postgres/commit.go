@@ -107,7 +107,9 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, $8)`
 	addReceipt    = `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	addDefinition = `INSERT INTO definitions (tenant, digest, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
-	setDue        = `INSERT INTO due (tenant, session, at, reason, lease) VALUES ($1, $2, $3, $4, $5)
+	setSnapshot   = `INSERT INTO snapshots (tenant, session, seq, version, body) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version, body = excluded.body`
+	setDue = `INSERT INTO due (tenant, session, at, reason, lease) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`
 	clearDue = `DELETE FROM due WHERE tenant = $1 AND session = $2`
 )
@@ -161,7 +163,7 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	tenant, session := text(w.Tenant), text(w.Session)
 	for i, e := range w.Events {
 		b := w.bodies[i]
-		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run), text(e.By), b.name, b.version, isPiece(e.Body), b.body)
+		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run), text(e.By), b.name, b.version, parley.IsPiece(e.Body), b.body)
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(e.Run), text(effect.Type), b.body, text(parley.Ref(w.Session, e.Seq)), e.At)
 		}
@@ -172,6 +174,9 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if w.Agent != nil {
 		trip.Queue(addDefinition, tenant, w.Agent.Digest(), w.agent)
 	}
+	if snap := w.Snapshot; snap != nil {
+		trip.Queue(setSnapshot, tenant, session, int64(snap.Seq), snap.Version, string(snap.Body))
+	}
 	switch due := w.Due; {
 	case due == nil:
 	case due.Clear:
@@ -181,14 +186,6 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	default:
 		trip.Queue(setDue, tenant, session, due.At, text(due.Reason), "")
 	}
-}
-
-func isPiece(body parley.EventBody) bool {
-	switch body.(type) {
-	case parley.OutputAppended, parley.ToolOutputAppended:
-		return true
-	}
-	return false
 }
 
 // answer writes down what became of each batch.

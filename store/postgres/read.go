@@ -173,6 +173,12 @@ func (t tenant) Position(ctx context.Context) (parley.Position, error) {
 	return parley.Position(p), err
 }
 
+func (t tenant) Snapshot(ctx context.Context, id parley.SessionID) (parley.Snapshot, bool, error) {
+	return one(ctx, t.s, func(row pgx.CollectableRow) (s parley.Snapshot, err error) {
+		return s, row.Scan((*int64)(&s.Seq), &s.Version, &s.Body)
+	}, `SELECT seq, version, body FROM snapshots WHERE tenant = $1 AND session = $2`, text(t.id), text(id))
+}
+
 func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool, error) {
 	return one(ctx, t.s, func(row pgx.CollectableRow) (parley.StoredReceipt, error) {
 		r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}

@@ -122,6 +122,7 @@ type writer struct {
 	takePositions            *sql.Stmt
 	addEvent, addReceipt     *sql.Stmt
 	addDefinition            *sql.Stmt
+	setSnapshot              *sql.Stmt
 	setDue, clearDue         *sql.Stmt
 	addEffect, setEffects    *sql.Stmt
 }
@@ -143,6 +144,8 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		&w.addReceipt:    `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		&w.addDefinition: `INSERT INTO definitions (tenant, digest, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+		&w.setSnapshot: `INSERT INTO snapshots (tenant, session, seq, version, body) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version, body = excluded.body`,
 		&w.setDue: `INSERT INTO due (tenant, session, at, reason, lease) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`,
 		&w.clearDue: `DELETE FROM due WHERE tenant = ? AND session = ?`,
@@ -205,6 +208,11 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 			return err
 		}
 	}
+	if snap := b.Snapshot; snap != nil {
+		if _, err := w.setSnapshot.ExecContext(ctx, b.Tenant, b.Session, snap.Seq, snap.Version, string(snap.Body)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case b.Due == nil:
 	case b.Due.Clear:
@@ -246,7 +254,7 @@ func (w *writer) addEvents(ctx context.Context, b *waiting) error {
 		p := last - n + 1 + int64(i)
 		b.result.Positions[i] = parley.Position(p)
 		t := b.bodies[i]
-		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, b.Session, e.Seq, p, e.Root, micros(e.At), e.Run, e.By, t.name, t.version, isPiece(e.Body), string(t.body)); err != nil {
+		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, b.Session, e.Seq, p, e.Root, micros(e.At), e.Run, e.By, t.name, t.version, parley.IsPiece(e.Body), string(t.body)); err != nil {
 			return err
 		}
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
@@ -257,14 +265,6 @@ func (w *writer) addEvents(ctx context.Context, b *waiting) error {
 		}
 	}
 	return nil
-}
-
-func isPiece(body parley.EventBody) bool {
-	switch body.(type) {
-	case parley.OutputAppended, parley.ToolOutputAppended:
-		return true
-	}
-	return false
 }
 
 func micros(t time.Time) int64 {

@@ -175,6 +175,14 @@ func (t tenant) Position(ctx context.Context) (p parley.Position, err error) {
 	return p, unavailable(err)
 }
 
+func (t tenant) Snapshot(ctx context.Context, id parley.SessionID) (s parley.Snapshot, ok bool, err error) {
+	err = t.s.read.QueryRowContext(ctx, `SELECT seq, version, body FROM snapshots WHERE tenant = ? AND session = ?`, t.id, id).Scan(&s.Seq, &s.Version, &s.Body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, false, nil
+	}
+	return s, err == nil, unavailable(err)
+}
+
 func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool, error) {
 	r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
 	err := t.s.read.QueryRowContext(ctx, `SELECT by, digest, first, last FROM receipts WHERE tenant = ? AND session = ? AND command = ?`, t.id, id, command).

@@ -42,6 +42,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"DueRowsAfterReopening", dueRowsAfterReopening},
 		{"EpochSurvivesReopening", epochSurvivesReopening},
 		{"Definitions", definitions},
+		{"Snapshots", snapshots},
 		{"Bookmarks", bookmarks},
 		{"ListsOfSessions", listsOfSessions},
 		{"SpokenLeavesPiecesOut", spokenLeavesPiecesOut},
@@ -536,6 +537,34 @@ func definitions(t *testing.T, f *fixture) {
 	if _, err := f.Tenant(tenant).Definition(ctx, "other"); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("absent definition: %v", err)
 	}
+}
+
+func snapshots(t *testing.T, f *fixture) {
+	ctx := context.Background()
+	check := func(tn parley.TenantID, id parley.SessionID, want *parley.Snapshot) {
+		t.Helper()
+		got, ok, err := f.Tenant(tn).Snapshot(ctx, id)
+		if err != nil || ok != (want != nil) || ok && !reflect.DeepEqual(got, *want) {
+			t.Errorf("%+v, %v, %v; want %+v", got, ok, err, want)
+		}
+	}
+	f.mustAppend(batch(ID(1), 0, 1))
+	check(tenant, ID(1), nil)
+	for seq := range parley.Seq(2) { // the second replaces the first
+		b := batch(ID(1), seq+1, 1)
+		b.Snapshot = &parley.Snapshot{Seq: seq + 2, Version: 7, Body: []byte(`{"Title":"\u0000 é"}`)}
+		f.mustAppend(b)
+		check(tenant, ID(1), b.Snapshot)
+	}
+	f.reopen()
+	want := &parley.Snapshot{Seq: 3, Version: 7, Body: []byte(`{"Title":"\u0000 é"}`)}
+	check(tenant, ID(1), want)
+	check(tenant, ID(2), nil)
+	check("rival", ID(1), nil)
+	fenced := batch(ID(1), 9, 1)
+	fenced.Snapshot = &parley.Snapshot{Seq: 10, Version: 7, Body: []byte(`{}`)}
+	f.append(fenced)
+	check(tenant, ID(1), want)
 }
 
 func bookmarks(t *testing.T, f *fixture) {

@@ -89,6 +89,17 @@ CREATE TABLE due (
 );
 CREATE INDEX due_at ON due (at);
 
+-- What a log folds to up to a seq; at most one row a session, and only a matter
+-- of speed.
+CREATE TABLE snapshots (
+    tenant  TEXT COLLATE "C" NOT NULL,
+    session TEXT COLLATE "C" NOT NULL,
+    seq     BIGINT           NOT NULL,
+    version INTEGER          NOT NULL,
+    body    TEXT             NOT NULL,
+    PRIMARY KEY (tenant, session)
+);
+
 -- Agents as runs started with them, by digest.
 CREATE TABLE definitions (
     tenant TEXT COLLATE "C" NOT NULL,
@@ -116,6 +127,7 @@ CREATE INDEX effects_status ON effects (tenant, session_key, status);
 -- +goose Down
 DROP TABLE effects;
 DROP TABLE definitions;
+DROP TABLE snapshots;
 DROP TABLE due;
 DROP TABLE nodes;
 DROP TABLE receipts;

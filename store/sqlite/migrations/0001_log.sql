@@ -49,6 +49,17 @@ CREATE TABLE events (
 CREATE UNIQUE INDEX events_position ON events (tenant, position);
 CREATE INDEX events_tree ON events (tenant, root, position);
 
+-- What a log folds to up to a seq; at most one row a session, and only a matter
+-- of speed.
+CREATE TABLE snapshots (
+    tenant  TEXT    NOT NULL,
+    session TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    body    TEXT    NOT NULL,
+    PRIMARY KEY (tenant, session)
+) WITHOUT ROWID;
+
 CREATE TABLE receipts (
     tenant  TEXT    NOT NULL,
     session TEXT    NOT NULL,
@@ -101,6 +112,7 @@ DROP TABLE effects;
 DROP TABLE definitions;
 DROP TABLE due;
 DROP TABLE receipts;
+DROP TABLE snapshots;
 DROP TABLE events;
 DROP TABLE sessions;
 DROP TABLE tenants;

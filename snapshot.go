@@ -1,0 +1,45 @@
+package parley
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// FoldVersion names what Fold makes of a log. It is raised whenever a log folds
+// to something else than before, or State looks different: snapshots of another
+// version are thrown away, not migrated.
+const FoldVersion = 1
+
+// A Snapshot is the state after an event, kept so that a long log need not be
+// folded from its beginning.
+type Snapshot struct {
+	Seq     Seq
+	Version int // of the fold
+	Body    []byte
+}
+
+// SnapshotOf is false while an output is open: its text so far is no control
+// fact, and it will not be open for long.
+func SnapshotOf(s State) (Snapshot, bool) {
+	if s.Run != nil && s.Run.Turn != nil {
+		return Snapshot{}, false
+	}
+	raw, err := json.Marshal(s)
+	return Snapshot{s.Head, FoldVersion, raw}, err == nil
+}
+
+// State is what the snapshot was made of; false if this release cannot tell.
+func (s Snapshot) State() (State, bool) {
+	var state State
+	err := json.Unmarshal(s.Body, &state)
+	return state, err == nil && s.Version == FoldVersion && state.Head == s.Seq
+}
+
+// without is a queue with one less. An empty queue is always nil, so that a
+// state read back from a snapshot is the one that was written.
+func without(queue []Waiting, i int) []Waiting {
+	if len(queue) == 1 {
+		return nil
+	}
+	return slices.Delete(slices.Clone(queue), i, i+1)
+}

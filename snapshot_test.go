@@ -1,0 +1,100 @@
+package parley_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"parley"
+)
+
+// longTale goes through most of what can be in a state.
+func longTale(t testing.TB) *tale {
+	a := newTale(t)
+	a.say("one")
+	a.say("two")
+	a.do(parley.SubmitInput{Content: "three", Request: "three", Busy: parley.Steer, Deliver: true, Agent: parley.AgentRef{Name: "helper", Turns: 9}})
+	a.model(parley.ModelPiece{Kind: parley.Text, Text: "x"})
+	a.recover()
+	a.model(parley.ModelEnded{Usage: parley.Usage{Input: 1, Output: 2, Cached: 3}, Calls: []parley.CallAsked{
+		ask("a", parley.VerdictRun, parley.Pure), ask("b", parley.VerdictAsk, parley.Effectful), ask("c", parley.VerdictCard, parley.Pure), ask("d", parley.VerdictBlock, "")}})
+	a.do(parley.DecideApproval{Card: a.state.Run.Calls[1].Card, Decision: parley.AllowAlways})
+	a.recover()
+	a.do(parley.ResolveToolCall{Call: a.state.Run.Calls[1].ID, Resolution: parley.Rerun})
+	a.do(parley.AnswerQuestion{Card: a.state.Run.Calls[2].Card, Answers: [][]string{{"yes"}}})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolPiece{Text: "y"})
+	a.do(parley.CancelRun{})
+	a.do(parley.HaltSession{Reason: "enough"})
+	a.do(parley.ReopenSession{})
+	a.do(parley.RenameSession{Title: "a title"})
+	return a
+}
+
+// TestSnapshots: a state that was written down and read back is the same state.
+func TestSnapshots(t *testing.T) {
+	a := longTale(t)
+	state := parley.NewState("acme", a.state.ID)
+	taken := 0
+	for _, e := range a.log {
+		state = parley.Fold(state, e)
+		snapshot, ok := parley.SnapshotOf(state)
+		if open := state.Run != nil && state.Run.Turn != nil; ok == open {
+			t.Fatalf("seq %d: turn open %v, snapshot taken %v", e.Seq, open, ok)
+		}
+		if !ok {
+			continue
+		}
+		taken++
+		if back, ok := snapshot.State(); !ok || !reflect.DeepEqual(back, state) {
+			t.Fatalf("seq %d:\n%+v\nwas read back as\n%+v", e.Seq, state, back)
+		}
+	}
+	if taken < 10 {
+		t.Errorf("only %d snapshots", taken)
+	}
+	good, _ := parley.SnapshotOf(state)
+	for name, bad := range map[string]parley.Snapshot{
+		"another version": {Seq: good.Seq, Version: parley.FoldVersion + 1, Body: good.Body},
+		"another seq":     {Seq: good.Seq - 1, Version: parley.FoldVersion, Body: good.Body},
+		"no JSON":         {Seq: good.Seq, Version: parley.FoldVersion, Body: []byte(`{`)},
+		"nothing":         {},
+	} {
+		if _, ok := bad.State(); ok {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}
+
+// TestFoldVersion: what a log folds to is kept under the version of the fold. If
+// it changes, so must the version, or snapshots of an older release would be
+// taken for this one's.
+func TestFoldVersion(t *testing.T) {
+	a := longTale(t)
+	var got bytes.Buffer
+	state := parley.NewState("acme", a.state.ID)
+	for _, e := range a.log {
+		state = parley.Fold(state, e)
+		if snapshot, ok := parley.SnapshotOf(state); ok {
+			fmt.Fprintf(&got, "%s\n", snapshot.Body)
+		}
+	}
+	file := filepath.Join("testdata", "fold", fmt.Sprintf("v%d.jsonl", parley.FoldVersion))
+	want, err := os.ReadFile(file)
+	if os.IsNotExist(err) && flag.Lookup("update").Value.String() == "true" {
+		want, err = got.Bytes(), os.WriteFile(file, got.Bytes(), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("logs fold to something else than in version %d: raise FoldVersion, and write the new one with -run FoldVersion -update", parley.FoldVersion)
+	}
+	if !json.Valid(bytes.SplitN(want, []byte("\n"), 2)[0]) {
+		t.Error("the sample is no JSON")
+	}
+}
