@@ -226,8 +226,7 @@ func TestChatWithoutAServer(t *testing.T) {
 // TestChatAsksAgain: a server that dies with what it was just told gets it
 // again, under the same id, when it is back.
 func TestChatAsksAgain(t *testing.T) {
-	var first frame
-	connections := 0
+	told := make(chan frame, 1) // what the first connection was told
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
 		if err != nil {
@@ -243,8 +242,11 @@ func TestChatAsksAgain(t *testing.T) {
 		if err := json.Unmarshal(data, &f); err != nil {
 			t.Error(err)
 		}
-		if connections++; connections == 1 {
-			first = f
+		var first frame
+		select {
+		case first = <-told:
+		default:
+			told <- f
 			return // without a word
 		}
 		if f.RequestID != first.RequestID || f.Content != "hello" || f.RequestID == "" {
