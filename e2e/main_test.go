@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"parley/store/postgres/pgtest"
 )
 
 // patience is how long any single thing may take. It is long enough for a busy
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", "8") // it exists: it was just asked for
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		pgtest.Stop()
 		if built.dir != "" {
 			_ = os.RemoveAll(built.dir) // a temporary folder
 		}
