@@ -51,11 +51,10 @@ func killedAgainAndAgain(t *testing.T, o options, readyWithin time.Duration) {
 	var loading, watching sync.WaitGroup
 	clients := make([]*client, writers)
 	for i := range clients {
-		c := &client{t: t, url: "http://" + s.address + "/api/v1/sessions", session: uuid.NewString()}
+		c := &client{t: t, url: "http://" + s.address + "/api/v1/sessions", session: uuid.NewString(), seen: make([][]string, followers)}
 		clients[i] = c
 		loading.Go(func() { c.write(load) })
 		for f := range followers {
-			c.seen = append(c.seen, nil)
 			watching.Go(func() { c.follow(watch, f) })
 		}
 	}
