@@ -90,9 +90,6 @@ var bugs = []bug{
 	{"receipts are not kept", "store/sqlite/append.go",
 		"if r := b.Receipt; r != nil {", "if r := b.Receipt; r != nil && r.Command == \"\" {", "./engine", "TestCommandsHaveOneEffect"},
 
-	{"a server that is killed does again what was asked twice", "store/sqlite/append.go",
-		"if r := b.Receipt; r != nil {", "if r := b.Receipt; r != nil && r.Command == \"\" {", "./e2e", "TestKilledAgainAndAgain"},
-
 	// I9: an approval covers what was shown, once, in time.
 	{"an expired approval can still be given", "decide.go",
 		"c.Status != CallApproving || !d.at.Before(c.Expires):", "c.Status != CallApproving:", ".", "TestApprovals"},
