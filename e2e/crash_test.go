@@ -167,29 +167,27 @@ func (c *client) follow(ctx context.Context, f int) {
 	}
 }
 
-// settled waits until everything that was accepted has ended.
-func (c *client) settled(s *server) []parley.Event {
+// settled follows the log until everything that was accepted has ended.
+func (c *client) settled(s *server) (log []parley.Event) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for {
-		var log []parley.Event
-		ended := map[string]int{}
-		for _, line := range c.log(s) {
-			var e parley.Event
-			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				c.t.Fatal(err)
-			}
-			log = append(log, e)
-			ended[parley.TypeOf(e.Body)]++
-		}
-		if ended["RunFinished"] == ended["InputReceived"] && ended["InputReceived"] >= len(c.accepted) {
+	response := s.request(ctx, http.MethodGet, "/api/v1/sessions/"+c.session+"/log?follow=1", nil, "")
+	defer response.Body.Close()
+	count := map[string]int{}
+	for lines := bufio.NewReader(response.Body); ; {
+		if count["InputReceived"] >= len(c.accepted) && count["RunFinished"] == count["InputReceived"] && count["InputReceived"] > 0 {
 			return log
 		}
-		select { // recovery goes on in the background
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			c.t.Fatalf("%d inputs, %d of them answered, after a minute", ended["InputReceived"], ended["RunFinished"])
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			c.t.Fatalf("%d inputs, %d of them answered: %v", count["InputReceived"], count["RunFinished"], err)
 		}
+		var e parley.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			c.t.Fatal(err)
+		}
+		log = append(log, e)
+		count[parley.TypeOf(e.Body)]++
 	}
 }
 
