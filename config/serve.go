@@ -27,7 +27,7 @@ import (
 type Serve struct {
 	Listen        string          `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on; with --auth local only a loopback address."`
 	Data          string          `var:"PARLEY_DATA" default:"var" type:"path" help:"Folder that holds everything the server keeps; made when missing."`
-	DatabaseURL   string          `var:"PARLEY_DATABASE_URL" placeholder:"URL" help:"PostgreSQL database to keep sessions in, as postgres://… (default: SQLite in the data folder)."`
+	DatabaseURL   string          `var:"PARLEY_DATABASE_URL" placeholder:"URL" help:"PostgreSQL database to keep sessions in, as postgres://…, of this server alone (default: SQLite in the data folder)."`
 	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" help:"Connections to PostgreSQL."`
 	Workspace     string          `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
 	Agents        string          `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
