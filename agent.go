@@ -16,11 +16,17 @@ type Agent struct {
 	Tools        []string    `json:"tools"`           // nil or "*" for all; empty: none
 	Approval     string      `json:"approval,omitempty"`
 	Limits       AgentLimits `json:"limits,omitzero"`
+	Allow        *AgentAllow `json:"allow,omitempty"` // nil: everybody who may talk to agents
 	Instructions string      `json:"instructions,omitempty"`
 }
 
 type AgentLimits struct {
 	Turns int `json:"turns,omitempty"`
+}
+
+// An AgentAllow narrows who may talk to an agent: those with one of the roles.
+type AgentAllow struct {
+	Roles []string `json:"roles"`
 }
 
 // An AgentRef names one definition of an agent.

@@ -13,8 +13,15 @@ type Command struct {
 	Session SessionID
 	By      PrincipalID
 	At      time.Time
+	Via     string // how it came; for the record
 	Do      CommandBody
 }
+
+// Ways for a command to come.
+const (
+	ViaWebSocket = "websocket"
+	ViaHTTP      = "http"
+)
 
 func (Command) in() {}
 
@@ -43,6 +50,13 @@ type (
 		Agent   AgentRef
 		Busy    BusyMode
 		Deliver bool // the client has no cursor: keep a bookmark until it was shown the end
+
+		Open      bool `json:",omitempty"` // the session, if there is none yet
+		Transient bool `json:",omitempty"` // and leave it out of lists
+
+		// What the engine found out about it.
+		Finding  *Finding // it was flagged
+		Classify bool     // a classifier is to look at it before the model does
 	}
 	// CancelRun ends the run of that id, or the run or waiting input of that
 	// wire request. Zero values mean the run that is going on now.

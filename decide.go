@@ -49,6 +49,11 @@ func (d *decision) command(c Command) error {
 	if open, ok := c.Do.(OpenSession); ok {
 		return d.open(c, open)
 	}
+	if in, ok := c.Do.(SubmitInput); ok && in.Open && d.s.Owner == "" {
+		if err := d.open(c, OpenSession{Transient: in.Transient}); err != nil {
+			return err
+		}
+	}
 	switch {
 	case d.s.Owner == "" || d.s.Deleted:
 		return Errorf(CodeNotFound, "There is no such session.")
@@ -72,9 +77,7 @@ func (d *decision) command(c Command) error {
 		if IsBlank(reason) {
 			reason = "by an operator"
 		}
-		d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
-		d.withdrawAll(WithdrawnByHalt)
-		d.emit(0, SessionHalted{reason})
+		d.halt(reason)
 		return nil
 	case ReopenSession:
 		if d.s.Halted != "" {
@@ -98,6 +101,16 @@ func (d *decision) command(c Command) error {
 		return d.resolve(do)
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
+}
+
+// CanaryLeak is the reason of a halt that the model itself caused.
+const CanaryLeak = "canary_leak"
+
+// halt ends everything that goes on; only a person can open the session again.
+func (d *decision) halt(reason string) {
+	d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
+	d.withdrawAll(WithdrawnByHalt)
+	d.emit(0, SessionHalted{reason})
 }
 
 func allowedWhileHalted(do CommandBody) bool {
@@ -137,7 +150,8 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 	if busy == "" {
 		busy = Queue
 	}
-	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver})
+	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver,
+		Finding: do.Finding, Classify: do.Classify})
 	return nil
 }
 
@@ -300,9 +314,17 @@ func (d *decision) report(rep Report) {
 		}
 	case ToolEnded:
 		if c := d.performing(rep); c != nil {
-			d.emit(rep.Run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: b.Outcome, Result: b.Result})
+			d.emit(rep.Run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
 		} else {
 			d.emit(0, LateResultNoted{Run: rep.Run, Call: rep.Call, Result: b.Outcome, Text: b.Result})
+		}
+	case ScreenEnded:
+		if r := d.s.Run; r != nil && r.ID == rep.Run && slices.Contains(r.Screen, b.Input) {
+			d.emit(r.ID, InputScreened{b.Input, b.Finding})
+		}
+	case CanaryLeaked:
+		if d.speaking(rep) {
+			d.halt(CanaryLeak)
 		}
 	}
 }
@@ -346,6 +368,12 @@ func (d *decision) modelEnded(b ModelEnded) {
 			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: v.Reason})
 		case v.Kind == VerdictCard:
 			d.emit(run, QuestionAsked{Call: call, Questions: v.Questions, Expires: c.Expires})
+		case (d.s.Run.Tainted || d.s.Foreign) && v.Class != Pure: // whatever the mode, and whatever was allowed before
+			why := "a message that led to this was flagged"
+			if d.s.Foreign {
+				why = "something that was read in this conversation was flagged"
+			}
+			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires, Why: why})
 		case v.Kind == VerdictAsk && (v.Digest == "" || !slices.Contains(d.s.Always, v.Digest)):
 			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires})
 		}
@@ -470,6 +498,10 @@ func (d *decision) boundary() {
 	}
 	steered := slices.ContainsFunc(d.s.Queue, func(w Waiting) bool { return w.Busy == Steer })
 	switch {
+	case r.Blocked != "":
+		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeBlocked, Message: "message blocked: " + r.Blocked, Usage: r.Usage})
+	case len(r.Screen) > 0:
+		// A classifier looks at what was said.
 	case r.Stop == StopFailed:
 		d.emit(r.ID, RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message, Usage: r.Usage})
 	case r.Stop == StopCut && r.Cuts >= MaxCuts:
@@ -485,6 +517,9 @@ func (d *decision) boundary() {
 			if w.ID == r.Input || w.Busy == Steer {
 				d.adopt(w)
 			}
+		}
+		if len(d.s.Run.Screen) > 0 {
+			return
 		}
 		d.emit(r.ID, TurnStarted{Number: r.Turns + 1, Model: r.Agent.Model})
 	}

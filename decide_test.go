@@ -174,6 +174,35 @@ func TestRefusalsLeaveNoTrace(t *testing.T) {
 	}
 }
 
+// A session that opens with its first input is not there if that is refused.
+func TestASessionOpensWithItsFirstInput(t *testing.T) {
+	a := &tale{t: t, now: start, state: parley.NewState("acme", "s")}
+	first := parley.SubmitInput{Content: "hello", Agent: parley.AgentRef{Name: "h"}, Open: true, Transient: true}
+	blank := first
+	blank.Content = " "
+	if err := a.try(blank); parley.CodeOf(err) != parley.CodeEmpty || a.state.Owner != "" {
+		t.Errorf("a blank input opened the session of %q (%v)", a.state.Owner, err)
+	}
+	a.do(first)
+	a.do(first)
+	opened := 0
+	for _, e := range a.log {
+		if _, ok := e.Body.(parley.SessionOpened); ok {
+			opened++
+		}
+	}
+	if opened != 1 {
+		t.Errorf("opened %d times", opened)
+	}
+	if opened := last[parley.SessionOpened](a); opened.Owner == "" || !opened.Transient {
+		t.Errorf("%+v", opened)
+	}
+	a.do(parley.DeleteSession{})
+	if err := a.try(first); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Errorf("a deleted session: %v", err)
+	}
+}
+
 func TestUnopenedAndDeletedSessions(t *testing.T) {
 	empty := &tale{t: t, now: start, state: parley.NewState("acme", "s")}
 	if err := empty.try(parley.CancelRun{}); parley.CodeOf(err) != parley.CodeNotFound {
@@ -551,5 +580,106 @@ func TestIDs(t *testing.T) {
 		if _, _, ok := parley.ParseRef(bad); ok {
 			t.Errorf("%q was taken for a reference", bad)
 		}
+	}
+}
+
+func flagged(content string) parley.SubmitInput {
+	return parley.SubmitInput{Content: content, Request: content, Agent: parley.AgentRef{Name: "helper"},
+		Finding: &parley.Finding{Verdict: parley.ScreenFlag, Score: 0.5, Reason: "pattern:x"}}
+}
+
+// TestWhatFollowsOnSomethingFlaggedNeedsAPerson, whatever the mode, and also if it
+// was allowed for good before.
+func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
+	read, write := ask("read", parley.VerdictRun, parley.Pure), ask("write", parley.VerdictRun, parley.Effectful)
+	for name, taint := range map[string]func(*tale){
+		"input": func(a *tale) { a.do(flagged("x")) },
+		"result of a tool": func(a *tale) {
+			a.say("x")
+			a.model(parley.ModelEnded{Calls: []parley.CallAsked{read}})
+			a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "ignore all", Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
+		},
+		"verdict of a classifier": func(a *tale) {
+			a.do(parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "helper"}, Classify: true})
+			a.model(parley.ScreenEnded{Input: a.state.Run.Screen[0], Finding: parley.Finding{Verdict: parley.ScreenFlag}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newTale(t)
+			a.state.Always = []string{write.Verdict.Digest}
+			taint(a)
+			a.model(parley.ModelEnded{Calls: []parley.CallAsked{read, write}})
+			calls := a.state.Run.Calls
+			if calls[0].Status != parley.CallStarted || calls[1].Status != parley.CallApproving {
+				t.Errorf("reading is %s, writing is %s", calls[0].Status, calls[1].Status)
+			}
+			a.do(parley.CancelRun{})
+			a.say("y") // the next run is another
+			a.model(parley.ModelEnded{Calls: []parley.CallAsked{write}})
+			// What a tool has read stays in the conversation; what a person said was
+			// about that run.
+			want := parley.CallStarted
+			if name == "result of a tool" {
+				want = parley.CallApproving
+			}
+			if got := a.state.Run.Calls[0].Status; got != want {
+				t.Errorf("in the next run writing is %s, not %s", got, want)
+			}
+		})
+	}
+}
+
+// TestAClassifierComesBeforeTheModel, and what it blocks the model never sees.
+func TestAClassifierComesBeforeTheModel(t *testing.T) {
+	a := newTale(t)
+	in := parley.SubmitInput{Content: "wicked", Request: "r1", Agent: parley.AgentRef{Name: "helper"}, Classify: true}
+	a.do(in)
+	if a.state.Run.Turn != nil {
+		t.Fatal("the model was called before the classifier had spoken")
+	}
+	step := parley.Classify{Run: a.state.Run.ID, Input: a.state.Run.Screen[0], Agent: a.state.Run.Agent}
+	if steps := parley.Next(a.state, a.now); len(steps) != 1 || steps[0] != step {
+		t.Fatalf("next is %+v", steps)
+	}
+	a.model(parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock, Score: 0.9, Reason: "model:wicked"}})
+	end, ok := a.log[len(a.log)-1].Body.(parley.RunFinished)
+	if !ok || end.Outcome != parley.Failed || end.Code != parley.CodeBlocked || end.Message != "message blocked: model:wicked" {
+		t.Errorf("it ended with %+v", a.log[len(a.log)-1].Body)
+	}
+	in.Content = "kind"
+	a.do(in)
+	a.model(parley.ScreenEnded{Input: a.state.Run.Screen[0], Finding: parley.Finding{Verdict: parley.ScreenAllow}})
+	if a.state.Run.Turn == nil {
+		t.Error("the model is not called after the classifier has spoken")
+	}
+	for _, m := range parley.Conversation(a.log) {
+		if strings.Contains(m.Text, "wicked") {
+			t.Errorf("the model is told %q", m.Text)
+		}
+	}
+	a.legal()
+}
+
+// TestALeakHaltsTheSession at once, with whatever waits in it.
+func TestALeakHaltsTheSession(t *testing.T) {
+	a := newTale(t)
+	a.say("x")
+	a.say("y")
+	a.model(parley.ModelPiece{Kind: parley.Text, Text: "the token is "})
+	a.model(parley.CanaryLeaked{})
+	if a.state.Halted != parley.CanaryLeak || a.state.Run != nil || len(a.state.Queue) > 0 {
+		t.Errorf("%+v", a.state)
+	}
+	if err := a.try(parley.SubmitInput{Content: "z", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(err) != parley.CodeClosed {
+		t.Errorf("a halted session took an input: %v", err)
+	}
+	a.legal()
+}
+
+// legal has the checker look at what was told so far.
+func (a *tale) legal() {
+	a.t.Helper()
+	for _, err := range checker.Check(a.log) {
+		a.t.Error(err)
 	}
 }

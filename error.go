@@ -10,22 +10,25 @@ import (
 type Code string
 
 const (
-	CodeInvalid     Code = "invalid"        // the request makes no sense; do not repeat it
-	CodeEmpty       Code = "empty"          // an input without content
-	CodeTooLarge    Code = "too_large"      // over a documented limit
-	CodeNotFound    Code = "not_found"      // absent, or not for this principal
-	CodeForbidden   Code = "forbidden"      // known, and not permitted
-	CodeConflict    Code = "conflict"       // an id reused for something else
-	CodeClosed      Code = "closed"         // already answered, ended, halted or deleted
-	CodeQueueFull   Code = "queue_full"     // too many inputs wait in this session
-	CodeOverloaded  Code = "overloaded"     // the server is busy; come back
-	CodeUnavailable Code = "unavailable"    // the store cannot be written or the server drains
-	CodeResync      Code = "resync"         // this cursor is not of this log; start again
-	CodeCorrupt     Code = "corrupt"        // a stored row cannot be read
-	CodeModel       Code = "model_error"    // the model failed
-	CodeTurnLimit   Code = "turn_limit"     // the run used all its turns
-	CodeInterrupted Code = "interrupted"    // cut too often, or by what nobody can undo
-	CodeInternal    Code = "internal_error" // a bug or a fault; details are in the server's log
+	CodeInvalid         Code = "invalid"         // the request makes no sense; do not repeat it
+	CodeEmpty           Code = "empty"           // an input without content
+	CodeTooLarge        Code = "too_large"       // over a documented limit
+	CodeNotFound        Code = "not_found"       // absent, or not for this principal
+	CodeForbidden       Code = "forbidden"       // known, and not permitted
+	CodeUnauthenticated Code = "unauthenticated" // nobody is known to ask; come with a credential
+	CodeLimited         Code = "limited"         // too often; come back later
+	CodeBlocked         Code = "blocked"         // the sentinel refused it
+	CodeConflict        Code = "conflict"        // an id reused for something else
+	CodeClosed          Code = "closed"          // already answered, ended, halted or deleted
+	CodeQueueFull       Code = "queue_full"      // too many inputs wait in this session
+	CodeOverloaded      Code = "overloaded"      // the server is busy; come back
+	CodeUnavailable     Code = "unavailable"     // the store cannot be written or the server drains
+	CodeResync          Code = "resync"          // this cursor is not of this log; start again
+	CodeCorrupt         Code = "corrupt"         // a stored row cannot be read
+	CodeModel           Code = "model_error"     // the model failed
+	CodeTurnLimit       Code = "turn_limit"      // the run used all its turns
+	CodeInterrupted     Code = "interrupted"     // cut too often, or by what nobody can undo
+	CodeInternal        Code = "internal_error"  // a bug or a fault; details are in the server's log
 )
 
 // An Error speaks to two audiences: Code and Message are safe to show to

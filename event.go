@@ -68,6 +68,14 @@ type (
 		Busy    BusyMode  `json:"busy"`
 		Command CommandID `json:"command,omitempty"`
 		Deliver bool      `json:"deliver,omitempty"` // its answer is owed to a client without a cursor
+		Finding *Finding  `json:"finding,omitempty"` // the sentinel flagged it
+		// Classify: the run that adopts it waits for an InputScreened.
+		Classify bool `json:"classify,omitempty"`
+	}
+	// InputScreened is the verdict of a classifier.
+	InputScreened struct {
+		Input   InputID `json:"input"`
+		Finding Finding `json:"finding"`
 	}
 	InputAdopted struct {
 		Input   InputID `json:"input"`
@@ -160,6 +168,7 @@ type (
 		Name    string      `json:"name"`
 		Outcome CallOutcome `json:"outcome"`
 		Result  string      `json:"result,omitempty"`
+		Finding *Finding    `json:"finding,omitempty"` // the sentinel flagged the result
 	}
 	ToolCallResolved struct {
 		Call       CallID     `json:"call"`
@@ -176,6 +185,7 @@ type (
 		Show    string    `json:"show"`   // exactly what will be done
 		Digest  string    `json:"digest"` // of tool, arguments and place
 		Expires time.Time `json:"expires"`
+		Why     string    `json:"why,omitempty"` // if it would not have been asked otherwise
 	}
 	ApprovalDecided struct {
 		Card     CardID   `json:"card"`
@@ -226,6 +236,7 @@ func (SessionHalted) event()      {}
 func (SessionReopened) event()    {}
 func (SessionDeleted) event()     {}
 func (InputReceived) event()      {}
+func (InputScreened) event()      {}
 func (InputAdopted) event()       {}
 func (InputWithdrawn) event()     {}
 func (RunStarted) event()         {}
@@ -265,6 +276,7 @@ var bodyTypes = map[string]bodyType{
 	"SessionReopened":    v1[SessionReopened](),
 	"SessionDeleted":     v1[SessionDeleted](),
 	"InputReceived":      v1[InputReceived](),
+	"InputScreened":      v1[InputScreened](),
 	"InputAdopted":       v1[InputAdopted](),
 	"InputWithdrawn":     v1[InputWithdrawn](),
 	"RunStarted":         v1[RunStarted](),
@@ -272,7 +284,7 @@ var bodyTypes = map[string]bodyType{
 	"TurnStarted":        v1[TurnStarted](),
 	"TurnFinished":       v1[TurnFinished](),
 	"OutputStarted":      v1[OutputStarted](),
-	"OutputAppended":     v1[OutputAppended](),
+	"OutputAppended":     {version: 1, decode: decodeOutputAppended},
 	"OutputFinished":     v1[OutputFinished](),
 	"ToolCallRequested":  v1[ToolCallRequested](),
 	"ToolCallBlocked":    v1[ToolCallBlocked](),
@@ -357,25 +369,29 @@ type eventLine struct {
 	Run      RunID           `json:"run"`
 	By       PrincipalID     `json:"by"`
 	Type     string          `json:"type"`
+	Version  int             `json:"version,omitempty"` // of the type; absent: 1
 	Body     json.RawMessage `json:"body"`
 }
 
 // MarshalJSON writes an event as one line of a log.
 func (e Event) MarshalJSON() ([]byte, error) {
-	name, _, raw, err := EncodeBody(e.Body)
+	name, version, raw, err := EncodeBody(e.Body)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(eventLine{e.Session, e.Seq, e.Position, e.Root, e.At, e.Run, e.By, name, raw})
+	if version == 1 {
+		version = 0
+	}
+	return json.Marshal(eventLine{e.Session, e.Seq, e.Position, e.Root, e.At, e.Run, e.By, name, version, raw})
 }
 
-// UnmarshalJSON reads a line of a log that this release wrote.
+// UnmarshalJSON reads a line of a log that this or any earlier release wrote.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var l eventLine
 	if err := json.Unmarshal(data, &l); err != nil {
 		return err
 	}
-	body, err := DecodeBody(l.Type, bodyTypes[l.Type].version, l.Body)
+	body, err := DecodeBody(l.Type, max(l.Version, 1), l.Body)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const (
 // Conversation reads the messages back from a log. Pieces are not needed. Every
 // call in it is followed by its result, as vendors demand.
 func Conversation(log []Event) []Message {
-	c := conversation{inputs: map[InputID]string{}, results: map[CallID]string{}, original: map[CallID]CallID{}}
+	c := conversation{inputs: map[InputID]string{}, adopted: map[InputID]int{}, results: map[CallID]string{}, original: map[CallID]CallID{}}
 	for _, e := range log {
 		c.read(e)
 	}
@@ -38,7 +38,8 @@ func Conversation(log []Event) []Message {
 type conversation struct {
 	messages []Message
 	inputs   map[InputID]string
-	turn     Message // of the assistant, open
+	adopted  map[InputID]int // where in messages it is
+	turn     Message         // of the assistant, open
 	results  map[CallID]string
 	original map[CallID]CallID // a rerun answers for the call it repeats
 }
@@ -49,8 +50,13 @@ func (c *conversation) read(e Event) {
 		c.inputs[InputID(e.Seq)] = b.Content
 	case InputAdopted:
 		c.closeTurn()
+		c.adopted[b.Input] = len(c.messages)
 		c.messages = append(c.messages, Message{Role: RoleUser, Text: c.inputs[b.Input]})
 		delete(c.inputs, b.Input)
+	case InputScreened:
+		if i, ok := c.adopted[b.Input]; ok && b.Finding.Verdict == ScreenBlock {
+			c.messages[i].Text = "(A message was blocked.)"
+		}
 	case TurnStarted, RunFinished:
 		c.closeTurn()
 	case OutputFinished:

@@ -24,6 +24,12 @@ type (
 		Args    string
 		Agent   AgentRef
 	}
+	// Classify: have a classifier look at an input.
+	Classify struct {
+		Run   RunID
+		Input InputID
+		Agent AgentRef
+	}
 	// WakeAt: ask Next again at this time.
 	WakeAt struct{ At time.Time }
 )
@@ -31,6 +37,7 @@ type (
 func (LogOn) step()     {}
 func (CallModel) step() {}
 func (CallTool) step()  {}
+func (Classify) step()  {}
 func (WakeAt) step()    {}
 
 // Next is everything that should be going on now. Steps are comparable and stay
@@ -49,6 +56,9 @@ func Next(s State, now time.Time) []Step {
 	}
 	if r == nil {
 		return steps
+	}
+	for _, input := range r.Screen {
+		steps = append(steps, Classify{r.ID, input, r.Agent})
 	}
 	var wake time.Time
 	for _, c := range r.Calls {

@@ -25,6 +25,19 @@ type Store interface {
 	// first, and the time at which the next one will be (zero: none).
 	DueBefore(ctx context.Context, now time.Time, limit int) (due []DueSession, next time.Time, err error)
 
+	// Trim deletes the pieces of outputs that were finished before a time,
+	// whose OutputFinished says all of it again; what claims to come from after
+	// now is taken for old, or a clock that once jumped would end retention.
+	// It does a bounded part of that, and says whether to come back for more.
+	Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error)
+
+	// Tenants lists everybody who has anything here.
+	Tenants(context.Context) ([]TenantID, error)
+
+	// Ready says why nothing can be appended right now. It asks the disk or
+	// the database only if the last append failed, so it may be called often.
+	Ready(context.Context) error
+
 	// Tenant is the only way to read.
 	Tenant(TenantID) TenantStore
 
@@ -40,7 +53,7 @@ type TenantStore interface {
 
 	// Events reads a session's log in order, after a seq: at most limit events
 	// and, unless the first is larger, not much more than PageBytes. None: the
-	// seq is the head.
+	// seq is the head. No seq is missing but those of pieces that Trim deleted.
 	Events(ctx context.Context, id SessionID, after Seq, limit int) ([]Event, error)
 	// Spoken is the log of a session without the pieces of outputs: what the
 	// conversation is made of.
@@ -58,6 +71,11 @@ type TenantStore interface {
 	// Receipt finds what an earlier command under this id was answered.
 	Receipt(context.Context, SessionID, CommandID) (StoredReceipt, bool, error)
 	Definition(ctx context.Context, digest string) (Agent, error)
+
+	// Audited lists what is on record, newest first. AuditChain reads the rows
+	// of the chain in order, after a number.
+	Audited(context.Context, AuditQuery) ([]AuditRow, error)
+	AuditChain(ctx context.Context, after int64, limit int) ([]AuditRow, error)
 
 	// Undelivered lists the runs that have a pending bookmark made after a
 	// time, oldest first.
@@ -80,6 +98,7 @@ type Batch struct {
 	After Seq
 
 	Events  []Event
+	Trimmed bool    // seqs that are missing between the events are of pieces that were deleted
 	Summary Summary // after the events
 	// Snapshot, if given, replaces the one that is kept.
 	Snapshot *Snapshot
@@ -87,6 +106,10 @@ type Batch struct {
 	Agent    *Agent // a definition the events refer to
 
 	Due *DueChange // nil leaves the session's row as it is
+
+	// Audit goes on record in the same transaction. A batch without a session
+	// has nothing else; one without a tenant too is of the server's own chain.
+	Audit []Audit
 }
 
 // A DueChange replaces a session's due row. Held keeps it from DueBefore for as
@@ -126,7 +149,45 @@ type SessionQuery struct {
 	Owner     PrincipalID
 	Search    string // in the title
 	Transient bool   // list those too
+	Running   bool   // only those that have an open run
 	Limit     int
+}
+
+// An AuditQuery narrows a list of records. What is empty does not.
+type AuditQuery struct {
+	By                       PrincipalID
+	Action, Resource, Source string
+	After, Before            time.Time
+	Limit                    int
+}
+
+// A TicketStore keeps tickets until they are taken. It may forget them once they
+// have expired, and must not before.
+type TicketStore interface {
+	// PutTicket keeps a ticket, which expires within MaxTicketLife. If too many
+	// of its principal wait to be used it is refused with CodeLimited.
+	PutTicket(ctx context.Context, hash TicketHash, claim TicketClaim, expires time.Time) error
+	// TakeTicket removes a ticket and returns it, in one step: of any number
+	// of calls for one ticket, on any number of servers, one gets it.
+	TakeTicket(ctx context.Context, hash TicketHash) (TicketClaim, bool, error)
+}
+
+const (
+	// MaxTicketLife lets a store forget tickets without a clock: one that is
+	// put now shows that those which end this much earlier have expired, even
+	// if the clocks of two servers differ by some seconds.
+	MaxTicketLife = time.Minute
+	// MaxTickets of one principal may wait, so that nobody takes all the room.
+	MaxTickets = 100
+)
+
+// A RevocationStore keeps revocations across restarts, and lets several servers
+// know of them.
+type RevocationStore interface {
+	// SaveRevocation keeps the latest Before of a principal.
+	SaveRevocation(context.Context, Revocation) error
+	// Revocations lists those whose Before is after a time.
+	Revocations(ctx context.Context, after time.Time) ([]Revocation, error)
 }
 
 // An Authorizer says who may do what. It returns nil to permit, CodeForbidden,
@@ -185,6 +246,50 @@ type ToolSpec struct {
 	Parameters  string // JSON Schema
 }
 
+// A Screen looks at texts on their way in and out. It computes, and nothing
+// else; all methods may be called concurrently.
+type Screen interface {
+	// Scan judges a text that somebody sent, or that a tool has read, with what
+	// was said before it.
+	Scan(recent []string, text string) Finding
+	// Canary is the word that the model of a session is given and must never
+	// say.
+	Canary(TenantID, SessionID) Canary
+	// Redactor takes secrets out of a text that comes in pieces.
+	Redactor() Filter
+	// HasSecret reports whether a text holds one of the server's own secrets.
+	HasSecret(text string) bool
+}
+
+// A Canary is in no event, snapshot or backup.
+type Canary interface {
+	Word() string
+	// Filter lets nothing of the word through, in whatever pieces or usual
+	// encoding it comes: the piece that would complete it is the end of what
+	// it returns, and from then on it has leaked.
+	Filter() LeakFilter
+	Contains(text string) bool
+	// Hide puts [canary] in its place, for those who look at prompts.
+	Hide(text string) string
+}
+
+// A Filter holds back no more than could still become something to be changed.
+type Filter interface {
+	Write(piece string) string
+	Close() string // what was held back; for a LeakFilter not yet the end
+}
+
+type LeakFilter interface {
+	Filter
+	Leaked() bool
+}
+
+// A Classifier judges an input with more than rules. It is asked before the
+// model, and has two seconds.
+type Classifier interface {
+	Classify(ctx context.Context, text string) (Finding, error)
+}
+
 // The Door is how everybody outside reaches sessions. Permission, limits and
 // screening sit behind it, so that no dialect can forget them.
 type Door interface {
@@ -205,6 +310,12 @@ type Door interface {
 	Delivered(context.Context, Principal, SessionID, RunID) error
 	// Epoch is what cursors of this server begin with.
 	Epoch() string
+
+	// May says whether a principal is permitted something that is no command
+	// and no session. Like every refusal behind the door, it goes on record.
+	May(context.Context, Principal, Action, Resource) error
+	// Audited lists what is on record for the principal's tenant, newest first.
+	Audited(context.Context, Principal, AuditQuery) ([]AuditRow, error)
 }
 
 // A Scope is what is followed: one session, a tree of them by its root, or,
@@ -212,6 +323,9 @@ type Door interface {
 type Scope struct {
 	Session SessionID
 	Root    SessionID
+	// Readable narrows the whole tenant to what the principal may read:
+	// everybody's sessions, or else its own.
+	Readable bool
 }
 
 // A Cursor is where a follower is: the last Seq it has, or the last Position if

@@ -1,9 +1,12 @@
 package parley
 
 import (
+	"context"
+	"crypto/sha256"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Principal is who asks: a user or a service, of one tenant.
@@ -13,22 +16,84 @@ type Principal struct {
 	Roles  []string
 }
 
+// A Visit is a connection that was let in.
+type Visit struct {
+	Who Principal
+	// Watch makes the context of everything the connection does. It ends, with
+	// an *Error in its cause, when the visitor is no longer who they were.
+	Watch func(context.Context) (context.Context, context.CancelFunc)
+	// Message says whether another message may be sent now. It is for one
+	// goroutine.
+	Message func() error
+	// Leave must be called when the connection has ended.
+	Leave func()
+}
+
+// An Identity is a principal and how long it is known to be that.
+type Identity struct {
+	Principal
+	Issued  time.Time // zero: unknown
+	Expires time.Time // zero: never
+	TokenID string    // jti; may be empty
+	Ticket  bool      // came by a ticket
+}
+
+// A TicketHash is what is kept of a ticket. Who reads it cannot use it.
+type TicketHash [sha256.Size]byte
+
+// A TicketClaim is what a ticket stands for: who it was given to, for which
+// agent (empty: any) and for pages of which origin (empty: none, but whoever is
+// not a browser).
+type TicketClaim struct {
+	Identity
+	Agent  string
+	Origin string
+	Until  time.Time
+}
+
+// A Revocation says that tokens of a principal issued at a time or before it are
+// no longer good: the principal was put out, or its roles changed and the
+// tokens tell the old ones.
+type Revocation struct {
+	Tenant    TenantID
+	Principal PrincipalID
+	Before    time.Time
+}
+
 // An Action is what a principal wants to do; an Authorizer knows who may.
 type Action string
 
 const (
-	ActRead    Action = "agents:read"    // follow, list, look
-	ActMessage Action = "agents:message" // talk to an agent, answer it, stop it
-	ActAdmin   Action = "agents:write"   // halt, reopen
+	ActRead            Action = "agents:read"    // follow, list, look
+	ActMessage         Action = "agents:message" // talk to an agent, answer it, stop it
+	ActAdmin           Action = "agents:write"   // halt, reopen; implies agents:message
+	ActReadAudit       Action = "audit:read"
+	ActReadUsers       Action = "users:read"
+	ActWriteUsers      Action = "users:write"
+	ActReadDepartments Action = "departments:read"
 )
 
-// A Resource is what an action is about. Owner is empty while a session does
-// not exist.
+// A Resource is what an action is about. Its Kind says which fields count; a
+// resource without a kind is denied.
 type Resource struct {
+	Kind    ResourceKind
 	Tenant  TenantID
-	Session SessionID
-	Owner   PrincipalID
+	Session SessionID   // of OneSession; of OwnSessions, if it is about one
+	Owner   PrincipalID // of OneSession
+	Agent   string      // of OneAgent
+	Allow   *AgentAllow // of OneAgent
 }
+
+type ResourceKind int
+
+const (
+	_            ResourceKind = iota
+	OneSession                // exists, and is its Owner's
+	OwnSessions               // whatever is the principal's own: sessions it has, and one it is about to open
+	EverySession              // all of the tenant, whoever owns them
+	OneAgent                  // somebody to talk to, within its Allow
+	WholeTenant               // what belongs to nobody in particular: the audit, users, departments
+)
 
 var (
 	tenantPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)

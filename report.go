@@ -42,7 +42,16 @@ type (
 	ToolEnded struct {
 		Outcome CallOutcome
 		Result  string
+		Finding *Finding
 	}
+
+	// ScreenEnded is what a classifier said of an input.
+	ScreenEnded struct {
+		Input   InputID
+		Finding Finding
+	}
+	// CanaryLeaked: the model said what it must not say. None of it was let out.
+	CanaryLeaked struct{}
 )
 
 // A CallAsked is a tool call the model asked for, judged by policy.
@@ -54,10 +63,12 @@ type CallAsked struct {
 	Expires   time.Time // of the card, if there is to be one
 }
 
-func (Advance) report()     {}
-func (Recover) report()     {}
-func (ModelPiece) report()  {}
-func (ModelEnded) report()  {}
-func (ModelFailed) report() {}
-func (ToolPiece) report()   {}
-func (ToolEnded) report()   {}
+func (Advance) report()      {}
+func (Recover) report()      {}
+func (ModelPiece) report()   {}
+func (ModelEnded) report()   {}
+func (ModelFailed) report()  {}
+func (ToolPiece) report()    {}
+func (ToolEnded) report()    {}
+func (ScreenEnded) report()  {}
+func (CanaryLeaked) report() {}

@@ -5,8 +5,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +19,8 @@ import (
 
 // standard is all the root may import: it computes, and nothing else.
 var standard = []string{
-	"context", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "iter", "reflect",
-	"regexp", "slices", "strconv", "strings", "sync", "time", "unicode",
+	"bytes", "context", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "iter", "reflect",
+	"regexp", "slices", "strconv", "strings", "sync", "time", "unicode", "unicode/utf8",
 }
 
 // clocks are what package time has that is not about given times.
@@ -132,4 +134,46 @@ func sources(t *testing.T) (files []source) {
 		t.Fatalf("only %d files were found", len(files))
 	}
 	return files
+}
+
+// TestDocsNameTestsThatExist: a promise that names what shows it must not name
+// what was renamed away.
+func TestDocsNameTestsThatExist(t *testing.T) {
+	there := map[string]bool{}
+	var docs []string
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, "_test.go"):
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				return err
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok {
+					there[f.Name.Name] = true
+				}
+			}
+		case strings.HasSuffix(name, ".md"):
+			docs = append(docs, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range docs {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z][A-Za-z0-9]+`).FindAllString(string(raw), -1) {
+			if !there[test] {
+				t.Errorf("%s names %s, which is not there", name, test)
+			}
+		}
+	}
 }

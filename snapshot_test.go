@@ -29,6 +29,8 @@ func longTale(t testing.TB) *tale {
 	a.do(parley.AnswerQuestion{Card: a.state.Run.Calls[2].Card, Answers: [][]string{{"yes"}}})
 	a.tool(a.state.Run.Calls[0].ID, parley.ToolPiece{Text: "y"})
 	a.do(parley.CancelRun{})
+	a.do(parley.SubmitInput{Content: "four", Request: "four", Agent: parley.AgentRef{Name: "helper"}, Classify: true,
+		Finding: &parley.Finding{Verdict: parley.ScreenFlag, Score: 0.5, Reason: "pattern:x"}})
 	a.do(parley.HaltSession{Reason: "enough"})
 	a.do(parley.ReopenSession{})
 	a.do(parley.RenameSession{Title: "a title"})

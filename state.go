@@ -27,6 +27,10 @@ type State struct {
 	Queue  []Waiting // received and neither adopted nor withdrawn, oldest first
 	Run    *Run      // the open run
 	Always []string  // digests a person allowed for the rest of the session
+	Recent []string  // the ends of the last inputs: attacks come in parts
+	// Foreign: a tool has read something that was flagged. It stays in what the
+	// model is told, and so does the distrust.
+	Foreign bool
 }
 
 // A Waiting input.
@@ -36,6 +40,9 @@ type Waiting struct {
 	Agent   AgentRef
 	Busy    BusyMode
 	Deliver bool
+
+	Flagged  bool
+	Classify bool
 }
 
 // A Run that is open.
@@ -47,9 +54,12 @@ type Run struct {
 	Adopted  bool     // the trigger is
 	Turns    int      // started
 	Cuts     int
-	Turn     *Turn  // the open one: the model is speaking
-	Stop     Stop   // of the last finished turn
-	Calls    []Call // asked for in the last or open turn
+	Turn     *Turn     // the open one: the model is speaking
+	Stop     Stop      // of the last finished turn
+	Calls    []Call    // asked for in the last or open turn
+	Screen   []InputID // that a classifier has to look at before the next turn
+	Blocked  string    // why the classifier blocked one
+	Tainted  bool      // an input was flagged: what has effects needs a person
 	Usage    Usage
 	Code     Code // why the last turn failed
 	Message  string
@@ -186,7 +196,8 @@ func Fold(s State, e Event) State {
 		s.Deleted = true
 
 	case InputReceived:
-		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver})
+		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify})
+		s.Recent = recent(s.Recent, b.Content)
 		if s.Title == "" {
 			s.Title = titleOf(b.Content)
 		}
@@ -199,6 +210,10 @@ func Fold(s State, e Event) State {
 					r.Adopted = true
 				} else {
 					r.Requests = append(slices.Clip(r.Requests), w.Request)
+				}
+				r.Tainted = r.Tainted || w.Flagged
+				if w.Classify {
+					r.Screen = append(slices.Clip(r.Screen), w.ID)
 				}
 			})
 		}
@@ -227,12 +242,25 @@ func (s State) foldRun(e Event) State {
 			s.Always = append(slices.Clip(s.Always), c.Digest)
 		}
 	}
+	if b, ok := e.Body.(ToolCallFinished); ok && b.Finding != nil {
+		s.Foreign = true
+	}
 	return s.withRun(func(r *Run) { r.fold(e) })
 }
 
 // fold changes r, which nobody else holds; what r points to is shared.
 func (r *Run) fold(e Event) {
 	switch b := e.Body.(type) {
+	case InputScreened:
+		if r.Screen = slices.DeleteFunc(slices.Clone(r.Screen), func(id InputID) bool { return id == b.Input }); len(r.Screen) == 0 {
+			r.Screen = nil
+		}
+		switch b.Finding.Verdict {
+		case ScreenFlag:
+			r.Tainted = true
+		case ScreenBlock:
+			r.Blocked = b.Finding.Reason
+		}
 	case TurnStarted:
 		r.Turns++
 		r.Turn, r.Calls, r.Stop = &Turn{ID: TurnID(e.Seq)}, nil, ""
@@ -374,6 +402,19 @@ func (p *pieces) String() string {
 	}
 	slices.Reverse(all)
 	return strings.Join(all, "")
+}
+
+// recent keeps the ends of the last few inputs.
+func recent(list []string, content string) []string {
+	const most, size = 3, 1 << 10
+	if len(content) > size {
+		content = content[len(content)-size:]
+		for content != "" && content[0]&0xC0 == 0x80 { // not in the middle of a character
+			content = content[1:]
+		}
+	}
+	list = append(slices.Clip(list), content)
+	return list[max(len(list)-most, 0):]
 }
 
 // titleOf is the first line of what a session began with.

@@ -1,38 +1,117 @@
 // Package access says who somebody is and what they may do. Whatever no rule
 // permits is denied.
+//
+// A request passes it in this order. Authenticator: may this page ask at all,
+// and who does? Gate: do they come too often? Rules, behind the door: may they
+// do this? Revocations end what was begun as somebody who is that no longer.
 package access
 
-import "parley"
+import (
+	"slices"
 
-// RoleLocal is the role of the one principal of local mode. It permits
-// everything within its tenant.
-const RoleLocal = "local"
+	"parley"
+)
+
+// The roles there are. One that is not in the table permits nothing.
+const (
+	RoleLocal        = "local"     // of the one principal of local mode
+	RoleOrgAdmin     = "org_admin" // everything within its tenant
+	RoleDeptHead     = "dept_head"
+	RoleStandardUser = "standard_user"
+	RoleReadOnly     = "read_only"
+)
 
 // Local is who everybody is in local mode, where only this machine can connect.
 func Local(tenant parley.TenantID) parley.Principal {
 	return parley.Principal{ID: "local", Tenant: tenant, Roles: []string{RoleLocal}}
 }
 
-// permissions is the table of roles. A role that is not in it permits nothing.
-var permissions = map[string][]parley.Action{
-	RoleLocal: {parley.ActRead, parley.ActMessage, parley.ActAdmin},
+type role struct {
+	actions []parley.Action
+	// everybody's: the role acts on all sessions of its tenant, and no agent's
+	// allow keeps it out. Others act on sessions of their own.
+	everybody bool
+}
+
+var everything = []parley.Action{
+	parley.ActRead, parley.ActMessage, parley.ActAdmin,
+	parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments,
+}
+
+var roles = map[string]role{
+	RoleLocal:        {actions: everything, everybody: true},
+	RoleOrgAdmin:     {actions: everything, everybody: true},
+	RoleDeptHead:     {actions: everything},
+	RoleStandardUser: {actions: []parley.Action{parley.ActRead, parley.ActMessage}},
+	RoleReadOnly:     {actions: []parley.Action{parley.ActRead}},
+}
+
+// Roles are those that a token can name.
+func Roles() []string { return []string{RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly} }
+
+// KnownRole reports whether a token can name it.
+func KnownRole(name string) bool { return slices.Contains(Roles(), name) }
+
+func (r role) permits(action parley.Action) bool {
+	return slices.Contains(r.actions, action) ||
+		action == parley.ActMessage && slices.Contains(r.actions, parley.ActAdmin)
 }
 
 // Rules is a parley.Authorizer.
 type Rules struct{}
 
-// Permit denies across tenants as if nothing were there, and within a tenant
-// unless one of the principal's roles permits the action.
+// Permit denies across tenants as if nothing were there. Within a tenant it asks
+// for a role that permits the action, and without one forbids it whatever it is
+// about: so the answer does not tell what exists. Who has such a role does not
+// find sessions of others, unless the role is for everybody's.
 func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resource) error {
-	if who.Tenant == "" || who.Tenant != on.Tenant {
+	if who.ID == "" || who.Tenant == "" || who.Tenant != on.Tenant {
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
-	for _, role := range who.Roles {
-		for _, permitted := range permissions[role] {
-			if permitted == action {
-				return nil
-			}
+	permitted, everybody := false, false
+	for _, name := range who.Roles {
+		if r := roles[name]; r.permits(action) {
+			permitted = true
+			everybody = everybody || r.everybody
 		}
 	}
-	return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
+	if !permitted {
+		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
+	}
+	switch on.Kind {
+	case parley.OwnSessions, parley.WholeTenant:
+		return nil
+	case parley.OneSession:
+		if everybody || on.Owner == who.ID {
+			return nil
+		}
+		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	case parley.EverySession:
+		if everybody {
+			return nil
+		}
+		return parley.Errorf(parley.CodeForbidden, "You may do this with sessions of your own only.")
+	case parley.OneAgent:
+		if everybody || action == parley.ActRead || on.Allow == nil || overlap(on.Allow.Roles, who.Roles) {
+			return nil
+		}
+		return parley.Errorf(parley.CodeForbidden, "You may not talk to the agent %s.", on.Agent)
+	}
+	return parley.Errorf(parley.CodeForbidden, "You may not do this.")
 }
+
+// overlap reports whether a role that exists is in both lists.
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(name string) bool {
+		_, known := roles[name]
+		return known && slices.Contains(b, name)
+	})
+}
+
+// subject is a principal as a key of maps.
+type subject struct {
+	tenant parley.TenantID
+	id     parley.PrincipalID
+}
+
+func subjectOf(who parley.Principal) subject { return subject{who.Tenant, who.ID} }

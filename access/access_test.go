@@ -1,35 +1,172 @@
 package access
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"parley"
 )
 
-func TestDeniedUnlessPermitted(t *testing.T) {
-	local := Local("acme")
-	on := parley.Resource{Tenant: "acme", Session: "s", Owner: "somebody"}
-	for _, c := range []struct {
-		name string
-		who  parley.Principal
-		act  parley.Action
-		on   parley.Resource
-		want parley.Code
-	}{
-		{"local reads", local, parley.ActRead, on, ""},
-		{"local talks", local, parley.ActMessage, on, ""},
-		{"local halts", local, parley.ActAdmin, on, ""},
-		{"an action nobody knows", local, "agents:dream", on, parley.CodeForbidden},
-		{"no action", local, "", on, parley.CodeForbidden},
-		{"another tenant's", local, parley.ActRead, parley.Resource{Tenant: "rival", Session: "s"}, parley.CodeNotFound},
-		{"nobody's", local, parley.ActRead, parley.Resource{}, parley.CodeNotFound},
-		{"nobody", parley.Principal{}, parley.ActRead, parley.Resource{}, parley.CodeNotFound},
-		{"no role", parley.Principal{ID: "eve", Tenant: "acme"}, parley.ActRead, on, parley.CodeForbidden},
-		{"a role nobody knows", parley.Principal{ID: "eve", Tenant: "acme", Roles: []string{"king", ""}}, parley.ActRead, on, parley.CodeForbidden},
-	} {
-		err := Rules{}.Permit(c.who, c.act, c.on)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || parley.CodeOf(err) != c.want) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var start = time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
+
+// A clock that tests move.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.at }
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func reasonOf(err error) Reason {
+	if d, ok := errors.AsType[*Denied](err); ok {
+		return d.Reason
+	}
+	if err != nil {
+		return Reason(err.Error())
+	}
+	return ""
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var allRoles = []string{RoleLocal, RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly}
+
+// Every role, action and resource there is, against the table as it was
+// promised: a cell that nobody thought of cannot be open.
+func TestEveryCell(t *testing.T) {
+	promised := map[string]string{
+		RoleLocal:        "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		RoleOrgAdmin:     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		RoleDeptHead:     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		RoleStandardUser: "agents:read agents:message",
+		RoleReadOnly:     "agents:read",
+	}
+	wide := map[string]bool{RoleLocal: true, RoleOrgAdmin: true}
+	actions := append([]parley.Action{"", "*", "agents:dream"}, everything...)
+	cells := 0
+	for _, name := range append([]string{"", "king"}, allRoles...) {
+		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: []string{name}}
+		for _, action := range actions {
+			has := slices.Contains(strings.Fields(promised[name]), string(action))
+			for _, c := range []struct {
+				on   parley.Resource
+				want parley.Code // of who has the permission
+				wide parley.Code // of who has it for everybody's
+			}{
+				{on: parley.Resource{Kind: parley.OwnSessions}},
+				{on: parley.Resource{Kind: parley.OneSession, Owner: "ann"}},
+				{on: parley.Resource{Kind: parley.OneSession, Owner: "bob"}, want: parley.CodeNotFound},
+				{on: parley.Resource{Kind: parley.OneSession, Owner: ""}, want: parley.CodeNotFound},
+				{on: parley.Resource{Kind: parley.EverySession}, want: parley.CodeForbidden},
+				{on: parley.Resource{Kind: parley.OneAgent, Agent: "coder"}},
+				{on: parley.Resource{Kind: parley.WholeTenant}},
+				{on: parley.Resource{}, want: parley.CodeForbidden, wide: parley.CodeForbidden},
+				{on: parley.Resource{Kind: 99, Owner: "ann"}, want: parley.CodeForbidden, wide: parley.CodeForbidden},
+			} {
+				want := c.want
+				if wide[name] {
+					want = c.wide
+				}
+				if !has {
+					want = parley.CodeForbidden
+				}
+				c.on.Tenant = "acme"
+				expect(t, fmt.Sprintf("%s does %q to %+v", name, action, c.on), Rules{}.Permit(who, action, c.on), want)
+				c.on.Tenant = "rival" // a wildcard is one of its tenant
+				expect(t, fmt.Sprintf("%s does %q to %+v", name, action, c.on), Rules{}.Permit(who, action, c.on), parley.CodeNotFound)
+				cells += 2
+			}
 		}
+	}
+	t.Logf("%d cells", cells)
+}
+
+func expect(t *testing.T, what string, err error, want parley.Code) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || parley.CodeOf(err) != want) {
+		t.Errorf("%s: %v, want %q", what, err, want)
+	}
+}
+
+func TestNobodyMayDoNothing(t *testing.T) {
+	for _, who := range []parley.Principal{
+		{}, {Roles: []string{RoleOrgAdmin}}, {ID: "eve", Roles: []string{RoleOrgAdmin}}, {Tenant: "acme", Roles: []string{RoleOrgAdmin}},
+	} {
+		for _, tenant := range []parley.TenantID{"", "acme"} {
+			expect(t, fmt.Sprintf("%+v in %q", who, tenant), Rules{}.Permit(who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: tenant}), parley.CodeNotFound)
+		}
+	}
+}
+
+// What somebody without the permission is told is the same for a session that
+// is theirs, another's, or not there; with it, another's and an absent one are
+// the same to the letter.
+func TestExistenceIsNotToBeKnown(t *testing.T) {
+	absent := parley.Resource{Kind: parley.OwnSessions, Tenant: "acme", Session: "s"}
+	others := parley.Resource{Kind: parley.OneSession, Tenant: "acme", Session: "s", Owner: "bob"}
+	reader := parley.Principal{ID: "ann", Tenant: "acme", Roles: []string{RoleReadOnly}}
+	a, b := Rules{}.Permit(reader, parley.ActMessage, absent), Rules{}.Permit(reader, parley.ActMessage, others)
+	if a == nil || b == nil || a.Error() != b.Error() {
+		t.Errorf("absent: %v; another's: %v", a, b)
+	}
+	foreign := others
+	foreign.Tenant = "rival"
+	a, b = Rules{}.Permit(reader, parley.ActRead, foreign), Rules{}.Permit(reader, parley.ActRead, others)
+	if a == nil || b == nil || a.Error() != b.Error() {
+		t.Errorf("another tenant's: %v; another's: %v", a, b)
+	}
+}
+
+func TestWritingImpliesTalking(t *testing.T) {
+	r := role{actions: []parley.Action{parley.ActAdmin}}
+	if !r.permits(parley.ActMessage) || r.permits(parley.ActRead) {
+		t.Error("agents:write implies agents:message and nothing else")
+	}
+	if (role{actions: []parley.Action{parley.ActMessage}}).permits(parley.ActAdmin) {
+		t.Error("agents:message implies agents:write")
+	}
+}
+
+func TestAllowNarrows(t *testing.T) {
+	for _, c := range []struct {
+		allow []string
+		roles []string
+		want  parley.Code
+	}{
+		{[]string{RoleStandardUser}, []string{RoleStandardUser}, ""},
+		{[]string{RoleDeptHead, RoleStandardUser}, []string{RoleReadOnly, RoleStandardUser}, ""},
+		{[]string{RoleDeptHead}, []string{RoleStandardUser}, parley.CodeForbidden},
+		{[]string{RoleStandardUser}, []string{RoleDeptHead}, parley.CodeForbidden},
+		{[]string{RoleDeptHead}, []string{RoleOrgAdmin}, ""},
+		{[]string{RoleDeptHead}, []string{RoleLocal}, ""},
+		// To be named is not to be permitted.
+		{[]string{RoleReadOnly}, []string{RoleReadOnly}, parley.CodeForbidden},
+		{[]string{"king"}, []string{"king", RoleStandardUser}, parley.CodeForbidden},
+		{[]string{}, []string{RoleStandardUser}, parley.CodeForbidden},
+		{nil, []string{RoleStandardUser}, parley.CodeForbidden},
+	} {
+		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: c.roles}
+		on := parley.Resource{Kind: parley.OneAgent, Tenant: "acme", Agent: "coder", Allow: &parley.AgentAllow{Roles: c.allow}}
+		expect(t, fmt.Sprintf("%v to %v", c.roles, c.allow), Rules{}.Permit(who, parley.ActMessage, on), c.want)
+		expect(t, fmt.Sprintf("%v looks at %v", c.roles, c.allow), Rules{}.Permit(who, parley.ActRead, on), "")
 	}
 }

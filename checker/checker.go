@@ -12,13 +12,19 @@ import (
 // Check returns what is wrong with the whole log of one session; nothing: every
 // invariant that a log by itself can show holds.
 func Check(log []parley.Event) []error {
-	return read(log).wrong
+	return read(log, false).wrong
+}
+
+// CheckTrimmed is Check for a log that pieces of finished outputs may be missing
+// from.
+func CheckTrimmed(log []parley.Event) []error {
+	return read(log, true).wrong
 }
 
 // Settled says what is still going on at the end of a log, other than waiting
 // for a person; nothing: every run has ended or visibly waits.
 func Settled(log []parley.Event) []error {
-	c := read(log)
+	c := read(log, true)
 	c.wrong = nil
 	waits := len(c.cards) > 0
 	for id, k := range c.calls {
@@ -36,8 +42,8 @@ func Settled(log []parley.Event) []error {
 	return c.wrong
 }
 
-func read(log []parley.Event) *check {
-	c := &check{inputs: map[parley.InputID]string{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{}}
+func read(log []parley.Event, trimmed bool) *check {
+	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{}}
 	for _, e := range log {
 		c.event(e)
 	}
@@ -45,13 +51,15 @@ func read(log []parley.Event) *check {
 }
 
 type check struct {
-	wrong []error
-	at    parley.Event // the event being looked at
-	last  parley.Event
+	trimmed bool // pieces may be missing
+	wrong   []error
+	at      parley.Event // the event being looked at
+	last    parley.Event
 
 	opened, halted, deleted bool
 	inputs                  map[parley.InputID]string // what became of it
-	received                int                       // neither adopted nor withdrawn
+	classify, flagged       map[parley.InputID]bool
+	received                int // neither adopted nor withdrawn
 
 	run     parley.RunID
 	input   parley.InputID // its trigger
@@ -62,13 +70,18 @@ type check struct {
 	output  parley.OutputID
 	text    string
 	first   parley.Seq
+	hole    parley.Seq              // the first piece of output that is missing
+	screen  map[parley.InputID]bool // of the run, to be classified before the next turn
+	blocked bool
+	tainted bool                            // of the run: what has effects needs a person
+	foreign bool                            // of the session: the same
 	calls   map[parley.CallID]*call         // of the run
 	cards   map[parley.CardID]parley.CallID // open
 }
 
 type call struct {
 	class                     parley.ToolClass
-	asked, allowed            bool
+	asked, allowed, tainted   bool
 	started, ended, lost, run bool
 	attempt, output           int
 }
@@ -85,7 +98,13 @@ func (c *check) must(ok bool, format string, args ...any) {
 
 func (c *check) event(e parley.Event) {
 	c.at = e
-	c.must(e.Seq == c.last.Seq+1, "follows seq %d", c.last.Seq)
+	if e.Seq > c.last.Seq+1 && c.trimmed && c.output != 0 {
+		if c.hole == 0 {
+			c.hole = c.last.Seq + 1
+		}
+	} else {
+		c.must(e.Seq == c.last.Seq+1, "follows seq %d", c.last.Seq)
+	}
 	c.must(e.Position == 0 || e.Position > c.last.Position, "position %d follows %d", e.Position, c.last.Position)
 	c.must(!e.At.Before(c.last.At), "time goes back")
 	c.must(c.last.Seq == 0 || e.Session == c.last.Session, "is of session %s", e.Session)
@@ -114,6 +133,7 @@ func (c *check) event(e parley.Event) {
 
 	case parley.InputReceived:
 		c.inputs[parley.InputID(e.Seq)] = "received"
+		c.classify[parley.InputID(e.Seq)], c.flagged[parley.InputID(e.Seq)] = b.Classify, b.Finding != nil
 		c.received++
 		c.must(c.received <= parley.MaxQueue, "%d inputs wait", c.received)
 		c.must(!c.halted, "the session is halted")
@@ -122,6 +142,15 @@ func (c *check) event(e parley.Event) {
 		c.end(b.Input, "adopted")
 		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
 		c.adopted = c.adopted || b.Input == c.input
+		if c.classify[b.Input] {
+			c.screen[b.Input] = true
+		}
+		c.tainted = c.tainted || c.flagged[b.Input]
+	case parley.InputScreened:
+		c.must(c.run != 0 && c.turn == 0 && c.screen[b.Input], "input %d is not to be screened", b.Input)
+		delete(c.screen, b.Input)
+		c.blocked = c.blocked || b.Finding.Verdict == parley.ScreenBlock
+		c.tainted = c.tainted || b.Finding.Verdict == parley.ScreenFlag
 	case parley.InputWithdrawn:
 		c.end(b.Input, "withdrawn")
 		c.must(b.Input != c.input || c.run == 0 || c.adopted, "a run was started for it")
@@ -148,6 +177,8 @@ func (c *check) inRun(e parley.Event) {
 		}
 		c.run, c.input, c.adopted, c.turns, c.cuts = e.Run, b.Input, false, 0, 0
 		clear(c.calls)
+		clear(c.screen)
+		c.blocked, c.tainted = false, false
 	case parley.RunFinished:
 		c.must(c.run != 0, "no run is open")
 		c.must(c.turn == 0 && c.output == 0, "turn %d is open", c.turn)
@@ -163,6 +194,7 @@ func (c *check) inRun(e parley.Event) {
 	case parley.TurnStarted:
 		c.must(c.run != 0 && c.turn == 0, "run %d, turn %d", c.run, c.turn)
 		c.must(c.adopted, "the input that started the run is not adopted")
+		c.must(len(c.screen) == 0 && !c.blocked, "what was said was not screened, or blocked")
 		for id, k := range c.calls {
 			c.must(k.ended && !k.lost, "call %d is open", id)
 		}
@@ -180,10 +212,10 @@ func (c *check) inRun(e parley.Event) {
 
 	case parley.OutputStarted:
 		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
-		c.output, c.text, c.first = parley.OutputID(e.Seq), "", 0
+		c.output, c.text, c.first, c.hole = parley.OutputID(e.Seq), "", 0, 0
 	case parley.OutputAppended:
 		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
-		c.must(b.Offset == len(c.text), "offset %d after %d bytes", b.Offset, len(c.text))
+		c.must(b.Offset == len(c.text) && c.hole == 0, "offset %d after %d bytes, hole %d", b.Offset, len(c.text), c.hole)
 		c.must(b.Text != "", "is empty")
 		if c.first == 0 {
 			c.first = e.Seq
@@ -191,7 +223,11 @@ func (c *check) inRun(e parley.Event) {
 		c.text += b.Text
 	case parley.OutputFinished:
 		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
-		c.must(b.Text == c.text && b.First == c.first, "its text is not its pieces")
+		if c.hole != 0 { // all pieces of an output go, or none
+			c.must(c.first == 0 && b.First == c.hole && b.Text != "", "the pieces of output %d were not all deleted", c.output)
+		} else {
+			c.must(b.Text == c.text && b.First == c.first, "its text is not its pieces")
+		}
 		c.output = 0
 
 	case parley.EffectEnqueued:
@@ -217,7 +253,7 @@ func (c *check) inCall(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.ToolCallRequested:
 		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
-		k := &call{class: b.Class}
+		k := &call{class: b.Class, tainted: c.tainted || c.foreign}
 		if b.RerunOf != 0 {
 			old := c.call(b.RerunOf)
 			c.must(old.lost && old.run, "call %d was not to be run again", b.RerunOf)
@@ -233,6 +269,7 @@ func (c *check) inCall(e parley.Event) {
 		c.must(c.turn == 0, "turn %d is open", c.turn)
 		c.must(!k.ended, "call %d has ended", b.Call)
 		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
+		c.must(!k.tainted || k.allowed || k.class == parley.Pure, "call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
 		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
 		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect already", b.Call)
 		k.started, k.attempt, k.output = true, b.Attempt, 0
@@ -243,6 +280,7 @@ func (c *check) inCall(e parley.Event) {
 		k.output += len(b.Text)
 	case parley.ToolCallFinished:
 		k := c.call(b.Call)
+		c.foreign = c.foreign || b.Finding != nil
 		c.must(!k.ended, "call %d has ended", b.Call)
 		for card, id := range c.cards {
 			c.must(id != b.Call, "card %d of it is open", card)

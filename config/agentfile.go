@@ -39,7 +39,9 @@ type frontMatter struct {
 	IdlePrompt       string   `yaml:"idle_prompt"`
 	IdleIntervalSecs int64    `yaml:"idle_interval_secs"`
 
-	Allow    any    `yaml:"allow"`
+	Allow *struct {
+		Roles []string `yaml:"roles"`
+	} `yaml:"allow"`
 	Runtime  string `yaml:"runtime"`
 	Address  string `yaml:"address"`
 	Autonomy struct {
@@ -97,6 +99,9 @@ func parseAgent(path, text string) (definition, error) {
 	if f.Limits.Turns != nil {
 		agent.Limits.Turns = *f.Limits.Turns
 	}
+	if f.Allow != nil {
+		agent.Allow = &parley.AgentAllow{Roles: f.Allow.Roles}
+	}
 	def := definition{path: path, line: doc.line("name"), agent: agent}
 	switch {
 	case !parley.ValidAgentName(agent.Name):
@@ -105,6 +110,8 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("approval"), "approval is suggest, auto-edit or full-auto, not %q", agent.Approval)
 	case f.Limits.Turns != nil && agent.Limits.Turns < 1:
 		err = at(path, doc.line("limits.turns"), "limits.turns is 1 or more, not %d", agent.Limits.Turns)
+	case f.Allow != nil && (len(f.Allow.Roles) == 0 || slices.Contains(f.Allow.Roles, "")):
+		err = at(path, doc.line("allow"), "allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents")
 	case parley.IsBlank(agent.Instructions):
 		err = at(path, end, "the instructions are missing; they follow this line")
 	}
@@ -117,11 +124,9 @@ func parseAgent(path, text string) (definition, error) {
 }
 
 // unsupported refuses what would make the agent another one if it were ignored:
-// open to people it is not for, somewhere else, or silent where it should act.
+// somewhere else, or silent where it should act.
 func unsupported(doc document, f frontMatter) error {
 	switch {
-	case f.Allow != nil:
-		return at(doc.path, doc.line("allow"), "allow is not supported by this release, and without it everybody could talk to this agent; remove the file or the line")
 	case f.Runtime == "frames":
 		return at(doc.path, doc.line("runtime"), "runtime: frames is not supported by this release; remove the file or use loop")
 	case f.Runtime != "" && f.Runtime != "loop":

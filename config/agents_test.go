@@ -48,7 +48,7 @@ func names(a *Agents) string {
 
 func TestAgents(t *testing.T) {
 	agents := load(t, folder(t, map[string]string{
-		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7}\n|\nWrite code.\n\n---\n\nWell.\n",
+		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7}\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
 		"c.md":          "|Think.",
 		"a_none.md":     "tools: []\r\n|Talk.\r\nMore.\r\n",
 		".#c.md":        "broken: true\n|",
@@ -58,7 +58,7 @@ func TestAgents(t *testing.T) {
 	want := []parley.Agent{
 		{Name: "a_none", Tools: []string{}, Approval: "suggest", Instructions: "Talk.\nMore."},
 		{Name: "coder", Description: "writes code", Model: "m-1", Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
-			Limits: parley.AgentLimits{Turns: 7}, Instructions: "Write code.\n\n---\n\nWell."},
+			Limits: parley.AgentLimits{Turns: 7}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
 		{Name: "c", Tools: []string{"*"}, Approval: "suggest", Instructions: "Think."},
 	}
 	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {
@@ -161,8 +161,11 @@ func TestBrokenAgentFiles(t *testing.T) {
 		{"no front matter", "name: a\n---\nA.", "1: an agent's file begins with a line of three dashes, keys like name or model, and a second line of three dashes"},
 		{"empty", "", "1: an agent's file begins with a line of three dashes, keys like name or model, and a second line of three dashes"},
 		{"never closed", "---\nname: a\nA.", "1: the front matter that begins here is never closed; end it with a line of three dashes"},
-		{"allow", "---\nname: a\nallow: {roles: [standard_user]}\n---\nA.", "3: allow is not supported by this release, and without it everybody could talk to this agent; remove the file or the line"},
-		{"allow nobody", "---\nallow: {}\n---\nA.", "2: allow is not supported by this release, and without it everybody could talk to this agent; remove the file or the line"},
+		{"allow nobody", "---\nname: a\nallow: {}\n---\nA.", "3: allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
+		{"allow no role", "---\nallow: {roles: []}\n---\nA.", "2: allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
+		{"allow an empty role", "---\nallow: {roles: [a, '']}\n---\nA.", "2: allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
+		{"allow a person", "---\nallow:\n  users: [ann]\n---\nA.", `3: unknown field "users"`},
+		{"allow is text", "---\nallow: everybody\n---\nA.", "2: lines of the form KEY: VALUE are wanted here"},
 		{"frames", "---\nruntime: frames\naddress: unix:///x\n---\nA.", "2: runtime: frames is not supported by this release; remove the file or use loop"},
 		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop or frames, not "moon"`},
 		{"autonomy", "---\nautonomy:\n  enabled: true\n---\nA.", "3: autonomy is not supported by this release; remove the file or set enabled to false"},

@@ -22,34 +22,50 @@ import (
 	"parley"
 )
 
-// Serve is everything that can be said to `parley serve`. It is a kong command;
-// the tag var lists the variables of a flag, the first one set wins.
-type Serve struct {
-	Listen        string          `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on; with --auth local only a loopback address."`
+// Store is what every command that reads or writes sessions has to be told:
+// where they are kept. It is for embedding; the tag var lists the variables of
+// a flag, the first one set wins.
+type Store struct {
 	Data          string          `var:"PARLEY_DATA" default:"var" type:"path" help:"Folder that holds everything the server keeps; made when missing."`
 	DatabaseURL   string          `var:"PARLEY_DATABASE_URL" placeholder:"URL" help:"PostgreSQL database to keep sessions in, as postgres://…, of this server alone (default: SQLite in the data folder)."`
 	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" help:"Connections to PostgreSQL."`
-	Workspace     string          `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
-	Agents        string          `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
-	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" help:"YAML file with values for these flags, by their names."`
-	LogLevel      LogLevel        `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" help:"Least important messages to log: debug, info, warn or error."`
-	Auth          string          `var:"PARLEY_AUTH" default:"local" help:"Who may come in: local, everybody on this machine."`
 	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" help:"Tenant that agents from files, and people in local mode, belong to."`
-	Provider      string          `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Where models are called: demo, which is also the default."`
-	Model         string          `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none; needs --provider."`
-	Drain         time.Duration   `var:"PARLEY_DRAIN" default:"5s" help:"How long runs may take to reach a boundary at shutdown."`
-	Idle          time.Duration   `var:"PARLEY_IDLE" default:"1m" help:"How long a session stays in memory with nothing to do."`
+	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" help:"YAML file with values for the flags of parley serve, by their names."`
 }
 
+// Settings is everything that can be said to a server. Check says whether it
+// makes sense.
+type Settings struct {
+	Store
+	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on; with --auth local only a loopback address."`
+	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
+	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
+	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" help:"Least important messages to log: debug, info, warn or error."`
+	Provider    string        `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Where models are called: demo, which is also the default."`
+	Model       string        `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none; needs --provider."`
+	Drain       time.Duration `var:"PARLEY_DRAIN" default:"5s" help:"How long runs may take to reach a boundary at shutdown."`
+	Idle        time.Duration `var:"PARLEY_IDLE" default:"1m" help:"How long a session stays in memory with nothing to do."`
+	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" help:"How long the pieces are kept in which a finished answer was streamed, like 720h; its whole text always is (default: for ever)."`
+	Sentinel    string        `var:"PARLEY_SENTINEL" default:"block" enum:"block,flag,off" help:"What becomes of messages that look like attempts to turn an agent: block them, flag them (what follows and has effects asks a person), or off."`
+	Classifier  string        `var:"PARLEY_CLASSIFIER" placeholder:"MODEL" help:"Model that judges every message before the agent's own is asked (default: none)."`
+	ServerKey   Secret        `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" help:"Secret of the server itself, at least 32 bytes, the same for all that share a database (default: one kept in the data folder)."`
+	AdminListen string        `var:"PARLEY_ADMIN_LISTEN" placeholder:"ADDRESS" help:"Loopback address to serve profiles of the running server on, under /debug/pprof (default: none)."`
+
+	Access
+}
+
+// Serve is Settings that must make sense, as a kong command.
+type Serve struct{ Settings }
+
 // AfterApply is called by kong when every value is known and valid.
-func (s *Serve) AfterApply() error {
+func (s *Settings) AfterApply() error {
 	if s.Agents == "" {
 		s.Agents = s.agentsInWorkspace()
 	}
 	return nil
 }
 
-func (s *Serve) agentsInWorkspace() string { return filepath.Join(s.Workspace, "agents") }
+func (s *Settings) agentsInWorkspace() string { return filepath.Join(s.Workspace, "agents") }
 
 // A LogLevel is a slog.Leveler that is written by name, in any case.
 type LogLevel slog.Level

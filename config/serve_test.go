@@ -18,6 +18,8 @@ import (
 func parse(args []string, env map[string]string) (Serve, error) {
 	var cli struct {
 		Serve   Serve    `cmd:""`
+		Export  Store    `cmd:""`
+		Doctor  Settings `cmd:""`
 		Version struct{} `cmd:""`
 	}
 	k, err := kong.New(&cli, kong.Name("parley"), Environment(func(name string) (string, bool) {
@@ -61,18 +63,21 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Serve{
-		Listen:        "127.0.0.1:8080",
-		Data:          filepath.Join(dir, "var"),
-		Workspace:     dir,
-		Agents:        filepath.Join(dir, "agents"),
-		LogLevel:      LogLevel(slog.LevelInfo),
-		Auth:          "local",
-		DefaultTenant: "default",
-		DatabasePool:  8,
-		Drain:         5 * time.Second,
-		Idle:          time.Minute,
-	}
+	want := Serve{Settings{
+		Store: Store{
+			Data:          filepath.Join(dir, "var"),
+			DefaultTenant: "default",
+			DatabasePool:  8,
+		},
+		Listen:    "127.0.0.1:8080",
+		Workspace: dir,
+		Agents:    filepath.Join(dir, "agents"),
+		LogLevel:  LogLevel(slog.LevelInfo),
+		Sentinel:  "block",
+		Access:    Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, QueryToken: "on", MaxConnections: 10000},
+		Drain:     5 * time.Second,
+		Idle:      time.Minute,
+	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -172,7 +177,13 @@ func TestEveryFlagHasItsVariable(t *testing.T) {
 			t.Errorf("--%s has the variables %v; want %s first", flag.Name, names, want)
 		}
 	}
-	if fields := reflect.TypeFor[Serve]().NumField(); seen != fields {
+	fields := 0
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Serve]()) {
+		if _, ok := field.Tag.Lookup("var"); ok {
+			fields++
+		}
+	}
+	if seen != fields {
 		t.Errorf("saw %d flags of %d", seen, fields)
 	}
 }
@@ -192,4 +203,37 @@ func TestHelpShowsVariables(t *testing.T) {
 		}
 	}()
 	_, _ = k.Parse([]string{"--help"})
+}
+
+// TestOneFileServesEveryCommand: each takes the flags it has, and a key that no
+// command has is still a typing error.
+func TestOneFileServesEveryCommand(t *testing.T) {
+	dir := inDir(t, map[string]string{
+		".env":     "PARLEY_CONFIG=p.yaml\n",
+		"p.yaml":   "listen: 127.0.0.1:9\ndata: d\nworkspace: nowhere\n",
+		"bad.yaml": "lissten: 127.0.0.1:9\n",
+	})
+	var cli struct {
+		Export Store    `cmd:""`
+		Doctor Settings `cmd:""`
+	}
+	k, err := kong.New(&cli, kong.Name("parley"), Environment(func(string) (string, bool) { return "", false }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(dir, "d")
+	for command, got := range map[string]*Store{"export": &cli.Export, "doctor": &cli.Doctor.Store} {
+		if _, err := k.Parse([]string{command, "--config", "bad.yaml"}); err == nil || !strings.Contains(err.Error(), `unknown key "lissten"`) {
+			t.Errorf("%s: %v", command, err)
+		}
+		if _, err := k.Parse([]string{command}); err != nil || got.Data != want {
+			t.Errorf("%s: %v, %+v", command, err, got)
+		}
+		if err := cli.Doctor.Check(); command == "doctor" && (err == nil || !strings.Contains(err.Error(), "--workspace")) {
+			t.Errorf("%s checks: %v", command, err)
+		}
+	}
+	if _, err := os.Stat(want); !os.IsNotExist(err) {
+		t.Error("a command that does not serve has made the data folder")
+	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -11,7 +12,7 @@ import (
 // A Lookup finds a variable, like os.LookupEnv.
 type Lookup func(name string) (value string, ok bool)
 
-// Environment is the kong option that a program with a Serve command needs:
+// Environment is the kong option that a program with a Store in its commands needs:
 // where variables come from. The help then shows them.
 //
 // kong's own tag env is of no use here. It reads the process's environment
@@ -39,14 +40,23 @@ func variables(v *kong.Value) []string {
 
 // BeforeResolve is called by kong when the command line is read; what is not
 // on it is then asked of the resolver made here.
-func (s *Serve) BeforeResolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
+func (s *Store) BeforeResolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
+	return resolve(ctx, command, env)
+}
+
+// BeforeResolve is the same for commands that need no store.
+func (s *Signing) BeforeResolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
+	return resolve(ctx, command, env)
+}
+
+func resolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
 	dotenv, err := readDotenv(".env")
 	if err != nil {
 		return err
 	}
 	from := sources{variables: []Lookup{env, dotenv}}
 	if path := from.configFile(ctx, command); path != "" {
-		if from.file, err = readFile(path, command.Node().Flags); err != nil {
+		if from.file, err = readFile(path, settings(ctx.Model.Node)); err != nil {
 			return err
 		}
 	}
@@ -99,8 +109,22 @@ func (s sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 
 func (sources) Validate(*kong.Application) error { return nil }
 
+// settings are the flags of all commands that have variables: one file serves
+// every command, each of which takes what it knows.
+func settings(node *kong.Node) (names []string) {
+	for _, flag := range node.Flags {
+		if len(variables(flag.Value)) > 0 {
+			names = append(names, flag.Name)
+		}
+	}
+	for _, child := range node.Children {
+		names = append(names, settings(child)...)
+	}
+	return names
+}
+
 // readFile reads the file of --config.
-func readFile(path string, flags []*kong.Flag) (map[string]string, error) {
+func readFile(path string, known []string) (map[string]string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
@@ -109,16 +133,12 @@ func readFile(path string, flags []*kong.Flag) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
-	for _, flag := range flags {
-		known[flag.Name] = len(variables(flag.Value)) > 0
-	}
 	values := map[string]string{}
 	for _, e := range doc.entries {
 		switch {
 		case e.key == "config":
 			return nil, at(path, e.line, "config cannot name another file")
-		case !known[e.key]:
+		case !slices.Contains(known, e.key):
 			return nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
 		case !e.scalar:
 			return nil, at(path, e.line, "%s takes one value", e.key)

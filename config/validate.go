@@ -4,26 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// Validate says everything that is wrong, each with the flag, its value and
-// what to do about it. kong calls it while parsing. It makes the data folder,
-// if nothing else is wrong: that it can be made is only known by making it.
+// Validate is called by kong while parsing. It makes the data folder, if
+// nothing is wrong: that it can be made is only known by making it.
 func (s *Serve) Validate() error {
-	err := errors.Join(
-		s.validateAuth(),
-		s.validateListen(),
-		s.validateTenant(),
-		s.validateFolders(),
-		s.validateModel(),
-		s.validateTimes(),
-		s.validateDatabase(),
-	)
-	if err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.Data, 0o700); err != nil {
@@ -32,34 +22,57 @@ func (s *Serve) Validate() error {
 	return nil
 }
 
-func (s *Serve) validateAuth() error {
-	if s.Auth != "local" {
-		return fmt.Errorf("--auth %s is not supported by this release; the only mode is local", s.Auth)
-	}
-	return nil
+// Check says everything that is wrong, each with the flag, its value and what
+// to do about it.
+func (s *Settings) Check() error {
+	return errors.Join(
+		s.validateAccess(),
+		s.validateListen(),
+		s.validateAdmin(),
+		s.validateKey(),
+		s.validateFolders(),
+		s.validateModel(),
+		s.validateTimes(),
+		s.Store.Check(),
+	)
 }
 
-// validateListen keeps local mode, in which whoever can connect may do
-// everything, on this machine.
-func (s *Serve) validateListen() error {
-	host, port, err := net.SplitHostPort(s.Listen)
+// Check says what is wrong with how the store is named.
+func (s *Store) Check() error { return errors.Join(s.validateTenant(), s.validateDatabase()) }
+
+func (s *Settings) validateListen() error {
+	_, port, err := net.SplitHostPort(s.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s is not an address; write HOST:PORT, like 127.0.0.1:8080", s.Listen)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("--listen %s has no port; use a number from 0 to 65535, 0 for any free one", s.Listen)
 	}
-	if host == "localhost" {
+	return s.validateReach(s.Listen)
+}
+
+func (s *Settings) validateKey() error {
+	if s.ServerKey != "" && len(s.ServerKey) < 32 {
+		return fmt.Errorf("--server-key has %d bytes, which can be guessed; use at least 32 random ones", len(s.ServerKey))
+	}
+	return nil
+}
+
+// validateAdmin keeps what shows the inside of the server on this machine,
+// whoever may come in elsewhere.
+func (s *Settings) validateAdmin() error {
+	if s.AdminListen == "" {
 		return nil
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
-		return nil
+	host, _, err := net.SplitHostPort(s.AdminListen)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--admin-listen %s is not an address of this machine alone; use one like 127.0.0.1:6060", s.AdminListen)
 	}
-	return fmt.Errorf("--listen %s could be reached from other machines, where --auth local would let everybody in; use 127.0.0.1:%s", s.Listen, port)
+	return nil
 }
 
 // validateDatabase does not repeat the address: it may hold a password.
-func (s *Serve) validateDatabase() error {
+func (s *Store) validateDatabase() error {
 	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
 		return errors.New("--database-url is not of PostgreSQL; write postgres://USER:PASSWORD@HOST/DATABASE, or leave it out to keep sessions in the data folder")
 	}
@@ -69,7 +82,7 @@ func (s *Serve) validateDatabase() error {
 	return nil
 }
 
-func (s *Serve) validateTenant() error {
+func (s *Store) validateTenant() error {
 	if !s.DefaultTenant.Valid() {
 		return fmt.Errorf("--default-tenant %s is no tenant id; use up to 63 of a-z, 0-9 and -, not beginning with -", s.DefaultTenant)
 	}
@@ -78,7 +91,7 @@ func (s *Serve) validateTenant() error {
 
 // validateFolders lets the default agents folder be missing, not a named one:
 // a typing error would otherwise quietly serve the built-in agent.
-func (s *Serve) validateFolders() error {
+func (s *Settings) validateFolders() error {
 	if !isFolder(s.Workspace) {
 		return fmt.Errorf("--workspace %s is not a folder; make it or name another", s.Workspace)
 	}
@@ -95,22 +108,26 @@ func isFolder(path string) bool {
 
 // validateModel refuses a model that nobody was named to call: to answer as
 // the demo instead would be to answer as somebody else.
-func (s *Serve) validateModel() error {
+func (s *Settings) validateModel() error {
 	switch {
 	case s.Provider != "" && s.Provider != "demo":
 		return fmt.Errorf("--provider %s is not supported by this release; leave it out or use demo", s.Provider)
+	case s.Classifier != "" && s.Classifier != "demo":
+		return fmt.Errorf("--classifier %s belongs to no provider of this release; leave it out or use demo", s.Classifier)
 	case s.Provider == "" && s.Model != "":
 		return fmt.Errorf("--model %s belongs to no provider of this release; leave it out, or use --provider demo to have the demo answer to that name", s.Model)
 	}
 	return nil
 }
 
-func (s *Serve) validateTimes() error {
+func (s *Settings) validateTimes() error {
 	switch {
 	case s.Drain < 0:
 		return fmt.Errorf("--drain %s is negative; use 0s to wait for nothing", s.Drain)
 	case s.Idle <= 0:
 		return fmt.Errorf("--idle %s would unload sessions in use; use a second or more", s.Idle)
+	case s.KeepPieces != 0 && s.KeepPieces < time.Minute:
+		return fmt.Errorf("--keep-pieces %s is too short for clients that come back; use a minute or more, or 0s to keep them for ever", s.KeepPieces)
 	}
 	return nil
 }

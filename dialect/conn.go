@@ -2,7 +2,9 @@ package dialect
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 
 	"parley"
@@ -45,6 +47,27 @@ func (c *Conns) Go(run func(context.Context)) bool {
 	return true
 }
 
+// Accept upgrades the request of a visitor and has serve own the socket. The
+// visit ends with it, or at once if there is none.
+func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit parley.Visit, log *slog.Logger, serve func(context.Context, *transport.Socket)) {
+	socket, err := transport.Accept(w, r, transport.Options{AllowOrigin: judged})
+	if err != nil {
+		visit.Leave()
+		log.Debug("upgrade failed", "error", err)
+		return
+	}
+	if !c.Go(func(ctx context.Context) {
+		defer visit.Leave()
+		serve(ctx, socket)
+	}) {
+		visit.Leave()
+		socket.Close(transport.GoingAway, "The server is stopping; come back in a moment.")
+	}
+}
+
+// judged lets in pages of every origin that the guard has let in.
+func judged(*http.Request) bool { return true }
+
 // Open is how many connections there are.
 func (c *Conns) Open() int {
 	c.mu.Lock()
@@ -70,7 +93,7 @@ func (c *Conns) Close(ctx context.Context) {
 type Conn struct {
 	Socket *transport.Socket
 	Door   parley.Door
-	Who    parley.Principal
+	Visit  parley.Visit
 	Log    *slog.Logger
 
 	wg      sync.WaitGroup
@@ -86,8 +109,9 @@ type Conn struct {
 const laneSize = 2 * parley.MaxQueue
 
 // Reply sends frames to this client alone. An error is of no interest: reading
-// will find it too.
+// will find it too. A visit that ends meanwhile does not cut it: see Run.
 func (c *Conn) Reply(ctx context.Context, bodies ...any) {
+	ctx = context.WithoutCancel(ctx)
 	for _, b := range bodies {
 		_ = c.Socket.Write(ctx, Encode(b))
 	}
@@ -96,8 +120,9 @@ func (c *Conn) Reply(ctx context.Context, bodies ...any) {
 // Submit hands a command over and tells refused why it was not accepted. It
 // does not wait; it reports false when this client has too much under way.
 func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(error)) bool {
+	cmd.Via = parley.ViaWebSocket
 	submit := func() {
-		if _, err := c.Door.Submit(ctx, c.Who, cmd); err != nil && ctx.Err() == nil {
+		if _, err := c.Door.Submit(ctx, c.Visit.Who, cmd); err != nil && ctx.Err() == nil {
 			refused(err)
 		}
 	}
@@ -139,43 +164,91 @@ func (c *Conn) count(request string, change int) int {
 func (c *Conn) Later(f func()) bool { return c.answers.add(f) }
 
 // A Speaker is what a dialect does with a connection. Receive gets every message
-// on one goroutine; Show says on another what to write of an item the follower
-// sees, and Shown hears when that was written.
+// on one goroutine, and an error if there are too many: then only what stops or
+// answers something is to be done. Show says on another what to write of an item
+// the follower sees, and Shown hears when that was written.
 type Speaker interface {
-	Receive(context.Context, []byte)
-	Show(*parley.Item) ([][]byte, *Goodbye)
+	Receive(ctx context.Context, msg []byte, tooMany error)
+	Show(context.Context, *parley.Item) ([][]byte, *Goodbye)
 	Shown(context.Context, *parley.Item)
 }
 
 // Run serves the connection until either side ends it. It returns when all
 // goroutines of the connection are gone.
-func (c *Conn) Run(ctx context.Context, f parley.Follower, s Speaker) {
-	ctx, cancel := context.WithCancel(ctx)
+//
+// The socket is read and written under wire, which ends only when the server
+// loses patience. Everything else is done under a context that ends with the
+// visit too. Were the socket under that one, it would be dropped in the middle
+// of a read, and the client never told why.
+func (c *Conn) Run(wire context.Context, f parley.Follower, s Speaker) {
+	ctx, done := c.Visit.Watch(wire)
+	defer done()
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer c.wg.Wait()
-	defer cancel()
+	defer cancel(nil)
 	defer f.Close()
 	c.inputs, c.answers = lane{wg: &c.wg, size: laneSize}, lane{wg: &c.wg, size: laneSize}
 	c.wg.Go(func() {
-		defer cancel()
+		defer cancel(nil)
+		excess := 0
 		for {
-			msg, err := c.Socket.Read(ctx)
+			msg, err := c.Socket.Read(wire)
 			if err != nil {
 				c.Log.Debug("websocket_connection_closed", "reason", err)
 				return
 			}
-			s.Receive(ctx, msg)
+			if ctx.Err() != nil {
+				return // whoever sent this is no longer who they were
+			}
+			tooMany := c.Visit.Message()
+			if tooMany != nil {
+				excess++
+			}
+			if excess > maxExcess {
+				cancel(tooMany)
+				return
+			}
+			s.Receive(ctx, msg, tooMany)
 		}
 	})
-	bye := c.follow(ctx, f, s)
+	bye := c.follow(ctx, wire, f, s)
 	c.Socket.Close(bye.Code, bye.Reason)
 }
 
-func (c *Conn) follow(ctx context.Context, f parley.Follower, s Speaker) Goodbye {
+// CannotBegin is how a connection ends that cannot even begin.
+func CannotBegin(err error) Goodbye {
+	code := transport.Internal
+	switch parley.CodeOf(err) {
+	case parley.CodeForbidden, parley.CodeNotFound, parley.CodeClosed:
+		code = transport.Policy
+	case parley.CodeUnavailable, parley.CodeOverloaded:
+		code = transport.TryLater
+	}
+	return Goodbye{code, parley.MessageOf(err)}
+}
+
+// maxExcess is how many messages over the limit a connection may send before it
+// is closed.
+const maxExcess = 100
+
+// ended is how a connection ends whose context has.
+func ended(cause error) Goodbye {
+	bye := Goodbye{transport.GoingAway, "the connection ended"}
+	if e, ok := errors.AsType[*parley.Error](cause); ok {
+		bye = Goodbye{transport.Policy, e.Message}
+		if e.Code == parley.CodeLimited {
+			bye.Code = transport.TryLater
+		}
+	}
+	return bye
+}
+
+func (c *Conn) follow(ctx, wire context.Context, f parley.Follower, s Speaker) Goodbye {
 	for {
 		items, err := f.Next(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return Goodbye{transport.GoingAway, "the connection ended"}
+			return ended(context.Cause(ctx))
 		case parley.CodeOf(err) == parley.CodeUnavailable && err != nil:
 			return Goodbye{transport.GoingAway, parley.MessageOf(err)}
 		case err != nil:
@@ -186,7 +259,7 @@ func (c *Conn) follow(ctx context.Context, f parley.Follower, s Speaker) Goodbye
 		var bye *Goodbye
 		for n, i := range items {
 			var frames [][]byte
-			frames, bye = s.Show(i)
+			frames, bye = s.Show(ctx, i)
 			out = append(out, frames...)
 			if bye != nil {
 				items = items[:n+1]
@@ -194,7 +267,7 @@ func (c *Conn) follow(ctx context.Context, f parley.Follower, s Speaker) Goodbye
 			}
 		}
 		if len(out) > 0 {
-			if err := c.Socket.Write(ctx, out...); err != nil {
+			if err := c.Socket.Write(wire, out...); err != nil {
 				return Goodbye{transport.GoingAway, "the connection ended"}
 			}
 		}

@@ -254,11 +254,11 @@ func (a *actor) serve(r *request) error {
 }
 
 func (a *actor) command(who parley.Principal, c parley.Command) (parley.Receipt, error) {
-	owner := a.s.state.Owner
-	if owner == "" {
-		owner = who.ID // whoever opens it
+	on := parley.Resource{Kind: parley.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
+	if on.Owner == "" {
+		on.Kind = parley.OwnSessions // whoever opens it has it
 	}
-	if err := a.engine.Access.Permit(who, c.Do.Action(), parley.Resource{Tenant: a.tenant, Session: a.session, Owner: owner}); err != nil {
+	if err := a.engine.permit(a.engine.ctx, who, c.Via, c.Do.Action(), on); err != nil {
 		return parley.Receipt{}, err
 	}
 	en := entry{}
@@ -275,12 +275,27 @@ func (a *actor) command(who parley.Principal, c parley.Command) (parley.Receipt,
 		}
 		en.receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: a.session, Command: c.ID}, Digest: digest(c.Do), By: who.ID}
 	}
-	if in, ok := c.Do.(parley.SubmitInput); ok {
+	switch in := c.Do.(type) {
+	case parley.DecideApproval, parley.AnswerQuestion, parley.ResolveToolCall:
+		err := a.mayAnswer(who, c.Via)
+		if err == nil {
+			err = a.screenAnswer(who, c, said(c.Do)...)
+		}
+		if err != nil {
+			return parley.Receipt{}, err
+		}
+	case parley.SubmitInput:
 		agent, err := a.agentFor(in)
+		if err == nil {
+			err = a.mayTalk(who, c.Via, agent)
+		}
 		if err != nil {
 			return parley.Receipt{}, err
 		}
 		in.Agent = agent.Ref()
+		if in, err = a.screen(who, c, in); err != nil {
+			return parley.Receipt{}, err
+		}
 		c.Do, en.agent = in, &agent
 	}
 	en.in = c
@@ -295,6 +310,21 @@ func (a *actor) command(who parley.Principal, c parley.Command) (parley.Receipt,
 	return receipt, nil
 }
 
+// said is what a person says with an answer.
+func said(do parley.CommandBody) (texts []string) {
+	switch do := do.(type) {
+	case parley.DecideApproval:
+		texts = []string{do.Note}
+	case parley.ResolveToolCall:
+		texts = []string{do.Note}
+	case parley.AnswerQuestion:
+		for _, answers := range do.Answers {
+			texts = append(texts, answers...)
+		}
+	}
+	return texts
+}
+
 // agentFor is the agent an input is for: the one it names, or the session's.
 func (a *actor) agentFor(in parley.SubmitInput) (parley.Agent, error) {
 	name := in.Agent.Name
@@ -302,6 +332,29 @@ func (a *actor) agentFor(in parley.SubmitInput) (parley.Agent, error) {
 		name = a.s.state.Agent
 	}
 	return a.engine.Agents.Agent(a.tenant, name)
+}
+
+// mayTalk asks whether an agent may be talked to.
+func (a *actor) mayTalk(who parley.Principal, via string, agent parley.Agent) error {
+	return a.engine.permit(a.engine.ctx, who, via, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
+}
+
+// mayAnswer asks the same of the agent that is running, as it is defined now:
+// who may no longer talk to it may not allow it anything either. One that is
+// gone is asked as it was when the run started.
+func (a *actor) mayAnswer(who parley.Principal, via string) error {
+	run := a.s.state.Run
+	if run == nil {
+		return nil
+	}
+	agent, err := a.engine.Agents.Agent(a.tenant, run.Agent.Name)
+	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {
+		agent, err = a.definition(a.engine.ctx, run.Agent)
+	}
+	if err != nil {
+		return err
+	}
+	return a.mayTalk(who, via, agent)
 }
 
 // hear takes a report of a worker. Its last one says that it is gone.

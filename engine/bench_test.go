@@ -32,6 +32,64 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
+// BenchmarkFold folds whole logs: what opening would cost without snapshots.
+func BenchmarkFold(b *testing.B) {
+	for _, length := range []parley.Seq{100, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("events=%d", length), func(b *testing.B) {
+			log, _ := longLog(b, length)
+			b.ResetTimer()
+			for b.Loop() {
+				state := parley.NewState(acme, log[0].Session)
+				for _, e := range log {
+					state = parley.Fold(state, e)
+				}
+				if state.Head < length {
+					b.Fatal(state.Head)
+				}
+			}
+			b.ReportMetric(float64(b.N*len(log))/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
+// BenchmarkLastTen reads the end of sessions of different lengths.
+func BenchmarkLastTen(b *testing.B) {
+	for _, length := range []parley.Seq{100, 100_000} {
+		b.Run(fmt.Sprintf("events=%d", length), func(b *testing.B) {
+			log, store := longLog(b, length)
+			head := log[len(log)-1].Seq
+			b.ResetTimer()
+			for b.Loop() {
+				last, err := store.Tenant(acme).Events(context.Background(), log[0].Session, head-10, 256)
+				if err != nil || len(last) != 10 {
+					b.Fatal(len(last), err)
+				}
+			}
+		})
+	}
+}
+
+// longLog is a session of a length, on a store.
+func longLog(b *testing.B, length parley.Seq) (log []parley.Event, store parley.Store) {
+	store, err := sqlite.Open(context.Background(), b.TempDir(), "a benchmark")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { store.Close() })
+	const id = parley.SessionID("44444444-4444-4444-8444-444444444444")
+	writeLong(b, store, id, length)
+	for {
+		page, err := store.Tenant(acme).Events(context.Background(), id, parley.Seq(len(log)), 1000)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(page) == 0 {
+			return log, store
+		}
+		log = append(log, page...)
+	}
+}
+
 // writeLong writes a session of runs with a hundred pieces each.
 func writeLong(t testing.TB, store parley.Store, id parley.SessionID, length parley.Seq) {
 	s, err := load(context.Background(), store, acme, id, 200)

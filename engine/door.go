@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"parley"
@@ -46,6 +47,9 @@ func checkCommand(c parley.Command) error {
 		l.check("message", do.Content, parley.MaxContent)
 		l.check("id of a request", do.Request, parley.MaxName)
 		l.check("name of an agent", do.Agent.Name, parley.MaxName)
+		if strings.HasPrefix(do.Request, "timer_") {
+			return parley.Errorf(parley.CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
+		}
 	case parley.CancelRun:
 		l.check("id of a request", do.Request, parley.MaxName)
 	case parley.DecideApproval:
@@ -86,17 +90,29 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 		if err != nil {
 			return nil, err
 		}
+		if err := e.noteReading(ctx, who, m); err != nil {
+			return nil, err
+		}
 		after, err := place(from, int64(m.Head))
 		if err != nil {
 			return nil, err
 		}
 		return e.Feed.Session(who.Tenant, scope.Session, parley.Seq(after)), nil
 	}
-	if scope.Root != "" {
-		if _, err := e.Session(ctx, who, scope.Root); err != nil {
-			return nil, err
+	everybody := true
+	var err error
+	switch {
+	case scope.Root != "":
+		var m parley.Summary
+		if m, err = e.Session(ctx, who, scope.Root); err == nil {
+			err = e.noteReading(ctx, who, m)
 		}
-	} else if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant}); err != nil {
+	case scope.Readable:
+		everybody, err = e.mayReadAll(ctx, who)
+	default:
+		err = e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.EverySession, Tenant: who.Tenant})
+	}
+	if err != nil {
 		return nil, err
 	}
 	head, err := logs.Position(ctx)
@@ -107,7 +123,30 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 	if err != nil {
 		return nil, err
 	}
-	return e.Feed.Tree(who.Tenant, scope.Root, parley.Position(after)), nil
+	f := e.Feed.Tree(who.Tenant, scope.Root, parley.Position(after))
+	if !everybody {
+		f = &narrowed{Follower: f, engine: e, who: who, mine: map[parley.SessionID]bool{}}
+	}
+	return f, nil
+}
+
+// mayReadAll says whether a principal may read everybody's sessions, and fails if
+// it may not even read its own.
+func (e *Engine) mayReadAll(ctx context.Context, who parley.Principal) (bool, error) {
+	if e.Access.Permit(who, parley.ActRead, parley.Resource{Kind: parley.EverySession, Tenant: who.Tenant}) == nil {
+		return true, nil
+	}
+	return false, e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant})
+}
+
+// noteReading puts it on record when somebody reads what is another's.
+func (e *Engine) noteReading(ctx context.Context, who parley.Principal, m parley.Summary) error {
+	if m.Owner == who.ID {
+		return nil
+	}
+	_, err := e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: []parley.Audit{{At: e.Now(), By: who.ID, Action: parley.AuditSessionRead,
+		Resource: "session", ID: string(m.ID), Source: parley.ViaHTTP, Metadata: parley.Metadata(map[string]any{"owner": m.Owner})}}})
+	return err
 }
 
 // place finds a cursor in a log that ends at head.
@@ -121,13 +160,18 @@ func place(from parley.Cursor, head int64) (int64, error) {
 	return from.After, nil
 }
 
+// Session asks twice: first whether the principal may look at sessions at all,
+// so that a refusal does not depend on whether this one exists.
 func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant, Session: id}); err != nil {
+		return parley.Summary{}, err
+	}
 	st, err := e.Store.Tenant(who.Tenant).Session(ctx, id)
 	if err != nil {
 		return parley.Summary{}, err
 	}
 	m := st.Summary
-	if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant, Session: id, Owner: m.Owner}); err != nil {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OneSession, Tenant: who.Tenant, Session: id, Owner: m.Owner}); err != nil {
 		return parley.Summary{}, err
 	}
 	if m.Deleted {
@@ -141,10 +185,11 @@ func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.Se
 	if q.Limit <= 0 || q.Limit > 200 {
 		q.Limit = 50
 	}
-	if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant}); err != nil {
-		if err := e.Access.Permit(who, parley.ActRead, parley.Resource{Tenant: who.Tenant, Owner: who.ID}); err != nil {
-			return nil, err
-		}
+	everybody, err := e.mayReadAll(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	if !everybody {
 		q.Owner = who.ID
 	}
 	return e.Store.Tenant(who.Tenant).Sessions(ctx, q)
@@ -185,6 +230,18 @@ func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.
 	}
 	e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", run)
 	return nil
+}
+
+// May is for what is no command and no session. See parley.Door.
+func (e *Engine) May(ctx context.Context, who parley.Principal, action parley.Action, on parley.Resource) error {
+	return e.permit(ctx, who, "", action, on)
+}
+
+func (e *Engine) Audited(ctx context.Context, who parley.Principal, q parley.AuditQuery) ([]parley.AuditRow, error) {
+	if err := e.permit(ctx, who, "", parley.ActReadAudit, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return nil, err
+	}
+	return e.Store.Tenant(who.Tenant).Audited(ctx, q)
 }
 
 func (e *Engine) Epoch() string { return e.Store.Epoch() }

@@ -8,7 +8,7 @@
 // table. Recovery after a crash is an actor loading a log in which something is
 // still open.
 //
-// Goroutines: one scheduler; one actor per loaded session, waited for by Close;
+// Goroutines: one scheduler, and one that trims; one actor per loaded session, waited for by Close;
 // workers, waited for by their actor. Locks: Engine.mu, a leaf, guards the map
 // of actors and is never held across I/O.
 package engine
@@ -32,8 +32,12 @@ type Feed interface {
 	Tree(parley.TenantID, parley.SessionID, parley.Position) parley.Follower
 }
 
-// Config is everything an engine works with. All fields but the durations must
-// be set.
+// Refusals puts refusals on record, those of one kind together.
+type Refusals interface {
+	Refused(ctx context.Context, tenant parley.TenantID, kind string, record parley.Audit) error
+}
+
+// Config is everything an engine works with. All fields up to Now must be set.
 type Config struct {
 	Store  parley.Store
 	Feed   Feed
@@ -44,11 +48,16 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
+	Screen     parley.Screen     // nil: nothing is screened
+	Classifier parley.Classifier // nil: nobody is asked
+	Refusals   Refusals          // nil: each is put on record
+
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day
 	Retry    time.Duration // load a session that failed again after this; default 2 s
 	Calls    int           // models called at the same time; default 256
 	Snapshot parley.Seq    // events between snapshots of a session; default 200
+	Keep     time.Duration // pieces of finished outputs; default for ever
 }
 
 // Engine is a parley.Door.
@@ -94,6 +103,9 @@ func New(c Config) *Engine {
 	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{})}
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	e.wg.Go(e.schedule)
+	if c.Keep > 0 {
+		e.wg.Go(e.retain)
+	}
 	return e
 }
 

@@ -333,7 +333,7 @@ func TestDamagedRows(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute) // all unload
 		synctest.Wait()
-		r.harm(`DELETE FROM events WHERE seq = 3 AND session = '` + string(ids[0]) + `'`)
+		r.harm(`DELETE FROM events WHERE seq = 3 AND session = (SELECT no FROM sessions WHERE id = '` + string(ids[0]) + `')`)
 		r.harm(`UPDATE sessions SET opened_at = '?' WHERE id = '` + string(ids[1]) + `'`)
 		r.harm(`INSERT INTO due VALUES ('acme', '99999999-9999-4999-8999-999999999999', 1, 'run', '')`)
 		r.harm(`INSERT INTO due VALUES ('acme', '` + string(ids[2]) + `', 'never', 'run', '')`)
@@ -374,6 +374,9 @@ func TestLongTextsAreRefused(t *testing.T) {
 	}
 	if _, err := r.Submit(context.Background(), ann, parley.Command{Session: id}); parley.CodeOf(err) != parley.CodeInvalid {
 		t.Errorf("nothing: %v", err)
+	}
+	if _, err := r.try(id, parley.SubmitInput{Content: "x", Request: "timer_1"}); parley.CodeOf(err) != parley.CodeInvalid {
+		t.Errorf("a name of the server's own: %v", err)
 	}
 	r.puppet.says = []parley.Said{{Text: strings.Repeat("x", parley.MaxOutput+1)}}
 	r.do(id, parley.SubmitInput{Content: "x"})

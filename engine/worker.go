@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -60,6 +61,14 @@ func (a *actor) perform(ctx context.Context, step parley.Step) (last parley.Repo
 			}
 		}()
 		last.Body = a.callModel(ctx, step)
+	case parley.Classify:
+		last = parley.Report{Run: step.Run}
+		defer func() {
+			if p := recover(); p != nil {
+				last.Body = parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock, Reason: a.panicked(p)}}
+			}
+		}()
+		last.Body = a.classify(ctx, step)
 	case parley.CallTool:
 		last = parley.Report{Run: step.Run, Call: step.Call}
 		defer func() {
@@ -90,7 +99,14 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 		a.reports <- report{Report: parley.Report{At: a.engine.Now(), Run: step.Run, Call: step.Call, Body: parley.ToolPiece{Text: text}}, step: step}
 	})
 	defer out.close()
-	result, err := a.engine.Tools.Perform(ctx, agent, step.Name, step.Args, func(text string) { out.say(parley.Text, text) })
+	live := a.redactor()
+	say := func(text string) {
+		if text != "" {
+			out.say(parley.Text, text)
+		}
+	}
+	result, err := a.engine.Tools.Perform(ctx, agent, step.Name, step.Args, func(text string) { say(live.Write(text)) })
+	say(live.Close())
 	out.close()
 	return a.toolEnded(ctx, result, err)
 }
@@ -103,10 +119,19 @@ func (a *actor) toolEnded(ctx context.Context, result string, err error) parley.
 	case err != nil:
 		outcome, result = parley.CallFailed, parley.MessageOf(err)
 	}
+	whole := a.redactor()
+	result = whole.Write(result) + whole.Close()
 	if len(result) > parley.MaxResult {
 		result = result[:parley.MaxResult] + "\n(the rest was left out)"
 	}
-	return parley.ToolEnded{Outcome: outcome, Result: strings.ToValidUTF8(result, "\uFFFD")}
+	ended := parley.ToolEnded{Outcome: outcome, Result: strings.ToValidUTF8(result, "\uFFFD")}
+	switch finding, err := a.scan(nil, ended.Result); {
+	case err != nil:
+		ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
+	case finding.Verdict == parley.ScreenFlag || finding.Verdict == parley.ScreenBlock:
+		ended.Finding = &finding
+	}
+	return ended
 }
 
 // definition is the agent as the run started with it.
@@ -159,6 +184,10 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel) parley.Rep
 			said += len(text)
 			out.say(kind, text)
 		})
+		if errors.Is(err, errLeaked) {
+			cut = err
+			return nil
+		}
 		if said > 0 {
 			cut = err // what was shown cannot be said again
 			return nil
@@ -169,6 +198,9 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel) parley.Rep
 	switch {
 	case err != nil:
 		return a.modelFailed(ctx, err)
+	case errors.Is(cut, errLeaked):
+		a.log.Warn("the model said its canary; the session is halted")
+		return parley.CanaryLeaked{}
 	case cut != nil:
 		return a.modelFailed(ctx, cut)
 	}
@@ -196,6 +228,9 @@ func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.Mode
 func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent, say func(parley.OutputKind, string)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
 	said := 0
+	mouth := a.mouth(say)
+	defer mouth.rest()
+	request.Instructions = mouth.instructions(request.Instructions)
 	for s, err := range a.engine.Model.Stream(ctx, request) {
 		if err == nil {
 			err = ctx.Err()
@@ -208,10 +243,17 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 		}
 		switch {
 		case s.Text != "":
-			say(parley.Text, s.Text)
+			if err := mouth.speak(parley.Text, s.Text); err != nil {
+				return ended, err
+			}
 		case s.Thinking != "":
-			say(parley.Thinking, s.Thinking)
+			if err := mouth.speak(parley.Thinking, s.Thinking); err != nil {
+				return ended, err
+			}
 		case s.Call != nil:
+			if err := mouth.check(s.Call.Name + s.Call.Arguments); err != nil {
+				return ended, err
+			}
 			ended.Calls = append(ended.Calls, a.judge(agent, *s.Call))
 		case s.Done != nil:
 			ended.Stop, ended.Usage = s.Done.Stop, s.Done.Usage
@@ -234,6 +276,11 @@ func (a *actor) judge(agent parley.Agent, c parley.MessageCall) parley.CallAsked
 	case len(c.Name) > parley.MaxName || len(c.Arguments) > parley.MaxArguments:
 		asked.Name, asked.Arguments = "too long", "{}"
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("the arguments of a call have at most %d bytes", parley.MaxArguments)}
+	case a.engine.Screen != nil && a.engine.Screen.HasSecret(c.Arguments):
+		// Not altered, because an approval covers what was asked, byte for byte;
+		// but not kept either.
+		asked.Arguments = "{}"
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the arguments hold one of the server's own secrets"}
 	default:
 		asked.Verdict = a.engine.Tools.Judge(agent, c.Name, c.Arguments)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"parley"
 	"parley/store/sqlite"
 )
 
@@ -57,7 +58,7 @@ func BenchmarkReplay(b *testing.B) {
 	f := &bench{Feed: New(store), t: b, store: store}
 	defer f.Close()
 	for range length / 100 {
-		f.write(1, 1, 100, "some twenty bytes ok", false)
+		f.writePieces(1, 100, "some twenty bytes ok")
 	}
 	for b.Loop() {
 		follower := f.Session(acme, id(1), 0)
@@ -71,4 +72,20 @@ func BenchmarkReplay(b *testing.B) {
 		follower.Close()
 	}
 	b.ReportMetric(float64(length*b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// writePieces appends pieces of an output, which is what logs are mostly made of.
+func (b *bench) writePieces(s, n int, text string) {
+	v, _ := b.heads.LoadOrStore(id(s), parley.Seq(0))
+	head := v.(parley.Seq)
+	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head, Summary: parley.Summary{ID: id(s), Root: id(s), Head: head + parley.Seq(n)}}
+	for i := range n {
+		seq := head + 1 + parley.Seq(i)
+		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: seq, Root: id(s), Run: 3,
+			Body: parley.OutputAppended{Output: 7, Kind: parley.Text, Offset: int(seq) * len(text), Text: text}})
+	}
+	if res, err := b.store.Append(context.Background(), batch); err != nil || res.Fenced {
+		b.t.Fatal(res, err)
+	}
+	b.heads.Store(id(s), head+parley.Seq(n))
 }

@@ -8,10 +8,12 @@
 //
 // Recent events are kept in a window per followed log, shared by its followers,
 // so that those who keep up do not touch the store. A follower that cannot be
-// served from the window reads the store. Publish and Reread say when to look.
+// served from the window reads the store, and waits for as long as it cannot be
+// read. Publish and Reread say when to look.
 package feed
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -176,7 +178,10 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 		if !look.covered {
 			events, err := f.read(ctx, f.cursor)
 			if err != nil {
-				return nil, err
+				if parley.CodeOf(err) == parley.CodeUnavailable && f.pause(ctx) {
+					continue // it is still there, and will be read later
+				}
+				return nil, cmp.Or(ctx.Err(), err)
 			}
 			if list = items(events); len(list) == 0 && f.cursor < look.from {
 				f.cursor = look.from // nothing of this tree is up to there
@@ -198,6 +203,19 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 			return nil, parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
 		}
 	}
+}
+
+// pause reports whether it is worth looking again: nobody has left meanwhile.
+func (f *follower) pause(ctx context.Context) bool {
+	timer := time.NewTimer(retryRead)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-f.feed.done:
+	}
+	return false
 }
 
 // mine keeps what is in the follower's tree. It may change the list.

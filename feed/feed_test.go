@@ -385,7 +385,7 @@ func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(`UPDATE events SET body = '{' WHERE session = '` + string(id(2)) + `'`); err != nil {
+	if _, err := db.Exec(`UPDATE events SET body = '{' WHERE session = (SELECT no FROM sessions WHERE id = '` + string(id(2)) + `')`); err != nil {
 		t.Fatal(err)
 	}
 	db.Close()
@@ -394,4 +394,51 @@ func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
 	if _, ok := list[0].Body.(parley.Unreadable); !ok || list[1].Session != id(1) {
 		t.Errorf("shown were %+v and %+v", list[0].Event, list[1].Event)
 	}
+}
+
+// failing is a store whose logs cannot be read for the first times.
+type failing struct {
+	parley.Store
+	times atomic.Int64
+}
+
+func (s *failing) Tenant(id parley.TenantID) parley.TenantStore {
+	return failingTenant{s.Store.Tenant(id), s}
+}
+
+type failingTenant struct {
+	parley.TenantStore
+	s *failing
+}
+
+func (t failingTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
+	if t.s.times.Add(-1) >= 0 {
+		return nil, parley.Errorf(parley.CodeUnavailable, "The server cannot read its store right now.")
+	}
+	return t.TenantStore.Events(ctx, id, after, limit)
+}
+
+// TestAStoreThatCannotBeReadIsWaitedFor: its followers stay, and miss nothing.
+func TestAStoreThatCannotBeReadIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.write(1, 1, 3, "x", false)
+		store := &failing{Store: b.store}
+		b.Feed.store = store
+		f := b.Session(acme, id(1), 0)
+		defer f.Close()
+		store.times.Store(3)
+		start := time.Now()
+		dense(t, read(t, f, 3), 1)
+		if took := time.Since(start); took != 3*retryRead {
+			t.Errorf("it took %v", took)
+		}
+		store.times.Store(1 << 60)
+		b.Reread(acme, id(1))
+		ctx, cancel := context.WithTimeout(context.Background(), 10*retryRead+1)
+		defer cancel()
+		if _, err := f.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("somebody who does not wait any longer: %v", err)
+		}
+	})
 }

@@ -4,12 +4,12 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,35 +19,66 @@ import (
 // Server serves HTTP until it is closed.
 type Server struct {
 	mux      *http.ServeMux
+	patterns []string
+	options  Options
 	http     *http.Server
 	log      *slog.Logger
 	draining atomic.Bool
 	served   chan error
 }
 
+// Options say who is answered, and when.
+type Options struct {
+	// Admit says whether a request is to be answered, and has answered it if
+	// it is not.
+	Admit func(http.ResponseWriter, *http.Request) bool
+	// Origins are those of pages that browsers are to let use the server.
+	Origins []string
+	// Able says why there is no use in sending anything here; nil: there is.
+	Able func(context.Context) error
+}
+
 // New makes a server with health routes and nothing else.
-func New(log *slog.Logger) *Server {
-	s := &Server{mux: http.NewServeMux(), log: log, served: make(chan error, 1)}
+func New(log *slog.Logger, o Options) *Server {
+	s := &Server{mux: http.NewServeMux(), options: o, log: log, served: make(chan error, 1)}
 	s.http = &http.Server{
-		Handler:           s.local(s.mux),
+		Handler:           s.guarded(s.mux),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) })
-	s.mux.HandleFunc("GET /api/health", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"ok":true,"status":"ok"}`) })
-	s.mux.HandleFunc("GET /readyz", s.ready)
-	s.mux.HandleFunc("GET /{$}", welcome)
+	s.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) }))
+	s.Handle("GET /api/health", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"ok":true,"status":"ok"}`) }))
+	s.Handle("GET /readyz", http.HandlerFunc(s.ready))
+	s.Handle("GET /{$}", http.HandlerFunc(welcome))
 	return s
 }
 
 // Handle adds a route.
-func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+func (s *Server) Handle(pattern string, h http.Handler) {
+	s.patterns = append(s.patterns, pattern)
+	s.mux.Handle(pattern, h)
+}
 
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+// Patterns lists every route there is.
+func (s *Server) Patterns() []string { return s.patterns }
+
+// ready is for whoever decides where to send clients. Whether to start the
+// process anew is another question, which /healthz answers: it would not help
+// against a disk that is full.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		answer(w, http.StatusServiceUnavailable, `{"status":"stopping"}`)
+		return
+	}
+	if err := s.options.Able(r.Context()); err != nil {
+		reason := map[string]string{"status": "unavailable", "reason": parley.MessageOf(err)}
+		if e, ok := errors.AsType[*parley.Error](err); ok && e.Hint != "" {
+			reason["hint"] = e.Hint
+		}
+		body, _ := json.Marshal(reason) // strings only
+		answer(w, http.StatusServiceUnavailable, string(body))
 		return
 	}
 	answer(w, http.StatusOK, `{"status":"ready"}`)
@@ -62,6 +93,7 @@ func welcome(w http.ResponseWriter, _ *http.Request) {
   GET /api/v1/sessions                              what was talked about
   GET /api/v1/sessions/{id}/log?follow=1            the log of a session, live
   ws  /api/chat/ws?threadId={a UUID of version 4}   thread chat
+  ws  /ws                                           agent chat
 `)) // nobody left to tell
 }
 
@@ -103,43 +135,45 @@ func (s *Server) Close(ctx context.Context) {
 	}
 }
 
-// local keeps other sites out of local mode. A page anywhere can have a browser
-// send requests to this machine; it cannot hide that they come from that page,
-// nor, having a name of its own resolve here, under which name they were sent.
-func (s *Server) local(next http.Handler) http.Handler {
+// answerWithin is how long a client may take to be given an answer.
+const answerWithin = 30 * time.Second
+
+// guarded is what every request passes: headers that keep browsers from making
+// more of an answer than it is, pages of other origins as far as they are named,
+// and the question whether it is to be answered at all.
+func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		switch origin := r.Header.Get("Origin"); {
-		case !loopback(r.Host):
-			refuse(w, parley.Errorf(parley.CodeForbidden, "This server answers to localhost only, not to %q.", r.Host))
-		case origin != "" && !loopbackOrigin(origin):
-			refuse(w, parley.Errorf(parley.CodeForbidden, "Pages of %q may not use this server.", origin))
-		default:
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if len(r.TransferEncoding) > 0 {
+			// There may have been a length as well, which net/http leaves
+			// out; who read that one instead sees another end of the body,
+			// and takes what follows for another's request.
+			h.Set("Connection", "close")
+		}
+		if len(s.options.Origins) > 0 {
+			h.Add("Vary", "Origin")
+		}
+		if origin := r.Header.Get("Origin"); slices.Contains(s.options.Origins, origin) {
+			h.Set("Access-Control-Allow-Origin", origin)
+			h.Set("Access-Control-Expose-Headers", "Parley-Epoch, Retry-After, WWW-Authenticate")
+			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+				h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
+				h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
+				h.Set("Access-Control-Max-Age", "600")
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		}
+		// Who does not read what is answered is let go; streams, which last, and
+		// sockets see to it themselves.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) // where that can be done
+		if s.options.Admit(w, r) {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-func refuse(w http.ResponseWriter, err error) {
-	http.Error(w, parley.MessageOf(err), http.StatusForbidden)
-}
-
-func loopbackOrigin(origin string) bool {
-	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && loopback(u.Host)
-}
-
-func loopback(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = strings.Trim(host, "[]")
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
 }

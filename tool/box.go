@@ -27,6 +27,7 @@ import (
 type Box struct {
 	workspace string   // absolute, without symbolic links
 	protected []string // folders no tool touches; in the same form
+	kept      []string // folders no tool writes to; likewise, as far as they exist
 }
 
 var _ parley.Toolbox = (*Box)(nil)
@@ -55,6 +56,16 @@ func New(workspace string, protected ...string) (*Box, error) {
 		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
 	}
 	return b, root.Close()
+}
+
+// Keep has no tool write to a folder, which need not exist: what agents are is
+// not for agents to say.
+func (b *Box) Keep(folder string) error {
+	path, err := filepath.Abs(folder)
+	if err == nil {
+		b.kept = append(b.kept, leadsTo(path))
+	}
+	return err
 }
 
 // The tools, in the order models are told of them.
@@ -151,8 +162,11 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 	if err != nil {
 		return action{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
 	}
-	if a.path != "" && b.isProtected(a.path) {
+	switch {
+	case a.path != "" && b.isProtected(a.path):
 		return action{}, fmt.Errorf("%q is not for tools: it holds the server's own data or secrets", a.path)
+	case a.edits && within(b.kept, leadsTo(filepath.Join(b.workspace, filepath.FromSlash(a.path)))):
+		return action{}, fmt.Errorf("%q is not for tools to write: it says what agents are", a.path)
 	}
 	return a, nil
 }
@@ -164,24 +178,36 @@ func (b *Box) isProtected(name string) bool {
 	if base == ".env" || strings.HasPrefix(base, ".env.") {
 		return true
 	}
-	leads := filepath.Join(b.workspace, filepath.FromSlash(name))
-	rest := ""
-	for {
-		if real, err := filepath.EvalSymlinks(leads); err == nil {
-			leads = filepath.Join(real, rest)
-			break
-		}
-		parent := filepath.Dir(leads)
-		if parent == leads {
-			return true // nothing of it can be known
-		}
-		leads, rest = parent, filepath.Join(filepath.Base(leads), rest)
-	}
+	leads := leadsTo(filepath.Join(b.workspace, filepath.FromSlash(name)))
 	if base := strings.ToLower(filepath.Base(leads)); base == ".env" || strings.HasPrefix(base, ".env.") {
 		return true
 	}
-	return slices.ContainsFunc(b.protected, func(folder string) bool {
-		inside, err := filepath.Rel(folder, leads)
+	return within(b.protected, leads)
+}
+
+// leadsTo is where an absolute path leads, as far as it exists.
+func leadsTo(path string) string {
+	leads, rest := path, ""
+	for range 255 {
+		if real, err := filepath.EvalSymlinks(leads); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if to, err := os.Readlink(leads); err == nil { // to something that is not there
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(leads), to)
+			}
+			leads = to
+			continue
+		}
+		leads, rest = filepath.Dir(leads), filepath.Join(filepath.Base(leads), rest)
+	}
+	return path
+}
+
+// within reports whether a path is one of the folders, or in one.
+func within(folders []string, path string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		inside, err := filepath.Rel(folder, path)
 		return err == nil && filepath.IsLocal(inside)
 	})
 }

@@ -193,3 +193,34 @@ func (b *bench) swap(name, target string, stop <-chan struct{}) {
 		insist(func() error { return os.Rename(aside, dir) })
 	}
 }
+
+// TestAgentsAreNotForAgentsToWrite: whoever could write there could give itself
+// everything at the next start.
+func TestAgentsAreNotForAgentsToWrite(t *testing.T) {
+	dir := t.TempDir()
+	b, err := New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Keep(filepath.Join(dir, "agents")); err != nil { // it is not there yet
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "agents"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	agent := parley.Agent{Name: "a", Approval: "full-auto"}
+	for path, want := range map[string]parley.VerdictKind{
+		"agents/new.md": parley.VerdictBlock, "agents": parley.VerdictBlock, "x/../agents/new.md": parley.VerdictBlock, "agents/sub/new.md": parley.VerdictBlock,
+		"link/new.md": parley.VerdictBlock, "agents.md": parley.VerdictRun, "agentsx/new.md": parley.VerdictRun,
+	} {
+		if v := b.Judge(agent, "write_file", `{"path":"`+path+`","content":"x"}`); v.Kind != want {
+			t.Errorf("%s: %+v", path, v)
+		}
+		if _, err := b.Perform(context.Background(), agent, "write_file", `{"path":"`+path+`","content":"x"}`, nil); (err != nil) != (want == parley.VerdictBlock) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "agents")); err == nil {
+		t.Error("something was written")
+	}
+}

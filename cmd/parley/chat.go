@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -24,12 +26,20 @@ import (
 // server may not have got, under the same id, and does not print again what it
 // has printed.
 type chatCommand struct {
-	Server string `default:"http://127.0.0.1:8080" help:"Address of the server."`
+	Server string `placeholder:"URL" help:"Address of the server (default: http://127.0.0.1:8080, or $PARLEY_SERVER)."`
 	Thread string `placeholder:"UUID" help:"Thread to go on with (default: a new one)."`
 	Agent  string `placeholder:"NAME" help:"Agent to talk to (default: the server's first)."`
+	Token  string `placeholder:"TEXT" help:"Token to come in with, where the server wants one; better given as a variable ($PARLEY_TOKEN)."`
 }
 
 func (c chatCommand) Run(p *program) error {
+	if c.Token == "" {
+		c.Token, _ = p.env("PARLEY_TOKEN")
+	}
+	if c.Server == "" {
+		address, _ := p.env("PARLEY_SERVER")
+		c.Server = cmp.Or(address, "http://127.0.0.1:8080")
+	}
 	if c.Thread == "" {
 		c.Thread = uuid.NewString()
 	}
@@ -141,13 +151,23 @@ func (t *chat) connect(ctx context.Context) error {
 	}
 	done := make(chan dialled, 1)
 	go func() {
-		conn, _, err := websocket.Dial(ctx, u.String(), nil)
+		var options websocket.DialOptions
+		if t.Token != "" {
+			options.HTTPHeader = http.Header{"Authorization": {"Bearer " + t.Token}}
+		}
+		conn, res, err := websocket.Dial(ctx, u.String(), &options)
+		if err != nil && res != nil && res.StatusCode >= 400 && res.StatusCode < 500 {
+			err = fmt.Errorf("%w: %s", errRefused, refusalIn(res))
+		}
 		done <- dialled{conn, err}
 	}()
 	select {
 	case d := <-done:
+		if errors.Is(d.err, errRefused) {
+			return d.err
+		}
 		if d.err != nil {
-			return fmt.Errorf("cannot reach %s; is `parley serve` running there? (%w)", t.Server, d.err)
+			return fmt.Errorf("cannot reach %s; is `parley serve` running there? Another address is given with --server or PARLEY_SERVER (%w)", t.Server, d.err)
 		}
 		d.conn.SetReadLimit(16 << 20)
 		t.conn = d.conn
@@ -157,6 +177,23 @@ func (t *chat) connect(ctx context.Context) error {
 		<-done
 		return errLeft
 	}
+}
+
+// refusalIn is what an answer says about why, and what to do if it is about who
+// asks.
+func refusalIn(res *http.Response) string {
+	var said struct{ Error string }
+	raw, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // what there is of it
+	if json.Unmarshal(raw, &said) != nil || said.Error == "" {
+		said.Error = res.Status
+	}
+	if wait := res.Header.Get("Retry-After"); wait != "" {
+		said.Error += "; come back in " + wait + " s"
+	}
+	if res.StatusCode == http.StatusUnauthorized {
+		said.Error += " (give a token with --token, or as PARLEY_TOKEN; parley token makes one)"
+	}
+	return said.Error
 }
 
 // talk goes on until the person leaves or the connection is lost.

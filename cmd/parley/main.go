@@ -48,14 +48,23 @@ type program struct {
 	ctx            context.Context // ends when whoever runs it wants it to
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	env            config.Lookup
 }
 
 func (p *program) run(args []string, env config.Lookup) error {
 	var cli struct {
 		Serve   serveCommand   `cmd:"" help:"Serve conversations."`
 		Chat    chatCommand    `cmd:"" help:"Talk to an agent of a running server."`
+		Export  exportCommand  `cmd:"" help:"Write a session, also of a running server, as JSON lines."`
+		Import  importCommand  `cmd:"" help:"Bring in a session that was exported."`
+		Backup  backupCommand  `cmd:"" help:"Copy the SQLite database, also of a running server, to a file."`
+		Migrate migrateCommand `cmd:"" help:"Bring the database up to date without serving."`
+		Doctor  doctorCommand  `cmd:"" help:"Look for what is wrong, and say what to do about it."`
+		Token   tokenCommand   `cmd:"" help:"Print a token for somebody, for servers with --auth jwt and a secret."`
+		Audit   auditCommand   `cmd:"" help:"Look after the record of security decisions."`
 		Version versionCommand `cmd:"" help:"Print the version."`
 	}
+	p.env = env
 	exited := false
 	k, err := kong.New(&cli, kong.Name("parley"), kong.Description("A server for conversations with AI agents."),
 		kong.UsageOnError(), kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { exited = true }), config.Environment(env))

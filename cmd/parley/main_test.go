@@ -51,18 +51,25 @@ var address = regexp.MustCompile(`address=(\S+)`)
 // serve runs a server until the test stops it, and returns its address.
 func serve(t *testing.T, args ...string) (addr string, stop func()) {
 	t.Helper()
+	return serveLogged(t, noEnv, io.Discard, args...)
+}
+
+// serveLogged keeps what the server logs, which may be looked at once it has
+// stopped.
+func serveLogged(t *testing.T, env func(string) (string, bool), log io.Writer, args ...string) (addr string, stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	logs, w := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
 		p := &program{ctx: ctx, stdout: io.Discard, stderr: w}
-		done <- p.run(append([]string{"serve"}, args...), noEnv)
+		done <- p.run(append([]string{"serve"}, args...), env)
 		w.Close()
 	}()
 	ready := make(chan string, 1)
 	go func() {
 		defer close(ready)
-		for lines := bufio.NewScanner(logs); lines.Scan(); {
+		for lines := bufio.NewScanner(io.TeeReader(logs, log)); lines.Scan(); {
 			if m := address.FindStringSubmatch(lines.Text()); m != nil {
 				ready <- m[1]
 			}

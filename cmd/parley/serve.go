@@ -17,14 +17,14 @@ import (
 	"parley/access"
 	"parley/config"
 	"parley/dialect"
+	"parley/dialect/agentchat"
 	"parley/dialect/native"
 	"parley/dialect/threadchat"
 	"parley/engine"
 	"parley/feed"
 	"parley/provider/demo"
+	"parley/screen"
 	"parley/server"
-	"parley/store/postgres"
-	"parley/store/sqlite"
 	"parley/tool"
 )
 
@@ -47,6 +47,9 @@ func (c *serveCommand) Run(p *program) error {
 		log.Warn("agent file", "note", note)
 	}
 	tools, err := tool.New(c.Workspace, c.Data)
+	if err == nil {
+		err = tools.Keep(c.Agents)
+	}
 	if err != nil {
 		return err
 	}
@@ -61,9 +64,16 @@ func (c *serveCommand) Run(p *program) error {
 		return fmt.Errorf("cannot listen on %s: %w (choose another address with --listen)", c.Listen, err)
 	}
 	defer listener.Close()
+	if c.AdminListen != "" {
+		admin, err := net.Listen("tcp", c.AdminListen)
+		if err != nil {
+			return fmt.Errorf("cannot listen on %s: %w (choose another address with --admin-listen)", c.AdminListen, err)
+		}
+		defer server.Admin(admin, log)()
+	}
 
 	// The log.
-	store, kept, err := c.openStore(ctx, listener.Addr())
+	store, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String())
 	if err != nil {
 		return err
 	}
@@ -72,22 +82,41 @@ func (c *serveCommand) Run(p *program) error {
 			log.Error("store was not closed well", "error", err)
 		}
 	}()
+	kept := c.Data
+	if c.DatabaseURL != "" {
+		kept = "postgres" // the address may hold a password
+	}
 	followers := feed.New(store)
 	defer followers.Close()
+
+	key, err := serverKey(&c.Settings)
+	if err != nil {
+		return err
+	}
+
+	// Who may come in.
+	guard, err := newEntrance(ctx, &c.Settings, store, log)
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+
+	var classifier parley.Classifier
+	if c.Classifier != "" {
+		classifier = &screen.Classifier{Model: demo.New(), Name: c.Classifier}
+	}
 
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
 		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents,
-		Model: demo.New(), Tools: tools, Log: log, Now: time.Now, Idle: c.Idle,
+		Model: demo.New(), Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
+		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
 	})
 
 	// The dialects.
 	conns := dialect.NewConns()
-	local := access.Local(c.DefaultTenant)
-	who := func(*http.Request) (parley.Principal, error) { return local, nil }
-	web := server.New(log)
-	web.Handle("GET /api/chat/ws", &threadchat.Handler{Door: door, Who: who, Conns: conns, Log: log})
-	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Who: who, Log: log}).Routes() {
+	web := server.New(log, server.Options{Admit: guard.admit, Origins: c.AllowedOrigins, Able: store.Ready})
+	for pattern, handler := range routes(door, agents, guard, conns, log) {
 		web.Handle(pattern, handler)
 	}
 	web.Start(listener)
@@ -117,6 +146,18 @@ func (c *serveCommand) Run(p *program) error {
 	return err
 }
 
+// routes is everything that is served besides health.
+func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dialect.Conns, log *slog.Logger) map[string]http.Handler {
+	all := map[string]http.Handler{
+		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
+		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
+	}
+	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Guard: guard, Office: guard, Log: log}).Routes() {
+		all[pattern] = handler
+	}
+	return all
+}
+
 // checkAgents finds what an agent asks for and this server does not have.
 func checkAgents(agents []parley.Agent, tools *tool.Box) error {
 	var there []string
@@ -134,16 +175,6 @@ func checkAgents(agents []parley.Agent, tools *tool.Box) error {
 		}
 	}
 	return nil
-}
-
-// openStore opens where sessions are kept, and says in words what that is.
-func (c *serveCommand) openStore(ctx context.Context, addr net.Addr) (parley.Store, string, error) {
-	if c.DatabaseURL != "" {
-		store, err := postgres.Open(ctx, c.DatabaseURL, postgres.WithConnections(c.DatabasePool))
-		return store, "postgres", err
-	}
-	store, err := sqlite.Open(ctx, c.Data, fmt.Sprintf("process %d, serving on %s", os.Getpid(), addr))
-	return store, c.Data, err
 }
 
 // lastWords bounds how long clients may take to be told goodbye.

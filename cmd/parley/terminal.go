@@ -17,6 +17,7 @@ type frame struct {
 	Tool      string     `json:"tool"`
 	Message   string     `json:"message"`
 	Command   string     `json:"command"`
+	Why       string     `json:"why"`
 	Questions []question `json:"questions"`
 }
 
@@ -114,7 +115,11 @@ func (t *terminal) next() {
 func (t *terminal) present() {
 	switch c := t.cards[0]; c.Type {
 	case "approval_request":
-		fmt.Fprintf(t.out, "\n[%s wants your approval]\n%s\nAllow? [y]es, [a]lways exactly this, [n]o, [s]top: ", c.Tool, c.Command)
+		why := ""
+		if c.Why != "" {
+			why = ": " + c.Why
+		}
+		fmt.Fprintf(t.out, "\n[%s wants your approval%s]\n%s\nAllow? [y]es, [a]lways exactly this, [n]o, [s]top: ", c.Tool, why, c.Command)
 	case "tool_call_unknown":
 		fmt.Fprintf(t.out, "\n[%s: outcome unknown] %s\n[r]un it again, it is [d]one, [a]bandon the run: ", c.Tool, c.Message)
 	case "question":

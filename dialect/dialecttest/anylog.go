@@ -88,6 +88,10 @@ func (s *session) input() {
 		in.Busy = parley.Steer
 	}
 	in.Deliver = s.pick("owed", 2) > 0
+	in.Classify = s.pick("classified", 4) == 0
+	if s.pick("flagged", 6) == 0 {
+		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Score: 0.5, Reason: "pattern:x"}
+	}
 	s.command(in)
 }
 
@@ -102,6 +106,9 @@ func (s *session) work() {
 		s.report(parley.Report{Body: parley.Advance{}})
 	case parley.CallModel:
 		s.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: s.said()})
+	case parley.Classify:
+		verdicts := []parley.ScreenVerdict{parley.ScreenAllow, parley.ScreenFlag, parley.ScreenBlock}
+		s.report(parley.Report{Run: step.Run, Body: parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: verdicts[s.pick("screened", 3)], Reason: "model:x"}}})
 	case parley.CallTool:
 		s.late = parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}
 		if s.pick("ends", 2) > 0 {
@@ -113,7 +120,11 @@ func (s *session) work() {
 }
 
 func (s *session) said() parley.ReportBody {
-	switch s.pick("said", 8) {
+	switch s.pick("said", 9) {
+	case 8:
+		if s.pick("leaks", 8) == 0 {
+			return parley.CanaryLeaked{}
+		}
 	case 0:
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model failed."}
 	case 1:

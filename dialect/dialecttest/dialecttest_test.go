@@ -300,9 +300,9 @@ func TestWhatLogLinesLeaveOut(t *testing.T) {
 func TestAnyLog(t *testing.T) {
 	missing := parley.EventTypes()
 	gen := rapid.Custom(AnyLog)
-	for seed := range 300 {
+	for seed := range 600 {
 		log := gen.Example(seed)
-		if wrong := checker.Check(log); len(wrong) > 0 {
+		if wrong := append(checker.Check(log), checker.CheckTrimmed(Trimmed(log))...); len(wrong) > 0 {
 			t.Fatalf("%v in\n%s", wrong, Lines(log))
 		}
 		for _, e := range log {
@@ -310,6 +310,6 @@ func TestAnyLog(t *testing.T) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("300 logs are without %v", missing)
+		t.Errorf("600 logs are without %v", missing)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ func legal(log []parley.Event) error {
 		return errors.New("the log is empty")
 	}
 	if log[0].Seq == 1 {
-		return errors.Join(checker.Check(log)...)
+		return errors.Join(checker.CheckTrimmed(log)...)
 	}
 	var p problems
 	for i, e := range log[1:] {
@@ -141,6 +142,21 @@ func legal(log []parley.Event) error {
 		}
 	}
 	return p.err()
+}
+
+// Trimmed is a log without the pieces of outputs that are finished in it, as a
+// store leaves it after a while.
+func Trimmed(log []parley.Event) []parley.Event {
+	finished := map[parley.OutputID]bool{}
+	for _, e := range log {
+		if b, ok := e.Body.(parley.OutputFinished); ok {
+			finished[b.Output] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(log), func(e parley.Event) bool {
+		b, ok := e.Body.(parley.OutputAppended)
+		return ok && finished[b.Output]
+	})
 }
 
 // Lines are the lines of a log as it is stored.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/dialect/dialecttest"
@@ -134,12 +136,58 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Who: func(r *http.Request) (parley.Principal, error) {
-		if r.Header.Get("X-Nobody") != "" {
-			return parley.Principal{}, parley.Errorf(parley.CodeForbidden, "Who are you?")
-		}
-		return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")), Tenant: "acme"}, nil
-	}}
+	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}}
+}
+
+// guard lets everybody in who is not nobody.
+type guard struct{}
+
+func (guard) Who(r *http.Request) (parley.Principal, error) {
+	if r.Header.Get("X-Nobody") != "" {
+		return parley.Principal{}, parley.Errorf(parley.CodeForbidden, "Who are you?")
+	}
+	return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")), Tenant: "acme"}, nil
+}
+
+func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
+	who, err := g.Who(r)
+	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}}, err
+}
+
+// office gives the ticket "ticket" and remembers nothing.
+type office struct{}
+
+func (office) Ticket(r *http.Request, wanted func() (string, error)) (string, time.Time, error) {
+	who, err := guard{}.Who(r)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	agent, err := wanted()
+	return fmt.Sprintf("for %s to %s", who.ID, agent), dialecttest.Begin, err
+}
+
+func (office) Revoke(_ context.Context, _ parley.Principal, who parley.PrincipalID) error {
+	if who == "ghost" {
+		return parley.Errorf(parley.CodeUnavailable, "Not now.")
+	}
+	return nil
+}
+
+// May permits everything but to clumsy people.
+func (d *door) May(_ context.Context, who parley.Principal, action parley.Action, _ parley.Resource) error {
+	if who.ID == "clumsy" {
+		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
+	}
+	return nil
+}
+
+// Audited repeats what was asked for.
+func (d *door) Audited(_ context.Context, who parley.Principal, q parley.AuditQuery) ([]parley.AuditRow, error) {
+	if err := d.May(context.Background(), who, parley.ActReadAudit, parley.Resource{}); err != nil {
+		return nil, err
+	}
+	return []parley.AuditRow{{Tenant: who.Tenant, No: int64(q.Limit), Audit: parley.Audit{At: dialecttest.Begin, By: q.By, Action: q.Action,
+		Resource: q.Resource, Source: q.Source, Metadata: parley.Metadata(map[string]any{"after": q.After, "before": q.Before})}, Hash: "h"}}, nil
 }
 
 func mux(d *door) *http.ServeMux {

@@ -37,13 +37,33 @@ func (h *Handler) tenantLog(w http.ResponseWriter, r *http.Request) {
 	h.log(w, r, parley.Scope{})
 }
 
+// letIn lets in a request or, if it lasts, a connection, whose context ends when
+// the visitor is no longer who they were.
+func (h *Handler) letIn(r *http.Request, lasts bool) (_ *http.Request, who parley.Principal, leave func(), err error) {
+	if !lasts {
+		who, err = h.Guard.Who(r)
+		return r, who, func() {}, err
+	}
+	visit, err := h.Guard.Enter(r, "")
+	if err != nil {
+		return r, who, nil, err
+	}
+	ctx, done := visit.Watch(r.Context())
+	return r.WithContext(ctx), visit.Who, func() {
+		done()
+		visit.Leave()
+	}, nil
+}
+
 func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope) {
-	who, err := h.Who(r)
+	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	lasts := sse || scope.Session == "" || r.URL.Query().Get("follow") == "1"
+	r, who, leave, err := h.letIn(r, lasts)
 	if err != nil {
 		h.fail(w, err)
 		return
 	}
-	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	defer leave()
 	given := r.URL.Query().Get("after")
 	if sse {
 		given = cmp.Or(transport.LastEventID(r), given)
@@ -71,7 +91,7 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope
 		if s, err := transport.NewStream(w, r, transport.StreamOptions{}); err == nil {
 			h.stream(r.Context(), s, follower, scope)
 		}
-	case scope.Session != "" && r.URL.Query().Get("follow") != "1":
+	case !lasts:
 		m, err := h.Door.Session(r.Context(), who, scope.Session)
 		if err != nil {
 			h.fail(w, err)

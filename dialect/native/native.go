@@ -7,7 +7,6 @@ package native
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +27,8 @@ import (
 type Handler struct {
 	Door   parley.Door
 	Agents parley.Agents
-	Who    func(*http.Request) (parley.Principal, error)
+	Guard  dialect.Guard
+	Office Office
 	Log    *slog.Logger
 }
 
@@ -51,6 +51,9 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"POST /api/v1/calls/{id}":           h.asks(h.answer(resolveCall)),
 		"GET /api/v1/sessions/{id}/log":     h.sessionLog,
 		"GET /api/v1/log":                   h.tenantLog,
+		"GET /api/v1/audit/events":          h.asks(h.listAudit),
+		"POST /api/v1/tickets":              h.issueTicket,
+		"POST /api/v1/users/{id}/revoke":    h.asks(h.revoke),
 	}
 }
 
@@ -64,7 +67,7 @@ type request struct {
 // asks makes a handler of a function from a request to an answer.
 func (h *Handler) asks(f func(request) (status int, answer any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, err := h.Who(r)
+		who, err := h.Guard.Who(r)
 		if err != nil {
 			h.fail(w, err)
 			return
@@ -88,6 +91,9 @@ const bodyWithin = 30 * time.Second
 func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
 	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
 		return nil, nil
+	}
+	if r.ContentLength == 0 {
+		return dialect.Object{}, nil
 	}
 	// A page on another site can send a form without being asked; it cannot
 	// send JSON.
@@ -118,23 +124,8 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(dialect.Encode(v), '\n')) // nobody left to tell
 }
 
-// statuses of refusals; anything else is 500.
-var statuses = map[parley.Code]int{
-	parley.CodeInvalid:     http.StatusBadRequest,
-	parley.CodeEmpty:       http.StatusBadRequest,
-	parley.CodeTooLarge:    http.StatusRequestEntityTooLarge,
-	parley.CodeNotFound:    http.StatusNotFound,
-	parley.CodeForbidden:   http.StatusForbidden,
-	parley.CodeConflict:    http.StatusConflict,
-	parley.CodeClosed:      http.StatusGone,
-	parley.CodeResync:      http.StatusGone,
-	parley.CodeQueueFull:   http.StatusTooManyRequests,
-	parley.CodeOverloaded:  http.StatusServiceUnavailable,
-	parley.CodeUnavailable: http.StatusServiceUnavailable,
-}
-
 func (h *Handler) fail(w http.ResponseWriter, err error) {
-	status := cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)
+	status := dialect.Status(err, w.Header())
 	if status >= http.StatusInternalServerError {
 		h.Log.Error("request failed", "error", err)
 	}
@@ -162,6 +153,9 @@ func infoOf(a parley.Agent) agentInfo {
 }
 
 func (h *Handler) listAgents(r request) (int, any, error) {
+	if err := h.mayRead(r, ""); err != nil {
+		return 0, nil, err
+	}
 	list := []agentInfo{}
 	for _, a := range h.Agents.List(r.who.Tenant) {
 		list = append(list, infoOf(a))
@@ -170,8 +164,15 @@ func (h *Handler) listAgents(r request) (int, any, error) {
 }
 
 func (h *Handler) getAgent(r request) (int, any, error) {
+	if err := h.mayRead(r, r.PathValue("id")); err != nil {
+		return 0, nil, err
+	}
 	a, err := h.Agents.Agent(r.who.Tenant, r.PathValue("id"))
 	return http.StatusOK, infoOf(a), err
+}
+
+func (h *Handler) mayRead(r request, agent string) error {
+	return h.Door.May(r.Context(), r.who, parley.ActRead, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant, Agent: agent})
 }
 
 func (h *Handler) listSessions(r request) (int, any, error) {
@@ -214,20 +215,13 @@ func (h *Handler) openSession(r request) (int, any, error) {
 	case id == "" && key == "":
 		id = uuid.NewString()
 	case id == "": // the same key opens the same session
-		id = idFor(r.who, key)
+		id = string(dialect.SessionFor(r.who, "key", key))
 	}
-	if _, err := h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(key), Session: parley.SessionID(id), Do: do}); err != nil {
+	if _, err := h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(key), Session: parley.SessionID(id), Via: parley.ViaHTTP, Do: do}); err != nil {
 		return 0, nil, err
 	}
 	m, err := h.Door.Session(r.Context(), r.who, parley.SessionID(id))
 	return http.StatusCreated, m, err
-}
-
-func idFor(who parley.Principal, key string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%s", len(who.Tenant), who.Tenant, len(who.ID), who.ID, key))
-	id := uuid.UUID(sum[:16])
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, as all sessions are
-	return id.String()
 }
 
 func (h *Handler) renameSession(r request) (int, any, error) {
@@ -242,7 +236,7 @@ func (h *Handler) renameSession(r request) (int, any, error) {
 }
 
 func (h *Handler) submit(r request, session string, do parley.CommandBody) (parley.Receipt, error) {
-	return h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Session: parley.SessionID(session), Do: do})
+	return h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Session: parley.SessionID(session), Via: parley.ViaHTTP, Do: do})
 }
 
 // command submits what the body says to the session in the path.

@@ -13,18 +13,24 @@ import (
 // comes back at once would otherwise be shown it again. The zero value is ready.
 type deliveries struct {
 	mu   sync.Mutex // guards the following; leaf
-	open map[parley.SessionID]int
+	open map[threadKey]int
 	done chan struct{} // closed and replaced when a thread has none any more
 }
 
-func (d *deliveries) add(thread parley.SessionID, n int) {
+// A threadKey names a thread; the same id in another tenant is another one.
+type threadKey struct {
+	tenant parley.TenantID
+	id     parley.SessionID
+}
+
+func (d *deliveries) add(t threadKey, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open == nil {
-		d.open, d.done = map[parley.SessionID]int{}, make(chan struct{})
+		d.open, d.done = map[threadKey]int{}, make(chan struct{})
 	}
-	if d.open[thread] += n; d.open[thread] == 0 {
-		delete(d.open, thread)
+	if d.open[t] += n; d.open[t] == 0 {
+		delete(d.open, t)
 		close(d.done)
 		d.done = make(chan struct{})
 	}
@@ -35,12 +41,12 @@ const patience = time.Second
 
 // wait returns when the thread has none, or when it has waited long enough: to be
 // shown something twice is better than not to get in.
-func (d *deliveries) wait(ctx context.Context, thread parley.SessionID) {
+func (d *deliveries) wait(ctx context.Context, t threadKey) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		d.mu.Lock()
-		open, done := d.open[thread], d.done
+		open, done := d.open[t], d.done
 		d.mu.Unlock()
 		if open == 0 {
 			return

@@ -29,6 +29,7 @@ type View struct {
 	said     string // the answer so far, for shapes that repeat it whole
 	whole    bool   // what was said last was not cut off
 	gap      string // stands before the text that is being said
+	shown    int    // how many bytes of that text were shown
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -38,10 +39,10 @@ var Ignored = map[string]string{
 	"SessionHalted":      "the run it ended says so",
 	"SessionReopened":    "nothing to show until somebody asks something",
 	"InputReceived":      "chat.started says when it is being answered",
+	"InputScreened":      "a run that is blocked says so when it ends",
 	"TurnStarted":        "turns are not visible here",
 	"TurnFinished":       "turns are not visible here",
 	"OutputStarted":      "its pieces are shown",
-	"OutputFinished":     "its pieces were shown",
 	"ToolCallRequested":  "tools are not visible here, only what needs a person",
 	"ToolCallBlocked":    "the model is told and says what it makes of it",
 	"ToolCallStarted":    "tools are not visible here",
@@ -71,7 +72,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.OutputStarted:
 		// The texts of several turns are one answer here; a text that was cut
 		// off is gone on with as if nothing had happened.
-		if v.gap = ""; v.whole {
+		if v.gap, v.shown = "", 0; v.whole {
 			v.gap = "\n\n"
 		}
 	case parley.OutputAppended:
@@ -81,9 +82,17 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		}
 		if v.run != 0 && b.Kind == parley.Text {
 			show(v.piece(text))
+			v.shown = b.Offset + len(b.Text)
 		}
 	case parley.OutputFinished:
 		if b.Kind == parley.Text {
+			// Pieces of a log that was trimmed are shown here.
+			if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" && v.run != 0 {
+				if v.shown == 0 {
+					rest = v.gap + rest
+				}
+				frames = append(frames, dialect.Frame{Body: v.piece(rest), Own: true})
+			}
 			v.said += v.gap + b.Text
 			v.whole = !b.Incomplete
 		}
@@ -100,7 +109,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			show(v.failure(id, parley.Errorf(parley.CodeClosed, "The thread was %s before this was answered.", b.Reason)))
 		}
 	case parley.ApprovalRequested:
-		show(approvalRequest{"approval_request", parley.Ref(e.Session, e.Seq), v.request(), b.Name, b.Show, b.Expires})
+		show(approvalRequest{"approval_request", parley.Ref(e.Session, e.Seq), v.request(), b.Name, b.Show, b.Expires, b.Why})
 	case parley.ApprovalDecided:
 		show(cardClosed{"approval_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Decision)})
 	case parley.QuestionAsked:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"parley"
@@ -145,4 +146,32 @@ func endings(log []parley.Event) map[string]bool {
 		}
 	}
 	return ended
+}
+
+// A log whose pieces were deleted says the same.
+func TestATrimmedLogSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyLog(t)
+		for name, view := range views {
+			whole, trimmed := said(show(t, view, log)), said(show(t, view, dialecttest.Trimmed(log)))
+			if diff := cmp.Diff(whole, trimmed); diff != "" {
+				t.Fatalf("%s: %s\n%s", name, diff, dialecttest.Lines(log))
+			}
+		}
+	})
+}
+
+// said is what is shown of each request, with neighbouring pieces of text joined.
+func said(list []shown) map[string][]shown {
+	requests := map[string][]shown{}
+	for _, s := range list {
+		all := requests[s.RequestID]
+		if last := len(all) - 1; last >= 0 && (s.Type == "token" || s.Type == "content") && all[last].Type == s.Type {
+			all[last].Value += s.Value
+			all[last].Content += s.Content
+			continue
+		}
+		requests[s.RequestID] = append(all, s)
+	}
+	return requests
 }

@@ -17,7 +17,7 @@ import (
 // Handler serves GET /api/chat/ws.
 type Handler struct {
 	Door  parley.Door
-	Who   func(*http.Request) (parley.Principal, error)
+	Guard dialect.Guard
 	Conns *dialect.Conns
 	Log   *slog.Logger
 
@@ -25,24 +25,19 @@ type Handler struct {
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	who, err := h.Who(r)
+	visit, err := h.Guard.Enter(r, "")
 	if err != nil {
-		http.Error(w, parley.MessageOf(err), http.StatusUnauthorized)
+		dialect.Refuse(w, err)
 		return
 	}
 	thread := r.URL.Query().Get("threadId")
-	socket, err := transport.Accept(w, r, transport.Options{})
-	if err != nil {
-		h.Log.Debug("upgrade failed", "error", err)
-		return
-	}
-	if !h.Conns.Go(func(ctx context.Context) { h.serve(ctx, socket, who, thread) }) {
-		socket.Close(transport.GoingAway, "The server is stopping; come back in a moment.")
-	}
+	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
+		h.serve(ctx, socket, visit, thread)
+	})
 }
 
 // serve owns the socket. The document has bad threads accepted, then closed.
-func (h *Handler) serve(ctx context.Context, socket *transport.Socket, who parley.Principal, name string) {
+func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit parley.Visit, name string) {
 	thread := parley.SessionID(strings.ToLower(name))
 	switch {
 	case name == "":
@@ -52,9 +47,9 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, who parle
 		socket.Close(transport.Policy, "threadId must be a UUID version 4")
 		return
 	}
-	follower, err := h.enter(ctx, who, thread)
+	follower, err := h.enter(ctx, visit.Who, thread)
 	if err != nil {
-		bye := goodbye(err)
+		bye := dialect.CannotBegin(err)
 		if bye.Code == transport.Internal {
 			h.Log.Error("thread cannot be entered", "session", thread, "error", err)
 			_ = socket.Write(ctx, dialect.Encode(View{}.failure(freshID(), err))) // the close says it too
@@ -64,36 +59,24 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, who parle
 	}
 	log := h.Log.With("session", thread)
 	log.Debug("websocket_connection_established_persistent", "threadId", thread)
-	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Who: who, Log: log}, thread: thread, deliveries: &h.deliveries}
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: log}, thread: thread, deliveries: &h.deliveries}
 	c.shape.Store(Document)
 	c.Run(ctx, follower, c)
-	h.deliveries.add(thread, -c.ends) // what was not shown after all
+	h.deliveries.add(threadKey{visit.Who.Tenant, thread}, -c.ends) // what was not shown after all
 }
 
 // enter opens the thread if it is new, and follows it from the oldest run its
 // clients are owed, else from the start of the open one, else from now on.
 func (h *Handler) enter(ctx context.Context, who parley.Principal, thread parley.SessionID) (parley.Follower, error) {
-	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Do: parley.OpenSession{}}); err != nil {
+	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Via: parley.ViaWebSocket, Do: parley.OpenSession{}}); err != nil {
 		return nil, err
 	}
-	h.deliveries.wait(ctx, thread)
+	h.deliveries.wait(ctx, threadKey{who.Tenant, thread})
 	from, err := h.Door.Resume(ctx, who, thread)
 	if err != nil {
 		return nil, err
 	}
 	return h.Door.Follow(ctx, who, parley.Scope{Session: thread}, from)
-}
-
-// goodbye is how a connection ends that cannot even begin.
-func goodbye(err error) dialect.Goodbye {
-	code := transport.Internal
-	switch parley.CodeOf(err) {
-	case parley.CodeForbidden, parley.CodeNotFound, parley.CodeClosed:
-		code = transport.Policy
-	case parley.CodeUnavailable, parley.CodeOverloaded:
-		code = transport.TryLater
-	}
-	return dialect.Goodbye{Code: code, Reason: parley.MessageOf(err)}
 }
 
 type conn struct {
@@ -107,7 +90,7 @@ type conn struct {
 	spoke      bool // of the goroutine that receives
 }
 
-func (c *conn) Receive(ctx context.Context, msg []byte) {
+func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	d := Decode(c.thread, msg, freshID())
 	if d.Shape != "" && !c.spoke {
 		c.spoke = true
@@ -119,6 +102,10 @@ func (c *conn) Receive(ctx context.Context, msg []byte) {
 		}
 		c.Reply(ctx, View{Shape: c.shape.Load().(Shape)}.failure(d.Request, err))
 	}
+	if _, asks := d.Command.Do.(parley.SubmitInput); tooMany != nil && (asks || d.Refusal != "") {
+		refuse(tooMany)
+		return
+	}
 	if d.Refusal != "" {
 		refuse(parley.Errorf(parley.CodeInvalid, "%s", d.Refusal))
 		return
@@ -128,11 +115,11 @@ func (c *conn) Receive(ctx context.Context, msg []byte) {
 	}
 }
 
-func (c *conn) Show(i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
+func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
 	c.view.Shape = c.shape.Load().(Shape)
 	if _, end := i.Body.(parley.RunFinished); end {
 		c.ends++
-		c.deliveries.add(c.thread, +1)
+		c.deliveries.add(threadKey{c.Visit.Who.Tenant, c.thread}, +1)
 	}
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
@@ -150,16 +137,16 @@ func (c *conn) Shown(ctx context.Context, i *parley.Item) {
 	if _, end := i.Body.(parley.RunFinished); end {
 		c.ends--
 		noted := c.Later(func() {
-			defer c.deliveries.add(c.thread, -1)
+			defer c.deliveries.add(threadKey{c.Visit.Who.Tenant, c.thread}, -1)
 			// Also if the client has left: it was shown.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			if err := c.Door.Delivered(ctx, c.Who, c.thread, i.Run); err != nil {
+			if err := c.Door.Delivered(ctx, c.Visit.Who, c.thread, i.Run); err != nil {
 				c.Log.Warn("a delivery was not noted; it will be shown again", "run", i.Run, "error", err)
 			}
 		})
 		if !noted {
-			c.deliveries.add(c.thread, -1)
+			c.deliveries.add(threadKey{c.Visit.Who.Tenant, c.thread}, -1)
 		}
 	}
 }

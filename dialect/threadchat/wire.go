@@ -83,6 +83,7 @@ type (
 		Tool      string    `json:"tool"`
 		Command   string    `json:"command"` // exactly what will be done
 		ExpiresAt time.Time `json:"expiresAt"`
+		Why       string    `json:"why,omitempty"`
 	}
 	question struct {
 		Type      string            `json:"type"` // question

@@ -39,6 +39,9 @@ func play(steps ...step) script { return script{steps: steps} }
 // scriptFor is everything the model says this turn. It is pure.
 func scriptFor(req parley.ModelRequest) script {
 	at := placeIn(req)
+	if strings.Contains(req.Instructions, `{"injection":`) {
+		return judge(at.input)
+	}
 	s := answer(at)
 	for i, st := range s.steps {
 		if c, ok := st.(call); ok {
@@ -50,6 +53,15 @@ func scriptFor(req parley.ModelRequest) script {
 		return s.after(at.said)
 	}
 	return s
+}
+
+// judge is what the demo has to say as a classifier: it knows one word.
+func judge(message string) script {
+	verdict := `{"injection": false, "confidence": 1, "reason": "the demo sees nothing in it"}`
+	if strings.Contains(strings.ToLower(message), "jailbreak") {
+		verdict = `{"injection": true, "confidence": 0.9, "reason": "says jailbreak"}`
+	}
+	return script{steps: []step{text(verdict)}}
 }
 
 // A place is where in a session the model is asked to speak.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"parley"
 )
@@ -49,11 +50,18 @@ func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, er
 		}
 		w.size += len(w.agent)
 	}
+	if err := s.refusing(); err != nil {
+		return parley.Appended{}, err
+	}
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return parley.Appended{}, ctx.Err()
+	case <-timer.C:
+		return parley.Appended{}, parley.Errorf(parley.CodeUnavailable, "The server has too much to store right now; try again in a moment.")
 	}
 	if err := s.enqueue(w); err != nil {
 		return parley.Appended{}, err
@@ -122,11 +130,15 @@ func (s *Store) commit(group []*waiting) {
 		}
 		return
 	}
+	switch {
+	case err == nil:
+		s.well()
+	case !unfit(err):
+		s.ill(err)
+	}
 	for _, w := range group {
 		if err != nil {
-			w.result, w.err = parley.Appended{}, &parley.Error{Code: parley.CodeUnavailable,
-				Message: "The server cannot store anything right now.", Err: err,
-				Hint: "see that PostgreSQL is up, can be reached, may be written to and has room; its own log says more"}
+			w.result, w.err = parley.Appended{}, unstorable(err)
 		}
 		close(w.done)
 	}

@@ -27,6 +27,9 @@ func (s *Store) store(group []*waiting) error {
 	for try := 1; ; try++ {
 		t := &transaction{store: s, group: group}
 		err := t.run()
+		if slow(err) {
+			s.suspend(err)
+		}
 		if t.unknown {
 			err = t.lookUp(err)
 		}
@@ -34,7 +37,13 @@ func (s *Store) store(group []*waiting) error {
 			t.answer()
 			return nil
 		}
-		again := clash(err) || errors.Is(err, errAborted) || t.claiming && lost(err)
+		// A session that began while the database was read-only stays so; a new
+		// one knows better.
+		stale := try == 1 && t.claiming && sqlState(err) == readOnly
+		if stale {
+			s.pool.Reset()
+		}
+		again := stale || clash(err) || errors.Is(err, errAborted) || t.claiming && lost(err)
 		if !again || try == maxTries || time.Since(start) > 2*s.timeout {
 			return err
 		}
@@ -53,6 +62,9 @@ type transaction struct {
 
 	moved []bool // whether the batch was let through, by index in group
 	first int64  // position of the first event of the group
+
+	auditNo   int64 // of the last row of the tenant's chain
+	auditHash string
 }
 
 // run uses two round trips. The first takes the tenant's head and moves those of
@@ -96,7 +108,7 @@ func (t *transaction) rollBack(ctx context.Context, conn *pgxpool.Conn, cause er
 
 const (
 	takePositions = `INSERT INTO tenants AS t (tenant, position) VALUES ($1, $2)
-		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position RETURNING position, pg_current_xact_id()::text`
+		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position RETURNING position, pg_current_xact_id()::text, audit_no, audit_hash`
 	openSession = `INSERT INTO sessions (tenant, id, root, owner, agent, title, status, run, transient, deleted, head, epoch, opened_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`
 	moveSession = `UPDATE sessions SET root = $3, owner = $4, agent = $5, title = $6, status = $7, run = $8, transient = $9, deleted = $10,
@@ -111,6 +123,9 @@ const (
 		ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version, body = excluded.body`
 	setDue = `INSERT INTO due (tenant, session, at, reason, lease) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`
+	addHole  = `INSERT INTO holes (tenant, session, first, last) VALUES ($1, $2, $3, $4)`
+	addAudit = `INSERT INTO audit (tenant, no, at, by, action, resource, resource_id, source, metadata, hash)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	clearDue = `DELETE FROM due WHERE tenant = $1 AND session = $2`
 )
 
@@ -123,12 +138,17 @@ func (t *transaction) claim() *pgx.Batch {
 	t.moved = make([]bool, len(t.group))
 	trip := &pgx.Batch{}
 	trip.Queue("begin")
+	of(t.group[0].Tenant).enter(trip)
 	trip.Queue(takePositions, text(t.group[0].Tenant), events).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&t.first, &t.id)
+		err := row.Scan(&t.first, &t.id, &t.auditNo, &t.auditHash)
 		t.first -= events - 1
 		return err
 	})
 	for i, w := range t.group {
+		if w.Session == "" { // it has only something to put on record
+			t.moved[i] = true
+			continue
+		}
 		m := w.Summary
 		statement := openSession
 		args := []any{text(w.Tenant), text(w.Session), text(m.Root), text(m.Owner), text(m.Agent), text(m.Title), text(m.Status), int64(m.Run),
@@ -154,14 +174,39 @@ func (t *transaction) fill() *pgx.Batch {
 		}
 		position += int64(len(w.Events))
 	}
+	if last := t.auditNo; t.audit(trip) > last {
+		trip.Queue(`UPDATE tenants SET audit_no = $2, audit_hash = $3 WHERE tenant = $1`, text(t.group[0].Tenant), t.auditNo, t.auditHash)
+	}
 	trip.Queue("commit")
 	return trip
 }
 
+// audit adds what the group has to put on record, and returns the number of the
+// last row.
+func (t *transaction) audit(trip *pgx.Batch) int64 {
+	for i, w := range t.group {
+		if !t.moved[i] {
+			continue
+		}
+		for _, r := range parley.Chain(w.Tenant, t.auditNo, t.auditHash, w.Audit) {
+			trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID), text(r.Source), string(r.Metadata), r.Hash)
+			t.auditNo, t.auditHash = r.No, r.Hash
+		}
+	}
+	return t.auditNo
+}
+
 // add adds every row a batch implies.
 func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
-	tenant, session := text(w.Tenant), text(w.Session)
+	if w.Session == "" {
+		return
+	}
+	tenant, session, last := text(w.Tenant), text(w.Session), w.After
 	for i, e := range w.Events {
+		if w.Trimmed && e.Seq > last+1 {
+			trip.Queue(addHole, tenant, session, int64(last+1), int64(e.Seq-1))
+		}
+		last = e.Seq
 		b := w.bodies[i]
 		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run), text(e.By), b.name, b.version, parley.IsPiece(e.Body), b.body)
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {

@@ -137,6 +137,16 @@ func refusedInTime(t *testing.T, s *Store) {
 	}
 }
 
+// healed waits until the store's heart has noticed that the database is well.
+func healed(t *testing.T, s *Store) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); s.Ready(context.Background()) != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the database is well, and the store is not:", s.Ready(context.Background()))
+		}
+	}
+}
+
 func TestNoConnectionLeft(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, pgtest.Database(t), WithConnections(1), WithTimeout(200*time.Millisecond))
@@ -152,6 +162,7 @@ func TestNoConnectionLeft(t *testing.T) {
 		t.Errorf("a caller that has left: %v", err)
 	}
 	conn.Release()
+	healed(t, s)
 	mustAppend(t, s, batch(storetest.ID(1), 1))
 }
 

@@ -36,20 +36,29 @@ func (s *Store) join(ctx context.Context) error {
 	return nil
 }
 
-// live beats until leave. A beat that fails is not reported: whoever needs the
-// database meanwhile reports as much, and the next beat tries again.
+// live beats until leave, and so knows whether the database can be written. A
+// beat that fails is not reported: whoever needs the database meanwhile reports
+// as much, and the next beat tries again.
 func (s *Store) live(ctx context.Context) {
 	defer close(s.beats.done)
-	tick := time.NewTicker(s.lease * 3 / 10)
-	defer tick.Stop()
 	for {
+		timer := time.NewTimer(s.pause())
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-tick.C:
-			ctx, cancel := s.patience(ctx)
-			_, _ = s.pulse.Exec(ctx, beat, s.node)
-			cancel()
+		case <-timer.C:
+		case <-s.poked:
+			timer.Stop()
+		}
+		inTime, cancel := s.patience(ctx)
+		_, err := s.pulse.Exec(inTime, beat, s.node)
+		cancel()
+		switch {
+		case err == nil:
+			s.well()
+		case ctx.Err() == nil:
+			s.ill(err)
 		}
 	}
 }
@@ -64,6 +73,14 @@ func (s *Store) leave() {
 	_, _ = s.pulse.Exec(ctx, `DELETE FROM nodes WHERE id = $1`, s.node)
 }
 
+const dueSessions = `WITH alive AS MATERIALIZED (SELECT id, seen_at + $2::interval - now() AS rest FROM nodes WHERE seen_at > now() - $2::interval OR id = $1)
+	SELECT tenant, session, at, reason, look
+	FROM (SELECT min(rest) AS look FROM alive WHERE id <> $1) AS others
+	LEFT JOIN LATERAL (
+		SELECT tenant, session, at, reason FROM due
+		WHERE lease NOT IN (SELECT id FROM alive) ORDER BY at LIMIT $3
+	) AS free ON true ORDER BY at`
+
 // DueBefore leaves out what a living node holds. As long as there are other
 // nodes it asks to be called again before the first of them can be known to be
 // dead: that may leave rows that are due, and nobody would say so.
@@ -75,16 +92,9 @@ func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parl
 		at                      *time.Time
 		look                    *time.Duration // nil: there are no other nodes
 	}
-	rows, err := list(ctx, s, func(r pgx.CollectableRow) (d row, err error) {
+	rows, err := list(ctx, s, maintenance, func(r pgx.CollectableRow) (d row, err error) {
 		return d, r.Scan(&d.tenant, &d.session, &d.at, &d.reason, &d.look)
-	}, `WITH alive AS MATERIALIZED (SELECT id, seen_at + $2::interval - now() AS rest FROM nodes WHERE seen_at > now() - $2::interval OR id = $1)
-		SELECT tenant, session, at, reason, look
-		FROM (SELECT min(rest) AS look FROM alive WHERE id <> $1) AS others
-		LEFT JOIN LATERAL (
-			SELECT tenant, session, at, reason FROM due
-			WHERE lease NOT IN (SELECT id FROM alive) AND EXISTS (SELECT FROM sessions s WHERE s.tenant = due.tenant AND s.id = due.session)
-			ORDER BY at LIMIT $3
-		) AS free ON true ORDER BY at`, s.node, s.lease, limit+1)
+	}, dueSessions, s.node, s.lease, limit+1)
 	if err != nil {
 		return nil, time.Time{}, err
 	}

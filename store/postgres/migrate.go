@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -24,33 +25,110 @@ const migrationLock = 0x7061726c6579
 const oldestVersion = 130000 // has pg_xact_status and xid8
 
 // migrate brings the database up to date, gives it an epoch if it has none, and
-// returns the epoch. It takes as long as ctx allows, and waits for another node
-// that is at it. The lock goes with the connection that holds it, so a node that
-// dies in the middle lets go of it.
-func migrate(ctx context.Context, config *pgx.ConnConfig) (epoch string, err error) {
+// returns the epoch and the version it had. It takes as long as ctx allows, and
+// waits for another node that is at it. The lock goes with the connection that
+// holds it, so a node that dies in the middle lets go of it.
+//
+// Where there is nothing to do, the role need not be one that could.
+func migrate(ctx context.Context, config *pgx.ConnConfig) (epoch string, before int64, err error) {
 	config.RuntimeParams["statement_timeout"] = "0"
 	config.RuntimeParams["lock_timeout"] = "0"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return "", unavailable(ctx, err)
+		return "", 0, unavailable(ctx, err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err := check(ctx, conn); err != nil {
-		return "", err
+		return "", 0, err
+	}
+	knows, err := known()
+	if err != nil {
+		return "", 0, err
+	}
+	if before, epoch, err = state(ctx, conn); err != nil || before == knows && epoch != "" {
+		return epoch, before, unavailable(ctx, err)
 	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrationLock); err != nil {
-		return "", unavailable(ctx, err)
+		return "", 0, unavailable(ctx, err)
+	}
+	if before, epoch, err = state(ctx, conn); err != nil {
+		return "", before, unavailable(ctx, err)
+	}
+	if before > knows {
+		return "", before, tooNew(before, knows)
+	}
+	if before < knows {
+		var owner bool
+		if err := conn.QueryRow(ctx, mayMigrate).Scan(&owner); err != nil {
+			return "", before, unavailable(ctx, err)
+		}
+		if !owner {
+			return "", before, &parley.Error{Code: parley.CodeUnavailable, Hint: "run parley migrate as the owner of the tables; the role of this server may not change them",
+				Message: fmt.Sprintf("The database is not up to date: it has version %d, and this release needs version %d.", before, knows)}
+		}
 	}
 	if err := up(ctx, config); err != nil {
-		return "", &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,
-			Hint: "the database's user must be allowed to create and change tables; an older release cannot use what a newer one has migrated"}
+		return "", before, &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,
+			Hint: "the database's user must be allowed to create and change tables"}
+	}
+	if epoch == "" {
+		epoch = newEpoch()
+		_, err = conn.Exec(ctx, `INSERT INTO store (epoch) VALUES ($1)`, epoch)
+	}
+	return epoch, before, unavailable(ctx, err)
+}
+
+// mayMigrate asks whether the role can make tables, and change those there are.
+const mayMigrate = `SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
+	AND coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('goose_db_version')), true)`
+
+// state is how far a database was migrated, and its epoch, empty if it has none
+// yet.
+func state(ctx context.Context, conn queryer) (has int64, epoch string, err error) {
+	if has, err = version(ctx, conn); err != nil || has == 0 {
+		return has, "", err
 	}
 	err = conn.QueryRow(ctx, `SELECT epoch FROM store`).Scan(&epoch)
 	if errors.Is(err, pgx.ErrNoRows) {
-		epoch = strings.ToLower(rand.Text()[:10])
-		_, err = conn.Exec(ctx, `INSERT INTO store (epoch) VALUES ($1)`, epoch)
+		err = nil
 	}
-	return epoch, unavailable(ctx, err)
+	return has, epoch, err
+}
+
+func newEpoch() string { return strings.ToLower(rand.Text()[:10]) }
+
+// known is the version this release migrates to.
+func known() (latest int64, err error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	for _, file := range files {
+		n, bad := goose.NumericComponent(file)
+		if bad != nil {
+			return 0, bad
+		}
+		latest = max(latest, n)
+	}
+	return latest, err
+}
+
+// version is how far a database was migrated.
+func version(ctx context.Context, conn queryer) (v int64, err error) {
+	var there bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	err = conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v)
+	return v, err
+}
+
+// A queryer is a connection or a pool of them.
+type queryer interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+}
+
+// What a newer release has migrated is left alone: nobody knows what it means.
+func tooNew(has, knows int64) error {
+	return &parley.Error{Code: parley.CodeUnavailable, Hint: "use the release that migrated it, or a later one",
+		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.", has, knows)}
 }
 
 // check finds out what would show itself only later, and less clearly.

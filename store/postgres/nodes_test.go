@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -166,6 +167,34 @@ func TestLeases(t *testing.T) {
 	check(b, "the node has left", 1, 24*time.Hour)
 	if _, next, err := b.DueBefore(ctx, t0, 10); err != nil || !next.Equal(t0.Add(24*time.Hour)) {
 		t.Errorf("alone, a node looks again when something is due: %v, %v", next, err)
+	}
+}
+
+// TestATicketIsTakenOnOneNode, however many are asked at once.
+func TestATicketIsTakenOnOneNode(t *testing.T) {
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	nodes := []*Store{open(t, url), open(t, url)}
+	for i := range 30 {
+		hash := parley.TicketHash{byte(i)}
+		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: acme}}, Until: t0}
+		if err := nodes[i%2].PutTicket(ctx, hash, claim, t0); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		won := make([]bool, 4)
+		for n := range won {
+			wg.Go(func() {
+				var err error
+				if _, won[n], err = nodes[n%2].TakeTicket(ctx, hash); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := len(slices.DeleteFunc(won, func(w bool) bool { return !w })); n != 1 {
+			t.Errorf("%d have taken one ticket", n)
+		}
 	}
 }
 

@@ -1,9 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,26 +13,38 @@ import (
 	"parley"
 )
 
-// list reads rows. A connection that was lost while it lay in the pool says
-// nothing about the server, so another one is tried.
-func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+// list reads rows in a scope, in one round trip. A connection that was lost while
+// it lay in the pool says nothing about the server, so another one is tried.
+func list[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], query string, args ...any) (all []T, err error) {
+	if err := s.refusing(); slow(err) {
+		return nil, cmp.Or(ctx.Err(), err) // it would not answer this either
+	}
 	inTime, cancel := s.patience(ctx)
 	defer cancel()
 	for try := 1; ; try++ {
-		rows, _ := s.pool.Query(inTime, query, args...) // its error is that of the rows
-		all, err := pgx.CollectRows(rows, scan)
+		trip := &pgx.Batch{}
+		in.enter(trip)
+		trip.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
+			all, err = pgx.CollectRows(rows, scan)
+			return err
+		})
+		err := s.pool.SendBatch(inTime, trip).Close()
 		if err == nil {
 			return all, nil
 		}
 		if !lost(err) || try == 2 {
-			return nil, unavailable(ctx, err)
+			shown := unavailable(ctx, err)
+			if parley.CodeOf(shown) == parley.CodeUnavailable && !refused(err) {
+				s.ill(err) // who cannot be asked cannot be told either
+			}
+			return nil, shown
 		}
 	}
 }
 
 // one reads at most one row.
-func one[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], query string, args ...any) (row T, found bool, err error) {
-	all, err := list(ctx, s, scan, query, args...)
+func one[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], query string, args ...any) (row T, found bool, err error) {
+	all, err := list(ctx, s, in, scan, query, args...)
 	if len(all) > 0 {
 		row = all[0]
 	}
@@ -57,7 +69,7 @@ func scanSession(row pgx.CollectableRow) (st parley.Stored, err error) {
 }
 
 func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
-	st, found, err := one(ctx, t.s, scanSession, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id))
+	st, found, err := one(ctx, t.s, of(t.id), scanSession, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id))
 	if err == nil && !found {
 		err = parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
@@ -77,11 +89,14 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	if !q.Transient {
 		query += ` AND NOT transient`
 	}
+	if q.Running {
+		query += ` AND run <> 0`
+	}
 	if q.Search != "" {
 		and(` AND title ILIKE $%d ESCAPE '\'`, text("%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%"))
 	}
 	and(` ORDER BY recent DESC, updated_at DESC, id LIMIT $%d`, q.Limit)
-	return list(ctx, t.s, func(row pgx.CollectableRow) (parley.Summary, error) {
+	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.Summary, error) {
 		st, err := scanSession(row)
 		return st.Summary, err
 	}, query, args...)
@@ -89,31 +104,26 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 
 const eventColumns = `session, seq, position, root, at, run, by, type, version, body`
 
-// page reads events in an order, up to a number of them, and stops behind the
-// one that fills parley.PageBytes. The sizes are added up by the server, which
-// knows them without reading the bodies: what is left out costs nobody anything.
-func page(order, where, limit string) string {
-	return fmt.Sprintf(`SELECT %[1]s FROM (
-		SELECT *, sum(octet_length(body)) OVER (ORDER BY %[2]s ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before
-		FROM (SELECT %[1]s FROM events WHERE %[3]s ORDER BY %[2]s LIMIT %[4]s) AS rows
-	) AS page WHERE before < %[5]d ORDER BY %[2]s`, eventColumns, order, where, limit, parley.PageBytes)
-}
+// A page is of events in an order, up to a number of them, and stops behind the
+// one that fills $2 bytes. The sizes are added up by the server, which knows them
+// without reading the bodies: what is left out costs nobody anything.
+const (
+	page    = `SELECT ` + eventColumns + ` FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY `
+	pageOf  = ` ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (SELECT ` + eventColumns + ` FROM events WHERE tenant = $1 AND `
+	pageEnd = `) AS rows) AS page WHERE before < $2 ORDER BY `
 
-var (
-	eventsPage = page("seq", "tenant = $1 AND session = $2 AND seq > $3", "$4")
-	tenantPage = page("position", "tenant = $1 AND position > $2", "$3")
-	treePage   = page("position", "tenant = $1 AND root = $2 AND position > $3", "$4")
+	eventsPage = page + `seq` + pageOf + `session = $3 AND seq > $4 ORDER BY seq LIMIT $5` + pageEnd + `seq`
+	tenantPage = page + `position` + pageOf + `position > $3 ORDER BY position LIMIT $4` + pageEnd + `position`
+	treePage   = page + `position` + pageOf + `root = $3 AND position > $4 ORDER BY position LIMIT $5` + pageEnd + `position`
 )
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
-	events, bad, err := t.events(ctx, eventsPage, text(t.id), text(id), int64(after), limit)
+	events, bad, err := t.events(ctx, eventsPage, text(t.id), parley.PageBytes, text(id), int64(after), limit)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range events {
-		if after++; e.Seq != after {
-			return nil, corrupt(id, after, errors.New("the row is missing"))
-		}
+	if err := t.checkGaps(ctx, id, after, events); err != nil {
+		return nil, err
 	}
 	if bad != nil {
 		return nil, bad
@@ -131,9 +141,9 @@ func (t tenant) Spoken(ctx context.Context, id parley.SessionID) ([]parley.Event
 
 func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) (events []parley.Event, err error) {
 	if root == "" {
-		events, _, err = t.events(ctx, tenantPage, text(t.id), int64(after), limit)
+		events, _, err = t.events(ctx, tenantPage, text(t.id), parley.PageBytes, int64(after), limit)
 	} else {
-		events, _, err = t.events(ctx, treePage, text(t.id), text(root), int64(after), limit)
+		events, _, err = t.events(ctx, treePage, text(t.id), parley.PageBytes, text(root), int64(after), limit)
 	}
 	return events, err
 }
@@ -145,7 +155,7 @@ func (t tenant) events(ctx context.Context, query string, args ...any) (events [
 		parley.Event
 		bad error
 	}
-	rows, err := list(ctx, t.s, func(r pgx.CollectableRow) (e row, err error) {
+	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (e row, err error) {
 		var name string
 		var version int
 		var body []byte
@@ -169,25 +179,25 @@ func (t tenant) events(ctx context.Context, query string, args ...any) (events [
 }
 
 func (t tenant) Position(ctx context.Context) (parley.Position, error) {
-	p, _, err := one(ctx, t.s, pgx.RowTo[int64], `SELECT position FROM tenants WHERE tenant = $1`, text(t.id))
+	p, _, err := one(ctx, t.s, of(t.id), pgx.RowTo[int64], `SELECT position FROM tenants WHERE tenant = $1`, text(t.id))
 	return parley.Position(p), err
 }
 
 func (t tenant) Snapshot(ctx context.Context, id parley.SessionID) (parley.Snapshot, bool, error) {
-	return one(ctx, t.s, func(row pgx.CollectableRow) (s parley.Snapshot, err error) {
+	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (s parley.Snapshot, err error) {
 		return s, row.Scan((*int64)(&s.Seq), &s.Version, &s.Body)
 	}, `SELECT seq, version, body FROM snapshots WHERE tenant = $1 AND session = $2`, text(t.id), text(id))
 }
 
 func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool, error) {
-	return one(ctx, t.s, func(row pgx.CollectableRow) (parley.StoredReceipt, error) {
+	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.StoredReceipt, error) {
 		r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
 		return r, row.Scan((*text)(&r.By), (*text)(&r.Digest), (*int64)(&r.First), (*int64)(&r.Last))
 	}, `SELECT by, digest, first, last FROM receipts WHERE tenant = $1 AND session = $2 AND command = $3`, text(t.id), text(id), text(command))
 }
 
 func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, err error) {
-	body, found, err := one(ctx, t.s, pgx.RowTo[[]byte], `SELECT body FROM definitions WHERE tenant = $1 AND digest = $2`, text(t.id), text(digest))
+	body, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[[]byte], `SELECT body FROM definitions WHERE tenant = $1 AND digest = $2`, text(t.id), text(digest))
 	switch {
 	case err != nil:
 		return a, err
@@ -201,15 +211,26 @@ func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, 
 }
 
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.RunID, error) {
-	return list(ctx, t.s, pgx.RowTo[parley.RunID],
+	return list(ctx, t.s, of(t.id), pgx.RowTo[parley.RunID],
 		`SELECT run FROM effects WHERE tenant = $1 AND session_key = $2 AND status = 'pending' AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
 }
 
 // Delivered does not go with a group: it has no order to keep with appends, and
 // doing it twice is doing it once.
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
-	_, err := list(ctx, t.s, pgx.RowTo[int64],
+	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 		`UPDATE effects SET status = 'completed', updated_at = $4 WHERE tenant = $1 AND session_key = $2 AND run = $3 AND status = 'pending' RETURNING id`,
 		text(t.id), text(id), int64(run), at)
+	return err
+}
+
+// Define keeps a definition that no batch brings along. One that nothing refers
+// to is harmless: it is found by its digest alone.
+func (s *Store) Define(ctx context.Context, id parley.TenantID, a parley.Agent) error {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	_, err = list(ctx, s, of(id), pgx.RowTo[string], addDefinition+` RETURNING digest`, text(id), a.Digest(), body)
 	return err
 }

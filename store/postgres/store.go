@@ -12,6 +12,9 @@
 // one. So Append says that a batch may not have been stored only if the
 // database could not be asked.
 //
+// Tenants are kept apart twice: by every statement, and by row-level security,
+// under which a transaction names its tenant first. See docs/adr/0012.
+//
 // Leases name nodes. A node shows that it lives by its row in nodes; nothing
 // rests on the clocks of the nodes themselves.
 //
@@ -63,6 +66,9 @@ type Store struct {
 	pool  *pgxpool.Pool // of everything but the heartbeat
 	pulse *pgxpool.Pool // one connection: a busy node must not look dead
 	beats beats
+	health
+
+	bypasses bool // see Bypasses
 
 	slots   chan struct{}  // one for each waiting batch
 	writers chan struct{}  // one for each commit under way
@@ -76,23 +82,15 @@ type Store struct {
 }
 
 // Open connects to a database, given as a URL or in the form key=value, and
-// migrates it. Nodes that open it at the same time do so one after the other.
+// migrates it. Nodes that open it at the same time do so one after the other. A
+// role that may not migrate can open a database that is up to date.
 func Open(ctx context.Context, url string, options ...Option) (_ *Store, err error) {
-	s := &Store{connections: 8, timeout: 5 * time.Second, lease: 10 * time.Second, node: rand.Text(),
-		slots: make(chan struct{}, maxWaiting), lanes: map[parley.TenantID][]*waiting{}}
-	for _, o := range options {
-		o(s)
-	}
-	s.writers = make(chan struct{}, max(s.connections/2, 1))
-
-	config, err := pgxpool.ParseConfig(url)
+	s := newStore(options)
+	config, err := s.parse(url)
 	if err != nil {
-		// What cannot be parsed cannot be redacted: the cause stays unsaid.
-		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "The address of the database cannot be understood.",
-			Hint: "it has the form postgres://user:password@host:5432/database?sslmode=require"}
+		return nil, err
 	}
-	config.ConnConfig.ConnectTimeout = s.timeout
-	if s.epoch, err = migrate(ctx, config.ConnConfig.Copy()); err != nil {
+	if s.epoch, _, err = migrate(ctx, config.ConnConfig.Copy()); err != nil {
 		return nil, err
 	}
 	s.configure(config)
@@ -109,10 +107,40 @@ func Open(ctx context.Context, url string, options ...Option) (_ *Store, err err
 	if s.pulse, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, unavailable(ctx, err)
 	}
+	if err := s.pulse.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&s.bypasses); err != nil {
+		return nil, unavailable(ctx, err)
+	}
 	if err := s.join(ctx); err != nil {
 		return nil, unavailable(ctx, err)
 	}
 	return s, nil
+}
+
+// Bypasses reports whether row-level security does not bind the role of this
+// store: it is a superuser or has BYPASSRLS. The statements alone keep tenants
+// apart then.
+func (s *Store) Bypasses() bool { return s.bypasses }
+
+func newStore(options []Option) *Store {
+	s := &Store{connections: 8, timeout: 5 * time.Second, lease: 10 * time.Second, node: rand.Text(),
+		health: health{poked: make(chan struct{}, 1)},
+		slots:  make(chan struct{}, maxWaiting), lanes: map[parley.TenantID][]*waiting{}}
+	for _, o := range options {
+		o(s)
+	}
+	s.writers = make(chan struct{}, max(s.connections/2, 1))
+	return s
+}
+
+func (s *Store) parse(url string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// What cannot be parsed cannot be redacted: the cause stays unsaid.
+		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "The address of the database cannot be understood.",
+			Hint: "it has the form postgres://user:password@host:5432/database?sslmode=require"}
+	}
+	config.ConnConfig.ConnectTimeout = s.timeout
+	return config, nil
 }
 
 // configure sets what every connection has in common, whatever the database's
@@ -144,9 +172,10 @@ func milliseconds(d time.Duration) string {
 }
 
 // patience bounds what is asked of the database, on this side of the network:
-// a server that hangs keeps no timeouts.
+// a server that hangs keeps no timeouts. One that does not hang gets to say
+// first that something takes too long.
 func (s *Store) patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.timeout*3/2)
+	return context.WithTimeout(ctx, s.timeout+min(s.timeout/2, 500*time.Millisecond))
 }
 
 func (s *Store) Epoch() string { return s.epoch }

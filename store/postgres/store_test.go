@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"embed"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,20 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Reopener {
 		url := pgtest.Database(t)
 		return func(t testing.TB) parley.Store { return open(t, url) }
+	})
+}
+
+//go:embed *.go
+var source embed.FS // as it was compiled
+
+func TestEveryStatementNamesItsTenant(t *testing.T) {
+	storetest.Statements(t, source, migrations, map[string]string{
+		takeTicket:      "who brings a ticket is not known before it is taken; its hash names one",
+		listRevocations: "every server heeds those of every tenant",
+		dueSessions:     "the scheduler looks for work of every tenant",
+		countDue:        "doctor counts work, of whomever",
+		listTenants:     "says which tenants there are",
+		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",
 	})
 }
 

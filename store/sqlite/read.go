@@ -13,10 +13,12 @@ import (
 	"parley"
 )
 
+const dueSessions = `SELECT tenant, session, at, reason FROM due
+	WHERE lease = '' AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = due.tenant AND s.id = due.session)
+	ORDER BY at LIMIT ? + 0`
+
 func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parley.DueSession, time.Time, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT tenant, session, at, reason FROM due
-		WHERE lease = '' AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = due.tenant AND s.id = due.session)
-		ORDER BY at LIMIT ?`, limit+1)
+	rows, err := s.read.QueryContext(ctx, dueSessions, limit+1)
 	if err != nil {
 		return nil, time.Time{}, unavailable(err)
 	}
@@ -83,10 +85,13 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	if !q.Transient {
 		text += ` AND transient = 0`
 	}
+	if q.Running {
+		text += ` AND run <> 0`
+	}
 	if q.Search != "" {
 		text, args = text+` AND title LIKE ? ESCAPE '\'`, append(args, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%")
 	}
-	rows, err := t.s.read.QueryContext(ctx, text+` ORDER BY updated_at DESC, id LIMIT ?`, append(args, q.Limit)...)
+	rows, err := t.s.read.QueryContext(ctx, text+` ORDER BY hour DESC, updated_at DESC, id LIMIT ? + 0`, append(args, q.Limit)...)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -102,17 +107,22 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	return list, unavailable(rows.Err())
 }
 
-const eventColumns = `session, seq, position, root, at, run, by, type, version, body`
+const eventsFrom = `e.seq, e.position, coalesce(e.root, ''), e.at, e.run, e.by, e.type, e.version, e.body FROM events e JOIN sessions s ON s.no = e.session`
+
+// Who reads a single session knows its id.
+const (
+	anyEvents     = `SELECT s.id, ` + eventsFrom
+	sessionEvents = `SELECT '', ` + eventsFrom
+)
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
-	events, bad, err := t.events(ctx, parley.PageBytes, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND seq > ? ORDER BY seq LIMIT ?`, t.id, id, after, limit)
+	events, bad, err := t.events(ctx, id, parley.PageBytes, sessionEvents+`
+		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 ORDER BY e.seq LIMIT ?4 + 0`, t.id, id, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range events {
-		if after++; e.Seq != after {
-			return nil, corrupt(id, after, errors.New("the row is missing"))
-		}
+	if err := t.checkGaps(ctx, id, after, events); err != nil {
+		return nil, err
 	}
 	if bad != nil {
 		return nil, bad
@@ -121,41 +131,99 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 }
 
 func (t tenant) Spoken(ctx context.Context, id parley.SessionID) ([]parley.Event, error) {
-	events, bad, err := t.events(ctx, math.MaxInt, `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND session = ? AND piece = 0 ORDER BY seq`, t.id, id)
+	events, bad, err := t.events(ctx, id, math.MaxInt, sessionEvents+`
+		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.piece = 0 ORDER BY e.seq`, t.id, id)
 	if err == nil {
 		err = bad
 	}
 	return events, err
 }
 
+// Tree joins two streams: what the root says itself, which is found by seq, and
+// what those below it say.
 func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event, error) {
-	query, args := `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?`, []any{t.id, after, limit}
+	query, args := anyEvents+` WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ? ORDER BY e.position LIMIT ? + 0`, []any{t.id, after, limit}
 	if root != "" {
-		query, args = `SELECT `+eventColumns+` FROM events WHERE tenant = ? AND root = ? AND position > ? ORDER BY position LIMIT ?`, []any{t.id, root, after, limit}
+		seq, err := t.seqAt(ctx, root, after)
+		if err != nil {
+			return nil, err
+		}
+		query = `SELECT * FROM (SELECT * FROM (` + anyEvents + `
+				WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.root IS NULL ORDER BY e.seq LIMIT ?5 + 0)
+			UNION ALL SELECT * FROM (` + anyEvents + `
+				WHERE e.tenant = ?1 AND s.tenant = ?1 AND e.root = ?2 AND e.position > ?4 ORDER BY e.position LIMIT ?5 + 0))
+			ORDER BY position LIMIT ?5 + 0`
+		args = []any{t.id, root, seq, after, limit}
 	}
-	events, _, err := t.events(ctx, parley.PageBytes, query, args...)
+	events, _, err := t.events(ctx, "", parley.PageBytes, query, args...)
 	return events, err
 }
 
-// events reads a page. A row that cannot be decoded becomes Unreadable; bad is
+// seqAt is the seq of a session's last event up to a position. Both grow along a
+// log, so it is searched for from the end, where followers mostly are, in steps
+// that double.
+func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.Position) (parley.Seq, error) {
+	var no, head int64
+	err := t.s.read.QueryRowContext(ctx, `SELECT no, head FROM sessions WHERE tenant = ? AND id = ?`, t.id, id).Scan(&no, &head)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	// isAfter reports whether the last event up to a seq is after the position.
+	isAfter := func(seq int64) bool {
+		var at parley.Position
+		e := t.s.read.QueryRowContext(ctx, `SELECT position FROM events WHERE tenant = ? AND session = ? AND seq <= ? ORDER BY seq DESC LIMIT 1`, t.id, no, seq).Scan(&at)
+		if e != nil && !errors.Is(e, sql.ErrNoRows) {
+			err = e
+		}
+		return at > position
+	}
+	low, high := int64(0), head+1 // low is not after the position, high is
+	for step := int64(1); high > 1; step *= 2 {
+		probe := max(high-step, 1)
+		if !isAfter(probe) {
+			low = probe
+			break
+		}
+		high = probe
+	}
+	for high-low > 1 {
+		if mid := low + (high-low)/2; isAfter(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return parley.Seq(low), unavailable(err)
+}
+
+// events reads a page, of one session or of any. A row that cannot be decoded becomes Unreadable; bad is
 // about the first of them.
-func (t tenant) events(ctx context.Context, bytes int, query string, args ...any) (events []parley.Event, bad, err error) {
+func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, query string, args ...any) (events []parley.Event, bad, err error) {
 	rows, err := t.s.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
 	defer rows.Close()
+	// Plain types: what has a name of its own is scanned by reflection.
+	var session, root, by, name string
+	var seq, position, at, run, version int64
+	var body sql.RawBytes // is decoded before the next row is read
 	for bytes > 0 && rows.Next() {
-		var e parley.Event
-		var at int64
-		var name string
-		var version int
-		var body []byte
-		if err := rows.Scan(&e.Session, &e.Seq, &e.Position, &e.Root, &at, &e.Run, &e.By, &name, &version, &body); err != nil {
+		if err := rows.Scan(&session, &seq, &position, &root, &at, &run, &by, &name, &version, &body); err != nil {
 			return nil, nil, unavailable(err)
 		}
-		e.At = fromMicros(at)
-		if e.Body, err = parley.DecodeBody(name, version, body); err != nil {
+		e := parley.Event{Session: parley.SessionID(session), Seq: parley.Seq(seq), Position: parley.Position(position), Root: parley.SessionID(root),
+			At: fromMicros(at), Run: parley.RunID(run), By: parley.PrincipalID(by)}
+		if id != "" {
+			e.Session = id
+		}
+		if e.Root == "" {
+			e.Root = e.Session
+		}
+		if e.Body, err = parley.DecodeBody(name, int(version), body); err != nil {
 			e.Body = parley.Unreadable{Type: name}
 			if bad == nil {
 				bad = corrupt(e.Session, e.Seq, err)
@@ -226,18 +294,34 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 }
 
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
-	_, err := t.s.put(ctx, &waiting{done: make(chan struct{}), also: func(ctx context.Context, w *writer) error {
+	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.setEffects.ExecContext(ctx, "completed", micros(at), t.id, id, run)
 		return err
-	}})
-	return err
+	})
+}
+
+// Define keeps a definition that no batch brings along. One that nothing refers
+// to is harmless: it is found by its digest alone.
+func (s *Store) Define(ctx context.Context, id parley.TenantID, a parley.Agent) error {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return s.also(ctx, func(ctx context.Context, w *writer) error {
+		_, err := w.addDefinition.ExecContext(ctx, id, a.Digest(), string(body))
+		return err
+	})
 }
 
 func unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot read its store right now.", Err: err}
+	if damaged(err) {
+		return &parley.Error{Code: parley.CodeCorrupt, Message: damagedMessage, Err: err, Hint: damagedHint}
+	}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot read its store right now.", Err: err,
+		Hint: "see that the disk of the data folder can be read"}
 }
 
 func corrupt(id parley.SessionID, seq parley.Seq, err error) error {

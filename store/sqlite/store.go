@@ -14,10 +14,8 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,14 +23,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // the driver
 
 	"parley"
 )
-
-//go:embed migrations/*.sql
-var migrations embed.FS
 
 // Store is a parley.Store.
 type Store struct {
@@ -42,13 +36,18 @@ type Store struct {
 
 	writeDB *sql.DB
 	w       *writer
-	read    *sql.DB
+	read    *statements
+	health
 
 	queue  chan *waiting
 	mu     sync.RWMutex // held for reading while something is put into queue
 	closed bool         // guarded by mu
 	done   chan struct{}
 }
+
+// freeLeases takes back what an earlier process held: the lock shows that it is
+// gone.
+const freeLeases = `UPDATE due SET lease = '' WHERE lease <> ''`
 
 // Open opens the store in a folder, which it creates if need be, and migrates
 // it. holder describes this process to another that finds the folder locked.
@@ -67,29 +66,33 @@ func Open(ctx context.Context, dir, holder string) (_ *Store, err error) {
 		}
 	}()
 
-	file := filepath.Join(dir, "parley.db")
-	if s.writeDB, err = open(file, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)", 1); err != nil {
+	file := filepath.Join(dir, database)
+	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file); err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, s.writeDB); err != nil {
-		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,
-			Hint: "restore " + file + " from a backup, or move it away to start anew"}
-	}
-	if s.epoch, err = readEpoch(ctx, s.writeDB); err != nil {
-		return nil, err
-	}
-	if _, err := s.writeDB.ExecContext(ctx, `UPDATE due SET lease = '' WHERE lease <> ''`); err != nil {
-		return nil, err
+	if _, err := s.writeDB.ExecContext(ctx, freeLeases); err != nil {
+		return nil, unstorable(err)
 	}
 	if s.w, err = newWriter(ctx, s.writeDB, s.lease); err != nil {
 		return nil, err
 	}
-	if s.read, err = open(file, "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)", 4); err != nil {
+	if err := s.remember(file, file+"-wal"); err != nil {
 		return nil, err
 	}
+	reads, err := open(file, readOnly, readConns)
+	if err != nil {
+		return nil, err
+	}
+	s.read = newStatements(reads)
 	go s.write()
 	return s, nil
 }
+
+// database is the name of the file in the data folder.
+const database = "parley.db"
+
+// readOnly are the options of every connection that does not write.
+const readOnly = "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"
 
 func open(file, options string, conns int) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+options)
@@ -99,28 +102,6 @@ func open(file, options string, conns int) (*sql.DB, error) {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil
-}
-
-func migrate(ctx context.Context, db *sql.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files)
-	if err != nil {
-		return err
-	}
-	_, err = p.Up(ctx)
-	return err
-}
-
-func readEpoch(ctx context.Context, db *sql.DB) (epoch string, err error) {
-	err = db.QueryRowContext(ctx, `SELECT epoch FROM store`).Scan(&epoch)
-	if errors.Is(err, sql.ErrNoRows) {
-		epoch = strings.ToLower(rand.Text()[:10])
-		_, err = db.ExecContext(ctx, `INSERT INTO store (epoch) VALUES (?)`, epoch)
-	}
-	return epoch, err
 }
 
 // lockFolder holds the folder for as long as the file stays open; the system

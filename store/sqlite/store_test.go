@@ -3,12 +3,17 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"embed"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/pressly/goose/v3"
 	"go.uber.org/goleak"
 
 	"parley"
@@ -27,6 +32,21 @@ func TestStore(t *testing.T) {
 			}
 			return s
 		}
+	})
+}
+
+//go:embed *.go
+var source embed.FS // as it was compiled
+
+func TestEveryStatementNamesItsTenant(t *testing.T) {
+	storetest.Statements(t, source, migrations, map[string]string{
+		takeTicket:      "who brings a ticket is not known before it is taken; its hash names one",
+		listRevocations: "every server heeds those of every tenant",
+		dueSessions:     "the scheduler looks for work of every tenant",
+		countDue:        "doctor counts work, of whomever",
+		freeLeases:      "leases are of processes, and whoever starts is the only one",
+		listTenants:     "says which tenants there are",
+		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",
 	})
 }
 
@@ -54,6 +74,34 @@ func TestPowerLossIsSurvived(t *testing.T) {
 		var got string
 		if err := s.w.conn.QueryRowContext(context.Background(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %s, %v; want %s", pragma, got, err, want)
+		}
+	}
+}
+
+// TestTheDatabaseIsPrivate, whatever folder it was put in, and whoever could read
+// it before.
+func TestTheDatabaseIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s, err := Open(context.Background(), dir, "a test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "parley.db*"))
+		if err != nil || len(files) < 2 {
+			t.Fatal(files, err)
+		}
+		for _, name := range files {
+			if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s is %v, %v", filepath.Base(name), info.Mode(), err)
+			}
+		}
+		s.Close()
+		if err := os.Chmod(filepath.Join(dir, "parley.db"), 0o644); err != nil { // as an earlier release left it
+			t.Fatal(err)
 		}
 	}
 }
@@ -86,8 +134,8 @@ func TestCorruptRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, harm := range []string{
-		`UPDATE events SET body = '{"title":' WHERE session LIKE '%0' AND seq = 2`,
-		`DELETE FROM events WHERE session LIKE '%1' AND seq = 1`,
+		`UPDATE events SET body = '{"title":' WHERE session = 1 AND seq = 2`,
+		`DELETE FROM events WHERE session = 2 AND seq = 1`,
 	} {
 		if _, err := db.Exec(harm); err != nil {
 			t.Fatal(err)
@@ -105,6 +153,74 @@ func TestCorruptRows(t *testing.T) {
 		case want != "" && (parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(err.Error(), want) || strings.Contains(parley.MessageOf(err), "seq")):
 			t.Errorf("session %d: %v", i, err)
 		}
+	}
+}
+
+// TestAnOldDatabaseIsBroughtUpToDate: what the first release stored is read.
+func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	db, err := open(filepath.Join(dir, "parley.db"), "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.UpTo(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	root, child := storetest.ID(1), storetest.ID(2)
+	var want []parley.Event
+	for i, e := range []parley.Event{
+		{Session: root, Seq: 1, Root: root, By: "ann", Body: parley.SessionOpened{Owner: "ann"}},
+		{Session: child, Seq: 1, Root: root, By: "ann", Body: parley.SessionOpened{Owner: "ann"}},
+		{Session: root, Seq: 2, Root: root, Run: 2, Body: parley.OutputAppended{Output: 1, Text: "é"}},
+	} {
+		e.Position, e.At = parley.Position(i+1), time.UnixMicro(int64(7+i)).UTC()
+		name, version, body, _ := parley.EncodeBody(e.Body)
+		if _, err := db.Exec(`INSERT INTO events VALUES ('acme', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			e.Session, e.Seq, e.Position, e.Root, micros(e.At), e.Run, e.By, name, version, parley.IsPiece(e.Body), string(body)); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, e)
+	}
+	for _, insert := range []string{
+		`INSERT INTO store VALUES ('theepoch')`,
+		`INSERT INTO tenants VALUES ('acme', 3)`,
+		`INSERT INTO sessions VALUES ('acme', '` + string(root) + `', '` + string(root) + `', 'ann', 'helper', 'first', 'idle', 0, 0, 0, 2, 4, 7, 9)`,
+		`INSERT INTO sessions VALUES ('acme', '` + string(child) + `', '` + string(root) + `', 'ann', 'helper', 'second', 'running', 3, 1, 0, 1, 5, 8, 8)`,
+	} {
+		if _, err := db.Exec(insert); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db.Close()
+
+	s, err := Open(ctx, dir, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	acme := s.Tenant("acme")
+	tree, err := acme.Tree(ctx, root, 0, 10)
+	if err != nil || !reflect.DeepEqual(tree, want) {
+		t.Errorf("%+v, %v\nwant %+v", tree, err, want)
+	}
+	if events, err := acme.Events(ctx, root, 0, 10); err != nil || !reflect.DeepEqual(events, []parley.Event{want[0], want[2]}) {
+		t.Errorf("%+v, %v", events, err)
+	}
+	st, err := acme.Session(ctx, child)
+	if err != nil || st.Epoch != 5 || st.Summary != (parley.Summary{ID: child, Root: root, Owner: "ann", Agent: "helper", Title: "second", Status: "running", Run: 3,
+		Transient: true, Head: 1, OpenedAt: time.UnixMicro(8).UTC(), UpdatedAt: time.UnixMicro(8).UTC()}) {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if s.Epoch() != "theepoch" {
+		t.Errorf("the epoch became %q", s.Epoch())
 	}
 }
 

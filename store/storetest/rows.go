@@ -225,10 +225,10 @@ func bookmarks(t *testing.T, f *fixture) {
 func listsOfSessions(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	for i, change := range []func(*parley.Summary){
-		func(m *parley.Summary) { m.Title = "100% sure_thing" },
-		func(m *parley.Summary) { m.Owner = "bob" },
-		func(m *parley.Summary) { m.Transient = true },
-		func(m *parley.Summary) { m.Deleted = true },
+		func(m *parley.Summary) { m.Title, m.Run = "100% sure_thing", 0 },
+		func(m *parley.Summary) { m.Owner, m.Run = "bob", 0 },
+		func(m *parley.Summary) { m.Transient, m.Run = true, 1 },
+		func(m *parley.Summary) { m.Deleted, m.Run = true, 1 },
 	} {
 		b := batch(ID(i), 0, 1)
 		change(&b.Summary)
@@ -243,6 +243,8 @@ func listsOfSessions(t *testing.T, f *fixture) {
 		{parley.SessionQuery{Limit: 1}, []parley.SessionID{ID(1)}},
 		{parley.SessionQuery{Limit: 10, Transient: true}, []parley.SessionID{ID(2), ID(1), ID(0)}},
 		{parley.SessionQuery{Limit: 10, Owner: "bob"}, []parley.SessionID{ID(1)}},
+		{parley.SessionQuery{Limit: 10, Transient: true, Running: true}, []parley.SessionID{ID(2)}},
+		{parley.SessionQuery{Limit: 10, Running: true}, nil},
 		{parley.SessionQuery{Limit: 10, Search: "SURE"}, []parley.SessionID{ID(0)}},
 		{parley.SessionQuery{Limit: 10, Search: "%"}, []parley.SessionID{ID(0)}},
 		{parley.SessionQuery{Limit: 10, Search: "sure thing"}, nil},

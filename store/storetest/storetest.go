@@ -44,6 +44,13 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"Bookmarks", bookmarks},
 		{"ListsOfSessions", listsOfSessions},
 		{"SpokenLeavesPiecesOut", spokenLeavesPiecesOut},
+		{"TreesAreFollowedFromAnywhere", treesAreFollowedFromAnywhere},
+		{"TrimmedPiecesAreMissedByNobody", trimmedPiecesAreMissedByNobody},
+		{"AuditIsAChain", auditIsAChain},
+		{"AuditIsFiltered", auditIsFiltered},
+		{"TicketsAreTakenOnce", ticketsAreTakenOnce},
+		{"TicketsAreForgotten", ticketsAreForgotten},
+		{"Revocations", revocations},
 		{"ClosedStoreRefuses", closedStoreRefuses},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,6 +71,14 @@ type fixture struct {
 	open Reopener
 	parley.Store
 }
+
+// Everything a store keeps besides logs.
+type accessStore interface {
+	parley.TicketStore
+	parley.RevocationStore
+}
+
+func (f *fixture) access() accessStore { return f.Store.(accessStore) }
 
 func (f *fixture) reopen() {
 	f.t.Helper()

@@ -73,6 +73,21 @@ func Own(t testing.TB) *Server {
 	return own
 }
 
+// New is another throw-away server, for a test that harms it while others use
+// the first. It ends with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s, err := start()
+	switch {
+	case errors.Is(err, errNoPrograms):
+		t.Skip("no PostgreSQL:", err)
+	case err != nil:
+		t.Fatal("PostgreSQL does not start:", err)
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
 // Stop stops the throw-away server, if one was started, and removes its data.
 func Stop() {
 	mu.Lock()
@@ -94,4 +109,23 @@ func administer(t testing.TB, address, statement string) {
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
+}
+
+// Role makes a role that can log in, with options such as BYPASSRLS, and returns
+// its name and the URL of the database for it. It is dropped, with what it owns
+// there, when the test has ended.
+func Role(t testing.TB, address, options string) (name, as string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = fmt.Sprintf("parley_test_%d_%d", os.Getpid(), databases.Add(1))
+	administer(t, address, `CREATE ROLE `+name+` LOGIN PASSWORD 'secret' `+options)
+	t.Cleanup(func() {
+		administer(t, address, `DROP OWNED BY `+name+` CASCADE`)
+		administer(t, address, `DROP ROLE `+name)
+	})
+	u.User = url.UserPassword(name, "secret")
+	return name, u.String()
 }

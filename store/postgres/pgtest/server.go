@@ -147,24 +147,34 @@ func (s *Server) Crash() {
 	_ = s.cmd.Wait() // it does not end well
 }
 
-// Launch starts the server again after Crash.
+// Shut ends the server in good order, as pg_ctl stop -m fast does.
+func (s *Server) Shut() {
+	_ = s.cmd.Process.Signal(syscall.SIGINT)
+	_ = s.cmd.Wait() // how it ends is of no interest
+}
+
+// Kill ends every process of the server with SIGKILL.
+func (s *Server) Kill() error {
+	all, err := s.processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range all {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is as dead
+	}
+	_ = s.cmd.Wait() // it does not end well
+	return nil
+}
+
+// Launch starts the server again after it was ended.
 func (s *Server) Launch() error { return s.launch() }
 
 // Freeze stops every process of the server where it is: connections stay, and
 // nothing answers. thaw lets them go on.
 func (s *Server) Freeze() (thaw func(), err error) {
-	main := strconv.Itoa(s.cmd.Process.Pid)
-	children, err := os.ReadFile("/proc/" + main + "/task/" + main + "/children")
+	frozen, err := s.processes()
 	if err != nil {
 		return nil, err
-	}
-	frozen := []int{s.cmd.Process.Pid} // first, so that it starts no more
-	for _, field := range strings.Fields(string(children)) {
-		pid, err := strconv.Atoi(field)
-		if err != nil {
-			return nil, err
-		}
-		frozen = append(frozen, pid)
 	}
 	for _, pid := range frozen {
 		_ = syscall.Kill(pid, syscall.SIGSTOP) // one that has ended is as silent
@@ -174,6 +184,24 @@ func (s *Server) Freeze() (thaw func(), err error) {
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}
 	}, nil
+}
+
+// processes lists the server's, first the one that starts the others.
+func (s *Server) processes() ([]int, error) {
+	main := strconv.Itoa(s.cmd.Process.Pid)
+	children, err := os.ReadFile("/proc/" + main + "/task/" + main + "/children")
+	if err != nil {
+		return nil, err
+	}
+	all := []int{s.cmd.Process.Pid}
+	for _, field := range strings.Fields(string(children)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pid)
+	}
+	return all, nil
 }
 
 func (s *Server) stop() {

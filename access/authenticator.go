@@ -1,0 +1,118 @@
+package access
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"parley"
+)
+
+// An Authenticator says who sends a request. The zero value lets nobody in. It
+// may be used concurrently.
+type Authenticator struct {
+	local *Identity // of local mode
+	jwt   *JWTConfig
+}
+
+// JWTConfig is what an Authenticator of jwt mode needs.
+type JWTConfig struct {
+	Verifier    *Verifier
+	Tickets     *Tickets
+	Revocations *Revocations
+	Origins     []string // of pages that may use the server; none: its own
+	QueryToken  bool     // ?access_token= counts
+}
+
+// NewLocal makes the one of local mode: everybody who can connect is the same
+// principal. It must be served on loopback only.
+func NewLocal(tenant parley.TenantID) *Authenticator {
+	return &Authenticator{local: &Identity{Principal: Local(tenant)}}
+}
+
+// NewJWT makes the one of jwt mode.
+func NewJWT(c JWTConfig) (*Authenticator, error) {
+	if c.Verifier == nil || c.Tickets == nil || c.Revocations == nil {
+		return nil, errors.New("jwt mode needs a verifier, tickets and revocations")
+	}
+	return &Authenticator{jwt: &c}, nil
+}
+
+// Check says whether a request may be answered at all, whoever sends it. It is
+// for every route, also those that need no credential.
+func (a *Authenticator) Check(r *http.Request) error {
+	switch {
+	case a.local != nil:
+		return checkLocal(r)
+	case a.jwt != nil:
+		return checkOrigin(r, a.jwt.Origins)
+	}
+	return deny(NoCredential, "no mode of authentication was chosen")
+}
+
+// Authenticate says who sends a request that is about no agent in particular.
+func (a *Authenticator) Authenticate(r *http.Request) (Identity, error) {
+	return a.AuthenticateFor(r, "")
+}
+
+// AuthenticateFor says who sends a request about an agent. A ticket for another
+// agent is not good for it.
+func (a *Authenticator) AuthenticateFor(r *http.Request, agent string) (Identity, error) {
+	if err := a.Check(r); err != nil {
+		return Identity{}, err
+	}
+	if a.local != nil {
+		return *a.local, nil
+	}
+	id, err := a.jwt.identify(r, agent)
+	if err == nil {
+		err = a.jwt.Revocations.Check(id)
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	return id, nil
+}
+
+func (c *JWTConfig) identify(r *http.Request, agent string) (Identity, error) {
+	query := r.URL.Query()
+	header, tokens, tickets := r.Header["Authorization"], query["access_token"], query["ticket"]
+	if len(header)+len(tokens)+len(tickets) > 1 {
+		return Identity{}, deny(TwoCredentials, "")
+	}
+	switch {
+	case len(header) == 1:
+		scheme, token, _ := strings.Cut(header[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return Identity{}, deny(TokenInvalid, "the Authorization is not a Bearer's")
+		}
+		return c.Verifier.Verify(r.Context(), strings.TrimLeft(token, " "))
+	case len(tokens) == 1 && tokens[0] != "" && c.QueryToken:
+		return c.Verifier.Verify(r.Context(), tokens[0])
+	case len(tickets) == 1:
+		origin, _ := originOf(r)
+		return c.Tickets.take(r.Context(), tickets[0], agent, origin)
+	}
+	return Identity{}, deny(NoCredential, "")
+}
+
+// CleanURL is an address as it may be logged: credentials are left out, and so
+// is what cannot be decoded, since it could be one.
+func CleanURL(u *url.URL) string {
+	if u.RawQuery == "" {
+		return u.EscapedPath()
+	}
+	parts := strings.FieldsFunc(u.RawQuery, func(r rune) bool { return r == '&' || r == ';' })
+	for i, part := range parts {
+		name, _, _ := strings.Cut(part, "=")
+		decoded, err := url.QueryUnescape(name)
+		switch {
+		case err != nil:
+			parts[i] = "-"
+		case strings.EqualFold(decoded, "access_token"), strings.EqualFold(decoded, "ticket"):
+			parts[i] = strings.ToLower(decoded) + "=-"
+		}
+	}
+	return u.EscapedPath() + "?" + strings.Join(parts, "&")
+}

@@ -1,0 +1,97 @@
+package access
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley"
+)
+
+// A Reason says why somebody is not let in. It is for programs and for the
+// audit; what is shown to who asks is Text and the message of the error, which
+// tell less.
+type Reason string
+
+const (
+	NoCredential   Reason = "missing access_token"
+	TokenExpired   Reason = "token expired"
+	TokenInvalid   Reason = "invalid token"
+	TokenType      Reason = "invalid token type"
+	TokenRevoked   Reason = "token revoked"
+	TicketInvalid  Reason = "invalid ticket"
+	TwoCredentials Reason = "two credentials"
+	OriginRefused  Reason = "origin not allowed"
+	HostRefused    Reason = "host not allowed"
+	NotJSON        Reason = "content type is not JSON"
+	TooOften       Reason = "too often"
+	TooMany        Reason = "too many connections"
+)
+
+// reasons has the status before an upgrade, the code, and what is shown. How a
+// token is wrong is not shown, but for two things a client acts upon: that it
+// has expired, and that it is of another type.
+var reasons = map[Reason]struct {
+	status  int
+	code    parley.Code
+	message string
+}{
+	NoCredential:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "This needs a token: send it as Authorization: Bearer."},
+	TokenExpired:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token has expired."},
+	TokenInvalid:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
+	TokenType:      {http.StatusUnauthorized, parley.CodeUnauthenticated, "This is not an access token."},
+	TokenRevoked:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
+	TicketInvalid:  {http.StatusUnauthorized, parley.CodeUnauthenticated, "The ticket is not valid here; tickets can be used once, within seconds."},
+	TwoCredentials: {http.StatusBadRequest, parley.CodeInvalid, "There is more than one credential; send one."},
+	OriginRefused:  {http.StatusForbidden, parley.CodeForbidden, "Pages of this origin may not use this server."},
+	HostRefused:    {http.StatusForbidden, parley.CodeForbidden, "This server answers to localhost only."},
+	NotJSON:        {http.StatusUnsupportedMediaType, parley.CodeInvalid, "The body must be JSON: send Content-Type: application/json."},
+	TooOften:       {http.StatusTooManyRequests, parley.CodeLimited, "That is too often; come back later."},
+	TooMany:        {http.StatusServiceUnavailable, parley.CodeOverloaded, "There are too many connections; come back later."},
+}
+
+// Denied is a refusal by this package. Its chain has a *parley.Error, so that
+// whoever knows nothing of this type shows the right thing too.
+type Denied struct {
+	Reason Reason
+	Retry  time.Duration // when to come back; zero: nothing changes by waiting
+	err    *parley.Error
+}
+
+// deny makes a refusal. why is for the operator, and never has any part of a
+// credential in it.
+func deny(reason Reason, why string) *Denied {
+	r := reasons[reason]
+	e := &parley.Error{Code: r.code, Message: r.message}
+	if why != "" {
+		e.Err = errors.New(why)
+	}
+	return &Denied{Reason: reason, err: e}
+}
+
+func (d *Denied) Error() string { return d.err.Error() }
+func (d *Denied) Unwrap() error { return d.err }
+
+// Text is the reason in the words of the debug console's document, which knows
+// four for credentials; any other failure of one is an invalid token.
+func (d *Denied) Text() string {
+	switch d.Reason {
+	case TokenRevoked, TicketInvalid:
+		return string(TokenInvalid)
+	}
+	return string(d.Reason)
+}
+
+// Status is that of an HTTP answer. It sets the headers that belong to it.
+func (d *Denied) Status(h http.Header) int {
+	status := reasons[d.Reason].status
+	if status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	if d.Retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Retry.Seconds()))))
+	}
+	return status
+}

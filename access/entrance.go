@@ -1,0 +1,117 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"parley"
+)
+
+// An Entrance is what a connection passes, in the right order: who is it, and
+// do they come too often?
+type Entrance struct {
+	Auth        *Authenticator
+	Gate        *Gate
+	Revocations *Revocations
+	Proxies     []netip.Prefix // whose X-Forwarded-For is believed
+	Tickets     *Tickets       // nil: none are given
+	Record      *Recorder      // nil: nothing is put on record
+}
+
+// Enter lets a connection in, or says with a *Denied why not and when to come
+// back. agent is the one it is about, if it is about one. A refusal of a
+// credential counts against the address it came from, and is not told once that
+// is too often.
+func (e *Entrance) Enter(r *http.Request, agent string) (parley.Visit, error) {
+	from := Client(r, e.Proxies)
+	id, err := e.identify(r, from, agent)
+	if err != nil {
+		return parley.Visit{}, err
+	}
+	leave, err := e.Gate.Connect(id.Principal, from)
+	if err != nil {
+		return parley.Visit{}, e.refuse(r.Context(), err, from)
+	}
+	return parley.Visit{
+		Who:     id.Principal,
+		Watch:   func(ctx context.Context) (context.Context, context.CancelFunc) { return e.Revocations.Watch(ctx, id) },
+		Message: e.Gate.Meter().Message,
+		Leave:   leave,
+	}, nil
+}
+
+// Who lets a request in that is not a connection: it is answered, and that is
+// all.
+func (e *Entrance) Who(r *http.Request) (parley.Principal, error) {
+	from := Client(r, e.Proxies)
+	id, err := e.identify(r, from, "")
+	if err != nil {
+		return parley.Principal{}, err
+	}
+	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if err := e.Gate.Request(id.Principal, from, looks); err != nil {
+		return parley.Principal{}, e.refuse(r.Context(), err, from)
+	}
+	return id.Principal, nil
+}
+
+// Ticket gives who sends a request a ticket for a connection to come. What the
+// ticket is for is asked once it is known who wants it.
+func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error) {
+	from := Client(r, e.Proxies)
+	id, err := e.identify(r, from, "")
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if e.Tickets == nil {
+		return "", time.Time{}, parley.Errorf(parley.CodeNotFound, "Nobody needs a ticket here.")
+	}
+	if err := e.Gate.Request(id.Principal, from, false); err != nil {
+		return "", time.Time{}, e.refuse(r.Context(), err, from)
+	}
+	agent, err := wanted()
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	origin, _ := originOf(r)
+	if ticket, expires, err = e.Tickets.Issue(r.Context(), id, agent, origin); err != nil || e.Record == nil {
+		return ticket, expires, err
+	}
+	// One that is not on record is not handed out; nobody can guess it.
+	if err := e.Record.Did(r.Context(), id.Principal, parley.AuditTicket, "agent", agent, map[string]any{"origin": origin}); err != nil {
+		return "", time.Time{}, err
+	}
+	return ticket, expires, nil
+}
+
+// Admit says whether a request may be answered at all; see Authenticator.Check.
+func (e *Entrance) Admit(r *http.Request) error {
+	if err := e.Auth.Check(r); err != nil {
+		return e.refuse(r.Context(), err, Client(r, e.Proxies))
+	}
+	return nil
+}
+
+func (e *Entrance) identify(r *http.Request, from netip.Addr, agent string) (Identity, error) {
+	id, err := e.Auth.AuthenticateFor(r, agent)
+	if err != nil {
+		if often := e.Gate.Attempt(from); often != nil {
+			err = often
+		}
+		return Identity{}, e.refuse(r.Context(), err, from)
+	}
+	return id, nil
+}
+
+// refuse puts a refusal on record before it is told.
+func (e *Entrance) refuse(ctx context.Context, err error, from netip.Addr) error {
+	if denied, ok := errors.AsType[*Denied](err); ok && e.Record != nil {
+		if err := e.Record.Denied(ctx, denied.Reason, from); err != nil {
+			return err
+		}
+	}
+	return err
+}

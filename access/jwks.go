@@ -1,0 +1,156 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley"
+)
+
+const (
+	// keysFor is how long keys are used before they are fetched again, which
+	// is when one that was taken back stops being good.
+	keysFor = 10 * time.Minute
+	// fetchEvery is the least time between fetches: tokens with made-up key
+	// ids must not have us call somebody for each.
+	fetchEvery   = 10 * time.Second
+	fetchTimeout = 5 * time.Second
+	maxKeySet    = 256 << 10
+)
+
+// jwks are the keys found at a URL. They are fetched when somebody needs them,
+// by whoever needs them first; everybody else waits for that. There is no
+// goroutine of its own. While a fetch fails the last keys stay.
+type jwks struct {
+	url    string
+	client *http.Client
+	log    *slog.Logger
+	now    func() time.Time
+
+	current atomic.Pointer[fetched] // nil: never
+
+	mu        sync.Mutex
+	attempted time.Time
+	flight    chan struct{} // closed when who fetches is done; nil: nobody does
+}
+
+type fetched struct {
+	keySet
+	at time.Time
+}
+
+func newJWKS(c TokenConfig) (*jwks, error) {
+	u, err := url.Parse(c.JWKSURL)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopbackHost(u.Host)) {
+		return nil, errors.New("keys are fetched from an https URL without a password in it, or by http from this machine")
+	}
+	// Keys are fetched too seldom for a connection to be kept.
+	client := &http.Client{
+		Timeout:   fetchTimeout,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > 3 || r.URL.Scheme != u.Scheme || r.URL.Host != u.Host {
+				return errors.New("it redirects elsewhere")
+			}
+			return nil
+		},
+	}
+	return &jwks{url: c.JWKSURL, client: client, log: c.Log, now: c.Now}, nil
+}
+
+func (j *jwks) key(ctx context.Context, id string) (key, error) {
+	c, known := j.current.Load(), false
+	if c != nil {
+		k, ok := c.keySet[id]
+		if ok && j.now().Sub(c.at) < keysFor {
+			return k, nil
+		}
+		known = ok
+	}
+	if err := j.refresh(ctx, !known); err != nil {
+		j.log.Warn("keys were not fetched", "error", err)
+	}
+	if c = j.current.Load(); c == nil {
+		return key{}, &parley.Error{Code: parley.CodeUnavailable, Message: "Tokens cannot be verified now.", Hint: "see why the key set cannot be fetched"}
+	}
+	return c.keySet.key(ctx, id)
+}
+
+// refresh fetches the keys, unless that was tried a moment ago. If somebody is
+// at it, it waits for them if told to: who has an old key need not.
+func (j *jwks) refresh(ctx context.Context, wait bool) error {
+	j.mu.Lock()
+	f, first := j.flight, false
+	if f == nil {
+		if now := j.now(); j.attempted.IsZero() || now.Sub(j.attempted) >= fetchEvery {
+			j.attempted = now
+			f, first = make(chan struct{}), true
+			j.flight = f
+		}
+	}
+	j.mu.Unlock()
+	switch {
+	case f == nil, !first && !wait:
+		return nil
+	case first:
+		defer func() {
+			j.mu.Lock()
+			j.flight = nil
+			j.mu.Unlock()
+			close(f)
+		}()
+		// Others wait for this: it does not end with who began it.
+		return j.fetch(context.WithoutCancel(ctx))
+	}
+	select {
+	case <-f:
+		return nil // who fetched has told of an error
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (j *jwks) fetch(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, j.url, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "application/json")
+	res, err := j.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxKeySet+1))
+	switch {
+	case err != nil:
+		return err
+	case res.StatusCode != http.StatusOK:
+		return fmt.Errorf("the answer is %s", res.Status)
+	case len(raw) > maxKeySet:
+		return errors.New("the key set is too large")
+	}
+	set, leftOut, err := parseKeySet(raw)
+	if err != nil {
+		return err
+	}
+	for _, k := range set {
+		if k.secret {
+			return errors.New("the key set has secrets in it; who can read them can make tokens")
+		}
+	}
+	for _, why := range leftOut {
+		j.log.Info("a key is not used", "why", why)
+	}
+	j.log.Info("keys were fetched", "keys", len(set))
+	j.current.Store(&fetched{set, j.now()})
+	return nil
+}

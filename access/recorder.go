@@ -1,0 +1,172 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// A Recorder puts refusals on record, so that a flood of them cannot fill the
+// disk. The first of a kind, in a minute, is there before any of that kind is
+// told; the others are counted, and the count follows when the minute is over.
+// A process that is killed takes the counts of its last minute with it.
+type Recorder struct {
+	store parley.Store
+	now   func() time.Time
+	log   *slog.Logger
+
+	mu     sync.Mutex // guards the following
+	minute time.Time
+	kinds  map[kind]*counted
+	owed   map[kind]debt
+}
+
+// A kind of refusal: of whom, and what.
+type kind struct {
+	tenant parley.TenantID
+	what   string
+}
+
+// counted are the refusals of one kind in a minute.
+type counted struct {
+	record parley.Audit
+	more   int           // than the first
+	done   chan struct{} // closed when the first is on record, or could not be
+	err    error         // why it could not; read after done
+}
+
+// A debt are refusals that were told and are to go on record.
+type debt struct {
+	record parley.Audit
+	n      int
+}
+
+// maxKinds bounds what is told apart in a minute.
+const maxKinds = 1000
+
+func NewRecorder(store parley.Store, now func() time.Time, log *slog.Logger) *Recorder {
+	return &Recorder{store: store, now: now, log: log, kinds: map[kind]*counted{}, owed: map[kind]debt{}}
+}
+
+// Denied records that somebody was not let in, before their tenant is known.
+func (r *Recorder) Denied(ctx context.Context, reason Reason, from netip.Addr) error {
+	address := "unknown"
+	if block := blockOf(from); block.IsValid() {
+		address = block.String()
+	}
+	return r.Refused(ctx, "", string(reason)+" "+address, parley.Audit{At: r.now(), Action: parley.AuditAuthDenied, Resource: "server", Source: "http",
+		Metadata: parley.Metadata(map[string]any{"reason": reason, "from": address, "count": 1})})
+}
+
+// Refused records a refusal of a kind. It fails if that cannot be done, and then
+// the refusal must not be told.
+func (r *Recorder) Refused(ctx context.Context, tenant parley.TenantID, what string, record parley.Audit) error {
+	k := kind{tenant, what}
+	r.mu.Lock()
+	var over map[kind]*counted
+	if minute := r.now().Truncate(time.Minute); !minute.Equal(r.minute) {
+		over, r.kinds, r.minute = r.kinds, map[kind]*counted{}, minute
+	}
+	c := r.kinds[k]
+	if c == nil && len(r.kinds) >= maxKinds {
+		k.what = "others"
+		c = r.kinds[k]
+	}
+	first := c == nil
+	if first {
+		c = &counted{record: record, done: make(chan struct{})}
+		r.kinds[k] = c
+	} else {
+		c.more++
+	}
+	r.mu.Unlock()
+	r.finish(ctx, over)
+	if first {
+		c.err = r.append(ctx, tenant, record)
+		if c.err != nil {
+			r.mu.Lock()
+			delete(r.kinds, k) // the next one is the first
+			r.mu.Unlock()
+		}
+		close(c.done)
+	}
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Keep records counts when their minute is over, until ctx ends; then those of
+// the last one.
+func (r *Recorder) Keep(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-tick.C:
+		}
+		r.mu.Lock()
+		over := r.kinds
+		r.kinds = map[kind]*counted{}
+		r.mu.Unlock()
+		r.finish(context.WithoutCancel(ctx), over)
+	}
+}
+
+// finish records what was counted in a minute that is over, and what could not be
+// recorded before.
+func (r *Recorder) finish(ctx context.Context, over map[kind]*counted) {
+	r.mu.Lock()
+	for k, c := range over {
+		r.owe(k, c.record, c.more)
+	}
+	owed := r.owed
+	r.owed = map[kind]debt{}
+	r.mu.Unlock()
+	for k, d := range owed {
+		record := d.record
+		record.At = r.now()
+		record.Metadata = withCount(record.Metadata, d.n)
+		if err := r.append(ctx, k.tenant, record); err != nil {
+			r.log.Error("refusals are not on record yet", "action", record.Action, "count", d.n, "error", err)
+			r.mu.Lock()
+			r.owe(k, d.record, d.n)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// owe needs r.mu.
+func (r *Recorder) owe(k kind, record parley.Audit, n int) {
+	if n > 0 {
+		r.owed[k] = debt{record, r.owed[k].n + n}
+	}
+}
+
+func withCount(metadata json.RawMessage, n int) json.RawMessage {
+	values := map[string]any{}
+	_ = json.Unmarshal(metadata, &values) // it was made by parley.Metadata
+	values["count"] = n
+	return parley.Metadata(values)
+}
+
+// Did records what somebody with a token did here, in the chain of their tenant,
+// and fails if that cannot be done: then it must not be told.
+func (r *Recorder) Did(ctx context.Context, who parley.Principal, action, resource, id string, more map[string]any) error {
+	return r.append(ctx, who.Tenant, parley.Audit{At: r.now(), By: who.ID, Action: action, Resource: resource, ID: id,
+		Source: parley.ViaHTTP, Metadata: parley.Metadata(more)})
+}
+
+func (r *Recorder) append(ctx context.Context, tenant parley.TenantID, record parley.Audit) error {
+	_, err := r.store.Append(ctx, parley.Batch{Tenant: tenant, Audit: []parley.Audit{record}})
+	return err
+}

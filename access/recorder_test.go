@@ -1,0 +1,125 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+)
+
+// A record is a store of audit records that can be told to fail.
+type record struct {
+	parley.Store
+	mu   sync.Mutex
+	rows []parley.Audit
+	fail bool
+}
+
+func (r *record) Append(_ context.Context, b parley.Batch) (parley.Appended, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail {
+		return parley.Appended{}, errors.New("the disk is full")
+	}
+	r.rows = append(r.rows, b.Audit...)
+	return parley.Appended{}, nil
+}
+
+func (r *record) failing(fail bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = fail
+}
+
+// told adds up what the rows say.
+func (r *record) told(t *testing.T) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, row := range r.rows {
+		values := struct{ Count int }{1}
+		if err := json.Unmarshal(row.Metadata, &values); err != nil {
+			t.Fatal(err)
+		}
+		n += values.Count
+	}
+	return n
+}
+
+// TestRefusalsAreCounted: whatever happens at the turn of a minute, what was told
+// is on record in the end, in few rows.
+func TestRefusalsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &record{}
+		r := NewRecorder(store, time.Now, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(context.Background())
+		var keeper sync.WaitGroup
+		keeper.Go(func() { r.Keep(ctx) })
+		from := netip.MustParseAddr("192.0.2.1")
+		told := 0
+		deny := func(n int) {
+			for range n {
+				if r.Denied(context.Background(), TokenInvalid, from) == nil {
+					told++
+				}
+			}
+		}
+		deny(500)
+		if store.told(t) != 1 {
+			t.Errorf("%d are on record at once", store.told(t))
+		}
+		store.failing(true)
+		time.Sleep(61 * time.Second) // the count cannot be written
+		deny(3)                      // nor can a first one, so it is not told
+		store.failing(false)
+		deny(100)
+		time.Sleep(2 * time.Minute)
+		deny(7)
+		cancel()
+		keeper.Wait()
+		if got := store.told(t); got != told || told != 607 {
+			t.Errorf("%d were told, %d are on record", told, got)
+		}
+		if len(store.rows) > 8 {
+			t.Errorf("%d rows", len(store.rows))
+		}
+	})
+}
+
+func TestLocalIsNoRoleOfTokens(t *testing.T) {
+	now := time.Now()
+	secret := "a secret of more than thirty-two bytes"
+	token, err := Mint(secret, Claims{Issuer: "parley", Principal: parley.Principal{ID: "eve", Tenant: "acme", Roles: []string{RoleLocal, RoleReadOnly}}, Issued: now, Expires: now.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := NewVerifier(TokenConfig{Secret: secret, Issuer: "parley", Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := v.Verify(context.Background(), token)
+	if err != nil || len(id.Roles) != 1 || id.Roles[0] != RoleReadOnly {
+		t.Errorf("%+v, %v", id, err)
+	}
+}
+
+// TestARevocationReachesClocksThatAreAhead: a token is good though its issuer's
+// clock is ahead, and is revoked like any other.
+func TestARevocationReachesClocksThatAreAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := revocations(t, nil)
+		id := Identity{Principal: parley.Principal{ID: "ann", Tenant: "acme"}, Issued: time.Now().Add(leeway), Expires: time.Now().Add(time.Hour)}
+		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now().Add(RevokeUntil)}); err != nil {
+			t.Fatal(err)
+		}
+		if r.Check(id) == nil {
+			t.Error("it is still good")
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// maxRevocations bounds what is kept. An operator who gets there has a key to
+// change, not people to take rights from.
+const (
+	maxRevocations = 100_000
+	maxOfTenant    = 10_000 // so that one tenant does not use up what is for all
+)
+
+// RevokeUntil is how far ahead a revocation has to reach to cover every token
+// that is out now: the clock of who issued one may be ahead by as much.
+const RevokeUntil = leeway
+
+type (
+	Revocation      = parley.Revocation
+	RevocationStore = parley.RevocationStore
+)
+
+// Revocations know which identities are no longer good, and tell those who act
+// under one. They may be used concurrently.
+type Revocations struct {
+	store RevocationStore
+	now   func() time.Time
+
+	mu       sync.Mutex
+	before   map[subject]time.Time
+	of       map[parley.TenantID]int // how many of before
+	watchers map[subject]map[*watcher]struct{}
+}
+
+type watcher struct {
+	issued time.Time
+	end    context.CancelCauseFunc
+}
+
+// NewRevocations loads what the store has. Without a store, revocations end with
+// the process.
+func NewRevocations(ctx context.Context, store RevocationStore, now func() time.Time) (*Revocations, error) {
+	r := &Revocations{store: store, now: now, before: map[subject]time.Time{}, of: map[parley.TenantID]int{}, watchers: map[subject]map[*watcher]struct{}{}}
+	return r, r.Refresh(ctx)
+}
+
+// Revoke ends every connection of the principal whose token was issued at that
+// time or before, at once, and has such tokens refused from now on. Tokens tell
+// whole seconds: one issued in the same second is refused as well. One that does
+// not tell is taken for old. If saving fails it holds here, and is to be
+// repeated for it to hold elsewhere and after a restart.
+func (r *Revocations) Revoke(ctx context.Context, v Revocation) error {
+	if !v.Tenant.Valid() || !printable(string(v.Principal)) || v.Before.IsZero() || v.Before.After(r.now().Add(leeway)) {
+		return parley.Errorf(parley.CodeInvalid, "A revocation names a tenant, a principal, and a time that has come.")
+	}
+	if err := r.apply(v); err != nil {
+		return err
+	}
+	if r.store == nil {
+		return nil
+	}
+	return r.store.SaveRevocation(ctx, v)
+}
+
+// apply is idempotent: a revocation may be heard of from many sides.
+func (r *Revocations) apply(v Revocation) error {
+	who := subject{v.Tenant, v.Principal}
+	old := r.now().Add(-MaxTokenLife) // no token issued before this is good any more
+	if !v.Before.After(old) {
+		return nil
+	}
+	r.mu.Lock()
+	full := func() bool { return len(r.before) >= maxRevocations || r.of[v.Tenant] >= maxOfTenant }
+	if _, ok := r.before[who]; !ok && full() {
+		for other, before := range r.before {
+			if !before.After(old) {
+				delete(r.before, other)
+				r.of[other.tenant]--
+			}
+		}
+		if full() {
+			r.mu.Unlock()
+			return &parley.Error{Code: parley.CodeOverloaded, Message: "There are too many revocations.", Hint: "change the key that tokens are signed with"}
+		}
+	}
+	if v.Before.After(r.before[who]) {
+		if _, ok := r.before[who]; !ok {
+			r.of[v.Tenant]++
+		}
+		r.before[who] = v.Before
+	}
+	var ended []*watcher
+	for w := range r.watchers[who] {
+		if !w.issued.After(v.Before) {
+			ended = append(ended, w)
+		}
+	}
+	r.mu.Unlock()
+	for _, w := range ended {
+		w.end(deny(TokenRevoked, ""))
+	}
+	return nil
+}
+
+// Check refuses an identity that was revoked.
+func (r *Revocations) Check(id Identity) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.check(id)
+}
+
+func (r *Revocations) check(id Identity) error {
+	if before, ok := r.before[subjectOf(id.Principal)]; ok && !id.Issued.After(before) {
+		return deny(TokenRevoked, "")
+	}
+	return nil
+}
+
+// Watch returns a context that ends when the identity does, with a *Denied as its
+// cause: when it expires, to the moment, or when it is revoked. Whoever acts for
+// somebody longer than a request lasts acts under it. The function must be
+// called when that is over.
+func (r *Revocations) Watch(ctx context.Context, id Identity) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	who, w := subjectOf(id.Principal), &watcher{id.Issued, end}
+
+	r.mu.Lock()
+	if r.watchers[who] == nil {
+		r.watchers[who] = map[*watcher]struct{}{}
+	}
+	r.watchers[who][w] = struct{}{}
+	err := r.check(id)
+	r.mu.Unlock()
+
+	stop := func() bool { return true }
+	switch left := id.Expires.Sub(r.now()); {
+	case err != nil:
+		end(err)
+	case id.Expires.IsZero():
+	case left <= 0:
+		end(deny(TokenExpired, ""))
+	default:
+		stop = time.AfterFunc(left, func() { end(deny(TokenExpired, "")) }).Stop
+	}
+	return ctx, func() {
+		stop()
+		r.mu.Lock()
+		delete(r.watchers[who], w)
+		if len(r.watchers[who]) == 0 {
+			delete(r.watchers, who)
+		}
+		r.mu.Unlock()
+		end(context.Canceled)
+	}
+}
+
+// Refresh takes over what other servers have revoked.
+func (r *Revocations) Refresh(ctx context.Context) error {
+	if r.store == nil {
+		return nil
+	}
+	list, err := r.store.Revocations(ctx, r.now().Add(-MaxTokenLife))
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		if err := r.apply(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keep refreshes until ctx ends. While it fails, what is known holds.
+func (r *Revocations) Keep(ctx context.Context, every time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
+				log.Warn("revocations by other servers are not known", "error", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"time"
+
+	"parley"
+)
+
+// TicketLife is how long a ticket can be used; well below parley.MaxTicketLife.
+const TicketLife = 30 * time.Second
+
+// What stores keep of tickets is defined where they see it.
+type (
+	TicketHash  = parley.TicketHash
+	TicketClaim = parley.TicketClaim
+	TicketStore = parley.TicketStore
+)
+
+// Tickets stand for a token once, where a token itself would end up in logs: in
+// the address of a WebSocket.
+type Tickets struct {
+	store TicketStore
+	now   func() time.Time
+}
+
+func NewTickets(store TicketStore, now func() time.Time) *Tickets { return &Tickets{store, now} }
+
+// Issue makes a ticket for who asked with a token. A ticket does not buy
+// another, and is not good for longer than the token.
+func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) (ticket string, expires time.Time, err error) {
+	if id.Ticket {
+		return "", time.Time{}, parley.Errorf(parley.CodeForbidden, "A ticket is given for a token, not for a ticket.")
+	}
+	expires = t.now().Add(TicketLife)
+	if !id.Expires.IsZero() && id.Expires.Before(expires) {
+		expires = id.Expires
+	}
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // does not fail
+	ticket = base64.RawURLEncoding.EncodeToString(secret[:])
+	claim := TicketClaim{Identity: id, Agent: agent, Origin: origin, Until: expires}
+	if err := t.store.PutTicket(ctx, hashTicket(ticket), claim, expires); err != nil {
+		return "", time.Time{}, err
+	}
+	return ticket, expires, nil
+}
+
+// take uses a ticket up, also when it turns out not to be good for this.
+func (t *Tickets) take(ctx context.Context, ticket, agent, origin string) (Identity, error) {
+	if len(ticket) != base64.RawURLEncoding.EncodedLen(32) {
+		return Identity{}, deny(TicketInvalid, "the ticket is not one of ours")
+	}
+	claim, ok, err := t.store.TakeTicket(ctx, hashTicket(ticket))
+	switch {
+	case err != nil:
+		return Identity{}, err
+	case !ok:
+		return Identity{}, deny(TicketInvalid, "the ticket was used already, or never given")
+	case !t.now().Before(claim.Until):
+		return Identity{}, deny(TicketInvalid, "the ticket has expired")
+	case claim.Agent != "" && claim.Agent != agent:
+		return Identity{}, deny(TicketInvalid, "the ticket is for another agent")
+	case claim.Origin != origin:
+		return Identity{}, deny(TicketInvalid, "the ticket is for another origin")
+	}
+	claim.Identity.Ticket = true
+	return claim.Identity, nil
+}
+
+func hashTicket(ticket string) TicketHash { return sha256.Sum256([]byte(ticket)) }

@@ -1,0 +1,276 @@
+package access
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"parley"
+)
+
+const (
+	maxToken  = 8 << 10
+	maxKeyID  = 128
+	maxRoles  = 32
+	maxString = 256
+
+	// leeway is how far the clock of who issues tokens may be ahead. There is
+	// none for the end of a token: a connection ends when its token says so,
+	// and could not begin after that.
+	leeway = 5 * time.Second
+
+	// MaxTokenLife is how far ahead a token may expire. Revocations have to be
+	// kept for as long.
+	MaxTokenLife = 366 * 24 * time.Hour
+)
+
+type Identity = parley.Identity
+
+// TokenConfig says which tokens are good. Exactly one of Secret and JWKSURL.
+type TokenConfig struct {
+	Secret   string // of HS256, at least 32 bytes
+	JWKSURL  string
+	Issuer   string
+	Audience string // empty: not checked
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// A Verifier tells good tokens from others. It may be used concurrently.
+type Verifier struct {
+	issuer, audience string
+	now              func() time.Time
+	keys             keySource
+}
+
+// keySource finds the key of an id. It is a lookup and nothing else: an id is
+// the word of somebody nobody knows yet.
+type keySource interface {
+	key(ctx context.Context, id string) (key, error)
+}
+
+func NewVerifier(c TokenConfig) (*Verifier, error) {
+	v := &Verifier{issuer: c.Issuer, audience: c.Audience, now: c.Now}
+	switch {
+	case c.Issuer == "":
+		return nil, fmt.Errorf("no issuer of tokens is named")
+	case (c.Secret == "") == (c.JWKSURL == ""):
+		return nil, fmt.Errorf("tokens are verified by a secret or by keys from a URL: one of them")
+	case c.Secret != "":
+		k, err := secretKey("HS256", []byte(c.Secret))
+		if err != nil {
+			return nil, err
+		}
+		v.keys = onlyKey(k)
+		return v, nil
+	}
+	keys, err := newJWKS(c)
+	v.keys = keys
+	return v, err
+}
+
+// Warm fetches the keys, where they are fetched, so that a wrong address is
+// found out before somebody comes.
+func (v *Verifier) Warm(ctx context.Context) error {
+	if keys, ok := v.keys.(*jwks); ok {
+		return keys.refresh(ctx, true)
+	}
+	return nil
+}
+
+// Verify says whose token this is, or why it is nobody's: a *Denied, or
+// CodeUnavailable if there are no keys to tell by.
+func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
+	payload, err := verifySignature(ctx, v.keys, token)
+	if err != nil {
+		return Identity{}, err
+	}
+	return v.identify(payload)
+}
+
+// verifySignature returns the payload of a JWS in compact form. Which algorithm
+// is used is a property of the key; that the token names the same one is all
+// its header has to say about it. Keys that come in the header are not looked at.
+func verifySignature(ctx context.Context, keys keySource, token string) ([]byte, error) {
+	if len(token) > maxToken {
+		return nil, deny(TokenInvalid, "the token is too long")
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return nil, deny(TokenInvalid, "the token is not a JWS in compact form")
+	}
+	var decoded [3][]byte
+	for i, part := range parts {
+		var err error
+		if decoded[i], err = decodeBase64(part); err != nil {
+			return nil, deny(TokenInvalid, "the token is not base64url")
+		}
+	}
+	header, err := strictObject(decoded[0])
+	if err != nil {
+		return nil, deny(TokenInvalid, "the header is "+err.Error())
+	}
+	var alg, id string
+	if !header.text("alg", &alg) || alg == "" || !header.text("kid", &id) || len(id) > maxKeyID {
+		return nil, deny(TokenInvalid, "alg or kid of the header cannot be")
+	}
+	if _, ok := header["crit"]; ok {
+		return nil, deny(TokenInvalid, "the header has critical extensions; none is understood")
+	}
+	k, err := keys.key(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if alg != k.method.Alg() {
+		return nil, deny(TokenInvalid, "the token names another algorithm than its key is for")
+	}
+	signed := token[:len(parts[0])+1+len(parts[1])]
+	if err := k.method.Verify(signed, decoded[2], k.material); err != nil {
+		return nil, deny(TokenInvalid, "the signature is wrong")
+	}
+	// Of the types there are, two are access tokens; a header without one
+	// leaves it to the claim.
+	var typ string
+	if !header.text("typ", &typ) {
+		return nil, deny(TokenInvalid, "typ of the header cannot be")
+	}
+	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
+	case "", "jwt", "at+jwt":
+		return decoded[1], nil
+	}
+	return nil, deny(TokenType, "typ of the header is not that of an access token")
+}
+
+// decodeBase64 accepts the one spelling there is of some bytes; the standard
+// decoder skips line breaks.
+func decodeBase64(s string) ([]byte, error) {
+	if strings.ContainsAny(s, "\r\n") {
+		return nil, base64.CorruptInputError(0)
+	}
+	return base64.RawURLEncoding.Strict().DecodeString(s)
+}
+
+// identify judges the claims, which are known to be the issuer's.
+func (v *Verifier) identify(payload []byte) (Identity, error) {
+	claims, err := strictObject(payload)
+	if err != nil {
+		return Identity{}, deny(TokenInvalid, "the payload is "+err.Error())
+	}
+	var iss, typ, sub, tid string
+	var id Identity
+	now := v.now()
+	if !claims.text("iss", &iss) || iss != v.issuer {
+		return Identity{}, deny(TokenInvalid, "iss is another")
+	}
+	if v.audience != "" && !claims.names("aud", v.audience) {
+		return Identity{}, deny(TokenInvalid, "aud is another")
+	}
+	for _, name := range []string{"nbf", "iat"} {
+		at, ok := claims.time(name)
+		if !ok || at.After(now.Add(leeway)) {
+			return Identity{}, deny(TokenInvalid, name+" is in the future, or no whole number")
+		}
+		id.Issued = at // of iat in the end
+	}
+	id.Expires, _ = claims.time("exp")
+	switch {
+	case id.Expires.IsZero():
+		return Identity{}, deny(TokenInvalid, "exp is missing, or no whole number")
+	case !id.Expires.After(now):
+		return Identity{}, deny(TokenExpired, "")
+	case id.Expires.After(now.Add(MaxTokenLife)):
+		return Identity{}, deny(TokenInvalid, "exp is more than a year ahead")
+	}
+	if !claims.text("type", &typ) || typ != "access" {
+		return Identity{}, deny(TokenType, "type is not access")
+	}
+	if !claims.text("sub", &sub) || !printable(sub) {
+		return Identity{}, deny(TokenInvalid, "sub is missing, too long or not printable")
+	}
+	if !claims.text("tid", &tid) || !parley.TenantID(tid).Valid() {
+		return Identity{}, deny(TokenInvalid, "tid is no tenant id")
+	}
+	if id.Roles = claims.list("roles"); id.Roles == nil || len(id.Roles) > maxRoles {
+		return Identity{}, deny(TokenInvalid, "roles is missing, too long or not a list of texts")
+	}
+	if !claims.text("jti", &id.TokenID) || len(id.TokenID) > maxString {
+		return Identity{}, deny(TokenInvalid, "jti cannot be")
+	}
+	// Of local mode, and of nothing that comes from elsewhere.
+	id.Roles = slices.DeleteFunc(id.Roles, func(role string) bool { return role == RoleLocal })
+	id.ID, id.Tenant = parley.PrincipalID(sub), parley.TenantID(tid)
+	return id, nil
+}
+
+// printable wants text that looks different when it is different: a broken
+// character is read as U+FFFD whatever it was.
+func printable(s string) bool {
+	if s == "" || len(s) > maxString {
+		return false
+	}
+	for _, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// An object is a JSON object. Its keys are as they were written, not folded.
+type object map[string]json.RawMessage
+
+// text reads a string. It leaves an absent one empty, and fails for any other
+// value.
+func (o object) text(name string, into *string) bool {
+	raw, ok := o[name]
+	return !ok || len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, into) == nil
+}
+
+// time reads a number of seconds. It leaves an absent one zero. Parts of
+// seconds, exponents and what is not of our time are refused.
+func (o object) time(name string) (time.Time, bool) {
+	raw, ok := o[name]
+	if !ok {
+		return time.Time{}, true
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n <= 0 || n > 253402300799 { // the end of the year 9999
+		return time.Time{}, false
+	}
+	return time.Unix(n, 0), true
+}
+
+// list reads a list of strings, none of them empty; nil if it is not one.
+func (o object) list(name string) []string {
+	raw := o[name]
+	var values []any
+	if len(raw) == 0 || raw[0] != '[' || json.Unmarshal(raw, &values) != nil {
+		return nil
+	}
+	list := make([]string, 0, len(values))
+	for _, value := range values {
+		s, ok := value.(string)
+		if !ok || s == "" || len(s) > maxString {
+			return nil
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// names reports whether a claim is a string, or has it in a list of strings.
+func (o object) names(name, want string) bool {
+	var s string
+	if o.text(name, &s) {
+		return s == want
+	}
+	return slices.Contains(o.list(name), want)
+}

@@ -1,0 +1,23 @@
+package parley
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+)
+
+// Definitions are stored by digest: what a released version wrote must keep its
+// name when a field is added.
+func TestDigestsAreStable(t *testing.T) {
+	old := `{"name":"a","tools":["*"],"approval":"suggest","instructions":"A."}`
+	sum := sha256.Sum256([]byte(old))
+	agent := Agent{Name: "a", Tools: []string{"*"}, Approval: "suggest", Instructions: "A."}
+	if got := agent.Digest(); got != hex.EncodeToString(sum[:16]) {
+		t.Errorf("the digest of %s is now %s", old, got)
+	}
+	narrowed := agent
+	narrowed.Allow = &AgentAllow{Roles: []string{"dept_head"}}
+	if narrowed.Digest() == agent.Digest() {
+		t.Error("who may talk to an agent is not part of its digest")
+	}
+}

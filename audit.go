@@ -1,0 +1,165 @@
+package parley
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// An Audit is a security decision, or an exchange of messages, as it is put on
+// record: in the transaction of what it is about, or before the refusal that it
+// records is sent.
+type Audit struct {
+	At       time.Time
+	By       PrincipalID // empty: the server itself, or somebody unknown
+	Action   string
+	Resource string // what it is about: session, agent, approval, tool
+	ID       string // of that
+	Source   string // how it came: websocket, http, system
+	Metadata json.RawMessage
+}
+
+// Actions that are put on record.
+const (
+	AuditMessage         = "message.sent"     // by HTTP
+	AuditMessageWS       = "agent.message.ws" // by WebSocket
+	AuditMessageBlocked  = "message.blocked"
+	AuditAccessDenied    = "access.denied"
+	AuditAuthDenied      = "auth.denied"
+	AuditApproval        = "approval.resolved"
+	AuditToolStarted     = "tool.started"
+	AuditToolExecuted    = "tool.executed"
+	AuditToolFailed      = "tool.failed"
+	AuditToolBlocked     = "tool.blocked"
+	AuditToolResolved    = "tool.resolved"
+	AuditSessionHalted   = "session.halted"
+	AuditSessionReopened = "session.reopened"
+	AuditSessionDeleted  = "session.deleted"
+	AuditSessionRead     = "session.read" // by somebody else than its owner
+	AuditTicket          = "ticket.issued"
+	AuditRevoked         = "principal.revoked"
+)
+
+// Metadata is the JSON object of what else is to be known of a record.
+func Metadata(values map[string]any) json.RawMessage {
+	raw, err := json.Marshal(values)
+	if err != nil {
+		panic(err) // only plain values are put on record
+	}
+	return raw
+}
+
+// AuditOf is what has to go on record with events that an input led to.
+func AuditOf(in In, events []Event) []Audit {
+	source := "system"
+	if c, ok := in.(Command); ok && c.Via != "" {
+		source = c.Via
+	}
+	var records []Audit
+	for _, e := range events {
+		record := func(action, resource, id string, values map[string]any) {
+			values["session"], values["seq"] = e.Session, e.Seq
+			from := source
+			if e.By == "" {
+				from = "system"
+			}
+			records = append(records, Audit{e.At, e.By, action, resource, id, from, Metadata(values)})
+		}
+		call := func(id CallID) string { return Ref(e.Session, Seq(id)) }
+		switch b := e.Body.(type) {
+		case InputReceived:
+			action := AuditMessage
+			if source == ViaWebSocket {
+				action = AuditMessageWS
+			}
+			values := map[string]any{"bytes": len(b.Content)}
+			if b.Request != "" {
+				values["request"] = b.Request
+			}
+			if b.Finding != nil {
+				values["flagged"], values["score"] = b.Finding.Reason, b.Finding.Score
+			}
+			record(action, "agent", b.Agent.Name, values)
+		case InputScreened:
+			if b.Finding.Verdict == ScreenBlock {
+				record(AuditMessageBlocked, "session", string(e.Session), map[string]any{"reason": b.Finding.Reason, "score": b.Finding.Score, "input": b.Input})
+			}
+		case ApprovalDecided:
+			record(AuditApproval, "approval", Ref(e.Session, Seq(b.Card)), map[string]any{"decision": b.Decision, "call": call(b.Call)})
+		case ToolCallStarted:
+			record(AuditToolStarted, "tool", call(b.Call), map[string]any{"attempt": b.Attempt})
+		case ToolCallBlocked:
+			record(AuditToolBlocked, "tool", call(b.Call), map[string]any{"tool_name": b.Name, "reason": b.Reason})
+		case ToolCallFinished:
+			values := map[string]any{"tool_name": b.Name}
+			if b.Finding != nil {
+				values["flagged"], values["score"] = b.Finding.Reason, b.Finding.Score
+			}
+			switch b.Outcome {
+			case CallSucceeded:
+				record(AuditToolExecuted, "tool", call(b.Call), values)
+			case CallFailed, CallUnknown:
+				values["outcome"] = b.Outcome
+				record(AuditToolFailed, "tool", call(b.Call), values)
+			}
+		case ToolCallResolved:
+			record(AuditToolResolved, "tool", call(b.Call), map[string]any{"resolution": b.Resolution})
+		case SessionHalted:
+			record(AuditSessionHalted, "session", string(e.Session), map[string]any{"reason": b.Reason})
+		case SessionReopened:
+			record(AuditSessionReopened, "session", string(e.Session), map[string]any{})
+		case SessionDeleted:
+			record(AuditSessionDeleted, "session", string(e.Session), map[string]any{})
+		}
+	}
+	return records
+}
+
+// An AuditRow is a record in the chain of its tenant; the chain of the server
+// itself has no tenant. Rows are numbered 1, 2, 3…
+type AuditRow struct {
+	Tenant TenantID
+	No     int64
+	Audit
+	Hash string // see Sum
+}
+
+// Sum is the hash of a row that follows on one with the hash before. It covers
+// everything in the row, so that no row can be changed, moved or left out
+// without the chain showing where.
+func (r AuditRow) Sum(before string) string {
+	h := sha256.New()
+	for _, part := range []string{before, string(r.Tenant), strconv.FormatInt(r.No, 10), strconv.FormatInt(r.At.UnixMicro(), 10),
+		string(r.By), r.Action, r.Resource, r.ID, r.Source, string(r.Metadata)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part) // so that no byte can move from one part to another
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Chain makes rows of records that follow on a row.
+func Chain(tenant TenantID, no int64, hash string, records []Audit) []AuditRow {
+	rows := make([]AuditRow, len(records))
+	for i, record := range records {
+		no++
+		record.At = record.At.UTC().Truncate(time.Microsecond)
+		rows[i] = AuditRow{Tenant: tenant, No: no, Audit: record}
+		hash = rows[i].Sum(hash)
+		rows[i].Hash = hash
+	}
+	return rows
+}
+
+// VerifyChain finds the first row that does not follow on the one before it; nil
+// if all do. no and hash are those of the row before the first.
+func VerifyChain(no int64, hash string, rows []AuditRow) *AuditRow {
+	for i, r := range rows {
+		if no++; r.No != no || r.Sum(hash) != r.Hash {
+			return &rows[i]
+		}
+		hash = r.Hash
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/config"
+)
+
+type doctorCommand struct {
+	config.Settings
+	JSON bool `name:"json" help:"Print JSON, for programs."`
+}
+
+// A finding is what one check has to say.
+type finding struct {
+	Name    string `json:"name"`
+	Status  status `json:"status"`
+	Message string `json:"message"`
+	Do      string `json:"do,omitempty"` // what to do about it
+}
+
+type status string
+
+const (
+	fine    status = "ok"
+	warning status = "warning"
+	problem status = "problem"
+)
+
+// Run looks at everything a server needs, whether one is running or not, and
+// changes nothing.
+func (c *doctorCommand) Run(p *program, env config.Lookup) error {
+	d := &doctor{Settings: &c.Settings, ctx: p.ctx, env: env}
+	d.examine()
+	count := map[status]int{}
+	for _, f := range d.found {
+		count[f.Status]++
+	}
+	if c.JSON {
+		out := json.NewEncoder(p.stdout)
+		out.SetIndent("", "  ")
+		if err := out.Encode(map[string]any{"checks": d.found, "problems": count[problem], "warnings": count[warning]}); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range d.found {
+			line := fmt.Sprintf("%-8s %s: %s", f.Status, f.Name, f.Message)
+			if f.Do != "" {
+				line += " → " + f.Do
+			}
+			if _, err := fmt.Fprintln(p.stdout, strings.ReplaceAll(line, "\n", "; ")); err != nil {
+				return err
+			}
+		}
+	}
+	if n := count[problem]; n > 0 {
+		return fmt.Errorf("the doctor found problems: %d", n)
+	}
+	return nil
+}
+
+// A doctor's checks are in the order in which things depend on each other. One
+// that cannot be made because an earlier one failed is left out.
+type doctor struct {
+	*config.Settings
+	ctx   context.Context
+	env   config.Lookup
+	found []finding
+
+	answers bool // a server does, on --listen
+}
+
+func (d *doctor) examine() {
+	d.settings()
+	d.dataFolder()
+	d.port()
+	if d.database() && d.migrations() {
+		d.sessions()
+	}
+	d.agents()
+	d.models()
+	d.sandbox()
+	d.descriptors()
+}
+
+func (d *doctor) say(name string, s status, do, format string, args ...any) {
+	d.found = append(d.found, finding{Name: name, Status: s, Message: strings.TrimSuffix(fmt.Sprintf(format, args...), "."), Do: do})
+}
+
+// fail says what an error says.
+func (d *doctor) fail(name string, err error, do string) {
+	if e, ok := err.(*parley.Error); ok {
+		cause := ""
+		if e.Err != nil {
+			cause = ": " + e.Err.Error()
+		}
+		if e.Hint != "" {
+			do = e.Hint
+		}
+		d.say(name, problem, do, "%s%s", strings.TrimSuffix(e.Message, "."), cause)
+		return
+	}
+	d.say(name, problem, do, "%v", err)
+}
+
+// patience is how long a check may take.
+const patience = 10 * time.Second
+
+func (d *doctor) within(t time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(d.ctx, t)
+}
+
+func (d *doctor) settings() {
+	if err := d.Check(); err != nil {
+		d.say("settings", problem, "correct it: parley serve would not start", "%v", err)
+		return
+	}
+	d.say("settings", fine, "", "valid")
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/config"
+	"parley/tool"
+)
+
+// The machine a server runs on, and what an operator has put there.
+
+const (
+	littleRoom  = 1 << 30
+	noRoom      = 100 << 20
+	slowSync    = 50 * time.Millisecond
+	fewFiles    = 4096
+	tooFewFiles = 256
+)
+
+func (d *doctor) dataFolder() {
+	const name = "data folder"
+	info, err := os.Stat(d.Data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.say(name, warning, "parley serve makes it; or name another with --data", "%s is not there yet", d.Data)
+		return
+	case err != nil:
+		d.say(name, problem, "make it readable, or name another with --data", "%v", err)
+		return
+	case !info.IsDir():
+		d.say(name, problem, "name a folder with --data", "%s is not a folder", d.Data)
+		return
+	}
+	sync, err := timeSync(d.Data)
+	if err != nil {
+		d.say(name, problem, "make it writable for the user that runs the server, or name another with --data", "%s cannot be written: %v", d.Data, err)
+		return
+	}
+	if others := info.Mode().Perm() &^ 0o700; others != 0 {
+		d.say(name, warning, "chmod 700 "+d.Data, "%s can be used by others than its owner (%04o)", d.Data, info.Mode().Perm())
+	} else {
+		d.say(name, fine, "", "%s, writable, for its owner alone", d.Data)
+	}
+	d.room()
+	switch {
+	case d.DatabaseURL != "": // nothing waits for this disk
+	case sync > slowSync:
+		d.say("disk", warning, "use a faster disk: every answer waits for it", "a durable write takes %v", sync)
+	default:
+		d.say("disk", fine, "", "a durable write takes %v", sync)
+	}
+}
+
+// timeSync is how long a small write takes to be durable: the median of a few.
+func timeSync(dir string) (_ time.Duration, err error) {
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	var took []time.Duration
+	for range 5 {
+		start := time.Now()
+		if _, err := f.Write(make([]byte, 4096)); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	return took[len(took)/2].Round(10 * time.Microsecond), nil
+}
+
+func (d *doctor) room() {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(d.Data, &fs); err != nil {
+		d.say("room", warning, "look with df", "cannot be told: %v", err)
+		return
+	}
+	switch free := uint64(fs.Bavail) * uint64(fs.Bsize); {
+	case free < noRoom:
+		d.say("room", problem, "make room: what cannot be stored is refused", "%s free", size(free))
+	case free < littleRoom:
+		d.say("room", warning, "make room", "%s free", size(free))
+	default:
+		d.say("room", fine, "", "%s free", size(free))
+	}
+}
+
+func (d *doctor) port() {
+	const name = "port"
+	l, err := net.Listen("tcp", d.Listen)
+	if err == nil {
+		_ = l.Close() // nobody has connected
+		d.say(name, fine, "", "%s is free: no server is running there", d.Listen)
+		return
+	}
+	switch d.answers = answers(d.Listen); {
+	case d.answers:
+		d.say(name, fine, "", "a Parley serves on %s", d.Listen)
+	case errors.Is(err, syscall.EADDRINUSE):
+		d.say(name, problem, "stop what uses it, or choose another address with --listen", "%s is in use by something that is not a Parley", d.Listen)
+	default:
+		d.say(name, problem, "choose another address with --listen", "cannot listen on %s: %v", d.Listen, err)
+	}
+}
+
+// answers reports whether it is a Parley that listens there.
+func answers(addr string) bool {
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for path, want := range map[string]string{"/healthz": `"ok"`, "/": "Parley"} {
+		res, err := client.Get("http://" + addr + path)
+		if err != nil {
+			return false
+		}
+		body, err := io.ReadAll(io.LimitReader(res.Body, 4096))
+		res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *doctor) agents() {
+	const name = "agents"
+	agents, err := config.LoadAgents(d.Agents, d.DefaultTenant)
+	if err != nil {
+		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
+		return
+	}
+	var protected []string
+	if _, err := os.Stat(d.Data); err == nil {
+		protected = append(protected, d.Data)
+	}
+	tools, err := tool.New(d.Workspace, protected...)
+	if err != nil {
+		d.say(name, problem, "name a folder with --workspace", "%v", err)
+		return
+	}
+	list := agents.List(d.DefaultTenant)
+	if err := checkAgents(list, tools); err != nil {
+		d.say(name, problem, "correct its file in "+d.Agents+": parley serve would not start", "%v", err)
+		return
+	}
+	for _, note := range agents.Ignored() {
+		d.say(name, warning, "remove the line, or know that nothing comes of it", "%s", note)
+	}
+	var names []string
+	for _, a := range list {
+		names = append(names, a.Name)
+	}
+	where := "from " + d.Agents
+	if files, _ := filepath.Glob(filepath.Join(d.Agents, "*.md")); len(files) == 0 {
+		where = "built in, because " + d.Agents + " has no files"
+	}
+	d.say(name, fine, "", "%s (%s)", strings.Join(names, ", "), where)
+}
+
+// models names variables, never what is in them.
+func (d *doctor) models() {
+	var set []string
+	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
+		if value, _ := d.env(name); value != "" {
+			set = append(set, name)
+		}
+	}
+	keys := "no keys are set, and none is needed"
+	if len(set) > 0 {
+		keys = strings.Join(set, ", ") + " set, and not used"
+	}
+	d.say("models", fine, "", "this release has the demo model only; %s", keys)
+}
+
+// sandbox is for information: this release runs no commands.
+func (d *doctor) sandbox() {
+	bwrap := "no bubblewrap"
+	if path, err := exec.LookPath("bwrap"); err == nil {
+		bwrap = "bubblewrap at " + path
+	}
+	d.say("sandbox", fine, "", "not needed, this release runs no commands; %s, %s", bwrap, landlock())
+}
+
+func landlock() string {
+	if runtime.GOOS != "linux" {
+		return "no Landlock"
+	}
+	const createRuleset, askVersion = 444, 1 // the same on every architecture
+	version, _, errno := syscall.Syscall(createRuleset, 0, 0, askVersion)
+	if errno != 0 {
+		return "no Landlock"
+	}
+	return fmt.Sprintf("Landlock version %d", version)
+}
+
+func (d *doctor) descriptors() {
+	const name = "open files"
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		d.say(name, warning, "look with ulimit -n", "the limit cannot be told: %v", err)
+		return
+	}
+	switch n := uint64(limit.Cur); {
+	case n < tooFewFiles:
+		d.say(name, problem, "raise it: ulimit -n 65536, or LimitNOFILE= of the service", "at most %d, and every client takes one", n)
+	case n < fewFiles:
+		d.say(name, warning, "raise it: ulimit -n 65536, or LimitNOFILE= of the service", "at most %d, and every client takes one", n)
+	default:
+		d.say(name, fine, "", "at most %d", n)
+	}
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/store/postgres/pgtest"
+)
+
+// examined runs the doctor, and finds the status of each check by its name.
+func examined(t *testing.T, args ...string) (map[string]finding, error) {
+	t.Helper()
+	if !slices.Contains(args, "--listen") {
+		args = append(args, "--listen", "127.0.0.1:0")
+	}
+	if !slices.Contains(args, "--workspace") {
+		args = append(args, "--workspace", t.TempDir())
+	}
+	out, err := run(t, "", append([]string{"doctor", "--json"}, args...)...)
+	var report struct {
+		Checks             []finding
+		Problems, Warnings int
+	}
+	if bad := json.Unmarshal([]byte(out), &report); bad != nil {
+		t.Fatalf("%v: %s", bad, out)
+	}
+	found := map[string]finding{}
+	problems := 0
+	for _, f := range report.Checks {
+		found[f.Name] = f
+		if f.Status == problem {
+			problems++
+		}
+		if f.Status != fine && f.Do == "" {
+			t.Errorf("nothing is said about what to do: %+v", f)
+		}
+	}
+	if (err != nil) != (problems > 0) || problems != report.Problems {
+		t.Errorf("%d problems, %d said, and the error %v", problems, report.Problems, err)
+	}
+	return found, err
+}
+
+// ofTheMachine are checks that may warn about where the tests run: little room,
+// a slow disk, few files.
+var ofTheMachine = []string{"room", "database", "open files"}
+
+// TestDoctorFindsNothing on a sound store, whether a server runs on it or not.
+func TestDoctorFindsNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, store []string) {
+		if err := os.Chmod(store[1], 0o700); err != nil {
+			t.Fatal(err)
+		}
+		healthy := func(args ...string) {
+			t.Helper()
+			found, err := examined(t, slices.Concat(store, args)...)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, name := range []string{"settings", "data folder", "room", "port", "database", "clock", "migrations", "sessions", "work", "agents", "models", "sandbox", "open files"} {
+				if f := found[name]; f.Status == problem || f.Status == "" || f.Status == warning && !slices.Contains(ofTheMachine, name) {
+					t.Errorf("%s: %+v", name, f)
+				}
+			}
+		}
+		served(t, store, func(addr, _ string) {
+			c := open(t, addr)
+			c.say("say hello")
+			c.until("RunFinished", 1)
+			c.say("count slowly to 500")
+			c.until("OutputAppended", 2)
+			healthy("--listen", strings.TrimPrefix(addr, "http://"))
+		})
+		healthy()
+		out := mustRun(t, "", with(store, "doctor", "--listen", "127.0.0.1:0", "--workspace", t.TempDir())...)
+		if !strings.Contains(out, "ok       migrations: up to date, at version ") || strings.Contains(out, "problem") {
+			t.Errorf("for people:\n%s", out)
+		}
+	})
+}
+
+// TestDoctorFindsProblems: each is planted, found under its name, and comes with
+// something to do.
+func TestDoctorFindsProblems(t *testing.T) {
+	sound := func(t *testing.T) []string {
+		store := kinds["sqlite"](t)
+		served(t, store, func(addr, _ string) {
+			c := open(t, addr)
+			c.say("say hello")
+			c.until("RunFinished", 1)
+		})
+		return store
+	}
+	write := func(t *testing.T, path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agent := func(t *testing.T, text string) []string {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "a.md"), text)
+		return []string{"--data", t.TempDir(), "--agents", dir}
+	}
+	listening := func(t *testing.T, h http.Handler) []string {
+		s := httptest.NewServer(h)
+		t.Cleanup(s.Close)
+		return []string{"--data", t.TempDir(), "--listen", s.Listener.Addr().String()}
+	}
+	for name, test := range map[string]struct {
+		plant func(t *testing.T) []string
+		check string
+		want  status
+		words string
+	}{
+		"a workspace that is not there": {func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--workspace", "/nowhere"} }, "settings", problem, "--workspace /nowhere"},
+		"a folder that is not there":    {func(*testing.T) []string { return []string{"--data", "/nowhere"} }, "data folder", warning, "not there yet"},
+		"a folder that is a file": {func(t *testing.T) []string {
+			file := filepath.Join(t.TempDir(), "file")
+			write(t, file, "")
+			return []string{"--data", file}
+		}, "data folder", problem, "not a folder"},
+		// /proc, because nobody can write there, not even root.
+		"a folder that is read-only": {func(*testing.T) []string { return []string{"--data", "/proc"} }, "data folder", problem, "cannot be written"},
+		"a folder for everybody": {func(t *testing.T) []string {
+			store := sound(t)
+			if err := os.Chmod(store[1], 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return store
+		}, "data folder", warning, "others than its owner"},
+		"a file that is no database": {func(t *testing.T) []string {
+			store := kinds["sqlite"](t)
+			write(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
+			return store
+		}, "database", problem, "damaged"},
+		"a database with a damaged page": {func(t *testing.T) []string {
+			store := sound(t)
+			f, err := os.OpenFile(filepath.Join(store[1], "parley.db"), os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			info, err := f.Stat()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := int64(8192); at < info.Size(); at += 4096 { // the header and the schema stay
+				if _, err := f.WriteAt([]byte("damage"), at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return store
+		}, "database", problem, "damaged"},
+		"a database of a newer release": {func(t *testing.T) []string {
+			store := sound(t)
+			execute(t, store, newerRelease)
+			return store
+		}, "migrations", problem, "newer release"},
+		"an event that cannot be read": {func(t *testing.T) []string {
+			store := sound(t)
+			execute(t, store, `UPDATE events SET body = '{' WHERE seq = 3`)
+			return store
+		}, "sessions", warning, "1 of the 1"},
+		"a row that does not fit its log": {func(t *testing.T) []string {
+			store := sound(t)
+			execute(t, store, `UPDATE sessions SET status = 'running'`)
+			return store
+		}, "sessions", warning, "1 of the 1"},
+		"a port that something else has": {func(t *testing.T) []string { return listening(t, http.NotFoundHandler()) }, "port", problem, "not a Parley"},
+		"a port of something else that is healthy": {func(t *testing.T) []string {
+			return listening(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
+		}, "port", problem, "not a Parley"},
+		"a broken agent file":                     {func(t *testing.T) []string { return agent(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
+		"an agent with a tool that is not there":  {func(t *testing.T) []string { return agent(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem, `no tool "fly"`},
+		"an agent with a model that is not there": {func(t *testing.T) []string { return agent(t, "---\nmodel: gpt-9\n---\nhi") }, "agents", problem, `no model "gpt-9"`},
+		"a PostgreSQL that is not there": {func(t *testing.T) []string {
+			return []string{"--data", t.TempDir(), "--database-url", "postgres://nobody:secret@127.0.0.1:1/none"}
+		}, "database", problem, "database"},
+		"a PostgreSQL that is read-only": {func(t *testing.T) []string {
+			return []string{"--data", t.TempDir(), "--database-url", pgtest.Database(t) + "&default_transaction_read_only=on"}
+		}, "database", problem, "read-only"},
+		"an address that is no database": {func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--database-url", "mysql://"} }, "settings", problem, "--database-url"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, _ := examined(t, test.plant(t)...)
+			f := found[test.check]
+			if f.Status != test.want || !strings.Contains(f.Message, test.words) {
+				t.Errorf("%s: %+v; want a %s with %q", test.check, f, test.want, test.words)
+			}
+			if strings.Contains(fmt.Sprint(found), "secret") {
+				t.Errorf("a password is shown: %v", found)
+			}
+		})
+	}
+}
+
+// TestDoctorNamesKeys and never shows them.
+func TestDoctorNamesKeys(t *testing.T) {
+	var out strings.Builder
+	p := &program{ctx: t.Context(), stdout: &out, stderr: &out}
+	err := p.run([]string{"doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, func(name string) (string, bool) {
+		return map[string]string{"ANTHROPIC_API_KEY": "sk-secret"}[name], name == "ANTHROPIC_API_KEY"
+	})
+	if err != nil || !strings.Contains(out.String(), "demo model only; ANTHROPIC_API_KEY set, and not used") || strings.Contains(out.String(), "sk-secret") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}

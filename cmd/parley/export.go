@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"parley"
+	"parley/config"
+)
+
+type exportCommand struct {
+	config.Store
+	Session parley.SessionID `arg:"" help:"UUID of the session."`
+	Tenant  parley.TenantID  `placeholder:"T" help:"Tenant of the session (default: the default tenant)."`
+	Output  string           `type:"path" placeholder:"FILE" help:"Write to a new file (default: to standard output)."`
+}
+
+func (c *exportCommand) Run(p *program) (err error) {
+	if c.Tenant == "" {
+		c.Tenant = c.DefaultTenant
+	}
+	if !c.Session.Valid() {
+		return parley.Errorf(parley.CodeInvalid, "%q is no session: its id is a UUID of version 4, in lower case.", c.Session)
+	}
+	store, err := openReader(p.ctx, &c.Store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if c.Output == "" {
+		return exportSession(p.ctx, store, c.Tenant, c.Session, p.stdout)
+	}
+	return writeWhole(c.Output, func(part string) error {
+		// Whoever may read the file may read the session.
+		f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		return errors.Join(exportSession(p.ctx, store, c.Tenant, c.Session, f), f.Close())
+	})
+}
+
+// exportPage bounds the events in memory.
+const exportPage = 500
+
+// exportSession writes a session as it is now: what is appended meanwhile is
+// left out, so that the log ends where some commit did.
+func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id parley.SessionID, to io.Writer) error {
+	logs := store.Tenant(tenant)
+	st, err := logs.Session(ctx, id)
+	if err != nil {
+		if parley.CodeOf(err) == parley.CodeNotFound {
+			return &parley.Error{Code: parley.CodeNotFound, Message: fmt.Sprintf("There is no session %s of tenant %s.", id, tenant),
+				Hint: "see that --tenant, --data and --database-url are those of the server"}
+		}
+		return err
+	}
+	head := st.Summary.Head
+	w := bufio.NewWriter(to)
+	if err := writeLine(w, header{Parley: fileKind, Version: fileVersion, Session: id, Tenant: tenant, Epoch: store.Epoch(), Head: head}); err != nil {
+		return err
+	}
+	written := map[string]bool{}
+	err = eachEvent(ctx, logs, id, head, func(e parley.Event) error {
+		digest := agentOf(e.Body).Digest
+		if digest == "" || written[digest] {
+			return nil
+		}
+		written[digest] = true
+		agent, err := logs.Definition(ctx, digest)
+		if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
+			return nil // import says so, if it matters
+		}
+		if err != nil {
+			return err
+		}
+		return writeLine(w, definitionLine{&agent})
+	})
+	if err != nil {
+		return err
+	}
+	if err := eachEvent(ctx, logs, id, head, func(e parley.Event) error { return writeLine(w, e) }); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// eachEvent goes through a log up to a seq, a page at a time.
+func eachEvent(ctx context.Context, logs parley.TenantStore, id parley.SessionID, head parley.Seq, do func(parley.Event) error) error {
+	for after := parley.Seq(0); after < head; {
+		events, err := logs.Events(ctx, id, after, exportPage)
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			return &parley.Error{Code: parley.CodeCorrupt, Message: "A part of this session's log cannot be read.",
+				Hint: "restore the session from a backup", Err: fmt.Errorf("session %s ends at seq %d, its row says %d", id, after, head)}
+		}
+		for _, e := range events {
+			if after = e.Seq; after > head {
+				return nil
+			}
+			if err := do(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"parley"
+	"parley/config"
+	"parley/store/postgres"
+)
+
+type importCommand struct {
+	config.Store
+	File   string           `arg:"" optional:"" type:"path" help:"What parley export wrote (default: standard input)."`
+	Tenant parley.TenantID  `placeholder:"T" help:"Tenant to bring the session to (default: the default tenant)."`
+	As     parley.SessionID `placeholder:"UUID" help:"Bring the session in under another id."`
+}
+
+// Run brings a session in as one batch, in one transaction, so that nobody ever
+// sees a part of it and a crash leaves nothing behind. It costs the memory of
+// one session; pages would have to be hidden from readers, and cleared away by
+// whoever comes after a crash.
+func (c *importCommand) Run(p *program) (err error) {
+	if c.Tenant == "" {
+		c.Tenant = c.DefaultTenant
+	}
+	switch {
+	case !c.Tenant.Valid():
+		return fmt.Errorf("--tenant %s is no tenant id; use up to 63 of a-z, 0-9 and -, not beginning with -", c.Tenant)
+	case c.As != "" && !c.As.Valid():
+		return fmt.Errorf("--as %s is no session id; use a UUID of version 4, in lower case", c.As)
+	}
+	f, err := c.read(p.stdin)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(p.ctx, &c.Store, "importing a session", postgres.WithTimeout(importWithin))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := importSession(p.ctx, store, c.Tenant, f); err != nil {
+		return err
+	}
+	if n, err := delivered(p.ctx, store.Tenant(c.Tenant), f); err != nil {
+		fmt.Fprintf(p.stderr, "parley: the session is in, but clients without a cursor may be shown %d ended runs again: %s\n", n, describe(err))
+	}
+	_, err = fmt.Fprintf(p.stdout, "Session %s of tenant %s: %d events, %s.\n", f.Session, c.Tenant, len(f.log), f.state.Status())
+	return err
+}
+
+// importWithin bounds the one transaction, in which other appends of the tenant
+// wait.
+const importWithin = time.Minute
+
+func (c *importCommand) read(stdin io.Reader) (*sessionFile, error) {
+	from, name := stdin, "standard input"
+	if c.File != "" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from, name = file, c.File
+	}
+	f, err := readSession(from)
+	if err != nil {
+		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "Nothing was imported: " + name + " is not a session as parley export writes it.", Err: err}
+	}
+	if c.As != "" {
+		f.rename(c.As)
+	}
+	return f, nil
+}
+
+// rename gives the session another id. Bodies name things in a session by their
+// seq alone, so that nothing in them is to be changed.
+func (f *sessionFile) rename(id parley.SessionID) {
+	f.Session, f.state.ID, f.state.Root = id, id, id
+	for i := range f.log {
+		f.log[i].Session, f.log[i].Root = id, id
+	}
+}
+
+// importSession appends the session with the rows that the engine that wrote it
+// would have left: what is open is due, for whichever server comes to it next,
+// as after a crash.
+func importSession(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) error {
+	f.state.Tenant = tenant
+	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true, Summary: f.state.Summary()}
+	if snapshot, ok := parley.SnapshotOf(f.state); ok {
+		b.Snapshot = &snapshot
+	}
+	if due, ok := parley.DueOf(f.state); ok {
+		b.Due = &parley.DueChange{Due: due}
+	}
+	taken := &parley.Error{Code: parley.CodeConflict, Message: fmt.Sprintf("Nothing was imported: there is a session %s of tenant %s already.", f.Session, tenant),
+		Hint: "give it another id with --as, or another tenant with --tenant"}
+	switch _, err := store.Tenant(tenant).Session(ctx, f.Session); {
+	case err == nil:
+		return taken
+	case parley.CodeOf(err) != parley.CodeNotFound:
+		return err
+	}
+	for _, agent := range f.agents {
+		if err := store.Define(ctx, tenant, agent); err != nil {
+			return err
+		}
+	}
+	switch res, err := store.Append(ctx, b); {
+	case err != nil:
+		return err
+	case res.Fenced:
+		return taken
+	}
+	return nil
+}
+
+// delivered completes the bookmarks of runs that have ended: whoever they were
+// for has been where the session was. It returns how many there are.
+func delivered(ctx context.Context, logs parley.TenantStore, f *sessionFile) (runs int, err error) {
+	owed := map[parley.RunID]bool{}
+	for _, e := range f.log {
+		switch e.Body.(type) {
+		case parley.EffectEnqueued:
+			owed[e.Run] = true
+		case parley.RunFinished:
+			if owed[e.Run] {
+				runs++
+				err = errors.Join(err, logs.Delivered(ctx, f.Session, e.Run, e.At))
+			}
+		}
+	}
+	return runs, err
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"parley/config"
+)
+
+// serverKey is what canaries are made of. It is not in the database, so that it
+// is in no backup of it: given with --server-key, where several servers share a
+// database, or kept in the data folder.
+func serverKey(c *config.Settings) ([]byte, error) {
+	if c.ServerKey != "" {
+		return []byte(c.ServerKey), nil
+	}
+	name := filepath.Join(c.Data, "parley.key")
+	raw, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		raw = make([]byte, 32)
+		_, _ = rand.Read(raw) // does not fail
+		raw = []byte(hex.EncodeToString(raw) + "\n")
+		err = writeWhole(name, func(part string) error { return os.WriteFile(part, raw, 0o600) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the server's key cannot be kept: %w", err)
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(raw)))
+	if err != nil || len(key) < 32 {
+		return nil, fmt.Errorf("%s does not hold a key of 32 bytes in hexadecimal; move it away to have one made", name)
+	}
+	return key, nil
+}
+
+// ownSecrets are those that tools and models must not get hold of.
+func ownSecrets(c *config.Settings, env config.Lookup, key []byte) []string {
+	own := []string{string(c.JWTSecret), string(c.ServerKey), hex.EncodeToString(key)}
+	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
+		value, _ := env(name)
+		own = append(own, value)
+	}
+	if c.DatabaseURL != "" {
+		if db, err := pgconn.ParseConfig(c.DatabaseURL); err == nil {
+			own = append(own, db.Password, url.QueryEscape(db.Password), url.PathEscape(db.Password))
+		}
+	}
+	return slices.DeleteFunc(own, func(s string) bool { return len(s) < 8 }) // shorter ones are words
+}

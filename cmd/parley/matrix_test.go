@@ -1,0 +1,480 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/access"
+	"parley/dialect"
+	"parley/server"
+	"parley/store/postgres/pgtest"
+)
+
+const testSecret = "a secret of more than thirty-two bytes"
+
+func token(t testing.TB, tenant parley.TenantID, user parley.PrincipalID, ttl time.Duration, roles ...string) string {
+	t.Helper()
+	now := time.Now()
+	token, err := access.Mint(testSecret, access.Claims{Issuer: "parley", Principal: parley.Principal{ID: user, Tenant: tenant, Roles: roles},
+		Issued: now, Expires: now.Add(ttl), ID: rand.Text()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// A cell of the matrix is what somebody is answered.
+type cell string
+
+const (
+	ok        cell = "ok"
+	forbidden cell = "forbidden"
+	absent    cell = "absent"
+)
+
+// A rule says who may use a route, and on what. Every route has one.
+type rule struct {
+	needs  parley.Action // empty: nothing, not even a credential
+	on     string        // what {id} is: session, card, agent, user; empty: there is none
+	body   string
+	ok     int  // the status of success
+	tenant bool // it is about the whole tenant: only for who may see everybody's
+}
+
+// rules is the table. A route that is not in it fails the test.
+var rules = map[string]rule{
+	"GET /healthz":    {ok: 200},
+	"GET /readyz":     {ok: 200},
+	"GET /api/health": {ok: 200},
+	"GET /{$}":        {ok: 200},
+
+	"GET /api/v1/agents":                {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/agents/{id}":           {needs: parley.ActRead, on: "agent", ok: 200},
+	"GET /api/v1/sessions":              {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/sessions":             {needs: parley.ActMessage, body: `{}`, ok: 201},
+	"GET /api/v1/sessions/{id}":         {needs: parley.ActRead, on: "session", ok: 200},
+	"PATCH /api/v1/sessions/{id}":       {needs: parley.ActMessage, on: "session", body: `{"title":"x"}`, ok: 200},
+	"DELETE /api/v1/sessions/{id}":      {needs: parley.ActMessage, on: "session", ok: 202},
+	"POST /api/v1/sessions/{id}/inputs": {needs: parley.ActMessage, on: "session", body: `{"content":"hi"}`, ok: 202},
+	"POST /api/v1/sessions/{id}/cancel": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 404}, // nothing runs
+	"POST /api/v1/sessions/{id}/halt":   {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
+	"POST /api/v1/sessions/{id}/reopen": {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
+	"POST /api/v1/approvals/{id}":       {needs: parley.ActMessage, on: "card", body: `{"decision":"allow"}`, ok: 410}, // nothing waits
+	"POST /api/v1/questions/{id}":       {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
+	"POST /api/v1/calls/{id}":           {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},
+	"GET /api/v1/sessions/{id}/log":     {needs: parley.ActRead, on: "session", ok: 200},
+	"GET /api/v1/log":                   {needs: parley.ActRead, tenant: true, ok: 200},
+	"GET /api/v1/audit/events":          {needs: parley.ActReadAudit, ok: 200},
+	"POST /api/v1/tickets":              {needs: "a token", body: `{}`, ok: 201},
+	"POST /api/v1/users/{id}/revoke":    {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
+
+	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
+	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
+}
+
+// permissions is the table of the design, written down a second time.
+var permissions = map[string][]parley.Action{
+	"org_admin":     {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
+	"dept_head":     {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
+	"standard_user": {parley.ActRead, parley.ActMessage, "a token"},
+	"read_only":     {parley.ActRead, "a token"},
+	"king":          {"a token"}, // a role nobody knows
+}
+
+// expected is what the table says of a cell.
+func (r rule) expected(role, whose string) cell {
+	switch {
+	case !slices.Contains(permissions[role], r.needs):
+		return forbidden
+	case r.tenant && role != "org_admin":
+		return forbidden
+	case r.on == "session" || r.on == "card" || r.on == "thread":
+		if whose == "another tenant's" || whose == "another's" && role != "org_admin" {
+			return absent
+		}
+	case r.on == "agent" && whose == "another tenant's":
+		return absent
+	}
+	return ok
+}
+
+// TestEveryRouteForEveryRole: every route of the server, for every role, on what
+// is one's own, another's and another tenant's. What other tenants keep is in no
+// byte of any answer, nor in the server's log.
+func TestEveryRouteForEveryRole(t *testing.T) {
+	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
+	for pattern, h := range routes(nil, nil, nil, dialect.NewConns(), nil) {
+		web.Handle(pattern, h)
+	}
+	for _, pattern := range web.Patterns() {
+		if _, ok := rules[pattern]; !ok {
+			t.Errorf("%s has no rule: nobody has said who may use it", pattern)
+		}
+	}
+
+	onBoth(t, func(t *testing.T, store []string) {
+		w := newWorld(t, store)
+		for pattern, r := range rules {
+			method, path, _ := strings.Cut(pattern, " ")
+			path = strings.ReplaceAll(path, "{$}", "")
+			if r.needs == "" {
+				if status, _ := w.ask(method, path, "", r.body); status != r.ok {
+					t.Errorf("%s without a credential: %d", pattern, status)
+				}
+				continue
+			}
+			if r.on == "thread" || r.on == "frames" {
+				continue // below
+			}
+			for _, bad := range []string{"", "Bearer x", "Bearer " + token(t, "acme", "ann", time.Minute, "org_admin") + "x"} {
+				if status, body := w.ask(method, strings.ReplaceAll(path, "{id}", w.object(r.on, "her own")), bad, r.body); status != http.StatusUnauthorized {
+					t.Errorf("%s with %.10q: %d %s", pattern, bad, status, body)
+				}
+			}
+			for role := range permissions {
+				for _, whose := range []string{"her own", "another's", "another tenant's"} {
+					if r.on == "" && whose != "her own" {
+						continue
+					}
+					want := r.expected(role, whose)
+					auth := "Bearer " + token(t, "acme", "ann", time.Minute, role)
+					status, body := w.ask(method, strings.ReplaceAll(path, "{id}", w.object(r.on, whose)), auth, r.body)
+					if got := r.cell(status, body); got != want {
+						t.Errorf("%s as %s on %s: %d %s, want %s", pattern, role, whose, status, body, want)
+					}
+				}
+			}
+		}
+		for role := range permissions {
+			for _, whose := range []string{"her own", "another's"} {
+				want := rules["GET /api/chat/ws"].expected(role, whose)
+				if got := w.thread(t, role, w.object("session", whose)); got != want {
+					t.Errorf("thread chat as %s on %s: %s, want %s", role, whose, got, want)
+				}
+			}
+		}
+		w.agentChat()
+		w.broadcast()
+		w.keepsSecrets()
+	})
+}
+
+func (r rule) cell(status int, body string) cell {
+	switch {
+	case status == r.ok && !strings.Contains(body, "There is no such session."):
+		return ok
+	case status == http.StatusForbidden:
+		return forbidden
+	case status == http.StatusNotFound:
+		return absent
+	}
+	return cell(fmt.Sprint(status))
+}
+
+// A world is a server with two tenants, in each of which two people have sessions
+// that hold a mark of their tenant.
+type world struct {
+	t     *testing.T
+	addr  string
+	log   bytes.Buffer
+	stop  func()
+	marks map[parley.TenantID]string
+	seen  bytes.Buffer // everything that acme was answered
+}
+
+func newWorld(t *testing.T, store []string) *world {
+	if i := slices.Index(store, "--database-url"); i >= 0 {
+		store = slices.Clone(store)
+		store[i+1] = bound(t, store[i+1])
+	}
+	w := &world{t: t, marks: map[parley.TenantID]string{"acme": rand.Text(), "rival": rand.Text()}}
+	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
+	w.addr, w.stop = serveLogged(t, env, &w.log, slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", t.TempDir(), "--drain", "1ms",
+		"--auth", "jwt", "--default-tenant", "acme", "--limit-connections", "off", "--limit-messages", "off", "--limit-reconnections", "off", "--log-level", "debug"})...)
+	return w
+}
+
+// bound is the address of a database as a role that row-level security binds.
+func bound(t *testing.T, url string) string {
+	t.Helper()
+	role, as := pgtest.Role(t, url, "")
+	mustRun(t, "", "migrate", "--database-url", url, "--grant", role)
+	return as
+}
+
+// TestASuperuserDoesNotServeTenants: what stands between tenants must bind who
+// serves them.
+func TestASuperuserDoesNotServeTenants(t *testing.T) {
+	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
+	p := &program{ctx: context.Background(), stdout: io.Discard, stderr: io.Discard}
+	err := p.run([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--auth", "jwt", "--database-url", pgtest.Database(t)}, env)
+	if err == nil || !strings.Contains(err.Error(), "--grant") {
+		t.Errorf("%v", err)
+	}
+}
+
+func (w *world) ask(method, path, auth, body string) (int, string) {
+	w.t.Helper()
+	r, err := http.NewRequest(method, w.addr+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	} else if method == "POST" || method == "PATCH" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if auth != "" {
+		r.Header.Set("Authorization", auth)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	res, err := http.DefaultTransport.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var got []byte
+	if strings.HasPrefix(path, "/api/v1/log") && res.StatusCode == http.StatusOK {
+		got = make([]byte, 64<<10) // it goes on for ever; some of it will do
+		n, _ := res.Body.Read(got)
+		got = got[:n]
+	} else if got, err = io.ReadAll(res.Body); err != nil {
+		w.t.Fatal(err)
+	}
+	if !strings.Contains(auth, "rival") {
+		w.seen.Write(got)
+	}
+	return res.StatusCode, strings.TrimSpace(string(got))
+}
+
+// object makes something new, so that no test spoils it for another.
+func (w *world) object(kind, whose string) string {
+	w.t.Helper()
+	tenant, owner := parley.TenantID("acme"), parley.PrincipalID("ann")
+	switch whose {
+	case "another's":
+		owner = "bob"
+	case "another tenant's":
+		tenant, owner = "rival", "ann" // the same name is another person
+	}
+	switch kind {
+	case "agent":
+		if tenant == "rival" {
+			return "no-such-agent"
+		}
+		return "helpful-assistant"
+	case "user":
+		return "carol"
+	case "":
+		return ""
+	}
+	auth := "Bearer " + token(w.t, tenant, owner, time.Minute, "standard_user")
+	id := uuid.NewString()
+	body := fmt.Sprintf(`{"id":%q,"title":"mark %s"}`, id, w.marks[tenant])
+	r, err := http.NewRequest("POST", w.addr+"/api/v1/sessions", strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", auth)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusCreated {
+		raw, _ := io.ReadAll(res.Body)
+		w.t.Fatalf("opening a session: %d %s", res.StatusCode, raw)
+	}
+	if kind == "card" {
+		return id + ".1"
+	}
+	return id
+}
+
+// thread says what becomes of a thread-chat socket.
+func (w *world) thread(t *testing.T, role, id string) cell {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url := strings.Replace(w.addr, "http", "ws", 1) + "/api/chat/ws?threadId=" + id + "&access_token=" + token(t, "acme", "ann", time.Minute, role)
+	c, res, err := websocket.Dial(ctx, url, nil)
+	if err != nil {
+		if res != nil && res.StatusCode == http.StatusForbidden {
+			return forbidden
+		}
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	if err := c.Write(ctx, websocket.MessageText, []byte(`{"type":"chat.request","threadId":"`+id+`","content":"hello"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		_, msg, err := c.Read(ctx)
+		if code := websocket.CloseStatus(err); code == websocket.StatusPolicyViolation {
+			if strings.Contains(err.Error(), "may not") {
+				return forbidden
+			}
+			return absent
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.seen.Write(msg)
+		var f struct{ Type string }
+		if err := json.Unmarshal(msg, &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.Type == "chat.completed" {
+			return ok
+		}
+	}
+}
+
+// keepsSecrets looks for the other tenant's mark in everything acme was sent, and
+// for tokens in what the server logged.
+func (w *world) keepsSecrets() {
+	w.t.Helper()
+	w.stop()
+	if !bytes.Contains(w.seen.Bytes(), []byte(w.marks["acme"])) {
+		w.t.Error("acme's own mark was never seen: the test looks in the wrong place")
+	}
+	if bytes.Contains(w.seen.Bytes(), []byte(w.marks["rival"])) {
+		w.t.Error("acme was shown what is rival's")
+	}
+	for name, secret := range map[string]string{"the secret of tokens": testSecret, "a token": "eyJ", "acme's mark": w.marks["acme"], "rival's mark": w.marks["rival"]} {
+		if i := bytes.Index(w.log.Bytes(), []byte(secret)); i >= 0 {
+			w.t.Errorf("the log has %s: …%s…", name, w.log.Bytes()[max(i-100, 0):min(i+40, w.log.Len())])
+		}
+	}
+}
+
+// TestChatWithAToken: who has one talks, who has none is told what to do.
+func TestChatWithAToken(t *testing.T) {
+	w := newWorld(t, []string{"--data", t.TempDir()})
+	defer w.stop()
+	c := newPerson(t, "--server", w.addr, "--token", token(t, "acme", "ann", time.Minute, "standard_user"))
+	c.see("> ")
+	c.enter("say hello there")
+	if got := c.see("\n> "); got != "hello there" {
+		t.Errorf("printed %q", got)
+	}
+	c.leave()
+	silent, end := io.Pipe()
+	defer end.Close()
+	p := &program{ctx: context.Background(), stdin: silent, stdout: io.Discard, stderr: io.Discard}
+	err := p.run([]string{"chat", "--server", w.addr}, noEnv)
+	if err == nil || !strings.Contains(err.Error(), "missing access_token") || !strings.Contains(err.Error(), "PARLEY_TOKEN") {
+		t.Errorf("without a token: %v", err)
+	}
+	err = p.run([]string{"chat", "--server", w.addr}, func(name string) (string, bool) {
+		return token(t, "acme", "eve", time.Minute, "read_only"), name == "PARLEY_TOKEN"
+	})
+	if err == nil || !strings.Contains(err.Error(), "agents:message") {
+		t.Errorf("as somebody who may only look: %v", err)
+	}
+}
+
+// TestAClassifierIsAsked before the agent's model, and what it blocks is an error.
+func TestAClassifierIsAsked(t *testing.T) {
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--classifier", "demo")
+	defer stop()
+	c := newPerson(t, "--server", addr)
+	c.see("> ")
+	c.enter("say hello there")
+	if got := c.see("\n> "); got != "hello there" {
+		t.Errorf("printed %q", got)
+	}
+	c.enter("say jailbreak")
+	c.see("message blocked: llm:says jailbreak")
+	c.leave()
+}
+
+func TestTokens(t *testing.T) {
+	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
+	var out bytes.Buffer
+	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
+	if err := p.run([]string{"token", "--user", "ann", "--tenant", "acme", "--role", "org_admin", "--ttl", "1m"}, env); err != nil {
+		t.Fatal(err)
+	}
+	v, err := access.NewVerifier(access.TokenConfig{Secret: testSecret, Issuer: "parley", Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := v.Verify(context.Background(), strings.TrimSpace(out.String()))
+	if err != nil || id.ID != "ann" || id.Tenant != "acme" || !slices.Equal(id.Roles, []string{"org_admin"}) || time.Until(id.Expires) > time.Minute {
+		t.Errorf("%+v, %v", id, err)
+	}
+	for _, args := range [][]string{{"token"}, {"token", "--user", "ann", "--tenant", "A!"}, {"token", "--user", "ann", "--ttl", "-1h"}, {"token", "--user", "ann", "--ttl", "99999h"}} {
+		if err := p.run(args, env); err == nil {
+			t.Errorf("%v was taken", args)
+		}
+	}
+	if err := p.run([]string{"token", "--user", "ann"}, noEnv); err == nil || !strings.Contains(err.Error(), "secret") {
+		t.Errorf("without a secret: %v", err)
+	}
+}
+
+// TestAuditVerify: what was recorded is as it was written, until somebody changes
+// it or cuts off its end.
+func TestAuditVerify(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, []string{"--data", dir})
+	for _, user := range []parley.PrincipalID{"eve", "mallory", "trudy"} {
+		w.ask("GET", "/api/v1/audit/events", "Bearer "+token(t, "acme", user, time.Minute, "read_only"), "")
+	}
+	w.ask("GET", "/api/v1/agents", "", "")
+	w.stop()
+	verify := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
+		err := p.run(append([]string{"audit", "verify", "--data", dir}, args...), noEnv)
+		return out.String(), err
+	}
+	good, err := verify()
+	if err != nil || !strings.Contains(good, "(server): 1 rows") || !strings.Contains(good, "acme: 3 rows are as they were written; the last is acme:3:") {
+		t.Fatalf("%v\n%s", err, good)
+	}
+	_, last, _ := strings.Cut(good, "the last is acme:")
+	last = "acme:" + strings.Fields(last)[0]
+	if out, err := verify("--expect", last); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "parley.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, c := range []struct {
+		harm string
+		args []string
+		want string
+	}{
+		{`DELETE FROM audit WHERE tenant = 'acme' AND no = 3`, []string{"--expect", last}, "row 3 is gone: the record ends at 2"},
+		{`UPDATE audit SET by = 'bob' WHERE tenant = 'acme' AND no = 2`, nil, "row 2 is not as it was written"},
+		{`DELETE FROM audit WHERE tenant = 'acme' AND no = 1`, nil, "row 2 is not as it was written"},
+	} {
+		if _, err := db.Exec(c.harm); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := verify(c.args...); err == nil || !strings.Contains(out, c.want) {
+			t.Errorf("after %s: %v\n%s", c.harm, err, out)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// writeWhole makes a file that is there only when it is whole and durable:
+// somebody who is interrupted must not find half of it where a backup should
+// be. write gets the name of a file that does not exist yet.
+func writeWhole(file string, write func(part string) error) error {
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is there already; name a file that is not", file)
+	}
+	part := file + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := write(part)
+	if err == nil {
+		err = finish(part, file)
+	}
+	if err != nil {
+		_ = os.Remove(part) // the first error is the one that tells
+	}
+	return err
+}
+
+func finish(part, file string) error {
+	if err := syncFile(part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, file); err != nil {
+		return err
+	}
+	return syncFile(filepath.Dir(file))
+}
+
+func syncFile(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

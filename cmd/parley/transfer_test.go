@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+
+	"parley"
+)
+
+var own = regexp.MustCompile(`"(position|epoch|tenant)":("[^"]*"|\d+)`)
+
+// without leaves out what belongs to a store.
+func without(export string) string { return own.ReplaceAllString(export, `"$1":0`) }
+
+// waiting makes a session with a finished run that a client without a cursor
+// asked for, and a second one that waits for an approval. It is exported while
+// the server runs.
+func waiting(t *testing.T, store []string) (id, export string) {
+	id = uuid.NewString()
+	served(t, store, func(addr, _ string) {
+		l := dial(t, addr, id)
+		for i, content := range []string{"say <one> & two", "write some text to note.txt"} {
+			l.send(`{"type":"chat.request","threadId":%q,"requestId":"r%d","content":%q}`, id, i, content)
+			if i == 0 {
+				l.ended("r0")
+			}
+		}
+		c := &conversation{t, addr, id}
+		c.until("ApprovalRequested", 1)
+		_ = l.conn.Close(websocket.StatusNormalClosure, "")
+		export = mustRun(t, "", with(store, "export", id)...)
+	})
+	return id, export
+}
+
+// TestASessionGoesElsewhere: from each kind of store to the other, where it is
+// the same to the byte, still waits for its approval, and goes on once it has it.
+func TestASessionGoesElsewhere(t *testing.T) {
+	for from, other := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
+		t.Run("from "+from, func(t *testing.T) {
+			id, export := waiting(t, kinds[from](t))
+			store := kinds[other](t)
+			if out := mustRun(t, export, with(store, "import")...); !strings.Contains(out, id) || !strings.Contains(out, "waiting") {
+				t.Errorf("import said %q", out)
+			}
+			again := mustRun(t, "", with(store, "export", id)...)
+			if without(again) != without(export) {
+				t.Errorf("exported:\n%s\nimported and exported again:\n%s", export, again)
+			}
+			if again == export {
+				t.Error("positions or epoch are those of the other store")
+			}
+			served(t, store, func(addr, workspace string) {
+				c := &conversation{t, addr, id}
+				c.approve(1)
+				if end := c.until("RunFinished", 2).Body.(parley.RunFinished); end.Outcome != parley.Completed {
+					t.Errorf("the run ended as %+v", end)
+				}
+				if text, err := os.ReadFile(filepath.Join(workspace, "note.txt")); err != nil || string(text) != "some text" {
+					t.Errorf("the file that was approved: %q, %v", text, err)
+				}
+			})
+		})
+	}
+}
+
+// bookmarksOfOpenRunsStay: what has ended was for somebody elsewhere.
+func bookmarksOfOpenRunsStay(t *testing.T, store []string, id parley.SessionID) {
+	t.Helper()
+	logs := reading(t, store).Tenant("default")
+	st, err := logs.Session(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owed, err := logs.Undelivered(context.Background(), id, time.Time{})
+	if err != nil || len(owed) != 1 || owed[0] != st.Summary.Run {
+		t.Errorf("runs %v are owed to somebody (%v), open is %d", owed, err, st.Summary.Run)
+	}
+	if snapshot, ok, err := logs.Snapshot(context.Background(), id); err != nil || !ok || snapshot.Seq != st.Summary.Head {
+		t.Errorf("snapshot at %d, %v, %v", snapshot.Seq, ok, err)
+	}
+}
+
+// TestExportDoesNotDisturb: while a server writes, every export is a log that
+// can be, and a beginning of the next one. What was cut off in it goes on
+// elsewhere as after a crash.
+func TestExportDoesNotDisturb(t *testing.T) {
+	onBoth(t, func(t *testing.T, store []string) {
+		var id, first, last string
+		served(t, store, func(addr, _ string) {
+			c := open(t, addr)
+			id = c.session
+			c.say("count to 60")
+			for i := range 6 {
+				c.until("OutputAppended", 2+3*i)
+				export := mustRun(t, "", with(store, "export", id)...)
+				if _, err := readSession(strings.NewReader(export)); err != nil {
+					t.Errorf("export %d: %v", i, err)
+				}
+				if _, log, _ := strings.Cut(last, "\n"); !strings.Contains(export, log) || len(export) <= len(last) {
+					t.Errorf("export %d does not go on from the one before:\n%s\n%s", i, last, export)
+				}
+				last = export
+				if i == 0 {
+					first = export
+				}
+			}
+		})
+		elsewhere := kinds["sqlite"](t)
+		mustRun(t, first, with(elsewhere, "import")...)
+		served(t, elsewhere, func(addr, _ string) {
+			c := &conversation{t, addr, id}
+			if cut := c.until("TurnFinished", 1).Body.(parley.TurnFinished); cut.Stop != parley.StopCut {
+				t.Errorf("the turn that was open ended as %+v", cut)
+			}
+			if end := c.until("RunFinished", 1).Body.(parley.RunFinished); end.Outcome != parley.Completed {
+				t.Errorf("the run ended as %+v", end)
+			}
+		})
+	})
+}
+
+// TestImportBelievesNothing: what is not a whole session, as some engine wrote
+// it, leaves nothing behind.
+func TestImportBelievesNothing(t *testing.T) {
+	_, export := waiting(t, kinds["sqlite"](t))
+	lines := strings.SplitAfter(strings.TrimSuffix(export, "\n"), "\n")
+	at := func(kind string) int {
+		return slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, `"type":"`+kind+`"`) })
+	}
+	edit := func(change func([]string) []string) string { return strings.Join(change(slices.Clone(lines)), "") }
+	replace := func(i int, old, new string) string {
+		if !strings.Contains(lines[i], old) {
+			t.Fatalf("there is no %s in %s", old, lines[i])
+		}
+		return edit(func(l []string) []string { l[i] = strings.Replace(l[i], old, new, 1); return l })
+	}
+	last := len(lines) - 1
+	for name, test := range map[string]struct{ file, words string }{
+		"nothing":               {"", "nothing in it"},
+		"something else":        {"hello\n", "line 1: this is not the header"},
+		"a log alone":           {strings.Join(lines[2:], ""), "line 1: this is not the header"},
+		"a later kind of file":  {replace(0, `"version":1`, `"version":2`), "line 1: the file has version 2"},
+		"cut between lines":     {edit(func(l []string) []string { return l[:last] }), "not complete"},
+		"cut within a line":     {export[:len(export)-20], fmt.Sprintf("line %d: ", last+1)},
+		"swapped lines":         {edit(func(l []string) []string { l[5], l[6] = l[6], l[5]; return l }), "line 7: seq 4 comes after seq 5"},
+		"a doubled line":        {edit(func(l []string) []string { return slices.Insert(l, 6, l[5]) }), "line 7: seq 4 comes after seq 4"},
+		"a missing line":        {edit(func(l []string) []string { return slices.Delete(l, 5, 6) }), "this is not a log"},
+		"another session":       {replace(5, `"session":"`, `"session":"0`), "line 6: it is of session 0"},
+		"another root":          {replace(5, `"root":"`, `"root":"0`), "line 6: it is of session"},
+		"no definition":         {edit(func(l []string) []string { return slices.Delete(l, 1, 2) }), "definition"},
+		"another definition":    {replace(1, `"name":"helpful-assistant"`, `"name":"harmful-assistant"`), "definition"},
+		"an unknown event":      {replace(5, `"type":"`, `"type":"New`), `line 6: unknown event type "New`},
+		"a newer event":         {replace(5, `"type":`, `"version":9,"type":`), "line 6: "},
+		"a field too many":      {replace(5, `"body":{`, `"body":{"new":1,`), "line 6: body.new of this"},
+		"a changed piece":       {replace(at("OutputAppended"), `"text":"`, `"text":"x`), "this is not a log"},
+		"a time that goes back": {replace(7, `"at":"20`, `"at":"19`), "time goes back"},
+		"a finer time":          {replace(7, `Z"`, `0001Z"`), "line 8: at of this"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			refused(t, test.words, test.file, "import", "--data", dir)
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Error("the store was touched")
+			}
+		})
+	}
+}
+
+// TestImportAcceptsWhatRetentionLeaves: the pieces of a finished output may be
+// missing, all of them, and no other line. What was brought in like that is
+// there as any other session, and can be taken out again.
+func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
+	id, export := waiting(t, kinds["sqlite"](t))
+	lines := strings.SplitAfter(strings.TrimSuffix(export, "\n"), "\n")
+	pieces := map[parley.OutputID]int{}
+	event := func(i int) (e parley.Event) {
+		if i > 1 {
+			if err := json.Unmarshal([]byte(lines[i]), &e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e
+	}
+	var rest []string // without any piece
+	for i, line := range lines {
+		if piece, ok := event(i).Body.(parley.OutputAppended); ok {
+			pieces[piece.Output]++
+		} else {
+			rest = append(rest, line)
+		}
+	}
+	if len(pieces) == 0 {
+		t.Fatal("there are no pieces")
+	}
+	for i := 2; i < len(lines); i++ {
+		piece, _ := event(i).Body.(parley.OutputAppended)
+		_, err := readSession(strings.NewReader(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")))
+		if (pieces[piece.Output] == 1) != (err == nil) {
+			t.Errorf("without line %d, %T: %v", i+1, event(i).Body, err)
+		}
+	}
+	trimmed := strings.Join(rest, "") + "\n"
+	onBoth(t, func(t *testing.T, store []string) {
+		mustRun(t, trimmed, with(store, "import")...)
+		if again := mustRun(t, "", with(store, "export", id)...); without(again) != without(trimmed) {
+			t.Errorf("it came back as\n%s\nnot\n%s", again, trimmed)
+		}
+		served(t, store, func(addr, _ string) {
+			c := &conversation{t, addr, id}
+			c.approve(1)
+			c.until("RunFinished", 2)
+		})
+	})
+}
+
+// TestImportTakesNobodysPlace: an id is taken once, and another one can be given.
+func TestImportTakesNobodysPlace(t *testing.T) {
+	id, export := waiting(t, kinds["sqlite"](t))
+	onBoth(t, func(t *testing.T, store []string) {
+		mustRun(t, export, with(store, "import")...)
+		refused(t, "--as", export, with(store, "import")...)
+		as := uuid.NewString()
+		mustRun(t, export, with(store, "import", "--as", as)...)
+		bookmarksOfOpenRunsStay(t, store, parley.SessionID(as))
+		mustRun(t, export, with(store, "import", "--tenant", "acme")...)
+		refused(t, "UUID", export, with(store, "import", "--as", "me")...)
+		refused(t, "--tenant", export, with(store, "import", "--tenant", "-")...)
+		renamed := mustRun(t, "", with(store, "export", as)...)
+		if strings.Contains(renamed, id) || without(strings.ReplaceAll(renamed, as, id)) != without(export) {
+			t.Errorf("under another id:\n%s\n%s", export, renamed)
+		}
+		if other := mustRun(t, "", with(store, "export", id, "--tenant", "acme")...); without(other) != without(export) {
+			t.Errorf("of another tenant:\n%s\n%s", export, other)
+		}
+		served(t, store, func(addr, _ string) {
+			c := &conversation{t, addr, as}
+			c.approve(1)
+			c.until("RunFinished", 2)
+			(&conversation{t, addr, id}).until("ApprovalRequested", 1)
+		})
+	})
+}
+
+func TestExportRefuses(t *testing.T) {
+	refused(t, "no database", "", "export", uuid.NewString(), "--data", t.TempDir())
+	refused(t, "UUID", "", "export", "3f0c", "--data", t.TempDir())
+	onBoth(t, func(t *testing.T, store []string) {
+		id := uuid.NewString()
+		mustRun(t, "", with(store, "migrate")...)
+		refused(t, "There is no session "+id+" of tenant default", "", with(store, "export", id)...)
+		file := filepath.Join(t.TempDir(), "out")
+		refused(t, "There is no session", "", with(store, "export", id, "--output", file)...)
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Error("a file without a session was left")
+		}
+	})
+}
+
+// TestImportNeedsTheFolder: a server that runs has it.
+func TestImportNeedsTheFolder(t *testing.T) {
+	store := kinds["sqlite"](t)
+	id, export := waiting(t, kinds["sqlite"](t))
+	served(t, store, func(addr, _ string) {
+		refused(t, "serving on "+strings.TrimPrefix(addr, "http://"), export, with(store, "import")...)
+	})
+	refused(t, "There is no session "+id, "", with(store, "export", id)...)
+}

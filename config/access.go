@@ -1,0 +1,172 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// Signing is what tokens are made and known by.
+type Signing struct {
+	JWTSecret   Secret `name:"jwt-secret" var:"PARLEY_JWT_SECRET" placeholder:"TEXT" help:"With --auth jwt: the secret of HS256, at least 32 bytes. Better a variable than a flag, which others on the machine can see."`
+	JWTIssuer   string `name:"jwt-issuer" var:"PARLEY_JWT_ISSUER" default:"parley" help:"What tokens have as iss."`
+	JWTAudience string `name:"jwt-audience" var:"PARLEY_JWT_AUDIENCE" placeholder:"TEXT" help:"What tokens have as aud (default: it is not looked at)."`
+}
+
+// Access is who may come in, from where and how often.
+type Access struct {
+	Signing
+	Auth               string  `var:"PARLEY_AUTH" default:"local" help:"Who may come in: local, everybody on this machine; jwt, who has a token."`
+	JWKSURL            string  `name:"jwks-url" var:"PARLEY_JWKS_URL" placeholder:"URL" help:"With --auth jwt: where the public keys are, instead of a secret."`
+	QueryToken         string  `var:"PARLEY_QUERY_TOKEN" default:"on" help:"Whether (on or off) a token may come as ?access_token=, as browsers must send it for a WebSocket without a ticket."`
+	AllowedOrigins     Origins `var:"PARLEY_ALLOWED_ORIGINS" placeholder:"LIST" help:"With --auth jwt: origins of the pages that may use the server, like https://app.example.com, parted by commas (default: the server's own)."`
+	TrustedProxies     Proxies `var:"PARLEY_TRUSTED_PROXIES" placeholder:"LIST" help:"Addresses of proxies whose X-Forwarded-For is believed, like 10.0.0.0/8, parted by commas."`
+	LimitConnections   Limit   `var:"PARLEY_LIMIT_CONNECTIONS" placeholder:"N/minute|off" help:"Connections of one person or address (default: 10/minute; with --auth local, off)."`
+	LimitMessages      Limit   `var:"PARLEY_LIMIT_MESSAGES" placeholder:"N/minute|off" help:"Messages of one connection (default: 60/minute; with --auth local, off)."`
+	LimitReconnections Limit   `var:"PARLEY_LIMIT_RECONNECTIONS" placeholder:"N/minute|off" help:"Connections soon after one ended, of one person or address (default: 5/minute; with --auth local, off)."`
+	MaxConnections     int     `var:"PARLEY_MAX_CONNECTIONS" default:"10000" help:"Connections open at the same time."`
+}
+
+// Limits are how often people may come, as given or else by mode.
+func (a *Access) Limits() (connections, messages, reconnections parley.Rate) {
+	pick := func(l Limit, n int) parley.Rate {
+		if l.Given || a.Auth == "local" {
+			return l.Rate
+		}
+		return parley.Rate{N: n, Per: time.Minute}
+	}
+	return pick(a.LimitConnections, 10), pick(a.LimitMessages, 60), pick(a.LimitReconnections, 5)
+}
+
+// A Secret does not show itself.
+type Secret string
+
+func (Secret) String() string   { return "(secret)" }
+func (Secret) GoString() string { return "(secret)" }
+
+// A Limit is a rate, and whether anybody gave one.
+type Limit struct {
+	parley.Rate
+	Given bool
+}
+
+func (l *Limit) UnmarshalText(text []byte) error {
+	l.Given = true
+	return l.Rate.UnmarshalText(text)
+}
+
+// Origins are those of web pages, exactly as browsers write them.
+type Origins []string
+
+func (o *Origins) UnmarshalText(text []byte) error {
+	*o = nil
+	for _, origin := range commas(text) {
+		if err := checkOrigin(origin); err != nil {
+			return err
+		}
+		*o = append(*o, origin)
+	}
+	return nil
+}
+
+// checkOrigin demands the one way in which browsers write an origin: compared
+// letter by letter, any other would never be met.
+func checkOrigin(origin string) error {
+	if strings.Contains(origin, "*") {
+		return fmt.Errorf("%q would let in pages that nobody has named; name each origin", origin)
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || origin != u.Scheme+"://"+strings.ToLower(u.Host) ||
+		u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || u.Port() == map[string]string{"http": "80", "https": "443"}[u.Scheme] ||
+		strings.ContainsFunc(origin, func(r rune) bool { return r > '~' }) {
+		return fmt.Errorf("%q is not an origin as browsers send it; write https://app.example.com: in small letters and ASCII, with a port unless it is the usual one, and nothing after it", origin)
+	}
+	return nil
+}
+
+// Proxies are blocks of addresses; an address stands for itself.
+type Proxies []netip.Prefix
+
+func (p *Proxies) UnmarshalText(text []byte) error {
+	*p = nil
+	for _, block := range commas(text) {
+		prefix, err := netip.ParsePrefix(block)
+		if addr, bad := netip.ParseAddr(block); bad == nil && addr.Zone() == "" {
+			prefix, err = addr.Unmap().Prefix(addr.Unmap().BitLen())
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("%q is no block of addresses; write it like 10.0.0.0/8 or 192.0.2.7", block)
+		case prefix != prefix.Masked():
+			return fmt.Errorf("%q is an address within a block; write %s, or the address alone", block, prefix.Masked())
+		case prefix.Bits() == 0:
+			return fmt.Errorf("%q is everybody, who could then say to be anybody; name your proxies", block)
+		}
+		*p = append(*p, prefix)
+	}
+	return nil
+}
+
+func commas(text []byte) []string {
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// validateAccess never repeats the secret, nor the URL, which may hold a
+// password.
+func (a *Access) validateAccess() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch a.Auth {
+	case "local":
+		if a.JWTSecret != "" || a.JWKSURL != "" {
+			wrong("a secret or keys for tokens are given (PARLEY_JWT_SECRET or PARLEY_JWKS_URL), and --auth local looks at no tokens; set PARLEY_AUTH=jwt, or take them away")
+		}
+	case "jwt":
+		switch {
+		case a.JWTSecret != "" && a.JWKSURL != "":
+			wrong("--jwt-secret and --jwks-url are both there; leave one out, so that it is clear what tokens are verified by")
+		case a.JWTSecret == "" && a.JWKSURL == "":
+			wrong("--auth jwt needs a key to verify tokens by; set PARLEY_JWT_SECRET or --jwks-url")
+		case a.JWKSURL == "" && len(a.JWTSecret) < 32:
+			wrong("--jwt-secret has %d bytes, which can be guessed; use at least 32 random ones, as openssl rand -base64 48 prints them", len(a.JWTSecret))
+		case a.JWKSURL != "" && !safeURL(a.JWKSURL):
+			wrong("--jwks-url must be https without a password in it, or http on this machine: who can change the answer can make tokens")
+		}
+	default:
+		wrong("--auth %s is no mode; use local or jwt", a.Auth)
+	}
+	if a.QueryToken != "on" && a.QueryToken != "off" {
+		wrong("--query-token %s is neither on nor off", a.QueryToken)
+	}
+	if a.MaxConnections < 1 {
+		wrong("--max-connections %d would let nobody in; use 1 or more", a.MaxConnections)
+	}
+	return errors.Join(errs...)
+}
+
+func safeURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
+}
+
+// loopback reports whether a host can be reached from this machine only.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// validateReach keeps local mode, in which whoever can connect may do
+// everything, on this machine.
+func (a *Access) validateReach(listen string) error {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || a.Auth != "local" || loopback(host) {
+		return nil
+	}
+	return fmt.Errorf("--listen %s could be reached from other machines, where --auth local would let everybody in; use 127.0.0.1:%s, or --auth jwt", listen, port)
+}

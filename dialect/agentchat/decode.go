@@ -1,0 +1,131 @@
+package agentchat
+
+import (
+	"fmt"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// Decoded is what a client's message means: a command or a refusal.
+type Decoded struct {
+	Command parley.Command
+	Refusal string // why it was not understood; Command is empty then
+}
+
+// maxSessionID bounds session_id, in bytes.
+const maxSessionID = 256
+
+// Decode reads a message of somebody whose connection has a session of its own,
+// for messages that name none.
+func Decode(who parley.Principal, own parley.SessionID, data []byte) Decoded {
+	c, err := decode(who, own, data)
+	if err != nil {
+		return Decoded{Refusal: err.Error()}
+	}
+	return Decoded{Command: c}
+}
+
+// wrong is an error in the document's own words.
+type wrong string
+
+func (w wrong) Error() string { return string(w) }
+
+func decode(who parley.Principal, own parley.SessionID, data []byte) (c parley.Command, err error) {
+	o, err := dialect.ParseObject(data)
+	if err != nil {
+		return c, err
+	}
+	kind, err := o.String("type")
+	if err != nil {
+		kind = string(o["type"])
+	}
+	switch kind {
+	case "chat":
+		return chat(who, own, o)
+	case "approval_response":
+		return about(o, func(card parley.Seq) (parley.CommandBody, error) {
+			do := parley.DecideApproval{Card: parley.CardID(card)}
+			if err := o.Into("decision", &do.Decision, "a string"); err != nil {
+				return nil, err
+			}
+			return do, o.Into("note", &do.Note, "a string")
+		})
+	case "question_response":
+		return about(o, func(card parley.Seq) (parley.CommandBody, error) {
+			do := parley.AnswerQuestion{Card: parley.CardID(card)}
+			if !o.Has("answers") {
+				return nil, fmt.Errorf("answers is missing")
+			}
+			return do, o.Into("answers", &do.Answers, "a list with a list of strings for each question")
+		})
+	case "tool_call_resolution":
+		return about(o, func(call parley.Seq) (parley.CommandBody, error) {
+			do := parley.ResolveToolCall{Call: parley.CallID(call)}
+			if err := o.Into("resolution", &do.Resolution, "a string"); err != nil {
+				return nil, err
+			}
+			return do, o.Into("note", &do.Note, "a string")
+		})
+	case "":
+		if !o.Has("type") {
+			kind = "None" // as the original has it
+		}
+	}
+	return c, wrong(fmt.Sprintf("Unknown message type: %.80s", kind))
+}
+
+func chat(who parley.Principal, own parley.SessionID, o dialect.Object) (c parley.Command, err error) {
+	message, err := o.String("message")
+	if err != nil {
+		return c, err
+	}
+	message = strings.TrimSpace(parley.CleanText(message))
+	if parley.IsBlank(message) {
+		return c, wrong("Empty message received")
+	}
+	name, err := o.String("session_id")
+	if err != nil {
+		return c, err
+	}
+	if name = strings.TrimSpace(name); len(name) > maxSessionID {
+		return c, fmt.Errorf("session_id is longer than %d bytes", maxSessionID)
+	}
+	return parley.Command{Session: sessionOf(who, own, name), Do: parley.SubmitInput{Content: message, Busy: parley.Queue, Open: true, Transient: name == ""}}, nil
+}
+
+// sessionOf is the session a client means by a session_id: the one that has this
+// id, else the one that has this name with this principal.
+func sessionOf(who parley.Principal, own parley.SessionID, name string) parley.SessionID {
+	if name == "" {
+		return own
+	}
+	if id := parley.SessionID(strings.ToLower(name)); id.Valid() {
+		return id
+	}
+	return named(who, name)
+}
+
+// named is also where messages go to that are for a session one cannot use: the
+// client is not told whether it is somebody else's, or was deleted.
+func named(who parley.Principal, name string) parley.SessionID {
+	return dialect.SessionFor(who, "agentchat", name)
+}
+
+// about reads an answer to something that waits for a person.
+func about(o dialect.Object, read func(parley.Seq) (parley.CommandBody, error)) (c parley.Command, err error) {
+	id, err := o.String("id")
+	if err != nil {
+		return c, err
+	}
+	session, seq, ok := parley.ParseRef(id)
+	if !ok {
+		return c, fmt.Errorf("id does not name a card")
+	}
+	do, err := read(seq)
+	if err != nil {
+		return c, err
+	}
+	return parley.Command{Session: session, Do: do}, nil
+}

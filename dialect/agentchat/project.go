@@ -1,0 +1,158 @@
+package agentchat
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A View is what a connection has to remember of a session: the open run. It must
+// be followed from the start of that run or from outside any.
+type View struct {
+	run   parley.RunID
+	seq   parley.Seq // up to which the run was shown
+	said  []string   // the answer so far
+	whole bool       // what was said last was not cut off
+	cards []card     // that are open
+
+	partial bool // the start of the run could not be read
+}
+
+// A card is a frame that asks something of a person, until they answer.
+type card struct {
+	id   string
+	body any
+}
+
+// Ignored are the types of events no client of this dialect is shown.
+var Ignored = map[string]string{
+	"SessionOpened":      "the message that opened it is shown",
+	"SessionRenamed":     "sessions have no titles here",
+	"SessionHalted":      "the run it ended says so",
+	"SessionReopened":    "nothing to show until somebody says something",
+	"SessionDeleted":     "the run it ended says so; a connection is not of one session",
+	"InputScreened":      "a run that is blocked says so when it ends",
+	"InputAdopted":       "it was shown when it was received",
+	"RunStarted":         "what it answers was shown",
+	"TurnStarted":        "turns are not visible here",
+	"TurnFinished":       "turns are not visible here",
+	"OutputStarted":      "messages are whole here",
+	"OutputAppended":     "messages are whole here",
+	"ToolCallStarted":    "it was shown when it was asked for",
+	"ToolOutputAppended": "results are whole here",
+	"EffectEnqueued":     "a bookmark for clients of another dialect",
+	"LateResultNoted":    "seen in the log only",
+}
+
+// Project says what a client is shown of an event. Sessions of sub-agents are
+// not shown: what they did is in a tool's result.
+func Project(v View, e parley.Event) (View, []dialect.Frame) {
+	if e.Root != e.Session {
+		return v, nil
+	}
+	var frames []dialect.Frame
+	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
+	switch b := e.Body.(type) {
+	case parley.InputReceived:
+		show(userMessage{"user_message", strings.TrimSpace(b.Content)})
+	case parley.InputWithdrawn:
+		if b.Reason == parley.WithdrawnByRequest {
+			show(failure{"error", "A message was cancelled before it was answered."})
+		} else {
+			show(failure{"error", "A message was not answered: the session was " + string(b.Reason) + "."})
+		}
+	case parley.RunStarted:
+		v = View{run: e.Run}
+	case parley.RunFinished:
+		for _, c := range v.cards { // calls of unknown fate that nobody resolved
+			show(cardClosed{"tool_call_resolved", c.id, string(b.Outcome)})
+		}
+		return View{}, append(frames, dialect.Frame{Body: v.ending(b), Own: v.partial})
+	case parley.OutputFinished:
+		switch text := strings.TrimSpace(b.Text); {
+		case b.Kind == parley.Text:
+			v = v.saying(b)
+		case text != "":
+			show(agentThinking{"agent_thinking", text})
+		}
+	case parley.ToolCallRequested:
+		show(toolCall{"tool_call", b.Name, arguments(b.Arguments)})
+	case parley.ToolCallBlocked:
+		show(toolResult{"tool_result", b.Name, b.Reason, false})
+	case parley.ToolCallFinished:
+		show(toolResult{"tool_result", b.Name, result(b), b.Outcome == parley.CallSucceeded})
+		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
+			id := parley.Ref(e.Session, parley.Seq(b.Call))
+			v, frames = v.opened(frames, id, callUnknown{"tool_call_unknown", id, b.Name, b.Result})
+		}
+	case parley.ToolCallResolved:
+		v, frames = v.closed(frames, cardClosed{"tool_call_resolved", parley.Ref(e.Session, parley.Seq(b.Call)), string(b.Resolution)})
+	case parley.ApprovalRequested:
+		id := parley.Ref(e.Session, e.Seq)
+		v, frames = v.opened(frames, id, approvalRequest{"approval_request", id, b.Name, b.Show, b.Expires})
+	case parley.ApprovalDecided:
+		v, frames = v.closed(frames, cardClosed{"approval_closed", parley.Ref(e.Session, parley.Seq(b.Card)), string(b.Decision)})
+	case parley.QuestionAsked:
+		id := parley.Ref(e.Session, e.Seq)
+		v, frames = v.opened(frames, id, question{"question", id, b.Questions, b.Expires})
+	case parley.QuestionAnswered:
+		v, frames = v.closed(frames, cardClosed{"question_closed", parley.Ref(e.Session, parley.Seq(b.Card)), string(b.Ending)})
+	}
+	if v.run != 0 {
+		v.seq = e.Seq
+	}
+	return v, frames
+}
+
+// saying adds a text. The texts of several turns are one answer, set apart by an
+// empty line; one that was cut off is gone on with as if nothing had happened.
+func (v View) saying(b parley.OutputFinished) View {
+	v.said = slices.Clip(v.said)
+	if v.whole {
+		v.said = append(v.said, "\n\n")
+	}
+	v.said, v.whole = append(v.said, b.Text), !b.Incomplete
+	return v
+}
+
+// ending is the one frame that ends a run. Of one that was not completed nothing
+// is repeated: half an answer would look like a whole one.
+func (v View) ending(b parley.RunFinished) any {
+	switch {
+	case b.Outcome == parley.Completed:
+		return agentMessage{"agent_message", strings.TrimSpace(strings.Join(v.said, ""))}
+	case b.Outcome == parley.Cancelled:
+		return failure{"error", "The answer was cancelled."}
+	case strings.TrimSpace(b.Message) == "":
+		return failure{"error", "The agent failed."}
+	}
+	return failure{"error", b.Message}
+}
+
+func (v View) opened(frames []dialect.Frame, id string, body any) (View, []dialect.Frame) {
+	v.cards = append(slices.Clip(v.cards), card{id, body})
+	return v, append(frames, dialect.Frame{Body: body})
+}
+
+func (v View) closed(frames []dialect.Frame, body cardClosed) (View, []dialect.Frame) {
+	v.cards = slices.DeleteFunc(slices.Clone(v.cards), func(c card) bool { return c.id == body.ID })
+	return v, append(frames, dialect.Frame{Body: body})
+}
+
+// arguments are always JSON here, also where a model wrote something else.
+func arguments(given string) string {
+	if json.Valid([]byte(given)) {
+		return given
+	}
+	return string(dialect.Encode(given))
+}
+
+func result(b parley.ToolCallFinished) string {
+	if b.Outcome == parley.CallCancelled && b.Result == "" {
+		return "Cancelled before it ended."
+	}
+	return b.Result
+}

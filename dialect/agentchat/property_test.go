@@ -1,0 +1,234 @@
+package agentchat
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+// Whatever a client sends is understood or refused, never both.
+func TestDecodeTakesAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := message(t)
+		d := Decode(ann, dialecttest.Session, data)
+		if (d.Command.Do == nil) == (d.Refusal == "") {
+			t.Fatalf("%q is decoded to %+v", data, d)
+		}
+		if d.Refusal == "" && !d.Command.Session.Valid() {
+			t.Fatalf("%q is a command to %q", data, d.Command.Session)
+		}
+		in, ok := d.Command.Do.(parley.SubmitInput)
+		if ok && (parley.IsBlank(in.Content) || in.Busy != parley.Queue || in.Transient != (d.Command.Session == dialecttest.Session)) {
+			t.Fatalf("%q is the input %+v of %s", data, in, d.Command.Session)
+		}
+	})
+}
+
+// message draws bytes: any, or such as come near a message.
+func message(t *rapid.T) []byte {
+	if rapid.Bool().Draw(t, "any") {
+		return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
+	}
+	value := rapid.OneOf(
+		rapid.SampledFrom([]string{`"chat"`, `"approval_response"`, `"question_response"`, `"tool_call_resolution"`,
+			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`, `null`, `1`, `[["a"]]`, `{}`, `"\ud800"`, `"\u0000"`, ``}),
+		rapid.Map(rapid.String(), func(s string) string { return string(dialect.Encode(s)) }),
+	)
+	data := []byte("{")
+	for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"type", "type", "message", "session_id", "id", "decision", "note", "answers", "resolution"}), 1, 8).Draw(t, "keys") {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = append(data, `"`+key+`":`+value.Draw(t, key)...)
+	}
+	return append(data, '}')
+}
+
+// A shown frame, of any type, with the seq of the event it is of.
+type shown struct {
+	Seq      parley.Seq `json:"-"`
+	Type     string     `json:"type"`
+	ID       string     `json:"id"`
+	ToolName string     `json:"tool_name"`
+	raw      string
+}
+
+func show(t fataler, log []parley.Event) (list []shown, v View) {
+	for _, e := range log {
+		var frames []dialect.Frame
+		v, frames = Project(v, e)
+		for _, f := range frames {
+			s := shown{Seq: e.Seq, raw: string(dialect.Encode(f.Body))}
+			if err := json.Unmarshal([]byte(s.raw), &s); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, s)
+		}
+	}
+	return list, v
+}
+
+type fataler interface {
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// Every input that the log has an end for has exactly one ending on the wire: the
+// one of the run that adopted it, or of its withdrawal. Between the two it is
+// echoed once, every call has one result, and every card that was shown is
+// cleared.
+func TestEveryInputEndsOnce(t *testing.T) {
+	for _, log := range dialecttest.Logs(t) {
+		if log[0].Root == log[0].Session {
+			endsOnce(t, log)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) { endsOnce(t, dialecttest.AnyLog(t)) })
+}
+
+func endsOnce(t fataler, log []parley.Event) {
+	list, last := show(t, log)
+	count := map[string]int{}
+	at := map[parley.Seq][]string{} // endings, by the event they are of
+	open := map[string]bool{}
+	for _, s := range list {
+		count[s.Type]++
+		switch s.Type {
+		case "agent_message", "error":
+			at[s.Seq] = append(at[s.Seq], s.Type)
+		case "approval_request", "question", "tool_call_unknown":
+			open[s.ID] = true
+		case "approval_closed", "question_closed", "tool_call_resolved":
+			if !open[s.ID] {
+				t.Fatalf("%s closes what is not open in\n%s", s.raw, dialecttest.Lines(log))
+			}
+			delete(open, s.ID)
+		}
+	}
+	inputs, ended, calls, unfinished := 0, 0, 0, map[parley.CallID]bool{}
+	var run parley.RunID
+	for _, e := range log {
+		want := ""
+		switch b := e.Body.(type) {
+		case parley.InputReceived:
+			inputs++
+		case parley.RunStarted:
+			run = e.Run
+		case parley.ToolCallRequested:
+			calls++
+			unfinished[parley.CallID(e.Seq)] = true
+		case parley.ToolCallBlocked:
+			delete(unfinished, b.Call)
+		case parley.ToolCallFinished:
+			delete(unfinished, b.Call)
+		case parley.InputWithdrawn:
+			want = "error"
+		case parley.RunFinished:
+			if want, run = "error", 0; b.Outcome == parley.Completed {
+				want = "agent_message"
+			}
+		}
+		if want == "" && at[e.Seq] != nil || want != "" && !slices.Equal(at[e.Seq], []string{want}) {
+			t.Fatalf("seq %d has the endings %q, want %q in\n%s", e.Seq, at[e.Seq], want, dialecttest.Lines(log))
+		}
+		if want != "" {
+			ended++
+		}
+	}
+	if count["user_message"] != inputs || count["agent_message"]+count["error"] != ended ||
+		count["tool_call"] != calls || count["tool_result"] != calls-len(unfinished) {
+		t.Fatalf("%v for %d inputs, %d endings, %d calls, %d of them open in\n%s", count, inputs, ended, calls, len(unfinished), dialecttest.Lines(log))
+	}
+	// What is remembered for who connects now is what is open.
+	if last.run != run {
+		t.Fatalf("the view is of run %d, open is %d", last.run, run)
+	}
+	for _, c := range last.cards {
+		if !open[c.id] {
+			t.Fatalf("%s is kept and not open in\n%s", c.id, dialecttest.Lines(log))
+		}
+		delete(open, c.id)
+	}
+	if len(open) > 0 {
+		t.Fatalf("%v was never cleared, or would not be shown to who connects in\n%s", open, dialecttest.Lines(log))
+	}
+}
+
+// A log whose pieces were deleted says the same.
+func TestATrimmedLogSaysTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyLog(t)
+		whole, _ := show(t, log)
+		trimmed, _ := show(t, dialecttest.Trimmed(log))
+		if diff := gocmp.Diff(whole, trimmed, gocmp.AllowUnexported(shown{})); diff != "" {
+			t.Fatalf("%s\n%s", diff, dialecttest.Lines(log))
+		}
+	})
+}
+
+// Text goes through all of it byte for byte but for space around it and controls:
+// from a client's message into the log, and from the log to clients.
+func TestNaughtyStrings(t *testing.T) {
+	name := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "..", "shared", "data")), "text", "blns.json")
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Skip("no naughty strings here: ", err)
+	}
+	var list []string
+	if err := json.Unmarshal(raw, &list); err != nil || len(list) < 500 {
+		t.Fatalf("%s holds %d strings (%v)", name, len(list), err)
+	}
+	for _, s := range list {
+		d := Decode(ann, dialecttest.Session, dialect.Encode(map[string]string{"type": "chat", "message": s, "session_id": s}))
+		clean := strings.TrimSpace(parley.CleanText(s))
+		if parley.IsBlank(clean) {
+			if d.Refusal != "Empty message received" {
+				t.Errorf("%q is not refused but %+v", s, d)
+			}
+			continue
+		}
+		if d.Refusal == "session_id is longer than 256 bytes" && len(s) > maxSessionID {
+			continue
+		}
+		in, ok := d.Command.Do.(parley.SubmitInput)
+		if !ok || in.Content != clean {
+			t.Errorf("%q is decoded to %+v", s, d)
+			continue
+		}
+		for _, e := range []parley.Event{
+			{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 2, Body: parley.InputReceived{Content: in.Content}},
+			{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 9, Run: 3, Body: parley.RunFinished{Outcome: parley.Completed}},
+		} {
+			_, frames := Project(View{run: 3, said: []string{in.Content}}, e)
+			var got struct{ Message string }
+			if err := json.Unmarshal(dialect.Encode(frames[0].Body), &got); err != nil || got.Message != clean {
+				t.Errorf("%q is shown as %q (%v)", s, got.Message, err)
+			}
+		}
+	}
+}
+
+// A name leads to one session, for one principal.
+func TestNamesBelongToTheirPrincipal(t *testing.T) {
+	seen := map[parley.SessionID]string{}
+	for _, who := range []parley.Principal{{ID: "ann", Tenant: "acme"}, {ID: "bob", Tenant: "acme"}, {ID: "ann", Tenant: "rival"}, {ID: "nacme", Tenant: "an"}} {
+		for _, name := range []string{"x", "y", "X", "1:x", "é", "e\u0301"} {
+			id, key := named(who, name), string(who.Tenant)+"/"+string(who.ID)+"/"+name
+			if seen[id] != "" || !id.Valid() || id != named(who, name) {
+				t.Errorf("%s leads to %s, as does %s", key, id, seen[id])
+			}
+			seen[id] = key
+		}
+	}
+}

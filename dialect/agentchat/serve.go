@@ -1,0 +1,179 @@
+package agentchat
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// Handler serves GET /ws.
+type Handler struct {
+	Door  parley.Door
+	Guard dialect.Guard
+	Conns *dialect.Conns
+	Log   *slog.Logger
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	visit, err := h.Guard.Enter(r, "")
+	if err != nil {
+		dialect.Refuse(w, err)
+		return
+	}
+	if err := h.Door.May(r.Context(), visit.Who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant}); err != nil {
+		visit.Leave()
+		dialect.Refuse(w, err)
+		return
+	}
+	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
+		h.serve(ctx, socket, visit)
+	})
+}
+
+// serve owns the socket. It is shown what happens from now on, in everything its
+// principal may read, and before that what waits there for a person.
+func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit parley.Visit) {
+	c := &conn{
+		Conn:  dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: h.Log},
+		own:   parley.SessionID(uuid.NewString()),
+		views: map[parley.SessionID]View{},
+	}
+	follower, err := h.Door.Follow(ctx, visit.Who, parley.Scope{Readable: true}, parley.Live)
+	if err == nil {
+		var waiting []any
+		if waiting, err = c.catchUp(ctx); err == nil {
+			c.Reply(ctx, waiting...)
+			c.Run(ctx, follower, c)
+			return
+		}
+		follower.Close()
+	}
+	h.Log.Error("agent chat cannot begin", "error", err)
+	bye := dialect.CannotBegin(err)
+	socket.Close(bye.Code, bye.Reason)
+}
+
+type conn struct {
+	dialect.Conn
+	own   parley.SessionID          // of messages without a session_id
+	views map[parley.SessionID]View // of open runs; of the goroutine that shows
+}
+
+// catchUp reads the runs that are open, and returns what waits in them. What is
+// appended meanwhile is followed already; views know what they have seen of it.
+func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
+	open, err := c.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Running: true, Transient: true, Limit: mostOpen})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range open {
+		if m.Root != m.ID {
+			continue
+		}
+		v := c.replay(ctx, m.ID, m.Run, m.Head)
+		for _, card := range v.cards {
+			waiting = append(waiting, card.body)
+		}
+		c.views[m.ID] = v
+	}
+	return waiting, nil
+}
+
+// mostOpen runs are looked at when somebody connects: those that something
+// happened in last. Others are read when something happens in them.
+const mostOpen = 200
+
+// replay is the view of an open run after the event with this seq.
+func (c *conn) replay(ctx context.Context, id parley.SessionID, run parley.RunID, last parley.Seq) View {
+	v := View{}
+	err := c.read(ctx, id, parley.Seq(run), last, func(e parley.Event) { v, _ = Project(v, e) })
+	if err != nil {
+		// It was deleted, or cannot be read. The others can.
+		c.Log.Warn("an open run cannot be read", "session", id, "run", run, "error", err)
+		v = View{run: run, seq: last, partial: true}
+	}
+	return v
+}
+
+// read reads the events of a session from one seq up to another; there must be
+// one with the latter, or behind it.
+func (c *conn) read(ctx context.Context, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
+	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: id}, parley.Cursor{After: int64(first) - 1})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			if i.Seq <= last {
+				each(i.Event)
+			}
+			if i.Seq >= last {
+				return nil
+			}
+		}
+	}
+}
+
+func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
+	refuse := func(err error) { c.Reply(ctx, failure{"error", parley.MessageOf(err)}) }
+	d := Decode(c.Visit.Who, c.own, msg)
+	_, asks := d.Command.Do.(parley.SubmitInput)
+	switch {
+	case tooMany != nil && (asks || d.Refusal != ""):
+		refuse(tooMany)
+	case d.Refusal != "":
+		c.Reply(ctx, failure{"error", d.Refusal})
+	case !c.Submit(ctx, d.Command, func(err error) { c.elsewhere(ctx, d.Command, err, refuse) }):
+		refuse(parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers."))
+	}
+}
+
+// elsewhere finds a place for a message to a session that is not there for this
+// principal: it is somebody else's, or was deleted. Its id is then a mere name.
+func (c *conn) elsewhere(ctx context.Context, cmd parley.Command, err error, refuse func(error)) {
+	_, asks := cmd.Do.(parley.SubmitInput)
+	for n := 0; asks && n < maxElsewhere && parley.CodeOf(err) == parley.CodeNotFound; n++ {
+		cmd.Session, cmd.Via = named(c.Visit.Who, string(cmd.Session)), parley.ViaWebSocket
+		if _, err = c.Door.Submit(ctx, c.Visit.Who, cmd); err == nil {
+			return
+		}
+	}
+	if ctx.Err() == nil {
+		refuse(err)
+	}
+}
+
+// maxElsewhere is how often the session of a name may be deleted before the name
+// is of no more use.
+const maxElsewhere = 16
+
+func (c *conn) Show(ctx context.Context, i *parley.Item) (out [][]byte, _ *dialect.Goodbye) {
+	v := c.views[i.Session]
+	if v.run != 0 && i.Seq <= v.seq {
+		return nil, nil // it was read when the connection was made
+	}
+	if _, starts := i.Body.(parley.RunStarted); i.Run != 0 && i.Run != v.run && !starts && i.Root == i.Session {
+		v = c.replay(ctx, i.Session, i.Run, i.Seq-1)
+	}
+	v, frames := Project(v, i.Event)
+	if c.views[i.Session] = v; v.run == 0 {
+		delete(c.views, i.Session)
+	}
+	for n, f := range frames {
+		out = append(out, dialect.EncodeShared(i, "agentchat", n, f))
+	}
+	return out, nil
+}
+
+func (c *conn) Shown(context.Context, *parley.Item) {}

@@ -1,0 +1,135 @@
+package agentchat
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+// A door to one log, as long as it is at the moment.
+type door struct {
+	parley.Door
+	log     []parley.Event
+	listed  bool  // the open run is among those that are looked at first
+	refusal error // of whoever reads the session by itself
+}
+
+func (d *door) Sessions(context.Context, parley.Principal, parley.SessionQuery) ([]parley.Summary, error) {
+	state := parley.NewState(ann.Tenant, dialecttest.Session)
+	for _, e := range d.log {
+		state = parley.Fold(state, e)
+	}
+	if m := state.Summary(); d.listed && m.Run != 0 {
+		return []parley.Summary{m}, nil
+	}
+	return nil, nil
+}
+
+func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, from parley.Cursor) (parley.Follower, error) {
+	f := &follower{}
+	for _, e := range d.log {
+		if int64(e.Seq) > from.After {
+			f.items = append(f.items, &parley.Item{Event: e})
+		}
+	}
+	return f, d.refusal
+}
+
+type follower struct{ items []*parley.Item }
+
+func (f *follower) Next(context.Context) ([]*parley.Item, error) {
+	n := min(len(f.items), 3)
+	items := f.items[:n]
+	f.items = f.items[n:]
+	return items, nil
+}
+
+func (f *follower) Close() {}
+
+func newConn(d *door) *conn {
+	return &conn{Conn: dialect.Conn{Door: d, Visit: parley.Visit{Who: ann}, Log: slog.New(slog.DiscardHandler)}, views: map[parley.SessionID]View{}}
+}
+
+// connects is what who comes when the log has so many events is shown first, and
+// then of the rest of it. By the time they look, it has some more.
+func connects(t fataler, log []parley.Event, head, more int, listed bool) (waiting, rest []string) {
+	d := &door{log: log[:min(head+more, len(log))], listed: listed}
+	c := newConn(d)
+	cards, err := c.catchUp(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range cards {
+		waiting = append(waiting, string(dialect.Encode(body)))
+	}
+	d.log = log
+	for _, e := range log[head:] {
+		frames, _ := c.Show(context.Background(), &parley.Item{Event: e})
+		for _, f := range frames {
+			rest = append(rest, string(f))
+		}
+	}
+	if v := c.views[dialecttest.Session]; (v.run == 0) != (len(c.views) == 0) {
+		t.Fatalf("%d views are kept", len(c.views))
+	}
+	return waiting, rest
+}
+
+// Whoever connects, whenever, is shown what the others are shown from then on,
+// whole answers too; and first the cards that are open. Nothing is shown twice.
+func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyLog(t)
+		head := rapid.IntRange(0, len(log)).Draw(t, "head")
+		more := rapid.IntRange(0, 5).Draw(t, "more")
+		listed := rapid.Bool().Draw(t, "listed")
+
+		// What is open once they have looked, and what all others are shown.
+		looked := min(head+more, len(log))
+		_, v := show(t, log[:looked])
+		var open []string
+		for _, c := range v.cards {
+			open = append(open, string(dialect.Encode(c.body)))
+		}
+		all, _ := show(t, log)
+		var others []string
+		for _, s := range all {
+			seen := v.run != 0 && listed && s.Seq <= log[max(looked, 1)-1].Seq // while they looked
+			if s.Seq > log[max(head, 1)-1].Seq && !seen || head == 0 && !seen {
+				others = append(others, s.raw)
+			}
+		}
+		waiting, rest := connects(t, log, head, more, listed)
+		if diff := cmp.Diff(others, rest); diff != "" {
+			t.Fatalf("head %d, %d more, listed %v (-others +this one)\n%s\n%s", head, more, listed, diff, dialecttest.Lines(log))
+		}
+		if listed && !slices.Equal(waiting, open) {
+			t.Fatalf("open is %q, shown is %q of\n%s", open, waiting, dialecttest.Lines(log))
+		}
+	})
+}
+
+// A session that cannot be read alone does not end the connection, and nobody
+// else is given what could be made of it.
+func TestAnUnreadableRunIsNotShared(t *testing.T) {
+	log := dialecttest.Logs(t)
+	exchange := log[slices.IndexFunc(log, func(l []parley.Event) bool { return parley.TypeOf(l[len(l)-1].Body) == "RunFinished" })]
+	c := newConn(&door{log: exchange, refusal: parley.Errorf(parley.CodeCorrupt, "no")})
+	item := &parley.Item{Event: exchange[len(exchange)-1]}
+	frames, bye := c.Show(context.Background(), item)
+	if len(frames) != 1 || bye != nil {
+		t.Errorf("%q, %v", frames, bye)
+	}
+	item.Made("agentchat/0", func() []byte { frames = nil; return nil })
+	if frames != nil {
+		t.Error("others would be shown what this one has made of it")
+	}
+}

@@ -1,0 +1,78 @@
+// Package agentchat speaks the Agent Chat WebSocket API of document 001: GET /ws.
+//
+//	client                         server, to everybody who may read the session
+//	chat ------------------------> user_message
+//	                               agent_thinking, tool_call, tool_result …
+//	                               agent_message | error
+//
+// Messages are whole: nothing is streamed in pieces. A run has exactly one
+// ending, an agent_message with everything the agent said, or an error. What is
+// wrong with a client's message is told to that client alone.
+package agentchat
+
+import (
+	"time"
+
+	"parley"
+)
+
+// The document's events. Every field is always there.
+type (
+	userMessage struct {
+		Type    string `json:"type"` // user_message
+		Message string `json:"message"`
+	}
+	agentMessage struct {
+		Type    string `json:"type"` // agent_message
+		Message string `json:"message"`
+	}
+	toolCall struct {
+		Type     string `json:"type"` // tool_call
+		ToolName string `json:"tool_name"`
+		ToolArgs string `json:"tool_args"` // JSON, in a string
+	}
+	toolResult struct {
+		Type     string `json:"type"` // tool_result
+		ToolName string `json:"tool_name"`
+		Result   string `json:"result"`
+		Success  bool   `json:"success"`
+	}
+	agentThinking struct {
+		Type      string `json:"type"` // agent_thinking
+		Reasoning string `json:"reasoning"`
+	}
+	failure struct {
+		Type  string `json:"type"` // error
+		Error string `json:"error"`
+	}
+)
+
+// What waits for a person. The document has nothing like it, and clients skip
+// types they do not know. Answered by approval_response {id, decision, note},
+// question_response {id, answers} and tool_call_resolution {id, resolution, note}.
+type (
+	approvalRequest struct {
+		Type      string    `json:"type"` // approval_request
+		ID        string    `json:"id"`
+		ToolName  string    `json:"tool_name"`
+		Command   string    `json:"command"` // exactly what will be done
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	question struct {
+		Type      string            `json:"type"` // question
+		ID        string            `json:"id"`
+		Questions []parley.Question `json:"questions"`
+		ExpiresAt time.Time         `json:"expires_at"`
+	}
+	callUnknown struct {
+		Type     string `json:"type"` // tool_call_unknown
+		ID       string `json:"id"`
+		ToolName string `json:"tool_name"`
+		Message  string `json:"message"`
+	}
+	cardClosed struct {
+		Type     string `json:"type"` // approval_closed, question_closed, tool_call_resolved
+		ID       string `json:"id"`
+		Decision string `json:"decision"`
+	}
+)

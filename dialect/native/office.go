@@ -1,0 +1,92 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley"
+)
+
+// An Office gives tickets, and takes away what tokens permit.
+type Office interface {
+	Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error)
+	// Revoke is by somebody of the tenant whose tokens are meant.
+	Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) error
+}
+
+type ticketInfo struct {
+	Ticket  string    `json:"ticket"`
+	Expires time.Time `json:"expires_at"`
+}
+
+// issueTicket gives a ticket for one connection, for who cannot send a header
+// with it.
+func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
+	ticket, expires, err := h.Office.Ticket(r, func() (string, error) {
+		body, err := readBody(w, r)
+		if err != nil {
+			return "", err
+		}
+		agent, err := body.String("agent")
+		if err != nil || agent != "" && !parley.ValidAgentName(agent) {
+			return "", parley.Errorf(parley.CodeInvalid, "agent must be the name of one.")
+		}
+		return agent, nil
+	})
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	writeJSON(w, http.StatusCreated, ticketInfo{ticket, expires.UTC()})
+}
+
+// revoke ends what somebody's tokens permit, from now on and everywhere.
+func (h *Handler) revoke(r request) (int, any, error) {
+	if err := h.Door.May(r.Context(), r.who, parley.ActWriteUsers, parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant}); err != nil {
+		return 0, nil, err
+	}
+	err := h.Office.Revoke(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
+	return http.StatusOK, map[string]string{"status": "revoked"}, err
+}
+
+// An auditEvent is a record as the debug console's system shows it.
+type auditEvent struct {
+	ID        string             `json:"id"`
+	Tenant    parley.TenantID    `json:"tenant_id"`
+	User      parley.PrincipalID `json:"user_id,omitempty"`
+	Action    string             `json:"action"`
+	Resource  string             `json:"resource_type,omitempty"`
+	About     string             `json:"resource_id,omitempty"`
+	Metadata  any                `json:"metadata,omitempty"`
+	Source    string             `json:"source"`
+	CreatedAt time.Time          `json:"created_at"`
+	Hash      string             `json:"hash"`
+}
+
+func (h *Handler) listAudit(r request) (int, any, error) {
+	q := r.URL.Query()
+	limit, err := strconv.Atoi(cmp.Or(q.Get("limit"), "50"))
+	if err != nil || limit < 1 {
+		return 0, nil, parley.Errorf(parley.CodeInvalid, "limit must be a number from 1 to %d.", maxAudit)
+	}
+	query := parley.AuditQuery{By: parley.PrincipalID(q.Get("user_id")), Action: q.Get("action"), Resource: q.Get("resource_type"),
+		Source: q.Get("source"), Limit: min(limit, maxAudit)}
+	for name, to := range map[string]*time.Time{"after": &query.After, "before": &query.Before} {
+		if given := q.Get(name); given != "" {
+			if *to, err = time.Parse(time.RFC3339, given); err != nil {
+				return 0, nil, parley.Errorf(parley.CodeInvalid, "%s must be a time like 2026-01-02T15:04:05Z.", name)
+			}
+		}
+	}
+	rows, err := h.Door.Audited(r.Context(), r.who, query)
+	events := []auditEvent{}
+	for _, row := range rows {
+		events = append(events, auditEvent{strconv.FormatInt(row.No, 10), row.Tenant, row.By, row.Action, row.Resource, row.ID, row.Metadata, row.Source, row.At, row.Hash})
+	}
+	return http.StatusOK, map[string]any{"events": events, "count": len(events)}, err
+}
+
+const maxAudit = 200

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"parley"
+)
+
+// A narrowed follower of a tenant passes on what one principal may read.
+type narrowed struct {
+	parley.Follower
+	engine *Engine
+	who    parley.Principal
+	mine   map[parley.SessionID]bool // as far as was asked; owners do not change
+	taken  []*parley.Item            // from the follower, not yet looked at
+}
+
+const (
+	maxAsked = 4096 // sessions that are remembered
+	askAgain = 500 * time.Millisecond
+)
+
+func (n *narrowed) Next(ctx context.Context) ([]*parley.Item, error) {
+	for {
+		var list []*parley.Item
+		for len(n.taken) > 0 {
+			mine, err := n.isMine(ctx, n.taken[0].Event)
+			switch {
+			case err != nil && len(list) > 0:
+				return list, nil // the rest is still there
+			case err != nil && parley.CodeOf(err) == parley.CodeUnavailable && n.pause(ctx):
+				continue
+			case err != nil:
+				return nil, err
+			case mine:
+				list = append(list, n.taken[0])
+			}
+			n.taken = n.taken[1:]
+		}
+		if len(list) > 0 {
+			return list, nil
+		}
+		var err error
+		if n.taken, err = n.Follower.Next(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isMine asks the rules that Session asks. Nobody is refused anything by it, so
+// it leaves no record.
+func (n *narrowed) isMine(ctx context.Context, e parley.Event) (bool, error) {
+	if mine, asked := n.mine[e.Session]; asked {
+		return mine, nil
+	}
+	owner := parley.PrincipalID("")
+	if opened, ok := e.Body.(parley.SessionOpened); ok {
+		owner = opened.Owner
+	} else {
+		st, err := n.engine.Store.Tenant(n.who.Tenant).Session(ctx, e.Session)
+		if err != nil {
+			return false, err
+		}
+		owner = st.Summary.Owner
+	}
+	if len(n.mine) >= maxAsked {
+		clear(n.mine)
+	}
+	n.mine[e.Session] = n.engine.Access.Permit(n.who, parley.ActRead,
+		parley.Resource{Kind: parley.OneSession, Tenant: n.who.Tenant, Session: e.Session, Owner: owner}) == nil
+	return n.mine[e.Session], nil
+}
+
+// pause reports whether it is worth asking again.
+func (n *narrowed) pause(ctx context.Context) bool {
+	timer := time.NewTimer(askAgain)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-n.engine.ctx.Done():
+	}
+	return false
+}

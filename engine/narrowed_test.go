@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"parley"
+	"parley/access"
+)
+
+// shaky is a store that cannot say whose a session is, for some time.
+type shaky struct {
+	parley.Store
+	parley.TenantStore
+	down  int
+	asked int
+}
+
+func (s *shaky) Tenant(parley.TenantID) parley.TenantStore { return s }
+
+func (s *shaky) Session(context.Context, parley.SessionID) (parley.Stored, error) {
+	if s.asked++; s.down > 0 {
+		s.down--
+		return parley.Stored{}, parley.Errorf(parley.CodeUnavailable, "not now")
+	}
+	return parley.Stored{Summary: parley.Summary{Owner: "bob"}}, nil
+}
+
+type given struct{ pages [][]*parley.Item }
+
+func (g *given) Next(ctx context.Context) ([]*parley.Item, error) {
+	if len(g.pages) == 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	page := g.pages[0]
+	g.pages = g.pages[1:]
+	return page, nil
+}
+
+func (g *given) Close() {}
+
+func sessionNo(n int) parley.SessionID {
+	return parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", n))
+}
+
+func narrowedTo(id parley.PrincipalID, s *shaky, pages ...[]*parley.Item) *narrowed {
+	e := &Engine{Config: Config{Store: s, Access: access.Rules{}}, ctx: context.Background()}
+	return &narrowed{Follower: &given{pages}, engine: e, who: member(id, access.RoleStandardUser), mine: map[parley.SessionID]bool{}}
+}
+
+func event(session, seq int) *parley.Item {
+	return &parley.Item{Event: parley.Event{Session: sessionNo(session), Seq: parley.Seq(seq), Body: parley.SessionReopened{}}}
+}
+
+// Who follows what they may read is not sent away because the store cannot be
+// asked for a moment, and misses nothing of it.
+func TestWhoseASessionIsIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shaky{}
+		f := narrowedTo("bob", s, []*parley.Item{event(1, 1), event(2, 1), event(1, 2)}, []*parley.Item{event(3, 1)})
+		ctx, cancel := context.WithCancel(context.Background())
+		var got []string
+		for len(got) < 4 {
+			s.down = 3
+			items, err := f.Next(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range items {
+				got = append(got, fmt.Sprint(i.Session[35:], i.Seq))
+			}
+		}
+		if fmt.Sprint(got) != "[11 21 12 31]" {
+			t.Errorf("seen was %v", got)
+		}
+		cancel()
+		if _, err := f.Next(ctx); err == nil {
+			t.Error("it goes on without a context")
+		}
+	})
+}
+
+// What is remembered about sessions is bounded, and asked once for each of them
+// otherwise.
+func TestNotEverySessionIsRemembered(t *testing.T) {
+	s, page := &shaky{}, []*parley.Item{}
+	for n := range maxAsked + 10 {
+		page = append(page, event(n, 1), event(n, 2))
+	}
+	f := narrowedTo("eve", s, page)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if list, err := f.Next(ctx); err == nil {
+		t.Errorf("eve was shown %d events of bob's", len(list))
+	}
+	if s.asked != maxAsked+10 || len(f.mine) > maxAsked {
+		t.Errorf("asked %d times, remembers %d", s.asked, len(f.mine))
+	}
+}

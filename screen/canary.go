@@ -1,0 +1,158 @@
+package screen
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// A canary is a token that stands in an agent's instructions and nowhere else:
+// if it shows up in what a model says, the instructions are being given away.
+
+var canaryCoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// Canary is the token of a session: 160 bits that nobody can guess without the
+// key, and that need not be stored.
+func Canary(key []byte, tenant, session string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(tenant + "\x00" + session))
+	return canaryCoding.EncodeToString(mac.Sum(nil)[:20])
+}
+
+// Contains reports whether the token stands in text, in one of the encodings a
+// Filter knows.
+func Contains(token, text string) bool {
+	_, leaked := NewFilter(token).Write(text)
+	return leaked
+}
+
+// Hide is text with [canary] in the place of every token, for people who look at
+// prompts and logs.
+func Hide(token, text string) string {
+	var out strings.Builder
+	f := NewFilter(token)
+	from := 0
+	for i := range len(text) {
+		if begin := f.take(text[i], i); begin >= 0 {
+			out.WriteString(text[from:begin])
+			out.WriteString("[canary]")
+			from = i + 1
+			f.forget()
+		}
+	}
+	if from == 0 {
+		return text
+	}
+	out.WriteString(text[from:])
+	return out.String()
+}
+
+// letterForms are the writings of a token in which case does not matter.
+func letterForms(token string) []string {
+	token = strings.ToLower(token)
+	return []string{token, backwards(token), hex.EncodeToString([]byte(token)), hex.EncodeToString([]byte(strings.ToUpper(token)))}
+}
+
+// base64Forms are what every base64 text that has the token in it has in common:
+// of each of the three ways in which it can lie across the groups, the characters
+// that depend on nothing but the token.
+func base64Forms(token string) (forms []string) {
+	for _, t := range []string{strings.ToLower(token), strings.ToUpper(token)} {
+		for _, coding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for before := range 3 {
+				whole := coding.EncodeToString(append(make([]byte, before), t...))
+				if form := whole[(before*8+5)/6 : (before+len(t))*8/6]; !slices.Contains(forms, form) {
+					forms = append(forms, form)
+				}
+			}
+		}
+	}
+	return forms
+}
+
+// A trie is an Aho-Corasick automaton: after each character it knows the longest
+// end of the text that is the beginning of a form.
+type trie struct {
+	nodes []trieNode
+	root  [256]int32 // where each character leads from the start
+	chars [256]bool  // what occurs in the forms; anything else separates
+	most  int        // the length of the longest form
+}
+
+type trieNode struct {
+	child, sibling int32
+	fail           int32
+	depth          int32
+	match          int32 // length of the longest form that ends here
+	char           byte
+}
+
+func newTrie(forms []string) *trie {
+	room := 1
+	for _, form := range forms {
+		room += len(form)
+	}
+	t := &trie{nodes: make([]trieNode, 1, room)}
+	for c := range 256 {
+		t.chars[c] = isAlnum(byte(c))
+	}
+	for _, form := range forms {
+		at := int32(0)
+		for _, c := range []byte(form) {
+			t.chars[c] = true
+			next := t.follow(at, c)
+			if next == 0 {
+				next = int32(len(t.nodes))
+				t.nodes = append(t.nodes, trieNode{char: c, depth: t.nodes[at].depth + 1, sibling: t.nodes[at].child})
+				t.nodes[at].child = next
+			}
+			at = next
+		}
+		t.nodes[at].match = t.nodes[at].depth
+		t.most = max(t.most, len(form))
+	}
+	for child := t.nodes[0].child; child != 0; child = t.nodes[child].sibling {
+		t.root[t.nodes[child].char] = child
+	}
+	queue := make([]int32, 1, len(t.nodes))
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for child := t.nodes[at].child; child != 0; child = t.nodes[child].sibling {
+			if at != 0 {
+				t.nodes[child].fail = t.step(t.nodes[at].fail, t.nodes[child].char)
+			}
+			t.nodes[child].match = max(t.nodes[child].match, t.nodes[t.nodes[child].fail].match)
+			queue = append(queue, child)
+		}
+	}
+	return t
+}
+
+// follow is the child of a node by a character, or 0.
+func (t *trie) follow(at int32, c byte) int32 {
+	for child := t.nodes[at].child; child != 0; child = t.nodes[child].sibling {
+		if t.nodes[child].char == c {
+			return child
+		}
+	}
+	return 0
+}
+
+func (t *trie) step(at int32, c byte) int32 {
+	for at != 0 {
+		if next := t.follow(at, c); next != 0 {
+			return next
+		}
+		at = t.nodes[at].fail
+	}
+	return t.root[c]
+}
+
+func isAlnum(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}

@@ -1,0 +1,73 @@
+package screen
+
+import "parley"
+
+// Screen is a parley.Screen.
+type Screen struct {
+	key      []byte
+	mode     string
+	sentinel *Sentinel
+	redactor *Redactor
+}
+
+var _ parley.Screen = (*Screen)(nil)
+
+// New makes the screen of a server. The key is what canaries are made of; own
+// are secrets of the server itself. The mode says what becomes of what the
+// sentinel finds: block, flag (what would be blocked is flagged) or off.
+func New(key []byte, mode string, own ...string) *Screen {
+	return &Screen{key: key, mode: mode, sentinel: Default(), redactor: NewRedactor(own...)}
+}
+
+func (s *Screen) Scan(recent []string, text string) parley.Finding {
+	if s.mode == "off" {
+		return parley.Finding{Verdict: parley.ScreenAllow}
+	}
+	f := s.sentinel.Scan(recent, text)
+	if s.mode == "flag" && f.Verdict == Block {
+		f.Verdict = Flag
+	}
+	return parley.Finding{Verdict: parley.ScreenVerdict(f.Verdict), Score: f.Score, Reason: f.Reason}
+}
+
+func (s *Screen) Canary(tenant parley.TenantID, session parley.SessionID) parley.Canary {
+	return word(Canary(s.key, string(tenant), string(session)))
+}
+
+func (s *Screen) Redactor() parley.Filter { return redacting{s.redactor.Stream()} }
+
+func (s *Screen) HasSecret(text string) bool { return s.redactor.HasOwn(text) }
+
+// word is the canary of one session.
+type word string
+
+func (w word) Word() string              { return string(w) }
+func (w word) Filter() parley.LeakFilter { return &leaks{Filter: NewFilter(string(w))} }
+func (w word) Contains(text string) bool { return Contains(string(w), text) }
+func (w word) Hide(text string) string   { return Hide(string(w), text) }
+
+// leaks is a Filter that remembers.
+type leaks struct {
+	*Filter
+	leaked bool
+}
+
+func (l *leaks) Write(piece string) (safe string) {
+	safe, l.leaked = l.Filter.Write(piece)
+	return safe
+}
+
+func (l *leaks) Leaked() bool { return l.leaked }
+
+// redacting is a RedactStream that does not say what it found.
+type redacting struct{ s *RedactStream }
+
+func (r redacting) Write(piece string) string {
+	text, _ := r.s.Write(piece)
+	return text
+}
+
+func (r redacting) Close() string {
+	text, _ := r.s.Close()
+	return text
+}

@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+)
+
+var (
+	_ parley.TicketStore     = (*Store)(nil)
+	_ parley.RevocationStore = (*Store)(nil)
+)
+
+const (
+	putTicket = `WITH expired AS (DELETE FROM tickets WHERE tenant = $2 AND expires_at <= $6)
+		INSERT INTO tickets (hash, tenant, principal, expires_at, claim) SELECT $1, $2, $3, $4, $5
+		WHERE (SELECT count(*) FROM tickets WHERE tenant = $2 AND principal = $3 AND expires_at > $6) < $7
+		ON CONFLICT (hash, tenant) DO UPDATE SET claim = excluded.claim RETURNING 1`
+	takeTicket    = `DELETE FROM tickets WHERE hash = $1 RETURNING claim`
+	setRevocation = `INSERT INTO revocations AS r (tenant, principal, before) VALUES ($1, $2, $3)
+		ON CONFLICT (tenant, principal) DO UPDATE SET before = greatest(r.before, excluded.before) RETURNING 1`
+	listRevocations = `SELECT tenant, principal, before FROM revocations WHERE before > $1`
+)
+
+func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim, expires time.Time) error {
+	body, err := json.Marshal(claim)
+	if err != nil {
+		return err
+	}
+	_, kept, err := one(ctx, s, of(claim.Tenant), pgx.RowTo[int], putTicket, hash[:], text(claim.Tenant), text(claim.ID), expires, body,
+		expires.Add(-parley.MaxTicketLife), parley.MaxTickets)
+	if err == nil && !kept {
+		err = parley.Errorf(parley.CodeLimited, "Too many tickets wait to be used.")
+	}
+	return err
+}
+
+// TakeTicket, if the connection is lost and it tries again, may find that it was
+// the one who took the ticket, and nobody has it then.
+func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim parley.TicketClaim, found bool, err error) {
+	body, found, err := one(ctx, s, maintenance, pgx.RowTo[[]byte], takeTicket, hash[:])
+	if err != nil || !found {
+		return claim, false, err
+	}
+	if err := json.Unmarshal(body, &claim); err != nil {
+		return parley.TicketClaim{}, false, &parley.Error{Code: parley.CodeCorrupt, Message: "A stored ticket cannot be read.", Err: err}
+	}
+	return claim, true, nil
+}
+
+func (s *Store) SaveRevocation(ctx context.Context, r parley.Revocation) error {
+	_, _, err := one(ctx, s, of(r.Tenant), pgx.RowTo[int], setRevocation, text(r.Tenant), text(r.Principal), r.Before)
+	return err
+}
+
+func (s *Store) Revocations(ctx context.Context, after time.Time) ([]parley.Revocation, error) {
+	return list(ctx, s, maintenance, func(row pgx.CollectableRow) (r parley.Revocation, err error) {
+		err = row.Scan((*text)(&r.Tenant), (*text)(&r.Principal), &r.Before)
+		r.Before = r.Before.UTC()
+		return r, err
+	}, listRevocations, after)
+}

@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+)
+
+// grants are what a server does with each table.
+var grants = []struct{ table, may string }{
+	{"goose_db_version", "SELECT"},
+	{"store", "SELECT"},
+	{"nodes", "SELECT, INSERT, UPDATE, DELETE"},
+	{"tenants", "SELECT, INSERT, UPDATE"},
+	{"sessions", "SELECT, INSERT, UPDATE"},
+	{"events", "SELECT, INSERT, DELETE"}, // pieces are deleted, nothing is changed
+	{"receipts", "SELECT, INSERT"},
+	{"due", "SELECT, INSERT, UPDATE, DELETE"},
+	{"snapshots", "SELECT, INSERT, UPDATE"},
+	{"definitions", "SELECT, INSERT"},
+	{"effects", "SELECT, INSERT, UPDATE"},
+	{"holes", "SELECT, INSERT"},
+	{"audit", "SELECT, INSERT"}, // what is on record stays
+	{"tickets", "SELECT, INSERT, UPDATE, DELETE"},
+	{"revocations", "SELECT, INSERT, UPDATE"},
+}
+
+// Grant lets a role serve a database that is up to date: it may do with each
+// table what a server does, and not what an earlier Grant allowed besides. The
+// role must not be able to get around any of that.
+func Grant(ctx context.Context, url, role string) error {
+	return with(ctx, url, func(conn *pgx.Conn) error {
+		var unbound bool
+		err := conn.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = 'events'::regclass), 'MEMBER')
+			FROM pg_roles WHERE rolname = $1`, role).Scan(&unbound)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return &parley.Error{Code: parley.CodeNotFound, Message: fmt.Sprintf("There is no role %s.", role),
+				Hint: "make it first: CREATE ROLE name LOGIN PASSWORD '…'"}
+		case err != nil:
+			return err
+		case unbound:
+			return &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("What is granted would not bind the role %s.", role),
+				Hint: "name one that is no superuser, has no BYPASSRLS and is not, nor can become, the owner of the tables"}
+		}
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			name := pgx.Identifier{role}.Sanitize()
+			var schema string
+			if err := tx.QueryRow(ctx, `SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = 'events'::regclass`).Scan(&schema); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `GRANT USAGE ON SCHEMA `+schema+` TO `+name); err != nil {
+				return err
+			}
+			for _, g := range grants {
+				if _, err := tx.Exec(ctx, `REVOKE ALL ON `+g.table+` FROM `+name); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, `GRANT `+g.may+` ON `+g.table+` TO `+name); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}

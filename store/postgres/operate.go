@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"parley"
+)
+
+// This file is for operators: what they ask of a database besides serving it.
+
+// Versions says how far a database was migrated, 0 if never, and how far this
+// release would migrate it. It changes nothing.
+func Versions(ctx context.Context, url string) (has, knows int64, err error) {
+	if knows, err = known(); err != nil {
+		return 0, 0, err
+	}
+	err = with(ctx, url, func(conn *pgx.Conn) error {
+		has, err = version(ctx, conn)
+		return err
+	})
+	return has, knows, err
+}
+
+// Migrate brings a database up to date.
+func Migrate(ctx context.Context, url string) (from, to int64, err error) {
+	config, err := newStore(nil).parse(url)
+	if err != nil {
+		return 0, 0, err
+	}
+	if to, err = known(); err != nil {
+		return 0, 0, err
+	}
+	_, from, err = migrate(ctx, config.ConnConfig)
+	return from, to, err
+}
+
+// Renew gives a database another epoch, so that every cursor into what it was
+// before is answered with resync; see parley.Store.Epoch. A node that uses it
+// would go on with the old one, so there must be none.
+func Renew(ctx context.Context, url string) (epoch string, err error) {
+	err = with(ctx, url, func(conn *pgx.Conn) error {
+		var alive int
+		if err := conn.QueryRow(ctx, `SELECT count(*) FROM nodes WHERE seen_at > clock_timestamp() - $1::interval`, newStore(nil).lease).Scan(&alive); err != nil {
+			return err
+		}
+		if alive > 0 {
+			return &parley.Error{Code: parley.CodeUnavailable, Message: "A server is using this database.",
+				Hint: "stop it first; one that died is forgotten after 10 s"}
+		}
+		epoch = newEpoch()
+		_, err := conn.Exec(ctx, `UPDATE store SET epoch = $1`, epoch)
+		return err
+	})
+	return epoch, err
+}
+
+// Facts are what there is to know about a database server.
+type Facts struct {
+	Version           string
+	ReadOnly          bool // a standby, or set so
+	SynchronousCommit string
+	Commit            time.Duration // of a small durable transaction; 0: none could be made
+	Ahead             time.Duration // of the server's clock before this one's, give or take a round trip
+}
+
+// Examine asks a database server about itself. Its one write is a message in
+// its log of changes, which nobody reads.
+func Examine(ctx context.Context, url string) (f Facts, err error) {
+	err = with(ctx, url, func(conn *pgx.Conn) error {
+		if err := check(ctx, conn); err != nil {
+			return err
+		}
+		asked := time.Now()
+		var theirs time.Time
+		if err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('synchronous_commit'),
+			pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean, clock_timestamp()`).Scan(&f.Version, &f.SynchronousCommit, &f.ReadOnly, &theirs); err != nil {
+			return err
+		}
+		f.Ahead = theirs.Sub(asked.Add(time.Since(asked) / 2))
+		if f.ReadOnly {
+			return nil
+		}
+		asked = time.Now()
+		if _, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'parley', 'doctor')`); err != nil {
+			return err
+		}
+		f.Commit = time.Since(asked)
+		return nil
+	})
+	return f, err
+}
+
+// with does something over one connection.
+func with(ctx context.Context, url string, do func(*pgx.Conn) error) error {
+	config, err := newStore(nil).parse(url)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return unavailable(ctx, do(conn))
+}
+
+// A Reader reads a store that other nodes may be writing. It is no node itself,
+// and cannot write.
+type Reader struct{ s *Store }
+
+// OpenReader connects to a database, which must be up to date, for reading.
+func OpenReader(ctx context.Context, url string, options ...Option) (_ *Reader, err error) {
+	s := newStore(options)
+	config, err := s.parse(url)
+	if err != nil {
+		return nil, err
+	}
+	s.configure(config)
+	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	if s.epoch, err = s.usable(ctx); err != nil {
+		s.closePools()
+		return nil, unavailable(ctx, err)
+	}
+	return &Reader{s}, nil
+}
+
+// usable returns the epoch of a database whose tables are those this release
+// reads.
+func (s *Store) usable(ctx context.Context) (epoch string, err error) {
+	knows, err := known()
+	if err != nil {
+		return "", err
+	}
+	has, err := version(ctx, s.pool)
+	switch {
+	case err != nil:
+		return "", err
+	case has > knows:
+		return "", tooNew(has, knows)
+	case has < knows:
+		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use the release that wrote it",
+			Message: fmt.Sprintf("The database is of an older release: it has version %d, and this release reads version %d.", has, knows)}
+	}
+	err = s.pool.QueryRow(ctx, `SELECT epoch FROM store`).Scan(&epoch)
+	return epoch, err
+}
+
+func (r *Reader) Epoch() string                                          { return r.s.epoch }
+func (r *Reader) Tenant(id parley.TenantID) parley.TenantStore           { return r.s.Tenant(id) }
+func (r *Reader) Tenants(ctx context.Context) ([]parley.TenantID, error) { return r.s.Tenants(ctx) }
+
+func (r *Reader) Close() error {
+	r.s.closePools()
+	return nil
+}
+
+const countDue = `SELECT count(*) FILTER (WHERE NOT alive AND at <= $1), count(*) FILTER (WHERE alive), min(at) FILTER (WHERE NOT alive AND at <= $1)
+	FROM (SELECT at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive FROM due) AS d`
+
+// Due counts the sessions that are due and that no living node has taken, says
+// since when the first of them is, and counts those that one has taken.
+func (r *Reader) Due(ctx context.Context, now time.Time) (free, held int, since time.Time, err error) {
+	_, _, err = one(ctx, r.s, maintenance, func(row pgx.CollectableRow) (first *time.Time, err error) {
+		if err = row.Scan(&free, &held, &first); first != nil {
+			since = first.UTC()
+		}
+		return first, err
+	}, countDue, now, r.s.lease)
+	return free, held, since, err
+}

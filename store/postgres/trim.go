@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"parley"
+)
+
+// trimPage bounds how many events one Trim looks at.
+const trimPage = 500
+
+const behindTenants = `SELECT tenant, trimmed FROM tenants WHERE trimmed < position`
+
+// Trim looks at a page of the first tenant that has one. Nodes that do so at
+// the same time wait for each other at a hole, and find nothing left behind it.
+func (s *Store) Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error) {
+	type place struct {
+		tenant  parley.TenantID
+		trimmed int64
+	}
+	behind, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (p place, err error) {
+		return p, row.Scan((*text)(&p.tenant), &p.trimmed)
+	}, behindTenants)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, p := range behind {
+		finished, last, err := s.finishedBefore(ctx, p.tenant, p.trimmed, before, now)
+		if err != nil {
+			return 0, false, err
+		}
+		if last > p.trimmed {
+			deleted, err := s.trimOutputs(ctx, p.tenant, finished, last)
+			return deleted, err == nil, unavailable(ctx, err)
+		}
+	}
+	return 0, false, nil
+}
+
+// finished is an OutputFinished.
+type finished struct {
+	session    parley.SessionID
+	first, seq parley.Seq
+}
+
+// finishedBefore lists the outputs that were finished in the next page of a
+// tenant's log, and the position it looked up to.
+func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (outputs []finished, last int64, err error) {
+	type row struct {
+		finished
+		position int64
+		at       time.Time
+	}
+	rows, err := list(ctx, s, of(tenant), func(r pgx.CollectableRow) (e row, err error) {
+		var name, body string
+		var version int
+		err = r.Scan((*text)(&e.session), (*int64)(&e.seq), &e.position, &e.at, &name, &version, &body)
+		// One that cannot be decoded could not stand in for its pieces.
+		if b, bad := parley.DecodeBody(name, version, []byte(body)); bad == nil && body != "" {
+			e.first = b.(parley.OutputFinished).First
+		}
+		return e, err
+	}, `SELECT session, seq, position, at, type, version, CASE type WHEN 'OutputFinished' THEN body ELSE '' END
+		FROM events WHERE tenant = $1 AND position > $2 ORDER BY position LIMIT $3`, text(tenant), after, trimPage)
+	last = after
+	for _, e := range rows {
+		if !e.at.Before(before) && !e.at.After(now) {
+			break
+		}
+		last = e.position
+		if e.first > 0 {
+			outputs = append(outputs, e.finished)
+		}
+	}
+	return outputs, last, err
+}
+
+// trimOutputs deletes the pieces of outputs and notes where they were: a run of
+// seqs without a gap is one hole. No two outputs of a session are open at once,
+// so whatever pieces lie between the first one and the end are of that output.
+func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs []finished, last int64) (deleted int, err error) {
+	ctx, cancel := s.patience(ctx)
+	defer cancel()
+	const pieces = ` FROM events WHERE tenant = $1 AND session = $2 AND seq >= $3 AND seq < $4 AND type = 'OutputAppended'`
+	trip := &pgx.Batch{}
+	trip.Queue("begin")
+	of(tenant).enter(trip)
+	for _, o := range outputs {
+		args := []any{text(tenant), text(o.session), int64(o.first), int64(o.seq)}
+		trip.Queue(`INSERT INTO holes (tenant, session, first, last) SELECT $1, $2, min(seq), max(seq)
+			FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`) AS found GROUP BY run ON CONFLICT DO NOTHING`, args...)
+		trip.Queue(`DELETE`+pieces, args...).Exec(func(tag pgconn.CommandTag) error {
+			deleted += int(tag.RowsAffected())
+			return nil
+		})
+	}
+	// The tenant's head comes last: appends wait for it.
+	trip.Queue(`UPDATE tenants SET trimmed = greatest(trimmed, $2) WHERE tenant = $1`, text(tenant), last)
+	trip.Queue("commit")
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	if err := conn.SendBatch(ctx, trip).Close(); err != nil {
+		_ = conn.Conn().Close(ctx) // whatever is left of the transaction ends with it
+		return 0, err
+	}
+	return deleted, nil
+}
+
+// checkGaps finds out whether every seq that is missing in a page was deleted
+// on purpose.
+func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley.Seq, page []parley.Event) error {
+	for _, e := range page {
+		for next := after + 1; next < e.Seq; {
+			last, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq], `SELECT last FROM holes WHERE tenant = $1 AND session = $2 AND first <= $3 AND last >= $3`,
+				text(t.id), text(id), int64(next))
+			if err != nil {
+				return err
+			}
+			if !found {
+				return corrupt(id, next, errors.New("the row is missing"))
+			}
+			next = last + 1
+		}
+		after = e.Seq
+	}
+	return nil
+}

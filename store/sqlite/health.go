@@ -1,0 +1,221 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"parley"
+)
+
+// patience is how long a disk may take over a commit, and perEvent what it may
+// take longer for each event. One that takes longer hangs: what waits is refused,
+// and so is what comes, until the commit ends.
+const (
+	patience = 5 * time.Second
+	perEvent = 200 * time.Microsecond
+)
+
+func (w *waiting) patience() time.Duration { return time.Duration(len(w.Events)) * perEvent }
+
+// health is what the store knows of its disk.
+type health struct {
+	until   atomic.Pointer[time.Time]    // when the commit under way ought to be over; nil: none is
+	trouble atomic.Pointer[parley.Error] // why the last commit failed; nil: it did not
+	files   []file                       // must stay where they are
+}
+
+type file struct {
+	name string
+	info os.FileInfo
+}
+
+// What may become of a batch. Its fate is decided once: either the writer takes
+// it, or whoever brought it loses patience and withdraws it.
+const (
+	waits = iota
+	taken
+	withdrawn
+)
+
+func (w *waiting) take() bool {
+	return w.fate.CompareAndSwap(waits, taken) || w.fate.Load() == taken
+}
+
+// wait waits for the outcome of a batch that is queued, until it has waited for
+// long enough itself or the commit under way has.
+func (s *Store) wait(w *waiting) (parley.Appended, error) {
+	deadline := time.Now().Add(patience + w.patience())
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for time.Now().Before(deadline) && !s.hangs() {
+		end := deadline
+		if until := s.until.Load(); until != nil && until.Before(end) {
+			end = *until
+		}
+		timer.Reset(time.Until(end) + time.Millisecond)
+		select {
+		case <-w.done:
+			return w.result, w.err
+		case <-timer.C:
+		}
+	}
+	if w.fate.CompareAndSwap(waits, withdrawn) {
+		return parley.Appended{}, unstorable(errHangs)
+	}
+	return parley.Appended{}, unstorable(fmt.Errorf("%w; what was being written may be stored later", errHangs))
+}
+
+var errHangs = fmt.Errorf("the disk has not answered for %v", patience)
+
+// hangs reports whether a commit has been under way for too long.
+func (s *Store) hangs() bool {
+	until := s.until.Load()
+	return until != nil && time.Now().After(*until)
+}
+
+// try commits a group, or says why the disk did not take it.
+func (s *Store) try(group []*waiting) error {
+	group = slices.DeleteFunc(slices.Clone(group), func(w *waiting) bool { return !w.take() })
+	if len(group) == 0 {
+		return nil
+	}
+	until := time.Now().Add(patience)
+	for _, w := range group {
+		until = until.Add(w.patience())
+	}
+	s.until.Store(&until)
+	defer s.until.Store(nil)
+	// Before, so that nothing is written where nobody will find it; after, so
+	// that nothing is accepted that went there all the same.
+	err := s.there()
+	if err == nil {
+		if err = s.w.commit(group); err != nil && faulty(err) {
+			s.bury()
+		}
+	}
+	if err == nil {
+		err = s.there()
+	}
+	switch {
+	case err == nil:
+		s.trouble.Store(nil)
+	case faulty(err):
+		s.trouble.Store(unstorable(err))
+	}
+	return err
+}
+
+// bury writes over what a failed commit left in the write-ahead log. If the sync
+// was what failed, the commit stands there complete; if the process died now,
+// the next one would take it for good, though it was refused. A commit of
+// nothing in particular goes to the same place. Whether it fails too does not
+// matter: what counts is that it was written.
+func (s *Store) bury() { _ = s.w.commit([]*waiting{probe()}) }
+
+// probe is the smallest commit there is: it changes a number nobody reads.
+func probe() *waiting {
+	return &waiting{done: make(chan struct{}), also: func(ctx context.Context, w *writer) error {
+		_, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", rand.Int32()))
+		return err
+	}}
+}
+
+// leastRoom is what a disk must have left for the server to be ready. A commit
+// that is small enough may find a place on one that is full.
+const leastRoom = 1 << 20
+
+// Ready tries to write if the last commit failed or has not ended.
+func (s *Store) Ready(ctx context.Context) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(s.files[0].name, &disk); err == nil && uint64(disk.Bavail)*uint64(disk.Bsize) < leastRoom {
+		return unstorable(errors.New("the disk has less than 1 MiB left"))
+	}
+	if s.trouble.Load() == nil && !s.hangs() {
+		return nil
+	}
+	_, err := s.put(ctx, probe())
+	return err
+}
+
+// remember notes which files are the database.
+func (s *Store) remember(names ...string) error {
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		s.files = append(s.files, file{name, info})
+	}
+	return nil
+}
+
+var errAway = errors.New("the database is not where it was")
+
+// there finds out whether the files that are written to can still be found. A
+// file that was deleted can be written for as long as it is open, and all of it
+// is lost then.
+func (s *Store) there() error {
+	for _, f := range s.files {
+		info, err := os.Stat(f.name)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errAway, err)
+		}
+		if !os.SameFile(f.info, info) {
+			return fmt.Errorf("%w: %s is another file now", errAway, f.name)
+		}
+	}
+	return nil
+}
+
+// faulty reports whether any batch would have failed, not just this one.
+func faulty(err error) bool {
+	if errors.Is(err, errAway) {
+		return true
+	}
+	switch primary(err) {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL:
+		return true
+	}
+	return false
+}
+
+func primary(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return sqlite3.SQLITE_OK
+}
+
+// unstorable is what a batch that was not stored is answered with.
+func unstorable(err error) *parley.Error {
+	e := &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot store anything right now.", Err: err,
+		Hint: "see that the disk of the data folder is writable and not full"}
+	switch {
+	case errors.Is(err, errAway):
+		e.Hint = "put the files of the data folder back as they were, or stop the server, restore them and start it again"
+	case damaged(err):
+		e.Code, e.Message, e.Hint = parley.CodeCorrupt, damagedMessage, damagedHint
+	}
+	return e
+}
+
+// damaged reports whether the file itself makes no sense.
+func damaged(err error) bool {
+	code := primary(err)
+	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+}
+
+const (
+	damagedMessage = "A part of the database cannot be read."
+	damagedHint    = "stop the server and restore the data folder from a backup; PRAGMA integrity_check tells what is damaged"
+)

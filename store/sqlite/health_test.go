@@ -1,0 +1,21 @@
+package sqlite
+
+import (
+	"context"
+	"testing"
+)
+
+// BenchmarkThere is what every commit pays twice to know that its files can be
+// found again.
+func BenchmarkThere(b *testing.B) {
+	s, err := Open(context.Background(), b.TempDir(), "a benchmark")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	for b.Loop() {
+		if err := s.there(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

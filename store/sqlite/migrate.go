@@ -1,0 +1,191 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+
+	"parley"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Versions says how far the database in a folder was migrated, 0 if there is
+// none, and how far this release would migrate it. It changes nothing and does
+// not need the folder's lock.
+func Versions(ctx context.Context, dir string) (has, knows int64, err error) {
+	if knows, err = known(); err != nil {
+		return 0, 0, err
+	}
+	file := filepath.Join(dir, database)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return 0, knows, nil
+	}
+	db, err := open(file, readOnly, 1)
+	if err != nil {
+		return 0, knows, err
+	}
+	defer db.Close()
+	has, err = version(ctx, db)
+	return has, knows, unavailable(err)
+}
+
+// Migrate brings the database in a folder up to date, and makes it if there is
+// none. It holds the folder's lock meanwhile.
+func Migrate(ctx context.Context, dir, holder string) (from, to int64, err error) {
+	err = alone(ctx, dir, holder, func(_ *sql.DB, before int64) error {
+		from = before
+		to, err = known()
+		return err
+	})
+	return from, to, err
+}
+
+// Renew gives the database in a folder another epoch, so that every cursor
+// into what it was before is answered with resync. See parley.Store.Epoch.
+func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
+	err = alone(ctx, dir, holder, func(db *sql.DB, _ int64) error {
+		epoch = newEpoch()
+		_, err := db.ExecContext(ctx, `UPDATE store SET epoch = ?`, epoch)
+		return err
+	})
+	return epoch, err
+}
+
+// alone does something with a database that is up to date and that no other
+// process uses.
+func alone(ctx context.Context, dir, holder string, do func(db *sql.DB, before int64) error) (err error) {
+	lock, err := lockFolder(dir, holder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	db, before, _, err := openUpToDate(ctx, filepath.Join(dir, database))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return do(db, before)
+}
+
+// makePrivate has nobody else read the database, whatever folder it is in. What
+// SQLite puts beside it gets the same mode.
+func makePrivate(file string) error {
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, name := range []string{file, file + "-wal", file + "-shm"} {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = os.Chmod(name, 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// openUpToDate opens a database for writing, migrates it and gives it an epoch
+// if it has none. before is the version it had.
+func openUpToDate(ctx context.Context, file string) (db *sql.DB, before int64, epoch string, err error) {
+	if err := makePrivate(file); err != nil {
+		return nil, 0, "", &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be kept for its owner alone.", Err: err,
+			Hint: "see who owns the data folder and its files"}
+	}
+	db, err = open(file, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=wal_autocheckpoint(8192)&_pragma=cache_size(-16000)", 1)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	defer func() {
+		if err != nil {
+			db.Close()
+			db = nil
+		}
+	}()
+	if before, err = migrate(ctx, db); err != nil {
+		if _, told := errors.AsType[*parley.Error](err); !told {
+			err = &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,
+				Hint: "restore " + file + " from a backup, or move it away to start anew"}
+		}
+		return db, before, "", err
+	}
+	epoch, err = readEpoch(ctx, db)
+	return db, before, epoch, err
+}
+
+// migrate brings a database up to date and returns the version it had. What a
+// newer release has migrated is left alone: nobody knows what it means.
+func migrate(ctx context.Context, db *sql.DB) (before int64, err error) {
+	knows, err := known()
+	if err != nil {
+		return 0, err
+	}
+	if before, err = version(ctx, db); err != nil {
+		return 0, err
+	}
+	if before > knows {
+		return before, tooNew(before, knows)
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return before, err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files)
+	if err != nil {
+		return before, err
+	}
+	_, err = p.Up(ctx)
+	return before, err
+}
+
+// known is the version this release migrates to.
+func known() (latest int64, err error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	for _, file := range files {
+		n, bad := goose.NumericComponent(file)
+		if bad != nil {
+			return 0, bad
+		}
+		latest = max(latest, n)
+	}
+	return latest, err
+}
+
+// version is how far a database was migrated.
+func version(ctx context.Context, db *sql.DB) (v int64, err error) {
+	var tables int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'`).Scan(&tables); err != nil || tables == 0 {
+		return 0, err
+	}
+	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v)
+	return v, err
+}
+
+func tooNew(has, knows int64) error {
+	return &parley.Error{Code: parley.CodeUnavailable, Hint: "use the release that migrated it, or a later one",
+		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.", has, knows)}
+}
+
+func newEpoch() string { return strings.ToLower(rand.Text()[:10]) }
+
+func readEpoch(ctx context.Context, db *sql.DB) (epoch string, err error) {
+	err = db.QueryRowContext(ctx, `SELECT epoch FROM store`).Scan(&epoch)
+	if errors.Is(err, sql.ErrNoRows) {
+		epoch = newEpoch()
+		_, err = db.ExecContext(ctx, `INSERT INTO store (epoch) VALUES (?)`, epoch)
+	}
+	return epoch, err
+}

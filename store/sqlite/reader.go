@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// A Reader reads a store that another process may be writing. It does not take
+// the folder's lock, and whoever has it notices nothing.
+type Reader struct{ s *Store }
+
+// OpenReader opens the store in a folder for reading. The database must be
+// there, and be up to date.
+func OpenReader(ctx context.Context, dir string) (*Reader, error) {
+	db, err := openToRead(dir, readOnly, readConns)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{&Store{read: newStatements(db), closed: true}} // closed: nothing can be put into it
+	if r.s.epoch, err = usable(ctx, db); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// usable returns the epoch of a database whose tables are those this release
+// reads.
+func usable(ctx context.Context, db *sql.DB) (epoch string, err error) {
+	knows, err := known()
+	if err != nil {
+		return "", err
+	}
+	has, err := version(ctx, db)
+	switch {
+	case err != nil:
+		return "", unavailable(err)
+	case has > knows:
+		return "", tooNew(has, knows)
+	case has < knows:
+		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use the release that wrote it",
+			Message: fmt.Sprintf("The database is of an older release: it has version %d, and this release reads version %d.", has, knows)}
+	}
+	err = db.QueryRowContext(ctx, `SELECT epoch FROM store`).Scan(&epoch)
+	return epoch, unavailable(err)
+}
+
+func openToRead(dir, options string, conns int) (*sql.DB, error) {
+	file := filepath.Join(dir, database)
+	if _, err := os.Stat(file); err != nil {
+		return nil, noDatabase(dir, err)
+	}
+	return open(file, options, conns)
+}
+
+func noDatabase(dir string, err error) error {
+	e := &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder " + dir + " cannot be read.", Err: err, Hint: "see who may read it"}
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Message, e.Hint = "There is no database in "+dir+".", "name the data folder of the server with --data, or its database with --database-url"
+	}
+	return e
+}
+
+func (r *Reader) Epoch() string                                { return r.s.epoch }
+func (r *Reader) Tenant(id parley.TenantID) parley.TenantStore { return r.s.Tenant(id) }
+func (r *Reader) Tenants(ctx context.Context) ([]parley.TenantID, error) {
+	return r.s.Tenants(ctx)
+}
+func (r *Reader) Close() error { return r.s.read.Close() }
+
+const countDue = `SELECT count(*) FILTER (WHERE lease = '' AND at <= ?1), count(*) FILTER (WHERE lease <> ''),
+	coalesce(min(at) FILTER (WHERE lease = '' AND at <= ?1), 0) FROM due`
+
+// Due counts the sessions that are due and that nobody has taken, says since
+// when the first of them is, and counts those that some process has taken,
+// which may have died since.
+func (r *Reader) Due(ctx context.Context, now time.Time) (free, held int, since time.Time, err error) {
+	var first int64
+	err = r.s.read.QueryRowContext(ctx, countDue, micros(now)).Scan(&free, &held, &first)
+	return free, held, fromMicros(first), unavailable(err)
+}
+
+// Backup writes a copy of the database in a folder to a file that must not
+// exist: all of it as of one moment, however much is written meanwhile. After
+// an error there may be a part of it.
+func Backup(ctx context.Context, dir, file string) (err error) {
+	db, err := openToRead(dir, "mode=ro&_pragma=busy_timeout(5000)", 1) // to SQLite, query_only forbids copying too
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	// Made here, because SQLite would let everybody read it.
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, file)
+	return unavailable(err)
+}
+
+// Integrity reads the whole database in a folder, says how large it is, and what
+// is damaged; nil: nothing.
+func Integrity(ctx context.Context, dir string) (bytes int64, err error) {
+	db, err := openToRead(dir, readOnly, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&bytes); err != nil {
+		return 0, failedCheck(ctx, err)
+	}
+	rows, err := db.QueryContext(ctx, `PRAGMA quick_check(5)`)
+	if err != nil {
+		return bytes, failedCheck(ctx, err)
+	}
+	defer rows.Close()
+	var found []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return bytes, failedCheck(ctx, err)
+		}
+		if line != "ok" {
+			found = append(found, line)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return bytes, failedCheck(ctx, err)
+	}
+	if len(found) > 0 {
+		return bytes, failedCheck(ctx, errors.New(strings.Join(found, "; ")))
+	}
+	return bytes, nil
+}
+
+func failedCheck(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &parley.Error{Code: parley.CodeCorrupt, Message: "The database is damaged.", Err: err,
+		Hint: "stop the server and restore parley.db from a backup"}
+}

@@ -1,0 +1,146 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// trimPage bounds how many events one Trim looks at, and so how long it keeps
+// appends waiting.
+const trimPage = 500
+
+func (s *Store) Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error) {
+	err = s.also(ctx, func(ctx context.Context, w *writer) (err error) {
+		deleted, more, err = w.trim(ctx, before, now)
+		return err
+	})
+	return deleted, more, err
+}
+
+// trim looks at a page of the first tenant that has one.
+func (w *writer) trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error) {
+	behind, err := w.tenantsToTrim(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	for tenant, after := range behind {
+		finished, last, err := w.finishedBefore(ctx, tenant, after, before, now)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, f := range finished {
+			n, err := w.trimOutput(ctx, tenant, f)
+			if err != nil {
+				return 0, false, err
+			}
+			deleted += n
+		}
+		if last > after {
+			_, err := w.conn.ExecContext(ctx, `UPDATE tenants SET trimmed = ? WHERE tenant = ?`, last, tenant)
+			return deleted, true, err
+		}
+	}
+	return 0, false, nil
+}
+
+const behindTenants = `SELECT tenant, trimmed FROM tenants WHERE trimmed < position`
+
+// tenantsToTrim says up to which position each tenant that has more was looked
+// through.
+func (w *writer) tenantsToTrim(ctx context.Context) (map[parley.TenantID]int64, error) {
+	rows, err := w.conn.QueryContext(ctx, behindTenants)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	behind := map[parley.TenantID]int64{}
+	for rows.Next() {
+		var tenant parley.TenantID
+		var trimmed int64
+		if err := rows.Scan(&tenant, &trimmed); err != nil {
+			return nil, err
+		}
+		behind[tenant] = trimmed
+	}
+	return behind, rows.Err()
+}
+
+// finished is an OutputFinished.
+type finished struct {
+	session    int64
+	id         parley.SessionID
+	first, seq parley.Seq
+}
+
+// finishedBefore lists the outputs that were finished in the next page of a
+// tenant's log, and the position it looked up to.
+func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (list []finished, last int64, err error) {
+	rows, err := w.conn.QueryContext(ctx, `SELECT e.position, e.at, e.session, s.id, e.seq, e.type, e.version, CASE e.type WHEN 'OutputFinished' THEN e.body ELSE '' END
+		FROM events e JOIN sessions s ON s.no = e.session WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ? ORDER BY e.position LIMIT ? + 0`, tenant, after, trimPage)
+	if err != nil {
+		return nil, after, err
+	}
+	defer rows.Close()
+	last = after
+	for rows.Next() {
+		var position, at int64
+		var f finished
+		var name, body string
+		var version int
+		if err := rows.Scan(&position, &at, &f.session, &f.id, &f.seq, &name, &version, &body); err != nil {
+			return nil, after, err
+		}
+		if at >= micros(before) && at <= micros(now) {
+			break
+		}
+		last = position
+		// One that cannot be decoded could not stand in for its pieces.
+		if b, err := parley.DecodeBody(name, version, []byte(body)); err == nil && body != "" {
+			if out := b.(parley.OutputFinished); out.First > 0 {
+				f.first = out.First
+				list = append(list, f)
+			}
+		}
+	}
+	return list, last, rows.Err()
+}
+
+// trimOutput deletes the pieces of an output and notes where they were: a run of
+// seqs without a gap is one hole. No two outputs of a session are open at once,
+// so whatever pieces lie between the first one and the end are of this one.
+func (w *writer) trimOutput(ctx context.Context, tenant parley.TenantID, f finished) (int, error) {
+	const pieces = ` FROM events WHERE tenant = ?1 AND session = ?2 AND seq >= ?3 AND seq < ?4 AND type = 'OutputAppended'`
+	if _, err := w.conn.ExecContext(ctx, `INSERT INTO holes (tenant, session, first, last) SELECT ?1, ?5, min(seq), max(seq)
+		FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`) GROUP BY run`, tenant, f.session, f.first, f.seq, f.id); err != nil {
+		return 0, err
+	}
+	res, err := w.conn.ExecContext(ctx, `DELETE`+pieces, tenant, f.session, f.first, f.seq)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
+// checkGaps finds out whether every seq that is missing in a page was deleted
+// on purpose.
+func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley.Seq, page []parley.Event) error {
+	for _, e := range page {
+		for next := after + 1; next < e.Seq; {
+			var last parley.Seq
+			err := t.s.read.QueryRowContext(ctx, `SELECT coalesce(max(last), 0) FROM holes WHERE tenant = ? AND session = ? AND first <= ? AND last >= ?`, t.id, id, next, next).Scan(&last)
+			if err != nil {
+				return unavailable(err)
+			}
+			if last == 0 {
+				return corrupt(id, next, errors.New("the row is missing"))
+			}
+			next = last + 1
+		}
+		after = e.Seq
+	}
+	return nil
+}

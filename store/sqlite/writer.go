@@ -1,0 +1,312 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"time"
+
+	"parley"
+)
+
+// writer holds the connection and the statements of the write goroutine.
+type writer struct {
+	conn  *sql.Conn
+	lease string
+	heads map[parley.TenantID]*head // of tenants that were written lately
+	moved map[parley.TenantID]*head // those of the transaction under way
+	rows  map[sessionKey]sessionRow // of sessions that were
+
+	findSession           *sql.Stmt
+	openSession           *sql.Stmt
+	moveSession           *sql.Stmt
+	moveHead              *sql.Stmt
+	getHead, setHead      *sql.Stmt
+	addEvent, addReceipt  *sql.Stmt
+	addDefinition         *sql.Stmt
+	setSnapshot           *sql.Stmt
+	setDue, clearDue      *sql.Stmt
+	addAudit, addHole     *sql.Stmt
+	addEffect, setEffects *sql.Stmt
+}
+
+type sessionKey struct {
+	tenant parley.TenantID
+	id     parley.SessionID
+}
+
+// sessionRow is what the row of a session holds that seldom changes. Nobody else
+// writes, so it is known without looking; most appends then move numbers only,
+// and touch no index.
+type sessionRow struct {
+	no      int64
+	summary parley.Summary // without what every append changes
+	hour    int64          // by which lists are sorted first
+}
+
+// maxRows bounds what is remembered.
+const maxRows = 4096
+
+// fence lets through who builds on the head, and is of no older epoch.
+const fence = ` WHERE tenant = ? AND no = ? AND head = ? AND epoch <= ?`
+
+func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{conn: conn, lease: lease, heads: map[parley.TenantID]*head{}, moved: map[parley.TenantID]*head{}, rows: map[sessionKey]sessionRow{}}
+	for stmt, text := range map[**sql.Stmt]string{
+		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
+		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, hour, status, run, head, epoch, updated_at, tenant, id)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, transient = ?, deleted = ?, opened_at = ?, hour = ?,
+			status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
+		&w.moveHead: `UPDATE sessions SET status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
+		&w.getHead:  `SELECT position, audit_no, audit_hash FROM tenants WHERE tenant = ?`,
+		&w.setHead: `INSERT INTO tenants (tenant, position, audit_no, audit_hash) VALUES (?, ?, ?, ?)
+			ON CONFLICT (tenant) DO UPDATE SET position = excluded.position, audit_no = excluded.audit_no, audit_hash = excluded.audit_hash`,
+		&w.addHole:  `INSERT INTO holes (tenant, session, first, last) VALUES (?, ?, ?, ?)`,
+		&w.addAudit: `INSERT INTO audit (tenant, no, at, by, action, resource, resource_id, source, metadata, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		&w.addEvent: `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		&w.addReceipt:    `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		&w.addDefinition: `INSERT INTO definitions (tenant, digest, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+		&w.setSnapshot: `INSERT INTO snapshots (tenant, session, seq, version, body) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version, body = excluded.body`,
+		&w.setDue: `INSERT INTO due (tenant, session, at, reason, lease) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`,
+		&w.clearDue: `DELETE FROM due WHERE tenant = ? AND session = ?`,
+		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8)`,
+		&w.setEffects: `UPDATE effects SET status = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND run = ? AND status = 'pending'`,
+	} {
+		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// commit stores a group in one transaction. Nothing of it is stored on error.
+
+func (w *writer) commit(group []*waiting) (err error) {
+	ctx := context.Background() // half a commit is worse than a late one
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			clear(w.rows)
+			clear(w.heads)
+			_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // the first error is the one that tells
+		}
+	}()
+	clear(w.moved)
+	for _, b := range group {
+		add := w.add
+		if b.also != nil {
+			add = func(ctx context.Context, b *waiting) error { return b.also(ctx, w) }
+		}
+		if err := add(ctx, b); err != nil {
+			return err
+		}
+	}
+	for tenant, h := range w.moved {
+		if _, err := w.setHead.ExecContext(ctx, tenant, h.position, h.auditNo, h.auditHash); err != nil {
+			return err
+		}
+	}
+	_, err = w.conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// head is the row of a tenant.
+type head struct {
+	position  int64 // the last one given out
+	auditNo   int64
+	auditHash string
+}
+
+func (w *writer) head(ctx context.Context, tenant parley.TenantID) (*head, error) {
+	h := w.heads[tenant]
+	if h == nil {
+		h = &head{}
+		if err := w.getHead.QueryRowContext(ctx, tenant).Scan(&h.position, &h.auditNo, &h.auditHash); ignore(err, sql.ErrNoRows) != nil {
+			return nil, err
+		}
+		if len(w.heads) >= maxRows {
+			clear(w.heads)
+			maps.Copy(w.heads, w.moved)
+		}
+		w.heads[tenant] = h
+	}
+	w.moved[tenant] = h
+	return h, nil
+}
+
+func (w *writer) audit(ctx context.Context, b *waiting) error {
+	if len(b.Audit) == 0 {
+		return nil
+	}
+	h, err := w.head(ctx, b.Tenant)
+	if err != nil {
+		return err
+	}
+	for _, r := range parley.Chain(b.Tenant, h.auditNo, h.auditHash, b.Audit) {
+		if _, err := w.addAudit.ExecContext(ctx, r.Tenant, r.No, micros(r.At), r.By, r.Action, r.Resource, r.ID, r.Source, string(r.Metadata), r.Hash); err != nil {
+			return err
+		}
+		h.auditNo, h.auditHash = r.No, r.Hash
+	}
+	return nil
+}
+
+func (w *writer) add(ctx context.Context, b *waiting) error {
+	if b.Session == "" {
+		return w.audit(ctx, b)
+	}
+	no, err := w.move(ctx, b)
+	if err != nil {
+		return err
+	}
+	if b.result.Fenced = no == 0; b.result.Fenced {
+		return nil
+	}
+	if err := w.addEvents(ctx, b, no); err != nil {
+		return err
+	}
+	if err := w.audit(ctx, b); err != nil {
+		return err
+	}
+	if r := b.Receipt; r != nil {
+		if _, err := w.addReceipt.ExecContext(ctx, b.Tenant, b.Session, r.Command, r.By, r.Digest, r.First, r.Last); err != nil {
+			return err
+		}
+	}
+	if b.Agent != nil {
+		if _, err := w.addDefinition.ExecContext(ctx, b.Tenant, b.Agent.Digest(), string(b.agent)); err != nil {
+			return err
+		}
+	}
+	if snap := b.Snapshot; snap != nil {
+		if _, err := w.setSnapshot.ExecContext(ctx, b.Tenant, b.Session, snap.Seq, snap.Version, string(snap.Body)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case b.Due == nil:
+	case b.Due.Clear:
+		_, err = w.clearDue.ExecContext(ctx, b.Tenant, b.Session)
+	default:
+		lease := ""
+		if b.Due.Held {
+			lease = w.lease
+		}
+		_, err = w.setDue.ExecContext(ctx, b.Tenant, b.Session, micros(b.Due.At), b.Due.Reason, lease)
+	}
+	return err
+}
+
+// move moves the session's head, if it still is where the batch left it, and
+// returns the session's number; zero: the batch is fenced.
+func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
+	key, m := sessionKey{b.Tenant, b.Session}, b.Summary
+	moving := []any{m.Status, m.Run, m.Head, b.Epoch, micros(m.UpdatedAt), b.Tenant}
+	m.Status, m.Run, m.Head, m.UpdatedAt = "", 0, 0, time.Time{}
+	row := sessionRow{summary: m, hour: micros(b.Summary.UpdatedAt) / time.Hour.Microseconds()}
+	staying := []any{m.Root, m.Owner, m.Agent, m.Title, m.Transient, m.Deleted, micros(m.OpenedAt), row.hour}
+
+	last, known := w.rows[key]
+	if !known && b.After > 0 {
+		err := w.findSession.QueryRowContext(ctx, b.Tenant, b.Session).Scan(&last.no)
+		if err != nil {
+			return 0, ignore(err, sql.ErrNoRows)
+		}
+	}
+	row.no = last.no
+	var res sql.Result
+	var err error
+	switch {
+	case b.After == 0:
+		res, err = w.openSession.ExecContext(ctx, append(append(staying, moving...), b.Session)...)
+	case last == row:
+		res, err = w.moveHead.ExecContext(ctx, append(moving, row.no, b.After, b.Epoch)...)
+	default:
+		res, err = w.moveSession.ExecContext(ctx, append(append(staying, moving...), row.no, b.After, b.Epoch)...)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return 0, err
+	}
+	if b.After == 0 {
+		if row.no, err = res.LastInsertId(); err != nil {
+			return 0, err
+		}
+	}
+	if len(w.rows) >= maxRows {
+		clear(w.rows)
+	}
+	w.rows[key] = row
+	return row.no, nil
+}
+
+// ignore drops an error that is no trouble.
+func ignore(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}
+
+func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error {
+	if len(b.Events) == 0 {
+		return nil
+	}
+	h, err := w.head(ctx, b.Tenant)
+	if err != nil {
+		return err
+	}
+	b.result.Positions = make([]parley.Position, len(b.Events))
+	last := b.After
+	for i, e := range b.Events {
+		if b.Trimmed && e.Seq > last+1 {
+			if _, err := w.addHole.ExecContext(ctx, b.Tenant, b.Session, last+1, e.Seq-1); err != nil {
+				return err
+			}
+		}
+		last = e.Seq
+		h.position++
+		b.result.Positions[i] = parley.Position(h.position)
+		root := sql.NullString{String: string(e.Root), Valid: e.Root != b.Session}
+		t := b.bodies[i]
+		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name, t.version, parley.IsPiece(e.Body), string(t.body)); err != nil {
+			return err
+		}
+		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
+			key := parley.Ref(b.Session, e.Seq)
+			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, e.Run, effect.Type, string(t.body), key, micros(e.At)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,130 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+func claimOf(tenant parley.TenantID, id parley.PrincipalID, until time.Time) parley.TicketClaim {
+	return parley.TicketClaim{Agent: "helper", Origin: "https://a.example", Until: until, Identity: parley.Identity{
+		Principal: parley.Principal{ID: id, Tenant: tenant, Roles: []string{"read_only", "é\u0000"}}, Issued: t0, Expires: t0.Add(time.Hour), TokenID: "t-1"}}
+}
+
+func hashOf(ticket string) parley.TicketHash { return sha256.Sum256([]byte(ticket)) }
+
+func (f *fixture) putTicket(ticket string, claim parley.TicketClaim) {
+	f.t.Helper()
+	if err := f.access().PutTicket(context.Background(), hashOf(ticket), claim, claim.Until); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) takeTicket(ticket string) (parley.TicketClaim, bool) {
+	f.t.Helper()
+	claim, found, err := f.access().TakeTicket(context.Background(), hashOf(ticket))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return claim, found
+}
+
+// ticketsAreTakenOnce by whoever comes first, across a restart too.
+func ticketsAreTakenOnce(t *testing.T, f *fixture) {
+	ann, bob := claimOf(tenant, "ann", t0), claimOf("rival", "bob", t0)
+	f.putTicket("one", ann)
+	f.putTicket("two", bob)
+	f.reopen()
+	for ticket, want := range map[string]parley.TicketClaim{"one": ann, "two": bob} {
+		if got, found := f.takeTicket(ticket); !found || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %+v\nwant %+v", ticket, found, got, want)
+		}
+		if _, found := f.takeTicket(ticket); found {
+			t.Errorf("%s was taken twice", ticket)
+		}
+	}
+	if _, found := f.takeTicket("three"); found {
+		t.Error("a ticket was taken that was never put")
+	}
+	for i := range 20 {
+		ticket := fmt.Sprint("raced ", i)
+		f.putTicket(ticket, ann)
+		var wg sync.WaitGroup
+		var won atomic.Int32
+		for range 8 {
+			wg.Go(func() {
+				if _, found, err := f.access().TakeTicket(context.Background(), hashOf(ticket)); err != nil {
+					t.Error(err)
+				} else if found {
+					won.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if n := won.Load(); n != 1 {
+			t.Errorf("%d have taken one ticket", n)
+		}
+	}
+}
+
+// ticketsAreForgotten once they have expired, not before, and no principal has
+// more than so many.
+func ticketsAreForgotten(t *testing.T, f *fixture) {
+	ctx := context.Background()
+	f.putTicket("expired", claimOf(tenant, "ann", t0))
+	f.putTicket("good", claimOf(tenant, "ann", t0.Add(time.Microsecond)))
+	f.putTicket("another's", claimOf("rival", "ann", t0))
+	for i := range parley.MaxTickets - 1 {
+		f.putTicket(fmt.Sprint(i), claimOf(tenant, "ann", t0.Add(parley.MaxTicketLife)))
+	}
+	claim := claimOf(tenant, "ann", t0.Add(parley.MaxTicketLife))
+	if err := f.access().PutTicket(ctx, hashOf("too many"), claim, claim.Until); parley.CodeOf(err) != parley.CodeLimited {
+		t.Errorf("ticket %d of one principal: %v", parley.MaxTickets+1, err)
+	}
+	f.putTicket("somebody else's", claimOf(tenant, "bob", t0.Add(parley.MaxTicketLife)))
+	for ticket, want := range map[string]bool{"expired": false, "good": true, "another's": true, "too many": false, "somebody else's": true} {
+		if _, found := f.takeTicket(ticket); found != want {
+			t.Errorf("%s: found %v", ticket, found)
+		}
+	}
+	f.putTicket("there is room again", claim)
+}
+
+func revocations(t *testing.T, f *fixture) {
+	ctx := context.Background()
+	for _, r := range []parley.Revocation{
+		{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)},
+		{Tenant: tenant, Principal: "ann", Before: t0}, // says less than the first
+		{Tenant: tenant, Principal: "bob", Before: t0},
+		{Tenant: "rival", Principal: "ann", Before: t0},
+		{Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)},
+	} {
+		if err := f.access().SaveRevocation(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.reopen()
+	for after, want := range map[time.Time][]parley.Revocation{
+		t0.Add(-time.Microsecond): {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)}, {Tenant: tenant, Principal: "bob", Before: t0},
+			{Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)}},
+		t0:                    {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)}, {Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)}},
+		t0.Add(2 * time.Hour): nil,
+	} {
+		got, err := f.access().Revocations(ctx, after)
+		slices.SortFunc(got, func(a, b parley.Revocation) int {
+			return strings.Compare(string(a.Tenant+"/")+string(a.Principal), string(b.Tenant+"/")+string(b.Principal))
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("after %v: %+v, %v\nwant %+v", after, got, err, want)
+		}
+	}
+}
