@@ -167,15 +167,17 @@ func (c *client) follow(ctx context.Context, f int) {
 	}
 }
 
-// settled follows the log until everything that was accepted has ended.
+// settled follows the log until everything in it has ended. What was accepted is
+// in it already, or never will be.
 func (c *client) settled(s *server) (log []parley.Event) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	accepted := len(c.log(s))
 	response := s.request(ctx, http.MethodGet, "/api/v1/sessions/"+c.session+"/log?follow=1", nil, "")
 	defer response.Body.Close()
 	count := map[string]int{}
 	for lines := bufio.NewReader(response.Body); ; {
-		if count["InputReceived"] >= len(c.accepted) && count["RunFinished"] == count["InputReceived"] && count["InputReceived"] > 0 {
+		if len(log) >= accepted && count["RunFinished"] == count["InputReceived"] && count["InputReceived"] > 0 {
 			return log
 		}
 		line, err := lines.ReadString('\n')

@@ -14,6 +14,7 @@ import (
 // An event is one line of a session's log.
 type event struct {
 	Session string
+	By      string
 	Seq     int
 	Run     int
 	Type    string

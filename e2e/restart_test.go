@@ -153,7 +153,7 @@ func damage(t *testing.T, data, thread string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	result, err := db.Exec(`UPDATE events SET body = '{' WHERE session = ? AND type = 'InputReceived'`, thread)
+	result, err := db.Exec(`UPDATE events SET body = '{' WHERE session = (SELECT no FROM sessions WHERE id = ?) AND type = 'InputReceived'`, thread)
 	if err != nil {
 		t.Fatal(err)
 	}

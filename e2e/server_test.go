@@ -36,6 +36,7 @@ type options struct {
 	data, workspace string
 	drain           time.Duration
 	env             []string
+	within          []string // a command that is given the server's and becomes it
 }
 
 // startServer starts a server and waits until it is ready. When the test ends it
@@ -72,7 +73,8 @@ func startServer(t *testing.T, o options) *server {
 func launch(t *testing.T, o options) *server {
 	t.Helper()
 	s := &server{t, &process{o: o, log: newList[string](), exited: make(chan struct{})}}
-	s.cmd = exec.Command(binary(t), "serve", "--listen", o.listen, "--data", o.data, "--workspace", o.workspace, "--drain", o.drain.String())
+	args := append(o.within[:len(o.within):len(o.within)], binary(t), "serve", "--listen", o.listen, "--data", o.data, "--workspace", o.workspace, "--drain", o.drain.String())
+	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Dir = o.workspace
 	s.cmd.Env = append([]string{"LOG_LEVEL=debug"}, o.env...)
 	stderr, err := s.cmd.StderrPipe()

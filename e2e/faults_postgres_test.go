@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley/store/postgres/pgtest"
+)
+
+// TestDatabaseTrouble is TestDiskTrouble for a database that goes away, hangs or
+// may not be written. A hanging one cannot be told from a slow one, so the first
+// refusal takes as long as a statement may; nobody else waits for that.
+func TestDatabaseTrouble(t *testing.T) {
+	t.Parallel()
+	database := pgtest.New(t) // others use the one for all
+	launch := func(t *testing.T) func() {
+		return func() {
+			if err := database.Launch(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, b := range []trouble{
+		{"shut", func(x *trial) func() {
+			database.Shut()
+			return launch(x.t)
+		}, time.Second, time.Second, 5 * time.Second},
+		{"killed", func(x *trial) func() {
+			if err := database.Kill(); err != nil {
+				x.t.Fatal(err)
+			}
+			return launch(x.t)
+		}, time.Second, time.Second, 5 * time.Second},
+		{"hangs", func(x *trial) func() {
+			thaw, err := database.Freeze()
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			x.t.Cleanup(thaw)
+			return thaw
+		}, 6 * time.Second, time.Second, 5 * time.Second},
+		{"read-only", func(x *trial) func() {
+			address := strings.TrimPrefix(x.o.env[0], "PARLEY_DATABASE_URL=")
+			// Connections keep what was the default when they were made. Those
+			// there are end here; those made meanwhile are the server's to end.
+			administer(x.t, address, `ALTER DATABASE %s SET default_transaction_read_only = on`,
+				`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()`)
+			return func() { administer(x.t, address, `ALTER DATABASE %s RESET default_transaction_read_only`) }
+		}, time.Second, time.Second, 5 * time.Second},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			o := options{env: []string{"PARLEY_DATABASE_URL=" + database.Database(t)}}
+			newTrial(t, startServer(t, o)).during(b)
+		})
+	}
+}
+
+// administer does something about a database, which is named %s, from another.
+func administer(t *testing.T, address string, statements ...string) {
+	t.Helper()
+	ctx := within(t, patience)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	u.Path = "/postgres"
+	conn, err := pgx.Connect(ctx, u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, strings.ReplaceAll(s, "%s", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestDiskTrouble: while the disk does not take anything, writes are refused at
+// once and in the words of the dialect, sockets stay, nothing piles up, and when
+// it does again everything goes on by itself. What was refused never appears.
+func TestDiskTrouble(t *testing.T) {
+	t.Parallel()
+	for _, b := range []trouble{
+		{"no room", noRoom, time.Second, time.Second, 5 * time.Second},
+		{"sync fails", func(x *trial) func() { return x.inject("fsync", "error=EIO") }, 2 * time.Second, 2 * time.Second, 5 * time.Second},
+		{"read-only", func(x *trial) func() { return x.inject("pwrite64,ftruncate", "error=EROFS") }, 2 * time.Second, 2 * time.Second, 5 * time.Second},
+		{"moved away", movedAway, time.Second, time.Second, 5 * time.Second},
+		{"hangs", func(x *trial) func() { return x.inject("fsync", "delay_enter=60000000") }, 6 * time.Second, 2 * time.Second, 5 * time.Second},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			o := options{}
+			if b.name == "no room" {
+				o = smallDisk(t)
+			}
+			newTrial(t, startServer(t, o)).during(b)
+		})
+	}
+}
+
+// smallDisk gives a server a disk of its own, which ends with it.
+func smallDisk(t *testing.T) options {
+	t.Helper()
+	o := options{data: t.TempDir()}
+	o.within = []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=24m none "$0" && exec "$@"`, o.data}
+	if out, err := exec.Command(o.within[0], append(o.within[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no disk can be mounted: %v %s", err, out)
+	}
+	return o
+}
+
+// noRoom fills the disk, as the server sees it, to the last byte.
+func noRoom(x *trial) (heal func()) {
+	name := fmt.Sprintf("/proc/%d/root%s/ballast", x.cmd.Process.Pid, x.o.data)
+	f, err := os.Create(name)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
+		if _, err := f.Write(chunk); err != nil {
+			chunk = chunk[:len(chunk)/2]
+		}
+	}
+	return func() {
+		if err := os.Remove(name); err != nil {
+			x.t.Error(err)
+		}
+	}
+}
+
+// movedAway moves the folder's files, which can still be written then.
+func movedAway(x *trial) (heal func()) {
+	away := x.t.TempDir()
+	move := func(from, to string) {
+		for _, name := range []string{"parley.db", "parley.db-wal", "parley.db-shm"} {
+			if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+				x.t.Error(err)
+			}
+		}
+	}
+	move(x.o.data, away)
+	return func() { move(away, x.o.data) }
+}
+
+// TestADeletedDatabaseAcceptsNothing: what is written into a file without a name
+// is lost, so nothing must be accepted into one, whatever stands in its place.
+func TestADeletedDatabaseAcceptsNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"parley.db", "parley.db-wal"} {
+		for how, harm := range map[string]func(string) error{
+			"deleted":  os.Remove,
+			"replaced": replace,
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				s := startServer(t, options{})
+				n := startNode(t)
+				c := n.dial(s, newThread())
+				c.ask("repeat before")
+				c.completed()
+				if err := harm(filepath.Join(s.o.data, name)); err != nil {
+					t.Fatal(err)
+				}
+				x := &trial{server: s, refused: map[string]bool{}}
+				x.refusal(time.Second)
+				x.ask(c, time.Second)
+				s.kill() // nothing could be put back
+			})
+		}
+	}
+}
+
+// replace puts a copy in the place of a file.
+func replace(name string) error {
+	from, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.Create(name + ".copy")
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if _, err := io.Copy(to, from); err != nil {
+		return err
+	}
+	return os.Rename(to.Name(), name)
+}
+
+// TestWhatWasRefusedDoesNotComeBack: a commit whose sync failed stands complete
+// in the file. The process dies before anything else is written, and the next
+// one must not take it for good.
+func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, options{})
+	n := startNode(t)
+	c := n.dial(s, newThread())
+	c.ask("repeat before")
+	c.completed()
+	before := len(s.events(c.thread))
+	heal := s.inject("fsync", "error=EIO")
+	x := &trial{server: s, refused: map[string]bool{}}
+	x.ask(c, 2*time.Second)
+	s.kill()
+	heal()
+	s = s.again()
+	for _, e := range s.events(c.thread)[before:] {
+		t.Errorf("was refused, and is there: %v", e)
+	}
+	c = n.dial(s, c.thread)
+	c.ask("repeat after")
+	if a := c.completed(); a.text != "after" {
+		t.Errorf("after the trouble: %+v", a)
+	}
+}
