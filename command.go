@@ -1,6 +1,9 @@
 package parley
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // In is what enters a session: a Command from outside or a Report from one of
 // the session's own workers.
@@ -54,6 +57,9 @@ type (
 		Open      bool `json:",omitempty"` // the session, if there is none yet
 		Transient bool `json:",omitempty"` // and leave it out of lists
 
+		Images []Image `json:",omitempty"`
+		Mode   RunMode `json:",omitempty"`
+
 		// What the engine found out about it.
 		Finding  *Finding // it was flagged
 		Classify bool     // a classifier is to look at it before the model does
@@ -70,7 +76,9 @@ type (
 		Note     string
 		Digest   string // if given, what the person saw
 	}
-	AnswerQuestion struct {
+	// ExplainApproval has the model say what an open approval is about.
+	ExplainApproval struct{ Card CardID }
+	AnswerQuestion  struct {
 		Card    CardID
 		Answers [][]string
 	}
@@ -78,6 +86,24 @@ type (
 		Call       CallID
 		Resolution Resolution
 		Note       string
+	}
+
+	// CompactContext makes the conversation shorter for the model, at the next
+	// place between turns.
+	CompactContext struct{}
+	// DecidePlan is what a person says about a plan that waits for it.
+	DecidePlan struct {
+		Decision PlanDecision
+		Text     string   // of EditPlan
+		Agent    AgentRef // that carries out an approved plan; empty: the session's
+		Fresh    bool     // carry it out without what was said before
+	}
+
+	// Commands to the tenant's session.
+	StartAgent     struct{ Agent string }
+	StopAgent      struct{ Agent string }
+	ChangeSettings struct {
+		Values map[string]json.RawMessage // as SettingsChanged
 	}
 )
 
@@ -91,6 +117,12 @@ func (CancelRun) command()       {}
 func (DecideApproval) command()  {}
 func (AnswerQuestion) command()  {}
 func (ResolveToolCall) command() {}
+func (ExplainApproval) command() {}
+func (CompactContext) command()  {}
+func (DecidePlan) command()      {}
+func (StartAgent) command()      {}
+func (StopAgent) command()       {}
+func (ChangeSettings) command()  {}
 
 func (OpenSession) Action() Action     { return ActMessage }
 func (RenameSession) Action() Action   { return ActMessage }
@@ -102,6 +134,12 @@ func (CancelRun) Action() Action       { return ActMessage }
 func (DecideApproval) Action() Action  { return ActMessage }
 func (AnswerQuestion) Action() Action  { return ActMessage }
 func (ResolveToolCall) Action() Action { return ActMessage }
+func (ExplainApproval) Action() Action { return ActMessage }
+func (CompactContext) Action() Action  { return ActMessage }
+func (DecidePlan) Action() Action      { return ActMessage }
+func (StartAgent) Action() Action      { return ActAdmin }
+func (StopAgent) Action() Action       { return ActAdmin }
+func (ChangeSettings) Action() Action  { return ActAdmin }
 
 // A Receipt is the answer to an accepted command: where in the log its events
 // are. A command repeated under its id gets the first receipt again.

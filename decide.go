@@ -151,7 +151,7 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 		busy = Queue
 	}
 	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver,
-		Finding: do.Finding, Classify: do.Classify})
+		Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode})
 	return nil
 }
 
@@ -314,7 +314,7 @@ func (d *decision) report(rep Report) {
 		}
 	case ToolEnded:
 		if c := d.performing(rep); c != nil {
-			d.emit(rep.Run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
+			d.emit(rep.Run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding, Exit: b.Exit})
 		} else {
 			d.emit(0, LateResultNoted{Run: rep.Run, Call: rep.Call, Result: b.Outcome, Text: b.Result})
 		}
@@ -438,7 +438,7 @@ func (d *decision) advance() {
 	case r == nil:
 		if len(d.s.Queue) > 0 {
 			w := d.s.Queue[0]
-			d.emit(RunID(d.s.Head+1), RunStarted{Input: w.ID, Request: w.Request, Agent: w.Agent})
+			d.emit(RunID(d.s.Head+1), RunStarted{Input: w.ID, Request: w.Request, Agent: w.Agent, Mode: w.Mode})
 		}
 		return
 	case r.Turn != nil:

@@ -48,6 +48,7 @@ type (
 		Agent     string      `json:"agent,omitempty"`
 		Title     string      `json:"title,omitempty"`
 		Transient bool        `json:"transient,omitempty"`
+		Parent    *Origin     `json:"parent,omitempty"` // of a sub-agent's session
 	}
 	SessionRenamed struct {
 		Title string `json:"title"`
@@ -70,7 +71,9 @@ type (
 		Deliver bool      `json:"deliver,omitempty"` // its answer is owed to a client without a cursor
 		Finding *Finding  `json:"finding,omitempty"` // the sentinel flagged it
 		// Classify: the run that adopts it waits for an InputScreened.
-		Classify bool `json:"classify,omitempty"`
+		Classify bool    `json:"classify,omitempty"`
+		Images   []Image `json:"images,omitempty"`
+		Mode     RunMode `json:"mode,omitempty"` // of the run it starts
 	}
 	// InputScreened is the verdict of a classifier.
 	InputScreened struct {
@@ -96,6 +99,7 @@ type (
 		Input   InputID  `json:"input"`
 		Request string   `json:"request,omitempty"`
 		Agent   AgentRef `json:"agent"`
+		Mode    RunMode  `json:"mode,omitempty"`
 	}
 	RunFinished struct {
 		Outcome Outcome `json:"outcome"`
@@ -169,6 +173,7 @@ type (
 		Outcome CallOutcome `json:"outcome"`
 		Result  string      `json:"result,omitempty"`
 		Finding *Finding    `json:"finding,omitempty"` // the sentinel flagged the result
+		Exit    *int        `json:"exit,omitempty"`    // of a command
 	}
 	ToolCallResolved struct {
 		Call       CallID     `json:"call"`
@@ -187,6 +192,17 @@ type (
 		Expires time.Time `json:"expires"`
 		Why     string    `json:"why,omitempty"` // if it would not have been asked otherwise
 	}
+	// ExplanationRequested: the model is to say what an open approval is about.
+	// The card stays open; ApprovalExplained says it, or why it cannot be said.
+	ExplanationRequested struct {
+		Card CardID `json:"card"`
+		Call CallID `json:"call"`
+	}
+	ApprovalExplained struct {
+		Card CardID `json:"card"`
+		Call CallID `json:"call"`
+		Text string `json:"text"`
+	}
 	ApprovalDecided struct {
 		Card     CardID   `json:"card"`
 		Call     CallID   `json:"call"`
@@ -203,6 +219,97 @@ type (
 		Call    CallID     `json:"call"`
 		Ending  CardEnding `json:"ending"`
 		Answers [][]string `json:"answers,omitempty"` // per question, the chosen labels or free text
+	}
+)
+
+// PlanChanged is the whole plan of the session from now on.
+type PlanChanged struct {
+	Plan
+}
+
+// FilesChanged is what a run has done to the files of its project.
+type FilesChanged struct {
+	Files     []FileChange `json:"files"`
+	Truncated int          `json:"truncated,omitempty"` // files that are left out
+}
+
+// Sub-agents. A child has a session of its own, named before it starts.
+type (
+	ChildSpawned struct {
+		Call  CallID    `json:"call"`
+		Child SessionID `json:"child"`
+		Agent string    `json:"agent"`
+		Task  string    `json:"task"`
+	}
+	ChildReturned struct {
+		Call    CallID    `json:"call"`
+		Child   SessionID `json:"child"`
+		Agent   string    `json:"agent"`
+		Outcome Outcome   `json:"outcome"`
+		Result  string    `json:"result,omitempty"`
+		Usage   Usage     `json:"usage"`
+	}
+)
+
+// The context of the model: what it is given to read, and how that was made
+// shorter. A compaction ends exactly once, and changes nothing if it fails.
+type (
+	ContextMeasured struct {
+		Turn     TurnID `json:"turn"`
+		Tokens   int    `json:"tokens"`
+		Limit    int    `json:"limit"`
+		Messages int    `json:"messages"`
+		// Estimated: the vendor did not count.
+		Estimated bool `json:"estimated,omitempty"`
+	}
+	CompactionStarted struct {
+		Auto bool `json:"auto,omitempty"` // nobody asked for it
+	}
+	// ContextCompacted: what was said up to a seq is from now on replaced by a
+	// summary.
+	ContextCompacted struct {
+		Upto     Seq    `json:"upto"`
+		Summary  string `json:"summary"`
+		Before   int    `json:"before"` // tokens
+		After    int    `json:"after"`
+		Limit    int    `json:"limit"`
+		Messages int    `json:"messages"` // afterwards
+		Auto     bool   `json:"auto,omitempty"`
+		Usage    Usage  `json:"usage"`
+	}
+	CompactionFailed struct {
+		Code    Code   `json:"code"`
+		Message string `json:"message"` // safe to show
+		Auto    bool   `json:"auto,omitempty"`
+	}
+)
+
+// Trouble that does not end a run.
+type (
+	ModelFellBack struct {
+		Turn      TurnID `json:"turn"`
+		Preferred string `json:"preferred"`
+		Actual    string `json:"actual"`
+		Reason    string `json:"reason"`
+	}
+	ProblemReported struct {
+		Code    Code   `json:"code"`
+		Message string `json:"message"` // safe to show
+	}
+)
+
+// Facts of a tenant. They stand in the log of its TenantSession.
+type (
+	AgentStarted struct {
+		Agent string `json:"agent"`
+	}
+	AgentStopped struct {
+		Agent string `json:"agent"`
+	}
+	// SettingsChanged: the values replace those of the same name; null takes
+	// one back to what the server was started with.
+	SettingsChanged struct {
+		Values map[string]json.RawMessage `json:"values"`
 	}
 )
 
@@ -229,35 +336,50 @@ type Unreadable struct {
 	Type string `json:"type"` // what its row says it is
 }
 
-func (Unreadable) event()         {}
-func (SessionOpened) event()      {}
-func (SessionRenamed) event()     {}
-func (SessionHalted) event()      {}
-func (SessionReopened) event()    {}
-func (SessionDeleted) event()     {}
-func (InputReceived) event()      {}
-func (InputScreened) event()      {}
-func (InputAdopted) event()       {}
-func (InputWithdrawn) event()     {}
-func (RunStarted) event()         {}
-func (RunFinished) event()        {}
-func (TurnStarted) event()        {}
-func (TurnFinished) event()       {}
-func (OutputStarted) event()      {}
-func (OutputAppended) event()     {}
-func (OutputFinished) event()     {}
-func (ToolCallRequested) event()  {}
-func (ToolCallBlocked) event()    {}
-func (ToolCallStarted) event()    {}
-func (ToolOutputAppended) event() {}
-func (ToolCallFinished) event()   {}
-func (ToolCallResolved) event()   {}
-func (ApprovalRequested) event()  {}
-func (ApprovalDecided) event()    {}
-func (QuestionAsked) event()      {}
-func (QuestionAnswered) event()   {}
-func (EffectEnqueued) event()     {}
-func (LateResultNoted) event()    {}
+func (Unreadable) event()           {}
+func (SessionOpened) event()        {}
+func (SessionRenamed) event()       {}
+func (SessionHalted) event()        {}
+func (SessionReopened) event()      {}
+func (SessionDeleted) event()       {}
+func (InputReceived) event()        {}
+func (InputScreened) event()        {}
+func (InputAdopted) event()         {}
+func (InputWithdrawn) event()       {}
+func (RunStarted) event()           {}
+func (RunFinished) event()          {}
+func (TurnStarted) event()          {}
+func (TurnFinished) event()         {}
+func (OutputStarted) event()        {}
+func (OutputAppended) event()       {}
+func (OutputFinished) event()       {}
+func (ToolCallRequested) event()    {}
+func (ToolCallBlocked) event()      {}
+func (ToolCallStarted) event()      {}
+func (ToolOutputAppended) event()   {}
+func (ToolCallFinished) event()     {}
+func (ToolCallResolved) event()     {}
+func (ApprovalRequested) event()    {}
+func (ApprovalDecided) event()      {}
+func (QuestionAsked) event()        {}
+func (QuestionAnswered) event()     {}
+func (ExplanationRequested) event() {}
+func (ApprovalExplained) event()    {}
+func (PlanChanged) event()          {}
+func (FilesChanged) event()         {}
+func (ChildSpawned) event()         {}
+func (ChildReturned) event()        {}
+func (ContextMeasured) event()      {}
+func (CompactionStarted) event()    {}
+func (ContextCompacted) event()     {}
+func (CompactionFailed) event()     {}
+func (ModelFellBack) event()        {}
+func (ProblemReported) event()      {}
+func (AgentStarted) event()         {}
+func (AgentStopped) event()         {}
+func (SettingsChanged) event()      {}
+func (EffectEnqueued) event()       {}
+func (LateResultNoted) event()      {}
 
 // A bodyType says how one type of event is stored. Fields may be added to a
 // body under the same version. Anything else raises the version and adds an
@@ -270,34 +392,49 @@ type bodyType struct {
 }
 
 var bodyTypes = map[string]bodyType{
-	"SessionOpened":      v1[SessionOpened](),
-	"SessionRenamed":     v1[SessionRenamed](),
-	"SessionHalted":      v1[SessionHalted](),
-	"SessionReopened":    v1[SessionReopened](),
-	"SessionDeleted":     v1[SessionDeleted](),
-	"InputReceived":      v1[InputReceived](),
-	"InputScreened":      v1[InputScreened](),
-	"InputAdopted":       v1[InputAdopted](),
-	"InputWithdrawn":     v1[InputWithdrawn](),
-	"RunStarted":         v1[RunStarted](),
-	"RunFinished":        v1[RunFinished](),
-	"TurnStarted":        v1[TurnStarted](),
-	"TurnFinished":       v1[TurnFinished](),
-	"OutputStarted":      v1[OutputStarted](),
-	"OutputAppended":     {version: 1, decode: decodeOutputAppended},
-	"OutputFinished":     v1[OutputFinished](),
-	"ToolCallRequested":  v1[ToolCallRequested](),
-	"ToolCallBlocked":    v1[ToolCallBlocked](),
-	"ToolCallStarted":    v1[ToolCallStarted](),
-	"ToolOutputAppended": v1[ToolOutputAppended](),
-	"ToolCallFinished":   v1[ToolCallFinished](),
-	"ToolCallResolved":   v1[ToolCallResolved](),
-	"ApprovalRequested":  v1[ApprovalRequested](),
-	"ApprovalDecided":    v1[ApprovalDecided](),
-	"QuestionAsked":      v1[QuestionAsked](),
-	"QuestionAnswered":   v1[QuestionAnswered](),
-	"EffectEnqueued":     v1[EffectEnqueued](),
-	"LateResultNoted":    v1[LateResultNoted](),
+	"SessionOpened":        v1[SessionOpened](),
+	"SessionRenamed":       v1[SessionRenamed](),
+	"SessionHalted":        v1[SessionHalted](),
+	"SessionReopened":      v1[SessionReopened](),
+	"SessionDeleted":       v1[SessionDeleted](),
+	"InputReceived":        v1[InputReceived](),
+	"InputScreened":        v1[InputScreened](),
+	"InputAdopted":         v1[InputAdopted](),
+	"InputWithdrawn":       v1[InputWithdrawn](),
+	"RunStarted":           v1[RunStarted](),
+	"RunFinished":          v1[RunFinished](),
+	"TurnStarted":          v1[TurnStarted](),
+	"TurnFinished":         v1[TurnFinished](),
+	"OutputStarted":        v1[OutputStarted](),
+	"OutputAppended":       {version: 1, decode: decodeOutputAppended},
+	"OutputFinished":       v1[OutputFinished](),
+	"ToolCallRequested":    v1[ToolCallRequested](),
+	"ToolCallBlocked":      v1[ToolCallBlocked](),
+	"ToolCallStarted":      v1[ToolCallStarted](),
+	"ToolOutputAppended":   v1[ToolOutputAppended](),
+	"ToolCallFinished":     v1[ToolCallFinished](),
+	"ToolCallResolved":     v1[ToolCallResolved](),
+	"ApprovalRequested":    v1[ApprovalRequested](),
+	"ApprovalDecided":      v1[ApprovalDecided](),
+	"QuestionAsked":        v1[QuestionAsked](),
+	"QuestionAnswered":     v1[QuestionAnswered](),
+	"ExplanationRequested": v1[ExplanationRequested](),
+	"ApprovalExplained":    v1[ApprovalExplained](),
+	"PlanChanged":          v1[PlanChanged](),
+	"FilesChanged":         v1[FilesChanged](),
+	"ChildSpawned":         v1[ChildSpawned](),
+	"ChildReturned":        v1[ChildReturned](),
+	"ContextMeasured":      v1[ContextMeasured](),
+	"CompactionStarted":    v1[CompactionStarted](),
+	"ContextCompacted":     v1[ContextCompacted](),
+	"CompactionFailed":     v1[CompactionFailed](),
+	"ModelFellBack":        v1[ModelFellBack](),
+	"ProblemReported":      v1[ProblemReported](),
+	"AgentStarted":         v1[AgentStarted](),
+	"AgentStopped":         v1[AgentStopped](),
+	"SettingsChanged":      v1[SettingsChanged](),
+	"EffectEnqueued":       v1[EffectEnqueued](),
+	"LateResultNoted":      v1[LateResultNoted](),
 }
 
 func v1[T EventBody]() bodyType {

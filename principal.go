@@ -105,6 +105,10 @@ func (t TenantID) Valid() bool { return tenantPattern.MatchString(string(t)) }
 // Valid reports whether the id is a UUID of version 4 in lower case.
 func (s SessionID) Valid() bool { return sessionPattern.MatchString(string(s)) }
 
+// TenantSession holds the facts of a tenant that belong to no conversation. Each
+// tenant has one under this id.
+const TenantSession SessionID = "00000000-0000-4000-8000-000000000000"
+
 // A Ref names something inside a session to the world outside: the session's id,
 // a dot and the seq.
 func Ref(session SessionID, seq Seq) string {

@@ -43,6 +43,7 @@ type (
 		Outcome CallOutcome
 		Result  string
 		Finding *Finding
+		Exit    *int // of a command
 	}
 
 	// ScreenEnded is what a classifier said of an input.

@@ -52,6 +52,33 @@ const (
 	WithdrawnByDelete  WithdrawReason = "deleted"
 )
 
+// A RunMode narrows what a run may do.
+type RunMode string
+
+// ModePlan: look and ask, change nothing, and propose a plan.
+const ModePlan RunMode = "plan"
+
+// An Origin is where the session of a sub-agent comes from.
+type Origin struct {
+	Session SessionID `json:"session"`
+	Run     RunID     `json:"run"`
+	Call    CallID    `json:"call"`
+	Depth   int       `json:"depth"` // 1 for the child of a session that people talk to
+}
+
+// An Image that somebody shows to the model.
+type Image struct {
+	Type string `json:"type"` // image/png, image/jpeg, image/gif or image/webp
+	Data []byte `json:"data"`
+}
+
+// A FileChange is what became of one file.
+type FileChange struct {
+	Path    string `json:"path"`
+	Summary string `json:"summary"` // Added, Modified, Deleted, Renamed…
+	Diff    string `json:"diff,omitempty"`
+}
+
 type OutputKind string
 
 const (

@@ -19,6 +19,7 @@ type State struct {
 	Transient bool
 	Halted    string // the reason; empty: not halted
 	Deleted   bool
+	Parent    *Origin // of a sub-agent's session
 
 	Head     Seq
 	OpenedAt time.Time
@@ -43,6 +44,7 @@ type Waiting struct {
 
 	Flagged  bool
 	Classify bool
+	Mode     RunMode
 }
 
 // A Run that is open.
@@ -50,6 +52,7 @@ type Run struct {
 	ID       RunID
 	Input    InputID // its trigger
 	Agent    AgentRef
+	Mode     RunMode
 	Requests []string // of every input it answers
 	Adopted  bool     // the trigger is
 	Turns    int      // started
@@ -186,6 +189,7 @@ func Fold(s State, e Event) State {
 	switch b := e.Body.(type) {
 	case SessionOpened:
 		s.Owner, s.Agent, s.Title, s.Transient, s.OpenedAt = b.Owner, b.Agent, b.Title, b.Transient, e.At
+		s.Root, s.Parent = e.Root, b.Parent
 	case SessionRenamed:
 		s.Title = b.Title
 	case SessionHalted:
@@ -196,7 +200,7 @@ func Fold(s State, e Event) State {
 		s.Deleted = true
 
 	case InputReceived:
-		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify})
+		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify, b.Mode})
 		s.Recent = recent(s.Recent, b.Content)
 		if s.Title == "" {
 			s.Title = titleOf(b.Content)
@@ -223,7 +227,7 @@ func Fold(s State, e Event) State {
 		}
 
 	case RunStarted:
-		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, Requests: []string{b.Request}}
+		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
 		s.Run = nil
 	default:
