@@ -35,6 +35,8 @@ type AgentRef struct {
 	Digest string `json:"digest,omitempty"`
 	Model  string `json:"model,omitempty"`
 	Turns  int    `json:"turns,omitempty"`
+	// Compact: at how many percent of the window; 0: CompactAt.
+	Compact int `json:"compact,omitempty"`
 }
 
 // Digest identifies the definition by its content.

@@ -87,6 +87,7 @@ func (d *decision) command(c Command) error {
 	case DeleteSession:
 		d.endRun(Cancelled, "", "")
 		d.withdrawAll(WithdrawnByDelete)
+		d.stopCompacting()
 		d.emit(0, SessionDeleted{})
 		return nil
 	case SubmitInput:
@@ -99,6 +100,8 @@ func (d *decision) command(c Command) error {
 		return d.answer(do)
 	case ResolveToolCall:
 		return d.resolve(do)
+	case CompactContext:
+		return d.compact()
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
 }
@@ -110,6 +113,7 @@ const CanaryLeak = "canary_leak"
 func (d *decision) halt(reason string) {
 	d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
 	d.withdrawAll(WithdrawnByHalt)
+	d.stopCompacting()
 	d.emit(0, SessionHalted{reason})
 }
 
@@ -322,6 +326,8 @@ func (d *decision) report(rep Report) {
 		if r := d.s.Run; r != nil && r.ID == rep.Run && slices.Contains(r.Screen, b.Input) {
 			d.emit(r.ID, InputScreened{b.Input, b.Finding})
 		}
+	case CompactionEnded:
+		d.compactionEnded(b)
 	case CanaryLeaked:
 		if d.speaking(rep) {
 			d.halt(CanaryLeak)
@@ -383,6 +389,9 @@ func (d *decision) modelEnded(b ModelEnded) {
 		stop = StopTools
 	}
 	d.emit(run, TurnFinished{Turn: turn, Stop: stop, Usage: b.Usage})
+	if c := b.Context; c.Limit > 0 {
+		d.emit(run, ContextMeasured{Turn: turn, Tokens: c.Tokens, Limit: c.Limit, Messages: c.Messages, Estimated: c.Estimated})
+	}
 }
 
 // modelFailed: what was shown cannot be taken back, so a call that failed after
@@ -512,6 +521,10 @@ func (d *decision) boundary() {
 	case r.Turns >= limit:
 		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeTurnLimit, Usage: r.Usage,
 			Message: fmt.Sprintf("The run used all its %d turns.", limit)})
+	case d.s.Compact != nil:
+		// What was said is being made shorter.
+	case d.full():
+		d.emit(0, CompactionStarted{Auto: true})
 	default:
 		for _, w := range d.s.Queue {
 			if w.ID == r.Input || w.Busy == Steer {

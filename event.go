@@ -268,6 +268,7 @@ type (
 	// ContextCompacted: what was said up to a seq is from now on replaced by a
 	// summary.
 	ContextCompacted struct {
+		From     Seq    `json:"from,omitempty"` // no event up to here is needed any more
 		Upto     Seq    `json:"upto"`
 		Summary  string `json:"summary"`
 		Before   int    `json:"before"` // tokens

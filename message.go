@@ -7,6 +7,9 @@ type Message struct {
 	Incomplete bool          // an assistant's text that was cut off
 	Calls      []MessageCall // what an assistant asked for
 	Call       CallID        // the call a tool's text is the result of
+	Images     []Image       // that a user shows
+	Seq        Seq           // where it begins in the log
+	Input      InputID       // what a user's was received as
 }
 
 type MessageCall struct {
@@ -27,7 +30,7 @@ const (
 // Conversation reads the messages back from a log. Pieces are not needed. Every
 // call in it is followed by its result, as vendors demand.
 func Conversation(log []Event) []Message {
-	c := conversation{inputs: map[InputID]string{}, adopted: map[InputID]int{}, results: map[CallID]string{}, original: map[CallID]CallID{}}
+	c := conversation{inputs: map[InputID]InputReceived{}, adopted: map[InputID]int{}, results: map[CallID]string{}, original: map[CallID]CallID{}}
 	for _, e := range log {
 		c.read(e)
 	}
@@ -37,7 +40,7 @@ func Conversation(log []Event) []Message {
 
 type conversation struct {
 	messages []Message
-	inputs   map[InputID]string
+	inputs   map[InputID]InputReceived
 	adopted  map[InputID]int // where in messages it is
 	turn     Message         // of the assistant, open
 	results  map[CallID]string
@@ -47,20 +50,22 @@ type conversation struct {
 func (c *conversation) read(e Event) {
 	switch b := e.Body.(type) {
 	case InputReceived:
-		c.inputs[InputID(e.Seq)] = b.Content
+		c.inputs[InputID(e.Seq)] = b
 	case InputAdopted:
 		c.closeTurn()
 		c.adopted[b.Input] = len(c.messages)
-		c.messages = append(c.messages, Message{Role: RoleUser, Text: c.inputs[b.Input]})
+		in := c.inputs[b.Input]
+		c.messages = append(c.messages, Message{Role: RoleUser, Text: in.Content, Images: in.Images, Seq: e.Seq, Input: b.Input})
 		delete(c.inputs, b.Input)
 	case InputScreened:
 		if i, ok := c.adopted[b.Input]; ok && b.Finding.Verdict == ScreenBlock {
-			c.messages[i].Text = "(A message was blocked.)"
+			c.messages[i].Text, c.messages[i].Images = "(A message was blocked.)", nil
 		}
 	case TurnStarted, RunFinished:
 		c.closeTurn()
 	case OutputFinished:
 		if b.Kind == Text {
+			c.begin(e.Seq)
 			c.turn.Text += b.Text
 			c.turn.Incomplete = c.turn.Incomplete || b.Incomplete
 		}
@@ -69,7 +74,10 @@ func (c *conversation) read(e Event) {
 			c.original[CallID(e.Seq)] = c.root(b.RerunOf)
 			return
 		}
+		c.begin(e.Seq)
 		c.turn.Calls = append(c.turn.Calls, MessageCall{CallID(e.Seq), b.Provider, b.Name, b.Arguments})
+	case ContextCompacted:
+		c.compact(b)
 	case ToolCallBlocked:
 		c.results[c.root(b.Call)] = "Blocked: " + b.Reason
 	case ToolCallFinished:
@@ -79,6 +87,26 @@ func (c *conversation) read(e Event) {
 			c.results[c.root(b.Call)] = "A person looked and says that this was done. " + b.Note
 		}
 	}
+}
+
+// begin notes where the turn of the assistant begins.
+func (c *conversation) begin(at Seq) {
+	if c.turn.Seq == 0 {
+		c.turn.Seq = at
+	}
+}
+
+// compact puts a summary in the place of what was said up to a seq.
+func (c *conversation) compact(b ContextCompacted) {
+	c.closeTurn()
+	kept := []Message{{Role: RoleUser, Seq: b.Upto, Text: "This is a summary of the conversation so far; what was said literally is no longer here.\n\n" + b.Summary}}
+	clear(c.adopted) // what was screened was screened before
+	for _, m := range c.messages {
+		if m.Seq > b.Upto {
+			kept = append(kept, m)
+		}
+	}
+	c.messages = kept
 }
 
 func (c *conversation) root(id CallID) CallID {
@@ -101,7 +129,7 @@ func (c *conversation) closeTurn() {
 		if !ok {
 			result = "Cancelled: this did not run."
 		}
-		c.messages = append(c.messages, Message{Role: RoleTool, Call: call.ID, Text: result})
+		c.messages = append(c.messages, Message{Role: RoleTool, Call: call.ID, Text: result, Seq: t.Seq})
 		delete(c.results, call.ID)
 	}
 }

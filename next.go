@@ -14,6 +14,7 @@ type (
 		Run   RunID
 		Turn  TurnID
 		Agent AgentRef
+		From  Seq // what was said before is in a summary behind it
 	}
 	// CallTool: carry out this attempt of a started call.
 	CallTool struct {
@@ -30,6 +31,12 @@ type (
 		Input InputID
 		Agent AgentRef
 	}
+	// Compact: make what was said shorter.
+	Compact struct {
+		Since Seq
+		Agent AgentRef
+		From  Seq
+	}
 	// WakeAt: ask Next again at this time.
 	WakeAt struct{ At time.Time }
 )
@@ -39,6 +46,7 @@ func (CallModel) step() {}
 func (CallTool) step()  {}
 func (Classify) step()  {}
 func (WakeAt) step()    {}
+func (Compact) step()   {}
 
 // Next is everything that should be going on now. Steps are comparable and stay
 // equal for as long as they are wanted: what runs and is not listed any more is
@@ -46,13 +54,16 @@ func (WakeAt) step()    {}
 func Next(s State, now time.Time) []Step {
 	r := s.Run
 	if r != nil && r.Turn != nil {
-		return []Step{CallModel{r.ID, r.Turn.ID, r.Agent}}
+		return []Step{CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From}}
 	}
 	var steps []Step
 	// The only definition of "can go on" is trying.
 	d := decision{s: s, at: now}
 	if d.advance(); len(d.events) > 0 {
 		steps = append(steps, LogOn{})
+	}
+	if s.compactable() {
+		steps = append(steps, Compact{s.Compact.Since, s.Last, s.Compacted.From})
 	}
 	if r == nil {
 		return steps

@@ -55,9 +55,9 @@ type TenantStore interface {
 	// and, unless the first is larger, not much more than PageBytes. None: the
 	// seq is the head. No seq is missing but those of pieces that Trim deleted.
 	Events(ctx context.Context, id SessionID, after Seq, limit int) ([]Event, error)
-	// Spoken is the log of a session without the pieces of outputs: what the
-	// conversation is made of.
-	Spoken(context.Context, SessionID) ([]Event, error)
+	// Spoken is the log of a session after a seq, without the pieces of outputs:
+	// what the conversation is made of.
+	Spoken(ctx context.Context, id SessionID, after Seq) ([]Event, error)
 	// Tree reads the logs of all sessions under a root, in order of position
 	// and in pages like Events. An empty root stands for the whole tenant. A
 	// row that cannot be decoded is an event with an Unreadable body: one

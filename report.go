@@ -32,6 +32,8 @@ type (
 		Stop  Stop
 		Usage Usage
 		Calls []CallAsked
+		// Context is what the model was given to read, and what it said.
+		Context ContextSize
 	}
 	ModelFailed struct {
 		Code    Code
@@ -51,6 +53,19 @@ type (
 		Input   InputID
 		Finding Finding
 	}
+	// CompactionEnded says what is to replace a conversation, or, with a Code,
+	// why it cannot be replaced.
+	CompactionEnded struct {
+		Since         Seq
+		From, Upto    Seq
+		Summary       string
+		Before, After int
+		Limit         int
+		Messages      int
+		Usage         Usage
+		Code          Code
+		Message       string // safe to show
+	}
 	// CanaryLeaked: the model said what it must not say. None of it was let out.
 	CanaryLeaked struct{}
 )
@@ -64,12 +79,13 @@ type CallAsked struct {
 	Expires   time.Time // of the card, if there is to be one
 }
 
-func (Advance) report()      {}
-func (Recover) report()      {}
-func (ModelPiece) report()   {}
-func (ModelEnded) report()   {}
-func (ModelFailed) report()  {}
-func (ToolPiece) report()    {}
-func (ToolEnded) report()    {}
-func (ScreenEnded) report()  {}
-func (CanaryLeaked) report() {}
+func (Advance) report()         {}
+func (Recover) report()         {}
+func (ModelPiece) report()      {}
+func (ModelEnded) report()      {}
+func (ModelFailed) report()     {}
+func (ToolPiece) report()       {}
+func (ToolEnded) report()       {}
+func (ScreenEnded) report()     {}
+func (CanaryLeaked) report()    {}
+func (CompactionEnded) report() {}

@@ -25,6 +25,11 @@ type State struct {
 	OpenedAt time.Time
 	LastAt   time.Time
 
+	Last      AgentRef // of the last run
+	Context   ContextSize
+	Compact   *Compaction // asked for and not ended
+	Compacted Compacted
+
 	Queue  []Waiting // received and neither adopted nor withdrawn, oldest first
 	Run    *Run      // the open run
 	Always []string  // digests a person allowed for the rest of the session
@@ -226,7 +231,11 @@ func Fold(s State, e Event) State {
 			s.Queue = without(s.Queue, i)
 		}
 
+	case ContextMeasured, CompactionStarted, CompactionFailed, ContextCompacted:
+		s = s.foldContext(e)
+
 	case RunStarted:
+		s.Last = b.Agent
 		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
 		s.Run = nil

@@ -33,6 +33,7 @@ func Settled(log []parley.Event) []error {
 			c.fail("call %d still runs", id)
 		}
 	}
+	c.must(!c.compacting || c.run != 0 && waits, "a compaction is under way")
 	switch {
 	case c.run != 0 && !waits:
 		c.fail("run %d neither ended nor waits for a person", c.run)
@@ -77,6 +78,9 @@ type check struct {
 	foreign bool                            // of the session: the same
 	calls   map[parley.CallID]*call         // of the run
 	cards   map[parley.CardID]parley.CallID // open
+
+	compacting bool
+	upto       parley.Seq // what the last compaction covers
 }
 
 type call struct {
@@ -198,6 +202,7 @@ func (c *check) inRun(e parley.Event) {
 		for id, k := range c.calls {
 			c.must(k.ended && !k.lost, "call %d is open", id)
 		}
+		c.must(!c.compacting, "a compaction is under way")
 		c.turn = parley.TurnID(e.Seq)
 		c.turns++
 		c.must(b.Number == c.turns, "is number %d, not %d", b.Number, c.turns)
@@ -230,6 +235,23 @@ func (c *check) inRun(e parley.Event) {
 		}
 		c.output = 0
 
+	case parley.ContextMeasured:
+		c.must(c.run != 0 && c.turn == 0, "not after a turn")
+	case parley.CompactionStarted:
+		c.must(!c.compacting, "one is under way")
+		c.compacting = true
+	case parley.CompactionFailed:
+		c.must(c.compacting, "none is under way")
+		c.compacting = false
+	case parley.ContextCompacted:
+		c.must(c.compacting, "none is under way")
+		c.must(c.turn == 0, "turn %d is open", c.turn)
+		for id, k := range c.calls {
+			c.must(c.run == 0 || k.ended && !k.lost, "call %d is open", id)
+		}
+		c.must(b.After < b.Before, "from %d tokens to %d", b.Before, b.After)
+		c.must(b.From <= b.Upto && b.Upto < e.Seq && b.Upto > c.upto, "from %d up to %d, the last was up to %d", b.From, b.Upto, c.upto)
+		c.compacting, c.upto = false, b.Upto
 	case parley.EffectEnqueued:
 		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
 	case parley.LateResultNoted:

@@ -48,9 +48,10 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	Screen     parley.Screen     // nil: nothing is screened
-	Classifier parley.Classifier // nil: nobody is asked
-	Refusals   Refusals          // nil: each is put on record
+	Screen     parley.Screen          // nil: nothing is screened
+	Classifier parley.Classifier      // nil: nobody is asked
+	Refusals   Refusals               // nil: each is put on record
+	Window     func(model string) int // tokens it can read; nil or zero: DefaultWindow
 
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day

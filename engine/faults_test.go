@@ -54,13 +54,13 @@ type roughTenant struct {
 	s *rough
 }
 
-func (t roughTenant) Spoken(ctx context.Context, id parley.SessionID) ([]parley.Event, error) {
+func (t roughTenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
 	if t.s.spoken != nil {
 		if err := t.s.spoken(); err != nil {
 			return nil, err
 		}
 	}
-	return t.TenantStore.Spoken(ctx, id)
+	return t.TenantStore.Spoken(ctx, id, after)
 }
 
 var errDisk = parley.Errorf(parley.CodeUnavailable, "The disk is full.")

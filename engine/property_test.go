@@ -208,7 +208,7 @@ func (m *machine) resolve() {
 func (m *machine) admin() {
 	m.command(rapid.SampledFrom([]parley.CommandBody{
 		parley.HaltSession{Reason: "enough"}, parley.ReopenSession{}, parley.ReopenSession{}, parley.RenameSession{Title: "x"},
-		parley.RenameSession{}, parley.OpenSession{}, parley.DeleteSession{},
+		parley.RenameSession{}, parley.OpenSession{}, parley.DeleteSession{}, parley.CompactContext{}, parley.CompactContext{},
 	}).Draw(m.t, "command"))
 }
 
@@ -224,6 +224,8 @@ func (m *machine) work() {
 			m.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: m.modelSays()})
 		case parley.CallTool:
 			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: m.toolSays()})
+		case parley.Compact:
+			m.report(parley.Report{Body: m.summary(step)})
 		case parley.LogOn:
 			m.take(parley.Report{At: m.now, Body: parley.Advance{}})
 		}
@@ -251,6 +253,9 @@ func (m *machine) stale() {
 			wanted = wanted || step.Run == r.Run && step.Turn == r.Turn
 		case parley.CallTool:
 			wanted = wanted || step.Run == r.Run && step.Call == r.Call
+		case parley.Compact:
+			ended, ok := r.Body.(parley.CompactionEnded)
+			wanted = wanted || ok && ended.Since == step.Since
 		}
 	}
 	events, err := parley.Decide(m.s.state, r)
@@ -272,11 +277,20 @@ func (m *machine) modelSays() parley.ReportBody {
 	case 3:
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "no"}
 	}
-	ended := parley.ModelEnded{Stop: parley.StopEnd}
+	ended := parley.ModelEnded{Stop: parley.StopEnd, Context: parley.ContextSize{Tokens: rapid.IntRange(0, 120).Draw(m.t, "tokens"), Limit: 100}}
 	for range rapid.IntRange(0, 3).Draw(m.t, "calls") {
 		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden"}).Draw(m.t, "tool")
 		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: `"x"`, Verdict: (&hands{}).Judge(parley.Agent{}, name, `"x"`),
 			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)})
+	}
+	return ended
+}
+
+// summary is what a compaction comes to: shorter, not shorter, or nothing.
+func (m *machine) summary(step parley.Compact) parley.CompactionEnded {
+	ended := parley.CompactionEnded{Since: step.Since, Upto: m.s.state.Head, Summary: "s", Before: 90, After: rapid.IntRange(10, 100).Draw(m.t, "after"), Limit: 100}
+	if rapid.IntRange(0, 3).Draw(m.t, "summary") == 0 {
+		ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "no"}
 	}
 	return ended
 }
@@ -348,6 +362,9 @@ func (m *machine) finish() {
 				busy = true
 			case parley.CallTool:
 				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded}})
+				busy = true
+			case parley.Compact:
+				m.report(parley.Report{Body: parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "no"}})
 				busy = true
 			case parley.LogOn:
 				m.take(parley.Report{At: m.now, Body: parley.Advance{}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ type puppet struct {
 	seen func(parley.ModelRequest)
 	pace time.Duration // between what it says
 	says []parley.Said // instead of what it is told to
+	// uncounted: it does not say how many tokens there were.
+	uncounted bool
 
 	mu     sync.Mutex // guards the following
 	noHang bool
@@ -51,6 +54,9 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 	p.busy--
 	p.calls++
 	p.mu.Unlock()
+	if strings.HasPrefix(r.Instructions, SummaryPrompt) {
+		return p.summarise(ctx, r)
+	}
 	turns, turn := []string{"say nothing"}, 0
 	for _, m := range r.Messages {
 		switch m.Role {
@@ -114,7 +120,42 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 				return
 			}
 		}
-		yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 1, Output: 2}}}, nil)
+		done := &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 1, Output: 2}}
+		if p.uncounted {
+			done.Usage = parley.Usage{}
+		}
+		yield(parley.Said{Done: done}, nil)
+	}
+}
+
+// summarise makes a conversation shorter, unless it holds a word about that.
+func (p *puppet) summarise(ctx context.Context, r parley.ModelRequest) iter.Seq2[parley.Said, error] {
+	return func(yield func(parley.Said, error) bool) {
+		text := r.Messages[0].Text
+		switch {
+		case strings.Contains(text, "hang while summarising"):
+			p.mu.Lock()
+			hang := !p.noHang
+			p.mu.Unlock()
+			if hang {
+				<-ctx.Done()
+				yield(parley.Said{}, ctx.Err())
+				return
+			}
+		case strings.Contains(text, "cannot be summarised"):
+			yield(parley.Said{}, parley.Errorf(parley.CodeModel, "The puppet will not."))
+			return
+		case strings.Contains(text, "leak while summarising"):
+			yield(parley.Said{Text: marker(r)}, nil)
+			return
+		}
+		summary := fmt.Sprintf("summary of %d bytes", len(text))
+		if strings.Contains(text, "babble") {
+			summary = strings.Repeat("and so on ", len(text))
+		}
+		if yield(parley.Said{Text: summary}, nil) {
+			yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}}, nil)
+		}
 	}
 }
 

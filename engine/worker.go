@@ -69,6 +69,15 @@ func (a *actor) perform(ctx context.Context, step parley.Step) (last parley.Repo
 			}
 		}()
 		last.Body = a.classify(ctx, step)
+	case parley.Compact:
+		defer func() {
+			if p := recover(); p != nil {
+				last.Body = parley.CompactionEnded{Since: step.Since, Code: parley.CodeInternal, Message: a.panicked(p)}
+			}
+		}()
+		if ended := a.compact(ctx, step); ctx.Err() == nil {
+			last.Body = ended
+		}
 	case parley.CallTool:
 		last = parley.Report{Run: step.Run, Call: step.Call}
 		defer func() {
@@ -212,7 +221,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.Mode
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
-	log, err := a.engine.Store.Tenant(a.tenant).Spoken(ctx, a.session)
+	log, err := a.engine.Store.Tenant(a.tenant).Spoken(ctx, a.session, step.From)
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
@@ -257,6 +266,7 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			ended.Calls = append(ended.Calls, a.judge(agent, *s.Call))
 		case s.Done != nil:
 			ended.Stop, ended.Usage = s.Done.Stop, s.Done.Usage
+			ended.Context = a.measure(request, ended.Usage, said)
 			return ended, nil
 		}
 	}

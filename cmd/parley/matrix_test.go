@@ -64,25 +64,26 @@ var rules = map[string]rule{
 	"GET /api/health": {ok: 200},
 	"GET /{$}":        {ok: 200},
 
-	"GET /api/v1/agents":                {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/agents/{id}":           {needs: parley.ActRead, on: "agent", ok: 200},
-	"GET /api/v1/sessions":              {needs: parley.ActRead, ok: 200},
-	"POST /api/v1/sessions":             {needs: parley.ActMessage, body: `{}`, ok: 201},
-	"GET /api/v1/sessions/{id}":         {needs: parley.ActRead, on: "session", ok: 200},
-	"PATCH /api/v1/sessions/{id}":       {needs: parley.ActMessage, on: "session", body: `{"title":"x"}`, ok: 200},
-	"DELETE /api/v1/sessions/{id}":      {needs: parley.ActMessage, on: "session", ok: 202},
-	"POST /api/v1/sessions/{id}/inputs": {needs: parley.ActMessage, on: "session", body: `{"content":"hi"}`, ok: 202},
-	"POST /api/v1/sessions/{id}/cancel": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 404}, // nothing runs
-	"POST /api/v1/sessions/{id}/halt":   {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
-	"POST /api/v1/sessions/{id}/reopen": {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
-	"POST /api/v1/approvals/{id}":       {needs: parley.ActMessage, on: "card", body: `{"decision":"allow"}`, ok: 410}, // nothing waits
-	"POST /api/v1/questions/{id}":       {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
-	"POST /api/v1/calls/{id}":           {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},
-	"GET /api/v1/sessions/{id}/log":     {needs: parley.ActRead, on: "session", ok: 200},
-	"GET /api/v1/log":                   {needs: parley.ActRead, tenant: true, ok: 200},
-	"GET /api/v1/audit/events":          {needs: parley.ActReadAudit, ok: 200},
-	"POST /api/v1/tickets":              {needs: "a token", body: `{}`, ok: 201},
-	"POST /api/v1/users/{id}/revoke":    {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
+	"GET /api/v1/agents":                 {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/agents/{id}":            {needs: parley.ActRead, on: "agent", ok: 200},
+	"GET /api/v1/sessions":               {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/sessions":              {needs: parley.ActMessage, body: `{}`, ok: 201},
+	"GET /api/v1/sessions/{id}":          {needs: parley.ActRead, on: "session", ok: 200},
+	"PATCH /api/v1/sessions/{id}":        {needs: parley.ActMessage, on: "session", body: `{"title":"x"}`, ok: 200},
+	"DELETE /api/v1/sessions/{id}":       {needs: parley.ActMessage, on: "session", ok: 202},
+	"POST /api/v1/sessions/{id}/inputs":  {needs: parley.ActMessage, on: "session", body: `{"content":"hi"}`, ok: 202},
+	"POST /api/v1/sessions/{id}/cancel":  {needs: parley.ActMessage, on: "session", body: `{}`, ok: 404}, // nothing runs
+	"POST /api/v1/sessions/{id}/halt":    {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
+	"POST /api/v1/sessions/{id}/compact": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 400}, // nothing was said in it
+	"POST /api/v1/sessions/{id}/reopen":  {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
+	"POST /api/v1/approvals/{id}":        {needs: parley.ActMessage, on: "card", body: `{"decision":"allow"}`, ok: 410}, // nothing waits
+	"POST /api/v1/questions/{id}":        {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
+	"POST /api/v1/calls/{id}":            {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},
+	"GET /api/v1/sessions/{id}/log":      {needs: parley.ActRead, on: "session", ok: 200},
+	"GET /api/v1/log":                    {needs: parley.ActRead, tenant: true, ok: 200},
+	"GET /api/v1/audit/events":           {needs: parley.ActReadAudit, ok: 200},
+	"POST /api/v1/tickets":               {needs: "a token", body: `{}`, ok: 201},
+	"POST /api/v1/users/{id}/revoke":     {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more

@@ -109,6 +109,12 @@ func (s *session) work() {
 	case parley.Classify:
 		verdicts := []parley.ScreenVerdict{parley.ScreenAllow, parley.ScreenFlag, parley.ScreenBlock}
 		s.report(parley.Report{Run: step.Run, Body: parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: verdicts[s.pick("screened", 3)], Reason: "model:x"}}})
+	case parley.Compact:
+		ended := parley.CompactionEnded{Since: step.Since, Upto: s.state.Head, Summary: "so far", Before: 100, After: 10 + s.pick("gains", 3)*60, Limit: 1000, Messages: 1}
+		if s.pick("summary", 4) == 0 {
+			ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "The model failed."}
+		}
+		s.report(parley.Report{Body: ended})
 	case parley.CallTool:
 		s.late = parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}
 		if s.pick("ends", 2) > 0 {
@@ -130,7 +136,7 @@ func (s *session) said() parley.ReportBody {
 	case 1:
 		return parley.ModelEnded{Stop: parley.StopEnd, Usage: parley.Usage{Output: 1}}
 	case 2, 3:
-		ended := parley.ModelEnded{Stop: parley.StopTools}
+		ended := parley.ModelEnded{Stop: parley.StopTools, Context: parley.ContextSize{Tokens: 100 * s.pick("tokens", 11), Limit: 1000, Messages: 2}}
 		for range s.pick("calls", 3) {
 			ended.Calls = append(ended.Calls, s.asked())
 		}
@@ -186,7 +192,9 @@ func (s *session) cancel() {
 func (s *session) crash() { s.report(parley.Report{Body: parley.Recover{}}) }
 
 func (s *session) admin() {
-	switch s.pick("admin", 4) {
+	switch s.pick("admin", 5) {
+	case 4:
+		s.command(parley.CompactContext{})
 	case 0:
 		s.command(parley.RenameSession{Title: "a title"})
 	case 1:

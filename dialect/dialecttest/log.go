@@ -88,10 +88,11 @@ func (r *reader) line(raw []byte) error {
 // outsideRuns reports whether events of a type belong to no run.
 func outsideRuns(name string) bool {
 	switch name {
-	case "InputReceived", "InputWithdrawn", "LateResultNoted":
+	case "InputReceived", "InputWithdrawn", "LateResultNoted",
+		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped":
 		return true
 	}
-	return strings.HasPrefix(name, "Session")
+	return strings.HasPrefix(name, "Session") || name == "SettingsChanged"
 }
 
 // withBody reads the body as a log does, but knows no mercy for misspelt keys.

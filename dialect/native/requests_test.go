@@ -139,6 +139,7 @@ func TestCommands(t *testing.T) {
 		{"POST " + path + "/halt", `{}`, 202, parley.HaltSession{Reason: "by an operator"}},
 		{"POST " + path + "/halt", `{"reason":"a leak"}`, 202, parley.HaltSession{Reason: "a leak"}},
 		{"POST " + path + "/halt", `{"reason":1}`, 400, nil},
+		{"POST " + path + "/compact", ``, 202, parley.CompactContext{}},
 		{"POST " + path + "/reopen", ``, 202, parley.ReopenSession{}},
 		{"DELETE " + path, ``, 202, parley.DeleteSession{}},
 		{"PATCH " + path, `{"title":"Shopping"}`, 200, parley.RenameSession{Title: "Shopping"}},

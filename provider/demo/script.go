@@ -42,6 +42,9 @@ func scriptFor(req parley.ModelRequest) script {
 	if strings.Contains(req.Instructions, `{"injection":`) {
 		return judge(at.input)
 	}
+	if strings.HasPrefix(req.Instructions, "You make records of conversations") {
+		return summary(at.input)
+	}
 	s := answer(at)
 	for i, st := range s.steps {
 		if c, ok := st.(call); ok {
@@ -53,6 +56,18 @@ func scriptFor(req parley.ModelRequest) script {
 		return s.after(at.said)
 	}
 	return s
+}
+
+// summary is what the demo has to say as a record keeper: the inputs.
+func summary(record string) script {
+	var asked []string
+	for part := range strings.SplitSeq(record, "<user>\n") {
+		line, _, _ := strings.Cut(strings.TrimSpace(part), "\n")
+		if asked = append(asked, "- "+clip(line, 80)); len(asked) > 20 {
+			break
+		}
+	}
+	return script{steps: []step{text("Tasks: people asked for these things, and all of it was answered.\n" + strings.Join(asked[1:], "\n"))}}
 }
 
 // judge is what the demo has to say as a classifier: it knows one word.

@@ -333,7 +333,7 @@ func TestTheOwnerIsBoundToo(t *testing.T) {
 	if n := query[int](t, connect(t, url), `SELECT count(*) FROM events`)[0]; n != 0 {
 		t.Errorf("the owner sees %d rows", n)
 	}
-	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1)); err != nil || len(events) != 2 {
+	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1), 0); err != nil || len(events) != 2 {
 		t.Errorf("%v, %v", events, err)
 	}
 	_, free := pgtest.Role(t, admin, "BYPASSRLS IN ROLE "+role)
