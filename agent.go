@@ -18,10 +18,13 @@ type Agent struct {
 	Limits       AgentLimits `json:"limits,omitzero"`
 	Allow        *AgentAllow `json:"allow,omitempty"` // nil: everybody who may talk to agents
 	Instructions string      `json:"instructions,omitempty"`
+	Delegates    []string    `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
 }
 
 type AgentLimits struct {
-	Turns int `json:"turns,omitempty"`
+	Turns   int     `json:"turns,omitempty"`
+	Tokens  int64   `json:"tokens,omitempty"`
+	Minutes float64 `json:"minutes,omitempty"`
 }
 
 // An AgentAllow narrows who may talk to an agent: those with one of the roles.
@@ -35,8 +38,12 @@ type AgentRef struct {
 	Digest string `json:"digest,omitempty"`
 	Model  string `json:"model,omitempty"`
 	Turns  int    `json:"turns,omitempty"`
+	// What the run and everything below it may use; 0: as much as it takes.
+	Tokens  int64 `json:"tokens,omitempty"`
+	Seconds int64 `json:"seconds,omitempty"`
 	// Compact: at how many percent of the window; 0: CompactAt.
 	Compact int `json:"compact,omitempty"`
+	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: MaxDepth
 }
 
 // Digest identifies the definition by its content.
@@ -47,7 +54,8 @@ func (a Agent) Digest() string {
 }
 
 func (a Agent) Ref() AgentRef {
-	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns}
+	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
+		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60)}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

@@ -40,6 +40,9 @@ type (
 		Agent     string
 		Title     string
 		Transient bool
+		// Of a sub-agent's session; only the engine sets these.
+		Parent *Origin   `json:",omitempty"`
+		Root   SessionID `json:",omitempty"`
 	}
 	RenameSession struct{ Title string }
 	HaltSession   struct{ Reason string }

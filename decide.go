@@ -134,7 +134,10 @@ func (d *decision) open(c Command, do OpenSession) error {
 	case c.By == "":
 		return Errorf(CodeForbidden, "A session needs an owner.")
 	}
-	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)), Transient: do.Transient})
+	if do.Parent != nil {
+		d.s.Root = do.Root
+	}
+	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)), Transient: do.Transient, Parent: do.Parent})
 	return nil
 }
 
@@ -328,6 +331,8 @@ func (d *decision) report(rep Report) {
 		}
 	case CompactionEnded:
 		d.compactionEnded(b)
+	case ChildEnded:
+		d.childEnded(rep, b)
 	case CanaryLeaked:
 		if d.speaking(rep) {
 			d.halt(CanaryLeak)
@@ -366,12 +371,20 @@ func (d *decision) piece(p ModelPiece) {
 func (d *decision) modelEnded(b ModelEnded) {
 	run, turn := d.s.Run.ID, d.s.Run.Turn.ID
 	d.finishOutput(false)
+	children := 0
+	for _, c := range b.Calls {
+		if c.Verdict.Kind == VerdictChild {
+			children++
+		}
+	}
 	for _, c := range b.Calls {
 		v := c.Verdict
 		call := CallID(d.emit(run, ToolCallRequested{Turn: turn, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider, Class: v.Class}))
 		switch {
 		case v.Kind == VerdictBlock:
 			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: v.Reason})
+		case v.Kind == VerdictChild:
+			d.spawn(call, v, b.Usage, children)
 		case v.Kind == VerdictCard:
 			d.emit(run, QuestionAsked{Call: call, Questions: v.Questions, Expires: c.Expires})
 		case (d.s.Run.Tainted || d.s.Foreign) && v.Class != Pure: // whatever the mode, and whatever was allowed before
@@ -444,6 +457,8 @@ func (d *decision) advance() {
 	switch {
 	case d.s.Owner == "" || d.s.Deleted || d.s.Halted != "":
 		return
+	case d.s.orphans():
+		return // children of what has ended are still being stopped
 	case r == nil:
 		if len(d.s.Queue) > 0 {
 			w := d.s.Queue[0]
@@ -521,6 +536,8 @@ func (d *decision) boundary() {
 	case r.Turns >= limit:
 		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeTurnLimit, Usage: r.Usage,
 			Message: fmt.Sprintf("The run used all its %d turns.", limit)})
+	case r.spent(d.at) != "":
+		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeBudget, Message: r.spent(d.at), Usage: r.Usage})
 	case d.s.Compact != nil:
 		// What was said is being made shorter.
 	case d.full():

@@ -27,6 +27,7 @@ const (
 	CodeCorrupt         Code = "corrupt"         // a stored row cannot be read
 	CodeModel           Code = "model_error"     // the model failed
 	CodeTurnLimit       Code = "turn_limit"      // the run used all its turns
+	CodeBudget          Code = "budget"          // the run used all it may use
 	CodeInterrupted     Code = "interrupted"     // cut too often, or by what nobody can undo
 	CodeInternal        Code = "internal_error"  // a bug or a fault; details are in the server's log
 )

@@ -240,6 +240,13 @@ type (
 		Child SessionID `json:"child"`
 		Agent string    `json:"agent"`
 		Task  string    `json:"task"`
+		Depth int       `json:"depth"` // of the child
+		// Tainted: what led to it was flagged, so what it does with effects
+		// needs a person.
+		Tainted bool `json:"tainted,omitempty"`
+		// What it may use; 0: as much as it takes.
+		Tokens  int64 `json:"tokens,omitempty"`
+		Seconds int64 `json:"seconds,omitempty"`
 	}
 	ChildReturned struct {
 		Call    CallID    `json:"call"`

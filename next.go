@@ -37,6 +37,16 @@ type (
 		Agent AgentRef
 		From  Seq
 	}
+	// RunChild: have a sub-agent do what a call delegated to it, and wait for
+	// its end. Spawned is where the log names it.
+	RunChild struct {
+		Run     RunID
+		Call    CallID
+		Child   SessionID
+		Spawned Seq
+	}
+	// StopChild: nobody waits for it any more.
+	StopChild struct{ Child SessionID }
 	// WakeAt: ask Next again at this time.
 	WakeAt struct{ At time.Time }
 )
@@ -45,6 +55,8 @@ func (LogOn) step()     {}
 func (CallModel) step() {}
 func (CallTool) step()  {}
 func (Classify) step()  {}
+func (RunChild) step()  {}
+func (StopChild) step() {}
 func (WakeAt) step()    {}
 func (Compact) step()   {}
 
@@ -53,10 +65,10 @@ func (Compact) step()   {}
 // to be stopped, what is listed and does not run is to be started.
 func Next(s State, now time.Time) []Step {
 	r := s.Run
+	steps := s.childSteps()
 	if r != nil && r.Turn != nil {
-		return []Step{CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From}}
+		return append(steps, CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From})
 	}
-	var steps []Step
 	// The only definition of "can go on" is trying.
 	d := decision{s: s, at: now}
 	if d.advance(); len(d.events) > 0 {

@@ -66,6 +66,14 @@ type (
 		Code          Code
 		Message       string // safe to show
 	}
+	// ChildEnded: a sub-agent has returned, or was stopped.
+	ChildEnded struct {
+		Child   SessionID
+		Outcome Outcome
+		Result  string
+		Usage   Usage
+		Finding *Finding
+	}
 	// CanaryLeaked: the model said what it must not say. None of it was let out.
 	CanaryLeaked struct{}
 )
@@ -87,5 +95,6 @@ func (ModelFailed) report()     {}
 func (ToolPiece) report()       {}
 func (ToolEnded) report()       {}
 func (ScreenEnded) report()     {}
+func (ChildEnded) report()      {}
 func (CanaryLeaked) report()    {}
 func (CompactionEnded) report() {}

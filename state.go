@@ -30,6 +30,8 @@ type State struct {
 	Compact   *Compaction // asked for and not ended
 	Compacted Compacted
 
+	Children []Child // that have not returned
+
 	Queue  []Waiting // received and neither adopted nor withdrawn, oldest first
 	Run    *Run      // the open run
 	Always []string  // digests a person allowed for the rest of the session
@@ -57,6 +59,7 @@ type Run struct {
 	ID       RunID
 	Input    InputID // its trigger
 	Agent    AgentRef
+	At       time.Time // when it started
 	Mode     RunMode
 	Requests []string // of every input it answers
 	Adopted  bool     // the trigger is
@@ -103,6 +106,7 @@ type Call struct {
 	Output  int    // bytes of live output shown
 	Asks    int    // questions of its card
 	Answer  string // what to finish it with: an answer or a person's note
+	Spawned Seq    // where the event that names its child is
 }
 
 type CallStatus string
@@ -115,6 +119,7 @@ const (
 	CallStopping  CallStatus = "stopping"  // denied with the whole run
 	CallAnswered  CallStatus = "answered"  // answered, not yet finished
 	CallStarted   CallStatus = "started"
+	CallDelegated CallStatus = "delegated" // a child works on it
 	CallLost      CallStatus = "lost"      // finished as unknown; a person must resolve it
 	CallRerunning CallStatus = "rerunning" // resolved: ask for it anew
 	CallAbandoned CallStatus = "abandoned" // resolved: end the run
@@ -234,9 +239,12 @@ func Fold(s State, e Event) State {
 	case ContextMeasured, CompactionStarted, CompactionFailed, ContextCompacted:
 		s = s.foldContext(e)
 
+	case ChildSpawned, ChildReturned:
+		s = s.foldChild(e).foldRun(e)
+
 	case RunStarted:
 		s.Last = b.Agent
-		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, Mode: b.Mode, Requests: []string{b.Request}}
+		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
 		s.Run = nil
 	default:
@@ -317,6 +325,11 @@ func (r *Run) fold(e Event) {
 		})
 	case ToolCallResolved:
 		r.withCall(b.Call, func(c *Call) { c.Status = afterResolution[b.Resolution] })
+
+	case ChildSpawned:
+		r.withCall(b.Call, func(c *Call) { c.Status, c.Spawned = CallDelegated, e.Seq })
+	case ChildReturned:
+		r.Usage = r.Usage.Plus(b.Usage)
 
 	case ApprovalRequested:
 		r.withCall(b.Call, func(c *Call) {

@@ -71,6 +71,8 @@ type Verdict struct {
 	Show      string     // what a person is shown
 	Digest    string     // what an approval covers
 	Questions []Question // what the call asks
+	Agent     string     // that it is delegated to
+	Task      string     // that is delegated
 }
 
 type VerdictKind string
@@ -80,4 +82,5 @@ const (
 	VerdictAsk   VerdictKind = "ask"      // a person must approve it
 	VerdictBlock VerdictKind = "block"    // it never runs; the model is told why
 	VerdictCard  VerdictKind = "question" // the call is a question to a person
+	VerdictChild VerdictKind = "delegate" // the call is a task for another agent
 )

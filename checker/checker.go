@@ -33,6 +33,7 @@ func Settled(log []parley.Event) []error {
 			c.fail("call %d still runs", id)
 		}
 	}
+	c.must(c.run != 0 || len(c.children) == 0, "%d children are out", len(c.children))
 	c.must(!c.compacting || c.run != 0 && waits, "a compaction is under way")
 	switch {
 	case c.run != 0 && !waits:
@@ -44,7 +45,7 @@ func Settled(log []parley.Event) []error {
 }
 
 func read(log []parley.Event, trimmed bool) *check {
-	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{}}
+	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{}}
 	for _, e := range log {
 		c.event(e)
 	}
@@ -79,6 +80,7 @@ type check struct {
 	calls   map[parley.CallID]*call         // of the run
 	cards   map[parley.CardID]parley.CallID // open
 
+	children   map[parley.SessionID]parley.CallID // that are out
 	compacting bool
 	upto       parley.Seq // what the last compaction covers
 }
@@ -117,7 +119,8 @@ func (c *check) event(e parley.Event) {
 	_, opening := e.Body.(parley.SessionOpened)
 	c.must(opening != c.opened, "opened %v", c.opened)
 	_, late := e.Body.(parley.LateResultNoted)
-	c.must(!c.deleted || late, "stands after the session was deleted")
+	_, returned := e.Body.(parley.ChildReturned)
+	c.must(!c.deleted || late || returned, "stands after the session was deleted")
 	if _, starting := e.Body.(parley.RunStarted); e.Run != 0 && !starting {
 		c.must(e.Run == c.run, "is of run %d, open is %d", e.Run, c.run)
 	}
@@ -173,6 +176,7 @@ func (c *check) inRun(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
 		c.must(c.run == 0, "run %d is open", c.run)
+		c.must(len(c.children) == 0, "%d children of the last run are out", len(c.children))
 		c.must(e.Run == parley.RunID(e.Seq), "is named %d", e.Run)
 		c.must(!c.halted, "the session is halted")
 		c.must(c.inputs[b.Input] == "received", "its input %d is %q", b.Input, c.inputs[b.Input])
@@ -203,6 +207,7 @@ func (c *check) inRun(e parley.Event) {
 			c.must(k.ended && !k.lost, "call %d is open", id)
 		}
 		c.must(!c.compacting, "a compaction is under way")
+		c.must(len(c.children) == 0, "%d children of the last turn are out", len(c.children))
 		c.turn = parley.TurnID(e.Seq)
 		c.turns++
 		c.must(b.Number == c.turns, "is number %d, not %d", b.Number, c.turns)
@@ -252,6 +257,15 @@ func (c *check) inRun(e parley.Event) {
 		c.must(b.After < b.Before, "from %d tokens to %d", b.Before, b.After)
 		c.must(b.From <= b.Upto && b.Upto < e.Seq && b.Upto > c.upto, "from %d up to %d, the last was up to %d", b.From, b.Upto, c.upto)
 		c.compacting, c.upto = false, b.Upto
+	case parley.ChildSpawned:
+		k := c.call(b.Call)
+		c.must(!k.ended && !k.started && !k.asked, "call %d has ended, started or waits", b.Call)
+		c.must(c.children[b.Child] == 0, "child %s is there already", b.Child)
+		c.children[b.Child] = b.Call
+	case parley.ChildReturned:
+		c.must(c.children[b.Child] == b.Call && b.Call != 0, "child %s is not out for call %d", b.Child, b.Call)
+		c.must(e.Run == 0 || !c.call(b.Call).ended, "call %d has ended", b.Call)
+		delete(c.children, b.Child)
 	case parley.EffectEnqueued:
 		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
 	case parley.LateResultNoted:

@@ -58,7 +58,7 @@ type frontMatter struct {
 // withoutEffect are the keys that are read and ignored: without them an agent
 // does less, or the same within its turns, and talks to nobody else.
 var withoutEffect = []string{
-	"fallback_models", "delegates", "limits.tokens", "limits.cost_usd", "limits.minutes", "idle_prompt", "idle_interval_secs", "address",
+	"fallback_models", "limits.cost_usd", "idle_prompt", "idle_interval_secs", "address",
 }
 
 func readAgent(path string) (definition, error) {
@@ -92,7 +92,9 @@ func parseAgent(path, text string) (definition, error) {
 		Tools:        f.Tools,
 		Approval:     cmp.Or(f.Approval, "suggest"),
 		Instructions: strings.TrimSpace(body),
+		Delegates:    f.Delegates,
 	}
+	agent.Limits.Tokens, agent.Limits.Minutes = f.Limits.Tokens, f.Limits.Minutes
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
 	}
@@ -110,6 +112,10 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("approval"), "approval is suggest, auto-edit or full-auto, not %q", agent.Approval)
 	case f.Limits.Turns != nil && agent.Limits.Turns < 1:
 		err = at(path, doc.line("limits.turns"), "limits.turns is 1 or more, not %d", agent.Limits.Turns)
+	case f.Limits.Tokens < 0:
+		err = at(path, doc.line("limits.tokens"), "limits.tokens is 1 or more, not %d", f.Limits.Tokens)
+	case f.Limits.Minutes < 0:
+		err = at(path, doc.line("limits.minutes"), "limits.minutes is more than 0, not %g", f.Limits.Minutes)
 	case f.Allow != nil && (len(f.Allow.Roles) == 0 || slices.Contains(f.Allow.Roles, "")):
 		err = at(path, doc.line("allow"), "allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents")
 	case parley.IsBlank(agent.Instructions):

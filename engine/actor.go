@@ -26,6 +26,7 @@ type actor struct {
 
 	s       *session
 	workers map[parley.Step]*worker
+	resting []*request // see request.rest
 }
 
 // mailbox bounds what waits for one actor, of each kind.
@@ -34,6 +35,8 @@ const mailbox = 64
 type request struct {
 	who     parley.Principal
 	command parley.Command // Do is nil for a mere wake-up
+	own     bool           // the engine's own: nobody has to be asked
+	rest    bool           // answered when nothing of an ended run is alive
 	reply   chan reply     // has room for the one reply
 }
 
@@ -51,10 +54,9 @@ func newActor(e *Engine, k key) *actor {
 
 // submit hands a command over and waits for the answer. Whoever stops waiting
 // need not have stopped the command.
-func (a *actor) submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
-	r := &request{who, c, make(chan reply, 1)}
+func (a *actor) submit(ctx context.Context, r *request) (parley.Receipt, error) {
 	box := a.answers
-	if _, ok := c.Do.(parley.SubmitInput); ok {
+	if _, ok := r.command.Do.(parley.SubmitInput); ok {
 		box = a.inputs
 	}
 	select {
@@ -181,8 +183,9 @@ func (a *actor) live() (err error) {
 func (a *actor) settle() (wake time.Duration, err error) {
 	e := a.engine
 	steps := parley.Next(a.s.state, e.Now())
+	draining := e.draining.Load()
 	for step, w := range a.workers {
-		if !wants(steps, step) {
+		if !wants(steps, step) || draining && watches(step) {
 			w.cancel()
 		}
 	}
@@ -191,6 +194,12 @@ func (a *actor) settle() (wake time.Duration, err error) {
 			return 0, err
 		}
 		return a.settle()
+	}
+	if len(a.resting) > 0 && a.atRest(steps) {
+		for _, r := range a.resting {
+			r.reply <- reply{}
+		}
+		a.resting = nil
 	}
 	wake = e.Idle
 	if a.s.state.Head == 0 {
@@ -203,12 +212,38 @@ func (a *actor) settle() (wake time.Duration, err error) {
 		case parley.LogOn: // waits for what is not clear
 		default:
 			// Also while draining: the log says that it was started.
-			if a.workers[step] == nil {
+			if a.workers[step] == nil && !(draining && watches(step)) {
 				a.work(step)
 			}
 		}
 	}
 	return wake, nil
+}
+
+// atRest reports whether nothing that is no longer wanted is alive, here or in
+// a child.
+func (a *actor) atRest(steps []parley.Step) bool {
+	for step := range a.workers {
+		if !wants(steps, step) {
+			return false
+		}
+	}
+	for _, step := range steps {
+		if _, stopping := step.(parley.StopChild); stopping {
+			return false
+		}
+	}
+	return true
+}
+
+// watches reports whether a step does nothing itself: what it waits for goes on,
+// or stops, without it.
+func watches(step parley.Step) bool {
+	switch step.(type) {
+	case parley.RunChild, parley.StopChild:
+		return true
+	}
+	return false
 }
 
 // clear reports whether the log may go on by itself from a state: nothing that
@@ -240,12 +275,16 @@ func (a *actor) take(en entry) ([]parley.Event, error) {
 
 // serve answers a request. It returns an error when the actor cannot go on.
 func (a *actor) serve(r *request) error {
+	if r.rest {
+		a.resting = append(a.resting, r)
+		return nil
+	}
 	if r.command.Do == nil {
 		err := a.s.hold(a.engine.ctx)
 		r.reply <- reply{err: err}
 		return err
 	}
-	receipt, err := a.command(r.who, r.command)
+	receipt, err := a.command(r)
 	r.reply <- reply{receipt, shown(err)}
 	if broken, ok := errors.AsType[*brokenError](err); ok {
 		return broken
@@ -253,13 +292,16 @@ func (a *actor) serve(r *request) error {
 	return nil
 }
 
-func (a *actor) command(who parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (a *actor) command(r *request) (parley.Receipt, error) {
+	who, c := r.who, r.command
 	on := parley.Resource{Kind: parley.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
 	if on.Owner == "" {
 		on.Kind = parley.OwnSessions // whoever opens it has it
 	}
-	if err := a.engine.permit(a.engine.ctx, who, c.Via, c.Do.Action(), on); err != nil {
-		return parley.Receipt{}, err
+	if !r.own {
+		if err := a.engine.permit(a.engine.ctx, who, c.Via, c.Do.Action(), on); err != nil {
+			return parley.Receipt{}, err
+		}
 	}
 	en := entry{}
 	if c.ID != "" {
@@ -286,15 +328,21 @@ func (a *actor) command(who parley.Principal, c parley.Command) (parley.Receipt,
 		}
 	case parley.SubmitInput:
 		agent, err := a.agentFor(in)
-		if err == nil {
+		if err == nil && !r.own {
 			err = a.mayTalk(who, c.Via, agent)
 		}
 		if err != nil {
 			return parley.Receipt{}, err
 		}
-		in.Agent = agent.Ref()
-		if in, err = a.screen(who, c, in); err != nil {
-			return parley.Receipt{}, err
+		ref := agent.Ref()
+		if r.own {
+			ref = ref.Within(in.Agent.Tokens, in.Agent.Seconds)
+		}
+		in.Agent = ref
+		if !r.own {
+			if in, err = a.screen(who, c, in); err != nil {
+				return parley.Receipt{}, err
+			}
 		}
 		c.Do, en.agent = in, &agent
 	}

@@ -21,7 +21,7 @@ func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Comm
 		return parley.Receipt{}, err
 	}
 	defer done()
-	return a.submit(ctx, who, c)
+	return a.submit(ctx, &request{who: who, command: c, reply: make(chan reply, 1)})
 }
 
 func checkCommand(c parley.Command) error {
@@ -37,6 +37,9 @@ func checkCommand(c parley.Command) error {
 	l.check("id of a request", string(c.ID), parley.MaxName)
 	switch do := c.Do.(type) {
 	case parley.OpenSession:
+		if do.Parent != nil || do.Root != "" {
+			return parley.Errorf(parley.CodeInvalid, "Only an agent starts sub-agents.")
+		}
 		l.check("title", do.Title, parley.MaxNote)
 		l.check("name of an agent", do.Agent, parley.MaxName)
 	case parley.RenameSession:

@@ -65,6 +65,10 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", name)
 	case "hasty":
 		return parley.Agent{Name: name, Limits: parley.AgentLimits{Turns: 2}}, nil
+	case "frugal": // a turn uses 3 tokens
+		return parley.Agent{Name: name, Limits: parley.AgentLimits{Tokens: 8}}, nil
+	case "brief":
+		return parley.Agent{Name: name, Limits: parley.AgentLimits{Minutes: 10}}, nil
 	case "":
 		name = "puppet"
 	}

@@ -226,6 +226,12 @@ func (m *machine) work() {
 			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: m.toolSays()})
 		case parley.Compact:
 			m.report(parley.Report{Body: m.summary(step)})
+		case parley.RunChild:
+			if rapid.Bool().Draw(m.t, "returns") {
+				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Completed, Result: "r"}})
+			}
+		case parley.StopChild:
+			m.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
 		case parley.LogOn:
 			m.take(parley.Report{At: m.now, Body: parley.Advance{}})
 		}
@@ -253,6 +259,12 @@ func (m *machine) stale() {
 			wanted = wanted || step.Run == r.Run && step.Turn == r.Turn
 		case parley.CallTool:
 			wanted = wanted || step.Run == r.Run && step.Call == r.Call
+		case parley.RunChild:
+			ended, ok := r.Body.(parley.ChildEnded)
+			wanted = wanted || ok && ended.Child == step.Child
+		case parley.StopChild:
+			ended, ok := r.Body.(parley.ChildEnded)
+			wanted = wanted || ok && ended.Child == step.Child
 		case parley.Compact:
 			ended, ok := r.Body.(parley.CompactionEnded)
 			wanted = wanted || ok && ended.Since == step.Since
@@ -279,7 +291,7 @@ func (m *machine) modelSays() parley.ReportBody {
 	}
 	ended := parley.ModelEnded{Stop: parley.StopEnd, Context: parley.ContextSize{Tokens: rapid.IntRange(0, 120).Draw(m.t, "tokens"), Limit: 100}}
 	for range rapid.IntRange(0, 3).Draw(m.t, "calls") {
-		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden"}).Draw(m.t, "tool")
+		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden", "delegate"}).Draw(m.t, "tool")
 		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: `"x"`, Verdict: (&hands{}).Judge(parley.Agent{}, name, `"x"`),
 			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)})
 	}
@@ -362,6 +374,12 @@ func (m *machine) finish() {
 				busy = true
 			case parley.CallTool:
 				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded}})
+				busy = true
+			case parley.RunChild:
+				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Completed}})
+				busy = true
+			case parley.StopChild:
+				m.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
 				busy = true
 			case parley.Compact:
 				m.report(parley.Report{Body: parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "no"}})

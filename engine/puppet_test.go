@@ -188,6 +188,11 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 		v.Kind = parley.VerdictAsk
 	case "ask":
 		v.Kind, v.Class, v.Questions = parley.VerdictCard, parley.Pure, []parley.Question{{Question: args}}
+	case "delegate": // "delegate AGENT: TASK", with / between its turns
+		v.Kind = parley.VerdictChild
+		whole := ""
+		_ = json.Unmarshal([]byte(args), &whole)
+		v.Agent, v.Task, _ = strings.Cut(strings.ReplaceAll(whole, "/", "|"), ": ")
 	case "forbidden":
 		v.Kind, v.Reason = parley.VerdictBlock, "not in the agent's list"
 	}

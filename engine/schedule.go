@@ -102,7 +102,7 @@ func (e *Engine) wakeAll(keys []key) {
 				return // draining
 			}
 			defer done()
-			if _, err := a.submit(context.Background(), parley.Principal{}, parley.Command{}); err != nil {
+			if _, err := a.submit(context.Background(), &request{reply: make(chan reply, 1)}); err != nil {
 				e.Log.Debug("a due session could not be woken", "session", k.session, "error", err)
 				wait := e.Retry
 				if parley.CodeOf(err) == parley.CodeCorrupt {

@@ -69,6 +69,16 @@ func (a *actor) perform(ctx context.Context, step parley.Step) (last parley.Repo
 			}
 		}()
 		last.Body = a.classify(ctx, step)
+	case parley.RunChild:
+		last = parley.Report{Run: step.Run, Call: step.Call}
+		defer func() {
+			if p := recover(); p != nil {
+				last.Body = parley.ChildEnded{Child: step.Child, Outcome: parley.Failed, Result: a.panicked(p)}
+			}
+		}()
+		last.Body = a.runChild(ctx, step)
+	case parley.StopChild:
+		last.Body = a.stopChild(ctx, step)
 	case parley.Compact:
 		defer func() {
 			if p := recover(); p != nil {
@@ -227,7 +237,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.Mode
 	}
 	return parley.ModelRequest{
 		Model:        agent.Model,
-		Instructions: agent.Instructions,
+		Instructions: agent.Instructions + a.whoElse(agent),
 		Messages:     parley.Conversation(log),
 		Tools:        a.engine.Tools.Specs(agent),
 	}, agent, nil
@@ -293,6 +303,11 @@ func (a *actor) judge(agent parley.Agent, c parley.MessageCall) parley.CallAsked
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the arguments hold one of the server's own secrets"}
 	default:
 		asked.Verdict = a.engine.Tools.Judge(agent, c.Name, c.Arguments)
+	}
+	if v := asked.Verdict; v.Kind == parley.VerdictChild {
+		if err := a.mayDelegate(agent, v.Agent); err != nil {
+			asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: parley.MessageOf(err)}
+		}
 	}
 	return asked
 }

@@ -223,6 +223,16 @@ var bugs = []bug{
 	{"inputs that wait are forgotten by a compaction", "engine/compact.go",
 		"ended.From = min(ended.From, e.Seq-1)", "_ = e.Seq", "./engine", "TestWhatWaitsOutlivesACompaction"},
 
+	// Sub-agents.
+	{"a run starts while children of the last one live", "decide.go",
+		"case d.s.orphans():\n", "case false:\n", "./engine", "TestCancelWalksTheTree"},
+	{"anybody may claim to be a child", "engine/door.go",
+		"if do.Parent != nil || do.Root != \"\" {", "if false {", "./engine", "TestWhatMayNotBeDelegated"},
+	{"children of a turn may each use all that is left", "child.go",
+		"/int64(children), 1)", ", 1)", "./engine", "TestBudgets"},
+	{"children do not inherit distrust", "engine/child.go",
+		"if spawned.Tainted {", "if false {", "./engine", "TestChildrenInheritDistrust"},
+
 	// What operators do.
 	{"an imported run is never taken up", "cmd/parley/import.go",
 		"b.Due = &parley.DueChange{Due: due}", "_ = due", "./cmd/parley", "TestExportDoesNotDisturb"},

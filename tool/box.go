@@ -69,7 +69,7 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{listFiles, readFile, writeFile, askUser}
+var tools = []tool{listFiles, readFile, writeFile, askUser, delegate}
 
 type tool struct {
 	parley.ToolSpec
@@ -83,6 +83,8 @@ type action struct {
 	path      string            // of the workspace that it is about; empty: none
 	show      string            // exactly what will be done
 	questions []parley.Question // to a person, whose answer is the result
+	agent     string            // that the task is for
+	task      string            // for another agent, whose answer is the result
 	perform   func(ctx context.Context, workspace *os.Root, out io.Writer) error
 }
 
@@ -118,11 +120,13 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	if err != nil {
 		return parley.Verdict{Kind: parley.VerdictBlock, Reason: err.Error()}
 	}
-	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions}
+	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions, Agent: a.agent, Task: a.task}
 	v.Digest = digest(name, arguments, b.workspace)
 	switch {
 	case len(a.questions) > 0:
 		v.Kind = parley.VerdictCard
+	case a.task != "":
+		v.Kind = parley.VerdictChild
 	case a.edits && agent.Approval != "auto-edit" && agent.Approval != "full-auto":
 		v.Kind = parley.VerdictAsk
 	}
@@ -137,7 +141,7 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 	case err != nil:
 		return "", parley.Errorf(parley.CodeInvalid, "%s", err)
 	case a.perform == nil:
-		return "", parley.Errorf(parley.CodeInvalid, "%s is answered by a person.", name)
+		return "", parley.Errorf(parley.CodeInvalid, "%s is not carried out by a tool.", name)
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	}

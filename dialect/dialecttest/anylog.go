@@ -115,6 +115,10 @@ func (s *session) work() {
 			ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "The model failed."}
 		}
 		s.report(parley.Report{Body: ended})
+	case parley.RunChild:
+		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: []parley.Outcome{parley.Completed, parley.Failed}[s.pick("child", 2)], Result: "looked"}})
+	case parley.StopChild:
+		s.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
 	case parley.CallTool:
 		s.late = parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}
 		if s.pick("ends", 2) > 0 {
@@ -150,7 +154,8 @@ func (s *session) said() parley.ReportBody {
 func (s *session) asked() parley.CallAsked {
 	v := parley.Verdict{Class: []parley.ToolClass{parley.Pure, parley.Effectful}[s.pick("class", 2)], Reason: "no", Show: "do it", Digest: "d1",
 		Questions: []parley.Question{{Question: "Which?"}}}
-	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard}[s.pick("verdict", 4)]
+	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard, parley.VerdictChild}[s.pick("verdict", 5)]
+	v.Agent, v.Task = "explorer", "look"
 	return parley.CallAsked{Name: "tool", Arguments: "{}", Verdict: v, Expires: s.now.Add(24 * time.Hour)}
 }
 

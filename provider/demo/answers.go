@@ -27,6 +27,7 @@ var acts = []act{
 	{"write X to FILE", "calls write_file", plain(`write\s(.+)\sto\s+(\S*[^\s.!?])`), write},
 	{"read FILE", "calls read_file", plain(`read\s+(?:file\s+)?(\S*[^\s.!?])`), read},
 	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},
+	{"delegate X to AGENT", "calls delegate", plain(`delegate\s(.+)\sto\s+(\S*[^\s.!?])`), delegate},
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
 	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
 	{"what did I say", "lists what you said before", plain(`what\s+(?:did\s+i\s+say|do\s+you\s+remember)(?:\s+\pL+)?`), recall},
@@ -169,6 +170,13 @@ func write(p place, words []string) script {
 	args := map[string]string{"path": words[2], "content": words[1]}
 	return using(p, "write_file", args, "I write that to "+words[2]+".", func(result string) string {
 		return "It is written. The tool says: " + clip(result, 300)
+	})
+}
+
+func delegate(p place, words []string) script {
+	args := map[string]string{"agent_id": words[2], "task": words[1]}
+	return using(p, "delegate", args, "I leave that to "+words[2]+".", func(result string) string {
+		return words[2] + " says: " + clip(result, 2000)
 	})
 }
 

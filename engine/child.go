@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// runChild has a sub-agent do what a call delegated to it, and waits. Opening
+// its session and telling it the task have one effect however often they are
+// repeated, so this is also what happens after a crash. When ctx ends the child
+// is left alone: whether it is to stop is for the log to say.
+func (a *actor) runChild(ctx context.Context, step parley.RunChild) parley.ReportBody {
+	var ended parley.ChildEnded
+	err := a.patiently(ctx, func() (err error) {
+		ended, err = a.childRuns(ctx, step)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil || a.engine.draining.Load():
+		return nil
+	case err != nil:
+		a.log.Warn("a sub-agent could not be started", "child", step.Child, "error", err)
+		return parley.ChildEnded{Child: step.Child, Outcome: parley.Failed, Result: parley.MessageOf(err)}
+	}
+	switch finding, err := a.scan(nil, ended.Result); {
+	case err != nil:
+		ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
+	case finding.Verdict == parley.ScreenFlag || finding.Verdict == parley.ScreenBlock:
+		ended.Finding = &finding
+	}
+	return ended
+}
+
+func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.ChildEnded, error) {
+	ended := parley.ChildEnded{Child: step.Child}
+	logs := a.engine.Store.Tenant(a.tenant)
+	events, err := logs.Events(ctx, a.session, step.Spawned-1, 1)
+	if err != nil {
+		return ended, err
+	}
+	if len(events) == 0 {
+		return ended, errors.New("the event that names the child is gone")
+	}
+	spawned, root := events[0].Body.(parley.ChildSpawned), events[0].Root
+	mine, err := logs.Session(ctx, a.session)
+	if err != nil {
+		return ended, err
+	}
+	owner := mine.Summary.Owner
+	origin := &parley.Origin{Session: a.session, Run: step.Run, Call: step.Call, Depth: spawned.Depth}
+	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: root}); err != nil {
+		return ended, err
+	}
+	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds}}
+	if spawned.Tainted {
+		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given something that was flagged"}
+	}
+	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "task", in); err != nil {
+		return ended, err
+	}
+	return a.engine.awaitRun(ctx, a.tenant, step.Child)
+}
+
+// mayDelegate: an agent delegates to those it names, and one that names none to
+// everybody. What is not open to everybody has to be named: the people an agent
+// works for may not be among those it lets in.
+func (a *actor) mayDelegate(agent parley.Agent, to string) error {
+	other, err := a.engine.Agents.Agent(a.tenant, to)
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(agent.Delegates, to):
+		return nil
+	case agent.Delegates != nil:
+		return parley.Errorf(parley.CodeForbidden, "this agent delegates to %s, not to %q", strings.Join(agent.Delegates, ", "), to)
+	case other.Allow != nil:
+		return parley.Errorf(parley.CodeForbidden, "%q does not talk to everybody; an agent that delegates to it has to name it", to)
+	}
+	return nil
+}
+
+// whoElse tells an agent that can delegate to whom.
+func (a *actor) whoElse(agent parley.Agent) string {
+	if !slices.ContainsFunc(a.engine.Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == "delegate" }) {
+		return ""
+	}
+	var b strings.Builder
+	for _, other := range a.engine.Agents.List(a.tenant) {
+		if a.mayDelegate(agent, other.Name) == nil {
+			fmt.Fprintf(&b, "\n- %s: %s", other.Name, cmp.Or(other.Description, "no description"))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n\nAgents you can delegate to:" + b.String()
+}
+
+// awaitRun follows a child until its run has ended.
+func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child parley.SessionID) (parley.ChildEnded, error) {
+	f := e.Feed.Session(tenant, child, 0)
+	defer f.Close()
+	ended := parley.ChildEnded{Child: child}
+	var text strings.Builder
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return ended, err
+		}
+		for _, i := range items {
+			switch b := i.Body.(type) {
+			case parley.TurnStarted:
+				text.Reset()
+			case parley.OutputFinished:
+				if b.Kind == parley.Text {
+					text.WriteString(b.Text)
+				}
+			case parley.InputWithdrawn:
+				ended.Outcome, ended.Result = parley.Cancelled, "The sub-agent was stopped before it began."
+				return ended, nil
+			case parley.RunFinished:
+				ended.Outcome, ended.Usage, ended.Result = b.Outcome, b.Usage, text.String()
+				if b.Outcome != parley.Completed {
+					ended.Result = strings.TrimSpace(fmt.Sprintf("The sub-agent did not finish (%s). %s\n%s", b.Outcome, b.Message, ended.Result))
+				}
+				return ended, nil
+			}
+		}
+	}
+}
+
+// stopChild ends a child and waits until nothing of it is alive.
+func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.ReportBody {
+	err := a.patiently(ctx, func() error {
+		st, err := a.engine.Store.Tenant(a.tenant).Session(ctx, step.Child)
+		switch {
+		case err != nil && parley.CodeOf(err) == parley.CodeNotFound:
+			return nil // it never began
+		case err != nil:
+			return err
+		}
+		err = a.engine.act(ctx, a.tenant, step.Child, st.Summary.Owner, "", parley.CancelRun{Request: parley.ChildRequest})
+		if code := parley.CodeOf(err); err != nil && code != parley.CodeNotFound && code != parley.CodeClosed {
+			return err
+		}
+		return a.engine.rest(ctx, key{a.tenant, step.Child})
+	})
+	if err != nil {
+		if ctx.Err() == nil && !a.engine.draining.Load() {
+			a.log.Error("a sub-agent could not be stopped and is left alone", "child", step.Child, "error", err)
+		} else {
+			return nil
+		}
+	}
+	return parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}
+}
+
+// act submits a command of the engine's own, on behalf of a session's owner. It
+// was decided by a session that the owner may use, so nobody is asked again.
+func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley.SessionID, owner parley.PrincipalID, id parley.CommandID, do parley.CommandBody) error {
+	_, starts := do.(parley.SubmitInput)
+	a, done, err := e.use(key{tenant, session}, starts)
+	if err != nil {
+		return err
+	}
+	defer done()
+	c := parley.Command{ID: id, Tenant: tenant, Session: session, By: owner, At: e.Now(), Do: do}
+	_, err = a.submit(ctx, &request{who: parley.Principal{ID: owner, Tenant: tenant}, command: c, own: true, reply: make(chan reply, 1)})
+	return err
+}
+
+// rest waits until nothing of a session that has ended is alive.
+func (e *Engine) rest(ctx context.Context, k key) error {
+	a, done, err := e.use(k, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = a.submit(ctx, &request{rest: true, reply: make(chan reply, 1)})
+	return err
+}

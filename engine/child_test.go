@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/checker"
+)
+
+// children are the sessions that a log says it has started.
+func children(log []parley.Event) (list []parley.SessionID) {
+	for _, c := range all[parley.ChildSpawned](log) {
+		list = append(list, c.Child)
+	}
+	return list
+}
+
+// below is until for a session that need not be there yet.
+func (r *rig) below(id parley.SessionID, what string, ok func([]parley.Event) bool) []parley.Event {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	f := r.feed.Session(acme, id, 0)
+	defer f.Close()
+	var log []parley.Event
+	for !ok(log) {
+		items, err := f.Next(ctx)
+		if err != nil {
+			r.t.Fatalf("waiting until %s: %v, after %s", what, err, story(log))
+		}
+		for _, i := range items {
+			log = append(log, i.Event)
+		}
+	}
+	return log
+}
+
+func (r *rig) sound(id parley.SessionID) {
+	r.t.Helper()
+	for _, err := range checker.Check(r.log(id)) {
+		r.t.Errorf("%s: %v\n%s", id, err, story(r.log(id)))
+	}
+}
+
+// Two sub-agents work at the same time, in sessions of their own below the one
+// that people talk to, and what they say and use comes back.
+func TestDelegating(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.tell(id, "call delegate one: say I am one; call delegate two: say I am two | say thanks")
+	log := r.until(id, "it ended", seen[parley.RunFinished](1))
+	r.sound(id)
+	kids := children(log)
+	if len(kids) != 2 || kids[0] == kids[1] {
+		t.Fatalf("%v", kids)
+	}
+	var said []string
+	for _, f := range all[parley.ToolCallFinished](log) {
+		said = append(said, f.Result)
+	}
+	if got := strings.Join(said, ", "); got != "I am one, I am two" && got != "I am two, I am one" {
+		t.Errorf("they said %q", got)
+	}
+	if u := all[parley.RunFinished](log)[0].Usage; u.Input != 4 || u.Output != 8 { // two turns and two children
+		t.Errorf("used %+v", u)
+	}
+	for _, kid := range kids {
+		log := r.log(kid)
+		opened := all[parley.SessionOpened](log)[0]
+		if p := opened.Parent; p == nil || p.Session != id || p.Depth != 1 || log[0].Root != id || opened.Owner != "ann" {
+			t.Errorf("%+v, root %s", opened, log[0].Root)
+		}
+		r.sound(kid)
+	}
+	if list, err := r.Sessions(t.Context(), ann, parley.SessionQuery{}); err != nil || len(list) != 1 {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+}
+
+// A sub-agent that waits for a person goes on waiting after a restart, and its
+// parent for it; the task is not given twice.
+func TestChildrenSurviveRestarts(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		r := newRig(t)
+		id := r.open()
+		r.tell(id, "call delegate one: call write x / say done | say both done")
+		kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
+		card := parley.CardID(seqOf[parley.ApprovalRequested](r.below(kid, "it asks", seen[parley.ApprovalRequested](1)), 1))
+		r.restart(cut)
+		r.do(kid, parley.DecideApproval{Card: card, Decision: parley.AllowOnce})
+		log := r.until(id, "it ended", seen[parley.RunFinished](1))
+		if got := all[parley.RunFinished](log)[0].Outcome; got != parley.Completed {
+			t.Errorf("%s", got)
+		}
+		if n := len(all[parley.InputReceived](r.log(kid))); n != 1 {
+			t.Errorf("the task was given %d times", n)
+		}
+		r.sound(id)
+		r.sound(kid)
+	}
+}
+
+// Cancelling walks the tree, and nothing new starts while anything below lives.
+func TestCancelWalksTheTree(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		r := newRig(t)
+		id := r.open()
+		r.tell(id, "call delegate one: call delegate two: call hangread x")
+		kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
+		grandkid := children(r.below(kid, "so did its child", seen[parley.ChildSpawned](1)))[0]
+		r.below(grandkid, "the tool runs", seen[parley.ToolCallStarted](1))
+		r.tell(id, "say next")
+		r.do(id, parley.CancelRun{})
+		if crash {
+			r.restart(true)
+		}
+		r.until(id, "the next run ended", seen[parley.RunFinished](2))
+		for _, s := range []parley.SessionID{kid, grandkid} {
+			log := r.log(s)
+			ends := all[parley.RunFinished](log)
+			if len(ends) != 1 || ends[0].Outcome != parley.Cancelled {
+				t.Errorf("crash %v: %s ended as %+v\n%s", crash, s, ends, story(log))
+			}
+		}
+		r.sound(id)
+		r.sound(kid)
+		r.sound(grandkid)
+	}
+}
+
+// What may not be delegated is blocked with a reason, and the run goes on.
+func TestWhatMayNotBeDelegated(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.tell(id, "call delegate nobody: say x; call delegate hasty: call delegate hasty: call delegate three: say too deep | say end")
+	log := r.until(id, "it ended", seen[parley.RunFinished](1))
+	if b := all[parley.ToolCallBlocked](log); len(b) != 1 || b[0].Reason != `There is no agent "nobody".` {
+		t.Errorf("%+v", b)
+	}
+	grandkid := children(r.log(children(log)[0]))[0]
+	if b := all[parley.ToolCallBlocked](r.log(grandkid)); len(b) == 0 || b[0].Reason != "sub-agents may be at most 2 deep" {
+		t.Errorf("%+v", b)
+	}
+	if _, err := r.try("99999999-9999-4999-8999-999999999999", parley.OpenSession{Parent: &parley.Origin{Session: id}, Root: id}); parley.CodeOf(err) != parley.CodeInvalid {
+		t.Errorf("anybody may claim to be a child: %v", err)
+	}
+}
+
+// A sub-agent inherits the distrust: what it does with effects needs a person.
+func TestChildrenInheritDistrust(t *testing.T) {
+	r := newRig(t, screened)
+	id := r.open()
+	r.tell(id, "call poison x | call delegate one: call do x | say end")
+	kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
+	r.below(kid, "it asks", seen[parley.ApprovalRequested](1))
+}
+
+// Limits hold for a run and everything below it, and are looked at before a call.
+func TestBudgets(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.do(id, parley.SubmitInput{Content: "call read a | call read b | call read c | say end", Agent: parley.AgentRef{Name: "frugal"}})
+	log := r.until(id, "it ended", seen[parley.RunFinished](1))
+	if end := all[parley.RunFinished](log)[0]; end.Code != parley.CodeBudget || end.Message != "The run used 9 tokens; it may use 8." || end.Usage.Input+end.Usage.Output != 9 {
+		t.Errorf("%+v", end)
+	}
+
+	// Three of eight are used when the children start: two are left for each,
+	// and one turn of theirs is enough to use it up.
+	id = r.open()
+	r.do(id, parley.SubmitInput{Content: "call delegate one: call read x; call delegate two: say enough | say end", Agent: parley.AgentRef{Name: "frugal"}})
+	log = r.until(id, "it ended", seen[parley.RunFinished](1))
+	for _, c := range all[parley.ChildReturned](log) {
+		if c.Usage.Input+c.Usage.Output != 3 || (c.Outcome == parley.Completed) != (c.Agent == "two") {
+			t.Errorf("%+v", c)
+		}
+	}
+	if end := all[parley.RunFinished](log)[0]; end.Code != parley.CodeBudget || end.Usage.Input+end.Usage.Output != 9 {
+		t.Errorf("%+v", end)
+	}
+}
+
+func TestTimeIsLimited(t *testing.T) {
+	var late atomic.Int64
+	r := newRig(t, func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) } })
+	id := r.open()
+	r.do(id, parley.SubmitInput{Content: "call write a | say end", Agent: parley.AgentRef{Name: "brief"}})
+	card := parley.CardID(seqOf[parley.ApprovalRequested](r.until(id, "it asks", seen[parley.ApprovalRequested](1)), 1))
+	late.Store(int64(11 * time.Minute))
+	r.do(id, parley.DecideApproval{Card: card, Decision: parley.AllowOnce})
+	log := r.until(id, "it ended", seen[parley.RunFinished](1))
+	if end := all[parley.RunFinished](log)[0]; end.Code != parley.CodeBudget {
+		t.Errorf("%+v", end)
+	}
+}
