@@ -50,6 +50,10 @@ type TenantStore interface {
 	Session(context.Context, SessionID) (Stored, error)
 	// Sessions lists summaries, most recently changed first.
 	Sessions(context.Context, SessionQuery) ([]Summary, error)
+	// Runs lists runs of sessions that are not deleted, newest first.
+	Runs(context.Context, RunQuery) ([]RunInfo, error)
+	// Cards lists what waits for a person, longest first.
+	Cards(context.Context, CardQuery) ([]CardInfo, error)
 
 	// Events reads a session's log in order, after a seq: at most limit events
 	// and, unless the first is larger, not much more than PageBytes. None: the
@@ -100,6 +104,7 @@ type Batch struct {
 	Events  []Event
 	Trimmed bool    // seqs that are missing between the events are of pieces that were deleted
 	Summary Summary // after the events
+	Parent  *Origin // of a sub-agent's session
 	// Snapshot, if given, replaces the one that is kept.
 	Snapshot *Snapshot
 	Receipt  *StoredReceipt
@@ -301,6 +306,10 @@ type Door interface {
 	Follow(context.Context, Principal, Scope, Cursor) (Follower, error)
 	Session(context.Context, Principal, SessionID) (Summary, error)
 	Sessions(context.Context, Principal, SessionQuery) ([]Summary, error)
+	// Runs and Cards list what the principal may see: of everybody, or else
+	// its own; of one session, if it names one.
+	Runs(context.Context, Principal, RunQuery) ([]RunInfo, error)
+	Cards(context.Context, Principal, CardQuery) ([]CardInfo, error)
 
 	// Resume is where a client that keeps no cursor is to follow a session
 	// from: the oldest run it is owed, else the start of the open run, else

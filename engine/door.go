@@ -185,9 +185,7 @@ func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.Se
 
 // Sessions lists what the principal may see: everybody's, or else its own.
 func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
-	if q.Limit <= 0 || q.Limit > 200 {
-		q.Limit = 50
-	}
+	q.Limit = atMost(q.Limit)
 	everybody, err := e.mayReadAll(ctx, who)
 	if err != nil {
 		return nil, err

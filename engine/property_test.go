@@ -350,6 +350,7 @@ func (m *machine) check() {
 	if got := fold(parley.NewState(acme, m.id), log); !reflect.DeepEqual(got, m.s.state) {
 		m.t.Fatalf("the log folds to\n%+v\nthe session remembers\n%+v", got, m.s.state)
 	}
+	m.checkRows(log)
 	due, _, err := m.store.DueBefore(context.Background(), m.now.Add(1000*time.Hour), 1<<20)
 	if err != nil {
 		m.t.Fatal(err)
@@ -357,6 +358,55 @@ func (m *machine) check() {
 	for _, d := range due {
 		if d.Session == m.id {
 			m.t.Fatalf("a session in good hands is due: %+v", d)
+		}
+	}
+}
+
+// checkRows: the rows of runs and cards are what the log says of them.
+func (m *machine) checkRows(log []parley.Event) {
+	open, waiting, deleted := map[parley.RunID]parley.Outcome{}, map[parley.Seq]bool{}, false
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case parley.RunStarted:
+			open[e.Run] = ""
+		case parley.RunFinished:
+			open[e.Run] = b.Outcome
+			clear(waiting)
+		case parley.ApprovalRequested, parley.QuestionAsked:
+			waiting[e.Seq] = true
+		case parley.ApprovalDecided:
+			delete(waiting, parley.Seq(b.Card))
+		case parley.QuestionAnswered:
+			delete(waiting, parley.Seq(b.Card))
+		case parley.ToolCallFinished:
+			if b.Outcome == parley.CallUnknown {
+				waiting[parley.Seq(b.Call)] = true
+			}
+		case parley.ToolCallResolved:
+			delete(waiting, parley.Seq(b.Call))
+		case parley.SessionDeleted:
+			deleted = true
+		}
+	}
+	if deleted {
+		clear(open)
+	}
+	runs, err := m.store.Tenant(acme).Runs(context.Background(), parley.RunQuery{Session: m.id, Limit: 1 << 20})
+	if err != nil || len(runs) != len(open) {
+		m.t.Fatalf("%d runs have rows, the log has %d, %v", len(runs), len(open), err)
+	}
+	for _, r := range runs {
+		if outcome, ok := open[r.Run]; !ok || r.Outcome != outcome || r.Waiting != (outcome == "" && m.s.state.Status() == parley.StatusWaiting) {
+			m.t.Fatalf("the log says %q of the run %+v", outcome, r)
+		}
+	}
+	cards, err := m.store.Tenant(acme).Cards(context.Background(), parley.CardQuery{Session: m.id, Limit: 1 << 20})
+	if err != nil || len(cards) != len(waiting) {
+		m.t.Fatalf("%d cards have rows, the log has %d, %v\n%s", len(cards), len(waiting), err, story(log))
+	}
+	for _, c := range cards {
+		if !waiting[c.Seq] || c.Tool == "" {
+			m.t.Fatalf("the log does not say that %+v waits", c)
 		}
 	}
 }

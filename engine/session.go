@@ -113,7 +113,7 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 
 func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State) error {
 	b := parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
-		Events: events, Summary: state.Summary(), Agent: e.agent, Audit: parley.AuditOf(e.in, events)}
+		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Audit: parley.AuditOf(e.in, events)}
 	if e.receipt != nil {
 		r := *e.receipt
 		if r.Last = state.Head; len(events) > 0 {

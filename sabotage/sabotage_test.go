@@ -232,6 +232,15 @@ var bugs = []bug{
 		"/int64(children), 1)", ", 1)", "./engine", "TestBudgets"},
 	{"children do not inherit distrust", "engine/child.go",
 		"if spawned.Tainted {", "if false {", "./engine", "TestChildrenInheritDistrust"},
+	// Rows of runs and cards are what the logs say.
+	{"a run that ended is listed as open", "rows.go",
+		"return RunClosed{e.Run, b}", "return RunClosed{0, b}", "./store/sqlite", "TestStore"},
+	{"what was answered still waits", "rows.go",
+		"case QuestionAnswered:\n\t\treturn CardClosed{Seq(b.Card)}", "case QuestionAnswered:\n\t\treturn nil", "./store/sqlite", "TestStore"},
+	{"everybody is shown everybody's runs", "engine/lists.go",
+		"return who.ID, nil", "return \"\", nil", "./engine", "TestRunsAndCardsAreSeenByWhoMaySeeThem"},
+	{"open runs are looked for among all runs", "store/sqlite/rows.go",
+		"r INDEXED BY runs_open`", "r`", "./store/sqlite", "TestListsUseIndexes"},
 
 	// What operators do.
 	{"an imported run is never taken up", "cmd/parley/import.go",

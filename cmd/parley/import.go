@@ -91,7 +91,7 @@ func (f *sessionFile) rename(id parley.SessionID) {
 // as after a crash.
 func importSession(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) error {
 	f.state.Tenant = tenant
-	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true, Summary: f.state.Summary()}
+	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true, Summary: f.state.Summary(), Parent: f.state.Parent}
 	if snapshot, ok := parley.SnapshotOf(f.state); ok {
 		b.Snapshot = &snapshot
 	}

@@ -84,6 +84,12 @@ var rules = map[string]rule{
 	"GET /api/v1/audit/events":           {needs: parley.ActReadAudit, ok: 200},
 	"POST /api/v1/tickets":               {needs: "a token", body: `{}`, ok: 201},
 	"POST /api/v1/users/{id}/revoke":     {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
+	"GET /api/v1/runs":                   {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/runs/{id}":              {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
+	"POST /api/v1/runs/{id}/cancel":      {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
+	"GET /api/v1/approvals":              {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/questions":              {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/calls":                  {needs: parley.ActRead, ok: 200},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,6 +65,12 @@ func TestASessionGoesElsewhere(t *testing.T) {
 			}
 			served(t, store, func(addr, workspace string) {
 				c := &conversation{t, addr, id}
+				if open := get(t, addr+"/api/v1/approvals?session="+id); !strings.Contains(open, `"tool":"write_file"`) {
+					t.Errorf("what waits: %s", open)
+				}
+				if runs := get(t, addr+"/api/v1/runs?session="+id); strings.Count(runs, `"id":`) != 2 || !strings.Contains(runs, `"waiting":true`) {
+					t.Errorf("the runs: %s", runs)
+				}
 				c.approve(1)
 				if end := c.until("RunFinished", 2).Body.(parley.RunFinished); end.Outcome != parley.Completed {
 					t.Errorf("the run ended as %+v", end)
@@ -276,4 +284,19 @@ func TestImportNeedsTheFolder(t *testing.T) {
 		refused(t, "serving on "+strings.TrimPrefix(addr, "http://"), export, with(store, "import")...)
 	})
 	refused(t, "There is no session "+id, "", with(store, "export", id)...)
+}
+
+// get is what a page says.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s, %v", url, res.StatusCode, raw, err)
+	}
+	return string(raw)
 }

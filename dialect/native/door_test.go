@@ -29,6 +29,9 @@ type door struct {
 	more    chan []*parley.Item
 	query   parley.SessionQuery // of the last list
 
+	runQuery  parley.RunQuery // likewise
+	cardQuery parley.CardQuery
+
 	mu       sync.Mutex // guards the following
 	commands []parley.Command
 	open     int // followers
@@ -52,6 +55,21 @@ func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionI
 func (d *door) Sessions(_ context.Context, _ parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
 	d.query = q
 	return nil, d.refusal
+}
+
+func (d *door) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) ([]parley.RunInfo, error) {
+	d.runQuery = q
+	if q.Run == 404 {
+		return nil, d.refusal
+	}
+	return []parley.RunInfo{{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder", Owner: "ann", Request: "r1", StartedAt: dialecttest.Begin,
+		Parent: &parley.Origin{Session: dialecttest.Session, Run: 1, Call: 2, Depth: 1}, Waiting: true}}, d.refusal
+}
+
+func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
+	d.cardQuery = q
+	return []parley.CardInfo{{Kind: q.Kind, Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Seq: 9, Call: 8, Agent: "coder", Owner: "ann",
+		Tool: "write_file", Arguments: "{}", Show: "write it", AskedAt: dialecttest.Begin}}, d.refusal
 }
 
 func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {

@@ -55,6 +55,12 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/audit/events":           h.asks(h.listAudit),
 		"POST /api/v1/tickets":               h.issueTicket,
 		"POST /api/v1/users/{id}/revoke":     h.asks(h.revoke),
+		"GET /api/v1/runs":                   h.asks(h.listRuns),
+		"GET /api/v1/runs/{id}":              h.asks(h.getRun),
+		"POST /api/v1/runs/{id}/cancel":      h.asks(h.cancelOneRun),
+		"GET /api/v1/approvals":              h.asks(h.listCards(parley.CardApproval, "approvals")),
+		"GET /api/v1/questions":              h.asks(h.listCards(parley.CardQuestion, "questions")),
+		"GET /api/v1/calls":                  h.asks(h.listCards(parley.CardCall, "calls")),
 	}
 }
 

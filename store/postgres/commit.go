@@ -212,6 +212,7 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(e.Run), text(effect.Type), b.body, text(parley.Ref(w.Session, e.Seq)), e.At)
 		}
+		keep(trip, w, e)
 	}
 	if r := w.Receipt; r != nil {
 		trip.Queue(addReceipt, tenant, session, text(r.Command), text(r.By), text(r.Digest), int64(r.First), int64(r.Last))

@@ -24,6 +24,8 @@ var grants = []struct{ table, may string }{
 	{"definitions", "SELECT, INSERT"},
 	{"effects", "SELECT, INSERT, UPDATE"},
 	{"holes", "SELECT, INSERT"},
+	{"runs", "SELECT, INSERT, UPDATE, DELETE"},
+	{"cards", "SELECT, INSERT, DELETE"},
 	{"audit", "SELECT, INSERT"}, // what is on record stays
 	{"tickets", "SELECT, INSERT, UPDATE, DELETE"},
 	{"revocations", "SELECT, INSERT, UPDATE"},

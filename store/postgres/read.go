@@ -78,6 +78,10 @@ func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored
 
 func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
 	query := `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = $1 AND NOT deleted`
+	if q.Running {
+		query = `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = $1 AND NOT deleted
+			AND id IN (SELECT session FROM runs WHERE tenant = $1 AND outcome = '')`
+	}
 	args := []any{text(t.id)}
 	and := func(condition string, arg any) {
 		args = append(args, arg)
@@ -88,9 +92,6 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	}
 	if !q.Transient {
 		query += ` AND NOT transient`
-	}
-	if q.Running {
-		query += ` AND run <> 0`
 	}
 	if q.Search != "" {
 		and(` AND title ILIKE $%d ESCAPE '\'`, text("%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%"))

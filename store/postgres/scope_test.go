@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
 
 	"parley"
+	"parley/dialect/dialecttest"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -90,8 +92,10 @@ func twoTenants(t *testing.T, s *Store) {
 	for _, tenant := range []parley.TenantID{acme, "rival"} {
 		b := batch(storetest.ID(1), 0)
 		b.Tenant = tenant
-		b.Events = append(b.Events, parley.Event{Session: b.Session, Seq: 3, Root: b.Session, At: t0, Body: parley.EffectEnqueued{Type: "x"}})
-		b.Trimmed, b.Summary.Head = true, 3
+		b.Events = append(b.Events, parley.Event{Session: b.Session, Seq: 3, Root: b.Session, At: t0, Body: parley.EffectEnqueued{Type: "x"}},
+			parley.Event{Session: b.Session, Seq: 4, Root: b.Session, At: t0, Run: 4, Body: parley.RunStarted{}},
+			parley.Event{Session: b.Session, Seq: 5, Root: b.Session, At: t0, Run: 4, Body: parley.ApprovalRequested{}})
+		b.Trimmed, b.Summary.Head = true, 5
 		b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: b.Session, Command: "c", First: 1, Last: 3}}
 		b.Agent = &parley.Agent{Name: "helper"}
 		b.Snapshot = &parley.Snapshot{Seq: 3, Version: 1, Body: []byte(`{}`)}
@@ -239,7 +243,7 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 		}
 	}
 	seen("commits")
-	again := batch(storetest.ID(1), 3)
+	again := batch(storetest.ID(1), 5)
 	again.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: again.Session, Command: "c"}}
 	if _, err := s.Append(ctx, again); parley.CodeOf(err) != parley.CodeUnavailable {
 		t.Fatalf("a second receipt under one id: %v", err)
@@ -333,7 +337,7 @@ func TestTheOwnerIsBoundToo(t *testing.T) {
 	if n := query[int](t, connect(t, url), `SELECT count(*) FROM events`)[0]; n != 0 {
 		t.Errorf("the owner sees %d rows", n)
 	}
-	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1), 0); err != nil || len(events) != 2 {
+	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1), 0); err != nil || len(events) != 4 {
 		t.Errorf("%v, %v", events, err)
 	}
 	_, free := pgtest.Role(t, admin, "BYPASSRLS IN ROLE "+role)
@@ -342,4 +346,35 @@ func TestTheOwnerIsBoundToo(t *testing.T) {
 			t.Errorf("%s is said to be bound", what)
 		}
 	}
+}
+
+// TestAnUpgradeKnowsRunsAndCards: the migration derives from stored events what
+// Append derives from new ones, as an owner whom row-level security binds.
+func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
+	ctx := context.Background()
+	admin := pgtest.Database(t)
+	role, url := pgtest.Role(t, admin, "")
+	exec(t, connect(t, admin), `GRANT ALL ON SCHEMA public TO `+role)
+	s := open(t, url)
+	logs := rapid.Custom(dialecttest.AnyLog)
+	var some [][]parley.Event
+	for seed := range 200 {
+		some = append(some, logs.Example(seed))
+	}
+	storetest.Rederived(t, s, some, func() {
+		conn := connect(t, admin)
+		for _, statement := range []string{
+			`DROP TABLE runs`, `DROP TABLE cards`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
+			// A body that cannot be read is not in the way.
+			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
+				SELECT 'acme', id, head + 1, 1000000, root, now(), run, '', 'RunFinished', 1, false, '{"outcome":' FROM sessions WHERE run = 0 ORDER BY id LIMIT 1`,
+			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
+				SELECT 'acme', id, head + 1, 1000001, root, now(), run, '', 'ApprovalDecided', 1, false, '{"card":' FROM sessions WHERE run <> 0 ORDER BY id DESC LIMIT 1`,
+		} {
+			exec(t, conn, statement)
+		}
+		if _, _, err := Migrate(ctx, url); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

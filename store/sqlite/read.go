@@ -77,16 +77,16 @@ func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored
 }
 
 func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
-	text := `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = ? AND deleted = 0`
-	args := []any{t.id}
+	text, args := `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ?1 AND deleted = 0`, []any{t.id}
+	if q.Running {
+		text = `SELECT ` + summaryColumns + ` FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE tenant = ?1 AND deleted = 0
+			AND id IN (SELECT session FROM runs WHERE tenant = ?1 AND outcome = '')`
+	}
 	if q.Owner != "" {
 		text, args = text+` AND owner = ?`, append(args, q.Owner)
 	}
 	if !q.Transient {
 		text += ` AND transient = 0`
-	}
-	if q.Running {
-		text += ` AND run <> 0`
 	}
 	if q.Search != "" {
 		text, args = text+` AND title LIKE ? ESCAPE '\'`, append(args, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%")

@@ -29,6 +29,7 @@ type writer struct {
 	setDue, clearDue      *sql.Stmt
 	addAudit, addHole     *sql.Stmt
 	addEffect, setEffects *sql.Stmt
+	rowStatements
 }
 
 type sessionKey struct {
@@ -57,7 +58,7 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		return nil, err
 	}
 	w := &writer{conn: conn, lease: lease, heads: map[parley.TenantID]*head{}, moved: map[parley.TenantID]*head{}, rows: map[sessionKey]sessionRow{}}
-	for stmt, text := range map[**sql.Stmt]string{
+	texts := map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
 		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, hour, status, run, head, epoch, updated_at, tenant, id)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -81,7 +82,9 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8)`,
 		&w.setEffects: `UPDATE effects SET status = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND run = ? AND status = 'pending'`,
-	} {
+	}
+	maps.Copy(texts, w.rowStatements.texts())
+	for stmt, text := range texts {
 		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
 			conn.Close()
 			return nil, err
@@ -292,6 +295,9 @@ func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error
 			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, e.Run, effect.Type, string(t.body), key, micros(e.At)); err != nil {
 				return err
 			}
+		}
+		if err := w.keep(ctx, b, e); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -231,7 +231,11 @@ func listsOfSessions(t *testing.T, f *fixture) {
 		func(m *parley.Summary) { m.Deleted, m.Run = true, 1 },
 	} {
 		b := batch(ID(i), 0, 1)
-		change(&b.Summary)
+		if change(&b.Summary); b.Summary.Run != 0 {
+			b = batch(ID(i), 0, 2)
+			change(&b.Summary)
+			b.Events[1].Body = parley.RunStarted{Agent: parley.AgentRef{Name: "helper"}}
+		}
 		b.Summary.UpdatedAt = t0.Add(time.Duration(i) * time.Minute)
 		f.mustAppend(b)
 	}

@@ -43,6 +43,8 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"Snapshots", snapshots},
 		{"Bookmarks", bookmarks},
 		{"ListsOfSessions", listsOfSessions},
+		{"RunsAreRows", runsAreRows},
+		{"CardsAreRows", cardsAreRows},
 		{"SpokenLeavesPiecesOut", spokenLeavesPiecesOut},
 		{"TreesAreFollowedFromAnywhere", treesAreFollowedFromAnywhere},
 		{"TrimmedPiecesAreMissedByNobody", trimmedPiecesAreMissedByNobody},

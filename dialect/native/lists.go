@@ -1,0 +1,108 @@
+package native
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley"
+)
+
+// What goes on and what waits for a person, across sessions. A thing is named by
+// its session and seq, as the routes that change it name it.
+
+type runLine struct {
+	ID string `json:"id"`
+	parley.RunInfo
+}
+
+func (h *Handler) listRuns(r request) (int, any, error) {
+	q := r.URL.Query()
+	limit, err := limitOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Open: q.Get("open") == "1", Limit: limit}
+	if before := q.Get("before"); before != "" {
+		if query.Before, err = time.Parse(time.RFC3339, before); err != nil {
+			return 0, nil, parley.Errorf(parley.CodeInvalid, "before must be a time like 2026-01-02T15:04:05Z.")
+		}
+	}
+	if parent := q.Get("parent"); parent != "" {
+		session, run, ok := parley.ParseRef(parent)
+		if !ok {
+			return 0, nil, errNoRun
+		}
+		query.Parent = &parley.Origin{Session: session, Run: parley.RunID(run)}
+	}
+	runs, err := h.Door.Runs(r.Context(), r.who, query)
+	list := []runLine{}
+	for _, run := range runs {
+		list = append(list, lineOf(run))
+	}
+	return http.StatusOK, map[string]any{"runs": list}, err
+}
+
+func lineOf(run parley.RunInfo) runLine {
+	return runLine{parley.Ref(run.Session, parley.Seq(run.Run)), run}
+}
+
+var errNoRun = parley.Errorf(parley.CodeNotFound, "There is no such run.")
+
+func (h *Handler) getRun(r request) (int, any, error) {
+	session, run, ok := parley.ParseRef(r.PathValue("id"))
+	if !ok {
+		return 0, nil, errNoRun
+	}
+	runs, err := h.Door.Runs(r.Context(), r.who, parley.RunQuery{Session: session, Run: parley.RunID(run), Limit: 1})
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(runs) == 0 {
+		return 0, nil, errNoRun
+	}
+	return http.StatusOK, lineOf(runs[0]), nil
+}
+
+func (h *Handler) cancelOneRun(r request) (int, any, error) {
+	session, run, ok := parley.ParseRef(r.PathValue("id"))
+	if !ok {
+		return 0, nil, errNoRun
+	}
+	receipt, err := h.submit(r, string(session), parley.CancelRun{Run: parley.RunID(run)})
+	return http.StatusAccepted, receipt, err
+}
+
+type cardLine struct {
+	ID string `json:"id"`
+	parley.CardInfo
+}
+
+// listCards lists what waits of one kind, under a name.
+func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (int, any, error) {
+	return func(r request) (int, any, error) {
+		q := r.URL.Query()
+		limit, err := limitOf(r)
+		if err != nil {
+			return 0, nil, err
+		}
+		if status := q.Get("status"); kind == parley.CardCall && status != "" && status != "unknown" {
+			return 0, nil, parley.Errorf(parley.CodeInvalid, "status must be unknown: other calls wait for nobody, and are in the log.")
+		}
+		cards, err := h.Door.Cards(r.Context(), r.who, parley.CardQuery{Session: parley.SessionID(q.Get("session")), Kind: kind, Limit: limit})
+		list := []cardLine{}
+		for _, c := range cards {
+			list = append(list, cardLine{parley.Ref(c.Session, c.Seq), c})
+		}
+		return http.StatusOK, map[string]any{name: list}, err
+	}
+}
+
+func limitOf(r request) (int, error) {
+	limit, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("limit"), "50"))
+	if err != nil || limit < 1 {
+		return 0, parley.Errorf(parley.CodeInvalid, "limit must be a number from 1 to 200.")
+	}
+	return min(limit, 200), nil
+}

@@ -1,0 +1,70 @@
+package native
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/dialect/dialecttest"
+)
+
+const run3 = `{"id":"` + session + `.3","session":"` + session + `","root":"` + session + `","run":3,"agent":"coder","owner":"ann",` +
+	`"parent":{"session":"` + session + `","run":1,"call":2,"depth":1},"request":"r1","waiting":true,"started_at":"2026-01-02T03:04:05Z"}`
+
+func TestRuns(t *testing.T) {
+	for path, want := range map[string]parley.RunQuery{
+		"":                                    {Limit: 50},
+		"?open=1&limit=7":                     {Open: true, Limit: 7},
+		"?limit=9999":                         {Limit: 200},
+		"?session=" + session:                 {Session: dialecttest.Session, Limit: 50},
+		"?parent=" + session + ".5":           {Parent: &parley.Origin{Session: dialecttest.Session, Run: 5}, Limit: 50},
+		"?before=2026-01-02T15:04:05.000007Z": {Before: time.Date(2026, 1, 2, 15, 4, 5, 7000, time.UTC), Limit: 50},
+		"/" + session + ".3":                  {Session: dialecttest.Session, Run: 3, Limit: 1},
+	} {
+		d := &door{}
+		w := ask(d, "GET", "/api/v1/runs"+path, "")
+		answer := run3
+		if !strings.HasPrefix(path, "/") {
+			answer = `{"runs":[` + run3 + `]}`
+		}
+		if w.Code != 200 || strings.TrimSpace(w.Body.String()) != answer {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		if !reflect.DeepEqual(d.runQuery, want) {
+			t.Errorf("%s asks for %+v, want %+v", path, d.runQuery, want)
+		}
+	}
+	for path, want := range map[string]int{"?limit=x": 400, "?limit=0": 400, "?before=yesterday": 400, "?parent=x": 404, "/x": 404, "/" + session + ".404": 404} {
+		if w := ask(&door{}, "GET", "/api/v1/runs"+path, ""); w.Code != want {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	d := &door{}
+	if w := ask(d, "POST", "/api/v1/runs/"+session+".3/cancel", `{}`); w.Code != 202 || len(d.commands) != 1 || d.commands[0].Do != (parley.CancelRun{Run: 3}) ||
+		d.commands[0].Session != dialecttest.Session {
+		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
+	}
+	if w := ask(d, "POST", "/api/v1/runs/3/cancel", `{}`); w.Code != 404 || len(d.commands) != 1 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestCards(t *testing.T) {
+	for path, kind := range map[string]parley.CardKind{"approvals": parley.CardApproval, "questions": parley.CardQuestion, "calls": parley.CardCall} {
+		d := &door{}
+		w := ask(d, "GET", "/api/v1/"+path+"?status=unknown&session="+session+"&limit=3", "")
+		want := `{"` + path + `":[{"id":"` + session + `.9","kind":"` + string(kind) + `","session":"` + session + `","root":"` + session +
+			`","run":3,"seq":9,"call":8,"agent":"coder","owner":"ann","tool":"write_file","arguments":"{}","show":"write it","asked_at":"2026-01-02T03:04:05Z"}]}`
+		if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want {
+			t.Errorf("%s: %d\n%s\n%s", path, w.Code, got, want)
+		}
+		if d.cardQuery != (parley.CardQuery{Session: dialecttest.Session, Kind: kind, Limit: 3}) {
+			t.Errorf("%s asks for %+v", path, d.cardQuery)
+		}
+	}
+	if w := ask(&door{}, "GET", "/api/v1/calls?status=running", ""); w.Code != 400 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+)
+
+const (
+	addRun = `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run, parent_call, parent_depth,
+		outcome, code, message, input_tokens, output_tokens, cached_tokens, started_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '', '', '', 0, 0, 0, $11)`
+	endRun = `UPDATE runs SET outcome = $4, code = $5, message = $6, input_tokens = $7, output_tokens = $8, cached_tokens = $9, ended_at = $10
+		WHERE tenant = $1 AND session = $2 AND run = $3`
+	addCard     = `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	endCard     = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND seq = $3`
+	endCards    = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND run = $3`
+	forgetRuns  = `DELETE FROM runs WHERE tenant = $1 AND session = $2`
+	forgetCards = `DELETE FROM cards WHERE tenant = $1 AND session = $2`
+)
+
+// keep carries out what an event does to the rows of its session.
+func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
+	tenant, session := text(w.Tenant), text(w.Session)
+	switch row := parley.RowOf(e).(type) {
+	case parley.RunOpened:
+		parent := make([]any, 4)
+		if o := w.Parent; o != nil {
+			parent = []any{text(o.Session), int64(o.Run), int64(o.Call), o.Depth}
+		}
+		args := append([]any{tenant, session, int64(row.Run), text(w.Summary.Owner), text(row.Agent), text(row.Request)}, parent...)
+		trip.Queue(addRun, append(args, e.At)...)
+	case parley.RunClosed:
+		trip.Queue(endRun, tenant, session, int64(row.Run), text(row.Outcome), text(row.Code), text(row.Message),
+			row.Usage.Input, row.Usage.Output, row.Usage.Cached, e.At)
+		trip.Queue(endCards, tenant, session, int64(row.Run))
+	case parley.CardOpened:
+		trip.Queue(addCard, tenant, session, int64(row.Seq), text(row.Kind), int64(row.Run), int64(row.Call), text(w.Summary.Owner), e.At)
+	case parley.CardClosed:
+		trip.Queue(endCard, tenant, session, int64(row.Seq))
+	case parley.RowsGone:
+		trip.Queue(forgetRuns, tenant, session)
+		trip.Queue(forgetCards, tenant, session)
+	}
+}
+
+const runsOf = `SELECT r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0), coalesce(r.parent_call, 0),
+		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.started_at, r.ended_at,
+		s.run = r.run AND s.status = 'waiting'
+	FROM runs r JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = $1`
+
+func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, error) {
+	query, args := runsOf, []any{text(t.id)}
+	and := func(condition string, arg any) {
+		args = append(args, arg)
+		query += fmt.Sprintf(condition, len(args))
+	}
+	if q.Open {
+		query += ` AND r.outcome = ''`
+	}
+	if q.Owner != "" {
+		and(` AND r.owner = $%d`, text(q.Owner))
+	}
+	if q.Session != "" {
+		and(` AND r.session = $%d`, text(q.Session))
+		if q.Run != 0 {
+			and(` AND r.run = $%d`, int64(q.Run))
+		}
+	}
+	if q.Parent != nil {
+		and(` AND r.parent_session = $%d`, text(q.Parent.Session))
+		and(` AND r.parent_run = $%d`, int64(q.Parent.Run))
+	}
+	if !q.Before.IsZero() {
+		and(` AND r.started_at < $%d`, q.Before)
+	}
+	if q.Session != "" {
+		and(` ORDER BY r.run DESC LIMIT $%d`, q.Limit) // which is the same order
+	} else {
+		and(` ORDER BY r.started_at DESC, r.session DESC, r.run DESC LIMIT $%d`, q.Limit)
+	}
+	return list(ctx, t.s, of(t.id), scanRun, query, args...)
+}
+
+func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
+	var parent *string
+	var o parley.Origin
+	var ended *time.Time
+	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*int64)(&r.Run), (*text)(&r.Owner), (*text)(&r.Agent), (*text)(&r.Request),
+		&parent, (*int64)(&o.Run), (*int64)(&o.Call), &o.Depth, (*text)(&r.Outcome), (*text)(&r.Code), (*text)(&r.Message),
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.StartedAt, &ended, &r.Waiting)
+	if parent != nil {
+		o.Session = parley.SessionID(fromColumn(*parent))
+		r.Parent = &o
+	}
+	if r.StartedAt = r.StartedAt.UTC(); ended != nil {
+		r.EndedAt = ended.UTC()
+	}
+	return r, err
+}
+
+// As with pages of events, the server adds up what it would send.
+const (
+	cardsHead = `SELECT kind, session, root, run, seq, call, owner, asked_at, agent, card_type, card_version, card_body, call_type, call_version, call_body FROM (
+		SELECT *, sum(size) OVER (ORDER BY asked_at, session, seq ROWS UNBOUNDED PRECEDING) - size AS before FROM (
+		SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, octet_length(e.body) + octet_length(k.body) AS size,
+			e.type AS card_type, e.version AS card_version, e.body AS card_body, k.type AS call_type, k.version AS call_version, k.body AS call_body
+		FROM cards c JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
+			JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
+			JOIN events e ON e.tenant = c.tenant AND e.session = c.session AND e.seq = c.seq
+			JOIN events k ON k.tenant = c.tenant AND k.session = c.session AND k.seq = c.call
+		WHERE c.tenant = $1 AND ($3::text = '' OR c.kind = $3)`
+	cardsTail = ` ORDER BY c.asked_at, c.session, c.seq LIMIT $4) AS rows) AS page WHERE before < $2 ORDER BY asked_at, session, seq`
+
+	allCards     = cardsHead + cardsTail
+	ownCards     = cardsHead + ` AND c.owner = $5` + cardsTail
+	sessionCards = cardsHead + ` AND c.session = $5 AND ($6::text = '' OR c.owner = $6)` + cardsTail
+)
+
+func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInfo, error) {
+	type row struct {
+		parley.CardInfo
+		good bool
+	}
+	query, args := allCards, []any{text(t.id), parley.PageBytes, text(q.Kind), q.Limit}
+	switch {
+	case q.Session != "":
+		query, args = sessionCards, append(args, text(q.Session), text(q.Owner))
+	case q.Owner != "":
+		query, args = ownCards, append(args, text(q.Owner))
+	}
+	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (c row, err error) {
+		var card, call stored
+		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner),
+			&c.AskedAt, (*text)(&c.Agent), &card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
+			return c, err
+		}
+		c.AskedAt = c.AskedAt.UTC()
+		of, err := parley.DecodeBody(card.name, card.version, card.body)
+		if err == nil {
+			var asked parley.EventBody
+			if asked, err = parley.DecodeBody(call.name, call.version, call.body); err == nil {
+				c.Read(of, asked)
+			}
+		}
+		c.good = err == nil // else nobody can answer it
+		return c, nil
+	}, query, args...)
+	var cards []parley.CardInfo
+	for _, r := range rows {
+		if r.good {
+			cards = append(cards, r.CardInfo)
+		}
+	}
+	return cards, err
+}

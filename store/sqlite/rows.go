@@ -1,0 +1,169 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"parley"
+)
+
+// rowStatements keep the rows of runs and cards.
+type rowStatements struct {
+	addRun, endRun             *sql.Stmt
+	addCard, endCard, endCards *sql.Stmt
+	forgetRuns, forgetCards    *sql.Stmt
+}
+
+func (w *rowStatements) texts() map[**sql.Stmt]string {
+	return map[**sql.Stmt]string{
+		&w.addRun: `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run, parent_call, parent_depth,
+			outcome, code, message, input_tokens, output_tokens, cached_tokens, started_at, ended_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '', 0, 0, 0, ?, 0)`,
+		&w.endRun: `UPDATE runs SET outcome = ?, code = ?, message = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, ended_at = ?
+			WHERE tenant = ? AND session = ? AND run = ?`,
+		&w.addCard:     `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		&w.endCard:     `DELETE FROM cards WHERE tenant = ? AND session = ? AND seq = ?`,
+		&w.endCards:    `DELETE FROM cards WHERE tenant = ? AND session = ? AND run = ?`,
+		&w.forgetRuns:  `DELETE FROM runs WHERE tenant = ? AND session = ?`,
+		&w.forgetCards: `DELETE FROM cards WHERE tenant = ? AND session = ?`,
+	}
+}
+
+// keep carries out what an event does to the rows of its session.
+func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (err error) {
+	switch row := parley.RowOf(e).(type) {
+	case parley.RunOpened:
+		parent := make([]any, 4)
+		if o := b.Parent; o != nil {
+			parent = []any{o.Session, o.Run, o.Call, o.Depth}
+		}
+		args := append([]any{b.Tenant, b.Session, row.Run, b.Summary.Owner, row.Agent, row.Request}, parent...)
+		_, err = w.addRun.ExecContext(ctx, append(args, micros(e.At))...)
+	case parley.RunClosed:
+		if _, err = w.endRun.ExecContext(ctx, row.Outcome, row.Code, row.Message, row.Usage.Input, row.Usage.Output, row.Usage.Cached, micros(e.At),
+			b.Tenant, b.Session, row.Run); err == nil {
+			_, err = w.endCards.ExecContext(ctx, b.Tenant, b.Session, row.Run)
+		}
+	case parley.CardOpened:
+		_, err = w.addCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq, row.Kind, row.Run, row.Call, b.Summary.Owner, micros(e.At))
+	case parley.CardClosed:
+		_, err = w.endCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq)
+	case parley.RowsGone:
+		if _, err = w.forgetRuns.ExecContext(ctx, b.Tenant, b.Session); err == nil {
+			_, err = w.forgetCards.ExecContext(ctx, b.Tenant, b.Session)
+		}
+	}
+	return err
+}
+
+const (
+	runColumns = `r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0), coalesce(r.parent_call, 0),
+		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.started_at, r.ended_at,
+		s.run = r.run AND s.status = 'waiting'`
+	// A cross join is one whose order SQLite keeps: rows of runs lead.
+	ofRuns = ` CROSS JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = ?`
+
+	// Left alone, SQLite prefers an index that sorts to one that finds.
+	runsOf     = `SELECT ` + runColumns + ` FROM runs r` + ofRuns
+	openRunsOf = `SELECT ` + runColumns + ` FROM runs r INDEXED BY runs_open` + ofRuns + ` AND r.outcome = ''`
+	childrenOf = `SELECT ` + runColumns + ` FROM runs r INDEXED BY runs_children` + ofRuns + ` AND r.parent_session = ? AND r.parent_run = ?`
+)
+
+func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, error) {
+	text, args, order := runsOf, []any{t.id}, ` ORDER BY r.started_at DESC, r.session DESC, r.run DESC LIMIT ? + 0`
+	switch {
+	case q.Parent != nil:
+		text, args = childrenOf, append(args, q.Parent.Session, q.Parent.Run)
+		if q.Open {
+			text += ` AND r.outcome = ''`
+		}
+	case q.Open:
+		text = openRunsOf
+	}
+	if q.Owner != "" {
+		text, args = text+` AND r.owner = ?`, append(args, q.Owner)
+	}
+	if q.Session != "" {
+		text, args, order = text+` AND r.session = ?`, append(args, q.Session), ` ORDER BY r.run DESC LIMIT ? + 0` // which is the same order
+		if q.Run != 0 {
+			text, args = text+` AND r.run = ?`, append(args, q.Run)
+		}
+	}
+	if !q.Before.IsZero() {
+		text, args = text+` AND r.started_at < ?`, append(args, micros(q.Before))
+	}
+	rows, err := t.s.read.QueryContext(ctx, text+order, append(args, q.Limit)...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	var list []parley.RunInfo
+	for rows.Next() {
+		var r parley.RunInfo
+		var parent sql.NullString
+		var o parley.Origin
+		var started, ended int64
+		if err := rows.Scan(&r.Session, &r.Root, &r.Run, &r.Owner, &r.Agent, &r.Request, &parent, &o.Run, &o.Call, &o.Depth,
+			&r.Outcome, &r.Code, &r.Message, &r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &started, &ended, &r.Waiting); err != nil {
+			return nil, unavailable(err)
+		}
+		if parent.Valid {
+			o.Session = parley.SessionID(parent.String)
+			r.Parent = &o
+		}
+		r.StartedAt, r.EndedAt = fromMicros(started), fromMicros(ended)
+		list = append(list, r)
+	}
+	return list, unavailable(rows.Err())
+}
+
+const cardsOf = `SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.type, e.version, e.body, k.type, k.version, k.body
+	FROM cards c CROSS JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
+		CROSS JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
+		CROSS JOIN events e ON e.tenant = c.tenant AND e.session = s.no AND e.seq = c.seq
+		CROSS JOIN events k ON k.tenant = c.tenant AND k.session = s.no AND k.seq = c.call
+	WHERE c.tenant = ?`
+
+func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInfo, error) {
+	text, args, order := cardsOf, []any{t.id}, ` ORDER BY c.asked_at, c.session, c.seq LIMIT ? + 0`
+	if q.Owner != "" {
+		text, args = text+` AND c.owner = ?`, append(args, q.Owner)
+	}
+	if q.Session != "" {
+		text, args, order = text+` AND c.session = ?`, append(args, q.Session), ` ORDER BY +c.asked_at, c.seq LIMIT ? + 0` // not by the index of all
+	}
+	if q.Kind != "" {
+		text, args = text+` AND c.kind = ?`, append(args, q.Kind)
+	}
+	rows, err := t.s.read.QueryContext(ctx, text+order, append(args, q.Limit)...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	var list []parley.CardInfo
+	for bytes := parley.PageBytes; bytes > 0 && rows.Next(); {
+		var c parley.CardInfo
+		var asked int64
+		var card, call stored
+		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent,
+			&card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
+			return nil, unavailable(err)
+		}
+		c.AskedAt = fromMicros(asked)
+		bytes -= len(card.body) + len(call.body)
+		if card, call, ok := decode(card, call); ok { // else nobody can answer it
+			c.Read(card, call)
+			list = append(list, c)
+		}
+	}
+	return list, unavailable(rows.Err())
+}
+
+func decode(a, b stored) (parley.EventBody, parley.EventBody, bool) {
+	first, err := parley.DecodeBody(a.name, a.version, a.body)
+	if err != nil {
+		return nil, nil, false
+	}
+	second, err := parley.DecodeBody(b.name, b.version, b.body)
+	return first, second, err == nil
+}

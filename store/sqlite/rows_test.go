@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/dialect/dialecttest"
+	"parley/store/storetest"
+)
+
+// TestAnUpgradeKnowsRunsAndCards: the migration derives from stored events what
+// Append derives from new ones.
+func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	s, err := Open(ctx, dir, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	logs := rapid.Custom(dialecttest.AnyLog)
+	var some [][]parley.Event
+	for seed := range 200 {
+		some = append(some, logs.Example(seed))
+	}
+	storetest.Rederived(t, s, some, func() {
+		db, err := open(filepath.Join(dir, "parley.db"), "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, statement := range []string{
+			`DROP TABLE runs`, `DROP TABLE cards`, `DELETE FROM goose_db_version WHERE version_id >= 6`,
+			// A body that cannot be read is not in the way.
+			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)
+				SELECT 'acme', no, head + 1, 1000000, 1, run, '', 'RunStarted', 1, 0, '{"agent":' FROM sessions ORDER BY no LIMIT 1`,
+			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)
+				SELECT 'acme', no, head + 1, 1000001, 1, run, '', 'ApprovalDecided', 1, 0, '{"card":' FROM sessions WHERE run <> 0 ORDER BY no DESC LIMIT 1`,
+		} {
+			if _, err := db.ExecContext(ctx, statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+		if _, err := migrate(ctx, db); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestListsUseIndexes: no list of runs, cards or running sessions looks at more
+// rows than it shows, but for those it is narrowed by besides.
+func TestListsUseIndexes(t *testing.T) {
+	ctx := context.Background()
+	s, err := Open(ctx, t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	acme := s.Tenant("acme")
+	runs := func(index string, q parley.RunQuery) {
+		t.Helper()
+		if _, err := acme.Runs(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+		planned(t, s, index)
+	}
+	runs("runs_recent (tenant=?)", parley.RunQuery{})
+	runs("runs_recent (tenant=? AND started_at<?)", parley.RunQuery{Before: time.Now()})
+	runs("runs_owned (tenant=? AND owner=?)", parley.RunQuery{Owner: "ann"})
+	runs("runs_open (tenant=?)", parley.RunQuery{Open: true})
+	runs("runs_open (tenant=?)", parley.RunQuery{Open: true, Owner: "ann"})
+	runs("runs_open (tenant=? AND session=?)", parley.RunQuery{Open: true, Session: storetest.ID(1)})
+	runs("PRIMARY KEY (tenant=? AND session=?)", parley.RunQuery{Session: storetest.ID(1)})
+	runs("PRIMARY KEY (tenant=? AND session=?)", parley.RunQuery{Session: storetest.ID(1), Owner: "ann"})
+	runs("PRIMARY KEY (tenant=? AND session=? AND run=?)", parley.RunQuery{Session: storetest.ID(1), Run: 3})
+	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)", parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}})
+	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)", parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}, Owner: "ann", Open: true})
+	cards := func(index string, q parley.CardQuery) {
+		t.Helper()
+		if _, err := acme.Cards(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+		planned(t, s, index, "events_seq (session=? AND seq=?)")
+	}
+	cards("cards_asked (tenant=?)", parley.CardQuery{})
+	cards("cards_asked (tenant=?)", parley.CardQuery{Kind: parley.CardApproval})
+	cards("cards_owned (tenant=? AND owner=?)", parley.CardQuery{Owner: "ann"})
+	cards("PRIMARY KEY (tenant=? AND session=?)", parley.CardQuery{Session: storetest.ID(1)})
+	if _, err := acme.Sessions(ctx, parley.SessionQuery{Running: true, Owner: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	planned(t, s, "runs_open (tenant=?)", "sqlite_autoindex_sessions_1 (tenant=? AND id=?)")
+}
+
+// planned asks how the statement that was prepared last is carried out, and
+// forgets it.
+func planned(t *testing.T, s *Store, indexes ...string) {
+	t.Helper()
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	for text := range s.read.prepared {
+		delete(s.read.prepared, text)
+		given := strings.Count(strings.ReplaceAll(text, "?1", ""), "?") + min(strings.Count(text, "?1"), 1)
+		rows, err := s.read.db.Query("EXPLAIN QUERY PLAN "+text, make([]any, given)...)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		defer rows.Close()
+		plan := ""
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan += detail + "\n"
+		}
+		for _, index := range indexes {
+			if !strings.Contains(plan, index) {
+				t.Errorf("%s\nis carried out without %s:\n%s", text, index, plan)
+			}
+		}
+		if strings.Contains(plan, "SCAN") {
+			t.Errorf("%s\nscans:\n%s", text, plan)
+		}
+	}
+}

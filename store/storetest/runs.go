@@ -1,0 +1,314 @@
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+// A life is a session that is decided as the engine does it, one batch at a
+// time.
+type life struct {
+	f     *fixture
+	state parley.State
+	at    time.Time
+}
+
+// born opens a session, of a sub-agent if it has a parent.
+func (f *fixture) born(id parley.SessionID, owner parley.PrincipalID, at time.Time, parent *parley.Origin) *life {
+	l := &life{f: f, state: parley.NewState(tenant, id), at: at}
+	e := parley.Event{Session: id, Seq: 1, Root: id, At: at, By: owner, Body: parley.SessionOpened{Owner: owner, Parent: parent}}
+	if parent != nil {
+		e.Root = parent.Session
+	}
+	l.append([]parley.Event{e})
+	return l
+}
+
+func (l *life) append(events []parley.Event) {
+	l.f.t.Helper()
+	after := l.state.Head
+	for _, e := range events {
+		l.state = parley.Fold(l.state, e)
+	}
+	l.f.mustAppend(parley.Batch{Tenant: tenant, Session: l.state.ID, Epoch: 1, After: after, Events: events, Summary: l.state.Summary(), Parent: l.state.Parent})
+}
+
+// take commits what something leads to, and how the log goes on from there.
+func (l *life) take(in parley.In) {
+	l.f.t.Helper()
+	events, err := parley.Decide(l.state, in)
+	if err != nil {
+		l.f.t.Fatalf("%+v: %v", in, err)
+	}
+	state := l.state
+	for more := events; len(more) > 0; {
+		for _, e := range more {
+			state = parley.Fold(state, e)
+		}
+		if more, err = parley.Decide(state, parley.Report{At: l.at, Body: parley.Advance{}}); err != nil {
+			l.f.t.Fatal(err)
+		}
+		events = append(events, more...)
+	}
+	l.append(events)
+}
+
+func (l *life) do(do parley.CommandBody) {
+	l.f.t.Helper()
+	l.at = l.at.Add(time.Second)
+	l.take(parley.Command{Tenant: tenant, Session: l.state.ID, By: l.state.Owner, At: l.at, Do: do})
+}
+
+func (l *life) say(request string) {
+	l.f.t.Helper()
+	l.do(parley.SubmitInput{Content: "do it", Request: request, Agent: parley.AgentRef{Name: "helper"}})
+}
+
+// model has the model end its turn, asking for calls.
+func (l *life) model(calls ...parley.CallAsked) {
+	l.f.t.Helper()
+	l.at = l.at.Add(time.Second)
+	l.take(parley.Report{At: l.at, Run: l.state.Run.ID, Turn: l.state.Run.Turn.ID, Body: parley.ModelEnded{Stop: parley.StopEnd,
+		Usage: parley.Usage{Input: 3, Output: 2, Cached: 1}, Calls: calls}})
+}
+
+func (l *life) tool(call parley.CallID, body parley.ReportBody) {
+	l.f.t.Helper()
+	l.at = l.at.Add(time.Second)
+	l.take(parley.Report{At: l.at, Run: l.state.Run.ID, Call: call, Body: body})
+}
+
+func (l *life) asks(kind parley.VerdictKind) parley.CallAsked {
+	return parley.CallAsked{Name: "tool", Arguments: `{"x":"é"}`, Expires: l.at.Add(time.Hour), Verdict: parley.Verdict{Kind: kind, Class: parley.Effectful,
+		Show: "rm -rf é", Digest: "d", Questions: []parley.Question{{Question: "Which?", Options: []parley.Option{{Label: "this"}}}}}}
+}
+
+func (f *fixture) runs(q parley.RunQuery) []parley.RunInfo {
+	f.t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	list, err := f.Tenant(tenant).Runs(context.Background(), q)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list
+}
+
+func (f *fixture) cards(q parley.CardQuery) []parley.CardInfo {
+	f.t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	list, err := f.Tenant(tenant).Cards(context.Background(), q)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list
+}
+
+// runsAreRows: whoever asks for runs finds what the logs say of them.
+func runsAreRows(t *testing.T, f *fixture) {
+	ann := f.born(ID(1), "ann", t0, nil)
+	ann.say("r1")
+	first := parley.RunInfo{Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Agent: "helper", Owner: "ann", Request: "r1", StartedAt: ann.at}
+	same := func(what string, got []parley.RunInfo, want ...parley.RunInfo) {
+		t.Helper()
+		if len(got) == 0 && len(want) == 0 {
+			return
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+		}
+	}
+	same("a run that goes on", f.runs(parley.RunQuery{}), first)
+	ann.model(ann.asks(parley.VerdictAsk))
+	first.Waiting = true
+	same("one that waits", f.runs(parley.RunQuery{}), first)
+
+	parent := &parley.Origin{Session: ID(1), Run: first.Run, Call: ann.state.Run.Calls[0].ID, Depth: 1}
+	bob := f.born(ID(2), "bob", t0.Add(time.Minute), parent)
+	bob.say("r2")
+	child := parley.RunInfo{Session: ID(2), Root: ID(1), Run: bob.state.Run.ID, Agent: "helper", Owner: "bob", Parent: parent, Request: "r2", StartedAt: bob.at}
+	same("two", f.runs(parley.RunQuery{}), child, first)
+
+	ann.do(parley.DecideApproval{Card: ann.state.Run.Calls[0].Card, Decision: parley.AllowOnce})
+	ann.tool(ann.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"})
+	ann.model()
+	first.Waiting, first.Outcome, first.Usage, first.EndedAt = false, parley.Completed, parley.Usage{Input: 6, Output: 4, Cached: 2}, ann.at
+	ann.at = ann.at.Add(time.Hour)
+	ann.say("r3")
+	ann.take(parley.Report{At: ann.at, Run: ann.state.Run.ID, Turn: ann.state.Run.Turn.ID, Body: parley.ModelFailed{Code: parley.CodeModel, Message: "It \x00 would not."}})
+	failed := parley.RunInfo{Session: ID(1), Root: ID(1), Run: f.runs(parley.RunQuery{Limit: 1})[0].Run, Agent: "helper", Owner: "ann", Request: "r3", Outcome: parley.Failed,
+		Code: parley.CodeModel, Message: "It \x00 would not.", StartedAt: ann.at, EndedAt: ann.at}
+
+	f.reopen()
+	for what, c := range map[string]struct {
+		q    parley.RunQuery
+		want []parley.RunInfo
+	}{
+		"all":                {parley.RunQuery{}, []parley.RunInfo{failed, child, first}},
+		"the newest":         {parley.RunQuery{Limit: 2}, []parley.RunInfo{failed, child}},
+		"older ones":         {parley.RunQuery{Before: child.StartedAt}, []parley.RunInfo{first}},
+		"one's own":          {parley.RunQuery{Owner: "ann"}, []parley.RunInfo{failed, first}},
+		"own older ones":     {parley.RunQuery{Owner: "ann", Before: failed.StartedAt}, []parley.RunInfo{first}},
+		"open ones":          {parley.RunQuery{Open: true}, []parley.RunInfo{child}},
+		"own open ones":      {parley.RunQuery{Owner: "ann", Open: true}, nil},
+		"of a session":       {parley.RunQuery{Session: ID(1)}, []parley.RunInfo{failed, first}},
+		"open of a session":  {parley.RunQuery{Session: ID(2), Open: true}, []parley.RunInfo{child}},
+		"another's session":  {parley.RunQuery{Session: ID(1), Owner: "bob"}, nil},
+		"one":                {parley.RunQuery{Session: ID(1), Run: first.Run}, []parley.RunInfo{first}},
+		"none":               {parley.RunQuery{Session: ID(2), Run: first.Run + 1}, nil},
+		"children":           {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: first.Run}}, []parley.RunInfo{child}},
+		"children of none":   {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: failed.Run}}, nil},
+		"nobody's":           {parley.RunQuery{Owner: "eve"}, nil},
+		"of no such session": {parley.RunQuery{Session: ID(9)}, nil},
+	} {
+		same(what, f.runs(c.q), c.want...)
+	}
+	if list, err := f.Tenant("rival").Runs(context.Background(), parley.RunQuery{Limit: 10}); err != nil || len(list) > 0 {
+		t.Errorf("another tenant: %+v, %v", list, err)
+	}
+
+	fenced := batch(ID(1), ann.state.Head+5, 1)
+	fenced.Events[0].Body = parley.RunStarted{Agent: parley.AgentRef{Name: "zombie"}}
+	if !f.append(fenced).Fenced {
+		t.Fatal("not fenced")
+	}
+	same("after a fenced append", f.runs(parley.RunQuery{}), failed, child, first)
+	bob.do(parley.DeleteSession{})
+	same("after a session was deleted", f.runs(parley.RunQuery{}), failed, first)
+}
+
+// cardsAreRows: what waits for a person is there for as long as it waits.
+func cardsAreRows(t *testing.T, f *fixture) {
+	ann, bob := f.born(ID(1), "ann", t0, nil), f.born(ID(2), "bob", t0.Add(time.Minute), nil)
+	ann.say("r1")
+	bob.say("r2")
+	ann.model(ann.asks(parley.VerdictAsk), ann.asks(parley.VerdictCard), ann.asks(parley.VerdictRun))
+	bob.model(bob.asks(parley.VerdictAsk))
+	call := func(i int) parley.Call { return ann.state.Run.Calls[i] }
+	card := func(kind parley.CardKind, seq parley.Seq, c parley.Call) parley.CardInfo {
+		info := parley.CardInfo{Kind: kind, Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Seq: seq, Call: c.ID, Agent: "helper", Owner: "ann",
+			Tool: "tool", Arguments: `{"x":"é"}`, AskedAt: ann.at, Expires: c.Expires}
+		switch kind {
+		case parley.CardApproval:
+			info.Show, info.Digest = "rm -rf é", "d"
+		case parley.CardQuestion:
+			info.Questions = []parley.Question{{Question: "Which?", Options: []parley.Option{{Label: "this"}}}}
+		}
+		return info
+	}
+	approval := card(parley.CardApproval, parley.Seq(call(0).Card), call(0))
+	question := card(parley.CardQuestion, parley.Seq(call(1).Card), call(1))
+	theirs := f.cards(parley.CardQuery{Owner: "bob"})
+	if len(theirs) != 1 || theirs[0].Session != ID(2) || theirs[0].Kind != parley.CardApproval {
+		t.Fatalf("%+v", theirs)
+	}
+	ann.at = ann.at.Add(2 * time.Minute)
+	ann.take(parley.Report{At: ann.at, Body: parley.Recover{}})
+	lost := card(parley.CardCall, parley.Seq(call(2).ID), call(2))
+	lost.Expires = time.Time{}
+
+	f.reopen()
+	same := func(what string, q parley.CardQuery, want ...parley.CardInfo) {
+		t.Helper()
+		if got := f.cards(q); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+		}
+	}
+	same("all, longest first", parley.CardQuery{}, approval, question, theirs[0], lost)
+	same("some", parley.CardQuery{Limit: 2}, approval, question)
+	same("one's own", parley.CardQuery{Owner: "ann"}, approval, question, lost)
+	same("approvals", parley.CardQuery{Kind: parley.CardApproval}, approval, theirs[0])
+	same("own questions", parley.CardQuery{Owner: "ann", Kind: parley.CardQuestion}, question)
+	same("calls", parley.CardQuery{Kind: parley.CardCall}, lost)
+	same("of a session", parley.CardQuery{Session: ID(2)}, theirs[0])
+	same("of another's session", parley.CardQuery{Session: ID(2), Owner: "ann"})
+	if list, err := f.Tenant("rival").Cards(context.Background(), parley.CardQuery{Limit: 10}); err != nil || len(list) > 0 {
+		t.Errorf("another tenant: %+v, %v", list, err)
+	}
+
+	ann.do(parley.DecideApproval{Card: parley.CardID(approval.Seq), Decision: parley.Deny})
+	same("after a decision", parley.CardQuery{Owner: "ann"}, question, lost)
+	ann.do(parley.AnswerQuestion{Card: parley.CardID(question.Seq), Answers: [][]string{{"this"}}})
+	same("after an answer", parley.CardQuery{Owner: "ann"}, lost)
+	ann.do(parley.ResolveToolCall{Call: lost.Call, Resolution: parley.MarkDone})
+	same("after a resolution", parley.CardQuery{}, theirs[0])
+	ann.model(ann.asks(parley.VerdictAsk), ann.asks(parley.VerdictRun))
+	ann.take(parley.Report{At: ann.at, Body: parley.Recover{}})
+	if got := f.cards(parley.CardQuery{Session: ID(1)}); len(got) != 2 {
+		t.Errorf("%+v", got)
+	}
+	ann.do(parley.CancelRun{})
+	same("after a cancel", parley.CardQuery{}, theirs[0])
+	bob.do(parley.DeleteSession{})
+	same("after a session was deleted", parley.CardQuery{})
+
+	// What is shown of them is bounded, as pages of a log are.
+	ann.say("r3")
+	large := ann.asks(parley.VerdictAsk)
+	large.Verdict.Show = string(make([]byte, parley.PageBytes/4))
+	ann.model(large, large, large, large, large, large)
+	if got := f.cards(parley.CardQuery{}); len(got) == 0 || len(got) == 6 {
+		t.Errorf("%d large cards are shown at once", len(got))
+	}
+}
+
+// Rederived has a store forget its rows of runs and cards and learn them anew from
+// what is stored, as an upgrade does, and says whether they are the same. It
+// appends logs of random sessions first.
+func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn func()) {
+	t.Helper()
+	ctx := context.Background()
+	for i, log := range logs {
+		state := parley.NewState(tenant, ID(i))
+		for j := range log {
+			log[j].Session, log[j].Root = ID(i), ID(i)
+			if opened, ok := log[j].Body.(parley.SessionOpened); ok && i > 0 && i%3 == 0 {
+				opened.Parent = &parley.Origin{Session: ID(i - 1), Run: 3, Call: 7, Depth: 1}
+				log[j].Body = opened
+			}
+			if i%3 == 0 && i > 0 {
+				log[j].Root = ID(i - 1)
+			}
+			state = parley.Fold(state, log[j])
+		}
+		res, err := store.Append(ctx, parley.Batch{Tenant: tenant, Session: ID(i), Epoch: 1, Events: log, Summary: state.Summary(), Parent: state.Parent})
+		if err != nil || res.Fenced {
+			t.Fatal(res, err)
+		}
+	}
+	rows := func() (runs []parley.RunInfo, cards []parley.CardInfo) {
+		runs, err := store.Tenant(tenant).Runs(ctx, parley.RunQuery{Limit: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cards, err = store.Tenant(tenant).Cards(ctx, parley.CardQuery{Limit: 1 << 20}); err != nil {
+			t.Fatal(err)
+		}
+		return runs, cards
+	}
+	runs, cards := rows()
+	children := 0
+	for _, r := range runs {
+		if r.Parent != nil {
+			children++
+		}
+	}
+	if len(runs) < 10 || len(cards) < 5 || children == 0 {
+		t.Fatalf("only %d runs, %d cards, %d runs of children: the logs show too little", len(runs), len(cards), children)
+	}
+	relearn()
+	againRuns, againCards := rows()
+	if !reflect.DeepEqual(againRuns, runs) {
+		t.Errorf("runs were\n%+v\nand are\n%+v", runs, againRuns)
+	}
+	if !reflect.DeepEqual(againCards, cards) {
+		t.Errorf("cards were\n%+v\nand are\n%+v", cards, againCards)
+	}
+}
