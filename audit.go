@@ -41,6 +41,7 @@ const (
 	AuditSessionRead     = "session.read" // by somebody else than its owner
 	AuditTicket          = "ticket.issued"
 	AuditRevoked         = "principal.revoked"
+	AuditContext         = "context.applied"
 )
 
 // Metadata is the JSON object of what else is to be known of a record.

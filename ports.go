@@ -81,6 +81,9 @@ type TenantStore interface {
 	Audited(context.Context, AuditQuery) ([]AuditRow, error)
 	AuditChain(ctx context.Context, after int64, limit int) ([]AuditRow, error)
 
+	// Context is what a user wants an agent to know; false: nothing.
+	Context(ctx context.Context, agent string, user PrincipalID) (UserContext, bool, error)
+
 	// Undelivered lists the runs that have a pending bookmark made after a
 	// time, oldest first.
 	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]RunID, error)
@@ -112,9 +115,24 @@ type Batch struct {
 
 	Due *DueChange // nil leaves the session's row as it is
 
+	// Context, if given, replaces the one of its user and agent.
+	Context *UserContext
+
 	// Audit goes on record in the same transaction. A batch without a session
-	// has nothing else; one without a tenant too is of the server's own chain.
+	// has nothing but this and a Context; one without a tenant too is of the
+	// server's own chain.
 	Audit []Audit
+}
+
+// MaxContext bounds what a user may want an agent to know, in bytes.
+const MaxContext = 64 << 10
+
+// A UserContext is what a user wants an agent to know in every session of theirs.
+type UserContext struct {
+	Agent string
+	User  PrincipalID
+	Text  string
+	At    time.Time // when it was given
 }
 
 // A DueChange replaces a session's due row. Held keeps it from DueBefore for as

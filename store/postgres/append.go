@@ -50,6 +50,9 @@ func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, er
 		}
 		w.size += len(w.agent)
 	}
+	if b.Context != nil {
+		w.size += len(b.Context.Text)
+	}
 	if err := s.refusing(); err != nil {
 		return parley.Appended{}, err
 	}

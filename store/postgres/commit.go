@@ -126,7 +126,9 @@ const (
 	addHole  = `INSERT INTO holes (tenant, session, first, last) VALUES ($1, $2, $3, $4)`
 	addAudit = `INSERT INTO audit (tenant, no, at, by, action, resource, resource_id, source, metadata, hash)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
-	clearDue = `DELETE FROM due WHERE tenant = $1 AND session = $2`
+	clearDue   = `DELETE FROM due WHERE tenant = $1 AND session = $2`
+	setContext = `INSERT INTO contexts (tenant, agent, principal, body, at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (tenant, agent, principal) DO UPDATE SET body = excluded.body, at = excluded.at`
 )
 
 // claim is the first round trip.
@@ -198,6 +200,9 @@ func (t *transaction) audit(trip *pgx.Batch) int64 {
 
 // add adds every row a batch implies.
 func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
+	if c := w.Context; c != nil {
+		trip.Queue(setContext, text(w.Tenant), text(c.Agent), text(c.User), text(c.Text), c.At)
+	}
 	if w.Session == "" {
 		return
 	}

@@ -29,6 +29,7 @@ var grants = []struct{ table, may string }{
 	{"audit", "SELECT, INSERT"}, // what is on record stays
 	{"tickets", "SELECT, INSERT, UPDATE, DELETE"},
 	{"revocations", "SELECT, INSERT, UPDATE"},
+	{"contexts", "SELECT, INSERT, UPDATE"},
 }
 
 // Grant lets a role serve a database that is up to date: it may do with each

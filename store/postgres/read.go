@@ -211,6 +211,15 @@ func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, 
 	return a, nil
 }
 
+func (t tenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool, error) {
+	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.UserContext, error) {
+		c := parley.UserContext{Agent: agent, User: user}
+		err := row.Scan((*text)(&c.Text), &c.At)
+		c.At = c.At.UTC()
+		return c, err
+	}, `SELECT body, at FROM contexts WHERE tenant = $1 AND agent = $2 AND principal = $3`, text(t.id), text(agent), text(user))
+}
+
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.RunID, error) {
 	return list(ctx, t.s, of(t.id), pgx.RowTo[parley.RunID],
 		`SELECT run FROM effects WHERE tenant = $1 AND session_key = $2 AND status = 'pending' AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)

@@ -101,6 +101,7 @@ func twoTenants(t *testing.T, s *Store) {
 		b.Snapshot = &parley.Snapshot{Seq: 3, Version: 1, Body: []byte(`{}`)}
 		b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}}
 		b.Audit = []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}
+		b.Context = &parley.UserContext{Agent: "helper", User: "ann", Text: "x", At: t0}
 		mustAppend(t, s, b)
 		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: tenant}}, Until: t0}
 		if err := s.PutTicket(ctx, parley.TicketHash{byte(len(tenant))}, claim, t0); err != nil {

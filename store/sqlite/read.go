@@ -276,6 +276,17 @@ func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, 
 	return a, nil
 }
 
+func (t tenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool, error) {
+	c := parley.UserContext{Agent: agent, User: user}
+	var at int64
+	err := t.s.read.QueryRowContext(ctx, `SELECT body, at FROM contexts WHERE tenant = ? AND agent = ? AND principal = ?`, t.id, agent, user).Scan(&c.Text, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return parley.UserContext{}, false, nil
+	}
+	c.At = fromMicros(at)
+	return c, err == nil, unavailable(err)
+}
+
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.RunID, error) {
 	rows, err := t.s.read.QueryContext(ctx, `SELECT run FROM effects WHERE tenant = ? AND session_key = ? AND status = 'pending' AND created_at > ? ORDER BY id`, t.id, id, micros(after))
 	if err != nil {

@@ -29,6 +29,7 @@ type writer struct {
 	setDue, clearDue      *sql.Stmt
 	addAudit, addHole     *sql.Stmt
 	addEffect, setEffects *sql.Stmt
+	setContext            *sql.Stmt
 	rowStatements
 }
 
@@ -81,6 +82,8 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		&w.clearDue: `DELETE FROM due WHERE tenant = ? AND session = ?`,
 		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8)`,
+		&w.setContext: `INSERT INTO contexts (tenant, agent, principal, body, at) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, agent, principal) DO UPDATE SET body = excluded.body, at = excluded.at`,
 		&w.setEffects: `UPDATE effects SET status = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND run = ? AND status = 'pending'`,
 	}
 	maps.Copy(texts, w.rowStatements.texts())
@@ -167,9 +170,17 @@ func (w *writer) audit(ctx context.Context, b *waiting) error {
 	return nil
 }
 
+func (w *writer) context(ctx context.Context, b *waiting) error {
+	if b.Context == nil {
+		return nil
+	}
+	_, err := w.setContext.ExecContext(ctx, b.Tenant, b.Context.Agent, b.Context.User, b.Context.Text, micros(b.Context.At))
+	return err
+}
+
 func (w *writer) add(ctx context.Context, b *waiting) error {
 	if b.Session == "" {
-		return w.audit(ctx, b)
+		return errors.Join(w.context(ctx, b), w.audit(ctx, b))
 	}
 	no, err := w.move(ctx, b)
 	if err != nil {
@@ -182,6 +193,9 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 		return err
 	}
 	if err := w.audit(ctx, b); err != nil {
+		return err
+	}
+	if err := w.context(ctx, b); err != nil {
 		return err
 	}
 	if r := b.Receipt; r != nil {

@@ -42,6 +42,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"Definitions", definitions},
 		{"Snapshots", snapshots},
 		{"Bookmarks", bookmarks},
+		{"Contexts", contexts},
 		{"ListsOfSessions", listsOfSessions},
 		{"RunsAreRows", runsAreRows},
 		{"CardsAreRows", cardsAreRows},
