@@ -41,6 +41,8 @@ const (
 	AuditSessionRead     = "session.read" // by somebody else than its owner
 	AuditTicket          = "ticket.issued"
 	AuditRevoked         = "principal.revoked"
+	AuditAgentStarted    = "agent.started"
+	AuditAgentStopped    = "agent.stopped"
 	AuditContext         = "context.applied"
 )
 
@@ -114,6 +116,10 @@ func AuditOf(in In, events []Event) []Audit {
 			record(AuditSessionReopened, "session", string(e.Session), map[string]any{})
 		case SessionDeleted:
 			record(AuditSessionDeleted, "session", string(e.Session), map[string]any{})
+		case AgentStarted:
+			record(AuditAgentStarted, "agent", b.Agent, map[string]any{})
+		case AgentStopped:
+			record(AuditAgentStopped, "agent", b.Agent, map[string]any{})
 		}
 	}
 	return records

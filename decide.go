@@ -46,6 +46,9 @@ func (d *decision) emit(run RunID, body EventBody) Seq {
 }
 
 func (d *decision) command(c Command) error {
+	if d.s.ID == TenantSession {
+		return d.decideTenant(c)
+	}
 	if open, ok := c.Do.(OpenSession); ok {
 		return d.open(c, open)
 	}

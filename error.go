@@ -23,6 +23,7 @@ const (
 	CodeQueueFull       Code = "queue_full"      // too many inputs wait in this session
 	CodeOverloaded      Code = "overloaded"      // the server is busy; come back
 	CodeUnavailable     Code = "unavailable"     // the store cannot be written or the server drains
+	CodeStopped         Code = "stopped"         // the agent is not running; somebody has to start it
 	CodeResync          Code = "resync"          // this cursor is not of this log; start again
 	CodeCorrupt         Code = "corrupt"         // a stored row cannot be read
 	CodeModel           Code = "model_error"     // the model failed

@@ -39,6 +39,8 @@ type State struct {
 	// Foreign: a tool has read something that was flagged. It stays in what the
 	// model is told, and so does the distrust.
 	Foreign bool
+
+	Stopped []string `json:",omitempty"` // agents; of the tenant's session, sorted
 }
 
 // A Waiting input.
@@ -247,6 +249,8 @@ func Fold(s State, e Event) State {
 		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
 		s.Run = nil
+	case AgentStarted, AgentStopped:
+		s = s.foldTenant(e)
 	default:
 		s = s.foldRun(e)
 	}

@@ -118,6 +118,7 @@ func (c *check) event(e parley.Event) {
 
 	_, opening := e.Body.(parley.SessionOpened)
 	c.must(opening != c.opened, "opened %v", c.opened)
+	c.must(opening || isFact(e.Body) == (e.Session == parley.TenantSession), "facts of a tenant stand in its own session, and nothing else does")
 	_, late := e.Body.(parley.LateResultNoted)
 	_, returned := e.Body.(parley.ChildReturned)
 	c.must(!c.deleted || late || returned, "stands after the session was deleted")
@@ -164,6 +165,15 @@ func (c *check) event(e parley.Event) {
 	default:
 		c.inRun(e)
 	}
+}
+
+// isFact reports whether a body is about a tenant as a whole.
+func isFact(body parley.EventBody) bool {
+	switch body.(type) {
+	case parley.AgentStarted, parley.AgentStopped, parley.SettingsChanged:
+		return true
+	}
+	return false
 }
 
 func (c *check) end(id parley.InputID, how string) {

@@ -32,6 +32,7 @@ var statuses = map[parley.Code]int{
 	parley.CodeLimited:         http.StatusTooManyRequests,
 	parley.CodeOverloaded:      http.StatusServiceUnavailable,
 	parley.CodeUnavailable:     http.StatusServiceUnavailable,
+	parley.CodeStopped:         http.StatusServiceUnavailable,
 }
 
 // Status is that of an HTTP answer to what err refuses. It sets the headers that

@@ -25,6 +25,7 @@ type actor struct {
 	refusal *parley.Error // what those who still wait are told; set before gone is closed
 
 	s       *session
+	owner   parley.PrincipalID // of the session; set once, before the first worker is started
 	workers map[parley.Step]*worker
 	resting []*request // see request.rest
 }
@@ -128,6 +129,7 @@ func (a *actor) live() (err error) {
 	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session, e.Snapshot); err != nil {
 		return err
 	}
+	a.learn()
 	// An earlier append may be in the log though it was reported as failed.
 	e.Feed.Reread(a.tenant, a.session)
 	if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Recover{}}}); err != nil {
@@ -268,6 +270,7 @@ func (a *actor) take(en entry) ([]parley.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.learn()
 	a.engine.Feed.Publish(a.tenant, events)
 	a.story(events)
 	return events, nil
@@ -294,14 +297,13 @@ func (a *actor) serve(r *request) error {
 
 func (a *actor) command(r *request) (parley.Receipt, error) {
 	who, c := r.who, r.command
-	on := parley.Resource{Kind: parley.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
-	if on.Owner == "" {
-		on.Kind = parley.OwnSessions // whoever opens it has it
-	}
 	if !r.own {
-		if err := a.engine.permit(a.engine.ctx, who, c.Via, c.Do.Action(), on); err != nil {
+		if err := a.engine.permit(a.engine.ctx, who, c.Via, c.Do.Action(), a.resource()); err != nil {
 			return parley.Receipt{}, err
 		}
+	}
+	if err := a.belongs(c.Do); err != nil {
+		return parley.Receipt{}, err
 	}
 	en := entry{}
 	if c.ID != "" {
@@ -330,6 +332,9 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		agent, err := a.agentFor(in)
 		if err == nil && !r.own {
 			err = a.mayTalk(who, c.Via, agent)
+		}
+		if err == nil {
+			err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
 		}
 		if err != nil {
 			return parley.Receipt{}, err

@@ -28,7 +28,7 @@ func (a *actor) runChild(ctx context.Context, step parley.RunChild) parley.Repor
 		a.log.Warn("a sub-agent could not be started", "child", step.Child, "error", err)
 		return parley.ChildEnded{Child: step.Child, Outcome: parley.Failed, Result: parley.MessageOf(err)}
 	}
-	switch finding, err := a.scan(nil, ended.Result); {
+	switch finding, err := a.engine.scan(nil, ended.Result); {
 	case err != nil:
 		ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
 	case finding.Verdict == parley.ScreenFlag || finding.Verdict == parley.ScreenBlock:

@@ -55,6 +55,10 @@ func checkCommand(c parley.Command) error {
 		}
 	case parley.CancelRun:
 		l.check("id of a request", do.Request, parley.MaxName)
+	case parley.StartAgent:
+		l.check("name of an agent", do.Agent, parley.MaxName)
+	case parley.StopAgent:
+		l.check("name of an agent", do.Agent, parley.MaxName)
 	case parley.DecideApproval:
 		l.check("note", do.Note, parley.MaxNote)
 	case parley.ResolveToolCall:
@@ -144,7 +148,7 @@ func (e *Engine) mayReadAll(ctx context.Context, who parley.Principal) (bool, er
 
 // noteReading puts it on record when somebody reads what is another's.
 func (e *Engine) noteReading(ctx context.Context, who parley.Principal, m parley.Summary) error {
-	if m.Owner == who.ID {
+	if m.Owner == who.ID || m.ID == parley.TenantSession {
 		return nil
 	}
 	_, err := e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: []parley.Audit{{At: e.Now(), By: who.ID, Action: parley.AuditSessionRead,
@@ -166,6 +170,9 @@ func place(from parley.Cursor, head int64) (int64, error) {
 // Session asks twice: first whether the principal may look at sessions at all,
 // so that a refusal does not depend on whether this one exists.
 func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	if id == parley.TenantSession {
+		return e.tenantSession(ctx, who)
+	}
 	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant, Session: id}); err != nil {
 		return parley.Summary{}, err
 	}
@@ -193,7 +200,11 @@ func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.Se
 	if !everybody {
 		q.Owner = who.ID
 	}
-	return e.Store.Tenant(who.Tenant).Sessions(ctx, q)
+	most := q.Limit
+	q.Limit++ // the tenant's own may be among them, and is no conversation
+	list, err := e.Store.Tenant(who.Tenant).Sessions(ctx, q)
+	list = slices.DeleteFunc(list, func(m parley.Summary) bool { return m.ID == parley.TenantSession })
+	return list[:min(len(list), most)], err
 }
 
 // Resume is for clients that keep no cursor. See parley.Door.

@@ -9,8 +9,8 @@
 // still open.
 //
 // Goroutines: one scheduler, and one that trims; one actor per loaded session, waited for by Close;
-// workers, waited for by their actor. Locks: Engine.mu, a leaf, guards the map
-// of actors and is never held across I/O.
+// workers, waited for by their actor. Locks: Engine.mu guards the map of actors,
+// tenants.mu what is known of tenants; both are leaves and never held across I/O.
 package engine
 
 import (
@@ -71,6 +71,7 @@ type Engine struct {
 
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
+	tenants  tenants
 
 	mu      sync.Mutex // guards the following; leaf
 	actors  map[key]*actor
@@ -101,7 +102,8 @@ func New(c Config) *Engine {
 	if c.Snapshot == 0 {
 		c.Snapshot = 200
 	}
-	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{})}
+	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{}),
+		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	e.wg.Go(e.schedule)
 	if c.Keep > 0 {

@@ -19,10 +19,11 @@ import (
 // rough is a store on which things happen that should not.
 type rough struct {
 	parley.Store
-	append func(parley.Batch) error // before it is committed
-	after  func(parley.Batch) error // after it was
-	spoken func() error
-	looks  atomic.Int64 // at what is due
+	append  func(parley.Batch) error // before it is committed
+	after   func(parley.Batch) error // after it was
+	spoken  func() error
+	context func() error
+	looks   atomic.Int64 // at what is due
 }
 
 func (s *rough) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
@@ -52,6 +53,13 @@ func (s *rough) Tenant(id parley.TenantID) parley.TenantStore {
 type roughTenant struct {
 	parley.TenantStore
 	s *rough
+}
+
+func (t roughTenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool, error) {
+	if t.s.context != nil {
+		return parley.UserContext{}, false, t.s.context()
+	}
+	return t.TenantStore.Context(ctx, agent, user)
 }
 
 func (t roughTenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {

@@ -51,6 +51,9 @@ func (n *narrowed) Next(ctx context.Context) ([]*parley.Item, error) {
 // isMine asks the rules that Session asks. Nobody is refused anything by it, so
 // it leaves no record.
 func (n *narrowed) isMine(ctx context.Context, e parley.Event) (bool, error) {
+	if e.Session == parley.TenantSession {
+		return n.engine.Access.Permit(n.who, parley.ActRead, ofTenant(n.who.Tenant)) == nil, nil
+	}
 	if mine, asked := n.mine[e.Session]; asked {
 		return mine, nil
 	}

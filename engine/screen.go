@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (e *Engine) refuse(ctx context.Context, who parley.Principal, refusal error
 
 // screen looks at an input before anything is appended.
 func (a *actor) screen(who parley.Principal, c parley.Command, in parley.SubmitInput) (parley.SubmitInput, error) {
-	finding, err := a.scan(a.s.state.Recent, in.Content)
+	finding, err := a.engine.scan(a.s.state.Recent, in.Content)
 	if err != nil {
 		return in, err
 	}
@@ -76,7 +77,7 @@ func (a *actor) screen(who parley.Principal, c parley.Command, in parley.SubmitI
 // screenAnswer looks at what a person says in another way than by an input: the
 // model is told it all the same.
 func (a *actor) screenAnswer(who parley.Principal, c parley.Command, texts ...string) error {
-	finding, err := a.scan(a.s.state.Recent, strings.Join(texts, "\n"))
+	finding, err := a.engine.scan(a.s.state.Recent, strings.Join(texts, "\n"))
 	if err != nil || finding.Verdict != parley.ScreenBlock {
 		return err
 	}
@@ -87,17 +88,17 @@ func (a *actor) screenAnswer(who parley.Principal, c parley.Command, texts ...st
 
 // scan looks at a text as it is stored. It fails closed: what could not be looked
 // at is not let through.
-func (a *actor) scan(recent []string, text string) (finding parley.Finding, err error) {
-	if a.engine.Screen == nil {
+func (e *Engine) scan(recent []string, text string) (finding parley.Finding, err error) {
+	if e.Screen == nil {
 		return finding, nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			a.panicked(p)
+			e.Log.Error("the sentinel panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = parley.Errorf(parley.CodeUnavailable, "sentinel scan failed")
 		}
 	}()
-	return a.engine.Screen.Scan(recent, parley.CleanText(text)), nil
+	return e.Screen.Scan(recent, parley.CleanText(text)), nil
 }
 
 // classifyWithin is how long a classifier may take.

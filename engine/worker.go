@@ -29,6 +29,9 @@ type report struct {
 func (a *actor) work(step parley.Step) {
 	ctx, cancel := context.WithCancel(a.engine.ctx)
 	a.workers[step] = &worker{cancel}
+	if a.owner == "" { // before anybody reads it: there is no earlier worker
+		a.owner = a.s.state.Owner
+	}
 	a.engine.wg.Go(func() {
 		defer cancel()
 		last := a.perform(ctx, step)
@@ -144,7 +147,7 @@ func (a *actor) toolEnded(ctx context.Context, result string, err error) parley.
 		result = result[:parley.MaxResult] + "\n(the rest was left out)"
 	}
 	ended := parley.ToolEnded{Outcome: outcome, Result: strings.ToValidUTF8(result, "\uFFFD")}
-	switch finding, err := a.scan(nil, ended.Result); {
+	switch finding, err := a.engine.scan(nil, ended.Result); {
 	case err != nil:
 		ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
 	case finding.Verdict == parley.ScreenFlag || finding.Verdict == parley.ScreenBlock:
@@ -237,7 +240,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.Mode
 	}
 	return parley.ModelRequest{
 		Model:        agent.Model,
-		Instructions: agent.Instructions + a.whoElse(agent),
+		Instructions: a.knowing(ctx, agent.Instructions, agent.Name) + a.whoElse(agent),
 		Messages:     parley.Conversation(log),
 		Tools:        a.engine.Tools.Specs(agent),
 	}, agent, nil

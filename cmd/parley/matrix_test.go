@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,6 +91,8 @@ var rules = map[string]rule{
 	"GET /api/v1/approvals":              {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/questions":              {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/calls":                  {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/agents/{id}/start":     {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
+	"POST /api/v1/agents/{id}/stop":      {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
@@ -115,7 +118,7 @@ func (r rule) expected(role, whose string) cell {
 		if whose == "another tenant's" || whose == "another's" && role != "org_admin" {
 			return absent
 		}
-	case r.on == "agent" && whose == "another tenant's":
+	case (r.on == "agent" || r.on == "spare agent") && whose == "another tenant's":
 		return absent
 	}
 	return ok
@@ -211,10 +214,26 @@ func newWorld(t *testing.T, store []string) *world {
 		store[i+1] = bound(t, store[i+1])
 	}
 	w := &world{t: t, marks: map[parley.TenantID]string{"acme": rand.Text(), "rival": rand.Text()}}
+	workspace := t.TempDir()
+	for _, name := range []string{"helpful-assistant", "spare"} {
+		writeAgent(t, workspace, name)
+	}
 	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
-	w.addr, w.stop = serveLogged(t, env, &w.log, slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", t.TempDir(), "--drain", "1ms",
+	w.addr, w.stop = serveLogged(t, env, &w.log, slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", workspace, "--drain", "1ms",
 		"--auth", "jwt", "--default-tenant", "acme", "--limit-connections", "off", "--limit-messages", "off", "--limit-reconnections", "off", "--log-level", "debug"})...)
 	return w
+}
+
+func writeAgent(t *testing.T, workspace, name string) {
+	t.Helper()
+	folder := filepath.Join(workspace, "agents")
+	err := os.MkdirAll(folder, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".md"), []byte("---\nname: "+name+"\n---\nHelp.\n"), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // bound is the address of a database as a role that row-level security binds.
@@ -282,9 +301,12 @@ func (w *world) object(kind, whose string) string {
 		tenant, owner = "rival", "ann" // the same name is another person
 	}
 	switch kind {
-	case "agent":
+	case "agent", "spare agent":
 		if tenant == "rival" {
 			return "no-such-agent"
+		}
+		if kind == "spare agent" { // that nobody needs
+			return "spare"
 		}
 		return "helpful-assistant"
 	case "user":

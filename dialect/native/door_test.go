@@ -28,6 +28,7 @@ type door struct {
 	end     error      // of followers, after the log; nil: they wait for more
 	more    chan []*parley.Item
 	query   parley.SessionQuery // of the last list
+	stopped []string
 
 	runQuery  parley.RunQuery // likewise
 	cardQuery parley.CardQuery
@@ -107,6 +108,14 @@ func (d *door) Resume(context.Context, parley.Principal, parley.SessionID) (parl
 }
 
 func (d *door) Delivered(context.Context, parley.Principal, parley.SessionID, parley.RunID) error {
+	return d.refusal
+}
+
+func (d *door) Stopped(context.Context, parley.Principal) ([]string, error) {
+	return d.stopped, d.refusal
+}
+
+func (d *door) SetContext(context.Context, parley.Principal, string, string, string) error {
 	return d.refusal
 }
 

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -61,6 +62,8 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/approvals":              h.asks(h.listCards(parley.CardApproval, "approvals")),
 		"GET /api/v1/questions":              h.asks(h.listCards(parley.CardQuestion, "questions")),
 		"GET /api/v1/calls":                  h.asks(h.listCards(parley.CardCall, "calls")),
+		"POST /api/v1/agents/{id}/start":     h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
+		"POST /api/v1/agents/{id}/stop":      h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
 	}
 }
 
@@ -155,19 +158,24 @@ type agentInfo struct {
 	Status      string `json:"status"`
 }
 
-func infoOf(a parley.Agent) agentInfo {
-	return agentInfo{a.Name, a.Name, a.Description, a.Model, "running"}
+func infoOf(a parley.Agent, stopped []string) agentInfo {
+	status := "running"
+	if slices.Contains(stopped, a.Name) {
+		status = "stopped"
+	}
+	return agentInfo{a.Name, a.Name, a.Description, a.Model, status}
 }
 
 func (h *Handler) listAgents(r request) (int, any, error) {
 	if err := h.mayRead(r, ""); err != nil {
 		return 0, nil, err
 	}
+	stopped, err := h.Door.Stopped(r.Context(), r.who)
 	list := []agentInfo{}
 	for _, a := range h.Agents.List(r.who.Tenant) {
-		list = append(list, infoOf(a))
+		list = append(list, infoOf(a, stopped))
 	}
-	return http.StatusOK, map[string]any{"agents": list}, nil
+	return http.StatusOK, map[string]any{"agents": list}, err
 }
 
 func (h *Handler) getAgent(r request) (int, any, error) {
@@ -175,7 +183,21 @@ func (h *Handler) getAgent(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	a, err := h.Agents.Agent(r.who.Tenant, r.PathValue("id"))
-	return http.StatusOK, infoOf(a), err
+	if err != nil {
+		return 0, nil, err
+	}
+	stopped, err := h.Door.Stopped(r.Context(), r.who)
+	return http.StatusOK, infoOf(a, stopped), err
+}
+
+// setAgent starts or stops an agent, and says how it is now.
+func (h *Handler) setAgent(do func(agent string) parley.CommandBody) func(request) (int, any, error) {
+	return func(r request) (int, any, error) {
+		if _, err := h.submit(r, string(parley.TenantSession), do(r.PathValue("id"))); err != nil {
+			return 0, nil, err
+		}
+		return h.getAgent(r)
+	}
 }
 
 func (h *Handler) mayRead(r request, agent string) error {

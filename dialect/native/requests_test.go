@@ -25,7 +25,7 @@ func TestStatusOfEveryCode(t *testing.T) {
 		parley.CodeInvalid: 400, parley.CodeEmpty: 400, parley.CodeForbidden: 403, parley.CodeNotFound: 404, parley.CodeConflict: 409,
 		parley.CodeClosed: 410, parley.CodeResync: 410, parley.CodeTooLarge: 413, parley.CodeQueueFull: 429,
 		parley.CodeCorrupt: 500, parley.CodeModel: 500, parley.CodeTurnLimit: 500, parley.CodeInterrupted: 500, parley.CodeInternal: 500,
-		parley.CodeOverloaded: 503, parley.CodeUnavailable: 503,
+		parley.CodeOverloaded: 503, parley.CodeUnavailable: 503, parley.CodeStopped: 503,
 		parley.CodeUnauthenticated: 401, parley.CodeLimited: 429, parley.CodeBlocked: 403,
 	}
 	routes := []string{"POST " + inputs, "GET /api/v1/sessions", "GET /api/v1/sessions/" + session, "POST /api/v1/sessions",
@@ -87,6 +87,7 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 			if method != "POST" && method != "PATCH" {
 				continue
 			}
+			path = strings.Replace(path, "agents/{id}", "agents/coder", 1)
 			w := ask(d, method, strings.ReplaceAll(path, "{id}", session+".7"), `{"answers":[]}`, "Content-Type: "+kind)
 			if taken := w.Code < 400; taken != ok {
 				t.Errorf("%s with %q: %d", pattern, kind, w.Code)
@@ -177,6 +178,34 @@ func TestCommands(t *testing.T) {
 		if w.Code == 202 && w.Body.String() != `{"session":"`+session+`","command":"k1","first":4,"last":5}`+"\n" {
 			t.Errorf("%s: the receipt is %s", test.route, w.Body)
 		}
+	}
+}
+
+// Starting and stopping go to the tenant's session; the answer is how the agent
+// is then.
+func TestAgentsAreSet(t *testing.T) {
+	for _, test := range []struct {
+		route   string
+		want    parley.CommandBody
+		stopped []string
+		says    string
+	}{
+		{"/api/v1/agents/coder/stop", parley.StopAgent{Agent: "coder"}, []string{"coder"}, `"status":"stopped"`},
+		{"/api/v1/agents/coder/start", parley.StartAgent{Agent: "coder"}, []string{"another"}, `"status":"running"`},
+	} {
+		d := &door{stopped: test.stopped}
+		w := ask(d, "POST", test.route, ``, "Idempotency-Key: k1")
+		want := []parley.Command{{ID: "k1", Session: parley.TenantSession, Via: parley.ViaHTTP, Do: test.want}}
+		if w.Code != 200 || !strings.Contains(w.Body.String(), test.says) || !reflect.DeepEqual(d.commands, want) {
+			t.Errorf("%s: %d %s, submitted %+v", test.route, w.Code, w.Body, d.commands)
+		}
+		if w := ask(d, "GET", "/api/v1/agents", ``); !strings.Contains(w.Body.String(), test.says) {
+			t.Errorf("listed is %s", w.Body)
+		}
+	}
+	d := &door{refusal: parley.Errorf(parley.CodeForbidden, "no")}
+	if w := ask(d, "POST", "/api/v1/agents/coder/stop", ``); w.Code != 403 {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

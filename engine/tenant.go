@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"parley"
+)
+
+// tenants remembers what the sessions of tenants amount to, so that an input need
+// not read a log to find out whether its agent is stopped. Their actors keep it
+// up to date: one process writes a store.
+type tenants struct {
+	mu    sync.Mutex // guards the following; leaf
+	known map[parley.TenantID]parley.State
+	round int // how often what was known was forgotten
+}
+
+// maxTenants bounds what is remembered.
+const maxTenants = 4096
+
+// learn takes in a state of a tenant's session that was read in a round. An older
+// one than is known, or one that may be older than what was forgotten since, is
+// of no use.
+func (t *tenants) learn(s parley.State, round int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, ok := t.known[s.Tenant]
+	if round != t.round || ok && known.Head >= s.Head {
+		return
+	}
+	if !ok && len(t.known) >= maxTenants {
+		clear(t.known)
+		t.round++
+	}
+	t.known[s.Tenant] = s
+}
+
+func (t *tenants) look(id parley.TenantID) (s parley.State, ok bool, round int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok = t.known[id]
+	return s, ok, t.round
+}
+
+// learn is for the actor of a tenant's session, whose state nothing is newer than.
+func (a *actor) learn() {
+	if a.session == parley.TenantSession {
+		_, _, round := a.engine.tenants.look(a.tenant)
+		a.engine.tenants.learn(a.s.state, round)
+	}
+}
+
+// tenant is the state of a tenant's session.
+func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, error) {
+	for {
+		s, ok, round := e.tenants.look(id)
+		if ok {
+			return s, nil
+		}
+		read, err := load(ctx, e.Store, id, parley.TenantSession, e.Snapshot)
+		if err != nil {
+			return parley.State{}, err
+		}
+		e.tenants.learn(read.state, round)
+	}
+}
+
+// running refuses what is for an agent that somebody has stopped.
+func (e *Engine) running(ctx context.Context, tenant parley.TenantID, agent string) error {
+	s, err := e.tenant(ctx, tenant)
+	if err == nil && s.IsStopped(agent) {
+		err = parley.Errorf(parley.CodeStopped, "agent is not running")
+	}
+	return err
+}
+
+// Stopped lists the agents of a tenant that are stopped. See parley.Door.
+func (e *Engine) Stopped(ctx context.Context, who parley.Principal) ([]string, error) {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return nil, err
+	}
+	s, err := e.tenant(ctx, who.Tenant)
+	return slices.Clone(s.Stopped), err
+}
+
+// tenantSession is Session for the tenant's own, which is there before anything
+// is in it, and is everybody's who may read agents.
+func (e *Engine) tenantSession(ctx context.Context, who parley.Principal) (parley.Summary, error) {
+	if err := e.permit(ctx, who, "", parley.ActRead, ofTenant(who.Tenant)); err != nil {
+		return parley.Summary{}, err
+	}
+	st, err := e.Store.Tenant(who.Tenant).Session(ctx, parley.TenantSession)
+	if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
+		return parley.NewState(who.Tenant, parley.TenantSession).Summary(), nil
+	}
+	return st.Summary, err
+}
+
+// ofTenant is the tenant's session as something to be permitted.
+func ofTenant(id parley.TenantID) parley.Resource {
+	return parley.Resource{Kind: parley.WholeTenant, Tenant: id, Session: parley.TenantSession}
+}
+
+// resource is what a command to the actor's session is about.
+func (a *actor) resource() parley.Resource {
+	switch {
+	case a.session == parley.TenantSession:
+		return ofTenant(a.tenant)
+	case a.s.state.Owner == "":
+		return parley.Resource{Kind: parley.OwnSessions, Tenant: a.tenant, Session: a.session} // whoever opens it has it
+	}
+	return parley.Resource{Kind: parley.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
+}
+
+// belongs says whether a command and the actor's session are for each other, and
+// whether the agent it is about exists. Decide sees to the first too; here it
+// keeps what is refused anyway from being screened and put on record.
+func (a *actor) belongs(do parley.CommandBody) (err error) {
+	if parley.ForTenant(do) != (a.session == parley.TenantSession) {
+		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	name := ""
+	switch do := do.(type) {
+	case parley.StartAgent:
+		name = do.Agent
+	case parley.StopAgent:
+		name = do.Agent
+	}
+	if name != "" { // without one Decide refuses it; to Agents it is the default
+		_, err = a.engine.Agents.Agent(a.tenant, name)
+	}
+	return err
+}

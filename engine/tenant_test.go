@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/access"
+)
+
+// A stopped agent takes no inputs, in any session, by anybody, also after a
+// restart; what it was doing it finishes.
+func TestAStoppedAgentTakesNoInputs(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+		r := newRig(t)
+		r.stop(true)
+		r.reopen = reopen
+		r.start()
+		id, other := r.open(), r.open()
+		release := make(chan struct{})
+		r.hands.wait = release
+		r.say(id, "call wait x | say done")
+		r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
+		if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 1 || receipt.Last != 2 {
+			t.Errorf("%+v", receipt)
+		}
+		refused := func() {
+			t.Helper()
+			for _, to := range []parley.SessionID{id, other} {
+				_, err := r.try(to, parley.SubmitInput{Content: "say hello"})
+				if parley.CodeOf(err) != parley.CodeStopped || parley.MessageOf(err) != "agent is not running" {
+					t.Errorf("an input: %v", err)
+				}
+			}
+			if stopped, err := r.Stopped(context.Background(), ann); err != nil || !slices.Equal(stopped, []string{"puppet"}) {
+				t.Errorf("stopped are %v, %v", stopped, err)
+			}
+		}
+		refused()
+		if _, err := r.try(other, parley.SubmitInput{Content: "say hello", Agent: parley.AgentRef{Name: "hasty"}}); err != nil {
+			t.Errorf("another agent: %v", err)
+		}
+		r.finished(other, 1)
+		close(release)
+		if log := r.finished(id, 1); all[parley.RunFinished](log)[0].Outcome != parley.Completed {
+			t.Errorf("what was going on ended as %s", story(log))
+		}
+		r.restart(false)
+		refused()
+		r.restart(true)
+		refused()
+		if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 0 || receipt.Last != 2 {
+			t.Errorf("stopping again appended %+v", receipt)
+		}
+		r.do(parley.TenantSession, parley.StartAgent{Agent: "puppet"})
+		r.do(parley.TenantSession, parley.StartAgent{Agent: "puppet"})
+		r.say(id, "say again")
+		r.finished(id, 2)
+		if log := r.log(parley.TenantSession); len(log) != 3 {
+			t.Errorf("the tenant's log is\n%s", story(log))
+		}
+		r.check(parley.TenantSession)
+		r.check(id)
+		for _, action := range []string{parley.AuditAgentStopped, parley.AuditAgentStarted} {
+			if rows := r.audited(action); len(rows) != 1 || rows[0].ID != "puppet" || rows[0].By != "ann" {
+				t.Errorf("%s is on record as %+v", action, rows)
+			}
+		}
+	})
+}
+
+// Who may read agents follows the tenant's session, before anything is in it too;
+// who may administer them writes it; nobody takes it for a conversation.
+func TestTheTenantsSession(t *testing.T) {
+	r := newRig(t, screened)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	head, reader, king := member("dora", access.RoleDeptHead), member("rita", access.RoleReadOnly), member("mia", "king")
+	user, stranger := member("bob", access.RoleStandardUser), parley.Principal{ID: "eve", Tenant: "rival", Roles: []string{access.RoleOrgAdmin}}
+	follow := func(who parley.Principal, scope parley.Scope) parley.Follower {
+		t.Helper()
+		f, err := r.Follow(ctx, who, scope, parley.Live)
+		if err != nil {
+			t.Fatalf("%s: %v", who.ID, err)
+		}
+		t.Cleanup(f.Close)
+		return f
+	}
+	own := parley.Scope{Session: parley.TenantSession}
+	followers := map[string]parley.Follower{"its session": follow(reader, own), "its tree": follow(user, parley.Scope{Root: parley.TenantSession}),
+		"what one may read": follow(user, parley.Scope{Readable: true})}
+	foreign := follow(stranger, own)
+	if _, err := r.Follow(ctx, king, own, parley.Live); parley.CodeOf(err) != parley.CodeForbidden {
+		t.Errorf("who may read nothing: %v", err)
+	}
+	if m, err := r.Session(ctx, reader, parley.TenantSession); err != nil || m.Head != 0 || m.ID != parley.TenantSession {
+		t.Errorf("%+v, %v", m, err)
+	}
+
+	stop := parley.StopAgent{Agent: "puppet"}
+	for who, want := range map[*parley.Principal]parley.Code{&reader: parley.CodeForbidden, &user: parley.CodeForbidden, &king: parley.CodeForbidden} {
+		if code := r.as(*who, parley.TenantSession, stop); code != want {
+			t.Errorf("%s stops an agent: %q", who.ID, code)
+		}
+	}
+	if code := r.as(head, parley.TenantSession, parley.StopAgent{Agent: "nobody"}); code != parley.CodeNotFound {
+		t.Errorf("an agent that is not there: %q", code)
+	}
+	if code := r.as(head, parley.TenantSession, parley.StopAgent{}); code != parley.CodeInvalid {
+		t.Errorf("no agent: %q", code)
+	}
+	conversation := r.open()
+	if code := r.as(head, conversation, stop); code != parley.CodeNotFound {
+		t.Errorf("a fact of the tenant in a conversation: %q", code)
+	}
+	// As if it were a conversation; nothing of it is even looked at.
+	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: wicked, Open: true}, parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
+		if code := r.as(ann, parley.TenantSession, do); code != parley.CodeNotFound {
+			t.Errorf("%T: %q", do, code)
+		}
+	}
+	if rows := r.audited(parley.AuditMessageBlocked); len(rows) > 0 {
+		t.Errorf("on record is %+v", rows)
+	}
+	for _, do := range []parley.CommandBody{stop, stop, parley.StartAgent{Agent: "puppet"}} {
+		if code := r.as(head, parley.TenantSession, do); code != "" {
+			t.Errorf("%T: %q", do, code)
+		}
+	}
+	for name, f := range followers {
+		var got []string
+		for len(got) < 3 {
+			items, err := f.Next(ctx)
+			if err != nil {
+				t.Fatalf("%s: %v after %v", name, err, got)
+			}
+			for _, i := range items {
+				got = append(got, fmt.Sprint(i.Seq, parley.TypeOf(i.Body), i.By))
+				if i.Session != parley.TenantSession {
+					t.Errorf("%s shows %s of %s", name, parley.TypeOf(i.Body), i.Session)
+				}
+			}
+		}
+		if want := "1SessionOpeneddora 2AgentStoppeddora 3AgentStarteddora"; strings.Join(got, " ") != want {
+			t.Errorf("%s shows %v", name, got)
+		}
+	}
+	// The other tenant has a session of its own under the same id.
+	if _, err := r.Submit(ctx, stranger, parley.Command{Session: parley.TenantSession, Do: parley.StopAgent{Agent: "hasty"}}); err != nil {
+		t.Fatal(err)
+	}
+	if items, err := foreign.Next(ctx); err != nil || items[0].By != "eve" {
+		t.Errorf("the other tenant is shown %v, %v", items, err)
+	}
+	if err := r.running(ctx, acme, "hasty"); err != nil {
+		t.Errorf("the other tenant stopped ours: %v", err)
+	}
+
+	for _, q := range []parley.SessionQuery{{}, {Transient: true}, {Limit: 1}} {
+		list, err := r.Sessions(ctx, ann, q)
+		if err != nil || len(list) != 1 || list[0].ID != conversation {
+			t.Errorf("%+v lists %+v, %v", q, list, err)
+		}
+	}
+	if rows := r.audited(parley.AuditSessionRead); len(rows) > 0 {
+		t.Errorf("reading the tenant's session is on record as reading somebody's: %+v", rows)
+	}
+}
+
+// What is known of tenants is bounded, and what is older never replaces what is
+// newer, also if all was forgotten in between.
+func TestWhatIsKnownOfTenants(t *testing.T) {
+	state := func(tenant string, head int) parley.State {
+		s := parley.NewState(parley.TenantID(tenant), parley.TenantSession)
+		s.Head = parley.Seq(head)
+		return s
+	}
+	known := tenants{known: map[parley.TenantID]parley.State{}}
+	_, _, before := known.look("acme")
+	known.learn(state("acme", 6), before)
+	known.learn(state("acme", 5), before)
+	if s, ok, _ := known.look("acme"); !ok || s.Head != 6 {
+		t.Errorf("known is %d", s.Head)
+	}
+	for n := range maxTenants + 1 {
+		_, _, round := known.look("acme")
+		known.learn(state(fmt.Sprint("t", n), 1), round)
+	}
+	if len(known.known) > maxTenants {
+		t.Errorf("%d are known", len(known.known))
+	}
+	known.learn(state("acme", 5), before)
+	if s, ok, _ := known.look("acme"); ok && s.Head < 6 {
+		t.Error("what was read before it was forgotten came back")
+	}
+}

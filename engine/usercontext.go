@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+
+	"parley"
+)
+
+// SetContext keeps what an agent is to know of a user. See parley.Door.
+//
+// It stands in the instructions of every call from now on, where no run can be
+// told to trust it less. So what would only be flagged in a message is refused.
+func (e *Engine) SetContext(ctx context.Context, who parley.Principal, agent, text, via string) error {
+	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent}
+	if err := e.permit(ctx, who, via, parley.ActMessage, ask); err != nil {
+		return err
+	}
+	definition, err := e.Agents.Agent(who.Tenant, agent)
+	if err == nil {
+		ask.Allow = definition.Allow
+		err = e.permit(ctx, who, via, parley.ActMessage, ask)
+	}
+	if err != nil {
+		return err
+	}
+	text = parley.CleanText(text)
+	switch {
+	case parley.IsBlank(text):
+		return parley.Errorf(parley.CodeEmpty, "context is required")
+	case len(text) > parley.MaxContext:
+		return parley.Errorf(parley.CodeTooLarge, "The context is longer than %d bytes.", parley.MaxContext)
+	}
+	record := parley.Audit{At: e.Now(), By: who.ID, Resource: "agent", ID: definition.Name, Source: via}
+	finding, err := e.scan(nil, text)
+	if err != nil {
+		return err
+	}
+	if finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag {
+		record.Action, record.Metadata = parley.AuditMessageBlocked, parley.Metadata(map[string]any{"what": "context", "reason": finding.Reason, "score": finding.Score})
+		return e.refuse(ctx, who, parley.Errorf(parley.CodeBlocked, "message blocked: %s", finding.Reason), record)
+	}
+	record.Action, record.Metadata = parley.AuditContext, parley.Metadata(map[string]any{"bytes": len(text)})
+	_, err = e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record},
+		Context: &parley.UserContext{Agent: definition.Name, User: who.ID, Text: text, At: record.At}})
+	return err
+}
+
+// knowing adds to instructions what the session's owner wants the agent to know.
+// If that cannot be read it is missing, and the message is answered all the same.
+func (a *actor) knowing(ctx context.Context, instructions, agent string) string {
+	known, ok, err := a.engine.Store.Tenant(a.tenant).Context(ctx, agent, a.owner)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		a.log.Warn("the context of a user cannot be read; the model is not told it", "agent", agent, "error", err)
+	case err == nil && ok:
+		return instructions + "\n\nPersisted user context:\n" + known.Text
+	}
+	return instructions
+}
