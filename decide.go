@@ -99,6 +99,8 @@ func (d *decision) command(c Command) error {
 		return d.cancel(do)
 	case DecideApproval:
 		return d.approve(do)
+	case ExplainApproval:
+		return d.explain(do)
 	case AnswerQuestion:
 		return d.answer(do)
 	case ResolveToolCall:
@@ -241,13 +243,10 @@ func (d *decision) finishOutput(incomplete bool) {
 }
 
 func (d *decision) approve(do DecideApproval) error {
-	if d.s.Run == nil {
-		return errCardClosed
-	}
-	c := d.s.Run.card(do.Card)
+	c, err := d.approving(do.Card)
 	switch {
-	case c == nil || c.Status != CallApproving || !d.at.Before(c.Expires):
-		return errCardClosed
+	case err != nil:
+		return err
 	case do.Digest != "" && do.Digest != c.Digest:
 		return Errorf(CodeConflict, "What you decided about is not what was asked.")
 	}
@@ -336,8 +335,10 @@ func (d *decision) report(rep Report) {
 		d.compactionEnded(b)
 	case ChildEnded:
 		d.childEnded(rep, b)
+	case ExplanationEnded:
+		d.explained(rep, b)
 	case CanaryLeaked:
-		if d.speaking(rep) {
+		if d.speaking(rep) || d.explaining(rep) != nil {
 			d.halt(CanaryLeak)
 		}
 	}

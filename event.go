@@ -199,9 +199,10 @@ type (
 		Call CallID `json:"call"`
 	}
 	ApprovalExplained struct {
-		Card CardID `json:"card"`
-		Call CallID `json:"call"`
-		Text string `json:"text"`
+		Card  CardID `json:"card"`
+		Call  CallID `json:"call"`
+		Text  string `json:"text"`
+		Usage Usage  `json:"usage,omitzero"`
 	}
 	ApprovalDecided struct {
 		Card     CardID   `json:"card"`

@@ -30,7 +30,7 @@ const (
 // Conversation reads the messages back from a log. Pieces are not needed. Every
 // call in it is followed by its result, as vendors demand.
 func Conversation(log []Event) []Message {
-	c := conversation{inputs: map[InputID]InputReceived{}, adopted: map[InputID]int{}, results: map[CallID]string{}, original: map[CallID]CallID{}}
+	c := conversation{inputs: map[InputID]InputReceived{}, adopted: map[InputID]int{}, results: map[CallID]string{}, notes: map[CallID]string{}, original: map[CallID]CallID{}}
 	for _, e := range log {
 		c.read(e)
 	}
@@ -44,6 +44,7 @@ type conversation struct {
 	adopted  map[InputID]int // where in messages it is
 	turn     Message         // of the assistant, open
 	results  map[CallID]string
+	notes    map[CallID]string // of who allowed a call
 	original map[CallID]CallID // a rerun answers for the call it repeats
 }
 
@@ -78,6 +79,10 @@ func (c *conversation) read(e Event) {
 		c.turn.Calls = append(c.turn.Calls, MessageCall{CallID(e.Seq), b.Provider, b.Name, b.Arguments})
 	case ContextCompacted:
 		c.compact(b)
+	case ApprovalDecided:
+		if b.Note != "" && (b.Decision == AllowOnce || b.Decision == AllowAlways) {
+			c.notes[c.root(b.Call)] = "\n\nNote from the person who allowed this: " + b.Note
+		}
 	case ToolCallBlocked:
 		c.results[c.root(b.Call)] = "Blocked: " + b.Reason
 	case ToolCallFinished:
@@ -129,8 +134,9 @@ func (c *conversation) closeTurn() {
 		if !ok {
 			result = "Cancelled: this did not run."
 		}
-		c.messages = append(c.messages, Message{Role: RoleTool, Call: call.ID, Text: result, Seq: t.Seq})
+		c.messages = append(c.messages, Message{Role: RoleTool, Call: call.ID, Text: result + c.notes[call.ID], Seq: t.Seq})
 		delete(c.results, call.ID)
+		delete(c.notes, call.ID)
 	}
 }
 

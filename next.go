@@ -47,6 +47,13 @@ type (
 	}
 	// StopChild: nobody waits for it any more.
 	StopChild struct{ Child SessionID }
+	// Explain: have the model say what an open approval is about.
+	Explain struct {
+		Run   RunID
+		Call  CallID
+		Card  CardID
+		Agent AgentRef
+	}
 	// WakeAt: ask Next again at this time.
 	WakeAt struct{ At time.Time }
 )
@@ -57,6 +64,7 @@ func (CallTool) step()  {}
 func (Classify) step()  {}
 func (RunChild) step()  {}
 func (StopChild) step() {}
+func (Explain) step()   {}
 func (WakeAt) step()    {}
 func (Compact) step()   {}
 
@@ -87,6 +95,9 @@ func Next(s State, now time.Time) []Step {
 	for _, c := range r.Calls {
 		if c.Status == CallStarted {
 			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent})
+		}
+		if c.Explaining {
+			steps = append(steps, Explain{r.ID, c.ID, c.Card, r.Agent})
 		}
 		if c.Card != 0 && now.Before(c.Expires) && (wake.IsZero() || c.Expires.Before(wake)) {
 			wake = c.Expires

@@ -74,6 +74,12 @@ type (
 		Usage   Usage
 		Finding *Finding
 	}
+	// ExplanationEnded is what the model said of an approval, or why it could
+	// not.
+	ExplanationEnded struct {
+		Text  string
+		Usage Usage
+	}
 	// CanaryLeaked: the model said what it must not say. None of it was let out.
 	CanaryLeaked struct{}
 )
@@ -87,14 +93,15 @@ type CallAsked struct {
 	Expires   time.Time // of the card, if there is to be one
 }
 
-func (Advance) report()         {}
-func (Recover) report()         {}
-func (ModelPiece) report()      {}
-func (ModelEnded) report()      {}
-func (ModelFailed) report()     {}
-func (ToolPiece) report()       {}
-func (ToolEnded) report()       {}
-func (ScreenEnded) report()     {}
-func (ChildEnded) report()      {}
-func (CanaryLeaked) report()    {}
-func (CompactionEnded) report() {}
+func (Advance) report()          {}
+func (Recover) report()          {}
+func (ModelPiece) report()       {}
+func (ModelEnded) report()       {}
+func (ModelFailed) report()      {}
+func (ToolPiece) report()        {}
+func (ToolEnded) report()        {}
+func (ScreenEnded) report()      {}
+func (ChildEnded) report()       {}
+func (CanaryLeaked) report()     {}
+func (CompactionEnded) report()  {}
+func (ExplanationEnded) report() {}

@@ -23,6 +23,9 @@ func longTale(t testing.TB) *tale {
 	a.recover()
 	a.model(parley.ModelEnded{Usage: parley.Usage{Input: 1, Output: 2, Cached: 3}, Calls: []parley.CallAsked{
 		ask("a", parley.VerdictRun, parley.Pure), ask("b", parley.VerdictAsk, parley.Effectful), ask("c", parley.VerdictCard, parley.Pure), ask("d", parley.VerdictBlock, "")}})
+	a.do(parley.ExplainApproval{Card: a.state.Run.Calls[1].Card})
+	a.tool(a.state.Run.Calls[1].ID, parley.ExplanationEnded{Text: "b", Usage: parley.Usage{Input: 1}})
+	a.do(parley.ExplainApproval{Card: a.state.Run.Calls[1].Card})
 	a.do(parley.DecideApproval{Card: a.state.Run.Calls[1].Card, Decision: parley.AllowAlways})
 	a.recover()
 	a.do(parley.ResolveToolCall{Call: a.state.Run.Calls[1].ID, Resolution: parley.Rerun})

@@ -109,6 +109,8 @@ type Call struct {
 	Asks    int    // questions of its card
 	Answer  string // what to finish it with: an answer or a person's note
 	Spawned Seq    // where the event that names its child is
+
+	Explaining bool `json:",omitempty"` // the model is to say what its approval is about
 }
 
 type CallStatus string
@@ -340,7 +342,11 @@ func (r *Run) fold(e Event) {
 			c.Status, c.Card, c.Digest, c.Expires = CallApproving, CardID(e.Seq), b.Digest, b.Expires
 		})
 	case ApprovalDecided:
-		r.withCall(b.Call, func(c *Call) { c.Status, c.Card, c.Answer = afterDecision[b.Decision], 0, denial(b) })
+		r.withCall(b.Call, func(c *Call) {
+			c.Status, c.Card, c.Answer, c.Explaining = afterDecision[b.Decision], 0, denial(b), false
+		})
+	case ExplanationRequested, ApprovalExplained:
+		r.foldExplanation(e)
 	case QuestionAsked:
 		r.withCall(b.Call, func(c *Call) {
 			c.Status, c.Card, c.Expires, c.Asks = CallAsking, CardID(e.Seq), b.Expires, len(b.Questions)

@@ -35,6 +35,9 @@ func Settled(log []parley.Event) []error {
 	}
 	c.must(c.run != 0 || len(c.children) == 0, "%d children are out", len(c.children))
 	c.must(!c.compacting || c.run != 0 && waits, "a compaction is under way")
+	for card := range c.explaining {
+		c.fail("card %d is still being explained", card)
+	}
 	switch {
 	case c.run != 0 && !waits:
 		c.fail("run %d neither ended nor waits for a person", c.run)
@@ -45,7 +48,8 @@ func Settled(log []parley.Event) []error {
 }
 
 func read(log []parley.Event, trimmed bool) *check {
-	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{}}
+	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{},
+		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}}
 	for _, e := range log {
 		c.event(e)
 	}
@@ -82,7 +86,9 @@ type check struct {
 
 	children   map[parley.SessionID]parley.CallID // that are out
 	compacting bool
-	upto       parley.Seq // what the last compaction covers
+	upto       parley.Seq             // what the last compaction covers
+	approvals  map[parley.CardID]bool // of the open cards
+	explaining map[parley.CardID]bool // of these, what is being explained
 }
 
 type call struct {
@@ -345,6 +351,15 @@ func (c *check) inCall(e parley.Event) {
 		c.call(b.Call).asked = true
 		c.must(b.Digest != "" && b.Show != "", "shows nothing")
 		c.cards[parley.CardID(e.Seq)] = b.Call
+		c.approvals[parley.CardID(e.Seq)] = true
+	case parley.ExplanationRequested:
+		c.must(c.cards[b.Card] == b.Call && c.approvals[b.Card], "card %d is no approval that is open", b.Card)
+		c.must(!c.explaining[b.Card], "card %d is being explained already", b.Card)
+		c.explaining[b.Card] = true
+	case parley.ApprovalExplained:
+		c.must(c.cards[b.Card] == b.Call && c.explaining[b.Card], "nobody asked about card %d", b.Card)
+		c.must(!parley.IsBlank(b.Text), "says nothing")
+		delete(c.explaining, b.Card)
 	case parley.ApprovalDecided:
 		c.closeCard(b.Card, b.Call)
 		c.call(b.Call).allowed = b.Decision == parley.AllowOnce || b.Decision == parley.AllowAlways
@@ -368,4 +383,6 @@ func (c *check) call(id parley.CallID) *call {
 func (c *check) closeCard(card parley.CardID, id parley.CallID) {
 	c.must(c.cards[card] == id && id != 0, "card %d is not open", card)
 	delete(c.cards, card)
+	delete(c.approvals, card)
+	delete(c.explaining, card)
 }

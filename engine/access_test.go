@@ -185,6 +185,9 @@ func TestPermissionIsAskedAgainWhenACardIsDecided(t *testing.T) {
 	if code := r.as(bob, id, decide); code != parley.CodeForbidden {
 		t.Errorf("once the agent is for others: %q", code)
 	}
+	if code := r.as(bob, id, parley.ExplainApproval{Card: decide.Card}); code != parley.CodeForbidden {
+		t.Errorf("explained, once the agent is for others: %q", code)
+	}
 	if n := len(all[parley.ApprovalDecided](r.log(id))); n != 0 {
 		t.Errorf("%d decisions were taken", n)
 	}

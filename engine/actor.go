@@ -328,6 +328,10 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		if err != nil {
 			return parley.Receipt{}, err
 		}
+	case parley.ExplainApproval:
+		if err := a.mayAnswer(who, c.Via); err != nil {
+			return parley.Receipt{}, err
+		}
 	case parley.SubmitInput:
 		agent, err := a.agentFor(in)
 		if err == nil && !r.own {

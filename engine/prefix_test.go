@@ -134,7 +134,8 @@ func (r *rig) settled(sessions map[parley.SessionID][]parley.Event) {
 		for _, i := range items {
 			s := parley.Fold(states[i.Session], i.Event)
 			states[i.Session] = s
-			if delete(busy, i.Session); s.Status() == parley.StatusRunning || int(s.Head) < len(sessions[i.Session]) {
+			due, ok := parley.DueOf(s)
+			if delete(busy, i.Session); ok && due.Reason == "run" || int(s.Head) < len(sessions[i.Session]) {
 				busy[i.Session] = true
 			}
 		}

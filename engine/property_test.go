@@ -65,6 +65,7 @@ var actions = func() (list []action) {
 		{action{"input", (*machine).input}, 5},
 		{action{"answer", (*machine).answer}, 5},
 		{action{"crash", (*machine).load}, 4},
+		{action{"explain", (*machine).explain}, 3},
 		{action{"resolve", (*machine).resolve}, 3},
 		{action{"stale", (*machine).stale}, 2},
 		{action{"clock", (*machine).clock}, 2},
@@ -181,6 +182,20 @@ func (m *machine) answer() {
 	m.command(parley.AnswerQuestion{Card: parley.CardID(m.someSeq())})
 }
 
+// explain asks what a card is about. To ask again while that is being explained
+// changes nothing.
+func (m *machine) explain() {
+	m.command(parley.ExplainApproval{Card: parley.CardID(m.someSeq())})
+	for _, card := range m.cards() {
+		m.command(parley.ExplainApproval{Card: card})
+		before := m.s.state.Head
+		m.command(parley.ExplainApproval{Card: card})
+		if m.s.state.Head != before {
+			m.t.Fatalf("card %d is being explained, and to ask again led to %d events", card, m.s.state.Head-before)
+		}
+	}
+}
+
 func (m *machine) cards() (list []parley.CardID) {
 	if r := m.s.state.Run; r != nil {
 		for _, c := range r.Calls {
@@ -232,6 +247,8 @@ func (m *machine) work() {
 			}
 		case parley.StopChild:
 			m.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
+		case parley.Explain:
+			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes", Usage: parley.Usage{Output: 2}}})
 		case parley.LogOn:
 			m.take(parley.Report{At: m.now, Body: parley.Advance{}})
 		}
@@ -268,6 +285,8 @@ func (m *machine) stale() {
 		case parley.Compact:
 			ended, ok := r.Body.(parley.CompactionEnded)
 			wanted = wanted || ok && ended.Since == step.Since
+		case parley.Explain:
+			wanted = wanted || step.Run == r.Run && step.Call == r.Call
 		}
 	}
 	events, err := parley.Decide(m.s.state, r)
@@ -433,6 +452,9 @@ func (m *machine) finish() {
 				busy = true
 			case parley.Compact:
 				m.report(parley.Report{Body: parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "no"}})
+				busy = true
+			case parley.Explain:
+				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes"}})
 				busy = true
 			case parley.LogOn:
 				m.take(parley.Report{At: m.now, Body: parley.Advance{}})

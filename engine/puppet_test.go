@@ -68,6 +68,9 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 			}
 		}
 	}
+	if r.Instructions == explainInstructions || strings.HasPrefix(r.Instructions, explainInstructions+"\n\n[") {
+		turns, turn = []string{explains(turns)}, 0
+	}
 	return func(yield func(parley.Said, error) bool) {
 		if busy {
 			yield(parley.Said{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))
@@ -157,6 +160,17 @@ func (p *puppet) summarise(ctx context.Context, r parley.ModelRequest) iter.Seq2
 			yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}}, nil)
 		}
 	}
+}
+
+// explains is what the puppet does when it is to explain a call: what stands in
+// its arguments behind a !, with + for ;, else it says what they are.
+func explains(message []string) string {
+	_, args, _ := strings.Cut(strings.Join(message, "|"), "Arguments: \"")
+	args, _, _ = strings.Cut(args, "\"\n")
+	if _, do, ok := strings.Cut(args, "!"); ok {
+		return strings.ReplaceAll(do, "+", ";")
+	}
+	return "say it would write " + args
 }
 
 // hands is a toolbox. The name of a tool says what it is like.

@@ -95,6 +95,26 @@ var scripts = []script{
 		r.do(id, parley.DecideApproval{Card: card[parley.ApprovalRequested](r, id, 2), Decision: parley.AllowOnce})
 		r.finished(id, 1)
 	}},
+	{"explained, explained again, allowed with a note", func(r *rig, id parley.SessionID) {
+		r.say(id, "call write x | say done")
+		card := card[parley.ApprovalRequested](r, id, 1)
+		for n := range 2 {
+			r.do(id, parley.ExplainApproval{Card: card})
+			r.until(id, "it is explained", seen[parley.ApprovalExplained](n+1))
+		}
+		r.do(id, parley.DecideApproval{Card: card, Decision: parley.AllowOnce, Note: "carefully"})
+		r.finished(id, 1)
+	}},
+	{"decided while it is being explained", func(r *rig, id parley.SessionID) {
+		r.say(id, "call write !hang; call write y | say done")
+		first, second := card[parley.ApprovalRequested](r, id, 1), card[parley.ApprovalRequested](r, id, 2)
+		r.do(id, parley.ExplainApproval{Card: first})
+		r.do(id, parley.ExplainApproval{Card: second})
+		r.until(id, "the other is explained", seen[parley.ApprovalExplained](1))
+		r.do(id, parley.DecideApproval{Card: first, Decision: parley.AllowOnce})
+		r.do(id, parley.DecideApproval{Card: second, Decision: parley.Deny})
+		r.finished(id, 1)
+	}},
 	{"a question", func(r *rig, id parley.SessionID) {
 		r.say(id, "call ask who | say I see")
 		r.do(id, parley.AnswerQuestion{Card: card[parley.QuestionAsked](r, id, 1), Answers: [][]string{{"me"}}})

@@ -91,6 +91,14 @@ func (a *actor) perform(ctx context.Context, step parley.Step) (last parley.Repo
 		if ended := a.compact(ctx, step); ctx.Err() == nil {
 			last.Body = ended
 		}
+	case parley.Explain:
+		last = parley.Report{Run: step.Run, Call: step.Call}
+		defer func() {
+			if p := recover(); p != nil {
+				last.Body = parley.ExplanationEnded{Text: "Unable to generate an explanation for this call. " + a.panicked(p)}
+			}
+		}()
+		last.Body = a.explain(ctx, step)
 	case parley.CallTool:
 		last = parley.Report{Run: step.Run, Call: step.Call}
 		defer func() {

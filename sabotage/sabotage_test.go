@@ -96,8 +96,8 @@ var bugs = []bug{
 		"if r := b.Receipt; r != nil {", "if r := b.Receipt; r != nil && r.Command == \"\" {", "./engine", "TestCommandsHaveOneEffect"},
 
 	// I9: an approval covers what was shown, once, in time.
-	{"an expired approval can still be given", "decide.go",
-		"c.Status != CallApproving || !d.at.Before(c.Expires):", "c.Status != CallApproving:", ".", "TestApprovals"},
+	{"an expired approval can still be given", "explain.go",
+		"c.Status != CallApproving || !d.at.Before(c.Expires) {", "c.Status != CallApproving {", ".", "TestApprovals"},
 	{"always covers everything", "decide.go",
 		"!slices.Contains(d.s.Always, v.Digest)):", "len(d.s.Always) == 0):", ".", "TestApprovals"},
 	{"a call starts before it was allowed", "decide.go",

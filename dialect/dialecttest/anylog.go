@@ -35,6 +35,7 @@ var moves = []move{
 	{"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work},
 	{"input", (*session).input}, {"input", (*session).input},
 	{"answer", (*session).answer}, {"answer", (*session).answer},
+	{"explain", (*session).explain},
 	{"cancel", (*session).cancel},
 	{"crash", (*session).crash}, {"crash", (*session).crash},
 	{"silence", func(s *session) { s.now = s.now.Add(25 * time.Hour) }},
@@ -119,6 +120,8 @@ func (s *session) work() {
 		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: []parley.Outcome{parley.Completed, parley.Failed}[s.pick("child", 2)], Result: "looked"}})
 	case parley.StopChild:
 		s.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
+	case parley.Explain:
+		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "It does " + s.text(), Usage: parley.Usage{Output: 3}}})
 	case parley.CallTool:
 		s.late = parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}
 		if s.pick("ends", 2) > 0 {
@@ -178,6 +181,16 @@ func (s *session) answer() {
 			s.command(parley.ResolveToolCall{Call: c.ID, Resolution: resolutions[s.pick("resolution", 3)]})
 			return
 		}
+	}
+}
+
+// explain asks what an approval is about.
+func (s *session) explain() {
+	if s.state.Run == nil {
+		return
+	}
+	for _, c := range s.state.Run.Calls {
+		s.command(parley.ExplainApproval{Card: c.Card})
 	}
 }
 

@@ -300,7 +300,7 @@ func TestWhatLogLinesLeaveOut(t *testing.T) {
 var elsewhere = map[string]bool{
 	"AgentStarted": true, "AgentStopped": true, "SettingsChanged": true,
 	"PlanChanged": true, "FilesChanged": true,
-	"ModelFellBack": true, "ProblemReported": true, "ExplanationRequested": true, "ApprovalExplained": true,
+	"ModelFellBack": true, "ProblemReported": true,
 }
 
 // Random logs are legal, and between them show everything that can happen.

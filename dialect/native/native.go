@@ -337,9 +337,15 @@ func haltSession(o dialect.Object) (parley.CommandBody, error) {
 	return do, o.Into("reason", &do.Reason, "a string")
 }
 
+// explain stands in the place of a decision and decides nothing.
+const explain = "explain"
+
 func decideApproval(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
 	do := parley.DecideApproval{Card: parley.CardID(card)}
 	err := stringsInto(o, field{"decision", &do.Decision}, field{"note", &do.Note}, field{"digest", &do.Digest})
+	if do.Decision == explain {
+		return parley.ExplainApproval{Card: do.Card}, err
+	}
 	return do, err
 }
 

@@ -147,6 +147,7 @@ func TestCommands(t *testing.T) {
 		{"PATCH " + path, `{"title":1}`, 400, nil},
 		{"POST /api/v1/approvals/" + card, `{"decision":"allow","note":"go","digest":"5f1c"}`, 202,
 			parley.DecideApproval{Card: 7, Decision: parley.AllowOnce, Note: "go", Digest: "5f1c"}},
+		{"POST /api/v1/approvals/" + card, `{"decision":"explain"}`, 202, parley.ExplainApproval{Card: 7}},
 		{"POST /api/v1/approvals/" + card, `{"decision":1}`, 400, nil},
 		{"POST /api/v1/approvals/" + session, `{"decision":"allow"}`, 404, nil},
 		{"POST /api/v1/approvals/" + strings.ToUpper(session) + ".7", `{"decision":"allow"}`, 404, nil},

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
@@ -45,6 +46,9 @@ func scriptFor(req parley.ModelRequest) script {
 	if strings.HasPrefix(req.Instructions, "You make records of conversations") {
 		return summary(at.input)
 	}
+	if strings.HasPrefix(req.Instructions, "You explain a tool call") {
+		return explain(at.input)
+	}
 	s := answer(at)
 	for i, st := range s.steps {
 		if c, ok := st.(call); ok {
@@ -77,6 +81,20 @@ func judge(message string) script {
 		verdict = `{"injection": true, "confidence": 0.9, "reason": "says jailbreak"}`
 	}
 	return script{steps: []step{text(verdict)}}
+}
+
+// explain is what the demo has to say of a call that a person is to approve.
+func explain(message string) script {
+	_, rest, _ := strings.Cut(message, "Tool: ")
+	tool, rest, _ := strings.Cut(rest, "\nArguments: ")
+	arguments, _, _ := strings.Cut(rest, "\n\nThe person is shown:\n")
+	does := fmt.Sprintf("It would call `%s` with %s.", tool, clip(arguments, 500))
+	var file struct{ Path, Content string }
+	if tool == "write_file" && json.Unmarshal([]byte(arguments), &file) == nil && file.Path != "" {
+		does = fmt.Sprintf("It would write %d bytes to %s in the workspace. If there is a file of that name, what it holds now would be gone.",
+			len(file.Content), clip(file.Path, 200))
+	}
+	return play(text(does + " I am only a demo model and see no more in it than that: read for yourself what you are shown."))
 }
 
 // A place is where in a session the model is asked to speak.

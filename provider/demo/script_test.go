@@ -314,3 +314,19 @@ func TestPiecesAreSmallAndWhole(t *testing.T) {
 		}
 	})
 }
+
+// A call is explained by what it is, also if its arguments say something else.
+func TestExplanations(t *testing.T) {
+	const instructions = "You explain a tool call to the person who has to approve it."
+	for message, want := range map[string]string{
+		"Tool: write_file\nArguments: {\"path\":\"a.txt\",\"content\":\"four\"}\n\nThe person is shown:\nx": "It would write 4 bytes to a.txt in the workspace.",
+		"Tool: write_file\nArguments: {\"path\":\n\nThe person is shown:\nx":                                "It would call `write_file` with {\"path\":.",
+		"Tool: shell\nArguments: {\"command\":[\"say\",\"hello\"]}\n\nThe person is shown:\nsay hello":      "It would call `shell` with {\"command\":[\"say\",\"hello\"]}.",
+		"": "It would call `` with .",
+	} {
+		h := listen(t, New(Pace(0)), parley.ModelRequest{Instructions: instructions, Messages: []parley.Message{{Role: parley.RoleUser, Text: message}}})
+		if h.err != nil || !strings.HasPrefix(h.text, want+" ") || !strings.Contains(h.text, "demo model") || len(h.calls) != 0 {
+			t.Errorf("%q is explained as %q", message, h.text)
+		}
+	}
+}
