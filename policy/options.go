@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A rule judges the arguments of one program.
+type rule interface {
+	judge(args []word) error
+}
+
+// anything is for programs none of whose options does more than read. A max of
+// arguments, if not negative, is for those that write to one too many.
+type anything struct{ max int }
+
+func (r anything) judge(args []word) error {
+	for _, a := range args {
+		if err := place(a.text); err != nil {
+			return err
+		}
+		if a.glob && r.max >= 0 {
+			return errors.New("how many files it is given cannot be told")
+		}
+	}
+	if r.max >= 0 && len(args) > r.max {
+		return fmt.Errorf("more than %d arguments", r.max)
+	}
+	return nil
+}
+
+// options is for programs with options that must not be given. It lists the
+// ones that may: no abbreviation, no other spelling.
+type options struct {
+	flags  string // letters without a value, which may stand together
+	values string // letters with a value, glued or as the next word
+	long   string // names; with = if a value follows, glued or as the next word; with =? if only glued
+	apart  bool   // letters are not read as usual: a value is never glued
+	number bool   // -20 is one, too
+	files  int    // at most so many words that are no options; negative: any number
+	check  func(files []word) error
+}
+
+func (r options) judge(args []word) error {
+	long := strings.Fields(r.long)
+	var files []word
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if err := place(a.text); err != nil {
+			return err
+		}
+		switch {
+		case a.text == "--" && !a.glob:
+			files = append(files, args[i+1:]...)
+			i = len(args)
+			continue
+		case !strings.HasPrefix(a.text, "-") || a.text == "-":
+			files = append(files, a)
+			continue
+		case a.glob:
+			return fmt.Errorf("what becomes of %.80q cannot be told", a.text)
+		}
+		takes, err := r.option(a.text, long)
+		if err != nil {
+			return err
+		}
+		if takes {
+			i++
+			if i >= len(args) || args[i].glob || !isValue(args[i].text) {
+				return fmt.Errorf("the value of %.80q cannot be told", a.text)
+			}
+			if err := place(args[i].text); err != nil {
+				return err
+			}
+		}
+	}
+	return r.operands(files)
+}
+
+func (r options) operands(files []word) error {
+	for _, f := range files {
+		if err := place(f.text); err != nil {
+			return err
+		}
+		// A name that begins like an option is one to most programs. A pattern
+		// that begins with a name only finds names that begin with it.
+		if f.glob && (r.files >= 0 || strings.ContainsAny(f.text[:1], "*?[-")) {
+			return fmt.Errorf("what %.80q finds may be taken for an option", f.text)
+		}
+	}
+	if r.files >= 0 && len(files) > r.files {
+		return fmt.Errorf("more than %d arguments", r.files)
+	}
+	if r.check != nil {
+		return r.check(files)
+	}
+	return nil
+}
+
+// option reports whether the next word is this one's value.
+func (r options) option(text string, long []string) (takes bool, err error) {
+	unknown := fmt.Errorf("the option %.80q is not known only to read", text)
+	if name, isLong := strings.CutPrefix(text, "--"); isLong {
+		name, _, glued := strings.Cut(name, "=")
+		switch {
+		case slices.Contains(long, name):
+			if glued {
+				return false, unknown
+			}
+			return false, nil
+		case slices.Contains(long, name+"="):
+			return !glued, nil
+		case slices.Contains(long, name+"=?"):
+			return false, nil
+		}
+		return false, unknown
+	}
+	if r.number && isNumber(text[1:]) {
+		return false, nil
+	}
+	for i, letter := range text[1:] {
+		switch {
+		case strings.ContainsRune(r.values, letter):
+			last := i+2 == len(text)
+			if r.apart && !last {
+				return false, unknown
+			}
+			return last, nil // else the rest is the value
+		case !strings.ContainsRune(r.flags, letter):
+			return false, unknown
+		}
+	}
+	return false, nil
+}
+
+var negative = regexp.MustCompile(`^-[0-9]+[a-zA-Z]?$`)
+
+// isValue keeps an option from hiding as the value of another one: if that took
+// none after all, this would be one.
+func isValue(text string) bool { return !strings.HasPrefix(text, "-") || negative.MatchString(text) }
+
+// place says why a word must not be looked at unasked, if it is a path: devices
+// do more than hold data, and .env files hold keys.
+func place(text string) error {
+	if name, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(name, "-") {
+		text = value
+	}
+	clean := path.Clean(text)
+	for _, dir := range []string{"/dev", "/proc", "/sys"} {
+		if clean != "/dev/null" && (clean == dir || strings.HasPrefix(clean, dir+"/")) {
+			return fmt.Errorf("%.80q is not an ordinary file", text)
+		}
+	}
+	if base := strings.ToLower(path.Base(clean)); base == ".env" || strings.HasPrefix(base, ".env.") {
+		return fmt.Errorf("%.80q may hold secrets", text)
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// variants are the languages a script may turn out to be in: sh is often bash,
+// and zsh reads some of what bash reads differently. It must be safe in all.
+func variants(shell string) []syntax.LangVariant {
+	switch shell {
+	case "bash":
+		return []syntax.LangVariant{syntax.LangBash}
+	case "zsh":
+		return []syntax.LangVariant{syntax.LangZsh, syntax.LangBash}
+	}
+	return []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash}
+}
+
+// script judges every simple command of a script.
+func (j *judging) script(shell, text string, depth int) error {
+	var files []*syntax.File
+	for _, variant := range variants(shell) {
+		file, err := parse(text, variant)
+		if err != nil {
+			j.commands = append(j.commands, []string{shell, "-c", text})
+			return fmt.Errorf("the script cannot be parsed: %w", err)
+		}
+		files = append(files, file)
+	}
+	var verdict error
+	for i, file := range files {
+		s := scripted{judging: judging{workspace: j.workspace}, depth: depth, patterns: shell != "zsh"}
+		s.stmts(file.Stmts)
+		if i == 0 {
+			j.commands, j.writes = append(j.commands, s.commands...), append(j.writes, s.writes...)
+		}
+		if verdict == nil {
+			verdict = s.why
+		}
+	}
+	if verdict == nil && len(j.commands) == 0 {
+		return errors.New("the script is empty")
+	}
+	return verdict
+}
+
+// parse keeps a parser that fails in an unexpected way from taking the server
+// along: what cannot be parsed asks.
+func parse(text string, variant syntax.LangVariant) (file *syntax.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, errors.New("the parser gave up")
+		}
+	}()
+	switch {
+	case strings.ContainsAny(text, "\x00\r"):
+		return nil, errors.New("it holds control characters")
+	case strings.Contains(text, "\\\n"):
+		// The parser goes on with a comment behind it, shells do not.
+		return nil, errors.New("a backslash at the end of a line")
+	}
+	file, err = syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
+	if e := (syntax.ParseError{}); errors.As(err, &e) {
+		err = errors.New(e.Text)
+	}
+	return file, err
+}
+
+// scripted walks a script. Nodes it does not know make it unsafe, and are still
+// searched for commands to show.
+type scripted struct {
+	judging
+	depth    int
+	patterns bool // are those of sh
+	why      error
+}
+
+func (s *scripted) doubt(format string, args ...any) {
+	if s.why == nil {
+		s.why = fmt.Errorf(format, args...)
+	}
+}
+
+func (s *scripted) stmts(all []*syntax.Stmt) {
+	for _, st := range all {
+		s.stmt(st)
+	}
+}
+
+func (s *scripted) stmt(st *syntax.Stmt) {
+	if st.Background || st.Coprocess || st.Disown {
+		s.doubt("something would go on in the background")
+	}
+	for _, r := range st.Redirs {
+		s.redirect(r)
+	}
+	switch c := st.Cmd.(type) {
+	case nil:
+		s.doubt("a redirection without a command")
+	case *syntax.CallExpr:
+		s.call(c)
+	case *syntax.BinaryCmd:
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt && c.Op != syntax.Pipe {
+			s.doubt("the operator %s", c.Op)
+		}
+		s.stmt(c.X)
+		s.stmt(c.Y)
+	default:
+		s.doubt("it is more than a list of commands")
+		s.search(c)
+	}
+}
+
+// search finds the simple commands within what is not judged.
+func (s *scripted) search(node syntax.Node) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			s.call(n)
+			return false
+		case *syntax.Redirect:
+			s.redirect(n)
+			return false
+		}
+		return true
+	})
+}
+
+func (s *scripted) call(c *syntax.CallExpr) {
+	if len(c.Assigns) > 0 {
+		s.doubt("it sets a variable")
+		for _, a := range c.Assigns {
+			s.search(a)
+		}
+	}
+	if len(c.Args) == 0 {
+		return
+	}
+	var words []word
+	known := true
+	for _, arg := range c.Args {
+		w, err := s.word(arg)
+		if err != nil {
+			s.doubt("%w", err)
+			known = false
+			w.text = written(arg)
+			for _, part := range arg.Parts { // substitutions run commands, too
+				s.search(part)
+			}
+		}
+		words = append(words, w)
+	}
+	if !known {
+		s.commands = append(s.commands, texts(words))
+		return
+	}
+	if err := s.command(words, s.depth+1); err != nil {
+		s.doubt("%w", err)
+	}
+}
+
+// redirect passes those that write nothing: to and from /dev/null, from a file,
+// and one output into the other.
+func (s *scripted) redirect(r *syntax.Redirect) {
+	if r.N != nil && !isNumber(r.N.Value) {
+		s.doubt("a redirection that sets a variable")
+	}
+	target, err := s.word(r.Word)
+	if err != nil || target.glob {
+		target = word{text: written(r.Word)}
+		s.doubt("a redirection whose target cannot be told")
+		s.search(r.Word)
+	}
+	writes := false
+	switch r.Op {
+	case syntax.RdrIn:
+		if err := place(target.text); err != nil {
+			s.doubt("%w", err)
+		}
+	case syntax.DplOut:
+		if target.text != "1" && target.text != "2" {
+			writes = true // a file, if it is not a number
+		}
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll:
+		writes = target.text != "/dev/null"
+	case syntax.RdrInOut, syntax.RdrClob, syntax.AppAll, syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob:
+		writes = true
+	default:
+		s.doubt("the redirection %s", r.Op)
+	}
+	if writes {
+		s.writes = append(s.writes, target.text)
+		s.doubt("it writes to %.80q", target.text)
+	}
+	if r.Hdoc != nil {
+		s.search(r.Hdoc)
+	}
+}
+
+// word is what a program will see, if that can be told without running anything.
+func (s *scripted) word(w *syntax.Word) (word, error) {
+	var out word
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			text, glob, err := s.literal(p.Value, out.text)
+			if err != nil {
+				return out, err
+			}
+			if glob && len(w.Parts) > 1 {
+				return out, errors.New("a pattern with quotes in it")
+			}
+			out.text, out.glob = out.text+text, glob
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return out, errors.New("quoting with $'…'")
+			}
+			out.text += p.Value
+		case *syntax.DblQuoted:
+			inner, err := doubleQuoted(p)
+			if err != nil {
+				return out, err
+			}
+			out.text += inner
+		default:
+			return out, errors.New("a word that the shell makes up when it runs")
+		}
+	}
+	return out, nil
+}
+
+// literal reads what stands outside of quotes, behind what the word begins with.
+func (s *scripted) literal(raw, before string) (text string, glob bool, err error) {
+	unknown := fmt.Errorf("what the shell makes of %.80q cannot be told", raw)
+	if raw == "[" && before == "" { // the program
+		return raw, false, nil
+	}
+	escaped, quoted := false, false
+	for _, r := range raw {
+		at := before + text
+		switch {
+		case escaped && (r <= ' ' || r >= 0x7f || isPlain(r)):
+			return "", false, unknown
+		case escaped:
+			escaped, quoted = false, true
+		case r == '\\':
+			escaped = true
+			continue
+		case isPlain(r) && (r != '=' || at != ""): // zsh looks for a program named behind it
+		case (r == '~' || r == '^') && s.patterns && at != "" && !strings.ContainsAny(at[len(at)-1:], ":="):
+		case strings.ContainsRune("*?[]", r) && s.patterns:
+			glob = true
+		default:
+			return "", false, unknown
+		}
+		text += string(r)
+	}
+	if escaped || glob && quoted {
+		return "", false, unknown
+	}
+	return text, glob && raw != "]", nil
+}
+
+// isPlain reports whether a character means itself to every shell, unquoted and
+// wherever it stands.
+func isPlain(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./:,@%+-=", r)
+}
+
+func doubleQuoted(q *syntax.DblQuoted) (string, error) {
+	if q.Dollar {
+		return "", errors.New(`quoting with $"…"`)
+	}
+	var b strings.Builder
+	for _, part := range q.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			return "", errors.New("a word that the shell makes up when it runs")
+		}
+		escaped := false
+		for _, r := range lit.Value {
+			switch {
+			case escaped && r == '\n':
+				escaped = false
+			case escaped:
+				if !strings.ContainsRune("$`\"\\", r) {
+					b.WriteRune('\\')
+				}
+				b.WriteRune(r)
+				escaped = false
+			case r == '\\':
+				escaped = true
+			default:
+				b.WriteRune(r)
+			}
+		}
+		if escaped {
+			return "", errors.New("a backslash with nothing behind it")
+		}
+	}
+	return b.String(), nil
+}
+
+// written is a word as it stands in the script, for people.
+func written(w *syntax.Word) string {
+	var b strings.Builder
+	if syntax.NewPrinter().Print(&b, w) != nil {
+		return "…"
+	}
+	return b.String()
+}
