@@ -58,6 +58,31 @@ func (e *Entrance) Who(r *http.Request) (parley.Principal, error) {
 	return id.Principal, nil
 }
 
+// Ask lets a request in that is about one agent and whose answer may take its
+// time: it counts as a message, and ends like a connection when the visitor is no
+// longer who they were.
+func (e *Entrance) Ask(r *http.Request, agent string) (parley.Visit, error) {
+	from := Client(r, e.Proxies)
+	id, err := e.identify(r, from, agent)
+	if err != nil {
+		return parley.Visit{}, err
+	}
+	err = e.Gate.Request(id.Principal, from, false)
+	leave := func() {}
+	if err == nil {
+		leave, err = e.Gate.Stay(id.Principal, from)
+	}
+	if err != nil {
+		return parley.Visit{}, e.refuse(r.Context(), err, from)
+	}
+	return parley.Visit{
+		Who:     id.Principal,
+		Watch:   func(ctx context.Context) (context.Context, context.CancelFunc) { return e.Revocations.Watch(ctx, id) },
+		Message: func() error { return nil }, // it is one, and was counted
+		Leave:   leave,
+	}, nil
+}
+
 // Ticket gives who sends a request a ticket for a connection to come. What the
 // ticket is for is asked once it is known who wants it.
 func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error) {

@@ -64,14 +64,9 @@ func NewGate(c GateConfig) *Gate {
 func (g *Gate) Connect(who parley.Principal, from netip.Addr) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open >= g.c.Most {
-		d := deny(TooMany, "")
-		d.Retry = 5 * time.Second
-		return nil, d
-	}
-	v := g.visitor(who, from)
-	if g.c.Each > 0 && v.open >= g.c.Each {
-		return nil, deny(TooMany, "")
+	v, err := g.room(who, from)
+	if err != nil {
+		return nil, err
 	}
 	now := g.c.Now()
 	buckets := []*rate.Limiter{v.connections}
@@ -81,6 +76,36 @@ func (g *Gate) Connect(who parley.Principal, from netip.Addr) (leave func(), err
 	if err := spend(now, buckets...); err != nil {
 		return nil, err
 	}
+	return g.take(v, func() { v.left = g.c.Now() }), nil
+}
+
+// Stay admits the answer to a request, which may take its time. It takes up room
+// like a connection, and how often one may come is up to Request.
+func (g *Gate) Stay(who parley.Principal, from netip.Addr) (leave func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v, err := g.room(who, from)
+	if err != nil {
+		return nil, err
+	}
+	return g.take(v, func() {}), nil
+}
+
+// room finds a visitor for whom there is room. It needs g.mu, as does take.
+func (g *Gate) room(who parley.Principal, from netip.Addr) (*visitor, error) {
+	if g.open >= g.c.Most {
+		d := deny(TooMany, "")
+		d.Retry = 5 * time.Second
+		return nil, d
+	}
+	v := g.visitor(who, from)
+	if g.c.Each > 0 && v.open >= g.c.Each {
+		return nil, deny(TooMany, "")
+	}
+	return v, nil
+}
+
+func (g *Gate) take(v *visitor, left func()) (leave func()) {
 	g.open++
 	v.open++
 	return sync.OnceFunc(func() {
@@ -88,8 +113,8 @@ func (g *Gate) Connect(who parley.Principal, from netip.Addr) (leave func(), err
 		defer g.mu.Unlock()
 		g.open--
 		v.open--
-		v.left = g.c.Now()
-	}), nil
+		left()
+	})
 }
 
 // Attempt is for who was not let in. It counts as a connection of the address,

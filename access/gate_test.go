@@ -312,3 +312,38 @@ func TestLooksAreLimited(t *testing.T) {
 		}
 	}
 }
+
+// Answers that take their time take up room, and nothing of how often one may
+// connect.
+func TestAnswersTakeUpRoom(t *testing.T) {
+	c := &clock{at: start}
+	g := newGate(c, func(g *GateConfig) { g.Each = 3 })
+	ann, from := parley.Principal{ID: "ann", Tenant: "acme"}, addr("192.0.2.1")
+	for range 100 { // a minute's connections would be used up
+		leave, err := g.Stay(ann, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		leave()
+	}
+	if _, err := g.Connect(ann, from); err != nil {
+		t.Errorf("a connection: %v", err)
+	}
+	var last func()
+	for range 2 {
+		var err error
+		if last, err = g.Stay(ann, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, come := range map[string]func(parley.Principal, netip.Addr) (func(), error){"an answer": g.Stay, "a connection": g.Connect} {
+		if _, err := come(ann, from); parley.CodeOf(err) != parley.CodeOverloaded {
+			t.Errorf("%s without room: %v", name, err)
+		}
+	}
+	last()
+	if _, err := g.Stay(ann, from); err != nil || g.Open() != 3 {
+		t.Errorf("%d are open, %v", g.Open(), err)
+	}
+}

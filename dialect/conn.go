@@ -236,8 +236,11 @@ func ended(cause error) Goodbye {
 	bye := Goodbye{transport.GoingAway, "the connection ended"}
 	if e, ok := errors.AsType[*parley.Error](cause); ok {
 		bye = Goodbye{transport.Policy, e.Message}
-		if e.Code == parley.CodeLimited {
+		switch e.Code {
+		case parley.CodeLimited:
 			bye.Code = transport.TryLater
+		case parley.CodeStopped:
+			bye.Code = transport.GoingAway
 		}
 	}
 	return bye

@@ -159,7 +159,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		if origin := r.Header.Get("Origin"); slices.Contains(s.options.Origins, origin) {
 			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Expose-Headers", "Parley-Epoch, Retry-After, WWW-Authenticate")
+			h.Set("Access-Control-Expose-Headers", "Parley-Epoch, Parley-Session, Retry-After, WWW-Authenticate")
 			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 				h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")

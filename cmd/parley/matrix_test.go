@@ -93,6 +93,10 @@ var rules = map[string]rule{
 	"GET /api/v1/calls":                  {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/agents/{id}/start":     {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
 	"POST /api/v1/agents/{id}/stop":      {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
+	"GET /api/v1/agents/{id}/ws":         {needs: parley.ActMessage, on: "agent", ok: 426}, // all checks are before the upgrade
+	"POST /api/v1/agents/{id}/message":   {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
+	"POST /api/v1/agents/{id}/stream":    {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
+	"POST /api/v1/agents/{id}/context":   {needs: parley.ActMessage, on: "agent", body: `{"context":"x"}`, ok: 200},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more

@@ -18,6 +18,7 @@ import (
 	"parley/config"
 	"parley/dialect"
 	"parley/dialect/agentchat"
+	"parley/dialect/debugconsole"
 	"parley/dialect/native"
 	"parley/dialect/threadchat"
 	"parley/engine"
@@ -151,6 +152,9 @@ func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dial
 	all := map[string]http.Handler{
 		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
+	}
+	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Guard: guard, Conns: conns, Log: log}).Routes() {
+		all[pattern] = handler
 	}
 	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Guard: guard, Office: guard, Log: log}).Routes() {
 		all[pattern] = handler

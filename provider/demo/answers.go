@@ -31,6 +31,8 @@ var acts = []act{
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
 	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
 	{"what did I say", "lists what you said before", plain(`what\s+(?:did\s+i\s+say|do\s+you\s+remember)(?:\s+\pL+)?`), recall},
+	{"what do you know about me", "repeats the context that you gave the agent", plain(`what\s+do\s+you\s+know(?:\s+about\s+me)?`), known},
+	{"leak", "says what its instructions forbid: the session is halted", plain(`leak`), leak},
 	{"lorem 50", "fills space with that many words", plain(`lorem\s+(\d+)`), lorem},
 	{"fail", "fails at once; `fail midway` after a few words", plain(`fail(?:\s+(midway))?`), failing},
 }

@@ -106,12 +106,14 @@ type place struct {
 	begun   bool     // there were such turns, even if they said nothing
 	calls   int      // made in the whole session
 	tools   map[string]bool
+
+	instructions string
 }
 
 type result struct{ tool, text string }
 
 func placeIn(req parley.ModelRequest) place {
-	p := place{tools: map[string]bool{}}
+	p := place{tools: map[string]bool{}, instructions: req.Instructions}
 	for _, t := range req.Tools {
 		p.tools[t.Name] = true
 	}

@@ -1,0 +1,381 @@
+package debugconsole
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+const (
+	maxBody     = 1 << 20
+	bodyWithin  = 30 * time.Second
+	writeWithin = 10 * time.Second
+	keepAlive   = 15 * time.Second
+)
+
+// body reads the JSON of a request.
+func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	// A page on another site can send a form without being asked; it cannot
+	// send JSON.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, parley.Errorf(parley.CodeInvalid, "send the header Content-Type: application/json")
+	}
+	// Where that can be done; and not for longer than the body is read, or the
+	// server would take a client that waits for its answer for one that has gone.
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyWithin))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = rc.SetReadDeadline(time.Time{})
+	if _, big := errors.AsType[*http.MaxBytesError](err); big {
+		return nil, parley.Errorf(parley.CodeTooLarge, "the body is longer than %d bytes", maxBody)
+	}
+	if err != nil {
+		return nil, parley.Errorf(parley.CodeInvalid, "the body could not be read")
+	}
+	return data, nil
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // where that can be done
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(dialect.Encode(v), '\n')) // nobody left to tell
+}
+
+// A refusal is an answer that is none, in the document's words.
+type refusal struct {
+	Error  string `json:"error"`
+	Reason string `json:"reason,omitempty"`
+}
+
+const (
+	blockedPrefix = "message blocked: "
+	terminated    = "session terminated for security reasons"
+)
+
+// refuse says no, as the original does.
+func (h *Handler) refuse(w http.ResponseWriter, err error) {
+	message := parley.MessageOf(err)
+	switch parley.CodeOf(err) {
+	case parley.CodeForbidden:
+		answer(w, http.StatusForbidden, refusal{"insufficient permissions", message})
+	case parley.CodeBlocked:
+		answer(w, http.StatusForbidden, refusal{"message blocked: potential prompt injection", strings.TrimPrefix(message, blockedPrefix)})
+	case parley.CodeClosed:
+		answer(w, http.StatusServiceUnavailable, refusal{Error: terminated})
+	default:
+		if status := dialect.Status(err, w.Header()); status >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped {
+			h.Log.Error("request failed", "error", err)
+		}
+		dialect.Refuse(w, err)
+	}
+}
+
+// refuseTwin is refuse for what answers by HTTP, where a stopped agent has other
+// words.
+func (h *Handler) refuseTwin(w http.ResponseWriter, err error) {
+	if parley.CodeOf(err) == parley.CodeStopped {
+		answer(w, http.StatusServiceUnavailable, refusal{Error: "agent not running"})
+		return
+	}
+	h.refuse(w, err)
+}
+
+func (h *Handler) context(w http.ResponseWriter, r *http.Request) {
+	who, err := h.Guard.Who(r)
+	if err != nil {
+		dialect.Refuse(w, err)
+		return
+	}
+	data, err := body(w, r)
+	var text string
+	if err == nil {
+		var o dialect.Object
+		if o, err = dialect.ParseObject(data); err == nil {
+			text, err = o.String("context")
+		}
+		if err != nil {
+			err = parley.Errorf(parley.CodeInvalid, "%s", err)
+		}
+	}
+	if err == nil {
+		err = notFound(h.Door.SetContext(r.Context(), who, r.PathValue("id"), text, parley.ViaHTTP))
+	}
+	switch {
+	case err == nil:
+		answer(w, http.StatusOK, map[string]string{"status": "applied"})
+	case parley.CodeOf(err) == parley.CodeUnavailable:
+		answer(w, http.StatusServiceUnavailable, refusal{"context store unavailable", parley.MessageOf(err)})
+	default:
+		h.refuse(w, err)
+	}
+}
+
+// An exchange is one message by HTTP, and what becomes of it.
+type exchange struct {
+	h    *Handler
+	who  parley.Principal
+	to   Place
+	from parley.Seq // its first event
+}
+
+// ask has a message accepted. On failure it has answered the request.
+func (h *Handler) ask(w http.ResponseWriter, r *http.Request) (x *exchange, ctx context.Context, leave func()) {
+	agent := r.PathValue("id")
+	visit, err := h.Guard.Ask(r, agent)
+	if err != nil {
+		dialect.Refuse(w, err)
+		return nil, nil, nil
+	}
+	ctx, done := visit.Watch(r.Context())
+	leave = func() {
+		done()
+		visit.Leave()
+	}
+	x, err = h.submit(ctx, w, r, visit.Who, agent)
+	if err != nil {
+		leave()
+		h.refuseTwin(w, err)
+		return nil, nil, nil
+	}
+	w.Header().Set(sessionHeader, string(x.to.Session))
+	return x, ctx, leave
+}
+
+func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal, agent string) (*exchange, error) {
+	if err := h.admit(ctx, who, agent); err != nil {
+		return nil, err
+	}
+	data, err := body(w, r)
+	if err != nil {
+		return nil, err
+	}
+	in, err := decodeBody(data)
+	if err != nil {
+		return nil, parley.Errorf(parley.CodeInvalid, "%s", err)
+	}
+	to := Place{Session: in.session, Agent: agent, Request: uuid.NewString()}
+	key := r.Header.Get("Idempotency-Key")
+	if key != "" { // the same message, under the same name
+		to.Request = string(dialect.SessionFor(who, "debugconsole request", key))
+	}
+	switch {
+	case in.session != "":
+	case key != "":
+		to.Session = dialect.SessionFor(who, "debugconsole", key)
+	default:
+		to.Session = parley.SessionID(uuid.NewString())
+	}
+	c := to.input(in.content)
+	c.ID, c.Via = parley.CommandID(key), parley.ViaHTTP
+	if in.session != "" {
+		do := c.Do.(parley.SubmitInput)
+		do.Open, do.Transient = false, false
+		c.Do = do
+	}
+	receipt, err := h.Door.Submit(ctx, who, c)
+	if parley.CodeOf(err) == parley.CodeNotFound && err != nil && in.session != "" {
+		err = parley.Errorf(parley.CodeNotFound, "session not found")
+	}
+	return &exchange{h, who, to, receipt.First}, err
+}
+
+// follower follows the session from the message on, and the sessions below it.
+func (x *exchange) follower(ctx context.Context) (parley.Follower, error) {
+	f, err := x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session}, parley.Cursor{After: int64(x.from) - 1})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	items, err := f.Next(ctx) // the message is there
+	if err != nil {
+		return nil, err
+	}
+	first := items[0]
+	if first.Root != first.Session { // a sub-agent's has none
+		return x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session}, parley.Cursor{After: int64(x.from) - 1})
+	}
+	return x.h.Door.Follow(ctx, x.who, parley.Scope{Root: x.to.Session}, parley.Cursor{After: int64(first.Position) - 1})
+}
+
+// follow hands over what is about the message, up to its end or until each says
+// that it is enough. When there was nothing for a while it hands over nothing.
+func (x *exchange) follow(ctx context.Context, each func(...frame) (more bool)) error {
+	f, err := x.follower(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	v := View{}
+	for {
+		waiting, cancel := context.WithTimeout(ctx, keepAlive)
+		items, err := f.Next(waiting)
+		cancel()
+		quiet := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		if err != nil && !quiet {
+			return err
+		}
+		var mine []frame
+		for _, i := range items {
+			var frames []dialect.Frame
+			v, frames = Project(v, i.Event)
+			for _, f := range frames {
+				if body, ok := f.Body.(frame); ok && body.about().RequestID == x.to.Request {
+					mine = append(mine, body)
+				}
+			}
+		}
+		if (quiet || len(mine) > 0) && !each(mine...) || len(mine) > 0 && isEnd(mine[len(mine)-1]) {
+			return nil
+		}
+	}
+}
+
+// awaiting is what a person has to do before there is an answer.
+type awaiting struct {
+	Type       string            `json:"type,omitempty"`
+	Status     string            `json:"status"`
+	RequestID  string            `json:"request_id"`
+	SessionID  parley.SessionID  `json:"session_id"`
+	ApprovalID string            `json:"approval_id,omitempty"`
+	QuestionID string            `json:"question_id,omitempty"`
+	CallID     string            `json:"call_id,omitempty"`
+	ToolName   string            `json:"tool_name,omitempty"`
+	Command    string            `json:"command,omitempty"`
+	Questions  []parley.Question `json:"questions,omitempty"`
+	Message    string            `json:"message,omitempty"`
+	ExpiresAt  *time.Time        `json:"expires_at,omitempty"`
+}
+
+// awaits says what a frame asks of a person.
+func (x *exchange) awaits(f frame) (a awaiting, ok bool) {
+	a = awaiting{RequestID: x.to.Request, SessionID: x.to.Session}
+	switch f := f.(type) {
+	case approvalRequest:
+		a.Status, a.ApprovalID, a.ToolName, a.Command, a.ExpiresAt = "awaiting_approval", f.ID, f.ToolName, f.Command, &f.ExpiresAt
+	case question:
+		a.Status, a.QuestionID, a.Questions, a.ExpiresAt = "awaiting_answer", f.ID, f.Questions, &f.ExpiresAt
+	case callUnknown:
+		a.Status, a.CallID, a.ToolName, a.Message = "awaiting_resolution", f.ID, f.ToolName, f.Message
+	}
+	return a, a.Status != ""
+}
+
+// message answers with the whole text, or says what keeps it from coming.
+func (h *Handler) message(w http.ResponseWriter, r *http.Request) {
+	x, ctx, leave := h.ask(w, r)
+	if x == nil {
+		return
+	}
+	defer leave()
+	within := h.Within
+	if within == 0 {
+		within = time.Minute
+	}
+	inTime, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var text strings.Builder
+	status, said := 0, any(nil)
+	err := x.follow(inTime, func(frames ...frame) bool {
+		for _, f := range frames {
+			if a, ok := x.awaits(f); ok {
+				status, said = http.StatusAccepted, a
+				return false
+			}
+			switch f := f.(type) {
+			case chunk:
+				text.WriteString(f.Content)
+				status, said = http.StatusOK, map[string]string{"content": text.String()}
+			case failure:
+				status, said = ended(f)
+			case sessionHalt:
+				status, said = http.StatusServiceUnavailable, refusal{terminated, f.Reason}
+			}
+		}
+		return true
+	})
+	switch {
+	case err == nil:
+		answer(w, status, said)
+	case ctx.Err() != nil: // the client has gone, or is no longer who they were
+		if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
+			dialect.Refuse(w, cause)
+		}
+	case inTime.Err() != nil:
+		answer(w, http.StatusGatewayTimeout, refusal{"agent error: timeout",
+			"There was no answer within " + within.String() + ". The run goes on; its log is /api/v1/sessions/" + string(x.to.Session) + "/log."})
+	default:
+		h.refuse(w, err)
+	}
+}
+
+// ended is the answer to a message that a failure ended.
+func ended(f failure) (int, refusal) {
+	if f.code == parley.CodeBlocked {
+		return http.StatusForbidden, refusal{"message blocked: potential prompt injection", strings.TrimPrefix(f.Message, blockedPrefix)}
+	}
+	text := f.Message
+	if !strings.HasPrefix(text, "agent error: ") {
+		text = "agent error: " + text
+	}
+	return http.StatusBadGateway, refusal{Error: text}
+}
+
+// stream answers as it is being said. It outlasts what waits for a person; that
+// the client goes ends the stream, and not the run.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
+	x, ctx, leave := h.ask(w, r)
+	if x == nil {
+		return
+	}
+	defer leave()
+	s, err := transport.NewStream(w, r, transport.StreamOptions{})
+	if err != nil {
+		return
+	}
+	failed := false
+	err = x.follow(ctx, func(frames ...frame) bool {
+		if len(frames) == 0 {
+			failed = s.Comment("still here") != nil
+			return !failed
+		}
+		var out []transport.Message
+		for _, f := range frames {
+			out = append(out, x.event(f))
+		}
+		failed = s.Send(out...) != nil
+		return !failed
+	})
+	switch {
+	case failed:
+	case err == nil:
+		_ = s.Send(transport.Message{Event: "done", Data: []byte("{}")}) // the end follows
+	default:
+		// Without a done: what was streamed is not all of it.
+		if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
+			err = cause
+		}
+		_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(failure{head{"error", x.to.Request}, parley.MessageOf(err), ""})})
+	}
+}
+
+// event is a frame as a server-sent event. The original has another name for what
+// waits for an approval here.
+func (x *exchange) event(f frame) transport.Message {
+	if _, ok := f.(approvalRequest); ok {
+		a, _ := x.awaits(f)
+		a.Type = "approval_required"
+		return transport.Message{Event: a.Type, Data: dialect.Encode(a)}
+	}
+	return transport.Message{Event: f.about().Type, Data: dialect.Encode(f)}
+}

@@ -1,0 +1,260 @@
+package debugconsole
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// A View is what a connection has to remember of the log it follows: the open
+// run, if it has seen that start. Of one that was going before it shows nothing.
+type View struct {
+	run      parley.RunID
+	requests []string // that the run answers; the first is on all its frames
+	whole    bool     // what was said last was not cut off
+	gap      string   // stands before the text that is being said
+	shown    int      // how many bytes of that text were shown
+	held     string   // text that is known and goes with the next frame
+	lost     []string // calls of unknown fate that nobody has resolved
+	halted   []string // requests whose end is the session_halt to come
+}
+
+// Ignored are the types of events no client of this dialect is shown.
+var Ignored = map[string]string{
+	"SessionOpened":        "the message that opened it is being answered",
+	"SessionRenamed":       "sessions have no titles here",
+	"SessionReopened":      "the halt closed the socket",
+	"InputReceived":        "the client knows what it said",
+	"InputScreened":        "a run that is blocked says so when it ends",
+	"InputAdopted":         "its answer is shown",
+	"RunStarted":           "its answer is shown",
+	"TurnStarted":          "turns are not visible here",
+	"TurnFinished":         "turns are not visible here",
+	"OutputStarted":        "its pieces are shown",
+	"OutputFinished":       "its pieces are shown; what none of them had comes with the next frame",
+	"ToolCallRequested":    "it is shown when it has ended",
+	"ToolCallStarted":      "it is shown when it has ended",
+	"ToolOutputAppended":   "the document has names of tools, not results",
+	"ExplanationRequested": "the document has no explanations",
+	"ApprovalExplained":    "the document has no explanations",
+	"PlanChanged":          "the document has no plans",
+	"FilesChanged":         "the document has no files",
+	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
+	"ChildReturned":        "the tool that delegated is shown",
+	"ContextMeasured":      "the document has no context to be shown",
+	"CompactionStarted":    "the document has no context to be shown",
+	"ContextCompacted":     "the document has no context to be shown",
+	"CompactionFailed":     "the document has no context to be shown",
+	"ModelFellBack":        "which model answers is not visible here",
+	"ProblemReported":      "an error ends a message here, and this does not",
+	"AgentStarted":         "a fact of the tenant, not of a conversation",
+	"AgentStopped":         "closes the socket; a fact of the tenant, not of a conversation",
+	"SettingsChanged":      "a fact of the tenant, not of a conversation",
+	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"LateResultNoted":      "seen in the log only",
+}
+
+// Project says what a client is shown of an event. Of sub-agents it is shown what
+// waits for a person.
+func Project(v View, e parley.Event) (View, []dialect.Frame) {
+	if e.Session != e.Root {
+		if v.run == 0 {
+			return v, nil
+		}
+		return v.card(e)
+	}
+	switch b := e.Body.(type) {
+	case parley.RunStarted:
+		return View{run: e.Run, requests: []string{name(b.Request, e.Session, b.Input)}}, nil
+	case parley.InputWithdrawn:
+		return v.withdrawn(name(b.Request, e.Session, b.Input), b.Reason)
+	case parley.SessionHalted:
+		return v.halt(b.Reason)
+	case parley.SessionDeleted:
+		return View{}, []dialect.Frame{{Close: &dialect.Goodbye{Code: transport.Policy, Reason: "The session was deleted."}}}
+	}
+	if v.run == 0 || e.Run != v.run {
+		return v, nil // of a run that was going before this was followed
+	}
+	switch b := e.Body.(type) {
+	case parley.InputAdopted:
+		if id := name(b.Request, e.Session, b.Input); !slices.Contains(v.requests, id) {
+			v.requests = append(slices.Clip(v.requests), id)
+		}
+	case parley.OutputStarted:
+		// The texts of several turns are one answer here; a text that was cut
+		// off is gone on with as if nothing had happened.
+		if v.gap, v.shown = "", 0; v.whole {
+			v.gap = "\n\n"
+		}
+	case parley.OutputAppended:
+		if b.Kind == parley.Text {
+			return v.piece(b)
+		}
+	case parley.OutputFinished:
+		if b.Kind == parley.Text {
+			v = v.finished(b)
+		}
+	case parley.ToolCallBlocked:
+		return v.show(toolStopped{v.head("tool_blocked"), b.Name, b.Reason})
+	case parley.ToolCallFinished:
+		return v.tool(e, b)
+	case parley.RunFinished:
+		return v.ending(b)
+	default:
+		return v.card(e)
+	}
+	return v, nil
+}
+
+// name is a request's, also where a client of another protocol gave it none.
+func name(request string, session parley.SessionID, input parley.InputID) string {
+	return cmp.Or(request, parley.Ref(session, parley.Seq(input)))
+}
+
+func (v View) head(kind string) head { return head{kind, v.requests[0]} }
+
+// show shows frames, after what is held.
+func (v View) show(bodies ...frame) (View, []dialect.Frame) {
+	var frames []dialect.Frame
+	if v.held != "" {
+		frames = append(frames, dialect.Frame{Body: chunk{v.head("chunk"), v.held, false}})
+		v.held = ""
+	}
+	for _, b := range bodies {
+		frames = append(frames, dialect.Frame{Body: b})
+	}
+	return v, frames
+}
+
+func (v View) piece(b parley.OutputAppended) (View, []dialect.Frame) {
+	text := b.Text
+	if b.Offset == 0 {
+		text = v.gap + text
+	}
+	v.shown = b.Offset + len(b.Text)
+	return v.show(chunk{v.head("chunk"), text, false})
+}
+
+// finished holds what of a text no piece has shown, as in a log whose pieces were
+// deleted. It is held no longer than until the next frame, so that the last of it
+// can be the chunk that is done.
+func (v View) finished(b parley.OutputFinished) View {
+	if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" {
+		if v.shown == 0 {
+			rest = v.gap + rest
+		}
+		v.held += rest
+	}
+	v.whole = !b.Incomplete
+	return v
+}
+
+func (v View) tool(e parley.Event, b parley.ToolCallFinished) (View, []dialect.Frame) {
+	switch b.Outcome {
+	case parley.CallSucceeded:
+		return v.show(toolExecuted{v.head("tool_executed"), b.Name})
+	case parley.CallDenied:
+		return v.show(toolStopped{v.head("tool_blocked"), b.Name, b.Result})
+	case parley.CallUnknown: // only a person can make the run go on
+		id := parley.Ref(e.Session, parley.Seq(b.Call))
+		v.lost = append(slices.Clip(v.lost), id)
+		return v.show(toolStopped{v.head("tool_failed"), b.Name, b.Result}, callUnknown{v.head("tool_call_unknown"), id, b.Name, b.Result})
+	}
+	return v.show(toolStopped{v.head("tool_failed"), b.Name, cmp.Or(b.Result, "Cancelled before it ended.")})
+}
+
+// card shows what waits for a person, and that it does no longer.
+func (v View) card(e parley.Event) (View, []dialect.Frame) {
+	id, of := parley.Ref(e.Session, e.Seq), func(seq parley.Seq) string { return parley.Ref(e.Session, seq) }
+	switch b := e.Body.(type) {
+	case parley.ApprovalRequested:
+		return v.show(approvalRequest{v.head("approval_request"), id, b.Name, b.Show, b.Expires})
+	case parley.ApprovalDecided:
+		return v.show(cardClosed{v.head("approval_closed"), of(parley.Seq(b.Card)), string(b.Decision)})
+	case parley.QuestionAsked:
+		return v.show(question{v.head("question"), id, b.Questions, b.Expires})
+	case parley.QuestionAnswered:
+		return v.show(cardClosed{v.head("question_closed"), of(parley.Seq(b.Card)), string(b.Ending)})
+	case parley.ToolCallFinished: // of a sub-agent
+		if b.Outcome == parley.CallUnknown {
+			v.lost = append(slices.Clip(v.lost), of(parley.Seq(b.Call)))
+			return v.show(callUnknown{v.head("tool_call_unknown"), of(parley.Seq(b.Call)), b.Name, b.Result})
+		}
+	case parley.ToolCallResolved:
+		call := of(parley.Seq(b.Call))
+		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == call })
+		return v.show(cardClosed{v.head("tool_call_resolved"), call, string(b.Resolution)})
+	}
+	return v, nil
+}
+
+// ending ends every request that the run answers. Those of a run that a halt ended
+// are ended by it.
+func (v View) ending(b parley.RunFinished) (View, []dialect.Frame) {
+	after := View{}
+	var bodies []frame
+	for _, id := range v.lost {
+		bodies = append(bodies, cardClosed{v.head("tool_call_resolved"), id, string(b.Outcome)})
+	}
+	last := ""
+	if b.Outcome == parley.Completed && len(bodies) == 0 {
+		last, v.held = v.held, ""
+	}
+	for _, id := range v.requests {
+		switch b.Outcome {
+		case parley.Completed:
+			bodies = append(bodies, chunk{head{"chunk", id}, last, true})
+			last = ""
+		case parley.Halted:
+			after.halted = append(after.halted, id)
+		default:
+			bodies = append(bodies, failure{head{"error", id}, complaint(b), b.Code})
+		}
+	}
+	_, frames := v.show(bodies...)
+	return after, frames
+}
+
+// complaint says why there is no answer, or no whole one.
+func complaint(b parley.RunFinished) string {
+	switch message := cmp.Or(strings.TrimSpace(b.Message), "The agent failed."); {
+	case b.Outcome == parley.Cancelled:
+		return "The answer was cancelled."
+	case b.Outcome == parley.Denied, b.Code == parley.CodeBlocked:
+		return message
+	default:
+		return "agent error: " + message
+	}
+}
+
+func (v View) withdrawn(id string, why parley.WithdrawReason) (View, []dialect.Frame) {
+	text := "The message was cancelled before it was answered."
+	switch why {
+	case parley.WithdrawnByHalt:
+		v.halted = append(slices.Clip(v.halted), id)
+		return v, nil
+	case parley.WithdrawnByDelete:
+		text = "The message was not answered: the session was deleted."
+	}
+	return v, []dialect.Frame{{Body: failure{head{"error", id}, text, parley.CodeClosed}}}
+}
+
+// halt ends everything, and the connection.
+func (v View) halt(reason string) (View, []dialect.Frame) {
+	if reason == parley.CanaryLeak {
+		reason = "canary token detected" // as the document has it
+	}
+	if len(v.halted) == 0 {
+		v.halted = []string{""} // it is about no message
+	}
+	var frames []dialect.Frame
+	for _, id := range v.halted {
+		frames = append(frames, dialect.Frame{Body: sessionHalt{head{"session_halt", id}, reason}})
+	}
+	return View{}, append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Policy, Reason: "The session was halted: " + reason + "."}})
+}

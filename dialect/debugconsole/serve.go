@@ -1,0 +1,164 @@
+package debugconsole
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// A Guard lets people in, also for an answer that takes its time.
+type Guard interface {
+	dialect.Guard
+	// Ask lets in a request about an agent. Its visit ends with the answer.
+	Ask(r *http.Request, agent string) (parley.Visit, error)
+}
+
+// Handler serves what document 000 has under /api/v1/agents/{id}.
+type Handler struct {
+	Door   parley.Door
+	Agents parley.Agents
+	Guard  Guard
+	Conns  *dialect.Conns
+	Log    *slog.Logger
+
+	Within time.Duration // of POST …/message; default a minute
+}
+
+// Routes lists what is served.
+func (h *Handler) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /api/v1/agents/{id}/ws":       h.socket,
+		"POST /api/v1/agents/{id}/message": h.message,
+		"POST /api/v1/agents/{id}/stream":  h.stream,
+		"POST /api/v1/agents/{id}/context": h.context,
+	}
+}
+
+// sessionHeader names the session, so that a client can go on with it, or look at
+// its log.
+const sessionHeader = "Parley-Session"
+
+// socket checks everything before the upgrade.
+func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
+	agent := r.PathValue("id")
+	visit, err := h.Guard.Enter(r, agent)
+	if err != nil {
+		dialect.Refuse(w, err)
+		return
+	}
+	if err := h.admit(r.Context(), visit.Who, agent); err != nil {
+		visit.Leave()
+		h.refuse(w, err)
+		return
+	}
+	session := parley.SessionID(uuid.NewString())
+	w.Header().Set(sessionHeader, string(session))
+	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
+		h.serve(ctx, socket, visit, Place{Session: session, Agent: agent})
+	})
+}
+
+// admit asks for the permission before it looks for the agent, so that who lacks
+// it does not learn which there are.
+func (h *Handler) admit(ctx context.Context, who parley.Principal, agent string) error {
+	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent}
+	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
+		return err
+	}
+	definition, err := h.Agents.Agent(who.Tenant, agent)
+	if err != nil {
+		return notFound(err)
+	}
+	ask.Allow = definition.Allow
+	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
+		return err
+	}
+	return h.running(ctx, who, agent)
+}
+
+// notFound says in the document's words that there is no such agent.
+func notFound(err error) error {
+	if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
+		return parley.Errorf(parley.CodeNotFound, "agent not found")
+	}
+	return err
+}
+
+func (h *Handler) running(ctx context.Context, who parley.Principal, agent string) error {
+	stopped, err := h.Door.Stopped(ctx, who)
+	if err == nil && slices.Contains(stopped, agent) {
+		err = parley.Errorf(parley.CodeStopped, "agent is not running")
+	}
+	return err
+}
+
+// serve owns the socket.
+func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit parley.Visit, to Place) {
+	facts, err := h.Door.Follow(ctx, visit.Who, parley.Scope{Session: parley.TenantSession}, parley.Live)
+	if err == nil {
+		defer facts.Close()
+		err = h.running(ctx, visit.Who, to.Agent) // if it was stopped before we follow that
+	}
+	if err != nil {
+		bye := dialect.CannotBegin(err)
+		if parley.CodeOf(err) == parley.CodeStopped {
+			bye.Code = transport.GoingAway
+		}
+		socket.Close(bye.Code, bye.Reason)
+		return
+	}
+	log := h.Log.With("session", to.Session, "agent", to.Agent)
+	watch := &watch{facts: facts, agent: to.Agent, over: make(chan struct{})}
+	visit.Watch = watch.around(visit.Watch)
+	own := &ownSession{Door: h.Door, who: visit.Who, id: to.Session, opened: make(chan struct{}), watch: watch}
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: own, Visit: visit, Log: log}, to: to}
+	c.Run(ctx, own, c)
+}
+
+type conn struct {
+	dialect.Conn
+	to   Place
+	view View // of the goroutine that shows
+}
+
+func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
+	to := c.to
+	to.Request = uuid.NewString()
+	refuse := func(err error) {
+		c.Reply(ctx, failure{head{"error", to.Request}, parley.MessageOf(err), parley.CodeOf(err)})
+	}
+	d := Decode(to, msg)
+	_, asks := d.Command.Do.(parley.SubmitInput)
+	switch {
+	case d.Refusal == "" && d.Command.Do == nil: // ignored
+	case tooMany != nil && (asks || d.Refusal != ""):
+		refuse(tooMany)
+	case d.Refusal != "":
+		refuse(parley.Errorf(parley.CodeInvalid, "%s", d.Refusal))
+	case !c.Submit(ctx, d.Command, refuse):
+		refuse(parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers."))
+	}
+}
+
+// Show encodes for this connection alone: nobody else follows its session.
+func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
+	var frames []dialect.Frame
+	c.view, frames = Project(c.view, i.Event)
+	for _, f := range frames {
+		if f.Close != nil {
+			return out, f.Close
+		}
+		out = append(out, dialect.Encode(f.Body))
+	}
+	return out, nil
+}
+
+func (c *conn) Shown(context.Context, *parley.Item) {}

@@ -1,0 +1,98 @@
+// Package debugconsole speaks the relay of document 000, Agent Debug Console:
+// GET /api/v1/agents/{id}/ws, and beside it POST …/message, …/stream, …/context.
+//
+//	client                         server
+//	message ---------------------> chunk, chunk … done
+//	                               tool_executed, tool_failed, tool_blocked
+//	                               error | session_halt, and then the end
+//
+// A socket is a conversation of its own with one agent. Every message gets a
+// request_id, which all frames about it carry, and has exactly one end: a chunk
+// that is done, an error, or a session_halt.
+package debugconsole
+
+import (
+	"time"
+
+	"parley"
+)
+
+// head is what all frames begin with. The id is that of the message they are
+// about, and empty only where there is none.
+type head struct {
+	Type      string `json:"type"`
+	RequestID string `json:"request_id"`
+}
+
+func (h head) about() head { return h }
+
+// A frame is what a client is sent.
+type frame interface{ about() head }
+
+// The document's frames. Every field is always there.
+type (
+	chunk struct {
+		head
+		Content string `json:"content"`
+		Done    bool   `json:"done"`
+	}
+	toolExecuted struct {
+		head
+		ToolName string `json:"tool_name"`
+	}
+	toolStopped struct { // tool_failed, tool_blocked
+		head
+		ToolName string `json:"tool_name"`
+		Reason   string `json:"reason"`
+	}
+	failure struct { // error
+		head
+		Message string `json:"message"`
+		code    parley.Code
+	}
+	sessionHalt struct {
+		head
+		Reason string `json:"reason"`
+	}
+)
+
+// What waits for a person. The document has nothing like it, and clients skip
+// types they do not know. Answered by approval_response {id, decision, note},
+// question_response {id, answers} and tool_call_resolution {id, resolution, note}.
+type (
+	approvalRequest struct {
+		head
+		ID        string    `json:"id"`
+		ToolName  string    `json:"tool_name"`
+		Command   string    `json:"command"` // exactly what will be done
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	question struct {
+		head
+		ID        string            `json:"id"`
+		Questions []parley.Question `json:"questions"`
+		ExpiresAt time.Time         `json:"expires_at"`
+	}
+	callUnknown struct { // tool_call_unknown
+		head
+		ID       string `json:"id"`
+		ToolName string `json:"tool_name"`
+		Message  string `json:"message"`
+	}
+	cardClosed struct { // approval_closed, question_closed, tool_call_resolved
+		head
+		ID       string `json:"id"`
+		Decision string `json:"decision"`
+	}
+)
+
+// isEnd reports whether nothing follows a frame about its message.
+func isEnd(f frame) bool {
+	switch f := f.(type) {
+	case chunk:
+		return f.Done
+	case failure, sessionHalt:
+		return true
+	}
+	return false
+}
