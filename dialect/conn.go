@@ -160,6 +160,10 @@ func (c *Conn) count(request string, change int) int {
 	return c.under[request]
 }
 
+// After does something once the inputs received so far were handed over, if
+// there is room.
+func (c *Conn) After(f func()) bool { return c.inputs.add(f) }
+
 // Later does something in the lane of answers, if there is room.
 func (c *Conn) Later(f func()) bool { return c.answers.add(f) }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type Server struct {
 	log      *slog.Logger
 	draining atomic.Bool
 	served   chan error
+	upgrade  http.Handler // of /; nil: it is not to be upgraded
 }
 
 // Options say who is answered, and when.
@@ -51,7 +53,7 @@ func New(log *slog.Logger, o Options) *Server {
 	s.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) }))
 	s.Handle("GET /api/health", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"ok":true,"status":"ok"}`) }))
 	s.Handle("GET /readyz", http.HandlerFunc(s.ready))
-	s.Handle("GET /{$}", http.HandlerFunc(welcome))
+	s.Handle("GET /{$}", http.HandlerFunc(s.root))
 	return s
 }
 
@@ -59,6 +61,20 @@ func New(log *slog.Logger, o Options) *Server {
 func (s *Server) Handle(pattern string, h http.Handler) {
 	s.patterns = append(s.patterns, pattern)
 	s.mux.Handle(pattern, h)
+}
+
+// Upgrade says who takes connections that are made to / itself. It is for before
+// Start.
+func (s *Server) Upgrade(h http.Handler) { s.upgrade = h }
+
+// root is a page for people, and for programs the place where they find a socket
+// if they know nothing but the address.
+func (s *Server) root(w http.ResponseWriter, r *http.Request) {
+	if s.upgrade != nil && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		s.upgrade.ServeHTTP(w, r)
+		return
+	}
+	welcome(w, r)
 }
 
 // Patterns lists every route there is.
@@ -94,6 +110,7 @@ func welcome(w http.ResponseWriter, _ *http.Request) {
   GET /api/v1/sessions/{id}/log?follow=1            the log of a session, live
   ws  /api/chat/ws?threadId={a UUID of version 4}   thread chat
   ws  /ws                                           agent chat
+  ws  /api/agentloop/ws, or / itself                agent loop
 `)) // nobody left to tell
 }
 

@@ -44,7 +44,9 @@ type Socket struct {
 	writing sync.Mutex   // makes the messages of one Write adjacent
 	reads   atomic.Int64 // odd while somebody reads
 
-	pings   sync.WaitGroup // one for the armed timer or the ping it became
+	pings   sync.WaitGroup // one for the armed timer or the ping it became, and for each Echo
+	pinged  atomic.Int64   // pings that were begun
+	ponged  atomic.Int64   // the highest number of one that was answered
 	goodbye sync.Once
 
 	mu    sync.Mutex // guards the following
@@ -72,6 +74,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Socket, error) 
 		// No pong can follow a close frame. The library would take that for a
 		// failure and hang up on a peer that has not read our goodbye yet.
 		OnPingReceived: func(context.Context, []byte) bool { return s.open() },
+		OnPongReceived: s.heardPong,
 	})
 	if err != nil {
 		return nil, err
@@ -216,6 +219,7 @@ func (s *Socket) ping() {
 	reads, heard := s.reads.Load(), s.wire.heard.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), s.o.PongWithin)
 	defer cancel()
+	s.pinged.Add(1)
 	err := s.conn.Ping(ctx)
 	listening := reads%2 == 1 && reads == s.reads.Load()
 	if err != nil && listening && heard == s.wire.heard.Load() {

@@ -100,6 +100,8 @@ var rules = map[string]rule{
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
+
+	"GET /api/agentloop/ws": {needs: parley.ActRead, on: "frames"}, // the same
 }
 
 // permissions is the table of the design, written down a second time.
@@ -184,6 +186,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 			}
 		}
 		w.agentChat()
+		w.agentLoop()
 		w.broadcast()
 		w.keepsSecrets()
 	})

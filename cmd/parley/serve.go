@@ -18,6 +18,7 @@ import (
 	"parley/config"
 	"parley/dialect"
 	"parley/dialect/agentchat"
+	"parley/dialect/agentloop"
 	"parley/dialect/debugconsole"
 	"parley/dialect/native"
 	"parley/dialect/threadchat"
@@ -117,9 +118,11 @@ func (c *serveCommand) Run(p *program) error {
 	// The dialects.
 	conns := dialect.NewConns()
 	web := server.New(log, server.Options{Admit: guard.admit, Origins: c.AllowedOrigins, Able: store.Ready})
-	for pattern, handler := range routes(door, agents, guard, conns, log) {
+	served := routes(door, agents, guard, conns, log)
+	for pattern, handler := range served {
 		web.Handle(pattern, handler)
 	}
+	web.Upgrade(served["GET /api/agentloop/ws"]) // its clients know the address of the server and no path
 	web.Start(listener)
 	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "sessions", kept, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version, "pid", os.Getpid())
 
@@ -152,6 +155,8 @@ func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dial
 	all := map[string]http.Handler{
 		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
+
+		"GET /api/agentloop/ws": &agentloop.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 	}
 	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Guard: guard, Conns: conns, Log: log}).Routes() {
 		all[pattern] = handler

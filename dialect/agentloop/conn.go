@@ -1,0 +1,326 @@
+package agentloop
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A conn is one socket. Show is one goroutine's and Receive another's; between
+// them is what the client was last asked.
+type conn struct {
+	dialect.Conn
+	session parley.SessionID
+	resumes *parley.Summary // nil: the session is new
+
+	view View       // of the goroutine that shows
+	head parley.Seq // up to which it is shown what was there before it came
+	live bool       // it has been
+
+	mu    sync.Mutex // guards the following; leaf
+	asked asked
+	// What was measured, as far as it was seen; nil: not yet.
+	context *Context
+
+	answered parley.CommandID // the id of the last answer; of the goroutine that receives
+}
+
+// asked is the approval request that was last shown here. The document's answer
+// does not say what it answers. As long as a request is settled by that answer,
+// there can be no mistake. If it was settled in another way, an answer to it may
+// be under way when the next one is shown, and must not be taken for an answer
+// to that: until the client is known to have received the next one, it is in
+// doubt.
+type asked struct {
+	Asked
+	payload  approvalRequest
+	doubt    bool
+	received func() bool   // says when the doubt is over; nil: not written yet
+	decided  parley.CardID // the last one that was decided here
+}
+
+// Show filters what Project shows: what waited for a person and was decided
+// before this client came is not asked again, and what still waits is asked when
+// it has seen the rest.
+func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, _ *dialect.Goodbye) {
+	var frames []dialect.Frame
+	c.view, frames = Project(c.view, i.Event)
+	if measured, ok := (Context{}).after(i.Body); ok {
+		c.measured(measured)
+	}
+	if b, ok := i.Body.(parley.ApprovalDecided); ok && c.live && c.settled(b.Card) {
+		out = append(out, dialect.Encode(reply("approval_closed", approvalClosed{string(b.Decision)})))
+	}
+	for n, f := range frames {
+		if f.Close != nil {
+			return out, f.Close
+		}
+		m := f.Body.(message)
+		if !c.live && asks(m.Type) {
+			continue
+		}
+		if m.Type == "approval_request" {
+			c.asks(m)
+		}
+		out = append(out, dialect.EncodeShared(i, c.shape(), n, f))
+	}
+	if !c.live && i.Seq >= c.head {
+		c.live = true
+		for _, m := range c.view.waiting() {
+			if m.Type == "approval_request" {
+				c.asks(m)
+			}
+			out = append(out, dialect.Encode(m))
+		}
+	}
+	return out, nil
+}
+
+func (c *conn) shape() string {
+	if c.view.LocalShell {
+		return "agentloop-local"
+	}
+	return "agentloop"
+}
+
+// asks reports whether a frame asks something of a person, or says that it is no
+// longer asked.
+func asks(kind string) bool {
+	return slices.Contains([]string{"approval_request", "question", "question_closed", "tool_call_unknown", "tool_call_resolved"}, kind)
+}
+
+// waiting are the frames that ask for what still waits for a person.
+func (v View) waiting() (frames []message) {
+	if len(v.cards) > 0 {
+		frames = append(frames, v.request)
+	}
+	for _, o := range v.others {
+		frames = append(frames, o.frame)
+	}
+	return frames
+}
+
+// asks notes which approval the client is about to be shown.
+func (c *conn) asks(m message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, card := &c.asked, c.view.cards[0]
+	if a.Card != card.id {
+		a.Asked = Asked{Card: card.id, Patch: card.payload.ApplyPatch}
+		a.payload = card.payload
+	}
+	a.Requests = append(a.Requests, m.ID)
+}
+
+// settled notes that an approval was decided. It reports whether this client has
+// been shown it and did not decide it.
+func (c *conn) settled(card parley.CardID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &c.asked
+	if a.Card != card {
+		return false
+	}
+	a.Asked, a.received = Asked{}, nil
+	a.doubt = a.doubt || a.decided != card
+	return a.decided != card
+}
+
+// Shown: when the client is in doubt what it was asked, it is asked for a sign
+// that it knows.
+func (c *conn) Shown(context.Context, *parley.Item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := &c.asked; a.doubt && a.Card != 0 && a.received == nil {
+		a.received = c.Socket.Echo()
+	}
+}
+
+func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
+	d := Decode(c.session, c.lastAsked(), msg)
+	if tooMany != nil && !overtakes(d.Command.Do) {
+		c.refuse(ctx, d.Command.Do, tooMany)
+		return
+	}
+	switch {
+	case d.Repeats(c.answered):
+		// Sent again, and has had its effect.
+	case d.Refusal != nil:
+		c.Reply(ctx, reply("error", *d.Refusal))
+	case d.Query == getSession:
+		if !c.After(func() { c.sessionInfo(ctx) }) {
+			c.refuse(ctx, nil, errTooMany)
+		}
+	case d.Query != "":
+		if !c.Later(func() { c.contextInfo(ctx) }) {
+			c.refuse(ctx, nil, errTooMany)
+		}
+	case c.mistaken(ctx, d):
+	case !c.Submit(ctx, d.Command, func(err error) { c.refused(ctx, d.Command.Do, err) }):
+		c.refuse(ctx, d.Command.Do, errTooMany)
+	}
+}
+
+var errTooMany = parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers.")
+
+// overtakes reports whether a command stops or answers something.
+func overtakes(do parley.CommandBody) bool {
+	switch do.(type) {
+	case parley.DecideApproval, parley.AnswerQuestion, parley.ResolveToolCall, parley.CancelRun:
+		return true
+	}
+	return false
+}
+
+func (c *conn) lastAsked() Asked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.asked.Asked
+	a.Requests = slices.Clone(a.Requests)
+	return a
+}
+
+// mistaken finds answers that may have been meant for a request that was settled
+// elsewhere, and asks again. What is no mistake is noted as an answer.
+func (c *conn) mistaken(ctx context.Context, d Decoded) bool {
+	card := parley.CardID(0)
+	switch do := d.Command.Do.(type) {
+	case parley.DecideApproval:
+		card = do.Card
+	case parley.ExplainApproval:
+		card = do.Card
+	default:
+		return false
+	}
+	c.mu.Lock()
+	a := &c.asked
+	doubt := a.doubt && !d.Named && a.Card == card && (a.received == nil || !a.received())
+	a.doubt = false
+	again := reply("approval_request", a.payload)
+	if doubt {
+		a.Requests = append(a.Requests, again.ID)
+	} else if _, decides := d.Command.Do.(parley.DecideApproval); decides {
+		a.decided = card
+		c.answered = d.Command.ID
+	}
+	c.mu.Unlock()
+	if doubt {
+		c.Reply(ctx, reply("error", notProcessed(approvalFailed, parley.CodeConflict,
+			"What was asked before was settled elsewhere. Nothing was decided; this is asked now.")), again)
+	}
+	return doubt
+}
+
+// refused is refuse for what was handed over. An answer that was not taken has
+// not decided anything.
+func (c *conn) refused(ctx context.Context, do parley.CommandBody, err error) {
+	if do, ok := do.(parley.DecideApproval); ok && parley.CodeOf(err) != parley.CodeClosed {
+		c.mu.Lock()
+		if c.asked.decided == do.Card {
+			c.asked.decided = 0
+		}
+		c.mu.Unlock()
+	}
+	c.refuse(ctx, do, err)
+}
+
+// refuse says why a command was not accepted.
+func (c *conn) refuse(ctx context.Context, do parley.CommandBody, err error) {
+	code, reason := parley.CodeOf(err), parley.MessageOf(err)
+	title := "Failed to process the message"
+	switch do.(type) {
+	case parley.SubmitInput:
+		title = inputFailed
+	case parley.DecideApproval, parley.ExplainApproval:
+		title = approvalFailed
+	case parley.AnswerQuestion:
+		title = questionFailed
+	case parley.ResolveToolCall:
+		title = unresolved
+	case parley.CancelRun:
+		if code == parley.CodeNotFound {
+			return // it is not running: what they wanted
+		}
+		title = cancelFailed
+	case parley.CompactContext:
+		if code == parley.CodeEmpty || code == parley.CodeNotFound {
+			c.Reply(ctx, reply("error", failure{nothingSaid, nil}))
+			return
+		}
+		title = compactFailed
+	}
+	c.Reply(ctx, reply("error", notProcessed(title, code, reason)))
+}
+
+func (c *conn) measured(m Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.context = &m
+}
+
+func (c *conn) known() (Context, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.context == nil {
+		return Context{}, false
+	}
+	return *c.context, true
+}
+
+// sessionInfo tells a client how to come back, and whether what it sent before is
+// still being answered.
+func (c *conn) sessionInfo(ctx context.Context) {
+	info := sessionInfo{c.session, "new"}
+	switch m, err := c.Door.Session(ctx, c.Visit.Who, c.session); {
+	case err == nil:
+		info.Status = string(m.Status)
+	case ctx.Err() != nil:
+		return
+	case parley.CodeOf(err) != parley.CodeNotFound:
+		c.refuse(ctx, nil, err)
+		return
+	}
+	c.Reply(ctx, reply("session", info))
+}
+
+// contextInfo tells what was measured last. What was measured before a client
+// resumed its session is looked up when it asks.
+func (c *conn) contextInfo(ctx context.Context) {
+	m, ok := c.known()
+	if !ok && c.resumes != nil {
+		before, err := c.lookBack(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				c.refuse(ctx, nil, err)
+			}
+			return
+		}
+		if m, ok = c.known(); !ok { // nothing newer was seen meanwhile
+			m = before
+		}
+	}
+	c.Reply(ctx, reply("context_info", m.info()))
+}
+
+// lookBack reads the log of a session that was there before the connection.
+func (c *conn) lookBack(ctx context.Context) (m Context, err error) {
+	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session}, parley.Beginning)
+	if err != nil {
+		return m, err
+	}
+	defer f.Close()
+	for seq := parley.Seq(0); seq < c.resumes.Head; {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return m, err
+		}
+		for _, i := range items {
+			m, _ = m.after(i.Body)
+			seq = i.Seq
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,333 @@
+package agentloop
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+)
+
+// Decoded is what a client's message means: a command, a query or a refusal.
+type Decoded struct {
+	Command parley.Command
+	Query   string   // the type of a message that is answered from what is known
+	Refusal *failure // why it was not understood
+	Named   bool     // an approval_response says which request it answers
+	id      parley.CommandID
+}
+
+// Repeats reports whether the message is the answer to an approval request that
+// was given under this id before, and that nothing is asked after.
+func (d Decoded) Repeats(id parley.CommandID) bool {
+	return id != "" && d.id == id && d.Refusal != nil && d.Refusal.Message == noApproval
+}
+
+// An Asked is the approval that a connection was last shown.
+type Asked struct {
+	Card     parley.CardID // zero: there is none
+	Patch    *patchCommand // what it showed of one
+	Requests []string      // the ids of the frames it was shown in
+}
+
+// What errors say, in the document's words and in those of its original.
+const (
+	badFormat       = "Invalid message format"
+	inputFailed     = "Failed to process user input"
+	approvalFailed  = "Failed to process approval response"
+	noApproval      = "No pending approval request"
+	compactFailed   = "Context compaction failed"
+	nothingSaid     = "Cannot compact empty transcript"
+	questionFailed  = "Failed to process question response"
+	unresolved      = "Failed to process tool call resolution"
+	cancelFailed    = "Failed to cancel"
+	getContextInfo  = "get_context_info"
+	getSession      = "get_session"
+	maxTypeInErrors = 80
+)
+
+// Decode reads a message on the connection of a session that was last shown an
+// approval.
+func Decode(session parley.SessionID, asked Asked, data []byte) Decoded {
+	m, err := envelope(data)
+	if err != nil {
+		return refuse(badFormat, err)
+	}
+	m.session = session
+	d := m.decode(asked)
+	if id, err := uuid.Parse(m.id); err == nil && len(m.id) == len(uuid.Nil.String()) {
+		d.id = parley.CommandID(id.String())
+	}
+	if d.Command.Do != nil {
+		d.Command.Session, d.Command.ID = session, d.id
+	}
+	return d
+}
+
+func refuse(message string, err error) Decoded {
+	f := notProcessed(message, parley.CodeInvalid, err.Error())
+	return Decoded{Refusal: &f}
+}
+
+// A received message, its payload read as far as it is an object.
+type received struct {
+	session  parley.SessionID // of the connection
+	id, kind string
+	payload  dialect.Object
+	err      error // that it is not
+}
+
+func envelope(data []byte) (m received, err error) {
+	o, err := dialect.ParseObject(data)
+	if err != nil {
+		return m, err
+	}
+	for _, f := range []struct {
+		key string
+		to  *string
+	}{{"id", &m.id}, {"type", &m.kind}} {
+		if !o.Has(f.key) {
+			return m, fmt.Errorf("%s is missing", f.key)
+		}
+		if *f.to, err = o.String(f.key); err != nil {
+			return m, err
+		}
+	}
+	m.payload = dialect.Object{}
+	if o.Has("payload") {
+		if m.payload, m.err = dialect.ParseObject(o["payload"]); m.err != nil {
+			m.err = fmt.Errorf("payload: %w", m.err)
+		}
+	}
+	return m, nil
+}
+
+func (m received) decode(asked Asked) Decoded {
+	read := map[string]func(received, Asked) (Decoded, error){
+		"user_input":           received.userInput,
+		"approval_response":    received.approvalResponse,
+		"question_response":    received.questionResponse,
+		"tool_call_resolution": received.resolution,
+	}[m.kind]
+	title := map[string]string{"user_input": inputFailed, "approval_response": approvalFailed,
+		"question_response": questionFailed, "tool_call_resolution": unresolved}[m.kind]
+	switch {
+	case read != nil && m.err != nil:
+		return refuse(title, m.err)
+	case read != nil:
+		d, err := read(m, asked)
+		if err != nil {
+			return refuse(title, err)
+		}
+		return d
+	}
+	// What these have for a payload does not matter.
+	switch m.kind {
+	case getContextInfo, getSession:
+		return Decoded{Query: m.kind}
+	case "manual_compact":
+		return Decoded{Command: parley.Command{Do: parley.CompactContext{}}}
+	case "cancel":
+		return Decoded{Command: parley.Command{Do: parley.CancelRun{}}}
+	}
+	return Decoded{Refusal: &failure{fmt.Sprintf("Unknown message type: %.*s", maxTypeInErrors, m.kind), nil}}
+}
+
+func (m received) userInput(Asked) (d Decoded, err error) {
+	var items []json.RawMessage
+	if !m.payload.Has("input") {
+		return d, fmt.Errorf("input is missing")
+	}
+	if err := m.payload.Into("input", &items, "a list of items"); err != nil {
+		return d, err
+	}
+	var said []string
+	for i, raw := range items {
+		words, err := inputItem(raw)
+		if err != nil {
+			return d, fmt.Errorf("input %d: %w", i, err)
+		}
+		said = append(said, words)
+	}
+	content := strings.Join(said, "\n\n")
+	if parley.IsBlank(parley.CleanText(content)) {
+		return d, fmt.Errorf("the message is empty")
+	}
+	d.Command.Do = parley.SubmitInput{Content: content, Busy: parley.Queue, Open: true, Transient: true}
+	return d, nil
+}
+
+// inputItem is what a message says. Its role is the user's: what an assistant or
+// a tool said stands in the log, and is not for a client to make up.
+func inputItem(raw json.RawMessage) (string, error) {
+	o, err := dialect.ParseObject(raw)
+	if err != nil {
+		return "", err
+	}
+	kind, err := o.String("type")
+	if err != nil {
+		return "", err
+	}
+	role, err := o.String("role")
+	switch {
+	case err != nil:
+		return "", err
+	case kind != "message" && kind != "":
+		return "", fmt.Errorf("type must be message, not %.40q", kind)
+	case role != "user":
+		return "", fmt.Errorf("role must be user, not %.40q", role)
+	}
+	var words string
+	if json.Unmarshal(o["content"], &words) == nil {
+		return words, nil
+	}
+	var parts []json.RawMessage
+	if err := o.Into("content", &parts, "a string or a list of parts"); err != nil {
+		return "", err
+	}
+	for _, part := range parts {
+		more, err := inputPart(part)
+		if err != nil {
+			return "", err
+		}
+		words += more
+	}
+	return words, nil
+}
+
+func inputPart(raw json.RawMessage) (words string, err error) {
+	if json.Unmarshal(raw, &words) == nil {
+		return words, nil
+	}
+	o, err := dialect.ParseObject(raw)
+	if err != nil {
+		return "", err
+	}
+	kind, err := o.String("type")
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains([]string{"input_text", "output_text", "text"}, kind) {
+		return "", fmt.Errorf("content must be input_text, not %.40q", kind)
+	}
+	return o.String("text")
+}
+
+// reviews are the answers to an approval request, also as the original's manual
+// spelled them.
+var reviews = map[string]parley.Decision{
+	"yes": parley.AllowOnce, "YES": parley.AllowOnce,
+	"always": parley.AllowAlways, "ALWAYS": parley.AllowAlways,
+	"no-continue": parley.Deny, "NO_CONTINUE": parley.Deny,
+	"no-exit": parley.DenyAndStop, "NO_EXIT": parley.DenyAndStop, "NO": parley.DenyAndStop,
+	"explain": explain, "EXPLAIN": explain,
+}
+
+// explain is a review that decides nothing.
+const explain = parley.Decision("explain")
+
+func (m received) approvalResponse(asked Asked) (d Decoded, err error) {
+	review, err := m.payload.String("review")
+	if err != nil {
+		return d, err
+	}
+	decision, ok := reviews[review]
+	if !ok {
+		return d, fmt.Errorf("review must be yes, no-exit, no-continue, always or explain, not %.40q", review)
+	}
+	deny, err := m.payload.String("customDenyMessage")
+	if err != nil {
+		return d, err
+	}
+	why, err := m.payload.String("explanation")
+	if err != nil {
+		return d, err
+	}
+	request, err := m.payload.String("requestId")
+	if err != nil {
+		return d, err
+	}
+	if asked.Card == 0 || request != "" && !slices.Contains(asked.Requests, request) {
+		return Decoded{Refusal: &failure{noApproval, nil}}, nil
+	}
+	if err := m.samePatch(asked.Patch); err != nil {
+		return d, err
+	}
+	d.Named = request != ""
+	switch decision {
+	case explain:
+		d.Command.Do = parley.ExplainApproval{Card: asked.Card}
+	case parley.AllowOnce, parley.AllowAlways:
+		d.Command.Do = parley.DecideApproval{Card: asked.Card, Decision: decision, Note: why}
+	default:
+		note := strings.TrimSpace(deny + "\n" + why)
+		d.Command.Do = parley.DecideApproval{Card: asked.Card, Decision: decision, Note: note}
+	}
+	return d, nil
+}
+
+// samePatch: an approval covers what was shown. Who wants another patch has to
+// have the agent ask for it.
+func (m received) samePatch(shown *patchCommand) error {
+	if !m.payload.Has("applyPatch") {
+		return nil
+	}
+	o, err := dialect.ParseObject(m.payload["applyPatch"])
+	if err != nil {
+		return fmt.Errorf("applyPatch: %w", err)
+	}
+	patch, err := o.String("patch")
+	if err == nil && (shown == nil || patch != shown.Patch) {
+		err = fmt.Errorf("applyPatch is not what was asked about; nothing was decided")
+	}
+	return err
+}
+
+func (m received) questionResponse(Asked) (d Decoded, err error) {
+	card, err := m.about("questionId")
+	if err != nil {
+		return d, err
+	}
+	do := parley.AnswerQuestion{Card: parley.CardID(card)}
+	if !m.payload.Has("answers") {
+		return d, fmt.Errorf("answers is missing")
+	}
+	if err := m.payload.Into("answers", &do.Answers, "a list with a list of strings for each question"); err != nil {
+		return d, err
+	}
+	d.Command.Do = do
+	return d, nil
+}
+
+func (m received) resolution(Asked) (d Decoded, err error) {
+	call, err := m.about("callId")
+	if err != nil {
+		return d, err
+	}
+	do := parley.ResolveToolCall{Call: parley.CallID(call)}
+	if err := m.payload.Into("resolution", &do.Resolution, "a string"); err != nil {
+		return d, err
+	}
+	if do.Note, err = m.payload.String("note"); err != nil {
+		return d, err
+	}
+	d.Command.Do = do
+	return d, nil
+}
+
+// about is what of the session an answer is about.
+func (m received) about(key string) (parley.Seq, error) {
+	id, err := m.payload.String(key)
+	if err != nil {
+		return 0, err
+	}
+	session, seq, ok := parley.ParseRef(id)
+	if !ok || session != m.session {
+		return 0, fmt.Errorf("%s does not name anything of this session", key)
+	}
+	return seq, nil
+}

@@ -1,0 +1,413 @@
+package agentloop
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// A View is what a connection has to remember of the log it follows: the open
+// run. It must be followed from the start of that run or from outside any.
+type View struct {
+	LocalShell bool // commands are shown as local_shell_call
+
+	run     parley.RunID
+	names   []string      // of the run's calls
+	calls   []call        // that have not ended
+	fresh   parley.CallID // was just asked for: whether it needs an approval is not known yet
+	began   time.Time     // the open output
+	shown   int           // bytes of it
+	context Context       // as the run has measured it
+
+	cards   []card  // approvals that are open; the first is the one that is shown
+	request message // as it was last shown
+	others  []other // whatever else waits for a person
+}
+
+// A call as the wire knows it.
+type call struct {
+	id        parley.CallID
+	name      string // on the wire
+	tool      string
+	arguments string
+	shown     bool
+	began     time.Time
+	note      string // of who refused it
+}
+
+// A card is an open approval.
+type card struct {
+	id      parley.CardID
+	call    parley.CallID
+	payload approvalRequest
+}
+
+// other is a frame that asks something of a person, until they answer.
+type other struct {
+	id    string
+	frame message
+}
+
+// Ignored are the types of events no client of this dialect is shown.
+var Ignored = map[string]string{
+	"SessionOpened":        "the connection's first input opened it",
+	"SessionRenamed":       "sessions have no titles here",
+	"SessionHalted":        "the run it ended says so, and so does the answer to the next input",
+	"SessionReopened":      "nothing to show until somebody says something",
+	"InputReceived":        "loading_state says when it is being answered; the document does not echo",
+	"InputScreened":        "a run that is blocked says so when it ends",
+	"InputAdopted":         "loading_state says when it is being answered",
+	"TurnStarted":          "turns are not visible here",
+	"OutputStarted":        "its pieces are shown",
+	"ToolOutputAppended":   "outputs of tools are whole here",
+	"ExplanationRequested": "the explanation is shown",
+	"PlanChanged":          "the call that changed it is shown",
+	"FilesChanged":         "the calls that changed them are shown",
+	"ChildSpawned":         "the call that delegates is shown",
+	"ChildReturned":        "it is the output of the call that delegates",
+	"ContextMeasured":      "context_info says it at the end of the run",
+	"CompactionStarted":    "its end is shown",
+	"AgentStarted":         "of the tenant's own session",
+	"AgentStopped":         "of the tenant's own session",
+	"SettingsChanged":      "of the tenant's own session",
+	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"LateResultNoted":      "seen in the log only",
+}
+
+// Project says what a client is shown of an event.
+func Project(v View, e parley.Event) (View, []dialect.Frame) {
+	p := &projection{View: v, e: e}
+	p.showFresh()
+	p.event()
+	return p.View, p.frames
+}
+
+// A projection is a view in the making, and the frames of one event.
+type projection struct {
+	View
+	e      parley.Event
+	frames []dialect.Frame
+}
+
+func (p *projection) show(kind string, payload any) message {
+	m := message{frameID(p.e, len(p.frames)), kind, payload}
+	p.frames = append(p.frames, dialect.Frame{Body: m})
+	return m
+}
+
+func (p *projection) item(item any) { p.show("response_item", item) }
+
+func (p *projection) say(id, role, words string) {
+	p.item(textItem{id, "message", role, []text{{"input_text", words}}})
+}
+
+// warn is for trouble that does not end the run.
+func (p *projection) warn(words string) {
+	const sign = "⚠️ "
+	p.say(named("sys", p.e.Seq), "system", sign+strings.TrimPrefix(words, sign))
+}
+
+func named(kind string, seq parley.Seq) string { return kind + "_" + strconv.FormatInt(int64(seq), 10) }
+
+func (p *projection) event() {
+	switch b := p.e.Body.(type) {
+	case parley.InputWithdrawn:
+		p.show("error", withdrawn(b))
+	case parley.RunStarted:
+		p.View = View{LocalShell: p.LocalShell, run: p.e.Run}
+		p.show("loading_state", loadingState{true})
+	case parley.RunFinished:
+		p.finish(b)
+	case parley.TurnFinished:
+		if b.Stop == parley.StopCut {
+			p.warn(cmp.Or(b.Message, "The answer was cut off."))
+		}
+	case parley.OutputStarted:
+		p.began, p.shown = p.e.At, 0
+	case parley.OutputAppended:
+		if b.Kind == parley.Text && p.run != 0 {
+			p.say(named("resp", parley.Seq(b.Output)), "assistant", b.Text)
+			p.shown = b.Offset + len(b.Text)
+		}
+	case parley.OutputFinished:
+		p.outputFinished(b)
+	case parley.ModelFellBack:
+		p.warn(b.Preferred + " cannot answer (" + b.Reason + "); " + b.Actual + " does instead.")
+	case parley.ProblemReported:
+		p.warn(b.Message)
+	case parley.ContextMeasured:
+		p.context, _ = p.context.after(b)
+	case parley.ContextCompacted:
+		p.context, _ = p.context.after(b)
+		p.show("context_compacted", contextCompacted{b.Before, b.After, reduction(b.Before, b.After), strategy})
+	case parley.CompactionFailed:
+		p.show("error", compactionFailed(b))
+	case parley.SessionDeleted:
+		p.frames = append(p.frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the session was deleted"}})
+	default:
+		p.call()
+	}
+}
+
+func (p *projection) outputFinished(b parley.OutputFinished) {
+	switch {
+	case p.run == 0:
+	case b.Kind == parley.Text:
+		// Pieces of a log that was trimmed are shown here.
+		if rest := b.Text[min(p.shown, len(b.Text)):]; rest != "" {
+			p.say(named("resp", parley.Seq(b.Output)), "assistant", rest)
+			p.frames[len(p.frames)-1].Own = true
+		}
+	case !parley.IsBlank(b.Text):
+		p.item(reasoningItem{named("reasoning", parley.Seq(b.Output)), "reasoning", []text{{"input_text", b.Text}}, p.e.At.Sub(p.began).Milliseconds()})
+	}
+}
+
+// finish shows the one ending of a run.
+func (p *projection) finish(b parley.RunFinished) {
+	for _, o := range p.others { // calls of unknown fate that nobody resolved
+		p.show("tool_call_resolved", callResolved{o.id, string(b.Outcome)})
+	}
+	if b.Outcome == parley.Completed {
+		p.show("loading_state", loadingState{false})
+		p.show("agent_finished", agentFinished{named("resp", parley.Seq(p.e.Run))})
+		p.show("context_info", p.context.info())
+	} else {
+		p.show("error", ending(b))
+		p.show("loading_state", loadingState{false})
+	}
+	p.View = View{LocalShell: p.LocalShell}
+}
+
+// call shows what becomes of calls and cards.
+func (p *projection) call() {
+	switch b := p.e.Body.(type) {
+	case parley.ToolCallRequested:
+		c := call{id: parley.CallID(p.e.Seq), name: b.Provider, tool: b.Name, arguments: b.Arguments}
+		if c.name == "" || slices.Contains(p.names, c.name) {
+			c.name = named("call", p.e.Seq)
+		}
+		for slices.Contains(p.names, c.name) { // a vendor may name calls like that
+			c.name += "_"
+		}
+		p.names = append(slices.Clip(p.names), c.name)
+		p.calls, p.fresh = append(slices.Clip(p.calls), c), c.id
+	case parley.ToolCallBlocked:
+		p.ended(b.Call, toolOutput{"aborted", rejected{"command rejected", b.Reason}})
+	case parley.ToolCallStarted:
+		p.withCall(b.Call, func(c *call) { c.began = p.e.At })
+	case parley.ToolCallFinished:
+		p.finished(b)
+	case parley.ToolCallResolved:
+		id := parley.Ref(p.e.Session, parley.Seq(b.Call))
+		p.closed(id)
+		p.show("tool_call_resolved", callResolved{id, string(b.Resolution)})
+	case parley.ApprovalRequested:
+		if c := p.find(b.Call); c != nil {
+			p.cards = append(slices.Clip(p.cards), card{parley.CardID(p.e.Seq), c.id, approval(*c, b.Why)})
+			if len(p.cards) == 1 {
+				p.ask()
+			}
+		}
+	case parley.ApprovalExplained:
+		p.say(named("resp", p.e.Seq), "assistant", b.Text)
+		if len(p.cards) > 0 && p.cards[0].id == b.Card {
+			p.ask()
+		}
+	case parley.ApprovalDecided:
+		p.decided(b)
+	case parley.QuestionAsked:
+		id := parley.Ref(p.e.Session, p.e.Seq)
+		p.others = append(slices.Clip(p.others), other{id, p.show("question", question{id, b.Questions, b.Expires})})
+	case parley.QuestionAnswered:
+		id := parley.Ref(p.e.Session, parley.Seq(b.Card))
+		p.closed(id)
+		p.show("question_closed", questionClosed{id, string(b.Ending)})
+	}
+}
+
+// ask shows the first of the open approvals.
+func (p *projection) ask() { p.request = p.show("approval_request", p.cards[0].payload) }
+
+// decided shows the call that was asked about, and what is to be decided next.
+// Nothing is when the run ends with it.
+func (p *projection) decided(b parley.ApprovalDecided) {
+	i := slices.IndexFunc(p.cards, func(c card) bool { return c.id == b.Card })
+	if i < 0 {
+		return
+	}
+	p.cards = slices.Delete(slices.Clone(p.cards), i, i+1)
+	p.withCall(b.Call, func(c *call) { c.note = b.Note })
+	p.showCall(b.Call)
+	if i == 0 && len(p.cards) > 0 && b.Decision != parley.DenyAndStop && b.Decision != parley.CardCancelled {
+		p.ask()
+	}
+}
+
+// showFresh shows a call that was just asked for, unless it needs an approval:
+// that is asked for first.
+func (p *projection) showFresh() {
+	id := p.fresh
+	p.fresh = 0
+	if b, ok := p.e.Body.(parley.ApprovalRequested); !ok || b.Call != id {
+		p.showCall(id)
+	}
+}
+
+func (p *projection) showCall(id parley.CallID) {
+	c := p.find(id)
+	if c == nil || c.shown {
+		return
+	}
+	p.withCall(id, func(c *call) { c.shown = true })
+	if argv, ok := p.local(*c); ok {
+		p.item(shellItem{"shell_" + bare(c.name), "local_shell_call", shellAction{argv}, "completed"})
+		return
+	}
+	p.item(callItem{c.name, "function_call", c.name, c.tool, arguments(c.arguments)})
+}
+
+// ended shows the output of a call, which is the last of it.
+func (p *projection) ended(id parley.CallID, out toolOutput) {
+	c := p.find(id)
+	if c == nil {
+		return
+	}
+	p.showCall(id)
+	output := string(dialect.Encode(out))
+	if _, ok := p.local(*c); ok {
+		p.item(shellOutputItem{"shell_output_" + bare(c.name), "local_shell_call_output", output})
+	} else {
+		p.item(outputItem{"output_" + bare(c.name), "function_call_output", c.name, output})
+	}
+	p.calls = slices.DeleteFunc(slices.Clone(p.calls), func(c call) bool { return c.id == id })
+}
+
+func (p *projection) finished(b parley.ToolCallFinished) {
+	c := p.find(b.Call)
+	if c == nil {
+		return
+	}
+	took := ran{ExitCode: 1}
+	switch {
+	case b.Exit != nil:
+		took.ExitCode = *b.Exit
+	case b.Outcome == parley.CallSucceeded:
+		took.ExitCode = 0
+	}
+	if !c.began.IsZero() {
+		took.DurationSeconds = math.Round(p.e.At.Sub(c.began).Seconds()*10) / 10
+	}
+	switch b.Outcome {
+	case parley.CallDenied:
+		words := "aborted"
+		if c.note != "" {
+			words += ": " + c.note
+		}
+		p.ended(b.Call, toolOutput{words, nothing{}})
+	case parley.CallCancelled:
+		p.ended(b.Call, toolOutput{"aborted", took})
+	case parley.CallUnknown: // only a person can make the run go on
+		p.ended(b.Call, toolOutput{b.Result, took})
+		id := parley.Ref(p.e.Session, parley.Seq(b.Call))
+		p.others = append(slices.Clip(p.others), other{id, p.show("tool_call_unknown", callUnknown{id, b.Name, b.Result})})
+	default:
+		p.ended(b.Call, toolOutput{b.Result, took})
+	}
+}
+
+func (p *projection) closed(id string) {
+	p.others = slices.DeleteFunc(slices.Clone(p.others), func(o other) bool { return o.id == id })
+}
+
+func (v View) find(id parley.CallID) *call {
+	for i := range v.calls {
+		if v.calls[i].id == id {
+			c := v.calls[i]
+			return &c
+		}
+	}
+	return nil
+}
+
+func (p *projection) withCall(id parley.CallID, change func(*call)) {
+	if i := slices.IndexFunc(p.calls, func(c call) bool { return c.id == id }); i >= 0 {
+		p.calls = slices.Clone(p.calls)
+		change(&p.calls[i])
+	}
+}
+
+// local is the command of a call that is shown as the user's own shell's.
+func (v View) local(c call) ([]string, bool) {
+	if !v.LocalShell || c.tool != "shell" {
+		return nil, false
+	}
+	argv, _, _ := command(c.tool, c.arguments)
+	return argv, true
+}
+
+// bare is the name of a call without the prefix that most vendors give it: that
+// of its output is another, as in the document.
+func bare(name string) string { return strings.TrimPrefix(name, "call_") }
+
+// arguments are always JSON here, also where a model wrote something else.
+func arguments(given string) string {
+	if json.Valid([]byte(given)) {
+		return given
+	}
+	return string(dialect.Encode(given))
+}
+
+func approval(c call, why string) approvalRequest {
+	argv, patch, whole := command(c.tool, c.arguments)
+	r := approvalRequest{Command: argv, ApplyPatch: patch, Why: why}
+	if !whole {
+		r.Arguments = c.arguments
+	}
+	return r
+}
+
+// notProcessed is an error in the document's shape.
+func notProcessed(message string, code parley.Code, reason string) failure {
+	status := dialect.Status(parley.Errorf(code, "%s", reason), http.Header{})
+	return failure{message, &details{reason, status}}
+}
+
+// ending is the error that a run ends with that was not completed.
+func ending(b parley.RunFinished) failure {
+	switch b.Outcome {
+	case parley.Cancelled:
+		return failure{"The run was cancelled.", nil}
+	case parley.Denied, parley.Halted:
+		return failure{b.Message, nil}
+	}
+	reason := b.Message
+	if parley.IsBlank(reason) {
+		reason = "The agent failed."
+	}
+	return notProcessed(inputFailed, b.Code, reason)
+}
+
+func withdrawn(b parley.InputWithdrawn) failure {
+	if b.Reason == parley.WithdrawnByRequest {
+		return failure{"An input was cancelled before it was answered.", nil}
+	}
+	return failure{"An input was not answered: the session was " + string(b.Reason) + ".", nil}
+}
+
+func compactionFailed(b parley.CompactionFailed) failure {
+	title := compactFailed
+	if b.Auto {
+		title = "Automatic context compaction failed"
+	}
+	return notProcessed(title, b.Code, b.Message)
+}

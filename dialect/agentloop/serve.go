@@ -1,0 +1,120 @@
+package agentloop
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// Handler serves GET /api/agentloop/ws and upgrades of /.
+type Handler struct {
+	Door  parley.Door
+	Guard dialect.Guard
+	Conns *dialect.Conns
+	Log   *slog.Logger
+}
+
+// ServeHTTP upgrades. ?session= resumes a session, ?items=local_shell has shell
+// commands shown as local_shell_call. The header Parley-Session says which session
+// the connection is of, so that a client that loses it can come back.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	visit, err := h.Guard.Enter(r, "")
+	if err != nil {
+		dialect.Refuse(w, err)
+		return
+	}
+	c, err := h.connect(r, visit)
+	if err != nil {
+		visit.Leave()
+		dialect.Refuse(w, err)
+		return
+	}
+	w.Header().Set("Parley-Session", string(c.session))
+	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
+		c.Socket = socket
+		h.serve(ctx, c)
+	})
+}
+
+// connect finds the session of a connection, before there is one.
+func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
+	q := r.URL.Query()
+	c := &conn{Conn: dialect.Conn{Door: h.Door, Visit: visit}, live: true}
+	switch items := q.Get("items"); items {
+	case "local_shell":
+		c.view.LocalShell = true
+	case "", "function_call":
+	default:
+		return nil, parley.Errorf(parley.CodeInvalid, "items is function_call or local_shell.")
+	}
+	if !q.Has("session") {
+		c.session = parley.SessionID(uuid.NewString())
+		c.Log = h.Log.With("session", c.session)
+		return c, h.Door.May(r.Context(), visit.Who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant})
+	}
+	if c.session = parley.SessionID(strings.ToLower(q.Get("session"))); !c.session.Valid() {
+		return nil, parley.Errorf(parley.CodeInvalid, "session must be a UUID of version 4.")
+	}
+	m, err := h.Door.Session(r.Context(), visit.Who, c.session)
+	c.resumes, c.Log = &m, h.Log.With("session", c.session)
+	return c, err
+}
+
+// serve owns the socket. A session that is resumed is followed from the start of
+// its open run, else from where it is.
+func (h *Handler) serve(ctx context.Context, c *conn) {
+	scope, from := parley.Scope{Session: c.session}, parley.Cursor{}
+	if m := c.resumes; m != nil {
+		from.After = int64(m.Head)
+		if m.Run != 0 {
+			from.After, c.head, c.live = int64(m.Run)-1, m.Head, false
+		}
+	} else {
+		scope, from = parley.Scope{Readable: true}, parley.Live
+	}
+	follower, err := h.Door.Follow(ctx, c.Visit.Who, scope, from)
+	if err != nil {
+		c.Log.Error("agent loop cannot begin", "error", err)
+		bye := dialect.CannotBegin(err)
+		c.Socket.Close(bye.Code, bye.Reason)
+		return
+	}
+	if c.resumes == nil {
+		follower = &unopened{follower, c}
+	}
+	c.Run(ctx, follower, c)
+}
+
+// An unopened session cannot be followed: it is not there, and nobody else may
+// learn of it. Until its first input opens it, everything its principal may read
+// is followed instead, and not shown.
+type unopened struct {
+	parley.Follower
+	c *conn
+}
+
+func (u *unopened) Next(ctx context.Context) ([]*parley.Item, error) {
+	for {
+		items, err := u.Follower.Next(ctx)
+		if err != nil || u.c == nil {
+			return items, err
+		}
+		if !slices.ContainsFunc(items, func(i *parley.Item) bool { return i.Session == u.c.session }) {
+			continue
+		}
+		own, err := u.c.Door.Follow(ctx, u.c.Visit.Who, parley.Scope{Session: u.c.session}, parley.Beginning)
+		if err != nil {
+			return nil, err
+		}
+		u.Follower.Close()
+		u.Follower, u.c = own, nil
+	}
+}

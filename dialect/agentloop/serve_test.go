@@ -1,0 +1,553 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+
+// guard lets everybody in.
+type guard struct{ tooMany error }
+
+func (g guard) Enter(*http.Request, string) (parley.Visit, error) {
+	return parley.Visit{Who: ann, Leave: func() {}, Message: func() error { return g.tooMany },
+		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }}, nil
+}
+
+func (guard) Who(*http.Request) (parley.Principal, error) { return ann, nil }
+
+// A door to one session whose events are what the test says has happened.
+type door struct {
+	parley.Door
+	t       *testing.T
+	log     []parley.Event // what was there before anybody came
+	feed    chan []parley.Event
+	taken   chan struct{} // whoever follows has shown what it was fed
+	command chan parley.Command
+
+	mu      sync.Mutex
+	refusal error // of commands
+	scopes  []parley.Scope
+}
+
+func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
+	return nil
+}
+
+func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	if id != dialecttest.Session || len(d.log) == 0 {
+		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	state := parley.NewState(ann.Tenant, id)
+	for _, e := range d.log {
+		state = parley.Fold(state, e)
+	}
+	return state.Summary(), nil
+}
+
+func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.scopes = append(d.scopes, scope)
+	f := &follower{d: d}
+	for _, e := range d.log {
+		if from.After >= 0 && int64(e.Seq) > from.After {
+			f.first = append(f.first, e)
+		}
+	}
+	return f, nil
+}
+
+func (d *door) Submit(ctx context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refusal != nil {
+		return parley.Receipt{}, d.refusal
+	}
+	d.command <- c
+	return parley.Receipt{}, nil
+}
+
+func (d *door) refuse(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refusal = err
+}
+
+type follower struct {
+	d     *door
+	first []parley.Event
+	fed   bool
+}
+
+func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+	if f.fed {
+		f.fed = false
+		f.d.taken <- struct{}{}
+	}
+	if len(f.first) > 0 {
+		events := f.first
+		f.first = nil
+		return items(events), nil
+	}
+	select {
+	case events := <-f.d.feed:
+		f.fed = true
+		return items(events), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (f *follower) Close() {}
+
+func items(events []parley.Event) (list []*parley.Item) {
+	for _, e := range events {
+		list = append(list, &parley.Item{Event: e})
+	}
+	return list
+}
+
+// A rig is a handler with a door, and a client.
+type rig struct {
+	t     *testing.T
+	door  *door
+	url   string
+	conn  *websocket.Conn
+	pings chan struct{}
+}
+
+func newRig(t *testing.T, g guard, before ...parley.Event) *rig {
+	t.Helper()
+	d := &door{t: t, log: before, feed: make(chan []parley.Event), taken: make(chan struct{}), command: make(chan parley.Command, 100)}
+	conns := dialect.NewConns()
+	h := &Handler{Door: d, Guard: g, Conns: conns, Log: slog.New(slog.DiscardHandler)}
+	s := httptest.NewServer(h)
+	r := &rig{t: t, door: d, url: s.URL, pings: make(chan struct{}, 10)}
+	t.Cleanup(func() {
+		if r.conn != nil {
+			r.conn.CloseNow()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		s.Close()
+		conns.Close(ctx)
+	})
+	return r
+}
+
+func (r *rig) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	r.t.Cleanup(cancel)
+	return ctx
+}
+
+func (r *rig) connect(query string) *http.Response {
+	r.t.Helper()
+	c, res, err := websocket.Dial(r.ctx(), r.url+query, &websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool {
+		r.pings <- struct{}{}
+		return true
+	}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.conn = c
+	return res
+}
+
+// happens feeds events and returns when they were shown.
+func (r *rig) happens(bodies ...parley.EventBody) {
+	r.t.Helper()
+	var events []parley.Event
+	for _, b := range bodies {
+		n := len(r.door.log) + 1
+		e := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(n), Position: parley.Position(n), Run: 3, Body: b}
+		r.door.mu.Lock()
+		r.door.log = append(r.door.log, e)
+		r.door.mu.Unlock()
+		events = append(events, e)
+	}
+	select {
+	case r.door.feed <- events:
+		<-r.door.taken
+	case <-r.ctx().Done():
+		r.t.Fatal("nobody follows")
+	}
+}
+
+func (r *rig) send(message string) {
+	r.t.Helper()
+	if err := r.conn.Write(r.ctx(), websocket.MessageText, []byte(message)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) answer(review, more string) {
+	r.t.Helper()
+	r.send(`{"id":"x","type":"approval_response","payload":{"review":"` + review + `"` + more + `}}`)
+}
+
+// shows expects frames of these types next, with words behind a colon.
+func (r *rig) shows(want ...string) (last shown) {
+	r.t.Helper()
+	for _, w := range want {
+		kind, words, _ := strings.Cut(w, ":")
+		_, raw, err := r.conn.Read(r.ctx())
+		if err != nil {
+			r.t.Fatalf("waiting for %s: %v", w, err)
+		}
+		last = shown{raw: string(raw)}
+		if err := json.Unmarshal(raw, &last); err != nil || last.Type != kind || !strings.Contains(last.raw, words) {
+			r.t.Fatalf("%s (%v), want %s", raw, err, w)
+		}
+	}
+	return last
+}
+
+func (r *rig) submits(want parley.CommandBody) {
+	r.t.Helper()
+	select {
+	case c := <-r.door.command:
+		if !reflect.DeepEqual(c.Do, want) {
+			r.t.Fatalf("submitted was %+v, want %+v", c.Do, want)
+		}
+	case <-r.ctx().Done():
+		r.t.Fatal("nothing was submitted")
+	}
+}
+
+func (r *rig) submitsNothing() {
+	r.t.Helper()
+	select {
+	case c := <-r.door.command:
+		r.t.Fatalf("submitted was %+v", c.Do)
+	default:
+	}
+}
+
+// asks is a session that waits for two approvals, cards 7 and 9.
+func asksTwice() []parley.Event {
+	var log []parley.Event
+	for i, b := range []parley.EventBody{parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "x"}, parley.RunStarted{Input: 2}, parley.InputAdopted{Input: 2}, parley.TurnStarted{Number: 1},
+		parley.ToolCallRequested{Turn: 5, Name: "shell", Arguments: `{"command":["ls"]}`, Provider: "call_a"}, parley.ApprovalRequested{Call: 6, Name: "shell", Show: "ls", Digest: "a", Expires: dialecttest.Begin.Add(time.Hour)},
+		parley.ToolCallRequested{Turn: 5, Name: "shell", Arguments: `{"command":["rm","-rf","/"]}`, Provider: "call_b"}, parley.ApprovalRequested{Call: 8, Name: "shell", Show: "rm -rf /", Digest: "b", Expires: dialecttest.Begin.Add(time.Hour)},
+		parley.TurnFinished{Turn: 5, Stop: parley.StopTools}} {
+		e := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(i + 1), At: dialecttest.Begin, Body: b}
+		if i >= 2 {
+			e.Run = 3
+		}
+		log = append(log, e)
+	}
+	return log
+}
+
+const resume = "?session=" + string(dialecttest.Session)
+
+var (
+	allowFirst  = parley.DecideApproval{Card: 7, Decision: parley.AllowOnce}
+	allowSecond = parley.DecideApproval{Card: 9, Decision: parley.AllowOnce}
+	firstGiven  = parley.ApprovalDecided{Card: 7, Call: 6, Decision: parley.AllowOnce}
+	secondGiven = parley.ApprovalDecided{Card: 9, Call: 8, Decision: parley.AllowOnce}
+)
+
+// waits connects to a session that waits for two approvals.
+func waits(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, guard{}, asksTwice()...)
+	r.connect(resume)
+	r.shows("loading_state", `approval_request:["ls"]`)
+	return r
+}
+
+func TestAnAnswerIsToWhatWasShown(t *testing.T) {
+	r := waits(t)
+	r.answer("yes", "")
+	r.submits(allowFirst)
+	// Once more, before the first is known to have had its effect: it is not for
+	// the next one, which was not shown.
+	r.answer("yes", "")
+	r.submits(allowFirst)
+	r.happens(firstGiven)
+	r.shows("response_item:call_a", `approval_request:["rm","-rf","/"]`) // and no approval_closed: the client knows
+	r.answer("explain", "")
+	r.submits(parley.ExplainApproval{Card: 9})
+	r.happens(parley.ApprovalExplained{Card: 9, Call: 8, Text: "It deletes everything."})
+	r.shows("response_item:It deletes everything.", "approval_request")
+	r.answer("no-exit", `,"customDenyMessage":"never"`)
+	r.submits(parley.DecideApproval{Card: 9, Decision: parley.DenyAndStop, Note: "never"})
+	r.happens(parley.ApprovalDecided{Card: 9, Call: 8, Decision: parley.DenyAndStop})
+	r.shows("response_item:call_b")
+	r.answer("yes", "")
+	r.shows("error:No pending approval request")
+	r.submitsNothing()
+}
+
+// The first request is settled elsewhere and the next one shown while an answer
+// to the first is under way. It must not be taken for an answer to the next.
+func TestAnAnswerThatCrossedItsRequest(t *testing.T) {
+	r := waits(t)
+	r.happens(firstGiven) // the client has not read it yet
+	r.answer("yes", "")
+	// It is told, and asked again.
+	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm", "error:settled elsewhere", "approval_request:rm")
+	r.submitsNothing()
+	r.answer("no-continue", "")
+	r.submits(parley.DecideApproval{Card: 9, Decision: parley.Deny})
+}
+
+// Once the client is known to have received the next request, its answer is to
+// that.
+func TestAnAnswerAfterItsRequest(t *testing.T) {
+	r := waits(t)
+	r.happens(firstGiven)
+	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm")
+	read := make(chan error, 1)
+	ctx := r.ctx()
+	go func() { // so that pings are answered
+		_, _, err := r.conn.Read(ctx)
+		read <- err
+	}()
+	<-r.pings
+	if err := r.conn.Ping(ctx); err != nil { // comes back once the server's was answered
+		t.Fatal(err)
+	}
+	r.answer("yes", "")
+	r.submits(allowSecond)
+	r.conn.CloseNow()
+	<-read
+}
+
+// Who says which request is answered is never in doubt.
+func TestAnAnswerThatNamesItsRequest(t *testing.T) {
+	r := waits(t)
+	r.happens(firstGiven)
+	next := r.shows("approval_closed", "response_item", "approval_request:rm")
+	r.answer("yes", `,"requestId":"`+frameID(parley.Event{Session: dialecttest.Session, Seq: 7}, 0)+`"`)
+	r.shows("error:No pending approval request")
+	r.submitsNothing()
+	r.answer("yes", `,"requestId":"`+next.ID+`"`)
+	r.submits(allowSecond)
+}
+
+func TestWhatWasSettledElsewhere(t *testing.T) {
+	r := waits(t)
+	r.happens(firstGiven, secondGiven)
+	r.shows("approval_closed", "response_item:call_a", "approval_request:rm", "approval_closed", "response_item:call_b")
+	r.answer("yes", "")
+	r.shows("error:No pending approval request")
+	r.submitsNothing()
+}
+
+// An answer that was not taken has not settled anything.
+func TestAnAnswerThatWasRefused(t *testing.T) {
+	r := waits(t)
+	r.door.refuse(parley.Errorf(parley.CodeBlocked, "message blocked: pattern:x"))
+	r.answer("yes", "")
+	r.shows(`error:"message":"Failed to process approval response","details":{"error":"message blocked: pattern:x","code":403}`)
+	r.door.refuse(nil)
+	r.happens(firstGiven)
+	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm")
+}
+
+// The same answer sent again has no effect and is no mistake.
+func TestAnAnswerThatIsSentAgain(t *testing.T) {
+	r := waits(t)
+	const answer = `{"id":"550e8400-e29b-41d4-a716-446655440001","type":"approval_response","payload":{"review":"no-continue"}}`
+	r.send(answer)
+	r.submits(parley.DecideApproval{Card: 7, Decision: parley.Deny})
+	r.happens(firstGiven, parley.ApprovalDecided{Card: 9, Call: 8, Decision: parley.CardExpired})
+	r.shows("response_item:call_a", "approval_request:rm", "approval_closed:expired", "response_item:call_b")
+	r.send(answer)
+	r.send(`{"id":"x","type":"fence"}`)
+	r.shows("error:Unknown message type: fence")
+	r.submitsNothing()
+}
+
+func TestRefusalsOfCommands(t *testing.T) {
+	r := newRig(t, guard{})
+	r.connect("")
+	r.door.refuse(parley.Errorf(parley.CodeNotFound, "There is no such session."))
+	for message, want := range map[string]string{
+		`{"id":"x","type":"manual_compact"}`:                                                                  `"message":"Cannot compact empty transcript","details":null`,
+		`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"hi"}]}}`:                 `"message":"Failed to process user input","details":{"error":"There is no such session.","code":404}`,
+		`{"id":"x","type":"question_response","payload":{"questionId":"` + r.session() + `.7","answers":[]}}`: `Failed to process question response`,
+		`{"id":"x","type":"tool_call_resolution","payload":{"callId":"` + r.session() + `.7"}}`:               `Failed to process tool call resolution`,
+		`{"id":"x","type":"approval_response","payload":{"review":"yes"}}`:                                    `No pending approval request`,
+		`{"id":"x","type":"cancel"}` + "\n" + `{"id":"x","type":"fence"}`:                                     `Unknown message type: fence`, // nothing runs: what they wanted
+		`{"id":"x","type":"get_session"}`:                                                                     `"payload":{"sessionId":"` + r.session() + `","status":"new"}`,
+		`{"id":"x","type":"get_context_info"}`:                                                                `"payload":{"tokenCount":0,"usagePercent":0,"transcriptLength":0,"maxTokens":128000,"strategy":"ThresholdContextManager"}`,
+	} {
+		for _, m := range strings.Split(message, "\n") {
+			r.send(m)
+		}
+		kind := "error"
+		if strings.Contains(message, "get_session") {
+			kind = "session"
+		} else if strings.Contains(message, "get_context") {
+			kind = "context_info"
+		}
+		r.shows(kind + ":" + want)
+	}
+}
+
+// session is what the server says the connection is of.
+func (r *rig) session() string {
+	r.t.Helper()
+	r.send(`{"id":"x","type":"get_session"}`)
+	var m struct{ Payload struct{ SessionID string } }
+	if err := json.Unmarshal([]byte(r.shows("session").raw), &m); err != nil {
+		r.t.Fatal(err)
+	}
+	return m.Payload.SessionID
+}
+
+func TestTooManyMessages(t *testing.T) {
+	r := newRig(t, guard{parley.Errorf(parley.CodeLimited, "Too many messages.")}, asksTwice()...)
+	r.connect(resume)
+	r.shows("loading_state", "approval_request")
+	r.send(`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"hi"}]}}`)
+	r.shows(`error:"message":"Failed to process user input","details":{"error":"Too many messages.","code":429}`)
+	r.send(`nonsense`)
+	r.shows(`error:Too many messages.`)
+	r.answer("yes", "") // what waits can be answered all the same
+	r.submits(allowFirst)
+}
+
+// A session is followed once its first input has opened it, from its beginning.
+func TestASessionOpensWithItsFirstInput(t *testing.T) {
+	r := newRig(t, guard{})
+	res := r.connect("?items=function_call")
+	id := parley.SessionID(r.session())
+	if !id.Valid() || res.Header.Get("Parley-Session") != string(id) {
+		t.Errorf("the session is %q, the header says %q", id, res.Header.Get("Parley-Session"))
+	}
+	other := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 1, Body: parley.RunStarted{}}
+	r.door.feed <- []parley.Event{other} // of another session: not shown
+	<-r.door.taken
+	r.send(`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"hi"}]}}`)
+	r.submits(parley.SubmitInput{Content: "hi", Busy: parley.Queue, Open: true, Transient: true})
+	opened := parley.Event{Session: id, Root: id, Seq: 1, Body: parley.SessionOpened{Owner: "ann"}}
+	started := parley.Event{Session: id, Root: id, Seq: 2, Run: 2, Body: parley.RunStarted{}}
+	r.door.mu.Lock()
+	r.door.log = []parley.Event{opened, started}
+	r.door.mu.Unlock()
+	r.door.feed <- []parley.Event{other, opened}
+	r.shows("loading_state:true")
+	r.door.mu.Lock()
+	defer r.door.mu.Unlock()
+	if want := []parley.Scope{{Readable: true}, {Session: id}}; !slices.Equal(r.door.scopes, want) {
+		t.Errorf("followed were %+v", r.door.scopes)
+	}
+}
+
+// What was measured before somebody resumed a session is looked up.
+func TestTheContextOfAResumedSession(t *testing.T) {
+	log := append(asksTwice(), parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 11, Run: 3, Body: parley.ContextMeasured{Turn: 5, Tokens: 45231, Limit: 128000, Messages: 87}},
+		parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 12, Run: 3, Body: parley.RunFinished{Outcome: parley.Cancelled}})
+	r := newRig(t, guard{}, log...)
+	r.connect(resume)
+	r.send(`{"id":"x","type":"get_context_info","payload":{}}`)
+	r.shows(`context_info:{"tokenCount":45231,"usagePercent":35.4,"transcriptLength":87,"maxTokens":128000`)
+	r.happens(parley.ContextCompacted{Before: 45231, After: 100, Limit: 128000, Messages: 2})
+	r.shows("context_compacted")
+	r.send(`{"id":"x","type":"get_context_info"}`)
+	r.shows(`context_info:{"tokenCount":100,`)
+}
+
+// Who cannot be served is told before the upgrade.
+func TestRefusalsBeforeTheUpgrade(t *testing.T) {
+	r := newRig(t, guard{}, asksTwice()...)
+	for query, want := range map[string]string{
+		"?session=x": `400 {"error":"session must be a UUID of version 4."}`,
+		"?session=":  `400 {"error":"session must be a UUID of version 4."}`,
+		"?items=all": `400 {"error":"items is function_call or local_shell."}`,
+		"?session=44444444-4444-4444-8444-000000000001": `404 {"error":"There is no such session."}`,
+	} {
+		c, res, err := websocket.Dial(r.ctx(), r.url+query, nil)
+		if err == nil {
+			c.CloseNow()
+			t.Errorf("%s: let in", query)
+			continue
+		}
+		body, _ := io.ReadAll(res.Body)
+		if got := res.Status[:4] + strings.TrimSpace(string(body)); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+}
+
+// Whoever resumes a session, whenever, is shown its open run as the others were,
+// but asked only for what still waits, once, when it has seen the rest; and then
+// everything the others are shown.
+func TestWhoResumesAnywhereIsShownWhatOthersAre(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyLog(t)
+		head := rapid.IntRange(1, len(log)).Draw(t, "head")
+		start := dialecttest.FromRuns(log[:head])[0]
+		c := &conn{Conn: dialect.Conn{Log: slog.New(slog.DiscardHandler)}, live: start == head, head: log[head-1].Seq}
+		var want, got []string
+		v := View{}
+		all := map[parley.Seq][]string{}
+		for _, e := range log {
+			var frames []dialect.Frame
+			v, frames = Project(v, e)
+			for _, f := range frames {
+				if f.Close != nil {
+					break
+				}
+				m := f.Body.(message)
+				if e.Seq <= log[head-1].Seq && asks(m.Type) {
+					continue
+				}
+				all[e.Seq] = append(all[e.Seq], string(dialect.Encode(f.Body)))
+			}
+			if e.Seq == log[head-1].Seq && start < head {
+				for _, m := range v.waiting() {
+					all[e.Seq] = append(all[e.Seq], string(dialect.Encode(m)))
+				}
+			}
+		}
+		for _, e := range log[start:] {
+			want = append(want, all[e.Seq]...)
+			frames, bye := c.Show(context.Background(), &parley.Item{Event: e})
+			for _, f := range frames {
+				if !strings.Contains(string(f), `"approval_closed"`) { // which depends on who decided
+					got = append(got, string(f))
+				}
+			}
+			if bye != nil {
+				break
+			}
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Fatalf("head %d, start %d (-others +this one)\n%s\n%s", head, start, diff, dialecttest.Lines(log))
+		}
+		// What it was last asked is what is open.
+		open := parley.CardID(0)
+		if len(c.view.cards) > 0 {
+			open = c.view.cards[0].id
+		}
+		if asked := c.lastAsked().Card; asked != open {
+			t.Fatalf("head %d: asked was %d, open is %d in\n%s", head, asked, open, dialecttest.Lines(log))
+		}
+	})
+}

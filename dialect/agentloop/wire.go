@@ -1,0 +1,198 @@
+// Package agentloop speaks the AgentLoop WebSocket protocol of document 003:
+// GET /api/agentloop/ws, and upgrades of /.
+//
+//	client                         server
+//	user_input ------------------> loading_state true
+//	                               response_item …
+//	                               approval_request
+//	approval_response -----------> response_item …
+//	                               loading_state false
+//	                               agent_finished, context_info
+//
+// Every message is {id, type, payload}. The ids of the server follow from the log:
+// whoever follows a session, whenever, is shown the same ones. A connection is of
+// one session, which opens with its first input.
+package agentloop
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+)
+
+// A message is what both sides send.
+type message struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Payload any    `json:"payload"`
+}
+
+// frameID names the n-th frame of an event: a UUID of version 5, whose space is
+// the session.
+func frameID(e parley.Event, n int) string {
+	space, _ := uuid.Parse(string(e.Session)) // all sessions are UUIDs
+	return uuid.NewSHA1(space, []byte(strconv.FormatInt(int64(e.Seq), 10)+"/"+strconv.Itoa(n))).String()
+}
+
+// reply is a message that is of no event.
+func reply(kind string, payload any) message {
+	return message{uuid.NewString(), kind, payload}
+}
+
+// Payloads of the document.
+type (
+	loadingState struct {
+		Loading bool `json:"loading"`
+	}
+	approvalRequest struct {
+		Command    []string      `json:"command"`
+		ApplyPatch *patchCommand `json:"applyPatch,omitempty"`
+		// What the command alone does not say.
+		Arguments string `json:"arguments,omitempty"`
+		Why       string `json:"why,omitempty"`
+	}
+	patchCommand struct {
+		Patch string `json:"patch"`
+	}
+	agentFinished struct {
+		ResponseID string `json:"responseId"`
+	}
+	contextInfo struct {
+		TokenCount       int     `json:"tokenCount"`
+		UsagePercent     float64 `json:"usagePercent"`
+		TranscriptLength int     `json:"transcriptLength"`
+		MaxTokens        int     `json:"maxTokens"`
+		Strategy         string  `json:"strategy"`
+	}
+	contextCompacted struct {
+		OldTokenCount    int     `json:"oldTokenCount"`
+		NewTokenCount    int     `json:"newTokenCount"`
+		ReductionPercent float64 `json:"reductionPercent"`
+		Strategy         string  `json:"strategy"`
+	}
+	failure struct {
+		Message string   `json:"message"`
+		Details *details `json:"details"` // null if the message says it all
+	}
+	details struct {
+		Error string `json:"error"`
+		Code  int    `json:"code"` // as an HTTP status
+	}
+)
+
+// Items of a response.
+type (
+	textItem struct {
+		ID      string `json:"id"`
+		Type    string `json:"type"` // message
+		Role    string `json:"role"`
+		Content []text `json:"content"`
+	}
+	reasoningItem struct {
+		ID         string `json:"id"`
+		Type       string `json:"type"` // reasoning
+		Content    []text `json:"content"`
+		DurationMs int64  `json:"duration_ms"`
+	}
+	text struct {
+		Type string `json:"type"` // input_text, as the document has it for both sides
+		Text string `json:"text"`
+	}
+	callItem struct {
+		ID        string `json:"id"`
+		Type      string `json:"type"` // function_call
+		CallID    string `json:"call_id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	outputItem struct {
+		ID     string `json:"id"`
+		Type   string `json:"type"` // function_call_output
+		CallID string `json:"call_id"`
+		Output string `json:"output"` // JSON
+	}
+	shellItem struct {
+		ID     string      `json:"id"`
+		Type   string      `json:"type"` // local_shell_call
+		Action shellAction `json:"action"`
+		Status string      `json:"status"`
+	}
+	shellAction struct {
+		Command []string `json:"command"`
+	}
+	shellOutputItem struct {
+		ID     string `json:"id"`
+		Type   string `json:"type"` // local_shell_call_output
+		Output string `json:"output"`
+	}
+
+	// toolOutput is what the output of a call says, as JSON in a string.
+	toolOutput struct {
+		Output   string `json:"output"`
+		Metadata any    `json:"metadata"`
+	}
+	ran struct {
+		ExitCode        int     `json:"exit_code"`
+		DurationSeconds float64 `json:"duration_seconds"`
+	}
+	rejected struct {
+		Error  string `json:"error"`
+		Reason string `json:"reason"`
+	}
+	nothing struct{}
+)
+
+// What the document has no words for. Clients skip types they do not know.
+type (
+	approvalClosed struct {
+		Decision string `json:"decision"`
+	}
+	// question is answered by question_response {questionId, answers}.
+	question struct {
+		QuestionID string            `json:"questionId"`
+		Questions  []parley.Question `json:"questions"`
+		ExpiresAt  time.Time         `json:"expiresAt"`
+	}
+	questionClosed struct {
+		QuestionID string `json:"questionId"`
+		Decision   string `json:"decision"`
+	}
+	// callUnknown is answered by tool_call_resolution {callId, resolution, note}.
+	callUnknown struct {
+		CallID  string `json:"callId"`
+		Name    string `json:"name"`
+		Message string `json:"message"`
+	}
+	callResolved struct {
+		CallID   string `json:"callId"`
+		Decision string `json:"decision"`
+	}
+	sessionInfo struct {
+		SessionID parley.SessionID `json:"sessionId"`
+		Status    string           `json:"status"` // new, idle, running, waiting or halted
+	}
+)
+
+// command is what a call would do, as an approval shows it; whole is false if
+// the arguments say more than that.
+func command(name, arguments string) (argv []string, patch *patchCommand, whole bool) {
+	var args map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &args) == nil {
+		switch name {
+		case "shell":
+			if json.Unmarshal(args["command"], &argv) == nil && len(argv) > 0 {
+				return argv, nil, len(args) == 1
+			}
+		case "apply_patch":
+			patch = &patchCommand{}
+			if json.Unmarshal(args["patch"], &patch.Patch) == nil && patch.Patch != "" {
+				return []string{name, patch.Patch}, patch, len(args) == 1
+			}
+		}
+	}
+	return []string{name, arguments}, nil, true
+}
