@@ -35,6 +35,7 @@ const (
 	AuditToolFailed      = "tool.failed"
 	AuditToolBlocked     = "tool.blocked"
 	AuditToolResolved    = "tool.resolved"
+	AuditPlan            = "plan.decided"
 	AuditSessionHalted   = "session.halted"
 	AuditSessionReopened = "session.reopened"
 	AuditSessionDeleted  = "session.deleted"
@@ -107,6 +108,10 @@ func AuditOf(in In, events []Event) []Audit {
 			case CallFailed, CallUnknown:
 				values["outcome"] = b.Outcome
 				record(AuditToolFailed, "tool", call(b.Call), values)
+			}
+		case PlanChanged:
+			if e.By != "" { // else it is an agent's
+				record(AuditPlan, "session", string(e.Session), map[string]any{"status": b.Status})
 			}
 		case ToolCallResolved:
 			record(AuditToolResolved, "tool", call(b.Call), map[string]any{"resolution": b.Resolution})

@@ -107,6 +107,8 @@ func (d *decision) command(c Command) error {
 		return d.resolve(do)
 	case CompactContext:
 		return d.compact()
+	case DecidePlan:
+		return d.decidePlan(c, do)
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
 }
@@ -153,10 +155,9 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 		return Errorf(CodeEmpty, "The message is empty.")
 	case len(content) > MaxContent:
 		return Errorf(CodeTooLarge, "The message is longer than %d bytes.", MaxContent)
-	case len(d.s.Queue) >= MaxQueue:
-		return Errorf(CodeQueueFull, "%d messages wait in this session already; try again when one is answered.", MaxQueue)
-	case do.Agent.Name == "":
-		return Errorf(CodeInvalid, "No agent was named and the session has none.")
+	}
+	if err := d.room(do.Agent); err != nil {
+		return err
 	}
 	busy := do.Busy
 	if busy == "" {
@@ -164,6 +165,17 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 	}
 	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver,
 		Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode})
+	return nil
+}
+
+// room says why an input for an agent cannot be taken.
+func (d *decision) room(agent AgentRef) error {
+	switch {
+	case len(d.s.Queue) >= MaxQueue:
+		return Errorf(CodeQueueFull, "%d messages wait in this session already; try again when one is answered.", MaxQueue)
+	case agent.Name == "":
+		return Errorf(CodeInvalid, "No agent was named and the session has none.")
+	}
 	return nil
 }
 
@@ -387,6 +399,10 @@ func (d *decision) modelEnded(b ModelEnded) {
 		switch {
 		case v.Kind == VerdictBlock:
 			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: v.Reason})
+		case v.Kind == VerdictPlan:
+			d.notePlan(call, c.Name, v.Plan)
+		case d.s.Run.Mode == ModePlan && v.Class != Pure:
+			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: "this run plans, and changes nothing; propose it with update_plan"})
 		case v.Kind == VerdictChild:
 			d.spawn(call, v, b.Usage, children)
 		case v.Kind == VerdictCard:
@@ -524,7 +540,10 @@ func (d *decision) boundary() {
 	if limit == 0 {
 		limit = DefaultTurns
 	}
-	steered := slices.ContainsFunc(d.s.Queue, func(w Waiting) bool { return w.Busy == Steer })
+	// What is said to plan must not steer a run that does more, nor the other
+	// way round.
+	steers := func(w Waiting) bool { return w.Busy == Steer && w.Mode == r.Mode }
+	steered := slices.ContainsFunc(d.s.Queue, steers)
 	switch {
 	case r.Blocked != "":
 		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeBlocked, Message: "message blocked: " + r.Blocked, Usage: r.Usage})
@@ -536,6 +555,7 @@ func (d *decision) boundary() {
 		d.emit(r.ID, RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Usage: r.Usage,
 			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message)})
 	case r.Turns > 0 && r.Stop != StopTools && r.Stop != StopCut && (!steered || r.Turns >= limit):
+		d.endPlan()
 		d.emit(r.ID, RunFinished{Outcome: Completed, Usage: r.Usage})
 	case r.Turns >= limit:
 		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeTurnLimit, Usage: r.Usage,
@@ -548,13 +568,14 @@ func (d *decision) boundary() {
 		d.emit(0, CompactionStarted{Auto: true})
 	default:
 		for _, w := range d.s.Queue {
-			if w.ID == r.Input || w.Busy == Steer {
+			if w.ID == r.Input || steers(w) {
 				d.adopt(w)
 			}
 		}
 		if len(d.s.Run.Screen) > 0 {
 			return
 		}
+		d.startPlan()
 		d.emit(r.ID, TurnStarted{Number: r.Turns + 1, Model: r.Agent.Model})
 	}
 }

@@ -74,6 +74,10 @@ type (
 		Classify bool    `json:"classify,omitempty"`
 		Images   []Image `json:"images,omitempty"`
 		Mode     RunMode `json:"mode,omitempty"` // of the run it starts
+		// Plan: its run carries out the plan that was approved. Fresh: without
+		// what was said before.
+		Plan  bool `json:"plan,omitempty"`
+		Fresh bool `json:"fresh,omitempty"`
 	}
 	// InputScreened is the verdict of a classifier.
 	InputScreened struct {

@@ -54,8 +54,12 @@ func (c *conversation) read(e Event) {
 		c.inputs[InputID(e.Seq)] = b
 	case InputAdopted:
 		c.closeTurn()
-		c.adopted[b.Input] = len(c.messages)
 		in := c.inputs[b.Input]
+		if in.Fresh {
+			c.messages = nil
+			clear(c.adopted)
+		}
+		c.adopted[b.Input] = len(c.messages)
 		c.messages = append(c.messages, Message{Role: RoleUser, Text: in.Content, Images: in.Images, Seq: e.Seq, Input: b.Input})
 		delete(c.inputs, b.Input)
 	case InputScreened:

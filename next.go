@@ -15,6 +15,7 @@ type (
 		Turn  TurnID
 		Agent AgentRef
 		From  Seq // what was said before is in a summary behind it
+		Mode  RunMode
 	}
 	// CallTool: carry out this attempt of a started call.
 	CallTool struct {
@@ -75,7 +76,7 @@ func Next(s State, now time.Time) []Step {
 	r := s.Run
 	steps := s.childSteps()
 	if r != nil && r.Turn != nil {
-		return append(steps, CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From})
+		return append(steps, CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From, r.Mode})
 	}
 	// The only definition of "can go on" is trying.
 	d := decision{s: s, at: now}

@@ -1,5 +1,10 @@
 package parley
 
+import (
+	"fmt"
+	"strings"
+)
+
 // A Plan is what an agent means to do. There is one per session.
 type Plan struct {
 	Summary string     `json:"summary,omitempty"`
@@ -40,3 +45,190 @@ const (
 	RejectPlan  PlanDecision = "reject"
 	EditPlan    PlanDecision = "edit"
 )
+
+// MaxPlan bounds the bytes of a plan as a person has edited it.
+const MaxPlan = 32 << 10
+
+// A PlanUpdate is what an agent says its plan is now.
+type PlanUpdate struct {
+	Summary string
+	Items   []PlanItem
+}
+
+// updated is the plan after an update. An update whose titles are all known
+// changes those items and leaves the others alone; any other replaces the items.
+// Neither takes back how far an item got unless it says so: one that is said to
+// be pending, or nothing, stays what it was. A plan that is over is no base for
+// another.
+func (p *Plan) updated(u PlanUpdate, status PlanStatus) Plan {
+	next := Plan{Summary: u.Summary, Status: status}
+	known := map[string]PlanItem{}
+	if p != nil && p.Status != PlanCompleted && p.Status != PlanRejected {
+		if next.Summary == "" {
+			next.Summary = p.Summary
+		}
+		if status != PlanProposed { // a new proposal is not what a person has edited
+			next.Text = p.Text
+		}
+		for _, item := range p.Items {
+			known[item.Title] = item
+		}
+	}
+	merges := len(u.Items) > 0
+	given := map[string]PlanItem{}
+	for _, item := range u.Items {
+		was, ok := known[item.Title]
+		merges = merges && ok
+		if item.Status == "" || item.Status == ItemPending && ok {
+			item.Status = was.Status
+		}
+		if item.Status == "" {
+			item.Status = ItemPending
+		}
+		if item.Description == "" {
+			item.Description = was.Description
+		}
+		given[item.Title] = item
+		next.Items = append(next.Items, item)
+	}
+	if merges {
+		next.Items = nil
+		for _, item := range p.Items {
+			if changed, ok := given[item.Title]; ok {
+				item = changed
+			}
+			next.Items = append(next.Items, item)
+		}
+	}
+	return next
+}
+
+// completed is a plan whose run has ended: what was not done was skipped.
+func (p Plan) completed() Plan {
+	p.Status = PlanCompleted
+	items := p.Items
+	p.Items = nil
+	for _, item := range items {
+		if item.Status != ItemDone {
+			item.Status = ItemSkipped
+		}
+		p.Items = append(p.Items, item)
+	}
+	return p
+}
+
+// String is the plan as a model is told it.
+func (p Plan) String() string {
+	var b strings.Builder
+	if p.Summary != "" {
+		b.WriteString(p.Summary + "\n")
+	}
+	for i, item := range p.Items {
+		fmt.Fprintf(&b, "%d. [%s] %s\n", i+1, item.Status, item.Title)
+		if item.Description != "" {
+			b.WriteString("   " + strings.ReplaceAll(item.Description, "\n", "\n   ") + "\n")
+		}
+	}
+	if p.Text != "" {
+		b.WriteString("A person has put it this way, and that counts:\n" + p.Text + "\n")
+	}
+	return b.String()
+}
+
+const planning = `You are planning. Look and ask, but change nothing: tools that change anything are not offered, and calls of them are blocked.
+When you know enough, propose what is to be done with update_plan, every item pending, and end with a few words about it.
+A person then approves, edits or rejects the plan; nothing is done before.`
+
+// PlanInstructions is what the model of a run is told about planning and about
+// the session's plan, if there is anything to tell.
+func PlanInstructions(mode RunMode, p *Plan) string {
+	var parts []string
+	if mode == ModePlan {
+		parts = append(parts, planning)
+	}
+	if p != nil && p.Status != PlanCompleted {
+		about := map[PlanStatus]string{
+			PlanProposed:  "This plan waits for a person to approve it:",
+			PlanApproved:  "A person has approved this plan:",
+			PlanExecuting: "This is the plan. Keep it current with update_plan: say in_progress when you begin an item and done when it is done.",
+			PlanRejected:  "A person has rejected this plan; do not carry it out:",
+		}[p.Status]
+		parts = append(parts, about+"\n"+p.String())
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// decidePlan is what a person says about the plan that waits for them.
+func (d *decision) decidePlan(c Command, do DecidePlan) error {
+	if d.s.Plan == nil || d.s.Plan.Status != PlanProposed {
+		return Errorf(CodeNotFound, "No pending plan")
+	}
+	plan := *d.s.Plan
+	switch do.Decision {
+	case ApprovePlan:
+		if err := d.room(do.Agent); err != nil {
+			return err
+		}
+		plan.Status = PlanApproved
+		d.emit(0, PlanChanged{plan})
+		d.emit(0, InputReceived{Content: PlanIsApproved, Agent: do.Agent, Busy: Queue, Command: c.ID, Plan: true, Fresh: do.Fresh})
+	case RejectPlan:
+		plan.Status = PlanRejected
+		d.emit(0, PlanChanged{plan})
+	case EditPlan:
+		text := CleanText(do.Text)
+		switch {
+		case IsBlank(text):
+			return Errorf(CodeEmpty, "The text of the plan is empty.")
+		case len(text) > MaxPlan:
+			return Errorf(CodeTooLarge, "The text of a plan has at most %d bytes.", MaxPlan)
+		}
+		if plan.Text != text {
+			plan.Text = text
+			d.emit(0, PlanChanged{plan})
+		}
+	default:
+		return Errorf(CodeInvalid, "A decision about a plan is approve, reject or edit, not %q.", do.Decision)
+	}
+	return nil
+}
+
+// PlanIsApproved is the input that starts an approved plan.
+const PlanIsApproved = "Plan approved. Starting execution."
+
+// notePlan carries out a call that says what the plan is. It lands in the log
+// with its call, or not at all.
+func (d *decision) notePlan(call CallID, name string, u PlanUpdate) {
+	r, status := d.s.Run, PlanExecuting
+	if r.Mode == ModePlan {
+		if status = PlanProposed; d.s.Plan != nil && d.s.Plan.Status == PlanApproved {
+			d.emit(r.ID, ToolCallBlocked{Call: call, Name: name, Reason: "a person has approved the plan as it is; end your turn"})
+			return
+		}
+	}
+	plan := d.s.Plan.updated(u, status)
+	d.emit(r.ID, PlanChanged{plan})
+	done := 0
+	for _, item := range plan.Items {
+		if item.Status == ItemDone {
+			done++
+		}
+	}
+	d.emit(r.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded, Result: fmt.Sprintf("The plan is noted: %d of %d items are done.", done, len(plan.Items))})
+}
+
+// startPlan: the run whose input approves the plan carries it out.
+func (d *decision) startPlan() {
+	if r := d.s.Run; r.Approved && d.s.Plan != nil && d.s.Plan.Status == PlanApproved {
+		plan := *d.s.Plan
+		plan.Status = PlanExecuting
+		d.emit(r.ID, PlanChanged{plan})
+	}
+}
+
+// endPlan ends the plan that a run has carried out, before the run completes.
+func (d *decision) endPlan() {
+	if r := d.s.Run; r.Executes && d.s.Plan != nil && d.s.Plan.Status == PlanExecuting {
+		d.emit(r.ID, PlanChanged{d.s.Plan.completed()})
+	}
+}

@@ -267,6 +267,7 @@ type ToolSpec struct {
 	Name        string
 	Description string
 	Parameters  string // JSON Schema
+	ReadOnly    bool   // changes nothing, whatever its arguments: runs that plan may have it
 }
 
 // A Screen looks at texts on their way in and out. It computes, and nothing
@@ -328,6 +329,8 @@ type Door interface {
 	// its own; of one session, if it names one.
 	Runs(context.Context, Principal, RunQuery) ([]RunInfo, error)
 	Cards(context.Context, Principal, CardQuery) ([]CardInfo, error)
+	// Plan is the last plan of a session; CodeNotFound: it has none.
+	Plan(context.Context, Principal, SessionID) (Plan, error)
 
 	// Resume is where a client that keeps no cursor is to follow a session
 	// from: the oldest run it is owed, else the start of the open run, else

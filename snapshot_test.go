@@ -37,6 +37,14 @@ func longTale(t testing.TB) *tale {
 	a.do(parley.HaltSession{Reason: "enough"})
 	a.do(parley.ReopenSession{})
 	a.do(parley.RenameSession{Title: "a title"})
+	a.do(parley.SubmitInput{Content: "plan it", Mode: parley.ModePlan, Agent: parley.AgentRef{Name: "helper"}})
+	plan := ask("plan", parley.VerdictPlan, parley.Pure)
+	plan.Verdict.Plan = parley.PlanUpdate{Summary: "all of it", Items: []parley.PlanItem{{Title: "one", Description: "first", Status: parley.ItemDone}, {Title: "two"}}}
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{plan}})
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.do(parley.DecidePlan{Decision: parley.EditPlan, Text: "otherwise"})
+	a.do(parley.DecidePlan{Decision: parley.ApprovePlan, Agent: parley.AgentRef{Name: "helper"}})
+	a.recover()
 	return a
 }
 

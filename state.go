@@ -41,6 +41,7 @@ type State struct {
 	Foreign bool
 
 	Stopped []string `json:",omitempty"` // agents; of the tenant's session, sorted
+	Plan    *Plan    // the last one
 }
 
 // A Waiting input.
@@ -54,6 +55,7 @@ type Waiting struct {
 	Flagged  bool
 	Classify bool
 	Mode     RunMode
+	Plan     bool // its run carries out the approved plan
 }
 
 // A Run that is open.
@@ -73,6 +75,8 @@ type Run struct {
 	Screen   []InputID // that a classifier has to look at before the next turn
 	Blocked  string    // why the classifier blocked one
 	Tainted  bool      // an input was flagged: what has effects needs a person
+	Approved bool      // its trigger approves the plan
+	Executes bool      // it carries out the plan
 	Usage    Usage
 	Code     Code // why the last turn failed
 	Message  string
@@ -214,7 +218,7 @@ func Fold(s State, e Event) State {
 		s.Deleted = true
 
 	case InputReceived:
-		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify, b.Mode})
+		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify, b.Mode, b.Plan})
 		s.Recent = recent(s.Recent, b.Content)
 		if s.Title == "" {
 			s.Title = titleOf(b.Content)
@@ -225,7 +229,7 @@ func Fold(s State, e Event) State {
 			s.Queue = without(s.Queue, i)
 			s = s.withRun(func(r *Run) {
 				if w.ID == r.Input {
-					r.Adopted = true
+					r.Adopted, r.Approved = true, w.Plan
 				} else {
 					r.Requests = append(slices.Clip(r.Requests), w.Request)
 				}
@@ -253,6 +257,11 @@ func Fold(s State, e Event) State {
 		s.Run = nil
 	case AgentStarted, AgentStopped:
 		s = s.foldTenant(e)
+	case PlanChanged:
+		s.Plan = &b.Plan
+		if b.Status == PlanExecuting && s.Run != nil && e.Run == s.Run.ID {
+			s = s.withRun(func(r *Run) { r.Executes = true })
+		}
 	default:
 		s = s.foldRun(e)
 	}

@@ -73,6 +73,7 @@ type Verdict struct {
 	Questions []Question // what the call asks
 	Agent     string     // that it is delegated to
 	Task      string     // that is delegated
+	Plan      PlanUpdate // what it says the plan is
 }
 
 type VerdictKind string
@@ -83,4 +84,5 @@ const (
 	VerdictBlock VerdictKind = "block"    // it never runs; the model is told why
 	VerdictCard  VerdictKind = "question" // the call is a question to a person
 	VerdictChild VerdictKind = "delegate" // the call is a task for another agent
+	VerdictPlan  VerdictKind = "plan"     // the call says what the plan is, and nothing else
 )

@@ -49,7 +49,7 @@ func Settled(log []parley.Event) []error {
 
 func read(log []parley.Event, trimmed bool) *check {
 	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{},
-		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}}
+		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}}
 	for _, e := range log {
 		c.event(e)
 	}
@@ -89,6 +89,7 @@ type check struct {
 	upto       parley.Seq             // what the last compaction covers
 	approvals  map[parley.CardID]bool // of the open cards
 	explaining map[parley.CardID]bool // of these, what is being explained
+	planned
 }
 
 type call struct {
@@ -131,6 +132,7 @@ func (c *check) event(e parley.Event) {
 	if _, starting := e.Body.(parley.RunStarted); e.Run != 0 && !starting {
 		c.must(e.Run == c.run, "is of run %d, open is %d", e.Run, c.run)
 	}
+	c.planEvent(e)
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		c.opened = true

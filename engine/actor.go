@@ -332,8 +332,14 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		if err := a.mayAnswer(who, c.Via); err != nil {
 			return parley.Receipt{}, err
 		}
+	case parley.DecidePlan:
+		agent, do, err := a.planned(who, c, in)
+		if err != nil {
+			return parley.Receipt{}, err
+		}
+		c.Do, en.agent = do, agent
 	case parley.SubmitInput:
-		agent, err := a.agentFor(in)
+		agent, err := a.agentFor(in.Agent.Name)
 		if err == nil && !r.own {
 			err = a.mayTalk(who, c.Via, agent)
 		}
@@ -383,8 +389,7 @@ func said(do parley.CommandBody) (texts []string) {
 }
 
 // agentFor is the agent an input is for: the one it names, or the session's.
-func (a *actor) agentFor(in parley.SubmitInput) (parley.Agent, error) {
-	name := in.Agent.Name
+func (a *actor) agentFor(name string) (parley.Agent, error) {
 	if name == "" {
 		name = a.s.state.Agent
 	}

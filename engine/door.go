@@ -15,8 +15,7 @@ func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Comm
 	if err := checkCommand(c); err != nil {
 		return parley.Receipt{}, err
 	}
-	_, starts := c.Do.(parley.SubmitInput)
-	a, done, err := e.use(key{c.Tenant, c.Session}, starts)
+	a, done, err := e.use(key{c.Tenant, c.Session}, starts(c.Do))
 	if err != nil {
 		return parley.Receipt{}, err
 	}
@@ -53,6 +52,12 @@ func checkCommand(c parley.Command) error {
 		if strings.HasPrefix(do.Request, "timer_") {
 			return parley.Errorf(parley.CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
 		}
+		if do.Mode != "" && do.Mode != parley.ModePlan {
+			return parley.Errorf(parley.CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
+		}
+	case parley.DecidePlan:
+		l.check("text of a plan", do.Text, parley.MaxPlan)
+		l.check("name of an agent", do.Agent.Name, parley.MaxName)
 	case parley.CancelRun:
 		l.check("id of a request", do.Request, parley.MaxName)
 	case parley.StartAgent:

@@ -29,7 +29,7 @@ func TestARunFromEndToEnd(t *testing.T) {
 	if receipt.First != 2 || receipt.Last != 5 {
 		t.Errorf("receipt %+v: an input to an idle session starts its run in the same commit", receipt)
 	}
-	if asked.Instructions != "obey" || len(asked.Messages) != 1 || len(asked.Tools) != 1 {
+	if asked.Instructions != "obey" || len(asked.Messages) != 1 || len(asked.Tools) != 2 {
 		t.Errorf("the model was asked %+v", asked)
 	}
 	r.check(id)

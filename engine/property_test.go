@@ -67,6 +67,7 @@ var actions = func() (list []action) {
 		{action{"crash", (*machine).load}, 4},
 		{action{"explain", (*machine).explain}, 3},
 		{action{"resolve", (*machine).resolve}, 3},
+		{action{"plan", (*machine).plan}, 2},
 		{action{"stale", (*machine).stale}, 2},
 		{action{"clock", (*machine).clock}, 2},
 		{action{"cancel", (*machine).cancel}, 2},
@@ -156,6 +157,7 @@ func (m *machine) input() {
 		Content: rapid.SampledFrom([]string{"hello", " ", "a\x00b", "\u200b", "long text"}).Draw(m.t, "content"),
 		Request: fmt.Sprint("r", m.requests), Agent: agent,
 		Busy: rapid.SampledFrom([]parley.BusyMode{"", parley.Queue, parley.Steer}).Draw(m.t, "busy"),
+		Mode: rapid.SampledFrom([]parley.RunMode{"", "", parley.ModePlan}).Draw(m.t, "mode"),
 	})
 }
 
@@ -218,6 +220,11 @@ func (m *machine) resolve() {
 	}
 	m.command(parley.ResolveToolCall{Call: call,
 		Resolution: rapid.SampledFrom([]parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon, "shrug"}).Draw(m.t, "resolution")})
+}
+
+func (m *machine) plan() {
+	m.command(parley.DecidePlan{Text: rapid.SampledFrom([]string{"", "otherwise"}).Draw(m.t, "text"), Agent: parley.AgentRef{Name: "puppet", Turns: 3},
+		Decision: rapid.SampledFrom([]parley.PlanDecision{parley.ApprovePlan, parley.ApprovePlan, parley.RejectPlan, parley.EditPlan, "shrug"}).Draw(m.t, "decision")})
 }
 
 func (m *machine) admin() {
@@ -310,8 +317,9 @@ func (m *machine) modelSays() parley.ReportBody {
 	}
 	ended := parley.ModelEnded{Stop: parley.StopEnd, Context: parley.ContextSize{Tokens: rapid.IntRange(0, 120).Draw(m.t, "tokens"), Limit: 100}}
 	for range rapid.IntRange(0, 3).Draw(m.t, "calls") {
-		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden", "delegate"}).Draw(m.t, "tool")
-		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: `"x"`, Verdict: (&hands{}).Judge(parley.Agent{}, name, `"x"`),
+		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden", "delegate", "plan", "plan"}).Draw(m.t, "tool")
+		args := rapid.SampledFrom([]string{`"x"`, `"x y"`, `"X"`, `"z X"`}).Draw(m.t, "arguments")
+		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: args, Verdict: (&hands{}).Judge(parley.Agent{}, name, args),
 			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)})
 	}
 	return ended

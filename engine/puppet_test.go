@@ -189,7 +189,9 @@ func (h *hands) count(name string) int {
 	return h.done[name]
 }
 
-func (h *hands) Specs(parley.Agent) []parley.ToolSpec { return []parley.ToolSpec{{Name: "read"}} }
+func (h *hands) Specs(parley.Agent) []parley.ToolSpec {
+	return []parley.ToolSpec{{Name: "read", ReadOnly: true}, {Name: "write"}}
+}
 
 func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful, Show: name + " " + args, Digest: "d:" + name + args}
@@ -207,6 +209,15 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 		whole := ""
 		_ = json.Unmarshal([]byte(args), &whole)
 		v.Agent, v.Task, _ = strings.Cut(strings.ReplaceAll(whole, "/", "|"), ": ")
+	case "plan": // its arguments are titles; those in capitals are done
+		v.Kind, v.Class = parley.VerdictPlan, parley.Pure
+		for _, title := range strings.Fields(strings.Trim(args, `"`)) {
+			item := parley.PlanItem{Title: strings.ToLower(title), Status: parley.ItemPending}
+			if title != item.Title {
+				item.Status = parley.ItemDone
+			}
+			v.Plan.Items = append(v.Plan.Items, item)
+		}
 	case "forbidden":
 		v.Kind, v.Reason = parley.VerdictBlock, "not in the agent's list"
 	}

@@ -203,6 +203,28 @@ var scripts = []script{
 		r.do(id, in)
 		r.finished(id, 1)
 	}},
+	{"a plan of one's own", func(r *rig, id parley.SessionID) {
+		r.say(id, "call plan a b | call plan A | say done")
+		r.finished(id, 1)
+	}},
+	{"a plan that is approved", func(r *rig, id parley.SessionID) {
+		in := input("call read x; call do y; call plan a b | say what do you think", parley.Queue)
+		in.Mode = parley.ModePlan
+		r.do(id, in)
+		r.finished(id, 1)
+		r.do(id, parley.DecidePlan{Decision: parley.EditPlan, Text: "first b"})
+		r.do(id, parley.DecidePlan{Decision: parley.ApprovePlan, Fresh: true})
+		r.finished(id, 2)
+	}},
+	{"a plan that is rejected while it is made", func(r *rig, id parley.SessionID) {
+		in := input("call plan a | call ask x | call plan b | say done", parley.Queue)
+		in.Mode = parley.ModePlan
+		r.do(id, in)
+		q := card[parley.QuestionAsked](r, id, 1)
+		r.do(id, parley.DecidePlan{Decision: parley.RejectPlan})
+		r.do(id, parley.AnswerQuestion{Card: q, Answers: [][]string{{"x"}}})
+		r.finished(id, 1)
+	}},
 	{"a tool that panics", func(r *rig, id parley.SessionID) {
 		r.say(id, "call panic x | say oh")
 		r.finished(id, 1)

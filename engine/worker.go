@@ -32,9 +32,10 @@ func (a *actor) work(step parley.Step) {
 	if a.owner == "" { // before anybody reads it: there is no earlier worker
 		a.owner = a.s.state.Owner
 	}
+	plan := a.s.state.Plan
 	a.engine.wg.Go(func() {
 		defer cancel()
-		last := a.perform(ctx, step)
+		last := a.perform(ctx, step, plan)
 		last.At = a.engine.Now()
 		a.reports <- report{last, step, true}
 	})
@@ -54,7 +55,7 @@ func (a *actor) stopWorkers() {
 
 // perform does the step and returns the last report. One without a body says
 // only that the worker is gone.
-func (a *actor) perform(ctx context.Context, step parley.Step) (last parley.Report) {
+func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan) (last parley.Report) {
 	switch step := step.(type) {
 	case parley.CallModel:
 		last = parley.Report{Run: step.Run, Turn: step.Turn}
@@ -63,7 +64,7 @@ func (a *actor) perform(ctx context.Context, step parley.Step) (last parley.Repo
 				last.Body = parley.ModelFailed{Code: parley.CodeInternal, Message: a.panicked(p)}
 			}
 		}()
-		last.Body = a.callModel(ctx, step)
+		last.Body = a.callModel(ctx, step, plan)
 	case parley.Classify:
 		last = parley.Report{Run: step.Run}
 		defer func() {
@@ -191,7 +192,7 @@ func (a *actor) patiently(ctx context.Context, try func() error) error {
 
 // callModel has the model speak a turn. It is tried again for as long as nothing
 // was shown: after that only Decide knows what to do.
-func (a *actor) callModel(ctx context.Context, step parley.CallModel) parley.ReportBody {
+func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parley.Plan) parley.ReportBody {
 	select {
 	case a.engine.slots <- struct{}{}:
 		defer func() { <-a.engine.slots }()
@@ -206,7 +207,7 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel) parley.Rep
 	var ended parley.ModelEnded
 	var cut error
 	err := a.patiently(ctx, func() error {
-		request, agent, err := a.request(ctx, step)
+		request, agent, err := a.request(ctx, step, plan)
 		if err != nil {
 			return err
 		}
@@ -237,7 +238,7 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel) parley.Rep
 	return ended
 }
 
-func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.ModelRequest, parley.Agent, error) {
+func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley.Plan) (parley.ModelRequest, parley.Agent, error) {
 	agent, err := a.definition(ctx, step.Agent)
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
@@ -248,9 +249,9 @@ func (a *actor) request(ctx context.Context, step parley.CallModel) (parley.Mode
 	}
 	return parley.ModelRequest{
 		Model:        agent.Model,
-		Instructions: a.knowing(ctx, agent.Instructions, agent.Name) + a.whoElse(agent),
+		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan), agent.Name) + a.whoElse(agent),
 		Messages:     parley.Conversation(log),
-		Tools:        a.engine.Tools.Specs(agent),
+		Tools:        offered(a.engine.Tools.Specs(agent), step.Mode),
 	}, agent, nil
 }
 

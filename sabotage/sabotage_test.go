@@ -232,6 +232,17 @@ var bugs = []bug{
 		"/int64(children), 1)", ", 1)", "./engine", "TestBudgets"},
 	{"children do not inherit distrust", "engine/child.go",
 		"if spawned.Tainted {", "if false {", "./engine", "TestChildrenInheritDistrust"},
+
+	// Plans: proposed, decided and carried out, each once.
+	{"a run that plans changes something", "decide.go",
+		"case d.s.Run.Mode == ModePlan && v.Class != Pure:", "case false:", ".", "TestAPlanIsProposedDecidedAndCarriedOut"},
+	{"a plan is changed after it was approved", "plan.go",
+		"d.s.Plan.Status == PlanApproved {\n\t\t\td.emit(r.ID, ToolCallBlocked", "false {\n\t\t\td.emit(r.ID, ToolCallBlocked", ".", "TestAPlanIsNotChangedBehindAPersonsBack"},
+	{"what is said to plan steers a run that does more", "decide.go",
+		"return w.Busy == Steer && w.Mode == r.Mode }", "return w.Busy == Steer }", ".", "TestWhatPlansAndWhatDoesAreApart"},
+	{"a run that plans is offered every tool", "engine/plan.go",
+		"if s.ReadOnly {", "if true {", "./engine", "TestPlans"},
+
 	// Rows of runs and cards are what the logs say.
 	{"a run that ended is listed as open", "rows.go",
 		"return RunClosed{e.Run, b}", "return RunClosed{0, b}", "./store/sqlite", "TestStore"},

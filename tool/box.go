@@ -69,7 +69,13 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{listFiles, readFile, writeFile, askUser, delegate}
+var tools = []tool{reads(listFiles), reads(readFile), writeFile, reads(askUser), reads(updatePlan), delegate}
+
+// reads says that a tool changes nothing, whatever its arguments.
+func reads(t tool) tool {
+	t.ReadOnly = true
+	return t
+}
 
 type tool struct {
 	parley.ToolSpec
@@ -85,6 +91,7 @@ type action struct {
 	questions []parley.Question // to a person, whose answer is the result
 	agent     string            // that the task is for
 	task      string            // for another agent, whose answer is the result
+	plan      *parley.PlanUpdate
 	perform   func(ctx context.Context, workspace *os.Root, out io.Writer) error
 }
 
@@ -127,6 +134,8 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 		v.Kind = parley.VerdictCard
 	case a.task != "":
 		v.Kind = parley.VerdictChild
+	case a.plan != nil:
+		v.Kind, v.Plan = parley.VerdictPlan, *a.plan
 	case a.edits && agent.Approval != "auto-edit" && agent.Approval != "full-auto":
 		v.Kind = parley.VerdictAsk
 	}
@@ -141,7 +150,7 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 	case err != nil:
 		return "", parley.Errorf(parley.CodeInvalid, "%s", err)
 	case a.perform == nil:
-		return "", parley.Errorf(parley.CodeInvalid, "%s is not carried out by a tool.", name)
+		return "", parley.Errorf(parley.CodeInvalid, "%s is not performed: a person answers it, or the log takes it in.", name)
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	}

@@ -139,7 +139,7 @@ func TestNewWantsADirectory(t *testing.T) {
 }
 
 func TestAnAgentHasTheToolsItLists(t *testing.T) {
-	all := []string{"list_files", "read_file", "write_file", "ask_user", "delegate"}
+	all := []string{"list_files", "read_file", "write_file", "ask_user", "update_plan", "delegate"}
 	for _, c := range []struct{ tools, want []string }{
 		{nil, all},
 		{[]string{"*"}, all},
@@ -161,8 +161,9 @@ func TestAnAgentHasTheToolsItLists(t *testing.T) {
 		b.put("a", "")
 		for _, name := range all {
 			arguments := map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":""}`,
-				"ask_user": `{"questions":[{"question":"?","header":"","options":[],"multi_select":false}]}`,
-				"delegate": `{"agent_id":"x","task":"y"}`}[name]
+				"ask_user":    `{"questions":[{"question":"?","header":"","options":[],"multi_select":false}]}`,
+				"update_plan": `{"items":[{"title":"x","status":"pending"}]}`,
+				"delegate":    `{"agent_id":"x","task":"y"}`}[name]
 			blocked := b.box.Judge(agent, name, arguments).Kind == parley.VerdictBlock
 			if blocked == slices.Contains(c.want, name) {
 				t.Errorf("%v: %s blocked: %v", c.tools, name, blocked)

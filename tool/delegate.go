@@ -24,5 +24,5 @@ var delegate = define("delegate", delegateDescription, delegateSchema, func(args
 	if parley.IsBlank(args.Task) {
 		return action{}, fmt.Errorf("task: it is blank")
 	}
-	return action{class: parley.Pure, agent: args.Agent, task: args.Task, show: args.Agent + ": " + args.Task}, nil
+	return action{class: parley.Effectful, agent: args.Agent, task: args.Task, show: args.Agent + ": " + args.Task}, nil
 })

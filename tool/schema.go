@@ -24,6 +24,7 @@ type schema struct {
 	MaxItems             int                `json:"maxItems"`
 	MinLength            int                `json:"minLength"` // in characters
 	MaxLength            int                `json:"maxLength"`
+	Enum                 []string           `json:"enum"`
 	Minimum              int64              `json:"minimum"`
 	Maximum              int64              `json:"maximum"`
 }
@@ -124,6 +125,9 @@ func (s *schema) check(at string, v any) error {
 		}
 	case string:
 		if s.Type == "string" {
+			if s.Enum != nil && !slices.Contains(s.Enum, v) {
+				return fmt.Errorf("%sexpected one of %s, got %.80q", place(at), strings.Join(s.Enum, ", "), v)
+			}
 			n := utf8.RuneCountInString(v)
 			return bounds(at, "characters", int64(n), int64(s.MinLength), int64(s.MaxLength))
 		}

@@ -97,6 +97,8 @@ var rules = map[string]rule{
 	"POST /api/v1/agents/{id}/message":   {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
 	"POST /api/v1/agents/{id}/stream":    {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
 	"POST /api/v1/agents/{id}/context":   {needs: parley.ActMessage, on: "agent", body: `{"context":"x"}`, ok: 200},
+	"GET /api/v1/sessions/{id}/plan":     {needs: parley.ActRead, on: "session", ok: 404}, // there is none
+	"POST /api/v1/sessions/{id}/plan":    {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`, ok: 404},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more

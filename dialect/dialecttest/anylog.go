@@ -40,6 +40,7 @@ var moves = []move{
 	{"crash", (*session).crash}, {"crash", (*session).crash},
 	{"silence", func(s *session) { s.now = s.now.Add(25 * time.Hour) }},
 	{"admin", (*session).admin},
+	{"plan", (*session).plan},
 }
 
 // A session without an engine: the draws are its workers.
@@ -93,7 +94,16 @@ func (s *session) input() {
 	if s.pick("flagged", 6) == 0 {
 		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Score: 0.5, Reason: "pattern:x"}
 	}
+	if s.pick("plans", 4) == 0 {
+		in.Mode = parley.ModePlan
+	}
 	s.command(in)
+}
+
+// plan decides about the plan that waits, if one does.
+func (s *session) plan() {
+	decisions := []parley.PlanDecision{parley.ApprovePlan, parley.RejectPlan, parley.EditPlan}
+	s.command(parley.DecidePlan{Decision: decisions[s.pick("decided", 3)], Text: s.text(), Agent: parley.AgentRef{Name: "coder"}, Fresh: s.pick("fresh", 2) > 0})
 }
 
 // work does one thing that the session waits for.
@@ -157,8 +167,11 @@ func (s *session) said() parley.ReportBody {
 func (s *session) asked() parley.CallAsked {
 	v := parley.Verdict{Class: []parley.ToolClass{parley.Pure, parley.Effectful}[s.pick("class", 2)], Reason: "no", Show: "do it", Digest: "d1",
 		Questions: []parley.Question{{Question: "Which?"}}}
-	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard, parley.VerdictChild}[s.pick("verdict", 5)]
+	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard, parley.VerdictChild, parley.VerdictPlan}[s.pick("verdict", 6)]
 	v.Agent, v.Task = "explorer", "look"
+	if v.Kind == parley.VerdictPlan {
+		v.Class, v.Plan = parley.Pure, parley.PlanUpdate{Summary: s.text(), Items: []parley.PlanItem{{Title: "first", Status: parley.ItemDone}, {Title: s.text(), Status: parley.ItemPending}}}
+	}
 	return parley.CallAsked{Name: "tool", Arguments: "{}", Verdict: v, Expires: s.now.Add(24 * time.Hour)}
 }
 

@@ -299,7 +299,7 @@ func TestWhatLogLinesLeaveOut(t *testing.T) {
 // elsewhere is what no conversation has, or nothing leads to yet.
 var elsewhere = map[string]bool{
 	"AgentStarted": true, "AgentStopped": true, "SettingsChanged": true,
-	"PlanChanged": true, "FilesChanged": true,
+	"FilesChanged":  true,
 	"ModelFellBack": true, "ProblemReported": true,
 }
 

@@ -68,3 +68,29 @@ func TestCards(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+func TestPlans(t *testing.T) {
+	const path = "/api/v1/sessions/" + session + "/plan"
+	d := &door{}
+	if w := ask(d, "GET", path, ""); w.Code != 200 || strings.TrimSpace(w.Body.String()) != `{"items":[{"title":"one","status":"pending"}],"status":"planned"}` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for body, want := range map[string]parley.CommandBody{
+		`{"decision":"approve","fresh":true,"agent":"coder"}`: parley.DecidePlan{Decision: parley.ApprovePlan, Fresh: true, Agent: parley.AgentRef{Name: "coder"}},
+		`{"decision":"edit","text":"other"}`:                  parley.DecidePlan{Decision: parley.EditPlan, Text: "other"},
+		`{"decision":"reject"}`:                               parley.DecidePlan{Decision: parley.RejectPlan},
+	} {
+		d := &door{}
+		if w := ask(d, "POST", path, body); w.Code != 202 || len(d.commands) != 1 || d.commands[0].Do != want {
+			t.Errorf("%s: %d %s, %+v", body, w.Code, w.Body, d.commands)
+		}
+	}
+	for _, bad := range []string{`{"decision":1}`, `{"decision":"approve","fresh":"yes"}`, `{"text":[]}`} {
+		if w := ask(d, "POST", path, bad); w.Code != 400 || len(d.commands) > 0 {
+			t.Errorf("%s: %d %s", bad, w.Code, w.Body)
+		}
+	}
+	if w := ask(d, "POST", inputs, `{"content":"x","mode":"plan"}`); w.Code != 202 || d.commands[0].Do.(parley.SubmitInput).Mode != parley.ModePlan {
+		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
+	}
+}

@@ -64,6 +64,8 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/calls":                  h.asks(h.listCards(parley.CardCall, "calls")),
 		"POST /api/v1/agents/{id}/start":     h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
 		"POST /api/v1/agents/{id}/stop":      h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
+		"GET /api/v1/sessions/{id}/plan":     h.asks(h.getPlan),
+		"POST /api/v1/sessions/{id}/plan":    h.asks(h.command(decidePlan)),
 	}
 }
 
@@ -314,7 +316,7 @@ func stringsInto(o dialect.Object, fields ...field) error {
 func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
-	if err := stringsInto(o, field{"content", &do.Content}, field{"agent", &do.Agent.Name}, field{"request", &do.Request}, field{"busy", &busy}); err != nil {
+	if err := stringsInto(o, field{"content", &do.Content}, field{"agent", &do.Agent.Name}, field{"request", &do.Request}, field{"busy", &busy}, field{"mode", &do.Mode}); err != nil {
 		return nil, err
 	}
 	do.Busy = parley.BusyMode(busy)

@@ -29,6 +29,7 @@ var acts = []act{
 	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},
 	{"delegate X to AGENT", "calls delegate", plain(`delegate\s(.+)\sto\s+(\S*[^\s.!?])`), delegate},
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
+	{"plan X", "calls update_plan; in plan mode it waits for your approval, and is carried out then", plain(`plan\s+(.*[^\s.!?])`), plan},
 	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
 	{"what did I say", "lists what you said before", plain(`what\s+(?:did\s+i\s+say|do\s+you\s+remember)(?:\s+\pL+)?`), recall},
 	{"what do you know about me", "repeats the context that you gave the agent", plain(`what\s+do\s+you\s+know(?:\s+about\s+me)?`), known},
@@ -52,6 +53,9 @@ func answer(p place) script {
 	}
 	if wantsHelp.MatchString(p.input) {
 		return help()
+	}
+	if p.input == parley.PlanIsApproved {
+		return approved(p)
 	}
 	for _, a := range acts {
 		if words := a.when.FindStringSubmatch(p.input); words != nil {

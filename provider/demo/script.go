@@ -108,12 +108,14 @@ type place struct {
 	tools   map[string]bool
 
 	instructions string
+	plan         []string // what the session's plan lists
+	planning     bool     // a plan is all that is wanted
 }
 
 type result struct{ tool, text string }
 
 func placeIn(req parley.ModelRequest) place {
-	p := place{tools: map[string]bool{}, instructions: req.Instructions}
+	p := place{tools: map[string]bool{}, instructions: req.Instructions, plan: planIn(req.Instructions), planning: strings.Contains(req.Instructions, "You are planning.")}
 	for _, t := range req.Tools {
 		p.tools[t.Name] = true
 	}

@@ -259,6 +259,19 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	}
 }
 
+// untilSomethingWaits cuts a log off at the last place where something waits for a
+// person, if there is one.
+func untilSomethingWaits(log []parley.Event) []parley.Event {
+	state, last := parley.NewState(tenant, ID(0)), len(log)
+	for i, e := range log {
+		state = parley.Fold(state, e)
+		if state.Status() == parley.StatusWaiting {
+			last = i + 1
+		}
+	}
+	return log[:last]
+}
+
 // Rederived has a store forget its rows of runs and cards and learn them anew from
 // what is stored, as an upgrade does, and says whether they are the same. It
 // appends logs of random sessions first.
@@ -266,6 +279,9 @@ func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn 
 	t.Helper()
 	ctx := context.Background()
 	for i, log := range logs {
+		if i%2 == 0 { // most end with everything answered
+			log = untilSomethingWaits(log)
+		}
 		state := parley.NewState(tenant, ID(i))
 		for j := range log {
 			log[j].Session, log[j].Root = ID(i), ID(i)
@@ -300,8 +316,12 @@ func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn 
 			children++
 		}
 	}
-	if len(runs) < 10 || len(cards) < 5 || children == 0 {
-		t.Fatalf("only %d runs, %d cards, %d runs of children: the logs show too little", len(runs), len(cards), children)
+	kinds := map[parley.CardKind]int{}
+	for _, c := range cards {
+		kinds[c.Kind]++
+	}
+	if len(runs) < 10 || len(kinds) < 3 || children == 0 {
+		t.Fatalf("only %d runs, cards %v, %d runs of children: the logs show too little", len(runs), kinds, children)
 	}
 	relearn()
 	againRuns, againCards := rows()

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"parley"
+)
+
+// starts reports whether a command starts something, which nothing may while the
+// server stops.
+func starts(do parley.CommandBody) bool {
+	switch do := do.(type) {
+	case parley.SubmitInput:
+		return true
+	case parley.DecidePlan:
+		return do.Decision == parley.ApprovePlan
+	}
+	return false
+}
+
+// planned finds the agent that an approved plan is for, and has what a person
+// makes of a plan screened: the model is told it.
+func (a *actor) planned(who parley.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan, error) {
+	switch do.Decision {
+	case parley.EditPlan:
+		return nil, do, a.screenAnswer(who, c, do.Text)
+	case parley.ApprovePlan:
+		agent, err := a.agentFor(do.Agent.Name)
+		if err == nil {
+			err = a.mayTalk(who, c.Via, agent)
+		}
+		do.Agent = agent.Ref()
+		return &agent, do, err
+	}
+	return nil, do, nil
+}
+
+// instructed is what the model of a run is told before anything else.
+func instructed(agent parley.Agent, mode parley.RunMode, plan *parley.Plan) string {
+	about := parley.PlanInstructions(mode, plan)
+	return strings.Trim(agent.Instructions+"\n\n"+about, "\n")
+}
+
+// offered are the tools a run may have.
+func offered(specs []parley.ToolSpec, mode parley.RunMode) []parley.ToolSpec {
+	if mode != parley.ModePlan {
+		return specs
+	}
+	var some []parley.ToolSpec
+	for _, s := range specs {
+		if s.ReadOnly {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// Plan is behind every dialect. See parley.Door.
+func (e *Engine) Plan(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Plan, error) {
+	m, err := e.Session(ctx, who, id)
+	if err != nil {
+		return parley.Plan{}, err
+	}
+	if err := e.noteReading(ctx, who, m); err != nil {
+		return parley.Plan{}, err
+	}
+	// From the last snapshot on, so it is quick; and nothing is held or written.
+	s, err := load(ctx, e.Store, who.Tenant, id, e.Snapshot)
+	if err != nil {
+		return parley.Plan{}, err
+	}
+	if s.state.Plan == nil {
+		return parley.Plan{}, parley.Errorf(parley.CodeNotFound, "This session has no plan.")
+	}
+	return *s.state.Plan, nil
+}

@@ -1,0 +1,51 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// TestPlans: proposed where a plan is wanted, carried out where it is not and
+// once it is approved.
+func TestPlans(t *testing.T) {
+	const noted = "The plan is noted: 0 of 3 items are done."
+	proposed := `{"items":[{"title":"Look at tea","status":"pending"},{"title":"Do tea","status":"pending"},{"title":"Check tea","status":"pending"}]}`
+	done := []string{`{"items":[{"title":"Look at tea","status":"done"}]}`, `{"items":[{"title":"Do tea","status":"done"}]}`, `{"items":[{"title":"Check tea","status":"done"}]}`}
+	follow := func(req parley.ModelRequest, calls ...string) string {
+		t.Helper()
+		for _, want := range calls {
+			h := listen(t, New(Pace(0)), req)
+			if len(h.calls) != 1 || h.calls[0].Name != "update_plan" || h.calls[0].Arguments != want {
+				t.Fatalf("called %+v, want %s", h.calls, want)
+			}
+			req = goOn(req, h, noted)
+		}
+		h := listen(t, New(Pace(0)), req)
+		if len(h.calls) > 0 {
+			t.Fatalf("called %+v", h.calls)
+		}
+		return h.text
+	}
+	req := say(allTools, "plan tea")
+	req.Instructions = "be brief\n\n" + parley.PlanInstructions(parley.ModePlan, nil)
+	if said := follow(req, proposed); !strings.Contains(said, "Nothing is done before you approve it") {
+		t.Errorf("said %q", said)
+	}
+	if said := follow(say(allTools, "plan tea"), append([]string{proposed}, done...)...); !strings.Contains(said, "All 3 steps are done") {
+		t.Errorf("said %q", said)
+	}
+	approved := say(allTools, parley.PlanIsApproved) // without what was said before
+	approved.Instructions = parley.PlanInstructions("", &parley.Plan{Status: parley.PlanExecuting, Items: []parley.PlanItem{
+		{Title: "Look at tea", Status: "pending"}, {Title: "Do tea", Status: "pending"}, {Title: "Check tea", Status: "pending"}}})
+	if said := follow(approved, done...); !strings.Contains(said, "All 3 steps are done") {
+		t.Errorf("said %q", said)
+	}
+	if said := follow(say(allTools, parley.PlanIsApproved)); !strings.Contains(said, "told of none") {
+		t.Errorf("said %q", said)
+	}
+	if said := follow(say(nil, "plan tea")); !strings.Contains(said, "`update_plan`") {
+		t.Errorf("said %q", said)
+	}
+}
