@@ -36,6 +36,7 @@ var allowed = []struct {
 	{"dialect", "transport", "connections are served once, for every dialect"},
 	{"dialect/*", "dialect", "what dialects have in common"},
 	{"dialect/*", "transport", "close codes and streams"},
+	{"tool", "tool/patch", "the grammar of patches is no concern of the other tools"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 }
 
