@@ -103,6 +103,18 @@ var bugs = []bug{
 	{"a call starts before it was allowed", "decide.go",
 		"case v.Kind == VerdictAsk && (v.Digest == \"\" || !slices.Contains(d.s.Always, v.Digest)):", "case false:", "./engine", "TestPrefixes"},
 
+	// Tools: files change as a whole, inside the workspace, as they were shown.
+	{"a patch that fails leaves what it did", "tool/changes.go",
+		"if stuck := t.undo(); stuck != nil {", "if stuck := error(nil); stuck != nil {", "./tool", "TestAllOrNothing"},
+	{"a patch overwrites what somebody wrote meanwhile", "tool/changes.go",
+		"return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())", "return os.SameFile(a, b)", "./tool", "TestNoOtherFileIsOverwritten"},
+	{"a patch goes through links", "tool/folders.go",
+		"if !seen.IsDir() {", "if false {", "./tool", "TestAPatchThatDoesNotFitChangesNothing"},
+	{"a patch rewrites lines it was to keep", "tool/patch/update.go",
+		"			case ' ':\n\t\t\t\tput(lines[next])", "			case ' ':\n\t\t\t\tput(fileLine{l.Text, lines[next].ending})", "./tool/patch", "TestUpdate"},
+	{"what a build server runs needs nobody", "tool/box.go",
+		"case a.edits && slices.ContainsFunc(append(a.paths, a.path), runsElsewhere):", "case false:", "./tool", "TestJudge"},
+
 	// I10: nothing crosses tenants, and what no rule permits is denied.
 	{"what no role permits is permitted", "access/access.go",
 		"return parley.Errorf(parley.CodeForbidden, \"You may not do this: it needs %s.\", action)", "return nil", "./engine", "TestRefusals"},

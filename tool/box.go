@@ -69,7 +69,7 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{reads(listFiles), reads(readFile), writeFile, reads(askUser), reads(updatePlan), delegate}
+var tools = []tool{reads(listFiles), reads(readFile), writeFile, editFile, applyPatch, reads(askUser), reads(updatePlan), delegate}
 
 // reads says that a tool changes nothing, whatever its arguments.
 func reads(t tool) tool {
@@ -87,12 +87,18 @@ type action struct {
 	class     parley.ToolClass
 	edits     bool              // files of the workspace
 	path      string            // of the workspace that it is about; empty: none
+	paths     []string          // likewise, where there may be several
 	show      string            // exactly what will be done
 	questions []parley.Question // to a person, whose answer is the result
 	agent     string            // that the task is for
 	task      string            // for another agent, whose answer is the result
 	plan      *parley.PlanUpdate
-	perform   func(ctx context.Context, workspace *os.Root, out io.Writer) error
+	// rest says how to get lines of a long result that were left out, counted
+	// from 1; nil: in no way.
+	rest func(from, to int) string
+	// One of the two carries it out; a question has neither.
+	look    func(ctx context.Context, v view, out io.Writer) error // it only reads
+	perform func(ctx context.Context, workspace *os.Root, out io.Writer) error
 }
 
 // define makes a tool whose arguments are an A.
@@ -121,7 +127,8 @@ func (b *Box) Specs(agent parley.Agent) []parley.ToolSpec {
 
 // Judge blocks what cannot be understood or is not the agent's to call. Edits
 // ask a person unless the agent's approval mode says that they need not; a mode
-// nobody knows counts as the strictest.
+// nobody knows counts as the strictest. Files that make other machines or people's
+// tools run something always ask.
 func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	a, err := b.understand(agent, name, arguments)
 	if err != nil {
@@ -138,6 +145,8 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 		v.Kind, v.Plan = parley.VerdictPlan, *a.plan
 	case a.edits && agent.Approval != "auto-edit" && agent.Approval != "full-auto":
 		v.Kind = parley.VerdictAsk
+	case a.edits && slices.ContainsFunc(append(a.paths, a.path), runsElsewhere):
+		v.Kind = parley.VerdictAsk
 	}
 	return v
 }
@@ -149,7 +158,7 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 	switch {
 	case err != nil:
 		return "", parley.Errorf(parley.CodeInvalid, "%s", err)
-	case a.perform == nil:
+	case a.perform == nil && a.look == nil:
 		return "", parley.Errorf(parley.CodeInvalid, "%s is not performed: a person answers it, or the log takes it in.", name)
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -159,8 +168,13 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		return "", &parley.Error{Code: parley.CodeUnavailable, Message: "The workspace cannot be opened.", Err: err}
 	}
 	defer root.Close()
-	var out output
-	if err := a.perform(ctx, root, &out); err != nil {
+	out := output{rest: a.rest}
+	if a.look != nil {
+		err = a.look(ctx, view{root, b.hides}, &out)
+	} else {
+		err = a.perform(ctx, root, &out)
+	}
+	if err != nil {
 		return "", err
 	}
 	return out.String(), nil
@@ -175,11 +189,14 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 	if err != nil {
 		return action{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
 	}
-	switch {
-	case a.path != "" && b.isProtected(a.path):
-		return action{}, fmt.Errorf("%q is not for tools: it holds the server's own data or secrets", a.path)
-	case a.edits && within(b.kept, leadsTo(filepath.Join(b.workspace, filepath.FromSlash(a.path)))):
-		return action{}, fmt.Errorf("%q is not for tools to write: it says what agents are", a.path)
+	for _, name := range append(a.paths, a.path) {
+		switch {
+		case name == "":
+		case b.isProtected(name):
+			return action{}, fmt.Errorf("%q is not for tools: it holds the server's own data or secrets", name)
+		case a.edits && within(b.kept, leadsTo(filepath.Join(b.workspace, filepath.FromSlash(name)))):
+			return action{}, fmt.Errorf("%q is not for tools to write: it says what agents are", name)
+		}
 	}
 	return a, nil
 }
@@ -187,16 +204,11 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 // isProtected judges a path by where it leads, as far as it exists, and by its
 // words: .env files hold keys.
 func (b *Box) isProtected(name string) bool {
-	base := strings.ToLower(filepath.Base(name))
-	if base == ".env" || strings.HasPrefix(base, ".env.") {
-		return true
-	}
-	leads := leadsTo(filepath.Join(b.workspace, filepath.FromSlash(name)))
-	if base := strings.ToLower(filepath.Base(leads)); base == ".env" || strings.HasPrefix(base, ".env.") {
-		return true
-	}
-	return within(b.protected, leads)
+	return isSecret(name) || b.hides(leadsTo(filepath.Join(b.workspace, filepath.FromSlash(name))))
 }
+
+// hides judges an absolute path without symbolic links.
+func (b *Box) hides(path string) bool { return isSecret(path) || within(b.protected, path) }
 
 // leadsTo is where an absolute path leads, as far as it exists.
 func leadsTo(path string) string {
@@ -217,10 +229,11 @@ func leadsTo(path string) string {
 	return path
 }
 
-// within reports whether a path is one of the folders, or in one.
+// within reports whether a path is one of the folders, or in one. Case does not
+// count: to some file systems it is nothing.
 func within(folders []string, path string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool {
-		inside, err := filepath.Rel(folder, path)
+		inside, err := filepath.Rel(strings.ToLower(folder), strings.ToLower(path))
 		return err == nil && filepath.IsLocal(inside)
 	})
 }

@@ -139,7 +139,7 @@ func TestNewWantsADirectory(t *testing.T) {
 }
 
 func TestAnAgentHasTheToolsItLists(t *testing.T) {
-	all := []string{"list_files", "read_file", "write_file", "ask_user", "update_plan", "delegate"}
+	all := []string{"list_files", "read_file", "write_file", "edit_file", "apply_patch", "ask_user", "update_plan", "delegate"}
 	for _, c := range []struct{ tools, want []string }{
 		{nil, all},
 		{[]string{"*"}, all},
@@ -161,6 +161,8 @@ func TestAnAgentHasTheToolsItLists(t *testing.T) {
 		b.put("a", "")
 		for _, name := range all {
 			arguments := map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":""}`,
+				"edit_file":   `{"path":"a","old_text":"x","new_text":"y"}`,
+				"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: a"}`,
 				"ask_user":    `{"questions":[{"question":"?","header":"","options":[],"multi_select":false}]}`,
 				"update_plan": `{"items":[{"title":"x","status":"pending"}]}`,
 				"delegate":    `{"agent_id":"x","task":"y"}`}[name]
@@ -191,6 +193,14 @@ func TestJudge(t *testing.T) {
 		{"auto-edit", "write_file", write, parley.VerdictRun, parley.Effectful},
 		{"full-auto", "write_file", write, parley.VerdictRun, parley.Effectful},
 		{"full-auto", "write_file", `{"path":"../a.txt","content":"x"}`, parley.VerdictBlock, ""},
+		{"suggest", "edit_file", `{"path":"a","old_text":"x","new_text":"y"}`, parley.VerdictAsk, parley.Effectful},
+		{"auto-edit", "edit_file", `{"path":"a","old_text":"x","new_text":"y"}`, parley.VerdictRun, parley.Effectful},
+		{"suggest", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictAsk, parley.Effectful},
+		{"auto-edit", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictRun, parley.Effectful},
+		{"full-auto", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictRun, parley.Effectful},
+		{"full-auto", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a\n*** Add File: .github/workflows/ci.yml"}`, parley.VerdictAsk, parley.Effectful},
+		{"full-auto", "write_file", `{"path":"sub/.GitLab-CI.yml","content":""}`, parley.VerdictAsk, parley.Effectful},
+		{"auto-edit", "edit_file", `{"path":".husky/pre-commit","old_text":"x","new_text":"y"}`, parley.VerdictAsk, parley.Effectful},
 		{"full-auto", "shell", `{}`, parley.VerdictBlock, ""},
 	} {
 		b := newBench(t)
@@ -266,7 +276,9 @@ func TestAnEndedContextDoesNothing(t *testing.T) {
 	b.put("a", "old")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, arguments := range map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":"new"}`} {
+	for name, arguments := range map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":"new"}`,
+		"edit_file":   `{"path":"a","old_text":"old","new_text":"new"}`,
+		"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: a"}`} {
 		if _, err := b.box.Perform(ctx, parley.Agent{}, name, arguments, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -38,8 +37,8 @@ var listFiles = define("list_files", listFilesDescription, listFilesSchema, func
 	if err != nil {
 		return action{}, err
 	}
-	return action{class: parley.Pure, path: dir, perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
-		l := listing{ctx: ctx, root: root, out: out}
+	return action{class: parley.Pure, path: dir, look: func(ctx context.Context, v view, out io.Writer) error {
+		l := listing{ctx: ctx, view: v, out: out}
 		if err := l.walk(dir, depth); err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ var listFiles = define("list_files", listFilesDescription, listFilesSchema, func
 
 type listing struct {
 	ctx    context.Context
-	root   *os.Root
+	view   view
 	out    io.Writer
 	listed int
 	more   bool // there was something beyond maxEntries
@@ -89,7 +88,7 @@ func (l *listing) walk(dir string, depth int) error {
 // entries is what is in a directory, sorted. No more than can be listed are
 // held, however many there are.
 func (l *listing) entries(dir string) ([]fs.DirEntry, error) {
-	f, _, err := open(l.root, dir, fs.ModeDir)
+	f, _, err := l.view.open(dir, fs.ModeDir)
 	if err != nil {
 		return nil, err
 	}

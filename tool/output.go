@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -8,7 +9,7 @@ import (
 
 const (
 	outputLimit = 64 << 10 // bytes of one result
-	noteRoom    = 64       // of them for the note about what was left out
+	noteRoom    = 256      // of them for the note about what was left out
 )
 
 // An output gathers the result of a call in bounded memory. Beyond the limit it
@@ -17,8 +18,10 @@ const (
 // out as \xNN, so that whoever reads the result sees what is there.
 type output struct {
 	head, tail []byte
-	size       int    // of everything written
-	broken     []byte // the beginning of a character whose rest may follow
+	size       int                       // of everything written
+	lines      int                       // newlines in it
+	broken     []byte                    // the beginning of a character whose rest may follow
+	rest       func(from, to int) string // how to get lines that were left out; may be nil
 }
 
 const half = outputLimit / 2
@@ -41,6 +44,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 func (o *output) add(s string) {
 	o.size += len(s)
+	o.lines += strings.Count(s, "\n")
 	n := min(half-len(o.head), len(s))
 	o.head = append(o.head, s[:n]...)
 	o.tail = append(o.tail, s[n:]...)
@@ -64,7 +68,13 @@ func (o *output) String() string {
 	for !utf8.Valid(tail) {
 		tail = tail[1:]
 	}
-	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, o.size-len(head)-len(tail), tail)
+	// The lines that are cut count as left out.
+	from, to := 1+bytes.Count(head, []byte("\n")), 1+o.lines-bytes.Count(tail, []byte("\n"))
+	note := fmt.Sprintf("%d bytes left out, lines %d to %d", o.size-len(head)-len(tail), from, to)
+	if o.rest != nil {
+		note += "; " + o.rest(from, to)
+	}
+	return fmt.Sprintf("%s\n[… %s …]\n%s", head, note, tail)
 }
 
 func visible(s string) string {

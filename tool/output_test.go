@@ -43,10 +43,14 @@ func TestOutputBeyondTheLimitKeepsHeadAndTail(t *testing.T) {
 		if !ok || !ok2 || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) {
 			t.Fatalf("%d bytes: the ends are not kept", n)
 		}
-		if want := fmt.Sprintf("%d bytes left out", len(whole)-len(head)-len(tail)); note != want {
+		if want := fmt.Sprintf("%d bytes left out, lines %d to %d", len(whole)-len(head)-len(tail),
+			strings.Count(head, "\n")+1, strings.Count(whole[:len(whole)-len(tail)], "\n")+1); note != want {
 			t.Errorf("noted %q, want %q", note, want)
 		}
-		if len(got) > outputLimit || len(head) < half-100 || len(tail) < half-100 || !utf8.ValidString(got) {
+		if Cap(whole) != got {
+			t.Errorf("%d bytes are capped in two ways", n)
+		}
+		if len(got) > outputLimit || len(head) < half-noteRoom || len(tail) < half-noteRoom || !utf8.ValidString(got) {
 			t.Errorf("%d bytes became %d + %d", n, len(head), len(tail))
 		}
 	}

@@ -31,12 +31,16 @@ func TestTheServersOwnDataIsNotForTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, blocked := range map[string]bool{
-		"var": true, "var/parley.db": true, "var/deep/new/file": true, "./var/x": true, "sub/link": true, "sub/link/parley.db": true,
+		"var": true, "var/parley.db": true, "var/deep/new/file": true, "./var/x": true, "sub/link": true, "sub/link/parley.db": true, "Var/x": true,
 		".env": true, ".ENV": true, "sub/.env.local": true, "harmless": true,
 		"variety/x": false, "sub/x": false, "new/x": false, ".environment": false, "env": false,
 	} {
 		for _, call := range []struct{ name, arguments string }{
 			{"read_file", `{"path":"` + path + `"}`}, {"list_files", `{"path":"` + path + `"}`}, {"write_file", `{"path":"` + path + `","content":"x"}`},
+			{"edit_file", `{"path":"` + path + `","old_text":"x","new_text":"y"}`},
+			{"apply_patch", `{"patch":"*** Begin Patch\n*** Add File: fine\n*** Add File: ` + path + `"}`},
+			{"apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: ` + path + `"}`},
+			{"apply_patch", `{"patch":"*** Begin Patch\n*** Update File: fine\n*** Move to: ` + path + `"}`},
 		} {
 			v := box.Judge(parley.Agent{}, call.name, call.arguments)
 			if got := v.Kind == parley.VerdictBlock; got != blocked {

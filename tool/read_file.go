@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"net/http"
+	"strings"
 
 	"parley"
 )
@@ -30,8 +31,15 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 	if err != nil {
 		return action{}, err
 	}
-	return action{class: parley.Pure, path: name, perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
-		f, info, err := open(root, name, 0)
+	first := max(args.Offset, 1)
+	rest := func(from, to int) string {
+		if from == to {
+			return "they are of one line, which is not shown in parts"
+		}
+		return fmt.Sprintf("read_file with offset %d and limit %d has them, in parts", first+from-1, to-from+1)
+	}
+	return action{class: parley.Pure, path: name, rest: rest, look: func(ctx context.Context, v view, out io.Writer) error {
+		f, info, err := v.open(name, 0)
 		if err != nil {
 			return err
 		}
@@ -39,11 +47,12 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 		// What is appended while it is read is left for the next reader, so
 		// that reading comes to an end.
 		r := bufio.NewReaderSize(io.LimitReader(f, info.Size()), sniffed)
-		if start, _ := r.Peek(sniffed); bytes.IndexByte(start, 0) >= 0 {
-			fmt.Fprintf(out, "%s is a binary file of %d bytes. It is not shown.", shown(name), info.Size())
+		start, _ := r.Peek(sniffed)
+		if what := notText(start); what != "" {
+			fmt.Fprintf(out, "%s is %s of %d bytes. It is not shown.", shown(name), what, info.Size())
 			return nil
 		}
-		if err := copyLines(ctx, out, r, max(args.Offset, 1), args.Limit); err != nil {
+		if err := copyLines(ctx, out, r, first, args.Limit); err != nil {
 			return fault(name, err)
 		}
 		return nil
@@ -51,6 +60,17 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 })
 
 const sniffed = 8 << 10 // bytes looked at to tell a binary file
+
+// notText says what a file is that begins like this, if it is not text.
+func notText(start []byte) string {
+	if what, ok := strings.CutPrefix(http.DetectContentType(start), "image/"); ok {
+		return "an image (" + what + ")"
+	}
+	if bytes.IndexByte(start, 0) >= 0 {
+		return "a binary file"
+	}
+	return ""
+}
 
 // copyLines copies limit lines from the first on, and says so when there is
 // more or nothing. A line may be longer than fits into memory.

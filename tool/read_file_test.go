@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ func TestReadFile(t *testing.T) {
 	b.put("empty", "")
 	b.put("broken", "caf\xe9\n")
 	b.put("binary", "\x7fELF\x00\x00")
+	b.put("pixel", "\x89PNG\x0d\x0a\x1a\x0atext\n")
 	b.put("sub/inner", "inside\n")
 	b.link("sub", "inward")
 	for _, c := range []struct {
@@ -40,6 +42,7 @@ func TestReadFile(t *testing.T) {
 		{args{"path": "empty"}, "[the file is empty]"},
 		{args{"path": "broken"}, "caf\\xe9\n"},
 		{args{"path": "binary"}, "binary is a binary file of 6 bytes. It is not shown."},
+		{args{"path": "pixel"}, "pixel is an image (png) of 13 bytes. It is not shown."},
 		{args{"path": "inward/inner"}, "inside\n"},
 	} {
 		if got := b.result("read_file", c.args); got != c.want {
@@ -76,6 +79,39 @@ func TestReadFileStaysInside(t *testing.T) {
 	b.fails("read_file", args{"path": "dir"}, "is a directory, not a file")
 	b.fails("read_file", args{"path": "pipe"}, "is a special file, not a file")
 	b.fails("read_file", args{"path": "absent"}, `There is no "absent" in the workspace.`)
+}
+
+// TestWhatIsLeftOutCanBeRead: the note about it says how.
+func TestWhatIsLeftOutCanBeRead(t *testing.T) {
+	b := newBench(t)
+	var whole strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&whole, "line %d\n", i+1)
+	}
+	b.put("large", whole.String())
+	got := b.result("read_file", args{"path": "large", "offset": 11})
+	head, rest, _ := strings.Cut(got, "\n[… ")
+	note, tail, _ := strings.Cut(rest, " …]\n")
+	var bytes, from, to, offset, limit int
+	if _, err := fmt.Sscanf(note, "%d bytes left out, lines %d to %d; read_file with offset %d and limit %d has them, in parts", &bytes, &from, &to, &offset, &limit); err != nil {
+		t.Fatalf("%q: %v", note, err)
+	}
+	for last := offset + limit; offset < last; offset += 3000 {
+		part := b.result("read_file", args{"path": "large", "offset": offset, "limit": min(3000, last-offset)})
+		part, _, _ = strings.Cut(part, "[the file goes on")
+		if !strings.HasPrefix(part, fmt.Sprintf("line %d\n", offset)) {
+			t.Fatalf("%d begins with %.20q", offset, part)
+		}
+		head = head[:strings.LastIndex(head, "\n")+1] + part // the line that was cut is read again
+	}
+	_, tail, _ = strings.Cut(tail, "\n")
+	if want := whole.String(); !strings.HasSuffix(want, head+tail) || !strings.HasPrefix(head, "line 11\n") {
+		t.Errorf("put together, it is not the file: %d bytes of %d", len(head+tail), len(want))
+	}
+	b.put("wide", strings.Repeat("x", 2*outputLimit))
+	if got := b.result("read_file", args{"path": "wide"}); !strings.Contains(got, "lines 1 to 1; they are of one line, which is not shown in parts") || len(got) > outputLimit {
+		t.Errorf("%d bytes", len(got))
+	}
 }
 
 // endless ends the context after some reading and never ends itself.

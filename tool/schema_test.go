@@ -47,7 +47,7 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"ask_user", question(`"question":"?","header":"","options":[{"label":" "}],"multi_select":false`), "options[0].label: it is blank"},
 		{"ask_user", question(`"question":" ","header":"","options":[],"multi_select":false`), "questions[0].question: it is blank"},
 		{"ask_user", question(`"question":"?","header":"","options":[],"multi_select":"no"`), "multi_select: expected boolean, got string"},
-		{"shell", `{}`, `there is no tool "shell" for this agent; it has: list_files, read_file, write_file, ask_user`},
+		{"shell", `{}`, `there is no tool "shell" for this agent; it has: list_files, read_file, write_file, edit_file, apply_patch, ask_user`},
 
 		{"write_file", `{"path":"/etc/passwd","content":""}`, "is absolute"},
 		{"write_file", `{"path":"a/../b","content":""}`, "has .. in it"},
@@ -61,6 +61,15 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"read_file", `{"path":"../a"}`, "has .. in it"},
 		{"read_file", `{"path":"/a"}`, "is absolute"},
 		{"list_files", `{"path":"a/.."}`, "has .. in it"},
+		{"apply_patch", `{}`, `"patch" is missing`},
+		{"apply_patch", `{"patch":"x","path":"a"}`, `unknown key "path"; known are patch`},
+		{"apply_patch", `{"patch":"x"}`, "Patch must start with *** Begin Patch (line 1 of the patch)"},
+		{"apply_patch", `{"patch":"*** Begin Patch\n*** Frob File: x\n"}`, "Unknown Line: *** Frob File: x (line 2 of the patch)"},
+		{"apply_patch", `{"patch":"` + strings.Repeat("ä", 1<<19) + `x"}`, "patch: expected at most 1048576 bytes"},
+		{"edit_file", `{"path":"a","old_text":"","new_text":"x"}`, "old_text: expected at least 1 characters"},
+		{"edit_file", `{"path":"a","old_text":"x"}`, `"new_text" is missing`},
+		{"edit_file", `{"path":"a","old_text":"x","new_text":"y","replace_all":"yes"}`, "replace_all: expected boolean, got string"},
+		{"edit_file", `{"path":"a\\b","old_text":"x","new_text":"y"}`, "backslash"},
 		{"list_files", `{"path":""}`, "path: expected at least 1 characters"},
 	} {
 		v := b.box.Judge(parley.Agent{Approval: "full-auto"}, c.name, c.arguments)

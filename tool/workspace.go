@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"golang.org/x/text/unicode/norm"
 
 	"parley"
 )
@@ -36,23 +37,31 @@ func local(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// open opens for reading what must be of the wanted type: a regular file or a
-// directory. Nothing else is waited for, as a named pipe would be.
-func open(root *os.Root, name string, want fs.FileMode) (*os.File, fs.FileInfo, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, fault(name, err)
+// writable is the cleaned form of a path that a tool may write to. Beside what
+// local refuses, it refuses what only looks like a harmless name: other systems'
+// separators, and characters that stand for dots and slashes.
+func writable(name string) (string, error) {
+	clean, err := local(name)
+	switch {
+	case err != nil:
+		return "", err
+	case clean == "." || strings.HasSuffix(name, "/"):
+		return "", fmt.Errorf("the path %q names a directory", name)
+	case strings.Contains(name, `\`):
+		return "", fmt.Errorf("the path %q has a backslash in it; directories are separated by /", name)
+	case slices.ContainsFunc(strings.Split(clean, "/"), isGit):
+		return "", fmt.Errorf("the path %q is inside .git, which is never written", name)
 	}
-	info, err := f.Stat()
-	if err == nil && info.Mode().Type() != want {
-		err = parley.Errorf(parley.CodeInvalid, "%q is a %s, not a %s.", name, kind(info.Mode()), kind(want))
+	if folded := norm.NFKC.String(clean); folded != clean {
+		if again, err := local(folded); err != nil || strings.Count(again, "/") != strings.Count(clean, "/") {
+			return "", fmt.Errorf("the path %q has characters in it that look like dots or slashes", name)
+		}
 	}
-	if err != nil {
-		f.Close()
-		return nil, nil, fault(name, err)
-	}
-	return f, info, nil
+	return clean, nil
 }
+
+// isGit also finds the spellings that file systems without case take for it.
+func isGit(part string) bool { return strings.EqualFold(part, ".git") }
 
 func kind(mode fs.FileMode) string {
 	switch mode.Type() {

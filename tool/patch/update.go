@@ -27,7 +27,7 @@ func (s Section) Update(content string) (string, error) {
 
 // maxWork is how many lines are compared before a patch is given up: a file of
 // equal lines and a patch of them could keep a server busy for days.
-const maxWork = 100_000_000
+const maxWork = 20_000_000
 
 var errWork = errors.New("too many lines are alike")
 

@@ -1,0 +1,135 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"parley"
+	"parley/tool/patch"
+)
+
+//go:embed apply_patch.md
+var applyPatchDescription string
+
+//go:embed apply_patch.json
+var applyPatchSchema string
+
+type applyPatchArguments struct {
+	Patch string `json:"patch"`
+}
+
+var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema, func(args applyPatchArguments) (action, error) {
+	if len(args.Patch) > maxWritten {
+		return action{}, fmt.Errorf("patch: expected at most %d bytes", maxWritten)
+	}
+	p, err := patch.Parse(args.Patch)
+	if err != nil {
+		return action{}, err
+	}
+	for i := range p {
+		for _, name := range []*string{&p[i].Path, &p[i].To} {
+			if *name == "" {
+				continue
+			}
+			if *name, err = writable(*name); err != nil {
+				return action{}, fmt.Errorf("%w (line %d of the patch)", err, p[i].Line)
+			}
+		}
+	}
+	return action{
+		class: parley.Effectful,
+		edits: true,
+		paths: p.Paths(),
+		show:  args.Patch,
+		perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
+			t := newChanges(root)
+			defer t.close()
+			var done []string
+			for _, s := range p {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				lines, err := t.section(s)
+				if err != nil {
+					return err
+				}
+				done = append(done, lines...)
+			}
+			if err := t.commit(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintln(out, "Done!")
+			for _, line := range done {
+				fmt.Fprintln(out, line)
+			}
+			return nil
+		},
+	}, nil
+})
+
+// section adds what a section wants, and tells it as a line for every file. Its
+// paths are clean.
+func (t *changes) section(s patch.Section) (done []string, err error) {
+	name, to := s.Path, cmp.Or(s.To, s.Path)
+	switch s.Kind {
+	case patch.Add:
+		was, err := t.look(name)
+		if err != nil {
+			return nil, unfit(s, name, err)
+		}
+		t.write(name, s.Added, was, 0)
+		return []string{letter(was) + " " + shown(name)}, nil
+	case patch.Delete:
+		was, err := t.look(name)
+		if err == nil && was == nil {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			return nil, unfit(s, name, err)
+		}
+		t.delete(name, was)
+		return []string{"D " + shown(name)}, nil
+	}
+	content, was, err := t.content(name)
+	if err != nil {
+		return nil, unfit(s, name, err)
+	}
+	updated, err := s.Update(content)
+	if err != nil {
+		return nil, parley.Errorf(parley.CodeInvalid, "%s. Nothing was changed.", err)
+	}
+	if to == name {
+		t.write(name, updated, was, 0)
+		return []string{"M " + shown(name)}, nil
+	}
+	there, err := t.look(to)
+	if err != nil {
+		return nil, unfit(s, to, err)
+	}
+	t.write(to, updated, there, was.Mode())
+	t.delete(name, was)
+	return []string{"D " + shown(name), letter(there) + " " + shown(to)}, nil
+}
+
+func letter(was fs.FileInfo) string {
+	if was == nil {
+		return "A"
+	}
+	return "M"
+}
+
+// unfit says why a file cannot be what a section wants it to be.
+func unfit(s patch.Section, name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &parley.Error{Code: parley.CodeNotFound, Err: err,
+			Message: fmt.Sprintf("File not found: %s (line %d of the patch). Nothing was changed.", name, s.Line)}
+	}
+	return &parley.Error{Code: parley.CodeOf(err), Err: err,
+		Message: fmt.Sprintf("%s File Error: %s (line %d of the patch) Nothing was changed.", s.Kind, parley.MessageOf(err), s.Line)}
+}

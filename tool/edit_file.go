@@ -1,0 +1,136 @@
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"parley"
+)
+
+//go:embed edit_file.md
+var editFileDescription string
+
+//go:embed edit_file.json
+var editFileSchema string
+
+type editFileArguments struct {
+	Path       string `json:"path"`
+	OldText    string `json:"old_text"`
+	NewText    string `json:"new_text"`
+	ReplaceAll bool   `json:"replace_all"`
+}
+
+var editFile = define("edit_file", editFileDescription, editFileSchema, func(args editFileArguments) (action, error) {
+	name, err := writable(args.Path)
+	switch {
+	case err != nil:
+		return action{}, err
+	case args.OldText == args.NewText:
+		return action{}, errors.New("old_text and new_text are the same")
+	case len(args.OldText) > maxWritten || len(args.NewText) > maxWritten:
+		return action{}, fmt.Errorf("expected texts of at most %d bytes", maxWritten)
+	}
+	where := "in the one place where this stands"
+	if args.ReplaceAll {
+		where = "wherever this stands"
+	}
+	return action{
+		class: parley.Effectful,
+		edits: true,
+		path:  name,
+		show:  fmt.Sprintf("Edit %q, %s:\n\n%s%s", name, where, marked("-", args.OldText), marked("+", args.NewText)),
+		perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
+			t := newChanges(root)
+			defer t.close()
+			content, was, err := t.content(name)
+			if err != nil {
+				return err
+			}
+			changed, lines, err := edit(content, args)
+			if err != nil {
+				return parley.Errorf(parley.CodeInvalid, "%s: %s. Nothing was changed.", shown(name), err)
+			}
+			t.write(name, changed, was, 0)
+			if err := t.commit(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "Replaced %s in %s: %s.", places(len(lines)), shown(name), lineList(lines))
+			return nil
+		},
+	}, nil
+})
+
+const maxPlaces = 100 // that are counted, where there may be one
+
+// marked shows a text as lines behind a mark, so that where it ends cannot be
+// mistaken. One that ends with a newline has an empty last line.
+func marked(mark, text string) string {
+	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
+}
+
+// edit replaces the old text, which must be unique unless all are meant, and
+// says on which lines it was. In a file whose lines end in returns, a text
+// without them means those too.
+func edit(content string, args editFileArguments) (string, []int, error) {
+	from, to := args.OldText, args.NewText
+	if !strings.Contains(content, from) && !strings.Contains(from, "\r") && strings.Contains(content, "\r\n") {
+		from, to = returns(from), returns(strings.ReplaceAll(to, "\r\n", "\n"))
+	}
+	var lines []int
+	for at, line := 0, 1; args.ReplaceAll || len(lines) <= maxPlaces; {
+		i := strings.Index(content[at:], from)
+		if i < 0 {
+			break
+		}
+		line += strings.Count(content[at:at+i], "\n")
+		lines = append(lines, line)
+		step := len(from)
+		if !args.ReplaceAll {
+			step = 1 // places that overlap are places too
+		}
+		line += strings.Count(content[at+i:at+i+step], "\n")
+		at += i + step
+	}
+	switch count := len(lines); {
+	case count == 0:
+		return "", nil, errors.New("old_text stands nowhere in it. Read the file and give the text exactly as it is, blanks and line ends included")
+	case count > maxPlaces && !args.ReplaceAll:
+		return "", nil, fmt.Errorf("old_text stands in more than %d places: %s. Give more of the text around the one you mean, or set replace_all", maxPlaces, lineList(lines))
+	case count > 1 && !args.ReplaceAll:
+		return "", nil, fmt.Errorf("old_text stands in %d places: %s. Give more of the text around the one you mean, or set replace_all", count, lineList(lines))
+	case len(content)+count*(len(to)-len(from)) > maxEdited:
+		return "", nil, fmt.Errorf("it would be longer than %d bytes", maxEdited)
+	}
+	return strings.ReplaceAll(content, from, to), lines, nil
+}
+
+func returns(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
+
+func places(n int) string {
+	if n == 1 {
+		return "1 place"
+	}
+	return fmt.Sprintf("%d places", n)
+}
+
+// lineList names the first few lines.
+func lineList(lines []int) string {
+	const most = 20
+	var b strings.Builder
+	b.WriteString("line")
+	for i, n := range lines[:min(len(lines), most)] {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %d", n)
+	}
+	if len(lines) > most {
+		fmt.Fprintf(&b, " and %d more", len(lines)-most)
+	}
+	return b.String()
+}
