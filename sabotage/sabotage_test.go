@@ -114,6 +114,8 @@ var bugs = []bug{
 		"			case ' ':\n\t\t\t\tput(lines[next])", "			case ' ':\n\t\t\t\tput(fileLine{l.Text, lines[next].ending})", "./tool/patch", "TestUpdate"},
 	{"what a build server runs needs nobody", "tool/box.go",
 		"case a.edits && slices.ContainsFunc(append(a.paths, a.path), runsElsewhere):", "case false:", "./tool", "TestJudge"},
+	{"searching looks into files with keys", "tool/view.go",
+		"return base == \".env\" ||", "return base == \".key\" ||", "./tool", "TestSearchFiles"},
 
 	// I10: nothing crosses tenants, and what no rule permits is denied.
 	{"what no role permits is permitted", "access/access.go",

@@ -69,7 +69,7 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{reads(listFiles), reads(readFile), writeFile, editFile, applyPatch, reads(askUser), reads(updatePlan), delegate}
+var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, reads(askUser), reads(updatePlan), delegate, finalizeTask}
 
 // reads says that a tool changes nothing, whatever its arguments.
 func reads(t tool) tool {

@@ -139,7 +139,7 @@ func TestNewWantsADirectory(t *testing.T) {
 }
 
 func TestAnAgentHasTheToolsItLists(t *testing.T) {
-	all := []string{"list_files", "read_file", "write_file", "edit_file", "apply_patch", "ask_user", "update_plan", "delegate"}
+	all := []string{"list_files", "find_files", "search_files", "read_file", "write_file", "edit_file", "apply_patch", "ask_user", "update_plan", "delegate", "finalize_task"}
 	for _, c := range []struct{ tools, want []string }{
 		{nil, all},
 		{[]string{"*"}, all},
@@ -161,8 +161,8 @@ func TestAnAgentHasTheToolsItLists(t *testing.T) {
 		b.put("a", "")
 		for _, name := range all {
 			arguments := map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":""}`,
-				"edit_file":   `{"path":"a","old_text":"x","new_text":"y"}`,
-				"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: a"}`,
+				"find_files": `{"pattern":"*"}`, "search_files": `{"pattern":"x"}`, "edit_file": `{"path":"a","old_text":"x","new_text":"y"}`,
+				"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: a"}`, "finalize_task": `{"title":"t","summary":"s"}`,
 				"ask_user":    `{"questions":[{"question":"?","header":"","options":[],"multi_select":false}]}`,
 				"update_plan": `{"items":[{"title":"x","status":"pending"}]}`,
 				"delegate":    `{"agent_id":"x","task":"y"}`}[name]
@@ -193,6 +193,9 @@ func TestJudge(t *testing.T) {
 		{"auto-edit", "write_file", write, parley.VerdictRun, parley.Effectful},
 		{"full-auto", "write_file", write, parley.VerdictRun, parley.Effectful},
 		{"full-auto", "write_file", `{"path":"../a.txt","content":"x"}`, parley.VerdictBlock, ""},
+		{"suggest", "find_files", `{"pattern":"*"}`, parley.VerdictRun, parley.Pure},
+		{"suggest", "search_files", `{"pattern":"x"}`, parley.VerdictRun, parley.Pure},
+		{"suggest", "finalize_task", `{"title":"t","summary":"s"}`, parley.VerdictRun, parley.Pure},
 		{"suggest", "edit_file", `{"path":"a","old_text":"x","new_text":"y"}`, parley.VerdictAsk, parley.Effectful},
 		{"auto-edit", "edit_file", `{"path":"a","old_text":"x","new_text":"y"}`, parley.VerdictRun, parley.Effectful},
 		{"suggest", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictAsk, parley.Effectful},
@@ -277,7 +280,7 @@ func TestAnEndedContextDoesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, arguments := range map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":"new"}`,
-		"edit_file":   `{"path":"a","old_text":"old","new_text":"new"}`,
+		"find_files": `{"pattern":"*"}`, "search_files": `{"pattern":"x"}`, "edit_file": `{"path":"a","old_text":"old","new_text":"new"}`,
 		"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: a"}`} {
 		if _, err := b.box.Perform(ctx, parley.Agent{}, name, arguments, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)

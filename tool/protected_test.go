@@ -37,7 +37,7 @@ func TestTheServersOwnDataIsNotForTools(t *testing.T) {
 	} {
 		for _, call := range []struct{ name, arguments string }{
 			{"read_file", `{"path":"` + path + `"}`}, {"list_files", `{"path":"` + path + `"}`}, {"write_file", `{"path":"` + path + `","content":"x"}`},
-			{"edit_file", `{"path":"` + path + `","old_text":"x","new_text":"y"}`},
+			{"search_files", `{"pattern":"KEY","path":"` + path + `"}`}, {"edit_file", `{"path":"` + path + `","old_text":"x","new_text":"y"}`},
 			{"apply_patch", `{"patch":"*** Begin Patch\n*** Add File: fine\n*** Add File: ` + path + `"}`},
 			{"apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: ` + path + `"}`},
 			{"apply_patch", `{"patch":"*** Begin Patch\n*** Update File: fine\n*** Move to: ` + path + `"}`},

@@ -47,7 +47,7 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"ask_user", question(`"question":"?","header":"","options":[{"label":" "}],"multi_select":false`), "options[0].label: it is blank"},
 		{"ask_user", question(`"question":" ","header":"","options":[],"multi_select":false`), "questions[0].question: it is blank"},
 		{"ask_user", question(`"question":"?","header":"","options":[],"multi_select":"no"`), "multi_select: expected boolean, got string"},
-		{"shell", `{}`, `there is no tool "shell" for this agent; it has: list_files, read_file, write_file, edit_file, apply_patch, ask_user`},
+		{"shell", `{}`, `there is no tool "shell" for this agent; it has: list_files, find_files, search_files, read_file, write_file, edit_file, apply_patch, ask_user, finalize_task`},
 
 		{"write_file", `{"path":"/etc/passwd","content":""}`, "is absolute"},
 		{"write_file", `{"path":"a/../b","content":""}`, "has .. in it"},
@@ -70,6 +70,8 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"edit_file", `{"path":"a","old_text":"x"}`, `"new_text" is missing`},
 		{"edit_file", `{"path":"a","old_text":"x","new_text":"y","replace_all":"yes"}`, "replace_all: expected boolean, got string"},
 		{"edit_file", `{"path":"a\\b","old_text":"x","new_text":"y"}`, "backslash"},
+		{"find_files", `{"pattern":"*","path":"a"}`, `unknown key "path"; known are pattern`},
+		{"search_files", `{"pattern":"x","regex":true}`, `unknown key "regex"; known are glob, path, pattern`},
 		{"list_files", `{"path":""}`, "path: expected at least 1 characters"},
 	} {
 		v := b.box.Judge(parley.Agent{Approval: "full-auto"}, c.name, c.arguments)

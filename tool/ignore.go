@@ -1,0 +1,77 @@
+package tool
+
+import (
+	"io"
+	"os"
+	"strings"
+)
+
+// An ignoring is what the .gitignore files of a directory and of those around it
+// say, the innermost last.
+type ignoring []ignoreRule
+
+type ignoreRule struct {
+	base    string // the directory it was found in; empty: the workspace
+	pattern []string
+	keeps   bool // it began with !
+	folders bool // it ended in /
+}
+
+const maxIgnore = 64 << 10 // bytes of a .gitignore that are read
+
+// within is the rules with those of a directory added. A .gitignore that cannot
+// be read ignores nothing.
+func (g ignoring) within(dir *os.Root, name string) ignoring {
+	if info, err := dir.Lstat(".gitignore"); err != nil || !info.Mode().IsRegular() {
+		return g
+	}
+	f, _, err := open(dir, ".gitignore", 0)
+	if err != nil {
+		return g
+	}
+	defer f.Close()
+	raw, _ := io.ReadAll(io.LimitReader(f, maxIgnore))
+	if name == "." {
+		name = ""
+	}
+	rules := g[:len(g):len(g)]
+	for line := range strings.Lines(string(raw)) {
+		if r, ok := newIgnoreRule(name, line); ok {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+func newIgnoreRule(base, line string) (ignoreRule, bool) {
+	line = strings.TrimRight(line, " \t\r\n")
+	r := ignoreRule{base: base}
+	if line == "" || line[0] == '#' {
+		return r, false
+	}
+	line, r.keeps = strings.CutPrefix(line, "!")
+	line, r.folders = strings.CutSuffix(line, "/")
+	anchored := strings.Contains(line, "/")
+	if line = strings.TrimPrefix(line, "/"); line == "" {
+		return r, false
+	}
+	if !anchored {
+		line = "**/" + line
+	}
+	r.pattern = strings.Split(line, "/")
+	return r, true
+}
+
+// ignores says whether the last rule about a path is one that leaves it out.
+func (g ignoring) ignores(name string, isFolder bool) bool {
+	for i := len(g) - 1; i >= 0; i-- {
+		r := g[i]
+		if r.folders && !isFolder {
+			continue
+		}
+		if inside, ok := strings.CutPrefix(name, strings.TrimPrefix(r.base+"/", "/")); ok && matchParts(r.pattern, strings.Split(inside, "/")) {
+			return !r.keeps
+		}
+	}
+	return false
+}
