@@ -24,6 +24,8 @@ type applyPatchArguments struct {
 	Patch string `json:"patch"`
 }
 
+const maxSections = 1000 // of a patch
+
 var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema, func(args applyPatchArguments) (action, error) {
 	if len(args.Patch) > maxWritten {
 		return action{}, fmt.Errorf("patch: expected at most %d bytes", maxWritten)
@@ -31,6 +33,9 @@ var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema, 
 	p, err := patch.Parse(args.Patch)
 	if err != nil {
 		return action{}, err
+	}
+	if len(p) > maxSections {
+		return action{}, fmt.Errorf("patch: expected at most %d sections", maxSections)
 	}
 	for i := range p {
 		for _, name := range []*string{&p[i].Path, &p[i].To} {

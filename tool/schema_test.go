@@ -12,6 +12,11 @@ import (
 
 func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 	b := newBench(t)
+	var many string
+	for i := range maxSections + 1 {
+		many += fmt.Sprintf(`\n*** Delete File: %d`, i)
+	}
+	many = `{"patch":"*** Begin Patch` + many + `"}`
 	question := func(inner string) string { return `{"questions":[{` + inner + `}]}` }
 	for _, c := range []struct{ name, arguments, want string }{
 		{"read_file", `{"path":"a"`, "not valid JSON"},
@@ -66,6 +71,7 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"apply_patch", `{"patch":"x"}`, "Patch must start with *** Begin Patch (line 1 of the patch)"},
 		{"apply_patch", `{"patch":"*** Begin Patch\n*** Frob File: x\n"}`, "Unknown Line: *** Frob File: x (line 2 of the patch)"},
 		{"apply_patch", `{"patch":"` + strings.Repeat("ä", 1<<19) + `x"}`, "patch: expected at most 1048576 bytes"},
+		{"apply_patch", many, "patch: expected at most 1000 sections"},
 		{"edit_file", `{"path":"a","old_text":"","new_text":"x"}`, "old_text: expected at least 1 characters"},
 		{"edit_file", `{"path":"a","old_text":"x"}`, `"new_text" is missing`},
 		{"edit_file", `{"path":"a","old_text":"x","new_text":"y","replace_all":"yes"}`, "replace_all: expected boolean, got string"},

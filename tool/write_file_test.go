@@ -213,6 +213,15 @@ func TestAgentsAreNotForAgentsToWrite(t *testing.T) {
 		"agents/new.md": parley.VerdictBlock, "agents": parley.VerdictBlock, "x/../agents/new.md": parley.VerdictBlock, "agents/sub/new.md": parley.VerdictBlock,
 		"link/new.md": parley.VerdictBlock, "agents.md": parley.VerdictRun, "agentsx/new.md": parley.VerdictRun,
 	} {
+		for _, text := range []string{"*** Add File: " + path, "*** Delete File: " + path, "*** Update File: fine\n*** Move to: " + path} {
+			arguments := args{"patch": "*** Begin Patch\n" + text}.String()
+			if v := b.Judge(agent, "apply_patch", arguments); v.Kind != want {
+				t.Errorf("%s: %+v", text, v)
+			}
+		}
+		if v := b.Judge(agent, "edit_file", `{"path":"`+path+`","old_text":"x","new_text":"y"}`); v.Kind != want {
+			t.Errorf("%s: %+v", path, v)
+		}
 		if v := b.Judge(agent, "write_file", `{"path":"`+path+`","content":"x"}`); v.Kind != want {
 			t.Errorf("%s: %+v", path, v)
 		}
