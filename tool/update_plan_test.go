@@ -40,7 +40,7 @@ func TestWhatReadsIsSaid(t *testing.T) {
 			reading = append(reading, s.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"list_files", "read_file", "ask_user", "update_plan"}, reading); diff != "" {
+	if diff := cmp.Diff([]string{"list_files", "find_files", "search_files", "read_file", "ask_user", "update_plan"}, reading); diff != "" {
 		t.Error(diff)
 	}
 }
