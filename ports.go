@@ -323,6 +323,9 @@ type Door interface {
 	// Follow follows a log from a cursor. CodeResync: the cursor is not of
 	// this log.
 	Follow(context.Context, Principal, Scope, Cursor) (Follower, error)
+	// Head is where all logs of the tenant end now, by position: who follows
+	// what it may read from there knows where it began.
+	Head(context.Context, Principal) (Cursor, error)
 	Session(context.Context, Principal, SessionID) (Summary, error)
 	Sessions(context.Context, Principal, SessionQuery) ([]Summary, error)
 	// Runs and Cards list what the principal may see: of everybody, or else

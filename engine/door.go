@@ -142,6 +142,15 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 	return f, nil
 }
 
+// Head is where followers of several sessions begin. See parley.Door.
+func (e *Engine) Head(ctx context.Context, who parley.Principal) (parley.Cursor, error) {
+	if _, err := e.mayReadAll(ctx, who); err != nil {
+		return parley.Cursor{}, err
+	}
+	head, err := e.Store.Tenant(who.Tenant).Position(ctx)
+	return parley.Cursor{Epoch: e.Store.Epoch(), After: int64(head)}, err
+}
+
 // mayReadAll says whether a principal may read everybody's sessions, and fails if
 // it may not even read its own.
 func (e *Engine) mayReadAll(ctx context.Context, who parley.Principal) (bool, error) {

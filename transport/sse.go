@@ -70,6 +70,15 @@ func (s *Stream) Send(messages ...Message) error {
 	return s.write(b)
 }
 
+// Mark has the client resume after id, as if it had a message of that ID, and
+// shows it nothing.
+func (s *Stream) Mark(id string) error {
+	if strings.ContainsAny(id, "\r\n\x00") {
+		return fmt.Errorf("event id %q contains a control character", id)
+	}
+	return s.write([]byte("id: " + id + "\n\n"))
+}
+
 // Comment writes what clients ignore, to keep the connection alive and to find
 // out whether it is.
 func (s *Stream) Comment(text string) error {

@@ -106,6 +106,16 @@ func equal(a, b Message) bool {
 	return a.ID == b.ID && a.Event == b.Event && bytes.Equal(a.Data, b.Data)
 }
 
+func TestMarkShowsNothing(t *testing.T) {
+	w, s := record(t)
+	if err := s.Mark("a-7"); err != nil || w.String() != "id: a-7\n\n" || len(parse(w.String())) != 0 {
+		t.Errorf("%v, wrote %q", err, w)
+	}
+	if err := s.Mark("a\nb"); err == nil {
+		t.Error("an id of two lines was written")
+	}
+}
+
 func TestCommentIsIgnored(t *testing.T) {
 	w, s := record(t)
 	if err := s.Comment("still here\ndata: not a message\r\rid: 3"); err != nil {

@@ -107,6 +107,10 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 	return f, nil
 }
 
+func (d *door) Head(context.Context, parley.Principal) (parley.Cursor, error) {
+	return parley.Cursor{Epoch: epoch, After: int64(cmp.Or(d.head, parley.Seq(len(d.log))))}, d.refusal
+}
+
 func (d *door) Resume(context.Context, parley.Principal, parley.SessionID) (parley.Cursor, error) {
 	return parley.Beginning, d.refusal
 }
