@@ -1,0 +1,130 @@
+package eventbus
+
+import (
+	"encoding/json"
+	"slices"
+
+	"parley"
+)
+
+// One answer of a client.
+type given struct {
+	Index    *int     `json:"question_index"`
+	Selected []string `json:"selected"`
+	Custom   *string  `json:"custom_text"`
+}
+
+var unknownQuestion = parley.Errorf(parley.CodeNotFound, "Unknown question_id")
+
+// answer answers a card: a question, an approval, or a call of unknown fate.
+func (h *Handler) answer(r request) (any, error) {
+	if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
+		return nil, err
+	}
+	id, err := r.need("question_id")
+	if err != nil {
+		return nil, err
+	}
+	session, seq, ok := parley.ParseRef(id)
+	if !ok {
+		return nil, unknownQuestion
+	}
+	if !r.body.Has("answers") {
+		return nil, invalid("answers is missing")
+	}
+	var answers []given
+	if json.Unmarshal(r.body["answers"], &answers) != nil {
+		return nil, invalid("answers must be a list of {question_index, selected, custom_text}")
+	}
+	asked, err := h.eventAt(r, session, seq)
+	if err != nil {
+		return nil, err
+	}
+	do, err := answerTo(asked, answers)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.submit(r, []parley.SessionID{session}, do); err != nil {
+		return nil, err
+	}
+	return map[string]string{"status": "ok"}, nil
+}
+
+// eventAt is the event that a card is named after.
+func (h *Handler) eventAt(r request, session parley.SessionID, seq parley.Seq) (e parley.Event, err error) {
+	m, err := h.Door.Session(r.Context(), r.who, session)
+	if parley.CodeOf(err) == parley.CodeNotFound && err != nil || err == nil && seq > m.Head {
+		return e, unknownQuestion
+	}
+	if err == nil {
+		err = readLog(r.Context(), h.Door, r.who, session, seq, seq, func(found parley.Event) { e = found })
+	}
+	return e, err
+}
+
+// answerTo is the command that answers what an event has asked.
+func answerTo(e parley.Event, answers []given) (parley.CommandBody, error) {
+	switch b := e.Body.(type) {
+	case parley.ApprovalRequested:
+		label, note, err := choice(answers, allowOnce, allowAlways, deny)
+		return parley.DecideApproval{Card: parley.CardID(e.Seq), Decision: decisions[label], Note: note, Digest: b.Digest}, err
+	case parley.QuestionAsked:
+		list, err := answersTo(b.Questions, answers)
+		return parley.AnswerQuestion{Card: parley.CardID(e.Seq), Answers: list}, err
+	case parley.ToolCallRequested:
+		label, note, err := choice(answers, runAgain, markAsDone, abandonRun)
+		return parley.ResolveToolCall{Call: parley.CallID(e.Seq), Resolution: resolutions[label], Note: note}, err
+	}
+	return nil, unknownQuestion
+}
+
+// choice reads the one answer to a card that has one question and takes a note.
+func choice(answers []given, labels ...string) (label, note string, err error) {
+	if len(answers) != 1 || answers[0].Index != nil && *answers[0].Index != 0 {
+		return "", "", invalid("answers must be one, with question_index 0")
+	}
+	a := answers[0]
+	if len(a.Selected) != 1 || !slices.Contains(labels, a.Selected[0]) {
+		return "", "", invalid("answers[0].selected must be one of %q", labels)
+	}
+	if a.Custom != nil {
+		note = *a.Custom
+	}
+	return a.Selected[0], note, nil
+}
+
+// answersTo puts answers in the order of their questions.
+func answersTo(questions []parley.Question, answers []given) ([][]string, error) {
+	list := make([][]string, len(questions))
+	for i, a := range answers {
+		n := i
+		if a.Index != nil {
+			n = *a.Index
+		}
+		if n < 0 || n >= len(questions) || list[n] != nil {
+			return nil, invalid("answers[%d].question_index: there is no question %d, or it is answered twice", i, n)
+		}
+		q := questions[n]
+		for _, label := range a.Selected {
+			if !slices.ContainsFunc(q.Options, func(o parley.Option) bool { return o.Label == label }) {
+				return nil, invalid("answers[%d].selected: %q is no option", i, clip(label, maxPreview))
+			}
+		}
+		if len(a.Selected) > 1 && !q.MultiSelect {
+			return nil, invalid("answers[%d].selected: only one can be chosen", i)
+		}
+		list[n] = slices.Clone(a.Selected)
+		if a.Custom != nil && !parley.IsBlank(*a.Custom) {
+			list[n] = append(list[n], *a.Custom)
+		}
+		if len(list[n]) == 0 {
+			return nil, invalid("answers[%d] is empty: selected or custom_text is needed", i)
+		}
+	}
+	for n := range list {
+		if list[n] == nil {
+			return nil, invalid("answers: question %d is not answered", n)
+		}
+	}
+	return list, nil
+}

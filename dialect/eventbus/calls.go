@@ -1,0 +1,181 @@
+package eventbus
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// inCall is about tool calls, and what they ask of people.
+func (p *projection) inCall() {
+	switch b := p.e.Body.(type) {
+	case parley.ToolCallRequested:
+		p.v.calls = append(slices.Clip(p.v.calls), call{id: parley.CallID(p.e.Seq), name: b.Name, args: b.Arguments})
+		block := parley.Ref(p.e.Session, p.e.Seq)
+		p.show(message{ID: "cb-start-" + block, Kind: "content_block", Phase: "start", AgentID: p.v.agent,
+			Data: blockStart{block, "tool_use", b.Name, arguments(b.Arguments), p.v.parentID()}})
+	case parley.ToolCallBlocked:
+		p.v = p.v.withoutCall(b.Call)
+		p.update(b.Call, "blocked", b.Reason, true)
+	case parley.ToolCallStarted:
+		c := p.v.call(b.Call)
+		p.become(callingTool, doing(c.name, c.args))
+	case parley.ToolOutputAppended:
+		p.progress(b)
+	case parley.ToolCallFinished:
+		p.callEnded(b)
+	case parley.ToolCallResolved:
+		p.close(parley.Ref(p.e.Session, parley.Seq(b.Call)), string(b.Resolution))
+	case parley.ApprovalRequested:
+		ask := "Allow " + b.Name + "?"
+		if b.Why != "" {
+			ask += " (" + b.Why + ")"
+		}
+		p.ask(parley.Ref(p.e.Session, p.e.Seq), askUser{ExpiresAt: &b.Expires,
+			Questions: []question{{Question: ask + "\n\n" + b.Show, Header: "Permission", Options: options(allowOnce, allowAlways, deny)}}})
+	case parley.ApprovalExplained:
+		p.says(p.v.agent, p.v.peer(), "assistant", b.Text)
+	case parley.ApprovalDecided:
+		p.close(parley.Ref(p.e.Session, parley.Seq(b.Card)), string(b.Decision))
+	case parley.QuestionAsked:
+		a := askUser{ExpiresAt: &b.Expires, Questions: []question{}}
+		for _, q := range b.Questions {
+			a.Questions = append(a.Questions, questionOf(q))
+		}
+		p.ask(parley.Ref(p.e.Session, p.e.Seq), a)
+	case parley.QuestionAnswered:
+		p.close(parley.Ref(p.e.Session, parley.Seq(b.Card)), string(b.Ending))
+	}
+}
+
+func (v View) call(id parley.CallID) call {
+	if i := slices.IndexFunc(v.calls, func(c call) bool { return c.id == id }); i >= 0 {
+		return v.calls[i]
+	}
+	return call{id: id}
+}
+
+func (v View) withoutCall(id parley.CallID) View {
+	v.calls = slices.DeleteFunc(slices.Clone(v.calls), func(c call) bool { return c.id == id })
+	return v
+}
+
+// arguments are always JSON here, also where a model wrote something else.
+func arguments(given string) json.RawMessage {
+	if json.Valid([]byte(given)) {
+		return json.RawMessage(given)
+	}
+	return dialect.Encode(given)
+}
+
+const (
+	maxSummary = 200     // characters
+	maxLine    = 4 << 10 // bytes after which a line is shown though it has not ended
+)
+
+func (p *projection) update(id parley.CallID, status, result string, failed bool) {
+	block := parley.Ref(p.e.Session, parley.Seq(id))
+	first, _, more := strings.Cut(strings.TrimSpace(result), "\n")
+	if first = clip(first, maxSummary); more && !strings.HasSuffix(first, "...") {
+		first += "..."
+	}
+	p.show(message{ID: p.named("cb-update-" + block + "-%d"), Kind: "content_block", Phase: "update", Text: &first, AgentID: p.v.agent,
+		Data: blockUpdate{block, status, first, failed, p.v.parentID()}})
+}
+
+var callStatuses = map[parley.CallOutcome]string{
+	parley.CallSucceeded: "done",
+	parley.CallFailed:    "failed",
+	parley.CallDenied:    "denied",
+	parley.CallCancelled: "cancelled",
+	parley.CallUnknown:   "unknown",
+}
+
+func (p *projection) callEnded(b parley.ToolCallFinished) {
+	c := p.v.call(b.Call)
+	p.v = p.v.withoutCall(b.Call)
+	if c.line != "" {
+		p.progressed(b.Name, c.line)
+	}
+	result := b.Result
+	if b.Outcome == parley.CallCancelled && result == "" {
+		result = "Cancelled before it ended."
+	}
+	p.update(b.Call, callStatuses[b.Outcome], result, b.Outcome != parley.CallSucceeded)
+	switch {
+	case b.Outcome == parley.CallUnknown: // only a person can make the run go on
+		p.ask(parley.Ref(p.e.Session, parley.Seq(b.Call)), askUser{Questions: []question{{
+			Question: strings.TrimSpace(b.Name + ": " + b.Result), Header: "Unknown", Options: options(runAgain, markAsDone, abandonRun)}}})
+	case b.Outcome == parley.CallSucceeded && b.Name == "finalize_task":
+		p.v.task = taskOf(c.args)
+	}
+}
+
+// progress shows what a tool prints, line by line. What has not ended yet waits
+// for its end; of more lines than an event has messages, the last one has the
+// rest.
+func (p *projection) progress(b parley.ToolOutputAppended) {
+	c := p.v.call(b.Call)
+	lines := strings.Split(c.line+b.Text, "\n")
+	c.line, lines = lines[len(lines)-1], lines[:len(lines)-1]
+	if len(c.line) > maxLine {
+		lines, c.line = append(lines, c.line), ""
+	}
+	if i := slices.IndexFunc(p.v.calls, func(o call) bool { return o.id == b.Call }); i >= 0 {
+		p.v.calls = slices.Clone(p.v.calls)
+		p.v.calls[i] = c
+	}
+	if len(lines) > perEvent {
+		lines = append(lines[:perEvent-1:perEvent-1], strings.Join(lines[perEvent-1:], "\n"))
+	}
+	for _, l := range lines {
+		p.progressed(c.name, l)
+	}
+}
+
+func (p *projection) progressed(tool, line string) {
+	line = strings.TrimSuffix(line, "\r")
+	p.show(message{ID: p.byAgent("tool-progress"), Kind: "tool_progress", Text: &line, AgentID: p.v.agent, Data: toolProgress{tool, line, "stdout"}})
+}
+
+func questionOf(q parley.Question) question {
+	shown := question{Question: q.Question, Header: q.Header, Options: []option{}, MultiSelect: q.MultiSelect}
+	for _, o := range q.Options {
+		next := option{Label: o.Label}
+		if o.Description != "" {
+			next.Description = &o.Description
+		}
+		shown.Options = append(shown.Options, next)
+	}
+	return shown
+}
+
+// ask shows a card, and keeps it for who connects while it is open.
+func (p *projection) ask(id string, a askUser) {
+	a.Question = id
+	p.show(message{ID: "ask-user-" + id, Kind: "ask_user", AgentID: p.v.agent, Data: a})
+	shown := p.frames[len(p.frames)-1].Body.(message) // what show has made of it
+	p.v.cards = append(slices.Clip(p.v.cards), card{id, shown})
+}
+
+func (p *projection) close(id, how string) {
+	p.v.cards = slices.DeleteFunc(slices.Clone(p.v.cards), func(c card) bool { return c.id == id })
+	p.resolved(how, card{id: id})
+}
+
+// resolved has all clients dismiss cards.
+func (p *projection) resolved(how string, cards ...card) {
+	if len(cards) == 0 {
+		return
+	}
+	data := resolved{Widget: cards[0].id, Resolution: how}
+	if len(cards) > 1 {
+		for _, c := range cards {
+			data.Widgets = append(data.Widgets, c.id)
+		}
+	}
+	p.show(message{ID: "widget-resolved-" + data.Widget, Kind: "widget_resolved", AgentID: p.v.agent, Data: data})
+}

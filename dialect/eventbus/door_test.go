@@ -1,0 +1,207 @@
+package eventbus
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A door to some logs, as far as they have come at the moment: what has a
+// position up to head. Whoever follows is given what was there, and no more.
+type door struct {
+	parley.Door
+	events  []parley.Event // of all sessions, by position
+	head    parley.Position
+	listed  int   // how many open sessions are looked at first
+	refusal error // of who reads a session by itself
+	waits   bool  // followers do, when they have read what there is
+
+	mu       sync.Mutex // guards the following
+	open     int        // followers
+	commands []parley.Command
+	answers  map[parley.SessionID]error // to commands; absent: they are taken
+}
+
+const epoch = "k3v1"
+
+func (d *door) Epoch() string { return epoch }
+
+func (d *door) Head(context.Context, parley.Principal) (parley.Cursor, error) {
+	return parley.Cursor{Epoch: epoch, After: int64(d.head)}, nil
+}
+
+func (d *door) state(id parley.SessionID) parley.State {
+	s := parley.NewState(ann.Tenant, id)
+	for _, e := range d.events {
+		if e.Session == id && e.Position <= d.head {
+			s = parley.Fold(s, e)
+		}
+	}
+	return s
+}
+
+func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	s := d.state(id)
+	if s.Owner == "" || s.Deleted {
+		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	return s.Summary(), nil
+}
+
+func (d *door) Sessions(context.Context, parley.Principal, parley.SessionQuery) (list []parley.Summary, _ error) {
+	var seen []parley.SessionID
+	for _, e := range d.events {
+		if slices.Contains(seen, e.Session) || len(list) == d.listed {
+			continue
+		}
+		seen = append(seen, e.Session)
+		if m := d.state(e.Session).Summary(); m.Run != 0 {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+	f := &follower{door: d}
+	for _, e := range d.events {
+		at := int64(e.Position)
+		switch {
+		case scope.Session != "" && e.Session != scope.Session, scope.Root != "" && e.Root != scope.Root:
+			continue
+		case scope.Session != "":
+			at = int64(e.Seq)
+			if e.Position > d.head {
+				continue
+			}
+		}
+		if at > from.After {
+			f.items = append(f.items, &parley.Item{Event: e})
+		}
+	}
+	if scope.Session != "" && d.refusal != nil {
+		return nil, d.refusal
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open++
+	return f, nil
+}
+
+type follower struct {
+	door  *door
+	items []*parley.Item
+}
+
+// Next gives what there is in pieces, as it may come, and then ends.
+func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+	if len(f.items) == 0 && f.door.waits {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if len(f.items) == 0 {
+		return nil, parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
+	}
+	n := min(len(f.items), 3)
+	items := f.items[:n]
+	f.items = f.items[n:]
+	return items, nil
+}
+
+func (f *follower) Close() {
+	f.door.mu.Lock()
+	defer f.door.mu.Unlock()
+	f.door.open--
+}
+
+// May permits everything but to clumsy people.
+func (d *door) May(_ context.Context, who parley.Principal, action parley.Action, _ parley.Resource) error {
+	if who.ID == "clumsy" {
+		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
+	}
+	return nil
+}
+
+func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.commands = append(d.commands, c)
+	return parley.Receipt{Session: c.Session, First: 2, Last: 5}, d.answers[c.Session]
+}
+
+// guard lets everybody in who is not nobody.
+type guard struct{}
+
+func (guard) Who(r *http.Request) (parley.Principal, error) {
+	if r.Header.Get("X-User") == "nobody" {
+		return parley.Principal{}, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
+	}
+	return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")), Tenant: parley.TenantID(cmp.Or(r.Header.Get("X-Tenant"), "acme"))}, nil
+}
+
+func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
+	who, err := g.Who(r)
+	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}}, err
+}
+
+// agents knows two.
+type agents struct{}
+
+func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
+	if name != "" && name != "coder" && name != "explorer" {
+		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", name)
+	}
+	return parley.Agent{Name: cmp.Or(name, "coder")}, nil
+}
+
+func (agents) List(parley.TenantID) []parley.Agent { return nil }
+
+func handler(d *door) *Handler {
+	return &Handler{Door: d, Agents: agents{}, Guard: guard{}, Conns: dialect.NewConns(), Log: slog.New(slog.DiscardHandler), Workspace: Workspace{Root: "/p", Tenant: ann.Tenant}}
+}
+
+// serve starts a server. When the test ends, no follower may be left.
+func serve(t *testing.T, h *Handler) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewServer(mux(h))
+	t.Cleanup(func() {
+		srv.Close() // waits for the handlers
+		h.Conns.Close(t.Context())
+		if d, ok := h.Door.(*door); ok && d.open != 0 {
+			t.Errorf("%d followers were not closed", d.open)
+		}
+	})
+	return srv
+}
+
+func mux(h *Handler) *http.ServeMux {
+	m := http.NewServeMux()
+	for pattern, f := range h.Routes() {
+		m.Handle(pattern, f)
+	}
+	return m
+}
+
+// ask sends a request without a network. Headers are given as "Name: value".
+func ask(h *Handler, method, path, body string, headers ...string) (status int, answer string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	mux(h).ServeHTTP(w, r)
+	return w.Code, strings.TrimSpace(w.Body.String())
+}

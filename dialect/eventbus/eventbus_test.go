@@ -1,0 +1,149 @@
+package eventbus
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+
+func TestTranscripts(t *testing.T) {
+	dialecttest.Run(t, dialecttest.Dialect[View]{
+		Name:    "eventbus",
+		Project: Project,
+		Views:   map[string]View{"": NewView("/p")},
+		// What came before somebody connected is read, and not shown: where
+		// that starts is proved by TestWhoComesAnywhereSeesWhatOthersSee.
+		Starts:  func([]parley.Event) []int { return []int{0} },
+		Ignored: LeftOut,
+		Decode: func(message []byte) dialecttest.Decoded {
+			body, err := dialect.ParseObject(message)
+			if err != nil {
+				return dialecttest.Decoded{Refusal: err.Error()}
+			}
+			do, name, err := decodeChat(body)
+			if err != nil {
+				return dialecttest.Decoded{Refusal: parley.MessageOf(err)}
+			}
+			id := dialecttest.Session
+			if name != "" {
+				ids, _ := sessionsOf(ann, name)
+				id = ids[0]
+			}
+			return dialecttest.Decoded{Command: parley.Command{Session: id, Do: do}}
+		},
+	})
+}
+
+// TestEveryRowOfTheDocumentIsShown: the kind/phase table of the document, row by
+// row, is in some transcript; and so is every field its first table names.
+func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
+	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
+	documents, err := filepath.Glob(filepath.Join(seeds, "004_*.txt"))
+	if err != nil || len(documents) == 0 {
+		t.Skipf("document 004 is not in %s; PARLEY_SEEDS says where it is", seeds)
+	}
+	raw, err := os.ReadFile(documents[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, log := range dialecttest.Logs(t) {
+		v := NewView("/p")
+		for _, e := range log {
+			var frames []dialect.Frame
+			v, frames = Project(v, e)
+			for _, f := range frames {
+				m := f.Body.(message)
+				shown[m.Kind+"/"+m.Phase] = true
+				if s, ok := m.Data.(activity); ok {
+					shown["status "+s.Status] = true
+				}
+			}
+		}
+	}
+	// Not of the log: it is made when a client comes.
+	shown["run/resync"] = true
+	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `(\\w+)` \\| ([^|]+) \\|")
+	rows := row.FindAllStringSubmatch(string(raw), -1)
+	if len(rows) != 17 {
+		t.Fatalf("the table has %d rows", len(rows))
+	}
+	for _, r := range rows {
+		for phase := range strings.SplitSeq(strings.TrimSpace(r[3]), "/") {
+			if phase = strings.Trim(phase, "`"); phase == "—" {
+				phase = ""
+			}
+			if !shown[r[2]+"/"+phase] {
+				t.Errorf("%s: no transcript shows %s/%s", r[1], r[2], phase)
+			}
+		}
+	}
+	for _, status := range []string{modelLoading, isThinking, callingTool, working, idle} {
+		if !shown["status "+status] || !strings.Contains(string(raw), "`"+status+"`") {
+			t.Errorf("status %s is not shown, or not of the document", status)
+		}
+	}
+}
+
+// TestTheWireIsTheDocuments: the keys of UiSseMessage, in its order, and the
+// frames of the original that the reference keeps.
+func TestTheWireIsTheDocuments(t *testing.T) {
+	empty := ""
+	full := dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "r", map[string]int{}})
+	if want := `{"id":"i","seq":1,"rev":1,"ts_ms":2,"kind":"k","phase":"p","text":"","agent_id":"a","session_id":"s","project_root":"r","data":{}}`; string(full) != want {
+		t.Errorf("%s", full)
+	}
+	bare := dialect.Encode(message{ID: "i", Kind: "k"})
+	if want := `{"id":"i","seq":0,"rev":0,"ts_ms":0,"kind":"k"}`; string(bare) != want {
+		t.Errorf("%s", bare)
+	}
+	for _, c := range []struct {
+		data any
+		keys string
+	}{
+		{said{}, "from to role"},
+		{queue{}, "items"},
+		{queued{}, "id agent_id session_id preview timestamp"},
+		{activity{}, "status detail lifecycle parent_id"},
+		{contextUsage{}, "agent_id stage message_count char_count estimated_tokens token_limit actual_prompt_tokens actual_completion_tokens compressed summary_count"},
+		{changeReport{}, "files truncated_count"},
+		{fileChange{}, "path summary diff"},
+		{modelFallback{}, "preferred_model actual_model reason"},
+		{toolProgress{}, "tool line stream"},
+		{resync{}, "reason lagged_count"},
+		{blockStart{Args: json.RawMessage("{}")}, "block_id block_type tool args parent_id"},
+		{blockUpdate{}, "block_id status summary is_error parent_id"},
+		{turnComplete{}, "duration_ms context_tokens parent_id"},
+		{askUser{}, "question_id questions"},
+		{question{}, "question header options multi_select"},
+		{option{}, "label description preview"},
+	} {
+		var got map[string]json.RawMessage
+		if err := json.Unmarshal(dialect.Encode(c.data), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range strings.Fields(c.keys) {
+			if _, ok := got[key]; !ok {
+				t.Errorf("%T has no %s", c.data, key)
+			}
+			delete(got, key)
+		}
+		if len(got) > 0 {
+			t.Errorf("%T has %v besides", c.data, got)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package eventbus
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"parley"
+	"parley/dialect/dialecttest"
+)
+
+// golden are two logs of transcripts as what one tenant did: the exchange, with
+// a card that is open in a second session when it ends.
+func golden(t *testing.T) *door {
+	t.Helper()
+	d := &door{listed: 10}
+	for _, log := range dialecttest.Logs(t) {
+		_, child := log[0].Body.(parley.SessionOpened)
+		if log[0].Seq != 1 || !child || log[0].Session != dialecttest.Session {
+			continue
+		}
+		switch { // by what only they have
+		case has[parley.OutputAppended](log) && has[parley.ContextMeasured](log):
+			d.events = append(log, d.events...)
+		case has[parley.QuestionAsked](log):
+			for _, e := range log[:8] { // asked, and not answered
+				e.Session, e.Root, e.Position = otherSession, otherSession, e.Position+100
+				d.events = append(d.events, e)
+			}
+		}
+	}
+	if len(d.events) != 21+8 {
+		t.Fatalf("there are %d events", len(d.events))
+	}
+	d.head = d.events[len(d.events)-1].Position
+	return d
+}
+
+func has[B parley.EventBody](log []parley.Event) bool {
+	for _, e := range log {
+		if _, ok := e.Body.(B); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// wire is what a stream of messages looks like.
+func wire(list []sent) string {
+	var b strings.Builder
+	for _, m := range list {
+		fmt.Fprintf(&b, "id: %s-%d\ndata: %s\n\n", epoch, m.seq, m.data)
+	}
+	return b.String()
+}
+
+func get(t *testing.T, srv *httptest.Server, path string, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	res, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode == 200 && res.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("content type %q", res.Header.Get("Content-Type"))
+	}
+	return res.StatusCode, string(body)
+}
+
+// TestStream: only id and data lines; a message's id is epoch-seq; who has one is
+// sent what comes after it, by header or address, and who has none is told where
+// it is, and what waits.
+func TestStream(t *testing.T) {
+	d := golden(t)
+	messages := all(t, d.events)
+	srv := serve(t, handler(d))
+	for n, m := range messages {
+		want := fmt.Sprintf("id: %s-%d\n\n", epoch, m.seq) + wire(messages[n+1:])
+		if _, got := get(t, srv, "/api/events", fmt.Sprintf("Last-Event-ID: %s-%d", epoch, m.seq)); got != want {
+			t.Fatalf("after %d: %s", m.seq, got)
+		}
+		if _, got := get(t, srv, fmt.Sprintf("/api/events?last_event_id=%s-%d", epoch, m.seq)); got != want {
+			t.Fatalf("after %d in the address: %s", m.seq, got)
+		}
+	}
+	end := int64(d.head)*perEvent + perEvent - 1
+	var open sent
+	for _, m := range messages {
+		if strings.Contains(string(m.data), `"kind":"ask_user"`) {
+			open = m
+		}
+	}
+	// The card is an old message, but who has it is at the end.
+	if _, got := get(t, srv, "/api/events"); got != fmt.Sprintf("id: %s-%d\ndata: %s\n\n", epoch, end, open.data) {
+		t.Errorf("who comes now is shown %s", got)
+	}
+	if _, got := get(t, srv, "/api/events?session_id="+string(dialecttest.Session)); got != fmt.Sprintf("id: %s-%d\n\n", epoch, end) {
+		t.Errorf("who looks at a session where nothing waits is shown %s", got)
+	}
+}
+
+// TestNarrowed: session_id is a session and what is below it.
+func TestNarrowed(t *testing.T) {
+	d := golden(t)
+	child := d.events[:21]
+	for i := range child { // the exchange is a sub-agent's
+		child[i].Session, child[i].Root = childSession, otherSession
+	}
+	srv := serve(t, handler(d))
+	for session, want := range map[string][]parley.Event{
+		"":                                    d.events,
+		string(otherSession):                  d.events,
+		strings.ToUpper(string(otherSession)): d.events,
+		string(childSession):                  child,
+		string(dialecttest.Session):           nil, // is not there
+		"some name":                           nil,
+	} {
+		if _, got := get(t, srv, "/api/events?last_event_id=0&session_id="+strings.ReplaceAll(session, " ", "+")); got != "id: k3v1-0\n\n"+wire(all(t, want)) {
+			t.Errorf("of %q is shown %s", session, got)
+		}
+	}
+	if status, _ := get(t, srv, "/api/events?session_id="+strings.Repeat("x", 257)); status != 400 {
+		t.Errorf("a name without end: %d", status)
+	}
+}
+
+// TestResync: a place that is not of this log, or too far back, is never answered
+// with silence, nor with what does not belong to it.
+func TestResync(t *testing.T) {
+	d := golden(t)
+	d.head += 20_000 // a lot happened that this client may not read
+	behind := int64(d.head) - maxBehind
+	srv := serve(t, handler(d))
+	end := int64(d.head)*perEvent + perEvent - 1
+	for last, want := range map[string]string{
+		"x":                                  `{"reason":"unknown_id","lagged_count":null}`,
+		"k3v1-":                              `{"reason":"unknown_id","lagged_count":null}`,
+		"k3v1--8":                            `{"reason":"unknown_id","lagged_count":null}`,
+		"99999999999999999999":               `{"reason":"unknown_id","lagged_count":null}`,
+		"other-8":                            `{"reason":"unknown_epoch","lagged_count":null}`,
+		fmt.Sprintf("k3v1-%d", end+1):        `{"reason":"beyond_head","lagged_count":null}`,
+		fmt.Sprintf("%d", behind*perEvent-1): `{"reason":"broadcast_lag","lagged_count":10001}`,
+		"k3v1-0":                             fmt.Sprintf(`{"reason":"broadcast_lag","lagged_count":%d}`, d.head),
+		fmt.Sprintf("%d", behind*perEvent):   "",
+		fmt.Sprintf("k3v1-%d", end):          "",
+	} {
+		_, got := get(t, srv, "/api/events?last_event_id="+last)
+		if want == "" {
+			if strings.Contains(got, "resync") {
+				t.Errorf("after %s: %s", last, got)
+			}
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(got), "\n\n")
+		m := lines[len(lines)-1]
+		if !strings.HasPrefix(m, fmt.Sprintf("id: k3v1-%d\ndata: {\"id\":\"run-resync-%d\",\"seq\":%d,\"rev\":%d,\"ts_ms\":", end, end, end, end)) ||
+			!strings.HasSuffix(m, `"kind":"run","phase":"resync","text":"Resync required","data":`+want+`}`) || strings.Count(got, "resync") != 2 {
+			t.Errorf("after %s: %s", last, got)
+		}
+		// What waits is not lost with the rest; it comes first, since it is older.
+		if len(lines) != 2 || !strings.Contains(lines[0], `"kind":"ask_user"`) {
+			t.Errorf("after %s: %s", last, got)
+		}
+	}
+}
+
+// TestSocket: the same messages.
+func TestSocket(t *testing.T) {
+	d := golden(t)
+	messages := all(t, d.events)
+	srv := serve(t, handler(d))
+	for last, want := range map[string][]sent{fmt.Sprintf("?last_event_id=%d", messages[3].seq): messages[4:], "": nil} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		c, _, err := websocket.Dial(ctx, strings.Replace(srv.URL, "http", "ws", 1)+"/api/events"+last, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last == "" {
+			if _, msg, err := c.Read(ctx); err != nil || !strings.Contains(string(msg), `"kind":"ask_user"`) {
+				t.Errorf("%s, %v", msg, err)
+			}
+		}
+		for _, m := range want {
+			if _, msg, err := c.Read(ctx); err != nil || string(msg) != string(m.data) {
+				t.Fatalf("%s, %v", msg, err)
+			}
+		}
+		if _, msg, err := c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+			t.Errorf("%s, %v", msg, err)
+		}
+		cancel()
+	}
+}
+
+// TestAnUnreadableSessionIsNotShared: who cannot read a session back is shown what
+// can be made of an event, and nobody else is given that.
+func TestAnUnreadableSessionIsNotShared(t *testing.T) {
+	d := golden(t)
+	d.refusal = parley.Errorf(parley.CodeCorrupt, "no")
+	b := begin(t, d, "", fmt.Sprint(15*perEvent), lookBack)
+	item := &parley.Item{Event: d.events[20]}
+	shown := b.show(t.Context(), item)
+	if len(shown) == 0 {
+		t.Fatal("nothing is shown")
+	}
+	if made := item.Made("eventbus/0", func() []byte { return nil }); made != nil {
+		t.Errorf("others would be shown %s", made)
+	}
+}
+
+// TestWhatIsSharedIsMadeOnce for all who follow.
+func TestWhatIsSharedIsMadeOnce(t *testing.T) {
+	d := golden(t)
+	item := &parley.Item{Event: d.events[16]}
+	one := begin(t, d, "", "0", lookBack).show(t.Context(), item)
+	two := begin(t, d, "", "0", lookBack).show(t.Context(), item)
+	if len(one) != 1 || len(two) != 1 || &one[0].data[0] != &two[0].data[0] {
+		t.Error("two followers have bytes of their own")
+	}
+}
+
+func TestNotLetIn(t *testing.T) {
+	h := handler(golden(t))
+	for _, c := range []struct {
+		header, query string
+		status        int
+		says          string
+	}{
+		{"X-User: nobody", "", 401, "Who are you?"},
+		{"X-User: clumsy", "", 403, "it needs agents:read"},
+		{"X-User: ann", "?project_root=/elsewhere", 400, `project_root: there is no project at \"/elsewhere\"`},
+	} {
+		if status, body := ask(h, "GET", "/api/events"+c.query, "", c.header); status != c.status || !strings.Contains(body, c.says) || !strings.HasPrefix(body, `{"error":"`) {
+			t.Errorf("%+v: %d %s", c, status, body)
+		}
+	}
+}
+
+// TestKeepAlive: comments, while nothing happens.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		read, write := io.Pipe()
+		r := httptest.NewRequestWithContext(ctx, "GET", "/api/events", nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer write.Close()
+			mux(handler(&door{waits: true})).ServeHTTP(piped{write}, r)
+		}()
+		lines := bufio.NewScanner(read)
+		for _, want := range []string{"id: k3v1-7", "", ": still here", "", ": still here", ""} {
+			if !lines.Scan() || lines.Text() != want {
+				t.Errorf("want %q, got %q", want, lines.Text())
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+// piped is a response whose body is a pipe.
+type piped struct{ *io.PipeWriter }
+
+func (piped) Header() http.Header              { return http.Header{} }
+func (piped) WriteHeader(int)                  {}
+func (piped) Flush()                           {}
+func (piped) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,279 @@
+package eventbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/dialect"
+)
+
+// Handler serves GET /api/events and the requests of document 004.
+type Handler struct {
+	Door      parley.Door
+	Agents    parley.Agents
+	Settings  Settings // nil: nothing can be set
+	Guard     dialect.Guard
+	Conns     *dialect.Conns
+	Workspace Workspace
+	Log       *slog.Logger
+
+	// ThreadChat answers POST /api/chat with a body of document 002, which has
+	// the same address: one that names a threadId. Nil: they are refused.
+	ThreadChat func(w http.ResponseWriter, r *http.Request, who parley.Principal, body dialect.Object)
+
+	look parley.Seq // for tests; zero: lookBack
+}
+
+// A Workspace is the one project there is: a folder, whose it is, and what in it is not shown.
+type Workspace struct {
+	Root   string // absolute; empty: there is none
+	Tenant parley.TenantID
+	Hidden []string // absolute
+}
+
+// Routes lists what is served, for the mux and for whoever documents it.
+func (h *Handler) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /api/events":             h.events,
+		"POST /api/chat":              h.chat,
+		"POST /api/chat/clear":        h.asks(h.clear),
+		"GET /api/agent-runs":         h.asks(h.listRuns),
+		"GET /api/agent-children":     h.asks(h.listChildren),
+		"GET /api/agent-context":      h.asks(h.runContext),
+		"POST /api/agent-cancel":      h.asks(h.cancel),
+		"POST /api/ask-user-response": h.asks(h.answer),
+		"POST /api/plan/approve":      h.asks(h.plan(parley.ApprovePlan, map[string]any{"status": "approved"})),
+		"POST /api/plan/reject":       h.asks(h.plan(parley.RejectPlan, map[string]any{"status": "rejected"})),
+		"POST /api/plan/edit":         h.asks(h.plan(parley.EditPlan, map[string]any{"ok": true})),
+		"GET /api/settings":           h.asks(h.getSettings),
+		"POST /api/settings":          h.asks(h.changeSettings),
+		"GET /api/config":             h.asks(h.getSettings),
+		"POST /api/config":            h.asks(h.changeSettings),
+		"GET /api/workspace/tree":     h.asks(h.tree),
+		"GET /api/files":              h.asks(h.listFiles),
+		"GET /api/file":               h.asks(h.readFile),
+	}
+}
+
+// A request with what every handler needs of it.
+type request struct {
+	*http.Request
+	who  parley.Principal
+	body dialect.Object // empty without one
+}
+
+// field is a string in the body or, without one, in the address.
+func (r request) field(name string) (string, error) {
+	if r.body == nil {
+		return r.URL.Query().Get(name), nil
+	}
+	s, err := r.body.String(name)
+	if err != nil {
+		return "", invalid("%s", err)
+	}
+	return s, nil
+}
+
+// need is a field that must be there.
+func (r request) need(name string) (string, error) {
+	s, err := r.field(name)
+	if err == nil && strings.TrimSpace(s) == "" {
+		err = invalid("%s is missing", name)
+	}
+	return s, err
+}
+
+func invalid(format string, args ...any) error {
+	return parley.Errorf(parley.CodeInvalid, "%s.", fmt.Sprintf(format, args...))
+}
+
+// asks makes a handler of a function from a request to an answer. A project that
+// is named must be there, whatever is asked.
+func (h *Handler) asks(f func(request) (answer any, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q, err := h.ask(w, r, 2*parley.MaxContent)
+		var answer any
+		if err == nil {
+			answer, err = f(q)
+		}
+		if err != nil {
+			h.fail(w, err)
+			return
+		}
+		writeJSON(w, answer)
+	}
+}
+
+func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q request, err error) {
+	q.Request = r
+	if q.who, err = h.Guard.Who(r); err != nil {
+		return q, err
+	}
+	if r.Method == http.MethodPost {
+		if q.body, err = readBody(w, r, most); err != nil {
+			return q, err
+		}
+	}
+	root, err := q.field("project_root")
+	if err == nil {
+		err = h.project(root)
+	}
+	return q, err
+}
+
+// project says whether there is one at a path. There is only one yet.
+func (h *Handler) project(root string) error {
+	if root == "" || filepath.Clean(root) == h.Workspace.Root {
+		return nil
+	}
+	return invalid("project_root: there is no project at %q; leave it out for the workspace", clip(root, maxPreview))
+}
+
+const bodyWithin = 30 * time.Second
+
+func readBody(w http.ResponseWriter, r *http.Request, most int64) (dialect.Object, error) {
+	if r.ContentLength == 0 {
+		return dialect.Object{}, nil
+	}
+	// A page on another site can send a form without being asked; it cannot
+	// send JSON.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, invalid("Send the header Content-Type: application/json")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // where that can be done
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, big := errors.AsType[*http.MaxBytesError](err); big {
+		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", most)
+	}
+	if err != nil {
+		return nil, invalid("The body could not be read")
+	}
+	if len(data) == 0 {
+		return dialect.Object{}, nil
+	}
+	o, err := dialect.ParseObject(data)
+	if err != nil {
+		return nil, invalid("%s", err)
+	}
+	return o, nil
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(dialect.Encode(v), '\n')) // nobody left to tell
+}
+
+func (h *Handler) fail(w http.ResponseWriter, err error) {
+	if dialect.Status(err, http.Header{}) >= http.StatusInternalServerError {
+		h.Log.Error("request failed", "error", err)
+	}
+	dialect.Refuse(w, err)
+}
+
+func (h *Handler) may(r request, action parley.Action, kind parley.ResourceKind) error {
+	return h.Door.May(r.Context(), r.who, action, parley.Resource{Kind: kind, Tenant: r.who.Tenant})
+}
+
+// maxSessionID bounds session_id, in bytes.
+const maxSessionID = 256
+
+// sessionsOf are the sessions a client may mean by a session_id, in order: the one
+// that has this id, the one that has this name with this principal, and then the
+// one that takes the place of each, when it was deleted or is not theirs.
+func sessionsOf(who parley.Principal, name string) (ids []parley.SessionID, err error) {
+	if name = strings.TrimSpace(name); len(name) > maxSessionID {
+		return nil, invalid("session_id is longer than %d bytes", maxSessionID)
+	}
+	if id := parley.SessionID(strings.ToLower(name)); id.Valid() && id != parley.TenantSession {
+		ids, name = append(ids, id), string(id)
+	}
+	for range maxElsewhere {
+		id := dialect.SessionFor(who, "eventbus", name)
+		ids, name = append(ids, id), string(id)
+	}
+	return ids, nil
+}
+
+// maxElsewhere is how often the session of a name may be deleted before the name
+// is of no more use.
+const maxElsewhere = 16
+
+// find is the first of some sessions that is there for a principal.
+func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.SessionID) (m parley.Summary, err error) {
+	for _, id := range ids {
+		m, err = h.Door.Session(ctx, who, id)
+		if parley.CodeOf(err) != parley.CodeNotFound || err == nil {
+			break
+		}
+	}
+	return m, err
+}
+
+// submit hands a command to the first of some sessions that takes it: one that is
+// not there for the principal does not.
+func (h *Handler) submit(r request, ids []parley.SessionID, do parley.CommandBody) (receipt parley.Receipt, err error) {
+	for _, id := range ids {
+		receipt, err = h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Session: id, Via: parley.ViaHTTP, Do: do})
+		if parley.CodeOf(err) != parley.CodeNotFound || err == nil {
+			break
+		}
+	}
+	return receipt, err
+}
+
+// named are the sessions a request means.
+func (r request) named() ([]parley.SessionID, error) {
+	name, err := r.need("session_id")
+	if err != nil {
+		return nil, err
+	}
+	return sessionsOf(r.who, name)
+}
+
+// clear takes a conversation out of sight.
+func (h *Handler) clear(r request) (any, error) {
+	ids, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	_, err = h.submit(r, ids, parley.DeleteSession{})
+	return map[string]bool{"ok": true}, err
+}
+
+// plan submits what a person says about a plan that waits.
+func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func(request) (any, error) {
+	return func(r request) (any, error) {
+		ids, err := r.named()
+		if err != nil {
+			return nil, err
+		}
+		do := parley.DecidePlan{Decision: decision}
+		if do.Agent.Name, err = r.field("agent_id"); err != nil {
+			return nil, err
+		}
+		if decision == parley.EditPlan {
+			if do.Text, err = r.need("text"); err != nil {
+				return nil, err
+			}
+		}
+		if err := r.body.Into("clear_context", &do.Fresh, "true or false"); err != nil {
+			return nil, invalid("%s", err)
+		}
+		switch _, err = h.submit(r, ids, do); {
+		case err == nil:
+			return answer, nil
+		case parley.CodeOf(err) == parley.CodeNotFound, parley.CodeOf(err) == parley.CodeClosed:
+			return nil, parley.Errorf(parley.CodeNotFound, "No pending plan")
+		}
+		return nil, err
+	}
+}

@@ -1,0 +1,395 @@
+package eventbus
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A View is what has to be known of a session to show its next event. All of it
+// follows from the log since the input that started the last run, and from who
+// the parent is: see watcher.view.
+type View struct {
+	root    string // project_root of every message
+	agent   string // of the open run, else of the last, else the session's
+	parent  string // the run that asked for this session; empty: people talk to it
+	run     parley.RunID
+	trigger parley.InputID // of the run
+	started time.Time      // the run
+	status  status
+	tokens  *int      // the model was last given
+	queue   []waiting // received, and neither adopted nor withdrawn
+	calls   []call    // that have not ended
+	cards   []card    // that are open
+	shown   int       // bytes of the open output
+	answer  []string  // the texts of this turn, and of those it goes on with
+	cut     bool      // the last turn was
+	task    *task     // that the run came to
+	plan    *plan     // that it proposes
+	partial bool      // not all of it could be read
+}
+
+type waiting struct {
+	queued
+	seq parley.InputID
+}
+
+type call struct {
+	id   parley.CallID
+	name string
+	args string
+	line string // of its output that has not ended
+}
+
+// A card is a message that asks something of a person, until they answer.
+type card struct {
+	id string
+	m  message
+}
+
+// NewView is the view of a session of the project at root of which nothing
+// happened yet.
+func NewView(root string) View { return View{root: root} }
+
+func (v View) parentID() *string {
+	if v.parent == "" {
+		return nil
+	}
+	return &v.parent
+}
+
+// peer is who the agent talks with.
+func (v View) peer() string {
+	if v.parent != "" {
+		return "parent"
+	}
+	return "user"
+}
+
+// LeftOut are the types of events no client of this dialect is shown.
+var LeftOut = map[string]string{
+	"InputScreened":        "a run that is blocked says so when it ends",
+	"RunStarted":           "its input was shown, and its first turn says what it does",
+	"ExplanationRequested": "the explanation is shown",
+	"CompactionStarted":    "its end is shown",
+	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"LateResultNoted":      "seen in the log only",
+}
+
+// A projection makes the messages of one event.
+type projection struct {
+	v      View
+	e      parley.Event
+	frames []dialect.Frame
+}
+
+// Project says what a client is shown of an event.
+func Project(v View, e parley.Event) (View, []dialect.Frame) {
+	p := &projection{v: v, e: e}
+	switch b := e.Body.(type) {
+	case parley.SessionOpened:
+		p.v.agent = b.Agent
+		if b.Parent != nil {
+			p.v.parent = runName(b.Parent.Session, b.Parent.Run)
+		}
+		p.sync("")
+	case parley.SessionRenamed, parley.SessionHalted, parley.SessionReopened, parley.SessionDeleted, parley.SettingsChanged:
+		p.sync("")
+	case parley.AgentStarted:
+		p.sync(b.Agent)
+	case parley.AgentStopped:
+		p.sync(b.Agent)
+	case parley.InputReceived, parley.InputAdopted, parley.InputWithdrawn:
+		p.input()
+	case parley.PlanChanged:
+		p.planned(b)
+	case parley.FilesChanged:
+		p.changed(b)
+	case parley.ContextMeasured:
+		p.measured(b)
+	case parley.ContextCompacted:
+		p.v.tokens = &b.After
+		p.context(contextUsage{Stage: "compaction", Messages: b.Messages, Tokens: b.After, Limit: b.Limit, Compressed: true, Summaries: 1})
+	case parley.CompactionFailed:
+		p.says("system", p.v.peer(), "assistant", b.Message)
+	case parley.ProblemReported:
+		p.says("system", p.v.peer(), "assistant", b.Message)
+	case parley.ModelFellBack:
+		p.show(message{ID: p.byAgent("model-fallback"), Kind: "model_fallback", AgentID: p.v.agent,
+			Text: text("Using %s model (%s unavailable: %s)", b.Actual, b.Preferred, b.Reason),
+			Data: modelFallback{b.Preferred, b.Actual, b.Reason}})
+	default:
+		p.inRun()
+	}
+	return p.v, p.frames
+}
+
+// inRun is about runs, and what models and tools do in them.
+func (p *projection) inRun() {
+	switch b := p.e.Body.(type) {
+	case parley.RunStarted:
+		v := p.v
+		p.v = View{root: v.root, parent: v.parent, queue: v.queue, partial: v.partial,
+			agent: b.Agent.Name, run: parley.RunID(p.e.Seq), trigger: b.Input, started: p.e.At}
+	case parley.RunFinished:
+		p.finished(b)
+	case parley.TurnStarted:
+		if !p.v.cut {
+			p.v.answer = nil
+		}
+		p.v.cut = false
+		p.become(modelLoading, "")
+	case parley.TurnFinished:
+		p.turned(b)
+	case parley.OutputStarted:
+		p.v.shown = 0
+		if b.Kind == parley.Thinking {
+			p.become(isThinking, "")
+		} else {
+			p.become(working, "")
+		}
+	case parley.OutputAppended:
+		p.v.shown = b.Offset + len(b.Text)
+		p.token(b.Kind, "", b.Text)
+	case parley.OutputFinished:
+		p.said(b)
+	case parley.ChildSpawned:
+		p.become(callingTool, clip("Delegating to "+b.Agent, maxDetail))
+		p.show(message{ID: p.named("run-subagent-spawned-" + escape(b.Agent) + "-%d"), Kind: "run", Phase: "subagent_spawned", AgentID: p.v.agent,
+			Text: text("Spawned subagent %s", b.Agent),
+			Data: subagent{Parent: p.thisRun(), Subagent: b.Agent, Session: b.Child, Task: b.Task}})
+	case parley.ChildReturned:
+		p.show(message{ID: p.named("run-subagent-result-" + escape(b.Agent) + "-%d"), Kind: "run", Phase: "subagent_result", AgentID: p.v.agent,
+			Text: text("Subagent %s returned", b.Agent),
+			Data: subagent{Parent: p.thisRun(), Subagent: b.Agent, Session: b.Child, Outcome: &outcome{Type: "none", Run: b.Outcome}}})
+	default:
+		p.inCall()
+	}
+}
+
+// show adds a message. Every session is of the project; what is of no session
+// has none.
+func (p *projection) show(m message) {
+	m.Seq = p.seq()
+	m.Rev, m.TsMs, m.ProjectRoot = m.Seq, p.e.At.UnixMilli(), p.v.root
+	if p.e.Session != parley.TenantSession {
+		m.SessionID = p.e.Session
+	}
+	if len(p.frames) == perEvent {
+		panic(fmt.Sprintf("%T is more than %d messages", p.e.Body, perEvent)) // a mistake here; TestNoEventIsTooManyMessages
+	}
+	p.frames = append(p.frames, dialect.Frame{Body: m, Own: p.v.partial})
+}
+
+// seq is that of the next message.
+func (p *projection) seq() int64 { return int64(p.e.Position)*perEvent + int64(len(p.frames)) }
+
+// named is an id with the seq of the next message in it.
+func (p *projection) named(format string) string { return fmt.Sprintf(format, p.seq()) }
+
+// byAgent is an id of the next message, as most are.
+func (p *projection) byAgent(kind string) string {
+	return fmt.Sprintf("%s-%s-%d", kind, p.v.agent, p.seq())
+}
+
+// thisRun is the run that the event is of; null: it has ended before.
+func (p *projection) thisRun() *string {
+	if p.e.Run == 0 {
+		return nil
+	}
+	name := runName(p.e.Session, p.e.Run)
+	return &name
+}
+
+// escape keeps a name from being taken for a verb of a format.
+func escape(name string) string { return strings.ReplaceAll(name, "%", "%%") }
+
+func text(format string, args ...any) *string {
+	s := fmt.Sprintf(format, args...)
+	return &s
+}
+
+func (p *projection) sync(agent string) {
+	p.show(message{ID: p.named("run-sync-%d"), Kind: "run", Phase: "sync", Text: text("State updated"), AgentID: agent})
+}
+
+// says shows what somebody said, if a person would see anything in it.
+func (p *projection) says(from, to, role, content string) {
+	if !parley.IsBlank(content) {
+		p.show(message{ID: p.named("msg-%d"), Kind: "message", Text: &content, AgentID: from, Data: said{from, to, role}})
+	}
+}
+
+const maxPreview = 100
+
+// input is about what people say: it is shown at once, and waits while the agent
+// is busy with something else.
+func (p *projection) input() {
+	switch b := p.e.Body.(type) {
+	case parley.InputReceived:
+		waits := p.v.run != 0 || len(p.v.queue) > 0
+		p.v.queue = append(slices.Clip(p.v.queue), waiting{seq: parley.InputID(p.e.Seq),
+			queued: queued{parley.Ref(p.e.Session, p.e.Seq), b.Agent.Name, p.e.Session, clip(b.Content, maxPreview), p.e.At.Unix()}})
+		p.says(p.v.peer(), b.Agent.Name, "user", b.Content)
+		if waits {
+			p.showQueue(b.Agent.Name)
+		}
+	case parley.InputAdopted:
+		// What started a run at once has never waited.
+		if w := p.takeOut(b.Input); b.Input != p.v.trigger || parley.RunID(b.Input)+1 != p.v.run {
+			p.showQueue(w.AgentID)
+		}
+	case parley.InputWithdrawn:
+		p.showQueue(p.takeOut(b.Input).AgentID)
+	}
+}
+
+func (p *projection) takeOut(id parley.InputID) waiting {
+	i := slices.IndexFunc(p.v.queue, func(w waiting) bool { return w.seq == id })
+	if i < 0 {
+		return waiting{}
+	}
+	w := p.v.queue[i]
+	p.v.queue = slices.Delete(slices.Clone(p.v.queue), i, i+1)
+	return w
+}
+
+// showQueue shows what waits for an agent. What the run was started for does not
+// wait any more, adopted or not.
+func (p *projection) showQueue(agent string) {
+	items := []queued{}
+	for _, w := range p.v.queue {
+		if w.AgentID == agent && w.seq != p.v.trigger {
+			items = append(items, w.queued)
+		}
+	}
+	plural := "s"
+	if len(items) == 1 {
+		plural = ""
+	}
+	p.show(message{ID: fmt.Sprintf("queue-%s|%s|%s", p.v.root, p.e.Session, agent), Kind: "queue", AgentID: agent,
+		Text: text("Queued %d message%s", len(items), plural), Data: queue{items}})
+}
+
+func (p *projection) token(kind parley.OutputKind, phase, text string) {
+	m := message{ID: p.byAgent("token"), Kind: "token", Phase: phase, Text: &text, AgentID: p.v.agent}
+	if kind == parley.Thinking {
+		m.Data = thinking{true}
+	}
+	p.show(m)
+}
+
+// said ends an output. Its pieces were shown, or are gone from the log: then what
+// was not shown is.
+func (p *projection) said(b parley.OutputFinished) {
+	rest := b.Text[min(p.v.shown, len(b.Text)):]
+	p.v.shown = 0
+	p.token(b.Kind, "done", rest)
+	p.frames[len(p.frames)-1].Own = p.v.partial || rest != ""
+	if b.Kind != parley.Text {
+		return
+	}
+	p.v.answer = append(slices.Clip(p.v.answer), b.Text)
+	if !parley.IsBlank(b.Text) {
+		p.show(message{ID: p.byAgent("text-seg"), Kind: "text_segment", Text: &b.Text, AgentID: p.v.agent, Data: textSegment{p.v.parentID()}})
+	}
+}
+
+// turned shows the answer, if this was the turn that gave it. What a turn said
+// before it called tools was shown as it came.
+func (p *projection) turned(b parley.TurnFinished) {
+	switch b.Stop {
+	case parley.StopEnd, parley.StopLength, parley.StopRefusal:
+		p.says(p.v.agent, p.v.peer(), "assistant", strings.Join(p.v.answer, ""))
+	case parley.StopCut:
+		p.v.cut = true // the next one goes on where it broke off
+		return
+	}
+	p.v.answer = nil
+}
+
+func (p *projection) finished(b parley.RunFinished) {
+	switch b.Outcome {
+	case parley.Cancelled:
+		p.rest("Cancelled")
+	case parley.Completed:
+		p.rest("")
+	default:
+		p.rest("")
+		why := b.Message
+		if parley.IsBlank(why) {
+			why = "The agent failed."
+		}
+		p.says("system", p.v.peer(), "assistant", why)
+	}
+	p.resolved(string(b.Outcome), p.v.cards...) // calls of unknown fate that nobody resolved
+	out := outcome{Type: "none", Run: b.Outcome, Message: b.Message}
+	switch {
+	case p.v.task != nil:
+		out.Type, out.task = "task", p.v.task
+	case p.v.plan != nil && p.v.plan.Status == parley.PlanProposed:
+		out.Type, out.plan = "plan", p.v.plan
+	}
+	p.show(message{ID: p.byAgent("run-outcome"), Kind: "run", Phase: "outcome", Text: text("Run outcome"), AgentID: p.v.agent, Data: runOutcome{out}})
+	done := turnComplete{Tokens: p.v.tokens, Parent: p.v.parentID()}
+	if !p.v.started.IsZero() {
+		ms := p.e.At.Sub(p.v.started).Milliseconds()
+		done.Duration = &ms
+	}
+	p.show(message{ID: p.byAgent("turn-complete"), Kind: "turn_complete", AgentID: p.v.agent, Data: done})
+	p.v = View{root: p.v.root, agent: p.v.agent, parent: p.v.parent, queue: p.v.queue}
+}
+
+func (p *projection) planned(b parley.PlanChanged) {
+	shown := plan{b.Summary, b.Items, b.Status, b.Text}
+	if shown.Items == nil {
+		shown.Items = []parley.PlanItem{}
+	}
+	if p.v.run != 0 {
+		p.v.plan = &shown
+	}
+	p.show(message{ID: p.byAgent("run-plan"), Kind: "run", Phase: "plan_update", Text: text("Plan updated"), AgentID: p.v.agent, Data: planUpdate{shown}})
+}
+
+func (p *projection) changed(b parley.FilesChanged) {
+	report := changeReport{Files: []fileChange{}, Truncated: b.Truncated}
+	for _, f := range b.Files {
+		report.Files = append(report.Files, fileChange(f))
+	}
+	p.show(message{ID: p.byAgent("run-change-report"), Kind: "run", Phase: "change_report", Text: text("Change report"), AgentID: p.v.agent, Data: report})
+}
+
+func (p *projection) measured(b parley.ContextMeasured) {
+	p.v.tokens = &b.Tokens
+	usage := contextUsage{Stage: "turn", Messages: b.Messages, Tokens: b.Tokens, Limit: b.Limit}
+	if !b.Estimated {
+		usage.Prompt = &b.Tokens
+	}
+	p.context(usage)
+}
+
+func (p *projection) context(usage contextUsage) {
+	usage.AgentID = p.v.agent
+	p.show(message{ID: "run-context-" + p.v.agent, Kind: "run", Phase: "context_usage", AgentID: p.v.agent, Data: usage})
+}
+
+// taskOf reads what a run came to from the arguments of finalize_task.
+func taskOf(arguments string) *task {
+	t := task{Stories: []string{}, Acceptance: []string{}}
+	var given struct {
+		Title      string   `json:"title"`
+		Stories    []string `json:"user_stories"`
+		Acceptance []string `json:"acceptance_criteria"`
+	}
+	if json.Unmarshal([]byte(arguments), &given) != nil {
+		return nil
+	}
+	t.Title = given.Title
+	t.Stories, t.Acceptance = append(t.Stories, given.Stories...), append(t.Acceptance, given.Acceptance...)
+	return &t
+}

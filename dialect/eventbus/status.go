@@ -1,0 +1,121 @@
+package eventbus
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+
+	"parley/dialect"
+)
+
+// What an agent is doing, as the document has it. It is derived from the log.
+const (
+	modelLoading = "model_loading"
+	isThinking   = "thinking"
+	callingTool  = "calling_tool"
+	working      = "working"
+	idle         = "idle"
+)
+
+var statusTexts = map[string]string{
+	modelLoading: "Model loading...",
+	isThinking:   "Thinking...",
+	callingTool:  "Calling tool...",
+	working:      "Working...",
+	idle:         "Idle",
+}
+
+// A status that has begun. Its messages share an id.
+type status struct {
+	name   string
+	id     string
+	detail string
+}
+
+// become ends the status before and begins another. The same again is said again
+// under the id it has.
+func (p *projection) become(name, detail string) {
+	if p.v.status.name != name {
+		p.endStatus()
+		p.v.status.name, p.v.status.id = name, p.named("status-%d")
+	}
+	p.v.status.detail = detail
+	p.activity(p.v.status, p.v.status.id, "doing")
+}
+
+func (p *projection) endStatus() {
+	if p.v.status.name != "" {
+		p.activity(p.v.status, p.v.status.id, "done")
+	}
+	p.v.status = status{}
+}
+
+// rest is the end of all activity.
+func (p *projection) rest(detail string) {
+	p.endStatus()
+	p.activity(status{name: idle, detail: detail}, p.named("act-%d"), "done")
+}
+
+func (p *projection) activity(s status, id, phase string) {
+	text := statusTexts[s.name]
+	data := activity{Status: s.name, Lifecycle: phase, Parent: p.v.parentID()}
+	if s.detail != "" {
+		text, data.Detail = s.detail, &s.detail
+	}
+	p.show(message{ID: id, Kind: "activity", Phase: phase, Text: &text, AgentID: p.v.agent, Data: data})
+}
+
+// doing says in a few words what a call does; empty: nothing is known of it.
+func doing(tool, arguments string) string {
+	o, err := dialect.ParseObject([]byte(arguments))
+	if err != nil {
+		return ""
+	}
+	of := func(key string) string {
+		s, _ := o.String(key) // what a model got wrong has no detail
+		return strings.Join(strings.Fields(s), " ")
+	}
+	about := func(verb, what string) string {
+		if what == "" {
+			return ""
+		}
+		return clip(verb+" "+what, maxDetail)
+	}
+	switch tool {
+	case "read_file":
+		return about("Reading", base(of("path")))
+	case "write_file":
+		return about("Writing", base(of("path")))
+	case "edit_file":
+		return about("Editing", base(of("path")))
+	case "apply_patch":
+		return "Applying a patch"
+	case "list_files":
+		if dir := of("path"); dir != "" && dir != "." {
+			return about("Listing", dir)
+		}
+		return "Listing files"
+	case "find_files":
+		return about("Finding", of("pattern"))
+	case "search_files":
+		return about("Searching for", of("pattern"))
+	case "shell":
+		var argv []string
+		if json.Unmarshal(o["command"], &argv) != nil {
+			return ""
+		}
+		return about("Running", strings.Join(strings.Fields(strings.Join(argv, " ")), " "))
+	case "update_plan":
+		return "Updating the plan"
+	}
+	return ""
+}
+
+const maxDetail = 80
+
+func base(name string) string {
+	if name == "" {
+		return ""
+	}
+	return path.Base(name)
+}

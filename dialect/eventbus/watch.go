@@ -1,0 +1,183 @@
+package eventbus
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A watcher makes messages of what one follower of many sessions sees.
+type watcher struct {
+	door  parley.Door
+	who   parley.Principal
+	log   *slog.Logger
+	root  string // of the project
+	after int64  // the seq of the last message the client has
+
+	// only says which events are shown; nil: all.
+	only  func(parley.Event) bool
+	views map[parley.SessionID]View // of sessions in which something happened
+	look  parley.Seq                // events in which to look back for a run
+}
+
+// maxViews is how many sessions are remembered.
+const maxViews = 4096
+
+// A sent message is ready for the wire.
+type sent struct {
+	seq  int64
+	data []byte
+}
+
+// show is what the client is shown of an event.
+func (w *watcher) show(ctx context.Context, i *parley.Item) (out []sent) {
+	if w.only != nil && !w.only(i.Event) {
+		return nil
+	}
+	v, frames := Project(w.viewBefore(ctx, i.Event), i.Event)
+	w.keep(i.Session, v)
+	for n, f := range frames {
+		if seq := f.Body.(message).Seq; seq > w.after {
+			out = append(out, sent{seq, dialect.EncodeShared(i, "eventbus", n, f)})
+		}
+	}
+	return out
+}
+
+func (w *watcher) keep(id parley.SessionID, v View) {
+	if _, known := w.views[id]; !known && len(w.views) >= maxViews {
+		clear(w.views) // they are read again when something happens in them
+	}
+	w.views[id] = v
+}
+
+// viewBefore is the view of a session that something happens in.
+func (w *watcher) viewBefore(ctx context.Context, e parley.Event) View {
+	v, known := w.views[e.Session]
+	switch {
+	case known:
+		return v
+	case e.Seq == 1, e.Session == parley.TenantSession: // which has no runs
+		return NewView(w.root)
+	}
+	v, err := w.view(ctx, e.Session, e.Root, e.Run, e.Seq-1, math.MaxInt64)
+	if err != nil {
+		// It was deleted, or cannot be read. The others can.
+		w.log.Warn("a session cannot be read back", "session", e.Session, "seq", e.Seq, "error", err)
+		v = View{root: w.root, run: e.Run, partial: true}
+	}
+	return v
+}
+
+// lookBack is usually enough to find a run and the input that started it.
+const lookBack = 64
+
+// view reads back the view of a session after the event with this seq, or earlier
+// after this position. run is what may be known of the run at that place.
+//
+// It is found without reading the whole log. A run starts with the input that has
+// waited longest, so whatever waits after its start came with that input or
+// later: what was said since, and who performs the last run, is all there is.
+// Only if no run is found near the end, everything is read.
+func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parley.RunID, last parley.Seq, upto parley.Position) (View, error) {
+	from := last - w.look
+	if run != 0 && parley.Seq(run) <= last {
+		from = parley.Seq(run) - w.look/4
+	}
+	for {
+		from = max(from, 1)
+		v, sound := NewView(w.root), from == 1
+		var run parley.RunID // the last that was seen
+		next := parley.Seq(1)
+		err := w.read(ctx, id, from, last, func(e parley.Event) {
+			if e.Position > upto {
+				return
+			}
+			if e.Run != 0 && e.Run != run {
+				run, next, sound = e.Run, parley.Seq(e.Run)-w.look/4, from == 1
+			}
+			if b, ok := e.Body.(parley.RunStarted); ok {
+				next, sound = parley.Seq(b.Input), from == 1 || parley.Seq(b.Input) >= from
+			}
+			v, _ = Project(v, e)
+		})
+		if err != nil {
+			return View{}, err
+		}
+		if !sound {
+			from = next
+			continue
+		}
+		if root != id && from > 1 {
+			err = w.read(ctx, id, 1, 1, func(e parley.Event) {
+				opened, _ := Project(NewView(w.root), e)
+				v.parent = opened.parent
+			})
+		}
+		return v, err
+	}
+}
+
+// read reads the events of a session from one seq up to another; there must be
+// one with the latter, or behind it.
+func (w *watcher) read(ctx context.Context, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
+	if first > last {
+		return nil
+	}
+	return readLog(ctx, w.door, w.who, id, first, last, each)
+}
+
+func readLog(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
+	f, err := door.Follow(ctx, who, parley.Scope{Session: id}, parley.Cursor{After: int64(first) - 1})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			if i.Seq <= last {
+				each(i.Event)
+			}
+			if i.Seq >= last {
+				return nil
+			}
+		}
+	}
+}
+
+// mostOpen sessions are looked at when somebody connects: those that something
+// happened in last. Others are read when something happens in them.
+const mostOpen = 200
+
+// catchUp reads the sessions that are not idle up to a position, and returns the
+// cards that are open there, oldest first.
+func (w *watcher) catchUp(ctx context.Context, upto parley.Position) (cards []sent, err error) {
+	open, err := w.door.Sessions(ctx, w.who, parley.SessionQuery{Running: true, Transient: true, Limit: mostOpen})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range open {
+		if w.only != nil && !w.only(parley.Event{Session: m.ID, Root: m.Root}) {
+			continue
+		}
+		v, err := w.view(ctx, m.ID, m.Root, m.Run, m.Head, upto)
+		if err != nil {
+			w.log.Warn("an open run cannot be read", "session", m.ID, "run", m.Run, "error", err)
+			continue // it is looked at again when something happens in it
+		}
+		for _, c := range v.cards {
+			cards = append(cards, sent{c.m.Seq, dialect.Encode(c.m)})
+		}
+		w.keep(m.ID, v)
+	}
+	slices.SortFunc(cards, func(a, b sent) int { return int(a.seq - b.seq) })
+	return cards, nil
+}

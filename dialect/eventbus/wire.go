@@ -1,0 +1,238 @@
+// Package eventbus speaks the event bus of document 004: GET /api/events and the
+// requests around it.
+//
+//	client                          server
+//	GET /api/events --------------> id: epoch-seq
+//	                                data: {"id","seq","rev","ts_ms","kind","phase"?,…}   …
+//	POST /api/chat ---------------> {"status":"started"|"queued","session_id","run_id"?}
+//
+// Everybody is shown the same messages under the same seq, of what they may read,
+// and goes on after the last one they have. An event of the log is at most eight
+// messages, so that seq = position * 8 + index needs no counter and no memory:
+// see docs/adr/0016.
+package eventbus
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// perEvent is how many messages an event can be.
+const perEvent = 8
+
+// A message is the document's UiSseMessage. What is empty is left out, but for
+// Text, which may be there and empty.
+type message struct {
+	ID          string           `json:"id"`
+	Seq         int64            `json:"seq"`
+	Rev         int64            `json:"rev"` // is seq
+	TsMs        int64            `json:"ts_ms"`
+	Kind        string           `json:"kind"`
+	Phase       string           `json:"phase,omitempty"`
+	Text        *string          `json:"text,omitempty"`
+	AgentID     string           `json:"agent_id,omitempty"`
+	SessionID   parley.SessionID `json:"session_id,omitempty"`
+	ProjectRoot string           `json:"project_root,omitempty"`
+	Data        any              `json:"data,omitempty"`
+}
+
+// What data is, by kind and phase. parent_id is the run that asked for the run of
+// a sub-agent, as /api/agent-runs names it, and null elsewhere.
+type (
+	said struct { // message
+		From string `json:"from"`
+		To   string `json:"to"`
+		Role string `json:"role"` // user, assistant
+	}
+	activity struct {
+		Status    string  `json:"status"`
+		Detail    *string `json:"detail"`
+		Lifecycle string  `json:"lifecycle"` // doing, done
+		Parent    *string `json:"parent_id"`
+	}
+	queue struct {
+		Items []queued `json:"items"`
+	}
+	queued struct {
+		ID        string           `json:"id"`
+		AgentID   string           `json:"agent_id"`
+		SessionID parley.SessionID `json:"session_id"`
+		Preview   string           `json:"preview"`
+		Timestamp int64            `json:"timestamp"` // seconds
+	}
+	thinking struct { // token, of a thought
+		Thinking bool `json:"thinking"`
+	}
+	textSegment struct {
+		Parent *string `json:"parent_id"`
+	}
+	blockStart struct { // content_block start
+		Block  string          `json:"block_id"`
+		Type   string          `json:"block_type"` // tool_use
+		Tool   string          `json:"tool"`
+		Args   json.RawMessage `json:"args"`
+		Parent *string         `json:"parent_id"`
+	}
+	blockUpdate struct { // content_block update
+		Block   string  `json:"block_id"`
+		Status  string  `json:"status"` // done, failed, denied, cancelled, unknown, blocked
+		Summary string  `json:"summary"`
+		IsError bool    `json:"is_error"`
+		Parent  *string `json:"parent_id"`
+	}
+	toolProgress struct {
+		Tool   string `json:"tool"`
+		Line   string `json:"line"`
+		Stream string `json:"stream"` // stdout
+	}
+	askUser struct {
+		Question  string     `json:"question_id"`
+		Questions []question `json:"questions"`
+		ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	}
+	question struct {
+		Question    string   `json:"question"`
+		Header      string   `json:"header"`
+		Options     []option `json:"options"`
+		MultiSelect bool     `json:"multi_select"`
+	}
+	option struct {
+		Label       string  `json:"label"`
+		Description *string `json:"description"`
+		Preview     *string `json:"preview"`
+	}
+	resolved struct { // widget_resolved
+		Widget     string   `json:"widget_id"`
+		Widgets    []string `json:"widget_ids,omitempty"` // if there are several
+		Resolution string   `json:"resolution"`
+	}
+	planUpdate struct { // run plan_update
+		Plan plan `json:"plan"`
+	}
+	plan struct {
+		Summary string            `json:"summary"`
+		Items   []parley.PlanItem `json:"items"`
+		Status  parley.PlanStatus `json:"status"`
+		Text    string            `json:"plan_text,omitempty"`
+	}
+	changeReport struct { // run change_report
+		Files     []fileChange `json:"files"`
+		Truncated int          `json:"truncated_count"`
+	}
+	fileChange struct {
+		Path    string `json:"path"`
+		Summary string `json:"summary"`
+		Diff    string `json:"diff"`
+	}
+	subagent struct { // run subagent_spawned, subagent_result
+		Parent   *string          `json:"parent_id"`
+		Subagent string           `json:"subagent_id"`
+		Session  parley.SessionID `json:"subagent_session_id"`
+		Task     string           `json:"task,omitempty"`
+		Outcome  *outcome         `json:"outcome,omitempty"`
+	}
+	runOutcome struct { // run outcome
+		Outcome outcome `json:"outcome"`
+	}
+	// An outcome is what a run came to: a task, a plan that waits to be
+	// approved, or nothing but what was said.
+	outcome struct {
+		Type    string         `json:"type"` // task, plan, none
+		Run     parley.Outcome `json:"run_status"`
+		Message string         `json:"message,omitempty"` // of a run that did not complete
+		*task
+		*plan
+	}
+	task struct {
+		Title      string   `json:"title"`
+		Stories    []string `json:"user_stories"`
+		Acceptance []string `json:"acceptance_criteria"`
+		Wireframe  *string  `json:"mermaid_wireframe"`
+	}
+	contextUsage struct { // run context_usage
+		AgentID    string `json:"agent_id"`
+		Stage      string `json:"stage"` // turn, compaction
+		Messages   int    `json:"message_count"`
+		Chars      *int   `json:"char_count"`
+		Tokens     int    `json:"estimated_tokens"`
+		Limit      int    `json:"token_limit"`
+		Prompt     *int   `json:"actual_prompt_tokens"`
+		Completion *int   `json:"actual_completion_tokens"`
+		Compressed bool   `json:"compressed"`
+		Summaries  int    `json:"summary_count"`
+	}
+	modelFallback struct {
+		Preferred string `json:"preferred_model"`
+		Actual    string `json:"actual_model"`
+		Reason    string `json:"reason"`
+	}
+	turnComplete struct {
+		Duration *int64  `json:"duration_ms"`
+		Tokens   *int    `json:"context_tokens"`
+		Parent   *string `json:"parent_id"`
+	}
+	resync struct { // run resync
+		Reason string `json:"reason"` // broadcast_lag, unknown_epoch, beyond_head, unknown_id
+		Lagged *int64 `json:"lagged_count"`
+	}
+)
+
+// The answers to an approval, as a client is shown them and as it sends them.
+const (
+	allowOnce   = "Allow once"
+	allowAlways = "Always allow exactly this"
+	deny        = "Deny"
+)
+
+var decisions = map[string]parley.Decision{allowOnce: parley.AllowOnce, allowAlways: parley.AllowAlways, deny: parley.Deny}
+
+// The answers to what a crash has made uncertain.
+const (
+	runAgain   = "Run it again"
+	markAsDone = "It was done"
+	abandonRun = "Stop the run"
+)
+
+var resolutions = map[string]parley.Resolution{runAgain: parley.Rerun, markAsDone: parley.MarkDone, abandonRun: parley.Abandon}
+
+func options(labels ...string) (list []option) {
+	for _, l := range labels {
+		list = append(list, option{Label: l})
+	}
+	return list
+}
+
+// runName is how a run is called here.
+func runName(session parley.SessionID, run parley.RunID) string {
+	return fmt.Sprintf("run-%s-%d", session, run)
+}
+
+// parseRun reads what runName wrote.
+func parseRun(name string) (parley.SessionID, parley.RunID, bool) {
+	rest, _ := strings.CutPrefix(name, "run-")
+	i := strings.LastIndexByte(rest, '-')
+	if i < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseInt(rest[i+1:], 10, 64)
+	session, run := parley.SessionID(rest[:i]), parley.RunID(n)
+	return session, run, err == nil && n > 0 && session.Valid() && runName(session, run) == name
+}
+
+// clip keeps the first so many characters, never a part of one, and says if
+// there were more.
+func clip(s string, most int) string {
+	n := 0
+	for i := range s {
+		if n == most {
+			return s[:i] + "..."
+		}
+		n++
+	}
+	return s
+}
