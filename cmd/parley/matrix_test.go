@@ -23,6 +23,7 @@ import (
 	"parley"
 	"parley/access"
 	"parley/dialect"
+	"parley/dialect/eventbus"
 	"parley/server"
 	"parley/store/postgres/pgtest"
 )
@@ -53,6 +54,7 @@ const (
 type rule struct {
 	needs  parley.Action // empty: nothing, not even a credential
 	on     string        // what {id} is: session, card, agent, user; empty: there is none
+	query  string        // behind the path; {id} stands in it, and in the body, for the same
 	body   string
 	ok     int  // the status of success
 	tenant bool // it is about the whole tenant: only for who may see everybody's
@@ -100,6 +102,25 @@ var rules = map[string]rule{
 	"GET /api/v1/sessions/{id}/plan":     {needs: parley.ActRead, on: "session", ok: 404}, // there is none
 	"POST /api/v1/sessions/{id}/plan":    {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`, ok: 404},
 
+	"GET /api/events":             {needs: parley.ActRead, ok: 200},
+	"POST /api/chat":              {needs: parley.ActMessage, body: `{"message":"say hi"}`, ok: 200},
+	"POST /api/chat/clear":        {needs: parley.ActMessage, on: "session", body: `{"session_id":"{id}"}`, ok: 200},
+	"GET /api/agent-runs":         {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
+	"GET /api/agent-children":     {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404}, // nothing ran
+	"GET /api/agent-context":      {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404},
+	"POST /api/agent-cancel":      {needs: parley.ActMessage, body: `{"run_id":"none"}`, ok: 200},                   // stops nothing
+	"POST /api/ask-user-response": {needs: parley.ActMessage, body: `{"question_id":"none","answers":[]}`, ok: 404}, // waits for nobody
+	"POST /api/plan/approve":      {needs: parley.ActMessage, body: `{"session_id":"there is none"}`, ok: 404},
+	"POST /api/plan/reject":       {needs: parley.ActMessage, body: `{"session_id":"there is none"}`, ok: 404},
+	"POST /api/plan/edit":         {needs: parley.ActMessage, body: `{"session_id":"there is none","text":"x"}`, ok: 404},
+	"GET /api/settings":           {needs: parley.ActRead, ok: 200},
+	"POST /api/settings":          {needs: parley.ActAdmin, body: `{}`, ok: 200},
+	"GET /api/config":             {needs: parley.ActRead, ok: 200},
+	"POST /api/config":            {needs: parley.ActAdmin, body: `{}`, ok: 200},
+	"GET /api/workspace/tree":     {needs: parley.ActRead, ok: 200},
+	"GET /api/files":              {needs: parley.ActRead, ok: 200},
+	"GET /api/file":               {needs: parley.ActRead, ok: 400}, // which one?
+
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
 
@@ -137,7 +158,7 @@ func (r rule) expected(role, whose string) cell {
 // byte of any answer, nor in the server's log.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
-	for pattern, h := range routes(nil, nil, nil, dialect.NewConns(), nil) {
+	for pattern, h := range routes(nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, nil) {
 		web.Handle(pattern, h)
 	}
 	for _, pattern := range web.Patterns() {
@@ -161,7 +182,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 				continue // below
 			}
 			for _, bad := range []string{"", "Bearer x", "Bearer " + token(t, "acme", "ann", time.Minute, "org_admin") + "x"} {
-				if status, body := w.ask(method, strings.ReplaceAll(path, "{id}", w.object(r.on, "her own")), bad, r.body); status != http.StatusUnauthorized {
+				if status, body := w.askAbout(r, method, path, w.object(r.on, "her own"), bad); status != http.StatusUnauthorized {
 					t.Errorf("%s with %.10q: %d %s", pattern, bad, status, body)
 				}
 			}
@@ -172,7 +193,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 					}
 					want := r.expected(role, whose)
 					auth := "Bearer " + token(t, "acme", "ann", time.Minute, role)
-					status, body := w.ask(method, strings.ReplaceAll(path, "{id}", w.object(r.on, whose)), auth, r.body)
+					status, body := w.askAbout(r, method, path, w.object(r.on, whose), auth)
 					if got := r.cell(status, body); got != want {
 						t.Errorf("%s as %s on %s: %d %s, want %s", pattern, role, whose, status, body, want)
 					}
@@ -286,7 +307,7 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 	}
 	defer res.Body.Close()
 	var got []byte
-	if strings.HasPrefix(path, "/api/v1/log") && res.StatusCode == http.StatusOK {
+	if (strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events")) && res.StatusCode == http.StatusOK {
 		got = make([]byte, 64<<10) // it goes on for ever; some of it will do
 		n, _ := res.Body.Read(got)
 		got = got[:n]
@@ -297,6 +318,13 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 		w.seen.Write(got)
 	}
 	return res.StatusCode, strings.TrimSpace(string(got))
+}
+
+// askAbout asks about an object.
+func (w *world) askAbout(r rule, method, path, id, auth string) (int, string) {
+	w.t.Helper()
+	in := func(text string) string { return strings.ReplaceAll(text, "{id}", id) }
+	return w.ask(method, in(path+r.query), auth, in(r.body))
 }
 
 // object makes something new, so that no test spoils it for another.

@@ -20,6 +20,7 @@ import (
 	"parley/dialect/agentchat"
 	"parley/dialect/agentloop"
 	"parley/dialect/debugconsole"
+	"parley/dialect/eventbus"
 	"parley/dialect/native"
 	"parley/dialect/threadchat"
 	"parley/engine"
@@ -118,7 +119,11 @@ func (c *serveCommand) Run(p *program) error {
 	// The dialects.
 	conns := dialect.NewConns()
 	web := server.New(log, server.Options{Admit: guard.admit, Origins: c.AllowedOrigins, Able: store.Ready})
-	served := routes(door, agents, guard, conns, log)
+	bus, err := newEventBus(&c.Settings, agents, listener.Addr())
+	if err != nil {
+		return err
+	}
+	served := routes(door, agents, guard, conns, bus, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)
 	}
@@ -151,7 +156,7 @@ func (c *serveCommand) Run(p *program) error {
 }
 
 // routes is everything that is served besides health.
-func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dialect.Conns, log *slog.Logger) map[string]http.Handler {
+func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, log *slog.Logger) map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
@@ -162,6 +167,10 @@ func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dial
 		all[pattern] = handler
 	}
 	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Guard: guard, Office: guard, Log: log}).Routes() {
+		all[pattern] = handler
+	}
+	bus.Door, bus.Agents, bus.Guard, bus.Conns, bus.Log = door, agents, guard, conns, log
+	for pattern, handler := range bus.Routes() {
 		all[pattern] = handler
 	}
 	return all
