@@ -1,5 +1,5 @@
-// A remote control for npm ws, so that tests written elsewhere can speak to a
-// server through a client that is not ours.
+// A remote control for npm ws, npm eventsource and fetch, so that tests written
+// elsewhere can speak to a server through clients that are not ours.
 //
 // Commands come as JSON lines on standard input and name a socket:
 //
@@ -9,6 +9,9 @@
 //   {"do": "binary", "socket": "1", "data": "base64"}
 //   {"do": "close", "socket": "1", "code": 1000, "reason": "…"}
 //   {"do": "terminate", "socket": "1"}              hang up without goodbye
+//   {"do": "listen", "socket": "1", "url": "http://…"}   an EventSource
+//   {"do": "deafen", "socket": "1"}                 the end of one
+//   {"do": "fetch", "socket": "1", "url": "http://…", "method": "POST", "body": "…"}
 //
 // Everything that happens to a socket is a JSON line on standard output:
 //
@@ -17,9 +20,12 @@
 //   {"socket": "1", "event": "refused", "code": 403, "data": "body"}   instead of open
 //   {"socket": "1", "event": "error", "data": "…"}
 //   {"socket": "1", "event": "close", "code": 1000, "data": "reason"}  the last one
+//   {"socket": "1", "event": "message", "data": "…", "id": "…"}    of an EventSource
+//   {"socket": "1", "event": "answer", "code": 200, "data": "body"}  to a fetch
 //
 // The end of standard input ends the program.
 import { createInterface } from 'node:readline';
+import { EventSource } from 'eventsource';
 import { WebSocket } from 'ws';
 
 const sockets = new Map();
@@ -41,8 +47,27 @@ function open({ socket, url, headers }) {
   });
 }
 
+// listen reports what an EventSource reports. It comes back by itself when its
+// connection is lost, with the id of the last message it has.
+function listen({ socket, url }) {
+  const source = new EventSource(url);
+  sockets.set(socket, source);
+  source.onopen = () => tell(socket, 'open');
+  source.onmessage = (m) => tell(socket, 'message', { data: m.data, id: m.lastEventId });
+  source.onerror = (e) => tell(socket, 'error', { data: String(e.message), code: e.code ?? 0 });
+}
+
+async function ask({ socket, url, method, body }) {
+  const headers = body ? { 'Content-Type': 'application/json' } : {};
+  const response = await fetch(url, { method, body: body || undefined, headers });
+  tell(socket, 'answer', { code: response.status, data: await response.text() });
+}
+
 const commands = {
   open,
+  listen,
+  deafen: (c) => sockets.get(c.socket).close(),
+  fetch: (c) => ask(c).catch((error) => tell(c.socket, 'error', { data: String(error) })),
   text: (c) => sockets.get(c.socket).send(c.data),
   raw: (c) => sockets.get(c.socket).send(Buffer.from(c.data, 'base64'), { binary: false }),
   binary: (c) => sockets.get(c.socket).send(Buffer.from(c.data, 'base64'), { binary: true }),

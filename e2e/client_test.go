@@ -36,8 +36,10 @@ type remote struct {
 // startNode starts a client. It ends with the test, and its sockets with it.
 func startNode(t *testing.T) *node {
 	t.Helper()
-	if _, err := os.Stat("node_modules/ws"); err != nil {
-		t.Fatal("npm ws is not installed; run npm ci in e2e, or make test")
+	for _, name := range []string{"ws", "eventsource"} {
+		if _, err := os.Stat("node_modules/" + name); err != nil {
+			t.Fatalf("npm %s is not installed; run npm ci in e2e, or make test", name)
+		}
 	}
 	n := &node{t, &remote{sockets: map[string]*socket{}, ended: map[string]bool{}}}
 	cmd := exec.Command("node", "client.mjs")
@@ -78,6 +80,7 @@ type happened struct {
 	Data   string
 	Binary bool
 	Code   int
+	ID     string
 }
 
 func (n *remote) listen(stdout io.Reader) {
