@@ -24,6 +24,7 @@ type door struct {
 	listed  int   // how many open sessions are looked at first
 	refusal error // of who reads a session by itself
 	waits   bool  // followers do, when they have read what there is
+	runs    []parley.RunInfo
 
 	mu       sync.Mutex // guards the following
 	open     int        // followers
@@ -121,6 +122,16 @@ func (f *follower) Close() {
 	f.door.mu.Lock()
 	defer f.door.mu.Unlock()
 	f.door.open--
+}
+
+func (d *door) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (list []parley.RunInfo, _ error) {
+	for _, i := range d.runs {
+		if (q.Session == "" || q.Session == i.Session) && (q.Run == 0 || q.Run == i.Run) && (!q.Open || i.Outcome == "") &&
+			(q.Parent == nil || i.Parent != nil && i.Parent.Session == q.Parent.Session && i.Parent.Run == q.Parent.Run) {
+			list = append(list, i)
+		}
+	}
+	return list, nil
 }
 
 // May permits everything but to clumsy people.

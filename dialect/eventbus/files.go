@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -36,20 +37,39 @@ type entry struct {
 	Path  string `json:"path"`
 }
 
-// workspace opens the project for somebody of its tenant. Nothing outside it is
-// reached by any path or link: the root sees to that.
-func (h *Handler) workspace(r request) (*os.Root, error) {
+// A shelf is the project, open for one request. Nothing outside it is reached by
+// any path or link: the root sees to that.
+type shelf struct {
+	root   *os.Root
+	top    string   // where it is, without links
+	hidden []string // folders in it that are not shown, likewise
+}
+
+func (s *shelf) Close() { _ = s.root.Close() } // it was only read
+
+// workspace opens the project for somebody of its tenant.
+func (h *Handler) workspace(r request) (*shelf, error) {
 	if err := h.may(r, parley.ActRead, parley.WholeTenant); err != nil {
 		return nil, err
 	}
 	if h.Workspace.Root == "" || h.Workspace.Tenant != r.who.Tenant {
 		return nil, parley.Errorf(parley.CodeNotFound, "There is no project.")
 	}
-	root, err := os.OpenRoot(h.Workspace.Root)
+	top, err := filepath.EvalSymlinks(h.Workspace.Root)
 	if err != nil {
 		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The project cannot be opened.", Err: err}
 	}
-	return root, nil
+	s := &shelf{top: top}
+	for _, folder := range h.Workspace.Hidden {
+		if real, err := filepath.EvalSymlinks(folder); err == nil {
+			folder = real
+		}
+		s.hidden = append(s.hidden, folder)
+	}
+	if s.root, err = os.OpenRoot(top); err != nil {
+		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The project cannot be opened.", Err: err}
+	}
+	return s, nil
 }
 
 // local reads a path inside the project. Two dots are refused, also where they
@@ -62,51 +82,46 @@ func local(r request) (string, error) {
 	return path.Clean("./" + name), nil
 }
 
-// hidden reports whether a path is not for showing: what git keeps, keys, and the
-// folders the server keeps to itself, by whatever link they are reached.
-func (h *Handler) hidden(name string) bool {
-	for _, part := range strings.Split(name, "/") {
-		if part = strings.ToLower(part); part == ".git" || part == ".env" || strings.HasPrefix(part, ".env.") {
-			return true
-		}
+// hides reports whether a place, given without links, is not for showing: what
+// git keeps, keys, and the folders the server keeps to itself. What is not in the
+// project is for the root to refuse.
+func (s *shelf) hides(place string) bool {
+	if inside, err := filepath.Rel(s.top, place); err == nil && private(filepath.ToSlash(inside)) {
+		return true
 	}
-	real, err := filepath.EvalSymlinks(filepath.Join(h.Workspace.Root, filepath.FromSlash(name)))
-	if err != nil {
-		return false // there is nothing to show
-	}
-	if top, err := filepath.EvalSymlinks(h.Workspace.Root); err == nil {
-		if inside, err := filepath.Rel(top, real); err == nil && inside != filepath.FromSlash(name) && filepath.IsLocal(inside) && h.hidden(filepath.ToSlash(inside)) {
-			return true // a link to one
-		}
-	}
-	return slices.ContainsFunc(h.Workspace.Hidden, func(folder string) bool {
-		if real2, err := filepath.EvalSymlinks(folder); err == nil {
-			folder = real2
-		}
-		inside, err := filepath.Rel(folder, real)
+	return slices.ContainsFunc(s.hidden, func(folder string) bool {
+		inside, err := filepath.Rel(folder, place)
 		return err == nil && filepath.IsLocal(inside)
 	})
 }
 
-// open opens a file or folder of the project, and nothing that waits for a writer.
-func (h *Handler) open(root *os.Root, name string, dir bool) (*os.File, error) {
-	if h.hidden(name) {
-		return nil, fault(fs.ErrNotExist)
+func private(name string) bool {
+	return slices.ContainsFunc(strings.Split(strings.ToLower(name), "/"), func(part string) bool {
+		return part == ".git" || part == ".env" || strings.HasPrefix(part, ".env.")
+	})
+}
+
+// open opens a file or folder of the project, and nothing that waits for a
+// writer. It returns where that is, without links.
+func (s *shelf) open(name string, dir bool) (*os.File, string, error) {
+	place, err := filepath.EvalSymlinks(filepath.Join(s.top, filepath.FromSlash(name)))
+	if private(name) || err == nil && s.hides(place) {
+		return nil, "", fault(fs.ErrNotExist)
 	}
-	info, err := root.Stat(name)
+	info, err := s.root.Stat(name)
 	switch {
 	case err != nil:
-		return nil, fault(err)
+		return nil, "", fault(err)
 	case dir && !info.IsDir():
-		return nil, invalid("path is not a folder")
+		return nil, "", invalid("path is not a folder")
 	case !dir && !info.Mode().IsRegular():
-		return nil, invalid("path is not a file")
+		return nil, "", invalid("path is not a file")
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fault(err)
+		return nil, "", fault(err)
 	}
-	return f, nil
+	return f, place, nil
 }
 
 // fault says what is wrong with a path, and no more than that.
@@ -122,11 +137,11 @@ func fault(err error) error {
 
 // readFile shows a text.
 func (h *Handler) readFile(r request) (any, error) {
-	root, err := h.workspace(r)
+	s, err := h.workspace(r)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer s.Close()
 	if _, err := r.need("path"); err != nil {
 		return nil, err
 	}
@@ -134,7 +149,7 @@ func (h *Handler) readFile(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := h.open(root, name, false)
+	f, _, err := s.open(name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -153,16 +168,16 @@ func (h *Handler) readFile(r request) (any, error) {
 
 // listFiles shows what is in a folder, folders first.
 func (h *Handler) listFiles(r request) (any, error) {
-	root, err := h.workspace(r)
+	s, err := h.workspace(r)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer s.Close()
 	name, err := local(r)
 	if err != nil {
 		return nil, err
 	}
-	entries, _, err := h.entries(root, name)
+	entries, _, err := s.entries(name)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +199,8 @@ func (h *Handler) listFiles(r request) (any, error) {
 
 // entries is what is shown of a folder, by name: folders and files, not links
 // that lead out of the project or to nothing. No more than maxEntries are held.
-func (h *Handler) entries(root *os.Root, dir string) (list []fs.DirEntry, more bool, err error) {
-	f, err := h.open(root, dir, true)
+func (s *shelf) entries(dir string) (list []fs.DirEntry, more bool, err error) {
+	f, place, err := s.open(dir, true)
 	if err != nil {
 		return nil, false, err
 	}
@@ -193,15 +208,18 @@ func (h *Handler) entries(root *os.Root, dir string) (list []fs.DirEntry, more b
 	for {
 		some, err := f.ReadDir(256)
 		for _, e := range some {
-			name := path.Join(dir, e.Name())
+			at := filepath.Join(place, e.Name())
 			if e.Type()&fs.ModeSymlink != 0 {
-				info, err := root.Stat(name)
+				info, err := s.root.Stat(path.Join(dir, e.Name()))
+				if err == nil {
+					at, err = filepath.EvalSymlinks(at)
+				}
 				if err != nil {
 					continue
 				}
 				e = fs.FileInfoToDirEntry(renamed{info, e.Name()})
 			}
-			if !e.IsDir() && !e.Type().IsRegular() || h.hidden(name) {
+			if !e.IsDir() && !e.Type().IsRegular() || s.hides(at) {
 				continue
 			}
 			if list = append(list, e); len(list) > maxEntries {
@@ -233,24 +251,24 @@ func sorted(list []fs.DirEntry) []fs.DirEntry {
 // tree shows all files of the project, down to a depth and up to a number.
 // Folders behind links are named, not entered: they may lead round.
 func (h *Handler) tree(r request) (any, error) {
-	root, err := h.workspace(r)
+	s, err := h.workspace(r)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer s.Close()
 	left := maxEntries
 	top := &node{Type: "dir", Path: h.Workspace.Root}
-	if err := h.grow(r, root, top, ".", 1, &left); err != nil {
+	if err := s.grow(r.Context(), top, ".", 1, &left); err != nil {
 		return nil, err
 	}
 	return map[string]*node{filepath.Base(h.Workspace.Root): top}, nil
 }
 
-func (h *Handler) grow(r request, root *os.Root, n *node, dir string, depth int, left *int) error {
-	if err := r.Context().Err(); err != nil {
+func (s *shelf) grow(ctx context.Context, n *node, dir string, depth int, left *int) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, more, err := h.entries(root, dir)
+	entries, more, err := s.entries(dir)
 	if err != nil {
 		return err
 	}
@@ -269,12 +287,12 @@ func (h *Handler) grow(r request, root *os.Root, n *node, dir string, depth int,
 			continue
 		}
 		child.Type = "dir"
-		link, err := root.Lstat(child.Path)
+		link, err := s.root.Lstat(child.Path)
 		if depth == maxDepth || err != nil || link.Mode()&fs.ModeSymlink != 0 {
 			child.Truncated = true
 			continue
 		}
-		if err := h.grow(r, root, child, child.Path, depth+1, left); r.Context().Err() != nil {
+		if err := s.grow(ctx, child, child.Path, depth+1, left); ctx.Err() != nil {
 			return err
 		} else if err != nil {
 			child.Truncated = true // it cannot be read

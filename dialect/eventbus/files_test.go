@@ -1,0 +1,161 @@
+package eventbus
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// folder makes a project with everything in it that must not get out.
+func folder(t *testing.T) *Handler {
+	t.Helper()
+	outside, root := t.TempDir(), filepath.Join(t.TempDir(), "project")
+	write := func(name, content string) {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(to, name string) {
+		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(outside, "secret"), "out of reach")
+	write(filepath.Join(root, "main.go"), "package main\n")
+	write(filepath.Join(root, "src/file.ts"), "export {}\n")
+	write(filepath.Join(root, "src/binary"), "\xff\xfe")
+	write(filepath.Join(root, "big"), strings.Repeat("x", maxFile+1))
+	write(filepath.Join(root, ".git/config"), "out of reach")
+	write(filepath.Join(root, ".env"), "out of reach")
+	write(filepath.Join(root, "var/data/parley.db"), "out of reach")
+	link(outside, "out")
+	link(filepath.Join(outside, "secret"), "stolen")
+	link("../"+filepath.Base(outside), "up")
+	link("nowhere", "dangling")
+	link("src", "again")
+	link("main.go", "same.go")
+	link(".", "round")
+	link(".git", "repository")
+	link(".env", "keys")
+	link("var/data", "database")
+	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := handler(&door{})
+	h.Workspace = Workspace{Root: root, Tenant: ann.Tenant, Hidden: []string{filepath.Join(root, "var/data")}}
+	return h
+}
+
+// TestFilesStayInTheProject: whatever path is asked for, nothing outside of the
+// project is shown, nor what is kept in it and not for showing.
+func TestFilesStayInTheProject(t *testing.T) {
+	h := folder(t)
+	wants(t, h, "GET", "/api/file?path=main.go", "", 200, `{"content":"package main\n"}`)
+	wants(t, h, "GET", "/api/file?path=./src/file.ts&project_root="+h.Workspace.Root, "", 200, `{"content":"export {}\n"}`)
+	wants(t, h, "GET", "/api/file?path=again/file.ts", "", 200, `{"content":"export {}\n"}`)
+	wants(t, h, "GET", "/api/file?path=same.go", "", 200, `{"content":"package main\n"}`)
+	for path, status := range map[string]int{
+		"": 400, "nothing": 404, "src": 400, "big": 413, "src/binary": 400, "pipe": 400, "dangling": 404,
+		"..": 400, "../secret": 400, "src/../main.go": 400, "src/../../x": 400, "/etc/passwd": 400, "%2Fetc%2Fpasswd": 400, "..%2f..%2fetc%2fpasswd": 400, "..%5csecret": 400, "main.go%00": 400,
+		"out/secret": 400, "stolen": 400, "up/secret": 400,
+		".git/config": 404, "src/../.git/config": 400, ".GIT/config": 404, "repository/config": 404, ".env": 404, "keys": 404,
+		"var/data/parley.db": 404, "database/parley.db": 404, "round/var/data/parley.db": 404, "round/.git/config": 404, "round/repository/config": 404,
+		strings.Repeat("a/", 3000): 404,
+	} {
+		got, body := ask(h, "GET", "/api/file?path="+path, "")
+		if got != status && !(status == 404 && got == 400) || strings.Contains(body, "out of reach") || !strings.Contains(body, "path") {
+			t.Errorf("%s: %d %s, want %d", path, got, body, status)
+		}
+	}
+	for path, want := range map[string]string{
+		"":           `[{"name":"again","isDir":true,"path":"again"},{"name":"round","isDir":true,"path":"round"},{"name":"src","isDir":true,"path":"src"},{"name":"var","isDir":true,"path":"var"},{"name":"big","isDir":false,"path":"big"},{"name":"main.go","isDir":false,"path":"main.go"},{"name":"same.go","isDir":false,"path":"same.go"}]`,
+		"src":        `[{"name":"binary","isDir":false,"path":"src/binary"},{"name":"file.ts","isDir":false,"path":"src/file.ts"}]`,
+		"src/":       `[{"name":"binary","isDir":false,"path":"src/binary"},{"name":"file.ts","isDir":false,"path":"src/file.ts"}]`,
+		"var":        `[]`,
+		"main.go":    `{"error":"path is not a folder."}`,
+		"..":         `{"error":"path must be`,
+		"out":        `{"error":"path leads out of the project`,
+		"round/.git": `{"error":"path: there is no such file."}`,
+		"database":   `{"error":"path: there is no such file."}`,
+	} {
+		if _, body := ask(h, "GET", "/api/files?path="+path, ""); !strings.HasPrefix(body, want) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	for _, path := range []string{"/api/file?path=main.go", "/api/files", "/api/workspace/tree"} {
+		wants(t, h, "GET", path, "", 404, `{"error":"There is no project."}`, "X-Tenant: rival")
+		wants(t, h, "GET", path, "", 403, `{"error":"You may not do this: it needs agents:read."}`, "X-User: clumsy")
+	}
+	wants(t, h, "GET", "/api/files?project_root=/etc", "", 400, `{"error":"project_root: there is no project at \"/etc\"`)
+}
+
+func TestTree(t *testing.T) {
+	h := folder(t)
+	status, body := ask(h, "GET", "/api/workspace/tree?project_root="+h.Workspace.Root, "")
+	var top map[string]*node
+	if err := json.Unmarshal([]byte(body), &top); err != nil || status != 200 || len(top) != 1 {
+		t.Fatalf("%d %s", status, body)
+	}
+	n := top["project"]
+	if n.Type != "dir" || n.Path != h.Workspace.Root || len(n.Children) != 7 || n.Children["src"].Children["file.ts"].Path != "src/file.ts" ||
+		n.Children["main.go"].Type != "file" || n.Children["main.go"].Modified == 0 || n.Children["src"].Children["file.ts"].Children != nil {
+		t.Errorf("%s", body)
+	}
+	// Links are named and not gone through: one leads round.
+	if r := n.Children["round"]; r.Type != "dir" || !r.Truncated || r.Children != nil {
+		t.Errorf("%+v", r)
+	}
+	if len(n.Children["var"].Children) != 0 || strings.Contains(body, "parley.db") {
+		t.Errorf("%s", body)
+	}
+}
+
+// TestATreeHasAnEnd: in depth and in number.
+func TestATreeHasAnEnd(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "project")
+	if err := os.MkdirAll(filepath.Join(root, strings.Repeat("d/", 30)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	one := filepath.Join(root, "f")
+	if err := os.WriteFile(one, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxEntries + 10 {
+		if err := os.Link(one, filepath.Join(root, fmt.Sprintf("f%05d", i))); err != nil { // quicker than a file
+			t.Fatal(err)
+		}
+	}
+	h := handler(&door{})
+	h.Workspace = Workspace{Root: root, Tenant: ann.Tenant}
+	_, body := ask(h, "GET", "/api/workspace/tree", "")
+	var top map[string]*node
+	if err := json.Unmarshal([]byte(body), &top); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	var walk func(n *node, depth int)
+	walk = func(n *node, depth int) {
+		if depth > maxDepth {
+			t.Fatal("too deep")
+		}
+		for _, c := range n.Children {
+			count++
+			walk(c, depth+1)
+		}
+	}
+	walk(top["project"], 0)
+	if count != maxEntries || !top["project"].Truncated {
+		t.Errorf("%d entries, truncated %v", count, top["project"].Truncated)
+	}
+	_, body = ask(h, "GET", "/api/files", "")
+	if n := strings.Count(body, `"name"`); n != maxEntries {
+		t.Errorf("%d entries", n)
+	}
+}
