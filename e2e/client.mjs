@@ -15,6 +15,7 @@
 //
 // Everything that happens to a socket is a JSON line on standard output:
 //
+//   {"socket": "1", "event": "upgrade", "data": "session"}  if the server named one
 //   {"socket": "1", "event": "open"}
 //   {"socket": "1", "event": "message", "data": "…", "binary": false}
 //   {"socket": "1", "event": "refused", "code": 403, "data": "body"}   instead of open
@@ -35,6 +36,7 @@ const tell = (socket, event, more) => process.stdout.write(JSON.stringify({ sock
 function open({ socket, url, headers }) {
   const ws = new WebSocket(url, { headers });
   sockets.set(socket, ws);
+  ws.on('upgrade', ({ headers }) => headers['parley-session'] && tell(socket, 'upgrade', { data: headers['parley-session'] }));
   ws.on('open', () => tell(socket, 'open'));
   ws.on('message', (data, binary) => tell(socket, 'message', { data: data.toString(), binary }));
   ws.on('error', (error) => tell(socket, 'error', { data: error.message }));

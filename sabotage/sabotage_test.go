@@ -197,6 +197,22 @@ var bugs = []bug{
 	{"thinking that was held back comes after the text", "engine/screen.go",
 		"if other != kind && !f.Leaked() {", "if false {", "./engine", "TestWhatIsHeldBackKeepsItsPlace"},
 
+	// Stopped agents, contexts and the debug console.
+	{"a stopped agent takes messages", "engine/tenant.go",
+		"if err == nil && s.IsStopped(agent) {", "if err == nil && s.IsStopped(agent) && false {", "./engine", "TestAStoppedAgentTakesNoInputs"},
+	{"an older state of a tenant replaces a newer one", "engine/tenant.go",
+		"if round != t.round || ok && known.Head >= s.Head {", "if round < 0 && known.Head < 0 {", "./engine", "TestWhatIsKnownOfTenants"},
+	{"somebody is told what another wants an agent to know", "store/sqlite/read.go",
+		"AND agent = ? AND principal = ?`, t.id", "AND agent = ? AND principal <= ?`, t.id", "./store/sqlite", "TestStore"},
+	{"a stopped agent closes its sockets as if nobody may come back", "dialect/debugconsole/follow.go",
+		"stop(parley.Errorf(parley.CodeStopped,", "stop(parley.Errorf(parley.CodeForbidden,", "./dialect/debugconsole", "TestAStoppedAgentClosesItsSockets"},
+	{"a blocked tool ends the message", "dialect/debugconsole/project.go",
+		"return v.show(toolStopped{v.head(\"tool_blocked\"), b.Name, b.Reason})", "return v.show(toolStopped{v.head(\"tool_blocked\"), b.Name, b.Reason}, failure{head: v.head(\"error\")})", "./dialect/debugconsole", "TestEveryMessageEndsOnce"},
+	{"a halt ends only the message that caused it", "dialect/debugconsole/project.go",
+		"v.halted = append(slices.Clip(v.halted), id)\n\t\treturn v, nil", "return v, nil", "./dialect/debugconsole", "TestTranscripts"},
+	{"a stream that was cut looks whole", "dialect/debugconsole/http.go",
+		"case err == nil:\n\t\t_ = s.Send", "case err == nil || !failed:\n\t\t_ = s.Send", "./dialect/debugconsole", "TestAStreamThatIsCutIsNotDone"},
+
 	// The tables of threats, through a real server.
 	{"a client is not told that its token has ended", "dialect/conn.go",
 		"c.Socket.Read(wire)", "c.Socket.Read(ctx)", "./e2e", "TestHandshakeEnds"},
