@@ -13,7 +13,8 @@ type Agent struct {
 	Name         string      `json:"name"`
 	Description  string      `json:"description,omitempty"`
 	Model        string      `json:"model,omitempty"` // empty: the server's default
-	Tools        []string    `json:"tools"`           // nil or "*" for all; empty: none
+	Fallback     []string    `json:"fallback_models,omitempty"`
+	Tools        []string    `json:"tools"` // nil or "*" for all; empty: none
 	Approval     string      `json:"approval,omitempty"`
 	Limits       AgentLimits `json:"limits,omitzero"`
 	Allow        *AgentAllow `json:"allow,omitempty"` // nil: everybody who may talk to agents

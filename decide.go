@@ -329,6 +329,10 @@ func (d *decision) report(rep Report) {
 		if d.speaking(rep) {
 			d.modelFailed(b)
 		}
+	case FellBack:
+		if d.speaking(rep) {
+			d.emit(rep.Run, ModelFellBack{Turn: rep.Turn, Preferred: b.Preferred, Actual: b.Actual, Reason: b.Reason})
+		}
 	case ToolPiece:
 		if c := d.performing(rep); c != nil && b.Text != "" {
 			d.emit(rep.Run, ToolOutputAppended{Call: c.ID, Offset: c.Output, Text: b.Text})
@@ -421,7 +425,7 @@ func (d *decision) modelEnded(b ModelEnded) {
 	if len(b.Calls) > 0 {
 		stop = StopTools
 	}
-	d.emit(run, TurnFinished{Turn: turn, Stop: stop, Usage: b.Usage})
+	d.emit(run, TurnFinished{Turn: turn, Stop: stop, Usage: b.Usage, Memo: b.Memo})
 	if c := b.Context; c.Limit > 0 {
 		d.emit(run, ContextMeasured{Turn: turn, Tokens: c.Tokens, Limit: c.Limit, Messages: c.Messages, Estimated: c.Estimated})
 	}

@@ -3,6 +3,7 @@ package parley
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A Code says what kind of refusal an error is. Dialects map codes to statuses
@@ -27,6 +28,7 @@ const (
 	CodeResync          Code = "resync"          // this cursor is not of this log; start again
 	CodeCorrupt         Code = "corrupt"         // a stored row cannot be read
 	CodeModel           Code = "model_error"     // the model failed
+	CodeContext         Code = "context_limit"   // the conversation is longer than the model can read
 	CodeTurnLimit       Code = "turn_limit"      // the run used all its turns
 	CodeBudget          Code = "budget"          // the run used all it may use
 	CodeInterrupted     Code = "interrupted"     // cut too often, or by what nobody can undo
@@ -40,6 +42,9 @@ type Error struct {
 	Message string
 	Hint    string
 	Err     error
+	// RetryAfter is how long whoever refused asks to be left alone; zero: it did
+	// not say.
+	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {

@@ -121,6 +121,7 @@ type (
 		Usage   Usage  `json:"usage"`
 		Code    Code   `json:"code,omitempty"`
 		Message string `json:"message,omitempty"`
+		Memo    *Memo  `json:"memo,omitempty"` // for the provider that spoke, and nobody else
 	}
 )
 

@@ -10,6 +10,8 @@ type Message struct {
 	Images     []Image       // that a user shows
 	Seq        Seq           // where it begins in the log
 	Input      InputID       // what a user's was received as
+	Thinking   string        // an assistant's, all of the turn
+	Memo       *Memo         // of an assistant's turn that was not cut off
 }
 
 type MessageCall struct {
@@ -73,7 +75,11 @@ func (c *conversation) read(e Event) {
 			c.begin(e.Seq)
 			c.turn.Text += b.Text
 			c.turn.Incomplete = c.turn.Incomplete || b.Incomplete
+		} else {
+			c.turn.Thinking += b.Text
 		}
+	case TurnFinished:
+		c.turn.Memo = b.Memo
 	case ToolCallRequested:
 		if b.RerunOf != 0 {
 			c.original[CallID(e.Seq)] = c.root(b.RerunOf)

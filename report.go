@@ -34,6 +34,14 @@ type (
 		Calls []CallAsked
 		// Context is what the model was given to read, and what it said.
 		Context ContextSize
+		Memo    *Memo
+	}
+	// FellBack: another model is asked than was wanted, from now until the end
+	// of the turn.
+	FellBack struct {
+		Preferred string
+		Actual    string
+		Reason    string // safe to show
 	}
 	ModelFailed struct {
 		Code    Code
@@ -105,3 +113,4 @@ func (ChildEnded) report()       {}
 func (CanaryLeaked) report()     {}
 func (CompactionEnded) report()  {}
 func (ExplanationEnded) report() {}
+func (FellBack) report()         {}

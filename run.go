@@ -86,16 +86,23 @@ const (
 	Thinking OutputKind = "thinking"
 )
 
-// Usage counts tokens. It is added up over the turns of a run.
+// Usage counts tokens, and what they cost. It is added up over the turns of a
+// run; whole millionths of a dollar add up exactly.
 type Usage struct {
-	Input  int64 `json:"input,omitempty"`
-	Output int64 `json:"output,omitempty"`
-	Cached int64 `json:"cached,omitempty"`
+	Input   int64 `json:"input,omitempty"`   // all that the model read
+	Output  int64 `json:"output,omitempty"`  // all that it said, shown or not
+	Cached  int64 `json:"cached,omitempty"`  // of Input, what the vendor remembered
+	Written int64 `json:"written,omitempty"` // of Input, what it was made to remember, which may cost extra
+	// CostMicros is in millionths of a US dollar; zero if the price is not known.
+	CostMicros int64 `json:"cost_micros,omitempty"`
 }
 
 func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Written + v.Written, u.CostMicros + v.CostMicros}
 }
+
+// CostUSD is for showing. What is added up is CostMicros.
+func (u Usage) CostUSD() float64 { return float64(u.CostMicros) / 1e6 }
 
 // Limits that hold for every session.
 const (

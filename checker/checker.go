@@ -238,6 +238,10 @@ func (c *check) inRun(e parley.Event) {
 		}
 		c.turn = 0
 
+	case parley.ModelFellBack:
+		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
+		c.must(b.Actual != "" && b.Actual != b.Preferred, "from %s to %s", b.Preferred, b.Actual)
+
 	case parley.OutputStarted:
 		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
 		c.output, c.text, c.first, c.hole = parley.OutputID(e.Seq), "", 0, 0
