@@ -14,11 +14,12 @@ run: build ## build everything and serve on http://127.0.0.1:8080, data under va
 build: ## write bin/parley
 	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
-# The end-to-end tests drive clients that are installed by npm.
-NODE_MODULES := $(if $(wildcard e2e/package.json),e2e/node_modules/.installed)
+# The end-to-end tests drive clients, and the tests of the providers a server,
+# that are installed by npm.
+NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e2e/package.json provider/providertest/package.json))
 
-e2e/node_modules/.installed: e2e/package.json e2e/package-lock.json
-	cd e2e && npm ci
+%/node_modules/.installed: %/package.json %/package-lock.json
+	cd $* && npm ci
 	mkdir -p $(@D) && touch $@
 
 test: $(NODE_MODULES) ## run all tests
@@ -45,4 +46,4 @@ lint: ## check formatting, go vet and staticcheck
 	go tool -modfile=tools/go.mod staticcheck -checks inherit,-S1016 ./...
 
 clean: ## remove what was built and installed; var/ stays
-	rm -rf bin e2e/node_modules
+	rm -rf bin e2e/node_modules provider/providertest/node_modules

@@ -37,6 +37,8 @@ var allowed = []struct {
 	{"dialect/*", "dialect", "what dialects have in common"},
 	{"dialect/*", "transport", "close codes and streams"},
 	{"tool", "tool/patch", "the grammar of patches is no concern of the other tools"},
+	{"provider", "provider/*", "a model's name says who speaks for it"},
+	{"provider/*", "provider/upstream", "what vendors have in common"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 }
 

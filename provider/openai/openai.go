@@ -1,0 +1,144 @@
+// Package openai has OpenAI's models speak, by the Responses API, and those of
+// every server that is compatible with its Chat Completions API: Ollama, vLLM,
+// llama.cpp, LiteLLM and most others.
+package openai
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"parley"
+	"parley/provider/upstream"
+)
+
+// Name is what memos are signed with.
+const Name = "openai"
+
+// The two ways to speak to a server.
+const (
+	Responses = "responses"
+	Chat      = "chat"
+)
+
+const officialURL = "https://api.openai.com/v1"
+
+// Options of a provider.
+type Options struct {
+	Key     string        // empty: the server asks for none
+	BaseURL string        // empty: OpenAI's own
+	API     string        // Responses or Chat; empty: whatever suits the server
+	Idle    time.Duration // longest silence of the server
+}
+
+// A Model speaks for a server. It may be used concurrently.
+type Model struct {
+	client    *upstream.Client
+	api       string
+	responses responses.ResponseService
+	chat      openai.ChatCompletionService
+	models    openai.ModelService
+
+	// unsummed: the server keeps summaries of its reasoning for others.
+	unsummed atomic.Bool
+}
+
+var _ parley.Model = (*Model)(nil)
+
+func New(o Options) *Model {
+	if o.BaseURL == "" {
+		o.BaseURL = officialURL
+	}
+	if o.API == "" {
+		o.API = Chat
+		if u, err := url.Parse(o.BaseURL); err == nil && u.Hostname() == "api.openai.com" {
+			o.API = Responses
+		}
+	}
+	vendor := "OpenAI"
+	if o.API == Chat {
+		vendor = "The model's server"
+	}
+	client := upstream.New(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY", Key: o.Key, Idle: o.Idle})
+	// The services are made directly: a client of the SDK would read variables of
+	// the process that nobody mentioned.
+	with := []option.RequestOption{
+		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0), option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+	}
+	if o.Key != "" {
+		with = append(with, option.WithAPIKey(o.Key))
+	}
+	return &Model{client: client, api: o.API, responses: responses.NewResponseService(with...),
+		chat: openai.NewChatCompletionService(with...), models: openai.NewModelService(with...)}
+}
+
+func (m *Model) Close() { m.client.Close() }
+
+func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
+	if m.api == Chat {
+		return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+			return m.speakChat(ctx, req, say)
+		})
+	}
+	return func(yield func(parley.Said, error) bool) {
+		for {
+			summed := !m.unsummed.Load()
+			again := false
+			for said, err := range m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+				return m.speakResponses(ctx, req, summed, say)
+			}) {
+				// Accounts that were not verified may not see how the model
+				// thinks, and are refused altogether if they ask to.
+				if summed && err != nil && summaries.MatchString(err.Error()) {
+					m.unsummed.Store(true)
+					again = true
+					break
+				}
+				if !yield(said, err) {
+					return
+				}
+			}
+			if !again {
+				return
+			}
+		}
+	}
+}
+
+var summaries = regexp.MustCompile(`(?i)reasoning[ ._]summar`)
+
+// List names the models that the server has.
+func (m *Model) List(ctx context.Context) (names []string, err error) {
+	err = m.client.Ask(ctx, func(ctx context.Context) error {
+		page, err := m.models.List(ctx)
+		if err != nil {
+			return err
+		}
+		for _, model := range page.Data {
+			names = append(names, model.ID)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// ended says how a turn ended that was not cut short.
+func ended(refused bool, calls int) parley.Stop {
+	switch {
+	case calls > 0:
+		return parley.StopTools
+	case refused:
+		return parley.StopRefusal
+	}
+	return parley.StopEnd
+}

@@ -1,0 +1,26 @@
+package openai
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"parley/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestResponses(t *testing.T) {
+	providertest.Run(t, providertest.Provider{Model: "gpt-5", Variable: "OPENAI_API_KEY", New: at(Responses)})
+}
+
+func TestChat(t *testing.T) {
+	providertest.Run(t, providertest.Provider{Model: "llama3.2", Variable: "OPENAI_API_KEY", New: at(Chat), Signs: true})
+}
+
+func at(api string) func(string, time.Duration) providertest.Model {
+	return func(url string, silence time.Duration) providertest.Model {
+		return New(Options{Key: providertest.Key, BaseURL: url + "/v1", API: api, Idle: silence})
+	}
+}

@@ -1,0 +1,124 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A call is one request, from its beginning to the last byte of the answer. What
+// goes wrong with it is noted here first, because not every SDK passes it on.
+type call struct {
+	client *Client
+	model  string
+	cancel context.CancelCauseFunc
+	idle   *time.Timer
+
+	mu      sync.Mutex // an SDK may read on a goroutine of its own
+	failure error
+}
+
+var (
+	errIdle    = errors.New("nothing came for too long")
+	errEndless = errors.New("the call did not come to an end")
+	errHuge    = errors.New("the answer did not come to an end")
+)
+
+type callKey struct{}
+
+func (c *Client) begin(ctx context.Context, model string) (context.Context, *call) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	k := &call{client: c, model: model, cancel: cancel}
+	k.idle = time.AfterFunc(c.Idle, func() { cancel(errIdle) })
+	ctx, release := context.WithTimeoutCause(ctx, maxCall, errEndless)
+	k.cancel = func(cause error) {
+		cancel(cause)
+		release()
+	}
+	return context.WithValue(ctx, callKey{}, k), k
+}
+
+// end closes the connection, if the answer is not at its end.
+func (k *call) end() {
+	k.idle.Stop()
+	k.cancel(context.Canceled)
+}
+
+// note keeps the first thing that went wrong.
+func (k *call) note(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failure == nil {
+		k.failure = err
+	}
+}
+
+func (k *call) noted() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.failure
+}
+
+// RoundTrip is of http.RoundTripper, for requests of Stream and Ask.
+func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+	k, ok := r.Context().Value(callKey{}).(*call)
+	if !ok {
+		return nil, errors.New("a request outside of any call")
+	}
+	response, err := c.transport.RoundTrip(r)
+	if err != nil {
+		if cause := context.Cause(r.Context()); cause != nil {
+			err = cause
+		}
+		k.note(err)
+		return nil, err
+	}
+	response.Body = &body{response.Body, k, r.Context(), 0}
+	if response.StatusCode >= 300 {
+		raw, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // a part of it says as much
+		_ = response.Body.Close()                                       // nothing of it is needed any more
+		k.note(&refusal{response.StatusCode, response.Header, raw})
+		response.Body = io.NopCloser(bytes.NewReader(raw))
+	}
+	return response, nil
+}
+
+// A refusal is an answer that is none.
+type refusal struct {
+	status int
+	header http.Header
+	raw    []byte
+}
+
+func (r *refusal) Error() string { return http.StatusText(r.status) }
+
+// A body is read by an SDK. An error looks like the end to it, and is noted: some
+// of them print errors, or wrap them beyond recognition.
+type body struct {
+	io.ReadCloser
+	call *call
+	ctx  context.Context
+	read int
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.call.idle.Reset(b.call.client.Idle)
+	}
+	if b.read += n; b.read > maxBytes {
+		err = errHuge
+	}
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	if cause := context.Cause(b.ctx); cause != nil {
+		err = cause
+	}
+	b.call.note(err)
+	return n, io.EOF
+}

@@ -1,0 +1,176 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// explain says what went wrong. err is what the SDK made of it, which counts
+// only if nothing was noted.
+func (k *call) explain(err error) error {
+	if noted := k.noted(); noted != nil {
+		err = noted
+	}
+	if shown, ok := errors.AsType[*parley.Error](err); ok {
+		return shown
+	}
+	vendor := k.client.Vendor
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return k.refused(r)
+	}
+	switch {
+	case err == nil:
+		return parley.Errorf(parley.CodeUnavailable, "%s stopped in the middle of the answer.", vendor)
+	case errors.Is(err, errIdle):
+		return parley.Errorf(parley.CodeUnavailable, "%s said nothing for %v.", vendor, k.client.Idle)
+	case errors.Is(err, errEndless), errors.Is(err, errHuge):
+		return parley.Errorf(parley.CodeTooLarge, "%s did not come to an end.", vendor)
+	}
+	message := "The connection to %s was lost."
+	if k.noted() == nil { // the connection was well, what came was not
+		message = "%s sent something that cannot be understood."
+	}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: fmt.Sprintf(message, vendor), Err: errors.New(k.client.scrub(err.Error()))}
+}
+
+// Refused is an error that a server reports in the middle of a stream. raw is the
+// event, which has the same words as an answer that is an error.
+func (c *Client) Refused(model string, raw []byte) error {
+	r := &refusal{raw: raw}
+	w := r.words()
+	kind := fmt.Sprint(w.Type, " ", w.Code)
+	r.status = http.StatusInternalServerError
+	if status, ok := w.Code.(float64); ok && status >= 400 && status < 600 {
+		r.status = int(status)
+	}
+	for status, kinds := range kindsOf {
+		if slices.ContainsFunc(kinds, func(k string) bool { return strings.Contains(kind, k) }) {
+			r.status = status
+		}
+	}
+	return (&call{client: c, model: model}).refused(r)
+}
+
+// kindsOf are what errors are called that would have come with a status.
+var kindsOf = map[int][]string{
+	http.StatusTooManyRequests: {"rate_limit", "overloaded", "insufficient_quota"},
+	http.StatusBadRequest:      {"invalid", "context_length_exceeded", "request_too_large"},
+	http.StatusUnauthorized:    {"authentication_error", "permission_error"},
+	http.StatusNotFound:        {"not_found"},
+}
+
+// What vendors put under "error", each a part of it.
+type words struct {
+	Message string
+	Type    string
+	Code    any // a string or, with Google, the status
+	Status  string
+	Details []struct {
+		RetryDelay string
+		Reason     string
+	}
+}
+
+func (r *refusal) words() (w words) {
+	var envelope struct{ Error json.RawMessage }
+	raw := r.raw
+	var list []json.RawMessage // Google streams lists
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		raw = list[0]
+	}
+	if json.Unmarshal(raw, &envelope) == nil && json.Unmarshal(envelope.Error, &w) != nil {
+		_ = json.Unmarshal(envelope.Error, &w.Message) // some say it in one string
+	}
+	return w
+}
+
+var (
+	tooLong = regexp.MustCompile(`(?i)context[_ ](length|size|window)|maximum context|prompt is too long|(exceeds|exceed) the maximum number of tokens|request_too_large`)
+	tryIn   = regexp.MustCompile(`(?i)(?:try again|retry) in (\d+(?:\.\d+)?)\s*(ms|s)`)
+)
+
+// refused gives a refusal a code and words that say what to do.
+func (k *call) refused(r *refusal) error {
+	c, w := k.client, r.words()
+	said := short(c.scrub(w.Message))
+	kind := w.Type + " " + fmt.Sprint(w.Code) + " " + w.Status
+	for _, d := range w.Details {
+		kind += " " + d.Reason
+	}
+	e := &parley.Error{Err: fmt.Errorf("%s answered %d: %s", c.Vendor, r.status, said), RetryAfter: r.retryAfter(w)}
+	e.Code = parley.CodeModel
+	switch s := r.status; {
+	case strings.Contains(kind, "insufficient_quota"):
+		e.Message = fmt.Sprintf("%s does not answer: the account has no credit left.", c.Vendor)
+	case s == http.StatusUnauthorized || s == http.StatusForbidden || strings.Contains(kind, "API_KEY_INVALID"):
+		// What it says itself may repeat a part of the key.
+		e.Message = fmt.Sprintf("%s does not accept the key in %s.", c.Vendor, c.Variable)
+		e.Err = fmt.Errorf("%s answered %d", c.Vendor, s)
+	case s == http.StatusRequestEntityTooLarge || s == http.StatusBadRequest && tooLong.MatchString(kind+" "+w.Message):
+		e.Code, e.Message = parley.CodeContext, fmt.Sprintf("This conversation is too long for %s.", k.model)
+	case s == http.StatusNotFound:
+		e.Message = fmt.Sprintf("%s has no model %s.", c.Vendor, k.model)
+	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable || s == 529 || strings.Contains(kind, "overloaded"):
+		e.Code, e.Message = parley.CodeOverloaded, fmt.Sprintf("%s is busy. Try again in a moment.", c.Vendor)
+	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooEarly:
+		e.Code, e.Message = parley.CodeUnavailable, fmt.Sprintf("%s is in trouble. Try again in a moment.", c.Vendor)
+	case s < 400:
+		e.Message = fmt.Sprintf("%s is not where it is looked for; correct its base URL.", c.Vendor)
+	default:
+		e.Message = fmt.Sprintf("%s refused the request: %s", c.Vendor, said)
+		if said == "" {
+			e.Message = fmt.Sprintf("%s refused the request with status %d.", c.Vendor, s)
+		}
+	}
+	return e
+}
+
+// short keeps what fits on a line.
+func short(text string) string {
+	const most = 300
+	text = strings.Join(strings.Fields(parley.CleanText(text)), " ")
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// retryAfter is how long the server asks to be left alone, by any of the ways in
+// which servers say so.
+func (r *refusal) retryAfter(w words) time.Duration {
+	if ms, err := strconv.ParseFloat(r.header.Get("Retry-After-Ms"), 64); err == nil {
+		return duration(ms * float64(time.Millisecond))
+	}
+	after := r.header.Get("Retry-After")
+	if s, err := strconv.ParseFloat(after, 64); err == nil {
+		return duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(after); err == nil {
+		return max(time.Until(at), 0)
+	}
+	for _, d := range w.Details {
+		if delay, err := time.ParseDuration(d.RetryDelay); err == nil {
+			return max(delay, 0)
+		}
+	}
+	if m := tryIn.FindStringSubmatch(w.Message); m != nil {
+		if delay, err := time.ParseDuration(m[1] + m[2]); err == nil {
+			return delay
+		}
+	}
+	return 0
+}
+
+// duration keeps what a server says within what a clock can tell.
+func duration(ns float64) time.Duration {
+	return time.Duration(min(max(ns, 0), float64(time.Hour)))
+}

@@ -1,0 +1,105 @@
+// Package upstream is what the vendors' providers have in common: one call to
+// somebody else's server, which may refuse, hang, break off or talk nonsense, and
+// ends as an answer or as an error that says what to do, in any case.
+//
+// Nothing here knows a vendor. The errors of all of them are one JSON object
+// with a message under "error", which is read here rather than from what each
+// SDK makes of it: so they read the same, and carry Retry-After and no key.
+package upstream
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// Limits of one call.
+const (
+	DefaultIdle = time.Minute
+	maxCall     = 30 * time.Minute // even if it is never idle
+	maxBytes    = 64 << 20         // of one answer, whatever is in it
+	maxRefusal  = 64 << 10         // that is read of one
+)
+
+// A Server is who is called.
+type Server struct {
+	Vendor   string // as people know it
+	Variable string // that holds the key
+	Key      string
+	Idle     time.Duration // longest silence; zero: DefaultIdle
+}
+
+// A Client calls one server. It keeps connections until it is closed.
+type Client struct {
+	Server
+	transport *http.Transport
+}
+
+func New(s Server) *Client {
+	if s.Idle == 0 {
+		s.Idle = DefaultIdle
+	}
+	return &Client{s, http.DefaultTransport.(*http.Transport).Clone()}
+}
+
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// HTTP is what an SDK is to make its calls with. It follows no redirects: keys
+// that are sent in headers of the vendor's own would be sent along.
+func (c *Client) HTTP() *http.Client {
+	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// errLeft: nobody listens any more.
+var errLeft = errors.New("the listener has left")
+
+// Stream makes a call. speak does it with an SDK under the context it is given,
+// says what it hears, and returns when there is no more to hear; an error of say
+// is to be returned at once. The sequence is that of a parley.Model: if speak
+// has not said that the model is done, it ends with an error, be it that of the
+// connection, of the server, or that the answer stopped in the middle.
+func (c *Client) Stream(ctx context.Context, model string, speak func(ctx context.Context, say func(parley.Said) error) error) iter.Seq2[parley.Said, error] {
+	return func(yield func(parley.Said, error) bool) {
+		with, call := c.begin(ctx, model)
+		defer call.end()
+		done := false
+		err := speak(with, func(s parley.Said) error {
+			done = done || s.Done != nil
+			if !yield(s, nil) {
+				return errLeft
+			}
+			return nil
+		})
+		switch {
+		case done || errors.Is(err, errLeft):
+		case ctx.Err() != nil:
+			yield(parley.Said{}, ctx.Err())
+		default:
+			yield(parley.Said{}, call.explain(err))
+		}
+	}
+}
+
+// Ask makes a call that is not a conversation.
+func (c *Client) Ask(ctx context.Context, ask func(context.Context) error) error {
+	with, call := c.begin(ctx, "")
+	defer call.end()
+	err := ask(with)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return call.explain(err)
+}
+
+// scrub takes the key out of a text, should a server repeat it.
+func (c *Client) scrub(text string) string {
+	if len(c.Key) < 8 { // not worth a secret's name
+		return text
+	}
+	return strings.ReplaceAll(text, c.Key, "(key)")
+}
