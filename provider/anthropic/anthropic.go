@@ -1,0 +1,120 @@
+// Package anthropic has Claude speak, by the Messages API.
+package anthropic
+
+import (
+	"context"
+	"iter"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"parley"
+	"parley/provider/upstream"
+)
+
+// Name is what memos are signed with.
+const Name = "anthropic"
+
+const officialURL = "https://api.anthropic.com"
+
+// Options of a provider.
+type Options struct {
+	Key     string
+	BaseURL string        // empty: Anthropic's own
+	Idle    time.Duration // longest silence of the server
+	// Limit is how many tokens a model can say at most; nil: nobody knows.
+	Limit func(model string) int
+}
+
+// A Model speaks for Anthropic. It may be used concurrently.
+type Model struct {
+	client   *upstream.Client
+	messages anthropic.MessageService
+	models   anthropic.ModelService
+	limit    func(string) int
+}
+
+var _ parley.Model = (*Model)(nil)
+
+func New(o Options) *Model {
+	if o.BaseURL == "" {
+		o.BaseURL = officialURL
+	}
+	if o.Limit == nil {
+		o.Limit = func(string) int { return 0 }
+	}
+	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY", Key: o.Key, Idle: o.Idle})
+	// The services are made directly: a client of the SDK would read variables of
+	// the process that nobody mentioned.
+	with := []option.RequestOption{
+		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0), option.WithAPIKey(o.Key),
+		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+	}
+	return &Model{client, anthropic.NewMessageService(with...), anthropic.NewModelService(with...), o.Limit}
+}
+
+func (m *Model) Close() { m.client.Close() }
+
+// List names the models that the key may use.
+func (m *Model) List(ctx context.Context) (names []string, err error) {
+	err = m.client.Ask(ctx, func(ctx context.Context) error {
+		page, err := m.models.List(ctx, anthropic.ModelListParams{Limit: anthropic.Int(1000)})
+		if err != nil {
+			return err
+		}
+		for _, model := range page.Data {
+			names = append(names, model.ID)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
+	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+		stream := m.messages.NewStreaming(ctx, m.params(req))
+		defer stream.Close()
+		h := hearing{model: req.Model, say: say}
+		for stream.Next() {
+			if err := h.hear(stream.Current()); err != nil || h.done {
+				return err
+			}
+		}
+		return m.broken(req.Model, stream.Err())
+	})
+}
+
+// Versions of Claude that think, and how they are asked to: with a budget from
+// 3.7 on, and as they see fit from 4.6 on. Each refuses to be asked the other
+// way, and earlier ones either.
+type way int
+
+const (
+	notAtAll way = iota
+	withBudget
+	asItSeesFit
+)
+
+var version = regexp.MustCompile(`claude-(?:[a-z]+-)?(\d{1,2})(?:-(\d{1,2}))?(?:-|$)`)
+
+func thinks(model string) way {
+	v := version.FindStringSubmatch(model)
+	if v == nil {
+		return notAtAll
+	}
+	major, _ := strconv.Atoi(v[1]) // digits only
+	minor, _ := strconv.Atoi(v[2]) // or nothing
+	switch number := major*100 + minor; {
+	case number >= 406:
+		return asItSeesFit
+	case number >= 307:
+		return withBudget
+	}
+	return notAtAll
+}

@@ -1,0 +1,19 @@
+package anthropic
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"parley/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMessages(t *testing.T) {
+	providertest.Run(t, providertest.Provider{Model: "claude-sonnet-4-5", Variable: "ANTHROPIC_API_KEY", Signs: true,
+		New: func(url string, silence time.Duration) providertest.Model {
+			return New(Options{Key: providertest.Key, BaseURL: url, Idle: silence})
+		}})
+}

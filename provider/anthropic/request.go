@@ -1,0 +1,143 @@
+package anthropic
+
+import (
+	"encoding/base64"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"parley"
+	"parley/provider/upstream"
+)
+
+const (
+	// mostSaid bounds an answer. The vendor counts what could be said against
+	// the account's limit before anything is.
+	mostSaid = 16_384
+	leastOut = 4_096 // that every model can say
+	budget   = 4_096 // tokens to think with
+)
+
+func (m *Model) params(req parley.ModelRequest) anthropic.MessageNewParams {
+	most := m.limit(req.Model)
+	if most == 0 {
+		most = leastOut
+	}
+	talk := upstream.Talk(req.Messages)
+	params := anthropic.MessageNewParams{
+		Model:     anthropic.Model(req.Model),
+		MaxTokens: int64(min(most, mostSaid)),
+		Messages:  messages(req.Model, talk),
+	}
+	// Two places up to which the vendor is to remember what it read: the next
+	// turn reads that again, at a tenth of the price.
+	if req.Instructions != "" {
+		params.System = []anthropic.TextBlockParam{{Text: req.Instructions, CacheControl: anthropic.NewCacheControlEphemeralParam()}}
+	}
+	if n := len(params.Messages); n > 0 {
+		last := params.Messages[n-1].Content
+		if mark := last[len(last)-1].GetCacheControl(); mark != nil {
+			*mark = anthropic.NewCacheControlEphemeralParam()
+		}
+	}
+	switch thinks(req.Model) {
+	case asItSeesFit:
+		params.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{Display: anthropic.ThinkingConfigAdaptiveDisplaySummarized}
+	case withBudget:
+		if params.MaxTokens > budget && unbroken(req.Model, talk) {
+			params.Thinking = anthropic.ThinkingConfigParamOfEnabled(budget)
+		}
+	}
+	for _, t := range req.Tools {
+		schema := upstream.Schema(t)
+		properties := schema["properties"]
+		delete(schema, "properties")
+		delete(schema, "type") // always an object
+		required, _ := schema["required"].([]any)
+		delete(schema, "required")
+		input := anthropic.ToolInputSchemaParam{Properties: properties, ExtraFields: schema}
+		for _, name := range required {
+			if name, ok := name.(string); ok {
+				input.Required = append(input.Required, name)
+			}
+		}
+		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
+			Name: t.Name, Description: anthropic.String(t.Description), InputSchema: input}})
+	}
+	return params
+}
+
+// unbroken reports whether the turns since a person last spoke can be told with
+// their thinking. If one of them was another model's, or lost it, the vendor
+// refuses to go on thinking in the middle, and the rest is done without.
+func unbroken(model string, talk []parley.Message) bool {
+	for i := len(talk) - 1; i >= 0 && talk[i].Role != parley.RoleUser; i-- {
+		if talk[i].Role != parley.RoleAssistant {
+			continue
+		}
+		pieces, ok := upstream.Pieces(Name, model, talk[i])
+		if !ok || len(pieces) == 0 || pieces[0].Kind != upstream.Thinking && pieces[0].Kind != redacted {
+			return false
+		}
+	}
+	return true
+}
+
+// redacted is a part of the thinking that only the vendor can read.
+const redacted = "redacted"
+
+// messages is the conversation as the Messages API takes it: results of calls
+// are what the user says next, all of them at once.
+func messages(model string, talk []parley.Message) (list []anthropic.MessageParam) {
+	names := upstream.CallNames(talk)
+	results := false // the last message has results
+	for _, m := range talk {
+		switch m.Role {
+		case parley.RoleUser:
+			list = append(list, anthropic.NewUserMessage(user(m)...))
+		case parley.RoleTool:
+			block := anthropic.NewToolResultBlock(names[m.Call], m.Text, false)
+			if results {
+				last := &list[len(list)-1]
+				last.Content = append(last.Content, block)
+			} else {
+				list = append(list, anthropic.NewUserMessage(block))
+			}
+		case parley.RoleAssistant:
+			list = append(list, anthropic.NewAssistantMessage(assistant(model, m, names)...))
+		}
+		results = m.Role == parley.RoleTool
+	}
+	return list
+}
+
+func user(m parley.Message) (blocks []anthropic.ContentBlockParamUnion) {
+	for _, i := range m.Images {
+		blocks = append(blocks, anthropic.NewImageBlockBase64(i.Type, base64.StdEncoding.EncodeToString(i.Data)))
+	}
+	if m.Text != "" {
+		blocks = append(blocks, anthropic.NewTextBlock(m.Text))
+	}
+	return blocks
+}
+
+// assistant is a turn with its thinking, where that is known, in the order in
+// which it came.
+func assistant(model string, m parley.Message, names map[parley.CallID]string) (blocks []anthropic.ContentBlockParamUnion) {
+	pieces, ok := upstream.Pieces(Name, model, m)
+	if !ok {
+		pieces = upstream.Plain(m)
+	}
+	for _, p := range pieces {
+		switch {
+		case p.Kind == upstream.Thinking && p.Sign != "":
+			blocks = append(blocks, anthropic.NewThinkingBlock(p.Sign, p.Words))
+		case p.Kind == redacted:
+			blocks = append(blocks, anthropic.NewRedactedThinkingBlock(p.Data))
+		case p.Kind == upstream.Text && !parley.IsBlank(p.Words): // which is refused
+			blocks = append(blocks, anthropic.NewTextBlock(p.Words))
+		case p.Kind == upstream.Call:
+			blocks = append(blocks, anthropic.NewToolUseBlock(names[p.Call.ID], upstream.Arguments(p.Call), p.Call.Name))
+		}
+	}
+	return blocks
+}
