@@ -1,0 +1,95 @@
+// Package google has Gemini speak, by the Gemini API.
+package google
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/genai"
+
+	"parley"
+	"parley/provider/upstream"
+)
+
+// Name is what memos are signed with.
+const Name = "google"
+
+const officialURL = "https://generativelanguage.googleapis.com/"
+
+// Options of a provider.
+type Options struct {
+	Key     string
+	BaseURL string        // empty: Google's own
+	Idle    time.Duration // longest silence of the server
+}
+
+// A Model speaks for Google. It may be used concurrently.
+type Model struct {
+	client *upstream.Client
+	models *genai.Models
+	err    error // why there is none
+}
+
+var _ parley.Model = (*Model)(nil)
+
+func New(o Options) *Model {
+	if o.BaseURL == "" {
+		o.BaseURL = officialURL
+	}
+	if o.Key == "" {
+		o.Key = "none" // or the SDK would look for one in the environment
+	}
+	client := upstream.New(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY", Key: o.Key, Idle: o.Idle})
+	once := int32(1)
+	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
+		APIKey: o.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),
+		HTTPOptions: genai.HTTPOptions{BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/", RetryOptions: &genai.HTTPRetryOptions{Attempts: &once}},
+	})
+	if err != nil {
+		return &Model{client: client, err: fmt.Errorf("google's SDK: %w", err)}
+	}
+	return &Model{client: client, models: sdk.Models}
+}
+
+func (m *Model) Close() { m.client.Close() }
+
+// List names the models that the key may use.
+func (m *Model) List(ctx context.Context) (names []string, err error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	err = m.client.Ask(ctx, func(ctx context.Context) error {
+		page, err := m.models.List(ctx, &genai.ListModelsConfig{PageSize: 1000})
+		if err != nil {
+			return err
+		}
+		for _, model := range page.Items {
+			names = append(names, strings.TrimPrefix(model.Name, "models/"))
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
+	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+		if m.err != nil {
+			return m.err
+		}
+		h := hearing{say: say}
+		for response, err := range m.models.GenerateContentStream(ctx, req.Model, contents(req), config(req)) {
+			if err == nil {
+				err = h.hear(response)
+			}
+			if err != nil {
+				return m.broken(req.Model, err)
+			}
+		}
+		return h.end(req.Model)
+	})
+}

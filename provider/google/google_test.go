@@ -1,0 +1,19 @@
+package google
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"parley/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestGemini(t *testing.T) {
+	providertest.Run(t, providertest.Provider{Model: "gemini-2.5-flash", Variable: "GEMINI_API_KEY",
+		New: func(url string, silence time.Duration) providertest.Model {
+			return New(Options{Key: providertest.Key, BaseURL: url, Idle: silence})
+		}})
+}

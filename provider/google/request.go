@@ -1,0 +1,108 @@
+package google
+
+import (
+	"encoding/base64"
+	"regexp"
+
+	"google.golang.org/genai"
+
+	"parley"
+	"parley/provider/upstream"
+)
+
+// thinks matches the models that can show how they think; the others refuse to
+// be asked for it.
+var thinks = regexp.MustCompile(`^gemini-(2\.5|[3-9])`)
+
+func config(req parley.ModelRequest) *genai.GenerateContentConfig {
+	c := &genai.GenerateContentConfig{}
+	if req.Instructions != "" {
+		c.SystemInstruction = genai.NewContentFromText(req.Instructions, genai.RoleUser)
+	}
+	if thinks.MatchString(req.Model) {
+		c.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: true}
+	}
+	var functions []*genai.FunctionDeclaration
+	for _, t := range req.Tools {
+		functions = append(functions, &genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: upstream.Schema(t)})
+	}
+	if len(functions) > 0 {
+		c.Tools = []*genai.Tool{{FunctionDeclarations: functions}}
+	}
+	return c
+}
+
+// unsigned is what the vendor documents for calls that it did not sign, because
+// another model asked for them. Models from 3 on refuse calls without anything.
+var (
+	unsigned = []byte("skip_thought_signature_validator")
+	strict   = regexp.MustCompile(`^gemini-[3-9]`)
+)
+
+// contents is the conversation as the Gemini API takes it: results of calls are
+// what the user says next, all of them at once.
+func contents(req parley.ModelRequest) (list []*genai.Content) {
+	talk := upstream.Talk(req.Messages)
+	asked := map[parley.CallID]parley.MessageCall{}
+	for i, m := range talk {
+		switch m.Role {
+		case parley.RoleUser:
+			list = append(list, genai.NewContentFromParts(user(m), genai.RoleUser))
+		case parley.RoleAssistant:
+			for _, c := range m.Calls {
+				asked[c.ID] = c
+			}
+			list = append(list, genai.NewContentFromParts(turn(req.Model, m), genai.RoleModel))
+		case parley.RoleTool:
+			part := genai.NewPartFromFunctionResponse(asked[m.Call].Name, map[string]any{"output": m.Text})
+			part.FunctionResponse.ID = asked[m.Call].Provider
+			if i > 0 && talk[i-1].Role == parley.RoleTool {
+				last := list[len(list)-1]
+				last.Parts = append(last.Parts, part)
+			} else {
+				list = append(list, genai.NewContentFromParts([]*genai.Part{part}, genai.RoleUser))
+			}
+		}
+	}
+	return list
+}
+
+func user(m parley.Message) (parts []*genai.Part) {
+	if m.Text != "" {
+		parts = append(parts, genai.NewPartFromText(m.Text))
+	}
+	for _, i := range m.Images {
+		parts = append(parts, genai.NewPartFromBytes(i.Data, i.Type))
+	}
+	return parts
+}
+
+// turn is what the model said, with the signatures that it put on parts of it.
+func turn(model string, m parley.Message) (parts []*genai.Part) {
+	pieces, ok := upstream.Pieces(Name, model, m)
+	if !ok {
+		pieces = upstream.Plain(m)
+	}
+	first := true // of the calls, which the vendor signs alone
+	for _, p := range pieces {
+		var part *genai.Part
+		switch {
+		case p.Kind == upstream.Text && (p.Words != "" || p.Sign != ""):
+			part = genai.NewPartFromText(p.Words)
+		case p.Kind == upstream.Call:
+			part = genai.NewPartFromFunctionCall(p.Call.Name, upstream.Arguments(p.Call))
+			part.FunctionCall.ID = p.Call.Provider
+			if first && !ok && strict.MatchString(model) {
+				part.ThoughtSignature = unsigned
+			}
+			first = false
+		default:
+			continue // summaries of thinking are for people
+		}
+		if sign, err := base64.StdEncoding.DecodeString(p.Sign); err == nil && p.Sign != "" {
+			part.ThoughtSignature = sign
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
