@@ -64,11 +64,7 @@ const compactWithin = 2 * time.Minute
 func (a *actor) compact(ctx context.Context, step parley.Compact) parley.CompactionEnded {
 	inTime, cancel := context.WithTimeout(ctx, compactWithin)
 	defer cancel()
-	ended := parley.CompactionEnded{Since: step.Since}
-	err := a.patiently(inTime, func() (err error) {
-		ended, err = a.summarise(inTime, step)
-		return err
-	})
+	ended, err := a.summarise(inTime, step)
 	if err != nil {
 		a.log.Warn("the conversation could not be made shorter", "error", err)
 		ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeOf(err), Message: parley.MessageOf(err)}
@@ -95,6 +91,12 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 	if cut == 0 || cut == 1 && messages[0].Input == 0 { // nothing, or a summary alone
 		return ended, parley.Errorf(parley.CodeEmpty, "There is nothing to compact.")
 	}
+	select {
+	case a.engine.slots <- struct{}{}:
+		defer func() { <-a.engine.slots }()
+	case <-ctx.Done():
+		return ended, ctx.Err()
+	}
 	var summary strings.Builder
 	said, err := a.stream(ctx, parley.ModelRequest{
 		Model:        agent.Model,
@@ -104,7 +106,7 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 		if kind == parley.Text {
 			summary.WriteString(text)
 		}
-	})
+	}, untold)
 	switch {
 	case err != nil:
 		return ended, err

@@ -43,7 +43,7 @@ type Config struct {
 	Feed   Feed
 	Access parley.Authorizer
 	Agents parley.Agents
-	Model  parley.Model
+	Model  parley.Model // patient, if it is to be
 	Tools  parley.Toolbox
 	Log    *slog.Logger
 	Now    func() time.Time

@@ -88,7 +88,7 @@ func (a *actor) explanation(ctx context.Context, step parley.Explain) (string, p
 		if said.WriteString(text); said.Len() > parley.MaxExplanation {
 			stop(errEnough)
 		}
-	})
+	}, untold)
 	text := strings.ToValidUTF8(said.String(), "\uFFFD")
 	switch {
 	case errors.Is(err, errLeaked):

@@ -15,6 +15,7 @@ import (
 	"parley/access"
 	"parley/checker"
 	"parley/feed"
+	"parley/provider"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
@@ -125,7 +126,7 @@ func (r *rig) start() {
 	default:
 		c.Store = store
 	}
-	c.Feed, c.Model, c.Tools = r.feed, r.puppet, r.hands
+	c.Feed, c.Model, c.Tools = r.feed, provider.Patient(r.puppet, c.Log), r.hands
 	r.Engine = New(c)
 }
 

@@ -175,7 +175,8 @@ const (
 	retryAfter = 500 * time.Millisecond // doubled each time
 )
 
-// patiently tries something again for as long as that may help.
+// patiently tries something again for as long as that may help. Models are not
+// among it: who calls them is patient with them.
 func (a *actor) patiently(ctx context.Context, try func() error) error {
 	pause := retryAfter
 	for attempt := 1; ; attempt++ {
@@ -190,8 +191,8 @@ func (a *actor) patiently(ctx context.Context, try func() error) error {
 	}
 }
 
-// callModel has the model speak a turn. It is tried again for as long as nothing
-// was shown: after that only Decide knows what to do.
+// callModel has the model speak a turn. If it breaks off after something was
+// shown, only Decide knows what to do.
 func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parley.Plan) parley.ReportBody {
 	select {
 	case a.engine.slots <- struct{}{}:
@@ -203,37 +204,26 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parl
 		a.reports <- report{Report: parley.Report{At: a.engine.Now(), Run: step.Run, Turn: step.Turn, Body: parley.ModelPiece{Kind: kind, Text: text}}, step: step}
 	})
 	defer out.close()
-	said := 0
-	var ended parley.ModelEnded
-	var cut error
-	err := a.patiently(ctx, func() error {
-		request, agent, err := a.request(ctx, step, plan)
-		if err != nil {
-			return err
-		}
-		ended, err = a.stream(ctx, request, agent, func(kind parley.OutputKind, text string) {
-			said += len(text)
-			out.say(kind, text)
-		})
-		if errors.Is(err, errLeaked) {
-			cut = err
-			return nil
-		}
-		if said > 0 {
-			cut = err // what was shown cannot be said again
-			return nil
-		}
+	tell := func(body parley.ReportBody) {
+		a.reports <- report{Report: parley.Report{At: a.engine.Now(), Run: step.Run, Turn: step.Turn, Body: body}, step: step}
+	}
+	var request parley.ModelRequest
+	var agent parley.Agent
+	err := a.patiently(ctx, func() (err error) {
+		request, agent, err = a.request(ctx, step, plan)
 		return err
 	})
+	if err != nil {
+		return a.modelFailed(ctx, err)
+	}
+	ended, err := a.stream(ctx, request, agent, out.say, tell)
 	out.close()
 	switch {
-	case err != nil:
-		return a.modelFailed(ctx, err)
-	case errors.Is(cut, errLeaked):
+	case errors.Is(err, errLeaked):
 		a.log.Warn("the model said its canary; the session is halted")
 		return parley.CanaryLeaked{}
-	case cut != nil:
-		return a.modelFailed(ctx, cut)
+	case err != nil:
+		return a.modelFailed(ctx, err)
 	}
 	return ended
 }
@@ -252,11 +242,12 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley
 		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan), agent.Name) + a.whoElse(agent),
 		Messages:     parley.Conversation(log),
 		Tools:        offered(a.engine.Tools.Specs(agent), step.Mode),
+		Fallback:     agent.Fallback,
 	}, agent, nil
 }
 
 // stream has the model speak once, within limits.
-func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent, say func(parley.OutputKind, string)) (parley.ModelEnded, error) {
+func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent, say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
 	said := 0
 	mouth := a.mouth(say)
@@ -273,6 +264,8 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			return ended, parley.Errorf(parley.CodeTooLarge, "The model said more than this server takes in one turn.")
 		}
 		switch {
+		case s.FellBack != nil:
+			tell(*s.FellBack)
 		case s.Text != "":
 			if err := mouth.speak(parley.Text, s.Text); err != nil {
 				return ended, err
@@ -287,13 +280,20 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			}
 			ended.Calls = append(ended.Calls, a.judge(agent, *s.Call))
 		case s.Done != nil:
-			ended.Stop, ended.Usage = s.Done.Stop, s.Done.Usage
+			ended.Stop, ended.Usage, ended.Memo = s.Done.Stop, s.Done.Usage, s.Done.Memo
 			ended.Context = a.measure(request, ended.Usage, said)
+			if ended.Memo != nil {
+				return ended, mouth.check(string(ended.Memo.Data))
+			}
 			return ended, nil
 		}
 	}
 	return ended, parley.Errorf(parley.CodeUnavailable, "The model stopped in the middle of its answer.")
 }
+
+// untold is for calls of models that are no turn: what happens to them besides is
+// not on record.
+func untold(parley.ReportBody) {}
 
 // judge asks policy about a call. What could not be stored byte for byte must
 // not run: after a restart it would be something else than was approved.
