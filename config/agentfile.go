@@ -58,7 +58,7 @@ type frontMatter struct {
 // withoutEffect are the keys that are read and ignored: without them an agent
 // does less, or the same within its turns, and talks to nobody else.
 var withoutEffect = []string{
-	"fallback_models", "limits.cost_usd", "idle_prompt", "idle_interval_secs", "address",
+	"limits.cost_usd", "idle_prompt", "idle_interval_secs", "address",
 }
 
 func readAgent(path string) (definition, error) {
@@ -89,6 +89,7 @@ func parseAgent(path, text string) (definition, error) {
 		Name:         cmp.Or(f.Name, strings.TrimSuffix(filepath.Base(path), ".md")),
 		Description:  f.Description,
 		Model:        f.Model,
+		Fallback:     f.FallbackModels,
 		Tools:        f.Tools,
 		Approval:     cmp.Or(f.Approval, "suggest"),
 		Instructions: strings.TrimSpace(body),
@@ -118,6 +119,10 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("limits.minutes"), "limits.minutes is more than 0, not %g", f.Limits.Minutes)
 	case f.Allow != nil && (len(f.Allow.Roles) == 0 || slices.Contains(f.Allow.Roles, "")):
 		err = at(path, doc.line("allow"), "allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents")
+	case slices.ContainsFunc(f.FallbackModels, parley.IsBlank):
+		err = at(path, doc.line("fallback_models"), "fallback_models has a name that is empty; write the names of models, like [gpt-4.1]")
+	case twice(append([]string{f.Model}, f.FallbackModels...)) != "":
+		err = at(path, doc.line("fallback_models"), "fallback_models has %s, which was asked already; name others", twice(append([]string{f.Model}, f.FallbackModels...)))
 	case parley.IsBlank(agent.Instructions):
 		err = at(path, end, "the instructions are missing; they follow this line")
 	}
@@ -160,4 +165,14 @@ func splitFrontMatter(path, text string) (front, body string, end int, err error
 		}
 	}
 	return "", "", 0, at(path, 1, "the front matter that begins here is never closed; end it with a line of three dashes")
+}
+
+// twice is the first name that is in a list twice.
+func twice(names []string) string {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return name
+		}
+	}
+	return ""
 }

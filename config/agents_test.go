@@ -48,7 +48,7 @@ func names(a *Agents) string {
 
 func TestAgents(t *testing.T) {
 	agents := load(t, folder(t, map[string]string{
-		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5}\ndelegates: [c]\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
+		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\nfallback_models: [m-2, m-3]\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5}\ndelegates: [c]\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
 		"c.md":          "|Think.",
 		"a_none.md":     "tools: []\r\n|Talk.\r\nMore.\r\n",
 		".#c.md":        "broken: true\n|",
@@ -57,7 +57,7 @@ func TestAgents(t *testing.T) {
 	}))
 	want := []parley.Agent{
 		{Name: "a_none", Tools: []string{}, Approval: "suggest", Instructions: "Talk.\nMore."},
-		{Name: "coder", Description: "writes code", Model: "m-1", Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
+		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"}, Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
 			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5}, Delegates: []string{"c"}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
 		{Name: "c", Tools: []string{"*"}, Approval: "suggest", Instructions: "Think."},
 	}
@@ -114,7 +114,7 @@ func TestBuiltInAgent(t *testing.T) {
 }
 
 func TestKeysOfLaterReleases(t *testing.T) {
-	dir := folder(t, map[string]string{"a.md": `fallback_models: [m-2]
+	dir := folder(t, map[string]string{"a.md": `description: for later
 delegates: [b]
 limits:
   turns: 3
@@ -127,8 +127,7 @@ idle_interval_secs: 60
 runtime: loop
 |A.`})
 	got := strings.Join(load(t, dir).Ignored(), "\n")
-	want := strings.ReplaceAll(`DIR/a.md:2: fallback_models has no effect in this release
-DIR/a.md:7: limits.cost_usd has no effect in this release
+	want := strings.ReplaceAll(`DIR/a.md:7: limits.cost_usd has no effect in this release
 DIR/a.md:10: idle_prompt has no effect in this release
 DIR/a.md:11: idle_interval_secs has no effect in this release`, "DIR", dir)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -138,6 +137,8 @@ DIR/a.md:11: idle_interval_secs has no effect in this release`, "DIR", dir)
 
 func TestBrokenAgentFiles(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
+		{"fallback is empty", "---\nfallback_models: [a, ' ']\n---\nA.", "2: fallback_models has a name that is empty; write the names of models, like [gpt-4.1]"},
+		{"fallback to itself", "---\nmodel: a\nfallback_models: [b, a]\n---\nA.", "3: fallback_models has a, which was asked already; name others"},
 		{"unknown key", "---\nname: a\ntool: [x]\n---\nA.", `3: unknown field "tool"`},
 		{"unknown inner key", "---\nlimits:\n  turns: 1\n  turn: 1\n---\nA.", `4: unknown field "turn"`},
 		{"syntax", "---\nname: a\ntools: [x\n---\nA.", "3: sequence end token ']' not found"},

@@ -41,8 +41,6 @@ type Settings struct {
 	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
 	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
 	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" help:"Least important messages to log: debug, info, warn or error."`
-	Provider    string        `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Where models are called: demo, which is also the default."`
-	Model       string        `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none; needs --provider."`
 	Drain       time.Duration `var:"PARLEY_DRAIN" default:"5s" help:"How long runs may take to reach a boundary at shutdown."`
 	Idle        time.Duration `var:"PARLEY_IDLE" default:"1m" help:"How long a session stays in memory with nothing to do."`
 	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" help:"How long the pieces are kept in which a finished answer was streamed, like 720h; its whole text always is (default: for ever)."`
@@ -51,6 +49,7 @@ type Settings struct {
 	ServerKey   Secret        `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" help:"Secret of the server itself, at least 32 bytes, the same for all that share a database (default: one kept in the data folder)."`
 	AdminListen string        `var:"PARLEY_ADMIN_LISTEN" placeholder:"ADDRESS" help:"Loopback address to serve profiles of the running server on, under /debug/pprof (default: none)."`
 
+	Models
 	Access
 }
 

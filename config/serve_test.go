@@ -74,6 +74,7 @@ func TestDefaults(t *testing.T) {
 		Agents:    filepath.Join(dir, "agents"),
 		LogLevel:  LogLevel(slog.LevelInfo),
 		Sentinel:  "block",
+		Models:    Models{OpenAIAPI: "auto", ModelSilence: time.Minute},
 		Access:    Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, QueryToken: "on", MaxConnections: 10000},
 		Drain:     5 * time.Second,
 		Idle:      time.Minute,

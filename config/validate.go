@@ -31,7 +31,7 @@ func (s *Settings) Check() error {
 		s.validateAdmin(),
 		s.validateKey(),
 		s.validateFolders(),
-		s.validateModel(),
+		s.CheckModels(),
 		s.validateTimes(),
 		s.Store.Check(),
 	)
@@ -104,20 +104,6 @@ func (s *Settings) validateFolders() error {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// validateModel refuses a model that nobody was named to call: to answer as
-// the demo instead would be to answer as somebody else.
-func (s *Settings) validateModel() error {
-	switch {
-	case s.Provider != "" && s.Provider != "demo":
-		return fmt.Errorf("--provider %s is not supported by this release; leave it out or use demo", s.Provider)
-	case s.Classifier != "" && s.Classifier != "demo":
-		return fmt.Errorf("--classifier %s belongs to no provider of this release; leave it out or use demo", s.Classifier)
-	case s.Provider == "" && s.Model != "":
-		return fmt.Errorf("--model %s belongs to no provider of this release; leave it out, or use --provider demo to have the demo answer to that name", s.Model)
-	}
-	return nil
 }
 
 func (s *Settings) validateTimes() error {

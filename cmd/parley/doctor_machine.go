@@ -172,21 +172,6 @@ func (d *doctor) agents() {
 	d.say(name, fine, "", "%s (%s)", strings.Join(names, ", "), where)
 }
 
-// models names variables, never what is in them.
-func (d *doctor) models() {
-	var set []string
-	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
-		if value, _ := d.env(name); value != "" {
-			set = append(set, name)
-		}
-	}
-	keys := "no keys are set, and none is needed"
-	if len(set) > 0 {
-		keys = strings.Join(set, ", ") + " set, and not used"
-	}
-	d.say("models", fine, "", "this release has the demo model only; %s", keys)
-}
-
 // sandbox is for information: this release runs no commands.
 func (d *doctor) sandbox() {
 	bwrap := "no bubblewrap"

@@ -178,9 +178,9 @@ func TestDoctorFindsProblems(t *testing.T) {
 		"a port of something else that is healthy": {func(t *testing.T) []string {
 			return listening(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
 		}, "port", problem, "not a Parley"},
-		"a broken agent file":                     {func(t *testing.T) []string { return agent(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
-		"an agent with a tool that is not there":  {func(t *testing.T) []string { return agent(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem, `no tool "fly"`},
-		"an agent with a model that is not there": {func(t *testing.T) []string { return agent(t, "---\nmodel: gpt-9\n---\nhi") }, "agents", problem, `no model "gpt-9"`},
+		"a broken agent file":                    {func(t *testing.T) []string { return agent(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
+		"an agent with a tool that is not there": {func(t *testing.T) []string { return agent(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem, `no tool "fly"`},
+		"an agent with a model that has no key":  {func(t *testing.T) []string { return agent(t, "---\nmodel: gpt-9\n---\nhi") }, "models", warning, "OPENAI_API_KEY is not set"},
 		"a PostgreSQL that is not there": {func(t *testing.T) []string {
 			return []string{"--data", t.TempDir(), "--database-url", "postgres://nobody:secret@127.0.0.1:1/none"}
 		}, "database", problem, "database"},
@@ -202,14 +202,46 @@ func TestDoctorFindsProblems(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesKeys and never shows them.
+// TestDoctorNamesKeys and never shows them, asks who can be reached for their
+// models, and finds those that are misspelt.
 func TestDoctorNamesKeys(t *testing.T) {
-	var out strings.Builder
-	p := &program{ctx: t.Context(), stdout: &out, stderr: &out}
-	err := p.run([]string{"doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, func(name string) (string, bool) {
-		return map[string]string{"ANTHROPIC_API_KEY": "sk-secret"}[name], name == "ANTHROPIC_API_KEY"
-	})
-	if err != nil || !strings.Contains(out.String(), "demo model only; ANTHROPIC_API_KEY set, and not used") || strings.Contains(out.String(), "sk-secret") {
-		t.Errorf("%v: %s", err, out.String())
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-secret-secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error":{"message":"Incorrect API key provided: %s"}}`, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"object":"list","data":[{"id":"gpt-9-2026-01-01","object":"model"},{"id":"gpt-8","object":"model"}]}`)
+	}))
+	defer vendor.Close()
+	ask := func(env map[string]string) string {
+		var out strings.Builder
+		p := &program{ctx: t.Context(), stdout: &out, stderr: &out}
+		env["OPENAI_BASE_URL"] = vendor.URL + "/v1"
+		err := p.run([]string{"doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, func(name string) (string, bool) {
+			value, ok := env[name]
+			return value, ok
+		})
+		if err != nil || strings.Contains(out.String(), "secret") {
+			t.Errorf("%v: %s", err, out.String())
+		}
+		return out.String()
+	}
+	for _, c := range []struct {
+		env  map[string]string
+		want []string
+	}{
+		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-9"}, []string{"openai answers, and has 2 models", "gpt-9 can be called"}},
+		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-7"}, []string{"openai does not list gpt-7"}},
+		{map[string]string{"OPENAI_API_KEY": "sk-secret-wrong", "MODEL": "gpt-9"}, []string{"does not accept the key in OPENAI_API_KEY"}},
+		{map[string]string{"MODEL": "claude-sonnet-4-5"}, []string{"ANTHROPIC_API_KEY is not set"}},
+	} {
+		got := ask(c.env)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%v: no %q in\n%s", c.env, want, got)
+			}
+		}
 	}
 }

@@ -49,6 +49,9 @@ func ownSecrets(c *config.Settings, env config.Lookup, key []byte) []string {
 		value, _ := env(name)
 		own = append(own, value)
 	}
+	for _, key := range c.Keys() { // of .env, which is not in the environment
+		own = append(own, string(key))
+	}
 	if c.DatabaseURL != "" {
 		if db, err := pgconn.ParseConfig(c.DatabaseURL); err == nil {
 			own = append(own, db.Password, url.QueryEscape(db.Password), url.PathEscape(db.Password))

@@ -25,7 +25,7 @@ import (
 	"parley/dialect/threadchat"
 	"parley/engine"
 	"parley/feed"
-	"parley/provider/demo"
+	"parley/provider"
 	"parley/screen"
 	"parley/server"
 	"parley/tool"
@@ -59,6 +59,15 @@ func (c *serveCommand) Run(p *program) error {
 	if err := checkAgents(agents.List(c.DefaultTenant), tools); err != nil {
 		return err
 	}
+	models := newModels(&c.Settings)
+	defer models.Close()
+	known := withModel{agents, models.Default()}
+	for _, name := range modelsOf(known.List(c.DefaultTenant), c.Classifier) {
+		if err := models.Check(name); err != nil {
+			log.Warn("a model cannot be called", "error", err)
+		}
+	}
+	model := provider.Patient(models, log)
 
 	// The listener comes before the store: an address in use is found out
 	// without touching anything.
@@ -106,13 +115,13 @@ func (c *serveCommand) Run(p *program) error {
 
 	var classifier parley.Classifier
 	if c.Classifier != "" {
-		classifier = &screen.Classifier{Model: demo.New(), Name: c.Classifier}
+		classifier = &screen.Classifier{Model: model, Name: c.Classifier}
 	}
 
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
-		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents,
-		Model: demo.New(), Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
+		Store: store, Feed: followers, Access: access.Rules{}, Agents: known,
+		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
 	})
 
@@ -123,13 +132,13 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	served := routes(door, agents, guard, conns, bus, log)
+	served := routes(door, known, guard, conns, bus, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)
 	}
 	web.Upgrade(served["GET /api/agentloop/ws"]) // its clients know the address of the server and no path
 	web.Start(listener)
-	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "sessions", kept, "agents", len(agents.List(c.DefaultTenant)), "model", "demo", "version", version, "pid", os.Getpid())
+	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "sessions", kept, "agents", len(agents.List(c.DefaultTenant)), "model", models.Default(), "version", version, "pid", os.Getpid())
 
 	select {
 	case <-ctx.Done():
@@ -187,9 +196,6 @@ func checkAgents(agents []parley.Agent, tools *tool.Box) error {
 			if name != "*" && !slices.Contains(there, name) {
 				return fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
 			}
-		}
-		if a.Model != "" && a.Model != "demo" {
-			return fmt.Errorf("agent %s: there is no model %q; this release has only the demo, so leave model out", a.Name, a.Model)
 		}
 	}
 	return nil

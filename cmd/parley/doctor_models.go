@@ -1,0 +1,77 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/config"
+	"parley/provider"
+)
+
+// models says which models are wanted, whether they can be called, and what the
+// vendors that can be reached have. It names variables, never what is in them.
+func (d *doctor) models() {
+	const name = "models"
+	if d.CheckModels() != nil {
+		return // the settings say so
+	}
+	models := newModels(d.Settings)
+	defer models.Close()
+	agents, err := config.LoadAgents(d.Agents, d.DefaultTenant)
+	if err != nil {
+		return // the agents say so
+	}
+	wanted := modelsOf(withModel{agents, models.Default()}.List(d.DefaultTenant), d.Classifier)
+	var ready []string
+	for _, model := range wanted {
+		if err := models.Check(model); err == nil {
+			ready = append(ready, model)
+		}
+	}
+	reached := models.Reached()
+	has := map[string][]string{}
+	for _, vendor := range reached {
+		ctx, cancel := d.within(patience)
+		list, err := models.List(ctx, vendor)
+		cancel()
+		if err != nil {
+			d.say(name, warning, "look at its key and its address; nothing it has can be called", "%s cannot be asked for its models: %s", vendor, reason(err))
+			continue
+		}
+		has[vendor] = list
+		d.say(name, fine, "", "%s answers, and has %d models", vendor, len(list))
+	}
+	for _, model := range wanted {
+		list, asked := has[models.Provider(model)]
+		if asked && !slices.ContainsFunc(list, func(there string) bool { return listed(there, model) }) {
+			d.say(name, warning, "correct the name in MODEL or in the agent's file", "%s does not list %s", models.Provider(model), model)
+		}
+	}
+	for _, model := range wanted {
+		if e, ok := models.Check(model).(*parley.Error); ok {
+			d.say(name, warning, e.Hint, "%s", e.Message)
+		}
+	}
+	switch {
+	case len(reached) == 0 && slices.Equal(wanted, []string{provider.Demo}):
+		d.say(name, fine, "", "the demo answers; with ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY set, a model would")
+	case len(ready) > 0:
+		d.say(name, fine, "", "%s can be called", strings.Join(ready, ", "))
+	}
+}
+
+// listed: vendors list snapshots of models, and take shorter names.
+func listed(there, wanted string) bool {
+	there = strings.TrimPrefix(there, "models/")
+	return there == wanted || strings.HasPrefix(there, strings.TrimSuffix(wanted, "-latest")+"-") || there == wanted+":latest"
+}
+
+// reason is what an error tells an operator.
+func reason(err error) string {
+	message := parley.MessageOf(err)
+	if e, ok := err.(*parley.Error); ok && e.Err != nil {
+		message += " (" + e.Err.Error() + ")"
+	}
+	return message
+}
