@@ -26,6 +26,7 @@ type AgentLimits struct {
 	Turns   int     `json:"turns,omitempty"`
 	Tokens  int64   `json:"tokens,omitempty"`
 	Minutes float64 `json:"minutes,omitempty"`
+	CostUSD float64 `json:"cost_usd,omitempty"`
 }
 
 // An AgentAllow narrows who may talk to an agent: those with one of the roles.
@@ -42,6 +43,7 @@ type AgentRef struct {
 	// What the run and everything below it may use; 0: as much as it takes.
 	Tokens  int64 `json:"tokens,omitempty"`
 	Seconds int64 `json:"seconds,omitempty"`
+	Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
 	// Compact: at how many percent of the window; 0: CompactAt.
 	Compact int `json:"compact,omitempty"`
 	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: MaxDepth
@@ -56,7 +58,7 @@ func (a Agent) Digest() string {
 
 func (a Agent) Ref() AgentRef {
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
-		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60)}
+		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6)}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

@@ -38,6 +38,8 @@ func (r *Run) spent(now time.Time) string {
 	switch {
 	case a.Tokens > 0 && used >= a.Tokens:
 		return fmt.Sprintf("The run used %d tokens; it may use %d.", used, a.Tokens)
+	case a.Micros > 0 && r.Usage.CostMicros >= a.Micros:
+		return fmt.Sprintf("The run cost $%.4f; it may cost $%.4f.", r.Usage.CostUSD(), float64(a.Micros)/1e6)
 	case a.Seconds > 0 && now.Sub(r.At) >= time.Duration(a.Seconds)*time.Second:
 		return fmt.Sprintf("The run took longer than the %d seconds it may take.", a.Seconds)
 	}
@@ -46,7 +48,7 @@ func (r *Run) spent(now time.Time) string {
 
 // share is what a child may use: an equal part of what this turn leaves to the
 // run, so that all children of a turn together do not use more.
-func (r *Run) share(now time.Time, turn Usage, children int) (tokens, seconds int64) {
+func (r *Run) share(now time.Time, turn Usage, children int) (tokens, seconds, micros int64) {
 	used := r.Usage.Plus(turn)
 	if r.Agent.Tokens > 0 {
 		tokens = max((r.Agent.Tokens-used.Input-used.Output)/int64(children), 1)
@@ -54,18 +56,21 @@ func (r *Run) share(now time.Time, turn Usage, children int) (tokens, seconds in
 	if r.Agent.Seconds > 0 {
 		seconds = max(r.Agent.Seconds-int64(now.Sub(r.At)/time.Second), 1)
 	}
-	return tokens, seconds
+	if r.Agent.Micros > 0 {
+		micros = max((r.Agent.Micros-used.CostMicros)/int64(children), 1)
+	}
+	return tokens, seconds, micros
 }
 
 // Within is the definition with limits no wider than others.
-func (a AgentRef) Within(tokens, seconds int64) AgentRef {
+func (a AgentRef) Within(tokens, seconds, micros int64) AgentRef {
 	narrow := func(mine, most int64) int64 {
 		if mine == 0 || most > 0 && most < mine {
 			return most
 		}
 		return mine
 	}
-	a.Tokens, a.Seconds = narrow(a.Tokens, tokens), narrow(a.Seconds, seconds)
+	a.Tokens, a.Seconds, a.Micros = narrow(a.Tokens, tokens), narrow(a.Seconds, seconds), narrow(a.Micros, micros)
 	return a
 }
 
@@ -80,7 +85,7 @@ func (s State) depth() int {
 // spawn names the child of a call, or blocks the call.
 func (d *decision) spawn(call CallID, v Verdict, turn Usage, children int) {
 	r := d.s.Run
-	tokens, seconds := r.share(d.at, turn, children)
+	tokens, seconds, micros := r.share(d.at, turn, children)
 	most := r.Agent.Depth
 	if most == 0 {
 		most = MaxDepth
@@ -93,7 +98,7 @@ func (d *decision) spawn(call CallID, v Verdict, turn Usage, children int) {
 	default:
 		d.emit(r.ID, ChildSpawned{Call: call, Child: ChildID(d.s.ID, call), Agent: v.Agent, Task: v.Task,
 			Depth: d.s.depth() + 1, Tainted: r.Tainted || d.s.Foreign,
-			Tokens: tokens, Seconds: seconds})
+			Tokens: tokens, Seconds: seconds, Micros: micros})
 	}
 }
 

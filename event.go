@@ -253,6 +253,7 @@ type (
 		// What it may use; 0: as much as it takes.
 		Tokens  int64 `json:"tokens,omitempty"`
 		Seconds int64 `json:"seconds,omitempty"`
+		Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
 	}
 	ChildReturned struct {
 		Call    CallID    `json:"call"`

@@ -58,7 +58,7 @@ type frontMatter struct {
 // withoutEffect are the keys that are read and ignored: without them an agent
 // does less, or the same within its turns, and talks to nobody else.
 var withoutEffect = []string{
-	"limits.cost_usd", "idle_prompt", "idle_interval_secs", "address",
+	"idle_prompt", "idle_interval_secs", "address",
 }
 
 func readAgent(path string) (definition, error) {
@@ -95,7 +95,7 @@ func parseAgent(path, text string) (definition, error) {
 		Instructions: strings.TrimSpace(body),
 		Delegates:    f.Delegates,
 	}
-	agent.Limits.Tokens, agent.Limits.Minutes = f.Limits.Tokens, f.Limits.Minutes
+	agent.Limits.Tokens, agent.Limits.Minutes, agent.Limits.CostUSD = f.Limits.Tokens, f.Limits.Minutes, f.Limits.CostUSD
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
 	}
@@ -115,6 +115,8 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("limits.turns"), "limits.turns is 1 or more, not %d", agent.Limits.Turns)
 	case f.Limits.Tokens < 0:
 		err = at(path, doc.line("limits.tokens"), "limits.tokens is 1 or more, not %d", f.Limits.Tokens)
+	case f.Limits.CostUSD < 0:
+		err = at(path, doc.line("limits.cost_usd"), "limits.cost_usd is more than 0, not %g", f.Limits.CostUSD)
 	case f.Limits.Minutes < 0:
 		err = at(path, doc.line("limits.minutes"), "limits.minutes is more than 0, not %g", f.Limits.Minutes)
 	case f.Allow != nil && (len(f.Allow.Roles) == 0 || slices.Contains(f.Allow.Roles, "")):

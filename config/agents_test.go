@@ -48,7 +48,7 @@ func names(a *Agents) string {
 
 func TestAgents(t *testing.T) {
 	agents := load(t, folder(t, map[string]string{
-		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\nfallback_models: [m-2, m-3]\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5}\ndelegates: [c]\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
+		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\nfallback_models: [m-2, m-3]\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5, cost_usd: 1.5}\ndelegates: [c]\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
 		"c.md":          "|Think.",
 		"a_none.md":     "tools: []\r\n|Talk.\r\nMore.\r\n",
 		".#c.md":        "broken: true\n|",
@@ -58,7 +58,7 @@ func TestAgents(t *testing.T) {
 	want := []parley.Agent{
 		{Name: "a_none", Tools: []string{}, Approval: "suggest", Instructions: "Talk.\nMore."},
 		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"}, Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
-			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5}, Delegates: []string{"c"}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
+			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
 		{Name: "c", Tools: []string{"*"}, Approval: "suggest", Instructions: "Think."},
 	}
 	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {
@@ -127,8 +127,7 @@ idle_interval_secs: 60
 runtime: loop
 |A.`})
 	got := strings.Join(load(t, dir).Ignored(), "\n")
-	want := strings.ReplaceAll(`DIR/a.md:7: limits.cost_usd has no effect in this release
-DIR/a.md:10: idle_prompt has no effect in this release
+	want := strings.ReplaceAll(`DIR/a.md:10: idle_prompt has no effect in this release
 DIR/a.md:11: idle_interval_secs has no effect in this release`, "DIR", dir)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

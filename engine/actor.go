@@ -351,7 +351,7 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		}
 		ref := agent.Ref()
 		if r.own {
-			ref = ref.Within(in.Agent.Tokens, in.Agent.Seconds)
+			ref = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros)
 		}
 		in.Agent = ref
 		if !r.own {

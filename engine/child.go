@@ -57,7 +57,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: root}); err != nil {
 		return ended, err
 	}
-	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds}}
+	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros}}
 	if spawned.Tainted {
 		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given something that was flagged"}
 	}

@@ -122,6 +122,7 @@ func (c *serveCommand) Run(p *program) error {
 	door := engine.New(engine.Config{
 		Store: store, Feed: followers, Access: access.Rules{}, Agents: known,
 		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
+		Window: func(model string) int { return provider.About(model).Window },
 		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
 	})
 

@@ -12,9 +12,9 @@ import (
 
 const (
 	addRun = `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run, parent_call, parent_depth,
-		outcome, code, message, input_tokens, output_tokens, cached_tokens, started_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '', '', '', 0, 0, 0, $11)`
-	endRun = `UPDATE runs SET outcome = $4, code = $5, message = $6, input_tokens = $7, output_tokens = $8, cached_tokens = $9, ended_at = $10
+		outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '', '', '', 0, 0, 0, 0, 0, $11)`
+	endRun = `UPDATE runs SET outcome = $4, code = $5, message = $6, input_tokens = $7, output_tokens = $8, cached_tokens = $9, written_tokens = $10, cost_micros = $11, ended_at = $12
 		WHERE tenant = $1 AND session = $2 AND run = $3`
 	addCard     = `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	endCard     = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND seq = $3`
@@ -36,7 +36,7 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 		trip.Queue(addRun, append(args, e.At)...)
 	case parley.RunClosed:
 		trip.Queue(endRun, tenant, session, int64(row.Run), text(row.Outcome), text(row.Code), text(row.Message),
-			row.Usage.Input, row.Usage.Output, row.Usage.Cached, e.At)
+			row.Usage.Input, row.Usage.Output, row.Usage.Cached, row.Usage.Written, row.Usage.CostMicros, e.At)
 		trip.Queue(endCards, tenant, session, int64(row.Run))
 	case parley.CardOpened:
 		trip.Queue(addCard, tenant, session, int64(row.Seq), text(row.Kind), int64(row.Run), int64(row.Call), text(w.Summary.Owner), e.At)
@@ -49,7 +49,7 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 }
 
 const runsOf = `SELECT r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0), coalesce(r.parent_call, 0),
-		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.started_at, r.ended_at,
+		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
 		s.run = r.run AND s.status = 'waiting'
 	FROM runs r JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = $1`
 
@@ -92,7 +92,7 @@ func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
 	var ended *time.Time
 	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*int64)(&r.Run), (*text)(&r.Owner), (*text)(&r.Agent), (*text)(&r.Request),
 		&parent, (*int64)(&o.Run), (*int64)(&o.Call), &o.Depth, (*text)(&r.Outcome), (*text)(&r.Code), (*text)(&r.Message),
-		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.StartedAt, &ended, &r.Waiting)
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written, &r.Usage.CostMicros, &r.StartedAt, &ended, &r.Waiting)
 	if parent != nil {
 		o.Session = parley.SessionID(fromColumn(*parent))
 		r.Parent = &o

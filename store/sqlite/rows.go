@@ -17,9 +17,9 @@ type rowStatements struct {
 func (w *rowStatements) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
 		&w.addRun: `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run, parent_call, parent_depth,
-			outcome, code, message, input_tokens, output_tokens, cached_tokens, started_at, ended_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '', 0, 0, 0, ?, 0)`,
-		&w.endRun: `UPDATE runs SET outcome = ?, code = ?, message = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, ended_at = ?
+			outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at, ended_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '', 0, 0, 0, 0, 0, ?, 0)`,
+		&w.endRun: `UPDATE runs SET outcome = ?, code = ?, message = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, written_tokens = ?, cost_micros = ?, ended_at = ?
 			WHERE tenant = ? AND session = ? AND run = ?`,
 		&w.addCard:     `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		&w.endCard:     `DELETE FROM cards WHERE tenant = ? AND session = ? AND seq = ?`,
@@ -40,7 +40,7 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 		args := append([]any{b.Tenant, b.Session, row.Run, b.Summary.Owner, row.Agent, row.Request}, parent...)
 		_, err = w.addRun.ExecContext(ctx, append(args, micros(e.At))...)
 	case parley.RunClosed:
-		if _, err = w.endRun.ExecContext(ctx, row.Outcome, row.Code, row.Message, row.Usage.Input, row.Usage.Output, row.Usage.Cached, micros(e.At),
+		if _, err = w.endRun.ExecContext(ctx, row.Outcome, row.Code, row.Message, row.Usage.Input, row.Usage.Output, row.Usage.Cached, row.Usage.Written, row.Usage.CostMicros, micros(e.At),
 			b.Tenant, b.Session, row.Run); err == nil {
 			_, err = w.endCards.ExecContext(ctx, b.Tenant, b.Session, row.Run)
 		}
@@ -58,7 +58,7 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 
 const (
 	runColumns = `r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0), coalesce(r.parent_call, 0),
-		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.started_at, r.ended_at,
+		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
 		s.run = r.run AND s.status = 'waiting'`
 	// A cross join is one whose order SQLite keeps: rows of runs lead.
 	ofRuns = ` CROSS JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = ?`
@@ -104,7 +104,7 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 		var o parley.Origin
 		var started, ended int64
 		if err := rows.Scan(&r.Session, &r.Root, &r.Run, &r.Owner, &r.Agent, &r.Request, &parent, &o.Run, &o.Call, &o.Depth,
-			&r.Outcome, &r.Code, &r.Message, &r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &started, &ended, &r.Waiting); err != nil {
+			&r.Outcome, &r.Code, &r.Message, &r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written, &r.Usage.CostMicros, &started, &ended, &r.Waiting); err != nil {
 			return nil, unavailable(err)
 		}
 		if parent.Valid {

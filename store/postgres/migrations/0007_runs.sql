@@ -20,6 +20,8 @@ CREATE TABLE runs (
     input_tokens   BIGINT           NOT NULL,
     output_tokens  BIGINT           NOT NULL,
     cached_tokens  BIGINT           NOT NULL,
+    written_tokens BIGINT           NOT NULL,
+    cost_micros    BIGINT           NOT NULL, -- millionths of a US dollar
     started_at     TIMESTAMPTZ      NOT NULL,
     ended_at       TIMESTAMPTZ,               -- NULL: still open
     PRIMARY KEY (tenant, session, run)
@@ -60,9 +62,9 @@ $$;
 ALTER TABLE sessions NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE events NO FORCE ROW LEVEL SECURITY;
 
-INSERT INTO runs (tenant, session, run, owner, agent, request, outcome, code, message, input_tokens, output_tokens, cached_tokens, started_at)
+INSERT INTO runs (tenant, session, run, owner, agent, request, outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at)
     SELECT e.tenant, e.session, e.seq, s.owner, coalesce(parley_field(e.body, 'agent', 'name'), ''), coalesce(parley_field(e.body, 'request'), ''),
-        '', '', '', 0, 0, 0, e.at
+        '', '', '', 0, 0, 0, 0, 0, e.at
     FROM events e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session
     WHERE e.type = 'RunStarted' AND NOT s.deleted;
 UPDATE runs SET outcome = coalesce(parley_field(e.body, 'outcome'), 'failed'), code = coalesce(parley_field(e.body, 'code'), ''),

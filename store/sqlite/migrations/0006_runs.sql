@@ -20,6 +20,8 @@ CREATE TABLE runs (
     input_tokens   INTEGER NOT NULL,
     output_tokens  INTEGER NOT NULL,
     cached_tokens  INTEGER NOT NULL,
+    written_tokens INTEGER NOT NULL,
+    cost_micros    INTEGER NOT NULL, -- millionths of a US dollar
     started_at     INTEGER NOT NULL,
     ended_at       INTEGER NOT NULL, -- 0: still open
     PRIMARY KEY (tenant, session, run)
@@ -45,9 +47,9 @@ CREATE INDEX cards_owned ON cards (tenant, owner, asked_at);
 
 -- What the events of earlier releases imply. A body that cannot be read is the
 -- trouble of its session, and not to keep the others from being served.
-INSERT INTO runs (tenant, session, run, owner, agent, request, outcome, code, message, input_tokens, output_tokens, cached_tokens, started_at, ended_at)
+INSERT INTO runs (tenant, session, run, owner, agent, request, outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at, ended_at)
     SELECT e.tenant, s.id, e.seq, s.owner, coalesce(json_extract(e.body, '$.agent.name'), ''), coalesce(json_extract(e.body, '$.request'), ''),
-        '', '', '', 0, 0, 0, e.at, 0
+        '', '', '', 0, 0, 0, 0, 0, e.at, 0
     FROM events e JOIN sessions s ON s.no = e.session
     WHERE e.type = 'RunStarted' AND s.deleted = 0 AND json_valid(e.body);
 UPDATE runs SET outcome = f.outcome, code = f.code, message = f.message,
