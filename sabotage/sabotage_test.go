@@ -325,6 +325,20 @@ var bugs = []bug{
 	// I13: memory is bounded.
 	{"the window of recent events grows without end", "feed/window.go",
 		"len(w.items)-drop > windowEvents || w.bytes > windowBytes && drop < len(w.items)", "drop < len(w.items) && w.bytes < 0", "./feed", "TestASlowFollowerCostsNothing"},
+
+	// Approvals are explained, and answered by who was shown them.
+	{"an explanation is not found again after a crash", "next.go",
+		"if c.Explaining {", "if c.Explaining && now.After(s.LastAt) {", ".", "TestAnApprovalIsExplained"},
+	{"what was decided is explained all the same", "explain.go",
+		"c != nil && c.Explaining {", "c != nil {", ".", "TestOnlyAnOpenApprovalIsExplained"},
+	{"an explanation leaks the canary", "engine/explain.go",
+		"ended, err := a.stream(ctx, request, agent, func(kind", "ended, err := (&actor{key: a.key, engine: &Engine{Config: Config{Model: a.engine.Model, Tools: a.engine.Tools, Now: a.engine.Now}}}).stream(ctx, request, agent, func(kind", "./engine", "TestAnExplanationDoesNotLeak"},
+	{"an answer that crossed its request decides the next one", "dialect/agentloop/conn.go",
+		"doubt := a.doubt && !d.Named", "doubt := false && !d.Named", "./dialect/agentloop", "TestAnAnswerThatCrossedItsRequest"},
+	{"who resumes is asked what was decided long ago", "dialect/agentloop/conn.go",
+		"if !c.live && asks(m.Type) {", "if false {", "./dialect/agentloop", "TestWhatWasDecidedIsNotAskedAgain"},
+	{"a call is shown before it was allowed", "dialect/agentloop/project.go",
+		"!ok || b.Call != id {", "!ok || b.Call != 0 {", "./dialect/agentloop", "TestTranscripts|TestEveryCallHasItsOutput"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.

@@ -167,3 +167,28 @@ func TestProfilesAreServedElsewhere(t *testing.T) {
 		t.Errorf("everybody can take profiles: %d", status)
 	}
 }
+
+// TestTheRoot: people get a page, programs that ask for it a socket.
+func TestTheRoot(t *testing.T) {
+	s, url := start(t)
+	upgrade := map[string]string{"Connection": "Upgrade", "Upgrade": "WebSocket"}
+	if status, body, _ := get(t, url+"/", upgrade); status != 200 || !strings.Contains(body, "parley chat") {
+		t.Errorf("nobody takes sockets: %d %s", status, body)
+	}
+	s.Upgrade(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	if status, _, _ := get(t, url+"/", upgrade); status != http.StatusTeapot {
+		t.Errorf("a socket: %d", status)
+	}
+	for _, header := range []map[string]string{nil, {"Upgrade": "h2c"}} {
+		if status, body, _ := get(t, url+"/", header); status != 200 || !strings.Contains(body, "parley chat") {
+			t.Errorf("a page: %d %s", status, body)
+		}
+	}
+	if status, _, _ := get(t, url+"/nowhere", upgrade); status != http.StatusNotFound {
+		t.Errorf("elsewhere: %d", status)
+	}
+	upgrade["X-Bad"] = "1"
+	if status, _, _ := get(t, url+"/", upgrade); status != http.StatusForbidden {
+		t.Errorf("who is not admitted: %d", status)
+	}
+}

@@ -133,10 +133,16 @@ func (c *conn) settled(card parley.CardID) bool {
 // that it knows.
 func (c *conn) Shown(context.Context, *parley.Item) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if a := &c.asked; a.doubt && a.Card != 0 && a.received == nil {
-		a.received = c.Socket.Echo()
+	a := &c.asked
+	inDoubt := a.doubt && a.Card != 0 && a.received == nil
+	c.mu.Unlock()
+	if !inDoubt {
+		return
 	}
+	received := c.Socket.Echo()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.received = received // what is asked changes on this goroutine only
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
@@ -159,9 +165,23 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 			c.refuse(ctx, nil, errTooMany)
 		}
 	case c.mistaken(ctx, d):
-	case !c.Submit(ctx, d.Command, func(err error) { c.refused(ctx, d.Command.Do, err) }):
+	case !c.submit(ctx, d.Command):
 		c.refuse(ctx, d.Command.Do, errTooMany)
 	}
+}
+
+// submit hands a command over. A cancel names no input: it is for what was said
+// before it, and must not overtake that, nor be overtaken by what is said next.
+func (c *conn) submit(ctx context.Context, cmd parley.Command) bool {
+	if _, ok := cmd.Do.(parley.CancelRun); !ok {
+		return c.Submit(ctx, cmd, func(err error) { c.refused(ctx, cmd.Do, err) })
+	}
+	cmd.Via = parley.ViaWebSocket
+	return c.After(func() {
+		if _, err := c.Door.Submit(ctx, c.Visit.Who, cmd); err != nil && ctx.Err() == nil {
+			c.refuse(ctx, cmd.Do, err)
+		}
+	})
 }
 
 var errTooMany = parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers.")

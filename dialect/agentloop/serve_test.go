@@ -206,6 +206,12 @@ func (r *rig) answer(review, more string) {
 	r.send(`{"id":"x","type":"approval_response","payload":{"review":"` + review + `"` + more + `}}`)
 }
 
+// fence is answered with an error: whatever was sent before was received then.
+func (r *rig) fence() {
+	r.t.Helper()
+	r.send(`{"id":"x","type":"fence"}`)
+}
+
 // shows expects frames of these types next, with words behind a colon.
 func (r *rig) shows(want ...string) (last shown) {
 	r.t.Helper()
@@ -307,8 +313,9 @@ func TestAnAnswerThatCrossedItsRequest(t *testing.T) {
 	r := waits(t)
 	r.happens(firstGiven) // the client has not read it yet
 	r.answer("yes", "")
+	r.fence()
 	// It is told, and asked again.
-	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm", "error:settled elsewhere", "approval_request:rm")
+	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm", "error:settled elsewhere", "approval_request:rm", "error:fence")
 	r.submitsNothing()
 	r.answer("no-continue", "")
 	r.submits(parley.DecideApproval{Card: 9, Decision: parley.Deny})
@@ -377,7 +384,7 @@ func TestAnAnswerThatIsSentAgain(t *testing.T) {
 	r.happens(firstGiven, parley.ApprovalDecided{Card: 9, Call: 8, Decision: parley.CardExpired})
 	r.shows("response_item:call_a", "approval_request:rm", "approval_closed:expired", "response_item:call_b")
 	r.send(answer)
-	r.send(`{"id":"x","type":"fence"}`)
+	r.fence()
 	r.shows("error:Unknown message type: fence")
 	r.submitsNothing()
 }
@@ -493,6 +500,16 @@ func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
+}
+
+// Who comes when one approval was decided is asked for the other.
+func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
+	decided := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 11, Run: 3, Body: firstGiven}
+	r := newRig(t, guard{}, append(asksTwice(), decided)...)
+	r.connect(resume)
+	r.shows("loading_state", "response_item:call_a", "approval_request:rm")
+	r.answer("yes", "")
+	r.submits(allowSecond)
 }
 
 // Whoever resumes a session, whenever, is shown its open run as the others were,
