@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/google/uuid"
 )
 
@@ -138,7 +140,7 @@ func TestAgentLoopSpeaksAsItsDocumentHasIt(t *testing.T) {
 		if first := list[1].text(); first != "I look at the files of the workspace." || list[1].Payload.Content[0].Type != "input_text" {
 			t.Errorf("it said %q", first)
 		}
-		if call, out := list[2].Payload, list[3].Payload; call.ID != "demo-1" || out.ID != "output_demo-1" || !strings.HasSuffix(out.Output, `"metadata":{"exit_code":0,"duration_seconds":0}}`) {
+		if call, out := list[2].Payload, list[3].Payload; call.ID != "demo-1" || out.ID != "output_demo-1" || !strings.Contains(out.Output, `"metadata":{"exit_code":0,"duration_seconds":`) {
 			t.Errorf("%s\n%s", list[2].raw, list[3].raw)
 		}
 
@@ -435,4 +437,95 @@ func TestAgentLoopAnswersBadMessages(t *testing.T) {
 	}
 	c.binary("{}")
 	c.closed(1003)
+}
+
+// The document's guidelines for clients, on a server that sends what ours does
+// not: pieces without anything to see, types nobody knows, and shell items while
+// an approval is pending.
+func TestAgentLoopClientFollowsTheGuidelines(t *testing.T) {
+	t.Parallel()
+	message := func(kind, payload string) string {
+		return `{"id":"` + uuid.NewString() + `","type":"` + kind + `","payload":` + payload + `}`
+	}
+	piece := func(id, text string) string {
+		return message("response_item", `{"id":"`+id+`","type":"message","role":"assistant","content":[{"type":"output_text","text":`+quoted(text)+`}]}`)
+	}
+	before := []string{
+		message("loading_state", `{"loading":true}`), message("news", `{"of":"nothing"}`),
+		piece("a", ""), piece("a", " "), piece("a", "Hel"), piece("a", "lo"), piece("b", "again"),
+		message("approval_request", `{"command":["git","status"]}`),
+		message("response_item", `{"id":"s1","type":"local_shell_call","action":{"command":["git","status"]},"status":"completed"}`),
+		message("response_item", `{"id":"s2","type":"local_shell_call_output","output":"{\"output\":\"clean\",\"metadata\":{\"exit_code\":0,\"duration_seconds\":0.1}}"}`),
+		message("response_item", `{"id":"sys","type":"message","role":"system","content":[{"type":"input_text","text":"⚠️ careful"}]}`),
+	}
+	after := []string{message("loading_state", `{"loading":false}`), message("agent_finished", `{"responseId":"resp_1"}`)}
+	got := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		for _, frames := range [][]string{before, after} {
+			_, msg, err := c.Read(r.Context())
+			if err != nil {
+				return
+			}
+			got <- string(msg)
+			for _, f := range frames {
+				if c.Write(r.Context(), websocket.MessageText, []byte(f)) != nil {
+					return
+				}
+			}
+		}
+		_, _, _ = c.Read(r.Context()) // the client's goodbye
+	}))
+	defer server.Close()
+
+	cmd := exec.CommandContext(within(t, patience), "node", "../examples/agentloop-client.mjs", "--url", strings.Replace(server.URL, "http", "ws", 1), "--why", "why not")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(stdout)
+	until := func(words string) (printed string) {
+		for !strings.HasSuffix(printed, words) {
+			r, _, err := out.ReadRune()
+			if err != nil {
+				t.Fatalf("%v after %q", err, printed)
+			}
+			printed += string(r)
+		}
+		return printed
+	}
+	enter := func(line string) {
+		if _, err := stdin.Write([]byte(line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until("> ")
+	enter("hello")
+	const asked = "assistant:  Hello\nassistant: again\napprove? git status\n[yes, no-exit, no-continue, always or explain] system: ⚠️ careful\n"
+	if printed := until("careful\n"); printed != asked {
+		t.Errorf("printed was\n%q\nwant\n%q", printed, asked)
+	}
+	enter("yes")
+	if printed := until("> "); printed != "answer: yes\n$ git status\noutput: clean (0)\n> " {
+		t.Errorf("then %q", printed)
+	}
+	stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	<-got
+	if answer := <-got; !strings.Contains(answer, `"type":"approval_response","payload":{"review":"yes","requestId":`) || !strings.Contains(answer, `"explanation":"why not"`) {
+		t.Errorf("it sent %s", answer)
+	}
 }
