@@ -129,7 +129,6 @@ func (a *actor) live() (err error) {
 	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session, e.Snapshot); err != nil {
 		return err
 	}
-	a.learn()
 	// An earlier append may be in the log though it was reported as failed.
 	e.Feed.Reread(a.tenant, a.session)
 	if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Recover{}}}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,4 +198,29 @@ func TestWhatIsKnownOfTenants(t *testing.T) {
 	if s, ok, _ := known.look("acme"); ok && s.Head < 6 {
 		t.Error("what was read before it was forgotten came back")
 	}
+}
+
+// A stop that was stored though the store said otherwise holds, once the session
+// was read again.
+func TestAStopThatWasStoredAllTheSame(t *testing.T) {
+	var failed atomic.Bool
+	store := &rough{after: func(b parley.Batch) error {
+		if b.Session == parley.TenantSession && len(b.Events) > 0 && !failed.Swap(true) {
+			return parley.Errorf(parley.CodeUnavailable, "nobody knows what became of it")
+		}
+		return nil
+	}}
+	r := newRig(t, func(c *Config) { c.Store = store })
+	id := r.open()
+	r.say(id, "say hello") // so that what is known of the tenant is from before
+	if _, err := r.try(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); parley.CodeOf(err) != parley.CodeUnavailable {
+		t.Fatal(err)
+	}
+	if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 0 || receipt.Last != 2 {
+		t.Errorf("stopped twice: %+v", receipt)
+	}
+	if _, err := r.try(id, parley.SubmitInput{Content: "say hello"}); parley.CodeOf(err) != parley.CodeStopped {
+		t.Errorf("an input: %v", err)
+	}
+	r.finished(id, 1)
 }
