@@ -27,6 +27,9 @@ type AgentLimits struct {
 	Tokens  int64   `json:"tokens,omitempty"`
 	Minutes float64 `json:"minutes,omitempty"`
 	CostUSD float64 `json:"cost_usd,omitempty"`
+	// Chosen by the tenant; 0: not.
+	Compact int `json:"compact,omitempty"` // percent of the window
+	Depth   int `json:"depth,omitempty"`   // of sub-agents; negative: none
 }
 
 // An AgentAllow narrows who may talk to an agent: those with one of the roles.
@@ -58,7 +61,7 @@ func (a Agent) Digest() string {
 
 func (a Agent) Ref() AgentRef {
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
-		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6)}
+		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

@@ -36,6 +36,7 @@ const (
 	AuditToolBlocked     = "tool.blocked"
 	AuditToolResolved    = "tool.resolved"
 	AuditPlan            = "plan.decided"
+	AuditSettings        = "settings.changed"
 	AuditSessionHalted   = "session.halted"
 	AuditSessionReopened = "session.reopened"
 	AuditSessionDeleted  = "session.deleted"
@@ -109,6 +110,8 @@ func AuditOf(in In, events []Event) []Audit {
 				values["outcome"] = b.Outcome
 				record(AuditToolFailed, "tool", call(b.Call), values)
 			}
+		case SettingsChanged:
+			record(AuditSettings, "tenant", "", map[string]any{"values": b.Values})
 		case PlanChanged:
 			if e.By != "" { // else it is an agent's
 				record(AuditPlan, "session", string(e.Session), map[string]any{"status": b.Status})

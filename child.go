@@ -91,6 +91,8 @@ func (d *decision) spawn(call CallID, v Verdict, turn Usage, children int) {
 		most = MaxDepth
 	}
 	switch {
+	case most < 0:
+		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate", Reason: "nothing is delegated here"})
 	case d.s.depth() >= most:
 		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate", Reason: fmt.Sprintf("sub-agents may be at most %d deep", most)})
 	case len(d.s.Children) >= MaxChildren:

@@ -352,6 +352,10 @@ type Door interface {
 	// Plan is the last plan of a session; CodeNotFound: it has none.
 	Plan(context.Context, Principal, SessionID) (Plan, error)
 
+	// Settings are those in effect for the principal's tenant. They are changed
+	// by a command to its TenantSession.
+	Settings(context.Context, Principal) (Settings, error)
+
 	// Resume is where a client that keeps no cursor is to follow a session
 	// from: the oldest run it is owed, else the start of the open run, else
 	// the head.

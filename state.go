@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ type State struct {
 
 	Stopped []string `json:",omitempty"` // agents; of the tenant's session, sorted
 	Plan    *Plan    // the last one
+	// Settings that were changed, of the tenant's session.
+	Settings map[string]json.RawMessage `json:",omitempty"`
 }
 
 // A Waiting input.
@@ -255,7 +258,7 @@ func Fold(s State, e Event) State {
 		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
 		s.Run = nil
-	case AgentStarted, AgentStopped:
+	case AgentStarted, AgentStopped, SettingsChanged:
 		s = s.foldTenant(e)
 	case PlanChanged:
 		s.Plan = &b.Plan

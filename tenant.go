@@ -30,6 +30,8 @@ func (d *decision) decideTenant(c Command) error {
 		return d.setAgent(do.Agent, AgentStarted{do.Agent}, d.s.IsStopped(do.Agent))
 	case StopAgent:
 		return d.setAgent(do.Agent, AgentStopped{do.Agent}, !d.s.IsStopped(do.Agent))
+	case ChangeSettings:
+		return d.changeSettings(do)
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
 }
@@ -66,6 +68,8 @@ func (s State) foldTenant(e Event) State {
 		if i, there := slices.BinarySearch(s.Stopped, b.Agent); !there {
 			s.Stopped = slices.Insert(slices.Clone(s.Stopped), i, b.Agent)
 		}
+	case SettingsChanged:
+		s.Settings = withSettings(s.Settings, b.Values)
 	}
 	return s
 }

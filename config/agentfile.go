@@ -91,7 +91,7 @@ func parseAgent(path, text string) (definition, error) {
 		Model:        f.Model,
 		Fallback:     f.FallbackModels,
 		Tools:        f.Tools,
-		Approval:     cmp.Or(f.Approval, "suggest"),
+		Approval:     f.Approval, // none: the tenant's
 		Instructions: strings.TrimSpace(body),
 		Delegates:    f.Delegates,
 	}
@@ -109,7 +109,7 @@ func parseAgent(path, text string) (definition, error) {
 	switch {
 	case !parley.ValidAgentName(agent.Name):
 		err = at(path, def.line, "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", agent.Name)
-	case !slices.Contains([]string{"suggest", "auto-edit", "full-auto"}, agent.Approval):
+	case !slices.Contains([]string{"", "suggest", "auto-edit", "full-auto"}, agent.Approval):
 		err = at(path, doc.line("approval"), "approval is suggest, auto-edit or full-auto, not %q", agent.Approval)
 	case f.Limits.Turns != nil && agent.Limits.Turns < 1:
 		err = at(path, doc.line("limits.turns"), "limits.turns is 1 or more, not %d", agent.Limits.Turns)

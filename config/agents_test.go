@@ -56,10 +56,10 @@ func TestAgents(t *testing.T) {
 		"sub.md/sub.md": "broken: true\n|",
 	}))
 	want := []parley.Agent{
-		{Name: "a_none", Tools: []string{}, Approval: "suggest", Instructions: "Talk.\nMore."},
+		{Name: "a_none", Tools: []string{}, Instructions: "Talk.\nMore."},
 		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"}, Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
 			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
-		{Name: "c", Tools: []string{"*"}, Approval: "suggest", Instructions: "Think."},
+		{Name: "c", Tools: []string{"*"}, Instructions: "Think."},
 	}
 	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {
 		t.Error(diff)

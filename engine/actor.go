@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -387,12 +388,20 @@ func said(do parley.CommandBody) (texts []string) {
 	return texts
 }
 
-// agentFor is the agent an input is for: the one it names, or the session's.
+// agentFor is the agent an input is for, the one it names or the session's, with
+// what its definition leaves to the tenant. The run keeps it like that.
 func (a *actor) agentFor(name string) (parley.Agent, error) {
 	if name == "" {
 		name = a.s.state.Agent
 	}
-	return a.engine.Agents.Agent(a.tenant, name)
+	agent, err := a.engine.Agents.Agent(a.tenant, name)
+	if err != nil {
+		return agent, err
+	}
+	settings, err := a.engine.settings(a.engine.ctx, a.tenant)
+	agent = settings.Complete(agent)
+	agent.Model = cmp.Or(agent.Model, a.engine.DefaultModel)
+	return agent, err
 }
 
 // mayTalk asks whether an agent may be talked to.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,14 @@ func checkCommand(c parley.Command) error {
 	case parley.DecidePlan:
 		l.check("text of a plan", do.Text, parley.MaxPlan)
 		l.check("name of an agent", do.Agent.Name, parley.MaxName)
+	case parley.ChangeSettings:
+		for name, value := range do.Values {
+			l.check("name of a setting", name, parley.MaxName)
+			l.check("value of a setting", string(value), parley.MaxNote)
+			if !json.Valid(value) {
+				return parley.Errorf(parley.CodeInvalid, "%.80s must be JSON.", name)
+			}
+		}
 	case parley.CancelRun:
 		l.check("id of a request", do.Request, parley.MaxName)
 	case parley.StartAgent:

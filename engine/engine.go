@@ -48,10 +48,13 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	Screen     parley.Screen          // nil: nothing is screened
-	Classifier parley.Classifier      // nil: nobody is asked
-	Refusals   Refusals               // nil: each is put on record
-	Window     func(model string) int // tokens it can read; nil or zero: DefaultWindow
+	Screen     parley.Screen     // nil: nothing is screened
+	Classifier parley.Classifier // nil: nobody is asked
+	// DefaultModel is that of agents that name none, in tenants that have not
+	// chosen another.
+	DefaultModel string
+	Refusals     Refusals               // nil: each is put on record
+	Window       func(model string) int // tokens it can read; nil or zero: DefaultWindow
 
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day

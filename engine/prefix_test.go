@@ -86,6 +86,7 @@ func importLog(t testing.TB, store parley.Store, id parley.SessionID, log []parl
 	var agent *parley.Agent
 	for _, in := range all[parley.InputReceived](log) {
 		a, _ := agents{}.Agent(acme, in.Agent.Name)
+		a = parley.DefaultSettings().Complete(a)
 		agent = &a
 	}
 	state := parley.NewState(acme, id)

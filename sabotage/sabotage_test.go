@@ -273,6 +273,14 @@ var bugs = []bug{
 	{"a run that plans is offered every tool", "engine/plan.go",
 		"if s.ReadOnly {", "if true {", "./engine", "TestPlans"},
 
+	// Settings of a tenant.
+	{"a setting that makes no sense is taken", "settings.go",
+		"s.Turns >= 1 && s.Turns <= 1000", "s.Turns >= 0", ".", "TestSettings"},
+	{"a tenant's settings are not looked at again", "engine/settings.go",
+		"if ok && known.head == st.Summary.Head {", "if ok && st.Summary.Head > 0 {", "./engine", "TestSettings"},
+	{"one who may only talk changes the tenant's settings", "command.go",
+		"func (ChangeSettings) Action() Action  { return ActAdmin }", "func (ChangeSettings) Action() Action  { return ActMessage }", "./engine", "TestSettings"},
+
 	// Rows of runs and cards are what the logs say.
 	{"a run that ended is listed as open", "rows.go",
 		"return RunClosed{e.Run, b}", "return RunClosed{0, b}", "./store/sqlite", "TestStore"},

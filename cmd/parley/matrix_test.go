@@ -120,6 +120,8 @@ var rules = map[string]rule{
 	"GET /api/workspace/tree":     {needs: parley.ActRead, ok: 200},
 	"GET /api/files":              {needs: parley.ActRead, ok: 200},
 	"GET /api/file":               {needs: parley.ActRead, ok: 400}, // which one?
+	"GET /api/v1/settings":        {needs: parley.ActRead, ok: 200},
+	"PATCH /api/v1/settings":      {needs: parley.ActAdmin, body: `{"turns":7}`, ok: 200},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more

@@ -120,9 +120,9 @@ func (c *serveCommand) Run(p *program) error {
 
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
-		Store: store, Feed: followers, Access: access.Rules{}, Agents: known,
+		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(),
 		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
-		Window: func(model string) int { return provider.About(model).Window },
+		Window:     func(model string) int { return provider.About(model).Window },
 		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
 	})
 

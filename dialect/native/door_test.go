@@ -71,6 +71,10 @@ func (d *door) Plan(context.Context, parley.Principal, parley.SessionID) (parley
 	return parley.Plan{Status: parley.PlanProposed, Items: []parley.PlanItem{{Title: "one", Status: parley.ItemPending}}}, d.refusal
 }
 
+func (d *door) Settings(context.Context, parley.Principal) (parley.Settings, error) {
+	return parley.DefaultSettings(), d.refusal
+}
+
 func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
 	d.cardQuery = q
 	return []parley.CardInfo{{Kind: q.Kind, Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Seq: 9, Call: 8, Agent: "coder", Owner: "ann",

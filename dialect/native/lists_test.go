@@ -94,3 +94,19 @@ func TestPlans(t *testing.T) {
 		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
 	}
 }
+
+func TestSettings(t *testing.T) {
+	const want = `{"approval":"suggest","turns":50,"compact_at":0.8,"max_delegation_depth":2}`
+	d := &door{}
+	for _, method := range []string{"GET", "PATCH"} {
+		if w := ask(d, method, "/api/v1/settings", `{"turns":7,"model":null}`); w.Code != 200 || strings.TrimSpace(w.Body.String()) != want {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+	if len(d.commands) != 1 || d.commands[0].Session != parley.TenantSession {
+		t.Fatalf("%+v", d.commands)
+	}
+	if values := d.commands[0].Do.(parley.ChangeSettings).Values; len(values) != 2 || string(values["turns"]) != "7" || string(values["model"]) != "null" {
+		t.Errorf("%s", values)
+	}
+}

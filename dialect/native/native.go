@@ -66,6 +66,8 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"POST /api/v1/agents/{id}/stop":      h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
 		"GET /api/v1/sessions/{id}/plan":     h.asks(h.getPlan),
 		"POST /api/v1/sessions/{id}/plan":    h.asks(h.command(decidePlan)),
+		"GET /api/v1/settings":               h.asks(h.getSettings),
+		"PATCH /api/v1/settings":             h.asks(h.changeSettings),
 	}
 }
 

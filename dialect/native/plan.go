@@ -12,6 +12,19 @@ func (h *Handler) getPlan(r request) (int, any, error) {
 	return http.StatusOK, plan, err
 }
 
+func (h *Handler) getSettings(r request) (int, any, error) {
+	settings, err := h.Door.Settings(r.Context(), r.who)
+	return http.StatusOK, settings, err
+}
+
+// changeSettings changes those that the body names, and answers with all.
+func (h *Handler) changeSettings(r request) (int, any, error) {
+	if _, err := h.submit(r, string(parley.TenantSession), parley.ChangeSettings{Values: r.body}); err != nil {
+		return 0, nil, err
+	}
+	return h.getSettings(r)
+}
+
 func decidePlan(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.DecidePlan
 	if err := stringsInto(o, field{"decision", &do.Decision}, field{"text", &do.Text}, field{"agent", &do.Agent.Name}); err != nil {

@@ -1,0 +1,24 @@
+package engine
+
+import (
+	"context"
+
+	"parley"
+)
+
+// settings are those in effect for a tenant.
+func (e *Engine) settings(ctx context.Context, tenant parley.TenantID) (parley.Settings, error) {
+	s, err := e.tenant(ctx, tenant)
+	if err != nil {
+		return parley.Settings{}, err
+	}
+	return parley.EffectiveSettings(s.Settings), nil
+}
+
+// Settings is behind every dialect. See parley.Door.
+func (e *Engine) Settings(ctx context.Context, who parley.Principal) (parley.Settings, error) {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return parley.Settings{}, err
+	}
+	return e.settings(ctx, who.Tenant)
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"parley"
+	"parley/access"
+)
+
+// TestSettings: who may change them changes them for every run that starts from
+// then on, also after a restart; a run that goes on keeps what it started with.
+func TestSettings(t *testing.T) { onEveryStore(t, settingsOn) }
+
+func settingsOn(t *testing.T, open func() parley.Store) {
+	r := newRig(t)
+	r.stop(true)
+	r.reopen = open
+	r.start()
+	ctx := context.Background()
+	set := func(who parley.Principal, name, value string) parley.Code {
+		return r.as(who, parley.TenantSession, parley.ChangeSettings{Values: map[string]json.RawMessage{name: json.RawMessage(value)}})
+	}
+	head, user, reader := member("dora", access.RoleDeptHead), member("uwe", access.RoleStandardUser), member("rita", access.RoleReadOnly)
+	for _, c := range []struct {
+		who  parley.Principal
+		code parley.Code
+	}{{user, parley.CodeForbidden}, {reader, parley.CodeForbidden}, {ann, ""}, {head, ""}, {user, parley.CodeForbidden}} {
+		if code := set(c.who, "turns", "2"); code != c.code {
+			t.Errorf("%s changes a setting: %q, want %q", c.who.ID, code, c.code)
+		}
+	}
+	if code := set(ann, "turns", "{"); code != parley.CodeInvalid {
+		t.Errorf("what is no JSON: %q", code)
+	}
+	sees := func(who parley.Principal, turns int) {
+		t.Helper()
+		if s, err := r.Settings(ctx, who); err != nil || s.Turns != turns || s.Approval != "suggest" {
+			t.Errorf("%s sees %+v, %v", who.ID, s, err)
+		}
+	}
+	sees(reader, 2)
+	if s, err := r.Settings(ctx, parley.Principal{ID: "rex", Tenant: "rival", Roles: []string{access.RoleOrgAdmin}}); err != nil || s != parley.DefaultSettings() {
+		t.Errorf("another tenant: %+v, %v", s, err)
+	}
+	if _, err := r.Settings(ctx, member("mia", "king")); parley.CodeOf(err) != parley.CodeForbidden {
+		t.Errorf("who may not look: %v", err)
+	}
+
+	id := r.open()
+	r.say(id, "call ask x | call ask y | say never")
+	log := r.until(id, "somebody is asked", seen[parley.QuestionAsked](1))
+	if code := set(head, "turns", "3"); code != "" {
+		t.Fatal(code)
+	}
+	r.restart(false)
+	sees(user, 3)
+	r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 1)), Answers: [][]string{{"x"}}})
+	log = r.until(id, "somebody is asked again", seen[parley.QuestionAsked](2))
+	r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 2)), Answers: [][]string{{"x"}}})
+	if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Code != parley.CodeTurnLimit {
+		t.Errorf("a run that was started with two turns: %+v", end)
+	}
+	in := input("say hello", parley.Queue)
+	in.Agent.Name = "hasty" // has limits of its own
+	r.do(id, in)
+	r.say(id, "say hello")
+	started := all[parley.RunStarted](r.finished(id, 3))
+	if started[0].Agent.Turns != 2 || started[1].Agent.Turns != 2 || started[2].Agent.Turns != 3 {
+		t.Errorf("%+v", started)
+	}
+	agent, err := r.Store.Tenant(acme).Definition(ctx, started[2].Agent.Digest)
+	if err != nil || agent.Limits.Turns != 3 || agent.Approval != "suggest" {
+		t.Errorf("%+v, %v", agent, err)
+	}
+	if code := set(ann, "turns", "null"); code != "" {
+		t.Error(code)
+	}
+	sees(user, parley.DefaultTurns)
+	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: parley.AuditSettings, Limit: 10})
+	if err != nil || len(records) != 3 || records[1].By != "dora" {
+		t.Errorf("on record: %+v, %v", records, err)
+	}
+	r.check(parley.TenantSession)
+	if list, err := r.Sessions(ctx, ann, parley.SessionQuery{Transient: true}); err != nil || len(list) != 1 || list[0].ID != id {
+		t.Errorf("among conversations: %+v, %v", list, err)
+	}
+}
