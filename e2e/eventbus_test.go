@@ -248,7 +248,7 @@ func TestEventBusShowsATurnAsItsDocumentHasIt(t *testing.T) {
 }
 
 // A message to a busy agent is shown as waiting, and reaches the model once: the
-// original also ran it again (seed-systems 4.4, bug 1).
+// original also ran it again (docs/dialects/eventbus.md, bug 1).
 func TestEventBusQueuesWhileBusy(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -289,7 +289,7 @@ func (n *node) answerCard(s *server, id, label, note string) (int, string) {
 
 // Approvals and questions, with the server ending in between. In the original a
 // quick answer was unknown, and what waited was listed nowhere after a reconnect
-// (seed-systems 4.4, bug 4).
+// (docs/dialects/eventbus.md, bug 4).
 func TestEventBusAsks(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -377,7 +377,7 @@ func (n *node) runs(s *server, path string) (list []runLine) {
 
 // Cancel is by run: another session of the same agent goes on. In the original
 // one engine served all sessions of an agent, cancel matched the agent, and runs
-// stayed "running" for ever after a crash (seed-systems 4.4, bugs 5 and 7).
+// stayed "running" for ever after a crash (docs/dialects/eventbus.md, bugs 5 and 7).
 func TestEventBusCancels(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -546,7 +546,7 @@ func TestEventBusShowsSubagents(t *testing.T) {
 }
 
 // What a run is made of is told by its events, not by the clock: another run in
-// the same second is not in it (seed-systems 4.4, bug 12).
+// the same second is not in it (docs/dialects/eventbus.md, bug 12).
 func TestEventBusTellsWhatARunWas(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -591,7 +591,7 @@ func TestEventBusTellsWhatARunWas(t *testing.T) {
 	}
 }
 
-// The original took a request from any page (seed-systems 4.4, bug 10).
+// The original took a request from any page (docs/dialects/eventbus.md, bug 10).
 func TestEventBusIsNotForOtherPages(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})

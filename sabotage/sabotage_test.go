@@ -291,6 +291,20 @@ var bugs = []bug{
 	{"open runs are looked for among all runs", "store/sqlite/rows.go",
 		"r INDEXED BY runs_open`", "r`", "./store/sqlite", "TestListsUseIndexes"},
 
+	// The event bus.
+	{"who resumes a bus is shown the last message again", "dialect/eventbus/watch.go",
+		"seq > w.after {", "seq >= w.after {", "./dialect/eventbus", "TestWhoComesAnywhereSeesWhatOthersSee"},
+	{"who resumes a bus inside an event misses the rest of it", "dialect/eventbus/events.go",
+		"from: max(position-1, 0)", "from: position", "./dialect/eventbus", "TestStream"},
+	{"what waited before a run is not read back", "dialect/eventbus/watch.go",
+		"from == 1 || parley.Seq(b.Input) >= from", "true", "./dialect/eventbus", "TestWhoComesAnywhereSeesWhatOthersSee"},
+	{"who is far behind a bus is sent all of it", "dialect/eventbus/events.go",
+		"case head.After-position > maxBehind:", "case head.After-position > 1<<40:", "./dialect/eventbus", "TestResync"},
+	{"a link in the project shows the server's data", "dialect/eventbus/files.go",
+		"private(name) || err == nil && s.hides(place)", "private(name)", "./dialect/eventbus", "TestFilesStayInTheProject"},
+	{"a cancelled run leaves its children running", "dialect/eventbus/runs.go",
+		"open = append(open, below...)", "_ = below", "./dialect/eventbus", "TestRuns"},
+
 	// What operators do.
 	{"an imported run is never taken up", "cmd/parley/import.go",
 		"b.Due = &parley.DueChange{Due: due}", "_ = due", "./cmd/parley", "TestExportDoesNotDisturb"},

@@ -335,7 +335,7 @@ func TestSettings(t *testing.T) {
 }
 
 // TestDetailsAreCutBetweenCharacters: the original cut bytes, and fell over
-// (seed-systems 4.4, bug 13).
+// (docs/dialects/eventbus.md, bug 13).
 func TestDetailsAreCutBetweenCharacters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tool := rapid.SampledFrom([]string{"read_file", "write_file", "edit_file", "apply_patch", "list_files", "find_files", "search_files", "shell", "update_plan", "other"}).Draw(t, "tool")
