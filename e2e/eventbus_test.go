@@ -545,6 +545,42 @@ func TestEventBusShowsSubagents(t *testing.T) {
 	}
 }
 
+// A plan is proposed, edited and approved, or rejected; nothing is done before.
+func TestEventBusDecidesPlans(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	b := n.tune(s, "")
+	propose := func() (a accepted) {
+		t.Helper()
+		n.post(s, "/api/chat", `{"message":"plan a party","mode":"plan"}`, &a)
+		if list := b.until("turn_complete", ""); list[len(list)-2].Data.Outcome.Type != "plan" || !slices.Contains(steps(list), "run/plan_update") {
+			t.Fatalf("%q", steps(list))
+		}
+		return a
+	}
+	a := propose()
+	about := `{"session_id":"` + a.SessionID + `","text":"only cake"}`
+	for _, c := range []struct{ path, answer string }{{"edit", `{"ok":true}`}, {"approve", `{"status":"approved"}`}} {
+		if status, body := n.fetch(s, "POST", "/api/plan/"+c.path, about); status != 200 || body != c.answer {
+			t.Errorf("%s: %d %s", c.path, status, body)
+		}
+	}
+	list := b.until("turn_complete", "")
+	if !slices.Contains(steps(list), "message user: Plan approved. Starting execution.") || !strings.Contains(list[0].raw, `"plan_text":"only cake"`) {
+		t.Errorf("%q", steps(list))
+	}
+	if status, body := n.fetch(s, "POST", "/api/plan/approve", about); status != 404 || body != `{"error":"No pending plan"}` {
+		t.Errorf("%d %s", status, body)
+	}
+	a = propose()
+	if status, body := n.fetch(s, "POST", "/api/plan/reject", `{"session_id":"`+a.SessionID+`"}`); status != 200 || body != `{"status":"rejected"}` {
+		t.Errorf("%d %s", status, body)
+	}
+	if m := last(b.until("message", "")); m.Text != "Plan rejected." {
+		t.Errorf("%s", m.raw)
+	}
+}
+
 // What a run is made of is told by its events, not by the clock: another run in
 // the same second is not in it (docs/dialects/eventbus.md, bug 12).
 func TestEventBusTellsWhatARunWas(t *testing.T) {

@@ -268,7 +268,16 @@ func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func
 		if err := r.body.Into("clear_context", &do.Fresh, "true or false"); err != nil {
 			return nil, invalid("%s", err)
 		}
-		switch _, err = h.submit(r, ids, do); {
+		if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
+			return nil, err
+		}
+		// Looked up first: a session that has no plan is not to be taken for one
+		// that is not there.
+		m, err := h.find(r.Context(), r.who, ids)
+		if err == nil {
+			_, err = h.submit(r, []parley.SessionID{m.ID}, do)
+		}
+		switch {
 		case err == nil:
 			return answer, nil
 		case parley.CodeOf(err) == parley.CodeNotFound, parley.CodeOf(err) == parley.CodeClosed:

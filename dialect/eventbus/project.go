@@ -354,6 +354,9 @@ func (p *projection) planned(b parley.PlanChanged) {
 		p.v.plan = &shown
 	}
 	p.show(message{ID: p.byAgent("run-plan"), Kind: "run", Phase: "plan_update", Text: text("Plan updated"), AgentID: p.v.agent, Data: planUpdate{shown}})
+	if b.Status == parley.PlanRejected {
+		p.says(p.v.peer(), p.v.agent, "user", "Plan rejected.") // an approval is an input of its own
+	}
 }
 
 func (p *projection) changed(b parley.FilesChanged) {

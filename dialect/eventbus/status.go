@@ -105,8 +105,6 @@ func doing(tool, arguments string) string {
 			return ""
 		}
 		return about("Running", strings.Join(strings.Fields(strings.Join(argv, " ")), " "))
-	case "update_plan":
-		return "Updating the plan"
 	}
 	return ""
 }
