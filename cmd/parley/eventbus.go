@@ -13,7 +13,7 @@ import (
 
 // newEventBus is what the event bus knows of this server: the folder that agents
 // work in, and what the server was started with.
-func newEventBus(c *config.Settings, agents parley.Agents, at net.Addr) (h eventbus.Handler, err error) {
+func newEventBus(c *config.Settings, agents parley.Agents, provider func(model string) string, at net.Addr) (h eventbus.Handler, err error) {
 	h.Workspace.Tenant = c.DefaultTenant
 	if h.Workspace.Root, err = filepath.Abs(c.Workspace); err != nil {
 		return h, err
@@ -23,19 +23,21 @@ func newEventBus(c *config.Settings, agents parley.Agents, at net.Addr) (h event
 		return h, err
 	}
 	h.Workspace.Hidden = []string{data}
-	h.Settings = asStarted{agents, at}
+	h.Settings = asStarted{agents, provider, at}
 	return h, nil
 }
 
 // asStarted are settings that nobody can change.
 type asStarted struct {
-	agents parley.Agents
-	at     net.Addr
+	agents   parley.Agents
+	provider func(model string) string
+	at       net.Addr
 }
 
 func (s asStarted) Current(_ context.Context, tenant parley.TenantID) (map[string]json.RawMessage, error) {
-	turns, permission := parley.DefaultTurns, "ask"
+	turns, permission, preferred := parley.DefaultTurns, "ask", []string{}
 	if a, err := s.agents.Agent(tenant, ""); err == nil {
+		preferred = append(preferred, a.Model)
 		if a.Limits.Turns > 0 {
 			turns = a.Limits.Turns
 		}
@@ -47,10 +49,14 @@ func (s asStarted) Current(_ context.Context, tenant parley.TenantID) (map[strin
 	if tcp, ok := s.at.(*net.TCPAddr); ok {
 		port = tcp.Port
 	}
+	models := []map[string]string{}
+	for _, name := range modelsOf(s.agents.List(tenant), "") {
+		models = append(models, map[string]string{"id": name, "provider": s.provider(name), "model": name})
+	}
 	values := map[string]json.RawMessage{}
 	for name, value := range map[string]any{
-		"models":                     []map[string]string{{"id": "demo", "provider": "demo", "model": "demo"}},
-		"routing.default_models":     []string{"demo"},
+		"models":                     models,
+		"routing.default_models":     preferred,
 		"server.port":                port,
 		"agent.max_iters":            turns,
 		"agent.tool_permission_mode": permission,

@@ -152,3 +152,24 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 		t.Errorf("rival was shown %s", rival.all.String())
 	}
 }
+
+// TestSettingsAreShownAsTheyHold, and nothing of them that is secret.
+func TestSettingsAreShownAsTheyHold(t *testing.T) {
+	w := newWorld(t, []string{"--data", t.TempDir()})
+	defer w.stop()
+	auth := "Bearer " + token(t, "acme", "ann", time.Minute, "org_admin")
+	for _, path := range []string{"/api/settings", "/api/config"} {
+		status, body := w.ask("GET", path, auth, "")
+		port := w.addr[strings.LastIndexByte(w.addr, ':')+1:]
+		want := `{"agent":{"max_delegation_depth":2,"max_iters":50,"tool_permission_mode":"ask"},"models":[{"id":"demo","model":"demo","provider":"demo"}],"routing":{"default_models":["demo"]},"server":{"port":` + port + `}}`
+		if status != 200 || body != want {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+		if status, body := w.ask("POST", path, auth, want); status != 200 || body != want {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+		if status, body := w.ask("POST", path, auth, `{"server":{"port":1}}`); status != 400 || !strings.Contains(body, "server.port") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func (c *serveCommand) Run(p *program) error {
 	// The dialects.
 	conns := dialect.NewConns()
 	web := server.New(log, server.Options{Admit: guard.admit, Origins: c.AllowedOrigins, Able: store.Ready})
-	bus, err := newEventBus(&c.Settings, agents, listener.Addr())
+	bus, err := newEventBus(&c.Settings, known, models.Provider, listener.Addr())
 	if err != nil {
 		return err
 	}
