@@ -161,7 +161,7 @@ func TestSettingsAreShownAsTheyHold(t *testing.T) {
 	for _, path := range []string{"/api/settings", "/api/config"} {
 		status, body := w.ask("GET", path, auth, "")
 		port := w.addr[strings.LastIndexByte(w.addr, ':')+1:]
-		want := `{"agent":{"max_delegation_depth":2,"max_iters":50,"tool_permission_mode":"ask"},"models":[{"id":"demo","model":"demo","provider":"demo"}],"routing":{"default_models":["demo"]},"server":{"port":` + port + `}}`
+		want := `{"agent":{"approval":"suggest","compact_at":0.8,"max_delegation_depth":2,"max_iters":50,"tool_permission_mode":"ask"},"models":[{"id":"demo","model":"demo","provider":"demo"}],"routing":{"default_models":[]},"server":{"port":` + port + `}}`
 		if status != 200 || body != want {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -169,6 +169,15 @@ func TestSettingsAreShownAsTheyHold(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 		if status, body := w.ask("POST", path, auth, `{"server":{"port":1}}`); status != 400 || !strings.Contains(body, "server.port") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":0}}`); status != 400 || !strings.Contains(body, "agent.max_iters must be") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":7}}`); status != 200 || !strings.Contains(body, `"max_iters":7`) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":null}}`); status != 200 || body != want {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}

@@ -216,3 +216,10 @@ func ask(h *Handler, method, path, body string, headers ...string) (status int, 
 	mux(h).ServeHTTP(w, r)
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
+
+func (d *door) Settings(_ context.Context, who parley.Principal) (parley.Settings, error) {
+	if who.ID == "clumsy" {
+		return parley.Settings{}, parley.Errorf(parley.CodeForbidden, "You may not do this: it needs agents:read.")
+	}
+	return parley.DefaultSettings(), nil
+}

@@ -2,6 +2,7 @@ package eventbus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,9 +19,11 @@ import (
 
 // Handler serves GET /api/events and the requests of document 004.
 type Handler struct {
-	Door      parley.Door
-	Agents    parley.Agents
-	Settings  Settings // nil: nothing can be set
+	Door   parley.Door
+	Agents parley.Agents
+	// Server is what the server was started with, without secrets, under names
+	// with dots; nil: nothing is told of it.
+	Server    func(parley.TenantID) map[string]json.RawMessage
 	Guard     dialect.Guard
 	Conns     *dialect.Conns
 	Workspace Workspace

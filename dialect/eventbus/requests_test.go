@@ -1,7 +1,6 @@
 package eventbus
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -286,39 +285,26 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// settings are two, of which one can be set.
-type settings map[string]json.RawMessage
-
-func (s settings) Current(context.Context, parley.TenantID) (map[string]json.RawMessage, error) {
-	return s, nil
-}
-
-func (s settings) Check(name string, value json.RawMessage) error {
-	if name != "agent.max_iters" || string(value) == "0" {
-		return parley.Errorf(parley.CodeInvalid, "%s cannot be %s.", name, value)
-	}
-	return nil
-}
-
 func TestSettings(t *testing.T) {
 	d := &door{}
 	h := handler(d)
+	h.Server = func(parley.TenantID) map[string]json.RawMessage {
+		return map[string]json.RawMessage{"server.port": json.RawMessage("8080"), "models": json.RawMessage(`[{"id":"demo"}]`)}
+	}
 	for _, path := range []string{"/api/settings", "/api/config"} {
-		h.Settings = settings{"agent.max_iters": json.RawMessage("50"), "server.port": json.RawMessage("8080"), "models": json.RawMessage(`[{"id":"demo"}]`)}
-		d.commands = nil
-		const now = `{"agent":{"max_iters":50},"models":[{"id":"demo"}],"server":{"port":8080}}`
+		d.commands, d.answers = nil, nil
+		const now = `{"agent":{"approval":"suggest","compact_at":0.8,"max_delegation_depth":2,"max_iters":50,"tool_permission_mode":"ask"},"models":[{"id":"demo"}],"routing":{"default_models":[]},"server":{"port":8080}}`
 		wants(t, h, "GET", path, "", 200, now)
 		wants(t, h, "POST", path, now, 200, now) // sent back as it is
 		wants(t, h, "POST", path, `{"models":[ {"id" : "demo"} ]}`, 200, now)
-		if len(d.commands) > 0 {
-			t.Errorf("nothing was changed by %+v", d.commands)
-		}
 		for body, says := range map[string]string{
-			`{"agent":{"max_iters":0}}`:                      "agent.max_iters cannot be 0.",
-			`{"agent":{"max_iters":20},"server":{"port":1}}`: "server.port cannot be 1.",
-			`{"api_key":"secret"}`:                           "api_key cannot be",
-			`{"agent.max_iters":7}`:                          "agent.max_iters is no setting.",
-			`{"agent":{"max_iters":1,"max_iters":2}}`:        `agent: the key \"max_iters\" is there twice.`,
+			`{"agent":{"max_iters":20},"server":{"port":1}}`:                   "server.port cannot be changed while the server runs.",
+			`{"api_key":"secret"}`:                                             "api_key cannot be changed",
+			`{"agent":{"tool_permission_mode":"never"}}`:                       "agent.tool_permission_mode must be ask or auto.",
+			`{"agent":{"tool_permission_mode":"auto","approval":"auto-edit"}}`: "agent.approval and agent.tool_permission_mode are two names of one setting; send one of them.",
+			`{"routing":{"default_models":["a","b"]}}`:                         "routing.default_models must be a list of at most one model.",
+			`{"agent.max_iters":7}`:                                            "agent.max_iters is no setting.",
+			`{"agent":{"max_iters":1,"max_iters":2}}`:                          `agent: the key \"max_iters\" is there twice.`,
 			`[]`: "the message is not a JSON object.",
 		} {
 			wants(t, h, "POST", path, body, 400, `{"error":"`+says)
@@ -326,11 +312,13 @@ func TestSettings(t *testing.T) {
 		if len(d.commands) > 0 {
 			t.Errorf("what was refused led to %+v", d.commands)
 		}
-		wants(t, h, "POST", path, `{"project_root":"/p","agent":{"max_iters":20}}`, 200, `{`)
-		want := parley.ChangeSettings{Values: map[string]json.RawMessage{"agent.max_iters": json.RawMessage("20")}}
+		wants(t, h, "POST", path, `{"project_root":"/p","agent":{"max_iters":20,"tool_permission_mode":"auto"},"routing":{"default_models":["m"]}}`, 200, `{`)
+		want := parley.ChangeSettings{Values: map[string]json.RawMessage{"turns": json.RawMessage("20"), "approval": json.RawMessage(`"full-auto"`), "model": json.RawMessage(`"m"`)}}
 		if len(d.commands) != 1 || d.commands[0].Session != parley.TenantSession || !reflect.DeepEqual(d.commands[0].Do, want) {
 			t.Errorf("%+v", d.commands)
 		}
+		d.answers = map[parley.SessionID]error{parley.TenantSession: parley.Errorf(parley.CodeInvalid, "turns must be a whole number from 1 to 1000.")}
+		wants(t, h, "POST", path, `{"agent":{"max_iters":0}}`, 400, `{"error":"agent.max_iters must be a whole number from 1 to 1000."}`)
 		wants(t, h, "POST", path, `{}`, 403, `{"error":"You may not do this: it needs agents:write."}`, "X-User: clumsy")
 		wants(t, h, "GET", path, "", 403, `{"error":"You may not do this: it needs agents:read."}`, "X-User: clumsy")
 	}

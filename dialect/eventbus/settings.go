@@ -2,7 +2,6 @@ package eventbus
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -12,28 +11,70 @@ import (
 	"parley/dialect"
 )
 
-// Settings is what a server is set to. Names have dots where the wire has objects
-// in objects: agent.max_iters.
-type Settings interface {
-	// Current is what holds for a tenant, without secrets.
-	Current(context.Context, parley.TenantID) (map[string]json.RawMessage, error)
-	// Check says why a value cannot be set, naming it; null takes it back to
-	// what the server was started with.
-	Check(name string, value json.RawMessage) error
+// A setting is one of the tenant's under the name this document's clients know.
+// Names have dots where the wire has objects in objects.
+type setting struct {
+	wire, name string
+	show       func(parley.Settings) any
+	// take is the tenant's value of what a client sends; nil: as it is.
+	take func(json.RawMessage) (any, bool)
+	must string // what take takes
 }
 
+var settings = []setting{
+	{wire: "agent.max_iters", name: "turns", show: func(s parley.Settings) any { return s.Turns }},
+	{wire: "agent.max_delegation_depth", name: "max_delegation_depth", show: func(s parley.Settings) any { return s.MaxDelegationDepth }},
+	{wire: "agent.compact_at", name: "compact_at", show: func(s parley.Settings) any { return s.CompactAt }},
+	{wire: "agent.approval", name: "approval", show: func(s parley.Settings) any { return s.Approval }},
+	{wire: "agent.tool_permission_mode", name: "approval", must: "ask or auto",
+		show: func(s parley.Settings) any {
+			if s.Approval == "full-auto" {
+				return "auto"
+			}
+			return "ask"
+		},
+		take: func(raw json.RawMessage) (any, bool) {
+			mode := map[string]string{`"ask"`: "suggest", `"auto"`: "full-auto"}[string(raw)]
+			return mode, mode != ""
+		}},
+	{wire: "routing.default_models", name: "model", must: "a list of at most one model",
+		show: func(s parley.Settings) any {
+			if s.Model == "" {
+				return []string{}
+			}
+			return []string{s.Model}
+		},
+		take: func(raw json.RawMessage) (any, bool) {
+			var list []string
+			if err := json.Unmarshal(raw, &list); err != nil || len(list) > 1 {
+				return nil, false
+			}
+			if len(list) == 0 {
+				return nil, true
+			}
+			return list[0], true
+		}},
+}
+
+// current is what holds for a tenant, without secrets: its settings, and what the
+// server was started with.
 func (h *Handler) current(r request) (map[string]json.RawMessage, error) {
-	if h.Settings == nil {
-		return nil, parley.Errorf(parley.CodeUnavailable, "This server has no settings to show.")
+	chosen, err := h.Door.Settings(r.Context(), r.who)
+	if err != nil {
+		return nil, err
 	}
-	return h.Settings.Current(r.Context(), r.who.Tenant)
+	values := map[string]json.RawMessage{}
+	if h.Server != nil {
+		maps.Copy(values, h.Server(r.who.Tenant))
+	}
+	for _, s := range settings {
+		values[s.wire] = dialect.Encode(s.show(chosen))
+	}
+	return values, nil
 }
 
 // getSettings shows the configuration that holds.
 func (h *Handler) getSettings(r request) (any, error) {
-	if err := h.may(r, parley.ActRead, parley.WholeTenant); err != nil {
-		return nil, err
-	}
 	values, err := h.current(r)
 	return nested(values), err
 }
@@ -54,22 +95,54 @@ func (h *Handler) changeSettings(r request) (any, error) {
 	if err := flatten(r.body, "", wanted); err != nil {
 		return nil, err
 	}
-	changed := map[string]json.RawMessage{}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if equalJSON(values[name], wanted[name]) {
+	changed, wires := map[string]json.RawMessage{}, map[string]string{}
+	for _, wire := range slices.Sorted(maps.Keys(wanted)) {
+		if equalJSON(values[wire], wanted[wire]) {
 			continue
 		}
-		if err := h.Settings.Check(name, wanted[name]); err != nil {
+		name, value, err := toSetting(wire, wanted[wire])
+		if err != nil {
 			return nil, err
 		}
-		changed[name] = wanted[name]
+		if other, twice := wires[name]; twice {
+			return nil, invalid("%s and %s are two names of one setting; send one of them", other, wire)
+		}
+		changed[name], wires[name] = value, wire
 	}
 	if len(changed) > 0 {
-		if _, err := h.submit(r, []parley.SessionID{parley.TenantSession}, parley.ChangeSettings{Values: changed}); err != nil {
-			return nil, err
+		_, err := h.submit(r, []parley.SessionID{parley.TenantSession}, parley.ChangeSettings{Values: changed})
+		if err != nil {
+			return nil, inTheirWords(err, wires)
 		}
 	}
 	return h.getSettings(r)
+}
+
+// toSetting is the tenant's setting that a client means, and its value. null
+// takes one back to what the server was started with.
+func toSetting(wire string, raw json.RawMessage) (string, json.RawMessage, error) {
+	i := slices.IndexFunc(settings, func(s setting) bool { return s.wire == wire })
+	if i < 0 {
+		return "", nil, invalid("%s cannot be changed while the server runs", clip(wire, maxPreview))
+	}
+	s := settings[i]
+	if s.take == nil || string(raw) == "null" {
+		return s.name, raw, nil
+	}
+	value, ok := s.take(raw)
+	if !ok {
+		return "", nil, invalid("%s must be %s", wire, s.must)
+	}
+	return s.name, dialect.Encode(value), nil
+}
+
+// inTheirWords is a refusal that names a setting as the client did.
+func inTheirWords(err error, wires map[string]string) error {
+	name, rest, ok := strings.Cut(parley.MessageOf(err), " ")
+	if wire := wires[name]; ok && wire != "" && parley.CodeOf(err) == parley.CodeInvalid {
+		return parley.Errorf(parley.CodeInvalid, "%s %s", wire, rest)
+	}
+	return err
 }
 
 // flatten makes names with dots of objects in objects.
