@@ -1,0 +1,198 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// refused is how a probe ends that could not do what it tried.
+const refused = 42
+
+// probe is what tests do from within a sandbox.
+func probe(what string, args []string) {
+	if what == "each" {
+		var list [][]string
+		if err := json.Unmarshal([]byte(args[0]), &list); err != nil {
+			panic(err)
+		}
+		for _, p := range list {
+			if try(p[0], p[1:]) == nil {
+				fmt.Printf("%q worked\n", p)
+			}
+		}
+		unix.Exit(refused)
+	}
+	if err := try(what, args); err != nil {
+		fmt.Println(err)
+		unix.Exit(refused)
+	}
+	unix.Exit(0)
+}
+
+func try(what string, args []string) error {
+	switch what {
+	case "write":
+		return os.WriteFile(args[0], []byte("evil"), 0o644)
+	case "open": // for writing, where that alone must fail
+		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+		if err == nil {
+			f.Close()
+		}
+		return err
+	case "append":
+		f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			_, err = f.WriteString("evil")
+		}
+		return err
+	case "read":
+		raw, err := os.ReadFile(args[0])
+		if err != nil {
+			_, err = os.ReadDir(args[0])
+		} else if len(raw) == 0 {
+			return fmt.Errorf("it is empty")
+		}
+		return err
+	case "link":
+		return os.Link(args[0], args[1])
+	case "rename":
+		return os.Rename(args[0], args[1])
+	case "remove":
+		return os.RemoveAll(args[0])
+	case "mknod":
+		return unix.Mknod(args[0], unix.S_IFBLK|0o666, int(unix.Mkdev(8, 0)))
+	case "dial":
+		conn, err := net.DialTimeout(args[0], args[1], 2*time.Second)
+		if err == nil {
+			_, err = conn.Write([]byte("x"))
+		}
+		return err
+	case "socket":
+		family, _ := strconv.Atoi(args[0])
+		_, err := unix.Socket(family, unix.SOCK_RAW, 0)
+		if err != unix.EPERM { // others mean that the kernel was asked
+			return nil
+		}
+		return err
+	case "kill":
+		pid, _ := strconv.Atoi(args[0])
+		return unix.Kill(pid, 0)
+	case "call":
+		return call(args[0])
+	case "rights":
+		return rights()
+	case "memory":
+		_, err := unix.Mmap(-1, 0, maxMemory+1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		return err
+	case "large":
+		signal.Ignore(unix.SIGXFSZ)
+		f, err := os.Create(args[0])
+		if err != nil {
+			return nil
+		}
+		_, err = f.WriteAt([]byte("x"), maxFile+1)
+		return err
+	case "background", "daemon":
+		return leave(what == "daemon", args)
+	case "sleep":
+		signal.Ignore(unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
+		time.Sleep(time.Hour)
+	case "bomb":
+		bomb(args[0])
+	case "serve":
+		box := &Sandbox{kind: kind(args[0]), workspace: args[1], memory: testMemory}
+		box.Run(context.Background(), Command{Argv: []string{args[1] + "/src/probe", "probe", "daemon", args[2], "stay"}, Dir: args[1], Output: os.Stdout})
+	}
+	return nil
+}
+
+// call makes a system call that must be refused before the kernel looks at it.
+func call(name string) error {
+	number := map[string]uintptr{
+		"ptrace": unix.SYS_PTRACE, "mount": unix.SYS_MOUNT, "umount": unix.SYS_UMOUNT2, "unshare": unix.SYS_UNSHARE, "setns": unix.SYS_SETNS, "chroot": unix.SYS_CHROOT,
+		"bpf": unix.SYS_BPF, "keyctl": unix.SYS_KEYCTL, "userfaultfd": unix.SYS_USERFAULTFD, "io_uring_setup": unix.SYS_IO_URING_SETUP,
+		"perf_event_open": unix.SYS_PERF_EVENT_OPEN, "reboot": unix.SYS_REBOOT,
+	}[name]
+	if name == "newuser" {
+		cmd := exec.Command("/bin/true")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
+		return cmd.Run()
+	}
+	if _, _, errno := unix.Syscall6(number, 0, 0, 0, 0, 0, 0); errno != unix.EPERM {
+		return nil
+	}
+	return unix.EPERM
+}
+
+func rights() error {
+	ruled, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil || ruled != 1 {
+		return fmt.Errorf("new privileges: %d, %v", ruled, err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	if err := unix.Capget(&header, &caps[0]); err != nil {
+		return err
+	}
+	limit := func(what int) uint64 {
+		var l unix.Rlimit
+		unix.Getrlimit(what, &l)
+		return l.Max
+	}
+	fmt.Printf("new privileges ruled out, capabilities %d, core %d, data %d, file %d, files %d, processes %d\n",
+		caps[0].Effective|caps[0].Permitted|caps[1].Effective|caps[1].Permitted,
+		limit(unix.RLIMIT_CORE), limit(unix.RLIMIT_DATA), limit(unix.RLIMIT_FSIZE), limit(unix.RLIMIT_NOFILE), limit(unix.RLIMIT_NPROC))
+	return nil
+}
+
+// leave starts a process that ignores signals, as a daemon in a session of its
+// own with nothing open, and ends or stays.
+func leave(daemon bool, args []string) error {
+	if daemon && len(args) < 3 {
+		// Once more, so that who started it is gone.
+		cmd := exec.Command(os.Args[0], append([]string{"probe", "daemon", args[0], "", "twice"}, args[1:]...)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+	} else {
+		cmd := exec.Command(os.Args[0], "probe", "sleep", args[0])
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: daemon}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		if daemon {
+			return nil
+		}
+	}
+	fmt.Println("left")
+	if len(args) > 1 && args[1] == "stay" {
+		time.Sleep(time.Hour)
+	}
+	return nil
+}
+
+// bomb starts itself twice for as long as that works.
+func bomb(mark string) {
+	for {
+		for range 2 {
+			argv := []string{os.Args[0], "probe", "bomb", mark}
+			if _, err := syscall.ForkExec(os.Args[0], argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}}); err != nil {
+				fmt.Println("full")
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+}
