@@ -277,7 +277,14 @@ type Toolbox interface {
 	Judge(agent Agent, name, arguments string) Verdict
 	// Perform carries out a call. Live output goes to progress. When ctx ends
 	// it stops everything it started before it returns.
-	Perform(ctx context.Context, agent Agent, name, arguments string, progress func(string)) (result string, err error)
+	Perform(ctx context.Context, agent Agent, name, arguments string, progress func(string)) (ToolResult, error)
+}
+
+// A ToolResult is what came of a call that was carried out.
+type ToolResult struct {
+	Text   string
+	Exit   *int // of a command
+	Failed bool // it was carried out, and did not do what it was meant to
 }
 
 type ToolSpec struct {

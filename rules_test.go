@@ -39,6 +39,8 @@ var allowed = []struct {
 	{"tool", "tool/patch", "the grammar of patches is no concern of the other tools"},
 	{"provider", "provider/*", "a model's name says who speaks for it"},
 	{"provider/*", "provider/upstream", "what vendors have in common"},
+	{"tool", "policy", "a command is judged before it runs"},
+	{"tool", "sandbox", "a command runs inside it"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -224,7 +225,7 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	return v
 }
 
-func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress func(string)) (string, error) {
+func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress func(string)) (parley.ToolResult, error) {
 	h.mu.Lock()
 	if h.done == nil {
 		h.done = map[string]int{}
@@ -239,9 +240,9 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		progress("begun")
 		<-ctx.Done()
 		if name == "hangdo" {
-			return "it was done all the same", nil // too late for the run
+			return parley.ToolResult{Text: "it was done all the same"}, nil // too late for the run
 		}
-		return "", ctx.Err()
+		return parley.ToolResult{}, ctx.Err()
 	case "wait":
 		<-h.wait
 	case "talk":
@@ -250,12 +251,15 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		}
 		progress("working")
 		progress(" hard")
+	case "exit":
+		code, _ := strconv.Atoi(strings.Trim(args, `"`))
+		return parley.ToolResult{Text: "it ended", Exit: &code, Failed: code != 0}, nil
 	case "poison":
-		return wicked, nil
+		return parley.ToolResult{Text: wicked}, nil
 	case "break":
-		return "", errors.New("internal detail")
+		return parley.ToolResult{}, errors.New("internal detail")
 	case "panic":
 		panic("a tool was told to panic")
 	}
-	return "did " + name + " " + args, nil
+	return parley.ToolResult{Text: "did " + name + " " + args}, nil
 }

@@ -124,7 +124,7 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 		return err
 	})
 	if err != nil {
-		return a.toolEnded(ctx, "", err)
+		return a.toolEnded(ctx, parley.ToolResult{}, err)
 	}
 	out := a.coalesce(func(_ parley.OutputKind, text string) {
 		a.reports <- report{Report: parley.Report{At: a.engine.Now(), Run: step.Run, Call: step.Call, Body: parley.ToolPiece{Text: text}}, step: step}
@@ -142,20 +142,22 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 	return a.toolEnded(ctx, result, err)
 }
 
-func (a *actor) toolEnded(ctx context.Context, result string, err error) parley.ReportBody {
-	outcome := parley.CallSucceeded
+func (a *actor) toolEnded(ctx context.Context, done parley.ToolResult, err error) parley.ReportBody {
+	outcome, result := parley.CallSucceeded, done.Text
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // stopped, and nothing to tell
 	case err != nil:
 		outcome, result = parley.CallFailed, parley.MessageOf(err)
+	case done.Failed:
+		outcome = parley.CallFailed
 	}
 	whole := a.redactor()
 	result = whole.Write(result) + whole.Close()
 	if len(result) > parley.MaxResult {
 		result = result[:parley.MaxResult] + "\n(the rest was left out)"
 	}
-	ended := parley.ToolEnded{Outcome: outcome, Result: strings.ToValidUTF8(result, "\uFFFD")}
+	ended := parley.ToolEnded{Outcome: outcome, Result: strings.ToValidUTF8(result, "\uFFFD"), Exit: done.Exit}
 	switch finding, err := a.engine.scan(nil, ended.Result); {
 	case err != nil:
 		ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}

@@ -30,7 +30,7 @@ func confine(words io.Reader, report *os.File) {
 	if err := json.NewDecoder(words).Decode(&told); err != nil {
 		fail("the sandbox was not told what to run: %v", err)
 	}
-	if err := os.Chdir(told.Dir); err != nil {
+	if err := unix.Chdir(told.Dir); err != nil {
 		fail("the folder it is to run in cannot be entered: %v", err)
 	}
 	if err := limit(told.Kind, told.Memory); err != nil {

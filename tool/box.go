@@ -21,6 +21,8 @@ import (
 	"strings"
 
 	"parley"
+	"parley/policy"
+	"parley/sandbox"
 )
 
 // A Box is the tools over one workspace. It may be used concurrently.
@@ -28,6 +30,8 @@ type Box struct {
 	workspace string   // absolute, without symbolic links
 	protected []string // folders no tool touches; in the same form
 	kept      []string // folders no tool writes to; likewise, as far as they exist
+	artifacts string   // folder of long outputs; empty: they are not kept
+	sandbox   *sandbox.Sandbox
 }
 
 var _ parley.Toolbox = (*Box)(nil)
@@ -69,7 +73,7 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, reads(askUser), reads(updatePlan), delegate, finalizeTask}
+var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, reads(askUser), reads(updatePlan), delegate, finalizeTask}
 
 // reads says that a tool changes nothing, whatever its arguments.
 func reads(t tool) tool {
@@ -93,6 +97,8 @@ type action struct {
 	agent     string            // that the task is for
 	task      string            // for another agent, whose answer is the result
 	plan      *parley.PlanUpdate
+	command   *command // to be run
+	artifact  bool     // it is about those, not about the workspace
 	// rest says how to get lines of a long result that were left out, counted
 	// from 1; nil: in no way.
 	rest func(from, to int) string
@@ -118,7 +124,7 @@ func define[A any](name, description, parameters string, understand func(A) (act
 func (b *Box) Specs(agent parley.Agent) []parley.ToolSpec {
 	var specs []parley.ToolSpec
 	for _, t := range tools {
-		if has(agent, t.Name) {
+		if b.has(agent, t.Name) {
 			specs = append(specs, t.ToolSpec)
 		}
 	}
@@ -143,46 +149,57 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 		v.Kind = parley.VerdictChild
 	case a.plan != nil:
 		v.Kind, v.Plan = parley.VerdictPlan, *a.plan
-	case a.edits && agent.Approval != "auto-edit" && agent.Approval != "full-auto":
-		v.Kind = parley.VerdictAsk
+	case a.command != nil:
+		b.judgeCommand(agent, a.command, &v)
 	case a.edits && slices.ContainsFunc(append(a.paths, a.path), runsElsewhere):
 		v.Kind = parley.VerdictAsk
+	case a.edits:
+		v.Kind = policy.Edit(agent.Approval)
 	}
 	return v
 }
 
 // Perform carries out a call. Its errors are safe to show; what was not
 // understood is CodeInvalid.
-func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, _ func(string)) (string, error) {
+func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (parley.ToolResult, error) {
 	a, err := b.understand(agent, name, arguments)
 	switch {
 	case err != nil:
-		return "", parley.Errorf(parley.CodeInvalid, "%s", err)
-	case a.perform == nil && a.look == nil:
-		return "", parley.Errorf(parley.CodeInvalid, "%s is not performed: a person answers it, or the log takes it in.", name)
+		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
+	case a.perform == nil && a.look == nil && a.command == nil:
+		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s is not performed: a person answers it, or the log takes it in.", name)
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return parley.ToolResult{}, ctx.Err()
+	case a.command != nil:
+		return b.run(ctx, agent, a.command, progress)
 	}
-	root, err := os.OpenRoot(b.workspace)
-	if err != nil {
-		return "", &parley.Error{Code: parley.CodeUnavailable, Message: "The workspace cannot be opened.", Err: err}
+	folder, hides := b.workspace, b.hides
+	if a.artifact {
+		folder, hides = b.artifacts, func(string) bool { return false }
+	}
+	root, err := os.OpenRoot(folder)
+	switch {
+	case err != nil && a.artifact:
+		return parley.ToolResult{}, &parley.Error{Code: parley.CodeNotFound, Message: "There is no such artifact.", Err: err}
+	case err != nil:
+		return parley.ToolResult{}, &parley.Error{Code: parley.CodeUnavailable, Message: "The workspace cannot be opened.", Err: err}
 	}
 	defer root.Close()
 	out := output{rest: a.rest}
 	if a.look != nil {
-		err = a.look(ctx, view{root, b.hides}, &out)
+		err = a.look(ctx, view{root, hides}, &out)
 	} else {
 		err = a.perform(ctx, root, &out)
 	}
 	if err != nil {
-		return "", err
+		return parley.ToolResult{}, err
 	}
-	return out.String(), nil
+	return parley.ToolResult{Text: out.String()}, nil
 }
 
 func (b *Box) understand(agent parley.Agent, name, arguments string) (action, error) {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.Name == name })
-	if i < 0 || !has(agent, name) {
+	if i < 0 || !b.has(agent, name) {
 		return action{}, fmt.Errorf("there is no tool %.80q for this agent; it has: %s", name, b.names(agent))
 	}
 	a, err := tools[i].understand(arguments)
@@ -249,7 +266,10 @@ func (b *Box) names(agent parley.Agent) string {
 	return strings.Join(names, ", ")
 }
 
-func has(agent parley.Agent, name string) bool {
+func (b *Box) has(agent parley.Agent, name string) bool {
+	if name == shell.Name && b.sandbox == nil {
+		return false
+	}
 	return agent.Tools == nil || slices.Contains(agent.Tools, "*") || slices.Contains(agent.Tools, name)
 }
 

@@ -15,9 +15,13 @@ import (
 	"pgregory.net/rapid"
 
 	"parley"
+	"parley/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	goleak.VerifyTestMain(m)
+}
 
 // A bench is a box over a temporary workspace, with a directory beside it that
 // nothing may touch.
@@ -86,7 +90,8 @@ func (a args) String() string {
 }
 
 func (b *bench) perform(name string, a args) (string, error) {
-	return b.box.Perform(b.t.Context(), parley.Agent{}, name, a.String(), func(string) {})
+	result, err := b.box.Perform(b.t.Context(), parley.Agent{}, name, a.String(), func(string) {})
+	return result.Text, err
 }
 
 func (b *bench) result(name string, a args) string {

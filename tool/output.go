@@ -22,7 +22,12 @@ type output struct {
 	lines      int                       // newlines in it
 	broken     []byte                    // the beginning of a character whose rest may follow
 	rest       func(from, to int) string // how to get lines that were left out; may be nil
+
+	live  func(string) // is told all of it as it comes, up to liveLimit; may be nil
+	whole *spool       // keeps all of it, if it is too long; may be nil
 }
+
+const liveLimit = 64 << 10 // bytes, which are events of the log
 
 const half = outputLimit / 2
 
@@ -43,6 +48,15 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 func (o *output) add(s string) {
+	if s == "" {
+		return
+	}
+	if o.live != nil && o.size < liveLimit {
+		if o.live(s); o.size+len(s) >= liveLimit {
+			o.live("\n[… more is not shown live …]\n")
+		}
+	}
+	o.whole.add(s)
 	o.size += len(s)
 	o.lines += strings.Count(s, "\n")
 	n := min(half-len(o.head), len(s))
@@ -57,6 +71,7 @@ func (o *output) add(s string) {
 func (o *output) String() string {
 	o.add(visible(string(o.broken)))
 	o.broken = nil
+	kept := o.whole.close()
 	if o.size <= outputLimit {
 		return string(o.head) + string(o.tail)
 	}
@@ -71,7 +86,10 @@ func (o *output) String() string {
 	// The lines that are cut count as left out.
 	from, to := 1+bytes.Count(head, []byte("\n")), 1+o.lines-bytes.Count(tail, []byte("\n"))
 	note := fmt.Sprintf("%d bytes left out, lines %d to %d", o.size-len(head)-len(tail), from, to)
-	if o.rest != nil {
+	switch {
+	case kept != "":
+		note += "; read_file has all of it as " + kept
+	case o.rest != nil:
 		note += "; " + o.rest(from, to)
 	}
 	return fmt.Sprintf("%s\n[… %s …]\n%s", head, note, tail)

@@ -27,9 +27,16 @@ type readFileArguments struct {
 }
 
 var readFile = define("read_file", readFileDescription, readFileSchema, func(args readFileArguments) (action, error) {
-	name, err := local(args.Path)
-	if err != nil {
-		return action{}, err
+	name, artifact := strings.CutPrefix(args.Path, artifactScheme)
+	about := action{class: parley.Pure, artifact: artifact}
+	if !artifact {
+		var err error
+		if name, err = local(args.Path); err != nil {
+			return action{}, err
+		}
+		about.path = name
+	} else if !artifactName.MatchString(name) {
+		return action{}, fmt.Errorf("there is no artifact %.80q", name)
 	}
 	first := max(args.Offset, 1)
 	rest := func(from, to int) string {
@@ -38,7 +45,7 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 		}
 		return fmt.Sprintf("read_file with offset %d and limit %d has them, in parts", first+from-1, to-from+1)
 	}
-	return action{class: parley.Pure, path: name, rest: rest, look: func(ctx context.Context, v view, out io.Writer) error {
+	about.rest, about.look = rest, func(ctx context.Context, v view, out io.Writer) error {
 		f, info, err := v.open(name, 0)
 		if err != nil {
 			return err
@@ -56,7 +63,8 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 			return fault(name, err)
 		}
 		return nil
-	}}, nil
+	}
+	return about, nil
 })
 
 const sniffed = 8 << 10 // bytes looked at to tell a binary file

@@ -52,7 +52,7 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"ask_user", question(`"question":"?","header":"","options":[{"label":" "}],"multi_select":false`), "options[0].label: it is blank"},
 		{"ask_user", question(`"question":" ","header":"","options":[],"multi_select":false`), "questions[0].question: it is blank"},
 		{"ask_user", question(`"question":"?","header":"","options":[],"multi_select":"no"`), "multi_select: expected boolean, got string"},
-		{"shell", `{}`, `there is no tool "shell" for this agent; it has: list_files, find_files, search_files, read_file, write_file, edit_file, apply_patch, ask_user, finalize_task`},
+		{"shell", `{}`, `there is no tool "shell" for this agent; it has: list_files, find_files, search_files, read_file, write_file, edit_file, apply_patch, ask_user, update_plan, delegate, finalize_task`},
 
 		{"write_file", `{"path":"/etc/passwd","content":""}`, "is absolute"},
 		{"write_file", `{"path":"a/../b","content":""}`, "has .. in it"},

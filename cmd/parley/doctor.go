@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/sandbox"
 )
 
 type doctorCommand struct {
@@ -73,6 +74,7 @@ type doctor struct {
 	found []finding
 
 	answers bool // a server does, on --listen
+	box     *sandbox.Sandbox
 }
 
 func (d *doctor) examine() {

@@ -2,21 +2,19 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"parley/config"
+	"parley/sandbox"
 	"parley/tool"
 )
 
@@ -153,6 +151,9 @@ func (d *doctor) agents() {
 		d.say(name, problem, "name a folder with --workspace", "%v", err)
 		return
 	}
+	if box, err := d.commands(); err == nil {
+		tools.UseSandbox(box)
+	}
 	list := agents.List(d.DefaultTenant)
 	if err := checkAgents(list, tools); err != nil {
 		d.say(name, problem, "correct its file in "+d.Agents+": parley serve would not start", "%v", err)
@@ -172,25 +173,28 @@ func (d *doctor) agents() {
 	d.say(name, fine, "", "%s (%s)", strings.Join(names, ", "), where)
 }
 
-// sandbox is for information: this release runs no commands.
-func (d *doctor) sandbox() {
-	bwrap := "no bubblewrap"
-	if path, err := exec.LookPath("bwrap"); err == nil {
-		bwrap = "bubblewrap at " + path
+// commands is the sandbox of commands, which is looked for once.
+func (d *doctor) commands() (box *sandbox.Sandbox, err error) {
+	if d.box == nil {
+		d.box, err = newSandbox(d.Settings)
 	}
-	d.say("sandbox", fine, "", "not needed, this release runs no commands; %s, %s", bwrap, landlock())
+	return d.box, err
 }
 
-func landlock() string {
-	if runtime.GOOS != "linux" {
-		return "no Landlock"
+// sandbox runs a command in it, as a server does when it starts.
+func (d *doctor) sandbox() {
+	const name = "sandbox"
+	box, err := d.commands()
+	switch {
+	case err != nil:
+		d.say(name, problem, "name a folder with --workspace", "%v", err)
+	case box.Missing() != nil:
+		d.say(name, warning, "install bubblewrap; until then commands ask a person, and under full-auto are refused", "%s", box)
+	case os.Getuid() == 0:
+		d.say(name, fine, "", "%s; as root, without a limit on the number of processes", box)
+	default:
+		d.say(name, fine, "", "%s", box)
 	}
-	const createRuleset, askVersion = 444, 1 // the same on every architecture
-	version, _, errno := syscall.Syscall(createRuleset, 0, 0, askVersion)
-	if errno != 0 {
-		return "no Landlock"
-	}
-	return fmt.Sprintf("Landlock version %d", version)
 }
 
 func (d *doctor) descriptors() {

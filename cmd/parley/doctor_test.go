@@ -49,8 +49,8 @@ func examined(t *testing.T, args ...string) (map[string]finding, error) {
 }
 
 // ofTheMachine are checks that may warn about where the tests run: little room,
-// a slow disk, few files.
-var ofTheMachine = []string{"room", "database", "open files"}
+// a slow disk, few files, no sandbox.
+var ofTheMachine = []string{"room", "database", "open files", "sandbox"}
 
 // TestDoctorFindsNothing on a sound store, whether a server runs on it or not.
 func TestDoctorFindsNothing(t *testing.T) {

@@ -14,12 +14,14 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/sandbox"
 )
 
 // version is set by the build.
 var version = "dev"
 
 func main() {
+	sandbox.Main() // if this is not parley, but what runs a command for it
 	p := &program{ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	if err := p.run(os.Args[1:], os.LookupEnv); err != nil {
 		fmt.Fprintln(os.Stderr, "parley:", describe(err))

@@ -18,10 +18,12 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
+	"parley/sandbox"
 	"parley/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Main()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		pgtest.Stop()
 		os.Exit(code)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 	"parley/engine"
 	"parley/feed"
 	"parley/provider"
+	"parley/sandbox"
 	"parley/screen"
 	"parley/server"
 	"parley/tool"
@@ -56,6 +58,15 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	commands, err := newSandbox(&c.Settings)
+	if err != nil {
+		return err
+	}
+	if missing := commands.Missing(); missing != nil {
+		log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
+	}
+	tools.UseSandbox(commands)
+	tools.KeepArtifacts(filepath.Join(c.Data, "artifacts"))
 	if err := checkAgents(agents.List(c.DefaultTenant), tools); err != nil {
 		return err
 	}
@@ -184,6 +195,16 @@ func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dial
 		all[pattern] = handler
 	}
 	return all
+}
+
+// newSandbox hides from commands what agents are, and what the server keeps and
+// is told: the data folder, agents, .env, and the file of --config.
+func newSandbox(c *config.Settings) (*sandbox.Sandbox, error) {
+	hidden := []string{c.Data, c.Agents, ".env"}
+	if c.Config != "" {
+		hidden = append(hidden, c.Config)
+	}
+	return sandbox.New(c.Workspace, hidden...)
 }
 
 // checkAgents finds what an agent asks for and this server does not have.

@@ -28,6 +28,7 @@ var acts = []act{
 	{"read FILE", "calls read_file", plain(`read\s+(?:file\s+)?(\S*[^\s.!?])`), read},
 	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},
 	{"delegate X to AGENT", "calls delegate", plain(`delegate\s(.+)\sto\s+(\S*[^\s.!?])`), delegate},
+	{"run X", "calls shell with X as a script", plain(`run\s+(.*\S)`), runs},
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
 	{"plan X", "calls update_plan; in plan mode it waits for your approval, and is carried out then", plain(`plan\s+(.*[^\s.!?])`), plan},
 	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
@@ -183,6 +184,13 @@ func delegate(p place, words []string) script {
 	args := map[string]string{"agent_id": words[2], "task": words[1]}
 	return using(p, "delegate", args, "I leave that to "+words[2]+".", func(result string) string {
 		return words[2] + " says: " + clip(result, 2000)
+	})
+}
+
+func runs(p place, words []string) script {
+	args := map[string][]string{"command": {"bash", "-lc", words[1]}}
+	return using(p, "shell", args, "I run that.", func(result string) string {
+		return "It ran:\n\n" + clip(result, 2000)
 	})
 }
 

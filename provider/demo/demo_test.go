@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var allTools = []parley.ToolSpec{{Name: "list_files"}, {Name: "read_file"}, {Name: "write_file"}, {Name: "ask_user"}, {Name: "update_plan"}}
+var allTools = []parley.ToolSpec{{Name: "list_files"}, {Name: "read_file"}, {Name: "write_file"}, {Name: "ask_user"}, {Name: "update_plan"}, {Name: "shell"}}
 
 // A turn is what one call of the model said.
 type turn struct {

@@ -51,6 +51,7 @@ func TestAnswers(t *testing.T) {
 		{inputs: []string{"read a/b.txt."}, tools: allTools, text: "I read a/b.txt.", call: `read_file {"path":"a/b.txt"}`},
 		{inputs: []string{"write to be or not to be to play.txt"}, tools: allTools, text: "I write that to play.txt.",
 			call: `write_file {"content":"to be or not to be","path":"play.txt"}`},
+		{inputs: []string{"run ls -la | wc -l"}, tools: allTools, text: "I run that.", call: `shell {"command":["bash","-lc","ls -la | wc -l"]}`},
 		{inputs: []string{"ask me"}, tools: allTools, text: "Then here is a question.",
 			call: `ask_user {"questions":[{"question":"Tea or coffee?","header":"Drink","options":[{"label":"Tea"},{"label":"Coffee"}],"multi_select":false}]}`},
 		{inputs: []string{"list files"}, text: "For that I would call `list_files`, but this agent does not offer it to me."},
@@ -109,6 +110,7 @@ func TestResultsAreUsed(t *testing.T) {
 	for _, c := range []struct{ input, result, want string }{
 		{"list files", "a.txt\nb/", "The workspace holds:\n\na.txt\nb/"},
 		{"read a.txt", "some words", "a.txt says:\n\nsome words"},
+		{"run ls", "exit code 0\na.txt", "It ran:\n\nexit code 0\na.txt"},
 		{"write hi to a.txt", "Wrote 2 bytes.", "It is written. The tool says: Wrote 2 bytes."},
 		{"write hi to a.txt", "A person did not allow this: not now", "That came to nothing. I was told: A person did not allow this: not now"},
 		{"read a.txt", "Failed: there is no a.txt", "That came to nothing. I was told: Failed: there is no a.txt"},

@@ -1,0 +1,97 @@
+package tool
+
+import (
+	"cmp"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Artifacts are outputs that were too long for a result, whole. They are files
+// of the server's data; who knows the name of one, which cannot be guessed, may
+// read it with read_file.
+const (
+	artifactScheme = "artifact://"
+	maxArtifacts   = 256 // files; the oldest make room
+)
+
+var artifactName = regexp.MustCompile(`^[A-Z2-7]{26}\.txt$`)
+
+// KeepArtifacts has long outputs kept in a folder, which is made when there is
+// the first.
+func (b *Box) KeepArtifacts(folder string) { b.artifacts = folder }
+
+// spool is where a long output goes, or nil.
+func (b *Box) spool() *spool {
+	if b.artifacts == "" {
+		return nil
+	}
+	return &spool{folder: b.artifacts}
+}
+
+// A spool writes a file once there is too much for a result. A disk in trouble
+// costs the artifact, not the result.
+type spool struct {
+	folder string
+	early  []byte
+	file   *os.File
+	failed bool
+}
+
+func (s *spool) add(text string) {
+	if s == nil || s.failed {
+		return
+	}
+	if s.file == nil && len(s.early)+len(text) <= outputLimit {
+		s.early = append(s.early, text...)
+		return
+	}
+	var err error
+	if s.file == nil {
+		if err = os.MkdirAll(s.folder, 0o700); err == nil {
+			s.file, err = os.OpenFile(filepath.Join(s.folder, rand.Text()+".txt"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		}
+		text = string(s.early) + text
+		s.early = nil
+	}
+	if err == nil {
+		_, err = s.file.WriteString(text)
+	}
+	s.failed = err != nil
+}
+
+// close names the artifact, if there is one.
+func (s *spool) close() string {
+	if s == nil || s.file == nil {
+		return ""
+	}
+	name := filepath.Base(s.file.Name())
+	if s.file.Close() != nil || s.failed {
+		os.Remove(s.file.Name())
+		return ""
+	}
+	makeRoom(s.folder)
+	return artifactScheme + name
+}
+
+func makeRoom(folder string) {
+	entries, _ := os.ReadDir(folder)
+	var kept []os.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && artifactName.MatchString(e.Name()) {
+			kept = append(kept, info)
+		}
+	}
+	if len(kept) <= maxArtifacts {
+		return
+	}
+	slices.SortFunc(kept, func(a, b os.FileInfo) int {
+		return cmp.Or(a.ModTime().Compare(b.ModTime()), strings.Compare(a.Name(), b.Name()))
+	})
+	for _, info := range kept[:len(kept)-maxArtifacts] {
+		os.Remove(filepath.Join(folder, info.Name()))
+	}
+}

@@ -1,0 +1,154 @@
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/policy"
+	"parley/sandbox"
+)
+
+//go:embed shell.md
+var shellDescription string
+
+//go:embed shell.json
+var shellSchema string
+
+type shellArguments struct {
+	Command []string `json:"command"`
+	Workdir string   `json:"workdir"`
+	Timeout int      `json:"timeout_ms"`
+}
+
+const defaultTimeout = 120 * time.Second
+
+// A command is what a call of shell asks for.
+type command struct {
+	argv    []string
+	dir     string // relative to the workspace
+	timeout time.Duration
+}
+
+var shell = define("shell", shellDescription, shellSchema, func(args shellArguments) (action, error) {
+	c := command{argv: args.Command, dir: ".", timeout: time.Duration(args.Timeout) * time.Millisecond}
+	if args.Workdir != "" {
+		dir, err := local(args.Workdir)
+		if err != nil {
+			return action{}, fmt.Errorf("workdir: %w", err)
+		}
+		c.dir = dir
+	}
+	if c.timeout == 0 {
+		c.timeout = defaultTimeout
+	}
+	if parley.IsBlank(c.argv[0]) {
+		return action{}, errors.New("command[0]: it is blank")
+	}
+	for i, word := range c.argv {
+		if strings.ContainsRune(word, 0) {
+			return action{}, fmt.Errorf("command[%d]: it holds a NUL", i)
+		}
+	}
+	return action{class: parley.Effectful, path: c.dir, command: &c}, nil
+})
+
+// UseSandbox has the box offer shell. Without a sandbox that works, commands
+// ask a person, or are refused.
+func (b *Box) UseSandbox(s *sandbox.Sandbox) { b.sandbox = s }
+
+// judgeCommand fills in what a verdict says about a command. What only reads
+// can be run again after a crash; the sandbox sees to it that it only reads.
+func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
+	missing := b.sandbox.Missing()
+	j := policy.Judge(c.argv, b.workspace)
+	kind, why := policy.Command(agent.Approval, j, missing)
+	v.Kind = kind
+	switch kind {
+	case parley.VerdictBlock:
+		v.Reason = why
+		return
+	case parley.VerdictAsk:
+		v.Show = c.show(j, why)
+	default:
+		v.Show = c.show(j, "")
+	}
+	place := "sandbox"
+	if missing != nil {
+		place = "bare" // what was allowed inside is not allowed outside
+	}
+	v.Digest = digest("shell", v.Digest, place)
+	if j.Safe && missing == nil {
+		v.Class = parley.Pure
+	}
+}
+
+// show is the command to the letter, and what a person should know about it.
+func (c *command) show(j policy.Judgement, why string) string {
+	var b strings.Builder
+	b.WriteString("Run in the workspace")
+	if c.dir != "." {
+		fmt.Fprintf(&b, ", in %q", c.dir)
+	}
+	fmt.Fprintf(&b, ", for at most %s:\n\n%s", c.timeout, quoted(c.argv))
+	if len(j.Commands) > 1 {
+		b.WriteString("\n\nThese commands are in it:")
+		for _, part := range j.Commands {
+			b.WriteString("\n  " + quoted(part))
+		}
+	}
+	if why != "" {
+		b.WriteString("\n\nThis asks because " + why + ".")
+	}
+	if len(j.Risks) > 0 {
+		b.WriteString("\nNote that it " + strings.Join(j.Risks, ", ") + ".")
+	}
+	return b.String()
+}
+
+// quoted writes out words so that none can pass for several, or for nothing.
+func quoted(words []string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		if w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+") == "" {
+			all[i] = w
+		} else {
+			all[i] = strconv.Quote(w)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// run carries out a command that was judged, and maybe approved. It returns
+// when nothing of it is left.
+func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress func(string)) (parley.ToolResult, error) {
+	missing := b.sandbox.Missing()
+	j := policy.Judge(c.argv, b.workspace)
+	if kind, why := policy.Command(agent.Approval, j, missing); kind == parley.VerdictBlock {
+		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "This was not run: %s.", why)
+	}
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	out := &output{live: progress, whole: b.spool()}
+	ended, err := b.sandbox.Run(limited, sandbox.Command{
+		Argv: c.argv, Dir: filepath.Join(b.workspace, filepath.FromSlash(c.dir)), ReadOnly: j.Safe && missing == nil, Output: out,
+	})
+	text := out.String()
+	switch {
+	case ctx.Err() != nil:
+		return parley.ToolResult{}, ctx.Err()
+	case err != nil:
+		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("It did not run: %v.", err), Err: err}
+	case ended.Flood:
+		return parley.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput, text), Failed: true}, nil
+	case ended.Killed:
+		return parley.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text), Failed: true}, nil
+	}
+	return parley.ToolResult{Text: fmt.Sprintf("exit code %d\n%s", ended.Exit, text), Exit: &ended.Exit, Failed: ended.Exit != 0}, nil
+}
