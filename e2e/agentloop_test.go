@@ -73,6 +73,9 @@ func (i item) text() (text string) {
 func (n *node) loop(s *server, path string) *socket {
 	n.t.Helper()
 	c := n.open("ws://"+s.address+path, nil)
+	if h := c.next(); h.Event != "upgrade" {
+		n.t.Fatalf("the upgrade names no session: %+v", h)
+	}
 	c.opened()
 	return c
 }

@@ -241,7 +241,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley
 	}
 	return parley.ModelRequest{
 		Model:        agent.Model,
-		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan), agent.Name) + a.whoElse(agent),
+		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent), agent.Name),
 		Messages:     parley.Conversation(log),
 		Tools:        offered(a.engine.Tools.Specs(agent), step.Mode),
 		Fallback:     agent.Fallback,
