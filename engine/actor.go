@@ -225,13 +225,18 @@ func (a *actor) settle() (wake time.Duration, err error) {
 // atRest reports whether nothing that is no longer wanted is alive, here or in
 // a child.
 func (a *actor) atRest(steps []parley.Step) bool {
-	for step := range a.workers {
-		if !wants(steps, step) {
+	for _, step := range steps {
+		if _, stopping := step.(parley.StopChild); stopping {
 			return false
 		}
 	}
-	for _, step := range steps {
-		if _, stopping := step.(parley.StopChild); stopping {
+	return a.onlyWanted(steps)
+}
+
+// onlyWanted reports whether no worker is alive that is not wanted any more.
+func (a *actor) onlyWanted(steps []parley.Step) bool {
+	for step := range a.workers {
+		if !wants(steps, step) {
 			return false
 		}
 	}
@@ -251,16 +256,7 @@ func watches(step parley.Step) bool {
 // clear reports whether the log may go on by itself from a state: nothing that
 // is no longer wanted may be alive, and the server must not be stopping.
 func (a *actor) clear(s parley.State) bool {
-	if a.engine.draining.Load() {
-		return false
-	}
-	steps := parley.Next(s, a.engine.Now())
-	for step := range a.workers {
-		if !wants(steps, step) {
-			return false
-		}
-	}
-	return true
+	return !a.engine.draining.Load() && a.onlyWanted(parley.Next(s, a.engine.Now()))
 }
 
 // take commits what an input amounts to and tells followers.
