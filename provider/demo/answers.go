@@ -69,7 +69,7 @@ func answer(p place) script {
 
 func greet(place, []string) script {
 	return play(text("Hello! I am Parley's demo model: scripted, the same every time, and not clever. " +
-		"I need no key and no network, and I am the only model this release has. " +
+		"I need no key and no network; with a vendor's key in the environment a real model answers instead. " +
 		"Try `/tour` to see what this server can do, or `help` for what I understand."))
 }
 

@@ -26,7 +26,7 @@ func TestAnswers(t *testing.T) {
 		call     string
 		stop     parley.Stop
 	}{
-		{inputs: []string{"hello"}, has: []string{"demo model", "only model", "/tour", "`help`"}},
+		{inputs: []string{"hello"}, has: []string{"demo model", "real model", "/tour", "`help`"}},
 		{inputs: []string{"  HEY there!"}, has: []string{"demo model"}},
 		{inputs: []string{"Good morning."}, has: []string{"demo model"}},
 		{inputs: nil, has: []string{"demo model"}},
