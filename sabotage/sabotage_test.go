@@ -344,6 +344,20 @@ var bugs = []bug{
 	{"a follower is dropped when the store cannot be read for a moment", "feed/feed.go",
 		"parley.CodeOf(err) == parley.CodeUnavailable && f.pause(ctx)", "false && f.pause(ctx)", "./feed", "TestAStoreThatCannotBeReadIsWaitedFor"},
 
+	// Models: what vendors do wrong is nobody else's trouble.
+	{"a model that has spoken is tried again", "provider/patient.go",
+		"end.err == nil || end.said || end.left", "end.err == nil || end.left", "./provider", "TestPatience"},
+	{"another model answers and nobody is told", "engine/worker.go",
+		"tell(*s.FellBack)", "", "./engine", "TestFallingBackShows"},
+	{"a model without its key is answered for by the demo", "provider/provider.go",
+		"yield(parley.Said{}, err)\n\t\t\treturn\n\t\t}\n\t\tabout", "name = Demo\n\t\t}\n\t\tabout", "./provider", "TestAModelWithoutItsKey"},
+	{"a vendor that falls silent is waited for", "provider/upstream/call.go",
+		"k.idle = time.AfterFunc(c.Idle, func() { cancel(errIdle) })", "k.idle = time.AfterFunc(1000*c.Idle, func() { cancel(errIdle) })", "./provider/upstream", "TestCuts"},
+	{"signatures are given to another model", "provider/upstream/talk.go",
+		"|| m.Memo.Model != model ||", "||", "./provider/openai", "TestReasoningIsGivenBackEncrypted"},
+	{"an answer that stopped in the middle counts as whole", "provider/openai/chat.go",
+		"if t.finish == \"\" {", "if t.finish == \"\" && stream.Err() != nil {", "./provider/openai", "TestChat"},
+
 	// I13: memory is bounded.
 	{"the window of recent events grows without end", "feed/window.go",
 		"len(w.items)-drop > windowEvents || w.bytes > windowBytes && drop < len(w.items)", "drop < len(w.items) && w.bytes < 0", "./feed", "TestASlowFollowerCostsNothing"},

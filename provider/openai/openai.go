@@ -66,7 +66,7 @@ func New(o Options) *Model {
 	}
 	vendor := "OpenAI"
 	if o.API == Chat {
-		vendor = "The model's server"
+		vendor = "the model's server"
 	}
 	client := upstream.New(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY", Key: o.Key, Idle: o.Idle})
 	// The services are made directly: a client of the SDK would read variables of

@@ -16,8 +16,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
-	"sync"
 	"testing"
 )
 
@@ -27,17 +25,8 @@ const Key = "sk-test-key-0123456789"
 // A Mock is a process of aimock, with the answers of fixtures.json. Requests reach
 // it through a proxy that keeps them: its own journal has what it made of them.
 type Mock struct {
+	requests
 	URL string
-
-	mu    sync.Mutex
-	asked []Request
-}
-
-// A Request as it came over the wire.
-type Request struct {
-	Path   string
-	Header http.Header
-	Body   string
 }
 
 var listening = regexp.MustCompile(`listening on (http://\S+)`)
@@ -100,9 +89,7 @@ func (m *Mock) proxy(t testing.TB, address string) {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		m.mu.Lock()
-		m.asked = append(m.asked, Request{r.URL.Path, r.Header.Clone(), string(raw)})
-		m.mu.Unlock()
+		m.add(Request{r.URL.Path, r.Header.Clone(), string(raw)})
 		r.Body = io.NopCloser(bytes.NewReader(raw))
 		to.ServeHTTP(w, r)
 	}))
@@ -110,19 +97,4 @@ func (m *Mock) proxy(t testing.TB, address string) {
 	server.Start()
 	t.Cleanup(server.Close)
 	m.URL = server.URL
-}
-
-// Asked lists the requests so far.
-func (m *Mock) Asked() []Request {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.asked)
-}
-
-// Last is the last of them.
-func (m *Mock) Last() (last Request) {
-	if asked := m.Asked(); len(asked) > 0 {
-		last = asked[len(asked)-1]
-	}
-	return last
 }

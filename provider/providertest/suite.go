@@ -155,7 +155,7 @@ func Run(t *testing.T, p Provider) {
 		l.Close()
 		gone := p.New("http://"+l.Addr().String(), patient)
 		defer gone.Close()
-		if a := Ask(t.Context(), gone, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); parley.CodeOf(a.Err) != parley.CodeUnavailable {
+		if a := Ask(t.Context(), gone, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); parley.CodeOf(a.Err) != parley.CodeUnavailable || !strings.Contains(a.Err.Error(), "cannot be reached") {
 			t.Errorf("%v", a.Err)
 		}
 	})

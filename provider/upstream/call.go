@@ -74,7 +74,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		if cause := context.Cause(r.Context()); cause != nil {
 			err = cause
 		}
-		k.note(err)
+		k.note(&unreached{err})
 		return nil, err
 	}
 	response.Body = &body{response.Body, k, r.Context(), 0}
@@ -86,6 +86,11 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return response, nil
 }
+
+// unreached: there was no answer at all.
+type unreached struct{ error }
+
+func (u *unreached) Unwrap() error { return u.error }
 
 // A refusal is an answer that is none.
 type refusal struct {
@@ -106,7 +111,7 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p[:min(len(p), maxBytes+1-b.read)])
 	if n > 0 {
 		b.call.idle.Reset(b.call.client.Idle)
 	}

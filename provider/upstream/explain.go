@@ -23,7 +23,7 @@ func (k *call) explain(err error) error {
 	if shown, ok := errors.AsType[*parley.Error](err); ok {
 		return shown
 	}
-	vendor := k.client.Vendor
+	vendor := k.client.begins()
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return k.refused(r)
 	}
@@ -35,11 +35,13 @@ func (k *call) explain(err error) error {
 	case errors.Is(err, errEndless), errors.Is(err, errHuge):
 		return parley.Errorf(parley.CodeTooLarge, "%s did not come to an end.", vendor)
 	}
-	message := "The connection to %s was lost."
-	if k.noted() == nil { // the connection was well, what came was not
-		message = "%s sent something that cannot be understood."
+	message := fmt.Sprintf("The connection to %s was lost.", k.client.Vendor)
+	if _, ok := errors.AsType[*unreached](err); ok {
+		message = vendor + " cannot be reached."
+	} else if k.noted() == nil { // the connection was well, what came was not
+		message = vendor + " sent something that cannot be understood."
 	}
-	return &parley.Error{Code: parley.CodeUnavailable, Message: fmt.Sprintf(message, vendor), Err: errors.New(k.client.scrub(err.Error()))}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Err: errors.New(k.client.scrub(err.Error()))}
 }
 
 // Refused is an error that a server reports in the middle of a stream. raw is the
@@ -101,34 +103,35 @@ var (
 // refused gives a refusal a code and words that say what to do.
 func (k *call) refused(r *refusal) error {
 	c, w := k.client, r.words()
+	vendor := c.begins()
 	said := short(c.scrub(w.Message))
 	kind := w.Type + " " + fmt.Sprint(w.Code) + " " + w.Status
 	for _, d := range w.Details {
 		kind += " " + d.Reason
 	}
-	e := &parley.Error{Err: fmt.Errorf("%s answered %d: %s", c.Vendor, r.status, said), RetryAfter: r.retryAfter(w)}
+	e := &parley.Error{Err: fmt.Errorf("%s answered %d: %s", vendor, r.status, said), RetryAfter: r.retryAfter(w)}
 	e.Code = parley.CodeModel
 	switch s := r.status; {
 	case strings.Contains(kind, "insufficient_quota"):
-		e.Message = fmt.Sprintf("%s does not answer: the account has no credit left.", c.Vendor)
+		e.Message = fmt.Sprintf("%s does not answer: the account has no credit left.", vendor)
 	case s == http.StatusUnauthorized || s == http.StatusForbidden || strings.Contains(kind, "API_KEY_INVALID"):
 		// What it says itself may repeat a part of the key.
-		e.Message = fmt.Sprintf("%s does not accept the key in %s.", c.Vendor, c.Variable)
-		e.Err = fmt.Errorf("%s answered %d", c.Vendor, s)
+		e.Message = fmt.Sprintf("%s does not accept the key in %s.", vendor, c.Variable)
+		e.Err = fmt.Errorf("%s answered %d", vendor, s)
 	case s == http.StatusRequestEntityTooLarge || s == http.StatusBadRequest && tooLong.MatchString(kind+" "+w.Message):
 		e.Code, e.Message = parley.CodeContext, fmt.Sprintf("This conversation is too long for %s.", k.model)
 	case s == http.StatusNotFound:
-		e.Message = fmt.Sprintf("%s has no model %s.", c.Vendor, k.model)
+		e.Message = fmt.Sprintf("%s has no model %s.", vendor, k.model)
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable || s == 529 || strings.Contains(kind, "overloaded"):
-		e.Code, e.Message = parley.CodeOverloaded, fmt.Sprintf("%s is busy. Try again in a moment.", c.Vendor)
+		e.Code, e.Message = parley.CodeOverloaded, fmt.Sprintf("%s is busy. Try again in a moment.", vendor)
 	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooEarly:
-		e.Code, e.Message = parley.CodeUnavailable, fmt.Sprintf("%s is in trouble. Try again in a moment.", c.Vendor)
+		e.Code, e.Message = parley.CodeUnavailable, fmt.Sprintf("%s is in trouble. Try again in a moment.", vendor)
 	case s < 400:
-		e.Message = fmt.Sprintf("%s is not where it is looked for; correct its base URL.", c.Vendor)
+		e.Message = fmt.Sprintf("%s is not where it is looked for; correct its base URL.", vendor)
 	default:
-		e.Message = fmt.Sprintf("%s refused the request: %s", c.Vendor, said)
+		e.Message = fmt.Sprintf("%s refused the request: %s", vendor, said)
 		if said == "" {
-			e.Message = fmt.Sprintf("%s refused the request with status %d.", c.Vendor, s)
+			e.Message = fmt.Sprintf("%s refused the request with status %d.", vendor, s)
 		}
 	}
 	return e

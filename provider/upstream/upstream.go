@@ -28,7 +28,7 @@ const (
 
 // A Server is who is called.
 type Server struct {
-	Vendor   string // as people know it
+	Vendor   string // as people know it, in the middle of a sentence
 	Variable string // that holds the key
 	Key      string
 	Idle     time.Duration // longest silence; zero: DefaultIdle
@@ -102,4 +102,9 @@ func (c *Client) scrub(text string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, c.Key, "(key)")
+}
+
+// begins is the vendor at the beginning of a sentence.
+func (c *Client) begins() string {
+	return strings.ToUpper(c.Vendor[:1]) + c.Vendor[1:]
 }

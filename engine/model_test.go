@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"parley"
+)
+
+// twoModels is an agent with another model to fall back to.
+type twoModels struct{ agents }
+
+func (twoModels) Agent(parley.TenantID, string) (parley.Agent, error) {
+	return parley.Agent{Name: "puppet", Instructions: "obey", Model: "first", Fallback: []string{"second"}}, nil
+}
+
+// TestFallingBackShows: in the log, before anything the other model says, and
+// the turn that follows asks the first model again.
+func TestFallingBackShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Agents = twoModels{} })
+		var asked []string
+		r.puppet.seen = func(req parley.ModelRequest) { asked = append(asked, req.Model) }
+		r.puppet.busy = 3
+		id := r.open()
+		r.say(id, "say hello; call read x | say done")
+		log := r.finished(id, 1)
+		r.check(id)
+		turn := parley.TurnID(seqOf[parley.TurnStarted](log, 1))
+		want := []parley.ModelFellBack{{Turn: turn, Preferred: "first", Actual: "second", Reason: "The puppet is busy."}}
+		if got := all[parley.ModelFellBack](log); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v", got)
+		}
+		if seqOf[parley.ModelFellBack](log, 1) > seqOf[parley.OutputStarted](log, 1) {
+			t.Error("it was shown what another model said before it was told so")
+		}
+		if want := []string{"first", "first", "first", "second", "first"}; !slices.Equal(asked, want) {
+			t.Errorf("asked %v", asked)
+		}
+		if started := all[parley.TurnStarted](log); started[0].Model != "first" || !slices.Equal(texts(log), []string{"hello", "done"}) {
+			t.Errorf("%+v, %q", started, texts(log))
+		}
+	})
+}
+
+// TestMemosComeBack to the model with the next turn, also after a restart.
+func TestMemosComeBack(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+		r := newRig(t)
+		r.stop(true)
+		r.reopen = reopen
+		r.start()
+		memo := &parley.Memo{Provider: "p", Model: "m", Data: json.RawMessage(`{"sign":"AbC+/="}`)}
+		usage := parley.Usage{Input: 3, CostMicros: 7}
+		r.puppet.says = []parley.Said{{Thinking: "hm"}, {Text: "so"}, {Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: usage, Memo: memo}}}
+		id := r.open()
+		r.say(id, "one")
+		if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Usage != usage {
+			t.Errorf("%+v", end)
+		}
+		r.restart(false)
+		got := make(chan parley.ModelRequest, 1)
+		r.puppet.seen = func(req parley.ModelRequest) { got <- req }
+		r.say(id, "say two")
+		r.finished(id, 2)
+		want := parley.Message{Role: parley.RoleAssistant, Text: "so", Thinking: "hm", Memo: memo}
+		if m := (<-got).Messages[1]; m.Memo == nil || compact(t, m.Memo.Data) != compact(t, memo.Data) {
+			t.Errorf("%+v", m)
+		} else if m.Memo = memo; !reflect.DeepEqual(m, want) {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+func compact(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
