@@ -21,6 +21,9 @@ func (m *Model) params(req parley.ModelRequest) anthropic.MessageNewParams {
 	most := m.limit(req.Model)
 	if most == 0 {
 		most = leastOut
+		if thinks(req.Model) != notAtAll { // all of those can say more than is asked of them
+			most = mostSaid
+		}
 	}
 	talk := upstream.Talk(req.Messages)
 	params := anthropic.MessageNewParams{

@@ -160,6 +160,47 @@ func TestCancelling(t *testing.T) {
 	}
 }
 
+// TestLeaving: who stops listening hangs up, in the middle of an answer that goes
+// on and on.
+func TestLeaving(t *testing.T) {
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "data")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer server.Close()
+	c := New(Server{Vendor: "Acme"})
+	defer c.Close()
+	for s, err := range c.Stream(t.Context(), "m-1", func(ctx context.Context, say func(parley.Said) error) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		if err != nil {
+			return err
+		}
+		res, err := c.HTTP().Do(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		piece := make([]byte, 4)
+		if _, err := io.ReadFull(res.Body, piece); err != nil {
+			return err
+		}
+		return say(parley.Said{Text: string(piece)})
+	}) {
+		if err != nil || s.Text != "data" {
+			t.Errorf("%+v, %v", s, err)
+		}
+		break
+	}
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the upstream call goes on")
+	}
+}
+
 func TestPieces(t *testing.T) {
 	var r Recorder
 	r.Begin(Part{Kind: Thinking})
