@@ -330,7 +330,7 @@ func (d *decision) report(rep Report) {
 			d.modelFailed(b)
 		}
 	case FellBack:
-		if d.speaking(rep) {
+		if d.speaking(rep) && d.s.Run.Turn.Output == nil {
 			d.emit(rep.Run, ModelFellBack{Turn: rep.Turn, Preferred: b.Preferred, Actual: b.Actual, Reason: b.Reason})
 		}
 	case ToolPiece:

@@ -71,8 +71,8 @@ func (c *conversation) read(e Event) {
 	case TurnStarted, RunFinished:
 		c.closeTurn()
 	case OutputFinished:
+		c.begin(e.Seq)
 		if b.Kind == Text {
-			c.begin(e.Seq)
 			c.turn.Text += b.Text
 			c.turn.Incomplete = c.turn.Incomplete || b.Incomplete
 		} else {

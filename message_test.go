@@ -38,7 +38,11 @@ func TestConversationCarriesWhatVendorsWantBack(t *testing.T) {
 		{Role: parley.RoleAssistant, Text: "so", Thinking: "hm ja", Memo: memo},
 		{Role: parley.RoleUser, Text: "(A message was blocked.)"},
 	}
-	if got := parley.Conversation(log); !reflect.DeepEqual(got, want) {
+	got := parley.Conversation(log)
+	for i := range got {
+		got[i].Seq, got[i].Input = 0, 0
+	}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -145,8 +145,11 @@ func (s *session) work() {
 func (s *session) said() parley.ReportBody {
 	switch s.pick("said", 9) {
 	case 8:
-		if s.pick("leaks", 8) == 0 {
+		switch s.pick("leaks", 8) {
+		case 0:
 			return parley.CanaryLeaked{}
+		case 1:
+			return parley.FellBack{Preferred: "a", Actual: "b", Reason: "a is busy"}
 		}
 	case 0:
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model failed."}
