@@ -357,6 +357,23 @@ var bugs = []bug{
 		"|| m.Memo.Model != model ||", "||", "./provider/openai", "TestReasoningIsGivenBackEncrypted"},
 	{"an answer that stopped in the middle counts as whole", "provider/openai/chat.go",
 		"if t.finish == \"\" {", "if t.finish == \"\" && stream.Err() != nil {", "./provider/openai", "TestChat"},
+	// What may run unasked, and where.
+	{"an option nobody knows passes for one that reads", "policy/options.go",
+		"case !strings.ContainsRune(r.flags, letter):", "case false:", "./policy", "TestWhatMustNotRunUnasked"},
+	{"a script may write to a file unasked", "policy/script.go",
+		"writes = target.text != \"/dev/null\"", "writes = false", "./policy", "TestWhatMustNotRunUnasked"},
+	{"a comment hides a command from the parser", "policy/script.go",
+		"case strings.Contains(text, \"\\\\\\n\"):", "case false:", "./policy", "TestWhatMustNotRunUnasked"},
+	{"what is said to read can write", "tool/shell.go",
+		"ReadOnly: j.Safe && missing == nil,", "ReadOnly: false,", "./tool", "TestShellOnlyReadsWhatItIsSaidToRead"},
+	{"an approval inside a sandbox counts outside", "tool/shell.go",
+		"place = \"bare\"", "place = \"sandbox\"", "./tool", "TestAnApprovalIsForOnePlace"},
+	{"commands may change what the kernel shows of itself", "sandbox/wrap.go",
+		"\"--proc\", \"/proc\", \"--remount-ro\", \"/proc\",", "\"--proc\", \"/proc\",", "./sandbox", "TestNothingOutsideIsWritten"},
+	{"without a network of its own a command has sockets", "sandbox/seccomp.go",
+		"\tdecide(refuse)\n\tdecide(allow)\n\treturn p", "\tdecide(allow)\n\tdecide(allow)\n\treturn p", "./sandbox", "TestNoNetwork"},
+	{"a daemon outlives its command", "sandbox/supervise.go",
+		"unix.PR_SET_CHILD_SUBREAPER, 1,", "unix.PR_SET_CHILD_SUBREAPER, 0,", "./sandbox", "TestNobodyIsLeftBehind"},
 
 	// I13: memory is bounded.
 	{"the window of recent events grows without end", "feed/window.go",

@@ -144,7 +144,7 @@ func restrict(told spec) error {
 	}
 	set := ruleset(r)
 	for _, path := range programs {
-		set.allow(path, runAccess)
+		set.allowWithout(path, told.Masked, runAccess)
 	}
 	for _, path := range settings {
 		set.allow(path, readAccess)
@@ -173,7 +173,6 @@ func restrict(told spec) error {
 
 type ruleset uintptr
 
-// allow does nothing about what is not there.
 func (set ruleset) allow(path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -108,7 +108,7 @@ func try(what string, args []string) error {
 		return leave(what == "daemon", args)
 	case "sleep":
 		signal.Ignore(unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute) // longer than any test looks
 	case "bomb":
 		bomb(args[0])
 	case "serve":
@@ -179,7 +179,7 @@ func leave(daemon bool, args []string) error {
 	}
 	fmt.Println("left")
 	if len(args) > 1 && args[1] == "stay" {
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute) // longer than any test looks
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func supervised(ctx context.Context, told spec, to io.Writer) (Ended, error) {
 	case said != nil && ctx.Err() != nil:
 		return Ended{Killed: true}, nil // before it could start
 	case said != nil:
-		return Ended{}, fmt.Errorf("the supervisor died: %w", errors.Join(err, sent))
+		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w", errors.Join(err, sent))
 	case ending.Error != "" && !ending.Killed:
 		return Ended{}, errors.New(ending.Error)
 	}

@@ -144,7 +144,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	case ctx.Err() != nil:
 		return parley.ToolResult{}, ctx.Err()
 	case err != nil:
-		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("It did not run: %v.", err), Err: err}
+		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("Running it failed: %v.", err), Err: err}
 	case ended.Flood:
 		return parley.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput, text), Failed: true}, nil
 	case ended.Killed:

@@ -88,7 +88,7 @@ func TestShell(t *testing.T) {
 	}
 	b.exit(1, "cat", "var/key")
 	b.fails("shell", args{"command": []string{"no-such-program"}}, `"no-such-program" cannot be started: there is no such program`)
-	b.fails("shell", args{"command": []string{"ls"}, "workdir": "absent"}, "It did not run")
+	b.fails("shell", args{"command": []string{"ls"}, "workdir": "absent"}, "Running it failed: the folder")
 }
 
 // TestShellOnlyReadsWhatItIsSaidToRead: were policy wrong about a command, the
