@@ -60,10 +60,11 @@ func init() { // the table and what it names refer to each other
 		"printf":  checked(printf),
 		"cd":      checked(cd),
 		"exit":    checked(exit),
-		"node":    versionOnly, "npm": versionOnly, "python": versionOnly, "python3": versionOnly, "pip": versionOnly, "pip3": versionOnly,
-		"gcc": versionOnly, "g++": versionOnly, "cc": versionOnly, "clang": versionOnly, "make": versionOnly, "cmake": versionOnly,
-		"java": versionOnly, "javac": versionOnly, "ruby": versionOnly, "perl": versionOnly, "docker": versionOnly, "curl": versionOnly,
-		"psql": versionOnly, "sqlite3": versionOnly, "tar": versionOnly, "openssl": exactly("version"),
+		"node":    exactly("--version", "-v"), "npm": exactly("--version", "-v"), "python": exactly("--version", "-V"), "python3": exactly("--version", "-V"),
+		"pip": exactly("--version", "-V"), "pip3": exactly("--version", "-V"), "gcc": version, "g++": version, "cc": version, "clang": version,
+		"make": version, "cmake": version, "java": exactly("-version", "--version"), "javac": exactly("-version", "--version"),
+		"ruby": exactly("--version", "-v"), "perl": exactly("--version", "-v"), "docker": exactly("--version", "-v"), "curl": exactly("--version", "-V"),
+		"psql": exactly("--version", "-V"), "sqlite3": exactly("--version", "-version"), "tar": version, "openssl": exactly("version"),
 	}
 }
 
@@ -95,9 +96,9 @@ func exactly(allowed ...string) rule {
 	})
 }
 
-// versionOnly is not for programs that a file of the workspace may replace
-// before they say which version they are, as cargo, yarn and pnpm.
-var versionOnly = exactly("--version", "-V", "-v", "-version")
+// version is not for programs that a file of the workspace may replace before
+// they say which version they are, as cargo, yarn and pnpm.
+var version = exactly("--version")
 
 var seq = options{flags: "w", values: "fs", number: true, files: 3, check: func(files []word) error {
 	for _, f := range files {

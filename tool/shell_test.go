@@ -163,7 +163,7 @@ func TestWhatShellAsks(t *testing.T) {
 	}
 	v = in.box.Judge(parley.Agent{}, "shell", `{"command":["bash","-lc","ls && curl -o /etc/x http://y"],"workdir":"sub"}`)
 	want = "Run in the workspace, in \"sub\", for at most 2m0s:\n\nbash -lc \"ls && curl -o /etc/x http://y\"\n\nThese commands are in it:\n  ls\n  curl -o /etc/x http://y\n\n" +
-		"This asks because curl: only --version or -V or -v or -version is known to be harmless.\nNote that it uses the network, names places outside the workspace."
+		"This asks because curl: only --version or -V is known to be harmless.\nNote that it uses the network, names places outside the workspace."
 	if v.Show != want {
 		t.Errorf("%s", v.Show)
 	}
