@@ -32,6 +32,7 @@ type Box struct {
 	kept      []string // folders no tool writes to; likewise, as far as they exist
 	artifacts string   // folder of long outputs; empty: they are not kept
 	sandbox   *sandbox.Sandbox
+	slots     chan struct{} // taken by commands that run
 }
 
 var _ parley.Toolbox = (*Box)(nil)

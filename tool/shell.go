@@ -61,7 +61,11 @@ var shell = define("shell", shellDescription, shellSchema, func(args shellArgume
 
 // UseSandbox has the box offer shell. Without a sandbox that works, commands
 // ask a person, or are refused.
-func (b *Box) UseSandbox(s *sandbox.Sandbox) { b.sandbox = s }
+func (b *Box) UseSandbox(s *sandbox.Sandbox) {
+	b.sandbox, b.slots = s, make(chan struct{}, maxCommands)
+}
+
+const maxCommands = 32 // at the same time; further ones wait
 
 // judgeCommand fills in what a verdict says about a command. What only reads
 // can be run again after a crash; the sandbox sees to it that it only reads.
@@ -132,6 +136,12 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	j := policy.Judge(c.argv, b.workspace)
 	if kind, why := policy.Command(agent.Approval, j, missing); kind == parley.VerdictBlock {
 		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "This was not run: %s.", why)
+	}
+	select {
+	case b.slots <- struct{}{}:
+		defer func() { <-b.slots }()
+	case <-ctx.Done():
+		return parley.ToolResult{}, ctx.Err()
 	}
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/policy"
@@ -234,6 +235,28 @@ func TestShellStops(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestCommandsTakeTurns: one that runs takes a slot, and without one none runs.
+func TestCommandsTakeTurns(t *testing.T) {
+	b := sandboxed(t)
+	taken := 0
+	_, err := b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["echo","begun"]}`, func(string) { taken = len(b.box.slots) })
+	if err != nil || taken != 1 || len(b.box.slots) != 0 {
+		t.Errorf("%d slots were taken, %d are: %v", taken, len(b.box.slots), err)
+	}
+	for range maxCommands {
+		b.box.slots <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = b.box.Perform(ctx, parley.Agent{}, "shell", `{"command":["touch","made"]}`, nil)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(b.workspace, "made")); err == nil {
+		t.Error("it did not wait")
 	}
 }
 
