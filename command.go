@@ -67,6 +67,8 @@ type (
 		Finding  *Finding // it was flagged
 		Classify bool     // a classifier is to look at it before the model does
 	}
+	// WithdrawInput takes back an input that waits.
+	WithdrawInput struct{ Input InputID }
 	// CancelRun ends the run of that id, or the run or waiting input of that
 	// wire request. Zero values mean the run that is going on now.
 	CancelRun struct {
@@ -116,6 +118,7 @@ func (HaltSession) command()     {}
 func (ReopenSession) command()   {}
 func (DeleteSession) command()   {}
 func (SubmitInput) command()     {}
+func (WithdrawInput) command()   {}
 func (CancelRun) command()       {}
 func (DecideApproval) command()  {}
 func (AnswerQuestion) command()  {}
@@ -133,6 +136,7 @@ func (HaltSession) Action() Action     { return ActAdmin }
 func (ReopenSession) Action() Action   { return ActAdmin }
 func (DeleteSession) Action() Action   { return ActMessage }
 func (SubmitInput) Action() Action     { return ActMessage }
+func (WithdrawInput) Action() Action   { return ActMessage }
 func (CancelRun) Action() Action       { return ActMessage }
 func (DecideApproval) Action() Action  { return ActMessage }
 func (AnswerQuestion) Action() Action  { return ActMessage }

@@ -95,6 +95,8 @@ func (d *decision) command(c Command) error {
 		return nil
 	case SubmitInput:
 		return d.submit(c, do)
+	case WithdrawInput:
+		return d.takeBack(do.Input)
 	case CancelRun:
 		return d.cancel(do)
 	case DecideApproval:
@@ -192,6 +194,16 @@ func (d *decision) cancel(do CancelRun) error {
 		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
 	}
 	d.endRun(Cancelled, "", "")
+	return nil
+}
+
+// takeBack withdraws an input that no run was started for yet.
+func (d *decision) takeBack(id InputID) error {
+	i := d.s.waiting(id)
+	if i < 0 || d.s.Run != nil && d.s.Run.Input == id {
+		return Errorf(CodeClosed, "This message does not wait: it was answered, is being answered or was taken back.")
+	}
+	d.withdraw(d.s.Queue[i], WithdrawnByRequest)
 	return nil
 }
 

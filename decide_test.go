@@ -683,3 +683,23 @@ func (a *tale) legal() {
 		a.t.Error(err)
 	}
 }
+
+// What waits can be taken back, by whoever may talk; what a run was started for
+// cannot, and nothing can be taken back twice.
+func TestTakingBack(t *testing.T) {
+	a := newTale(t)
+	a.say("one")
+	a.say("two")
+	a.say("three")
+	first, second := a.state.Run.Input, a.state.Queue[0].ID
+	a.refused(parley.WithdrawInput{Input: first}, parley.CodeClosed)
+	a.do(parley.WithdrawInput{Input: second})
+	a.refused(parley.WithdrawInput{Input: second}, parley.CodeClosed)
+	a.refused(parley.WithdrawInput{Input: 99}, parley.CodeClosed)
+	if q := a.state.Queue; len(q) != 1 || q[0].Request != "three" {
+		t.Errorf("%+v", q)
+	}
+	for _, err := range checker.Check(a.log) {
+		t.Error(err)
+	}
+}

@@ -162,6 +162,10 @@ func (m *machine) input() {
 }
 
 func (m *machine) cancel() {
+	if queue := m.s.state.Queue; len(queue) > 0 && rapid.Bool().Draw(m.t, "take back") {
+		m.command(parley.WithdrawInput{Input: rapid.SampledFrom(queue).Draw(m.t, "waiting").ID})
+		return
+	}
 	m.command(parley.CancelRun{
 		Request: rapid.SampledFrom([]string{"", fmt.Sprint("r", m.requests/2), fmt.Sprint("r", m.requests-1)}).Draw(m.t, "request"),
 	})

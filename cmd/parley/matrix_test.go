@@ -79,6 +79,7 @@ var rules = map[string]rule{
 	"POST /api/v1/sessions/{id}/halt":    {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
 	"POST /api/v1/sessions/{id}/compact": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 400}, // nothing was said in it
 	"POST /api/v1/sessions/{id}/reopen":  {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
+	"DELETE /api/v1/inputs/{id}":         {needs: parley.ActMessage, on: "card", ok: 410},                               // nothing waits
 	"POST /api/v1/approvals/{id}":        {needs: parley.ActMessage, on: "card", body: `{"decision":"allow"}`, ok: 410}, // nothing waits
 	"POST /api/v1/questions/{id}":        {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
 	"POST /api/v1/calls/{id}":            {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},

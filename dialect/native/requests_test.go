@@ -140,6 +140,7 @@ func TestCommands(t *testing.T) {
 		{"POST " + path + "/halt", `{}`, 202, parley.HaltSession{Reason: "by an operator"}},
 		{"POST " + path + "/halt", `{"reason":"a leak"}`, 202, parley.HaltSession{Reason: "a leak"}},
 		{"POST " + path + "/halt", `{"reason":1}`, 400, nil},
+		{"DELETE /api/v1/inputs/" + parley.Ref(parley.SessionID(session), 7), ``, 202, parley.WithdrawInput{Input: 7}},
 		{"POST " + path + "/compact", ``, 202, parley.CompactContext{}},
 		{"POST " + path + "/reopen", ``, 202, parley.ReopenSession{}},
 		{"DELETE " + path, ``, 202, parley.DeleteSession{}},
