@@ -24,8 +24,7 @@ func confine(words io.Reader, report *os.File) {
 		fmt.Fprintf(report, format, args...)
 		unix.Exit(125)
 	}
-	unix.CloseOnExec(3)
-	unix.CloseOnExec(4)
+	closeOnExec()
 	var told spec
 	if err := json.NewDecoder(words).Decode(&told); err != nil {
 		fail("the sandbox was not told what to run: %v", err)

@@ -248,6 +248,18 @@ func TestNothingSecretIsRead(t *testing.T) {
 	})
 }
 
+// TestNothingIsInherited: a file that is open in the server is not in commands.
+func TestNothingIsInherited(t *testing.T) {
+	fd, err := unix.Open(os.Args[0], unix.O_RDONLY, 0) // as if from whoever started it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	each(t, func(b *bench) {
+		b.fail([]string{"inherit"})
+	})
+}
+
 // TestNoNetwork is T10: not even the server that started it can be reached.
 func TestNoNetwork(t *testing.T) {
 	each(t, func(b *bench) {
@@ -292,7 +304,13 @@ func TestNoPrivileges(t *testing.T) {
 			tries = append(tries, []string{"call", call})
 		}
 		b.fail(tries...)
-		b.fail([]string{"kill", strconv.Itoa(os.Getpid())}, []string{"kill", strconv.Itoa(os.Getppid())})
+		for _, pid := range []string{strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())} {
+			b.fail([]string{"kill", pid}, []string{"limit", pid}, []string{"priority", pid})
+		}
+		if b.box.kind == landlock { // with bubblewrap it is of its own
+			b.fail([]string{"shared"})
+		}
+		b.shell(0, "ulimit -n 100 && nice -n 5 true && ls -l /dev/null") // of itself
 		out, ended := b.run(Command{Argv: []string{b.workspace + "/src/probe", "probe", "rights"}})
 		if want := fmt.Sprintf("new privileges ruled out, capabilities 0, core 0, data %d, file %d, files %d", uint64(testMemory), maxFile, maxFiles); ended.Exit != 0 || !strings.HasPrefix(out, want) {
 			b.t.Errorf("%s, want %s", out, want)

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,20 @@ var forbidden = []uint32{
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }
+
+// shared calls reach what belongs to the user, or to the machine. A namespace
+// would keep them in; without one they are refused, too.
+var shared = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_MQ_OPEN,
+	unix.SYS_IOPRIO_SET, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+}
+
+// own calls may only be about the caller itself: so many of their first
+// arguments must be zero.
+var own = []struct {
+	call  uint32
+	zeros uint32
+}{{unix.SYS_PRLIMIT64, 1}, {unix.SYS_SETPRIORITY, 2}}
 
 // Where a filter finds things in struct seccomp_data.
 const (
@@ -67,7 +82,20 @@ func filter(k kind) []unix.SockFilter {
 		unless(unix.BPF_JGE, x32, 1)
 		decide(unknown)
 	}
-	for _, call := range forbidden {
+	refused := forbidden
+	if k == landlock {
+		refused = slices.Concat(forbidden, shared)
+		for _, o := range own {
+			unless(unix.BPF_JEQ, o.call, uint8(3*o.zeros+1))
+			for i := range o.zeros {
+				load(atFirstArg + 8*i)
+				p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1})
+				decide(refuse)
+			}
+			decide(allow)
+		}
+	}
+	for _, call := range refused {
 		unless(unix.BPF_JEQ, call, 1)
 		decide(refuse)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,8 +47,7 @@ func Main() {
 // gone. What loses its parent becomes a child of the supervisor, so nothing gets
 // away by forking twice or by starting a session of its own.
 func supervise(control io.Reader, last io.Writer) {
-	unix.CloseOnExec(3)
-	unix.CloseOnExec(4)
+	closeOnExec()
 	var told spec
 	finish := func(o outcome) {
 		removeAll(told.Private) // also if nobody else is left to do it
@@ -104,6 +104,12 @@ func supervise(control io.Reader, last io.Writer) {
 			}
 		}
 	}
+}
+
+// closeOnExec keeps from whoever is started what was open when this program was:
+// also what the server itself was started with, and does not know of.
+func closeOnExec() {
+	unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
 type reaped struct{ pid, exit int }
