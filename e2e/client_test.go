@@ -203,7 +203,11 @@ func (c *socket) history() string {
 
 func (c *socket) opened() {
 	c.t.Helper()
-	if h := c.next(); h.Event != "open" {
+	h := c.next()
+	if h.Event == "upgrade" { // the server named the session
+		h = c.next()
+	}
+	if h.Event != "open" {
 		c.t.Fatalf("socket %s: want open, got %+v", c.name, h)
 	}
 }
