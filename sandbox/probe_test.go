@@ -129,7 +129,7 @@ func try(what string, args []string) error {
 	case "bomb":
 		bomb(args[0])
 	case "serve":
-		box := &Sandbox{kind: kind(args[0]), workspace: args[1], memory: testMemory}
+		box := &Sandbox{kind: kind(args[0]), workspace: args[1], hidden: []string{args[1] + "/lib/.env"}, memory: testMemory}
 		box.Run(context.Background(), Command{Argv: []string{args[1] + "/src/probe", "probe", "daemon", args[2], "stay"}, Dir: args[1], Output: os.Stdout})
 	}
 	return nil

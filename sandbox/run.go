@@ -50,6 +50,9 @@ type spec struct {
 	Masked    []string // exist, and are not to be seen
 	Private   string   // a folder for temporary files, which goes with the command
 	Memory    uint64
+	// What goes with the command if the server, who would see to it, is gone.
+	Server int
+	Made   []string
 }
 
 // An outcome is the supervisor's last word.
@@ -74,10 +77,11 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 		return Ended{}, err
 	}
 	masked, err := s.masked(c.ReadOnly)
+	defer s.covers.leave(masked)
 	if err != nil {
 		return Ended{}, err
 	}
-	told := spec{Kind: s.kind, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Masked: masked, Private: private, Memory: cmp.Or(s.memory, maxMemory)}
+	told := spec{Server: os.Getpid(), Made: s.covers.made(masked), Kind: s.kind, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Masked: masked, Private: private, Memory: cmp.Or(s.memory, maxMemory)}
 	told.Env = environment(s.kind, private, c.ReadOnly, s.workspace)
 	return supervised(ctx, told, c.Output)
 }
@@ -169,23 +173,17 @@ func removeAll(dir string) {
 }
 
 // masked lists what exists in the workspace and must not be seen. What must not
-// be made either is made here, empty, so that there is something to cover.
-func (s *Sandbox) masked(readOnly bool) ([]string, error) {
-	var all []string
+// be made either is made here, empty, so that there is something to cover; the
+// caller leaves it, also after an error.
+func (s *Sandbox) masked(readOnly bool) (all []string, err error) {
 	for _, h := range s.hidden {
-		_, err := os.Lstat(h)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && (readOnly || !inside(s.workspace, h)):
+		if inside(s.workspace, h) && !readOnly && s.kind != bare {
+			err = s.covers.use(h)
+		} else if _, err = os.Lstat(h); errors.Is(err, fs.ErrNotExist) {
 			continue
-		case errors.Is(err, fs.ErrNotExist):
-			if isEnvFile(h) {
-				err = os.WriteFile(h, nil, 0o600)
-			} else {
-				err = os.MkdirAll(h, 0o755)
-			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("what is to be hidden cannot be: %w", err)
+			return all, fmt.Errorf("what is to be hidden cannot be: %w", err)
 		}
 		all = append(all, h)
 	}
@@ -249,6 +247,7 @@ func environment(k kind, private string, readOnly bool, workspace string) []stri
 	env := []string{
 		"PATH=" + path, "HOME=" + temporary + "/home", "TMPDIR=" + temporary, "LANG=" + language, "TERM=dumb",
 		"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0",
+		"GIT_CONFIG_NOSYSTEM=1", // what cannot be read is not there for bubblewrap, but the end of git for Landlock
 	}
 	if readOnly {
 		// What a repository's own settings would have git run.

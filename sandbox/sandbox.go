@@ -29,6 +29,7 @@ type Sandbox struct {
 	about     string
 	missing   error
 	memory    uint64 // bytes of data of one process; zero: maxMemory
+	covers    covers
 }
 
 type kind string
@@ -118,8 +119,7 @@ func (s *Sandbox) within(workspace string, k kind) error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	var said strings.Builder
-	probe := *s
-	probe.kind = k
+	probe := &Sandbox{workspace: s.workspace, hidden: s.hidden, kind: k, memory: s.memory}
 	// It only reads, so that looking changes nothing.
 	ended, err := probe.Run(ctx, Command{Argv: []string{"true"}, Dir: workspace, ReadOnly: true, Output: &said})
 	switch {

@@ -334,11 +334,54 @@ func TestWhatIsToBeHiddenCannotBeMade(t *testing.T) {
 		}
 		b.shell(1, "mkdir -p later/agents; echo x > later/agents/evil.md")
 		b.shell(1, "echo PARLEY_AUTH=none > src/sub/.env")
-		if entries, err := os.ReadDir(later); err != nil || len(entries) > 0 {
-			b.t.Errorf("%v %v", entries, err)
+		for _, name := range []string{b.workspace + "/later", file} {
+			if _, err := os.Lstat(name); err == nil {
+				b.t.Errorf("%s was left behind", name)
+			}
 		}
-		if got := b.content(file); got != "" {
-			b.t.Errorf("%q", got)
+	})
+}
+
+// TestWhatIsHiddenStaysSoForEverybody: a command that ends does not uncover what
+// another must not make.
+func TestWhatIsHiddenStaysSoForEverybody(t *testing.T) {
+	each(t, func(b *bench) {
+		file := b.workspace + "/lib/.env"
+		b.box.hidden = append(b.box.hidden, file)
+		for _, name := range []string{"go", "on"} {
+			if err := unix.Mkfifo(b.workspace+"/src/"+name, 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		slow := make(chan string)
+		go func() {
+			var out strings.Builder
+			_, err := b.box.Run(context.Background(), Command{Argv: []string{"bash", "-c", "echo > src/go; read x < src/on; echo PARLEY_AUTH=none > lib/.env || echo refused"}, Dir: b.workspace, Output: &out})
+			slow <- fmt.Sprint(out.String(), err)
+		}()
+		b.content(b.workspace + "/src/go") // it runs
+		b.shell(0, "true")
+		if err := os.WriteFile(b.workspace+"/src/on", []byte("\n"), 0); err != nil {
+			b.t.Error(err)
+		}
+		if out := <-slow; !strings.Contains(out, "refused") {
+			b.t.Errorf("%s", out)
+		}
+		if _, err := os.Lstat(file); err == nil {
+			b.t.Error("it was left behind")
+		}
+	})
+}
+
+// TestGitWorks, whatever the machine's own settings of git are.
+func TestGitWorks(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	each(t, func(b *bench) {
+		b.shell(0, "cd lib && git init -q && git add file && git -c user.name=a -c user.email=a@example.invalid commit -q -m x && git log --oneline")
+		if out, ended := b.run(Command{Argv: []string{"git", "log", "--format=%s"}, Dir: b.workspace + "/lib", ReadOnly: true}); ended.Exit != 0 || out != "x\n" {
+			b.t.Errorf("%+v %s", ended, out)
 		}
 	})
 }
@@ -493,6 +536,9 @@ func TestTheServerDies(t *testing.T) {
 		if _, err := io.ReadFull(out, left); err != nil || alive(m) == 0 {
 			b.t.Fatalf("%q %v", left, err)
 		}
+		if _, err := os.Lstat(b.workspace + "/lib/.env"); err != nil {
+			b.t.Errorf("what is to be hidden is not covered: %v", err)
+		}
 		supervisor := -1
 		names, _ := filepath.Glob("/proc/[0-9]*/stat")
 		for _, name := range names {
@@ -513,6 +559,9 @@ func TestTheServerDies(t *testing.T) {
 		}
 		if left, _ := filepath.Glob(b.outside + "/parley-*"); len(left) > 0 {
 			b.t.Errorf("left behind: %q", left)
+		}
+		if _, err := os.Lstat(b.workspace + "/lib/.env"); err == nil {
+			b.t.Error("what was to be hidden was left behind")
 		}
 	})
 }
