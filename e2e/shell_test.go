@@ -14,21 +14,24 @@ import (
 func startSandboxed(t *testing.T, mode string) *server {
 	t.Helper()
 	workspace := t.TempDir()
-	if err := os.Mkdir(filepath.Join(workspace, "agents"), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	put(t, workspace, "agents/a.md", "---\napproval: "+mode+"\n---\nBe an agent with a secret.")
 	put(t, workspace, "note.txt", "patience\n")
-	s := startServer(t, options{workspace: workspace, env: []string{"PATH=" + os.Getenv("PATH"), "OPENAI_API_KEY=very-secret"}})
+	s := startServer(t, options{workspace: workspace, env: []string{"PATH=" + os.Getenv("PATH"), "OPENAI_API_KEY=very-secret", "MODEL=demo"}})
 	if strings.Contains(strings.Join(s.log.all(), "\n"), "there is no sandbox") {
 		t.Skip("there is no sandbox here")
 	}
 	return s
 }
 
+// put writes a file, with the folders it needs.
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+	file := filepath.Join(dir, name)
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = os.WriteFile(file, []byte(text), 0o644)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
