@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -16,12 +17,18 @@ import (
 const goOn = "(The answer above was cut off by a fault. Go on exactly where it ends, without repeating anything.)"
 
 // Talk is a conversation as every vendor takes it: no message of the model's is
-// empty, and the last is never its own.
+// empty, the last is never its own, and what it asked for are calls that could
+// be. A model that once asked for a tool with a dot in its name, or with half an
+// object, would otherwise be refused for the rest of the session.
 func Talk(messages []parley.Message) []parley.Message {
 	var talk []parley.Message
 	for i, m := range messages {
 		if m.Role == parley.RoleAssistant && m.Text == "" && len(m.Calls) == 0 {
 			continue
+		}
+		m.Calls = slices.Clone(m.Calls)
+		for i, c := range m.Calls {
+			m.Calls[i].Name, m.Calls[i].Arguments = toolName(c.Name), object(c.Arguments)
 		}
 		talk = append(talk, m)
 		last := i == len(messages)-1
@@ -32,7 +39,27 @@ func Talk(messages []parley.Message) []parley.Message {
 	return talk
 }
 
-var callName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var (
+	callName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	notNamed = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+)
+
+// toolName is a name that every vendor takes. The names of tools are such, so it
+// changes only what was no tool's.
+func toolName(name string) string {
+	name = notNamed.ReplaceAllString(name, "_")
+	return cmp.Or(name[:min(len(name), 64)], "unknown")
+}
+
+// object is arguments as they are, if they are an object. What was none was
+// refused, as the result says.
+func object(arguments string) string {
+	var args map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &args) != nil || args == nil {
+		return "{}"
+	}
+	return arguments
+}
 
 // CallName is the name a call goes by in requests: the one its own provider gave
 // it, if every vendor takes such names, else one made of its id.

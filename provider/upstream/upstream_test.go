@@ -248,7 +248,7 @@ func TestPieces(t *testing.T) {
 func TestTalk(t *testing.T) {
 	user, said := parley.Message{Role: parley.RoleUser, Text: "hi"}, parley.Message{Role: parley.RoleAssistant, Text: "so", Incomplete: true}
 	note := parley.Message{Role: parley.RoleUser, Text: goOn}
-	call := parley.Message{Role: parley.RoleAssistant, Calls: []parley.MessageCall{{ID: 1}}}
+	call := parley.Message{Role: parley.RoleAssistant, Calls: []parley.MessageCall{{ID: 1, Name: "look", Arguments: ` {"at":[1]} `}}}
 	result := parley.Message{Role: parley.RoleTool, Call: 1}
 	for _, c := range []struct{ in, want []parley.Message }{
 		{[]parley.Message{user, said}, []parley.Message{user, said, note}},
@@ -259,6 +259,29 @@ func TestTalk(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, Talk(c.in)); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// TestTalkOfCallsThatCouldNotBe: what a model asked for in error must not have
+// every later request refused.
+func TestTalkOfCallsThatCouldNotBe(t *testing.T) {
+	for _, c := range []struct{ name, arguments, want string }{
+		{"read_file", `{"path":"a","path":"b"}`, `read_file {"path":"a","path":"b"}`},
+		{"multi_tool_use.parallel", `{"a":1}`, `multi_tool_use_parallel {"a":1}`},
+		{"", "", "unknown {}"},
+		{"rm -rf é", `["a"]`, "rm_-rf__ {}"},
+		{strings.Repeat("n", 65), `{"path":`, strings.Repeat("n", 64) + " {}"},
+		{"a", `null`, "a {}"},
+		{"a", `{}{}`, "a {}"},
+	} {
+		in := []parley.Message{{Role: parley.RoleAssistant, Calls: []parley.MessageCall{{ID: 1, Name: c.name, Arguments: c.arguments}}}, {Role: parley.RoleTool, Call: 1}}
+		got := Talk(in)[0].Calls[0]
+		if got.Name+" "+got.Arguments != c.want {
+			t.Errorf("%q %s: %q %s", c.name, c.arguments, got.Name, got.Arguments)
+		}
+		if in[0].Calls[0].Name != c.name {
+			t.Errorf("%q was changed in place", c.name)
 		}
 	}
 }
