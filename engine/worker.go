@@ -262,7 +262,7 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 		if err != nil {
 			return ended, err
 		}
-		if said += len(s.Text) + len(s.Thinking); said > parley.MaxOutput || len(ended.Calls) > parley.MaxCalls {
+		if said += len(s.Text) + len(s.Thinking); said > parley.MaxOutput {
 			return ended, parley.Errorf(parley.CodeTooLarge, "The model said more than this server takes in one turn.")
 		}
 		switch {
@@ -280,7 +280,12 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			if err := mouth.check(s.Call.Name + s.Call.Arguments); err != nil {
 				return ended, err
 			}
-			ended.Calls = append(ended.Calls, a.judge(agent, *s.Call))
+			switch n := len(ended.Calls); {
+			case n < parley.MaxCalls:
+				ended.Calls = append(ended.Calls, a.judge(agent, *s.Call))
+			case n == parley.MaxCalls: // that there are more is told once
+				ended.Calls = append(ended.Calls, tooMany(*s.Call))
+			}
 		case s.Done != nil:
 			ended.Stop, ended.Usage, ended.Memo = s.Done.Stop, s.Done.Usage, s.Done.Memo
 			ended.Context = a.measure(request, ended.Usage, said)
@@ -297,6 +302,17 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 // not on record.
 func untold(parley.ReportBody) {}
 
+// tooMany stands for all calls beyond what a turn may have.
+func tooMany(c parley.MessageCall) parley.CallAsked {
+	return parley.CallAsked{Name: known(c.Name), Arguments: "{}", Provider: strings.ToValidUTF8(c.Provider, "\uFFFD"),
+		Verdict: parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("a turn has at most %d calls; this one, and all that came after it, were left out", parley.MaxCalls)}}
+}
+
+// known is the name of a tool as far as it can be one.
+func known(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), parley.MaxName)], "\uFFFD")
+}
+
 // judge asks policy about a call. What could not be stored byte for byte must
 // not run: after a restart it would be something else than was approved.
 func (a *actor) judge(agent parley.Agent, c parley.MessageCall) parley.CallAsked {
@@ -308,8 +324,8 @@ func (a *actor) judge(agent parley.Agent, c parley.MessageCall) parley.CallAsked
 		asked.Arguments = strings.ToValidUTF8(c.Arguments, "\uFFFD")
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the call is not valid UTF-8"}
 	case len(c.Name) > parley.MaxName || len(c.Arguments) > parley.MaxArguments:
-		asked.Name, asked.Arguments = "too long", "{}"
-		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("the arguments of a call have at most %d bytes", parley.MaxArguments)}
+		asked.Name, asked.Arguments = known(c.Name), "{}"
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("the name of a tool has at most %d bytes, and its arguments %d", parley.MaxName, parley.MaxArguments)}
 	case a.engine.Screen != nil && a.engine.Screen.HasSecret(c.Arguments):
 		// Not altered, because an approval covers what was asked, byte for byte;
 		// but not kept either.
