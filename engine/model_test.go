@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -86,4 +87,23 @@ func compact(t *testing.T, raw json.RawMessage) string {
 		t.Fatal(err)
 	}
 	return string(out)
+}
+
+// TestTooManyCallsAreTold: as many as a turn may have are carried out, and the
+// next one stands for all others.
+func TestTooManyCallsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.open()
+		r.do(id, parley.SubmitInput{Content: strings.Repeat("call read x; ", parley.MaxCalls+20) + "say well | say done"})
+		log := r.finished(id, 1)
+		r.check(id)
+		blocked := all[parley.ToolCallBlocked](log)
+		if len(blocked) != 1 || len(all[parley.ToolCallRequested](log)) != parley.MaxCalls+1 || len(all[parley.ToolCallFinished](log)) != parley.MaxCalls {
+			t.Errorf("blocked %+v of %d", blocked, len(all[parley.ToolCallRequested](log)))
+		}
+		if got := texts(log); !slices.Equal(got, []string{"well", "done"}) {
+			t.Errorf("%q", got)
+		}
+	})
 }
