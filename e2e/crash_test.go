@@ -27,11 +27,11 @@ import (
 // nothing is stuck, and every follower has seen the log and nothing else.
 func TestKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); killedAgainAndAgain(t, options{}, time.Second) })
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); killedAgainAndAgain(t, options{}, 10*time.Second) })
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		// What a killed server held is taken over when its lease has run out.
-		killedAgainAndAgain(t, options{env: []string{"PARLEY_DATABASE_URL=" + pgtest.Database(t)}}, 5*time.Second)
+		killedAgainAndAgain(t, options{env: []string{"PARLEY_DATABASE_URL=" + pgtest.Database(t)}}, 20*time.Second)
 	})
 }
 

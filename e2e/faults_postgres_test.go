@@ -29,13 +29,13 @@ func TestDatabaseTrouble(t *testing.T) {
 		{"shut", func(x *trial) func() {
 			database.Shut()
 			return launch(x.t)
-		}, time.Second, time.Second, 5 * time.Second},
+		}, atOnce, atOnce, healed},
 		{"killed", func(x *trial) func() {
 			if err := database.Kill(); err != nil {
 				x.t.Fatal(err)
 			}
 			return launch(x.t)
-		}, time.Second, time.Second, 5 * time.Second},
+		}, atOnce, atOnce, healed},
 		{"hangs", func(x *trial) func() {
 			thaw, err := database.Freeze()
 			if err != nil {
@@ -43,7 +43,7 @@ func TestDatabaseTrouble(t *testing.T) {
 			}
 			x.t.Cleanup(thaw)
 			return thaw
-		}, 6 * time.Second, time.Second, 5 * time.Second},
+		}, 5*time.Second + atOnce, atOnce, healed},
 		{"read-only", func(x *trial) func() {
 			address := strings.TrimPrefix(x.o.env[0], "PARLEY_DATABASE_URL=")
 			// Connections keep what was the default when they were made. Those
@@ -51,7 +51,7 @@ func TestDatabaseTrouble(t *testing.T) {
 			administer(x.t, address, `ALTER DATABASE %s SET default_transaction_read_only = on`,
 				`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()`)
 			return func() { administer(x.t, address, `ALTER DATABASE %s RESET default_transaction_read_only`) }
-		}, time.Second, time.Second, 5 * time.Second},
+		}, atOnce, atOnce, healed},
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			o := options{env: []string{"PARLEY_DATABASE_URL=" + database.Database(t)}}

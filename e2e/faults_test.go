@@ -16,11 +16,11 @@ import (
 func TestDiskTrouble(t *testing.T) {
 	t.Parallel()
 	for _, b := range []trouble{
-		{"no room", noRoom, time.Second, time.Second, 5 * time.Second},
-		{"sync fails", func(x *trial) func() { return x.inject("fsync", "error=EIO") }, 2 * time.Second, 2 * time.Second, 5 * time.Second},
-		{"read-only", func(x *trial) func() { return x.inject("pwrite64,ftruncate", "error=EROFS") }, 2 * time.Second, 2 * time.Second, 5 * time.Second},
-		{"moved away", movedAway, time.Second, time.Second, 5 * time.Second},
-		{"hangs", func(x *trial) func() { return x.inject("fsync", "delay_enter=60000000") }, 6 * time.Second, 2 * time.Second, 5 * time.Second},
+		{"no room", noRoom, atOnce, atOnce, healed},
+		{"sync fails", func(x *trial) func() { return x.inject("fsync", "error=EIO") }, atOnce, atOnce, healed},
+		{"read-only", func(x *trial) func() { return x.inject("pwrite64,ftruncate", "error=EROFS") }, atOnce, atOnce, healed},
+		{"moved away", movedAway, atOnce, atOnce, healed},
+		{"hangs", func(x *trial) func() { return x.inject("fsync", "delay_enter=60000000") }, 5*time.Second + atOnce, atOnce, healed},
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,8 +98,8 @@ func TestADeletedDatabaseAcceptsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				x := &trial{server: s, refused: map[string]bool{}}
-				x.refusal(time.Second)
-				x.ask(c, time.Second)
+				x.refusal(atOnce)
+				x.ask(c, healed)
 				s.kill() // nothing could be put back
 			})
 		}
@@ -137,7 +137,7 @@ func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
 	before := len(s.events(c.thread))
 	heal := s.inject("fsync", "error=EIO")
 	x := &trial{server: s, refused: map[string]bool{}}
-	x.ask(c, 2*time.Second)
+	x.ask(c, healed)
 	s.kill()
 	heal()
 	s = s.again()

@@ -87,6 +87,14 @@ func await(t *testing.T, d time.Duration, what string, so func() bool) time.Dura
 }
 
 // A trouble is what happens to a server, and what its clients may feel of it.
+// How long things may take on a machine that has much else to do. A store waits
+// five seconds for a disk or a database that does not answer: who is refused at
+// once is refused in less.
+const (
+	atOnce = 4 * time.Second
+	healed = 20 * time.Second
+)
+
 type trouble struct {
 	name  string
 	begin func(*trial) (heal func())
