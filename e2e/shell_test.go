@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // startSandboxed starts a server that runs commands, with an agent of this
@@ -105,11 +106,20 @@ func TestACommandEndsWithItsRun(t *testing.T) {
 			}
 			c := n.dial(s, newThread())
 			c.ask("run trap '' TERM HUP; exec > pipe 2>&1; echo begun; (setsid sleep 1000 &) ; sleep 1000")
+			lost := time.AfterFunc(patience, func() { // nobody opens it: do not wait for ever
+				if f, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+					f.Close()
+				}
+			})
 			held, err := os.Open(pipe) // when the command has
+			lost.Stop()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer held.Close()
+			if err := held.SetReadDeadline(time.Now().Add(2 * patience)); err != nil {
+				t.Fatal(err)
+			}
 			begun := make([]byte, 6)
 			if _, err := io.ReadFull(held, begun); err != nil {
 				t.Fatal(err)
