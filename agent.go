@@ -50,6 +50,8 @@ type AgentRef struct {
 	// Compact: at how many percent of the window; 0: CompactAt.
 	Compact int `json:"compact,omitempty"`
 	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: MaxDepth
+	// Files: its runs say at their end what they did to files.
+	Files bool `json:"files,omitempty"`
 }
 
 // Digest identifies the definition by its content.

@@ -32,6 +32,9 @@ type decision struct {
 	at     time.Time
 	by     PrincipalID
 	events []Event
+
+	reporting bool // the run would end, if what it did to files were known
+	reported  bool // it is known
 }
 
 func (d *decision) emit(run RunID, body EventBody) Seq {
@@ -365,6 +368,8 @@ func (d *decision) report(rep Report) {
 		d.childEnded(rep, b)
 	case ExplanationEnded:
 		d.explained(rep, b)
+	case ChangesFound:
+		d.changesFound(rep, b)
 	case CanaryLeaked:
 		if d.speaking(rep) || d.explaining(rep) != nil {
 			d.halt(CanaryLeak)
@@ -562,22 +567,21 @@ func (d *decision) boundary() {
 	steered := slices.ContainsFunc(d.s.Queue, steers)
 	switch {
 	case r.Blocked != "":
-		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeBlocked, Message: "message blocked: " + r.Blocked, Usage: r.Usage})
+		d.finish(RunFinished{Outcome: Failed, Code: CodeBlocked, Message: "message blocked: " + r.Blocked})
 	case len(r.Screen) > 0:
 		// A classifier looks at what was said.
 	case r.Stop == StopFailed:
-		d.emit(r.ID, RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message, Usage: r.Usage})
+		d.finish(RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message})
 	case r.Stop == StopCut && r.Cuts >= MaxCuts:
-		d.emit(r.ID, RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Usage: r.Usage,
+		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted,
 			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message)})
 	case r.Turns > 0 && r.Stop != StopTools && r.Stop != StopCut && (!steered || r.Turns >= limit):
-		d.endPlan()
-		d.emit(r.ID, RunFinished{Outcome: Completed, Usage: r.Usage})
+		d.finish(RunFinished{Outcome: Completed})
 	case r.Turns >= limit:
-		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeTurnLimit, Usage: r.Usage,
+		d.finish(RunFinished{Outcome: Failed, Code: CodeTurnLimit,
 			Message: fmt.Sprintf("The run used all its %d turns.", limit)})
 	case r.spent(d.at) != "":
-		d.emit(r.ID, RunFinished{Outcome: Failed, Code: CodeBudget, Message: r.spent(d.at), Usage: r.Usage})
+		d.finish(RunFinished{Outcome: Failed, Code: CodeBudget, Message: r.spent(d.at)})
 	case d.s.Compact != nil:
 		// What was said is being made shorter.
 	case d.full():

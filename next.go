@@ -25,6 +25,14 @@ type (
 		Name    string
 		Args    string
 		Agent   AgentRef
+		// Touches: it may change files, and the run says at its end which.
+		Touches bool
+	}
+	// ReportChanges: say what the run has done to files. It has nothing else to
+	// do before it ends, so many turns after it began.
+	ReportChanges struct {
+		Run   RunID
+		Turns int
 	}
 	// Classify: have a classifier look at an input.
 	Classify struct {
@@ -69,6 +77,8 @@ func (Explain) step()   {}
 func (WakeAt) step()    {}
 func (Compact) step()   {}
 
+func (ReportChanges) step() {}
+
 // Next is everything that should be going on now. Steps are comparable and stay
 // equal for as long as they are wanted: what runs and is not listed any more is
 // to be stopped, what is listed and does not run is to be started.
@@ -83,6 +93,9 @@ func Next(s State, now time.Time) []Step {
 	if d.advance(); len(d.events) > 0 {
 		steps = append(steps, LogOn{})
 	}
+	if d.reporting {
+		steps = append(steps, ReportChanges{r.ID, r.Turns})
+	}
 	if s.compactable() {
 		steps = append(steps, Compact{s.Compact.Since, s.Last, s.Compacted.From})
 	}
@@ -95,7 +108,7 @@ func Next(s State, now time.Time) []Step {
 	var wake time.Time
 	for _, c := range r.Calls {
 		if c.Status == CallStarted {
-			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent})
+			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent, r.touchedBy(c)})
 		}
 		if c.Explaining {
 			steps = append(steps, Explain{r.ID, c.ID, c.Card, r.Agent})

@@ -294,6 +294,17 @@ type ToolSpec struct {
 	ReadOnly    bool   // changes nothing, whatever its arguments: runs that plan may have it
 }
 
+// Changes finds out what a run has done to the files of its project.
+type Changes interface {
+	// Note remembers under a name what the files are like now, unless they were
+	// noted under it before. It comes back when nothing may be missed any more.
+	Note(ctx context.Context, name string) error
+	// Since is what has changed since the files were noted, sorted by path and
+	// within MaxFilesChanged and MaxDiff. Nothing: nothing did, or they could
+	// not be noted.
+	Since(ctx context.Context, name string) (FilesChanged, error)
+}
+
 // A Screen looks at texts on their way in and out. It computes, and nothing
 // else; all methods may be called concurrently.
 type Screen interface {

@@ -88,6 +88,12 @@ type (
 		Text  string
 		Usage Usage
 	}
+	// ChangesFound is what a run has done to files, by the end of so many turns.
+	ChangesFound struct {
+		Turns     int
+		Files     []FileChange
+		Truncated int
+	}
 	// CanaryLeaked: the model said what it must not say. None of it was let out.
 	CanaryLeaked struct{}
 )
@@ -110,6 +116,7 @@ func (ToolPiece) report()        {}
 func (ToolEnded) report()        {}
 func (ScreenEnded) report()      {}
 func (ChildEnded) report()       {}
+func (ChangesFound) report()     {}
 func (CanaryLeaked) report()     {}
 func (CompactionEnded) report()  {}
 func (ExplanationEnded) report() {}

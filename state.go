@@ -80,6 +80,8 @@ type Run struct {
 	Tainted  bool      // an input was flagged: what has effects needs a person
 	Approved bool      // its trigger approves the plan
 	Executes bool      // it carries out the plan
+	Touched  bool      // it may have changed files, and is to say which
+	Reported bool      // it has said so, after its last turn
 	Usage    Usage
 	Code     Code // why the last turn failed
 	Message  string
@@ -302,7 +304,7 @@ func (r *Run) fold(e Event) {
 		}
 	case TurnStarted:
 		r.Turns++
-		r.Turn, r.Calls, r.Stop = &Turn{ID: TurnID(e.Seq)}, nil, ""
+		r.Turn, r.Calls, r.Stop, r.Reported = &Turn{ID: TurnID(e.Seq)}, nil, "", false
 	case TurnFinished:
 		r.Turn, r.Stop, r.Code, r.Message = nil, b.Stop, b.Code, b.Message
 		r.Usage = r.Usage.Plus(b.Usage)
@@ -331,7 +333,10 @@ func (r *Run) fold(e Event) {
 	case ToolCallBlocked:
 		r.withCall(b.Call, func(c *Call) { c.Status = CallEnded })
 	case ToolCallStarted:
-		r.withCall(b.Call, func(c *Call) { c.Status, c.Attempt, c.Output = CallStarted, b.Attempt, 0 })
+		r.withCall(b.Call, func(c *Call) {
+			c.Status, c.Attempt, c.Output = CallStarted, b.Attempt, 0
+			r.Touched = r.Touched || r.touchedBy(*c)
+		})
 	case ToolOutputAppended:
 		r.withCall(b.Call, func(c *Call) { c.Output += len(b.Text) })
 	case ToolCallFinished:
@@ -357,6 +362,8 @@ func (r *Run) fold(e Event) {
 		r.withCall(b.Call, func(c *Call) {
 			c.Status, c.Card, c.Answer, c.Explaining = afterDecision[b.Decision], 0, denial(b), false
 		})
+	case FilesChanged:
+		r.Reported = true
 	case ExplanationRequested, ApprovalExplained:
 		r.foldExplanation(e)
 	case QuestionAsked:

@@ -67,22 +67,23 @@ type check struct {
 	classify, flagged       map[parley.InputID]bool
 	received                int // neither adopted nor withdrawn
 
-	run     parley.RunID
-	input   parley.InputID // its trigger
-	adopted bool
-	turn    parley.TurnID
-	turns   int
-	cuts    int
-	output  parley.OutputID
-	text    string
-	first   parley.Seq
-	hole    parley.Seq              // the first piece of output that is missing
-	screen  map[parley.InputID]bool // of the run, to be classified before the next turn
-	blocked bool
-	tainted bool                            // of the run: what has effects needs a person
-	foreign bool                            // of the session: the same
-	calls   map[parley.CallID]*call         // of the run
-	cards   map[parley.CardID]parley.CallID // open
+	run      parley.RunID
+	input    parley.InputID // its trigger
+	adopted  bool
+	turn     parley.TurnID
+	turns    int
+	cuts     int
+	output   parley.OutputID
+	text     string
+	first    parley.Seq
+	hole     parley.Seq              // the first piece of output that is missing
+	screen   map[parley.InputID]bool // of the run, to be classified before the next turn
+	blocked  bool
+	tainted  bool                            // of the run: what has effects needs a person
+	foreign  bool                            // of the session: the same
+	reported bool                            // of the run: what it did to files
+	calls    map[parley.CallID]*call         // of the run
+	cards    map[parley.CardID]parley.CallID // open
 
 	children   map[parley.SessionID]parley.CallID // that are out
 	compacting bool
@@ -204,7 +205,7 @@ func (c *check) inRun(e parley.Event) {
 		c.run, c.input, c.adopted, c.turns, c.cuts = e.Run, b.Input, false, 0, 0
 		clear(c.calls)
 		clear(c.screen)
-		c.blocked, c.tainted = false, false
+		c.blocked, c.tainted, c.reported = false, false, false
 	case parley.RunFinished:
 		c.must(c.run != 0, "no run is open")
 		c.must(c.turn == 0 && c.output == 0, "turn %d is open", c.turn)
@@ -227,6 +228,7 @@ func (c *check) inRun(e parley.Event) {
 		c.must(!c.compacting, "a compaction is under way")
 		c.must(len(c.children) == 0, "%d children of the last turn are out", len(c.children))
 		c.turn = parley.TurnID(e.Seq)
+		c.reported = false
 		c.turns++
 		c.must(b.Number == c.turns, "is number %d, not %d", b.Number, c.turns)
 	case parley.TurnFinished:
@@ -288,6 +290,14 @@ func (c *check) inRun(e parley.Event) {
 		c.must(c.children[b.Child] == b.Call && b.Call != 0, "child %s is not out for call %d", b.Child, b.Call)
 		c.must(e.Run == 0 || !c.call(b.Call).ended, "call %d has ended", b.Call)
 		delete(c.children, b.Child)
+	case parley.FilesChanged:
+		c.must(c.run != 0 && c.turn == 0 && c.turns > 0, "not after the last turn of a run")
+		c.must(!c.reported, "was said already")
+		c.must(len(b.Files) > 0 && len(b.Files) <= parley.MaxFilesChanged, "has %d files", len(b.Files))
+		for id, k := range c.calls {
+			c.must(k.ended, "call %d is open", id)
+		}
+		c.reported = true
 	case parley.EffectEnqueued:
 		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
 	case parley.LateResultNoted:

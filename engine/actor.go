@@ -345,7 +345,7 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		if err != nil {
 			return parley.Receipt{}, err
 		}
-		ref := agent.Ref()
+		ref := a.ref(agent)
 		if r.own {
 			ref = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros)
 		}

@@ -30,7 +30,7 @@ func (a *actor) planned(who parley.Principal, c parley.Command, do parley.Decide
 		if err == nil {
 			err = a.mayTalk(who, c.Via, agent)
 		}
-		do.Agent = agent.Ref()
+		do.Agent = a.ref(agent)
 		return &agent, do, err
 	}
 	return nil, do, nil

@@ -18,7 +18,7 @@ import (
 func TestPrefixes(t *testing.T) { onEveryStore(t, prefixes) }
 
 func prefixes(t *testing.T, open func() parley.Store) {
-	r := newRig(t)
+	r := newRig(t, func(c *Config) { c.Changes = &notebook{} })
 	logs := map[string][]parley.Event{}
 	for _, s := range scripts {
 		id := r.open()

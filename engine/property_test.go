@@ -152,7 +152,7 @@ func (m *machine) repeat() {
 }
 
 func (m *machine) input() {
-	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns")}
+	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns"), Files: rapid.Bool().Draw(m.t, "files")}
 	m.command(parley.SubmitInput{
 		Content: rapid.SampledFrom([]string{"hello", " ", "a\x00b", "\u200b", "long text"}).Draw(m.t, "content"),
 		Request: fmt.Sprint("r", m.requests), Agent: agent,
@@ -258,6 +258,12 @@ func (m *machine) work() {
 			}
 		case parley.StopChild:
 			m.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
+		case parley.ReportChanges:
+			found := parley.ChangesFound{Turns: step.Turns}
+			if rapid.Bool().Draw(m.t, "changed") {
+				found.Files = []parley.FileChange{{Path: "x", Summary: "Modified"}}
+			}
+			m.report(parley.Report{Run: step.Run, Body: found})
 		case parley.Explain:
 			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes", Usage: parley.Usage{Output: 2}}})
 		case parley.LogOn:
@@ -296,6 +302,9 @@ func (m *machine) stale() {
 		case parley.Compact:
 			ended, ok := r.Body.(parley.CompactionEnded)
 			wanted = wanted || ok && ended.Since == step.Since
+		case parley.ReportChanges:
+			found, ok := r.Body.(parley.ChangesFound)
+			wanted = wanted || ok && step.Run == r.Run && step.Turns == found.Turns
 		case parley.Explain:
 			wanted = wanted || step.Run == r.Run && step.Call == r.Call
 		}
@@ -464,6 +473,9 @@ func (m *machine) finish() {
 				busy = true
 			case parley.Compact:
 				m.report(parley.Report{Body: parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "no"}})
+				busy = true
+			case parley.ReportChanges:
+				m.report(parley.Report{Run: step.Run, Body: parley.ChangesFound{Turns: step.Turns}})
 				busy = true
 			case parley.Explain:
 				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes"}})

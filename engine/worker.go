@@ -100,6 +100,15 @@ func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan
 			}
 		}()
 		last.Body = a.explain(ctx, step)
+	case parley.ReportChanges:
+		last = parley.Report{Run: step.Run}
+		defer func() {
+			if p := recover(); p != nil {
+				a.panicked(p)
+				last.Body = parley.ChangesFound{Turns: step.Turns}
+			}
+		}()
+		last.Body = a.reportChanges(ctx, step)
 	case parley.CallTool:
 		last = parley.Report{Run: step.Run, Call: step.Call}
 		defer func() {
@@ -135,6 +144,9 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 		if text != "" {
 			out.say(parley.Text, text)
 		}
+	}
+	if step.Touches {
+		a.noteFiles(ctx, step.Run)
 	}
 	result, err := a.engine.Tools.Perform(ctx, agent, step.Name, step.Args, func(text string) { say(live.Write(text)) })
 	say(live.Close())

@@ -392,6 +392,18 @@ var bugs = []bug{
 		"if !c.live && asks(m.Type) {", "if false {", "./dialect/agentloop", "TestWhatWasDecidedIsNotAskedAgain"},
 	{"a call is shown before it was allowed", "dialect/agentloop/project.go",
 		"!ok || b.Call != id {", "!ok || b.Call != 0 {", "./dialect/agentloop", "TestTranscripts|TestEveryCallHasItsOutput"},
+
+	// What a run did to files is found out, told, and runs nothing.
+	{"what a repository names in its configuration is run", "changes/repository.go",
+		`"GIT_DIR="+d.git`, `"GIT_DIR="+d.Dir`, "./changes", "TestAHostileRepository"},
+	{"a file that was changed before the run counts as the run's", "changes/changes.go",
+		"seen, err := at.look(ctx, nil)", "at.Git = &Git{program: g.program, workspace: g.workspace, hides: func(string) bool { return true }}; seen, err := at.look(ctx, nil)", "./changes", "TestWhatARunChanged"},
+	{"files are not noted before they are changed", "engine/worker.go",
+		"if step.Touches {", "if false {", "./engine", "TestFilesAreNotedBeforeAnythingIsDone"},
+	{"a run ends before it has said what it changed", "changes.go",
+		"if r.Touched && !r.Reported && !d.reported {", "if false {", ".", "TestARunEndsWithWhatItChanged"},
+	{"a report of an earlier end of a run ends it", "changes.go",
+		"r.Turns != b.Turns || ", "", ".", "TestAReportOfAnEarlierEnd"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.

@@ -228,6 +228,10 @@ func (b *Box) isProtected(name string) bool {
 // hides judges an absolute path without symbolic links.
 func (b *Box) hides(path string) bool { return isSecret(path) || within(b.protected, path) }
 
+// Hides reports whether what is at an absolute path is not for agents, nor for
+// who is told what they did.
+func (b *Box) Hides(path string) bool { return b.hides(path) || b.hides(leadsTo(path)) }
+
 // leadsTo is where an absolute path leads, as far as it exists.
 func leadsTo(path string) string {
 	leads, rest := path, ""

@@ -134,6 +134,7 @@ func (c *serveCommand) Run(p *program) error {
 		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(),
 		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:     func(model string) int { return provider.About(model).Window },
+		Changes:    newChanges(&c.Settings, tools, log),
 		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
 	})
 

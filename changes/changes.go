@@ -1,0 +1,347 @@
+// Package changes finds out, with git, what a run has done to the files of the
+// workspace. It needs a repository there, and changes nothing in it: neither the
+// index nor refs nor objects.
+//
+// The files are noted as a tree of git's, in a repository of this package's own:
+// it borrows the objects of the workspace's and begins with a copy of its index,
+// so that only what is not committed is read. What the workspace's configuration
+// would have git run (filters, monitors, diff programs, hooks) is not run, for it
+// is not read; and a run that commits, stages or checks out something is
+// understood like any other.
+package changes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+const (
+	within     = 10 * time.Second // each of Note and Since
+	maxNotes   = 32               // the oldest make room
+	maxFile    = 1 << 20          // bytes of a file whose contents are compared
+	maxFiles   = 5000             // such files, if they are not committed
+	maxTotal   = 32 << 20         // and their bytes
+	maxListing = 64 << 20         // bytes of what git lists
+)
+
+// Git is a parley.Changes. It may be used concurrently.
+type Git struct {
+	program   string
+	workspace string            // absolute, without symbolic links
+	folder    string            // of notes
+	hides     func(string) bool // absolute paths that are nobody's to see
+
+	mu   sync.Mutex               // guards the following; leaf
+	busy map[string]chan struct{} // notes being made; closed when they are
+}
+
+var _ parley.Changes = (*Git)(nil)
+
+// New fails if there is no git. Notes are kept in a folder, which is made when
+// there is the first. hides says which absolute paths are not reported.
+func New(workspace, folder string, hides func(path string) bool) (*Git, error) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		return nil, err
+	}
+	if workspace, err = filepath.Abs(workspace); err == nil {
+		workspace, err = filepath.EvalSymlinks(workspace)
+	}
+	if err == nil {
+		folder, err = filepath.Abs(folder)
+	}
+	return &Git{program: program, workspace: workspace, folder: folder, hides: hides, busy: map[string]chan struct{}{}}, err
+}
+
+// A note says what the files were like.
+type note struct {
+	Repository repository
+	Tree       string
+	// Large are the files whose contents were not read, with what they look
+	// like from outside.
+	Large map[string]string
+}
+
+const noteFile = "note.json"
+
+// Note is of parley.Changes. Files are noted once, also if that fails: a later
+// attempt would take for the beginning what the run has done already.
+func (g *Git) Note(ctx context.Context, name string) error {
+	done, err := g.enter(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	place := filepath.Join(g.folder, name)
+	if _, err := os.Lstat(place); err == nil {
+		return nil
+	}
+	g.makeRoom(name)
+	part := place + ".part" // one that a crash left is of before the first call
+	err = os.RemoveAll(part)
+	if err == nil {
+		err = os.MkdirAll(part, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err = g.note(limited, part)
+	if ctx.Err() != nil {
+		os.RemoveAll(part) // nothing was called, so there is nothing to be missed
+		return ctx.Err()
+	}
+	if err != nil {
+		_ = os.Remove(filepath.Join(part, noteFile))
+	}
+	return errors.Join(err, os.Rename(part, place))
+}
+
+// enter waits until nobody else makes the same note.
+func (g *Git) enter(ctx context.Context, name string) (done func(), err error) {
+	mine := make(chan struct{})
+	for {
+		g.mu.Lock()
+		other := g.busy[name]
+		if other == nil {
+			g.busy[name] = mine
+		}
+		g.mu.Unlock()
+		if other == nil {
+			return func() {
+				g.mu.Lock()
+				delete(g.busy, name)
+				g.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// makeRoom forgets what was noted for earlier runs of the same session, which
+// has one at a time, and the oldest of what is too much.
+func (g *Git) makeRoom(name string) {
+	entries, _ := os.ReadDir(g.folder)
+	session := name[:strings.LastIndex(name, ".")+1]
+	var kept []fs.FileInfo
+	for _, e := range entries {
+		switch info, err := e.Info(); {
+		case err != nil:
+		case session != "" && strings.HasPrefix(e.Name(), session):
+			os.RemoveAll(filepath.Join(g.folder, e.Name()))
+		default:
+			kept = append(kept, info)
+		}
+	}
+	slices.SortFunc(kept, func(a, b fs.FileInfo) int {
+		return cmp.Or(a.ModTime().Compare(b.ModTime()), strings.Compare(a.Name(), b.Name()))
+	})
+	for len(kept) >= maxNotes {
+		os.RemoveAll(filepath.Join(g.folder, kept[0].Name()))
+		kept = kept[1:]
+	}
+}
+
+// note writes a note into a folder; without a repository there is none.
+func (g *Git) note(ctx context.Context, part string) error {
+	r, err := g.find(ctx)
+	if err != nil || r.Dir == "" {
+		return err
+	}
+	if err := r.prepare(ctx, g, part); err != nil {
+		return err
+	}
+	at := desk{Git: g, repository: r, git: filepath.Join(part, "git"), index: filepath.Join(part, "index")}
+	seen, err := at.look(ctx, nil)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(note{r, seen.tree, seen.large})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(part, noteFile), raw, 0o600)
+}
+
+// Since is of parley.Changes.
+func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, error) {
+	var none parley.FilesChanged
+	place := filepath.Join(g.folder, name)
+	raw, err := os.ReadFile(filepath.Join(place, noteFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	var was note
+	if err == nil {
+		err = json.Unmarshal(raw, &was)
+	}
+	if err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	scratch, err := os.MkdirTemp(place, "now")
+	if err != nil {
+		return none, err
+	}
+	defer os.RemoveAll(scratch)
+	at := desk{Git: g, repository: was.Repository, git: filepath.Join(place, "git"), index: filepath.Join(scratch, "index")}
+	if err := copyFile(filepath.Join(place, "index"), at.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return none, err
+	}
+	now, err := at.look(ctx, was.Large)
+	if err != nil {
+		return none, err
+	}
+	found, err := at.compare(ctx, was, now)
+	if err != nil {
+		return none, err
+	}
+	return at.report(ctx, was.Tree, now.tree, found)
+}
+
+// A change is what became of a path.
+type change struct {
+	summary string
+	from    string // what a renamed one was called
+	large   bool   // there is no diff
+}
+
+const (
+	added     = "Added"
+	untracked = "Added (untracked)"
+	modified  = "Modified"
+	deleted   = "Deleted"
+	renamed   = "Renamed"
+)
+
+// compare lists what is different, by path.
+func (d desk) compare(ctx context.Context, was note, now sight) (map[string]change, error) {
+	list := []string{"diff-tree", "-r", "-z", "--name-status", "--relative"}
+	out, err := d.run(ctx, nil, append(list, "-M", was.Tree, now.tree)...)
+	if err != nil { // contents that are not here cannot be compared
+		out, err = d.run(ctx, nil, append(list, "--no-renames", was.Tree, now.tree)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]change{}
+	words := strings.Split(string(out), "\x00")
+	for i := 0; i+1 < len(words); i += 2 {
+		status, path := words[i], words[i+1]
+		switch status[:1] {
+		case "A":
+			found[path] = change{summary: added}
+			if was.Large[path] != "" {
+				found[path] = change{summary: modified, large: true}
+			}
+		case "D":
+			found[path] = change{summary: deleted}
+		case "R":
+			i++
+			if i+1 >= len(words) {
+				return nil, fmt.Errorf("git ended in the middle of a rename")
+			}
+			found[words[i+1]] = change{summary: renamed, from: path}
+		default:
+			found[path] = change{summary: modified}
+		}
+	}
+	for path, looks := range now.large {
+		switch before, there := was.Large[path]; {
+		case there && before == looks || found[path] != change{}:
+		case there || !now.others[path]:
+			found[path] = change{summary: modified, large: true}
+		default:
+			found[path] = change{summary: added, large: true}
+		}
+	}
+	for path := range was.Large {
+		if _, err := os.Lstat(filepath.Join(d.workspace, filepath.FromSlash(path))); errors.Is(err, fs.ErrNotExist) {
+			found[path] = change{summary: deleted, large: true}
+		}
+	}
+	return found, nil
+}
+
+const (
+	tooLarge = "(too large to show)"
+	cut      = "\n... (truncated)"
+)
+
+// report makes of changes what people are shown.
+func (d desk) report(ctx context.Context, before, after string, found map[string]change) (parley.FilesChanged, error) {
+	var all parley.FilesChanged
+	paths := slices.Sorted(maps.Keys(found))
+	if len(paths) > parley.MaxFilesChanged {
+		all.Truncated = len(paths) - parley.MaxFilesChanged
+		paths = paths[:parley.MaxFilesChanged]
+	}
+	staged := d.staged(ctx, paths)
+	for _, path := range paths {
+		c := found[path]
+		if c.summary == added && !staged[path] {
+			c.summary = untracked
+		}
+		diff := tooLarge
+		if !c.large {
+			var err error
+			if diff, err = d.diff(ctx, before, after, path, c.from); err != nil {
+				return all, err
+			}
+		}
+		all.Files = append(all.Files, parley.FileChange{Path: clean(path), Summary: c.summary, Diff: diff})
+	}
+	return all, nil
+}
+
+// staged finds those of paths that the workspace's own index has.
+func (d desk) staged(ctx context.Context, paths []string) map[string]bool {
+	own := d
+	own.index = filepath.Join(d.Dir, "index")
+	out, _ := own.run(ctx, nil, append([]string{"ls-files", "-z", "--"}, paths...)...) // not told: not staged
+	has := map[string]bool{}
+	for _, path := range strings.Split(string(out), "\x00") {
+		has[path] = true
+	}
+	return has
+}
+
+func (d desk) diff(ctx context.Context, before, after, path, from string) (string, error) {
+	args := []string{"diff-tree", "-r", "-p", "-M", "--relative", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-cr-at-eol",
+		"--src-prefix=a/", "--dst-prefix=b/", before, after, "--", path}
+	if from != "" {
+		args = append(args, from)
+	}
+	out, err := d.output(ctx, nil, 4*parley.MaxDiff+1, args...)
+	if err != nil && !errors.Is(err, errTooMuch) {
+		return "", err
+	}
+	text := []rune(clean(string(out)))
+	if len(text) <= parley.MaxDiff && err == nil {
+		return string(text), nil
+	}
+	return string(text[:min(len(text), parley.MaxDiff-len(cut))]) + cut, nil
+}
+
+func clean(text string) string { return parley.CleanText(strings.ToValidUTF8(text, "\uFFFD")) }

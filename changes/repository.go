@@ -1,0 +1,332 @@
+package changes
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A repository is the one that the workspace is in.
+type repository struct {
+	Top    string // its topmost folder of files
+	Prefix string // of the workspace's files in it; empty, or ends with a slash
+	Dir    string // where its index is; empty: there is none
+	Common string // where its objects are
+	Format string // of its objects' names
+}
+
+// find looks for a repository. git is asked where things are, and nothing else:
+// that runs nothing, whosever the repository is.
+func (g *Git) find(ctx context.Context) (repository, error) {
+	out, err := g.call(ctx, nil, maxPath, g.environment(), "-c", "safe.directory=*", "rev-parse", "--path-format=absolute",
+		"--show-toplevel", "--git-dir", "--git-common-dir", "--show-object-format", "--show-prefix")
+	if _, exited := errors.AsType[*exec.ExitError](err); exited {
+		return repository{}, nil
+	}
+	lines := strings.Split(string(out), "\n")
+	if err != nil || len(lines) != 6 || slices.Contains(lines[:4], "") { // a newline in a name is nobody's intention
+		return repository{}, err
+	}
+	return repository{Top: lines[0], Dir: lines[1], Common: lines[2], Format: lines[3], Prefix: lines[4]}, nil
+}
+
+const maxPath = 64 << 10
+
+// prepare makes a repository in the folder part that has everything of r but
+// what is not committed, and its configuration.
+func (r repository) prepare(ctx context.Context, g *Git, part string) error {
+	own := filepath.Join(part, "git")
+	version := "0\n"
+	if r.Format != "sha1" {
+		version = "1\n[extensions]\n\tobjectformat = " + r.Format + "\n"
+	}
+	config := "[core]\n" + r.manners(ctx, g) + "\tbare = false\n\trepositoryformatversion = " + version
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config,
+		"objects/info/alternates": filepath.Join(r.Common, "objects") + "\n", "refs/heads/.keep": "", "info/exclude": ""} {
+		path := filepath.Join(own, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	copies := map[string]string{
+		filepath.Join(r.Dir, "index"):              filepath.Join(part, "index"),
+		filepath.Join(r.Common, "info", "exclude"): filepath.Join(own, "info", "exclude"),
+	}
+	shared, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*")) // of an index that is split
+	for _, path := range shared {
+		copies[path] = filepath.Join(own, filepath.Base(path))
+	}
+	for from, to := range copies {
+		if err := copyFile(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// manners are the lines of the workspace's configuration that say how files
+// become contents. None of them runs anything.
+func (r repository) manners(ctx context.Context, g *Git) string {
+	out, err := g.call(ctx, nil, maxPath, g.environment(), "config", "--file", filepath.Join(r.Common, "config"), "--no-includes",
+		"--get-regexp", `^core\.(autocrlf|eol|filemode|ignorecase|precomposeunicode|symlinks)$`)
+	if err != nil {
+		return ""
+	}
+	lines := ""
+	for _, line := range strings.Split(string(out), "\n") {
+		if key, value, ok := strings.Cut(strings.TrimPrefix(line, "core."), " "); ok && word.MatchString(value) {
+			lines += fmt.Sprintf("\t%s = %s\n", key, value)
+		}
+	}
+	return lines
+}
+
+var word = regexp.MustCompile(`^[a-zA-Z]+$`)
+
+// copyFile keeps the time of the file: git tells by that of its index which
+// files it cannot trust to look changed if they are.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file", from)
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
+}
+
+// A desk is a repository of our own, and an index to work with.
+type desk struct {
+	*Git
+	repository
+	git   string
+	index string
+}
+
+// A sight is what the files are like.
+type sight struct {
+	tree   string
+	large  map[string]string // by path, what they look like from outside
+	others map[string]bool   // paths that the index did not have
+}
+
+// look brings the index up to date with the files. Those that were noted as
+// large and look the same are left alone.
+func (d desk) look(ctx context.Context, known map[string]string) (sight, error) {
+	s := sight{large: map[string]string{}, others: map[string]bool{}}
+	dirty, err := d.list(ctx, "--modified", "--deleted")
+	if err != nil {
+		return s, err
+	}
+	others, err := d.list(ctx, "--others", "--exclude-standard")
+	if err != nil {
+		return s, err
+	}
+	for _, path := range others {
+		s.others[path] = true
+	}
+	root, err := os.OpenRoot(d.workspace)
+	if err != nil {
+		return s, err
+	}
+	defer root.Close()
+	var gone, here, modules bytes.Buffer
+	files, total := 0, 0
+	for _, path := range append(dirty, others...) {
+		if ctx.Err() != nil {
+			return s, ctx.Err()
+		}
+		info, err := root.Lstat(filepath.FromSlash(path))
+		switch {
+		case strings.HasSuffix(path, "/"): // a repository of its own
+			continue
+		case d.hides(filepath.Join(d.workspace, filepath.FromSlash(path))):
+			continue
+		case err != nil:
+			fmt.Fprintf(&gone, "0 %s\t%s%s\x00", strings.Repeat("0", d.hash()().Size()*2), d.Prefix, path)
+			continue
+		case info.IsDir():
+			fmt.Fprintf(&modules, "%s\x00", path)
+			continue
+		}
+		looks := fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+		if known[path] == looks || info.Size() > maxFile || files >= maxFiles || total+int(info.Size()) > maxTotal {
+			s.large[path] = looks
+			continue
+		}
+		mode, content, err := read(root, path, info)
+		if err != nil {
+			s.large[path] = looks
+			continue
+		}
+		files, total = files+1, total+len(content)
+		id, err := d.keep(content)
+		if err != nil {
+			return s, err
+		}
+		fmt.Fprintf(&here, "%s %s\t%s%s\x00", mode, id, d.Prefix, path)
+	}
+	if gone.Len()+here.Len() > 0 { // first what goes: a file may have become a folder
+		if _, err := d.run(ctx, io.MultiReader(&gone, &here), "update-index", "-z", "--index-info"); err != nil {
+			return s, err
+		}
+	}
+	if modules.Len() > 0 {
+		_, _ = d.run(ctx, &modules, "update-index", "-z", "--stdin") // one that has no commit says nothing
+	}
+	out, err := d.run(ctx, nil, "write-tree", "--missing-ok")
+	s.tree = strings.TrimSpace(string(out))
+	return s, err
+}
+
+// list asks for files of the workspace, each once.
+func (d desk) list(ctx context.Context, which ...string) ([]string, error) {
+	out, err := d.run(ctx, nil, append([]string{"ls-files", "-z"}, which...)...)
+	paths := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+	slices.Sort(paths)
+	return slices.Compact(paths), err
+}
+
+// read reads a file that looked like info. It follows no link, nor does it wait
+// for what is no file any more.
+func read(root *os.Root, path string, info fs.FileInfo) (mode string, content []byte, err error) {
+	name := filepath.FromSlash(path)
+	switch {
+	case info.Mode().Type() == fs.ModeSymlink:
+		to, err := root.Readlink(name)
+		return "120000", []byte(to), err
+	case !info.Mode().IsRegular():
+		return "", nil, errors.New("it is no file")
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	now, err := f.Stat()
+	if err != nil || !os.SameFile(info, now) {
+		return "", nil, errors.Join(err, errors.New("it was replaced"))
+	}
+	content, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = errors.New("it grows")
+	}
+	mode = "100644"
+	if info.Mode()&0o100 != 0 {
+		mode = "100755"
+	}
+	return mode, content, err
+}
+
+func (r repository) hash() func() hash.Hash {
+	if r.Format == "sha256" {
+		return sha256.New
+	}
+	return sha1.New
+}
+
+// keep stores a content as git does, and gives it its name. No filter of the
+// repository has a say in it.
+func (d desk) keep(content []byte) (string, error) {
+	h := d.hash()()
+	head := fmt.Appendf(nil, "blob %d\x00", len(content))
+	h.Write(head)
+	h.Write(content)
+	id := hex.EncodeToString(h.Sum(nil))
+	path := filepath.Join(d.git, "objects", id[:2], id[2:])
+	if _, err := os.Lstat(path); err == nil {
+		return id, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	z.Write(head)
+	z.Write(content)
+	z.Close() // into memory: none of these fails
+	return id, os.WriteFile(path, packed.Bytes(), 0o600)
+}
+
+// run runs git at the desk.
+func (d desk) run(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
+	return d.output(ctx, in, maxListing, args...)
+}
+
+func (d desk) output(ctx context.Context, in io.Reader, most int, args ...string) ([]byte, error) {
+	env := append(d.environment(), "GIT_DIR="+d.git, "GIT_WORK_TREE="+d.Top, "GIT_INDEX_FILE="+d.index)
+	return d.call(ctx, in, most, env, args...)
+}
+
+// environment is all that git is told: nothing of the server's own, no
+// configuration but that of the repository, and paths that mean themselves.
+func (g *Git) environment() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_ATTR_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_LITERAL_PATHSPECS=1"}
+}
+
+var errTooMuch = errors.New("git says more than is wanted")
+
+func (g *Git) call(ctx context.Context, in io.Reader, most int, env []string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, g.program, args...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.WaitDelay = g.workspace, env, in, time.Second
+	out, complaint := limited{most: most}, limited{most: 1 << 20}
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case out.full:
+		return out.text, errTooMuch
+	case err != nil:
+		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(complaint.text)))
+	}
+	return out.text, nil
+}
+
+// limited takes so many bytes and then no more.
+type limited struct {
+	text []byte
+	most int
+	full bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	room := l.most - len(l.text)
+	if l.full = l.full || len(p) > room; l.full {
+		l.text = append(l.text, p[:min(room, len(p))]...)
+		return 0, errTooMuch
+	}
+	l.text = append(l.text, p...)
+	return len(p), nil
+}

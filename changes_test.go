@@ -1,0 +1,61 @@
+package parley_test
+
+import (
+	"slices"
+	"testing"
+
+	"parley"
+	"parley/checker"
+)
+
+// edited is a run that has done something to files and has nothing left to say.
+func edited(t *testing.T) *tale {
+	a := newTale(t)
+	a.do(parley.SubmitInput{Content: "edit", Request: "edit", Agent: parley.AgentRef{Name: "helper", Files: true}})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{{Name: "write_file", Arguments: "{}", Verdict: parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful}}}})
+	a.expect("ToolCallStarted")
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded})
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.expect("TurnFinished")
+	return a
+}
+
+func (a *tale) wants(step parley.Step) {
+	a.t.Helper()
+	if steps := parley.Next(a.state, a.now); !slices.Contains(steps, step) {
+		a.t.Fatalf("wanted is %+v, not %+v", steps, step)
+	}
+}
+
+var oneFile = []parley.FileChange{{Path: "x", Summary: "Modified"}}
+
+func TestARunEndsWithWhatItChanged(t *testing.T) {
+	a := edited(t)
+	a.wants(parley.ReportChanges{Run: a.state.Run.ID, Turns: 2})
+	a.model(parley.ChangesFound{Turns: 2, Files: oneFile, Truncated: 3})
+	a.expect("FilesChanged RunFinished")
+	if got := last[parley.FilesChanged](a); got.Truncated != 3 {
+		t.Errorf("%+v", got)
+	}
+
+	a = edited(t)
+	a.model(parley.ChangesFound{Turns: 2})
+	a.expect("TurnFinished RunFinished")
+	for _, err := range checker.Check(a.log) {
+		t.Error(err)
+	}
+}
+
+// TestAReportOfAnEarlierEnd: a run that went on is not ended by what was found
+// out before.
+func TestAReportOfAnEarlierEnd(t *testing.T) {
+	a := edited(t)
+	a.do(parley.SubmitInput{Content: "more", Request: "more", Busy: parley.Steer, Agent: parley.AgentRef{Name: "helper", Files: true}})
+	a.expect("InputAdopted TurnStarted")
+	a.model(parley.ChangesFound{Turns: 2, Files: oneFile})
+	a.expect("TurnStarted")
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.model(parley.ChangesFound{Turns: 2, Files: oneFile})
+	a.expect("TurnFinished")
+	a.wants(parley.ReportChanges{Run: a.state.Run.ID, Turns: 3})
+}

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"log/slog"
+	"path/filepath"
+
+	"parley"
+	"parley/changes"
+	"parley/config"
+	"parley/tool"
+)
+
+// newChanges finds out what runs do to files, where there is a git to do it with.
+func newChanges(c *config.Settings, tools *tool.Box, log *slog.Logger) parley.Changes {
+	found, err := changes.New(c.Workspace, filepath.Join(c.Data, "changes"), tools.Hides)
+	if err != nil {
+		log.Info("there is no git: what runs do to files is not reported", "reason", err)
+		return nil
+	}
+	return found
+}
