@@ -15,8 +15,8 @@ import (
 type fixture struct {
 	Match               match          `json:"match"`
 	Response            response       `json:"response"`
-	ChunkSize           int            `json:"chunkSize,omitempty"` // characters
-	Latency             int            `json:"latency,omitempty"`   // milliseconds before each chunk
+	ChunkSize           int            `json:"chunkSize,omitempty"`       // characters
+	Timings             map[string]any `json:"recordedTimings,omitempty"` // of a stream that somebody recorded
 	TruncateAfterChunks int            `json:"truncateAfterChunks,omitempty"`
 	Chaos               map[string]any `json:"chaos,omitempty"`
 }
