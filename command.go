@@ -69,11 +69,13 @@ type (
 	}
 	// WithdrawInput takes back an input that waits.
 	WithdrawInput struct{ Input InputID }
-	// CancelRun ends the run of that id, or the run or waiting input of that
-	// wire request. Zero values mean the run that is going on now.
+	// CancelRun ends the run of that id, or the run of that wire request or
+	// input, or withdraws the one of these that waits. Zero values mean the run
+	// that is going on now.
 	CancelRun struct {
 		Request string
 		Run     RunID
+		Input   InputID `json:",omitempty"`
 	}
 	DecideApproval struct {
 		Card     CardID

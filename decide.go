@@ -186,14 +186,17 @@ func (d *decision) room(agent AgentRef) error {
 
 func (d *decision) cancel(do CancelRun) error {
 	r := d.s.Run
-	if do.Request != "" {
+	if do.Request != "" || do.Input != 0 {
 		// What a run was started for does not wait any more, adopted or not.
-		if i := slices.IndexFunc(d.s.Queue, func(w Waiting) bool { return w.Request == do.Request && (r == nil || w.ID != r.Input) }); i >= 0 {
+		if i := slices.IndexFunc(d.s.Queue, func(w Waiting) bool {
+			return (do.Request == "" || w.Request == do.Request) && (do.Input == 0 || w.ID == do.Input) && (r == nil || w.ID != r.Input)
+		}); i >= 0 {
 			d.withdraw(d.s.Queue[i], WithdrawnByRequest)
 			return nil
 		}
 	}
-	if r == nil || do.Run != 0 && do.Run != r.ID || do.Request != "" && !slices.Contains(r.Requests, do.Request) {
+	if r == nil || do.Run != 0 && do.Run != r.ID || do.Request != "" && !slices.Contains(r.Requests, do.Request) ||
+		do.Input != 0 && do.Input != r.Input && !slices.Contains(r.Steered, do.Input) {
 		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
 	}
 	d.endRun(Cancelled, "", "")

@@ -3,6 +3,7 @@ package parley_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -400,6 +401,41 @@ func TestSteering(t *testing.T) {
 	}
 	a.do(parley.CancelRun{Request: "r2"})
 	a.expect("TurnFinished RunFinished")
+}
+
+// TestCancelByInput: an input that its protocol gave no name is cancelled as one
+// that has a name, whether it waits, is being answered, or was steered into a run.
+func TestCancelByInput(t *testing.T) {
+	say := func(a *tale, busy parley.BusyMode) parley.InputID {
+		a.do(parley.SubmitInput{Content: "work", Busy: busy, Agent: parley.AgentRef{Name: "helper"}})
+		for _, e := range slices.Backward(a.log) {
+			if _, ok := e.Body.(parley.InputReceived); ok {
+				return parley.InputID(e.Seq)
+			}
+		}
+		return 0
+	}
+	a := newTale(t)
+	first, steered, waiting := say(a, parley.Queue), say(a, parley.Steer), say(a, parley.Queue)
+	if err := a.try(parley.CancelRun{Input: waiting + 1}); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Errorf("cancelling what is no input: %v", err)
+	}
+	a.do(parley.CancelRun{Input: waiting})
+	if b := last[parley.InputWithdrawn](a); b.Input != waiting || a.state.Run == nil {
+		t.Errorf("%+v", b)
+	}
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.expect("InputAdopted TurnStarted")
+	a.do(parley.CancelRun{Input: steered})
+	a.expect("RunFinished")
+	for _, over := range []parley.InputID{first, steered, waiting} {
+		say(a, parley.Queue)
+		if err := a.try(parley.CancelRun{Input: over}); parley.CodeOf(err) != parley.CodeNotFound || a.state.Run == nil {
+			t.Errorf("what is over was cancelled: %v", err)
+		}
+		a.do(parley.CancelRun{Input: a.state.Run.Input})
+		a.expect("RunFinished")
+	}
 }
 
 // TestSteeringAtTheLastTurn: what was answered is answered; the rest gets a run

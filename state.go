@@ -68,9 +68,10 @@ type Run struct {
 	Agent    AgentRef
 	At       time.Time // when it started
 	Mode     RunMode
-	Requests []string // of every input it answers
-	Adopted  bool     // the trigger is
-	Turns    int      // started
+	Requests []string  // of every input it answers
+	Steered  []InputID `json:",omitempty"` // inputs it answers besides the one it was started for
+	Adopted  bool      // the trigger is
+	Turns    int       // started
 	Cuts     int
 	Turn     *Turn     // the open one: the model is speaking
 	Stop     Stop      // of the last finished turn
@@ -237,6 +238,7 @@ func Fold(s State, e Event) State {
 					r.Adopted, r.Approved = true, w.Plan
 				} else {
 					r.Requests = append(slices.Clip(r.Requests), w.Request)
+					r.Steered = append(slices.Clip(r.Steered), w.ID)
 				}
 				r.Tainted = r.Tainted || w.Flagged
 				if w.Classify {

@@ -103,7 +103,13 @@ func (d *Decoded) cancel(thread parley.SessionID, o dialect.Object) error {
 		return fmt.Errorf("requestId is missing")
 	}
 	d.Request = id
-	d.Command.Session, d.Command.Do = thread, parley.CancelRun{Request: id}
+	do := parley.CancelRun{Request: id}
+	if name, ok := strings.CutPrefix(id, unnamed); ok {
+		if session, seq, ok := parley.ParseRef(name); ok && session == thread {
+			do = parley.CancelRun{Input: parley.InputID(seq)} // as requestID has named it
+		}
+	}
+	d.Command.Session, d.Command.Do = thread, do
 	return nil
 }
 

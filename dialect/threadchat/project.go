@@ -149,8 +149,11 @@ func requestID(request string, session parley.SessionID, input parley.InputID) s
 	if request != "" {
 		return request
 	}
-	return "req-" + parley.Ref(session, parley.Seq(input)) // the dot keeps it apart from names of clients
+	return unnamed + parley.Ref(session, parley.Seq(input)) // the dot keeps it apart from names of clients
 }
+
+// unnamed begins the wire's name of an input that brought none.
+const unnamed = "req-"
 
 func (v View) request() string {
 	if len(v.requests) == 0 {
