@@ -52,3 +52,51 @@ func TestEchoIsNotWaitedFor(t *testing.T) {
 		t.Error("nobody has answered")
 	}
 }
+
+// What was written has arrived when the peer says so, and not before: a
+// connection may be lost with what is on its way.
+func TestReached(t *testing.T) {
+	begin := func() (*peer, *Socket, chan bool) {
+		p, s := meet(t, Options{PongWithin: time.Hour})
+		if err := s.Write(t.Context(), []byte("news")); err != nil {
+			t.Fatal(err)
+		}
+		reached := make(chan bool, 1)
+		go func() { reached <- s.Reached(t.Context()) }()
+		p.receive()
+		if first, _ := p.receive(); first != final|opPing {
+			t.Fatalf("received %#x", first)
+		}
+		return p, s, reached
+	}
+	p, s, reached := begin()
+	p.send(join(frame(final|opPong, "1"), frame(final|opText, "thanks")))
+	if _, err := s.Read(t.Context()); err != nil || !<-reached {
+		t.Errorf("an answer was not noticed (%v)", err)
+	}
+	if s.Left() {
+		t.Error("a peer that is there has left")
+	}
+
+	p, s, reached = begin()
+	p.send(frame(final|opClose, "\x03\xe8bye"))
+	if _, err := s.Read(t.Context()); err == nil || <-reached || !s.Left() {
+		t.Errorf("a peer that says goodbye: %v, left is %v", err, s.Left())
+	}
+
+	p, s, reached = begin()
+	p.Close()
+	if _, err := s.Read(t.Context()); err == nil || <-reached || s.Left() {
+		t.Errorf("a peer that is lost: %v, left is %v", err, s.Left())
+	}
+	s.Close(Lost, "")
+	if s.Reached(t.Context()) {
+		t.Error("a closed socket reaches somebody")
+	}
+
+	_, s, reached = begin()
+	s.Close(Lost, "")
+	if <-reached || s.Left() {
+		t.Error("a socket that was closed reached somebody")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +63,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: log}, thread: thread, deliveries: &h.deliveries}
 	c.shape.Store(Document)
 	c.Run(ctx, follower, c)
-	h.deliveries.add(threadKey{visit.Who.Tenant, thread}, -c.ends) // what was not shown after all
+	c.settle(context.WithoutCancel(ctx))
 }
 
 // enter opens the thread if it is new, and follows it from the oldest run its
@@ -88,6 +89,10 @@ type conn struct {
 
 	deliveries *deliveries
 	spoke      bool // of the goroutine that receives
+
+	notes sync.WaitGroup // goroutines that note deliveries; serve waits for them
+	mu    sync.Mutex     // guards the following; leaf
+	owed  []parley.RunID // whose end was written, and may not have arrived
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
@@ -119,7 +124,7 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *diale
 	c.view.Shape = c.shape.Load().(Shape)
 	if _, end := i.Body.(parley.RunFinished); end {
 		c.ends++
-		c.deliveries.add(threadKey{c.Visit.Who.Tenant, c.thread}, +1)
+		c.deliveries.add(c.key(), +1)
 	}
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
@@ -132,23 +137,49 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *diale
 	return out, nil
 }
 
-// Shown: the thread's clients are owed a run until one of them has its end.
+// Shown: the thread's clients are owed a run until one of them has its end. That
+// it was written does not say so: the connection may be lost with everything that
+// was on its way. So the client is asked for a sign, and nobody waits for that.
 func (c *conn) Shown(ctx context.Context, i *parley.Item) {
-	if _, end := i.Body.(parley.RunFinished); end {
-		c.ends--
-		noted := c.Later(func() {
-			defer c.deliveries.add(threadKey{c.Visit.Who.Tenant, c.thread}, -1)
-			// Also if the client has left: it was shown.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			if err := c.Door.Delivered(ctx, c.Visit.Who, c.thread, i.Run); err != nil {
-				c.Log.Warn("a delivery was not noted; it will be shown again", "run", i.Run, "error", err)
-			}
-		})
-		if !noted {
-			c.deliveries.add(threadKey{c.Visit.Who.Tenant, c.thread}, -1)
+	if _, end := i.Body.(parley.RunFinished); !end {
+		return
+	}
+	c.ends--
+	ctx = context.WithoutCancel(ctx) // what it has received, it has received
+	c.notes.Go(func() {
+		if c.Socket.Reached(ctx) {
+			c.delivered(ctx, i.Run)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.owed = append(c.owed, i.Run)
+	})
+}
+
+// settle ends what is known of deliveries when the connection has ended. A client
+// that said goodbye has left of its own accord, with what it was shown.
+func (c *conn) settle(ctx context.Context) {
+	c.notes.Wait()
+	for _, run := range c.owed {
+		if c.Socket.Left() {
+			c.delivered(ctx, run)
+		} else {
+			c.ends++
 		}
 	}
+	c.deliveries.add(c.key(), -c.ends) // what was not shown after all
 }
+
+func (c *conn) delivered(ctx context.Context, run parley.RunID) {
+	defer c.deliveries.add(c.key(), -1)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := c.Door.Delivered(ctx, c.Visit.Who, c.thread, run); err != nil {
+		c.Log.Warn("a delivery was not noted; it will be shown again", "run", run, "error", err)
+	}
+}
+
+func (c *conn) key() threadKey { return threadKey{c.Visit.Who.Tenant, c.thread} }
 
 func freshID() string { return "req-" + strings.ToLower(rand.Text()) }
