@@ -114,6 +114,7 @@ class Client {
   suppressed = []; // items that are not to be seen before it has one
   asking = null; // what was said and has no ending yet
   seen = new Set(); // ids of messages of the run that is going on
+  last = null; // the id of the last message that everybody is sent
   failed = false;
   leaving = false;
   attempts = 0;
@@ -129,6 +130,7 @@ class Client {
   connect() {
     const url = new URL(options.url);
     if (this.session) url.searchParams.set('session', this.session);
+    if (this.session && this.last) url.searchParams.set('after', this.last);
     if (options.items) url.searchParams.set('items', options.items);
     const headers = options.token ? { authorization: `Bearer ${options.token}` } : {};
     const ws = new this.WebSocket(url, { headers });
@@ -140,6 +142,7 @@ class Client {
     ws.on('unexpected-response', (_, response) => {
       // A session that was never opened cannot be gone on with: nothing was said.
       if (response.statusCode === 404 && this.session && !options.session) this.session = undefined;
+      else if (response.statusCode === 410) this.last = null; // too long ago: only what still goes on is shown
       else if (response.statusCode < 500 && response.statusCode !== 429) this.leave(2, `refused with ${response.statusCode}`);
       response.resume();
       ws.terminate();
@@ -154,7 +157,7 @@ class Client {
       // The same id: if it was received before, this has no effect. Whether it
       // is still being answered the server says behind it.
       this.send(this.asking.message);
-      this.send({ type: 'get_session' });
+      if (!this.last) this.send({ type: 'get_session' }); // else the rest of it comes
     }
     this.begun?.();
   }
@@ -187,6 +190,7 @@ class Client {
     const asks = message.type === 'approval_request' || message.type === 'question';
     if (this.seen.has(message.id) && !asks) return;
     this.seen.add(message.id);
+    if (['loading_state', 'response_item', 'agent_finished'].includes(message.type)) this.last = message.id;
     handler.call(this, message.payload, message.id);
     this.waiters.get(message.type)?.(message.payload);
   }

@@ -15,10 +15,12 @@ type conn struct {
 	dialect.Conn
 	session parley.SessionID
 	resumes *parley.Summary // nil: the session is new
+	from    parley.Seq      // behind which it is resumed
 
 	view View       // of the goroutine that shows
 	head parley.Seq // up to which it is shown what was there before it came
 	live bool       // it has been
+	skip string     // the id of the last frame the client has; empty: it was passed
 
 	mu    sync.Mutex // guards the following; leaf
 	asked asked
@@ -59,6 +61,12 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, _ *dialect
 			return out, f.Close
 		}
 		m := f.Body.(message)
+		if c.skip != "" {
+			if m.ID == c.skip {
+				c.skip = ""
+			}
+			continue
+		}
 		if !c.live && asks(m.Type) {
 			continue
 		}
@@ -68,7 +76,7 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, _ *dialect
 		out = append(out, dialect.EncodeShared(i, c.shape(), n, f))
 	}
 	if !c.live && i.Seq >= c.head {
-		c.live = true
+		c.live, c.skip = true, ""
 		for _, m := range c.view.waiting() {
 			if m.Type == "approval_request" {
 				c.asks(m)

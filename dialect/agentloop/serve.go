@@ -22,9 +22,10 @@ type Handler struct {
 	Log   *slog.Logger
 }
 
-// ServeHTTP upgrades. ?session= resumes a session, ?items=local_shell has shell
-// commands shown as local_shell_call. The header Parley-Session says which session
-// the connection is of, so that a client that loses it can come back.
+// ServeHTTP upgrades. ?session= resumes a session, with &after= right behind a
+// message; ?items=local_shell has shell commands shown as local_shell_call. The
+// header Parley-Session says which session the connection is of, so that a client
+// that loses it can come back.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	visit, err := h.Guard.Enter(r, "")
 	if err != nil {
@@ -64,19 +65,26 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 		return nil, parley.Errorf(parley.CodeInvalid, "session must be a UUID of version 4.")
 	}
 	m, err := h.Door.Session(r.Context(), visit.Who, c.session)
-	c.resumes, c.Log = &m, h.Log.With("session", c.session)
+	if err != nil {
+		return nil, err
+	}
+	c.resumes, c.from, c.Log = &m, m.Head, h.Log.With("session", c.session)
+	if m.Run != 0 {
+		c.from = parley.Seq(m.Run) - 1
+	}
+	if q.Has("after") {
+		c.from, err = c.resume(r.Context(), q.Get("after"))
+	}
 	return c, err
 }
 
 // serve owns the socket. A session that is resumed is followed from the start of
-// its open run, else from where it is.
+// the run of the last message the client has, else from the start of its open
+// run, else from where it is.
 func (h *Handler) serve(ctx context.Context, c *conn) {
 	scope, from := parley.Scope{Session: c.session}, parley.Cursor{}
 	if m := c.resumes; m != nil {
-		from.After = int64(m.Head)
-		if m.Run != 0 {
-			from.After, c.head, c.live = int64(m.Run)-1, m.Head, false
-		}
+		from.After, c.head, c.live = int64(c.from), m.Head, c.from >= m.Head
 	} else {
 		scope, from = parley.Scope{Readable: true}, parley.Live
 	}

@@ -484,9 +484,11 @@ func TestTheContextOfAResumedSession(t *testing.T) {
 func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 	r := newRig(t, guard{}, asksTwice()...)
 	for query, want := range map[string]string{
-		"?session=x": `400 {"error":"session must be a UUID of version 4."}`,
-		"?session=":  `400 {"error":"session must be a UUID of version 4."}`,
-		"?items=all": `400 {"error":"items is function_call or local_shell."}`,
+		"?session=x":                 `400 {"error":"session must be a UUID of version 4."}`,
+		"?session=":                  `400 {"error":"session must be a UUID of version 4."}`,
+		"?items=all":                 `400 {"error":"items is function_call or local_shell."}`,
+		resume + "&after=x":          `400 {"error":"after must be the id of a message."}`,
+		resume + "&after=" + another: `410 {"error":"after is not one of the last messages of this session; come back without it."}`,
 		"?session=44444444-4444-4444-8444-000000000001": `404 {"error":"There is no such session."}`,
 	} {
 		c, res, err := websocket.Dial(r.ctx(), r.url+query, nil)
@@ -565,6 +567,88 @@ func TestWhoResumesAnywhereIsShownWhatOthersAre(t *testing.T) {
 		}
 		if asked := c.lastAsked().Card; asked != open {
 			t.Fatalf("head %d: asked was %d, open is %d in\n%s", head, asked, open, dialecttest.Lines(log))
+		}
+	})
+}
+
+const another = "44444444-4444-5444-8444-000000000001"
+
+// Whoever names the last message it has, whichever that is, is shown everything
+// after it, once, also if the run has ended meanwhile and others were; but asked
+// only for what still waits.
+func TestWhoComesBackIsShownWhatItMissed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyLog(t)
+		head := rapid.IntRange(1, len(log)).Draw(t, "head")
+		d := &door{log: log[:head], feed: make(chan []parley.Event)}
+		summary, err := d.Session(context.Background(), ann, dialecttest.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids, later []string // of messages before and after the head
+		v := View{}
+		shown := func(e parley.Event) (list []message) {
+			var frames []dialect.Frame
+			v, frames = Project(v, e)
+			for _, f := range frames {
+				if f.Close == nil {
+					list = append(list, f.Body.(message))
+				}
+			}
+			return list
+		}
+		asked := map[string]bool{}
+		for _, e := range log[:head] {
+			for _, m := range shown(e) {
+				ids = append(ids, m.ID)
+				asked[m.ID] = asks(m.Type)
+			}
+		}
+		waiting := v.waiting()
+		for _, e := range log[head:] {
+			for _, m := range shown(e) {
+				later = append(later, m.ID)
+			}
+		}
+		if len(ids) == 0 {
+			t.Skip("nothing was shown")
+		}
+		has := rapid.IntRange(0, len(ids)-1).Draw(t, "has")
+		c := &conn{Conn: dialect.Conn{Door: d, Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session, resumes: &summary, head: summary.Head}
+		after, err := c.resume(context.Background(), strings.ToUpper(ids[has]))
+		if err != nil {
+			t.Fatalf("%s: %v in\n%s", ids[has], err, dialecttest.Lines(log[:head]))
+		}
+		var want, got []string
+		for _, id := range ids[has+1:] {
+			if !asked[id] {
+				want = append(want, id)
+			}
+		}
+		for _, m := range waiting {
+			want = append(want, m.ID)
+		}
+		want = append(want, later...)
+		for _, e := range log {
+			if e.Seq <= after {
+				continue
+			}
+			frames, bye := c.Show(context.Background(), &parley.Item{Event: e})
+			for _, f := range frames {
+				var m message
+				if err := json.Unmarshal(f, &m); err != nil {
+					t.Fatal(err)
+				}
+				if m.Type != "approval_closed" { // which depends on who decided
+					got = append(got, m.ID)
+				}
+			}
+			if bye != nil {
+				break
+			}
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Fatalf("head %d, has %s (-missed +shown)\n%s\n%s", head, ids[has], diff, dialecttest.Lines(log))
 		}
 	})
 }

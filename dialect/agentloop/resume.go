@@ -1,0 +1,82 @@
+package agentloop
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"parley"
+)
+
+// lookBack is how many events are searched for the last message a client has.
+// Who has been away for longer begins with the run that is going on.
+const lookBack = 10_000
+
+// A window of the log is read at once.
+const window = 256
+
+// framesOf is more than the frames of any event but a run's end, which has one
+// more for every call of unknown fate.
+const framesOf = 16
+
+// resume finds the event whose message a client has last, and returns the seq
+// before the start of a run from which all that comes after it can be shown.
+func (c *conn) resume(ctx context.Context, given string) (after parley.Seq, err error) {
+	id, err := uuid.Parse(given)
+	if err != nil {
+		return 0, parley.Errorf(parley.CodeInvalid, "after must be the id of a message.")
+	}
+	c.skip = strings.ToLower(id.String())
+	found := false
+	for last := c.resumes.Head; last > 0 && (found || c.resumes.Head-last < lookBack); last -= window {
+		events, err := c.read(ctx, max(last-window, 0), last)
+		if err != nil {
+			return 0, err
+		}
+		for i := len(events) - 1; i >= 0; i-- {
+			e := events[i]
+			found = found || hasFrame(e, c.skip)
+			if _, starts := e.Body.(parley.RunStarted); starts && found {
+				return e.Seq - 1, nil
+			}
+		}
+	}
+	if found {
+		return 0, nil
+	}
+	return 0, parley.Errorf(parley.CodeResync, "after is not one of the last messages of this session; come back without it.")
+}
+
+func hasFrame(e parley.Event, id string) bool {
+	for n := range framesOf {
+		if frameID(e, n) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads the events of the session after one seq up to another, which are
+// there.
+func (c *conn) read(ctx context.Context, after, last parley.Seq) (events []parley.Event, err error) {
+	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session}, parley.Cursor{After: int64(after)})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range items {
+			if i.Seq <= last {
+				events = append(events, i.Event)
+			}
+			if i.Seq >= last {
+				return events, nil
+			}
+		}
+	}
+}
