@@ -30,6 +30,8 @@ type View struct {
 	whole    bool   // what was said last was not cut off
 	gap      string // stands before the text that is being said
 	shown    int    // how many bytes of that text were shown
+
+	lost []string // calls of unknown fate that nobody has resolved
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -72,7 +74,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
-		v.run, v.requests, v.agent, v.began, v.said, v.whole = e.Run, []string{requestID(b.Request, e.Session, b.Input)}, b.Agent.Name, e.At, "", false
+		v = View{Shape: v.Shape, run: e.Run, requests: []string{requestID(b.Request, e.Session, b.Input)}, agent: b.Agent.Name, began: e.At}
 		if v.Shape != Original {
 			show(started{"chat.started", v.requests[0], e.Session, v.agent})
 		}
@@ -112,6 +114,9 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			v.whole = !b.Incomplete
 		}
 	case parley.RunFinished:
+		for _, id := range v.lost {
+			show(cardClosed{"tool_call_resolved", id, v.request(), string(b.Outcome)})
+		}
 		for _, id := range v.requests {
 			show(v.ending(e, b, id))
 		}
@@ -133,10 +138,14 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		show(cardClosed{"question_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Ending)})
 	case parley.ToolCallFinished:
 		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
-			show(callUnknown{"tool_call_unknown", parley.Ref(e.Session, parley.Seq(b.Call)), v.request(), b.Name, b.Result})
+			id := parley.Ref(e.Session, parley.Seq(b.Call))
+			v.lost = append(slices.Clip(v.lost), id)
+			show(callUnknown{"tool_call_unknown", id, v.request(), b.Name, b.Result})
 		}
 	case parley.ToolCallResolved:
-		show(cardClosed{"tool_call_resolved", parley.Ref(e.Session, parley.Seq(b.Call)), v.request(), string(b.Resolution)})
+		call := parley.Ref(e.Session, parley.Seq(b.Call))
+		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == call })
+		show(cardClosed{"tool_call_resolved", call, v.request(), string(b.Resolution)})
 	case parley.SessionDeleted:
 		frames = append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
 	}

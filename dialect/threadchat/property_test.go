@@ -57,6 +57,7 @@ func message(t *rapid.T) []byte {
 // A shown frame, of any type.
 type shown struct {
 	Type      string `json:"type"`
+	ID        string `json:"id"` // of cards
 	RequestID string `json:"requestId"`
 	Value     string `json:"value"`   // of token
 	Content   string `json:"content"` // of content
@@ -98,6 +99,7 @@ func endsOnce(t interface {
 	for name, view := range views {
 		ended := map[string]int{}
 		said := map[string]string{}
+		cards := map[string]bool{} // that are open
 		for _, s := range show(t, view, log) {
 			if s.RequestID == "" {
 				t.Fatalf("%s: %+v names no request in\n%s", name, s, dialecttest.Lines(log))
@@ -106,6 +108,10 @@ func endsOnce(t interface {
 				t.Fatalf("%s: %+v follows the end of its request in\n%s", name, s, dialecttest.Lines(log))
 			}
 			switch s.Type {
+			case "approval_request", "question", "tool_call_unknown":
+				cards[s.ID] = true
+			case "approval_closed", "question_closed", "tool_call_resolved":
+				delete(cards, s.ID)
 			case "token":
 				said[s.RequestID] += s.Value
 			case "final":
@@ -116,6 +122,9 @@ func endsOnce(t interface {
 			if slices.Contains([]string{"chat.completed", "final", "error", "cancelled"}, s.Type) {
 				ended[s.RequestID]++
 			}
+		}
+		if len(cards) > 0 && dialecttest.FromRuns(log)[0] == len(log) { // no run is open
+			t.Fatalf("%s: nobody is told that %v are settled in\n%s", name, cards, dialecttest.Lines(log))
 		}
 		for id := range want {
 			if ended[id] != 1 {
