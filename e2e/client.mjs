@@ -4,12 +4,13 @@
 // Commands come as JSON lines on standard input and name a socket:
 //
 //   {"do": "open", "socket": "1", "url": "ws://…", "headers": {…}}
+//   {"do": "open", "socket": "1", "url": "ws://…", "leave": 3}   hang up the moment the third message has come
 //   {"do": "text", "socket": "1", "data": "…"}     a text message
 //   {"do": "raw", "socket": "1", "data": "base64"}  the same, unchecked: any bytes
 //   {"do": "binary", "socket": "1", "data": "base64"}
 //   {"do": "close", "socket": "1", "code": 1000, "reason": "…"}
 //   {"do": "terminate", "socket": "1"}              hang up without goodbye
-//   {"do": "listen", "socket": "1", "url": "http://…"}   an EventSource
+//   {"do": "listen", "socket": "1", "url": "http://…"}   an EventSource; it can leave, too
 //   {"do": "deafen", "socket": "1"}                 the end of one
 //   {"do": "fetch", "socket": "1", "url": "http://…", "method": "POST", "body": "…"}
 //
@@ -33,12 +34,17 @@ const sockets = new Map();
 
 const tell = (socket, event, more) => process.stdout.write(JSON.stringify({ socket, event, ...more }) + '\n');
 
-function open({ socket, url, headers }) {
+function open({ socket, url, headers, leave }) {
   const ws = new WebSocket(url, { headers });
+  let left = leave ?? Infinity;
   sockets.set(socket, ws);
   ws.on('upgrade', ({ headers }) => headers['parley-session'] && tell(socket, 'upgrade', { data: headers['parley-session'] }));
   ws.on('open', () => tell(socket, 'open'));
-  ws.on('message', (data, binary) => tell(socket, 'message', { data: data.toString(), binary }));
+  ws.on('message', (data, binary) => {
+    if (left-- <= 0) return; // it has hung up, and has what came before
+    tell(socket, 'message', { data: data.toString(), binary });
+    if (left === 0) ws.terminate();
+  });
   ws.on('error', (error) => tell(socket, 'error', { data: error.message }));
   ws.on('close', (code, reason) => tell(socket, 'close', { code, data: reason.toString() }));
   ws.on('unexpected-response', (_, response) => {
@@ -51,11 +57,18 @@ function open({ socket, url, headers }) {
 
 // listen reports what an EventSource reports. It comes back by itself when its
 // connection is lost, with the id of the last message it has.
-function listen({ socket, url }) {
+function listen({ socket, url, leave }) {
   const source = new EventSource(url);
+  let left = leave ?? Infinity;
   sockets.set(socket, source);
   source.onopen = () => tell(socket, 'open');
-  source.onmessage = (m) => tell(socket, 'message', { data: m.data, id: m.lastEventId });
+  source.onmessage = (m) => {
+    if (left-- <= 0) return;
+    tell(socket, 'message', { data: m.data, id: m.lastEventId });
+    if (left > 0) return;
+    source.close();
+    tell(socket, 'close');
+  };
   source.onerror = (e) => tell(socket, 'error', { data: String(e.message), code: e.code ?? 0 });
 }
 

@@ -24,6 +24,8 @@ type event struct {
 		Text    string
 		Kind    string
 		Title   string
+
+		Incomplete bool
 	}
 }
 

@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// One session, driven through all dialects at once. Whoever opens it, all that
+// can follow it are told the same by what they are shown; what waits for a person
+// in one is answered in any other, and is then cleared in all; and a run is
+// cancelled, queued behind and steered from anywhere.
+func TestEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, opener := range dialects {
+		t.Run("opened by "+opener, func(t *testing.T) {
+			t.Parallel()
+			s, n := startServer(t, options{}), startNode(t)
+			if err := os.WriteFile(filepath.Join(s.o.workspace, "note.txt"), []byte("tea “for” two\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			g := gather(t, s, n, opener)
+			for _, stage := range []struct {
+				name string
+				do   func(*testing.T, *gathering)
+			}{{"memory", remembersEverywhere}, {"answers", everywhereTheSame}, {"cards", cardsEverywhere}, {"cancels", cancelsEverywhere}, {"busy", busyEverywhere}} {
+				if !t.Run(stage.name, func(t *testing.T) {
+					g.in(t)
+					stage.do(t, g)
+				}) {
+					return // the parties are not where the next stage begins
+				}
+			}
+		})
+	}
+}
+
+// same ends a run for everybody, and compares what they were told.
+func (g *gathering) same(speaker *party, ending string) told {
+	g.t.Helper()
+	native := g.member("native")
+	want := native.over()
+	if want.ending != ending {
+		g.t.Errorf("it ended as %s, not as %s", want.ending, ending)
+	}
+	for _, p := range g.each(speaker) {
+		if p == native {
+			continue
+		}
+		if got := p.over(); p.seen(got) != p.seen(want) {
+			g.t.Errorf("%s spoke; %s was told\n%s\nand the log says\n%s", speaker.dialect, p.dialect, p.seen(got), p.seen(want))
+		}
+	}
+	return want
+}
+
+// remembersEverywhere: the conversation is the session's, whoever goes on with it.
+func remembersEverywhere(t *testing.T, g *gathering) {
+	said := "In this session you said:\n\n1. say hello"
+	for i, speaker := range g.members {
+		speaker.say("what did I say")
+		if r := g.same(speaker, "completed"); r.text != said {
+			t.Errorf("%s was told %q", speaker.dialect, r.text)
+		}
+		said += fmt.Sprintf("\n%d. what did I say", i+2)
+	}
+}
+
+const difficult = `"double" “curly” \ \u0041 {"json":[null]} <b>&amp;</b>` + "\n\ttab\r\n\n" + "naïve Ελλάδα 日本語 עברית \u2028 e\u0301 👩‍👩‍👧‍👦 🇪🇺."
+
+func everywhereTheSame(t *testing.T, g *gathering) {
+	for i, talk := range []struct{ message, ending, says string }{
+		{"think about tea", "completed", "I thought about tea"},
+		{"repeat " + difficult, "completed", difficult},
+		{"lorem 100", "completed", "lorem ipsum dolor"},
+		{"read note.txt", "completed", "tea “for” two"},
+		{"read nothing.txt", "completed", "That came to nothing."},
+		{"read .env", "completed", "That came to nothing."},
+		{"fail midway", "failed", "This answer will break off"},
+		{"fail", "failed", ""},
+	} {
+		speaker := g.members[(i+slices.Index(dialects, g.opener))%len(dialects)] // each says each somewhere
+		speaker.say(talk.message)
+		if r := g.same(speaker, talk.ending); !strings.Contains(r.text, talk.says) {
+			t.Errorf("%s: %q", talk.message, r.text)
+		}
+	}
+}
+
+// cards has something asked that waits for a person, by every dialect answered.
+func cardsEverywhere(t *testing.T, g *gathering) {
+	asker := g.member(g.opener)
+	for _, answerer := range g.members {
+		for message, answer := range map[string]func(id string){
+			"write it to " + strings.ReplaceAll(answerer.dialect, " ", "-") + ".txt": answerer.allow,
+			"ask me": func(id string) { answerer.choose(id, "Coffee") },
+		} {
+			asker.say(message)
+			id := g.member("native").until(card).id
+			for _, p := range g.each(asker) {
+				if p.dialect == "native" {
+					continue
+				}
+				if m := p.until(card); m.id != id && m.id != "" {
+					t.Errorf("%s was shown the card %s, not %s", p.dialect, m.id, id)
+				}
+			}
+			answer(id)
+			for _, p := range g.each(asker) {
+				if p == answerer && p.dialect == "agent loop" && message != "ask me" {
+					continue // who settles an approval there is told by what follows
+				}
+				if m := p.until(cleared); m.id != id && m.id != "" {
+					t.Errorf("%s was told that %s is settled, not %s", p.dialect, m.id, id)
+				}
+			}
+			if r := g.same(asker, "completed"); !strings.Contains(r.text, "It is written.") && !strings.Contains(r.text, "Your answer: Coffee.") {
+				t.Errorf("answered by %s: %q", answerer.dialect, r.text)
+			}
+		}
+		wantFile(t, g.s, strings.ReplaceAll(answerer.dialect, " ", "-")+".txt", "it")
+	}
+}
+
+// cancelsEverywhere has a run of each dialect cancelled by each that can.
+func cancelsEverywhere(t *testing.T, g *gathering) {
+	asker := g.member(g.opener)
+	for _, canceller := range g.members {
+		if canceller.cancel == nil {
+			continue
+		}
+		asker.say("count slowly to 40")
+		for _, p := range g.each(asker) {
+			if p.dialect == "agent chat" {
+				p.until(started)
+			} else {
+				p.until(words)
+			}
+		}
+		canceller.cancel(asker)
+		g.same(asker, "cancelled")
+		asker.say("say silence") // and nothing else comes
+		if r := g.same(asker, "completed"); r.text != "silence" {
+			t.Errorf("after %s cancelled: %q", canceller.dialect, r.text)
+		}
+	}
+}
+
+// busyEverywhere: while a run goes on, the documents' sockets queue and the event
+// bus steers.
+func busyEverywhere(t *testing.T, g *gathering) {
+	asker := g.member(g.opener)
+	for _, other := range g.members {
+		if other.deaf {
+			continue // it hears nothing of a run it did not ask for
+		}
+		asker.say("count slowly to 4")
+		for _, p := range g.each(asker) {
+			if p.dialect == "agent chat" {
+				p.until(started)
+			} else {
+				p.until(words)
+			}
+		}
+		other.say("say " + other.dialect)
+		if other.dialect != "event bus" {
+			if r := g.same(asker, "completed"); r.text != "1 2 3 4" {
+				t.Errorf("%s interfered: %q", other.dialect, r.text)
+			}
+			for _, p := range g.members {
+				p.run = told{} // who was shown the message when it was received was shown it during the other run
+			}
+			if r := g.same(other, "completed"); r.text != other.dialect {
+				t.Errorf("%s was answered %q", other.dialect, r.text)
+			}
+			continue
+		}
+		want := "1 2 3 4\n\nevent bus"
+		for _, p := range g.each(asker) {
+			r := p.over()
+			if r.text != want || r.ending != "completed" {
+				t.Errorf("steered: %s was told %q %s", p.dialect, r.text, r.ending)
+			}
+			// Both messages have an end, where messages have ends.
+			if p.dialect == "thread chat" || p.dialect == "debug console" && !p.deaf {
+				if r := p.over(); r.text != "" || r.ending != "completed" {
+					t.Errorf("%s was told %q %s", p.dialect, r.text, r.ending)
+				}
+			}
+		}
+	}
+}
