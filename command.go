@@ -64,8 +64,9 @@ type (
 		Mode   RunMode `json:",omitempty"`
 
 		// What the engine found out about it.
-		Finding  *Finding // it was flagged
-		Classify bool     // a classifier is to look at it before the model does
+		Finding  *Finding  // it was flagged
+		Classify bool      // a classifier is to look at it before the model does
+		Skill    *SkillUse `json:",omitempty"` // that it calls
 	}
 	// WithdrawInput takes back an input that waits.
 	WithdrawInput struct{ Input InputID }

@@ -169,7 +169,7 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 		busy = Queue
 	}
 	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver,
-		Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode})
+		Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode, Skill: do.Skill})
 	return nil
 }
 

@@ -78,6 +78,8 @@ type (
 		// what was said before.
 		Plan  bool `json:"plan,omitempty"`
 		Fresh bool `json:"fresh,omitempty"`
+		// Skill is what was added to what the agent of the run is told.
+		Skill *SkillUse `json:"skill,omitempty"`
 	}
 	// InputScreened is the verdict of a classifier.
 	InputScreened struct {

@@ -226,6 +226,15 @@ type Agents interface {
 	List(tenant TenantID) []Agent
 }
 
+// Skills knows the skills there are now.
+type Skills interface {
+	// Skills lists those of a tenant, by name.
+	Skills(TenantID) []Skill
+	// Problems says what is wrong with those that are not listed, each with its
+	// file and line.
+	Problems(TenantID) []string
+}
+
 // A Model speaks. The sequence yields what it says in order and ends with one
 // ModelDone or an error. The message of an *Error is shown to people, and
 // CodeOverloaded or CodeUnavailable says that trying again may help, after

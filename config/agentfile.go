@@ -161,7 +161,7 @@ func splitFrontMatter(path, text string) (front, body string, end int, err error
 	for i, line := range lines {
 		switch dashes := strings.TrimRight(line, " \t\n") == "---"; {
 		case i == 0 && !dashes:
-			return "", "", 0, at(path, 1, "an agent's file begins with a line of three dashes, keys like name or model, and a second line of three dashes")
+			return "", "", 0, at(path, 1, "the file begins with a line of three dashes, keys like name or model, and a second line of three dashes")
 		case i > 0 && dashes:
 			return "\n" + strings.Join(lines[1:i], ""), strings.Join(lines[i+1:], ""), i + 1, nil
 		}

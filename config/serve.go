@@ -40,6 +40,7 @@ type Settings struct {
 	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on; with --auth local only a loopback address."`
 	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
 	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
+	Skills      string        `var:"PARLEY_SKILLS" type:"path" placeholder:"DIR" help:"Another folder with one folder per skill, beside skills and .parley/skills in the workspace."`
 	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" help:"Least important messages to log: debug, info, warn or error."`
 	Drain       time.Duration `var:"PARLEY_DRAIN" default:"5s" help:"How long runs may take to reach a boundary at shutdown."`
 	Idle        time.Duration `var:"PARLEY_IDLE" default:"1m" help:"How long a session stays in memory with nothing to do."`
@@ -62,6 +63,16 @@ func (s *Settings) AfterApply() error {
 		s.Agents = s.agentsInWorkspace()
 	}
 	return nil
+}
+
+// SkillFolders are where skills are looked for; where two have a name, the first
+// one counts.
+func (s *Settings) SkillFolders() []string {
+	dirs := []string{filepath.Join(s.Workspace, "skills"), filepath.Join(s.Workspace, ".parley", "skills")}
+	if s.Skills != "" {
+		dirs = append(dirs, s.Skills)
+	}
+	return dirs
 }
 
 func (s *Settings) agentsInWorkspace() string { return filepath.Join(s.Workspace, "agents") }

@@ -342,6 +342,9 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		if err == nil {
 			err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
 		}
+		if err == nil && !r.own {
+			agent, in, err = a.withSkill(agent, in)
+		}
 		if err != nil {
 			return parley.Receipt{}, err
 		}

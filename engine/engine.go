@@ -50,6 +50,7 @@ type Config struct {
 
 	Screen     parley.Screen     // nil: nothing is screened
 	Classifier parley.Classifier // nil: nobody is asked
+	Skills     parley.Skills     // nil: there are none
 	Changes    parley.Changes    // nil: nobody is told what became of files
 	// DefaultModel is that of agents that name none, in tenants that have not
 	// chosen another.

@@ -253,7 +253,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley
 	}
 	return parley.ModelRequest{
 		Model:        agent.Model,
-		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent), agent.Name),
+		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent)+a.skillsFor(agent), agent.Name),
 		Messages:     parley.Conversation(log),
 		Tools:        offered(a.engine.Tools.Specs(agent), step.Mode),
 		Fallback:     agent.Fallback,

@@ -404,6 +404,16 @@ var bugs = []bug{
 		"if r.Touched && !r.Reported && !d.reported {", "if false {", ".", "TestARunEndsWithWhatItChanged"},
 	{"a report of an earlier end of a run ends it", "changes.go",
 		"r.Turns != b.Turns || ", "", ".", "TestAReportOfAnEarlierEnd"},
+
+	// Skills add words, and never rights.
+	{"a skill gives an agent tools", "skill.go",
+		"case all:", "case all || true:", ".", "TestASkillOnlyNarrows"},
+	{"a client says what a skill is", "engine/skill.go",
+		"in.Skill = nil // nobody else says so", "", "./engine", "TestWhatIsNoSkill"},
+	{"a skill changes what a run may do that is going on", "engine/skill.go",
+		"in.Skill, in.Busy = &use, parley.Queue", "in.Skill = &use", "./engine", "TestASkillSteersNothing"},
+	{"a command writes into what is kept", "sandbox/wrap.go",
+		"range told.Kept {", "range told.Kept[:0] {", "./sandbox", "TestWhatIsKept"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.

@@ -161,8 +161,13 @@ func restrict(told spec) error {
 	if told.ReadOnly {
 		access = runAccess
 	}
-	if err := set.allowWithout(told.Workspace, told.Masked, access); err != nil {
+	if err := set.allowWithout(told.Workspace, slices.Concat(told.Masked, told.Kept), access); err != nil {
 		return err
+	}
+	for _, path := range told.Kept {
+		if err := set.allowWithout(path, told.Masked, runAccess); err != nil {
+			return err
+		}
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, r, 0, 0); errno != 0 {
 		return errno

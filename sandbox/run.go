@@ -48,6 +48,7 @@ type spec struct {
 	Workspace string
 	ReadOnly  bool
 	Masked    []string // exist, and are not to be seen
+	Kept      []string // exist, and are not to be changed
 	Private   string   // a folder for temporary files, which goes with the command
 	Memory    uint64
 	// What goes with the command if the server, who would see to it, is gone.
@@ -81,7 +82,7 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
-	told := spec{Server: os.Getpid(), Made: s.covers.made(masked), Kind: s.kind, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Masked: masked, Private: private, Memory: cmp.Or(s.memory, maxMemory)}
+	told := spec{Server: os.Getpid(), Made: s.covers.made(masked), Kind: s.kind, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Masked: masked, Kept: s.keeps(), Private: private, Memory: cmp.Or(s.memory, maxMemory)}
 	told.Env = environment(s.kind, private, c.ReadOnly, s.workspace)
 	return supervised(ctx, told, c.Output)
 }
@@ -193,6 +194,16 @@ func (s *Sandbox) masked(readOnly bool) (all []string, err error) {
 		}
 	}
 	return all, nil
+}
+
+// keeps lists what exists in the workspace and must not be changed.
+func (s *Sandbox) keeps() (all []string) {
+	for _, path := range s.kept {
+		if _, err := os.Lstat(path); err == nil && inside(s.workspace, path) {
+			all = append(all, path)
+		}
+	}
+	return all
 }
 
 func isEnvFile(name string) bool {

@@ -27,6 +27,7 @@ type Sandbox struct {
 	hidden    []string // likewise, as far as they exist
 	kind      kind
 	about     string
+	kept      []string // likewise
 	missing   error
 	memory    uint64 // bytes of data of one process; zero: maxMemory
 	covers    covers
@@ -75,6 +76,16 @@ func New(workspace string, hidden ...string) (*Sandbox, error) {
 	}
 	s.probe()
 	return s, nil
+}
+
+// Keep has nothing in a folder be changed from within. It can be read, and while
+// it does not exist it can be made.
+func (s *Sandbox) Keep(folder string) error {
+	path, err := filepath.Abs(folder)
+	if err == nil {
+		s.kept = append(s.kept, leadsTo(path))
+	}
+	return err
 }
 
 // Missing says why there is no sandbox, or nil.

@@ -46,6 +46,9 @@ func wrapping(told spec, self string) []string {
 	}
 	args = append(args, bind, told.Workspace, told.Workspace)
 	shown = append(shown, told.Workspace)
+	for _, path := range told.Kept {
+		args = append(args, "--ro-bind", path, path)
+	}
 	for _, path := range told.Masked {
 		if !slices.ContainsFunc(shown, func(folder string) bool { return inside(folder, path) }) {
 			continue // it is not there to begin with

@@ -32,7 +32,8 @@ type Box struct {
 	kept      []string // folders no tool writes to; likewise, as far as they exist
 	artifacts string   // folder of long outputs; empty: they are not kept
 	sandbox   *sandbox.Sandbox
-	slots     chan struct{} // taken by commands that run
+	slots     chan struct{}         // taken by commands that run
+	skills    func() []parley.Skill // nil: there are none
 }
 
 var _ parley.Toolbox = (*Box)(nil)
@@ -74,7 +75,7 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, reads(askUser), reads(updatePlan), delegate, finalizeTask}
+var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, reads(askUser), reads(updatePlan), reads(skill), delegate, finalizeTask}
 
 // reads says that a tool changes nothing, whatever its arguments.
 func reads(t tool) tool {
@@ -98,8 +99,9 @@ type action struct {
 	agent     string            // that the task is for
 	task      string            // for another agent, whose answer is the result
 	plan      *parley.PlanUpdate
-	command   *command // to be run
-	artifact  bool     // it is about those, not about the workspace
+	command   *command        // to be run
+	skill     *skillArguments // to be read
+	artifact  bool            // it is about those, not about the workspace
 	// rest says how to get lines of a long result that were left out, counted
 	// from 1; nil: in no way.
 	rest func(from, to int) string
@@ -167,12 +169,18 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 	switch {
 	case err != nil:
 		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
-	case a.perform == nil && a.look == nil && a.command == nil:
+	case a.perform == nil && a.look == nil && a.command == nil && a.skill == nil:
 		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s is not performed: a person answers it, or the log takes it in.", name)
 	case ctx.Err() != nil:
 		return parley.ToolResult{}, ctx.Err()
 	case a.command != nil:
 		return b.run(ctx, agent, a.command, progress)
+	case a.skill != nil:
+		text, err := b.useSkill(*a.skill)
+		if err != nil {
+			return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
+		}
+		return parley.ToolResult{Text: text}, nil
 	}
 	folder, hides := b.workspace, b.hides
 	if a.artifact {
@@ -206,6 +214,10 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 	a, err := tools[i].understand(arguments)
 	if err != nil {
 		return action{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
+	}
+	if a.skill != nil {
+		_, err = b.useSkill(*a.skill)
+		return a, err
 	}
 	for _, name := range append(a.paths, a.path) {
 		switch {
@@ -273,6 +285,9 @@ func (b *Box) names(agent parley.Agent) string {
 
 func (b *Box) has(agent parley.Agent, name string) bool {
 	if name == shell.Name && b.sandbox == nil {
+		return false
+	}
+	if name == skill.Name && len(b.callable()) == 0 {
 		return false
 	}
 	return agent.Tools == nil || slices.Contains(agent.Tools, "*") || slices.Contains(agent.Tools, name)

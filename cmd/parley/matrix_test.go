@@ -69,6 +69,7 @@ var rules = map[string]rule{
 
 	"GET /api/v1/agents":                 {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/agents/{id}":            {needs: parley.ActRead, on: "agent", ok: 200},
+	"GET /api/v1/skills":                 {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/sessions":               {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/sessions":              {needs: parley.ActMessage, body: `{}`, ok: 201},
 	"GET /api/v1/sessions/{id}":          {needs: parley.ActRead, on: "session", ok: 200},
@@ -161,7 +162,7 @@ func (r rule) expected(role, whose string) cell {
 // byte of any answer, nor in the server's log.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
-	for pattern, h := range routes(nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, nil) {
+	for pattern, h := range routes(nil, nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, nil) {
 		web.Handle(pattern, h)
 	}
 	for _, pattern := range web.Patterns() {

@@ -62,6 +62,10 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	skills, err := newSkills(&c.Settings, tools, commands, log)
+	if err != nil {
+		return err
+	}
 	if missing := commands.Missing(); missing != nil {
 		log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
 	}
@@ -133,8 +137,8 @@ func (c *serveCommand) Run(p *program) error {
 	door := engine.New(engine.Config{
 		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(),
 		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
-		Window:     func(model string) int { return provider.About(model).Window },
-		Changes:    newChanges(&c.Settings, tools, log),
+		Window:  func(model string) int { return provider.About(model).Window },
+		Changes: newChanges(&c.Settings, tools, log), Skills: skills,
 		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
 	})
 
@@ -145,7 +149,7 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	served := routes(door, known, guard, conns, bus, log)
+	served := routes(door, known, skills, guard, conns, bus, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)
 	}
@@ -178,7 +182,7 @@ func (c *serveCommand) Run(p *program) error {
 }
 
 // routes is everything that is served besides health.
-func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, log *slog.Logger) map[string]http.Handler {
+func routes(door parley.Door, agents parley.Agents, skills parley.Skills, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, log *slog.Logger) map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
@@ -188,7 +192,7 @@ func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dial
 	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Guard: guard, Conns: conns, Log: log}).Routes() {
 		all[pattern] = handler
 	}
-	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Guard: guard, Office: guard, Log: log}).Routes() {
+	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Skills: skills, Guard: guard, Office: guard, Log: log}).Routes() {
 		all[pattern] = handler
 	}
 	bus.Door, bus.Agents, bus.Guard, bus.Conns, bus.Log = door, agents, guard, conns, log
@@ -210,9 +214,11 @@ func newSandbox(c *config.Settings) (*sandbox.Sandbox, error) {
 
 // checkAgents finds what an agent asks for and this server does not have.
 func checkAgents(agents []parley.Agent, tools *tool.Box) error {
-	var there []string
+	there := []string{"skill"} // also while there are none
 	for _, spec := range tools.Specs(parley.Agent{}) {
-		there = append(there, spec.Name)
+		if spec.Name != "skill" {
+			there = append(there, spec.Name)
+		}
 	}
 	for _, a := range agents {
 		for _, name := range a.Tools {

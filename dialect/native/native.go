@@ -30,6 +30,7 @@ type Handler struct {
 	Agents parley.Agents
 	Guard  dialect.Guard
 	Office Office
+	Skills parley.Skills // nil: there are none
 	Log    *slog.Logger
 }
 
@@ -38,6 +39,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /api/v1/agents":                 h.asks(h.listAgents),
 		"GET /api/v1/agents/{id}":            h.asks(h.getAgent),
+		"GET /api/v1/skills":                 h.asks(h.listSkills),
 		"GET /api/v1/sessions":               h.asks(h.listSessions),
 		"POST /api/v1/sessions":              h.asks(h.openSession),
 		"GET /api/v1/sessions/{id}":          h.asks(h.getSession),

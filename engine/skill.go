@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// withSkill is an agent that runs the skill an input calls, if it calls one. Such
+// an input gets a run of its own: in another's it would change what that may do.
+func (a *actor) withSkill(agent parley.Agent, in parley.SubmitInput) (parley.Agent, parley.SubmitInput, error) {
+	in.Skill = nil // nobody else says so
+	name, arguments, ok := parley.ParseSkillCall(parley.CleanText(in.Content))
+	if !ok || a.engine.Skills == nil {
+		return agent, in, nil
+	}
+	for _, skill := range a.engine.Skills.Skills(a.tenant) {
+		if skill.Name != name || !skill.People {
+			continue
+		}
+		use, err := skill.Use(arguments)
+		if err != nil {
+			return agent, in, err
+		}
+		in.Skill, in.Busy = &use, parley.Queue
+		return agent.With(use), in, nil
+	}
+	return agent, in, nil
+}
+
+// skillsFor tells an agent that can call skills which there are.
+func (a *actor) skillsFor(agent parley.Agent) string {
+	if a.engine.Skills == nil || !slices.ContainsFunc(a.engine.Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == "skill" }) {
+		return ""
+	}
+	var b strings.Builder
+	for _, s := range a.engine.Skills.Skills(a.tenant) {
+		if s.Models {
+			fmt.Fprintf(&b, "\n- %s: %s", s.Name, cmp.Or(s.Description, "no description"))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n\nSkills that tell you how something is done here; call the tool skill before you do it:" + b.String()
+}

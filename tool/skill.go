@@ -1,0 +1,51 @@
+package tool
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+//go:embed skill.md
+var skillDescription string
+
+//go:embed skill.json
+var skillSchema string
+
+type skillArguments struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// skill reads: its result is a text, and what that leads to is judged when it is
+// done.
+var skill = define("skill", skillDescription, skillSchema, func(args skillArguments) (action, error) {
+	return action{class: parley.Pure, skill: &args}, nil
+})
+
+// UseSkills has the box offer skill, for as long as there are any.
+func (b *Box) UseSkills(skills func() []parley.Skill) { b.skills = skills }
+
+// callable are the skills that models may call.
+func (b *Box) callable() []parley.Skill {
+	if b.skills == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(b.skills()), func(s parley.Skill) bool { return !s.Models })
+}
+
+// useSkill is the text of a skill.
+func (b *Box) useSkill(args skillArguments) (string, error) {
+	var names []string
+	for _, s := range b.callable() {
+		if s.Name == args.Name {
+			use, err := s.Use(strings.TrimSpace(args.Arguments))
+			return use.Text, err
+		}
+		names = append(names, s.Name)
+	}
+	return "", fmt.Errorf("there is no skill %.80q; there are: %s", args.Name, strings.Join(names, ", "))
+}
