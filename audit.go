@@ -37,6 +37,7 @@ const (
 	AuditToolResolved    = "tool.resolved"
 	AuditPlan            = "plan.decided"
 	AuditSettings        = "settings.changed"
+	AuditToolsAccepted   = "tools.accepted"
 	AuditSessionHalted   = "session.halted"
 	AuditSessionReopened = "session.reopened"
 	AuditSessionDeleted  = "session.deleted"
@@ -112,6 +113,8 @@ func AuditOf(in In, events []Event) []Audit {
 			}
 		case SettingsChanged:
 			record(AuditSettings, "tenant", "", map[string]any{"values": b.Values})
+		case ToolsAccepted:
+			record(AuditToolsAccepted, "tool_server", b.Server, map[string]any{"tools": b.Tools, "first": b.First})
 		case PlanChanged:
 			if e.By != "" { // else it is an agent's
 				record(AuditPlan, "session", string(e.Session), map[string]any{"status": b.Status})

@@ -113,6 +113,12 @@ type (
 	ChangeSettings struct {
 		Values map[string]json.RawMessage // as SettingsChanged
 	}
+	// AcceptTools lets agents call tools of a server, as they are by digest.
+	AcceptTools struct {
+		Server string
+		Tools  map[string]string
+		First  bool // do nothing if something of the server was accepted before
+	}
 )
 
 func (OpenSession) command()     {}
@@ -132,6 +138,7 @@ func (DecidePlan) command()      {}
 func (StartAgent) command()      {}
 func (StopAgent) command()       {}
 func (ChangeSettings) command()  {}
+func (AcceptTools) command()     {}
 
 func (OpenSession) Action() Action     { return ActMessage }
 func (RenameSession) Action() Action   { return ActMessage }
@@ -150,6 +157,7 @@ func (DecidePlan) Action() Action      { return ActMessage }
 func (StartAgent) Action() Action      { return ActAdmin }
 func (StopAgent) Action() Action       { return ActAdmin }
 func (ChangeSettings) Action() Action  { return ActAdmin }
+func (AcceptTools) Action() Action     { return ActAdmin }
 
 // A Receipt is the answer to an accepted command: where in the log its events
 // are. A command repeated under its id gets the first receipt again.

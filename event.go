@@ -328,6 +328,13 @@ type (
 	SettingsChanged struct {
 		Values map[string]json.RawMessage `json:"values"`
 	}
+	// ToolsAccepted: tools of a server outside may be called, as long as what
+	// the server says of them has these digests.
+	ToolsAccepted struct {
+		Server string            `json:"server"`
+		Tools  map[string]string `json:"tools"`
+		First  bool              `json:"first,omitempty"` // nothing of the server was known; nobody was asked
+	}
 )
 
 // EffectEnqueued promises to tell somebody outside. A send_message effect is a
@@ -395,6 +402,7 @@ func (ProblemReported) event()      {}
 func (AgentStarted) event()         {}
 func (AgentStopped) event()         {}
 func (SettingsChanged) event()      {}
+func (ToolsAccepted) event()        {}
 func (EffectEnqueued) event()       {}
 func (LateResultNoted) event()      {}
 
@@ -450,6 +458,7 @@ var bodyTypes = map[string]bodyType{
 	"AgentStarted":         v1[AgentStarted](),
 	"AgentStopped":         v1[AgentStopped](),
 	"SettingsChanged":      v1[SettingsChanged](),
+	"ToolsAccepted":        v1[ToolsAccepted](),
 	"EffectEnqueued":       v1[EffectEnqueued](),
 	"LateResultNoted":      v1[LateResultNoted](),
 }

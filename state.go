@@ -45,6 +45,8 @@ type State struct {
 	Plan    *Plan    // the last one
 	// Settings that were changed, of the tenant's session.
 	Settings map[string]json.RawMessage `json:",omitempty"`
+	// Accepted are digests by server and tool, of the tenant's session.
+	Accepted map[string]map[string]string `json:",omitempty"`
 }
 
 // A Waiting input.
@@ -262,7 +264,7 @@ func Fold(s State, e Event) State {
 		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
 		s.Run = nil
-	case AgentStarted, AgentStopped, SettingsChanged:
+	case AgentStarted, AgentStopped, SettingsChanged, ToolsAccepted:
 		s = s.foldTenant(e)
 	case PlanChanged:
 		s.Plan = &b.Plan

@@ -10,7 +10,7 @@ import "slices"
 // commands go to its TenantSession, and nothing else does.
 func ForTenant(do CommandBody) bool {
 	switch do.(type) {
-	case StartAgent, StopAgent, ChangeSettings:
+	case StartAgent, StopAgent, ChangeSettings, AcceptTools:
 		return true
 	}
 	return false
@@ -32,6 +32,8 @@ func (d *decision) decideTenant(c Command) error {
 		return d.setAgent(do.Agent, AgentStopped{do.Agent}, !d.s.IsStopped(do.Agent))
 	case ChangeSettings:
 		return d.changeSettings(do)
+	case AcceptTools:
+		return d.acceptTools(do)
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
 }
@@ -70,6 +72,8 @@ func (s State) foldTenant(e Event) State {
 		}
 	case SettingsChanged:
 		s.Settings = withSettings(s.Settings, b.Values)
+	case ToolsAccepted:
+		s.Accepted = withTools(s.Accepted, b)
 	}
 	return s
 }

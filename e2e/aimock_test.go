@@ -95,8 +95,8 @@ func withModel(m *providertest.Mock, o options, env ...string) options {
 	return o
 }
 
-// told are the requests to the model of the run that some words of a user began.
-func told(m *providertest.Mock, user string) (bodies []string) {
+// toldModel are the requests to the model of the run that some words of a user began.
+func toldModel(m *providertest.Mock, user string) (bodies []string) {
 	for _, r := range m.Asked() {
 		if strings.Contains(r.Body, user) {
 			bodies = append(bodies, r.Body)

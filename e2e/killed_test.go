@@ -151,7 +151,7 @@ func TestKilledDuringACommand(t *testing.T) {
 			if results[0].Outcome != parley.CallUnknown || len(results) != c.witnesses {
 				t.Errorf("results: %+v", results)
 			}
-			if c.told != "" && !strings.Contains(strings.Join(told(mock, "deploy it"), "\n"), c.told) {
+			if c.told != "" && !strings.Contains(strings.Join(toldModel(mock, "deploy it"), "\n"), c.told) {
 				t.Errorf("the model was not told %s", c.told)
 			}
 			if status, _ := s.post("/calls/"+id, `{"resolution":"rerun"}`); status != http.StatusGone || s.witnesses() != c.witnesses {
@@ -188,7 +188,7 @@ func TestKilledWhileReading(t *testing.T) {
 	if r := those[parley.ToolCallFinished](log); len(r) != 1 || r[0].Result != "exit code 0\nthrough\n" {
 		t.Errorf("%+v", r)
 	}
-	if n := len(told(mock, "look at the gate")); n != 2 {
+	if n := len(toldModel(mock, "look at the gate")); n != 2 {
 		t.Errorf("the model was asked %d times", n)
 	}
 }

@@ -102,7 +102,7 @@ func TestWhatAModelGetsWrong(t *testing.T) {
 				len(c.calls) > parley.MaxCalls && (len(blocked) != 1 || !strings.Contains(blocked[0].Reason, "were left out")) {
 				t.Errorf("%d calls have %d results, blocked are %+v", len(c.calls), len(results), blocked)
 			}
-			asked := told(mock, "try: "+c.name+".")
+			asked := toldModel(mock, "try: "+c.name+".")
 			if len(asked) != 2 {
 				t.Fatalf("the model was asked %d times", len(asked))
 			}

@@ -31,8 +31,8 @@ func TestABusyModelIsAskedAgain(t *testing.T) {
 		t.Errorf("%q", a.text)
 	}
 	log := s.settled(c.thread)
-	if len(told(mock, "be quick")) != 3 || len(those[parley.TurnStarted](log)) != 1 || len(those[parley.ModelFellBack](log)) != 0 {
-		t.Errorf("asked %d times; the log has %+v", len(told(mock, "be quick")), log)
+	if len(toldModel(mock, "be quick")) != 3 || len(those[parley.TurnStarted](log)) != 1 || len(those[parley.ModelFellBack](log)) != 0 {
+		t.Errorf("asked %d times; the log has %+v", len(toldModel(mock, "be quick")), log)
 	}
 	s.logged("a model is tried again", 2)
 }

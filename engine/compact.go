@@ -128,7 +128,7 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 			ended.From = min(ended.From, e.Seq-1)
 		}
 	}
-	request := parley.ModelRequest{Model: agent.Model, Instructions: agent.Instructions, Tools: a.engine.Tools.Specs(agent), Messages: messages}
+	request := parley.ModelRequest{Model: agent.Model, Instructions: agent.Instructions, Tools: a.tools(ctx).Specs(agent), Messages: messages}
 	ended.Before = requestTokens(request)
 	request.Messages = parley.Conversation(append(log, parley.Event{Body: parley.ContextCompacted{Upto: ended.Upto, Summary: ended.Summary}}))
 	ended.After, ended.Messages = requestTokens(request), len(request.Messages)

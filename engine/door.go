@@ -67,6 +67,11 @@ func checkCommand(c parley.Command) error {
 				return parley.Errorf(parley.CodeInvalid, "%.80s must be JSON.", name)
 			}
 		}
+	case parley.AcceptTools:
+		l.check("name of a server", do.Server, parley.MaxName)
+		if do.First {
+			return parley.Errorf(parley.CodeInvalid, "Only an agent meets a server for the first time.")
+		}
 	case parley.CancelRun:
 		l.check("id of a request", do.Request, parley.MaxName)
 	case parley.StartAgent:

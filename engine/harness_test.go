@@ -126,7 +126,10 @@ func (r *rig) start() {
 	default:
 		c.Store = store
 	}
-	c.Feed, c.Model, c.Tools = r.feed, provider.Patient(r.puppet, c.Log), r.hands
+	c.Feed, c.Model = r.feed, provider.Patient(r.puppet, c.Log)
+	if c.Tools == nil {
+		c.Tools = r.hands
+	}
 	r.Engine = New(c)
 }
 

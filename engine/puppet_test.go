@@ -260,6 +260,8 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		return parley.ToolResult{Text: "it ended", Exit: &code, Failed: code != 0}, nil
 	case "poison":
 		return parley.ToolResult{Text: wicked}, nil
+	case "lost":
+		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInterrupted, Message: "It died.", Err: parley.ErrFateUnknown}
 	case "break":
 		return parley.ToolResult{}, errors.New("internal detail")
 	case "panic":

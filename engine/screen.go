@@ -116,7 +116,7 @@ func (a *actor) classify(ctx context.Context, step parley.Classify) parley.Repor
 	if err != nil {
 		a.log.Error("the classifier did not answer", "error", err)
 		finding = parley.Finding{Verdict: parley.ScreenBlock, Reason: "the classifier is not available"}
-		if agent.Name != "" && len(a.engine.Tools.Specs(agent)) == 0 {
+		if agent.Name != "" && a.toolless(agent) {
 			finding.Verdict = parley.ScreenFlag
 		}
 	}

@@ -148,7 +148,7 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 	if step.Touches {
 		a.noteFiles(ctx, step.Run)
 	}
-	result, err := a.engine.Tools.Perform(ctx, agent, step.Name, step.Args, func(text string) { say(live.Write(text)) })
+	result, err := a.tools(ctx).Perform(ctx, agent, step.Name, step.Args, func(text string) { say(live.Write(text)) })
 	say(live.Close())
 	out.close()
 	return a.toolEnded(ctx, result, err)
@@ -159,6 +159,8 @@ func (a *actor) toolEnded(ctx context.Context, done parley.ToolResult, err error
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // stopped, and nothing to tell
+	case errors.Is(err, parley.ErrFateUnknown):
+		outcome, result = parley.CallUnknown, parley.MessageOf(err)
 	case err != nil:
 		outcome, result = parley.CallFailed, parley.MessageOf(err)
 	case done.Failed:
@@ -255,7 +257,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley
 		Model:        agent.Model,
 		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent)+a.skillsFor(agent), agent.Name),
 		Messages:     parley.Conversation(log),
-		Tools:        offered(a.engine.Tools.Specs(agent), step.Mode),
+		Tools:        offered(a.tools(ctx).Specs(agent), step.Mode),
 		Fallback:     agent.Fallback,
 	}, agent, nil
 }
@@ -294,7 +296,7 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			}
 			switch n := len(ended.Calls); {
 			case n < parley.MaxCalls:
-				ended.Calls = append(ended.Calls, a.judge(agent, *s.Call))
+				ended.Calls = append(ended.Calls, a.judge(ctx, agent, *s.Call))
 			case n == parley.MaxCalls: // that there are more is told once
 				ended.Calls = append(ended.Calls, tooMany(*s.Call))
 			}
@@ -327,7 +329,7 @@ func known(name string) string {
 
 // judge asks policy about a call. What could not be stored byte for byte must
 // not run: after a restart it would be something else than was approved.
-func (a *actor) judge(agent parley.Agent, c parley.MessageCall) parley.CallAsked {
+func (a *actor) judge(ctx context.Context, agent parley.Agent, c parley.MessageCall) parley.CallAsked {
 	asked := parley.CallAsked{Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
 		Expires: a.engine.Now().Add(a.engine.CardLife).UTC().Truncate(time.Microsecond)}
 	switch {
@@ -344,7 +346,7 @@ func (a *actor) judge(agent parley.Agent, c parley.MessageCall) parley.CallAsked
 		asked.Arguments = "{}"
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the arguments hold one of the server's own secrets"}
 	default:
-		asked.Verdict = a.engine.Tools.Judge(agent, c.Name, c.Arguments)
+		asked.Verdict = a.tools(ctx).Judge(agent, c.Name, c.Arguments)
 	}
 	if v := asked.Verdict; v.Kind == parley.VerdictChild {
 		if err := a.mayDelegate(agent, v.Agent); err != nil {

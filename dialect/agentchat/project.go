@@ -60,6 +60,7 @@ var Ignored = map[string]string{
 	"AgentStarted":         "of no conversation",
 	"AgentStopped":         "of no conversation",
 	"SettingsChanged":      "of no conversation",
+	"ToolsAccepted":        "of no conversation",
 }
 
 // Project says what a client is shown of an event. Sessions of sub-agents are

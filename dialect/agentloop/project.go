@@ -79,6 +79,7 @@ var Ignored = map[string]string{
 	"AgentStarted":         "of the tenant's own session",
 	"AgentStopped":         "of the tenant's own session",
 	"SettingsChanged":      "of the tenant's own session",
+	"ToolsAccepted":        "of the tenant's own session",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
 	"LateResultNoted":      "seen in the log only",
 }

@@ -54,6 +54,7 @@ var Ignored = map[string]string{
 	"AgentStarted":         "a fact of the tenant, not of a conversation",
 	"AgentStopped":         "closes the socket; a fact of the tenant, not of a conversation",
 	"SettingsChanged":      "a fact of the tenant, not of a conversation",
+	"ToolsAccepted":        "a fact of the tenant, not of a conversation",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
 	"LateResultNoted":      "seen in the log only",
 }

@@ -92,7 +92,7 @@ func outsideRuns(name string) bool {
 		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped":
 		return true
 	}
-	return strings.HasPrefix(name, "Session") || name == "SettingsChanged"
+	return strings.HasPrefix(name, "Session") || name == "SettingsChanged" || name == "ToolsAccepted"
 }
 
 // withBody reads the body as a log does, but knows no mercy for misspelt keys.

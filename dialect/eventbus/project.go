@@ -78,6 +78,7 @@ var LeftOut = map[string]string{
 	"ExplanationRequested": "the explanation is shown",
 	"CompactionStarted":    "its end is shown",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"ToolsAccepted":        "which tools a server offers is not told here",
 	"LateResultNoted":      "seen in the log only",
 }
 

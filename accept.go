@@ -1,0 +1,75 @@
+package parley
+
+import (
+	"maps"
+	"regexp"
+)
+
+// Tools of servers outside are accepted by what is said of them: one that says
+// something else later (of what it does, or of its arguments) is another tool,
+// which a person has to accept first. What a server offers a tenant when it is
+// first used is accepted as it is.
+
+// ServerSeparator parts the name of a server from that of its tool.
+const ServerSeparator = "__"
+
+const (
+	// MaxServerTools is how many tools of one server are made use of.
+	MaxServerTools = 128
+	maxToolName    = 64 // with the server's, because of what vendors of models take
+)
+
+var (
+	serverPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
+	toolPattern   = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// ValidServerName reports whether a server of tools can be called that. There is
+// no underscore in it, so that the name of a tool names its server.
+func ValidServerName(name string) bool { return serverPattern.MatchString(name) }
+
+// ValidServerTool reports whether models can be told of a tool by its name.
+func ValidServerTool(server, tool string) bool {
+	return toolPattern.MatchString(tool) && len(server)+len(ServerSeparator)+len(tool) <= maxToolName
+}
+
+func (d *decision) acceptTools(do AcceptTools) error {
+	known := d.s.Accepted[do.Server]
+	switch {
+	case !ValidServerName(do.Server):
+		return Errorf(CodeInvalid, "Say which server.")
+	case len(do.Tools) == 0 || len(do.Tools) > MaxServerTools:
+		return Errorf(CodeInvalid, "Say which tools, 1 to %d of them, by name and digest.", MaxServerTools)
+	case do.First && known != nil:
+		return nil
+	}
+	news := map[string]string{}
+	for tool, digest := range do.Tools {
+		if !ValidServerTool(do.Server, tool) || !digestPattern.MatchString(digest) {
+			return Errorf(CodeInvalid, "A tool is accepted by its name and the digest that it is shown with.")
+		}
+		if known[tool] != digest {
+			news[tool] = digest
+		}
+	}
+	if len(news) > 0 {
+		d.emitTenant(ToolsAccepted{Server: do.Server, Tools: news, First: do.First})
+	}
+	return nil
+}
+
+// withTools is what is accepted after more was. What was there is not changed.
+func withTools(was map[string]map[string]string, more ToolsAccepted) map[string]map[string]string {
+	now := maps.Clone(was)
+	if now == nil {
+		now = map[string]map[string]string{}
+	}
+	tools := maps.Clone(now[more.Server])
+	if tools == nil {
+		tools = map[string]string{}
+	}
+	maps.Copy(tools, more.Tools)
+	now[more.Server] = tools
+	return now
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// tools are those of the actor's tenant, for as long as ctx lasts.
+func (a *actor) tools(ctx context.Context) parley.Toolbox {
+	if all, ok := a.engine.Tools.(parley.TenantToolbox); ok {
+		return all.Of(ctx, ledger{a.engine, a.tenant, a.owner})
+	}
+	return a.engine.Tools
+}
+
+// toolless reports whether an agent cannot do anything. Whether a server outside
+// offers it something right now does not matter.
+func (a *actor) toolless(agent parley.Agent) bool {
+	return len(a.engine.Tools.Specs(agent)) == 0 &&
+		!slices.ContainsFunc(agent.Tools, func(name string) bool { return strings.Contains(name, parley.ServerSeparator) })
+}
+
+// A ledger is what the session of a tenant knows of tools, on behalf of somebody
+// whose agent uses them.
+type ledger struct {
+	engine *Engine
+	tenant parley.TenantID
+	by     parley.PrincipalID
+}
+
+func (l ledger) Tenant() parley.TenantID { return l.tenant }
+
+func (l ledger) Accepted(ctx context.Context) (map[string]map[string]string, error) {
+	s, err := l.engine.tenant(ctx, l.tenant)
+	return s.Accepted, err // nobody changes what a state holds
+}
+
+// AcceptFirst is the engine's own doing: who sets a server up means it to be
+// used, and who talks to an agent need not be somebody who may say so.
+func (l ledger) AcceptFirst(ctx context.Context, server string, tools map[string]string) error {
+	return l.engine.act(ctx, l.tenant, parley.TenantSession, l.by, "", parley.AcceptTools{Server: server, Tools: tools, First: true})
+}
+
+// AcceptedTools is what the principal's tenant has accepted of servers outside.
+func (e *Engine) AcceptedTools(ctx context.Context, who parley.Principal) (map[string]map[string]string, error) {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return nil, err
+	}
+	return ledger{e, who.Tenant, who.ID}.Accepted(ctx)
+}
