@@ -52,7 +52,10 @@ func confine(words io.Reader, report *os.File) {
 		}
 	}
 	if told.Kind != bare {
-		if err := filterCalls(told.Kind); err != nil {
+		if err := bar(told.Network, told.Barred); err != nil {
+			fail("the server's own port cannot be kept from it: %v", err)
+		}
+		if err := filterCalls(told.Kind, told.Network); err != nil {
 			fail("system calls cannot be filtered: %v", err)
 		}
 	}
@@ -131,10 +134,15 @@ const (
 
 // restrict allows this thread what is listed, beneath folders as they are now.
 func restrict(told spec) error {
+	shared := slices.Clone(settings)
 	attr := unix.LandlockRulesetAttr{
 		Handled_access_fs:  allAccess,
 		Handled_access_net: unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP,
 		Scoped:             unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
+	}
+	if told.Network {
+		attr.Handled_access_net = 0
+		shared = append(shared, resolver)
 	}
 	const known = 24 // bytes of attr that version 6 has
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), known, 0)
@@ -145,7 +153,7 @@ func restrict(told spec) error {
 	for _, path := range programs {
 		set.allowWithout(path, told.Masked, runAccess)
 	}
-	for _, path := range settings {
+	for _, path := range shared {
 		set.allow(path, readAccess)
 	}
 	for _, path := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
@@ -169,13 +177,60 @@ func restrict(told spec) error {
 			return err
 		}
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, r, 0, 0); errno != 0 {
-		return errno
+	for _, folder := range told.Read {
+		if err := set.allowWithout(folder, told.Masked, runAccess); err != nil {
+			return fmt.Errorf("%s: %w", folder, err)
+		}
 	}
-	return unix.Close(int(r))
+	for _, folder := range told.Write {
+		if err := set.allowWithout(folder, told.Masked, allAccess); err != nil {
+			return fmt.Errorf("%s: %w", folder, err)
+		}
+	}
+	return set.enforce()
 }
 
+// bar keeps ports from this thread that has a network otherwise. Landlock knows
+// only what is allowed, so every other port is.
+func bar(network bool, ports []uint16) error {
+	if !network || len(ports) == 0 {
+		return nil
+	}
+	if version := landlockVersion(); version < 4 {
+		return fmt.Errorf("that takes Landlock version 4 and the kernel has %d", version)
+	}
+	attr := unix.LandlockRulesetAttr{Handled_access_net: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP}
+	const known = 16 // bytes of attr that version 4 has
+	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), known, 0)
+	if errno != 0 {
+		return errno
+	}
+	for port := range uint64(1 << 16) {
+		if slices.Contains(ports, uint16(port)) {
+			continue
+		}
+		rule := landlockPort{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, port}
+		if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, landlockRulePort, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	return ruleset(r).enforce()
+}
+
+// Of linux/landlock.h: struct landlock_net_port_attr, LANDLOCK_RULE_NET_PORT.
+type landlockPort struct{ access, port uint64 }
+
+const landlockRulePort = 2
+
 type ruleset uintptr
+
+// enforce is for good.
+func (set ruleset) enforce() error {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0); errno != 0 {
+		return errno
+	}
+	return unix.Close(int(set))
+}
 
 func (set ruleset) allow(path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)

@@ -54,6 +54,10 @@ type spec struct {
 	// What goes with the command if the server, who would see to it, is gone.
 	Server int
 	Made   []string
+
+	Read, Write []string
+	Network     bool
+	Barred      []uint16
 }
 
 // An outcome is the supervisor's last word.
@@ -82,14 +86,24 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
-	told := spec{Server: os.Getpid(), Made: s.covers.made(masked), Kind: s.kind, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Masked: masked, Kept: s.keeps(), Private: private, Memory: cmp.Or(s.memory, maxMemory)}
-	told.Env = environment(s.kind, private, c.ReadOnly, s.workspace)
-	return supervised(ctx, told, c.Output)
+	told := spec{Server: os.Getpid(), Made: s.covers.made(masked), Kind: s.kind, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Masked: masked, Kept: s.keeps(), Private: private, Memory: cmp.Or(s.memory, maxMemory),
+		Network: c.Network, Barred: c.Barred}
+	if c.Bare {
+		told.Kind = bare
+	}
+	for _, folder := range c.Read {
+		told.Read = append(told.Read, leadsTo(folder))
+	}
+	for _, folder := range c.Write {
+		told.Write = append(told.Write, leadsTo(folder))
+	}
+	told.Env = with(environment(told.Kind, private, c.ReadOnly, s.workspace), c.Env)
+	return supervised(ctx, told, c)
 }
 
 // supervised runs a supervisor. All that is started holds the writing end of
 // the output, so its end is everybody's.
-func supervised(ctx context.Context, told spec, to io.Writer) (Ended, error) {
+func supervised(ctx context.Context, told spec, c Command) (Ended, error) {
 	var opened []*os.File
 	defer func() {
 		for _, f := range opened {
@@ -112,6 +126,9 @@ func supervised(ctx context.Context, told spec, to io.Writer) (Ended, error) {
 	cmd := exec.Command("/proc/self/exe", helperName, "supervise")
 	cmd.Env = told.Env
 	cmd.Stdout, cmd.Stderr = outputW, outputW
+	if c.Input != nil {
+		cmd.Stdin, cmd.Stdout = c.Input, c.Reply
+	}
 	cmd.ExtraFiles = []*os.File{control, lastW}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, and no signals of ours
 	if err := cmd.Start(); err != nil {
@@ -136,9 +153,11 @@ func supervised(ctx context.Context, told spec, to io.Writer) (Ended, error) {
 		controlW.Close()
 		controlled <- err
 	}()
-	n, _ := io.CopyN(to, output, MaxOutput)
-	flooded := n == MaxOutput
-	if flooded {
+	flooded := false
+	if c.Input != nil {
+		io.Copy(c.Output, output)
+	} else if n, _ := io.CopyN(c.Output, output, MaxOutput); n == MaxOutput {
+		flooded = true
 		close(flood)
 	}
 	io.Copy(io.Discard, output) // whoever does not want it: nobody is to wait for that
@@ -267,6 +286,16 @@ func environment(k kind, private string, readOnly bool, workspace string) []stri
 		for i := 0; i < len(settings); i += 2 {
 			env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i/2, settings[i]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i/2, settings[i+1]))
 		}
+	}
+	return env
+}
+
+// with is an environment with more in it, which replaces what has the same name.
+func with(env, more []string) []string {
+	for _, one := range more {
+		name, _, _ := strings.Cut(one, "=")
+		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		env = append(env, one)
 	}
 	return env
 }

@@ -149,6 +149,20 @@ type Command struct {
 	ReadOnly bool   // not even the workspace can be changed
 	// Output gets what the command writes, to stdout and stderr, in order.
 	Output io.Writer
+
+	// Input and Reply make a command one that is talked to: what it reads and
+	// what it writes to stdout. Output then gets stderr alone, and there may be
+	// any amount of it. Both stay the caller's to close.
+	Input, Reply *os.File
+
+	Env         []string // more of it, as NAME=VALUE
+	Read, Write []string // more folders that it can read, or change; absolute
+	// Network lets it reach everything but these ports of TCP, on any machine.
+	Network bool
+	Barred  []uint16
+	// Bare runs it without a sandbox: with its own environment and limits, and
+	// with an end that leaves nothing behind, but with every right of ours.
+	Bare bool
 }
 
 // Ended says how a command ended.

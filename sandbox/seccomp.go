@@ -54,14 +54,14 @@ const (
 )
 
 // filterCalls is for good, for this thread and all that it becomes and starts.
-func filterCalls(k kind) error {
-	program := filter(k)
+func filterCalls(k kind, network bool) error {
+	program := filter(k, network)
 	f := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&f)), 0, 0)
 }
 
 // filter is a list of tests, each of which either decides or passes on.
-func filter(k kind) []unix.SockFilter {
+func filter(k kind, network bool) []unix.SockFilter {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
 		arch = unix.AUDIT_ARCH_AARCH64
@@ -111,8 +111,13 @@ func filter(k kind) []unix.SockFilter {
 
 	// Without a network of its own a command has no socket at all: one that is
 	// only a path leads to whoever listens there, as Docker does.
+	// The same goes for one that shares the machine's: names of sockets that are
+	// no paths are of the network.
 	var families []uint32
-	if k == bubblewrap {
+	switch {
+	case network:
+		families = []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+	case k == bubblewrap:
 		families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 	}
 	unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(2+2*len(families)))

@@ -181,13 +181,8 @@ func start(told spec) (starting, error) {
 		}
 		argv = append(append([]string{program}, wrapping(told, self)...), "--", insideName, helperName, "confine")
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return starting{}, err
-	}
-	defer null.Close()
 	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
-		Dir: "/", Env: told.Env, Files: []*os.File{null, os.Stdout, os.Stderr, words, reportW},
+		Dir: "/", Env: told.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, words, reportW},
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {

@@ -11,18 +11,27 @@ import (
 // insideName is what this program is called inside bubblewrap.
 const insideName = "/run/parley"
 
-const sharedMemory = 64 << 20 // bytes
+const (
+	sharedMemory = 64 << 20 // bytes
+	resolver     = "/etc/resolv.conf"
+)
 
 // wrapping is how bubblewrap is called: in namespaces of its own (so without
-// any network but its own loopback), with no capability, over a file system
-// that is empty but for what is listed here.
+// any network but its own loopback, unless it is to have one), with no
+// capability, over a file system that is empty but for what is listed here.
 func wrapping(told spec, self string) []string {
 	args := []string{
-		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
+		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
 		"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox",
 	}
+	shared := slices.Concat(programs, settings)
+	if told.Network {
+		shared = append(shared, resolver)
+	} else {
+		args = append(args, "--unshare-net")
+	}
 	var shown []string
-	for _, path := range slices.Concat(programs, settings) {
+	for _, path := range shared {
 		info, err := os.Lstat(path)
 		switch {
 		case err != nil:
@@ -48,6 +57,12 @@ func wrapping(told spec, self string) []string {
 	shown = append(shown, told.Workspace)
 	for _, path := range told.Kept {
 		args = append(args, "--ro-bind", path, path)
+	}
+	for _, folder := range told.Read {
+		args, shown = append(args, "--ro-bind", folder, folder), append(shown, folder)
+	}
+	for _, folder := range told.Write {
+		args, shown = append(args, "--bind", folder, folder), append(shown, folder)
 	}
 	for _, path := range told.Masked {
 		if !slices.ContainsFunc(shown, func(folder string) bool { return inside(folder, path) }) {
