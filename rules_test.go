@@ -41,6 +41,7 @@ var allowed = []struct {
 	{"provider/*", "provider/upstream", "what vendors have in common"},
 	{"tool", "policy", "a command is judged before it runs"},
 	{"tool", "sandbox", "a command runs inside it"},
+	{"tool/mcp", "sandbox", "a server of tools is a command"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 }
 

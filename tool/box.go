@@ -34,6 +34,7 @@ type Box struct {
 	sandbox   *sandbox.Sandbox
 	slots     chan struct{}         // taken by commands that run
 	skills    func() []parley.Skill // nil: there are none
+	servers   parley.TenantToolbox  // whose tools it offers as well; may be nil
 }
 
 var _ parley.Toolbox = (*Box)(nil)

@@ -1,0 +1,54 @@
+package tool
+
+import (
+	"context"
+	"strings"
+
+	"parley"
+)
+
+// Join has the box offer what servers outside have, too. Whatever a tool is of,
+// its result passes the same cap, and is kept whole if it is long.
+func (b *Box) Join(servers parley.TenantToolbox) { b.servers = servers }
+
+var _ parley.TenantToolbox = (*Box)(nil)
+
+// Of is the box of a tenant.
+func (b *Box) Of(ctx context.Context, ledger parley.ToolLedger) parley.Toolbox {
+	if b.servers == nil {
+		return b
+	}
+	return &joined{b, b.servers.Of(ctx, ledger)}
+}
+
+// A joined box is the tools over a workspace, and those of servers.
+type joined struct {
+	*Box
+	servers parley.Toolbox
+}
+
+// ofServer: no tool over the workspace is called like that.
+func ofServer(name string) bool { return strings.Contains(name, parley.ServerSeparator) }
+
+func (j *joined) Specs(agent parley.Agent) []parley.ToolSpec {
+	return append(j.Box.Specs(agent), j.servers.Specs(agent)...)
+}
+
+func (j *joined) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
+	if ofServer(name) {
+		return j.servers.Judge(agent, name, arguments)
+	}
+	return j.Box.Judge(agent, name, arguments)
+}
+
+func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (parley.ToolResult, error) {
+	if !ofServer(name) {
+		return j.Box.Perform(ctx, agent, name, arguments, progress)
+	}
+	live := &output{live: progress}
+	result, err := j.servers.Perform(ctx, agent, name, arguments, func(text string) { live.Write([]byte(text)) })
+	whole := &output{whole: j.spool()}
+	whole.Write([]byte(result.Text))
+	result.Text = whole.String()
+	return result, err
+}

@@ -1,0 +1,70 @@
+package tool
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// far is a toolbox of servers.
+type far struct{ said string }
+
+func (f far) Of(context.Context, parley.ToolLedger) parley.Toolbox { return f }
+func (f far) Specs(parley.Agent) []parley.ToolSpec {
+	return []parley.ToolSpec{{Name: "far__away"}}
+}
+func (f far) Judge(_ parley.Agent, name, _ string) parley.Verdict {
+	return parley.Verdict{Kind: parley.VerdictAsk, Show: name}
+}
+func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress func(string)) (parley.ToolResult, error) {
+	for range 3 * liveLimit / 1000 {
+		progress(strings.Repeat("p", 1000))
+	}
+	return parley.ToolResult{Text: f.said, Failed: true}, nil
+}
+
+// What servers say passes the same cap as anything else, and is kept whole.
+func TestJoinedTools(t *testing.T) {
+	b, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.KeepArtifacts(t.TempDir())
+	if b.Of(t.Context(), nil) != parley.Toolbox(b) {
+		t.Error("a box without servers is not the same for all")
+	}
+	b.Join(far{said: "begin\n" + strings.Repeat("x", 100<<10) + "\x01end"})
+	all := b.Of(t.Context(), nil)
+	var names []string
+	for _, s := range all.Specs(parley.Agent{}) {
+		names = append(names, s.Name)
+	}
+	if !slices.Contains(names, "far__away") || !slices.Contains(names, "read_file") {
+		t.Errorf("%q", names)
+	}
+	if v := all.Judge(parley.Agent{}, "far__away", "{}"); v.Kind != parley.VerdictAsk || v.Show != "far__away" {
+		t.Errorf("%+v", v)
+	}
+	if v := all.Judge(parley.Agent{}, "list_files", "{}"); v.Kind != parley.VerdictRun {
+		t.Errorf("%+v", v)
+	}
+	live := 0
+	got, err := all.Perform(t.Context(), parley.Agent{}, "far__away", "{}", func(text string) { live += len(text) })
+	if err != nil || !got.Failed || len(got.Text) > outputLimit || !strings.HasPrefix(got.Text, "begin\n") || !strings.HasSuffix(got.Text, `\x01end`) {
+		t.Errorf("%d bytes, %+v", len(got.Text), err)
+	}
+	_, name, ok := strings.Cut(got.Text, artifactScheme)
+	name, _, _ = strings.Cut(name, " ")
+	if !ok {
+		t.Fatal("it is not kept")
+	}
+	if rest, err := all.Perform(t.Context(), parley.Agent{}, "read_file", `{"path":"artifact://`+name+`"}`, nil); err != nil || !strings.Contains(rest.Text, "begin") {
+		t.Errorf("%+v, %v", rest, err)
+	}
+	if live > liveLimit+1100 {
+		t.Errorf("%d bytes were shown live", live)
+	}
+}

@@ -1,0 +1,240 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// A link is what is between a tenant and a server: at most one connection at a
+// time, and what is known of the server when there is none.
+type link struct {
+	servers *Servers
+	tenant  parley.TenantID
+	server  Server
+	log     *slog.Logger
+	tried   chan struct{} // closed when the first attempt to connect is over
+
+	mu       sync.Mutex    // guards the following; leaf
+	conn     *conn         // nil: not connected
+	starting chan struct{} // closed when the attempt under way is over; nil: there is none
+	tools    []offered     // as they were last listed
+	problem  error         // of the last attempt, or why the last connection broke
+	failures int           // in a row
+	next     time.Time     // not to be tried before
+	users    int           // calls under way
+	used     time.Time     // when the last one ended
+}
+
+func newLink(s *Servers, tenant parley.TenantID, server Server) *link {
+	return &link{servers: s, tenant: tenant, server: server, tried: make(chan struct{}),
+		log: s.Log.With("tenant", tenant, "mcp", server.Name)}
+}
+
+func (l *link) known() []offered {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tools
+}
+
+func (l *link) status() (status, problem string, tools []offered) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	status = "stopped"
+	switch {
+	case l.conn != nil:
+		status = "running"
+	case l.starting != nil:
+		status = "starting"
+	case l.problem != nil:
+		status, problem = "failed", parley.MessageOf(l.problem)
+	}
+	return status, problem, l.tools
+}
+
+// rouse connects in the background, if nothing was ever listed.
+func (l *link) rouse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tools == nil {
+		l.begin()
+	}
+}
+
+// begin starts to connect, unless that is under way or would be too soon. It
+// needs l.mu.
+func (l *link) begin() {
+	if l.conn != nil || l.starting != nil || time.Now().Before(l.next) {
+		return
+	}
+	l.starting = make(chan struct{})
+	if err := l.servers.enter(l.keep); err != nil {
+		l.over(err)
+	}
+}
+
+// over ends an attempt. It needs l.mu.
+func (l *link) over(err error) {
+	close(l.starting)
+	l.starting, l.problem = nil, err
+	select {
+	case <-l.tried:
+	default:
+		close(l.tried)
+	}
+}
+
+// broke puts off the next attempt. It needs l.mu.
+func (l *link) broke(err error) {
+	l.problem = err
+	pause := min(l.servers.Backoff<<min(l.failures, 16), maxBackoff)
+	l.failures++
+	l.next = time.Now().Add(pause)
+	l.log.Warn("a server of tools broke; it is started again when it is needed", "error", err, "not_before", pause)
+}
+
+// acquire is a connection for one call; release it. It waits for a pause to end
+// and then tries once.
+func (l *link) acquire(ctx context.Context) (*conn, error) {
+	attempted := false
+	for {
+		l.mu.Lock()
+		l.begin()
+		c, starting, problem, pause := l.conn, l.starting, l.problem, time.Until(l.next)
+		if c != nil {
+			l.users++
+		}
+		l.mu.Unlock()
+		switch {
+		case c != nil:
+			return c, nil
+		case starting != nil:
+			attempted = true
+			select {
+			case <-starting:
+			case <-ctx.Done():
+				return nil, unavailable(l.server.Name, errors.New("it did not start in time"))
+			}
+		case attempted || pause <= 0:
+			return nil, unavailable(l.server.Name, problem)
+		case !sleep(ctx, pause):
+			return nil, unavailable(l.server.Name, problem)
+		}
+	}
+}
+
+func unavailable(server string, err error) error {
+	message := parley.MessageOf(err)
+	if _, ok := errors.AsType[*parley.Error](err); !ok {
+		message = "The server's log says why."
+	}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server " + server + " is not available, so nothing was called. " + message, Err: err}
+}
+
+func (l *link) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users--
+	l.used = time.Now()
+}
+
+// lost lets nobody use a connection any more that was found to be of no use.
+func (l *link) lost(c *conn) {
+	l.mu.Lock()
+	if l.conn == c {
+		l.conn = nil
+	}
+	l.mu.Unlock()
+	c.dropped()
+}
+
+// keep makes a connection and stays with it until its end.
+func (l *link) keep() {
+	started := time.Now()
+	c, tools, err := l.connect()
+	l.mu.Lock()
+	if err != nil {
+		if l.servers.ctx.Err() == nil {
+			l.broke(err)
+		}
+		l.over(err)
+		l.mu.Unlock()
+		return
+	}
+	l.conn, l.tools, l.used = c, tools, time.Now()
+	l.over(nil)
+	l.mu.Unlock()
+	l.log.Info("a server of tools is connected", "tools", len(tools), "within", time.Since(started).Round(time.Millisecond))
+	err = l.attend(c)
+	l.mu.Lock()
+	if l.conn == c {
+		l.conn = nil
+	}
+	if err != nil && l.servers.ctx.Err() == nil {
+		if time.Since(started) > steady {
+			l.failures = 0
+		}
+		l.broke(err)
+	}
+	l.mu.Unlock()
+	c.close()
+	if err == nil {
+		l.log.Info("a server of tools is disconnected")
+	}
+}
+
+// attend returns nil when the connection is to end, or with what ended it.
+func (l *link) attend(c *conn) error {
+	idle := time.NewTimer(l.server.Idle)
+	defer idle.Stop()
+	for {
+		select {
+		case <-l.servers.ctx.Done():
+			return nil
+		case <-c.unwanted:
+			return c.wire.why() // nil, if it was still there
+		case <-c.gone:
+			return c.why()
+		case <-c.changed:
+			ctx, cancel := context.WithTimeout(c.ctx, startWithin)
+			tools, err := list(ctx, c.session, l.server.Name, l.servers.Screen)
+			cancel()
+			if err != nil {
+				l.log.Warn("a server of tools did not list them again", "error", err)
+				continue
+			}
+			l.mu.Lock()
+			l.tools = tools
+			l.mu.Unlock()
+		case <-idle.C:
+			l.mu.Lock()
+			rest := l.server.Idle - time.Since(l.used)
+			if l.users > 0 {
+				rest = l.server.Idle
+			}
+			if rest <= 0 {
+				l.conn = nil // nobody gets it any more
+			}
+			l.mu.Unlock()
+			if rest <= 0 {
+				return nil
+			}
+			idle.Reset(rest)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

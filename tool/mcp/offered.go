@@ -1,0 +1,145 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley"
+)
+
+// An offered tool is what a server says of one.
+type offered struct {
+	name        string
+	description string
+	schema      string // of the arguments; JSON with sorted keys
+	reads       bool   // or so it says
+	repeats     bool   // likewise: any number of times has one effect
+	digest      string // of all of it
+
+	unusable string // why no model can be told of it
+	suspect  string // why a person had better look at it first
+}
+
+const (
+	maxDescription = 4 << 10 // bytes that a model is told
+	maxSchema      = 64 << 10
+	maxPages       = 64 // of a list
+)
+
+// list asks a server for its tools. Those beyond a limit are not made use of.
+func list(ctx context.Context, session *sdk.ClientSession, server string, screen parley.Screen) ([]offered, error) {
+	if caps := session.InitializeResult().Capabilities; caps != nil && caps.Tools == nil {
+		return nil, nil
+	}
+	var tools []offered
+	seen := map[string]bool{}
+	cursor := ""
+	for range maxPages {
+		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Tools {
+			if t == nil || seen[t.Name] {
+				continue
+			}
+			if len(tools) == parley.MaxServerTools {
+				return tools, nil
+			}
+			seen[t.Name] = true
+			tools = append(tools, offer(t, server, screen))
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return tools, nil
+		}
+	}
+	return nil, errors.New("its list of tools has no end")
+}
+
+func offer(t *sdk.Tool, server string, screen parley.Screen) offered {
+	o := offered{name: t.Name, description: t.Description}
+	schema, err := json.Marshal(t.InputSchema)
+	o.schema = string(schema)
+	if a := t.Annotations; a != nil {
+		o.reads, o.repeats = a.ReadOnlyHint, a.IdempotentHint
+	}
+	o.digest = digest("tool", t.Name, t.Title, t.Description, o.schema, strconv.FormatBool(o.reads), strconv.FormatBool(o.repeats))
+	switch _, isObject := t.InputSchema.(map[string]any); {
+	case !parley.ValidServerTool(server, t.Name):
+		o.unusable = "models take names of at most 64 letters, digits, - and _, the server's included"
+	case err != nil || !isObject:
+		o.unusable = "what it says of its arguments is no JSON Schema of an object"
+	case len(schema) > maxSchema:
+		o.unusable = fmt.Sprintf("what it says of its arguments is longer than %d bytes", maxSchema)
+	}
+	if screen != nil {
+		if f := screen.Scan(nil, parley.CleanText(t.Description+"\n"+o.schema)); f.Verdict == parley.ScreenFlag || f.Verdict == parley.ScreenBlock {
+			o.suspect = f.Reason
+		}
+	}
+	return o
+}
+
+func (t offered) full(server string) string { return server + parley.ServerSeparator + t.name }
+
+// shown is what a model is told.
+func (t offered) shown() string {
+	text := parley.CleanText(t.description)
+	if len(text) > maxDescription {
+		cut := maxDescription
+		for text[cut]&0xC0 == 0x80 {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return text
+}
+
+// class is what a crash in the middle of a call means. Whoever is not trusted
+// may say what it likes.
+func (t offered) class(trusted bool) parley.ToolClass {
+	switch {
+	case trusted && t.reads:
+		return parley.Pure
+	case trusted && t.repeats:
+		return parley.Idempotent
+	}
+	return parley.Effectful
+}
+
+func (t offered) availableAs(accepted map[string]string) bool {
+	return t.unusable == "" && accepted[t.name] == t.digest
+}
+
+// why it is not available.
+func (t offered) why(accepted map[string]string) string {
+	const who = "somebody who may write agents has to accept it first"
+	switch {
+	case t.unusable != "":
+		return t.unusable
+	case accepted[t.name] != "":
+		return "what it says of itself has changed since it was accepted; " + who
+	case t.suspect != "":
+		return "what it says of itself was flagged (" + t.suspect + "); " + who
+	}
+	return "it was not there when the server was first used; " + who
+}
+
+func (t offered) info(server string, accepted map[string]string) parley.ServerTool {
+	info := parley.ServerTool{Name: t.full(server), Status: "available", Description: parley.CleanText(t.description), Digest: t.digest, Accepted: accepted[t.name]}
+	if t.unusable == "" {
+		info.Parameters = json.RawMessage(t.schema)
+	}
+	switch {
+	case t.unusable != "":
+		info.Status, info.Reason = "unusable", t.unusable
+	case !t.availableAs(accepted):
+		info.Status, info.Reason = "waiting", t.why(accepted)
+	}
+	return info
+}

@@ -1,0 +1,173 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley"
+	"parley/sandbox"
+)
+
+// dial makes the wire to a server.
+func (l *link) dial(ctx context.Context) (wire, error) {
+	if len(l.server.Missing) > 0 {
+		return nil, parley.Errorf(parley.CodeUnavailable, "It needs %s, which is not set.", strings.Join(l.server.Missing, ", "))
+	}
+	if l.server.URL != "" {
+		return newWeb(l.server), nil
+	}
+	return l.launch(ctx)
+}
+
+// A child is a server that is a process of ours. The sandbox sees to it that it
+// is alone in its session, and that nothing of it outlives it.
+type child struct {
+	sdk.IOTransport
+	stop   context.CancelFunc
+	exited chan struct{} // closed when nothing of it is left
+	ended  sandbox.Ended // after that
+	err    error         // likewise
+	killed atomic.Bool
+}
+
+func (l *link) launch(ctx context.Context) (wire, error) {
+	box := l.servers.Sandbox
+	if missing := box.Missing(); missing != nil && !l.server.Bare {
+		return nil, parley.Errorf(parley.CodeUnavailable, "There is no sandbox here to run it in: %v.", missing)
+	}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		theirIn.Close()
+		in.Close()
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx)) // its end is not to be sudden
+	c := &child{IOTransport: sdk.IOTransport{Reader: out, Writer: in}, stop: stop, exited: make(chan struct{})}
+	said := &notes{log: func(text string, args ...any) { l.log.Info(text, args...) }, redact: l.servers.Screen}
+	l.servers.wg.Go(func() {
+		c.ended, c.err = box.Run(run, sandbox.Command{
+			Argv: l.server.Command, Dir: l.servers.Workspace, ReadOnly: !l.server.Writes, Output: said, Input: theirIn, Reply: theirOut,
+			Env: l.server.Env, Read: l.server.Read, Write: l.server.Write, Network: l.server.Network, Barred: l.servers.Barred, Bare: l.server.Bare,
+		})
+		said.close()
+		close(c.exited) // first, so that whoever notices the end knows why
+		theirIn.Close() // who waits to write is told
+		theirOut.Close()
+		stop()
+	})
+	return c, nil
+}
+
+func (c *child) kill() {
+	c.killed.Store(true)
+	c.stop()
+}
+
+// end closes what it reads, which is how a server is told to end.
+func (c *child) end(<-chan struct{}) {
+	c.Writer.Close()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-c.exited:
+	case <-timer.C:
+		c.kill()
+		<-c.exited
+	}
+	c.Reader.Close()
+}
+
+func (c *child) why() error {
+	select {
+	case <-c.exited:
+	default:
+		return nil // it lives
+	}
+	switch {
+	case c.err != nil:
+		return &parley.Error{Code: parley.CodeUnavailable, Message: fmt.Sprintf("It did not start: %s.", c.err), Err: c.err}
+	case c.killed.Load():
+		return parley.Errorf(parley.CodeUnavailable, "It did not listen and was ended.")
+	case c.ended.Exit > 128:
+		return parley.Errorf(parley.CodeUnavailable, "It was ended by signal %d; the server's log has what it wrote.", c.ended.Exit-128)
+	}
+	return parley.Errorf(parley.CodeUnavailable, "It ended with exit code %d; the server's log has what it wrote.", c.ended.Exit)
+}
+
+// notes puts what a process writes to stderr into the log: so many lines of so
+// many bytes a minute.
+type notes struct {
+	log    func(string, ...any)
+	redact parley.Screen
+
+	mu    sync.Mutex // guards the following; leaf
+	part  []byte
+	since time.Time
+	lines int
+}
+
+const (
+	noteBytes = 1 << 10
+	noteLines = 60
+)
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	var whole []string
+	for _, b := range p {
+		if b == '\n' {
+			whole = append(whole, string(n.part))
+			n.part = n.part[:0]
+		} else if len(n.part) < noteBytes {
+			n.part = append(n.part, b)
+		}
+	}
+	whole, dropped := n.admit(whole)
+	n.mu.Unlock()
+	n.tell(whole, dropped)
+	return len(p), nil
+}
+
+// admit says how many lines may still be told. It needs n.mu.
+func (n *notes) admit(whole []string) (told []string, full bool) {
+	if now := time.Now(); now.Sub(n.since) >= time.Minute {
+		n.since, n.lines = now, 0
+	}
+	room := max(noteLines-n.lines, 0)
+	n.lines += len(whole)
+	return whole[:min(room, len(whole))], room > 0 && len(whole) >= room
+}
+
+func (n *notes) tell(lines []string, full bool) {
+	for _, text := range lines {
+		if n.redact != nil {
+			filter := n.redact.Redactor()
+			text = filter.Write(text) + filter.Close()
+		}
+		if text = line(text, noteBytes); text != "" {
+			n.log("a server of tools says", "line", text)
+		}
+	}
+	if full {
+		n.log("a server of tools says more than is logged in a minute")
+	}
+}
+
+func (n *notes) close() {
+	n.mu.Lock()
+	rest, full := n.admit([]string{string(n.part)})
+	n.part = nil
+	n.mu.Unlock()
+	n.tell(rest, full)
+}
