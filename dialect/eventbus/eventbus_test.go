@@ -99,6 +99,56 @@ func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
 	}
 }
 
+// TestEveryRouteOfTheDocumentIsServed: its list of requests, but for those whose
+// time has not come, and the fields of its one message, in its order.
+func TestEveryRouteOfTheDocumentIsServed(t *testing.T) {
+	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
+	documents, err := filepath.Glob(filepath.Join(seeds, "004_*.txt"))
+	if err != nil || len(documents) == 0 {
+		t.Skipf("document 004 is not in %s; PARLEY_SEEDS says where it is", seeds)
+	}
+	raw, err := os.ReadFile(documents[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := map[string]string{
+		"GET /api/mission": "missions", "GET /api/missions": "missions", "POST /api/mission": "missions", "DELETE /api/mission": "missions",
+		"GET /api/agent-override": "missions", "POST /api/agent-override": "missions",
+		"GET /api/health": "the server's own",
+	}
+	served := (&Handler{}).Routes()
+	routes := 0
+	for _, line := range regexp.MustCompile("(?m)^- `([A-Z/]+) (/api/[a-z/-]+)").FindAllStringSubmatch(string(raw), -1) {
+		for method := range strings.SplitSeq(line[1], "/") {
+			routes++
+			route := method + " " + line[2]
+			_, ok := served[route]
+			if reason, left := later[route]; ok == left {
+				t.Errorf("%s: served is %v, and left out %q", route, ok, reason)
+			}
+		}
+	}
+	if routes != 17 {
+		t.Errorf("the document has %d routes", routes)
+	}
+
+	_, fields, _ := strings.Cut(string(raw), "interface UiSseMessage {")
+	fields, _, _ = strings.Cut(fields, "}")
+	empty := ""
+	wire := string(dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "r", map[string]int{}}))
+	at, keys := 0, regexp.MustCompile(`(?m)^\s*(\w+)\??:`).FindAllStringSubmatch(fields, -1)
+	for _, key := range keys {
+		i := strings.Index(wire, `"`+key[1]+`":`)
+		if i < at {
+			t.Errorf("%s is not where the document has it in %s", key[1], wire)
+		}
+		at = i
+	}
+	if len(keys) != 11 {
+		t.Errorf("the document's message has %d fields", len(keys))
+	}
+}
+
 // TestTheWireIsTheDocuments: the keys of UiSseMessage, in its order, and the
 // frames of the original that the reference keeps.
 func TestTheWireIsTheDocuments(t *testing.T) {
