@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -314,6 +316,23 @@ func TestAgentChatAsksBeforeItWrites(t *testing.T) {
 			shut(t, c, late, last) // a card that was answered is shown to nobody
 		})
 	}
+}
+
+// The original had such a limit among its settings, and did not look at it.
+func TestAgentChatLimitsTurns(t *testing.T) {
+	t.Parallel()
+	workspace := t.TempDir()
+	if err := os.Mkdir(filepath.Join(workspace, "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(workspace, "agents", "brief.md"), []byte("---\nname: brief\nlimits: {turns: 1}\n---\nBe brief.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, n := startServer(t, options{workspace: workspace}), startNode(t)
+	c := n.agentChat(s)
+	c.chat("list files", "") // which takes two
+	c.shows(userMessage("list files"), `{"type":"tool_call",…`, `{"type":"tool_result",…`, `{"type":"error","error":"…`)
+	shut(t, c)
 }
 
 func TestAgentChatAsksQuestions(t *testing.T) {

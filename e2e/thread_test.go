@@ -115,6 +115,46 @@ func TestAnAnswerNobodySawIsShownToWhoComes(t *testing.T) {
 	silent(t, back)
 }
 
+// The original deleted what it had not delivered when the next message came.
+func TestANewMessageDeletesNothingThatIsOwed(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	thread := newThread()
+	asks := func(request, content string) {
+		t.Helper()
+		c := n.dial(s, thread)
+		c.askAs(request, content)
+		s.awaitEvent(thread, func(e event) bool { return e.Type == "InputReceived" && e.Body.Request == request })
+		c.terminate()
+	}
+	asks("first", "write one to one.txt") // which waits for a person
+	asks("second", "repeat two")
+	asks("third", "repeat three")
+	card := s.awaitEvent(thread, func(e event) bool { return e.Type == "ApprovalRequested" })
+	settles(s, n, "approvals", fmt.Sprintf("%s.%d", thread, card.Seq))
+	ends := 0
+	s.awaitEvent(thread, func(e event) bool {
+		if e.Type == "RunFinished" {
+			ends++
+		}
+		return ends == 3
+	})
+	c := n.dial(s, thread)
+	c.pieces(1)
+	c.skipTo("approval_request")
+	for _, want := range []struct{ request, text string }{{"first", "It is written."}, {"second", "two"}, {"third", "three"}} {
+		kind := "chat.started"
+		if want.request == "first" {
+			kind = "approval_closed"
+		}
+		if a := c.rest(c.expect(kind)); a.request != want.request || !strings.Contains(a.text, want.text) || a.ending != "chat.completed" {
+			t.Errorf("want %v, got %+v", want, a)
+		}
+	}
+	c.close()
+	silent(t, n.dial(s, thread))
+}
+
 func raws(frames []frame) string {
 	var b strings.Builder
 	for _, f := range frames {
