@@ -414,6 +414,20 @@ var bugs = []bug{
 		"in.Skill, in.Busy = &use, parley.Queue", "in.Skill = &use", "./engine", "TestASkillSteersNothing"},
 	{"a command writes into what is kept", "sandbox/wrap.go",
 		"range told.Kept {", "range told.Kept[:0] {", "./sandbox", "TestWhatIsKept"},
+
+	// One log, many protocols.
+	{"an answer that was written counts as received", "dialect/threadchat/serve.go",
+		"if c.Socket.Reached(ctx) {", "if c.Socket.Reached(ctx) || true {", "./dialect/threadchat", "TestARunIsDeliveredWhenItArrives"},
+	{"who was lost is taken for who has left", "transport/echo.go",
+		"!s.cause.Local && s.cause.Code != Lost", "!s.cause.Local", "./transport", "TestReached"},
+	{"what came by another protocol cannot be cancelled by its name", "dialect/threadchat/decode.go",
+		"do = parley.CancelRun{Input: parley.InputID(seq)}", "_ = seq", "./dialect/threadchat", "TestTranscripts"},
+	{"a run does not know what was steered into it", "state.go",
+		"r.Steered = append(slices.Clip(r.Steered), w.ID)", "", ".", "TestCancelByInput"},
+	{"a call that nobody resolved stays on the screen", "dialect/threadchat/project.go",
+		"for _, id := range v.lost {", "for _, id := range v.lost[:0] {", "./dialect/threadchat", "TestEveryRequestEndsOnce"},
+	{"who comes back to the agent loop misses the start of a run", "dialect/agentloop/resume.go",
+		"return e.Seq - 1, nil", "return e.Seq, nil", "./dialect/agentloop", "TestWhoComesBackIsShownWhatItMissed"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.
