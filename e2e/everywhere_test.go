@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ func TestEverywhere(t *testing.T) {
 			for _, stage := range []struct {
 				name string
 				do   func(*testing.T, *gathering)
-			}{{"memory", remembersEverywhere}, {"answers", everywhereTheSame}, {"cards", cardsEverywhere}, {"cancels", cancelsEverywhere}, {"busy", busyEverywhere}} {
+			}{{"memory", remembersEverywhere}, {"answers", everywhereTheSame}, {"cards", cardsEverywhere}, {"cancels", cancelsEverywhere}, {"busy", busyEverywhere}, {"halt", haltsEverywhere}} {
 				if !t.Run(stage.name, func(t *testing.T) {
 					g.in(t)
 					stage.do(t, g)
@@ -191,5 +192,34 @@ func busyEverywhere(t *testing.T, g *gathering) {
 				}
 			}
 		}
+	}
+}
+
+// haltsEverywhere: what a model must not say is said in no dialect, and a session
+// that was halted because of it takes nothing more in any.
+func haltsEverywhere(t *testing.T, g *gathering) {
+	speaker := g.member(g.opener)
+	speaker.say("leak")
+	g.same(speaker, "failed")
+	before := len(g.s.events(g.session))
+	status, body := g.n.fetch(g.s, "POST", "/api/v1/sessions/"+g.session+"/inputs", `{"content":"say on"}`)
+	if status != http.StatusConflict && status != http.StatusGone && status != http.StatusForbidden {
+		t.Errorf("after the halt: %d %s", status, body)
+	}
+	if status, body := g.n.fetch(g.s, "POST", "/api/chat", `{"message":"say on","session_id":"`+g.session+`"}`); status < 400 {
+		t.Errorf("after the halt: %d %s", status, body)
+	}
+	if status, body := g.n.fetch(g.s, "POST", "/api/v1/agents/helpful-assistant/message", `{"content":"say on","session_id":"`+g.session+`"}`); status != http.StatusServiceUnavailable {
+		t.Errorf("after the halt: %d %s", status, body)
+	}
+	for _, dialect := range []string{"agent chat", "thread chat", "agent loop"} {
+		p := g.member(dialect)
+		p.refused = ""
+		for p.say("say on"); p.refused == ""; {
+			p.hear(&p.run)
+		}
+	}
+	if after := len(g.s.events(g.session)); after != before {
+		t.Errorf("%d events were appended to a session that was halted", after-before)
 	}
 }

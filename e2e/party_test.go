@@ -24,6 +24,7 @@ type party struct {
 	run     told
 	deaf    bool // it hears only what it said itself
 	request string
+	refused string   // the last error that ends no run
 	shows   []string // fields of told that the dialect has
 }
 
@@ -62,8 +63,11 @@ func (r *told) speak(name, piece string) moment {
 	return moment{what: words}
 }
 
+// end notes how a run ended. Some dialects tell more kinds of failures apart.
 func (r *told) end(how string) moment {
-	r.ending = how
+	if r.ending = how; how != "completed" && how != "cancelled" {
+		r.ending = "failed"
+	}
 	return moment{what: ended}
 }
 
@@ -239,6 +243,8 @@ func relay(r *told, f relayed) moment {
 			return r.end("cancelled")
 		}
 		return r.end("failed")
+	case "session_halt":
+		return r.end("failed")
 	}
 	return moment{}
 }
@@ -307,6 +313,7 @@ func (g *gathering) chat(p *party) {
 			if m.Error == "The answer was cancelled." {
 				return r.end("cancelled")
 			}
+			p.refused = m.Error
 			return r.end("failed")
 		case "approval_request", "question":
 			return moment{card, m.ID}
@@ -339,6 +346,7 @@ func (g *gathering) thread(p *party) {
 		case "cancelled":
 			return r.end("cancelled")
 		case "error":
+			p.refused = f.Error
 			return r.end("failed")
 		}
 		return moment{}
@@ -403,6 +411,7 @@ func (g *gathering) loop(p *party) {
 		case "question_closed":
 			return moment{cleared, m.Payload.Question}
 		case "error":
+			p.refused = i.Payload.Message
 			if failed = "failed"; i.Payload.Message == "The run was cancelled." {
 				failed = "cancelled"
 			}
@@ -482,7 +491,7 @@ func (g *gathering) bus(p *party) {
 		case "widget_resolved/":
 			return moment{cleared, m.Data.Widget}
 		case "run/outcome":
-			r.ending = m.Data.Outcome.Status
+			r.end(m.Data.Outcome.Status)
 		case "turn_complete/":
 			return moment{what: ended}
 		}
