@@ -76,7 +76,7 @@ func everywhereTheSame(t *testing.T, g *gathering) {
 	for i, talk := range []struct{ message, ending, says string }{
 		{"think about tea", "completed", "I thought about tea"},
 		{"repeat " + difficult, "completed", difficult},
-		{"lorem 100", "completed", "lorem ipsum dolor"},
+		{"lorem 60", "completed", "lorem ipsum dolor"},
 		{"read note.txt", "completed", "tea “for” two"},
 		{"read nothing.txt", "completed", "That came to nothing."},
 		{"read .env", "completed", "That came to nothing."},
