@@ -4,27 +4,25 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/google/uuid"
 
 	"parley"
 )
 
-// chatCommand is a client of document 002 in a terminal: a line in, an answer
-// out. It comes back by itself when the server goes away, sends again what the
-// server may not have got, under the same id, and does not print again what it
-// has printed.
+// chatCommand is a session in a terminal: a line in, and everything the agent
+// does about it out. It follows the session's log by its cursor, so it comes back
+// by itself when the server goes away, and prints nothing twice; what the server
+// may not have got it sends again, under the same id.
 type chatCommand struct {
 	Server string `placeholder:"URL" help:"Address of the server (default: http://127.0.0.1:8080, or $PARLEY_SERVER)."`
 	Thread string `placeholder:"UUID" help:"Thread to go on with (default: a new one)."`
@@ -43,11 +41,15 @@ func (c chatCommand) Run(p *program) error {
 	if c.Thread == "" {
 		c.Thread = uuid.NewString()
 	}
-	if !parley.SessionID(strings.ToLower(c.Thread)).Valid() {
+	c.Thread = strings.ToLower(c.Thread)
+	if !parley.SessionID(c.Thread).Valid() {
 		return fmt.Errorf("--thread %s is no thread; it is a UUID of version 4, as printed when a chat begins", c.Thread)
 	}
 	if !strings.Contains(c.Server, "://") {
 		c.Server = "http://" + c.Server
+	}
+	if _, err := url.Parse(c.Server); err != nil {
+		return fmt.Errorf("--server %s is no address; write it like http://127.0.0.1:8080", c.Server)
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
@@ -55,15 +57,24 @@ func (c chatCommand) Run(p *program) error {
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 
-	t := &chat{terminal: terminal{out: p.stdout}, chatCommand: c, lines: readLines(ctx, p.stdin), interrupts: interrupts, patient: !isTerminal(p.stdin)}
+	_, plain := p.env("NO_COLOR")
+	session := parley.SessionID(c.Thread)
+	t := &chat{chatCommand: c, lines: readLines(ctx, p.stdin), interrupts: interrupts, patient: !isTerminal(p.stdin),
+		terminal: terminal{out: p.stdout, session: session, color: isTerminal(p.stdout) && !plain},
+		server:   &serverClient{address: strings.TrimSuffix(c.Server, "/"), token: c.Token, session: session}}
+	defer t.server.close()
 	fmt.Fprintf(p.stdout, "Thread %s. Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n", c.Thread)
 	err := t.run(ctx)
+	t.line()
+	if t.cost > 0 {
+		fmt.Fprintf(p.stdout, "This chat has cost %s.", dollars(t.cost))
+	}
 	fmt.Fprintf(p.stdout, "\nGo on with: parley chat --thread %s\n", c.Thread)
 	return err
 }
 
-func isTerminal(r io.Reader) bool {
-	f, ok := r.(*os.File)
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
@@ -93,40 +104,43 @@ func readLines(ctx context.Context, r io.Reader) <-chan string {
 	return lines
 }
 
-// A chat is one person at one thread.
+// A chat is one person at one session.
 type chat struct {
 	terminal
 	chatCommand
-	conn       *websocket.Conn
+	server     *serverClient
 	lines      <-chan string // nil when the person has nothing more to say
 	interrupts <-chan os.Signal
-	patient    bool      // at the end of the input wait for answers, as a pipe wants
-	sent       []request // that have not ended, oldest first
+	patient    bool // nobody watches: a line is for when what came before it has ended
+	sent       []*input
 }
 
-type request struct{ id, content string }
+// An input that has not ended.
+type input struct {
+	id, content string
+	taken       bool // the server has it
+}
 
-var (
-	errLeft    = errors.New("the person left")
-	errRefused = errors.New("the server refused")
-)
+var errLeft = errors.New("the person left")
 
 func (t *chat) run(ctx context.Context) error {
+	reached := false // once
 	for attempt := 0; ; attempt++ {
-		first := t.conn == nil
-		err := t.connect(ctx)
-		if err == nil {
-			attempt = 0
-			err = t.talk(ctx)
+		entered, err := t.connected(ctx)
+		if entered {
+			reached, attempt = true, 0
 		}
 		switch {
 		case errors.Is(err, errLeft):
 			return nil
-		case errors.Is(err, errRefused) || first && attempt == 0 && t.conn == nil:
+		case !errors.Is(err, errAway):
 			return err
+		case !reached:
+			return fmt.Errorf("cannot reach %s; is `parley serve` running there? Another address is given with --server or PARLEY_SERVER (%w)", t.Server, err)
 		}
 		if attempt == 0 {
-			fmt.Fprintf(t.out, "\n(the server is gone; coming back when it does)\n")
+			t.line()
+			t.say("(the server is gone; coming back when it does)\n")
 		}
 		select {
 		case <-time.After(min(time.Second<<min(attempt, 3), 5*time.Second)):
@@ -136,42 +150,27 @@ func (t *chat) run(ctx context.Context) error {
 	}
 }
 
-func (t *chat) connect(ctx context.Context) error {
-	u, err := url.Parse(t.Server)
-	if err != nil {
-		return err
-	}
-	u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
-	u.Path, u.RawQuery = "/api/chat/ws", url.Values{"threadId": {t.Thread}}.Encode()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+// connected enters the session and talks until the connection is lost.
+func (t *chat) connected(ctx context.Context) (entered bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type dialled struct {
-		conn *websocket.Conn
-		err  error
+	var stream *eventStream
+	if err := t.unlessInterrupted(cancel, func() (err error) {
+		stream, err = t.server.enter(ctx, t.Agent)
+		return err
+	}); err != nil {
+		return false, err
 	}
-	done := make(chan dialled, 1)
-	go func() {
-		var options websocket.DialOptions
-		if t.Token != "" {
-			options.HTTPHeader = http.Header{"Authorization": {"Bearer " + t.Token}}
-		}
-		conn, res, err := websocket.Dial(ctx, u.String(), &options)
-		if err != nil && res != nil && res.StatusCode >= 400 && res.StatusCode < 500 {
-			err = fmt.Errorf("%w: %s", errRefused, refusalIn(res))
-		}
-		done <- dialled{conn, err}
-	}()
+	return true, t.talk(ctx, stream)
+}
+
+// unlessInterrupted has Ctrl-C end what takes long.
+func (t *chat) unlessInterrupted(cancel func(), do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
 	select {
-	case d := <-done:
-		if errors.Is(d.err, errRefused) {
-			return d.err
-		}
-		if d.err != nil {
-			return fmt.Errorf("cannot reach %s; is `parley serve` running there? Another address is given with --server or PARLEY_SERVER (%w)", t.Server, d.err)
-		}
-		d.conn.SetReadLimit(16 << 20)
-		t.conn = d.conn
-		return nil
+	case err := <-done:
+		return err
 	case <-t.interrupts:
 		cancel()
 		<-done
@@ -179,52 +178,31 @@ func (t *chat) connect(ctx context.Context) error {
 	}
 }
 
-// refusalIn is what an answer says about why, and what to do if it is about who
-// asks.
-func refusalIn(res *http.Response) string {
-	var said struct{ Error string }
-	raw, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // what there is of it
-	if json.Unmarshal(raw, &said) != nil || said.Error == "" {
-		said.Error = res.Status
-	}
-	if wait := res.Header.Get("Retry-After"); wait != "" {
-		said.Error += "; come back in " + wait + " s"
-	}
-	if res.StatusCode == http.StatusUnauthorized {
-		said.Error += " (give a token with --token, or as PARLEY_TOKEN; parley token makes one)"
-	}
-	return said.Error
-}
-
 // talk goes on until the person leaves or the connection is lost.
-func (t *chat) talk(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	frames, ended := make(chan frame), make(chan error, 1)
-	go func() { ended <- t.read(ctx, frames) }()
-	defer func() {
-		_ = t.conn.Close(websocket.StatusNormalClosure, "") // it ends either way
-		cancel()
-	}()
-	for _, r := range t.sent { // the server may not have got it; if it has, this changes nothing
-		if err := t.ask(ctx, r); err != nil {
+func (t *chat) talk(ctx context.Context, stream *eventStream) error {
+	defer stream.close()
+	for _, in := range slices.Clone(t.sent) {
+		if err := t.ask(ctx, in); err != nil { // if the server has it, this changes nothing
 			return err
 		}
 	}
-	if len(t.sent) == 0 && t.card() == nil {
-		t.prompt()
-	}
+	t.ready()
 	stopping := false // Ctrl-C was pressed, and nothing has happened since
 	for {
+		lines := t.lines
+		if t.patient && len(t.sent) > 0 && t.card() == nil {
+			lines = nil
+		}
 		select {
-		case f := <-frames:
-			stopping = false
-			t.heard(f)
-		case err := <-ended:
-			if websocket.CloseStatus(err) == websocket.StatusPolicyViolation {
-				return fmt.Errorf("%w: %s", errRefused, reasonOf(err))
+		case e, ok := <-stream.events:
+			if !ok {
+				return t.server.away(stream.err)
 			}
-			return err
-		case line, ok := <-t.lines:
+			stopping = false
+			if t.heard(e); t.gone {
+				return errLeft
+			}
+		case line, ok := <-lines:
 			stopping = false
 			if !ok {
 				if t.lines = nil; !t.patient {
@@ -248,92 +226,109 @@ func (t *chat) talk(ctx context.Context) error {
 	}
 }
 
-func reasonOf(err error) string {
-	if e, ok := errors.AsType[websocket.CloseError](err); ok {
-		return e.Reason
-	}
-	return err.Error()
-}
-
-func (t *chat) read(ctx context.Context, frames chan<- frame) error {
-	for {
-		_, data, err := t.conn.Read(ctx)
-		if err != nil {
-			return err
-		}
-		var f frame
-		if json.Unmarshal(data, &f) != nil {
-			continue // of no type we know
-		}
-		select {
-		case frames <- f:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// ready shows that it is the person's turn, if it is.
+func (t *chat) ready() {
+	if len(t.sent) == 0 && t.open == 0 && t.card() == nil {
+		t.prompt()
 	}
 }
 
-func (t *chat) send(ctx context.Context, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
+// heard shows an event, and forgets inputs that have ended.
+func (t *chat) heard(e parley.Event) {
+	if in, ok := e.Body.(parley.InputReceived); ok && e.Session == t.session && !t.mine(in.Request) {
+		t.line()
+		t.say("(somebody else) > " + in.Content + "\n")
 	}
-	return t.conn.Write(ctx, websocket.MessageText, raw)
+	answered := t.requests
+	t.show(e)
+	if e.Session != t.session {
+		return
+	}
+	switch b := e.Body.(type) {
+	case parley.RunFinished:
+		t.forget(answered...)
+		t.ready()
+	case parley.InputWithdrawn:
+		t.forget(b.Request)
+		t.ready()
+	}
 }
 
-func (t *chat) ask(ctx context.Context, r request) error {
-	m := map[string]any{"type": "chat.request", "threadId": t.Thread, "requestId": r.id, "content": r.content}
+func (t *chat) mine(request string) bool {
+	return slices.ContainsFunc(t.sent, func(in *input) bool { return in.id == request })
+}
+
+func (t *chat) forget(requests ...string) {
+	t.sent = slices.DeleteFunc(t.sent, func(in *input) bool { return slices.Contains(requests, in.id) })
+}
+
+// ask sends an input until the server has taken it. What it refuses has ended.
+func (t *chat) ask(ctx context.Context, in *input) error {
+	if in.taken {
+		return nil
+	}
+	body := map[string]any{"content": in.content, "request": in.id, "busy": parley.Steer}
 	if t.Agent != "" {
-		m["agentId"] = t.Agent
+		body["agent"] = t.Agent
 	}
-	return t.send(ctx, m)
+	err := t.server.post(ctx, "/sessions/"+t.Thread+"/inputs", in.id, body)
+	if r, is := errors.AsType[*refusal](err); is {
+		t.say("(" + r.Error() + ")\n")
+		t.forget(in.id)
+		t.ready()
+		return nil
+	}
+	in.taken = err == nil
+	return err
 }
 
 // enter sends what the person typed: an answer to the card that waits, or
 // something new.
 func (t *chat) enter(ctx context.Context, line string) error {
-	if t.card() != nil {
-		if answer := t.answer(line); answer != nil {
-			return t.send(ctx, answer)
+	t.typed()
+	card := t.card()
+	if card == nil {
+		if strings.TrimSpace(line) == "" {
+			t.ready()
+			return nil
 		}
+		in := &input{id: "chat-" + uuid.NewString(), content: line}
+		t.sent = append(t.sent, in)
+		return t.ask(ctx, in)
+	}
+	asked := *card
+	body := t.answer(line)
+	if body == nil {
+		return nil // it needs more
+	}
+	err := t.server.post(ctx, asked.path(), "", body)
+	if r, is := errors.AsType[*refusal](err); is {
+		// Answered elsewhere meanwhile: the log says how.
+		t.say("(" + r.Error() + ")\n")
 		return nil
 	}
-	if strings.TrimSpace(line) == "" {
-		t.prompt()
-		return nil
+	if err != nil {
+		t.putBack(asked)
 	}
-	r := request{"chat-" + uuid.NewString(), line}
-	t.sent = append(t.sent, r)
-	return t.ask(ctx, r)
+	return err
 }
 
 // interrupt stops what is going on; if nothing is, it says how to leave.
 func (t *chat) interrupt(ctx context.Context) error {
-	if t.running == "" && len(t.sent) == 0 {
-		fmt.Fprint(t.out, "\n(Ctrl-C again, or Ctrl-D, leaves)\n")
+	body := map[string]any{}
+	switch {
+	case t.open != 0:
+	case len(t.sent) > 0:
+		body["request"] = t.sent[0].id
+	default:
+		t.line()
+		t.say("(Ctrl-C again, or Ctrl-D, leaves)\n")
 		t.prompt()
 		return nil
 	}
-	id := t.running
-	if id == "" {
-		id = t.sent[0].id
+	err := t.server.post(ctx, "/sessions/"+t.Thread+"/cancel", "", body)
+	if _, is := errors.AsType[*refusal](err); is {
+		return nil // it has just ended
 	}
-	return t.send(ctx, map[string]any{"type": "cancel", "requestId": id})
-}
-
-// heard shows a frame, and forgets requests that have ended.
-func (t *chat) heard(f frame) {
-	t.show(f)
-	switch f.Type {
-	case "chat.completed", "cancelled", "error":
-		for i, r := range t.sent {
-			if r.id == f.RequestID {
-				t.sent = append(t.sent[:i:i], t.sent[i+1:]...)
-				break
-			}
-		}
-		if len(t.sent) == 0 && t.card() == nil {
-			t.prompt()
-		}
-	}
+	return err
 }

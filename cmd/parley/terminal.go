@@ -3,180 +3,284 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
+
+	"parley"
 )
 
-// frame is any message of the server.
-type frame struct {
-	Type      string     `json:"type"`
-	RequestID string     `json:"requestId"`
-	Content   string     `json:"content"`
-	Error     string     `json:"error"`
-	ID        string     `json:"id"`
-	Tool      string     `json:"tool"`
-	Message   string     `json:"message"`
-	Command   string     `json:"command"`
-	Why       string     `json:"why"`
-	Questions []question `json:"questions"`
-}
-
-type question struct {
-	Question string `json:"question"`
-	Options  []struct {
-		Label       string `json:"label"`
-		Description string `json:"description"`
-	} `json:"options"`
-}
-
-// A terminal shows frames, and asks about cards one at a time.
+// A terminal shows what happens in a session and below it, and asks about cards
+// one at a time. Nothing that comes from outside gets to it but through visible.
 type terminal struct {
 	out     io.Writer
-	running string // the request that is being answered
-	request string // the last one that was
-	printed int    // bytes of its answer
-	shown   int    // bytes of it received since the last chat.started
+	session parley.SessionID
+	color   bool
 
-	cards   []frame    // that wait for the person, oldest first
+	within bool // something stands on the line already
+	live   bool // it is output of a tool
+	dialog bool // the person was asked something on it
+
+	open     parley.RunID // the run that is going on
+	requests []string     // that it answers
+	model    string
+	spoke    bool // in this run
+	cut      bool // in the middle of what it said last
+	shown    int  // bytes of the output that is being said
+	cost     int64
+	gone     bool // the session was deleted
+
+	calls  map[ref]toolUse
+	agents map[parley.SessionID]string // of those below
+
+	cards   []card     // that wait for the person, oldest first
 	answers [][]string // to questions of the first one
 }
 
-func (t *terminal) prompt() { fmt.Fprint(t.out, "> ") }
-
-func (t *terminal) card() *frame {
-	if len(t.cards) == 0 {
-		return nil
-	}
-	return &t.cards[0]
+// A ref names something of a session, or of one below it.
+type ref struct {
+	session parley.SessionID
+	seq     parley.Seq
 }
 
-func (t *terminal) show(f frame) {
-	switch f.Type {
-	case "chat.started":
-		if f.RequestID != t.request {
-			t.request, t.printed = f.RequestID, 0
-		}
-		t.running, t.shown = f.RequestID, 0
-	case "content":
-		// A run is shown from its start to who comes back.
-		if skip := t.printed - t.shown; skip < len(f.Content) {
-			fmt.Fprint(t.out, f.Content[max(skip, 0):])
-			t.printed = t.shown + len(f.Content)
-		}
-		t.shown += len(f.Content)
-	case "chat.completed":
-		t.end("")
-	case "cancelled":
-		t.end(" (stopped)")
-	case "error":
-		t.end(" (" + f.Error + ")")
-	case "approval_request", "question", "tool_call_unknown":
-		for _, c := range t.cards {
-			if c.ID == f.ID {
-				return // we came back to it
-			}
-		}
-		if t.cards = append(t.cards, f); len(t.cards) == 1 {
-			t.present()
-		}
-	case "approval_closed", "question_closed", "tool_call_resolved":
-		t.close(f.ID)
-	}
-}
+func (r ref) String() string { return fmt.Sprintf("%s.%d", r.session, r.seq) }
 
-func (t *terminal) end(note string) {
-	t.running = ""
-	fmt.Fprintln(t.out, note)
-}
+type toolUse struct{ name, arguments string }
 
-// close takes a card away that was answered elsewhere, expired or cancelled.
-func (t *terminal) close(id string) {
-	for i, c := range t.cards {
-		if c.ID != id {
-			continue
-		}
-		t.cards = append(t.cards[:i:i], t.cards[i+1:]...)
-		if i == 0 {
-			fmt.Fprintln(t.out, "(closed)")
-			t.next()
-		}
+// say prints what may come from anywhere.
+func (t *terminal) say(text string) { t.print(visible(text)) }
+
+func (t *terminal) print(text string) {
+	if text == "" {
 		return
 	}
+	io.WriteString(t.out, text) // nobody is left to be told of an error
+	t.within = !strings.HasSuffix(text, "\n")
+	t.live, t.dialog = false, false
 }
 
-// next presents the next card, if there is one.
-func (t *terminal) next() {
-	if t.answers = nil; len(t.cards) > 0 {
-		t.present()
+// line begins a new one.
+func (t *terminal) line() {
+	if t.within {
+		t.print("\n")
 	}
 }
 
-// present asks what the first card asks.
-func (t *terminal) present() {
-	switch c := t.cards[0]; c.Type {
-	case "approval_request":
-		why := ""
-		if c.Why != "" {
-			why = ": " + c.Why
-		}
-		fmt.Fprintf(t.out, "\n[%s wants your approval%s]\n%s\nAllow? [y]es, [a]lways exactly this, [n]o, [s]top: ", c.Tool, why, c.Command)
-	case "tool_call_unknown":
-		fmt.Fprintf(t.out, "\n[%s: outcome unknown] %s\n[r]un it again, it is [d]one, [a]bandon the run: ", c.Tool, c.Message)
-	case "question":
-		q := c.Questions[len(t.answers)]
-		fmt.Fprintf(t.out, "\n[question] %s\n", q.Question)
-		for i, o := range q.Options {
-			fmt.Fprintf(t.out, "  %d  %s  %s\n", i+1, o.Label, o.Description)
-		}
-		fmt.Fprint(t.out, "Your answer: ")
-	}
+// typed: the person's own Enter has ended the line.
+func (t *terminal) typed() { t.within, t.dialog = false, false }
+
+func (t *terminal) prompt() {
+	t.print("> ")
+	t.dialog = true
 }
 
-var (
-	decisions   = map[string]string{"y": "allow", "yes": "allow", "a": "always", "always": "always", "n": "deny", "no": "deny", "s": "stop", "stop": "stop"}
-	resolutions = map[string]string{"r": "rerun", "run": "rerun", "d": "mark_done", "done": "mark_done", "a": "abandon", "abandon": "abandon"}
+const (
+	bold  = "1"
+	dim   = "2"
+	red   = "31"
+	green = "32"
+	cyan  = "36"
 )
 
-// answer is the message that a line amounts to as an answer to the first card;
-// nil: it needs more.
-func (t *terminal) answer(line string) map[string]any {
-	c, word := t.cards[0], strings.ToLower(strings.TrimSpace(line))
-	message := map[string]any{"id": c.ID}
-	switch c.Type {
-	case "approval_request":
-		message["type"], message["decision"] = "approval_response", decisions[word]
-		if decisions[word] == "" {
-			fmt.Fprint(t.out, "Answer y, a, n or s: ")
-			return nil
-		}
-	case "tool_call_unknown":
-		message["type"], message["resolution"] = "tool_call_resolution", resolutions[word]
-		if resolutions[word] == "" {
-			fmt.Fprint(t.out, "Answer r, d or a: ")
-			return nil
-		}
-	case "question":
-		if word == "" {
-			fmt.Fprint(t.out, "Your answer: ")
-			return nil
-		}
-		t.answers = append(t.answers, []string{choice(c.Questions[len(t.answers)], line)})
-		if len(t.answers) < len(c.Questions) {
-			t.present()
-			return nil
-		}
-		message["type"], message["answers"] = "question_response", t.answers
+// in has a text in a colour, where there are any.
+func (t *terminal) in(colour, text string) string {
+	if !t.color {
+		return text
 	}
-	t.cards = t.cards[1:]
-	t.next()
-	return message
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// choice takes the number of an option for its label.
-func choice(q question, line string) string {
-	line = strings.TrimSpace(line)
-	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(q.Options) {
-		return q.Options[n-1].Label
+// note prints a line about what happens.
+func (t *terminal) note(colour, text string) {
+	t.line()
+	t.print(t.in(colour, visible(text)) + "\n")
+}
+
+// show shows an event, if there is something to be seen.
+func (t *terminal) show(e parley.Event) {
+	t.showCards(e)
+	if e.Session == t.session {
+		t.showTalk(e)
 	}
-	return line
+	t.showWork(e)
+}
+
+// showTalk shows what is said, in the session itself.
+func (t *terminal) showTalk(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.RunStarted:
+		t.open, t.requests, t.spoke, t.cut = parley.RunID(e.Seq), nil, false, false
+	case parley.InputAdopted:
+		t.requests = append(t.requests, b.Request)
+	case parley.TurnStarted:
+		t.model = b.Model
+	case parley.ModelFellBack:
+		t.note(dim, fmt.Sprintf("(%s answers instead of %s: %s)", b.Actual, b.Preferred, b.Reason))
+		t.model = b.Actual
+	case parley.OutputStarted:
+		if t.shown = 0; b.Kind == parley.Text && t.spoke && !t.cut {
+			t.line()
+			t.print("\n") // what is said in two turns is two paragraphs
+		}
+	case parley.OutputAppended:
+		t.speak(b.Kind, b.Offset, b.Text)
+	case parley.OutputFinished:
+		t.speak(b.Kind, 0, b.Text)
+		if b.Kind == parley.Text {
+			t.spoke, t.cut = true, b.Incomplete
+		}
+	case parley.PlanChanged:
+		t.showPlan(b.Plan)
+	case parley.FilesChanged:
+		for _, f := range b.Files {
+			t.note(dim, "  "+f.Summary+" "+f.Path)
+		}
+	case parley.ContextCompacted:
+		t.note(dim, "(what was said so far was summed up, to make room)")
+	case parley.ProblemReported:
+		t.note(red, "("+b.Message+")")
+	case parley.SessionHalted:
+		t.note(red, "(this session was halted: "+b.Reason+")")
+	case parley.SessionDeleted:
+		t.note(red, "(this session was deleted)")
+		t.gone = true
+	case parley.InputWithdrawn:
+		t.note(dim, "(a message was taken back)")
+	case parley.RunFinished:
+		t.finish(b)
+	}
+}
+
+// speak prints what was not shown of an output yet. Thinking is not shown.
+func (t *terminal) speak(kind parley.OutputKind, offset int, text string) {
+	if kind != parley.Text {
+		return
+	}
+	if skip := t.shown - offset; skip < len(text) {
+		if t.live || t.dialog {
+			t.line()
+		}
+		t.say(text[max(skip, 0):])
+		t.shown = offset + len(text)
+	}
+}
+
+func (t *terminal) finish(b parley.RunFinished) {
+	t.open, t.requests = 0, nil
+	end := map[parley.Outcome]string{parley.Completed: "", parley.Cancelled: "(stopped)"}
+	note, ok := end[b.Outcome]
+	if !ok {
+		note = "(" + b.Message + ")"
+	}
+	switch {
+	case note == "":
+		t.line()
+	case t.within && !t.live && !t.dialog:
+		t.say(" " + note + "\n")
+	default:
+		t.note(red, note)
+	}
+	t.cost += b.Usage.CostMicros
+	if u := b.Usage; t.model != "demo" && u.Input+u.Output > 0 {
+		price := ""
+		if u.CostMicros > 0 {
+			price = ", " + dollars(u.CostMicros)
+		}
+		t.note(dim, fmt.Sprintf("(%s: %d tokens read, %d written%s)", t.model, u.Input, u.Output, price))
+	}
+}
+
+func dollars(micros int64) string { return fmt.Sprintf("$%.4f", float64(micros)/1e6) }
+
+var marks = map[parley.ItemStatus]string{parley.ItemPending: "[ ]", parley.ItemInProgress: "[~]", parley.ItemDone: "[x]", parley.ItemSkipped: "[-]"}
+
+func (t *terminal) showPlan(p parley.Plan) {
+	t.note(bold, "Plan ("+string(p.Status)+") "+p.Summary)
+	for _, i := range p.Items {
+		t.note("0", "  "+marks[i.Status]+" "+i.Title)
+	}
+}
+
+// showWork shows what is done, also below the session.
+func (t *terminal) showWork(e parley.Event) {
+	if t.calls == nil {
+		t.calls, t.agents = map[ref]toolUse{}, map[parley.SessionID]string{}
+	}
+	who := ""
+	if agent := t.agents[e.Session]; agent != "" {
+		who = agent + ": "
+	}
+	of := func(call parley.CallID) ref { return ref{e.Session, parley.Seq(call)} }
+	switch b := e.Body.(type) {
+	case parley.ToolCallRequested:
+		t.calls[ref{e.Session, e.Seq}] = toolUse{b.Name, b.Arguments}
+	case parley.ToolCallStarted:
+		again := ""
+		if b.Attempt > 1 {
+			again = " (again)"
+		}
+		t.note(cyan, "· "+who+t.calls[of(b.Call)].String()+again)
+	case parley.ToolOutputAppended:
+		t.output(b.Text)
+	case parley.ToolCallBlocked:
+		t.note(red, "· "+who+b.Name+" was not carried out: "+b.Reason)
+	case parley.ToolCallFinished:
+		t.result(b)
+		delete(t.calls, of(b.Call))
+	case parley.ChildSpawned:
+		t.agents[b.Child] = b.Agent
+		t.note(cyan, "· "+who+"delegate to "+b.Agent+": "+b.Task)
+	case parley.ChildReturned:
+		t.note(dim, "  "+b.Agent+" is back ("+string(b.Outcome)+")")
+		delete(t.agents, b.Child)
+	}
+}
+
+const bar = "  │ "
+
+// output prints what a command prints, while it does.
+func (t *terminal) output(text string) {
+	if !t.live {
+		t.line()
+	}
+	var b strings.Builder
+	within := t.within
+	for l := range strings.Lines(visible(text)) {
+		if !within {
+			b.WriteString(bar)
+		}
+		b.WriteString(l)
+		within = !strings.HasSuffix(l, "\n")
+	}
+	t.print(b.String())
+	t.live = true
+}
+
+// result says in short what came of a call. The whole is for the model, and in the
+// log.
+func (t *terminal) result(b parley.ToolCallFinished) {
+	lines := strings.Split(strings.TrimRight(b.Result, "\n"), "\n")
+	switch {
+	case b.Outcome == parley.CallCancelled, b.Outcome == parley.CallUnknown: // the end of the run, or a card, says so
+	case b.Outcome == parley.CallDenied:
+		t.note(dim, "  not allowed")
+	case b.Exit != nil || strings.HasPrefix(b.Result, "stopped: "):
+		colour := dim
+		if b.Outcome != parley.CallSucceeded {
+			colour = red
+		}
+		t.note(colour, "  "+lines[0])
+	case b.Outcome != parley.CallSucceeded:
+		for _, l := range lines[:min(len(lines), 5)] {
+			t.note(red, "  "+l)
+		}
+	case slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, b.Name):
+		for _, l := range lines[:min(len(lines), 20)] {
+			t.note(dim, "  "+l)
+		}
+	case slices.Contains([]string{"ask_user", "update_plan", "delegate"}, b.Name): // it is seen otherwise
+	case len(lines) == 1:
+		t.note(dim, fmt.Sprintf("  %.100s", lines[0]))
+	default:
+		t.note(dim, fmt.Sprintf("  %d lines", len(lines)))
+	}
 }

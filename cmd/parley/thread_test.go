@@ -12,6 +12,15 @@ import (
 	"github.com/google/uuid"
 )
 
+// frame is any message of thread chat.
+type frame struct {
+	Type      string `json:"type"`
+	RequestID string `json:"requestId"`
+	Content   string `json:"content"`
+	Error     string `json:"error"`
+	ID        string `json:"id"`
+}
+
 // A line to a thread of a server that runs in this process.
 type line struct {
 	t    *testing.T

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// serverClient is a client of the native protocol, for one session.
+type serverClient struct {
+	address string
+	token   string
+	session parley.SessionID
+	cursor  string // of the last event that was heard
+	http    http.Client
+}
+
+// errAway: there is no server, or not any more, or not yet.
+var errAway = errors.New("no answer")
+
+// A refusal of a request that was understood.
+type refusal struct {
+	status  int
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func (s *serverClient) close() { s.http.CloseIdleConnections() }
+
+// away is what became of a connection.
+func (s *serverClient) away(err error) error {
+	if errors.Is(err, errHistory) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errAway, err)
+}
+
+// requestWithin is how long a request may take. A server that stops says so at once.
+const requestWithin = 15 * time.Second
+
+// request asks, and leaves the body of a good answer to the caller.
+func (s *serverClient) request(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.address+"/api/v1"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := s.http.Do(r)
+	if err != nil {
+		return nil, s.away(err)
+	}
+	if response.StatusCode < 300 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	said := refusalIn(response)
+	switch response.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return nil, s.away(errors.New(said))
+	}
+	return nil, &refusal{response.StatusCode, said}
+}
+
+// refusalIn is what an answer says about why, and what to do if it is about who
+// asks.
+func refusalIn(res *http.Response) string {
+	var said struct{ Error json.RawMessage }
+	raw, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // what there is of it
+	message := res.Status
+	if json.Unmarshal(raw, &said) == nil {
+		var reason string
+		var coded struct{ Message string }
+		switch {
+		case json.Unmarshal(said.Error, &reason) == nil && reason != "":
+			message = reason
+		case json.Unmarshal(said.Error, &coded) == nil && coded.Message != "":
+			message = coded.Message
+		}
+	}
+	if wait := res.Header.Get("Retry-After"); wait != "" {
+		message += "; come back in " + wait + " s"
+	}
+	if res.StatusCode == http.StatusUnauthorized {
+		message += " (give a token with --token, or as PARLEY_TOKEN; parley token makes one)"
+	}
+	return message
+}
+
+// post asks for something to be done. Under the same key it is done once.
+func (s *serverClient) post(ctx context.Context, path, key string, body map[string]any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestWithin)
+	defer cancel()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	header := http.Header{}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	response, err := s.request(ctx, http.MethodPost, path, header, raw)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// enter opens the session, if there is none, and follows it with all that it
+// delegates: from where it was, or else from the start of what is going on.
+func (s *serverClient) enter(ctx context.Context, agent string) (*eventStream, error) {
+	body := map[string]any{"id": s.session}
+	if agent != "" {
+		body["agent"] = agent
+	}
+	if err := s.post(ctx, "/sessions", "", body); err != nil {
+		return nil, err
+	}
+	if s.cursor == "" {
+		if err := s.find(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.follow(ctx)
+}
+
+// find finds where to begin.
+func (s *serverClient) find(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestWithin)
+	defer cancel()
+	var about parley.Summary
+	if err := s.get(ctx, "/sessions/"+string(s.session), func(body io.Reader) error { return json.NewDecoder(body).Decode(&about) }); err != nil {
+		return err
+	}
+	after, before := about.Head-1, parley.Position(0)
+	if about.Run != 0 {
+		after, before = parley.Seq(about.Run)-1, 1
+	}
+	return s.get(ctx, "/sessions/"+string(s.session)+"/log?after="+strconv.FormatInt(int64(max(after, 0)), 10), func(body io.Reader) error {
+		var e parley.Event
+		if err := json.NewDecoder(body).Decode(&e); err != nil {
+			return s.away(err)
+		}
+		s.cursor = strconv.FormatInt(int64(e.Position-before), 10)
+		return nil
+	})
+}
+
+func (s *serverClient) get(ctx context.Context, path string, read func(io.Reader) error) error {
+	response, err := s.request(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return read(response.Body)
+}
+
+// An eventStream is a connection to a log. Its events end when it does.
+type eventStream struct {
+	events chan parley.Event
+	err    error // why they ended
+	cancel context.CancelFunc
+}
+
+// close ends the stream, and waits until it has.
+func (s *eventStream) close() {
+	s.cancel()
+	for range s.events {
+	}
+}
+
+// A server that has nothing to say says so every 15 seconds.
+const silence = 45 * time.Second
+
+func (s *serverClient) follow(ctx context.Context) (*eventStream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	header := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {s.cursor}}
+	response, err := s.request(ctx, http.MethodGet, "/sessions/"+string(s.session)+"/log?scope=tree", header, nil)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	stream := &eventStream{events: make(chan parley.Event), cancel: cancel}
+	go func() {
+		defer close(stream.events)
+		defer response.Body.Close()
+		stream.err = s.read(ctx, cancel, response.Body, stream.events)
+	}()
+	return stream, nil
+}
+
+var errHistory = errors.New("the server has another history than before: it was restored, or is another one; begin a new chat")
+
+// read hands on events until the stream breaks off. The cursor is that of the
+// last one that was taken.
+func (s *serverClient) read(ctx context.Context, cancel func(), body io.Reader, events chan<- parley.Event) error {
+	watch := time.AfterFunc(silence, cancel)
+	defer watch.Stop()
+	id, event := "", ""
+	for lines := bufio.NewReader(body); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		watch.Reset(silence)
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			event = value
+		case "data":
+			if event == "resync" {
+				return errHistory
+			}
+			var e parley.Event
+			if json.Unmarshal([]byte(value), &e) != nil {
+				continue // of a newer server, of a type we do not know
+			}
+			select {
+			case events <- e:
+				s.cursor = id
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
