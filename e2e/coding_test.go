@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -45,21 +47,21 @@ func fixScript() (list []fixture) {
 
 // TestAnAgentFixesABug: the same piece of work on a git repository, asked for and
 // approved in each of the documents' protocols. The model speaks another vendor's
-// protocol each time; a server that is given a PATH finds bubblewrap, one without
-// uses Landlock.
+// protocol each time, and what runs commands is bubblewrap or, where a server
+// does not find it, Landlock.
 func TestAnAgentFixesABug(t *testing.T) {
 	t.Parallel()
-	mock, path := startModel(t, fixScript()), "PATH="+os.Getenv("PATH")
+	mock, bubblewrap, landlock := startModel(t, fixScript()), "PATH="+os.Getenv("PATH"), "PATH="+gitAlone(t)
 	for _, d := range []struct {
 		name string
 		env  []string
 		fix  func(*testing.T, *server, *node) (session string)
 	}{
-		{"debug console", []string{"MODEL=gpt-4.1"}, fixInDebugConsole},
-		{"agent chat", []string{"MODEL=gpt-5", "PARLEY_OPENAI_API=responses", path}, fixInAgentChat},
-		{"thread chat", []string{"MODEL=claude-sonnet-4-5", path}, fixInThreadChat},
-		{"agent loop", []string{"MODEL=gemini-2.5-flash"}, fixInAgentLoop},
-		{"event bus", []string{"MODEL=gpt-4.1"}, fixInEventBus},
+		{"debug console", []string{"MODEL=gpt-4.1", landlock}, fixInDebugConsole},
+		{"agent chat", []string{"MODEL=gpt-5", "PARLEY_OPENAI_API=responses", bubblewrap}, fixInAgentChat},
+		{"thread chat", []string{"MODEL=claude-sonnet-4-5", bubblewrap}, fixInThreadChat},
+		{"agent loop", []string{"MODEL=gemini-2.5-flash", landlock}, fixInAgentLoop},
+		{"event bus", []string{"MODEL=gpt-4.1", landlock}, fixInEventBus},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +71,20 @@ func TestAnAgentFixesABug(t *testing.T) {
 			wantWork(t, s.settled(session))
 		})
 	}
+}
+
+// gitAlone is a PATH with git and nothing else.
+func gitAlone(t *testing.T) (folder string) {
+	t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	folder = t.TempDir()
+	if err := os.Symlink(git, filepath.Join(folder, "git")); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // wantFixed looks at the repository.
@@ -108,8 +124,8 @@ func wantWork(t *testing.T, log []parley.Event) {
 			first, _, _ := strings.Cut(b.Result, "\n")
 			work = append(work, fmt.Sprintf("%s: %s", b.Outcome, first))
 		case parley.FilesChanged:
-			// A report of what a run has changed, where there is one, tells this change.
-			if len(b.Files) != 1 || b.Files[0].Path != "greet.sh" {
+			work = append(work, "reports")
+			if len(b.Files) != 1 || b.Files[0].Path != "greet.sh" || b.Files[0].Summary != "Modified" || !strings.Contains(b.Files[0].Diff, "\n-echo \"Helo, $1!\"\n+echo \"Hello, $1!\"\n") {
 				t.Errorf("changed files are %+v", b.Files)
 			}
 		}
@@ -119,6 +135,7 @@ func wantWork(t *testing.T, log []parley.Event) {
 		"apply_patch effectful", "asks", "allow", "starts 1", "succeeded: Done!",
 		"shell effectful", "asks", "allow", "starts 1", "succeeded: exit code 0",
 		"shell pure", "starts 1", "succeeded: exit code 0",
+		"reports",
 	}
 	if diff := cmp.Diff(want, work); diff != "" {
 		t.Errorf("the work (-want +got):\n%s", diff)
