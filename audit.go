@@ -46,6 +46,8 @@ const (
 	AuditRevoked         = "principal.revoked"
 	AuditAgentStarted    = "agent.started"
 	AuditAgentStopped    = "agent.stopped"
+	AuditAgentMade       = "agent.created" // or changed
+	AuditAgentDeleted    = "agent.deleted"
 	AuditContext         = "context.applied"
 )
 
@@ -131,6 +133,13 @@ func AuditOf(in In, events []Event) []Audit {
 			record(AuditAgentStarted, "agent", b.Agent, map[string]any{})
 		case AgentStopped:
 			record(AuditAgentStopped, "agent", b.Agent, map[string]any{})
+		case AgentChanged:
+			switch {
+			case b.Made && b.Gone:
+				record(AuditAgentDeleted, "agent", b.Agent, map[string]any{})
+			case b.Made:
+				record(AuditAgentMade, "agent", b.Agent, map[string]any{"digest": b.Digest})
+			}
 		}
 	}
 	return records

@@ -108,8 +108,14 @@ type (
 	}
 
 	// Commands to the tenant's session.
-	StartAgent     struct{ Agent string }
-	StopAgent      struct{ Agent string }
+	StartAgent struct{ Agent string }
+	StopAgent  struct{ Agent string }
+	// MakeAgent makes an agent, or changes one that was made.
+	MakeAgent   struct{ Agent Agent }
+	DeleteAgent struct{ Agent string }
+	// NoteAgents is the engine's own: files say something else of these, or,
+	// without a digest, nothing any more.
+	NoteAgents     struct{ Agents []MadeAgent }
 	ChangeSettings struct {
 		Values map[string]json.RawMessage // as SettingsChanged
 	}
@@ -137,6 +143,9 @@ func (CompactContext) command()  {}
 func (DecidePlan) command()      {}
 func (StartAgent) command()      {}
 func (StopAgent) command()       {}
+func (MakeAgent) command()       {}
+func (DeleteAgent) command()     {}
+func (NoteAgents) command()      {}
 func (ChangeSettings) command()  {}
 func (AcceptTools) command()     {}
 
@@ -156,6 +165,9 @@ func (CompactContext) Action() Action  { return ActMessage }
 func (DecidePlan) Action() Action      { return ActMessage }
 func (StartAgent) Action() Action      { return ActAdmin }
 func (StopAgent) Action() Action       { return ActAdmin }
+func (MakeAgent) Action() Action       { return ActAdmin }
+func (DeleteAgent) Action() Action     { return ActAdmin }
+func (NoteAgents) Action() Action      { return ActAdmin }
 func (ChangeSettings) Action() Action  { return ActAdmin }
 func (AcceptTools) Action() Action     { return ActAdmin }
 

@@ -323,6 +323,14 @@ type (
 	AgentStopped struct {
 		Agent string `json:"agent"`
 	}
+	// AgentChanged: an agent has another definition from now on, or none. Made:
+	// somebody of the tenant made it so; else its file says so.
+	AgentChanged struct {
+		Agent  string `json:"agent"`
+		Digest string `json:"digest,omitempty"` // of its definition
+		Made   bool   `json:"made,omitempty"`
+		Gone   bool   `json:"gone,omitempty"`
+	}
 	// SettingsChanged: the values replace those of the same name; null takes
 	// one back to what the server was started with.
 	SettingsChanged struct {
@@ -401,6 +409,7 @@ func (ModelFellBack) event()        {}
 func (ProblemReported) event()      {}
 func (AgentStarted) event()         {}
 func (AgentStopped) event()         {}
+func (AgentChanged) event()         {}
 func (SettingsChanged) event()      {}
 func (ToolsAccepted) event()        {}
 func (EffectEnqueued) event()       {}
@@ -457,6 +466,7 @@ var bodyTypes = map[string]bodyType{
 	"ProblemReported":      v1[ProblemReported](),
 	"AgentStarted":         v1[AgentStarted](),
 	"AgentStopped":         v1[AgentStopped](),
+	"AgentChanged":         v1[AgentChanged](),
 	"SettingsChanged":      v1[SettingsChanged](),
 	"ToolsAccepted":        v1[ToolsAccepted](),
 	"EffectEnqueued":       v1[EffectEnqueued](),

@@ -344,6 +344,7 @@ type ToolSpec struct {
 	Description string
 	Parameters  string // JSON Schema
 	ReadOnly    bool   // changes nothing, whatever its arguments: runs that plan may have it
+	Anywhere    bool   // touches nothing that belongs to a tenant: agents of every one may have it
 }
 
 // Changes finds out what a run has done to the files of its project.

@@ -41,8 +41,9 @@ type State struct {
 	// model is told, and so does the distrust.
 	Foreign bool
 
-	Stopped []string `json:",omitempty"` // agents; of the tenant's session, sorted
-	Plan    *Plan    // the last one
+	Stopped []string    `json:",omitempty"` // agents; of the tenant's session, sorted
+	Made    []MadeAgent `json:",omitempty"` // agents; likewise
+	Plan    *Plan       // the last one
 	// Settings that were changed, of the tenant's session.
 	Settings map[string]json.RawMessage `json:",omitempty"`
 	// Accepted are digests by server and tool, of the tenant's session.
@@ -264,7 +265,7 @@ func Fold(s State, e Event) State {
 		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
 		s.Run = nil
-	case AgentStarted, AgentStopped, SettingsChanged, ToolsAccepted:
+	case AgentStarted, AgentStopped, AgentChanged, SettingsChanged, ToolsAccepted:
 		s = s.foldTenant(e)
 	case PlanChanged:
 		s.Plan = &b.Plan

@@ -10,7 +10,7 @@ import "slices"
 // commands go to its TenantSession, and nothing else does.
 func ForTenant(do CommandBody) bool {
 	switch do.(type) {
-	case StartAgent, StopAgent, ChangeSettings, AcceptTools:
+	case StartAgent, StopAgent, MakeAgent, DeleteAgent, NoteAgents, ChangeSettings, AcceptTools:
 		return true
 	}
 	return false
@@ -30,6 +30,12 @@ func (d *decision) decideTenant(c Command) error {
 		return d.setAgent(do.Agent, AgentStarted{do.Agent}, d.s.IsStopped(do.Agent))
 	case StopAgent:
 		return d.setAgent(do.Agent, AgentStopped{do.Agent}, !d.s.IsStopped(do.Agent))
+	case MakeAgent:
+		return d.makeAgent(do.Agent)
+	case DeleteAgent:
+		return d.deleteAgent(do.Agent)
+	case NoteAgents:
+		return d.noteAgents(do)
 	case ChangeSettings:
 		return d.changeSettings(do)
 	case AcceptTools:
@@ -70,6 +76,8 @@ func (s State) foldTenant(e Event) State {
 		if i, there := slices.BinarySearch(s.Stopped, b.Agent); !there {
 			s.Stopped = slices.Insert(slices.Clone(s.Stopped), i, b.Agent)
 		}
+	case AgentChanged:
+		s = s.foldMade(b)
 	case SettingsChanged:
 		s.Settings = withSettings(s.Settings, b.Values)
 	case ToolsAccepted:

@@ -179,7 +179,7 @@ func (c *check) event(e parley.Event) {
 // isFact reports whether a body is about a tenant as a whole.
 func isFact(body parley.EventBody) bool {
 	switch body.(type) {
-	case parley.AgentStarted, parley.AgentStopped, parley.SettingsChanged, parley.ToolsAccepted:
+	case parley.AgentStarted, parley.AgentStopped, parley.AgentChanged, parley.SettingsChanged, parley.ToolsAccepted:
 		return true
 	}
 	return false

@@ -14,6 +14,7 @@ import (
 type definition struct {
 	path    string
 	line    int // of the name
+	tools   int // the line of its tools
 	agent   parley.Agent
 	ignored []string
 }
@@ -105,7 +106,7 @@ func parseAgent(path, text string) (definition, error) {
 	if f.Allow != nil {
 		agent.Allow = &parley.AgentAllow{Roles: f.Allow.Roles}
 	}
-	def := definition{path: path, line: doc.line("name"), agent: agent}
+	def := definition{path: path, line: doc.line("name"), tools: doc.line("tools"), agent: agent}
 	switch {
 	case !parley.ValidAgentName(agent.Name):
 		err = at(path, def.line, "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", agent.Name)

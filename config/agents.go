@@ -18,7 +18,9 @@ import (
 type Agents struct {
 	dir     string
 	tenant  parley.TenantID
+	check   func(parley.Agent) error // nil: what a file says by itself is enough
 	current atomic.Pointer[[]definition]
+	wrong   atomic.Pointer[[]parley.AgentProblem]
 }
 
 var _ parley.Agents = (*Agents)(nil)
@@ -39,11 +41,11 @@ have to allow what you want to do; if they refuse, respect it and look for anoth
 // first one's agent is the default. A folder that is missing or has no such
 // file yields BuiltIn. Any file that is wrong is an error that names the line.
 func LoadAgents(dir string, tenant parley.TenantID) (*Agents, error) {
-	defs, err := readAgents(dir, nil)
+	a := &Agents{dir: dir, tenant: tenant}
+	defs, _, err := a.read(nil)
 	if err != nil {
 		return nil, err
 	}
-	a := &Agents{dir: dir, tenant: tenant}
 	a.current.Store(&defs)
 	return a, nil
 }
@@ -52,9 +54,25 @@ func LoadAgents(dir string, tenant parley.TenantID) (*Agents, error) {
 // it had, if it had one; all others take effect. The error says what is wrong
 // with each.
 func (a *Agents) Reload() error {
-	defs, err := readAgents(a.dir, *a.current.Load())
+	defs, wrong, err := a.read(*a.current.Load())
 	a.current.Store(&defs)
+	a.wrong.Store(&wrong)
 	return err
+}
+
+// CheckWith has every agent pass a check from now on, also when its file changes.
+// The error is of those there are.
+func (a *Agents) CheckWith(check func(parley.Agent) error) error {
+	a.check = check
+	return a.Reload()
+}
+
+// Problems says what is wrong with files, since they were last read.
+func (a *Agents) Problems(tenant parley.TenantID) []parley.AgentProblem {
+	if wrong := a.wrong.Load(); wrong != nil && tenant == a.tenant {
+		return *wrong
+	}
+	return nil
 }
 
 // Agent finds an agent by name; an empty name is the default's. CodeNotFound:
@@ -103,30 +121,40 @@ func (a *Agents) Ignored() []string {
 	return lines
 }
 
-// readAgents reads a folder. last is what its files meant the last time.
-func readAgents(dir string, last []definition) ([]definition, error) {
-	paths, err := agentFiles(dir)
+// read reads the folder. last is what its files meant the last time.
+func (a *Agents) read(last []definition) ([]definition, []parley.AgentProblem, error) {
+	paths, err := agentFiles(a.dir)
 	if err != nil {
-		return last, err
+		return last, []parley.AgentProblem{{Text: "the folder of agents cannot be read"}}, err
 	}
 	var defs []definition
+	var wrong []parley.AgentProblem
 	var errs []error
 	for _, path := range paths {
 		def, err := readAgent(path)
 		if err == nil {
 			err = nameTaken(defs, def)
 		}
+		if err == nil && a.check != nil {
+			if err = a.check(def.agent); err != nil {
+				err = at(path, def.tools, "%w", err)
+			}
+		}
 		if err != nil {
 			errs = append(errs, err)
+			// Where the folder is concerns nobody who is told.
+			problem := parley.AgentProblem{Text: strings.ReplaceAll(err.Error(), a.dir+string(filepath.Separator), "")}
+			wrong = append(wrong, problem)
 			i := slices.IndexFunc(last, func(d definition) bool { return d.path == path })
 			if i < 0 || nameTaken(defs, last[i]) != nil {
 				continue
 			}
 			def = last[i]
+			wrong[len(wrong)-1].Agent = def.agent.Name
 		}
 		defs = append(defs, def)
 	}
-	return defs, errors.Join(errs...)
+	return defs, wrong, errors.Join(errs...)
 }
 
 func agentFiles(dir string) ([]string, error) {

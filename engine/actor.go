@@ -328,6 +328,20 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		if err := a.mayAnswer(who, c.Via); err != nil {
 			return parley.Receipt{}, err
 		}
+	case parley.MakeAgent:
+		agent, do, err := a.makes(who, c, in)
+		if err != nil {
+			return parley.Receipt{}, err
+		}
+		c.Do, en.agent = do, agent
+	case parley.DeleteAgent:
+		if err := a.ofNoFile(in.Agent); err != nil {
+			return parley.Receipt{}, err
+		}
+	case parley.NoteAgents:
+		if !r.own {
+			return parley.Receipt{}, parley.Errorf(parley.CodeInvalid, "Only the server says what its files are.")
+		}
 	case parley.DecidePlan:
 		agent, do, err := a.planned(who, c, in)
 		if err != nil {

@@ -78,6 +78,11 @@ func checkCommand(c parley.Command) error {
 		l.check("name of an agent", do.Agent, parley.MaxName)
 	case parley.StopAgent:
 		l.check("name of an agent", do.Agent, parley.MaxName)
+	case parley.MakeAgent:
+		l.check("instructions", do.Agent.Instructions, parley.MaxInstructions)
+		l.check("description", do.Agent.Description, parley.MaxDescription)
+	case parley.DeleteAgent:
+		l.check("name of an agent", do.Agent, parley.MaxName)
 	case parley.DecideApproval:
 		l.check("note", do.Note, parley.MaxNote)
 	case parley.ResolveToolCall:

@@ -50,6 +50,7 @@ type Config struct {
 
 	Screen     parley.Screen     // nil: nothing is screened
 	Classifier parley.Classifier // nil: nobody is asked
+	Home       parley.TenantID   // whose workspace the tools work in; empty: everybody's
 	Skills     parley.Skills     // nil: there are none
 	Changes    parley.Changes    // nil: nobody is told what became of files
 	// DefaultModel is that of agents that name none, in tenants that have not
@@ -66,7 +67,8 @@ type Config struct {
 	Keep     time.Duration // pieces of finished outputs; default for ever
 }
 
-// Engine is a parley.Door.
+// Engine is a parley.Door. Its Agents are those it was given and those that were
+// made.
 type Engine struct {
 	Config
 	ctx   context.Context // ends when running work is to be cut
@@ -77,6 +79,7 @@ type Engine struct {
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
 	tenants  tenants
+	made     *everyAgent // is Agents
 
 	mu      sync.Mutex // guards the following; leaf
 	actors  map[key]*actor
@@ -109,6 +112,8 @@ func New(c Config) *Engine {
 	}
 	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{}),
 		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
+	e.made = &everyAgent{files: c.Agents, engine: e, read: map[definitionKey]parley.Agent{}}
+	e.Agents = e.made
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	e.wg.Go(e.schedule)
 	if c.Keep > 0 {

@@ -428,6 +428,18 @@ var bugs = []bug{
 		"for _, id := range v.lost {", "for _, id := range v.lost[:0] {", "./dialect/threadchat", "TestEveryRequestEndsOnce"},
 	{"who comes back to the agent loop misses the start of a run", "dialect/agentloop/resume.go",
 		"return e.Seq - 1, nil", "return e.Seq, nil", "./dialect/agentloop", "TestWhoComesBackIsShownWhatItMissed"},
+
+	// Agents come from files, which are watched, or are made, and stay at home.
+	{"agents that another tenant makes get at the workspace", "engine/made.go",
+		`if e.Home == "" || e.Home == tenant {`, "if true {", "./engine", "TestAgentsElsewhereHaveNoWorkspace"},
+	{"instructions of agents that are made are not screened", "engine/made.go",
+		"finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag", "finding.Score < 0", "./engine", "TestInstructionsAreScreened"},
+	{"an agent that was made takes the place of a file's", "engine/made.go",
+		"if err := a.ofNoFile(agent.Name); err != nil {", "if err := a.ofNoFile(agent.Name); false && err != nil {", "./engine", "TestAgentsAreMade"},
+	{"a file that breaks takes its agent away", "config/agents.go",
+		"def = last[i]\n", "continue\n", "./cmd/parley", "TestFilesTakeEffectWhenTheyChange"},
+	{"a folder that is made later is not watched", "config/watch.go",
+		"w.arm() // first", "// first", "./config", "TestWatch"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.

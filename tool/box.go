@@ -76,11 +76,18 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, reads(askUser), reads(updatePlan), reads(skill), delegate, finalizeTask}
+var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate), anywhere(finalizeTask)}
 
 // reads says that a tool changes nothing, whatever its arguments.
 func reads(t tool) tool {
 	t.ReadOnly = true
+	return t
+}
+
+// anywhere says that a tool touches neither the workspace nor anything else that
+// is there once.
+func anywhere(t tool) tool {
+	t.Anywhere = true
 	return t
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"parley"
 	"parley/config"
 	"parley/sandbox"
 	"parley/tool"
@@ -155,7 +156,7 @@ func (d *doctor) agents() {
 		tools.UseSandbox(box)
 	}
 	list := agents.List(d.DefaultTenant)
-	if err := checkAgents(list, tools); err != nil {
+	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools) }); err != nil {
 		d.say(name, problem, "correct its file in "+d.Agents+": parley serve would not start", "%v", err)
 		return
 	}

@@ -69,6 +69,8 @@ var rules = map[string]rule{
 
 	"GET /api/v1/agents":                 {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/agents/{id}":            {needs: parley.ActRead, on: "agent", ok: 200},
+	"POST /api/v1/agents":                {needs: parley.ActAdmin, body: `{"name":"made","instructions":"Help."}`, ok: 201},
+	"DELETE /api/v1/agents/{id}":         {needs: parley.ActAdmin, on: "made agent", ok: 200},
 	"GET /api/v1/skills":                 {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/sessions":               {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/sessions":              {needs: parley.ActMessage, body: `{}`, ok: 201},
@@ -151,7 +153,7 @@ func (r rule) expected(role, whose string) cell {
 		if whose == "another tenant's" || whose == "another's" && role != "org_admin" {
 			return absent
 		}
-	case (r.on == "agent" || r.on == "spare agent") && whose == "another tenant's":
+	case (r.on == "agent" || r.on == "spare agent" || r.on == "made agent") && whose == "another tenant's":
 		return absent
 	}
 	return ok
@@ -162,7 +164,7 @@ func (r rule) expected(role, whose string) cell {
 // byte of any answer, nor in the server's log.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
-	for pattern, h := range routes(nil, nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, nil) {
+	for pattern, h := range routes(nil, nil, nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, nil) {
 		web.Handle(pattern, h)
 	}
 	for _, pattern := range web.Patterns() {
@@ -350,6 +352,13 @@ func (w *world) object(kind, whose string) string {
 			return "spare"
 		}
 		return "helpful-assistant"
+	case "made agent":
+		name := "made-" + strings.ToLower(rand.Text())
+		if status, body := w.ask("POST", "/api/v1/agents", "Bearer "+token(w.t, tenant, owner, time.Minute, "org_admin"),
+			fmt.Sprintf(`{"name":%q,"instructions":"Help. Mark %s."}`, name, w.marks[tenant])); status != http.StatusCreated {
+			w.t.Fatalf("making an agent: %d %s", status, body)
+		}
+		return name
 	case "user":
 		return "carol"
 	case "":

@@ -71,7 +71,7 @@ func (c *serveCommand) Run(p *program) error {
 	}
 	tools.UseSandbox(commands)
 	tools.KeepArtifacts(filepath.Join(c.Data, "artifacts"))
-	if err := checkAgents(agents.List(c.DefaultTenant), tools); err != nil {
+	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools) }); err != nil {
 		return err
 	}
 	models := newModels(&c.Settings)
@@ -138,9 +138,13 @@ func (c *serveCommand) Run(p *program) error {
 		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(),
 		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
-		Changes: newChanges(&c.Settings, tools, log), Skills: skills,
+		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant,
 		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
 	})
+
+	known.Agents = door.Agents // with those that were made
+	stopWatching := watchFiles(&c.Settings, agents, skills, door, log)
+	defer stopWatching()
 
 	// The dialects.
 	conns := dialect.NewConns()
@@ -149,7 +153,7 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	served := routes(door, known, skills, guard, conns, bus, log)
+	served := routes(door, known, agents.Problems, skills, guard, conns, bus, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)
 	}
@@ -166,6 +170,7 @@ func (c *serveCommand) Run(p *program) error {
 	// The end: nothing new comes in; runs reach a boundary or are cut; clients
 	// see the last of it and are told to come back; then the files are closed.
 	log.Info("stopping", "connections", conns.Open())
+	stopWatching()
 	web.Drain()
 	drain, cancel := context.WithTimeout(context.Background(), c.Drain)
 	defer cancel()
@@ -182,7 +187,7 @@ func (c *serveCommand) Run(p *program) error {
 }
 
 // routes is everything that is served besides health.
-func routes(door parley.Door, agents parley.Agents, skills parley.Skills, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, log *slog.Logger) map[string]http.Handler {
+func routes(door parley.Door, agents parley.Agents, problems func(parley.TenantID) []parley.AgentProblem, skills parley.Skills, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, log *slog.Logger) map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
@@ -192,7 +197,7 @@ func routes(door parley.Door, agents parley.Agents, skills parley.Skills, guard 
 	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Guard: guard, Conns: conns, Log: log}).Routes() {
 		all[pattern] = handler
 	}
-	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Skills: skills, Guard: guard, Office: guard, Log: log}).Routes() {
+	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Problems: problems, Skills: skills, Guard: guard, Office: guard, Log: log}).Routes() {
 		all[pattern] = handler
 	}
 	bus.Door, bus.Agents, bus.Guard, bus.Conns, bus.Log = door, agents, guard, conns, log
@@ -212,19 +217,17 @@ func newSandbox(c *config.Settings) (*sandbox.Sandbox, error) {
 	return sandbox.New(c.Workspace, hidden...)
 }
 
-// checkAgents finds what an agent asks for and this server does not have.
-func checkAgents(agents []parley.Agent, tools *tool.Box) error {
+// checkAgent finds what an agent asks for and this server does not have.
+func checkAgent(a parley.Agent, tools *tool.Box) error {
 	there := []string{"skill"} // also while there are none
 	for _, spec := range tools.Specs(parley.Agent{}) {
 		if spec.Name != "skill" {
 			there = append(there, spec.Name)
 		}
 	}
-	for _, a := range agents {
-		for _, name := range a.Tools {
-			if name != "*" && !slices.Contains(there, name) {
-				return fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
-			}
+	for _, name := range a.Tools {
+		if name != "*" && !slices.Contains(there, name) {
+			return fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
 		}
 	}
 	return nil

@@ -59,6 +59,7 @@ var Ignored = map[string]string{
 	"ApprovalExplained":    "cards are not explained here",
 	"AgentStarted":         "of no conversation",
 	"AgentStopped":         "of no conversation",
+	"AgentChanged":         "of no conversation",
 	"SettingsChanged":      "of no conversation",
 	"ToolsAccepted":        "of no conversation",
 }

@@ -78,6 +78,7 @@ var Ignored = map[string]string{
 	"CompactionStarted":    "its end is shown",
 	"AgentStarted":         "of the tenant's own session",
 	"AgentStopped":         "of the tenant's own session",
+	"AgentChanged":         "of the tenant's own session",
 	"SettingsChanged":      "of the tenant's own session",
 	"ToolsAccepted":        "of the tenant's own session",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",

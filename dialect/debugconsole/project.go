@@ -53,6 +53,7 @@ var Ignored = map[string]string{
 	"ProblemReported":      "an error ends a message here, and this does not",
 	"AgentStarted":         "a fact of the tenant, not of a conversation",
 	"AgentStopped":         "closes the socket; a fact of the tenant, not of a conversation",
+	"AgentChanged":         "a fact of the tenant, not of a conversation",
 	"SettingsChanged":      "a fact of the tenant, not of a conversation",
 	"ToolsAccepted":        "a fact of the tenant, not of a conversation",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",

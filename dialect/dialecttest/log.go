@@ -89,7 +89,7 @@ func (r *reader) line(raw []byte) error {
 func outsideRuns(name string) bool {
 	switch name {
 	case "InputReceived", "InputWithdrawn", "LateResultNoted",
-		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped":
+		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped", "AgentChanged":
 		return true
 	}
 	return strings.HasPrefix(name, "Session") || name == "SettingsChanged" || name == "ToolsAccepted"

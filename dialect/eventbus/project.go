@@ -105,6 +105,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		p.sync(b.Agent)
 	case parley.AgentStopped:
 		p.sync(b.Agent)
+	case parley.AgentChanged:
+		p.sync(b.Agent)
 	case parley.InputReceived, parley.InputAdopted, parley.InputWithdrawn:
 		p.input()
 	case parley.PlanChanged:

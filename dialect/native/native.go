@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +32,9 @@ type Handler struct {
 	Guard  dialect.Guard
 	Office Office
 	Skills parley.Skills // nil: there are none
-	Log    *slog.Logger
+	// Problems says what is wrong with files of agents; nil: nothing is.
+	Problems func(parley.TenantID) []parley.AgentProblem
+	Log      *slog.Logger
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.
@@ -39,6 +42,8 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /api/v1/agents":                 h.asks(h.listAgents),
 		"GET /api/v1/agents/{id}":            h.asks(h.getAgent),
+		"POST /api/v1/agents":                h.asks(h.makeAgent),
+		"DELETE /api/v1/agents/{id}":         h.asks(h.deleteAgent),
 		"GET /api/v1/skills":                 h.asks(h.listSkills),
 		"GET /api/v1/sessions":               h.asks(h.listSessions),
 		"POST /api/v1/sessions":              h.asks(h.openSession),
@@ -165,14 +170,15 @@ type agentInfo struct {
 	Description string `json:"description"`
 	Model       string `json:"model,omitempty"`
 	Status      string `json:"status"`
+	Problem     string `json:"problem,omitempty"` // of its file, which keeps the definition it had
 }
 
-func infoOf(a parley.Agent, stopped []string) agentInfo {
+func (h *Handler) infoOf(tenant parley.TenantID, a parley.Agent, stopped []string) agentInfo {
 	status := "running"
 	if slices.Contains(stopped, a.Name) {
 		status = "stopped"
 	}
-	return agentInfo{a.Name, a.Name, a.Description, a.Model, status}
+	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(tenant, a.Name), "\n")}
 }
 
 func (h *Handler) listAgents(r request) (int, any, error) {
@@ -182,9 +188,13 @@ func (h *Handler) listAgents(r request) (int, any, error) {
 	stopped, err := h.Door.Stopped(r.Context(), r.who)
 	list := []agentInfo{}
 	for _, a := range h.Agents.List(r.who.Tenant) {
-		list = append(list, infoOf(a, stopped))
+		list = append(list, h.infoOf(r.who.Tenant, a, stopped))
 	}
-	return http.StatusOK, map[string]any{"agents": list}, err
+	answer := map[string]any{"agents": list}
+	if wrong := h.problemsOf(r.who.Tenant, ""); len(wrong) > 0 {
+		answer["problems"] = wrong
+	}
+	return http.StatusOK, answer, err
 }
 
 func (h *Handler) getAgent(r request) (int, any, error) {
@@ -196,7 +206,7 @@ func (h *Handler) getAgent(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	stopped, err := h.Door.Stopped(r.Context(), r.who)
-	return http.StatusOK, infoOf(a, stopped), err
+	return http.StatusOK, h.infoOf(r.who.Tenant, a, stopped), err
 }
 
 // setAgent starts or stops an agent, and says how it is now.

@@ -1,0 +1,48 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// makeAgent makes an agent of what its file would say, with the instructions
+// under a key of their own. A key that is not known is refused: misspelt, tools
+// would be all of them.
+func (h *Handler) makeAgent(r request) (int, any, error) {
+	var do parley.MakeAgent
+	dec := json.NewDecoder(bytes.NewReader(dialect.Encode(r.body)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&do.Agent); err != nil {
+		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := h.submit(r, string(parley.TenantSession), do); err != nil {
+		return 0, nil, err
+	}
+	r.SetPathValue("id", do.Agent.Name)
+	_, info, err := h.getAgent(r)
+	return http.StatusCreated, info, err
+}
+
+func (h *Handler) deleteAgent(r request) (int, any, error) {
+	_, err := h.submit(r, string(parley.TenantSession), parley.DeleteAgent{Agent: r.PathValue("id")})
+	return http.StatusOK, map[string]string{"status": "deleted"}, err
+}
+
+// problemsOf is what is wrong with an agent's file, or, without a name, with files
+// that define none.
+func (h *Handler) problemsOf(tenant parley.TenantID, agent string) []string {
+	list := []string{}
+	if h.Problems != nil {
+		for _, p := range h.Problems(tenant) {
+			if p.Agent == agent {
+				list = append(list, p.Text)
+			}
+		}
+	}
+	return list
+}

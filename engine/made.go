@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"parley"
+)
+
+// everyAgent is the agents of files and then those that were made. Where both
+// have a name, the file counts: it is the operator's.
+type everyAgent struct {
+	files  parley.Agents
+	engine *Engine
+
+	mu   sync.Mutex // guards the following; leaf
+	read map[definitionKey]parley.Agent
+}
+
+// definitionKey names a definition.
+type definitionKey struct {
+	tenant parley.TenantID
+	digest string
+}
+
+// maxDefinitions bounds those that are remembered.
+const maxDefinitions = 1024
+
+func (a *everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
+	agent, err := a.files.Agent(tenant, name)
+	if err == nil || parley.CodeOf(err) != parley.CodeNotFound {
+		return agent, err
+	}
+	var names []string
+	for _, made := range a.List(tenant) {
+		if name == "" || made.Name == name {
+			return made, nil
+		}
+		names = append(names, made.Name)
+	}
+	if names == nil {
+		return agent, err
+	}
+	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name, strings.Join(names, ", "))
+}
+
+func (a *everyAgent) List(tenant parley.TenantID) []parley.Agent {
+	list := slices.Clone(a.files.List(tenant))
+	files := len(list)
+	e := a.engine
+	s, err := e.tenant(e.ctx, tenant)
+	for _, made := range s.Made {
+		if slices.ContainsFunc(list[:files], func(f parley.Agent) bool { return f.Name == made.Name }) {
+			continue
+		}
+		var agent parley.Agent
+		if agent, err = a.definition(tenant, made.Digest); err != nil {
+			break
+		}
+		list = append(list, e.atHome(tenant, agent))
+	}
+	if err != nil && e.ctx.Err() == nil {
+		e.Log.Error("agents that were made cannot be read", "tenant", tenant, "error", err)
+	}
+	return list
+}
+
+func (a *everyAgent) definition(tenant parley.TenantID, digest string) (parley.Agent, error) {
+	k := definitionKey{tenant, digest}
+	a.mu.Lock()
+	agent, ok := a.read[k]
+	a.mu.Unlock()
+	if ok {
+		return agent, nil
+	}
+	agent, err := a.engine.Store.Tenant(tenant).Definition(a.engine.ctx, digest)
+	if err != nil {
+		return agent, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.read) >= maxDefinitions {
+		clear(a.read)
+	}
+	a.read[k] = agent
+	return agent, nil
+}
+
+// atHome is an agent as its tenant may have it: the files that tools work on, and
+// the programs they run, are one tenant's. Others have the tools that touch
+// nothing of it.
+func (e *Engine) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent {
+	if e.Home == "" || e.Home == tenant {
+		return agent
+	}
+	some := []string{}
+	for _, spec := range e.Tools.Specs(agent) {
+		if spec.Anywhere {
+			some = append(some, spec.Name)
+		}
+	}
+	agent.Tools = some
+	return agent
+}
+
+// makes prepares a command that makes an agent, and says why it cannot be.
+func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent, error) {
+	agent := &do.Agent
+	agent.Name, agent.Description, agent.Instructions = parley.CleanText(agent.Name), parley.CleanText(agent.Description), strings.TrimSpace(parley.CleanText(agent.Instructions))
+	agent.Limits.Compact, agent.Limits.Depth = 0, 0 // the tenant's
+	if agent.Tools == nil {
+		agent.Tools = []string{"*"}
+	}
+	if err := parley.CheckAgent(*agent); err != nil {
+		return nil, do, err
+	}
+	if err := a.ofNoFile(agent.Name); err != nil {
+		return nil, do, err
+	}
+	there := []string{"*", "skill"}
+	for _, spec := range a.engine.Tools.Specs(parley.Agent{}) {
+		there = append(there, spec.Name)
+	}
+	for _, name := range agent.Tools {
+		if !slices.Contains(there, name) {
+			return nil, do, parley.Errorf(parley.CodeInvalid, "There is no tool %.80q; there are %s, or * for all.", name, strings.Join(there[1:], ", "))
+		}
+	}
+	// It stands in the instructions of every call, as a user's context does: what
+	// would only be flagged in a message is refused.
+	finding, err := a.engine.scan(nil, agent.Description+"\n"+agent.Instructions)
+	if err == nil && (finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag) {
+		err = a.engine.refuse(a.engine.ctx, who, parley.Errorf(parley.CodeBlocked, "instructions blocked: %s", finding.Reason),
+			parley.Audit{Action: parley.AuditMessageBlocked, Resource: "agent", ID: agent.Name, Source: c.Via,
+				Metadata: parley.Metadata(map[string]any{"what": "instructions", "reason": finding.Reason, "score": finding.Score})})
+	}
+	return agent, do, err
+}
+
+// ofNoFile refuses names that are the operator's.
+func (a *actor) ofNoFile(name string) error {
+	if files := a.engine.made.files; name != "" {
+		if _, err := files.Agent(a.tenant, name); err == nil {
+			return parley.Errorf(parley.CodeConflict, "The agent %s comes from a file of the server; choose another name, or have the file changed.", name)
+		}
+	}
+	return nil
+}
+
+// AgentsChanged says that files define these agents otherwise, or, without a
+// digest, no longer.
+func (e *Engine) AgentsChanged(ctx context.Context, tenant parley.TenantID, changed []parley.MadeAgent) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	return e.act(ctx, tenant, parley.TenantSession, theServer, "", parley.NoteAgents{Agents: changed})
+}
+
+// theServer is who says what nobody in particular has asked for.
+const theServer parley.PrincipalID = "system"
+
+// ChangedAgents are those that differ between two lists, by name.
+func ChangedAgents(before, after []parley.Agent) (changed []parley.MadeAgent) {
+	was := map[string]string{}
+	for _, a := range before {
+		was[a.Name] = a.Digest()
+	}
+	for _, a := range after {
+		if was[a.Name] != a.Digest() {
+			changed = append(changed, parley.MadeAgent{Name: a.Name, Digest: a.Digest()})
+		}
+		delete(was, a.Name)
+	}
+	for name := range was {
+		changed = append(changed, parley.MadeAgent{Name: name})
+	}
+	slices.SortFunc(changed, func(a, b parley.MadeAgent) int { return cmp.Compare(a.Name, b.Name) })
+	return changed
+}

@@ -1,0 +1,121 @@
+package parley
+
+import (
+	"slices"
+	"strings"
+)
+
+// Agents come from files of the operator's, or are made by people of a tenant.
+// That one was made is a fact of the tenant. What it says is kept by its digest,
+// like every definition that runs go by: instructions are not for everybody who
+// may read what agents there are.
+
+// A MadeAgent is one that somebody made.
+type MadeAgent struct {
+	Name   string
+	Digest string // of its definition
+}
+
+// Limits of agents that are made.
+const (
+	MaxMade         = 100 // of one tenant
+	MaxInstructions = 64 << 10
+	MaxDescription  = 1024
+)
+
+// An AgentProblem is what is wrong with the file of an agent, which keeps the
+// definition it had. Without an Agent it never had one.
+type AgentProblem struct {
+	Agent string
+	Text  string // begins with the file and the line
+}
+
+// CheckAgent says what is wrong with a definition that somebody makes.
+func CheckAgent(a Agent) error {
+	switch {
+	case !ValidAgentName(a.Name):
+		return Errorf(CodeInvalid, "name must be up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.")
+	case len(a.Description) > MaxDescription:
+		return Errorf(CodeTooLarge, "The description is longer than %d bytes.", MaxDescription)
+	case IsBlank(a.Instructions):
+		return Errorf(CodeEmpty, "The instructions are missing.")
+	case len(a.Instructions) > MaxInstructions:
+		return Errorf(CodeTooLarge, "The instructions are longer than %d bytes.", MaxInstructions)
+	case a.Approval != "" && a.Approval != "suggest" && a.Approval != "auto-edit" && a.Approval != "full-auto":
+		return Errorf(CodeInvalid, "approval must be suggest, auto-edit or full-auto.")
+	case a.Limits.Turns < 0 || a.Limits.Tokens < 0 || a.Limits.Minutes < 0 || a.Limits.CostUSD < 0:
+		return Errorf(CodeInvalid, "limits must not be negative.")
+	case a.Allow != nil && (len(a.Allow.Roles) == 0 || slices.Contains(a.Allow.Roles, "")):
+		return Errorf(CodeInvalid, "allow names nobody who could talk to this agent.")
+	case len(a.Fallback)+len(a.Tools)+len(a.Delegates) > 200:
+		return Errorf(CodeTooLarge, "These are too many names.")
+	}
+	for _, name := range slices.Concat([]string{a.Model}, a.Fallback) {
+		if name != "" && !modelPattern.MatchString(name) {
+			return Errorf(CodeInvalid, "%.80q is no name of a model.", name)
+		}
+	}
+	for _, name := range slices.Concat(a.Tools, a.Delegates) {
+		if name == "" || len(name) > MaxName {
+			return Errorf(CodeInvalid, "The name of a tool or an agent has 1 to %d bytes.", MaxName)
+		}
+	}
+	return nil
+}
+
+func (d *decision) makeAgent(a Agent) error {
+	if err := CheckAgent(a); err != nil {
+		return err
+	}
+	i, there := d.s.made(a.Name)
+	switch {
+	case there && d.s.Made[i].Digest == a.Digest():
+		return nil
+	case !there && len(d.s.Made) >= MaxMade:
+		return Errorf(CodeLimited, "%d agents were made already; delete one first.", MaxMade)
+	}
+	d.emitTenant(AgentChanged{Agent: a.Name, Digest: a.Digest(), Made: true})
+	return nil
+}
+
+func (d *decision) deleteAgent(name string) error {
+	if _, there := d.s.made(name); !there {
+		return Errorf(CodeNotFound, "There is no agent %.63q that was made.", name)
+	}
+	d.emitTenant(AgentChanged{Agent: name, Made: true, Gone: true})
+	return nil
+}
+
+// noteAgents says that files have changed.
+func (d *decision) noteAgents(do NoteAgents) error {
+	for _, a := range do.Agents {
+		d.emitTenant(AgentChanged{Agent: a.Name, Digest: a.Digest, Gone: a.Digest == ""})
+	}
+	return nil
+}
+
+// made finds an agent in State.Made.
+func (s State) made(name string) (int, bool) {
+	return slices.BinarySearchFunc(s.Made, name, func(m MadeAgent, name string) int { return strings.Compare(m.Name, name) })
+}
+
+func (s State) foldMade(b AgentChanged) State {
+	if !b.Made {
+		return s // who reads files knows
+	}
+	i, there := s.made(b.Agent)
+	list := slices.Clone(s.Made)
+	switch {
+	case b.Gone && there:
+		list = slices.Delete(list, i, i+1)
+	case b.Gone:
+	case there:
+		list[i].Digest = b.Digest
+	default:
+		list = slices.Insert(list, i, MadeAgent{b.Agent, b.Digest})
+	}
+	if s.Made = list; len(list) == 0 {
+		s.Made = nil
+	}
+	return s
+}

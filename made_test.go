@@ -1,0 +1,55 @@
+package parley_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"parley"
+	"parley/checker"
+)
+
+func TestMadeAgentsAreFacts(t *testing.T) {
+	a := newTenantTale(t)
+	agent := func(name, text string) parley.MakeAgent {
+		return parley.MakeAgent{Agent: parley.Agent{Name: name, Instructions: text}}
+	}
+	for _, name := range []string{"b", "c", "a"} {
+		a.do(agent(name, "x"))
+	}
+	a.do(agent("b", "y"))
+	a.do(agent("b", "y"))
+	a.do(parley.DeleteAgent{Agent: "c"})
+	a.expect("SessionOpened AgentChanged AgentChanged AgentChanged AgentChanged AgentChanged")
+	want := []parley.MadeAgent{{Name: "a", Digest: agent("a", "x").Agent.Digest()}, {Name: "b", Digest: agent("b", "y").Agent.Digest()}}
+	if !reflect.DeepEqual(a.state.Made, want) {
+		t.Errorf("%+v", a.state.Made)
+	}
+	// What files say is told, and remembered by who reads them.
+	a.do(parley.NoteAgents{Agents: []parley.MadeAgent{{Name: "a"}, {Name: "z", Digest: "d"}}})
+	if !reflect.DeepEqual(a.state.Made, want) {
+		t.Errorf("%+v", a.state.Made)
+	}
+	if err := a.try(parley.DeleteAgent{Agent: "c"}); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Errorf("%v", err)
+	}
+	s, ok := parley.SnapshotOf(a.state)
+	if back, good := s.State(); !ok || !good || !reflect.DeepEqual(back, a.state) {
+		t.Errorf("%+v was read back as %+v", a.state, back)
+	}
+	a.do(parley.DeleteAgent{Agent: "a"})
+	a.do(parley.DeleteAgent{Agent: "b"})
+	if a.state.Made != nil {
+		t.Errorf("%+v", a.state.Made)
+	}
+	for i := range parley.MaxMade {
+		a.do(agent(fmt.Sprint("n", i), "x"))
+	}
+	if err := a.try(agent("one-more", "x")); parley.CodeOf(err) != parley.CodeLimited {
+		t.Errorf("%v", err)
+	}
+	a.do(agent("n7", "changed"))
+	for _, err := range checker.Check(a.log) {
+		t.Error(err)
+	}
+}
