@@ -52,13 +52,16 @@ type Settings struct {
 
 	Models
 	Access
+
+	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 }
 
 // Serve is Settings that must make sense, as a kong command.
 type Serve struct{ Settings }
 
 // AfterApply is called by kong when every value is known and valid.
-func (s *Settings) AfterApply() error {
+func (s *Settings) AfterApply(servers toolServers) error {
+	s.ToolServers = servers
 	if s.Agents == "" {
 		s.Agents = s.agentsInWorkspace()
 	}

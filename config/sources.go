@@ -55,11 +55,13 @@ func resolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
 		return err
 	}
 	from := sources{variables: []Lookup{env, dotenv}}
+	var servers toolServers
 	if path := from.configFile(ctx, command); path != "" {
-		if from.file, err = readFile(path, settings(ctx.Model.Node)); err != nil {
+		if from.file, servers, err = readFile(path, settings(ctx.Model.Node), from.variable); err != nil {
 			return err
 		}
 	}
+	ctx.Bind(servers)
 	ctx.AddResolver(from)
 	return nil
 }
@@ -84,6 +86,16 @@ func (s sources) configFile(ctx *kong.Context, command *kong.Path) string {
 		}
 	}
 	return ""
+}
+
+// variable finds one that is no flag's.
+func (s sources) variable(name string) (string, bool) {
+	for _, lookup := range s.variables {
+		if value, ok := lookup(name); ok {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 func (s sources) find(flag *kong.Flag) (string, bool) {
@@ -124,26 +136,29 @@ func settings(node *kong.Node) (names []string) {
 }
 
 // readFile reads the file of --config.
-func readFile(path string, known []string) (map[string]string, error) {
+func readFile(path string, known []string, env Lookup) (map[string]string, toolServers, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
+		return nil, nil, fmt.Errorf("--config: %w", err)
 	}
 	doc, err := parseYAML(path, raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	values := map[string]string{}
 	for _, e := range doc.entries {
 		switch {
+		case e.key == "mcp" || strings.HasPrefix(e.key, "mcp."):
+			continue // below
 		case e.key == "config":
-			return nil, at(path, e.line, "config cannot name another file")
+			return nil, nil, at(path, e.line, "config cannot name another file")
 		case !slices.Contains(known, e.key):
-			return nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
+			return nil, nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
 		case !e.scalar:
-			return nil, at(path, e.line, "%s takes one value", e.key)
+			return nil, nil, at(path, e.line, "%s takes one value", e.key)
 		}
 		values[e.key] = e.text
 	}
-	return values, nil
+	servers, err := readToolServers(doc, env)
+	return values, servers, err
 }

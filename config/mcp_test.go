@@ -1,0 +1,55 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley"
+)
+
+func TestToolServers(t *testing.T) {
+	dir := inDir(t, map[string]string{
+		".env": "FILES_TOKEN=token of files\nMAIL_AUTH=Bearer mail-token\n",
+		"p.yaml": `drain: 1s
+mcp:
+  servers:
+    mail: {url: 'https://mail.example/mcp', headers_env: {Authorization: MAIL_AUTH, X-Other: UNSET}, tenants: [acme]}
+    files:
+      command: [./bin/files, --stdio]
+      env: [FILES_TOKEN, PLACE, GONE]
+      workspace: write
+      read: [.]
+      network: true
+      sandbox: false
+      trust: true
+      timeout: 30s
+      idle: 2m
+`,
+	})
+	got, err := parse([]string{"serve", "--config", "p.yaml"}, map[string]string{"PLACE": "somewhere nice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ToolServer{
+		{Name: "files", Trust: true, Timeout: 30 * time.Second, Idle: 2 * time.Minute, Command: []string{filepath.Join(dir, "bin/files"), "--stdio"},
+			Env: []Secret{"FILES_TOKEN=token of files", "PLACE=somewhere nice"}, Missing: []string{"GONE"}, Writes: true, Read: []string{dir}, Network: true, Bare: true},
+		{Name: "mail", URL: "https://mail.example/mcp", Headers: map[string]Secret{"Authorization": "Bearer mail-token"}, Missing: []string{"UNSET"}, Tenants: []parley.TenantID{"acme"}},
+	}
+	if diff := cmp.Diff(want, got.ToolServers); diff != "" || got.Drain != time.Second {
+		t.Error(diff)
+	}
+	if shown := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(shown, "token of files") || strings.Contains(shown, "mail-token") {
+		t.Error("settings show what is secret in them")
+	}
+	if diff := cmp.Diff([]string{"token of files"}, want[0].Secrets()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Bearer mail-token", "mail-token"}, want[1].Secrets()); diff != "" {
+		t.Error(diff)
+	}
+}
