@@ -87,6 +87,7 @@ func (d *doctor) examine() {
 	d.agents()
 	d.models()
 	d.sandbox()
+	d.toolServers()
 	d.descriptors()
 }
 

@@ -156,7 +156,7 @@ func (d *doctor) agents() {
 		tools.UseSandbox(box)
 	}
 	list := agents.List(d.DefaultTenant)
-	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools) }); err != nil {
+	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools, d.ToolServers) }); err != nil {
 		d.say(name, problem, "correct its file in "+d.Agents+": parley serve would not start", "%v", err)
 		return
 	}

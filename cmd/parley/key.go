@@ -52,6 +52,9 @@ func ownSecrets(c *config.Settings, env config.Lookup, key []byte) []string {
 	for _, key := range c.Keys() { // of .env, which is not in the environment
 		own = append(own, string(key))
 	}
+	for _, s := range c.ToolServers {
+		own = append(own, s.Secrets()...)
+	}
 	if c.DatabaseURL != "" {
 		if db, err := pgconn.ParseConfig(c.DatabaseURL); err == nil {
 			own = append(own, db.Password, url.QueryEscape(db.Password), url.PathEscape(db.Password))

@@ -24,6 +24,7 @@ import (
 	"parley/access"
 	"parley/dialect"
 	"parley/dialect/eventbus"
+	"parley/dialect/native"
 	"parley/server"
 	"parley/store/postgres/pgtest"
 )
@@ -127,6 +128,9 @@ var rules = map[string]rule{
 	"GET /api/v1/settings":        {needs: parley.ActRead, ok: 200},
 	"PATCH /api/v1/settings":      {needs: parley.ActAdmin, body: `{"turns":7}`, ok: 200},
 
+	"GET /api/v1/mcp":              {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404}, // there is none
+
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
 
@@ -164,7 +168,7 @@ func (r rule) expected(role, whose string) cell {
 // byte of any answer, nor in the server's log.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
-	for pattern, h := range routes(nil, nil, nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, nil) {
+	for pattern, h := range routes(nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, native.Handler{}, nil) {
 		web.Handle(pattern, h)
 	}
 	for _, pattern := range web.Patterns() {

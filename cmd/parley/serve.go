@@ -71,7 +71,7 @@ func (c *serveCommand) Run(p *program) error {
 	}
 	tools.UseSandbox(commands)
 	tools.KeepArtifacts(filepath.Join(c.Data, "artifacts"))
-	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools) }); err != nil {
+	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools, c.ToolServers) }); err != nil {
 		return err
 	}
 	models := newModels(&c.Settings)
@@ -91,12 +91,14 @@ func (c *serveCommand) Run(p *program) error {
 		return fmt.Errorf("cannot listen on %s: %w (choose another address with --listen)", c.Listen, err)
 	}
 	defer listener.Close()
+	listeners := []net.Listener{listener}
 	if c.AdminListen != "" {
 		admin, err := net.Listen("tcp", c.AdminListen)
 		if err != nil {
 			return fmt.Errorf("cannot listen on %s: %w (choose another address with --admin-listen)", c.AdminListen, err)
 		}
 		defer server.Admin(admin, log)()
+		listeners = append(listeners, admin)
 	}
 
 	// The log.
@@ -133,13 +135,20 @@ func (c *serveCommand) Run(p *program) error {
 		classifier = &screen.Classifier{Model: model, Name: c.Classifier}
 	}
 
+	sentinel := screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...)
+
+	// Tools of others, which start when somebody has a use for them.
+	outside := newToolServers(&c.Settings, commands, sentinel, log, listeners...)
+	defer outside.Close()
+	tools.Join(outside)
+
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
 		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(),
 		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
 		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant,
-		Classifier: classifier, Refusals: guard.Record, Screen: screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...),
+		Classifier: classifier, Refusals: guard.Record, Screen: sentinel,
 	})
 
 	known.Agents = door.Agents // with those that were made
@@ -153,7 +162,8 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	served := routes(door, known, agents.Problems, skills, guard, conns, bus, log)
+	own := native.Handler{Problems: agents.Problems, Skills: skills, Servers: toolServers{door, outside}}
+	served := routes(door, known, guard, conns, bus, own, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)
 	}
@@ -177,6 +187,7 @@ func (c *serveCommand) Run(p *program) error {
 	if err := door.Close(drain); err != nil {
 		log.Warn("stopping all the same", "error", err)
 	}
+	outside.Close() // nothing calls them any more
 	followers.Close()
 	last, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
@@ -187,7 +198,7 @@ func (c *serveCommand) Run(p *program) error {
 }
 
 // routes is everything that is served besides health.
-func routes(door parley.Door, agents parley.Agents, problems func(parley.TenantID) []parley.AgentProblem, skills parley.Skills, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, log *slog.Logger) map[string]http.Handler {
+func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, own native.Handler, log *slog.Logger) map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
@@ -197,7 +208,8 @@ func routes(door parley.Door, agents parley.Agents, problems func(parley.TenantI
 	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Guard: guard, Conns: conns, Log: log}).Routes() {
 		all[pattern] = handler
 	}
-	for pattern, handler := range (&native.Handler{Door: door, Agents: agents, Problems: problems, Skills: skills, Guard: guard, Office: guard, Log: log}).Routes() {
+	own.Door, own.Agents, own.Guard, own.Office, own.Log = door, agents, guard, guard, log
+	for pattern, handler := range own.Routes() {
 		all[pattern] = handler
 	}
 	bus.Door, bus.Agents, bus.Guard, bus.Conns, bus.Log = door, agents, guard, conns, log
@@ -218,15 +230,18 @@ func newSandbox(c *config.Settings) (*sandbox.Sandbox, error) {
 }
 
 // checkAgent finds what an agent asks for and this server does not have.
-func checkAgent(a parley.Agent, tools *tool.Box) error {
+func checkAgent(a parley.Agent, tools *tool.Box, servers []config.ToolServer) error {
 	there := []string{"skill"} // also while there are none
 	for _, spec := range tools.Specs(parley.Agent{}) {
 		if spec.Name != "skill" {
 			there = append(there, spec.Name)
 		}
 	}
+	for _, s := range servers {
+		there = append(there, s.Name+parley.ServerSeparator+"*")
+	}
 	for _, name := range a.Tools {
-		if name != "*" && !slices.Contains(there, name) {
+		if name != "*" && !slices.Contains(there, name) && !ofServer(servers, name) {
 			return fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
 		}
 	}

@@ -175,7 +175,7 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}}
+	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}, Servers: servers{}}
 }
 
 // guard lets everybody in who is not nobody.

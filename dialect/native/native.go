@@ -35,6 +35,8 @@ type Handler struct {
 	// Problems says what is wrong with files of agents; nil: nothing is.
 	Problems func(parley.TenantID) []parley.AgentProblem
 	Log      *slog.Logger
+
+	Servers ToolServers
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.
@@ -78,6 +80,8 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"POST /api/v1/sessions/{id}/plan": h.asks(h.command(decidePlan)),
 		"GET /api/v1/settings":            h.asks(h.getSettings),
 		"PATCH /api/v1/settings":          h.asks(h.changeSettings),
+		"GET /api/v1/mcp":                 h.asks(h.listServers),
+		"POST /api/v1/mcp/{id}/accept":    h.asks(h.acceptTools),
 	}
 }
 

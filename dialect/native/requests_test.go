@@ -87,8 +87,12 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 			if method != "POST" && method != "PATCH" {
 				continue
 			}
-			path = strings.Replace(path, "agents/{id}", "agents/coder", 1)
-			w := ask(d, method, strings.ReplaceAll(path, "{id}", session+".7"), `{"answers":[]}`, "Content-Type: "+kind)
+			path = strings.Replace(strings.Replace(path, "agents/{id}", "agents/coder", 1), "mcp/{id}", "mcp/files", 1)
+			body := `{"answers":[]}`
+			if path == "/api/v1/agents" {
+				body = `{"name":"coder","instructions":"Be brief."}`
+			}
+			w := ask(d, method, strings.ReplaceAll(path, "{id}", session+".7"), body, "Content-Type: "+kind)
 			if taken := w.Code < 400; taken != ok {
 				t.Errorf("%s with %q: %d", pattern, kind, w.Code)
 			}

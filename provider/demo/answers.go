@@ -29,6 +29,7 @@ var acts = []act{
 	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},
 	{"delegate X to AGENT", "calls delegate", plain(`delegate\s(.+)\sto\s+(\S*[^\s.!?])`), delegate},
 	{"run X", "calls shell with X as a script", plain(`run\s+(.*\S)`), runs},
+	{"call SERVER__TOOL {…}", "calls that tool of a server outside, with those arguments", plain(`call\s+([A-Za-z0-9-]+__[A-Za-z0-9_-]+)(?:\s+(\{.*\}))?`), callTool},
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
 	{"plan X", "calls update_plan; in plan mode it waits for your approval, and is carried out then", plain(`plan\s+(.*[^\s.!?])`), plan},
 	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
@@ -194,6 +195,19 @@ func runs(p place, words []string) script {
 	})
 }
 
+func callTool(p place, words []string) script {
+	arguments := "{}"
+	if words[2] != "" {
+		arguments = words[2]
+	}
+	if !json.Valid([]byte(arguments)) {
+		return play(text("What stands behind the name of the tool is not JSON."))
+	}
+	return using(p, words[1], json.RawMessage(arguments), "I call "+words[1]+".", func(result string) string {
+		return "It answered:\n\n" + clip(result, 2000)
+	})
+}
+
 func ask(p place, _ []string) script {
 	q := question("Tea or coffee?", "Drink", "Tea", "Coffee")
 	return using(p, "ask_user", q, "Then here is a question.", func(result string) string {
@@ -220,7 +234,7 @@ func using(p place, tool string, arguments any, before string, after func(result
 func asking(tool string, arguments any) call {
 	raw, err := json.Marshal(arguments)
 	if err != nil {
-		panic(err) // strings, bools and slices of them: cannot fail
+		panic(err) // strings, bools and slices of them, or valid JSON: cannot fail
 	}
 	return call{Name: tool, Arguments: string(raw)}
 }

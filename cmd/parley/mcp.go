@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os/exec"
+	"strings"
+
+	"parley"
+	"parley/config"
+	"parley/engine"
+	"parley/sandbox"
+	"parley/tool/mcp"
+)
+
+// newToolServers are the servers of the file of --config, none of which reaches
+// the addresses that are served.
+func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Screen, log *slog.Logger, served ...net.Listener) *mcp.Servers {
+	o := mcp.Options{Workspace: c.Workspace, Sandbox: box, Screen: screen, Log: log}
+	for _, l := range served {
+		if addr, ok := l.Addr().(*net.TCPAddr); ok {
+			o.Barred = append(o.Barred, uint16(addr.Port))
+		}
+	}
+	for _, s := range c.ToolServers {
+		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle, Missing: s.Missing,
+			Command: s.Command, Writes: s.Writes, Read: s.Read, Write: s.Write, Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
+		for _, pair := range s.Env {
+			server.Env = append(server.Env, string(pair))
+		}
+		for name, value := range s.Headers {
+			server.Headers[name] = string(value)
+		}
+		o.Servers = append(o.Servers, server)
+	}
+	return mcp.New(o)
+}
+
+// toolServers tells the native dialect of them.
+type toolServers struct {
+	door    *engine.Engine
+	servers *mcp.Servers
+}
+
+func (t toolServers) ToolServers(ctx context.Context, who parley.Principal) ([]parley.ToolServer, error) {
+	accepted, err := t.door.AcceptedTools(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	return t.servers.List(who.Tenant, accepted), nil
+}
+
+// ofServer reports whether an agent's file names a tool, or all tools, of a
+// server that there is.
+func ofServer(servers []config.ToolServer, name string) bool {
+	server, tool, ok := strings.Cut(name, parley.ServerSeparator)
+	if !ok || tool != "*" && !parley.ValidServerTool(server, tool) {
+		return false
+	}
+	for _, s := range servers {
+		if s.Name == server {
+			return true
+		}
+	}
+	return false
+}
+
+// toolServers says which servers are configured, and what they would miss. It
+// starts none: that is for agents to do.
+func (d *doctor) toolServers() {
+	const name = "mcp"
+	for _, s := range d.ToolServers {
+		what := s.Name + " (" + s.URL + ")"
+		if s.URL == "" {
+			what = s.Name + " (" + strings.Join(s.Command, " ") + ")"
+		}
+		box, err := d.commands()
+		switch {
+		case len(s.Missing) > 0:
+			d.say(name, warning, "set it, in the environment or in .env", "%s needs %s", what, strings.Join(s.Missing, ", "))
+		case s.URL != "":
+			d.say(name, fine, "", "%s is reached when an agent uses it", what)
+		case !there(s.Command[0]):
+			d.say(name, warning, "install it, or correct the command", "%s cannot be started: there is no program %s", what, s.Command[0])
+		case s.Bare:
+			d.say(name, warning, "remove sandbox: false, if it can do without", "%s runs without a sandbox, with every right of the server", what)
+		case err == nil && box.Missing() != nil:
+			d.say(name, warning, "install bubblewrap", "%s is not started without a sandbox", what)
+		default:
+			d.say(name, fine, "", "%s is started when an agent uses it", what)
+		}
+	}
+}
+
+func there(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
