@@ -21,12 +21,12 @@ type chat struct {
 func (s *server) chat() *chat {
 	s.t.Helper()
 	var opened struct{ ID string }
-	s.post("/api/v1/sessions", `{}`, http.StatusCreated, &opened)
+	s.posts("/api/v1/sessions", `{}`, http.StatusCreated, &opened)
 	return &chat{s, opened.ID}
 }
 
-// post sends JSON, and reads the answer into something unless that is nil.
-func (s *server) post(path, body string, status int, into any) {
+// posts sends JSON, and reads the answer into something unless that is nil.
+func (s *server) posts(path, body string, status int, into any) {
 	s.t.Helper()
 	response := s.request(within(s.t, patience), http.MethodPost, path, http.Header{"Content-Type": {"application/json"}}, body)
 	defer response.Body.Close()
@@ -43,7 +43,7 @@ func (s *server) post(path, body string, status int, into any) {
 func (c *chat) say(content string) {
 	c.t.Helper()
 	raw, _ := json.Marshal(map[string]string{"content": content})
-	c.post("/api/v1/sessions/"+c.id+"/inputs", string(raw), http.StatusAccepted, nil)
+	c.posts("/api/v1/sessions/"+c.id+"/inputs", string(raw), http.StatusAccepted, nil)
 }
 
 // await waits for the n-th event of a type, and returns its raw body.
@@ -68,7 +68,7 @@ func (c *chat) allow(n int) {
 	if err := json.Unmarshal([]byte(c.await("ApprovalRequested", n)), &card); err != nil {
 		c.t.Fatal(err)
 	}
-	c.post(fmt.Sprintf("/api/v1/approvals/%s.%d", c.id, card.Seq), `{"decision":"allow"}`, http.StatusAccepted, nil)
+	c.posts(fmt.Sprintf("/api/v1/approvals/%s.%d", c.id, card.Seq), `{"decision":"allow"}`, http.StatusAccepted, nil)
 }
 
 // servedWith starts a server with servers of tools.
@@ -132,7 +132,7 @@ func TestAServerOfTools(t *testing.T) {
 	c.say(long)
 	c.allow(2)
 	c.await("ToolOutputAppended", 1)
-	c.post("/api/v1/sessions/"+c.id+"/cancel", `{}`, http.StatusAccepted, nil)
+	c.posts("/api/v1/sessions/"+c.id+"/cancel", `{}`, http.StatusAccepted, nil)
 	if ended := c.await("RunFinished", 3); !strings.Contains(ended, `"outcome":"cancelled"`) {
 		t.Errorf("the run ended as %s", ended)
 	}
@@ -153,7 +153,7 @@ func TestAServerOfTools(t *testing.T) {
 	if err := json.Unmarshal([]byte(ended), &finished); err != nil {
 		t.Fatal(err)
 	}
-	c.post(fmt.Sprintf("/api/v1/calls/%s.%d", c.id, finished.Body.Call), `{"resolution":"mark_done"}`, http.StatusAccepted, nil)
+	c.posts(fmt.Sprintf("/api/v1/calls/%s.%d", c.id, finished.Body.Call), `{"resolution":"mark_done"}`, http.StatusAccepted, nil)
 	c.await("RunFinished", 4)
 
 	c.say(`call everything__echo {"message":"again"}`)
@@ -232,8 +232,8 @@ func TestAToolThatChanges(t *testing.T) {
 	if log := called(s.chat(), 0); strings.Contains(log, "good day") || !strings.Contains(log, "does not offer it") {
 		t.Errorf("it was called:\n%s", log)
 	}
-	s.post("/api/v1/mcp/changing/accept", `{"tools":{"changing__greet":"`+old.Digest+`"}}`, http.StatusConflict, nil)
-	s.post("/api/v1/mcp/changing/accept", `{"tools":{"changing__greet":"`+changed.Digest+`"}}`, http.StatusOK, nil)
+	s.posts("/api/v1/mcp/changing/accept", `{"tools":{"changing__greet":"`+old.Digest+`"}}`, http.StatusConflict, nil)
+	s.posts("/api/v1/mcp/changing/accept", `{"tools":{"changing__greet":"`+changed.Digest+`"}}`, http.StatusOK, nil)
 	if log := called(s.chat(), 1); !strings.Contains(log, "good day") {
 		t.Errorf("it was not called:\n%s", log)
 	}
