@@ -21,7 +21,8 @@ const MaxDepth = 2
 // MaxChildren of one session may be out at the same time.
 const MaxChildren = 16
 
-// ChildRequest is the name of the input that a child is given.
+// ChildRequest is the name of the input that a child is given. Nobody else may give
+// an input that name: it is how a parent knows its own.
 const ChildRequest = "delegated"
 
 // ChildID is the session of the child that a call starts. It follows from the

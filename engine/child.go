@@ -102,11 +102,13 @@ func (a *actor) whoElse(agent parley.Agent) string {
 	return "\n\nAgents you can delegate to:" + b.String()
 }
 
-// awaitRun follows a child until its run has ended.
+// awaitRun follows a child until the run of its task has ended. People may talk to
+// a child too, and take back what they said: that is no answer to its parent.
 func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child parley.SessionID) (parley.ChildEnded, error) {
 	f := e.Feed.Session(tenant, child, 0)
 	defer f.Close()
 	ended := parley.ChildEnded{Child: child}
+	var run parley.RunID
 	var text strings.Builder
 	for {
 		items, err := f.Next(ctx)
@@ -115,15 +117,26 @@ func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child par
 		}
 		for _, i := range items {
 			switch b := i.Body.(type) {
+			case parley.RunStarted:
+				if b.Request == parley.ChildRequest {
+					run = i.Run
+				}
+			case parley.InputWithdrawn:
+				if b.Request == parley.ChildRequest {
+					ended.Outcome, ended.Result = parley.Cancelled, "The sub-agent was stopped before it began."
+					return ended, nil
+				}
+			}
+			if run == 0 || i.Run != run {
+				continue
+			}
+			switch b := i.Body.(type) {
 			case parley.TurnStarted:
 				text.Reset()
 			case parley.OutputFinished:
 				if b.Kind == parley.Text {
 					text.WriteString(b.Text)
 				}
-			case parley.InputWithdrawn:
-				ended.Outcome, ended.Result = parley.Cancelled, "The sub-agent was stopped before it began."
-				return ended, nil
 			case parley.RunFinished:
 				ended.Outcome, ended.Usage, ended.Result = b.Outcome, b.Usage, text.String()
 				if b.Outcome != parley.Completed {

@@ -197,3 +197,28 @@ func TestTimeIsLimited(t *testing.T) {
 		t.Errorf("%+v", end)
 	}
 }
+
+// What people say to a sub-agent, and take back, is no answer to its parent, and
+// neither is a run of theirs. What a parent gave it has a name that is not theirs
+// to use.
+func TestPeopleTalkToChildrenToo(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.tell(id, "call delegate one: call write x / say mine | say thanks")
+	kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
+	card := parley.CardID(seqOf[parley.ApprovalRequested](r.below(kid, "it asks", seen[parley.ApprovalRequested](1)), 1))
+	aside := r.do(kid, input("say theirs", parley.Queue))
+	r.do(kid, parley.WithdrawInput{Input: parley.InputID(aside.First)})
+	r.do(kid, input("say theirs", parley.Queue))
+	named := input("say theirs", parley.Queue)
+	if named.Request = parley.ChildRequest; r.as(ann, kid, named) != parley.CodeInvalid {
+		t.Error("anybody can say what a parent says")
+	}
+	r.do(kid, parley.DecideApproval{Card: card, Decision: parley.AllowOnce})
+	log := r.until(id, "it ended", seen[parley.RunFinished](1))
+	if got := all[parley.ChildReturned](log); len(got) != 1 || got[0].Outcome != parley.Completed || got[0].Result != "mine" {
+		t.Errorf("%+v", got)
+	}
+	r.sound(id)
+	r.sound(kid)
+}

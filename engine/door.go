@@ -53,6 +53,9 @@ func checkCommand(c parley.Command) error {
 		if strings.HasPrefix(do.Request, "timer_") {
 			return parley.Errorf(parley.CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
 		}
+		if do.Request == parley.ChildRequest {
+			return parley.Errorf(parley.CodeInvalid, "The id of a request must not be %s: that is the name of what an agent delegates.", parley.ChildRequest)
+		}
 		if do.Mode != "" && do.Mode != parley.ModePlan {
 			return parley.Errorf(parley.CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
 		}
