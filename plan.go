@@ -10,7 +10,8 @@ type Plan struct {
 	Summary string     `json:"summary,omitempty"`
 	Items   []PlanItem `json:"items,omitempty"`
 	Status  PlanStatus `json:"status"`
-	Text    string     `json:"text,omitempty"` // as a person has edited it
+	Text    string     `json:"text,omitempty"`  // as a person has edited it
+	Agent   string     `json:"agent,omitempty"` // whose it is
 }
 
 type PlanItem struct {
@@ -207,6 +208,7 @@ func (d *decision) notePlan(call CallID, name string, u PlanUpdate) {
 		}
 	}
 	plan := d.s.Plan.updated(u, status)
+	plan.Agent = r.Agent.Name
 	d.emit(r.ID, PlanChanged{plan})
 	done := 0
 	for _, item := range plan.Items {

@@ -19,16 +19,24 @@ func starts(do parley.CommandBody) bool {
 	return false
 }
 
-// planned finds the agent that an approved plan is for, and has what a person
-// makes of a plan screened: the model is told it.
+// planned finds the agent that carries an approved plan out, who made it unless
+// another is named, and has what a person makes of a plan screened: the model is
+// told it.
 func (a *actor) planned(who parley.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan, error) {
 	switch do.Decision {
 	case parley.EditPlan:
 		return nil, do, a.screenAnswer(who, c, do.Text)
 	case parley.ApprovePlan:
-		agent, err := a.agentFor(do.Agent.Name)
+		name := do.Agent.Name
+		if plan := a.s.state.Plan; name == "" && plan != nil {
+			name = plan.Agent
+		}
+		agent, err := a.agentFor(name)
 		if err == nil {
 			err = a.mayTalk(who, c.Via, agent)
+		}
+		if err == nil {
+			err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
 		}
 		do.Agent = a.ref(agent)
 		return &agent, do, err

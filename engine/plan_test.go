@@ -98,3 +98,27 @@ func plansOn(t *testing.T, open func() parley.Store) {
 		t.Errorf("a mode nobody knows: %v", err)
 	}
 }
+
+// TestAPlanIsCarriedOutByWhoMadeIt, unless somebody says otherwise, and by nobody
+// who is stopped.
+func TestAPlanIsCarriedOutByWhoMadeIt(t *testing.T) {
+	r := newRig(t)
+	for n, test := range []struct{ asked, want string }{{"", "hasty"}, {"other", "other"}} {
+		id := r.open()
+		in := input("call plan sweep | say well", parley.Queue)
+		in.Mode, in.Agent.Name = parley.ModePlan, "hasty"
+		r.do(id, in)
+		r.finished(id, 1)
+		approve := parley.DecidePlan{Decision: parley.ApprovePlan, Agent: parley.AgentRef{Name: test.asked}}
+		r.do(parley.TenantSession, parley.StopAgent{Agent: test.want})
+		if _, err := r.try(id, approve); parley.CodeOf(err) != parley.CodeStopped {
+			t.Errorf("%d: by a stopped agent: %v", n, err)
+		}
+		r.do(parley.TenantSession, parley.StartAgent{Agent: test.want})
+		r.do(id, approve)
+		if got := all[parley.RunStarted](r.finished(id, 2))[1].Agent.Name; got != test.want {
+			t.Errorf("%d: it was carried out by %s", n, got)
+		}
+		r.check(id)
+	}
+}
