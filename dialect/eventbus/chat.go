@@ -96,8 +96,11 @@ func (h *Handler) say(r request) (a started, err error) {
 // decodeChat reads a message and the name of its session.
 func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err error) {
 	do = parley.SubmitInput{Busy: parley.Steer, Open: true}
-	for key, to := range map[string]*string{"message": &do.Content, "agent_id": &do.Agent.Name, "session_id": &session} {
-		if *to, err = o.String(key); err != nil {
+	for _, f := range []struct {
+		key string
+		to  *string
+	}{{"message", &do.Content}, {"agent_id", &do.Agent.Name}, {"session_id", &session}} {
+		if *f.to, err = o.String(f.key); err != nil {
 			return do, "", invalid("%s", err)
 		}
 	}

@@ -35,7 +35,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		dialect.Refuse(w, err)
 		return
 	}
-	if err := h.project(r.URL.Query().Get("project_root")); err != nil {
+	if err := h.project(visit.Who.Tenant, r.URL.Query().Get("project_root")); err != nil {
 		visit.Leave()
 		dialect.Refuse(w, err)
 		return
@@ -75,7 +75,7 @@ type beginning struct {
 
 // begin places a client behind the last message it has, or else at the end.
 func (h *Handler) begin(ctx context.Context, who parley.Principal, session, last string) (*beginning, error) {
-	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.Workspace.Root, views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack)}
+	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.root(who.Tenant), views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack)}
 	scope, err := h.scope(ctx, w, session)
 	if err != nil {
 		return nil, err

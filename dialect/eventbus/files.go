@@ -77,7 +77,7 @@ func (h *Handler) workspace(r request) (*shelf, error) {
 func local(r request) (string, error) {
 	name := r.URL.Query().Get("path")
 	if strings.ContainsAny(name, "\x00\\") || path.IsAbs(name) || slices.Contains(strings.Split(name, "/"), "..") {
-		return "", invalid("path must be one inside the project, without leading slash, backslash or ..")
+		return "", invalid("path must be one inside the project, without leading slash, backslash or two dots")
 	}
 	return path.Clean("./" + name), nil
 }

@@ -128,14 +128,23 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q req
 	}
 	root, err := q.field("project_root")
 	if err == nil {
-		err = h.project(root)
+		err = h.project(q.who.Tenant, root)
 	}
 	return q, err
 }
 
-// project says whether there is one at a path. There is only one yet.
-func (h *Handler) project(root string) error {
-	if root == "" || filepath.Clean(root) == h.Workspace.Root {
+// root is where a tenant's project is; empty: it has none. Where another's is, is
+// nobody's business.
+func (h *Handler) root(tenant parley.TenantID) string {
+	if tenant != h.Workspace.Tenant {
+		return ""
+	}
+	return h.Workspace.Root
+}
+
+// project says whether a tenant has one at a path. There is only one yet.
+func (h *Handler) project(tenant parley.TenantID, root string) error {
+	if root == "" || filepath.Clean(root) == h.root(tenant) {
 		return nil
 	}
 	return invalid("project_root: there is no project at %q; leave it out for the workspace", clip(root, maxPreview))
@@ -176,7 +185,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 }
 
 func (h *Handler) fail(w http.ResponseWriter, err error) {
-	if dialect.Status(err, http.Header{}) >= http.StatusInternalServerError {
+	if dialect.Status(err, http.Header{}) >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped {
 		h.Log.Error("request failed", "error", err)
 	}
 	dialect.Refuse(w, err)
@@ -273,6 +282,11 @@ func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func
 		}
 		if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
 			return nil, err
+		}
+		if do.Agent.Name != "" {
+			if _, err := h.Agents.Agent(r.who.Tenant, do.Agent.Name); err != nil {
+				return nil, err
+			}
 		}
 		// Looked up first: a session that has no plan is not to be taken for one
 		// that is not there.

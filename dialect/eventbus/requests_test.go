@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -221,6 +222,7 @@ func TestPlans(t *testing.T) {
 	wants(t, h, "POST", "/api/plan/approve", `{"session_id":"x","clear_context":"yes"}`, 400, `{"error":"clear_context must be true or false."}`)
 	wants(t, h, "POST", "/api/plan/approve", `{"session_id":"x"}`, 404, `{"error":"No pending plan"}`)
 	before := len(d.commands)
+	wants(t, h, "POST", "/api/plan/approve", strings.Replace(body, "coder", "nobody", 1), 404, `{"error":"There is no agent`)
 	d.answers = map[parley.SessionID]error{otherSession: parley.Errorf(parley.CodeNotFound, "No pending plan")}
 	wants(t, h, "POST", "/api/plan/approve", body, 404, `{"error":"No pending plan"}`)
 	if len(d.commands) != before+1 {
@@ -376,6 +378,56 @@ func TestContextIsOfTheRun(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" || c.Summary.Messages != len(want) {
 			t.Errorf("%s\n%s", diff, body)
+		}
+	}
+}
+
+// TestAProjectIsItsTenants: where it is, others are not told, and cannot find out.
+func TestAProjectIsItsTenants(t *testing.T) {
+	d := golden(t)
+	d.runs = runsOfATree()
+	h := handler(d)
+	for path, want := range map[string]string{
+		"/api/agent-runs":                 `"repo_path":""`,
+		"/api/agent-runs?project_root=/p": `project_root: there is no project at`,
+		"/api/settings?project_root=/p":   `project_root: there is no project at`,
+		"/api/events?project_root=/p":     `project_root: there is no project at`,
+	} {
+		if _, body := ask(h, "GET", path, "", "X-Tenant: rival"); !strings.Contains(body, want) || strings.Contains(body, `"/p"`) && !strings.Contains(path, "project_root") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	rival := parley.Principal{ID: "eve", Tenant: "rival"}
+	b, err := h.begin(t.Context(), rival, "", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.follower.Close()
+	items, err := b.follower.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range items {
+		for _, m := range b.show(t.Context(), i) {
+			if strings.Contains(string(m.data), "project_root") {
+				t.Errorf("another tenant is told: %s", m.data)
+			}
+		}
+	}
+}
+
+// TestWhatIsNoFaultIsNotLogged: an agent that somebody has stopped is none, and
+// whoever talks to it all the same must not fill the log with errors.
+func TestWhatIsNoFaultIsNotLogged(t *testing.T) {
+	for code, want := range map[parley.Code]bool{parley.CodeStopped: false, parley.CodeUnavailable: true} {
+		d := golden(t)
+		h := handler(d)
+		var log strings.Builder
+		h.Log = slog.New(slog.NewTextHandler(&log, nil))
+		d.answers = map[parley.SessionID]error{otherSession: parley.Errorf(code, "no")}
+		wants(t, h, "POST", "/api/chat", `{"message":"x","session_id":"`+string(otherSession)+`"}`, 503, `{"error":"no"}`)
+		if got := strings.Contains(log.String(), "level=ERROR"); got != want {
+			t.Errorf("%s: %q", code, log.String())
 		}
 	}
 }

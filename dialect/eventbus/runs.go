@@ -20,8 +20,8 @@ type run struct {
 	Ended    *int64           `json:"ended_at"`
 }
 
-func (h *Handler) runOf(i parley.RunInfo) run {
-	r := run{ID: runName(i.Session, i.Run), RepoPath: h.Workspace.Root, Session: i.Session, Agent: i.Agent, Kind: "main", Started: i.StartedAt.Unix()}
+func runOf(root string, i parley.RunInfo) run {
+	r := run{ID: runName(i.Session, i.Run), RepoPath: root, Session: i.Session, Agent: i.Agent, Kind: "main", Started: i.StartedAt.Unix()}
 	if i.Parent != nil {
 		parent := runName(i.Parent.Session, i.Parent.Run)
 		r.Parent, r.Kind = &parent, "subagent"
@@ -72,13 +72,13 @@ func (h *Handler) listRuns(r request) (any, error) {
 		q.Session = m.ID
 	}
 	list, err := h.Door.Runs(r.Context(), r.who, q)
-	return h.runsOf(list), err
+	return h.runsOf(r.who, list), err
 }
 
-func (h *Handler) runsOf(list []parley.RunInfo) []run {
+func (h *Handler) runsOf(who parley.Principal, list []parley.RunInfo) []run {
 	shown := []run{}
 	for _, i := range list {
-		shown = append(shown, h.runOf(i))
+		shown = append(shown, runOf(h.root(who.Tenant), i))
 	}
 	return shown
 }
@@ -112,7 +112,7 @@ func (h *Handler) listChildren(r request) (any, error) {
 		return nil, err
 	}
 	list, err := h.children(r, i, false)
-	return h.runsOf(list), err
+	return h.runsOf(r.who, list), err
 }
 
 func (h *Handler) children(r request, of parley.RunInfo, open bool) ([]parley.RunInfo, error) {
