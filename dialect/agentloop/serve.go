@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -64,6 +63,9 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 	if c.session = parley.SessionID(strings.ToLower(q.Get("session"))); !c.session.Valid() {
 		return nil, parley.Errorf(parley.CodeInvalid, "session must be a UUID of version 4.")
 	}
+	if c.session == parley.TenantSession {
+		return nil, parley.Errorf(parley.CodeNotFound, "There is no such session.") // it is no conversation
+	}
 	m, err := h.Door.Session(r.Context(), visit.Who, c.session)
 	if err != nil {
 		return nil, err
@@ -86,7 +88,7 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 	if m := c.resumes; m != nil {
 		from.After, c.head, c.live = int64(c.from), m.Head, c.from >= m.Head
 	} else {
-		scope, from = parley.Scope{Readable: true}, parley.Live
+		scope, from = parley.Scope{Session: parley.TenantSession}, parley.Live
 	}
 	follower, err := h.Door.Follow(ctx, c.Visit.Who, scope, from)
 	if err != nil {
@@ -96,33 +98,63 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 		return
 	}
 	if c.resumes == nil {
-		follower = &unopened{follower, c}
+		u := newUnopened(h.Door, follower, c.Visit.Who, c.session)
+		c.Door, follower = u, u
 	}
 	c.Run(ctx, follower, c)
 }
 
 // An unopened session cannot be followed: it is not there, and nobody else may
-// learn of it. Until its first input opens it, everything its principal may read
-// is followed instead, and not shown.
+// learn of it. It opens with the first command that is accepted, and is followed
+// from its beginning then. Until that happens the tenant's session is followed
+// instead, where next to nothing happens, to hear that the server stops.
 type unopened struct {
+	parley.Door
 	parley.Follower
-	c *conn
+	id     parley.SessionID
+	who    parley.Principal
+	opened context.Context // ends when it is
+	open   context.CancelFunc
+	own    bool // it is followed
+}
+
+func newUnopened(door parley.Door, tenant parley.Follower, who parley.Principal, id parley.SessionID) *unopened {
+	u := &unopened{Door: door, Follower: tenant, id: id, who: who}
+	u.opened, u.open = context.WithCancel(context.Background())
+	return u
+}
+
+func (u *unopened) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
+	receipt, err := u.Door.Submit(ctx, who, c)
+	if err == nil {
+		u.open()
+	}
+	return receipt, err
 }
 
 func (u *unopened) Next(ctx context.Context) ([]*parley.Item, error) {
-	for {
-		items, err := u.Follower.Next(ctx)
-		if err != nil || u.c == nil {
-			return items, err
+	if !u.own {
+		if err := u.wait(ctx); err != nil {
+			return nil, err
 		}
-		if !slices.ContainsFunc(items, func(i *parley.Item) bool { return i.Session == u.c.session }) {
-			continue
-		}
-		own, err := u.c.Door.Follow(ctx, u.c.Visit.Who, parley.Scope{Session: u.c.session}, parley.Beginning)
+		own, err := u.Door.Follow(ctx, u.who, parley.Scope{Session: u.id}, parley.Beginning)
 		if err != nil {
 			return nil, err
 		}
 		u.Follower.Close()
-		u.Follower, u.c = own, nil
+		u.Follower, u.own = own, true
 	}
+	return u.Follower.Next(ctx)
+}
+
+func (u *unopened) wait(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(u.opened, stop)()
+	for u.opened.Err() == nil {
+		if _, err := u.Follower.Next(ctx); err != nil && u.opened.Err() == nil {
+			return err
+		}
+	}
+	return nil
 }

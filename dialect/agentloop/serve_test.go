@@ -54,6 +54,9 @@ func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Reso
 }
 
 func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	if id == parley.TenantSession { // it always is
+		return parley.NewState(ann.Tenant, id).Summary(), nil
+	}
 	if id != dialecttest.Session || len(d.log) == 0 {
 		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
@@ -447,21 +450,26 @@ func TestASessionOpensWithItsFirstInput(t *testing.T) {
 	if !id.Valid() || res.Header.Get("Parley-Session") != string(id) {
 		t.Errorf("the session is %q, the header says %q", id, res.Header.Get("Parley-Session"))
 	}
-	other := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 1, Body: parley.RunStarted{}}
-	r.door.feed <- []parley.Event{other} // of another session: not shown
+	fact := parley.Event{Session: parley.TenantSession, Root: parley.TenantSession, Seq: 1, Body: parley.RunStarted{}}
+	r.door.feed <- []parley.Event{fact} // not shown
 	<-r.door.taken
-	r.send(`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"hi"}]}}`)
-	r.submits(parley.SubmitInput{Content: "hi", Busy: parley.Queue, Open: true, Transient: true})
-	opened := parley.Event{Session: id, Root: id, Seq: 1, Body: parley.SessionOpened{Owner: "ann"}}
-	started := parley.Event{Session: id, Root: id, Seq: 2, Run: 2, Body: parley.RunStarted{}}
+	hi := `{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"hi"}]}}`
+	r.door.refuse(parley.Errorf(parley.CodeLimited, "not now"))
+	r.send(hi)
+	r.shows("error:not now")
+	r.door.refuse(nil)
 	r.door.mu.Lock()
-	r.door.log = []parley.Event{opened, started}
+	r.door.log = []parley.Event{
+		{Session: id, Root: id, Seq: 1, Body: parley.SessionOpened{Owner: "ann"}},
+		{Session: id, Root: id, Seq: 2, Run: 2, Body: parley.RunStarted{}},
+	}
 	r.door.mu.Unlock()
-	r.door.feed <- []parley.Event{other, opened}
+	r.send(hi)
+	r.submits(parley.SubmitInput{Content: "hi", Busy: parley.Queue, Open: true, Transient: true})
 	r.shows("loading_state:true")
 	r.door.mu.Lock()
 	defer r.door.mu.Unlock()
-	if want := []parley.Scope{{Readable: true}, {Session: id}}; !slices.Equal(r.door.scopes, want) {
+	if want := []parley.Scope{{Session: parley.TenantSession}, {Session: id}}; !slices.Equal(r.door.scopes, want) {
 		t.Errorf("followed were %+v", r.door.scopes)
 	}
 }
@@ -490,6 +498,7 @@ func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 		resume + "&after=x":          `400 {"error":"after must be the id of a message."}`,
 		resume + "&after=" + another: `410 {"error":"after is not one of the last messages of this session; come back without it."}`,
 		"?session=44444444-4444-4444-8444-000000000001": `404 {"error":"There is no such session."}`,
+		"?session=" + string(parley.TenantSession):      `404 {"error":"There is no such session."}`,
 	} {
 		c, res, err := websocket.Dial(r.ctx(), r.url+query, nil)
 		if err == nil {
