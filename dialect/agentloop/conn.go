@@ -315,7 +315,7 @@ func (c *conn) sessionInfo(ctx context.Context) {
 }
 
 // contextInfo tells what was measured last. What was measured before a client
-// resumed its session is looked up when it asks.
+// resumed its session is looked up when it first asks.
 func (c *conn) contextInfo(ctx context.Context) {
 	m, ok := c.known()
 	if !ok && c.resumes != nil {
@@ -326,29 +326,37 @@ func (c *conn) contextInfo(ctx context.Context) {
 			}
 			return
 		}
-		if m, ok = c.known(); !ok { // nothing newer was seen meanwhile
-			m = before
-		}
+		m = c.remembered(before)
 	}
 	c.Reply(ctx, reply("context_info", m.info()))
 }
 
-// lookBack reads the log of a session that was there before the connection.
-func (c *conn) lookBack(ctx context.Context) (m Context, err error) {
-	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session}, parley.Beginning)
-	if err != nil {
-		return m, err
+// remembered keeps what was found in the log, unless something newer was seen
+// meanwhile.
+func (c *conn) remembered(found Context) Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.context == nil {
+		c.context = &found
 	}
-	defer f.Close()
-	for seq := parley.Seq(0); seq < c.resumes.Head; {
-		items, err := f.Next(ctx)
-		if err != nil {
+	return *c.context
+}
+
+// lookBack finds what was measured last before the connection. Every turn
+// measures, so that is near the end of the log: it is read from there, in parts.
+func (c *conn) lookBack(ctx context.Context) (m Context, err error) {
+	found := false
+	last := c.resumes.Head
+	for part := parley.Seq(256); last > 0 && !found; part *= 4 {
+		first := max(last-part, 0) + 1
+		if err := dialect.ReadLog(ctx, c.Door, c.Visit.Who, c.session, first, last, func(e parley.Event) {
+			if measured, ok := m.after(e.Body); ok {
+				m, found = measured, true
+			}
+		}); err != nil {
 			return m, err
 		}
-		for _, i := range items {
-			m, _ = m.after(i.Body)
-			seq = i.Seq
-		}
+		last = first - 1
 	}
 	return m, nil
 }

@@ -47,6 +47,7 @@ type door struct {
 	mu      sync.Mutex
 	refusal error // of commands
 	scopes  []parley.Scope
+	read    int // events that were there when somebody came
 }
 
 func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
@@ -75,6 +76,7 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 	for _, e := range d.log {
 		if from.After >= 0 && int64(e.Seq) > from.After {
 			f.first = append(f.first, e)
+			d.read++
 		}
 	}
 	return f, nil
@@ -486,6 +488,30 @@ func TestTheContextOfAResumedSession(t *testing.T) {
 	r.shows("context_compacted")
 	r.send(`{"id":"x","type":"get_context_info"}`)
 	r.shows(`context_info:{"tokenCount":100,`)
+}
+
+// What was measured is looked for from the end of a log, and once.
+func TestTheContextIsLookedUpOnce(t *testing.T) {
+	log := asksTwice()
+	add := func(b parley.EventBody) {
+		log = append(log, parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(len(log) + 1), Run: 3, Body: b})
+	}
+	for range 10_000 {
+		add(parley.ProblemReported{Message: "x"})
+	}
+	add(parley.ContextMeasured{Turn: 5, Tokens: 45231, Limit: 128000, Messages: 87})
+	add(parley.RunFinished{Outcome: parley.Cancelled})
+	r := newRig(t, guard{}, log...)
+	r.connect(resume)
+	for range 5 {
+		r.send(`{"id":"x","type":"get_context_info"}`)
+		r.shows(`context_info:{"tokenCount":45231,`)
+	}
+	r.door.mu.Lock()
+	defer r.door.mu.Unlock()
+	if len(r.door.scopes) != 2 || r.door.read > 1000 {
+		t.Errorf("followed were %d logs, and %d events of them", len(r.door.scopes), r.door.read)
+	}
 }
 
 // Who cannot be served is told before the upgrade.

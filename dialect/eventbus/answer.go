@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley"
+	"parley/dialect"
 )
 
 // One answer of a client.
@@ -57,7 +58,7 @@ func (h *Handler) eventAt(r request, session parley.SessionID, seq parley.Seq) (
 		return e, unknownQuestion
 	}
 	if err == nil {
-		err = readLog(r.Context(), h.Door, r.who, session, seq, seq, func(found parley.Event) { e = found })
+		err = dialect.ReadLog(r.Context(), h.Door, r.who, session, seq, seq, func(found parley.Event) { e = found })
 	}
 	return e, err
 }

@@ -1,6 +1,9 @@
 package eventbus
 
-import "parley"
+import (
+	"parley"
+	"parley/dialect"
+)
 
 // What a run was told, said and did.
 type runContext struct {
@@ -54,7 +57,7 @@ func (h *Handler) runContext(r request) (any, error) {
 		return nil, unknownRun
 	}
 	c := contextOf{run: i.Run, agent: i.Agent, raw: view == "raw", inputs: map[parley.InputID]contextEntry{}}
-	if err := readLog(r.Context(), h.Door, r.who, i.Session, parley.Seq(began.Input), m.Head, c.add); err != nil {
+	if err := dialect.ReadLog(r.Context(), h.Door, r.who, i.Session, parley.Seq(began.Input), m.Head, c.add); err != nil {
 		return nil, err
 	}
 	answer := runContext{Run: runOf(h.root(r.who.Tenant), i), Summary: c.summary}

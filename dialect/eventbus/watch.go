@@ -93,7 +93,7 @@ func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parle
 		v, sound := NewView(w.root), from == 1
 		var run parley.RunID // the last that was seen
 		next := parley.Seq(1)
-		err := w.read(ctx, id, from, last, func(e parley.Event) {
+		err := dialect.ReadLog(ctx, w.door, w.who, id, from, last, func(e parley.Event) {
 			if e.Position > upto {
 				return
 			}
@@ -113,43 +113,12 @@ func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parle
 			continue
 		}
 		if root != id && from > 1 {
-			err = w.read(ctx, id, 1, 1, func(e parley.Event) {
+			err = dialect.ReadLog(ctx, w.door, w.who, id, 1, 1, func(e parley.Event) {
 				opened, _ := Project(NewView(w.root), e)
 				v.parent = opened.parent
 			})
 		}
 		return v, err
-	}
-}
-
-// read reads the events of a session from one seq up to another; there must be
-// one with the latter, or behind it.
-func (w *watcher) read(ctx context.Context, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
-	if first > last {
-		return nil
-	}
-	return readLog(ctx, w.door, w.who, id, first, last, each)
-}
-
-func readLog(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
-	f, err := door.Follow(ctx, who, parley.Scope{Session: id}, parley.Cursor{After: int64(first) - 1})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for {
-		items, err := f.Next(ctx)
-		if err != nil {
-			return err
-		}
-		for _, i := range items {
-			if i.Seq <= last {
-				each(i.Event)
-			}
-			if i.Seq >= last {
-				return nil
-			}
-		}
 	}
 }
 

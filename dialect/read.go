@@ -1,0 +1,34 @@
+package dialect
+
+import (
+	"context"
+
+	"parley"
+)
+
+// ReadLog reads the events of a session from one seq up to another, at or behind
+// which there must be one.
+func ReadLog(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
+	if first > last {
+		return nil
+	}
+	f, err := door.Follow(ctx, who, parley.Scope{Session: id}, parley.Cursor{After: int64(first) - 1})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			if i.Seq <= last {
+				each(i.Event)
+			}
+			if i.Seq >= last {
+				return nil
+			}
+		}
+	}
+}
