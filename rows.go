@@ -48,6 +48,7 @@ const (
 type CardQuery struct {
 	Owner   PrincipalID
 	Session SessionID
+	Root    SessionID // only those of a tree; not together with Session
 	Kind    CardKind
 	Limit   int
 }
@@ -70,6 +71,7 @@ type CardInfo struct {
 	Questions []Question  `json:"questions,omitempty"`
 	AskedAt   time.Time   `json:"asked_at"`
 	Expires   time.Time   `json:"expires,omitzero"` // calls wait for ever
+	Position  Position    `json:"-"`                // of the event that Seq names
 }
 
 // Read takes what the log says about the card from the events that made the card

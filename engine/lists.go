@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"parley"
@@ -31,7 +32,7 @@ func (e *Engine) Runs(ctx context.Context, who parley.Principal, q parley.RunQue
 
 // Cards is behind every dialect. See parley.Door.
 func (e *Engine) Cards(ctx context.Context, who parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
-	owner, err := e.mayList(ctx, who, q.Session)
+	owner, err := e.mayList(ctx, who, cmp.Or(q.Session, q.Root))
 	if err != nil {
 		return nil, err
 	}

@@ -21,13 +21,13 @@ type door struct {
 	parley.Door
 	events  []parley.Event // of all sessions, by position
 	head    parley.Position
-	listed  int   // how many open sessions are looked at first
 	refusal error // of who reads a session by itself
 	waits   bool  // followers do, when they have read what there is
 	runs    []parley.RunInfo
 
 	mu       sync.Mutex // guards the following
 	open     int        // followers
+	follows  int        // how many there ever were
 	commands []parley.Command
 	answers  map[parley.SessionID]error // to commands; absent: they are taken
 }
@@ -58,18 +58,39 @@ func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionI
 	return s.Summary(), nil
 }
 
-func (d *door) Sessions(context.Context, parley.Principal, parley.SessionQuery) (list []parley.Summary, _ error) {
-	var seen []parley.SessionID
+// Cards are found as a store finds them: by what each event does to rows.
+func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) (list []parley.CardInfo, _ error) {
+	drop := func(of parley.SessionID, which func(parley.CardInfo) bool) {
+		list = slices.DeleteFunc(list, func(c parley.CardInfo) bool { return c.Session == of && which(c) })
+	}
+	agents := map[string]string{}
 	for _, e := range d.events {
-		if slices.Contains(seen, e.Session) || len(list) == d.listed {
+		if e.Position > d.head || q.Root != "" && e.Root != q.Root {
 			continue
 		}
-		seen = append(seen, e.Session)
-		if m := d.state(e.Session).Summary(); m.Run != 0 {
-			list = append(list, m)
+		switch row := parley.RowOf(e).(type) {
+		case parley.RunOpened:
+			agents[runName(e.Session, row.Run)] = row.Agent
+		case parley.CardOpened:
+			named, call := d.at(e.Session, row.Seq), d.at(e.Session, parley.Seq(row.Call))
+			c := parley.CardInfo{Kind: row.Kind, Session: e.Session, Root: e.Root, Run: row.Run, Seq: row.Seq, Call: row.Call,
+				Agent: agents[runName(e.Session, row.Run)], AskedAt: e.At, Position: named.Position}
+			c.Read(named.Body, call.Body)
+			list = append(list, c)
+		case parley.CardClosed:
+			drop(e.Session, func(c parley.CardInfo) bool { return c.Seq == row.Seq })
+		case parley.RunClosed:
+			drop(e.Session, func(c parley.CardInfo) bool { return c.Run == row.Run })
+		case parley.RowsGone:
+			drop(e.Session, func(parley.CardInfo) bool { return true })
 		}
 	}
 	return list, nil
+}
+
+func (d *door) at(id parley.SessionID, seq parley.Seq) parley.Event {
+	i := slices.IndexFunc(d.events, func(e parley.Event) bool { return e.Session == id && e.Seq == seq })
+	return d.events[i]
 }
 
 func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
@@ -95,6 +116,7 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open++
+	d.follows++
 	return f, nil
 }
 

@@ -92,7 +92,7 @@ func (h *Handler) begin(ctx context.Context, who parley.Principal, session, last
 	if w.after, b.at = p.seq, p.seq; p.resumes {
 		return b, nil
 	}
-	if b.first, err = w.catchUp(ctx, parley.Position(head.After)); err != nil {
+	if b.first, err = w.catchUp(ctx, scope.Root, parley.Position(head.After)); err != nil {
 		b.follower.Close()
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 // a card that is open in a second session when it ends.
 func golden(t *testing.T) *door {
 	t.Helper()
-	d := &door{listed: 10}
+	d := &door{}
 	for _, log := range dialecttest.Logs(t) {
 		_, child := log[0].Body.(parley.SessionOpened)
 		if log[0].Seq != 1 || !child || log[0].Session != dialecttest.Session {

@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -122,31 +123,63 @@ func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parle
 	}
 }
 
-// mostOpen sessions are looked at when somebody connects: those that something
-// happened in last. Others are read when something happens in them.
-const mostOpen = 200
+// mostCards are shown when somebody connects.
+const mostCards = 200
 
-// catchUp reads the sessions that are not idle up to a position, and returns the
-// cards that are open there, oldest first.
-func (w *watcher) catchUp(ctx context.Context, upto parley.Position) (cards []sent, err error) {
-	open, err := w.door.Sessions(ctx, w.who, parley.SessionQuery{Running: true, Transient: true, Limit: mostOpen})
+// catchUp is the cards that were open at a position, of a tree if there is a root,
+// oldest first. They are found by their rows, so that connecting costs one look
+// however long the runs are that wait; one that was closed since is missing, and
+// that it was is among what comes.
+func (w *watcher) catchUp(ctx context.Context, root parley.SessionID, upto parley.Position) (cards []sent, err error) {
+	open, err := w.door.Cards(ctx, w.who, parley.CardQuery{Root: root, Limit: mostCards})
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range open {
-		if w.only != nil && !w.only(parley.Event{Session: m.ID, Root: m.Root}) {
+	for _, c := range open {
+		if c.Position > upto || w.only != nil && !w.only(parley.Event{Session: c.Session, Root: c.Root}) {
 			continue
 		}
-		v, err := w.view(ctx, m.ID, m.Root, m.Run, m.Head, upto)
-		if err != nil {
-			w.log.Warn("an open run cannot be read", "session", m.ID, "run", m.Run, "error", err)
-			continue // it is looked at again when something happens in it
+		m, ok := w.cardOf(c)
+		if c.Kind == parley.CardCall {
+			m, ok = w.lostCall(ctx, c, upto)
 		}
-		for _, c := range v.cards {
-			cards = append(cards, sent{c.m.Seq, dialect.Encode(c.m)})
+		if ok {
+			cards = append(cards, sent{m.Seq, dialect.Encode(m)})
 		}
-		w.keep(m.ID, v)
 	}
-	slices.SortFunc(cards, func(a, b sent) int { return int(a.seq - b.seq) })
+	slices.SortFunc(cards, func(a, b sent) int { return cmp.Compare(a.seq, b.seq) })
 	return cards, nil
+}
+
+// cardOf is the message that showed a card, made of its row.
+func (w *watcher) cardOf(c parley.CardInfo) (m message, ok bool) {
+	e := parley.Event{Session: c.Session, Seq: c.Seq, Position: c.Position, Root: c.Root, At: c.AskedAt, Run: c.Run}
+	switch c.Kind {
+	case parley.CardApproval:
+		e.Body = parley.ApprovalRequested{Call: c.Call, Name: c.Tool, Show: c.Show, Digest: c.Digest, Expires: c.Expires, Why: c.Why}
+	case parley.CardQuestion:
+		e.Body = parley.QuestionAsked{Call: c.Call, Questions: c.Questions, Expires: c.Expires}
+	default:
+		return m, false
+	}
+	v, _ := Project(View{root: w.root, agent: c.Agent}, e)
+	return v.cards[0].m, true
+}
+
+// lostCall is the message about a call of unknown fate. Its row names the call,
+// and not the place where it was lost: that is in the log.
+func (w *watcher) lostCall(ctx context.Context, c parley.CardInfo, upto parley.Position) (m message, ok bool) {
+	session, err := w.door.Session(ctx, w.who, c.Session)
+	if err == nil {
+		var v View
+		if v, err = w.view(ctx, c.Session, c.Root, c.Run, session.Head, upto); err == nil {
+			id := parley.Ref(c.Session, c.Seq)
+			if i := slices.IndexFunc(v.cards, func(o card) bool { return o.id == id }); i >= 0 {
+				return v.cards[i].m, true
+			}
+			return m, false // not lost yet, or not any more
+		}
+	}
+	w.log.Warn("an open run cannot be read", "session", c.Session, "run", c.Run, "error", err)
+	return m, false
 }

@@ -150,7 +150,7 @@ func TestWhoComesNowSeesWhatIsOpen(t *testing.T) {
 			head = events[now-1].Position
 		}
 		more := min(now+rapid.IntRange(0, 8).Draw(t, "more"), len(events))
-		d := &late{door: &door{events: events, head: head, listed: 10}, then: head}
+		d := &late{door: &door{events: events, head: head}, then: head}
 		if more > 0 {
 			d.then = events[more-1].Position
 		}
@@ -183,6 +183,16 @@ func TestWhoComesNowSeesWhatIsOpen(t *testing.T) {
 	})
 }
 
+// TestConnectingReadsNoLogs: what waits is found by its rows, so that many who come
+// at once, as after a restart, do not read every run that waits once for each.
+func TestConnectingReadsNoLogs(t *testing.T) {
+	d := golden(t)
+	b := begin(t, d, "", "", 64)
+	if len(b.first) == 0 || d.follows != 1 {
+		t.Errorf("%d cards were shown after reading %d logs", len(b.first), d.follows-1)
+	}
+}
+
 func clears(m, card sent) bool {
 	var a struct {
 		Kind string
@@ -206,9 +216,9 @@ type late struct {
 	then parley.Position
 }
 
-func (d *late) Sessions(ctx context.Context, who parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
+func (d *late) Cards(ctx context.Context, who parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
 	d.head = d.then
-	return d.door.Sessions(ctx, who, q)
+	return d.door.Cards(ctx, who, q)
 }
 
 func begin(t fataler, d parley.Door, session, last string, look int) *beginning {

@@ -105,9 +105,9 @@ func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
 
 // As with pages of events, the server adds up what it would send.
 const (
-	cardsHead = `SELECT kind, session, root, run, seq, call, owner, asked_at, agent, card_type, card_version, card_body, call_type, call_version, call_body FROM (
+	cardsHead = `SELECT kind, session, root, run, seq, call, owner, asked_at, agent, position, card_type, card_version, card_body, call_type, call_version, call_body FROM (
 		SELECT *, sum(size) OVER (ORDER BY asked_at, session, seq ROWS UNBOUNDED PRECEDING) - size AS before FROM (
-		SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, octet_length(e.body) + octet_length(k.body) AS size,
+		SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position, octet_length(e.body) + octet_length(k.body) AS size,
 			e.type AS card_type, e.version AS card_version, e.body AS card_body, k.type AS call_type, k.version AS call_version, k.body AS call_body
 		FROM cards c JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
 			JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
@@ -119,6 +119,7 @@ const (
 	allCards     = cardsHead + cardsTail
 	ownCards     = cardsHead + ` AND c.owner = $5` + cardsTail
 	sessionCards = cardsHead + ` AND c.session = $5 AND ($6::text = '' OR c.owner = $6)` + cardsTail
+	treeCards    = cardsHead + ` AND s.root = $5 AND ($6::text = '' OR c.owner = $6)` + cardsTail
 )
 
 func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInfo, error) {
@@ -130,13 +131,15 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 	switch {
 	case q.Session != "":
 		query, args = sessionCards, append(args, text(q.Session), text(q.Owner))
+	case q.Root != "":
+		query, args = treeCards, append(args, text(q.Root), text(q.Owner))
 	case q.Owner != "":
 		query, args = ownCards, append(args, text(q.Owner))
 	}
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (c row, err error) {
 		var card, call stored
 		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner),
-			&c.AskedAt, (*text)(&c.Agent), &card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
+			&c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
 			return c, err
 		}
 		c.AskedAt = c.AskedAt.UTC()

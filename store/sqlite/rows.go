@@ -117,7 +117,7 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 	return list, unavailable(rows.Err())
 }
 
-const cardsOf = `SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.type, e.version, e.body, k.type, k.version, k.body
+const cardsOf = `SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position, e.type, e.version, e.body, k.type, k.version, k.body
 	FROM cards c CROSS JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
 		CROSS JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
 		CROSS JOIN events e ON e.tenant = c.tenant AND e.session = s.no AND e.seq = c.seq
@@ -132,6 +132,9 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 	if q.Session != "" {
 		text, args, order = text+` AND c.session = ?`, append(args, q.Session), ` ORDER BY +c.asked_at, c.seq LIMIT ? + 0` // not by the index of all
 	}
+	if q.Root != "" {
+		text, args = text+` AND s.root = ?`, append(args, q.Root)
+	}
 	if q.Kind != "" {
 		text, args = text+` AND c.kind = ?`, append(args, q.Kind)
 	}
@@ -145,7 +148,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		var c parley.CardInfo
 		var asked int64
 		var card, call stored
-		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent,
+		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent, &c.Position,
 			&card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
 			return nil, unavailable(err)
 		}

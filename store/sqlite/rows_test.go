@@ -91,6 +91,7 @@ func TestListsUseIndexes(t *testing.T) {
 	cards("cards_asked (tenant=?)", parley.CardQuery{Kind: parley.CardApproval})
 	cards("cards_owned (tenant=? AND owner=?)", parley.CardQuery{Owner: "ann"})
 	cards("PRIMARY KEY (tenant=? AND session=?)", parley.CardQuery{Session: storetest.ID(1)})
+	cards("cards_asked (tenant=?)", parley.CardQuery{Root: storetest.ID(1)})
 	if _, err := acme.Sessions(ctx, parley.SessionQuery{Running: true, Owner: "ann"}); err != nil {
 		t.Fatal(err)
 	}

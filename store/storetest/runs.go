@@ -194,7 +194,7 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	call := func(i int) parley.Call { return ann.state.Run.Calls[i] }
 	card := func(kind parley.CardKind, seq parley.Seq, c parley.Call) parley.CardInfo {
 		info := parley.CardInfo{Kind: kind, Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Seq: seq, Call: c.ID, Agent: "helper", Owner: "ann",
-			Tool: "tool", Arguments: `{"x":"é"}`, AskedAt: ann.at, Expires: c.Expires}
+			Tool: "tool", Arguments: `{"x":"é"}`, AskedAt: ann.at, Expires: c.Expires, Position: f.log(ID(1))[seq-1].Position}
 		switch kind {
 		case parley.CardApproval:
 			info.Show, info.Digest = "rm -rf é", "d"
@@ -229,6 +229,8 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	same("calls", parley.CardQuery{Kind: parley.CardCall}, lost)
 	same("of a session", parley.CardQuery{Session: ID(2)}, theirs[0])
 	same("of another's session", parley.CardQuery{Session: ID(2), Owner: "ann"})
+	same("of a tree", parley.CardQuery{Root: ID(1)}, approval, question, lost)
+	same("of another's tree", parley.CardQuery{Root: ID(2), Owner: "ann"})
 	if list, err := f.Tenant("rival").Cards(context.Background(), parley.CardQuery{Limit: 10}); err != nil || len(list) > 0 {
 		t.Errorf("another tenant: %+v, %v", list, err)
 	}
