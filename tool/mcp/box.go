@@ -183,6 +183,9 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		case ctx.Err() != nil:
 			return parley.ToolResult{}, ctx.Err()
 		case answered:
+			if isRefused(err) { // what is refused over HTTP ends the session
+				l.lost(c)
+			}
 			return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "The server %s did not take the call: %s", s.Name, said)
 		case limited.Err() != nil:
 			return parley.ToolResult{}, fate(err, t.class(s.Trust), fmt.Sprintf("The server %s did not answer within %s, and was told to stop.", s.Name, s.Timeout))

@@ -45,6 +45,10 @@ type wire interface {
 	why() error
 }
 
+// olderProtocol is the last that begins with initialize. A server that knows
+// nothing newer should say so, and then gets it; some only keep silent.
+const olderProtocol = "2025-11-25"
+
 // grace is how long a server that is told to end may take.
 const grace = 2 * time.Second
 
@@ -60,7 +64,13 @@ func (l *link) connect() (*conn, []offered, error) {
 	c.wire = wire
 	tooLate := time.AfterFunc(startWithin, c.stop)
 	var tools []offered
-	c.session, err = c.client().Connect(c.ctx, wire, nil)
+	l.mu.Lock()
+	greeting := &sdk.ClientSessionOptions{}
+	if l.old {
+		greeting.ProtocolVersion = olderProtocol
+	}
+	l.mu.Unlock()
+	c.session, err = c.client().Connect(c.ctx, wire, greeting)
 	if err == nil {
 		tools, err = list(c.ctx, c.session, l.server.Name, l.servers.Screen)
 	}
@@ -69,6 +79,9 @@ func (l *link) connect() (*conn, []offered, error) {
 	}
 	if err != nil {
 		late := c.ctx.Err() != nil && l.servers.ctx.Err() == nil
+		l.mu.Lock()
+		l.old = late && !l.old
+		l.mu.Unlock()
 		c.close()
 		return nil, nil, startProblem(err, wire.why(), late)
 	}
@@ -188,6 +201,15 @@ func (c *conn) call(ctx context.Context, tool, arguments string, progress func(s
 
 // dropped has the connection end.
 func (c *conn) dropped() { c.drop.Do(func() { close(c.unwanted) }) }
+
+func (c *conn) isGone() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
 
 func (c *conn) why() error {
 	if err := c.wire.why(); err != nil {

@@ -94,7 +94,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	if want := []string{"1/3 part\n", "2/3 part\n", "3/3 part\n"}; !slices.Equal(live, want) {
 		t.Errorf("heard were %q", live)
 	}
-	r.until("the server knows", func() bool { _, err := os.Stat(filepath.Join(r.folder, "cancelled")); return err == nil })
+	r.logged("it was cancelled")
 	if got, err := r.call(t.Context(), "echo", "x"); err != nil || got.Text != "x" || r.starts() != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -109,7 +109,7 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	if _, err := r.call(t.Context(), "slow", ""); !errors.Is(err, parley.ErrFateUnknown) || !strings.Contains(parley.MessageOf(err), "did not answer within") {
 		t.Errorf("%v", err)
 	}
-	r.until("the server knows", func() bool { _, err := os.Stat(filepath.Join(r.folder, "cancelled")); return err == nil })
+	r.logged("it was cancelled")
 }
 
 // One that stopped in its tracks holds up nobody: not a cancel, not the end.
@@ -123,7 +123,7 @@ func TestAServerThatListensNoMore(t *testing.T) {
 		_, err := r.call(ctx, "deaf", "")
 		done <- err
 	}()
-	r.until("it is deaf", func() bool { _, err := os.Stat(filepath.Join(r.folder, "deaf")); return err == nil })
+	r.logged("it is deaf")
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
@@ -140,7 +140,7 @@ func TestAServerThatListensNoMore(t *testing.T) {
 func TestIdle(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Idle = 50 * time.Millisecond })
 	r.meet()
-	r.until("it is gone", func() bool { return len(r.processes()) == 0 })
+	r.logged("is disconnected")
 	if s := r.List("acme", nil)[0]; s.Status != "stopped" || s.Problem != "" || len(s.Tools) == 0 {
 		t.Errorf("%+v", s)
 	}
@@ -190,9 +190,9 @@ func TestTenants(t *testing.T) {
 	if got, err := r.Of(t.Context(), rival).Perform(t.Context(), parley.Agent{}, "test__echo", "{}", func(string) {}); err == nil {
 		t.Errorf("what one tenant has accepted another can call: %+v", got)
 	}
-	r.until("the rival has it", func() bool { return len(r.Of(t.Context(), rival).Specs(parley.Agent{})) > 0 })
-	if r.starts() != 2 {
-		t.Errorf("it was started %d times", r.starts())
+	r.connect(rival)
+	if specs := r.Of(t.Context(), rival).Specs(parley.Agent{}); len(specs) == 0 || r.starts() != 2 {
+		t.Errorf("it was started %d times, and offers the rival %d tools", r.starts(), len(specs))
 	}
 	other := &book{tenant: "other", all: map[string]map[string]string{}}
 	if specs := r.Of(t.Context(), other).Specs(parley.Agent{}); len(specs) > 0 || len(r.List("other", nil)) > 0 {
@@ -246,8 +246,8 @@ func overHTTP(t *testing.T, handle http.Handler) (*rig, *httptest.Server) {
 }
 
 func TestHTTP(t *testing.T) {
-	folder := t.TempDir()
-	inner := handler(t, folder)
+	noted := make(chan string, 1)
+	inner := handler(t, func(text string) { noted <- text })
 	r, _ := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Header.Get("Authorization") != "Bearer x" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -270,7 +270,7 @@ func TestHTTP(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || heard != 3 {
 		t.Errorf("%v, heard %d times", err, heard)
 	}
-	r.until("the server knows", func() bool { _, err := os.Stat(filepath.Join(folder, "cancelled")); return err == nil })
+	<-noted
 	if s := r.List("acme", nil)[0]; s.Transport != "http" || s.Status != "running" {
 		t.Errorf("%+v", s)
 	}
@@ -298,11 +298,10 @@ func TestHTTPThatBreaks(t *testing.T) {
 		},
 	} {
 		t.Run(mode, func(t *testing.T) {
-			folder := t.TempDir()
 			var now atomic.Pointer[string]
 			var inner atomic.Pointer[http.Handler]
 			set := func(mode string) { now.Store(&mode) }
-			restart := func() { h := handler(t, folder); inner.Store(&h) }
+			restart := func() { h := handler(t, func(string) {}); inner.Store(&h) }
 			set("")
 			restart()
 			r, _ := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -322,7 +321,9 @@ func TestHTTPThatBreaks(t *testing.T) {
 			_, err := r.call(t.Context(), "put", "")
 			check(t, err)
 			set("")
-			r.until("it is back", func() bool { got, err := r.call(t.Context(), "echo", "x"); return err == nil && got.Text == "x" })
+			if got, err := r.call(t.Context(), "echo", "x"); err != nil || got.Text != "x" {
+				t.Errorf("it is not back: %+v, %v", got, err)
+			}
 		})
 	}
 }
@@ -336,7 +337,7 @@ func TestHeadersStay(t *testing.T) {
 		http.Redirect(w, q, thief.URL, http.StatusTemporaryRedirect)
 	}))
 	r.names(parley.Agent{})
-	r.until("it has failed", func() bool { return r.List("acme", nil)[0].Status == "failed" })
+	r.logged("did not start")
 	if len(leaked) > 0 {
 		t.Errorf("the thief got %q", <-leaked)
 	}

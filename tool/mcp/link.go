@@ -24,6 +24,7 @@ type link struct {
 	starting chan struct{} // closed when the attempt under way is over; nil: there is none
 	tools    []offered     // as they were last listed
 	problem  error         // of the last attempt, or why the last connection broke
+	old      bool          // it did not answer in time: it may know the older greeting only
 	failures int           // in a row
 	next     time.Time     // not to be tried before
 	users    int           // calls under way
@@ -94,7 +95,6 @@ func (l *link) broke(err error) {
 	pause := min(l.servers.Backoff<<min(l.failures, 16), maxBackoff)
 	l.failures++
 	l.next = time.Now().Add(pause)
-	l.log.Warn("a server of tools broke; it is started again when it is needed", "error", err, "not_before", pause)
 }
 
 // acquire is a connection for one call; release it. It waits for a pause to end
@@ -103,6 +103,9 @@ func (l *link) acquire(ctx context.Context) (*conn, error) {
 	attempted := false
 	for {
 		l.mu.Lock()
+		if l.conn != nil && l.conn.isGone() {
+			l.conn = nil // its keeper is about to notice
+		}
 		l.begin()
 		c, starting, problem, pause := l.conn, l.starting, l.problem, time.Until(l.next)
 		if c != nil {
@@ -157,24 +160,24 @@ func (l *link) keep() {
 	started := time.Now()
 	c, tools, err := l.connect()
 	l.mu.Lock()
+	if err == nil {
+		l.conn, l.tools, l.used = c, tools, time.Now()
+	} else {
+		l.broke(err)
+	}
+	l.over(err)
+	l.mu.Unlock()
 	if err != nil {
-		if l.servers.ctx.Err() == nil {
-			l.broke(err)
-		}
-		l.over(err)
-		l.mu.Unlock()
+		l.log.Warn("a server of tools did not start; it is tried again when it is needed", "error", err)
 		return
 	}
-	l.conn, l.tools, l.used = c, tools, time.Now()
-	l.over(nil)
-	l.mu.Unlock()
 	l.log.Info("a server of tools is connected", "tools", len(tools), "within", time.Since(started).Round(time.Millisecond))
 	err = l.attend(c)
 	l.mu.Lock()
 	if l.conn == c {
 		l.conn = nil
 	}
-	if err != nil && l.servers.ctx.Err() == nil {
+	if err != nil {
 		if time.Since(started) > steady {
 			l.failures = 0
 		}
@@ -182,7 +185,9 @@ func (l *link) keep() {
 	}
 	l.mu.Unlock()
 	c.close()
-	if err == nil {
+	if err != nil {
+		l.log.Warn("a server of tools broke; it is started again when it is needed", "error", err)
+	} else {
 		l.log.Info("a server of tools is disconnected")
 	}
 }
@@ -210,6 +215,7 @@ func (l *link) attend(c *conn) error {
 			l.mu.Lock()
 			l.tools = tools
 			l.mu.Unlock()
+			l.log.Info("a server of tools has listed them again", "tools", len(tools))
 		case <-idle.C:
 			l.mu.Lock()
 			rest := l.server.Idle - time.Since(l.used)

@@ -69,15 +69,25 @@ type rig struct {
 	log    *lockedBuffer
 }
 
+// A lockedBuffer is a log that one can wait for.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
+	more chan struct{} // closed with the next write
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	close(b.more)
+	b.more = make(chan struct{})
 	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.more
 }
 
 func (b *lockedBuffer) String() string {
@@ -88,7 +98,7 @@ func (b *lockedBuffer) String() string {
 
 func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, folder: t.TempDir(), log: &lockedBuffer{}, book: &book{tenant: "acme", all: map[string]map[string]string{}}}
+	r := &rig{t: t, folder: t.TempDir(), log: &lockedBuffer{more: make(chan struct{})}, book: &book{tenant: "acme", all: map[string]map[string]string{}}}
 	box, err := sandbox.New(r.folder)
 	if err != nil {
 		t.Fatal(err)
@@ -139,20 +149,39 @@ func (r *rig) names(agent parley.Agent) (names []string) {
 	return names
 }
 
-// meet waits until the tools are on offer: on a busy machine that takes longer
-// than Specs waits.
+// meet has the tools on offer: on a busy machine it takes longer than Specs
+// waits.
 func (r *rig) meet() {
 	r.t.Helper()
-	r.until("the tools are there", func() bool { return len(r.names(parley.Agent{})) > 0 })
+	r.connect(r.book)
+	if len(r.names(parley.Agent{})) == 0 {
+		r.t.Fatal("it has no tools")
+	}
 }
 
-func (r *rig) until(what string, ok func() bool) {
+func (r *rig) connect(b *book) {
 	r.t.Helper()
-	for start := time.Now(); !ok(); {
-		if time.Since(start) > patience {
-			r.t.Fatalf("waiting until %s", what)
+	l := r.link(b.tenant, r.Servers.Servers[0])
+	if _, err := l.acquire(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	l.release()
+}
+
+// logged waits until the log has some words.
+func (r *rig) logged(words string) {
+	r.t.Helper()
+	late := time.After(patience)
+	for {
+		more := r.log.next()
+		if strings.Contains(r.log.String(), words) {
+			return
 		}
-		time.Sleep(time.Millisecond) // what is waited for happens in another process
+		select {
+		case <-more:
+		case <-late:
+			r.t.Fatalf("the log does not say %q", words)
+		}
 	}
 }
 
@@ -287,7 +316,10 @@ func (r *rig) changes() {
 	if _, err := r.call(r.t.Context(), "change", ""); err != nil {
 		r.t.Fatal(err)
 	}
-	r.until("it has listed its tools again", func() bool { return r.tool("fresh").Name != "" })
+	r.logged("has listed them again")
+	if r.tool("fresh").Name == "" {
+		r.t.Fatal("it has not changed")
+	}
 }
 
 // A tool that changes after it was accepted is not there until that is accepted,
@@ -368,7 +400,7 @@ func TestWhatToolsSayIsScreened(t *testing.T) {
 	if got := r.tool("echo"); got.Status != "waiting" || !strings.Contains(got.Reason, "it repeats") {
 		t.Errorf("%+v", got)
 	}
-	r.until("its words are in the log", func() bool { return strings.Contains(r.log.String(), "the server speaks of") })
+	r.logged("the server speaks of")
 	if said := r.log.String(); strings.Contains(said, "sk-secret") {
 		t.Error(said)
 	}

@@ -72,6 +72,11 @@ func refusal(err error) (string, bool) {
 // client is closing, the server is, the transport failed.
 var ownCodes = []int64{-32003, -32004, -32005}
 
+func isRefused(err error) bool {
+	_, ok := errors.AsType[*refusedError](err)
+	return ok
+}
+
 // isForgotten: the server does not know the session any more, so it has done
 // nothing.
 func isForgotten(err error) bool { return errors.Is(err, sdk.ErrSessionMissing) }

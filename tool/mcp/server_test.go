@@ -17,14 +17,11 @@ import (
 )
 
 // newServer is a server for tests, whose tools are named for what they do. What
-// it is to remember it writes to files of a folder.
-func newServer(folder string) *sdk.Server {
+// happens to it, it notes.
+func newServer(note func(string)) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	type arguments struct {
 		Text string `json:"text,omitempty"`
-	}
-	note := func(name, text string) {
-		_ = os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644) // who misses it fails
 	}
 	say := func(text string) *sdk.CallToolResult {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
@@ -54,11 +51,11 @@ func newServer(folder string) *sdk.Server {
 			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i + 1), Total: 3, Message: "part"})
 		}
 		<-ctx.Done()
-		note("cancelled", "yes")
+		note("it was cancelled")
 		return say("too late"), nil
 	})
 	add("deaf", "Stops reading what it is sent.", nil, func(context.Context, *sdk.CallToolRequest, arguments) (*sdk.CallToolResult, error) {
-		note("deaf", "yes")
+		note("it is deaf")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		select {} // that takes a moment
 	})
@@ -105,13 +102,13 @@ func serve(folder string) {
 	if _, err := os.Stat(filepath.Join(folder, "broken")); err == nil {
 		os.Exit(3)
 	}
-	_ = newServer(folder).Run(context.Background(), &sdk.StdioTransport{}) // ends with its input
+	_ = newServer(func(text string) { fmt.Fprintln(os.Stderr, text) }).Run(context.Background(), &sdk.StdioTransport{}) // ends with its input
 	os.Exit(0)
 }
 
 // handler is a server that is reached over HTTP. What clients leave behind ends
 // with the test.
-func handler(t *testing.T, folder string) http.Handler {
+func handler(t *testing.T, note func(string)) http.Handler {
 	var mu sync.Mutex
 	var made []*sdk.Server
 	t.Cleanup(func() {
@@ -126,7 +123,7 @@ func handler(t *testing.T, folder string) http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server {
 		mu.Lock()
 		defer mu.Unlock()
-		made = append(made, newServer(folder))
+		made = append(made, newServer(note))
 		return made[len(made)-1]
 	}, nil)
 }
