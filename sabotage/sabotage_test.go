@@ -440,6 +440,21 @@ var bugs = []bug{
 		"def = last[i]\n", "continue\n", "./cmd/parley", "TestFilesTakeEffectWhenTheyChange"},
 	{"a folder that is made later is not watched", "config/watch.go",
 		"w.arm() // first", "// first", "./config", "TestWatch"},
+	// Tools of servers outside.
+	{"a tool that has changed since it was accepted is offered", "tool/mcp/offered.go",
+		"accepted[t.name] == t.digest", `accepted[t.name] != ""`, "./tool/mcp", "TestARugPull"},
+	{"who is not trusted says what a crash means", "tool/mcp/offered.go",
+		"case trusted && t.reads:", "case t.reads:", "./tool/mcp", "TestVerdicts"},
+	{"a call whose process died counts as failed", "tool/mcp/box.go",
+		"if class == parley.Effectful {", "if false {", "./tool/mcp", "TestAProcessThatDies"},
+	{"a broken connection counts as an answer", "tool/mcp/result.go",
+		"!slices.Contains(ownCodes, e.Code)", "!slices.Contains(ownCodes, 1)", "./tool/mcp", "TestHTTPThatBreaks"},
+	{"a fate that nobody knows counts as a failure", "engine/worker.go",
+		"outcome, result = parley.CallUnknown, parley.MessageOf(err)", "outcome, result = parley.CallFailed, parley.MessageOf(err)", "./engine", "TestACallWhoseFateNobodyKnows"},
+	{"a server of tools with a network reaches Parley itself", "sandbox/confine.go",
+		"if slices.Contains(ports, uint16(port)) {", "if port == 0 {", "./sandbox", "TestANetworkWithoutOurPort"},
+	{"something else is accepted than was shown", "dialect/native/mcp.go",
+		"case servers[i].Tools[at].Digest != digest:", "case false:", "./dialect/native", "TestToolServers"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.

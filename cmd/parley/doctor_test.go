@@ -245,3 +245,26 @@ func TestDoctorNamesKeys(t *testing.T) {
 		}
 	}
 }
+
+// Servers of tools are named, with what they miss, and none is started.
+func TestDoctorNamesToolServers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	for servers, want := range map[string]struct {
+		status status
+		says   string
+	}{
+		"x: {command: [true]}":                                   {fine, "x (true) is started when an agent uses it"},
+		"x: {command: [no-such-program-here]}":                   {warning, "there is no program no-such-program-here"},
+		"x: {command: [true], env: [NO_SUCH_VARIABLE]}":          {warning, "needs NO_SUCH_VARIABLE"},
+		"x: {command: [true], sandbox: false}":                   {warning, "without a sandbox"},
+		"x: {url: 'https://tools.example/mcp?key=confidential'}": {fine, "x (https://tools.example/mcp) is reached"},
+	} {
+		if err := os.WriteFile(file, []byte("mcp:\n  servers:\n    "+servers+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found, err := examined(t, "--data", t.TempDir(), "--config", file)
+		if f := found["mcp"]; err != nil || f.Status != want.status && found["sandbox"].Status == fine || !strings.Contains(f.Message, want.says) && found["sandbox"].Status == fine {
+			t.Errorf("%s: %+v, %v", servers, f, err)
+		}
+	}
+}

@@ -71,7 +71,8 @@ func ofServer(servers []config.ToolServer, name string) bool {
 func (d *doctor) toolServers() {
 	const name = "mcp"
 	for _, s := range d.ToolServers {
-		what := s.Name + " (" + s.URL + ")"
+		address, _, _ := strings.Cut(s.URL, "?") // behind it may be a key
+		what := s.Name + " (" + address + ")"
 		if s.URL == "" {
 			what = s.Name + " (" + strings.Join(s.Command, " ") + ")"
 		}
