@@ -91,7 +91,7 @@ func (a *everyAgent) definition(tenant parley.TenantID, digest string) (parley.A
 
 // atHome is an agent as its tenant may have it: the files that tools work on, and
 // the programs they run, are one tenant's. Others have the tools that touch
-// nothing of it.
+// nothing of it, and of servers outside what they name.
 func (e *Engine) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent {
 	if e.Home == "" || e.Home == tenant {
 		return agent
@@ -102,8 +102,19 @@ func (e *Engine) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent
 			some = append(some, spec.Name)
 		}
 	}
+	for _, name := range agent.Tools { // who sets a server up says for which tenants
+		if ofServer(name) {
+			some = append(some, name)
+		}
+	}
 	agent.Tools = some
 	return agent
+}
+
+// ofServer reports whether a tool, or all tools, of a server outside are named.
+func ofServer(name string) bool {
+	server, tool, ok := strings.Cut(name, parley.ServerSeparator)
+	return ok && parley.ValidServerName(server) && (tool == "*" || parley.ValidServerTool(server, tool))
 }
 
 // makes prepares a command that makes an agent, and says why it cannot be.
@@ -125,7 +136,7 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 		there = append(there, spec.Name)
 	}
 	for _, name := range agent.Tools {
-		if !slices.Contains(there, name) {
+		if !slices.Contains(there, name) && !ofServer(name) {
 			return nil, do, parley.Errorf(parley.CodeInvalid, "There is no tool %.80q; there are %s, or * for all.", name, strings.Join(there[1:], ", "))
 		}
 	}

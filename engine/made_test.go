@@ -62,6 +62,7 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		"says nothing":   {Name: "x", Instructions: " "},
 		"too much":       {Name: "x", Instructions: strings.Repeat("x", parley.MaxInstructions+1)},
 		"no such tool":   {Name: "x", Instructions: "x", Tools: []string{"hammer"}},
+		"no such server": {Name: "x", Instructions: "x", Tools: []string{"Tool Shed__hammer"}},
 		"a bad mode":     {Name: "x", Instructions: "x", Approval: "whatever"},
 		"negative":       {Name: "x", Instructions: "x", Limits: parley.AgentLimits{Turns: -1}},
 		"allows nobody":  {Name: "x", Instructions: "x", Allow: &parley.AgentAllow{}},
@@ -137,6 +138,14 @@ func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 		if err != nil || a.Tools == nil || len(a.Tools) != 0 {
 			t.Errorf("%q became %+v, %v", tools, a, err)
 		}
+	}
+	// Servers outside are set up for tenants by name, so those may be named.
+	if _, err := r.Submit(context.Background(), boss, parley.Command{Session: parley.TenantSession,
+		Do: parley.MakeAgent{Agent: parley.Agent{Name: "caller", Instructions: "Call.", Tools: []string{"read", "files__read", "web__*"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := r.Agents.Agent("rival", "caller"); err != nil || !slices.Equal(a.Tools, []string{"files__read", "web__*"}) {
+		t.Errorf("%+v, %v", a, err)
 	}
 	if got := r.Agents.List(acme); len(got) != 0 {
 		t.Errorf("%q", namesOf(got))
