@@ -193,13 +193,13 @@ func TestChatShowsTheWork(t *testing.T) {
 	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"deny","digest":"d2","note":"not in that folder"}`, child, card) {
 		t.Errorf("%s", got)
 	}
-	below = call(child, "shell", `{"command":["make","test"]}`)
+	below = call(child, "shell", `{"command":["sh","-c","make test"]}`)
 	f.event(child, parley.ToolCallStarted{Call: below, Attempt: 1})
 	f.event(child, parley.ToolOutputAppended{Call: below, Text: "compiling"})
 	f.event(child, parley.ToolOutputAppended{Call: below, Text: "…\n\x1b[31mFAIL\x1b[0m\nx"})
 	exit := 2
 	f.event(child, parley.ToolCallFinished{Call: below, Name: "shell", Outcome: parley.CallFailed, Result: "exit code 2\ncompiling…", Exit: &exit})
-	sees("· tester: shell make test\n  │ compiling…\n  │ ␛[31mFAIL␛[0m\n  │ x\n  exit code 2\n")
+	sees("· tester: shell sh -c \"make test\"\n  │ compiling…\n  │ ␛[31mFAIL␛[0m\n  │ x\n  exit code 2\n")
 	f.event(child, parley.RunFinished{Outcome: parley.Completed})
 	f.event(thread, parley.ChildReturned{Call: id, Child: child, Agent: "tester", Outcome: parley.Completed})
 	sees("  tester is back (completed)\n")

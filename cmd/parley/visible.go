@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -55,6 +56,11 @@ func (u toolUse) String() string {
 	about := strings.TrimSpace(a.Pattern + " " + a.Path)
 	switch {
 	case len(a.Command) > 0:
+		for i, word := range a.Command {
+			if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
+				a.Command[i] = strconv.Quote(word)
+			}
+		}
 		about = strings.Join(a.Command, " ")
 		if a.Workdir != "" {
 			about += " (in " + a.Workdir + ")"
