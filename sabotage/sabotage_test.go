@@ -455,6 +455,25 @@ var bugs = []bug{
 		"if slices.Contains(ports, uint16(port)) {", "if port == 0 {", "./sandbox", "TestANetworkWithoutOurPort"},
 	{"something else is accepted than was shown", "dialect/native/mcp.go",
 		"case servers[i].Tools[at].Digest != digest:", "case false:", "./dialect/native", "TestToolServers"},
+	// What a model gets wrong is told to it, and ends nothing.
+	{"too many calls are dropped without a word", "engine/worker.go",
+		"case n == parley.MaxCalls: // that there are more is told once", "case n < 0:", "./engine", "TestTooManyCallsAreTold"},
+	{"a call that could not be is sent back as it was", "provider/upstream/talk.go",
+		"toolName(c.Name), object(c.Arguments)", "c.Name, c.Arguments", "./provider/upstream", "TestTalkOfCallsThatCouldNotBe"},
+
+	// A command leaves nothing behind, and makes nothing that is hidden.
+	{"what covers a hidden file stays", "sandbox/cover.go",
+		"\t\t\tuncover(known.made)", "", "./sandbox", "TestWhatIsToBeHiddenCannotBeMade"},
+	{"a command that ends uncovers what others must not make", "sandbox/cover.go",
+		"known.commands++", "", "./sandbox", "TestWhatIsHiddenStaysSoForEverybody"},
+
+	// A terminal shows what is asked, and nothing else draws on it.
+	{"a file draws on the terminal of who reads it", "cmd/parley/visible.go",
+		"if strings.IndexFunc(text, hidden) < 0 {", "if true {", "./cmd/parley", "TestVisible|TestChatShowsTheWork"},
+	{"a yes is for something else than was shown", "cmd/parley/terminalcards.go",
+		"\t\tbody[\"digest\"] = c.digest", "", "./cmd/parley", "TestChatShowsTheWork"},
+	{"who types on has allowed something", "cmd/parley/terminalcards.go",
+		"decision == \"\" || note != \"\" && decision != parley.Deny", "decision == \"\"", "./cmd/parley", "TestChatShowsTheWork"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.

@@ -146,6 +146,8 @@ func (t *chat) run(ctx context.Context) error {
 		case <-time.After(min(time.Second<<min(attempt, 3), 5*time.Second)):
 		case <-t.interrupts:
 			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }

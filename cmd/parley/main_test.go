@@ -102,8 +102,13 @@ func newPerson(t *testing.T, args ...string) *person {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	c := &person{t: t, in: inW, out: outR, chunk: make(chan string, 1024), done: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { // also of who was not let go
+		cancel()
+		inW.Close()
+	})
 	go func() {
-		p := &program{ctx: context.Background(), stdin: inR, stdout: outW, stderr: outW}
+		p := &program{ctx: ctx, stdin: inR, stdout: outW, stderr: outW}
 		c.done <- p.run(append([]string{"chat"}, args...), noEnv)
 		outW.Close()
 	}()
