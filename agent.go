@@ -20,6 +20,7 @@ type Agent struct {
 	Allow        *AgentAllow `json:"allow,omitempty"` // nil: everybody who may talk to agents
 	Instructions string      `json:"instructions,omitempty"`
 	Delegates    []string    `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
+	Address      string      `json:"address,omitempty"`   // where it runs, if that is elsewhere: tcp://host:port or unix:///path
 }
 
 type AgentLimits struct {
@@ -52,6 +53,8 @@ type AgentRef struct {
 	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: MaxDepth
 	// Files: its runs say at their end what they did to files.
 	Files bool `json:"files,omitempty"`
+	// Remote: the agent runs elsewhere. See remote.go.
+	Remote bool `json:"remote,omitempty"`
 }
 
 // Digest identifies the definition by its content.
@@ -63,7 +66,8 @@ func (a Agent) Digest() string {
 
 func (a Agent) Ref() AgentRef {
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
-		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth}
+		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth,
+		Remote: a.Address != ""}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

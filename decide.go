@@ -164,6 +164,9 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 	if err := d.room(do.Agent); err != nil {
 		return err
 	}
+	if do.Agent.Remote && do.Mode == ModePlan {
+		return errCannotPlan
+	}
 	busy := do.Busy
 	if busy == "" {
 		busy = Queue
@@ -285,6 +288,7 @@ func (d *decision) approve(do DecideApproval) error {
 	default:
 		return Errorf(CodeInvalid, "A decision is allow, always, deny or stop, not %q.", do.Decision)
 	}
+	d.part()
 	d.emit(d.s.Run.ID, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: do.Decision, Note: CleanText(do.Note)})
 	return nil
 }
@@ -319,7 +323,7 @@ func (d *decision) resolve(do ResolveToolCall) error {
 		return Errorf(CodeClosed, "This call needs no resolution.")
 	}
 	c := d.s.Run.call(do.Call)
-	if c == nil || c.Status != CallLost {
+	if c == nil || c.Status != CallLost || d.s.Run.Agent.Remote {
 		return Errorf(CodeClosed, "This call needs no resolution.")
 	}
 	if afterResolution[do.Resolution] == "" {
@@ -373,6 +377,10 @@ func (d *decision) report(rep Report) {
 		d.explained(rep, b)
 	case ChangesFound:
 		d.changesFound(rep, b)
+	case RemoteTool, RemoteAsked, RemoteTrouble, RemoteHalted:
+		if d.speaking(rep) && d.s.Run.Agent.Remote {
+			d.remote(b)
+		}
 	case CanaryLeaked:
 		if d.speaking(rep) || d.explaining(rep) != nil {
 			d.halt(CanaryLeak)
@@ -411,6 +419,7 @@ func (d *decision) piece(p ModelPiece) {
 func (d *decision) modelEnded(b ModelEnded) {
 	run, turn := d.s.Run.ID, d.s.Run.Turn.ID
 	d.finishOutput(false)
+	d.endRemoteCalls(CallFailed, "The agent ended its answer without saying what came of this.")
 	children := 0
 	for _, c := range b.Calls {
 		if c.Verdict.Kind == VerdictChild {
@@ -431,12 +440,8 @@ func (d *decision) modelEnded(b ModelEnded) {
 			d.spawn(call, v, b.Usage, children)
 		case v.Kind == VerdictCard:
 			d.emit(run, QuestionAsked{Call: call, Questions: v.Questions, Expires: c.Expires})
-		case (d.s.Run.Tainted || d.s.Foreign) && v.Class != Pure: // whatever the mode, and whatever was allowed before
-			why := "a message that led to this was flagged"
-			if d.s.Foreign {
-				why = "something that was read in this conversation was flagged"
-			}
-			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires, Why: why})
+		case d.distrust() != "" && v.Class != Pure: // whatever the mode, and whatever was allowed before
+			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires, Why: d.distrust()})
 		case v.Kind == VerdictAsk && (v.Digest == "" || !slices.Contains(d.s.Always, v.Digest)):
 			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires})
 		}
@@ -451,11 +456,26 @@ func (d *decision) modelEnded(b ModelEnded) {
 	}
 }
 
+// distrust is why whatever has effects needs a person; empty: it does not.
+func (d *decision) distrust() string {
+	switch {
+	case d.s.Foreign:
+		return "something that was read in this conversation was flagged"
+	case d.s.Run.Tainted:
+		return "a message that led to this was flagged"
+	}
+	return ""
+}
+
 // modelFailed: what was shown cannot be taken back, so a call that failed after
 // it counts as cut; one that showed nothing fails the run.
 func (d *decision) modelFailed(b ModelFailed) {
 	r := d.s.Run
-	if r.Turn.Shown {
+	switch {
+	case r.Agent.Remote && b.Code != CodeInterrupted: // it said so itself, or was never reached
+		d.finishOutput(true)
+		d.endRemoteCalls(CallUnknown, "The agent failed while it did this. Nobody knows whether it happened.")
+	case r.Agent.Remote, r.Turn.Shown:
 		d.cut(b.Code, b.Message)
 		return
 	}
@@ -465,7 +485,8 @@ func (d *decision) modelFailed(b ModelFailed) {
 func (d *decision) cut(code Code, message string) {
 	r := d.s.Run
 	d.finishOutput(true)
-	for _, c := range r.Calls {
+	d.endRemoteCalls(CallUnknown, "The agent was lost while it did this. Nobody knows whether it happened.")
+	for _, c := range d.s.Run.Calls {
 		d.cancelCall(c)
 	}
 	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut, Code: code, Message: message})
@@ -509,8 +530,11 @@ func (d *decision) advance() {
 			d.emit(RunID(d.s.Head+1), RunStarted{Input: w.ID, Request: w.Request, Agent: w.Agent, Mode: w.Mode})
 		}
 		return
-	case r.Turn != nil:
+	case r.Turn != nil && !r.Agent.Remote:
 		return // the model is speaking
+	case r.Turn == nil && r.Agent.Remote:
+		d.boundary() // what it did ended with its turn
+		return
 	}
 	open := false
 	for _, c := range r.Calls {
@@ -519,7 +543,7 @@ func (d *decision) advance() {
 		}
 		open = open || c.Status != CallEnded
 	}
-	if !open {
+	if !open && r.Turn == nil {
 		d.boundary()
 	}
 }
@@ -528,6 +552,9 @@ func (d *decision) advance() {
 func (d *decision) advanceCall(c Call) bool {
 	run := d.s.Run.ID
 	expired := c.Card != 0 && !d.at.Before(c.Expires)
+	if c.Status != CallStarted && c.Status != CallEnded && (expired || c.Card == 0) {
+		d.part()
+	}
 	switch c.Status {
 	case CallReady:
 		d.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})
@@ -575,6 +602,8 @@ func (d *decision) boundary() {
 		// A classifier looks at what was said.
 	case r.Stop == StopFailed:
 		d.finish(RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message})
+	case r.Stop == StopCut && r.Agent.Remote: // what it had done when it was lost is not known, so it is not asked again
+		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Message: r.Message})
 	case r.Stop == StopCut && r.Cuts >= MaxCuts:
 		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted,
 			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message)})

@@ -159,6 +159,7 @@ type (
 		Provider  string    `json:"provider,omitempty"`
 		Class     ToolClass `json:"class,omitempty"`
 		RerunOf   CallID    `json:"rerun_of,omitempty"`
+		Remote    bool      `json:"remote,omitempty"` // an agent elsewhere reports it: the server neither judged nor made it
 	}
 	ToolCallBlocked struct {
 		Call   CallID `json:"call"`

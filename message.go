@@ -85,6 +85,9 @@ func (c *conversation) read(e Event) {
 			c.original[CallID(e.Seq)] = c.root(b.RerunOf)
 			return
 		}
+		if b.Remote {
+			return // it was no call of ours, and what it answered is not known
+		}
 		c.begin(e.Seq)
 		c.turn.Calls = append(c.turn.Calls, MessageCall{CallID(e.Seq), b.Provider, b.Name, b.Arguments})
 	case ContextCompacted:

@@ -86,7 +86,11 @@ func Next(s State, now time.Time) []Step {
 	r := s.Run
 	steps := s.childSteps()
 	if r != nil && r.Turn != nil {
-		return append(steps, CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From, r.Mode})
+		steps = append(steps, CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From, r.Mode})
+		if !r.Agent.Remote {
+			return steps
+		}
+		// People may be asked while an agent elsewhere is in the middle of its turn.
 	}
 	// The only definition of "can go on" is trying.
 	d := decision{s: s, at: now}
@@ -107,7 +111,7 @@ func Next(s State, now time.Time) []Step {
 	}
 	var wake time.Time
 	for _, c := range r.Calls {
-		if c.Status == CallStarted {
+		if c.Status == CallStarted && !r.Agent.Remote {
 			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent, r.touchedBy(c)})
 		}
 		if c.Explaining {

@@ -182,7 +182,7 @@ func (r *Run) waits() bool {
 			return false
 		}
 	}
-	return person && r.Turn == nil
+	return person && (r.Turn == nil || r.Agent.Remote)
 }
 
 // A Summary is what lists of sessions show, kept in a row beside the log.

@@ -76,6 +76,7 @@ type check struct {
 	output   parley.OutputID
 	text     string
 	first    parley.Seq
+	remote   bool                    // of the run: an agent elsewhere performs it
 	hole     parley.Seq              // the first piece of output that is missing
 	screen   map[parley.InputID]bool // of the run, to be classified before the next turn
 	blocked  bool
@@ -203,6 +204,7 @@ func (c *check) inRun(e parley.Event) {
 			c.must(state != "received" || id >= b.Input, "input %d has waited longer than %d", id, b.Input)
 		}
 		c.run, c.input, c.adopted, c.turns, c.cuts = e.Run, b.Input, false, 0, 0
+		c.remote = b.Agent.Remote
 		clear(c.calls)
 		clear(c.screen)
 		c.blocked, c.tainted, c.reported = false, false, false
@@ -215,7 +217,7 @@ func (c *check) inRun(e parley.Event) {
 		}
 		c.must(b.Outcome != "", "has no outcome")
 		c.must(b.Outcome != parley.Completed || c.adopted && c.turns > 0, "completed without an answer")
-		c.must(b.Outcome != parley.Interrupted || c.cuts == parley.MaxCuts || c.abandoned(), "interrupted after %d cuts", c.cuts)
+		c.must(b.Outcome != parley.Interrupted || c.cuts == parley.MaxCuts || c.abandoned() || c.remote && c.cuts == 1, "interrupted after %d cuts", c.cuts)
 		c.run = 0
 
 	case parley.TurnStarted:
@@ -225,6 +227,7 @@ func (c *check) inRun(e parley.Event) {
 		for id, k := range c.calls {
 			c.must(k.ended && !k.lost, "call %d is open", id)
 		}
+		c.must(!c.remote || c.cuts == 0, "an agent elsewhere that was lost is asked again")
 		c.must(!c.compacting, "a compaction is under way")
 		c.must(len(c.children) == 0, "%d children of the last turn are out", len(c.children))
 		c.turn = parley.TurnID(e.Seq)
@@ -234,6 +237,9 @@ func (c *check) inRun(e parley.Event) {
 	case parley.TurnFinished:
 		c.must(c.turn != 0 && b.Turn == c.turn, "open is turn %d", c.turn)
 		c.must(c.output == 0, "output %d is open", c.output)
+		for id, k := range c.calls {
+			c.must(!c.remote || k.ended, "call %d of an agent elsewhere is open", id)
+		}
 		if b.Stop == parley.StopCut {
 			c.cuts++
 			c.must(c.cuts <= parley.MaxCuts, "%d cuts", c.cuts)
@@ -321,6 +327,7 @@ func (c *check) inCall(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.ToolCallRequested:
 		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
+		c.must(b.Remote == c.remote, "an agent elsewhere makes its calls itself, and no other agent does")
 		k := &call{class: b.Class, tainted: c.tainted || c.foreign}
 		if b.RerunOf != 0 {
 			old := c.call(b.RerunOf)
@@ -334,10 +341,10 @@ func (c *check) inCall(e parley.Event) {
 		k.ended = true
 	case parley.ToolCallStarted:
 		k := c.call(b.Call)
-		c.must(c.turn == 0, "turn %d is open", c.turn)
+		c.must(c.turn == 0 || c.remote, "turn %d is open", c.turn)
 		c.must(!k.ended, "call %d has ended", b.Call)
 		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
-		c.must(!k.tainted || k.allowed || k.class == parley.Pure, "call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
+		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked, "call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
 		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
 		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect already", b.Call)
 		k.started, k.attempt, k.output = true, b.Attempt, 0

@@ -152,7 +152,8 @@ func (m *machine) repeat() {
 }
 
 func (m *machine) input() {
-	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns"), Files: rapid.Bool().Draw(m.t, "files")}
+	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns"), Files: rapid.Bool().Draw(m.t, "files"),
+		Remote: rapid.IntRange(0, 3).Draw(m.t, "elsewhere") == 0}
 	m.command(parley.SubmitInput{
 		Content: rapid.SampledFrom([]string{"hello", " ", "a\x00b", "\u200b", "long text"}).Draw(m.t, "content"),
 		Request: fmt.Sprint("r", m.requests), Agent: agent,
@@ -247,7 +248,11 @@ func (m *machine) work() {
 	for _, step := range parley.Next(m.s.state, m.now) {
 		switch step := step.(type) {
 		case parley.CallModel:
-			m.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: m.modelSays()})
+			body := m.modelSays
+			if step.Agent.Remote {
+				body = m.remoteSays
+			}
+			m.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: body()})
 		case parley.CallTool:
 			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: m.toolSays()})
 		case parley.Compact:
@@ -336,6 +341,30 @@ func (m *machine) modelSays() parley.ReportBody {
 			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)})
 	}
 	return ended
+}
+
+// remoteSays is what an agent elsewhere reports.
+func (m *machine) remoteSays() parley.ReportBody {
+	name := rapid.SampledFrom([]string{"search", "send"}).Draw(m.t, "tool")
+	switch rapid.IntRange(0, 13).Draw(m.t, "remote") {
+	case 0, 1, 2, 3:
+		return parley.ModelPiece{Kind: parley.Text, Text: rapid.StringN(0, 5, -1).Draw(m.t, "text")}
+	case 4, 5, 6:
+		return parley.RemoteTool{Name: name, Outcome: rapid.SampledFrom([]parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}).Draw(m.t, "outcome")}
+	case 7:
+		return parley.RemoteTool{Name: name, Blocked: "not in its list"}
+	case 8, 9, 10:
+		return parley.RemoteAsked{Key: "k", Name: name, Arguments: `{"to":"x"}`, Show: "send x", Digest: "d:" + name,
+			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)}
+	case 11:
+		return parley.ModelFailed{Code: rapid.SampledFrom([]parley.Code{parley.CodeModel, parley.CodeInterrupted}).Draw(m.t, "code"), Message: "no"}
+	case 12:
+		if rapid.IntRange(0, 7).Draw(m.t, "halts") == 0 {
+			return parley.RemoteHalted{Reason: "canary_leak"}
+		}
+		return parley.RemoteTrouble{Message: "it is slow"}
+	}
+	return parley.ModelEnded{Stop: parley.StopEnd}
 }
 
 // summary is what a compaction comes to: shorter, not shorter, or nothing.

@@ -90,6 +90,7 @@ func (s *session) input() {
 		in.Busy = parley.Steer
 	}
 	in.Deliver = s.pick("owed", 2) > 0
+	in.Agent.Remote = s.pick("elsewhere", 4) == 0
 	in.Classify = s.pick("classified", 4) == 0
 	if s.pick("flagged", 6) == 0 {
 		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Score: 0.5, Reason: "pattern:x"}
@@ -116,7 +117,11 @@ func (s *session) work() {
 	case parley.LogOn:
 		s.report(parley.Report{Body: parley.Advance{}})
 	case parley.CallModel:
-		s.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: s.said()})
+		body := s.said
+		if step.Agent.Remote {
+			body = s.reported
+		}
+		s.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: body()})
 	case parley.Classify:
 		verdicts := []parley.ScreenVerdict{parley.ScreenAllow, parley.ScreenFlag, parley.ScreenBlock}
 		s.report(parley.Report{Run: step.Run, Body: parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: verdicts[s.pick("screened", 3)], Reason: "model:x"}}})
@@ -163,6 +168,29 @@ func (s *session) said() parley.ReportBody {
 		return ended
 	case 4:
 		return parley.ModelPiece{Kind: parley.Thinking, Text: s.text()}
+	}
+	return parley.ModelPiece{Kind: parley.Text, Text: s.text()}
+}
+
+// reported is what an agent elsewhere says.
+func (s *session) reported() parley.ReportBody {
+	name := []string{"search", "send"}[s.pick("tool", 2)]
+	switch s.pick("reported", 12) {
+	case 0:
+		return parley.ModelFailed{Code: []parley.Code{parley.CodeModel, parley.CodeInterrupted}[s.pick("lost", 2)], Message: "The agent failed."}
+	case 1:
+		return parley.ModelEnded{Stop: parley.StopEnd}
+	case 2:
+		return parley.RemoteTool{Name: name, Blocked: "not in its list"}
+	case 3, 4:
+		return parley.RemoteTool{Name: name, Outcome: []parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}[s.pick("outcome", 2)], Result: s.text()}
+	case 5, 6:
+		return parley.RemoteAsked{Key: "k", Name: name, Arguments: "{}", Show: "send it", Digest: "d:" + name, Expires: s.now.Add(24 * time.Hour)}
+	case 7:
+		if s.pick("halts", 8) == 0 {
+			return parley.RemoteHalted{Reason: parley.CanaryLeak}
+		}
+		return parley.RemoteTrouble{Message: "The agent is slow."}
 	}
 	return parley.ModelPiece{Kind: parley.Text, Text: s.text()}
 }
