@@ -187,7 +187,7 @@ func (a *actor) settle() (wake time.Duration, err error) {
 	steps := parley.Next(a.s.state, e.Now())
 	draining := e.draining.Load()
 	for step, w := range a.workers {
-		if !wants(steps, step) || draining && watches(step) {
+		if !wants(steps, step) || draining && a.watches(step) {
 			w.cancel()
 		}
 	}
@@ -214,7 +214,7 @@ func (a *actor) settle() (wake time.Duration, err error) {
 		case parley.LogOn: // waits for what is not clear
 		default:
 			// Also while draining: the log says that it was started.
-			if a.workers[step] == nil && !(draining && watches(step)) {
+			if a.workers[step] == nil && !(draining && a.watches(step)) {
 				a.work(step)
 			}
 		}
@@ -244,11 +244,13 @@ func (a *actor) onlyWanted(steps []parley.Step) bool {
 }
 
 // watches reports whether a step does nothing itself: what it waits for goes on,
-// or stops, without it.
-func watches(step parley.Step) bool {
-	switch step.(type) {
+// or stops, without it. A server that stops does not wait for people either.
+func (a *actor) watches(step parley.Step) bool {
+	switch step := step.(type) {
 	case parley.RunChild, parley.StopChild:
 		return true
+	case parley.CallModel:
+		return step.Agent.Remote && a.s.state.Status() == parley.StatusWaiting
 	}
 	return false
 }
@@ -412,6 +414,9 @@ func (a *actor) agentFor(name string) (parley.Agent, error) {
 		return agent, err
 	}
 	settings, err := a.engine.settings(a.engine.ctx, a.tenant)
+	if agent.Address != "" { // its model is its own affair
+		return agent, err
+	}
 	agent = settings.Complete(agent)
 	agent.Model = cmp.Or(agent.Model, a.engine.DefaultModel)
 	return agent, err

@@ -48,6 +48,7 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
+	Remotes    parley.Remotes    // nil: agents that run elsewhere are not reached
 	Screen     parley.Screen     // nil: nothing is screened
 	Classifier parley.Classifier // nil: nobody is asked
 	Home       parley.TenantID   // whose workspace the tools work in; empty: everybody's

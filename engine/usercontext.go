@@ -48,12 +48,20 @@ func (e *Engine) SetContext(ctx context.Context, who parley.Principal, agent, te
 // knowing adds to instructions what the session's owner wants the agent to know.
 // If that cannot be read it is missing, and the message is answered all the same.
 func (a *actor) knowing(ctx context.Context, instructions, agent string) string {
+	if known := a.known(ctx, agent); known != "" {
+		return instructions + "\n\nPersisted user context:\n" + known
+	}
+	return instructions
+}
+
+// known is what the session's owner wants the agent to know.
+func (a *actor) known(ctx context.Context, agent string) string {
 	known, ok, err := a.engine.Store.Tenant(a.tenant).Context(ctx, agent, a.owner)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		a.log.Warn("the context of a user cannot be read; the model is not told it", "agent", agent, "error", err)
 	case err == nil && ok:
-		return instructions + "\n\nPersisted user context:\n" + known.Text
+		return known.Text
 	}
-	return instructions
+	return ""
 }

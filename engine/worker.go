@@ -64,7 +64,11 @@ func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan
 				last.Body = parley.ModelFailed{Code: parley.CodeInternal, Message: a.panicked(p)}
 			}
 		}()
-		last.Body = a.callModel(ctx, step, plan)
+		if step.Agent.Remote {
+			last.Body = a.callRemote(ctx, step)
+		} else {
+			last.Body = a.callModel(ctx, step, plan)
+		}
 	case parley.Classify:
 		last = parley.Report{Run: step.Run}
 		defer func() {
@@ -265,6 +269,9 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley
 // stream has the model speak once, within limits.
 func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent, say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
+	if request.Model == "" && agent.Address != "" {
+		return ended, parley.Errorf(parley.CodeModel, "This agent runs elsewhere, and its file names no model for what is done about it here.")
+	}
 	said := 0
 	mouth := a.mouth(say)
 	defer mouth.rest()
