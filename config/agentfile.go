@@ -59,8 +59,12 @@ type frontMatter struct {
 // withoutEffect are the keys that are read and ignored: without them an agent
 // does less, or the same within its turns, and talks to nobody else.
 var withoutEffect = []string{
-	"idle_prompt", "idle_interval_secs", "address",
+	"idle_prompt", "idle_interval_secs",
 }
+
+// ofTheLoop are keys that say how Parley runs an agent: to one that runs elsewhere
+// they mean nothing. Its model is for what is done about it here.
+var ofTheLoop = []string{"approval", "delegates", "fallback_models"}
 
 func readAgent(path string) (definition, error) {
 	raw, err := os.ReadFile(path)
@@ -96,6 +100,9 @@ func parseAgent(path, text string) (definition, error) {
 		Instructions: strings.TrimSpace(body),
 		Delegates:    f.Delegates,
 	}
+	if f.Runtime == "frames" {
+		agent.Address = f.Address
+	}
 	agent.Limits.Tokens, agent.Limits.Minutes, agent.Limits.CostUSD = f.Limits.Tokens, f.Limits.Minutes, f.Limits.CostUSD
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
@@ -126,12 +133,17 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("fallback_models"), "fallback_models has a name that is empty; write the names of models, like [gpt-4.1]")
 	case twice(append([]string{f.Model}, f.FallbackModels...)) != "":
 		err = at(path, doc.line("fallback_models"), "fallback_models has %s, which was asked already; name others", twice(append([]string{f.Model}, f.FallbackModels...)))
-	case parley.IsBlank(agent.Instructions):
+	case badAddress(agent.Address) != nil:
+		err = at(path, doc.line("address"), "%s", badAddress(agent.Address))
+	case parley.IsBlank(agent.Instructions) && agent.Address == "": // elsewhere it may have its own
 		err = at(path, end, "the instructions are missing; they follow this line")
 	}
 	for _, e := range doc.entries {
-		if slices.Contains(withoutEffect, e.key) {
+		switch {
+		case slices.Contains(withoutEffect, e.key):
 			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect in this release", e.key).Error())
+		case agent.Address != "" && slices.Contains(ofTheLoop, e.key):
+			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect on an agent that runs elsewhere", e.key).Error())
 		}
 	}
 	return def, err
@@ -141,14 +153,24 @@ func parseAgent(path, text string) (definition, error) {
 // somewhere else, or silent where it should act.
 func unsupported(doc document, f frontMatter) error {
 	switch {
-	case f.Runtime == "frames":
-		return at(doc.path, doc.line("runtime"), "runtime: frames is not supported by this release; remove the file or use loop")
-	case f.Runtime != "" && f.Runtime != "loop":
+	case f.Runtime != "" && f.Runtime != "loop" && f.Runtime != "frames":
 		return at(doc.path, doc.line("runtime"), "runtime is loop or frames, not %q", f.Runtime)
+	case f.Runtime == "frames" && f.Address == "":
+		return at(doc.path, doc.line("runtime"), "runtime: frames needs an address: tcp://host:port or unix:///path")
+	case f.Runtime != "frames" && f.Address != "":
+		return at(doc.path, doc.line("address"), "address is where an agent with runtime: frames runs; add that, or remove the address")
 	case f.Autonomy.Enabled:
 		return at(doc.path, doc.line("autonomy.enabled"), "autonomy is not supported by this release; remove the file or set enabled to false")
 	}
 	return nil
+}
+
+func badAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, _, err := parley.ParseAddress(address)
+	return err
 }
 
 // splitFrontMatter parts a file at its two lines of dashes, and says on which

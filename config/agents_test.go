@@ -134,6 +134,25 @@ DIR/a.md:11: idle_interval_secs has no effect in this release`, "DIR", dir)
 	}
 }
 
+// TestAgentsElsewhere: one that runs elsewhere may have its own instructions.
+func TestAgentsElsewhere(t *testing.T) {
+	dir := folder(t, map[string]string{"a.md": "runtime: frames\naddress: tcp://[::1]:9100\ntools: [search]\napproval: suggest\n|", "b.md": "runtime: frames\naddress: unix:///run/b.sock\n|Help."})
+	agents := load(t, dir)
+	want := []parley.Agent{
+		{Name: "a", Tools: []string{"search"}, Approval: "suggest", Address: "tcp://[::1]:9100"},
+		{Name: "b", Tools: []string{"*"}, Instructions: "Help.", Address: "unix:///run/b.sock"},
+	}
+	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {
+		t.Error(diff)
+	}
+	if !want[0].Ref().Remote || (parley.Agent{Name: "c"}).Ref().Remote {
+		t.Error("who runs elsewhere is not told apart")
+	}
+	if got, want := strings.Join(agents.Ignored(), "\n"), dir+"/a.md:5: approval has no effect on an agent that runs elsewhere"; got != want {
+		t.Errorf("ignored is %s", got)
+	}
+}
+
 func TestBrokenAgentFiles(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"fallback is empty", "---\nfallback_models: [a, ' ']\n---\nA.", "2: fallback_models has a name that is empty; write the names of models, like [gpt-4.1]"},
@@ -163,7 +182,12 @@ func TestBrokenAgentFiles(t *testing.T) {
 		{"allow an empty role", "---\nallow: {roles: [a, '']}\n---\nA.", "2: allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
 		{"allow a person", "---\nallow:\n  users: [ann]\n---\nA.", `3: unknown field "users"`},
 		{"allow is text", "---\nallow: everybody\n---\nA.", "2: lines of the form KEY: VALUE are wanted here"},
-		{"frames", "---\nruntime: frames\naddress: unix:///x\n---\nA.", "2: runtime: frames is not supported by this release; remove the file or use loop"},
+		{"nowhere", "---\nruntime: frames\n---\nA.", "2: runtime: frames needs an address: tcp://host:port or unix:///path"},
+		{"no port", "---\nruntime: frames\naddress: tcp://host\n---\nA.", `3: "tcp://host" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"no host", "---\nruntime: frames\naddress: tcp://:9100\n---\nA.", `3: "tcp://:9100" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"a path that is none", "---\nruntime: frames\naddress: unix://x\n---\nA.", `3: "unix://x" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"another scheme", "---\nruntime: frames\naddress: http://h:1\n---\nA.", `3: "http://h:1" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"here and elsewhere", "---\naddress: tcp://h:1\n---\nA.", "2: address is where an agent with runtime: frames runs; add that, or remove the address"},
 		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop or frames, not "moon"`},
 		{"autonomy", "---\nautonomy:\n  enabled: true\n---\nA.", "3: autonomy is not supported by this release; remove the file or set enabled to false"},
 	} {

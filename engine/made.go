@@ -125,6 +125,9 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
 	}
+	if agent.Address != "" { // or anybody could have the server connect to anything
+		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent that runs elsewhere needs a file of the server.")
+	}
 	if err := parley.CheckAgent(*agent); err != nil {
 		return nil, do, err
 	}

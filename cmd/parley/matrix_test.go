@@ -168,7 +168,7 @@ func (r rule) expected(role, whose string) cell {
 // byte of any answer, nor in the server's log.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
-	for pattern, h := range routes(nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, native.Handler{}, nil) {
+	for pattern, h := range routes(nil, nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, native.Handler{}, nil) {
 		web.Handle(pattern, h)
 	}
 	for _, pattern := range web.Patterns() {

@@ -46,7 +46,7 @@ func (w withModel) List(tenant parley.TenantID) []parley.Agent {
 }
 
 func (w withModel) complete(agent parley.Agent) parley.Agent {
-	if agent.Model == "" {
+	if agent.Model == "" && agent.Address == "" {
 		agent.Model = w.model
 	}
 	return agent

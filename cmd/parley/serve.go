@@ -27,6 +27,7 @@ import (
 	"parley/engine"
 	"parley/feed"
 	"parley/provider"
+	"parley/remote/frames"
 	"parley/sandbox"
 	"parley/screen"
 	"parley/server"
@@ -142,17 +143,22 @@ func (c *serveCommand) Run(p *program) error {
 	defer outside.Close()
 	tools.Join(outside)
 
+	// Agents that run elsewhere.
+	remotes := frames.New(frames.Options{Log: log})
+	defer remotes.Close()
+	keepRemotes(remotes, agents.List(c.DefaultTenant), c.DefaultTenant, log)
+
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
 		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(),
-		Model: model, Tools: tools, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
+		Model: model, Tools: tools, Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
 		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant,
 		Classifier: classifier, Refusals: guard.Record, Screen: sentinel,
 	})
 
 	known.Agents = door.Agents // with those that were made
-	stopWatching := watchFiles(&c.Settings, agents, skills, door, log)
+	stopWatching := watchFiles(&c.Settings, agents, skills, remotes, door, log)
 	defer stopWatching()
 
 	// The dialects.
@@ -163,7 +169,7 @@ func (c *serveCommand) Run(p *program) error {
 		return err
 	}
 	own := native.Handler{Problems: agents.Problems, Skills: skills, Servers: toolServers{door, outside}}
-	served := routes(door, known, guard, conns, bus, own, log)
+	served := routes(door, known, remotes, guard, conns, bus, own, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)
 	}
@@ -198,17 +204,17 @@ func (c *serveCommand) Run(p *program) error {
 }
 
 // routes is everything that is served besides health.
-func routes(door parley.Door, agents parley.Agents, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, own native.Handler, log *slog.Logger) map[string]http.Handler {
+func routes(door parley.Door, agents parley.Agents, remotes parley.Remotes, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, own native.Handler, log *slog.Logger) map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 
 		"GET /api/agentloop/ws": &agentloop.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 	}
-	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Guard: guard, Conns: conns, Log: log}).Routes() {
+	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Remotes: remotes, Guard: guard, Conns: conns, Log: log}).Routes() {
 		all[pattern] = handler
 	}
-	own.Door, own.Agents, own.Guard, own.Office, own.Log = door, agents, guard, guard, log
+	own.Door, own.Agents, own.Remotes, own.Guard, own.Office, own.Log = door, agents, remotes, guard, guard, log
 	for pattern, handler := range own.Routes() {
 		all[pattern] = handler
 	}
@@ -229,8 +235,26 @@ func newSandbox(c *config.Settings) (*sandbox.Sandbox, error) {
 	return sandbox.New(c.Workspace, hidden...)
 }
 
+// keepRemotes connects to the agents that run elsewhere.
+func keepRemotes(pool *frames.Pool, agents []parley.Agent, tenant parley.TenantID, log *slog.Logger) {
+	for _, a := range agents {
+		network, at, err := parley.ParseAddress(a.Address)
+		if err != nil || network != "tcp" {
+			continue
+		}
+		host, _, _ := net.SplitHostPort(at)
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			log.Warn("what is said to an agent on another machine is neither encrypted nor authenticated; use a tunnel, or a network that is your own", "agent", a.Name, "address", a.Address)
+		}
+	}
+	pool.Keep(tenant, agents)
+}
+
 // checkAgent finds what an agent asks for and this server does not have.
 func checkAgent(a parley.Agent, tools *tool.Box, servers []config.ToolServer) error {
+	if a.Address != "" {
+		return nil // its tools are its own
+	}
 	there := []string{"skill"} // also while there are none
 	for _, spec := range tools.Specs(parley.Agent{}) {
 		if spec.Name != "skill" {

@@ -7,11 +7,12 @@ import (
 
 	"parley/config"
 	"parley/engine"
+	"parley/remote/frames"
 )
 
 // watchFiles has what files say of agents and skills take effect when they
 // change. Without it they are as they were at the start.
-func watchFiles(c *config.Settings, agents *config.Agents, skills *config.Skills, door *engine.Engine, log *slog.Logger) (stop func()) {
+func watchFiles(c *config.Settings, agents *config.Agents, skills *config.Skills, remotes *frames.Pool, door *engine.Engine, log *slog.Logger) (stop func()) {
 	stop, err := config.Watch(append(c.SkillFolders(), c.Agents), func() {
 		before := agents.List(c.DefaultTenant)
 		if err := agents.Reload(); err != nil {
@@ -21,6 +22,7 @@ func watchFiles(c *config.Settings, agents *config.Agents, skills *config.Skills
 		for _, problem := range skills.Problems(c.DefaultTenant) {
 			log.Warn("a skill is left out", "problem", problem)
 		}
+		keepRemotes(remotes, agents.List(c.DefaultTenant), c.DefaultTenant, log)
 		changed := engine.ChangedAgents(before, agents.List(c.DefaultTenant))
 		for _, a := range changed {
 			log.Info("an agent has changed", "agent", a.Name, "gone", a.Digest == "")

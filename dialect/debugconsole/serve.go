@@ -26,8 +26,10 @@ type Handler struct {
 	Door   parley.Door
 	Agents parley.Agents
 	Guard  Guard
-	Conns  *dialect.Conns
-	Log    *slog.Logger
+	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
+	Remotes parley.Remotes
+	Conns   *dialect.Conns
+	Log     *slog.Logger
 
 	Within time.Duration // of POST …/message; default a minute
 }
@@ -81,7 +83,13 @@ func (h *Handler) admit(ctx context.Context, who parley.Principal, agent string)
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
 		return err
 	}
-	return h.running(ctx, who, agent)
+	if err := h.running(ctx, who, agent); err != nil || h.Remotes == nil {
+		return err
+	}
+	if err := h.Remotes.Unreachable(who.Tenant, definition); err != nil {
+		return parley.Errorf(parley.CodeStopped, "agent is not running")
+	}
+	return nil
 }
 
 // notFound says in the document's words that there is no such agent.

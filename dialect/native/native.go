@@ -34,7 +34,9 @@ type Handler struct {
 	Skills parley.Skills // nil: there are none
 	// Problems says what is wrong with files of agents; nil: nothing is.
 	Problems func(parley.TenantID) []parley.AgentProblem
-	Log      *slog.Logger
+	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
+	Remotes parley.Remotes
+	Log     *slog.Logger
 
 	Servers ToolServers
 }
@@ -179,8 +181,11 @@ type agentInfo struct {
 
 func (h *Handler) infoOf(tenant parley.TenantID, a parley.Agent, stopped []string) agentInfo {
 	status := "running"
-	if slices.Contains(stopped, a.Name) {
+	switch {
+	case slices.Contains(stopped, a.Name):
 		status = "stopped"
+	case h.Remotes != nil && h.Remotes.Unreachable(tenant, a) != nil:
+		status = "unreachable"
 	}
 	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(tenant, a.Name), "\n")}
 }

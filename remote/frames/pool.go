@@ -1,0 +1,244 @@
+// Package frames reaches agents that run elsewhere, by the frames of document
+// 000: a length, and a JSON object {type, id, payload}.
+//
+// A Pool has one link for each agent, and a link one connection at a time, over
+// which the requests of all sessions go, told apart by their ids. A connection
+// that is lost is replaced at once, and then again and again, ever more slowly,
+// or as soon as somebody asks.
+//
+// Goroutines: one per link, which connects and waits for the end of the
+// connection; a reader and a writer per connection. Pool.Close waits for all of
+// them. The reader never waits for anybody who reads an answer: what an answer
+// holds is bounded, and one that is not read in time fails by itself.
+//
+// Locks, none held across I/O: Pool.mu guards the map of links,
+// link.mu the current connection and what it is to be told, conn.mu the requests
+// in flight, request.mu what was said and not yet heard, troubles.mu counters. Pool.mu
+// is taken before link.mu, request.mu before troubles.mu; they are leaves otherwise.
+package frames
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+)
+
+// Options of a pool.
+type Options struct {
+	Log   *slog.Logger
+	Times Times
+	// Unread bounds what one answer may hold that nobody has taken yet, in bytes,
+	// UnreadAll that of all answers of a connection.
+	Unread, UnreadAll int
+	// Dial is for tests.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Pool is a parley.Remotes.
+type Pool struct {
+	Options
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex // guards the following; leaf
+	links  map[key]*link
+	closed bool
+}
+
+var _ parley.Remotes = (*Pool)(nil)
+
+// A key is an agent as it is reached. The same agent under a new address is
+// another, so that who was asked before the change is still heard.
+type key struct {
+	tenant        parley.TenantID
+	name, address string
+}
+
+func keyOf(tenant parley.TenantID, a parley.Agent) key { return key{tenant, a.Name, a.Address} }
+
+func New(o Options) *Pool {
+	o.Times = o.Times.orDefault()
+	if o.Unread == 0 {
+		o.Unread = parley.MaxOutput // a whole answer
+	}
+	if o.UnreadAll == 0 {
+		o.UnreadAll = 8 * o.Unread
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+	p := &Pool{Options: o, links: map[key]*link{}}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	return p
+}
+
+// Keep connects to a tenant's agents that run elsewhere, and stays connected, so
+// that it is known how they are before anybody asks them. Those that it names no
+// longer are let go when their last answer has ended.
+func (p *Pool) Keep(tenant parley.TenantID, agents []parley.Agent) {
+	kept := map[key]bool{}
+	for _, a := range agents {
+		if a.Address == "" {
+			continue
+		}
+		kept[keyOf(tenant, a)] = true
+		if l := p.use(keyOf(tenant, a), a.Tools); l != nil {
+			l.keep()
+			l.release()
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, l := range p.links {
+		if k.tenant == tenant && !kept[k] {
+			l.kept = false
+			l.drop()
+		}
+	}
+}
+
+// Close ends all connections. Answers that are under way end as interrupted.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.stop()
+	p.wg.Wait()
+}
+
+var errClosed = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
+
+// use finds or makes a link and keeps it until it is released.
+func (p *Pool) use(k key, tools []string) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	l := p.links[k]
+	if l == nil {
+		l = newLink(p, k)
+		p.links[k] = l
+		p.wg.Go(l.run)
+	}
+	l.users++
+	l.allow(tools)
+	return l
+}
+
+// release lets a link go that nobody uses, unless it is to be kept.
+func (l *link) release() {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	l.users--
+	l.drop()
+}
+
+// drop ends a link that nobody uses. It needs Pool.mu.
+func (l *link) drop() {
+	if l.users == 0 && !l.kept {
+		delete(l.pool.links, l.key)
+		l.stop()
+	}
+}
+
+func (l *link) keep() {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	l.kept = true
+}
+
+// Ask hands a conversation to an agent. See parley.Remotes.
+func (p *Pool) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAnswer, error) {
+	id := uuid.NewString()
+	frame, err := message(id, r)
+	if err != nil {
+		return nil, err
+	}
+	l := p.use(keyOf(r.Tenant, r.Agent), r.Agent.Tools)
+	if l == nil {
+		return nil, errClosed
+	}
+	c, err := l.connected(ctx)
+	if err != nil {
+		l.release()
+		return nil, err
+	}
+	q := newRequest(ctx, c, id, r.Canary)
+	if err := c.begin(ctx, q, frame); err != nil {
+		l.release()
+		return nil, err
+	}
+	return q, nil
+}
+
+// Unreachable says why an agent cannot be asked just now. Asking has it tried
+// again, if the last time is a while ago.
+func (p *Pool) Unreachable(tenant parley.TenantID, a parley.Agent) error {
+	if a.Address == "" {
+		return nil
+	}
+	p.mu.Lock()
+	l := p.links[keyOf(tenant, a)]
+	p.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current != nil || l.attempts == 0 {
+		return nil
+	}
+	if l.failure != nil && time.Since(l.tried) > 5*p.Times.Backoff {
+		l.poke()
+	}
+	return l.failure
+}
+
+// message is the frame of a conversation: what the agent is to know of the user,
+// its instructions, and what was said. What does not fit is left out from the
+// beginning on, and that is said.
+func message(id string, r parley.RemoteRequest) ([]byte, error) {
+	m := messagePayload{Role: "user", Session: string(r.Session)}
+	var before, said []chatMessage
+	shortened := false
+	if r.Context != "" {
+		before = append(before, chatMessage{"system", "Persisted user context:\n" + r.Context})
+	}
+	if r.Instructions != "" {
+		before = append(before, chatMessage{"system", r.Instructions})
+	}
+	for _, s := range r.Messages {
+		if s.Text == "" || s.Role == parley.RoleTool {
+			continue // tools are the affair of who used them
+		}
+		said = append(said, chatMessage{string(s.Role), s.Text})
+		if s.Role == parley.RoleUser {
+			m.Content = s.Text
+		}
+	}
+	for {
+		m.Messages = slices.Concat(before, said)
+		raw, err := encode(typeMessage, id, m)
+		switch {
+		case !errors.Is(err, errOversized):
+			return raw, err
+		case len(said) <= 1:
+			return nil, parley.Errorf(parley.CodeTooLarge, "The message is too long for this agent.")
+		}
+		if !shortened {
+			shortened = true
+			before = append(before, chatMessage{"system", "(What was said before is left out here: it is too long.)"})
+		}
+		said = said[(len(said)+1)/2:]
+	}
+}
