@@ -25,7 +25,8 @@ type link struct {
 
 	mu       sync.Mutex // guards the following; leaf
 	current  *conn      // nil: not connected
-	attempts int        // to connect, that have ended
+	begun    int        // attempts to connect
+	attempts int        // of these, have ended
 	failure  error      // of the last one
 	tried    time.Time  // when that was
 	changed  chan struct{}
@@ -81,6 +82,9 @@ func (l *link) rest(d time.Duration) (inPeace bool) {
 // connect dials, tells the agent its configuration, and waits until it has taken
 // it: an agent that does not know what it may do is asked nothing.
 func (l *link) connect() (*conn, error) {
+	l.mu.Lock()
+	l.begun++
+	l.mu.Unlock()
 	select { // whoever asked before this is served by it
 	case <-l.poked:
 	default:
@@ -147,11 +151,11 @@ func (l *link) lost(c *conn) {
 	}
 }
 
-// connected waits for a connection, for as long as the attempt takes that is under
-// way or begins now.
+// connected waits for a connection, until an attempt has failed that began after
+// this was asked: an earlier one says how it was, not how it is.
 func (l *link) connected(ctx context.Context) (*conn, error) {
 	l.mu.Lock()
-	seen := l.attempts
+	seen := l.begun
 	for {
 		c, failure, attempts, changed := l.current, l.failure, l.attempts, l.changed
 		l.mu.Unlock()

@@ -1,0 +1,715 @@
+package frames
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+)
+
+// TestTwoHundredSessionsAtOnce: all over one connection, their pieces mixed as
+// badly as can be, and nobody hears a word that is somebody else's.
+func TestTwoHundredSessionsAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, network string) {
+		const n, pieces = 200, 20
+		asked := make(chan Frame, n)
+		a := newAgent(t, network, func(_ *peer, f Frame) { asked <- f })
+		pool := newPool(t)
+		pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent})
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				r := ask(a.address, fmt.Sprintf("<%d>", i))
+				r.Session = parley.SessionID(fmt.Sprintf("550e8400-e29b-41d4-a716-%012d", i))
+				r.Canary = fmt.Sprint("canary-", i)
+				want := strings.Repeat(fmt.Sprintf("<%d>", i), pieces)
+				if h := hear(t.Context(), pool, r); h.err != nil || h.text != want {
+					t.Errorf("%d: %.60q, %v", i, h.text, h.err)
+				}
+			})
+		}
+		p := a.peer()
+		var all []Frame
+		ids := map[string]bool{}
+		for range n {
+			f := wait(t, "a message", asked)
+			var m messagePayload
+			if err := json.Unmarshal(f.Payload, &m); err != nil || !strings.HasSuffix(m.Session, strings.Trim(m.Content, "<>")) {
+				t.Errorf("%s", f.Payload)
+			}
+			all, ids[f.ID] = append(all, f), true
+		}
+		if len(ids) != n {
+			t.Errorf("%d messages have %d ids", n, len(ids))
+		}
+		for piece := range pieces {
+			for _, f := range all {
+				p.chunk(f.ID, content(f), piece == pieces-1)
+			}
+		}
+		wg.Wait()
+		if more := len(a.arrived); more > 0 {
+			t.Errorf("%d more connections were made", more)
+		}
+		if noted := troublesOf(pool, a.address).String(); noted != "" {
+			t.Errorf("troubles: %s", noted)
+		}
+	})
+}
+
+// TestKilledAndBroughtBack: what was under way is interrupted, not failed: nobody
+// knows what came of it. Then the agent is not there, and then it is again.
+func TestKilledAndBroughtBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, network string) {
+		begun := make(chan struct{}, 8)
+		a := newAgent(t, network, func(p *peer, f Frame) {
+			if content(f) == "hang" {
+				p.chunk(f.ID, "I am", false)
+				begun <- struct{}{}
+				return
+			}
+			echo(p, f)
+		})
+		pool := newPool(t)
+		agent := ask(a.address, "").Agent
+		pool.Keep("acme", []parley.Agent{agent, {Name: "near"}})
+		want(t, pool, a.address, "hello", "you said hello")
+		for round := range 3 {
+			ended := make(chan heard, 1)
+			go func() { ended <- hear(t.Context(), pool, ask(a.address, "hang")) }()
+			wait(t, "the beginning", begun)
+			a.kill()
+			if h := wait(t, "the end", ended); code(h.err) != parley.CodeInterrupted || h.text != "I am" {
+				t.Fatalf("round %d: %q, %v", round, h.text, h.err)
+			}
+			if h := hear(t.Context(), pool, ask(a.address, "hello")); code(h.err) != parley.CodeUnavailable || parley.MessageOf(h.err) != "failed to connect to agent far" {
+				t.Fatalf("round %d: %v", round, h.err)
+			}
+			if err := pool.Unreachable("acme", agent); err == nil {
+				t.Error("it is not there and nobody knows")
+			}
+			a.listen()
+			want(t, pool, a.address, "again", "you said again")
+			if err := pool.Unreachable("acme", agent); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(pool.Unreachable("acme", parley.Agent{Name: "near"}), pool.Unreachable("other", agent)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestADeadConnectionIsReplaced: the original kept it in its pool, where it
+// answered "failed to send message" for ever.
+func TestADeadConnectionIsReplaced(t *testing.T) {
+	onBoth(t, func(t *testing.T, network string) {
+		a := newAgent(t, network, echo)
+		pool := newPool(t)
+		pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent})
+		for i := range 5 {
+			p := a.peer()
+			want(t, pool, a.address, fmt.Sprint(i), fmt.Sprint("you said ", i))
+			_ = p.Close()
+			<-p.gone
+		}
+		a.peer()
+		want(t, pool, a.address, "last", "you said last")
+	})
+}
+
+// TestASlowReaderHoldsUpNobody: in the original sixteen frames that nobody took
+// stopped the reader of all.
+func TestASlowReaderHoldsUpNobody(t *testing.T) {
+	onBoth(t, func(t *testing.T, network string) {
+		flooded := make(chan struct{})
+		a := newAgent(t, network, func(p *peer, f Frame) {
+			if content(f) != "flood" {
+				echo(p, f)
+				return
+			}
+			for range 200 {
+				p.chunk(f.ID, strings.Repeat("x", 1000), false)
+			}
+			close(flooded)
+		})
+		pool := newPool(t, func(o *Options) { o.Unread = 50_000 })
+		pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent})
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		slow, err := pool.Ask(ctx, ask(a.address, "flood"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := a.peer()
+		wait(t, "the flood", flooded)
+		for i := range 20 {
+			want(t, pool, a.address, fmt.Sprint(i), fmt.Sprint("you said ", i))
+		}
+		// It is told to stop, without anybody having looked.
+		if f := wait(t, "a cancel", p.got); f.Type != typeCancel {
+			t.Errorf("%+v", f)
+		}
+		h := heard{answer: slow}
+		h.listen()
+		if code(h.err) != parley.CodeOverloaded || len(h.text) < 40_000 || len(h.text) > 50_000 {
+			t.Errorf("%d bytes, %v", len(h.text), h.err)
+		}
+		want(t, pool, a.address, "after", "you said after")
+	})
+}
+
+// TestABurstWithinTheLimitIsTaken: what a turn may say can come at once.
+func TestABurstWithinTheLimitIsTaken(t *testing.T) {
+	text := strings.Repeat("ü", 500_000)
+	a := newAgent(t, "tcp", func(p *peer, f Frame) {
+		p.chunk(f.ID, text, false)
+		for range 20_000 {
+			p.chunk(f.ID, "x", false)
+		}
+		p.chunk(f.ID, "", true)
+	})
+	want(t, newPool(t), a.address, "go", text+strings.Repeat("x", 20_000))
+}
+
+// TestAnAgentThatTakesNothing is given up, and others do not notice.
+func TestAnAgentThatTakesNothing(t *testing.T) {
+	deaf := make(chan struct{})
+	a := newAgent(t, "tcp", func(*peer, Frame) { <-deaf })
+	b := newAgent(t, "tcp", echo)
+	pool := newPool(t, func(o *Options) { o.Times.Write, o.Times.Dead = 200*time.Millisecond, 2*time.Second })
+	long := strings.Repeat("long ", 200_000)
+	var wg sync.WaitGroup
+	for range 30 {
+		wg.Go(func() {
+			h := hear(t.Context(), pool, ask(a.address, long))
+			if c := code(h.err); c != parley.CodeInterrupted && c != parley.CodeUnavailable {
+				t.Errorf("%v", h.err)
+			}
+		})
+	}
+	for i := range 20 {
+		want(t, pool, b.address, fmt.Sprint(i), fmt.Sprint("you said ", i))
+	}
+	wg.Wait()
+	close(deaf)
+}
+
+// TestConfigurationDuringAChat: the original could push one only before the first
+// message; trying ended the chats.
+func TestConfigurationDuringAChat(t *testing.T) {
+	onBoth(t, func(t *testing.T, network string) {
+		asked := make(chan Frame, 8)
+		a := newAgent(t, network, func(_ *peer, f Frame) { asked <- f })
+		pool := newPool(t)
+		ended := make(chan heard, 1)
+		first := ask(a.address, "first")
+		first.Canary = "canary-1"
+		go func() { ended <- hear(t.Context(), pool, first) }()
+		p := a.peer()
+		one := wait(t, "a message", asked)
+		p.chunk(one.ID, "one ", false)
+		if c := wait(t, "a configuration", p.configs); len(c.Tools) != 0 { // all
+			t.Errorf("%+v", c)
+		}
+		if len(p.configs) > 0 { // the canary came with the first, or before the message
+			if c := <-p.configs; !slices.Equal(c.CanaryTokens, []string{"canary-1"}) {
+				t.Errorf("%+v", c)
+			}
+		}
+		// Its file was changed meanwhile.
+		narrowed := first.Agent
+		narrowed.Tools = []string{"search"}
+		pool.Keep("acme", []parley.Agent{narrowed})
+		if c := wait(t, "a configuration", p.configs); !slices.Equal(c.Tools, []string{"search"}) || !slices.Equal(c.CanaryTokens, []string{"canary-1"}) {
+			t.Errorf("%+v", c)
+		}
+		second := ask(a.address, "second")
+		second.Agent.Tools, second.Canary = []string{}, "canary-2"
+		other := make(chan heard, 1)
+		go func() { other <- hear(t.Context(), pool, second) }()
+		two := wait(t, "a message", asked)
+		last := configPayload{}
+		for len(p.configs) > 0 { // all that came before the message
+			last = <-p.configs
+		}
+		if !slices.Equal(last.Tools, []string{noTools}) || !slices.Equal(last.CanaryTokens, []string{"canary-1", "canary-2"}) {
+			t.Errorf("%+v", last)
+		}
+		p.chunk(one.ID, "done", true)
+		p.chunk(two.ID, "too", true)
+		if h := wait(t, "the first answer", ended); h.err != nil || h.text != "one done" {
+			t.Errorf("%+v", h)
+		}
+		if h := wait(t, "the second answer", other); h.err != nil || h.text != "too" {
+			t.Errorf("%+v", h)
+		}
+		if len(a.arrived) > 0 {
+			t.Error("the connection was replaced")
+		}
+	})
+}
+
+// TestCanariesAreBounded, and forgotten with the sessions they are of.
+func TestCanariesAreBounded(t *testing.T) {
+	l := newLink(newPool(t), key{})
+	for i := range maxCanaries + 10 {
+		l.guard(fmt.Sprint(i))
+		l.guard(fmt.Sprint(i))
+	}
+	if p, _ := l.configuration(); len(p.CanaryTokens) != maxCanaries {
+		t.Errorf("%d", len(p.CanaryTokens))
+	}
+	for i := range maxCanaries + 10 {
+		l.unguard(fmt.Sprint(i))
+	}
+	if p, _ := l.configuration(); len(p.CanaryTokens) != maxCanaries {
+		t.Errorf("%d: they are asked about once more", len(p.CanaryTokens))
+	}
+	for i := range maxCanaries + 10 {
+		l.unguard(fmt.Sprint(i))
+	}
+	if p, _ := l.configuration(); len(p.CanaryTokens) != 0 || len(l.canaries) != 0 {
+		t.Errorf("%d", len(p.CanaryTokens))
+	}
+}
+
+// TestEveryFrame says what is made of each type that an agent sends.
+func TestEveryFrame(t *testing.T) {
+	tool := func(r parley.RemoteTool) parley.RemoteSaid { return parley.RemoteSaid{Tool: &r} }
+	text := func(s string) parley.RemoteSaid { return parley.RemoteSaid{Text: s} }
+	done := parley.RemoteSaid{Done: true}
+	for name, c := range map[string]struct {
+		frames []string // type, payload, type, payload …
+		want   []parley.RemoteSaid
+		err    string
+	}{
+		"chunks":                  {[]string{"chunk", `{"content":"a","done":false}`, "chunk", `{"content":"b","done":true}`}, []parley.RemoteSaid{text("a"), text("b"), done}, ""},
+		"a chunk that is the end": {[]string{"chunk", `{"content":"all","done":true}`}, []parley.RemoteSaid{text("all"), done}, ""},
+		"an empty end":            {[]string{"chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
+		"tools": {[]string{"tool_executed", `{"tool_name":"search","duration_ms":3,"connector_name":"c"}`, "tool_failed", `{"tool_name":"mail","error":"no route"}`,
+			"tool_executed", `{"tool_name":"x","arguments":"{\"a\":1}","result":"r"}`, "tool_executed", `{"tool_name":"y","arguments":{"a":1}}`,
+			"tool_blocked", `{"tool_name":"bash","reason":"tool \"bash\" not in allow-list"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{
+			tool(parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded}), tool(parley.RemoteTool{Name: "mail", Outcome: parley.CallFailed, Result: "no route"}),
+			tool(parley.RemoteTool{Name: "x", Outcome: parley.CallSucceeded, Arguments: `{"a":1}`, Result: "r"}), tool(parley.RemoteTool{Name: "y", Outcome: parley.CallSucceeded, Arguments: `{"a":1}`}),
+			tool(parley.RemoteTool{Name: "bash", Blocked: `tool "bash" not in allow-list`}), done}, ""},
+		"events": {[]string{"runtime_event", `{"event_type":"run.started","status":"running"}`, "runtime_event", `{"event_type":"run.failed","status":"failed","title":"no"}`,
+			"runtime_event", `{"event_type":"memory.full","status":"failed","title":"Memory","summary":"is full"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{{Trouble: "Memory is full"}, done}, ""},
+		"an error":              {[]string{"chunk", `{"content":"a"}`, "error", `{"code":"max_iterations","message":"too many"}`}, []parley.RemoteSaid{text("a")}, "model_error: too many"},
+		"an error by code":      {[]string{"error", `{"code":"openclaw_error"}`}, nil, "model_error: openclaw_error"},
+		"a halt":                {[]string{"session_halt", `{"reason":"canary_leak","token":"secret","source":"tool:x"}`}, []parley.RemoteSaid{{Halt: &parley.RemoteHalted{Reason: "canary_leak"}}}, ""},
+		"a halt that tells":     {[]string{"session_halt", `{"reason":"found secret here","token":"secret"}`}, []parley.RemoteSaid{{Halt: &parley.RemoteHalted{}}}, ""},
+		"heartbeats and pongs":  {[]string{"heartbeat", `{"status":"running","uptime_secs":10}`, "pong", `{}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
+		"what nobody knows":     {[]string{"song", `{"la":"la"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
+		"what cannot be read":   {[]string{"chunk", `{"content":7}`}, nil, "model_error: The agent sent a chunk that cannot be read."},
+		"more than it may ask":  {slices.Repeat([]string{"approval_required", `{"tool_name":"x"}`}, maxApprovals+1), nil, "too_large: The agent asks for more than 16 things at the same time."},
+		"what follows an error": {[]string{"error", `{"message":"no"}`, "chunk", `{"content":"late","done":true}`}, nil, "model_error: no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, "tcp", func(p *peer, f Frame) {
+				for i := 0; i < len(c.frames); i += 2 {
+					p.send(c.frames[i], f.ID, c.frames[i+1])
+				}
+			})
+			h := hear(t.Context(), newPool(t), ask(a.address, "go"))
+			got := ""
+			if h.err != nil {
+				got = h.err.Error()
+			}
+			if name == "more than it may ask" {
+				h.all = nil
+			}
+			if got != c.err || !equal(h.all, c.want) {
+				a, _ := json.Marshal(h.all)
+				b, _ := json.Marshal(c.want)
+				t.Errorf("%s\ngot  %s\nwant %s", got, a, b)
+			}
+		})
+	}
+}
+
+// equal compares what was said; texts that follow on each other are one.
+func equal(a, b []parley.RemoteSaid) bool {
+	whole := func(list []parley.RemoteSaid) string {
+		var joined []parley.RemoteSaid
+		for _, s := range list {
+			if n := len(joined); s.Text != "" && n > 0 && joined[n-1].Text != "" {
+				joined[n-1].Text += s.Text
+			} else {
+				joined = append(joined, s)
+			}
+		}
+		raw, _ := json.Marshal(joined)
+		return string(raw)
+	}
+	return whole(a) == whole(b)
+}
+
+// TestApprovals: what was allowed goes back byte for byte; what was not goes back
+// only to an agent that will not take it for a yes.
+func TestApprovals(t *testing.T) {
+	const wanted = `{"connector_id":"c-1","connector_name":"crm","tool_name":"send","arguments":"{\"to\": \"bob\"}","risk_class":"external_writes","target_type":"person"%s}`
+	for name, c := range map[string]struct {
+		continues, allowed bool
+		after              string // what the agent says then
+		sent               string // to the agent
+		tool               bool   // is reported
+	}{
+		"allowed":                  {true, true, "tool chunk", typeResume, true},
+		"allowed, by the document": {false, true, "tool", typeResume, true}, // it says no more
+		"denied":                   {true, false, "chunk", typeDenied, false},
+		"denied, by the document":  {false, false, "", typeCancel, false}, // a resume would be taken for a yes
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, "tcp", func(p *peer, f Frame) {
+				more := ""
+				if c.continues {
+					more = `,"continues":true`
+				}
+				p.send(typeApproval, f.ID, fmt.Sprintf(wanted, more))
+				p.chunk(f.ID, "I wait", true) // not the end, while a person is asked
+			})
+			pool := newPool(t, func(o *Options) { o.Times.Last = 20 * time.Millisecond })
+			answer, err := pool.Ask(t.Context(), ask(a.address, "go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := a.peer()
+			var said []parley.RemoteSaid
+			for s, err := range answer.Said() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				said = append(said, s)
+				if s.Text != "I wait" {
+					continue
+				}
+				ask := said[0].Approval
+				if ask == nil || *ask != (parley.RemoteApproval{Key: ask.Key, Name: "send", Arguments: `{"to": "bob"}`, Connector: "crm", Risk: "external_writes", Target: "person"}) {
+					t.Fatalf("%+v", ask)
+				}
+				answer.Decide(parley.RemoteDecision{Key: "another", Allowed: true}) // of no effect
+				answer.Decide(parley.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: c.allowed, Note: "because"})
+				answer.Decide(parley.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // once
+				f := wait(t, "a decision", p.got)
+				want := map[string]string{
+					typeResume: fmt.Sprintf(`{"action_id":%q,"approval_id":"s.42","connector_id":"c-1","tool_name":"send","arguments":"{\"to\": \"bob\"}","risk_class":"external_writes"}`, ask.Key),
+					typeDenied: fmt.Sprintf(`{"action_id":%q,"approval_id":"s.42","tool_name":"send","reason":"because"}`, ask.Key),
+					typeCancel: `{}`,
+				}[c.sent]
+				if f.Type != c.sent || string(f.Payload) != want {
+					t.Errorf("%s %s, want %s %s", f.Type, f.Payload, c.sent, want)
+				}
+				for _, kind := range strings.Fields(c.after) {
+					if kind == "tool" {
+						p.send("tool_executed", f.ID, `{"tool_name":"send"}`)
+					} else {
+						p.chunk(f.ID, "so be it", true)
+					}
+				}
+			}
+			if n := len(said); !said[n-1].Done || c.tool != (said[2].Tool != nil) || len(p.got) > 1 {
+				t.Errorf("%+v", said)
+			}
+		})
+	}
+}
+
+// TestLastWords: the original's agent says nothing more after a blocked tool, and
+// its relay waited for ever.
+func TestLastWords(t *testing.T) {
+	a := newAgent(t, "tcp", func(p *peer, f Frame) {
+		p.chunk(f.ID, "I try. ", false)
+		p.send(typeToolBlocked, f.ID, `{"tool_name":"bash","reason":"no","continues":`+fmt.Sprint(content(f) == "go on")+`}`)
+		p.send(typeRuntimeEvent, f.ID, `{"event_type":"connector.blocked","status":"blocked"}`) // a remark
+		if content(f) == "go on" {
+			p.chunk(f.ID, "Otherwise then.", true)
+		}
+	})
+	pool := newPool(t, func(o *Options) { o.Times.Last = 20 * time.Millisecond })
+	for say, text := range map[string]string{"go on": "I try. Otherwise then.", "stop": "I try. "} {
+		h := hear(t.Context(), pool, ask(a.address, say))
+		if h.err != nil || h.text != text || len(h.all) < 3 {
+			t.Errorf("%s: %+v", say, h)
+		}
+	}
+}
+
+// TestSilenceInTheMiddleOfAnAnswer ends it, and tells the agent.
+func TestSilenceInTheMiddleOfAnAnswer(t *testing.T) {
+	a := newAgent(t, "tcp", func(p *peer, f Frame) { p.chunk(f.ID, "well", false) })
+	pool := newPool(t, func(o *Options) { o.Times.Silence = 50 * time.Millisecond })
+	pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent})
+	h := hear(t.Context(), pool, ask(a.address, "go"))
+	if code(h.err) != parley.CodeUnavailable || h.text != "well" || !strings.Contains(parley.MessageOf(h.err), "said nothing for") {
+		t.Errorf("%+v", h)
+	}
+	if f := wait(t, "a cancel", a.peer().got); f.Type != typeCancel {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestCancelTellsTheAgent, and what it says afterwards is dropped.
+func TestCancelTellsTheAgent(t *testing.T) {
+	onBoth(t, func(t *testing.T, network string) {
+		asked := make(chan Frame, 8)
+		a := newAgent(t, network, func(p *peer, f Frame) {
+			if content(f) == "hello" {
+				echo(p, f)
+				return
+			}
+			p.chunk(f.ID, "I will", false)
+			asked <- f
+		})
+		pool := newPool(t)
+		pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent})
+		ctx, cancel := context.WithCancel(t.Context())
+		answer, err := pool.Ask(ctx, ask(a.address, "go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, f := a.peer(), wait(t, "a message", asked)
+		cancel() // nobody listens, and the agent is told all the same
+		if got := wait(t, "a cancel", p.got); got.Type != typeCancel || got.ID != f.ID || string(got.Payload) != "{}" {
+			t.Errorf("%+v", got)
+		}
+		p.chunk(f.ID, "go on", true)
+		want(t, pool, a.address, "hello", "you said hello")
+		h := heard{answer: answer}
+		if h.listen(); !errors.Is(h.err, context.Canceled) || h.text != "" {
+			t.Errorf("%q, %v", h.text, h.err)
+		}
+		if n := troublesOf(pool, a.address).of("a frame came after the end"); n == 0 {
+			t.Errorf("%d", n)
+		}
+	})
+}
+
+// TestBadFrames: each is counted; those after which nothing can be read end the
+// connection, and only that.
+func TestBadFrames(t *testing.T) {
+	for name, c := range map[string]struct {
+		send     func(p *peer, f Frame)
+		trouble  string // is noted; empty: the connection is replaced
+		answered bool   // it goes on
+	}{
+		"oversized":   {func(p *peer, _ Frame) { p.raw(MaxFrame+1, nil) }, "", false},
+		"huge":        {func(p *peer, _ Frame) { p.raw(1<<32-1, []byte("x")) }, "", false},
+		"truncated":   {func(p *peer, _ Frame) { p.raw(100, []byte(`{"type":`)); _ = p.Close() }, "", false},
+		"half a size": {func(p *peer, _ Frame) { _, _ = p.Write([]byte{0, 0}); _ = p.Close() }, "", false},
+		"no JSON":     {func(p *peer, _ Frame) { p.raw(4, []byte("nope")) }, "a frame is broken", true},
+		"empty":       {func(p *peer, _ Frame) { p.raw(0, nil) }, "a frame is broken", true},
+		"no object":   {func(p *peer, _ Frame) { p.raw(2, []byte("[]")) }, "a frame is broken", true},
+		"no type":     {func(p *peer, _ Frame) { p.raw(2, []byte("{}")) }, "a frame is broken", true},
+		"deep":        {func(p *peer, _ Frame) { p.raw(40000, []byte(strings.Repeat("[", 40000))) }, "a frame is broken", true},
+		"a stream of nonsense": {func(p *peer, _ Frame) {
+			for range maxBroken + 1 {
+				p.raw(1, []byte("x"))
+			}
+		}, "", false},
+		"unknown id":    {func(p *peer, _ Frame) { p.chunk("somebody", "x", true) }, "a frame has an unknown id", true},
+		"no id":         {func(p *peer, _ Frame) { p.chunk("", "x", true) }, "a frame has an unknown id", true},
+		"unknown ack":   {func(p *peer, _ Frame) { p.send(typeConfigAck, "x", `{"applied":true}`) }, "a frame has an unknown id", true},
+		"unknown type":  {func(p *peer, f Frame) { p.send("song", f.ID, `{}`) }, "a frame has an unknown type", true},
+		"after the end": {func(p *peer, f Frame) { p.chunk(f.ID, "you said go", true); p.chunk(f.ID, "x", true) }, "a frame came after the end", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, network string) {
+				a := newAgent(t, network, func(p *peer, f Frame) {
+					if content(f) == "go" {
+						c.send(p, f)
+					}
+					echo(p, f)
+				})
+				other := newAgent(t, network, echo)
+				pool := newPool(t)
+				pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent, ask(other.address, "").Agent})
+				want(t, pool, other.address, "before", "you said before")
+				h := hear(t.Context(), pool, ask(a.address, "go"))
+				switch {
+				case c.answered && (h.err != nil || h.text != "you said go"):
+					t.Errorf("%q, %v", h.text, h.err)
+				case !c.answered && code(h.err) != parley.CodeInterrupted:
+					t.Errorf("%q, %v", h.text, h.err)
+				}
+				if c.trouble != "" {
+					want(t, pool, a.address, "a", "you said a") // everything before it was read
+					if n := troublesOf(pool, a.address).of(c.trouble); n == 0 {
+						t.Errorf("it was not noted: %s", troublesOf(pool, a.address))
+					}
+					if a.peer(); len(a.arrived) > 0 {
+						t.Error("the connection was replaced")
+					}
+				}
+				want(t, pool, a.address, "after", "you said after")
+				want(t, pool, other.address, "after", "you said after")
+				if other.peer(); len(other.arrived) > 0 {
+					t.Error("another agent noticed")
+				}
+			})
+		})
+	}
+}
+
+// TestAConfigurationMustBeTaken: an agent that does not know what it may do is not
+// asked anything.
+func TestAConfigurationMustBeTaken(t *testing.T) {
+	for name, odd := range map[string]func(*peer, Frame) bool{
+		"not acknowledged": func(_ *peer, f Frame) bool { return f.Type == typeConfigUpdate },
+		"not applied": func(p *peer, f Frame) bool {
+			p.send(typeConfigAck, f.ID, `{"applied":false}`)
+			return true
+		},
+		"refused": func(p *peer, f Frame) bool {
+			p.send(typeError, f.ID, `{"code":"invalid_config","message":"no"}`)
+			return true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, "tcp", func(*peer, Frame) { t.Error("it was asked") })
+			a.mu.Lock()
+			a.odd = odd
+			a.mu.Unlock()
+			pool := newPool(t, func(o *Options) { o.Times.Ack = 50 * time.Millisecond })
+			h := hear(t.Context(), pool, ask(a.address, "go"))
+			if code(h.err) != parley.CodeUnavailable {
+				t.Errorf("%v", h.err)
+			}
+		})
+	}
+}
+
+// TestAnIDIsUsedOnce at a time.
+func TestAnIDIsUsedOnce(t *testing.T) {
+	a := newAgent(t, "tcp", func(*peer, Frame) {})
+	pool := newPool(t)
+	answer, err := pool.Ask(t.Context(), ask(a.address, "go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := answer.(*request)
+	if err := q.c.register(newRequest(t.Context(), q.c, q.id, "")); err == nil || err.Error() != "request "+q.id+" is already in flight" {
+		t.Error(err)
+	}
+	q.leave()
+}
+
+// TestHeartbeats: an agent that is heard of is there, however long an answer
+// takes; one that is not is given up after 30 s, and what it was doing is
+// interrupted.
+func TestHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		dials := 0
+		pool := New(Options{Log: newPool(t).Log, Times: Times{Silence: time.Hour}, Dial: func(context.Context, string, string) (net.Conn, error) {
+			if dials++; dials > 1 {
+				return nil, errors.New("nobody there")
+			}
+			return ours, nil
+		}})
+		defer pool.Close()
+		var fell atomic.Bool // silent
+		a := &agent{t: t, handle: func(p *peer, f Frame) {
+			p.chunk(f.ID, "a long time", false)
+			go func() {
+				for range 30 {
+					time.Sleep(10 * time.Second)
+					p.send(typeHeartbeat, "", `{"status":"running"}`)
+				}
+				fell.Store(true)
+			}()
+		}, odd: func(_ *peer, f Frame) bool { return f.Type == typePing }, arrived: make(chan *peer, 1)}
+		go a.serve(theirs).read()
+		began := time.Now()
+		r := ask("tcp://far:1", "go")
+		pool.Keep("acme", []parley.Agent{r.Agent})
+		answer, err := pool.Ask(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := heard{answer: answer}
+		h.listen()
+		if code(h.err) != parley.CodeInterrupted || h.text != "a long time" || !fell.Load() {
+			t.Errorf("%q, %v", h.text, h.err)
+		}
+		if took := time.Since(began); took != 330*time.Second {
+			t.Errorf("it was given up after %v", took)
+		}
+		synctest.Wait()
+		if pool.Unreachable("acme", r.Agent) == nil {
+			t.Error("nobody knows")
+		}
+	})
+}
+
+// TestReconnectingGetsSlower: 64 agents that are away are no load.
+func TestReconnectingGetsSlower(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials []time.Time
+		pool := New(Options{Log: newPool(t).Log, Dial: func(context.Context, string, string) (net.Conn, error) {
+			dials = append(dials, time.Now())
+			return nil, errors.New("nobody there")
+		}})
+		began := time.Now()
+		agent := ask("tcp://far:1", "").Agent
+		pool.Keep("acme", []parley.Agent{agent})
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := len(dials); n < 45 || n > 110 { // every 6.4 to 12.8 s in the end
+			t.Errorf("%d attempts in 10 minutes", n)
+		}
+		if dials[1].Sub(began) > 200*time.Millisecond {
+			t.Errorf("the second attempt came after %v", dials[1].Sub(began))
+		}
+		// Who asks does not wait for the next one.
+		n, at := len(dials), time.Now()
+		if _, err := pool.Ask(t.Context(), ask("tcp://far:1", "go")); code(err) != parley.CodeUnavailable || len(dials) != n+1 || time.Since(at) > 0 {
+			t.Errorf("%v, %d attempts, after %v", err, len(dials)-n, time.Since(at))
+		}
+		pool.Close()
+	})
+}
+
+// TestMessage is what an agent is sent.
+func TestMessage(t *testing.T) {
+	r := ask("tcp://far:1", "ignored")
+	r.Context, r.Instructions = "I live in Oslo.", "Be brief."
+	r.Messages = []parley.Message{{Role: parley.RoleUser, Text: "hi <b>"}, {Role: parley.RoleAssistant, Text: "hello"}, {Role: parley.RoleTool, Text: "x"}, {Role: parley.RoleAssistant}, {Role: parley.RoleUser, Text: "and now?"}}
+	raw, err := message("id-1", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"type":"message","id":"id-1","payload":{"role":"user","content":"and now?","messages":[` +
+		`{"role":"system","content":"Persisted user context:\nI live in Oslo."},{"role":"system","content":"Be brief."},` +
+		`{"role":"user","content":"hi <b>"},{"role":"assistant","content":"hello"},{"role":"user","content":"and now?"}],"session_id":"550e8400-e29b-41d4-a716-446655440000"}}`
+	if string(raw[4:]) != want || int(raw[2])<<8|int(raw[3]) != len(want) {
+		t.Errorf("%s", raw)
+	}
+
+	// A long history is shortened from the front.
+	long := strings.Repeat("\n", 300_000)
+	r.Messages = nil
+	for i := range 21 {
+		r.Messages = append(r.Messages, parley.Message{Role: parley.RoleUser, Text: fmt.Sprint(i, long)})
+	}
+	if raw, err = message("id-2", r); err != nil || len(raw) > 4+MaxFrame {
+		t.Fatalf("%d bytes, %v", len(raw), err)
+	}
+	if s := string(raw); !strings.Contains(s, "left out here") || strings.Count(s, "left out here") != 1 || !strings.Contains(s, `"20\n`) || strings.Contains(s, `"0\n`) || !strings.Contains(s, "Oslo") {
+		t.Errorf("%.600s", s)
+	}
+	r.Messages = []parley.Message{{Role: parley.RoleUser, Text: strings.Repeat("\n", MaxFrame)}}
+	if _, err = message("id-3", r); code(err) != parley.CodeTooLarge {
+		t.Error(err)
+	}
+}
