@@ -156,14 +156,15 @@ func (d *decision) remote(body ReportBody) {
 			d.emit(r.ID, ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires, Why: why})
 		}
 	case RemoteTrouble:
+		d.part()
 		d.emit(r.ID, ProblemReported{Code: CodeModel, Message: b.Message})
 	case RemoteHalted:
 		d.halt(b.Reason)
 	}
 }
 
-// part finishes what an agent elsewhere is saying, before something happens to
-// one of its calls: a text is one thing, whose finished whole has one place among
+// part finishes what an agent elsewhere is saying, before something else happens
+// in its turn: a text is one thing, whose finished whole has one place among
 // what else is shown.
 func (d *decision) part() {
 	if d.s.Run.Turn != nil {
