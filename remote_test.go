@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/checker"
 )
 
 // elsewhere is a session whose agent runs elsewhere and has been asked.
@@ -204,5 +205,45 @@ func TestRemotesDoNotPlan(t *testing.T) {
 	s.says(wantsToSend, parley.RemoteTool{Name: "x"}, parley.RemoteHalted{Reason: "x"})
 	if s.state.Head != before {
 		t.Errorf("%v", s.types())
+	}
+}
+
+// TestRemotePrefixes: wherever a log of such a run is cut, what is left is taken up
+// as it should be, and the run ends.
+func TestRemotePrefixes(t *testing.T) {
+	s := elsewhere(t)
+	decide := func(d parley.Decision) {
+		s.do(parley.DecideApproval{Card: s.state.Run.Calls[len(s.state.Run.Calls)-1].Card, Decision: d})
+		s.goOn()
+	}
+	s.says(parley.ModelPiece{Kind: parley.Text, Text: "a"}, parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded}, wantsToSend)
+	decide(parley.AllowOnce)
+	s.says(parley.ModelPiece{Kind: parley.Text, Text: "b"}, parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, wantsToSend)
+	decide(parley.Deny)
+	s.says(parley.RemoteTool{Name: "x", Blocked: "no"}, wantsToSend)
+	s.do(parley.SubmitInput{Content: "and more", Request: "r2", Agent: parley.AgentRef{Name: "far", Remote: true}, Busy: parley.Steer})
+	s.says(parley.ModelEnded{Stop: parley.StopEnd})
+	s.says(parley.ModelPiece{Kind: parley.Text, Text: "c"}, wantsToSend)
+	decide(parley.AllowOnce)
+	s.says(parley.ModelFailed{Code: parley.CodeInterrupted, Message: "lost"})
+	if errs := append(checker.Check(s.log), checker.Settled(s.log)...); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for n := range s.log {
+		cut := &scene{t: t, state: parley.NewState("acme", s.state.ID), now: s.now}
+		for _, e := range s.log[:n+1] {
+			cut.state, cut.log = parley.Fold(cut.state, e), append(cut.log, e)
+		}
+		speaking := cut.state.Run != nil && cut.state.Run.Turn != nil
+		cut.says(parley.Recover{})
+		if end := body[parley.RunFinished](cut); speaking && end.Outcome != parley.Interrupted {
+			t.Errorf("cut after %d: %+v", n+1, end)
+		}
+		for cut.state.Run != nil { // what had not been asked is
+			cut.says(parley.ModelEnded{Stop: parley.StopEnd})
+		}
+		for _, err := range append(checker.Check(cut.log), checker.Settled(cut.log)...) {
+			t.Errorf("cut after %d: %v", n+1, err)
+		}
 	}
 }

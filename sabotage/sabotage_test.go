@@ -64,7 +64,7 @@ var bugs = []bug{
 	{"a run that a crash cut is not found again", "engine/session.go",
 		"if s.due == nil || !sameDue(*s.due, due) {", "if false {", "./engine", "TestACutRunGoesOn"},
 	{"a crash leaves the model's half-said text open", "decide.go",
-		"d.finishOutput(true)\n\tfor _, c := range r.Calls {\n\t\td.cancelCall(c)\n\t}\n\td.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut", "d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut", "./engine", "TestPrefixes"},
+		"d.finishOutput(true)\n\td.endRemoteCalls(CallUnknown, \"The agent was lost", "d.endRemoteCalls(CallUnknown, \"The agent was lost", "./engine", "TestPrefixes"},
 	{"the queue has no limit", "decide.go",
 		"len(d.s.Queue) >= MaxQueue", "len(d.s.Queue) > MaxQueue", ".", "TestTheQueueIsBounded"},
 
@@ -378,6 +378,22 @@ var bugs = []bug{
 	// I13: memory is bounded.
 	{"the window of recent events grows without end", "feed/window.go",
 		"len(w.items)-drop > windowEvents || w.bytes > windowBytes && drop < len(w.items)", "drop < len(w.items) && w.bytes < 0", "./feed", "TestASlowFollowerCostsNothing"},
+
+	// Agents that run elsewhere.
+	{"an agent elsewhere that was lost is asked again", "decide.go",
+		"case r.Stop == StopCut && r.Agent.Remote:", "case false:", ".", "TestRemoteEndings"},
+	{"what an agent elsewhere was allowed is made here", "next.go",
+		"if c.Status == CallStarted && !r.Agent.Remote {", "if c.Status == CallStarted {", ".", "TestRemoteApproval"},
+	{"a canary leaves by what an agent elsewhere reports", "engine/remote.go",
+		"if err == nil && r.mouth.check(words(said)) != nil {", "if false {", "./engine", "TestRemotesAreFiltered"},
+	{"a no is told as a yes", "remote/frames/request.go",
+		"q.c.send(typeDenied,", "q.c.send(typeResume,", "./remote/frames", "TestApprovals"},
+	{"an answer that nobody takes fills the memory", "remote/frames/request.go",
+		"if len(q.queue) > 0 && q.held+size > o.Unread ||", "if false &&", "./remote/frames", "TestASlowReaderHoldsUpNobody"},
+	{"a connection that was lost is not replaced", "remote/frames/link.go",
+		"l.lost(c)\n", "l.lost(c)\n\t\t\treturn\n", "./remote/frames", "TestADeadConnectionIsReplaced"},
+	{"an agent that is silent is taken for alive", "remote/frames/conn.go",
+		"time.Now().Add(c.times().Dead)", "time.Now().Add(10 * c.times().Dead)", "./remote/frames", "TestHeartbeats"},
 
 	// Approvals are explained, and answered by who was shown them.
 	{"an explanation is not found again after a crash", "next.go",
