@@ -194,7 +194,10 @@ func (h *hands) count(name string) int {
 	return h.done[name]
 }
 
-func (h *hands) Specs(parley.Agent) []parley.ToolSpec {
+func (h *hands) Specs(agent parley.Agent) []parley.ToolSpec {
+	if agent.Address != "" {
+		return nil // it knows none of its tools
+	}
 	return []parley.ToolSpec{{Name: "read", ReadOnly: true}, {Name: "write"}}
 }
 

@@ -29,10 +29,13 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel) parley.Re
 	}
 	r := &remoteTurn{actor: a, step: step, stop: stop}
 	r.mouth = a.mouth(r.say)
+	defer func() { // also if it panics
+		stop(nil)
+		r.waiting.Wait()
+		r.hush()
+	}()
 	ended, err := r.perform(ctx)
 	r.hush()
-	stop(nil) // who waits for people goes too
-	r.waiting.Wait()
 	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && parley.CodeOf(cause) != parley.CodeInternal {
 		err = cause
 	}

@@ -370,6 +370,38 @@ func TestRemoteRunsAreInterrupted(t *testing.T) {
 	}
 }
 
+// TestARemoteChild: an agent here may have one elsewhere do something.
+func TestARemoteChild(t *testing.T) {
+	r, f := farRig(t)
+	id := r.open()
+	r.do(id, parley.SubmitInput{Content: "call delegate far: look | say done", Agent: parley.AgentRef{Name: "puppet"}})
+	a := f.next(t)
+	if a.Session == id || a.Messages[0].Text != "look" {
+		t.Errorf("%+v", a.RemoteRequest)
+	}
+	a.say(says("I looked."), finished)
+	log := r.finished(id, 1)
+	if got := all[parley.ChildReturned](log); len(got) != 1 || got[0].Result != "I looked." {
+		t.Errorf("%+v", got)
+	}
+	// With who asked for it, it is stopped.
+	r.do(id, parley.SubmitInput{Content: "call delegate far: look | say done", Agent: parley.AgentRef{Name: "puppet"}})
+	a = f.next(t)
+	r.do(id, parley.CancelRun{})
+	<-a.ctx.Done()
+	r.check(id)
+}
+
+// TestAClassifierThatFailsAndARemote: it has tools that nobody here knows of.
+func TestAClassifierThatFailsAndARemote(t *testing.T) {
+	r, f := farRig(t, func(c *Config) { c.Classifier = &asks{err: context.DeadlineExceeded} })
+	id := r.open()
+	r.say(id, "go")
+	if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Code != parley.CodeBlocked || len(f.asked) > 0 {
+		t.Errorf("%+v", end)
+	}
+}
+
 // TestRemoteLimits: what a run may use holds elsewhere too.
 func TestRemoteLimits(t *testing.T) {
 	r, f := farRig(t)

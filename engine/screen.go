@@ -116,7 +116,8 @@ func (a *actor) classify(ctx context.Context, step parley.Classify) parley.Repor
 	if err != nil {
 		a.log.Error("the classifier did not answer", "error", err)
 		finding = parley.Finding{Verdict: parley.ScreenBlock, Reason: "the classifier is not available"}
-		if agent.Name != "" && a.toolless(agent) {
+		// What tools one has that runs elsewhere is not known here.
+		if agent.Name != "" && agent.Address == "" && a.toolless(agent) {
 			finding.Verdict = parley.ScreenFlag
 		}
 	}
