@@ -11,16 +11,23 @@ import (
 )
 
 // BenchmarkFollow appends one event at a time to a session that many follow, and
-// waits until all have it. The events are durable.
+// waits until all have it. The events are durable. below is with what is below the
+// session, where nobody is at work; tree with everything below it.
 func BenchmarkFollow(b *testing.B) {
+	benchmarkFollow(b, "", func(f *bench) parley.Follower { return f.Session(acme, id(1), 0) })
+	benchmarkFollow(b, "below/", func(f *bench) parley.Follower { return f.Below(acme, id(1), 0, true) })
+	benchmarkFollow(b, "tree/", func(f *bench) parley.Follower { return f.Tree(acme, id(1), 0) })
+}
+
+func benchmarkFollow(b *testing.B, what string, follow func(*bench) parley.Follower) {
 	for _, n := range []int{1, 100, 1000} {
-		b.Run(fmt.Sprintf("followers=%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%sfollowers=%d", what, n), func(b *testing.B) {
 			f := newBench(b)
 			var wg sync.WaitGroup
 			got := make(chan struct{}, n)
 			ctx, cancel := context.WithCancel(context.Background())
 			for range n {
-				follower := f.Session(acme, id(1), 0)
+				follower := follow(f)
 				wg.Go(func() {
 					defer follower.Close()
 					for {

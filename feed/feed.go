@@ -131,19 +131,23 @@ func (f *Feed) Tree(tenant parley.TenantID, root parley.SessionID, after parley.
 	defer f.mu.Unlock()
 	t := f.tenants[tenant]
 	if t == nil {
-		t = newTail(f.store.Tenant(tenant))
+		t = newTail(f, f.store.Tenant(tenant))
 		f.tenants[tenant] = t
 		if !f.closed { // a closed feed serves what is stored and ends
 			f.wg.Go(t.run)
 		}
 	}
-	t.window.followers++
-	return &follower{feed: f, window: t.window, cursor: int64(after), root: root,
+	w := t.window(root)
+	w.followers++
+	return &follower{feed: f, window: w, cursor: int64(after),
 		read: func(ctx context.Context, after int64) ([]parley.Event, error) {
 			return f.store.Tenant(tenant).Tree(ctx, root, parley.Position(after), page)
 		},
 		release: func() {
-			if t.window.followers--; t.window.followers == 0 {
+			if w.followers--; w.followers == 0 {
+				delete(t.windows, root)
+			}
+			if len(t.windows) == 0 {
 				delete(f.tenants, tenant)
 				t.stop()
 			}
@@ -155,7 +159,6 @@ type follower struct {
 	feed    *Feed
 	window  *window
 	cursor  int64
-	root    parley.SessionID // empty: all
 	read    func(context.Context, int64) ([]parley.Event, error)
 	release func()
 	once    sync.Once
@@ -178,7 +181,7 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 		if !look.covered {
 			events, err := f.read(ctx, f.cursor)
 			if err != nil {
-				if parley.CodeOf(err) == parley.CodeUnavailable && f.pause(ctx) {
+				if parley.CodeOf(err) == parley.CodeUnavailable && f.feed.pause(ctx) {
 					continue // it is still there, and will be read later
 				}
 				return nil, cmp.Or(ctx.Err(), err)
@@ -190,10 +193,7 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 		}
 		if len(list) > 0 {
 			f.cursor = f.window.key(list[len(list)-1])
-			if list = f.mine(list); len(list) > 0 {
-				return list, nil
-			}
-			continue
+			return list, nil
 		}
 		select {
 		case <-look.changed:
@@ -206,28 +206,14 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 }
 
 // pause reports whether it is worth looking again: nobody has left meanwhile.
-func (f *follower) pause(ctx context.Context) bool {
+func (f *Feed) pause(ctx context.Context) bool {
 	timer := time.NewTimer(retryRead)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
 	case <-ctx.Done():
-	case <-f.feed.done:
+	case <-f.done:
 	}
 	return false
-}
-
-// mine keeps what is in the follower's tree. It may change the list.
-func (f *follower) mine(list []*parley.Item) []*parley.Item {
-	if f.root == "" {
-		return list
-	}
-	kept := list[:0]
-	for _, e := range list {
-		if e.Root == f.root {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }

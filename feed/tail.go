@@ -7,22 +7,40 @@ import (
 	"parley"
 )
 
-// A tail keeps the window of a tenant. Sessions commit side by side, so the
-// order in which they publish is not the order of their positions; reading the
-// store in that order is what makes the window gapless. One goroutine does it
-// for all followers of the tenant, for as long as there are any.
+// A tail keeps the windows of a tenant: of all of it, and of trees. Sessions
+// commit side by side, so the order in which they publish is not the order of
+// their positions; reading the store in that order is what makes the windows
+// gapless. One goroutine does it for all followers of the tenant, for as long as
+// there are any. Each tree has a window of its own, so that who follows one is
+// not woken by what happens in others.
 type tail struct {
-	store  parley.TenantStore
-	window *window
-	poked  chan struct{}
-	ctx    context.Context
-	stop   context.CancelFunc
+	feed  *Feed
+	store parley.TenantStore
+	poked chan struct{}
+	ctx   context.Context
+	stop  context.CancelFunc
+
+	// Guarded by Feed.mu:
+	windows map[parley.SessionID]*window // by root; empty: of the whole tenant
+	begun   bool
+	last    parley.Position // up to where the store was read
 }
 
-func newTail(store parley.TenantStore) *tail {
+func newTail(f *Feed, store parley.TenantStore) *tail {
 	ctx, stop := context.WithCancel(context.Background())
-	return &tail{store: store, poked: make(chan struct{}, 1), ctx: ctx, stop: stop,
-		window: newWindow(func(e *parley.Item) int64 { return int64(e.Position) })}
+	return &tail{feed: f, store: store, poked: make(chan struct{}, 1), ctx: ctx, stop: stop, windows: map[parley.SessionID]*window{}}
+}
+
+// window is that of a tree. What is new in it from here on will be added. It
+// needs Feed.mu.
+func (t *tail) window(root parley.SessionID) *window {
+	w := t.windows[root]
+	if w == nil {
+		w = newWindow(func(e *parley.Item) int64 { return int64(e.Position) })
+		w.known, w.from = t.begun, int64(t.last)
+		t.windows[root] = w
+	}
+	return w
 }
 
 func (t *tail) poke() {
@@ -49,12 +67,25 @@ func (t *tail) begin() (parley.Position, bool) {
 	for {
 		last, err := t.store.Position(t.ctx)
 		if err == nil {
-			t.window.start(int64(last))
+			t.start(last)
 			return last, true
 		}
 		if !t.pause() {
 			return 0, false
 		}
+	}
+}
+
+func (t *tail) start(at parley.Position) {
+	t.feed.mu.Lock()
+	t.begun, t.last = true, at
+	var waiting []*window
+	for _, w := range t.windows {
+		waiting = append(waiting, w)
+	}
+	t.feed.mu.Unlock()
+	for _, w := range waiting {
+		w.start(int64(at))
 	}
 }
 
@@ -70,9 +101,29 @@ func (t *tail) catchUp(last parley.Position) (parley.Position, bool) {
 		case len(events) == 0:
 			return last, true
 		default:
-			t.window.add(int64(last), items(events))
 			last = events[len(events)-1].Position
+			t.share(last, items(events))
 		}
+	}
+}
+
+// share hands events, which are all there are up to a position, to the windows
+// they are for.
+func (t *tail) share(upto parley.Position, list []*parley.Item) {
+	parts := map[*window][]*parley.Item{}
+	t.feed.mu.Lock()
+	t.last = upto // a window that is made from now on begins there
+	if w := t.windows[""]; w != nil {
+		parts[w] = list
+	}
+	for _, e := range list {
+		if w := t.windows[e.Root]; w != nil {
+			parts[w] = append(parts[w], e)
+		}
+	}
+	t.feed.mu.Unlock()
+	for w, part := range parts {
+		w.next(part)
 	}
 }
 

@@ -62,6 +62,19 @@ func (w *window) add(before int64, list []*parley.Item) {
 	if !w.known || before != w.end() {
 		w.known, w.from, w.bytes, w.items = true, before, 0, nil
 	}
+	w.append(list)
+}
+
+// next appends the events that come next in a log that was started. What it
+// leaves out is not of this log.
+func (w *window) next(list []*parley.Item) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.append(list)
+}
+
+// append needs w.mu.
+func (w *window) append(list []*parley.Item) {
 	for _, e := range list {
 		w.items = append(w.items, e)
 		w.bytes += size(e.Body)

@@ -1,0 +1,120 @@
+package feed
+
+import (
+	"cmp"
+	"context"
+
+	"parley"
+)
+
+// Below follows a session that is the root of a tree after a seq, and all
+// sessions below it. quiet says that none of them is at work there.
+//
+// As long as none is, the session's own window has all there is, and this costs
+// what following a session costs. While one is, which the session's log tells,
+// the tree is followed. Both are in order of position, and every event has a seq
+// and a position, so nothing is lost or seen twice where one takes over from the
+// other.
+func (f *Feed) Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) parley.Follower {
+	return &family{feed: f, tenant: tenant, root: root, seq: after, known: quiet}
+}
+
+type family struct {
+	feed   *Feed
+	tenant parley.TenantID
+	root   parley.SessionID
+
+	seq      parley.Seq      // of the root's last event that was handed out
+	position parley.Position // of the last event that was handed out; 0: not known
+	known    bool            // how many children are out
+	out      int
+
+	now  parley.Follower // nil: Next makes it
+	tree bool            // what now follows
+}
+
+func (f *family) Close() {
+	if f.now != nil {
+		f.now.Close()
+		f.now = nil
+	}
+}
+
+func (f *family) Next(ctx context.Context) ([]*parley.Item, error) {
+	for {
+		if f.now == nil {
+			if err := f.open(ctx); err != nil {
+				return nil, err
+			}
+		}
+		items, err := f.now.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if items = f.take(items); f.tree != f.wantsTree() {
+			f.Close()
+		}
+		if len(items) > 0 {
+			return items, nil
+		}
+	}
+}
+
+func (f *family) wantsTree() bool { return !f.known || f.out > 0 }
+
+// take counts the children that are out, as far as items can be handed out: in
+// the log of the root alone nothing may follow where a child begins.
+func (f *family) take(items []*parley.Item) []*parley.Item {
+	for n, i := range items {
+		f.position = i.Position
+		if i.Session != f.root {
+			continue
+		}
+		f.seq = i.Seq
+		switch i.Body.(type) {
+		case parley.RunStarted: // which waits until all are gone
+			f.known, f.out = true, 0
+		case parley.ChildReturned:
+			f.out = max(f.out-1, 0)
+		case parley.ChildSpawned:
+			if f.out++; !f.tree {
+				return items[:n+1]
+			}
+		}
+	}
+	return items
+}
+
+func (f *family) open(ctx context.Context) error {
+	if f.tree = f.wantsTree(); !f.tree {
+		f.now = f.feed.Session(f.tenant, f.root, f.seq)
+		return nil
+	}
+	if f.position == 0 && f.seq > 0 {
+		position, err := f.place(ctx)
+		if err != nil {
+			return err
+		}
+		f.position = position
+	}
+	f.now = f.feed.Tree(f.tenant, f.root, f.position)
+	return nil
+}
+
+// place is the position after which the events come that follow on a seq.
+func (f *family) place(ctx context.Context) (parley.Position, error) {
+	for {
+		events, err := f.feed.store.Tenant(f.tenant).Events(ctx, f.root, f.seq-1, 1)
+		switch {
+		case err != nil && parley.CodeOf(err) == parley.CodeUnavailable && f.feed.pause(ctx):
+			continue
+		case err != nil:
+			return 0, cmp.Or(ctx.Err(), err)
+		case len(events) == 0:
+			return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from the beginning.")
+		case events[0].Seq > f.seq: // that one was a piece, and is gone
+			return events[0].Position - 1, nil
+		}
+		return events[0].Position, nil
+	}
+}
