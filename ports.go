@@ -172,9 +172,10 @@ type DueSession struct {
 // A SessionQuery narrows a list. Owner empty: everybody's.
 type SessionQuery struct {
 	Owner     PrincipalID
-	Search    string // in the title
-	Transient bool   // list those too
-	Running   bool   // only those that have an open run
+	Search    string    // in the title
+	Transient bool      // list those too
+	Running   bool      // only those that have an open run
+	Root      SessionID // only this one and those below it
 	Limit     int
 }
 
@@ -455,7 +456,11 @@ type Door interface {
 // when both are empty, the whole tenant.
 type Scope struct {
 	Session SessionID
-	Root    SessionID
+	// Below adds the sessions below Session while they work for it, in order
+	// of position; the cursor stays a seq of Session. One that is itself below
+	// another has only itself.
+	Below bool
+	Root  SessionID
 	// Readable narrows the whole tenant to what the principal may read:
 	// everybody's sessions, or else its own.
 	Readable bool

@@ -156,6 +156,10 @@ const (
 	StatusRunning Status = "running"
 	StatusWaiting Status = "waiting" // for a person
 	StatusHalted  Status = "halted"
+	// StatusDelegated is what the row of a session says whose run waits for
+	// sub-agents. Whether they work or wait for a person is in their rows: the
+	// Door says running or waiting.
+	StatusDelegated Status = "delegated"
 )
 
 func (s State) Status() Status {
@@ -164,25 +168,32 @@ func (s State) Status() Status {
 		return StatusHalted
 	case s.Run == nil && len(s.Queue) == 0:
 		return StatusIdle
-	case s.Run != nil && s.Run.waits():
-		return StatusWaiting
+	case s.Run != nil:
+		return s.Run.status()
 	}
 	return StatusRunning
 }
 
-// waits reports whether the run can only go on when a person has answered.
-func (r *Run) waits() bool {
-	person := false
+// status says whether the run can only go on when others have done something.
+func (r *Run) status() Status {
+	status := StatusRunning
 	for _, c := range r.Calls {
 		switch c.Status {
 		case CallApproving, CallAsking, CallLost:
-			person = true
+			if status == StatusRunning {
+				status = StatusWaiting
+			}
+		case CallDelegated:
+			status = StatusDelegated
 		case CallEnded:
 		default:
-			return false
+			return StatusRunning
 		}
 	}
-	return person && (r.Turn == nil || r.Agent.Remote)
+	if r.Turn != nil && !r.Agent.Remote {
+		return StatusRunning
+	}
+	return status
 }
 
 // A Summary is what lists of sessions show, kept in a row beside the log.

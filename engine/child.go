@@ -198,3 +198,29 @@ func (e *Engine) rest(ctx context.Context, k key) error {
 	_, err = a.submit(ctx, &request{rest: true, reply: make(chan reply, 1)})
 	return err
 }
+
+// status is how a session looks from outside: one that waits for sub-agents waits
+// for a person if all of them do.
+func (e *Engine) status(ctx context.Context, tenant parley.TenantID, m parley.Summary) (parley.Status, error) {
+	if m.Status != parley.StatusDelegated {
+		return m.Status, nil
+	}
+	logs := e.Store.Tenant(tenant)
+	runs, err := logs.Runs(ctx, parley.RunQuery{Parent: &parley.Origin{Session: m.ID, Run: m.Run}, Open: true, Limit: parley.MaxChildren})
+	if err != nil || len(runs) == 0 {
+		return parley.StatusRunning, err
+	}
+	for _, r := range runs {
+		if r.Waiting {
+			continue
+		}
+		st, err := logs.Session(ctx, r.Session)
+		if err != nil {
+			return parley.StatusRunning, err
+		}
+		if below, err := e.status(ctx, tenant, st.Summary); err != nil || below != parley.StatusWaiting {
+			return parley.StatusRunning, err
+		}
+	}
+	return parley.StatusWaiting, nil
+}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -221,4 +222,72 @@ func TestPeopleTalkToChildrenToo(t *testing.T) {
 	}
 	r.sound(id)
 	r.sound(kid)
+}
+
+// A session whose run waits for sub-agents waits for a person if all of them do,
+// at any depth; and the person is shown what they wait for by who follows it.
+func TestWaitingForAChildThatWaits(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	status := func(want parley.Status) {
+		t.Helper()
+		m, err := r.Session(t.Context(), ann, id)
+		list, err2 := r.Sessions(t.Context(), ann, parley.SessionQuery{})
+		if err != nil || err2 != nil || m.Status != want || len(list) != 1 || list[0].Status != want {
+			t.Errorf("it is %s (%v), listed as %+v (%v), want %s", m.Status, err, list, err2, want)
+		}
+	}
+	f, err := r.Follow(t.Context(), ann, parley.Scope{Session: id, Below: true}, parley.Live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var tree []parley.Event
+	see := func(ok func([]parley.Event) bool) {
+		t.Helper()
+		for !ok(tree) {
+			items, err := f.Next(ctx)
+			if err != nil {
+				t.Fatalf("%v after %s", err, story(tree))
+			}
+			for _, i := range items {
+				tree = append(tree, i.Event)
+			}
+		}
+	}
+	r.tell(id, "call delegate one: call delegate two: call write x; call delegate two: call hangread x | say end")
+	see(seen[parley.ApprovalRequested](1))
+	see(func(log []parley.Event) bool { // and the other one works
+		return slices.ContainsFunc(log, func(e parley.Event) bool {
+			_, ok := e.Body.(parley.ToolCallStarted)
+			return ok && e.Session != id
+		})
+	})
+	status(parley.StatusRunning)
+	var busy, asks parley.Event
+	for _, e := range tree {
+		switch e.Body.(type) {
+		case parley.ToolCallStarted:
+			busy = e
+		case parley.ApprovalRequested:
+			asks = e
+		}
+	}
+	r.do(busy.Session, parley.CancelRun{})
+	see(seen[parley.ChildReturned](1))
+	status(parley.StatusWaiting)
+	if asks.Root != id || asks.Session == id {
+		t.Fatalf("%+v", asks)
+	}
+	r.do(id, parley.CancelRun{})
+	see(seen[parley.ApprovalDecided](1))
+	see(func(log []parley.Event) bool { return len(all[parley.ChildReturned](log)) == 3 })
+	status(parley.StatusIdle)
+	for i, e := range tree[1:] {
+		if e.Position <= tree[i].Position {
+			t.Errorf("position %d follows %d", e.Position, tree[i].Position)
+		}
+	}
 }

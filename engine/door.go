@@ -131,6 +131,10 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 		if err != nil {
 			return nil, err
 		}
+		if scope.Below && m.Root == m.ID {
+			quiet := m.Run == 0 && after == int64(m.Head)
+			return e.Feed.Below(who.Tenant, scope.Session, parley.Seq(after), quiet), nil
+		}
 		return e.Feed.Session(who.Tenant, scope.Session, parley.Seq(after)), nil
 	}
 	everybody := true
@@ -223,7 +227,8 @@ func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.Se
 	if m.Deleted {
 		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
-	return m, nil
+	m.Status, err = e.status(ctx, who.Tenant, m)
+	return m, err
 }
 
 // Sessions lists what the principal may see: everybody's, or else its own.
@@ -240,7 +245,13 @@ func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.Se
 	q.Limit++ // the tenant's own may be among them, and is no conversation
 	list, err := e.Store.Tenant(who.Tenant).Sessions(ctx, q)
 	list = slices.DeleteFunc(list, func(m parley.Summary) bool { return m.ID == parley.TenantSession })
-	return list[:min(len(list), most)], err
+	list = list[:min(len(list), most)]
+	for i := range list {
+		if err == nil {
+			list[i].Status, err = e.status(ctx, who.Tenant, list[i])
+		}
+	}
+	return list, err
 }
 
 // Resume is for clients that keep no cursor. See parley.Door.

@@ -30,6 +30,7 @@ type Feed interface {
 	Reread(parley.TenantID, parley.SessionID)
 	Session(parley.TenantID, parley.SessionID, parley.Seq) parley.Follower
 	Tree(parley.TenantID, parley.SessionID, parley.Position) parley.Follower
+	Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) parley.Follower
 }
 
 // Refusals puts refusals on record, those of one kind together.

@@ -90,6 +90,9 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	if q.Owner != "" {
 		and(` AND owner = $%d`, text(q.Owner))
 	}
+	if q.Root != "" {
+		and(` AND root = $%d`, text(q.Root))
+	}
 	if !q.Transient {
 		query += ` AND NOT transient`
 	}

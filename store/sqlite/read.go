@@ -85,6 +85,9 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	if q.Owner != "" {
 		text, args = text+` AND owner = ?`, append(args, q.Owner)
 	}
+	if q.Root != "" {
+		text, args = text+` AND root = ?`, append(args, q.Root)
+	}
 	if !q.Transient {
 		text += ` AND transient = 0`
 	}

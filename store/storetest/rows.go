@@ -227,7 +227,7 @@ func listsOfSessions(t *testing.T, f *fixture) {
 	for i, change := range []func(*parley.Summary){
 		func(m *parley.Summary) { m.Title, m.Run = "100% sure_thing", 0 },
 		func(m *parley.Summary) { m.Owner, m.Run = "bob", 0 },
-		func(m *parley.Summary) { m.Transient, m.Run = true, 1 },
+		func(m *parley.Summary) { m.Transient, m.Run, m.Root = true, 1, ID(0) },
 		func(m *parley.Summary) { m.Deleted, m.Run = true, 1 },
 	} {
 		b := batch(ID(i), 0, 1)
@@ -249,6 +249,9 @@ func listsOfSessions(t *testing.T, f *fixture) {
 		{parley.SessionQuery{Limit: 10, Owner: "bob"}, []parley.SessionID{ID(1)}},
 		{parley.SessionQuery{Limit: 10, Transient: true, Running: true}, []parley.SessionID{ID(2)}},
 		{parley.SessionQuery{Limit: 10, Running: true}, nil},
+		{parley.SessionQuery{Limit: 10, Transient: true, Root: ID(0)}, []parley.SessionID{ID(2), ID(0)}},
+		{parley.SessionQuery{Limit: 10, Transient: true, Root: ID(0), Running: true}, []parley.SessionID{ID(2)}},
+		{parley.SessionQuery{Limit: 10, Transient: true, Root: ID(2)}, nil},
 		{parley.SessionQuery{Limit: 10, Search: "SURE"}, []parley.SessionID{ID(0)}},
 		{parley.SessionQuery{Limit: 10, Search: "%"}, []parley.SessionID{ID(0)}},
 		{parley.SessionQuery{Limit: 10, Search: "sure thing"}, nil},
