@@ -146,6 +146,27 @@ func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(erro
 	return c.answers.add(submit)
 }
 
+// Within is Submit on a connection of one session. What is for another, as an
+// answer to a sub-agent's card is, must be for one below it.
+func (c *Conn) Within(ctx context.Context, top parley.SessionID, cmd parley.Command, refused func(error)) bool {
+	if cmd.Session == top {
+		return c.Submit(ctx, cmd, refused)
+	}
+	cmd.Via = parley.ViaWebSocket
+	return c.answers.add(func() {
+		m, err := c.Door.Session(ctx, c.Visit.Who, cmd.Session)
+		switch {
+		case err == nil && m.Root == top:
+			_, err = c.Door.Submit(ctx, c.Visit.Who, cmd)
+		case err == nil || parley.CodeOf(err) == parley.CodeNotFound:
+			err = parley.Errorf(parley.CodeNotFound, "This does not name anything of the session of this connection, or of one below it.")
+		}
+		if err != nil && ctx.Err() == nil {
+			refused(err)
+		}
+	})
+}
+
 // count says how many inputs of this name are on their way.
 func (c *Conn) count(request string, change int) int {
 	c.mu.Lock()

@@ -17,6 +17,7 @@ type View struct {
 	said  []string   // the answer so far
 	whole bool       // what was said last was not cut off
 	cards []card     // that are open
+	agent string     // a sub-agent's
 
 	partial bool // the start of the run could not be read
 }
@@ -64,11 +65,12 @@ var Ignored = map[string]string{
 	"ToolsAccepted":        "of no conversation",
 }
 
-// Project says what a client is shown of an event. Sessions of sub-agents are
-// not shown: what they did is in a tool's result.
+// Project says what a client is shown of an event. Of sessions of sub-agents it is
+// shown what waits for a person, and nothing else: what they did is in a tool's
+// result.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	if e.Root != e.Session {
-		return v, nil
+		return v.subAgent(e)
 	}
 	var frames []dialect.Frame
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
@@ -84,9 +86,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.RunStarted:
 		v = View{run: e.Run}
 	case parley.RunFinished:
-		for _, c := range v.cards { // calls of unknown fate that nobody resolved
-			show(cardClosed{"tool_call_resolved", c.id, string(b.Outcome)})
-		}
+		_, frames = v.card(e)
 		return View{}, append(frames, dialect.Frame{Body: v.ending(b), Own: v.partial})
 	case parley.OutputFinished:
 		switch text := strings.TrimSpace(b.Text); {
@@ -101,27 +101,64 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		show(toolResult{"tool_result", b.Name, b.Reason, false})
 	case parley.ToolCallFinished:
 		show(toolResult{"tool_result", b.Name, result(b), b.Outcome == parley.CallSucceeded})
-		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
-			id := parley.Ref(e.Session, parley.Seq(b.Call))
-			v, frames = v.opened(frames, id, callUnknown{"tool_call_unknown", id, b.Name, b.Result})
-		}
-	case parley.ToolCallResolved:
-		v, frames = v.closed(frames, cardClosed{"tool_call_resolved", parley.Ref(e.Session, parley.Seq(b.Call)), string(b.Resolution)})
-	case parley.ApprovalRequested:
-		id := parley.Ref(e.Session, e.Seq)
-		v, frames = v.opened(frames, id, approvalRequest{"approval_request", id, b.Name, b.Show, b.Expires})
-	case parley.ApprovalDecided:
-		v, frames = v.closed(frames, cardClosed{"approval_closed", parley.Ref(e.Session, parley.Seq(b.Card)), string(b.Decision)})
-	case parley.QuestionAsked:
-		id := parley.Ref(e.Session, e.Seq)
-		v, frames = v.opened(frames, id, question{"question", id, b.Questions, b.Expires})
-	case parley.QuestionAnswered:
-		v, frames = v.closed(frames, cardClosed{"question_closed", parley.Ref(e.Session, parley.Seq(b.Card)), string(b.Ending)})
+		var asks []dialect.Frame
+		v, asks = v.card(e)
+		frames = append(frames, asks...)
+	default:
+		v, frames = v.card(e)
 	}
 	if v.run != 0 {
 		v.seq = e.Seq
 	}
 	return v, frames
+}
+
+// subAgent is Project for the session of one.
+func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
+	if b, ok := e.Body.(parley.RunStarted); ok {
+		return View{run: e.Run, seq: e.Seq, agent: b.Agent.Name}, nil
+	}
+	v, frames := v.card(e)
+	if _, ends := e.Body.(parley.RunFinished); ends {
+		return View{}, frames
+	}
+	if v.run != 0 {
+		v.seq = e.Seq
+	}
+	for i := range frames {
+		frames[i].Own = v.partial // who it is of is not known then
+	}
+	return v, frames
+}
+
+// card shows what waits for a person, and that it does no longer.
+func (v View) card(e parley.Event) (View, []dialect.Frame) {
+	id, of := parley.Ref(e.Session, e.Seq), func(seq parley.Seq) string { return parley.Ref(e.Session, seq) }
+	switch b := e.Body.(type) {
+	case parley.ToolCallFinished:
+		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
+			id = of(parley.Seq(b.Call))
+			return v.opened(id, callUnknown{"tool_call_unknown", id, b.Name, b.Result, v.agent})
+		}
+	case parley.ToolCallResolved:
+		return v.closed(cardClosed{"tool_call_resolved", of(parley.Seq(b.Call)), string(b.Resolution)})
+	case parley.ApprovalRequested:
+		return v.opened(id, approvalRequest{"approval_request", id, b.Name, b.Show, b.Expires, v.agent})
+	case parley.ApprovalDecided:
+		return v.closed(cardClosed{"approval_closed", of(parley.Seq(b.Card)), string(b.Decision)})
+	case parley.QuestionAsked:
+		return v.opened(id, question{"question", id, b.Questions, b.Expires, v.agent})
+	case parley.QuestionAnswered:
+		return v.closed(cardClosed{"question_closed", of(parley.Seq(b.Card)), string(b.Ending)})
+	case parley.RunFinished:
+		var frames []dialect.Frame
+		for _, c := range v.cards { // calls of unknown fate that nobody resolved
+			frames = append(frames, dialect.Frame{Body: cardClosed{"tool_call_resolved", c.id, string(b.Outcome)}})
+		}
+		v.cards = nil
+		return v, frames
+	}
+	return v, nil
 }
 
 // saying adds a text. The texts of several turns are one answer, set apart by an
@@ -149,14 +186,14 @@ func (v View) ending(b parley.RunFinished) any {
 	return failure{"error", b.Message}
 }
 
-func (v View) opened(frames []dialect.Frame, id string, body any) (View, []dialect.Frame) {
+func (v View) opened(id string, body any) (View, []dialect.Frame) {
 	v.cards = append(slices.Clip(v.cards), card{id, body})
-	return v, append(frames, dialect.Frame{Body: body})
+	return v, []dialect.Frame{{Body: body}}
 }
 
-func (v View) closed(frames []dialect.Frame, body cardClosed) (View, []dialect.Frame) {
+func (v View) closed(body cardClosed) (View, []dialect.Frame) {
 	v.cards = slices.DeleteFunc(slices.Clone(v.cards), func(c card) bool { return c.id == body.ID })
-	return v, append(frames, dialect.Frame{Body: body})
+	return v, []dialect.Frame{{Body: body}}
 }
 
 // arguments are always JSON here, also where a model wrote something else.

@@ -3,6 +3,7 @@ package agentchat
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,6 +164,68 @@ func endsOnce(t fataler, log []parley.Event) {
 	if len(open) > 0 {
 		t.Fatalf("%v was never cleared, or would not be shown to who connects in\n%s", open, dialecttest.Lines(log))
 	}
+}
+
+// Of sub-agents everybody is shown the cards, with who asks, and nothing else; and
+// each is cleared, wherever and however it ended.
+func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyTree(t)
+		views, agents, open := map[parley.SessionID]View{}, map[parley.SessionID]string{}, map[string]bool{}
+		shown := map[string]bool{}
+		for _, e := range log {
+			v, frames := Project(views[e.Session], e)
+			if views[e.Session] = v; e.Session == e.Root {
+				continue
+			}
+			switch b := e.Body.(type) {
+			case parley.RunStarted:
+				agents[e.Session] = b.Agent.Name
+			}
+			switch row := parley.RowOf(e).(type) {
+			case parley.CardOpened:
+				open[parley.Ref(e.Session, row.Seq)] = true
+			case parley.CardClosed:
+				delete(open, parley.Ref(e.Session, row.Seq))
+			case parley.RunClosed:
+				for id := range open {
+					if strings.HasPrefix(id, string(e.Session)) {
+						delete(open, id)
+					}
+				}
+			}
+			for _, f := range frames {
+				var got struct{ Type, ID, Agent string }
+				if err := json.Unmarshal(dialect.Encode(f.Body), &got); err != nil {
+					t.Fatal(err)
+				}
+				switch got.Type {
+				case "approval_request", "question", "tool_call_unknown":
+					shown[got.ID] = true
+					if got.Agent == "" || got.Agent != agents[e.Session] {
+						t.Fatalf("%+v is of %q", got, agents[e.Session])
+					}
+				case "approval_closed", "question_closed", "tool_call_resolved":
+					delete(shown, got.ID)
+				default:
+					t.Fatalf("of a sub-agent is shown %+v", got)
+				}
+			}
+			if !maps.Equal(shown, open) {
+				t.Fatalf("shown are %v, open %v after position %d in\n%s", shown, open, e.Position, dialecttest.Lines(log))
+			}
+			if last, kept := views[e.Session], 0; last.run != 0 {
+				for _, c := range last.cards {
+					if open[c.id] {
+						kept++
+					}
+				}
+				if kept != len(last.cards) {
+					t.Fatalf("kept are %v, open %v", last.cards, open)
+				}
+			}
+		}
+	})
 }
 
 // A log whose pieces were deleted says the same.

@@ -73,9 +73,6 @@ func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
 		return nil, err
 	}
 	for _, m := range open {
-		if m.Root != m.ID {
-			continue
-		}
 		v := c.replay(ctx, m.ID, m.Run, m.Head)
 		for _, card := range v.cards {
 			waiting = append(waiting, card.body)
@@ -163,7 +160,7 @@ func (c *conn) Show(ctx context.Context, i *parley.Item) (out [][]byte, _ *diale
 	if v.run != 0 && i.Seq <= v.seq {
 		return nil, nil // it was read when the connection was made
 	}
-	if _, starts := i.Body.(parley.RunStarted); i.Run != 0 && i.Run != v.run && !starts && i.Root == i.Session {
+	if _, starts := i.Body.(parley.RunStarted); i.Run != 0 && i.Run != v.run && !starts {
 		v = c.replay(ctx, i.Session, i.Run, i.Seq-1)
 	}
 	v, frames := Project(v, i.Event)

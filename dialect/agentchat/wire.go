@@ -50,6 +50,7 @@ type (
 // What waits for a person. The document has nothing like it, and clients skip
 // types they do not know. Answered by approval_response {id, decision, note},
 // question_response {id, answers} and tool_call_resolution {id, resolution, note}.
+// agent is who asks, where that is a sub-agent.
 type (
 	approvalRequest struct {
 		Type      string    `json:"type"` // approval_request
@@ -57,18 +58,21 @@ type (
 		ToolName  string    `json:"tool_name"`
 		Command   string    `json:"command"` // exactly what will be done
 		ExpiresAt time.Time `json:"expires_at"`
+		Agent     string    `json:"agent,omitempty"`
 	}
 	question struct {
 		Type      string            `json:"type"` // question
 		ID        string            `json:"id"`
 		Questions []parley.Question `json:"questions"`
 		ExpiresAt time.Time         `json:"expires_at"`
+		Agent     string            `json:"agent,omitempty"`
 	}
 	callUnknown struct {
 		Type     string `json:"type"` // tool_call_unknown
 		ID       string `json:"id"`
 		ToolName string `json:"tool_name"`
 		Message  string `json:"message"`
+		Agent    string `json:"agent,omitempty"`
 	}
 	cardClosed struct {
 		Type     string `json:"type"` // approval_closed, question_closed, tool_call_resolved

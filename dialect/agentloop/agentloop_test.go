@@ -26,11 +26,13 @@ var shownCard = Asked{Card: 7, Patch: &patchCommand{"*** Begin Patch"}, Requests
 
 func TestTranscripts(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Dialect[View]{
-		Name:    "agentloop",
-		Project: Project,
-		Views:   views,
-		Starts:  dialecttest.FromRuns,
-		Ignored: Ignored,
+		Name:       "agentloop",
+		Project:    Project,
+		Views:      views,
+		Starts:     dialecttest.FromRuns,
+		Ignored:    Ignored,
+		Trees:      true,
+		OneAtATime: true,
 		Decode: func(message []byte) dialecttest.Decoded {
 			d := Decode(dialecttest.Session, shownCard, message)
 			out := dialecttest.Decoded{Command: d.Command}

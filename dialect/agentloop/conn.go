@@ -17,10 +17,12 @@ type conn struct {
 	resumes *parley.Summary // nil: the session is new
 	from    parley.Seq      // behind which it is resumed
 
-	view View       // of the goroutine that shows
-	head parley.Seq // up to which it is shown what was there before it came
-	live bool       // it has been
-	skip string     // the id of the last frame the client has; empty: it was passed
+	view View // of the goroutine that shows
+	// heads are up to where it is shown what was there before it came, of its
+	// session and those below it.
+	heads map[parley.SessionID]parley.Seq
+	live  bool   // it has been
+	skip  string // the id of the last frame the client has; empty: it was passed
 
 	mu    sync.Mutex // guards the following; leaf
 	asked asked
@@ -40,9 +42,11 @@ type asked struct {
 	Asked
 	payload  approvalRequest
 	doubt    bool
-	received func() bool   // says when the doubt is over; nil: not written yet
-	decided  parley.CardID // the last one that was decided here
+	received func() bool // says when the doubt is over; nil: not written yet
+	decided  cardRef     // the last one that was decided here
 }
+
+func (a *asked) ref() cardRef { return cardRef{a.Session, a.Card} }
 
 // Show filters what Project shows: what waited for a person and was decided
 // before this client came is not asked again, and what still waits is asked when
@@ -50,11 +54,13 @@ type asked struct {
 func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, _ *dialect.Goodbye) {
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
-	if measured, ok := (Context{}).after(i.Body); ok {
+	if measured, ok := (Context{}).after(i.Body); ok && i.Session == c.session {
 		c.measured(measured)
 	}
-	if b, ok := i.Body.(parley.ApprovalDecided); ok && c.live && c.settled(b.Card) {
-		out = append(out, dialect.Encode(reply("approval_closed", approvalClosed{string(b.Decision)})))
+	for _, d := range c.view.decided {
+		if c.live && c.settled(d.cardRef) {
+			out = append(out, dialect.Encode(reply("approval_closed", approvalClosed{d.how})))
+		}
 	}
 	for n, f := range frames {
 		if f.Close != nil {
@@ -75,7 +81,7 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, _ *dialect
 		}
 		out = append(out, dialect.EncodeShared(i, c.shape(), n, f))
 	}
-	if !c.live && i.Seq >= c.head {
+	if !c.live && c.caughtUp(i.Event) {
 		c.live, c.skip = true, ""
 		for _, m := range c.view.waiting() {
 			if m.Type == "approval_request" {
@@ -85,6 +91,19 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, _ *dialect
 		}
 	}
 	return out, nil
+}
+
+// caughtUp reports whether what was there before the client came was seen, of its
+// session and of those who work for it. What others below it have done is not.
+func (c *conn) caughtUp(e parley.Event) bool {
+	if head, ok := c.heads[e.Session]; ok && e.Seq >= head {
+		delete(c.heads, e.Session)
+	}
+	_, behind := c.heads[c.session]
+	return !behind && !slices.ContainsFunc(c.view.below.Out(), func(id parley.SessionID) bool {
+		_, behind := c.heads[id]
+		return behind
+	})
 }
 
 func (c *conn) shape() string {
@@ -102,7 +121,7 @@ func asks(kind string) bool {
 
 // waiting are the frames that ask for what still waits for a person.
 func (v View) waiting() (frames []message) {
-	if len(v.cards) > 0 {
+	if v.asking {
 		frames = append(frames, v.request)
 	}
 	for _, o := range v.others {
@@ -116,8 +135,8 @@ func (c *conn) asks(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, card := &c.asked, c.view.cards[0]
-	if a.Card != card.id {
-		a.Asked = Asked{Card: card.id, Patch: card.payload.ApplyPatch}
+	if a.ref() != card.cardRef {
+		a.Asked = Asked{Session: card.session, Card: card.id, Patch: card.payload.ApplyPatch}
 		a.payload = card.payload
 	}
 	a.Requests = append(a.Requests, m.ID)
@@ -125,11 +144,11 @@ func (c *conn) asks(m message) {
 
 // settled notes that an approval was decided. It reports whether this client has
 // been shown it and did not decide it.
-func (c *conn) settled(card parley.CardID) bool {
+func (c *conn) settled(card cardRef) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := &c.asked
-	if a.Card != card {
+	if a.ref() != card {
 		return false
 	}
 	a.Asked, a.received = Asked{}, nil
@@ -182,7 +201,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 // before it, and must not overtake that, nor be overtaken by what is said next.
 func (c *conn) submit(ctx context.Context, cmd parley.Command) bool {
 	if _, ok := cmd.Do.(parley.CancelRun); !ok {
-		return c.Submit(ctx, cmd, func(err error) { c.refused(ctx, cmd.Do, err) })
+		return c.Within(ctx, c.session, cmd, func(err error) { c.refused(ctx, cmd, err) })
 	}
 	cmd.Via = parley.ViaWebSocket
 	return c.After(func() {
@@ -214,18 +233,18 @@ func (c *conn) lastAsked() Asked {
 // mistaken finds answers that may have been meant for a request that was settled
 // elsewhere, and asks again. What is no mistake is noted as an answer.
 func (c *conn) mistaken(ctx context.Context, d Decoded) bool {
-	card := parley.CardID(0)
+	card := cardRef{session: d.Command.Session}
 	switch do := d.Command.Do.(type) {
 	case parley.DecideApproval:
-		card = do.Card
+		card.id = do.Card
 	case parley.ExplainApproval:
-		card = do.Card
+		card.id = do.Card
 	default:
 		return false
 	}
 	c.mu.Lock()
 	a := &c.asked
-	doubt := a.doubt && !d.Named && a.Card == card && (a.received == nil || !a.received())
+	doubt := a.doubt && !d.Named && a.ref() == card && (a.received == nil || !a.received())
 	a.doubt = false
 	again := reply("approval_request", a.payload)
 	if doubt {
@@ -244,15 +263,15 @@ func (c *conn) mistaken(ctx context.Context, d Decoded) bool {
 
 // refused is refuse for what was handed over. An answer that was not taken has
 // not decided anything.
-func (c *conn) refused(ctx context.Context, do parley.CommandBody, err error) {
-	if do, ok := do.(parley.DecideApproval); ok && parley.CodeOf(err) != parley.CodeClosed {
+func (c *conn) refused(ctx context.Context, cmd parley.Command, err error) {
+	if do, ok := cmd.Do.(parley.DecideApproval); ok && parley.CodeOf(err) != parley.CodeClosed {
 		c.mu.Lock()
-		if c.asked.decided == do.Card {
-			c.asked.decided = 0
+		if c.asked.decided == (cardRef{cmd.Session, do.Card}) {
+			c.asked.decided = cardRef{}
 		}
 		c.mu.Unlock()
 	}
-	c.refuse(ctx, do, err)
+	c.refuse(ctx, cmd.Do, err)
 }
 
 // refuse says why a command was not accepted.

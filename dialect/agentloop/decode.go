@@ -1,6 +1,7 @@
 package agentloop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -29,9 +30,10 @@ func (d Decoded) Repeats(id parley.CommandID) bool {
 
 // An Asked is the approval that a connection was last shown.
 type Asked struct {
-	Card     parley.CardID // zero: there is none
-	Patch    *patchCommand // what it showed of one
-	Requests []string      // the ids of the frames it was shown in
+	Session  parley.SessionID // empty: the connection's own
+	Card     parley.CardID    // zero: there is none
+	Patch    *patchCommand    // what it showed of one
+	Requests []string         // the ids of the frames it was shown in
 }
 
 // What errors say, in the document's words and in those of its original.
@@ -57,13 +59,12 @@ func Decode(session parley.SessionID, asked Asked, data []byte) Decoded {
 	if err != nil {
 		return refuse(badFormat, err)
 	}
-	m.session = session
 	d := m.decode(asked)
 	if id, err := uuid.Parse(m.id); err == nil && len(m.id) == len(uuid.Nil.String()) {
 		d.id = parley.CommandID(id.String())
 	}
 	if d.Command.Do != nil {
-		d.Command.Session, d.Command.ID = session, d.id
+		d.Command.Session, d.Command.ID = cmp.Or(d.Command.Session, session), d.id
 	}
 	return d
 }
@@ -75,7 +76,6 @@ func refuse(message string, err error) Decoded {
 
 // A received message, its payload read as far as it is an object.
 type received struct {
-	session  parley.SessionID // of the connection
 	id, kind string
 	payload  dialect.Object
 	err      error // that it is not
@@ -257,7 +257,7 @@ func (m received) approvalResponse(asked Asked) (d Decoded, err error) {
 	if err := m.samePatch(asked.Patch); err != nil {
 		return d, err
 	}
-	d.Named = request != ""
+	d.Named, d.Command.Session = request != "", asked.Session
 	switch decision {
 	case explain:
 		d.Command.Do = parley.ExplainApproval{Card: asked.Card}
@@ -288,7 +288,7 @@ func (m received) samePatch(shown *patchCommand) error {
 }
 
 func (m received) questionResponse(Asked) (d Decoded, err error) {
-	card, err := m.about("questionId")
+	session, card, err := m.about("questionId")
 	if err != nil {
 		return d, err
 	}
@@ -299,12 +299,12 @@ func (m received) questionResponse(Asked) (d Decoded, err error) {
 	if err := m.payload.Into("answers", &do.Answers, "a list with a list of strings for each question"); err != nil {
 		return d, err
 	}
-	d.Command.Do = do
+	d.Command.Session, d.Command.Do = session, do
 	return d, nil
 }
 
 func (m received) resolution(Asked) (d Decoded, err error) {
-	call, err := m.about("callId")
+	session, call, err := m.about("callId")
 	if err != nil {
 		return d, err
 	}
@@ -315,19 +315,19 @@ func (m received) resolution(Asked) (d Decoded, err error) {
 	if do.Note, err = m.payload.String("note"); err != nil {
 		return d, err
 	}
-	d.Command.Do = do
+	d.Command.Session, d.Command.Do = session, do
 	return d, nil
 }
 
-// about is what of the session an answer is about.
-func (m received) about(key string) (parley.Seq, error) {
+// about is what an answer is about: of the session, or of one below it.
+func (m received) about(key string) (parley.SessionID, parley.Seq, error) {
 	id, err := m.payload.String(key)
 	if err != nil {
-		return 0, err
+		return "", 0, err
 	}
 	session, seq, ok := parley.ParseRef(id)
-	if !ok || session != m.session {
-		return 0, fmt.Errorf("%s does not name anything of this session", key)
+	if !ok {
+		return "", 0, fmt.Errorf("%s does not name anything of this session", key)
 	}
-	return seq, nil
+	return session, seq, nil
 }

@@ -16,9 +16,11 @@ import (
 )
 
 // A View is what a connection has to remember of the log it follows: the open
-// run. It must be followed from the start of that run or from outside any.
+// run. It must be followed from the start of that run or from outside any. Of what
+// is below its session it shows the cards.
 type View struct {
-	LocalShell bool // commands are shown as local_shell_call
+	LocalShell bool             // commands are shown as local_shell_call
+	Session    parley.SessionID // empty: the root of what it sees
 
 	run     parley.RunID
 	names   []string      // of the run's calls
@@ -28,9 +30,12 @@ type View struct {
 	shown   int           // bytes of it
 	context Context       // as the run has measured it
 
-	cards   []card  // approvals that are open; the first is the one that is shown
-	request message // as it was last shown
-	others  []other // whatever else waits for a person
+	below   dialect.Below
+	cards   []card    // approvals that are open; the first is the one that is shown
+	asking  bool      // it is
+	request message   // as it was last shown
+	others  []other   // whatever else waits for a person
+	decided []decided // approvals that the last event closed
 }
 
 // A call as the wire knows it.
@@ -46,15 +51,33 @@ type call struct {
 
 // A card is an open approval.
 type card struct {
-	id      parley.CardID
-	call    parley.CallID
+	cardRef
 	payload approvalRequest
+}
+
+// A cardRef names an approval: of the session, or of one below it.
+type cardRef struct {
+	session parley.SessionID
+	id      parley.CardID
+}
+
+type decided struct {
+	cardRef
+	how string
 }
 
 // other is a frame that asks something of a person, until they answer.
 type other struct {
 	id    string
 	frame message
+}
+
+// closing is the frame that says it is no longer asked.
+func (o other) closing(how string) (string, any) {
+	if o.frame.Type == "question" {
+		return "question_closed", questionClosed{o.id, how}
+	}
+	return "tool_call_resolved", callResolved{o.id, how}
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -72,7 +95,6 @@ var Ignored = map[string]string{
 	"ExplanationRequested": "the explanation is shown",
 	"PlanChanged":          "the call that changed it is shown",
 	"FilesChanged":         "the calls that changed them are shown",
-	"ChildSpawned":         "the call that delegates is shown",
 	"ChildReturned":        "it is the output of the call that delegates",
 	"ContextMeasured":      "context_info says it at the end of the run",
 	"CompactionStarted":    "its end is shown",
@@ -88,8 +110,15 @@ var Ignored = map[string]string{
 // Project says what a client is shown of an event.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	p := &projection{View: v, e: e}
-	p.showFresh()
-	p.event()
+	p.View.decided = nil
+	session := cmp.Or(v.Session, e.Root, e.Session)
+	if p.run != 0 {
+		p.subAgents(session)
+	}
+	if e.Session == session {
+		p.showFresh()
+		p.event()
+	}
 	return p.View, p.frames
 }
 
@@ -125,7 +154,7 @@ func (p *projection) event() {
 	case parley.InputWithdrawn:
 		p.show("error", withdrawn(b))
 	case parley.RunStarted:
-		p.View = View{LocalShell: p.LocalShell, run: p.e.Run}
+		p.View = View{LocalShell: p.LocalShell, Session: p.Session, run: p.e.Run}
 		p.show("loading_state", loadingState{true})
 	case parley.RunFinished:
 		p.finish(b)
@@ -176,8 +205,12 @@ func (p *projection) outputFinished(b parley.OutputFinished) {
 
 // finish shows the one ending of a run.
 func (p *projection) finish(b parley.RunFinished) {
-	for _, o := range p.others { // calls of unknown fate that nobody resolved
-		p.show("tool_call_resolved", callResolved{o.id, string(b.Outcome)})
+	for _, o := range p.others { // calls of unknown fate that nobody resolved, and what sub-agents wait for
+		p.show(o.closing(string(b.Outcome)))
+	}
+	var open []decided
+	for _, c := range p.cards { // of sub-agents
+		open = append(open, decided{c.cardRef, string(b.Outcome)})
 	}
 	if b.Outcome == parley.Completed {
 		p.show("loading_state", loadingState{false})
@@ -187,7 +220,7 @@ func (p *projection) finish(b parley.RunFinished) {
 		p.show("error", ending(b))
 		p.show("loading_state", loadingState{false})
 	}
-	p.View = View{LocalShell: p.LocalShell}
+	p.View = View{LocalShell: p.LocalShell, Session: p.Session, decided: open}
 }
 
 // call shows what becomes of calls and cards.
@@ -215,21 +248,21 @@ func (p *projection) call() {
 		p.show("tool_call_resolved", callResolved{id, string(b.Resolution)})
 	case parley.ApprovalRequested:
 		if c := p.find(b.Call); c != nil {
-			p.cards = append(slices.Clip(p.cards), card{parley.CardID(p.e.Seq), c.id, approval(*c, b.Why)})
-			if len(p.cards) == 1 {
-				p.ask()
-			}
+			p.opens(card{cardRef{p.e.Session, parley.CardID(p.e.Seq)}, approval(*c, b.Why)})
 		}
 	case parley.ApprovalExplained:
-		p.say(named("resp", p.e.Seq), "assistant", b.Text)
-		if len(p.cards) > 0 && p.cards[0].id == b.Card {
-			p.ask()
-		}
+		p.explained(named("resp", p.e.Seq), b)
 	case parley.ApprovalDecided:
-		p.decided(b)
+		p.withCall(b.Call, func(c *call) { c.note = b.Note })
+		p.closes(cardRef{p.e.Session, b.Card}, string(b.Decision))
+		p.showCall(b.Call)
+		// Nothing more is asked when the run ends with it.
+		if b.Decision != parley.DenyAndStop && b.Decision != parley.CardCancelled {
+			p.askNext()
+		}
 	case parley.QuestionAsked:
 		id := parley.Ref(p.e.Session, p.e.Seq)
-		p.others = append(slices.Clip(p.others), other{id, p.show("question", question{id, b.Questions, b.Expires})})
+		p.others = append(slices.Clip(p.others), other{id, p.show("question", question{id, b.Questions, b.Expires, ""})})
 	case parley.QuestionAnswered:
 		id := parley.Ref(p.e.Session, parley.Seq(b.Card))
 		p.closed(id)
@@ -238,19 +271,36 @@ func (p *projection) call() {
 }
 
 // ask shows the first of the open approvals.
-func (p *projection) ask() { p.request = p.show("approval_request", p.cards[0].payload) }
+func (p *projection) ask() {
+	p.request, p.asking = p.show("approval_request", p.cards[0].payload), true
+}
 
-// decided shows the call that was asked about, and what is to be decided next.
-// Nothing is when the run ends with it.
-func (p *projection) decided(b parley.ApprovalDecided) {
-	i := slices.IndexFunc(p.cards, func(c card) bool { return c.id == b.Card })
+// askNext asks for the next approval, unless one is asked for.
+func (p *projection) askNext() {
+	if len(p.cards) > 0 && !p.asking {
+		p.ask()
+	}
+}
+
+func (p *projection) opens(c card) {
+	p.cards = append(slices.Clip(p.cards), c)
+	p.askNext()
+}
+
+func (p *projection) closes(ref cardRef, how string) {
+	i := slices.IndexFunc(p.cards, func(c card) bool { return c.cardRef == ref })
 	if i < 0 {
 		return
 	}
 	p.cards = slices.Delete(slices.Clone(p.cards), i, i+1)
-	p.withCall(b.Call, func(c *call) { c.note = b.Note })
-	p.showCall(b.Call)
-	if i == 0 && len(p.cards) > 0 && b.Decision != parley.DenyAndStop && b.Decision != parley.CardCancelled {
+	p.asking = p.asking && i > 0
+	p.View.decided = append(slices.Clip(p.View.decided), decided{ref, how})
+}
+
+// explained shows what an approval is about, and asks for it again.
+func (p *projection) explained(id string, b parley.ApprovalExplained) {
+	p.say(id, "assistant", b.Text)
+	if len(p.cards) > 0 && p.cards[0].cardRef == (cardRef{p.e.Session, b.Card}) {
 		p.ask()
 	}
 }
@@ -321,7 +371,7 @@ func (p *projection) finished(b parley.ToolCallFinished) {
 	case parley.CallUnknown: // only a person can make the run go on
 		p.ended(b.Call, toolOutput{b.Result, took})
 		id := parley.Ref(p.e.Session, parley.Seq(b.Call))
-		p.others = append(slices.Clip(p.others), other{id, p.show("tool_call_unknown", callUnknown{id, b.Name, b.Result})})
+		p.others = append(slices.Clip(p.others), other{id, p.show("tool_call_unknown", callUnknown{id, b.Name, b.Result, ""})})
 	default:
 		p.ended(b.Call, toolOutput{b.Result, took})
 	}

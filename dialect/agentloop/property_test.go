@@ -31,7 +31,12 @@ func TestDecodeTakesAnything(t *testing.T) {
 				kinds++
 			}
 		}
-		if kinds != 1 || d.Command.Do != nil && d.Command.Session != dialecttest.Session {
+		own := true
+		switch d.Command.Do.(type) {
+		case nil, parley.AnswerQuestion, parley.ResolveToolCall: // perhaps of a sub-agent
+			own = false
+		}
+		if kinds != 1 || own && d.Command.Session != dialecttest.Session {
 			t.Fatalf("%q is decoded to %+v", data, d)
 		}
 		switch do := d.Command.Do.(type) {
@@ -113,7 +118,7 @@ type fataler interface {
 // everyLog has something checked on the logs of transcripts and on random ones,
 // in both views.
 func everyLog(t *testing.T, check func(fataler, View, []parley.Event)) {
-	for _, log := range dialecttest.Logs(t) {
+	for _, log := range dialecttest.Sessions(t) {
 		for _, v := range views {
 			check(t, v, log)
 		}
@@ -285,6 +290,54 @@ func TestOneApprovalAtATime(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The same with sub-agents: whoever wants an approval, one is asked for at a time,
+// and when nothing more happens the oldest that is open is.
+func TestOneApprovalAtATimeInATree(t *testing.T) {
+	waited := 0
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyTree(t)
+		v, asked := View{}, cardRef{}
+		ending := false // a run is, and with it everything it wants
+		for i, e := range log {
+			var frames []dialect.Frame
+			v, frames = Project(v, e)
+			for _, d := range v.decided {
+				if d.cardRef == asked {
+					asked = cardRef{}
+				}
+				ending = ending || d.how == "stop" || d.how == "cancelled"
+			}
+			ending = ending && !ends(e.Body)
+			_, explained := e.Body.(parley.ApprovalExplained)
+			for _, f := range frames {
+				if f.Close != nil {
+					return
+				}
+				if f.Body.(message).Type != "approval_request" {
+					continue
+				}
+				if next := v.cards[0].cardRef; asked != (cardRef{}) && (asked != next || !explained) {
+					t.Fatalf("position %d asks for %v while %v is asked for in\n%s", e.Position, next, asked, dialecttest.Lines(log))
+				} else {
+					asked = next
+				}
+			}
+			if i+1 < len(log) && log[i+1].At.Equal(e.At) {
+				continue // more of the batch comes
+			}
+			if len(v.cards) > 1 {
+				waited++
+			}
+			if len(v.cards) > 0 && asked != v.cards[0].cardRef && !ending || len(v.cards) == 0 && asked != (cardRef{}) {
+				t.Fatalf("after position %d %v is asked for, open are %v in\n%s", e.Position, asked, v.cards, dialecttest.Lines(log))
+			}
+		}
+	})
+	if waited == 0 {
+		t.Error("never did one wait for another")
+	}
 }
 
 // runEnds reports whether the run of an event is ended in its batch: then nothing

@@ -2,6 +2,7 @@ package agentloop
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"github.com/google/uuid"
@@ -37,7 +38,7 @@ func (c *conn) resume(ctx context.Context, given string) (after parley.Seq, err 
 		for i := len(events) - 1; i >= 0; i-- {
 			e := events[i]
 			found = found || hasFrame(e, c.skip)
-			if _, starts := e.Body.(parley.RunStarted); starts && found {
+			if _, starts := e.Body.(parley.RunStarted); starts && found && e.Session == c.session {
 				return e.Seq - 1, nil
 			}
 		}
@@ -45,7 +46,43 @@ func (c *conn) resume(ctx context.Context, given string) (after parley.Seq, err 
 	if found {
 		return 0, nil
 	}
+	if found, err = c.isOfSubAgent(ctx); found || err != nil {
+		return parley.Seq(c.resumes.Run) - 1, err
+	}
 	return 0, parley.Errorf(parley.CodeResync, "after is not one of the last messages of this session; come back without it.")
+}
+
+// isOfSubAgent looks for the message among those of sub-agents who are at work.
+// What they ask comes behind all that the session itself has said.
+func (c *conn) isOfSubAgent(ctx context.Context) (found bool, err error) {
+	if c.resumes.Run == 0 {
+		return false, nil
+	}
+	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true}, parley.Cursor{After: int64(c.resumes.Run) - 1})
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	seen := &conn{session: c.session, view: View{Session: c.session}, heads: maps.Clone(c.heads)}
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return false, err
+		}
+		for _, i := range items {
+			seen.view, _ = Project(seen.view, i.Event)
+			if found = found || asksOrTells(i.Event) && hasFrame(i.Event, c.skip); seen.caughtUp(i.Event) {
+				return found, nil
+			}
+		}
+	}
+}
+
+// asksOrTells reports whether an event is one of those of sub-agents that may be
+// shown.
+func asksOrTells(e parley.Event) bool {
+	_, explained := e.Body.(parley.ApprovalExplained)
+	return explained || parley.RowOf(e) != nil
 }
 
 func hasFrame(e parley.Event, id string) bool {
@@ -58,9 +95,9 @@ func hasFrame(e parley.Event, id string) bool {
 }
 
 // read reads the events of the session after one seq up to another, which are
-// there.
+// there, and those of sub-agents in between that may have been shown.
 func (c *conn) read(ctx context.Context, after, last parley.Seq) (events []parley.Event, err error) {
-	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session}, parley.Cursor{After: int64(after)})
+	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true}, parley.Cursor{After: int64(after)})
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +108,12 @@ func (c *conn) read(ctx context.Context, after, last parley.Seq) (events []parle
 			return nil, err
 		}
 		for _, i := range items {
+			if i.Session != c.session {
+				if asksOrTells(i.Event) {
+					events = append(events, i.Event)
+				}
+				continue
+			}
 			if i.Seq <= last {
 				events = append(events, i.Event)
 			}

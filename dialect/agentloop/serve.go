@@ -57,6 +57,7 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 	}
 	if !q.Has("session") {
 		c.session = parley.SessionID(uuid.NewString())
+		c.view.Session = c.session
 		c.Log = h.Log.With("session", c.session)
 		return c, h.Door.May(r.Context(), visit.Who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant})
 	}
@@ -66,6 +67,7 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 	if c.session == parley.TenantSession {
 		return nil, parley.Errorf(parley.CodeNotFound, "There is no such session.") // it is no conversation
 	}
+	c.view.Session = c.session
 	m, err := h.Door.Session(r.Context(), visit.Who, c.session)
 	if err != nil {
 		return nil, err
@@ -74,7 +76,7 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 	if m.Run != 0 {
 		c.from = parley.Seq(m.Run) - 1
 	}
-	if q.Has("after") {
+	if c.heads, err = h.heads(r.Context(), c); err == nil && q.Has("after") {
 		c.from, err = c.resume(r.Context(), q.Get("after"))
 	}
 	return c, err
@@ -84,9 +86,9 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 // the run of the last message the client has, else from the start of its open
 // run, else from where it is.
 func (h *Handler) serve(ctx context.Context, c *conn) {
-	scope, from := parley.Scope{Session: c.session}, parley.Cursor{}
+	scope, from := parley.Scope{Session: c.session, Below: true}, parley.Cursor{}
 	if m := c.resumes; m != nil {
-		from.After, c.head, c.live = int64(c.from), m.Head, c.from >= m.Head
+		from.After, c.live = int64(c.from), c.from >= m.Head
 	} else {
 		scope, from = parley.Scope{Session: parley.TenantSession}, parley.Live
 	}
@@ -103,6 +105,24 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 	}
 	c.Run(ctx, follower, c)
 }
+
+// heads are where the session of a connection ends, and those below it that
+// something goes on in.
+func (h *Handler) heads(ctx context.Context, c *conn) (map[parley.SessionID]parley.Seq, error) {
+	heads := map[parley.SessionID]parley.Seq{c.session: c.resumes.Head}
+	if c.resumes.Root != c.session || c.resumes.Run == 0 {
+		return heads, nil
+	}
+	open, err := h.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Root: c.session, Running: true, Transient: true, Limit: mostBelow})
+	for _, m := range open {
+		heads[m.ID] = max(heads[m.ID], m.Head)
+	}
+	return heads, err
+}
+
+// mostBelow sub-agents are looked at. What others have settled since the run
+// began may be asked again, and is then said to be settled.
+const mostBelow = 200
 
 // An unopened session cannot be followed: it is not there, and nobody else may
 // learn of it. It opens with the first command that is accepted, and is followed
@@ -137,7 +157,7 @@ func (u *unopened) Next(ctx context.Context) ([]*parley.Item, error) {
 		if err := u.wait(ctx); err != nil {
 			return nil, err
 		}
-		own, err := u.Door.Follow(ctx, u.who, parley.Scope{Session: u.id}, parley.Beginning)
+		own, err := u.Door.Follow(ctx, u.who, parley.Scope{Session: u.id, Below: true}, parley.Beginning)
 		if err != nil {
 			return nil, err
 		}

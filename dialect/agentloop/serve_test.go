@@ -63,9 +63,16 @@ func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionI
 	}
 	state := parley.NewState(ann.Tenant, id)
 	for _, e := range d.log {
-		state = parley.Fold(state, e)
+		if e.Session == id {
+			state = parley.Fold(state, e)
+		}
 	}
 	return state.Summary(), nil
+}
+
+func (d *door) Sessions(ctx context.Context, who parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
+	m, err := d.Session(ctx, who, q.Root)
+	return []parley.Summary{m}, err
 }
 
 func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
@@ -73,11 +80,15 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 	defer d.mu.Unlock()
 	d.scopes = append(d.scopes, scope)
 	f := &follower{d: d}
-	for _, e := range d.log {
-		if from.After >= 0 && int64(e.Seq) > from.After {
-			f.first = append(f.first, e)
-			d.read++
+	place := 0 // behind the session's event with this seq
+	for i, e := range d.log {
+		if e.Session == d.log[0].Session && int64(e.Seq) <= from.After {
+			place = i + 1
 		}
+	}
+	if from.After >= 0 {
+		f.first = append(f.first, d.log[place:]...)
+		d.read += len(f.first)
 	}
 	return f, nil
 }
@@ -471,7 +482,7 @@ func TestASessionOpensWithItsFirstInput(t *testing.T) {
 	r.shows("loading_state:true")
 	r.door.mu.Lock()
 	defer r.door.mu.Unlock()
-	if want := []parley.Scope{{Session: parley.TenantSession}, {Session: id}}; !slices.Equal(r.door.scopes, want) {
+	if want := []parley.Scope{{Session: parley.TenantSession}, {Session: id, Below: true}}; !slices.Equal(r.door.scopes, want) {
 		t.Errorf("followed were %+v", r.door.scopes)
 	}
 }
@@ -551,59 +562,66 @@ func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
 
 // Whoever resumes a session, whenever, is shown its open run as the others were,
 // but asked only for what still waits, once, when it has seen the rest; and then
-// everything the others are shown.
+// everything the others are shown. With and without sub-agents.
 func TestWhoResumesAnywhereIsShownWhatOthersAre(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		log := dialecttest.AnyLog(t)
-		head := rapid.IntRange(1, len(log)).Draw(t, "head")
-		start := dialecttest.FromRuns(log[:head])[0]
-		c := &conn{Conn: dialect.Conn{Log: slog.New(slog.DiscardHandler)}, live: start == head, head: log[head-1].Seq}
-		var want, got []string
-		v := View{}
-		all := map[parley.Seq][]string{}
-		for _, e := range log {
-			var frames []dialect.Frame
-			v, frames = Project(v, e)
-			for _, f := range frames {
-				if f.Close != nil {
-					break
-				}
-				m := f.Body.(message)
-				if e.Seq <= log[head-1].Seq && asks(m.Type) {
-					continue
-				}
-				all[e.Seq] = append(all[e.Seq], string(dialect.Encode(f.Body)))
-			}
-			if e.Seq == log[head-1].Seq && start < head {
-				for _, m := range v.waiting() {
-					all[e.Seq] = append(all[e.Seq], string(dialect.Encode(m)))
-				}
-			}
-		}
-		for _, e := range log[start:] {
-			want = append(want, all[e.Seq]...)
-			frames, bye := c.Show(context.Background(), &parley.Item{Event: e})
-			for _, f := range frames {
-				if !strings.Contains(string(f), `"approval_closed"`) { // which depends on who decided
-					got = append(got, string(f))
-				}
-			}
-			if bye != nil {
+	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog, "tree": dialecttest.AnyTree} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { resumesAnywhere(t, logs(t)) })
+		})
+	}
+}
+
+func resumesAnywhere(t *rapid.T, log []parley.Event) {
+	head := rapid.IntRange(1, len(log)).Draw(t, "head")
+	start := dialecttest.FromRuns(log[:head])[0]
+	c := &conn{Conn: dialect.Conn{Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session, live: start == head, heads: map[parley.SessionID]parley.Seq{}}
+	for _, e := range log[start:head] {
+		c.heads[e.Session] = e.Seq
+	}
+	var want, got []string
+	v := View{}
+	all := map[parley.Position][]string{}
+	for i, e := range log {
+		var frames []dialect.Frame
+		v, frames = Project(v, e)
+		for _, f := range frames {
+			if f.Close != nil {
 				break
 			}
+			if i < head && asks(f.Body.(message).Type) {
+				continue
+			}
+			all[e.Position] = append(all[e.Position], string(dialect.Encode(f.Body)))
 		}
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Fatalf("head %d, start %d (-others +this one)\n%s\n%s", head, start, diff, dialecttest.Lines(log))
+		if i == head-1 && start < head {
+			for _, m := range v.waiting() {
+				all[e.Position] = append(all[e.Position], string(dialect.Encode(m)))
+			}
 		}
-		// What it was last asked is what is open.
-		open := parley.CardID(0)
-		if len(c.view.cards) > 0 {
-			open = c.view.cards[0].id
+	}
+	for _, e := range log[start:] {
+		want = append(want, all[e.Position]...)
+		frames, bye := c.Show(context.Background(), &parley.Item{Event: e})
+		for _, f := range frames {
+			if !strings.Contains(string(f), `"approval_closed"`) { // which depends on who decided
+				got = append(got, string(f))
+			}
 		}
-		if asked := c.lastAsked().Card; asked != open {
-			t.Fatalf("head %d: asked was %d, open is %d in\n%s", head, asked, open, dialecttest.Lines(log))
+		if bye != nil {
+			break
 		}
-	})
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Fatalf("head %d, start %d (-others +this one)\n%s\n%s", head, start, diff, dialecttest.Lines(log))
+	}
+	// What it was last asked is what is open, unless a run is ending.
+	open := cardRef{}
+	if c.view.asking {
+		open = c.view.cards[0].cardRef
+	}
+	if asked := c.asked.ref(); asked != open {
+		t.Fatalf("head %d: asked was %v, open is %v in\n%s", head, asked, open, dialecttest.Lines(log))
+	}
 }
 
 const another = "44444444-4444-5444-8444-000000000001"
@@ -612,8 +630,14 @@ const another = "44444444-4444-5444-8444-000000000001"
 // after it, once, also if the run has ended meanwhile and others were; but asked
 // only for what still waits.
 func TestWhoComesBackIsShownWhatItMissed(t *testing.T) {
+	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog, "tree": dialecttest.AnyTree} {
+		t.Run(name, func(t *testing.T) { comesBack(t, logs) })
+	}
+}
+
+func comesBack(t *testing.T, logs func(*rapid.T) []parley.Event) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := dialecttest.AnyLog(t)
+		log := logs(t)
 		head := rapid.IntRange(1, len(log)).Draw(t, "head")
 		d := &door{log: log[:head], feed: make(chan []parley.Event)}
 		summary, err := d.Session(context.Background(), ann, dialecttest.Session)
@@ -649,7 +673,10 @@ func TestWhoComesBackIsShownWhatItMissed(t *testing.T) {
 			t.Skip("nothing was shown")
 		}
 		has := rapid.IntRange(0, len(ids)-1).Draw(t, "has")
-		c := &conn{Conn: dialect.Conn{Door: d, Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session, resumes: &summary, head: summary.Head}
+		c := &conn{Conn: dialect.Conn{Door: d, Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session, resumes: &summary, heads: map[parley.SessionID]parley.Seq{}}
+		for _, e := range log[:head] {
+			c.heads[e.Session] = e.Seq
+		}
 		after, err := c.resume(context.Background(), strings.ToUpper(ids[has]))
 		if err != nil {
 			t.Fatalf("%s: %v in\n%s", ids[has], err, dialecttest.Lines(log[:head]))
@@ -664,10 +691,13 @@ func TestWhoComesBackIsShownWhatItMissed(t *testing.T) {
 			want = append(want, m.ID)
 		}
 		want = append(want, later...)
-		for _, e := range log {
-			if e.Seq <= after {
-				continue
+		place := 0
+		for i, e := range log {
+			if e.Session == dialecttest.Session && e.Seq <= after {
+				place = i + 1
 			}
+		}
+		for _, e := range log[place:] {
 			frames, bye := c.Show(context.Background(), &parley.Item{Event: e})
 			for _, f := range frames {
 				var m message

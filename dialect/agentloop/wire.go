@@ -54,6 +54,9 @@ type (
 		// What the command alone does not say.
 		Arguments string `json:"arguments,omitempty"`
 		Why       string `json:"why,omitempty"`
+		// Who asks, and the id of the card, where that is a sub-agent.
+		Agent      string `json:"agent,omitempty"`
+		ApprovalID string `json:"approvalId,omitempty"`
 	}
 	patchCommand struct {
 		Patch string `json:"patch"`
@@ -156,6 +159,7 @@ type (
 		QuestionID string            `json:"questionId"`
 		Questions  []parley.Question `json:"questions"`
 		ExpiresAt  time.Time         `json:"expiresAt"`
+		Agent      string            `json:"agent,omitempty"` // who asks, where that is a sub-agent
 	}
 	questionClosed struct {
 		QuestionID string `json:"questionId"`
@@ -166,6 +170,7 @@ type (
 		CallID  string `json:"callId"`
 		Name    string `json:"name"`
 		Message string `json:"message"`
+		Agent   string `json:"agent,omitempty"`
 	}
 	callResolved struct {
 		CallID   string `json:"callId"`

@@ -27,6 +27,7 @@ func TestTranscripts(t *testing.T) {
 		Views:   map[string]View{"": {}},
 		Starts:  func([]parley.Event) []int { return []int{0} }, // a socket sees its session from the beginning
 		Ignored: Ignored,
+		Trees:   true,
 		Decode: func(message []byte) dialecttest.Decoded {
 			d := Decode(place, message)
 			switch {

@@ -84,7 +84,7 @@ func (o *ownSession) Next(ctx context.Context) ([]*parley.Item, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		f, err := o.Door.Follow(ctx, o.who, parley.Scope{Root: o.id}, parley.Beginning)
+		f, err := o.Door.Follow(ctx, o.who, parley.Scope{Session: o.id, Below: true}, parley.Beginning)
 		if err != nil {
 			return nil, err
 		}

@@ -190,33 +190,15 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return &exchange{h, who, to, receipt.First}, err
 }
 
-// follower follows the session from the message on, and the sessions below it.
-func (x *exchange) follower(ctx context.Context) (parley.Follower, error) {
-	f, err := x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session}, parley.Cursor{After: int64(x.from) - 1})
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	items, err := f.Next(ctx) // the message is there
-	if err != nil {
-		return nil, err
-	}
-	first := items[0]
-	if first.Root != first.Session { // a sub-agent's has none
-		return x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session}, parley.Cursor{After: int64(x.from) - 1})
-	}
-	return x.h.Door.Follow(ctx, x.who, parley.Scope{Root: x.to.Session}, parley.Cursor{After: int64(first.Position) - 1})
-}
-
 // follow hands over what is about the message, up to its end or until each says
 // that it is enough. When there was nothing for a while it hands over nothing.
 func (x *exchange) follow(ctx context.Context, each func(...frame) (more bool)) error {
-	f, err := x.follower(ctx)
+	f, err := x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session, Below: true}, parley.Cursor{After: int64(x.from) - 1})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	v := View{}
+	v := View{Session: x.to.Session}
 	for {
 		waiting, cancel := context.WithTimeout(ctx, keepAlive)
 		items, err := f.Next(waiting)
@@ -250,6 +232,7 @@ type awaiting struct {
 	ApprovalID string            `json:"approval_id,omitempty"`
 	QuestionID string            `json:"question_id,omitempty"`
 	CallID     string            `json:"call_id,omitempty"`
+	Agent      string            `json:"agent,omitempty"` // who asks, where that is a sub-agent
 	ToolName   string            `json:"tool_name,omitempty"`
 	Command    string            `json:"command,omitempty"`
 	Questions  []parley.Question `json:"questions,omitempty"`
@@ -263,10 +246,13 @@ func (x *exchange) awaits(f frame) (a awaiting, ok bool) {
 	switch f := f.(type) {
 	case approvalRequest:
 		a.Status, a.ApprovalID, a.ToolName, a.Command, a.ExpiresAt = "awaiting_approval", f.ID, f.ToolName, f.Command, &f.ExpiresAt
+		a.Agent = f.Agent
 	case question:
 		a.Status, a.QuestionID, a.Questions, a.ExpiresAt = "awaiting_answer", f.ID, f.Questions, &f.ExpiresAt
+		a.Agent = f.Agent
 	case callUnknown:
 		a.Status, a.CallID, a.ToolName, a.Message = "awaiting_resolution", f.ID, f.ToolName, f.Message
+		a.Agent = f.Agent
 	}
 	return a, a.Status != ""
 }

@@ -13,6 +13,7 @@ import (
 // A View is what a connection has to remember of the log it follows: the open
 // run, if it has seen that start. Of one that was going before it shows nothing.
 type View struct {
+	Session  parley.SessionID // empty: the root of what it sees
 	run      parley.RunID
 	requests []string // that the run answers; the first is on all its frames
 	whole    bool     // what was said last was not cut off
@@ -21,6 +22,7 @@ type View struct {
 	held     string   // text that is known and goes with the next frame
 	lost     []string // calls of unknown fate that nobody has resolved
 	halted   []string // requests whose end is the session_halt to come
+	below    dialect.Below
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -63,15 +65,19 @@ var Ignored = map[string]string{
 // Project says what a client is shown of an event. Of sub-agents it is shown what
 // waits for a person.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
-	if e.Session != e.Root {
-		if v.run == 0 {
-			return v, nil
+	session := cmp.Or(v.Session, e.Root, e.Session)
+	if v.run != 0 {
+		var change dialect.Change
+		if v.below, change = v.below.After(session, e); change.Opened != nil || change.Closed != nil {
+			return v.changed(change)
 		}
-		return v.card(e)
+	}
+	if e.Session != session {
+		return v, nil
 	}
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
-		return View{run: e.Run, requests: []string{name(b.Request, e.Session, b.Input)}}, nil
+		return View{Session: v.Session, run: e.Run, requests: []string{name(b.Request, e.Session, b.Input)}}, nil
 	case parley.InputWithdrawn:
 		return v.withdrawn(name(b.Request, e.Session, b.Input), b.Reason)
 	case parley.SessionHalted:
@@ -165,7 +171,7 @@ func (v View) tool(e parley.Event, b parley.ToolCallFinished) (View, []dialect.F
 	case parley.CallUnknown: // only a person can make the run go on
 		id := parley.Ref(e.Session, parley.Seq(b.Call))
 		v.lost = append(slices.Clip(v.lost), id)
-		return v.show(toolStopped{v.head("tool_failed"), b.Name, b.Result}, callUnknown{v.head("tool_call_unknown"), id, b.Name, b.Result})
+		return v.show(toolStopped{v.head("tool_failed"), b.Name, b.Result}, callUnknown{v.head("tool_call_unknown"), id, b.Name, b.Result, ""})
 	}
 	return v.show(toolStopped{v.head("tool_failed"), b.Name, cmp.Or(b.Result, "Cancelled before it ended.")})
 }
@@ -175,18 +181,13 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	id, of := parley.Ref(e.Session, e.Seq), func(seq parley.Seq) string { return parley.Ref(e.Session, seq) }
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
-		return v.show(approvalRequest{v.head("approval_request"), id, b.Name, b.Show, b.Expires})
+		return v.show(approvalRequest{v.head("approval_request"), id, b.Name, b.Show, b.Expires, ""})
 	case parley.ApprovalDecided:
 		return v.show(cardClosed{v.head("approval_closed"), of(parley.Seq(b.Card)), string(b.Decision)})
 	case parley.QuestionAsked:
-		return v.show(question{v.head("question"), id, b.Questions, b.Expires})
+		return v.show(question{v.head("question"), id, b.Questions, b.Expires, ""})
 	case parley.QuestionAnswered:
 		return v.show(cardClosed{v.head("question_closed"), of(parley.Seq(b.Card)), string(b.Ending)})
-	case parley.ToolCallFinished: // of a sub-agent
-		if b.Outcome == parley.CallUnknown {
-			v.lost = append(slices.Clip(v.lost), of(parley.Seq(b.Call)))
-			return v.show(callUnknown{v.head("tool_call_unknown"), of(parley.Seq(b.Call)), b.Name, b.Result})
-		}
 	case parley.ToolCallResolved:
 		call := of(parley.Seq(b.Call))
 		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == call })
@@ -195,11 +196,39 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	return v, nil
 }
 
+// changed shows what became of cards of sub-agents.
+func (v View) changed(c dialect.Change) (View, []dialect.Frame) {
+	var bodies []frame
+	if c := c.Opened; c != nil {
+		switch b := c.Asks.(type) {
+		case parley.ApprovalRequested:
+			bodies = append(bodies, approvalRequest{v.head("approval_request"), c.ID, b.Name, b.Show, b.Expires, c.Agent})
+		case parley.QuestionAsked:
+			bodies = append(bodies, question{v.head("question"), c.ID, b.Questions, b.Expires, c.Agent})
+		case parley.ToolCallFinished:
+			bodies = append(bodies, callUnknown{v.head("tool_call_unknown"), c.ID, b.Name, b.Result, c.Agent})
+		}
+	}
+	for _, c := range c.Closed {
+		bodies = append(bodies, cardClosed{v.head(closings[c.Kind()]), c.ID, c.How})
+	}
+	return v.show(bodies...)
+}
+
+var closings = map[parley.CardKind]string{
+	parley.CardApproval: "approval_closed",
+	parley.CardQuestion: "question_closed",
+	parley.CardCall:     "tool_call_resolved",
+}
+
 // ending ends every request that the run answers. Those of a run that a halt ended
 // are ended by it.
 func (v View) ending(b parley.RunFinished) (View, []dialect.Frame) {
-	after := View{}
+	after := View{Session: v.Session}
 	var bodies []frame
+	for _, c := range v.below.End(b.Outcome) {
+		bodies = append(bodies, cardClosed{v.head(closings[c.Kind()]), c.ID, c.How})
+	}
 	for _, id := range v.lost {
 		bodies = append(bodies, cardClosed{v.head("tool_call_resolved"), id, string(b.Outcome)})
 	}

@@ -86,7 +86,7 @@ type fataler interface {
 // nothing about it follows. Every call that ended has one frame, and every card
 // that was shown is cleared, or is still open when the run is.
 func TestEveryMessageEndsOnce(t *testing.T) {
-	for _, log := range dialecttest.Logs(t) {
+	for _, log := range dialecttest.Sessions(t) {
 		endsOnce(t, log)
 	}
 	rapid.Check(t, func(t *rapid.T) { endsOnce(t, dialecttest.AnyLog(t)) })
@@ -249,6 +249,7 @@ func TestCardsOfSubAgentsAreShown(t *testing.T) {
 	own := []parley.Event{
 		in(2, 0, dialecttest.Session, parley.InputReceived{Content: "x", Request: "r1", Busy: parley.Queue}),
 		in(3, 3, dialecttest.Session, parley.RunStarted{Input: 2, Request: "r1"}),
+		in(4, 3, dialecttest.Session, parley.ChildSpawned{Child: child, Agent: "scout"}),
 	}
 	below := []parley.Event{
 		in(1, 0, child, parley.SessionOpened{Owner: "ann"}),
@@ -261,7 +262,7 @@ func TestCardsOfSubAgentsAreShown(t *testing.T) {
 		in(8, 3, child, parley.ToolCallFinished{Call: 5, Name: "shell", Outcome: parley.CallSucceeded}),
 		in(9, 3, child, parley.RunFinished{Outcome: parley.Completed}),
 	}
-	end := in(4, 3, dialecttest.Session, parley.RunFinished{Outcome: parley.Completed})
+	end := in(5, 3, dialecttest.Session, parley.RunFinished{Outcome: parley.Completed})
 	var kinds []string
 	for _, f := range show(slices.Concat(own, below, []parley.Event{end})) {
 		kinds = append(kinds, f.about().Type+" "+f.about().RequestID)

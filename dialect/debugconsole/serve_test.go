@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -34,7 +35,6 @@ type door struct {
 
 	mu       sync.Mutex // guards the following
 	commands []parley.Command
-	first    []*parley.Item // of the session
 	contexts []string
 }
 
@@ -65,10 +65,9 @@ func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (
 		return parley.Receipt{}, d.refusal
 	}
 	in, _ := c.Do.(parley.SubmitInput)
-	d.first = items(c.Session, 1,
+	d.items <- items(c.Session, 1,
 		parley.InputReceived{Content: in.Content, Request: in.Request, Busy: parley.Queue},
 		parley.RunStarted{Input: 1, Request: in.Request})
-	d.items <- d.first
 	return parley.Receipt{Session: c.Session, First: 1, Last: 2}, nil
 }
 
@@ -93,25 +92,19 @@ func (d *door) say(bodies ...parley.EventBody) { d.items <- items(d.last().Sessi
 func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, _ parley.Cursor) (parley.Follower, error) {
 	switch {
 	case scope.Session == parley.TenantSession:
-		return &follower{d, d.facts, nil}, nil
-	case scope.Session != "": // who only looks where a tree begins
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return &follower{d, nil, d.first}, nil
+		return &follower{d, d.facts}, nil
+	case scope.Session == "" || !scope.Below:
+		return nil, fmt.Errorf("%+v is not a session and what is below it", scope)
 	}
-	return &follower{d, d.items, nil}, nil
+	return &follower{d, d.items}, nil
 }
 
 type follower struct {
 	door  *door
 	items chan []*parley.Item
-	first []*parley.Item
 }
 
 func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
-	if f.first != nil {
-		return f.first, nil
-	}
 	select {
 	case list := <-f.items:
 		return list, nil

@@ -59,6 +59,7 @@ type (
 // What waits for a person. The document has nothing like it, and clients skip
 // types they do not know. Answered by approval_response {id, decision, note},
 // question_response {id, answers} and tool_call_resolution {id, resolution, note}.
+// agent is who asks, where that is a sub-agent.
 type (
 	approvalRequest struct {
 		head
@@ -66,18 +67,21 @@ type (
 		ToolName  string    `json:"tool_name"`
 		Command   string    `json:"command"` // exactly what will be done
 		ExpiresAt time.Time `json:"expires_at"`
+		Agent     string    `json:"agent,omitempty"`
 	}
 	question struct {
 		head
 		ID        string            `json:"id"`
 		Questions []parley.Question `json:"questions"`
 		ExpiresAt time.Time         `json:"expires_at"`
+		Agent     string            `json:"agent,omitempty"`
 	}
 	callUnknown struct { // tool_call_unknown
 		head
 		ID       string `json:"id"`
 		ToolName string `json:"tool_name"`
 		Message  string `json:"message"`
+		Agent    string `json:"agent,omitempty"`
 	}
 	cardClosed struct { // approval_closed, question_closed, tool_call_resolved
 		head

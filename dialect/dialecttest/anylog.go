@@ -12,13 +12,49 @@ import (
 // AnyLog draws a log such as a session may have: what people, models and tools
 // do in any order, with crashes and long silences in between.
 func AnyLog(t *rapid.T) []parley.Event {
-	s := &session{t: t, now: Begin, state: parley.NewState("acme", Session)}
+	w := &world{now: Begin}
+	s := w.session(t, Session)
 	s.command(parley.OpenSession{Agent: "coder"})
 	s.input()
 	for range rapid.IntRange(0, 100).Draw(t, "steps") {
 		rapid.SampledFrom(moves).Draw(t, "move").do(s)
 	}
-	return s.log
+	return w.log
+}
+
+// AnyTree draws the logs of a session and of the sub-agents below it, as one, in
+// order of position.
+func AnyTree(t *rapid.T) []parley.Event {
+	w := &world{now: Begin, children: true}
+	top := w.session(t, Session)
+	top.command(parley.OpenSession{Agent: "coder"})
+	top.input()
+	for range rapid.IntRange(50, 200).Draw(t, "steps") {
+		s := top
+		if n := len(w.sessions); n > 1 && rapid.IntRange(0, 3).Draw(t, "below") > 0 {
+			s = w.sessions[rapid.IntRange(1, n-1).Draw(t, "session")]
+		}
+		if rapid.IntRange(0, 2).Draw(t, "works") > 0 {
+			s.work()
+		} else {
+			rapid.SampledFrom(moves).Draw(t, "move").do(s)
+		}
+	}
+	return w.log
+}
+
+// A world is what sessions share.
+type world struct {
+	now      time.Time
+	log      []parley.Event
+	sessions []*session
+	children bool // have logs of their own
+}
+
+func (w *world) session(t *rapid.T, id parley.SessionID) *session {
+	s := &session{t: t, world: w, id: id, state: parley.NewState("acme", id)}
+	w.sessions = append(w.sessions, s)
+	return s
 }
 
 type move struct {
@@ -45,16 +81,17 @@ var moves = []move{
 
 // A session without an engine: the draws are its workers.
 type session struct {
+	*world
 	t      *rapid.T
-	now    time.Time
+	id     parley.SessionID
 	state  parley.State
-	log    []parley.Event
 	inputs int
-	late   parley.Report // of a tool that may have been stopped since
+	late   parley.Report   // of a tool that may have been stopped since
+	ended  *parley.Outcome // of the first run
 }
 
 func (s *session) command(do parley.CommandBody) {
-	s.decide(parley.Command{Tenant: "acme", Session: Session, By: "ann", At: s.now, Do: do})
+	s.decide(parley.Command{Tenant: "acme", Session: s.id, By: "ann", At: s.now, Do: do})
 }
 
 func (s *session) report(r parley.Report) {
@@ -69,8 +106,11 @@ func (s *session) decide(in parley.In) {
 		return // a refusal leaves no trace
 	}
 	for _, e := range events {
-		e.Position = parley.Position(e.Seq)
+		e.Position = parley.Position(len(s.log) + 1)
 		s.state, s.log = parley.Fold(s.state, e), append(s.log, e)
+		if b, ok := e.Body.(parley.RunFinished); ok && s.ended == nil {
+			s.ended = &b.Outcome
+		}
 	}
 }
 
@@ -132,8 +172,15 @@ func (s *session) work() {
 		}
 		s.report(parley.Report{Body: ended})
 	case parley.RunChild:
+		if s.children {
+			s.runChild(step)
+			return
+		}
 		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: []parley.Outcome{parley.Completed, parley.Failed}[s.pick("child", 2)], Result: "looked"}})
 	case parley.StopChild:
+		if s.children && !s.stopChild(step) {
+			return
+		}
 		s.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
 	case parley.Explain:
 		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "It does " + s.text(), Usage: parley.Usage{Output: 3}}})
@@ -147,7 +194,49 @@ func (s *session) work() {
 	}
 }
 
+// runChild starts a child, or hears that it has ended.
+func (s *session) runChild(step parley.RunChild) {
+	if c := s.find(step.Child); c != nil {
+		if c.ended != nil {
+			s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: *c.ended, Result: "looked"}})
+		}
+		return
+	}
+	var spawned parley.ChildSpawned
+	for _, e := range s.log {
+		if b, ok := e.Body.(parley.ChildSpawned); ok && b.Child == step.Child {
+			spawned = b
+		}
+	}
+	c := s.session(s.t, step.Child)
+	c.command(parley.OpenSession{Agent: spawned.Agent, Transient: true, Root: s.state.Root,
+		Parent: &parley.Origin{Session: s.id, Run: step.Run, Call: step.Call, Depth: spawned.Depth}})
+	c.command(parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent}})
+}
+
+// stopChild reports whether nothing of a child is alive.
+func (s *session) stopChild(step parley.StopChild) bool {
+	c := s.find(step.Child)
+	if c == nil {
+		return true // it never began
+	}
+	c.command(parley.CancelRun{Request: parley.ChildRequest})
+	return c.state.Run == nil && len(c.state.Children) == 0
+}
+
+func (w *world) find(id parley.SessionID) *session {
+	for _, s := range w.sessions {
+		if s.id == id {
+			return s
+		}
+	}
+	return nil
+}
+
 func (s *session) said() parley.ReportBody {
+	if s.children && s.pick("tools", 2) > 0 {
+		return parley.ModelEnded{Stop: parley.StopTools, Calls: []parley.CallAsked{s.asked(), s.asked()}[:1+s.pick("calls", 2)]}
+	}
 	switch s.pick("said", 9) {
 	case 8:
 		switch s.pick("leaks", 8) {
@@ -199,7 +288,13 @@ func (s *session) asked() parley.CallAsked {
 	v := parley.Verdict{Class: []parley.ToolClass{parley.Pure, parley.Effectful}[s.pick("class", 2)], Reason: "no", Show: "do it", Digest: "d1",
 		Questions: []parley.Question{{Question: "Which?"}}}
 	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard, parley.VerdictChild, parley.VerdictPlan}[s.pick("verdict", 6)]
-	v.Agent, v.Task = "explorer", "look"
+	if s.children && s.pick("delegates", 3) > 0 {
+		v.Kind = parley.VerdictChild
+		if s.id != Session && s.pick("asks", 3) > 0 {
+			v.Kind = []parley.VerdictKind{parley.VerdictAsk, parley.VerdictCard}[s.pick("whom", 2)]
+		}
+	}
+	v.Agent, v.Task = []string{"explorer", "scout"}[s.pick("agent", 2)], "look"
 	if v.Kind == parley.VerdictPlan {
 		v.Class, v.Plan = parley.Pure, parley.PlanUpdate{Summary: s.text(), Items: []parley.PlanItem{{Title: "first", Status: parley.ItemDone}, {Title: s.text(), Status: parley.ItemPending}}}
 	}

@@ -26,8 +26,9 @@
 // to be written. The rest is filled in:
 //
 //	seq            1, or one more than in the line above
-//	session, root  Session
-//	position       seq
+//	session        Session
+//	root           the session of the first line
+//	position       seq; from where another session comes, one more than above
 //	at             Begin and 10 ms for every seq
 //	run            the open run, in events that belong to one
 //	by             nobody
@@ -40,7 +41,9 @@
 //	{"type":"RunStarted","body":{"input":2,"request":"r1","agent":{"name":"coder"}}}
 //
 // A log that begins with seq 1 must pass the checker, so that no transcript can
-// show what cannot happen. One may begin later, as a follower's cursor may.
+// show what cannot happen. One may begin later, as a follower's cursor may. The
+// logs of sub-agents may stand between the lines of the session they work for;
+// where a section counts seqs, it counts positions then.
 //
 // With -update the expected sections are written anew, and added where they are
 // missing:
@@ -52,7 +55,8 @@
 // Every type of event is shown in some transcript of a dialect or is listed as
 // ignored, with a reason; never both. Whoever connects in the middle of a log is
 // shown what the others are shown from there on. Project is pure. The last two
-// hold for random logs as well.
+// hold for random logs as well, and for random trees in dialects that show cards of
+// sub-agents: each of them is shown, closed once, and nothing else of theirs is.
 package dialecttest
 
 import (
@@ -60,6 +64,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -84,6 +89,11 @@ type Dialect[V any] struct {
 	Starts func(log []parley.Event) []int
 	// Ignored gives the reason for every type of event that is never shown.
 	Ignored map[string]string
+	// Trees: Project takes the logs of a session and of those below it as one.
+	Trees bool
+	// OneAtATime: approvals are asked for one after the other, and said to be
+	// closed by the connection, to who has not decided them.
+	OneAtATime bool
 	// Decode reads what a client sends. Nil: the dialect takes no messages.
 	Decode func(message []byte) Decoded
 }
@@ -95,6 +105,9 @@ func FromRuns(log []parley.Event) []int {
 	usual := len(log)
 	var runs []int
 	for i, e := range log {
+		if e.Session != log[0].Session {
+			continue // of a sub-agent
+		}
 		switch e.Body.(type) {
 		case parley.RunStarted:
 			usual, runs = i, append(runs, i)
@@ -130,6 +143,21 @@ func Run[V any](t *testing.T, d Dialect[V]) {
 			}
 		})
 	})
+	if !d.Trees {
+		return
+	}
+	t.Run("AnyTree", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			log := AnyTree(t)
+			err := d.consistent(log, rapid.IntRange(0, len(log)-1).Draw(t, "connects"))
+			if err == nil {
+				err = d.cards(log)
+			}
+			if err != nil {
+				t.Fatalf("%v\nin the log\n%s", err, Lines(log))
+			}
+		})
+	})
 }
 
 // Logs are all logs of the transcripts in testdata, for tests of other things
@@ -149,6 +177,12 @@ func Logs(t testing.TB) (logs [][]parley.Event) {
 		}
 	}
 	return logs
+}
+
+// Sessions are those of the logs that are of one session.
+func Sessions(t testing.TB) [][]parley.Event {
+	t.Helper()
+	return slices.DeleteFunc(Logs(t), func(log []parley.Event) bool { return len(apart(log)) > 1 })
 }
 
 func glob(t testing.TB) []string {

@@ -320,3 +320,41 @@ func TestAnyLog(t *testing.T) {
 		t.Errorf("600 logs are without %v", missing)
 	}
 }
+
+// Random trees are legal, and between them show what matters about sub-agents.
+func TestAnyTree(t *testing.T) {
+	seen := map[string]int{}
+	gen := rapid.Custom(AnyTree)
+	for seed := range 600 {
+		log := gen.Example(seed)
+		if err := legal(log); err != nil {
+			t.Fatalf("%v in\n%s", err, Lines(log))
+		}
+		tree := newBelow(Session)
+		depth := map[parley.SessionID]int{}
+		for _, e := range log {
+			if b, ok := e.Body.(parley.ChildSpawned); ok {
+				depth[b.Child] = b.Depth
+			}
+			if row, ok := parley.RowOf(e).(parley.CardOpened); ok {
+				seen[fmt.Sprintf("%s at depth %d", row.Kind, depth[e.Session])]++
+			}
+			if _, out := tree.agents[e.Session]; !out {
+				seen["one that has returned goes on"]++
+			}
+			tree.after(e)
+			if len(tree.open) > 1 {
+				seen["several wait"]++
+			}
+			if _, ends := e.Body.(parley.RunFinished); ends && e.Session == Session && len(tree.open) > 0 {
+				seen["the run ends while one waits"]++
+			}
+		}
+	}
+	for _, what := range []string{"approval at depth 1", "question at depth 1", "call at depth 1", "approval at depth 2", "question at depth 2",
+		"several wait", "the run ends while one waits", "one that has returned goes on"} {
+		if seen[what] < 3 {
+			t.Errorf("%s: %d times in 600 trees", what, seen[what])
+		}
+	}
+}

@@ -49,9 +49,9 @@ func readLog(text string) ([]parley.Event, error) {
 }
 
 type reader struct {
-	log []parley.Event
-	seq parley.Seq   // of the last line
-	run parley.RunID // that is open
+	log  []parley.Event
+	seqs map[parley.SessionID]parley.Seq   // of the last lines
+	runs map[parley.SessionID]parley.RunID // that are open
 }
 
 func (r *reader) line(raw []byte) error {
@@ -59,26 +59,36 @@ func (r *reader) line(raw []byte) error {
 	if err := strictly(raw, &l); err != nil {
 		return err
 	}
-	e := parley.Event{Seq: or(l.Seq, r.seq+1), By: or(l.By, ""), Session: or(l.Session, Session)}
-	e.Position = or(l.Position, parley.Position(e.Seq))
-	e.Root = or(l.Root, e.Session)
-	e.At = or(l.At, Begin.Add(time.Duration(e.Seq)*10*time.Millisecond))
+	if r.seqs == nil {
+		r.seqs, r.runs = map[parley.SessionID]parley.Seq{}, map[parley.SessionID]parley.RunID{}
+	}
+	id := or(l.Session, Session)
+	run := r.runs[id]
+	e := parley.Event{Seq: or(l.Seq, r.seqs[id]+1), By: or(l.By, ""), Session: id, Root: id}
+	e.Position = parley.Position(e.Seq)
+	if r.seqs[id] = e.Seq; len(r.log) > 0 {
+		e.Root = r.log[0].Session
+	}
+	if len(r.seqs) > 1 {
+		e.Position = r.log[len(r.log)-1].Position + 1
+	}
+	e.At = or(l.At, Begin.Add(time.Duration(e.Position)*10*time.Millisecond))
+	e.Position, e.Root = or(l.Position, e.Position), or(l.Root, e.Root)
 	if l.Body == nil {
 		l.Body = json.RawMessage(`{}`)
 	}
-	r.seq = e.Seq
 	switch {
 	case outsideRuns(l.Type):
 		e.Run = or(l.Run, 0)
 	case l.Type == "RunStarted":
 		e.Run = or(l.Run, parley.RunID(e.Seq))
-		r.run = e.Run
+		r.runs[id] = e.Run
 	default:
-		e.Run = or(l.Run, r.run)
-		r.run = e.Run
+		e.Run = or(l.Run, run)
+		r.runs[id] = e.Run
 	}
 	if l.Type == "RunFinished" {
-		r.run = 0
+		r.runs[id] = 0
 	}
 	e, err := withBody(e, l.Type, l.Body)
 	r.log = append(r.log, e)
@@ -133,30 +143,56 @@ func legal(log []parley.Event) error {
 	if len(log) == 0 {
 		return errors.New("the log is empty")
 	}
-	if log[0].Seq == 1 {
-		return errors.Join(checker.CheckTrimmed(log)...)
-	}
 	var p problems
 	for i, e := range log[1:] {
-		if before := log[i]; e.Seq != before.Seq+1 || e.Position <= before.Position || e.At.Before(before.At) || e.Session != before.Session {
-			p.add(fmt.Errorf("seq %d cannot follow seq %d", e.Seq, before.Seq))
+		if before := log[i]; e.Position <= before.Position || e.At.Before(before.At) {
+			p.add(fmt.Errorf("position %d cannot follow position %d", e.Position, before.Position))
+		}
+	}
+	for _, log := range apart(log) {
+		if log[0].Seq == 1 {
+			p = append(p, checker.CheckTrimmed(log)...)
+			continue
+		}
+		for i, e := range log[1:] {
+			if e.Seq != log[i].Seq+1 {
+				p.add(fmt.Errorf("seq %d cannot follow seq %d", e.Seq, log[i].Seq))
+			}
 		}
 	}
 	return p.err()
 }
 
+// apart are the logs of the sessions of a tree, in the order in which they begin.
+func apart(tree []parley.Event) (logs [][]parley.Event) {
+	at := map[parley.SessionID]int{}
+	for _, e := range tree {
+		i, known := at[e.Session]
+		if !known {
+			i = len(logs)
+			at[e.Session], logs = i, append(logs, nil)
+		}
+		logs[i] = append(logs[i], e)
+	}
+	return logs
+}
+
 // Trimmed is a log without the pieces of outputs that are finished in it, as a
 // store leaves it after a while.
 func Trimmed(log []parley.Event) []parley.Event {
-	finished := map[parley.OutputID]bool{}
+	type output struct {
+		session parley.SessionID
+		id      parley.OutputID
+	}
+	finished := map[output]bool{}
 	for _, e := range log {
 		if b, ok := e.Body.(parley.OutputFinished); ok {
-			finished[b.Output] = true
+			finished[output{e.Session, b.Output}] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(log), func(e parley.Event) bool {
 		b, ok := e.Body.(parley.OutputAppended)
-		return ok && finished[b.Output]
+		return ok && finished[output{e.Session, b.Output}]
 	})
 }
 

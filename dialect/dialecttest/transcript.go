@@ -141,10 +141,14 @@ func (p *player[V]) frames(options string) (string, error) {
 	return b.String(), err
 }
 
-// index is the place of a seq in the log; -1 right before it.
+// index is the place of a seq in the log, or of a position in one of several
+// sessions; -1 right before it.
 func (p *player[V]) index(seq string) (int, error) {
 	n, err := strconv.Atoi(seq)
 	i := n - int(p.log[0].Seq)
+	if len(apart(p.log)) > 1 {
+		i = n - int(p.log[0].Position)
+	}
 	if err != nil || i < -1 || i >= len(p.log) {
 		return 0, fmt.Errorf("%s is not of the log", seq)
 	}

@@ -22,7 +22,8 @@ type Decoded struct {
 var requestPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Decode reads a message on a thread's connection. fresh is a request id in
-// case the client brings none.
+// case the client brings none. Whether an answer is for a session below the thread
+// remains to be seen.
 func Decode(thread parley.SessionID, data []byte, fresh string) Decoded {
 	d := Decoded{Request: fresh}
 	if err := d.decode(thread, data); err != nil {
@@ -47,11 +48,11 @@ func (d *Decoded) decode(thread parley.SessionID, data []byte) error {
 	case "cancel":
 		return d.cancel(thread, o)
 	case "approval_response":
-		return d.approval(thread, o)
+		return d.approval(o)
 	case "question_response":
-		return d.answer(thread, o)
+		return d.answer(o)
 	case "tool_call_resolution":
-		return d.resolution(thread, o)
+		return d.resolution(o)
 	case "":
 		return fmt.Errorf("the message has no type")
 	}
@@ -113,8 +114,8 @@ func (d *Decoded) cancel(thread parley.SessionID, o dialect.Object) error {
 	return nil
 }
 
-func (d *Decoded) approval(thread parley.SessionID, o dialect.Object) error {
-	card, err := seqOf(thread, o)
+func (d *Decoded) approval(o dialect.Object) error {
+	session, card, err := about(o)
 	if err != nil {
 		return err
 	}
@@ -127,12 +128,12 @@ func (d *Decoded) approval(thread parley.SessionID, o dialect.Object) error {
 	if do.Note, err = o.String("note"); err != nil {
 		return err
 	}
-	d.Command.Session, d.Command.Do = thread, do
+	d.Command.Session, d.Command.Do = session, do
 	return nil
 }
 
-func (d *Decoded) answer(thread parley.SessionID, o dialect.Object) error {
-	card, err := seqOf(thread, o)
+func (d *Decoded) answer(o dialect.Object) error {
+	session, card, err := about(o)
 	if err != nil {
 		return err
 	}
@@ -143,12 +144,12 @@ func (d *Decoded) answer(thread parley.SessionID, o dialect.Object) error {
 	if err := o.Into("answers", &do.Answers, "a list with a list of strings for each question"); err != nil {
 		return err
 	}
-	d.Command.Session, d.Command.Do = thread, do
+	d.Command.Session, d.Command.Do = session, do
 	return nil
 }
 
-func (d *Decoded) resolution(thread parley.SessionID, o dialect.Object) error {
-	call, err := seqOf(thread, o)
+func (d *Decoded) resolution(o dialect.Object) error {
+	session, call, err := about(o)
 	if err != nil {
 		return err
 	}
@@ -161,19 +162,19 @@ func (d *Decoded) resolution(thread parley.SessionID, o dialect.Object) error {
 	if do.Note, err = o.String("note"); err != nil {
 		return err
 	}
-	d.Command.Session, d.Command.Do = thread, do
+	d.Command.Session, d.Command.Do = session, do
 	return nil
 }
 
-// seqOf is what of the thread an answer is about.
-func seqOf(thread parley.SessionID, o dialect.Object) (parley.Seq, error) {
+// about is what an answer is about: of the thread, or of a session below it.
+func about(o dialect.Object) (parley.SessionID, parley.Seq, error) {
 	id, err := o.String("id")
 	if err != nil {
-		return 0, err
+		return "", 0, err
 	}
 	session, seq, ok := parley.ParseRef(id)
-	if !ok || session != thread {
-		return 0, fmt.Errorf("id does not name a card of this thread")
+	if !ok {
+		return "", 0, fmt.Errorf("id does not name a card of this thread")
 	}
-	return seq, nil
+	return session, seq, nil
 }

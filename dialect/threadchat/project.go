@@ -1,6 +1,7 @@
 package threadchat
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +20,11 @@ const (
 )
 
 // A View is what a connection has to remember of the log it follows: the open
-// run. It must be followed from the start of that run or from outside any.
+// run. It must be followed from the start of that run or from outside any. Of what
+// is below its thread it shows the cards.
 type View struct {
 	Shape    Shape
+	Thread   parley.SessionID // empty: the root of what it sees
 	run      parley.RunID
 	requests []string // that the run answers
 	agent    string
@@ -31,7 +34,8 @@ type View struct {
 	gap      string // stands before the text that is being said
 	shown    int    // how many bytes of that text were shown
 
-	lost []string // calls of unknown fate that nobody has resolved
+	lost  []string // calls of unknown fate that nobody has resolved
+	below dialect.Below
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -53,8 +57,8 @@ var Ignored = map[string]string{
 	"LateResultNoted":      "seen in the log only",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
-	"ChildSpawned":         "sub-agents are not visible here",
-	"ChildReturned":        "sub-agents are not visible here",
+	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
+	"ChildReturned":        "sub-agents are not visible here, only what needs a person",
 	"ContextMeasured":      "contexts are not visible here",
 	"CompactionStarted":    "contexts are not visible here",
 	"ContextCompacted":     "contexts are not visible here",
@@ -74,9 +78,22 @@ var Ignored = map[string]string{
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	var frames []dialect.Frame
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
+	thread := cmp.Or(v.Thread, e.Root, e.Session)
+	if v.run != 0 {
+		var change dialect.Change
+		if v.below, change = v.below.After(thread, e); change.Opened != nil {
+			show(v.card(*change.Opened))
+		}
+		for _, c := range change.Closed {
+			show(v.closed(c))
+		}
+	}
+	if e.Session != thread {
+		return v, frames
+	}
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
-		v = View{Shape: v.Shape, run: e.Run, requests: []string{requestID(b.Request, e.Session, b.Input)}, agent: b.Agent.Name, began: e.At}
+		v = View{Shape: v.Shape, Thread: v.Thread, run: e.Run, requests: []string{requestID(b.Request, e.Session, b.Input)}, agent: b.Agent.Name, began: e.At}
 		if v.Shape != Original {
 			show(started{"chat.started", v.requests[0], e.Session, v.agent})
 		}
@@ -119,10 +136,13 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		for _, id := range v.lost {
 			show(cardClosed{"tool_call_resolved", id, v.request(), string(b.Outcome)})
 		}
+		for _, c := range v.below.End(b.Outcome) {
+			show(v.closed(c))
+		}
 		for _, id := range v.requests {
 			show(v.ending(e, b, id))
 		}
-		v = View{Shape: v.Shape}
+		v = View{Shape: v.Shape, Thread: v.Thread}
 	case parley.InputWithdrawn:
 		id := requestID(b.Request, e.Session, b.Input)
 		if b.Reason == parley.WithdrawnByRequest {
@@ -131,18 +151,18 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			show(v.failure(id, parley.Errorf(parley.CodeClosed, "The thread was %s before this was answered.", b.Reason)))
 		}
 	case parley.ApprovalRequested:
-		show(approvalRequest{"approval_request", parley.Ref(e.Session, e.Seq), v.request(), b.Name, b.Show, b.Expires, b.Why})
+		show(approvalRequest{"approval_request", parley.Ref(e.Session, e.Seq), v.request(), b.Name, b.Show, b.Expires, b.Why, ""})
 	case parley.ApprovalDecided:
 		show(cardClosed{"approval_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Decision)})
 	case parley.QuestionAsked:
-		show(question{"question", parley.Ref(e.Session, e.Seq), v.request(), b.Questions, b.Expires})
+		show(question{"question", parley.Ref(e.Session, e.Seq), v.request(), b.Questions, b.Expires, ""})
 	case parley.QuestionAnswered:
 		show(cardClosed{"question_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Ending)})
 	case parley.ToolCallFinished:
 		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
 			id := parley.Ref(e.Session, parley.Seq(b.Call))
 			v.lost = append(slices.Clip(v.lost), id)
-			show(callUnknown{"tool_call_unknown", id, v.request(), b.Name, b.Result})
+			show(callUnknown{"tool_call_unknown", id, v.request(), b.Name, b.Result, ""})
 		}
 	case parley.ToolCallResolved:
 		call := parley.Ref(e.Session, parley.Seq(b.Call))
@@ -152,6 +172,29 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		frames = append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
 	}
 	return v, frames
+}
+
+// card is a frame that asks what a sub-agent's card asks.
+func (v View) card(c dialect.Card) any {
+	switch b := c.Asks.(type) {
+	case parley.ApprovalRequested:
+		return approvalRequest{"approval_request", c.ID, v.request(), b.Name, b.Show, b.Expires, b.Why, c.Agent}
+	case parley.QuestionAsked:
+		return question{"question", c.ID, v.request(), b.Questions, b.Expires, c.Agent}
+	case parley.ToolCallFinished:
+		return callUnknown{"tool_call_unknown", c.ID, v.request(), b.Name, b.Result, c.Agent}
+	}
+	return nil
+}
+
+var closings = map[parley.CardKind]string{
+	parley.CardApproval: "approval_closed",
+	parley.CardQuestion: "question_closed",
+	parley.CardCall:     "tool_call_resolved",
+}
+
+func (v View) closed(c dialect.Closed) any {
+	return cardClosed{closings[c.Kind()], c.ID, v.request(), c.How}
 }
 
 // requestID is the wire's name of an input; those that came by a dialect

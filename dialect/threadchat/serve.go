@@ -62,6 +62,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	log.Debug("websocket_connection_established_persistent", "threadId", thread)
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: log}, thread: thread, deliveries: &h.deliveries}
 	c.shape.Store(Document)
+	c.view.Thread = thread
 	c.Run(ctx, follower, c)
 	c.settle(context.WithoutCancel(ctx))
 }
@@ -77,7 +78,7 @@ func (h *Handler) enter(ctx context.Context, who parley.Principal, thread parley
 	if err != nil {
 		return nil, err
 	}
-	return h.Door.Follow(ctx, who, parley.Scope{Session: thread}, from)
+	return h.Door.Follow(ctx, who, parley.Scope{Session: thread, Below: true}, from)
 }
 
 type conn struct {
@@ -115,14 +116,14 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 		refuse(parley.Errorf(parley.CodeInvalid, "%s", d.Refusal))
 		return
 	}
-	if !c.Submit(ctx, d.Command, refuse) {
+	if !c.Within(ctx, c.thread, d.Command, refuse) {
 		refuse(parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers."))
 	}
 }
 
 func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
 	c.view.Shape = c.shape.Load().(Shape)
-	if _, end := i.Body.(parley.RunFinished); end {
+	if c.isEnd(i) {
 		c.ends++
 		c.deliveries.add(c.key(), +1)
 	}
@@ -137,11 +138,17 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *diale
 	return out, nil
 }
 
+// isEnd reports whether an item ends a run of the thread.
+func (c *conn) isEnd(i *parley.Item) bool {
+	_, end := i.Body.(parley.RunFinished)
+	return end && i.Session == c.thread
+}
+
 // Shown: the thread's clients are owed a run until one of them has its end. That
 // it was written does not say so: the connection may be lost with everything that
 // was on its way. So the client is asked for a sign, and nobody waits for that.
 func (c *conn) Shown(ctx context.Context, i *parley.Item) {
-	if _, end := i.Body.(parley.RunFinished); !end {
+	if !c.isEnd(i) {
 		return
 	}
 	c.ends--

@@ -31,6 +31,7 @@ func TestTranscripts(t *testing.T) {
 		Views:   views,
 		Starts:  dialecttest.FromRuns,
 		Ignored: Ignored,
+		Trees:   true,
 		Decode: func(message []byte) dialecttest.Decoded {
 			d := Decode(thread, message, "req-fresh")
 			return dialecttest.Decoded{Command: d.Command, Refusal: d.Refusal, Request: d.Request, Shape: string(d.Shape)}

@@ -74,7 +74,7 @@ type (
 // What waits for a person, in both shapes; the document has nothing like it, and
 // clients skip types they do not know. Answered by approval_response {id,
 // decision, note}, question_response {id, answers} and tool_call_resolution {id,
-// resolution, note}.
+// resolution, note}. agentId is who asks, where that is a sub-agent.
 type (
 	approvalRequest struct {
 		Type      string    `json:"type"` // approval_request
@@ -84,6 +84,7 @@ type (
 		Command   string    `json:"command"` // exactly what will be done
 		ExpiresAt time.Time `json:"expiresAt"`
 		Why       string    `json:"why,omitempty"`
+		AgentID   string    `json:"agentId,omitempty"`
 	}
 	question struct {
 		Type      string            `json:"type"` // question
@@ -91,6 +92,7 @@ type (
 		RequestID string            `json:"requestId"`
 		Questions []parley.Question `json:"questions"`
 		ExpiresAt time.Time         `json:"expiresAt"`
+		AgentID   string            `json:"agentId,omitempty"`
 	}
 	callUnknown struct {
 		Type      string `json:"type"` // tool_call_unknown
@@ -98,6 +100,7 @@ type (
 		RequestID string `json:"requestId"`
 		Tool      string `json:"tool"`
 		Message   string `json:"message"`
+		AgentID   string `json:"agentId,omitempty"`
 	}
 	cardClosed struct {
 		Type      string `json:"type"` // approval_closed, question_closed, tool_call_resolved

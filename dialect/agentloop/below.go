@@ -1,0 +1,67 @@
+package agentloop
+
+import (
+	"slices"
+
+	"parley"
+	"parley/dialect"
+)
+
+// subAgents shows what waits for people below the session. One approval is asked
+// for at a time, whoever wants it.
+func (p *projection) subAgents(session parley.SessionID) {
+	var change dialect.Change
+	p.below, change = p.below.After(session, p.e)
+	if change.Opened != nil {
+		p.subAgentAsks(*change.Opened)
+	}
+	for _, c := range change.Closed {
+		if c.Kind() == parley.CardApproval {
+			p.closes(cardRef{c.Session, parley.CardID(c.Seq)}, c.How)
+			continue
+		}
+		if i := slices.IndexFunc(p.others, func(o other) bool { return o.id == c.ID }); i >= 0 {
+			p.show(p.others[i].closing(c.How))
+			p.closed(c.ID)
+		}
+	}
+	switch b := p.e.Body.(type) {
+	case parley.ApprovalExplained:
+		if slices.ContainsFunc(p.below.Open(), func(c dialect.Card) bool { return c.Session == p.e.Session && c.Seq == parley.Seq(b.Card) }) {
+			p.explained(named("resp", p.e.Seq)+"_"+string(p.e.Session), b)
+		}
+	case parley.ApprovalDecided:
+		if b.Decision == parley.DenyAndStop || b.Decision == parley.CardCancelled {
+			return // what else is open there is closed with it
+		}
+	case parley.RunFinished:
+		if p.e.Session == session {
+			return // everything is
+		}
+	}
+	if change.Closed != nil || ends(p.e.Body) {
+		p.askNext()
+	}
+}
+
+// ends reports whether whatever was open is closed by now.
+func ends(body parley.EventBody) bool {
+	switch body.(type) {
+	case parley.TurnStarted, parley.RunFinished, parley.ChildReturned:
+		return true
+	}
+	return false
+}
+
+func (p *projection) subAgentAsks(c dialect.Card) {
+	switch b := c.Asks.(type) {
+	case parley.ApprovalRequested:
+		payload := approval(call{tool: c.Call.Name, arguments: c.Call.Arguments}, b.Why)
+		payload.Agent, payload.ApprovalID = c.Agent, c.ID
+		p.opens(card{cardRef{c.Session, parley.CardID(c.Seq)}, payload})
+	case parley.QuestionAsked:
+		p.others = append(slices.Clip(p.others), other{c.ID, p.show("question", question{c.ID, b.Questions, b.Expires, c.Agent})})
+	case parley.ToolCallFinished:
+		p.others = append(slices.Clip(p.others), other{c.ID, p.show("tool_call_unknown", callUnknown{c.ID, b.Name, b.Result, c.Agent})})
+	}
+}

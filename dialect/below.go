@@ -1,0 +1,176 @@
+package dialect
+
+import (
+	"slices"
+
+	"parley"
+)
+
+// Below is what waits for people in the sessions of sub-agents below the one that
+// a connection shows. It knows the sub-agents that are out, from the events that
+// say so, and of their logs it reads what is about cards. It must see the log of
+// the tree, in order of position, from the start of the open run of the session
+// at its top. It is a value: After changes nothing it was given.
+type Below struct {
+	out  []subAgent
+	open []Card
+}
+
+type subAgent struct {
+	parent, session parley.SessionID
+	agent           string
+	calls           []parley.Event // that have not ended
+}
+
+// A Card asks something of a person.
+type Card struct {
+	ID    string           // by which it is answered
+	Agent string           // who asks
+	Asks  parley.EventBody // ApprovalRequested, QuestionAsked, or the ToolCallFinished of a call of unknown outcome
+	// Call is what it is about.
+	Call parley.ToolCallRequested
+
+	// The card as its own session knows it; for a call of unknown outcome the call.
+	Session parley.SessionID
+	Seq     parley.Seq
+}
+
+// Kind is what a person is waited for to do.
+func (c Card) Kind() parley.CardKind {
+	switch c.Asks.(type) {
+	case parley.ApprovalRequested:
+		return parley.CardApproval
+	case parley.QuestionAsked:
+		return parley.CardQuestion
+	}
+	return parley.CardCall
+}
+
+// A Closed card waits no longer, and How says why: what was decided, or how the
+// run has ended that it was of.
+type Closed struct {
+	Card
+	How string
+}
+
+// A Change is what an event does to cards.
+type Change struct {
+	Opened *Card
+	Closed []Closed
+}
+
+// Open are the cards that wait, oldest first.
+func (b Below) Open() []Card { return b.open }
+
+// Out are the sessions of those who work for the one at the top.
+func (b Below) Out() (list []parley.SessionID) {
+	for _, s := range b.out {
+		list = append(list, s.session)
+	}
+	return list
+}
+
+// After is what is known after an event: of the session at the top, or of one
+// below it.
+func (b Below) After(top parley.SessionID, e parley.Event) (Below, Change) {
+	i := slices.IndexFunc(b.out, func(s subAgent) bool { return s.session == e.Session })
+	if i < 0 && e.Session != top {
+		return b, Change{} // nobody who works for it
+	}
+	switch body := e.Body.(type) {
+	case parley.ChildSpawned:
+		b.out = append(slices.Clip(b.out), subAgent{parent: e.Session, session: body.Child, agent: body.Agent})
+		return b, Change{}
+	case parley.ChildReturned:
+		return b.without(body.Child, string(body.Outcome))
+	}
+	if i < 0 {
+		return b, Change{}
+	}
+	return b.cards(i, e)
+}
+
+// cards is about one of those who are out.
+func (b Below) cards(i int, e parley.Event) (Below, Change) {
+	switch body := e.Body.(type) {
+	case parley.ToolCallRequested:
+		return b.withCalls(i, append(slices.Clip(b.out[i].calls), e)), Change{}
+	case parley.ToolCallBlocked:
+		return b.withoutCall(i, body.Call), Change{}
+	case parley.ApprovalRequested:
+		return b.asks(i, e, e.Seq, body.Call)
+	case parley.QuestionAsked:
+		return b.asks(i, e, e.Seq, body.Call)
+	case parley.ToolCallFinished:
+		if body.Outcome == parley.CallUnknown { // only a person can make the run go on
+			next, change := b.asks(i, e, parley.Seq(body.Call), body.Call)
+			return next.withoutCall(i, body.Call), change
+		}
+		return b.withoutCall(i, body.Call), Change{}
+	case parley.ApprovalDecided:
+		return b.close(string(body.Decision), func(c Card) bool { return c.Session == e.Session && c.Seq == parley.Seq(body.Card) })
+	case parley.QuestionAnswered:
+		return b.close(string(body.Ending), func(c Card) bool { return c.Session == e.Session && c.Seq == parley.Seq(body.Card) })
+	case parley.ToolCallResolved:
+		return b.close(string(body.Resolution), func(c Card) bool { return c.Session == e.Session && c.Seq == parley.Seq(body.Call) })
+	case parley.RunFinished:
+		return b.withCalls(i, nil).close(string(body.Outcome), func(c Card) bool { return c.Session == e.Session })
+	}
+	return b, Change{}
+}
+
+// End closes what still waits when the run at the top ends. Whoever is out then
+// is stopped, and nothing more is shown of them.
+func (b Below) End(how parley.Outcome) []Closed {
+	_, change := b.close(string(how), func(Card) bool { return true })
+	return change.Closed
+}
+
+func (b Below) asks(i int, e parley.Event, seq parley.Seq, call parley.CallID) (Below, Change) {
+	c := Card{ID: parley.Ref(e.Session, seq), Agent: b.out[i].agent, Asks: e.Body, Session: e.Session, Seq: seq}
+	for _, k := range b.out[i].calls {
+		if k.Seq == parley.Seq(call) {
+			c.Call = k.Body.(parley.ToolCallRequested)
+		}
+	}
+	b.open = append(slices.Clip(b.open), c)
+	return b, Change{Opened: &c}
+}
+
+func (b Below) close(how string, which func(Card) bool) (Below, Change) {
+	var change Change
+	var kept []Card
+	for _, c := range b.open {
+		if which(c) {
+			change.Closed = append(change.Closed, Closed{c, how})
+		} else {
+			kept = append(kept, c)
+		}
+	}
+	b.open = kept
+	return b, change
+}
+
+// without forgets a sub-agent that has returned, and whoever worked for it.
+func (b Below) without(session parley.SessionID, how string) (Below, Change) {
+	gone := []parley.SessionID{session}
+	for n := 0; n < len(gone); n++ {
+		for _, s := range b.out {
+			if s.parent == gone[n] {
+				gone = append(gone, s.session)
+			}
+		}
+	}
+	b.out = slices.DeleteFunc(slices.Clone(b.out), func(s subAgent) bool { return slices.Contains(gone, s.session) })
+	return b.close(how, func(c Card) bool { return slices.Contains(gone, c.Session) })
+}
+
+func (b Below) withCalls(i int, calls []parley.Event) Below {
+	b.out = slices.Clone(b.out)
+	b.out[i].calls = calls
+	return b
+}
+
+func (b Below) withoutCall(i int, id parley.CallID) Below {
+	return b.withCalls(i, slices.DeleteFunc(slices.Clone(b.out[i].calls), func(e parley.Event) bool { return e.Seq == parley.Seq(id) }))
+}
