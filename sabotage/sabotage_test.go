@@ -47,6 +47,14 @@ var bugs = []bug{
 		"return !f.known || f.out > 0", "return f.known && f.out > 0", "./feed", "TestBelow$"},
 	{"a follower is not woken when a tail begins", "feed/window.go",
 		"w.known, w.from = true, at\n\tw.wake()", "w.known, w.from = true, at", "./feed", "TestALateTailLosesNothing"},
+	{"a run that ends leaves cards of its sub-agents open", "dialect/below.go",
+		"_, change := b.close(string(how), func(Card) bool { return true })", "_, change := b.close(string(how), func(Card) bool { return false })", "./dialect/threadchat", "TestTranscripts"},
+	{"two approvals are asked for at once when a sub-agent wants one", "dialect/agentloop/project.go",
+		"if len(p.cards) > 0 && !p.asking {", "if len(p.cards) > 0 {", "./dialect/agentloop", "TestTranscripts"},
+	{"a thread takes answers to cards of others", "dialect/conn.go",
+		"case err == nil && m.Root == top:", `case err == nil && m.Root != "":`, "./dialect", "TestWithin"},
+	{"a session that waits for a person two levels below is said to run", "engine/child.go",
+		"err != nil || below != parley.StatusWaiting {", "true || err != nil || below != parley.StatusWaiting {", "./engine", "TestWaitingForAChildThatWaits"},
 	{"what a failed commit stored is not shown", "engine/actor.go",
 		"e.Feed.Reread(a.tenant, a.session)", "", "./engine", "TestWhatWasCommittedIsShown"},
 	{"nothing that is stored is shown", "engine/actor.go",
@@ -346,7 +354,7 @@ var bugs = []bug{
 	{"a store in trouble is ready all the same", "server/server.go",
 		"if err := s.options.Able(r.Context()); err != nil {", "if err := s.options.Able(r.Context()); err != nil && false {", "./server", "TestHealth"},
 	{"a follower is dropped when the store cannot be read for a moment", "feed/feed.go",
-		"parley.CodeOf(err) == parley.CodeUnavailable && f.pause(ctx)", "false && f.pause(ctx)", "./feed", "TestAStoreThatCannotBeReadIsWaitedFor"},
+		"parley.CodeOf(err) == parley.CodeUnavailable && f.feed.pause(ctx)", "false && f.feed.pause(ctx)", "./feed", "TestAStoreThatCannotBeReadIsWaitedFor"},
 
 	// Models: what vendors do wrong is nobody else's trouble.
 	{"a model that has spoken is tried again", "provider/patient.go",
