@@ -307,7 +307,7 @@ var elsewhere = map[string]bool{
 func TestAnyLog(t *testing.T) {
 	missing := slices.DeleteFunc(parley.EventTypes(), func(name string) bool { return elsewhere[name] })
 	gen := rapid.Custom(AnyLog)
-	for seed := range 600 {
+	for seed := range 3000 {
 		log := gen.Example(seed)
 		if wrong := append(checker.Check(log), checker.CheckTrimmed(Trimmed(log))...); len(wrong) > 0 {
 			t.Fatalf("%v in\n%s", wrong, Lines(log))
@@ -317,7 +317,7 @@ func TestAnyLog(t *testing.T) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("600 logs are without %v", missing)
+		t.Errorf("3000 logs are without %v", missing)
 	}
 }
 
@@ -325,7 +325,7 @@ func TestAnyLog(t *testing.T) {
 func TestAnyTree(t *testing.T) {
 	seen := map[string]int{}
 	gen := rapid.Custom(AnyTree)
-	for seed := range 600 {
+	for seed := range 3000 {
 		log := gen.Example(seed)
 		if err := legal(log); err != nil {
 			t.Fatalf("%v in\n%s", err, Lines(log))
@@ -354,7 +354,7 @@ func TestAnyTree(t *testing.T) {
 	for _, what := range []string{"approval at depth 1", "question at depth 1", "call at depth 1", "approval at depth 2", "question at depth 2",
 		"several wait", "the run ends while one waits", "one that has returned goes on"} {
 		if seen[what] < 3 {
-			t.Errorf("%s: %d times in 600 trees", what, seen[what])
+			t.Errorf("%s: %d times in 3000 trees", what, seen[what])
 		}
 	}
 }
