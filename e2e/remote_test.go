@@ -225,6 +225,37 @@ func TestFrameAgentIsKilled(t *testing.T) {
 	}
 }
 
+// TestFrameAgentIsToldOfItsFile: what it may do changes without a restart, and
+// without an end to what it is doing.
+func TestFrameAgentIsToldOfItsFile(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	agent := startFrameAgent(t, "unix", frameAgents(t)["go"]...)
+	s := startServer(t, withRemote(t, agent.address, jwt()))
+	c := s.user("ann").console(n, "far")
+	c.say("use bash")
+	if a := c.answered(); a.text != "I may not use bash." {
+		t.Errorf("%q", a.text)
+	}
+	c.say("send a letter")
+	card := c.upTo("approval_request")
+	file := filepath.Join(s.o.workspace, "agents", "far.md")
+	if err := os.WriteFile(file, []byte("---\nruntime: frames\naddress: "+agent.address+"\ntools: [send, bash]\n---\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.logged("an agent has changed", 1)
+	c.send(map[string]any{"type": "approval_response", "id": card.ID, "decision": "allow"})
+	if a := c.answered(); a.text != "I sent it." {
+		t.Errorf("%q", a.text)
+	}
+	for say, text := range map[string]string{"use bash": "I used bash.", "use search": "I may not use search."} {
+		c.say(say)
+		if a := c.answered(); a.text != text {
+			t.Errorf("%q", a.text)
+		}
+	}
+}
+
 // TestRestartWhileAFrameAgentWaits: the server cannot know what an agent did while
 // it was away. So the run ends as interrupted, its card is closed, and the next
 // message is answered.

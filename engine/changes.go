@@ -10,7 +10,7 @@ import (
 // ref names a definition for a run that is to start.
 func (a *actor) ref(agent parley.Agent) parley.AgentRef {
 	ref := agent.Ref()
-	ref.Files = a.engine.Changes != nil
+	ref.Files = a.engine.Changes != nil && !ref.Remote // what is elsewhere is not looked at
 	return ref
 }
 

@@ -429,6 +429,16 @@ func TestRemoteLimits(t *testing.T) {
 	}
 }
 
+// TestAnAddressIsTheOperators: who may make agents could otherwise have the server
+// connect to anything, and tell it what people say.
+func TestAnAddressIsTheOperators(t *testing.T) {
+	r, _ := farRig(t)
+	_, err := r.try(parley.TenantSession, parley.MakeAgent{Agent: parley.Agent{Name: "mine", Instructions: "x", Address: "tcp://10.0.0.1:22"}})
+	if parley.CodeOf(err) != parley.CodeInvalid || !strings.Contains(parley.MessageOf(err), "runs elsewhere") {
+		t.Error(err)
+	}
+}
+
 // TestNoRemotes: a log may name what this server does not reach.
 func TestNoRemotes(t *testing.T) {
 	r, _ := farRig(t, func(c *Config) { c.Remotes = nil })

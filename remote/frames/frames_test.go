@@ -260,6 +260,31 @@ func TestConfigurationDuringAChat(t *testing.T) {
 	})
 }
 
+// TestAgentsThatAreNamedNoMore are let go, when they have said what they had to.
+func TestAgentsThatAreNamedNoMore(t *testing.T) {
+	asked := make(chan Frame, 1)
+	a := newAgent(t, "tcp", func(_ *peer, f Frame) { asked <- f })
+	pool := newPool(t)
+	agent := ask(a.address, "").Agent
+	pool.Keep("acme", []parley.Agent{agent})
+	p := a.peer()
+	ended := make(chan heard, 1)
+	go func() { ended <- hear(t.Context(), pool, ask(a.address, "go")) }()
+	f := wait(t, "a message", asked)
+	pool.Keep("other", nil) // no affair of acme's
+	pool.Keep("acme", nil)
+	p.chunk(f.ID, "last words", true)
+	if h := wait(t, "the answer", ended); h.err != nil || h.text != "last words" {
+		t.Errorf("%+v", h)
+	}
+	wait(t, "the end of the connection", p.gone)
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	if len(pool.links) != 0 {
+		t.Errorf("%d links", len(pool.links))
+	}
+}
+
 // TestCanariesAreBounded, and forgotten with the sessions they are of.
 func TestCanariesAreBounded(t *testing.T) {
 	l := newLink(newPool(t), key{})
