@@ -548,7 +548,7 @@ func (v *visitor) awaits(session, kind string) event {
 func TestDebugConsoleClosesWhenTheTokenEnds(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, withAgents(t, jwt())), startNode(t)
-	brief := s.visitor("ann@acme", 3*time.Second, "standard_user").console(n, "scout")
+	brief := s.visitor("ann@acme", 10*time.Second, "standard_user").console(n, "scout")
 	bob := s.user("bob").console(n, "scout")
 	brief.say("count slowly to 200")
 	brief.upTo("chunk")

