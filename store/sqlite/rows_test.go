@@ -25,7 +25,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	defer s.Close()
 	logs := rapid.Custom(dialecttest.AnyLog)
 	var some [][]parley.Event
-	for seed := range 600 {
+	for seed := range 2000 {
 		some = append(some, logs.Example(seed))
 	}
 	storetest.Rederived(t, s, some, func() {
