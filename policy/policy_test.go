@@ -65,7 +65,7 @@ func TestWhatMustNotRunUnasked(t *testing.T) {
 	for _, c := range list {
 		for _, argv := range ways(c) {
 			n++
-			j := Judge(argv, "/work")
+			j := Judge(argv, "/project")
 			if j.Safe {
 				t.Errorf("safe: %q", argv)
 			} else if j.Why == "" {
@@ -134,14 +134,14 @@ func TestWhatAPersonIsTold(t *testing.T) {
 			[][]string{{"rm", "x"}, {"echo", "$(rm x)"}}, []string{"writes to a file", "names places outside the workspace", "deletes or overwrites files"}},
 		{"sudo rm x", `"sudo" is not a program`, [][]string{{"sudo", "rm", "x"}}, []string{"asks for more rights", "deletes or overwrites files"}},
 		{"git push --force", `"push" is not a subcommand`, [][]string{{"git", "push", "--force"}}, []string{"uses the network"}},
-		{"touch /work/a", `"touch" is not`, [][]string{{"touch", "/work/a"}}, nil},
-		{"touch /work/../a", `"touch" is not`, [][]string{{"touch", "/work/../a"}}, []string{"names places outside the workspace"}},
+		{"touch /project/a", `"touch" is not`, [][]string{{"touch", "/project/a"}}, nil},
+		{"touch /project/../a", `"touch" is not`, [][]string{{"touch", "/project/../a"}}, []string{"names places outside the workspace"}},
 		{"for f in a; do rm $f; done", "it is more than a list of commands", [][]string{{"rm", "$f"}}, []string{"deletes or overwrites files"}},
 		{"rm 'x", "the script cannot be parsed", [][]string{{"bash", "-c", "rm 'x"}}, []string{"runs a program that cannot be judged"}},
 		{"ls", "", [][]string{{"ls"}}, nil},
 		{"bash -c 'cat \"a b\" | wc -l'", "", [][]string{{"cat", "a b"}, {"wc", "-l"}}, nil},
 	} {
-		j := Judge([]string{"bash", "-lc", c.script}, "/work")
+		j := Judge([]string{"bash", "-lc", c.script}, "/project")
 		if j.Safe != (c.why == "") || !strings.Contains(j.Why, c.why) {
 			t.Errorf("%s: safe %v, %s", c.script, j.Safe, j.Why)
 		}
