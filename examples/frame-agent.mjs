@@ -4,6 +4,7 @@
 //
 // It says back what it is told, word by word. "use TOOL" has it use a tool, if it
 // may, and "send TEXT" has it ask a person first. Node alone is needed.
+import fs from 'node:fs';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -102,6 +103,7 @@ const server = net.createServer((socket) => {
   });
 });
 
+if (scheme === 'unix') fs.rmSync(rest, { force: true }); // what an earlier one left
 const where = scheme === 'unix' ? { path: rest } : { host: rest.slice(0, rest.lastIndexOf(':')), port: Number(rest.slice(rest.lastIndexOf(':') + 1)) };
 server.listen(where, () => {
   const at = server.address();
