@@ -68,6 +68,7 @@ func newServer(note func(string)) *sdk.Server {
 	})
 	add("ask", "Asks back.", nil, func(ctx context.Context, r *sdk.CallToolRequest, _ arguments) (*sdk.CallToolResult, error) {
 		_, elicited := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?", RequestedSchema: map[string]any{"type": "object"}})
+		//lint:ignore SA1019 servers of older releases ask for it, and are refused
 		_, sampled := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 5})
 		return say(fmt.Sprintf("elicitation refused: %t; sampling refused: %t", elicited != nil, sampled != nil)), nil
 	})
