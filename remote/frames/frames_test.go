@@ -187,7 +187,7 @@ func TestAnAgentThatTakesNothing(t *testing.T) {
 	deaf := make(chan struct{})
 	a := newAgent(t, "tcp", func(*peer, Frame) { <-deaf })
 	b := newAgent(t, "tcp", echo)
-	pool := newPool(t, func(o *Options) { o.Times.Write, o.Times.Dead = 200*time.Millisecond, 2*time.Second })
+	pool := newPool(t, func(o *Options) { o.Times.Write, o.Times.Dead = 3*time.Second, 20*time.Second })
 	long := strings.Repeat("long ", 200_000)
 	var wg sync.WaitGroup
 	for range 30 {
@@ -404,7 +404,7 @@ func TestApprovals(t *testing.T) {
 				p.send(typeApproval, f.ID, fmt.Sprintf(wanted, more))
 				p.chunk(f.ID, "I wait", true) // not the end, while a person is asked
 			})
-			pool := newPool(t, func(o *Options) { o.Times.Last = 20 * time.Millisecond })
+			pool := newPool(t, func(o *Options) { o.Times.Last = 300 * time.Millisecond })
 			answer, err := pool.Ask(t.Context(), ask(a.address, "go"))
 			if err != nil {
 				t.Fatal(err)
@@ -461,7 +461,7 @@ func TestLastWords(t *testing.T) {
 			p.chunk(f.ID, "Otherwise then.", true)
 		}
 	})
-	pool := newPool(t, func(o *Options) { o.Times.Last = 20 * time.Millisecond })
+	pool := newPool(t, func(o *Options) { o.Times.Last = 300 * time.Millisecond })
 	for say, text := range map[string]string{"go on": "I try. Otherwise then.", "stop": "I try. "} {
 		h := hear(t.Context(), pool, ask(a.address, say))
 		if h.err != nil || h.text != text || len(h.all) < 3 {
@@ -473,7 +473,7 @@ func TestLastWords(t *testing.T) {
 // TestSilenceInTheMiddleOfAnAnswer ends it, and tells the agent.
 func TestSilenceInTheMiddleOfAnAnswer(t *testing.T) {
 	a := newAgent(t, "tcp", func(p *peer, f Frame) { p.chunk(f.ID, "well", false) })
-	pool := newPool(t, func(o *Options) { o.Times.Silence = 50 * time.Millisecond })
+	pool := newPool(t, func(o *Options) { o.Times.Silence = time.Second })
 	pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent})
 	h := hear(t.Context(), pool, ask(a.address, "go"))
 	if code(h.err) != parley.CodeUnavailable || h.text != "well" || !strings.Contains(parley.MessageOf(h.err), "said nothing for") {
