@@ -1,0 +1,3 @@
+export function AgentPage() {
+  return <p className="p-6">AgentPage</p>
+}

@@ -1,0 +1,3 @@
+export function ApprovalsPage() {
+  return <p className="p-6">ApprovalsPage</p>
+}

@@ -1,0 +1,3 @@
+export function ChatPage() {
+  return <p className="p-6">ChatPage</p>
+}

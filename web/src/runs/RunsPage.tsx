@@ -1,0 +1,3 @@
+export function RunsPage() {
+  return <p className="p-6">RunsPage</p>
+}

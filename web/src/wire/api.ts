@@ -1,0 +1,111 @@
+// How the console asks the server: one function, which knows who asks and turns
+// every refusal into a Problem that says what to do.
+
+// A Problem is why a request came to nothing.
+export class Problem extends Error {
+  readonly status: number // 0: the server was not reached
+  readonly code: string
+
+  constructor(message: string, status: number, code = '') {
+    super(message)
+    this.name = 'Problem'
+    this.status = status
+    this.code = code
+  }
+
+  // again says whether trying the same once more may help.
+  get again(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500
+  }
+}
+
+// The token lives as long as the tab, and nowhere that another page can read.
+const key = 'parley.token'
+
+export function token(): string | null {
+  return sessionStorage.getItem(key)
+}
+
+export function keepToken(value: string | null): void {
+  if (value === null) sessionStorage.removeItem(key)
+  else sessionStorage.setItem(key, value)
+}
+
+let refused = () => {}
+
+// onRefused is told when the server does not know who asks (any more).
+export function onRefused(tell: () => void): void {
+  refused = tell
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export interface Asking {
+  body?: unknown
+  signal?: AbortSignal
+  // once gives the command one effect however often it is sent.
+  once?: string
+}
+
+export async function ask<T>(method: Method, path: string, { body, signal, once }: Asking = {}): Promise<T> {
+  const headers = new Headers({ Accept: 'application/json' })
+  const bearer = token()
+  if (bearer !== null) headers.set('Authorization', `Bearer ${bearer}`)
+  if (once !== undefined) headers.set('Idempotency-Key', once)
+  if (body !== undefined) headers.set('Content-Type', 'application/json')
+  let response: Response
+  try {
+    response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal })
+  } catch (error) {
+    if (signal?.aborted) throw error
+    throw new Problem('The server cannot be reached.', 0)
+  }
+  const text = await response.text()
+  if (!response.ok) {
+    if (response.status === 401) refused()
+    throw problemOf(response, text)
+  }
+  if (text === '') return undefined as T
+  try {
+    return JSON.parse(text) as T
+  } catch {
+    throw new Problem('The server answered something that is not JSON.', response.status)
+  }
+}
+
+// Refusals come as {"error":"why"} or {"error":{"code","message"}}.
+function problemOf(response: Response, text: string): Problem {
+  let why = ''
+  let code = ''
+  try {
+    const error: unknown = (JSON.parse(text) as { error?: unknown }).error
+    if (typeof error === 'string') why = error
+    else if (typeof error === 'object' && error !== null) {
+      const { message, code: name } = error as { message?: unknown; code?: unknown }
+      if (typeof message === 'string') why = message
+      if (typeof name === 'string') code = name
+    }
+  } catch {
+    why = text.trim().slice(0, 200)
+  }
+  return new Problem(why || `The server answered ${response.status} ${response.statusText}.`, response.status, code)
+}
+
+// socketURL is the address of a socket. A browser cannot send a token with it,
+// so where there is one it gets a ticket first: that is good once, for seconds.
+export async function socketURL(path: string): Promise<string> {
+  const url = new URL(path, location.href)
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
+  if (token() !== null || signedInByCookie) {
+    const { ticket } = await ask<{ ticket: string }>('POST', '/api/v1/tickets', { body: {} })
+    url.searchParams.set('ticket', ticket)
+  }
+  return url.href
+}
+
+let signedInByCookie = false
+
+// byCookie says that the browser sends who asks by itself.
+export function byCookie(is: boolean): void {
+  signedInByCookie = is
+}

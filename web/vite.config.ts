@@ -1,0 +1,48 @@
+/// <reference types="vitest/config" />
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import tailwindcss from '@tailwindcss/vite'
+import react from '@vitejs/plugin-react'
+import { defineConfig, type Plugin } from 'vite'
+
+// dist holds one file that is not built, so that the binary can be without the
+// rest. The server sends what is compressed here, and never compresses itself.
+function dist(): Plugin {
+  return {
+    name: 'dist',
+    apply: 'build',
+    buildStart() {
+      for (const name of readdirSync('dist')) if (name !== 'README') rmSync(join('dist', name), { recursive: true })
+    },
+    closeBundle() {
+      for (const entry of readdirSync('dist', { recursive: true, withFileTypes: true })) {
+        if (!entry.isFile() || !/\.(js|css|html|svg|json)$/.test(entry.name)) continue
+        const file = join(entry.parentPath, entry.name)
+        writeFileSync(file + '.gz', gzipSync(readFileSync(file), { level: 9 }))
+      }
+    },
+  }
+}
+
+// `npm run dev` serves the console from its sources, in front of a server on
+// 8080. The server only talks to pages of its own origin, so it is told that
+// this is one.
+const server = 'http://127.0.0.1:8080'
+
+export default defineConfig({
+  plugins: [react(), tailwindcss(), dist()],
+  build: {
+    target: 'es2023',
+    emptyOutDir: false,
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0, // the page's policy allows no data: scripts or styles
+  },
+  server: {
+    proxy: { '/api': { target: server, changeOrigin: true, ws: true, headers: { origin: server } } },
+  },
+  test: {
+    environment: 'happy-dom',
+    restoreMocks: true,
+  },
+})
