@@ -11,18 +11,25 @@ help: ## print this help
 run: build ## build everything and serve on http://127.0.0.1:8080, data under var/
 	bin/parley serve
 
-build: ## write bin/parley
+build: web/dist/index.html ## write bin/parley
 	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/parley ./cmd/parley
+
+# The console is built into the binary.
+WEB := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -name '*.go' -prune -o -type f -print)
+
+web/dist/index.html: web/node_modules/.installed $(WEB)
+	cd web && npm run --silent check && npm run --silent build
 
 # The end-to-end tests drive clients, and the tests of the providers a server,
 # that are installed by npm.
-NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e2e/package.json provider/providertest/package.json))
+NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e2e/package.json web/package.json provider/providertest/package.json))
 
 %/node_modules/.installed: %/package.json %/package-lock.json
 	cd $* && npm ci
 	mkdir -p $(@D) && touch $@
 
-test: $(NODE_MODULES) ## run all tests
+test: $(NODE_MODULES) web/dist/index.html ## run all tests
+	cd web && npm test --silent
 	go test ./...
 
 e2e: $(NODE_MODULES) ## run the end-to-end tests alone
@@ -46,4 +53,4 @@ lint: ## check formatting, go vet and staticcheck
 	go tool -modfile=tools/go.mod staticcheck -checks inherit,-S1016 ./...
 
 clean: ## remove what was built and installed; var/ stays
-	rm -rf bin e2e/node_modules provider/providertest/node_modules
+	rm -rf bin web/node_modules web/dist/[!R]* e2e/node_modules provider/providertest/node_modules

@@ -27,6 +27,7 @@ type Server struct {
 	draining atomic.Bool
 	served   chan error
 	upgrade  http.Handler // of /; nil: it is not to be upgraded
+	page     http.Handler // of / for browsers; nil: they get the text
 }
 
 // Options say who is answered, and when.
@@ -67,11 +68,19 @@ func (s *Server) Handle(pattern string, h http.Handler) {
 // Start.
 func (s *Server) Upgrade(h http.Handler) { s.upgrade = h }
 
-// root is a page for people, and for programs the place where they find a socket
+// Page says who answers browsers that ask for / itself. It is for before Start.
+func (s *Server) Page(h http.Handler) { s.page = h }
+
+// root is a page for people, a text for who asks with other means, and for programs the place where they find a socket
 // if they know nothing but the address.
 func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	if s.upgrade != nil && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		s.upgrade.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Vary", "Accept")
+	if s.page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		s.page.ServeHTTP(w, r)
 		return
 	}
 	welcome(w, r)
@@ -103,7 +112,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 // welcome is for somebody who opens the address in a browser.
 func welcome(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(`Parley is running.
+	_, _ = w.Write([]byte(`Parley is running. In a browser this address is its console.
 
   bin/parley chat                                   talk to an agent in a terminal
   GET /api/v1/sessions                              what was talked about
@@ -111,6 +120,8 @@ func welcome(w http.ResponseWriter, _ *http.Request) {
   ws  /api/chat/ws?threadId={a UUID of version 4}   thread chat
   ws  /ws                                           agent chat
   ws  /api/agentloop/ws, or / itself                agent loop
+  ws  /api/v1/agents/{id}/ws                        debug console
+  GET /api/events                                   event bus
 `)) // nobody left to tell
 }
 

@@ -32,6 +32,7 @@ import (
 	"parley/screen"
 	"parley/server"
 	"parley/tool"
+	console "parley/web"
 )
 
 type serveCommand struct{ config.Serve }
@@ -172,6 +173,14 @@ func (c *serveCommand) Run(p *program) error {
 	served := routes(door, known, remotes, guard, conns, bus, own, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)
+	}
+	if pages := console.New(); pages != nil {
+		for pattern, handler := range pages.Routes() {
+			web.Handle(pattern, handler)
+		}
+		web.Page(pages)
+	} else {
+		log.Warn("this binary was built without the console; make build builds it")
 	}
 	web.Upgrade(served["GET /api/agentloop/ws"]) // its clients know the address of the server and no path
 	web.Start(listener)

@@ -1,0 +1,97 @@
+// Package web is the console: a program for browsers, built from the sources
+// beside this file and carried in the binary.
+package web
+
+import (
+	"embed"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed all:dist
+var built embed.FS
+
+// pages are the addresses that the console itself takes apart; src/router.tsx has
+// the same. Everything else that is not there stays a 404.
+var pages = []string{"/chat/{session}", "/agents", "/agents/{id}", "/approvals", "/runs", "/runs/{id}", "/settings"}
+
+// policy lets the page run what is served with it and talk to this server, and
+// nothing else: what a model says is shown in it. Styles are set on elements by
+// the libraries that place menus and long lists.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; " +
+	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+
+// Console serves what was built.
+type Console struct{ files fs.FS }
+
+// New is the console in this binary; nil if it was built without.
+func New() *Console { return from(built) }
+
+func from(files fs.FS) *Console {
+	files, err := fs.Sub(files, "dist")
+	if err != nil {
+		return nil
+	}
+	if _, err := fs.Stat(files, "index.html"); err != nil {
+		return nil
+	}
+	return &Console{files}
+}
+
+// Routes lists what is served besides /.
+func (c *Console) Routes() map[string]http.Handler {
+	all := map[string]http.Handler{
+		"GET /assets/{file}": http.HandlerFunc(c.asset),
+		"GET /theme.js":      c.file("theme.js"),
+		"GET /parley.svg":    c.file("parley.svg"),
+	}
+	for _, page := range pages {
+		all["GET "+page] = c
+	}
+	return all
+}
+
+// ServeHTTP answers with the page, whatever its address.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Security-Policy", policy)
+	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+	c.file("index.html").ServeHTTP(w, r)
+}
+
+// asset answers with a file whose name changes when it does.
+func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("file")
+	if strings.Contains(name, "/") {
+		http.NotFound(w, r)
+		return
+	}
+	c.send(w, r, "assets/"+name, "public, max-age=31536000, immutable")
+}
+
+// file answers with one whose name stays: a browser asks again each time.
+func (c *Console) file(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.send(w, r, name, "no-cache") })
+}
+
+// send answers with a file, compressed when it was built if the client takes that.
+func (c *Console) send(w http.ResponseWriter, r *http.Request, name, keep string) {
+	if strings.HasSuffix(name, ".gz") {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Vary", "Accept-Encoding")
+	body, err := fs.ReadFile(c.files, name+".gz")
+	if err == nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+	} else if body, err = fs.ReadFile(c.files, name); err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	h.Set("Cache-Control", keep)
+	_, _ = w.Write(body) // nobody left to tell
+}
