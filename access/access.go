@@ -100,6 +100,17 @@ func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resour
 	return parley.Errorf(parley.CodeForbidden, "You may not do this.")
 }
 
+// Permissions are the actions that somebody's roles permit, on something.
+func Permissions(who parley.Principal) []parley.Action {
+	list := []parley.Action{}
+	for _, action := range everything {
+		if slices.ContainsFunc(who.Roles, func(name string) bool { return roles[name].permits(action) }) {
+			list = append(list, action)
+		}
+	}
+	return list
+}
+
 // overlap reports whether a role that exists is in both lists.
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(name string) bool {

@@ -170,3 +170,20 @@ func TestAllowNarrows(t *testing.T) {
 		expect(t, fmt.Sprintf("%v looks at %v", c.roles, c.allow), Rules{}.Permit(who, parley.ActRead, on), "")
 	}
 }
+
+func TestPermissionsAreThoseOfTheRoles(t *testing.T) {
+	for role, want := range map[string]string{
+		"read_only":     "agents:read",
+		"standard_user": "agents:read agents:message",
+		"org_admin":     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		"king":          "",
+	} {
+		var got []string
+		for _, action := range Permissions(parley.Principal{ID: "ann", Tenant: "acme", Roles: []string{role}}) {
+			got = append(got, string(action))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s may %v, want %s", role, got, want)
+		}
+	}
+}

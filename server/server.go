@@ -78,7 +78,7 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 		s.upgrade.ServeHTTP(w, r)
 		return
 	}
-	w.Header().Set("Vary", "Accept")
+	w.Header().Add("Vary", "Accept")
 	if s.page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		s.page.ServeHTTP(w, r)
 		return

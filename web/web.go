@@ -83,7 +83,7 @@ func (c *Console) send(w http.ResponseWriter, r *http.Request, name, keep string
 		return
 	}
 	h := w.Header()
-	h.Set("Vary", "Accept-Encoding")
+	h.Add("Vary", "Accept-Encoding")
 	body, err := fs.ReadFile(c.files, name+".gz")
 	if err == nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")

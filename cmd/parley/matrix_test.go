@@ -68,6 +68,7 @@ var rules = map[string]rule{
 	"GET /api/health": {ok: 200},
 	"GET /{$}":        {ok: 200},
 
+	"GET /api/v1/me":                     {needs: "a token", ok: 200},
 	"GET /api/v1/agents":                 {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/agents/{id}":            {needs: parley.ActRead, on: "agent", ok: 200},
 	"POST /api/v1/agents":                {needs: parley.ActAdmin, body: `{"name":"made","instructions":"Help."}`, ok: 201},
@@ -108,6 +109,7 @@ var rules = map[string]rule{
 	"POST /api/v1/sessions/{id}/plan":    {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`, ok: 404},
 
 	"GET /api/events":             {needs: parley.ActRead, ok: 200},
+	"GET /api/history":            {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
 	"POST /api/chat":              {needs: parley.ActMessage, body: `{"message":"say hi"}`, ok: 200},
 	"POST /api/chat/clear":        {needs: parley.ActMessage, on: "session", body: `{"session_id":"{id}"}`, ok: 200},
 	"GET /api/agent-runs":         {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},

@@ -169,7 +169,10 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	own := native.Handler{Problems: agents.Problems, Skills: skills, Servers: toolServers{door, outside}}
+	own := native.Handler{
+		Problems: agents.Problems, Skills: skills, Servers: toolServers{door, outside}, Permissions: access.Permissions, Project: bus.Project,
+		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(), Demo: models.Provider(models.Default()) == "demo"},
+	}
 	served := routes(door, known, remotes, guard, conns, bus, own, log)
 	for pattern, handler := range served {
 		web.Handle(pattern, handler)

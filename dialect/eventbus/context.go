@@ -60,7 +60,7 @@ func (h *Handler) runContext(r request) (any, error) {
 	if err := dialect.ReadLog(r.Context(), h.Door, r.who, i.Session, parley.Seq(began.Input), m.Head, c.add); err != nil {
 		return nil, err
 	}
-	answer := runContext{Run: runOf(h.root(r.who.Tenant), i), Summary: c.summary}
+	answer := runContext{Run: runOf(h.Project(r.who.Tenant), i), Summary: c.summary}
 	answer.Summary.Started, answer.Summary.Ended = answer.Run.Started, answer.Run.Ended
 	if c.raw {
 		answer.Messages = append([]contextEntry{}, c.entries...)

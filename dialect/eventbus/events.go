@@ -41,16 +41,15 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		session, last := r.URL.Query().Get("session_id"), transport.LastEventID(r)
 		h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-			h.socket(ctx, socket, visit, session, last)
+			h.socket(ctx, socket, visit, wishOf(r))
 		})
 		return
 	}
 	defer visit.Leave()
 	ctx, done := visit.Watch(r.Context())
 	defer done()
-	b, err := h.begin(ctx, visit.Who, r.URL.Query().Get("session_id"), transport.LastEventID(r))
+	b, err := h.begin(ctx, visit.Who, wishOf(r))
 	if err != nil {
 		h.fail(w, err)
 		return
@@ -65,6 +64,22 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// A wish is what a client asks to follow.
+type wish struct {
+	session string   // empty: everything
+	kinds   []string // none: all
+	last    string   // the id of the last message it has
+}
+
+func wishOf(r *http.Request) wish {
+	q := r.URL.Query()
+	w := wish{session: q.Get("session_id"), last: transport.LastEventID(r)}
+	if kinds := q.Get("kinds"); kinds != "" {
+		w.kinds = strings.Split(kinds, ",")
+	}
+	return w
+}
+
 // A beginning is where a client begins, and what it is shown before it does.
 type beginning struct {
 	*watcher
@@ -74,9 +89,9 @@ type beginning struct {
 }
 
 // begin places a client behind the last message it has, or else at the end.
-func (h *Handler) begin(ctx context.Context, who parley.Principal, session, last string) (*beginning, error) {
-	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.root(who.Tenant), views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack)}
-	scope, err := h.scope(ctx, w, session)
+func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*beginning, error) {
+	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.Project(who.Tenant), views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), kinds: like.kinds}
+	scope, err := h.scope(ctx, w, like.session)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +100,7 @@ func (h *Handler) begin(ctx context.Context, who parley.Principal, session, last
 		return nil, err
 	}
 	b := &beginning{watcher: w}
-	p := placeOf(last, head)
+	p := placeOf(like.last, head)
 	if b.follower, err = h.Door.Follow(ctx, who, scope, parley.Cursor{After: p.from}); err != nil {
 		return nil, err
 	}
@@ -212,8 +227,8 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning)
 
 // socket serves the same messages over a socket. What a client sends there means
 // nothing.
-func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit parley.Visit, session, last string) {
-	b, err := h.begin(ctx, visit.Who, session, last)
+func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit parley.Visit, like wish) {
+	b, err := h.begin(ctx, visit.Who, like)
 	if err != nil {
 		h.Log.Debug("the event bus cannot begin", "error", err)
 		bye := dialect.CannotBegin(err)

@@ -47,6 +47,7 @@ type Workspace struct {
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /api/events":             h.events,
+		"GET /api/history":            h.asks(h.history),
 		"POST /api/chat":              h.chat,
 		"POST /api/chat/clear":        h.asks(h.clear),
 		"GET /api/agent-runs":         h.asks(h.listRuns),
@@ -133,9 +134,9 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q req
 	return q, err
 }
 
-// root is where a tenant's project is; empty: it has none. Where another's is, is
+// Project is where a tenant's project is; empty: it has none. Where another's is, is
 // nobody's business.
-func (h *Handler) root(tenant parley.TenantID) string {
+func (h *Handler) Project(tenant parley.TenantID) string {
 	if tenant != h.Workspace.Tenant {
 		return ""
 	}
@@ -144,7 +145,7 @@ func (h *Handler) root(tenant parley.TenantID) string {
 
 // project says whether a tenant has one at a path. There is only one yet.
 func (h *Handler) project(tenant parley.TenantID, root string) error {
-	if root == "" || filepath.Clean(root) == h.root(tenant) {
+	if root == "" || filepath.Clean(root) == h.Project(tenant) {
 		return nil
 	}
 	return invalid("project_root: there is no project at %q; leave it out for the workspace", clip(root, maxPreview))

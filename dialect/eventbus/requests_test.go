@@ -398,7 +398,7 @@ func TestAProjectIsItsTenants(t *testing.T) {
 		}
 	}
 	rival := parley.Principal{ID: "eve", Tenant: "rival"}
-	b, err := h.begin(t.Context(), rival, "", "0")
+	b, err := h.begin(t.Context(), rival, wish{last: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (h *Handler) listRuns(r request) (any, error) {
 func (h *Handler) runsOf(who parley.Principal, list []parley.RunInfo) []run {
 	shown := []run{}
 	for _, i := range list {
-		shown = append(shown, runOf(h.root(who.Tenant), i))
+		shown = append(shown, runOf(h.Project(who.Tenant), i))
 	}
 	return shown
 }

@@ -21,6 +21,7 @@ type watcher struct {
 
 	// only says which events are shown; nil: all.
 	only  func(parley.Event) bool
+	kinds []string                  // of messages that are shown; none: all
 	views map[parley.SessionID]View // of sessions in which something happened
 	look  parley.Seq                // events in which to look back for a run
 }
@@ -42,11 +43,16 @@ func (w *watcher) show(ctx context.Context, i *parley.Item) (out []sent) {
 	v, frames := Project(w.viewBefore(ctx, i.Event), i.Event)
 	w.keep(i.Session, v)
 	for n, f := range frames {
-		if seq := f.Body.(message).Seq; seq > w.after {
+		m := f.Body.(message)
+		if seq := m.Seq; seq > w.after && w.wants(m.Kind) {
 			out = append(out, sent{seq, dialect.EncodeShared(i, "eventbus", n, f)})
 		}
 	}
 	return out
+}
+
+func (w *watcher) wants(kind string) bool {
+	return len(w.kinds) == 0 || slices.Contains(w.kinds, kind)
 }
 
 func (w *watcher) keep(id parley.SessionID, v View) {
@@ -131,6 +137,9 @@ const mostCards = 200
 // however long the runs are that wait; one that was closed since is missing, and
 // that it was is among what comes.
 func (w *watcher) catchUp(ctx context.Context, root parley.SessionID, upto parley.Position) (cards []sent, err error) {
+	if !w.wants("ask_user") {
+		return nil, nil
+	}
 	open, err := w.door.Cards(ctx, w.who, parley.CardQuery{Root: root, Limit: mostCards})
 	if err != nil {
 		return nil, err

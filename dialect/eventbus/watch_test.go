@@ -225,7 +225,7 @@ func begin(t fataler, d parley.Door, session, last string, look int) *beginning 
 	t.Helper()
 	h := handler(nil)
 	h.Door, h.look = d, parley.Seq(look)
-	b, err := h.begin(context.Background(), ann, session, last)
+	b, err := h.begin(context.Background(), ann, wish{session: session, last: last})
 	if err != nil {
 		t.Fatal(err)
 	}

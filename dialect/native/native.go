@@ -39,11 +39,18 @@ type Handler struct {
 	Log     *slog.Logger
 
 	Servers ToolServers
+
+	About About
+	// Permissions are what a principal may do, somewhere.
+	Permissions func(parley.Principal) []parley.Action
+	// Project is where a tenant's is; nil, or empty: it has none.
+	Project func(parley.TenantID) string
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
+		"GET /api/v1/me":                     h.asks(h.whoAmI),
 		"GET /api/v1/agents":                 h.asks(h.listAgents),
 		"GET /api/v1/agents/{id}":            h.asks(h.getAgent),
 		"POST /api/v1/agents":                h.asks(h.makeAgent),

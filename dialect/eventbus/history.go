@@ -1,0 +1,194 @@
+package eventbus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"parley"
+	"parley/dialect"
+)
+
+const (
+	usualRuns  = 30     // on a page of history
+	mostRuns   = 200    // whatever is asked for
+	mostEvents = 20_000 // on a page, unless its last run alone has more
+	mostBelow  = 256    // sessions of sub-agents on a page
+)
+
+// A page of history is what the bus has shown of some runs.
+type page struct {
+	Messages []json.RawMessage `json:"messages"` // oldest first
+	Cursor   string            `json:"cursor"`   // what happens after the newest page: the last_event_id to follow with
+	Earlier  *string           `json:"earlier"`  // the before of the page before this one; null: there is none
+}
+
+// history answers with what was shown of a session, and of what it delegated,
+// before now: the messages of the bus, but of an output that has ended only the
+// end. Pages begin where no run is open, so that each can be read by itself.
+func (h *Handler) history(r request) (any, error) {
+	ids, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	limit, before, err := pageAsked(r)
+	if err != nil {
+		return nil, err
+	}
+	// The end comes first: whatever happens while the rest is read is behind it,
+	// and will be on the bus.
+	head, err := h.Door.Head(r.Context(), r.who)
+	if err != nil {
+		return nil, err
+	}
+	m, err := h.find(r.Context(), r.who, ids)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{door: h.Door, who: r.who, log: h.Log, root: h.Project(r.who.Tenant), views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), after: -1}
+	first, last, earlier, err := w.bounds(r.Context(), m, limit, before)
+	if err != nil {
+		return nil, err
+	}
+	past := past{watcher: w, upto: parley.Position(head.After)}
+	if err := past.read(r.Context(), m.ID, first, last, m.Root == m.ID); err != nil {
+		return nil, err
+	}
+	p := page{Messages: past.messages(r.Context()), Cursor: head.Epoch + "-" + strconv.FormatInt(head.After*perEvent+perEvent-1, 10)}
+	if earlier != 0 {
+		name := strconv.FormatInt(int64(earlier), 10)
+		p.Earlier = &name
+	}
+	return p, nil
+}
+
+func pageAsked(r request) (limit int, before parley.RunID, err error) {
+	q := r.URL.Query()
+	if limit, err = strconv.Atoi(cmp.Or(q.Get("limit"), strconv.Itoa(usualRuns))); err != nil || limit < 1 || limit > mostRuns {
+		return 0, 0, invalid("limit must be a number of runs from 1 to %d", mostRuns)
+	}
+	n, err := strconv.ParseInt(cmp.Or(q.Get("before"), "0"), 10, 64)
+	if err != nil || n < 0 {
+		return 0, 0, invalid("before must be what an answer had as earlier")
+	}
+	return limit, parley.RunID(n), nil
+}
+
+// bounds are the first and the last seq of a page of a session, and the run it
+// begins with if there is a page before it.
+func (w *watcher) bounds(ctx context.Context, m parley.Summary, limit int, before parley.RunID) (first, last parley.Seq, earlier parley.RunID, err error) {
+	first, last = 1, m.Head
+	q := parley.RunQuery{Session: m.ID, Limit: limit + 1}
+	if before != 0 {
+		found, err := w.door.Runs(ctx, w.who, parley.RunQuery{Session: m.ID, Run: before, Limit: 1})
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		if len(found) == 0 {
+			return 0, 0, 0, invalid("before must be what an answer had as earlier")
+		}
+		q.Before = found[0].StartedAt
+		start, err := w.startOf(ctx, m.ID, before)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		last = start - 1
+	}
+	runs, err := w.door.Runs(ctx, w.who, q)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	n := 0
+	for n < min(limit, len(runs)) && (n == 0 || last-parley.Seq(runs[n].Run) < mostEvents) {
+		n++
+	}
+	if n < len(runs) {
+		earlier = runs[n-1].Run
+		first, err = w.startOf(ctx, m.ID, earlier)
+	}
+	return first, last, earlier, err
+}
+
+// startOf is where a run begins to be of interest: with its input, if nothing was
+// going on when that came.
+func (w *watcher) startOf(ctx context.Context, id parley.SessionID, run parley.RunID) (parley.Seq, error) {
+	start := parley.Seq(run)
+	var input parley.Seq
+	err := dialect.ReadLog(ctx, w.door, w.who, id, start, start, func(e parley.Event) {
+		if b, ok := e.Body.(parley.RunStarted); ok {
+			input = parley.Seq(b.Input)
+		}
+	})
+	if err != nil || input == 0 || start-input > w.look { // further away, others ran in between
+		return start, err
+	}
+	alone := true
+	err = dialect.ReadLog(ctx, w.door, w.who, id, input, start-1, func(e parley.Event) { alone = alone && e.Run == 0 })
+	if alone {
+		start = input
+	}
+	return start, err
+}
+
+// past gathers events of a session and of those below it.
+type past struct {
+	*watcher
+	upto   parley.Position
+	events []parley.Event
+	below  int // sessions of sub-agents
+}
+
+func (p *past) read(ctx context.Context, id parley.SessionID, first, last parley.Seq, deep bool) error {
+	var children []parley.SessionID
+	pieces := map[parley.OutputID]int{} // where those of an open output begin in events
+	err := dialect.ReadLog(ctx, p.door, p.who, id, first, last, func(e parley.Event) {
+		if e.Position > p.upto {
+			return
+		}
+		switch b := e.Body.(type) {
+		case parley.OutputAppended:
+			if _, begun := pieces[b.Output]; !begun {
+				pieces[b.Output] = len(p.events)
+			}
+		case parley.OutputFinished:
+			// Its end has all of it.
+			if at, begun := pieces[b.Output]; begun {
+				rest := slices.DeleteFunc(p.events[at:], func(e parley.Event) bool {
+					piece, is := e.Body.(parley.OutputAppended)
+					return is && piece.Output == b.Output
+				})
+				p.events = p.events[:at+len(rest)]
+				delete(pieces, b.Output)
+			}
+		case parley.ChildSpawned:
+			children = append(children, b.Child)
+		}
+		p.events = append(p.events, e)
+	})
+	for _, child := range children {
+		if err != nil || !deep || p.below >= mostBelow {
+			break
+		}
+		p.below++
+		m, missing := p.door.Session(ctx, p.who, child)
+		if missing == nil {
+			err = p.read(ctx, child, 1, m.Head, true)
+		}
+	}
+	return err
+}
+
+// messages are what the bus has shown of what was gathered.
+func (p *past) messages(ctx context.Context) []json.RawMessage {
+	slices.SortStableFunc(p.events, func(a, b parley.Event) int { return cmp.Compare(a.Position, b.Position) })
+	out := []json.RawMessage{}
+	for _, e := range p.events {
+		for _, m := range p.show(ctx, &parley.Item{Event: e}) {
+			out = append(out, m.data)
+		}
+	}
+	return out
+}
+

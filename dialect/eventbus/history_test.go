@@ -1,0 +1,199 @@
+package eventbus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/dialect/dialecttest"
+)
+
+// A ran door knows the runs of its logs, as a store does.
+type ran struct{ *door }
+
+func (d ran) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (list []parley.RunInfo, _ error) {
+	for _, e := range d.events {
+		if b, ok := e.Body.(parley.RunStarted); ok && e.Position <= d.head && e.Session == q.Session &&
+			(q.Run == 0 || q.Run == parley.RunID(e.Seq)) && (q.Before.IsZero() || e.At.Before(q.Before)) {
+			list = append(list, parley.RunInfo{Session: e.Session, Run: parley.RunID(e.Seq), Agent: b.Agent.Name, StartedAt: e.At})
+		}
+	}
+	slices.Reverse(list)
+	return list[:min(len(list), q.Limit)], nil
+}
+
+// settled leaves the pieces of outputs that have ended out of some logs.
+func settled(events []parley.Event) (rest []parley.Event) {
+	type output struct {
+		session parley.SessionID
+		id      parley.OutputID
+	}
+	ended := map[output]bool{}
+	for _, e := range events {
+		if b, ok := e.Body.(parley.OutputFinished); ok {
+			ended[output{e.Session, b.Output}] = true
+		}
+	}
+	for _, e := range events {
+		if b, ok := e.Body.(parley.OutputAppended); !ok || !ended[output{e.Session, b.Output}] {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+func pageOf(t fataler, h *Handler, before *string, limit int) (p page) {
+	t.Helper()
+	path := fmt.Sprintf("/api/history?session_id=%s&limit=%d", dialecttest.Session, limit)
+	if before != nil {
+		path += "&before=" + *before
+	}
+	status, answer := ask(h, "GET", path, "")
+	if status != 200 {
+		t.Fatalf("%s: %d %s", path, status, answer)
+	}
+	if err := json.Unmarshal([]byte(answer), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestHistoryAndTheBusAreOne: the pages up to any moment, and what the bus shows
+// from there, are what somebody was shown who was there all along, without the
+// pieces of what has ended and without sub-agents that were deleted meanwhile;
+// nothing is missing and nothing comes twice. A sub-agent is on the page of the
+// run that asked for it, also if it ends later.
+func TestHistoryAndTheBusAreOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := dialecttest.AnyTree(t)
+		now := rapid.IntRange(1, len(events)).Draw(t, "now")
+		d := ran{&door{events: events, head: events[now-1].Position}}
+		h := handler(d.door)
+		h.Door, h.look = d, parley.Seq(rapid.IntRange(1, 80).Draw(t, "look"))
+		gone := deleted(events[:now])
+		if gone[dialecttest.Session] {
+			t.Skip("it was deleted")
+		}
+		limit := rapid.IntRange(1, 4).Draw(t, "limit")
+
+		newest := pageOf(t, h, nil, limit)
+		shown := newest.Messages
+		for p := newest; p.Earlier != nil; {
+			p = pageOf(t, h, p.Earlier, limit)
+			shown = append(slices.Clone(p.Messages), shown...)
+		}
+		slices.SortStableFunc(shown, func(a, b json.RawMessage) int { return cmp.Compare(seqOf(t, a), seqOf(t, b)) })
+		var got []string
+		for _, m := range shown {
+			got = append(got, string(m))
+		}
+		d.head = events[len(events)-1].Position
+		b, err := h.begin(context.Background(), ann, wish{session: string(dialecttest.Session), last: newest.Cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range drain(t, b) {
+			got = append(got, string(m.data))
+		}
+		var want []string
+		for _, m := range all(t, settled(events[:now])) {
+			if gone[sessionOf(t, m.data)] {
+				continue
+			}
+			want = append(want, string(m.data))
+		}
+		for _, m := range all(t, events)[len(all(t, events[:now])):] {
+			want = append(want, string(m.data))
+		}
+		if !slices.Equal(got, want) {
+			for i := range max(len(got), len(want)) {
+				if i >= len(got) || i >= len(want) || got[i] != want[i] {
+					t.Fatalf("message %d of %d and %d differs:\n%v\n%v", i, len(got), len(want), at(got, i), at(want, i))
+				}
+			}
+		}
+	})
+}
+
+// deleted are the sessions that were, and those that only they know of.
+func deleted(events []parley.Event) map[parley.SessionID]bool {
+	gone, parent := map[parley.SessionID]bool{}, map[parley.SessionID]parley.SessionID{}
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case parley.SessionOpened:
+			if b.Parent != nil {
+				parent[e.Session] = b.Parent.Session
+			}
+		case parley.SessionDeleted:
+			gone[e.Session] = true
+		}
+	}
+	for id := range parent {
+		for up := id; up != ""; up = parent[up] {
+			if gone[up] {
+				gone[id] = true
+			}
+		}
+	}
+	return gone
+}
+
+func seqOf(t fataler, data []byte) int64 { return read(t, data).Seq }
+
+func sessionOf(t fataler, data []byte) parley.SessionID { return read(t, data).SessionID }
+
+func read(t fataler, data []byte) (m message) {
+	t.Helper()
+	if err := json.Unmarshal(data, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func at(list []string, i int) string {
+	if i >= len(list) {
+		return "nothing"
+	}
+	return list[i]
+}
+
+func TestHistoryRefuses(t *testing.T) {
+	h := handler(golden(t))
+	here := "/api/history?session_id=" + string(dialecttest.Session)
+	wants(t, h, "GET", "/api/history", "", 400, `{"error":"session_id is missing."}`)
+	wants(t, h, "GET", "/api/history?session_id=none", "", 404, `{"error":"There is no such session."}`)
+	for _, limit := range []string{"0", "-1", "201", "many", "1e3"} {
+		wants(t, h, "GET", here+"&limit="+limit, "", 400, `{"error":"limit must be a number of runs from 1 to 200."}`)
+	}
+	for _, before := range []string{"-1", "99999", "x"} {
+		wants(t, h, "GET", here+"&before="+before, "", 400, `{"error":"before must be what an answer had as earlier."}`)
+	}
+	wants(t, h, "GET", here, "", 401, ``, "X-User: nobody")
+}
+
+// TestKindsNarrow what is followed, and the cards that are shown first.
+func TestKindsNarrow(t *testing.T) {
+	d := golden(t)
+	d.head = 0
+	everything := all(t, d.events)
+	for _, kinds := range [][]string{{"run"}, {"ask_user", "widget_resolved"}, {"nothing"}} {
+		b, err := handler(d).begin(t.Context(), ann, wish{last: "0", kinds: kinds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []sent
+		for _, m := range everything {
+			if slices.ContainsFunc(kinds, func(k string) bool { return strings.Contains(string(m.data), `"kind":"`+k+`"`) }) {
+				want = append(want, m)
+			}
+		}
+		same(t, want, drain(t, b))
+	}
+}

@@ -1,0 +1,34 @@
+package native
+
+import (
+	"net/http"
+	"slices"
+
+	"parley"
+)
+
+// About is what the server tells of itself to who is let in.
+type About struct {
+	Version string `json:"version"`
+	Auth    string `json:"auth"`  // local, jwt
+	Model   string `json:"model"` // of agents that name none
+	Demo    bool   `json:"demo"`  // that one is scripted
+}
+
+// me is who asks, and what they may do, so that a page offers nothing else.
+type me struct {
+	User        parley.PrincipalID `json:"user"`
+	Tenant      parley.TenantID    `json:"tenant"`
+	Roles       []string           `json:"roles"`
+	Permissions []parley.Action    `json:"permissions"`
+	Project     string             `json:"project,omitempty"` // the tenant's folder
+	About
+}
+
+func (h *Handler) whoAmI(r request) (int, any, error) {
+	m := me{User: r.who.ID, Tenant: r.who.Tenant, Roles: slices.Concat([]string{}, r.who.Roles), Permissions: h.Permissions(r.who), About: h.About}
+	if h.Project != nil {
+		m.Project = h.Project(r.who.Tenant)
+	}
+	return http.StatusOK, m, nil
+}
