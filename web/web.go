@@ -11,6 +11,8 @@ import (
 	"strings"
 )
 
+//go:generate go run ../cmd/wiretypes src/wire
+
 //go:embed all:dist
 var built embed.FS
 

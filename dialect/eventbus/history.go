@@ -191,4 +191,3 @@ func (p *past) messages(ctx context.Context) []json.RawMessage {
 	}
 	return out
 }
-

@@ -182,6 +182,19 @@ type (
 	}
 )
 
+// Wire is everything a client is sent, under the names it has in documents.
+func Wire() map[string]any {
+	return map[string]any{
+		"UiMessage": message{}, "History": page{}, "Started": started{}, "AgentRun": run{},
+		"Said": said{}, "Activity": activity{}, "Queue": queue{}, "Queued": queued{}, "Thinking": thinking{}, "TextSegment": textSegment{},
+		"BlockStart": blockStart{}, "BlockUpdate": blockUpdate{}, "ToolProgress": toolProgress{},
+		"AskUser": askUser{}, "Question": question{}, "Option": option{}, "Resolved": resolved{},
+		"PlanUpdate": planUpdate{}, "Plan": plan{}, "PlanItem": parley.PlanItem{}, "ChangeReport": changeReport{}, "FileChange": fileChange{},
+		"Subagent": subagent{}, "RunOutcome": runOutcome{}, "Outcome": outcome{}, "Task": task{},
+		"ContextUsage": contextUsage{}, "ModelFallback": modelFallback{}, "TurnComplete": turnComplete{}, "Resync": resync{},
+	}
+}
+
 // The answers to an approval, as a client is shown them and as it sends them.
 const (
 	allowOnce   = "Allow once"

@@ -169,6 +169,16 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	writeJSON(w, status, map[string]refusal{"error": refusalOf(err)})
 }
 
+// Wire is what is answered, under the names it has in documents. The lines of logs
+// are events, which have names of their own.
+func Wire() map[string]any {
+	return map[string]any{
+		"Me": me{}, "Agent": agentInfo{}, "Session": parley.Summary{}, "Run": runLine{}, "Card": cardLine{}, "Origin": parley.Origin{}, "Usage": parley.Usage{},
+		"Question": parley.Question{}, "Receipt": parley.Receipt{}, "Plan": parley.Plan{}, "PlanItem": parley.PlanItem{},
+		"Ticket": ticketInfo{}, "AuditEvent": auditEvent{}, "Skill": skillInfo{}, "Refusal": refusal{},
+	}
+}
+
 // A refusal is how an error looks on the wire.
 type refusal struct {
 	Code    parley.Code `json:"code"`

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestTheConsoleKnowsTheWire: what the console is compiled against is what the
+// server sends.
+func TestTheConsoleKnowsTheWire(t *testing.T) {
+	for name, want := range files() {
+		got, err := os.ReadFile(filepath.Join("..", "..", "web", "src", "wire", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Errorf("web/src/wire/%s is not what the Go types say; write it again with: go generate ./web", name)
+		}
+	}
+}

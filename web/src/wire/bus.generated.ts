@@ -1,0 +1,211 @@
+// Written by cmd/wiretypes from the Go types; `go generate ./web` writes it again.
+
+export interface Activity {
+  status: string
+  detail: string | null
+  lifecycle: string
+  parent_id: string | null
+}
+
+export interface AgentRun {
+  run_id: string
+  repo_path: string
+  session_id: string
+  agent_id: string
+  agent_kind: string
+  parent_run_id: string | null
+  status: string
+  detail: string | null
+  started_at: number
+  ended_at: number | null
+}
+
+export interface AskUser {
+  question_id: string
+  questions: Question[]
+  expires_at?: string
+}
+
+export interface BlockStart {
+  block_id: string
+  block_type: string
+  tool: string
+  args: unknown
+  parent_id: string | null
+}
+
+export interface BlockUpdate {
+  block_id: string
+  status: string
+  summary: string
+  is_error: boolean
+  parent_id: string | null
+}
+
+export interface ChangeReport {
+  files: FileChange[]
+  truncated_count: number
+}
+
+export interface ContextUsage {
+  agent_id: string
+  stage: string
+  message_count: number
+  char_count: number | null
+  estimated_tokens: number
+  token_limit: number
+  actual_prompt_tokens: number | null
+  actual_completion_tokens: number | null
+  compressed: boolean
+  summary_count: number
+}
+
+export interface FileChange {
+  path: string
+  summary: string
+  diff: string
+}
+
+export interface History {
+  messages: unknown[]
+  cursor: string
+  earlier: string | null
+}
+
+export interface ModelFallback {
+  preferred_model: string
+  actual_model: string
+  reason: string
+}
+
+export interface Option {
+  label: string
+  description: string | null
+  preview: string | null
+}
+
+export interface Outcome {
+  type: string
+  run_status: string
+  message?: string
+  title?: string
+  user_stories?: string[]
+  acceptance_criteria?: string[]
+  mermaid_wireframe?: string
+  summary?: string
+  items?: PlanItem[]
+  status?: string
+  plan_text?: string
+}
+
+export interface Plan {
+  summary: string
+  items: PlanItem[]
+  status: string
+  plan_text?: string
+}
+
+export interface PlanItem {
+  title: string
+  description?: string
+  status: string
+}
+
+export interface PlanUpdate {
+  plan: Plan
+}
+
+export interface Question {
+  question: string
+  header: string
+  options: Option[]
+  multi_select: boolean
+}
+
+export interface Queue {
+  items: Queued[]
+}
+
+export interface Queued {
+  id: string
+  agent_id: string
+  session_id: string
+  preview: string
+  timestamp: number
+}
+
+export interface Resolved {
+  widget_id: string
+  widget_ids?: string[]
+  resolution: string
+}
+
+export interface Resync {
+  reason: string
+  lagged_count: number | null
+}
+
+export interface RunOutcome {
+  outcome: Outcome
+}
+
+export interface Said {
+  from: string
+  to: string
+  role: string
+}
+
+export interface Started {
+  status: string
+  session_id: string
+  run_id?: string
+}
+
+export interface Subagent {
+  parent_id: string | null
+  subagent_id: string
+  subagent_session_id: string
+  task?: string
+  outcome?: Outcome
+}
+
+export interface Task {
+  title: string
+  user_stories: string[]
+  acceptance_criteria: string[]
+  mermaid_wireframe: string | null
+}
+
+export interface TextSegment {
+  parent_id: string | null
+}
+
+export interface Thinking {
+  thinking: boolean
+}
+
+export interface ToolProgress {
+  tool: string
+  line: string
+  stream: string
+}
+
+export interface TurnComplete {
+  duration_ms: number | null
+  context_tokens: number | null
+  parent_id: string | null
+}
+
+export interface UiMessage {
+  id: string
+  seq: number
+  rev: number
+  ts_ms: number
+  kind: string
+  phase?: string
+  text?: string
+  agent_id?: string
+  session_id?: string
+  project_root?: string
+  data?: unknown
+}

@@ -1,0 +1,359 @@
+// Written by cmd/wiretypes from the Go types; `go generate ./web` writes it again.
+
+export interface AgentChanged {
+  agent: string
+  digest?: string
+  made?: boolean
+  gone?: boolean
+}
+
+export interface AgentStarted {
+  agent: string
+}
+
+export interface AgentStopped {
+  agent: string
+}
+
+export interface ApprovalDecided {
+  card: number
+  call: number
+  decision: string
+  note?: string
+}
+
+export interface ApprovalExplained {
+  card: number
+  call: number
+  text: string
+  usage?: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+}
+
+export interface ApprovalRequested {
+  call: number
+  name: string
+  show: string
+  digest: string
+  expires: string
+  why?: string
+}
+
+export interface ChildReturned {
+  call: number
+  child: string
+  agent: string
+  outcome: string
+  result?: string
+  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+}
+
+export interface ChildSpawned {
+  call: number
+  child: string
+  agent: string
+  task: string
+  depth: number
+  tainted?: boolean
+  tokens?: number
+  seconds?: number
+  micros?: number
+}
+
+export interface CompactionFailed {
+  code: string
+  message: string
+  auto?: boolean
+}
+
+export interface CompactionStarted {
+  auto?: boolean
+}
+
+export interface ContextCompacted {
+  from?: number
+  upto: number
+  summary: string
+  before: number
+  after: number
+  limit: number
+  messages: number
+  auto?: boolean
+  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+}
+
+export interface ContextMeasured {
+  turn: number
+  tokens: number
+  limit: number
+  messages: number
+  estimated?: boolean
+}
+
+export interface EffectEnqueued {
+  type: string
+  request?: string
+}
+
+export interface ExplanationRequested {
+  card: number
+  call: number
+}
+
+export interface FilesChanged {
+  files: Array<{ path: string; summary: string; diff?: string }>
+  truncated?: number
+}
+
+export interface InputAdopted {
+  input: number
+  request?: string
+}
+
+export interface InputReceived {
+  content: string
+  request?: string
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean }
+  busy: string
+  command?: string
+  deliver?: boolean
+  finding?: { verdict: string; score?: number; reason?: string }
+  classify?: boolean
+  images?: Array<{ type: string; data: string }>
+  mode?: string
+  plan?: boolean
+  fresh?: boolean
+  skill?: { name: string; text: string; tools?: string[]; model?: string }
+}
+
+export interface InputScreened {
+  input: number
+  finding: { verdict: string; score?: number; reason?: string }
+}
+
+export interface InputWithdrawn {
+  input: number
+  request?: string
+  reason: string
+}
+
+export interface LateResultNoted {
+  run: number
+  call: number
+  result: string
+  text?: string
+}
+
+export interface ModelFellBack {
+  turn: number
+  preferred: string
+  actual: string
+  reason: string
+}
+
+export interface OutputAppended {
+  output: number
+  kind: string
+  offset: number
+  text: string
+}
+
+export interface OutputFinished {
+  output: number
+  kind: string
+  text: string
+  first?: number
+  incomplete?: boolean
+}
+
+export interface OutputStarted {
+  turn: number
+  kind: string
+}
+
+export interface PlanChanged {
+  summary?: string
+  items?: Array<{ title: string; description?: string; status: string }>
+  status: string
+  text?: string
+  agent?: string
+}
+
+export interface ProblemReported {
+  code: string
+  message: string
+}
+
+export interface QuestionAnswered {
+  card: number
+  call: number
+  ending: string
+  answers?: string[][]
+}
+
+export interface QuestionAsked {
+  call: number
+  questions: Array<{ question: string; header?: string; options?: Array<{ label: string; description?: string }>; multi_select?: boolean }>
+  expires: string
+}
+
+export interface RunFinished {
+  outcome: string
+  code?: string
+  message?: string
+  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+}
+
+export interface RunStarted {
+  input: number
+  request?: string
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean }
+  mode?: string
+}
+
+export interface SessionDeleted {
+}
+
+export interface SessionHalted {
+  reason: string
+}
+
+export interface SessionOpened {
+  owner: string
+  agent?: string
+  title?: string
+  transient?: boolean
+  parent?: { session: string; run: number; call: number; depth: number }
+}
+
+export interface SessionRenamed {
+  title: string
+}
+
+export interface SessionReopened {
+}
+
+export interface SettingsChanged {
+  values: Record<string, unknown>
+}
+
+export interface ToolCallBlocked {
+  call: number
+  name: string
+  reason: string
+}
+
+export interface ToolCallFinished {
+  call: number
+  name: string
+  outcome: string
+  result?: string
+  finding?: { verdict: string; score?: number; reason?: string }
+  exit?: number
+}
+
+export interface ToolCallRequested {
+  turn: number
+  name: string
+  arguments: string
+  provider?: string
+  class?: string
+  rerun_of?: number
+  remote?: boolean
+}
+
+export interface ToolCallResolved {
+  call: number
+  resolution: string
+  note?: string
+}
+
+export interface ToolCallStarted {
+  call: number
+  attempt: number
+}
+
+export interface ToolOutputAppended {
+  call: number
+  offset: number
+  text: string
+}
+
+export interface ToolsAccepted {
+  server: string
+  tools: Record<string, string>
+  first?: boolean
+}
+
+export interface TurnFinished {
+  turn: number
+  stop: string
+  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  code?: string
+  message?: string
+  memo?: { provider: string; model: string; data: unknown }
+}
+
+export interface TurnStarted {
+  number: number
+  model?: string
+}
+
+export interface LogLine {
+  session: string
+  seq: number
+  position: number
+  root: string
+  at: string
+  run?: number
+  by?: string
+  version?: number
+}
+
+export type LogEvent = LogLine &
+  (
+    | { type: 'AgentChanged'; body: AgentChanged }
+    | { type: 'AgentStarted'; body: AgentStarted }
+    | { type: 'AgentStopped'; body: AgentStopped }
+    | { type: 'ApprovalDecided'; body: ApprovalDecided }
+    | { type: 'ApprovalExplained'; body: ApprovalExplained }
+    | { type: 'ApprovalRequested'; body: ApprovalRequested }
+    | { type: 'ChildReturned'; body: ChildReturned }
+    | { type: 'ChildSpawned'; body: ChildSpawned }
+    | { type: 'CompactionFailed'; body: CompactionFailed }
+    | { type: 'CompactionStarted'; body: CompactionStarted }
+    | { type: 'ContextCompacted'; body: ContextCompacted }
+    | { type: 'ContextMeasured'; body: ContextMeasured }
+    | { type: 'EffectEnqueued'; body: EffectEnqueued }
+    | { type: 'ExplanationRequested'; body: ExplanationRequested }
+    | { type: 'FilesChanged'; body: FilesChanged }
+    | { type: 'InputAdopted'; body: InputAdopted }
+    | { type: 'InputReceived'; body: InputReceived }
+    | { type: 'InputScreened'; body: InputScreened }
+    | { type: 'InputWithdrawn'; body: InputWithdrawn }
+    | { type: 'LateResultNoted'; body: LateResultNoted }
+    | { type: 'ModelFellBack'; body: ModelFellBack }
+    | { type: 'OutputAppended'; body: OutputAppended }
+    | { type: 'OutputFinished'; body: OutputFinished }
+    | { type: 'OutputStarted'; body: OutputStarted }
+    | { type: 'PlanChanged'; body: PlanChanged }
+    | { type: 'ProblemReported'; body: ProblemReported }
+    | { type: 'QuestionAnswered'; body: QuestionAnswered }
+    | { type: 'QuestionAsked'; body: QuestionAsked }
+    | { type: 'RunFinished'; body: RunFinished }
+    | { type: 'RunStarted'; body: RunStarted }
+    | { type: 'SessionDeleted'; body: SessionDeleted }
+    | { type: 'SessionHalted'; body: SessionHalted }
+    | { type: 'SessionOpened'; body: SessionOpened }
+    | { type: 'SessionRenamed'; body: SessionRenamed }
+    | { type: 'SessionReopened'; body: SessionReopened }
+    | { type: 'SettingsChanged'; body: SettingsChanged }
+    | { type: 'ToolCallBlocked'; body: ToolCallBlocked }
+    | { type: 'ToolCallFinished'; body: ToolCallFinished }
+    | { type: 'ToolCallRequested'; body: ToolCallRequested }
+    | { type: 'ToolCallResolved'; body: ToolCallResolved }
+    | { type: 'ToolCallStarted'; body: ToolCallStarted }
+    | { type: 'ToolOutputAppended'; body: ToolOutputAppended }
+    | { type: 'ToolsAccepted'; body: ToolsAccepted }
+    | { type: 'TurnFinished'; body: TurnFinished }
+    | { type: 'TurnStarted'; body: TurnStarted }
+  )
