@@ -21,6 +21,7 @@ type Agent struct {
 	Instructions string      `json:"instructions,omitempty"`
 	Delegates    []string    `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
 	Address      string      `json:"address,omitempty"`   // where it runs, if that is elsewhere: tcp://host:port or unix:///path
+	Autonomy     Autonomy    `json:"autonomy,omitzero"`
 }
 
 type AgentLimits struct {
@@ -55,6 +56,8 @@ type AgentRef struct {
 	Files bool `json:"files,omitempty"`
 	// Remote: the agent runs elsewhere. See remote.go.
 	Remote bool `json:"remote,omitempty"`
+	// Autonomy is what it may do unasked, within what the server allows.
+	Autonomy Autonomy `json:"autonomy,omitzero"`
 }
 
 // Digest identifies the definition by its content.
@@ -67,7 +70,7 @@ func (a Agent) Digest() string {
 func (a Agent) Ref() AgentRef {
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
 		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth,
-		Remote: a.Address != ""}
+		Remote: a.Address != "", Autonomy: a.Autonomy}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

@@ -107,6 +107,16 @@ type (
 		Fresh    bool     // carry it out without what was said before
 	}
 
+	// CancelTimer takes back a follow-up that waits.
+	CancelTimer struct{ Timer TimerID }
+	// FireTimer is the clock's: the time of a timer has come. Agent is its agent
+	// as it is now; Why says why it cannot be asked.
+	FireTimer struct {
+		Timer TimerID
+		Agent AgentRef
+		Why   TimerEnd
+	}
+
 	// Commands to the tenant's session.
 	StartAgent struct{ Agent string }
 	StopAgent  struct{ Agent string }
@@ -141,6 +151,8 @@ func (ResolveToolCall) command() {}
 func (ExplainApproval) command() {}
 func (CompactContext) command()  {}
 func (DecidePlan) command()      {}
+func (CancelTimer) command()     {}
+func (FireTimer) command()       {}
 func (StartAgent) command()      {}
 func (StopAgent) command()       {}
 func (MakeAgent) command()       {}
@@ -163,6 +175,8 @@ func (ResolveToolCall) Action() Action { return ActMessage }
 func (ExplainApproval) Action() Action { return ActMessage }
 func (CompactContext) Action() Action  { return ActMessage }
 func (DecidePlan) Action() Action      { return ActMessage }
+func (CancelTimer) Action() Action     { return ActMessage }
+func (FireTimer) Action() Action       { return ActMessage }
 func (StartAgent) Action() Action      { return ActAdmin }
 func (StopAgent) Action() Action       { return ActAdmin }
 func (MakeAgent) Action() Action       { return ActAdmin }

@@ -93,6 +93,7 @@ func (d *decision) command(c Command) error {
 	case DeleteSession:
 		d.endRun(Cancelled, "", "")
 		d.withdrawAll(WithdrawnByDelete)
+		d.cancelTimers(TimerByDelete, func(Timer) bool { return true })
 		d.stopCompacting()
 		d.emit(0, SessionDeleted{})
 		return nil
@@ -114,6 +115,10 @@ func (d *decision) command(c Command) error {
 		return d.compact()
 	case DecidePlan:
 		return d.decidePlan(c, do)
+	case CancelTimer:
+		return d.cancelTimer(do)
+	case FireTimer:
+		return d.fire(do)
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
 }
@@ -125,6 +130,7 @@ const CanaryLeak = "canary_leak"
 func (d *decision) halt(reason string) {
 	d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
 	d.withdrawAll(WithdrawnByHalt)
+	d.cancelTimers(TimerByHalt, func(Timer) bool { return true })
 	d.stopCompacting()
 	d.emit(0, SessionHalted{reason})
 }
@@ -171,6 +177,7 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 	if busy == "" {
 		busy = Queue
 	}
+	d.personSpoke()
 	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver,
 		Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode, Skill: do.Skill})
 	return nil
@@ -203,6 +210,7 @@ func (d *decision) cancel(do CancelRun) error {
 		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
 	}
 	d.endRun(Cancelled, "", "")
+	d.cancelTimers(TimerByRun, func(t Timer) bool { return t.Run == r.ID }) // nothing of it is heard any more
 	return nil
 }
 
@@ -254,7 +262,7 @@ func (d *decision) cancelCall(c Call) {
 func (d *decision) adopt(w Waiting) {
 	d.emit(d.s.Run.ID, InputAdopted{w.ID, w.Request})
 	if w.Deliver {
-		d.emit(d.s.Run.ID, EffectEnqueued{SendMessage, w.Request})
+		d.emit(d.s.Run.ID, EffectEnqueued{SendMessage, w.Request, w.Synthetic})
 	}
 }
 
@@ -381,6 +389,8 @@ func (d *decision) report(rep Report) {
 		if d.speaking(rep) && d.s.Run.Agent.Remote {
 			d.remote(b)
 		}
+	case EvaluationEnded:
+		d.evaluated(b)
 	case CanaryLeaked:
 		if d.speaking(rep) || d.explaining(rep) != nil {
 			d.halt(CanaryLeak)
@@ -436,6 +446,10 @@ func (d *decision) modelEnded(b ModelEnded) {
 			d.notePlan(call, c.Name, v.Plan)
 		case d.s.Run.Mode == ModePlan && v.Class != Pure:
 			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: "this run plans, and changes nothing; propose it with update_plan"})
+		case v.Kind == VerdictFollowUp:
+			d.followUp(call, c.Name, v.FollowUp)
+		case v.Kind == VerdictNoFollowUps:
+			d.noFollowUps(call, c.Name)
 		case v.Kind == VerdictChild:
 			d.spawn(call, v, b.Usage, children)
 		case v.Kind == VerdictCard:

@@ -23,6 +23,7 @@ type (
 	OutputID Seq
 	CallID   Seq
 	CardID   Seq
+	TimerID  Seq
 )
 
 // An Event is one fact of a session. Events are immutable.
@@ -80,6 +81,8 @@ type (
 		Fresh bool `json:"fresh,omitempty"`
 		// Skill is what was added to what the agent of the run is told.
 		Skill *SkillUse `json:"skill,omitempty"`
+		// Synthetic: nobody said it. A timer did, in the role of the user.
+		Synthetic bool `json:"synthetic,omitempty"`
 	}
 	// InputScreened is the verdict of a classifier.
 	InputScreened struct {
@@ -352,7 +355,52 @@ type (
 type EffectEnqueued struct {
 	Type    EffectType `json:"type"`
 	Request string     `json:"request,omitempty"`
+	// Autonomous: nobody waits for it, and a message of a person takes it back.
+	Autonomous bool `json:"autonomous,omitempty"`
 }
+
+// EffectCancelled: as far as it was not delivered, it is not owed any more.
+type EffectCancelled struct {
+	Effect Seq      `json:"effect"`
+	Why    TimerEnd `json:"why"`
+}
+
+// Timers. One that was set ends exactly once: it fires or is cancelled.
+type (
+	TimerSet struct {
+		At      time.Time   `json:"at"`
+		Reason  string      `json:"reason"`
+		Message string      `json:"message,omitempty"` // what the agent is told then; empty: the reason
+		By      TimerSource `json:"by"`
+		Agent   AgentRef    `json:"agent"`
+		Call    CallID      `json:"call,omitempty"`
+	}
+	// TimerPostponed: its time has come, and a limit has it wait.
+	TimerPostponed struct {
+		Timer TimerID   `json:"timer"`
+		At    time.Time `json:"at"`
+		Why   TimerEnd  `json:"why"`
+	}
+	// TimerFired: the synthetic InputReceived behind it says what for.
+	TimerFired struct {
+		Timer TimerID   `json:"timer"`
+		At    time.Time `json:"at"`    // by the clock, which may have been set back since the event before
+		Stamp int64     `json:"stamp"` // the second that names the message; later than that of any before
+	}
+	TimerCancelled struct {
+		Timer TimerID  `json:"timer"`
+		Why   TimerEnd `json:"why"`
+	}
+	// FollowUpEvaluated: a model was asked whether to come back after a run.
+	FollowUpEvaluated struct {
+		Run       RunID  `json:"run"`
+		Scheduled bool   `json:"scheduled,omitempty"`
+		Reason    string `json:"reason,omitempty"`
+		Code      Code   `json:"code,omitempty"` // it could not be asked
+		Message   string `json:"message,omitempty"`
+		Usage     Usage  `json:"usage"`
+	}
+)
 
 // LateResultNoted is evidence: what a worker of an ended run still had to say.
 // It stands outside the run and is shown in the log only.
@@ -414,6 +462,12 @@ func (AgentChanged) event()         {}
 func (SettingsChanged) event()      {}
 func (ToolsAccepted) event()        {}
 func (EffectEnqueued) event()       {}
+func (EffectCancelled) event()      {}
+func (TimerSet) event()             {}
+func (TimerPostponed) event()       {}
+func (TimerFired) event()           {}
+func (TimerCancelled) event()       {}
+func (FollowUpEvaluated) event()    {}
 func (LateResultNoted) event()      {}
 
 // A bodyType says how one type of event is stored. Fields may be added to a
@@ -471,6 +525,12 @@ var bodyTypes = map[string]bodyType{
 	"SettingsChanged":      v1[SettingsChanged](),
 	"ToolsAccepted":        v1[ToolsAccepted](),
 	"EffectEnqueued":       v1[EffectEnqueued](),
+	"EffectCancelled":      v1[EffectCancelled](),
+	"TimerSet":             v1[TimerSet](),
+	"TimerPostponed":       v1[TimerPostponed](),
+	"TimerFired":           v1[TimerFired](),
+	"TimerCancelled":       v1[TimerCancelled](),
+	"FollowUpEvaluated":    v1[FollowUpEvaluated](),
 	"LateResultNoted":      v1[LateResultNoted](),
 }
 

@@ -63,6 +63,14 @@ type (
 		Card  CardID
 		Agent AgentRef
 	}
+	// Fire: the time of a timer has come.
+	Fire struct{ Timer TimerID }
+	// Evaluate: have a model say whether the agent is to come back after a run.
+	Evaluate struct {
+		Run   RunID
+		Agent AgentRef
+		From  Seq
+	}
 	// WakeAt: ask Next again at this time.
 	WakeAt struct{ At time.Time }
 )
@@ -76,6 +84,8 @@ func (StopChild) step() {}
 func (Explain) step()   {}
 func (WakeAt) step()    {}
 func (Compact) step()   {}
+func (Fire) step()      {}
+func (Evaluate) step()  {}
 
 func (ReportChanges) step() {}
 
@@ -104,7 +114,7 @@ func Next(s State, now time.Time) []Step {
 		steps = append(steps, Compact{s.Compact.Since, s.Last, s.Compacted.From})
 	}
 	if r == nil {
-		return steps
+		return append(steps, s.timerSteps(now)...)
 	}
 	for _, input := range r.Screen {
 		steps = append(steps, Classify{r.ID, input, r.Agent})
@@ -138,9 +148,15 @@ type Due struct {
 func DueOf(s State) (Due, bool) {
 	steps := Next(s, s.LastAt)
 	for _, step := range steps {
-		if _, ok := step.(WakeAt); !ok {
+		switch step.(type) {
+		case WakeAt, Fire:
+		default:
 			return Due{s.LastAt, "run"}, true
 		}
+	}
+	// A log's clock may be ahead of the real one, by which timers go.
+	if t := s.nextTimer(); t != nil {
+		return Due{t.At, "timer"}, true
 	}
 	for _, step := range steps {
 		if w, ok := step.(WakeAt); ok {

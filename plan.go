@@ -171,6 +171,7 @@ func (d *decision) decidePlan(c Command, do DecidePlan) error {
 			return err
 		}
 		plan.Status = PlanApproved
+		d.personSpoke()
 		d.emit(0, PlanChanged{plan})
 		d.emit(0, InputReceived{Content: PlanIsApproved, Agent: do.Agent, Busy: Queue, Command: c.ID, Plan: true, Fresh: do.Fresh})
 	case RejectPlan:

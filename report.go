@@ -94,6 +94,15 @@ type (
 		Files     []FileChange
 		Truncated int
 	}
+	// EvaluationEnded is what a model said of coming back after a run.
+	EvaluationEnded struct {
+		Run      RunID
+		FollowUp *FollowUp // nil: there is to be none
+		Reason   string
+		Usage    Usage
+		Code     Code // it could not be asked
+		Message  string
+	}
 	// CanaryLeaked: the model said what it must not say. None of it was let out.
 	CanaryLeaked struct{}
 )
@@ -121,3 +130,4 @@ func (CanaryLeaked) report()     {}
 func (CompactionEnded) report()  {}
 func (ExplanationEnded) report() {}
 func (FellBack) report()         {}
+func (EvaluationEnded) report()  {}

@@ -50,6 +50,32 @@ const (
 	WithdrawnByRequest WithdrawReason = "cancelled"
 	WithdrawnByHalt    WithdrawReason = "halted"
 	WithdrawnByDelete  WithdrawReason = "deleted"
+	WithdrawnByMessage WithdrawReason = "user_message" // nobody waited for it, and somebody wrote
+)
+
+// A TimerSource is who sets a timer.
+type TimerSource string
+
+const (
+	TimerByTool      TimerSource = "tool"
+	TimerByEvaluator TimerSource = "evaluator"
+)
+
+// A TimerEnd is why a timer does not fire, or not yet.
+type TimerEnd string
+
+const (
+	TimerByPerson  TimerEnd = "cancelled"
+	TimerByMessage TimerEnd = "user_message" // somebody wrote
+	TimerByAgent   TimerEnd = "agent"        // cancel_follow_ups
+	TimerByRun     TimerEnd = "run_cancelled"
+	TimerByHalt    TimerEnd = "halted"
+	TimerByDelete  TimerEnd = "deleted"
+	TimerAtCap     TimerEnd = "hard_cap"
+	TimerCooling   TimerEnd = "cooldown"
+	TimerDisabled  TimerEnd = "disabled" // the agent, or the server, does nothing unasked any more
+	TimerStopped   TimerEnd = "agent_stopped"
+	TimerNoAgent   TimerEnd = "agent_gone"
 )
 
 // A RunMode narrows what a run may do.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"parley"
 )
@@ -45,6 +46,17 @@ func longTale(t testing.TB) *tale {
 	a.do(parley.DecidePlan{Decision: parley.EditPlan, Text: "otherwise"})
 	a.do(parley.DecidePlan{Decision: parley.ApprovePlan, Agent: parley.AgentRef{Name: "helper"}})
 	a.recover()
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	judged := wanderer
+	judged.Autonomy.Evaluator = "judge"
+	a.do(parley.SubmitInput{Content: "come back", Agent: judged})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Second, "one"), comesBack(2*time.Second, ""), comesBack(time.Hour, "three")}})
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.now = a.now.Add(time.Second)
+	a.do2(parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: judged})
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.now = a.now.Add(time.Second)
+	a.do2(parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: judged})
 	return a
 }
 

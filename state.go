@@ -41,6 +41,13 @@ type State struct {
 	// model is told, and so does the distrust.
 	Foreign bool
 
+	Timers         []Timer     `json:",omitempty"` // that neither fired nor were cancelled, in the order they were set
+	Autonomous     int         `json:",omitempty"` // messages that came unasked since somebody wrote
+	LastAutonomous time.Time   `json:",omitzero"`  // when the last one came
+	Stamp          int64       `json:",omitempty"` // that names it
+	Owed           []Seq       `json:",omitempty"` // effects of such messages that may still be undelivered
+	Evaluate       *Evaluation `json:",omitempty"` // wanted
+
 	Stopped []string    `json:",omitempty"` // agents; of the tenant's session, sorted
 	Made    []MadeAgent `json:",omitempty"` // agents; likewise
 	Plan    *Plan       // the last one
@@ -62,6 +69,8 @@ type Waiting struct {
 	Classify bool
 	Mode     RunMode
 	Plan     bool // its run carries out the approved plan
+
+	Synthetic bool `json:",omitempty"` // a timer said it
 }
 
 // A Run that is open.
@@ -231,14 +240,20 @@ func Fold(s State, e Event) State {
 	case SessionRenamed:
 		s.Title = b.Title
 	case SessionHalted:
-		s.Halted = b.Reason
+		s.Halted, s.Evaluate = b.Reason, nil
 	case SessionReopened:
 		s.Halted = ""
 	case SessionDeleted:
-		s.Deleted = true
+		s.Deleted, s.Evaluate = true, nil
 
 	case InputReceived:
-		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify, b.Mode, b.Plan})
+		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify, b.Mode, b.Plan, b.Synthetic})
+		s.Evaluate = nil
+		if b.Synthetic {
+			s.Autonomous++
+			break
+		}
+		s.Autonomous = 0
 		s.Recent = recent(s.Recent, b.Content)
 		if s.Title == "" {
 			s.Title = titleOf(b.Content)
@@ -275,7 +290,12 @@ func Fold(s State, e Event) State {
 		s.Last = b.Agent
 		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
 	case RunFinished:
-		s.Run = nil
+		r := s.Run
+		if s.Run = nil; s.evaluates(r, b) {
+			s.Evaluate = &Evaluation{r.ID, r.Agent}
+		}
+	case TimerSet, TimerPostponed, TimerFired, TimerCancelled, EffectEnqueued, EffectCancelled, FollowUpEvaluated:
+		s = s.foldTimer(e)
 	case AgentStarted, AgentStopped, AgentChanged, SettingsChanged, ToolsAccepted:
 		s = s.foldTenant(e)
 	case PlanChanged:

@@ -74,6 +74,7 @@ type Verdict struct {
 	Agent     string     // that it is delegated to
 	Task      string     // that is delegated
 	Plan      PlanUpdate // what it says the plan is
+	FollowUp  FollowUp   // that it sets
 }
 
 type VerdictKind string
@@ -85,4 +86,7 @@ const (
 	VerdictCard  VerdictKind = "question" // the call is a question to a person
 	VerdictChild VerdictKind = "delegate" // the call is a task for another agent
 	VerdictPlan  VerdictKind = "plan"     // the call says what the plan is, and nothing else
+
+	VerdictFollowUp    VerdictKind = "follow_up"     // the call sets a follow-up, and nothing else
+	VerdictNoFollowUps VerdictKind = "no_follow_ups" // the call cancels all of them
 )

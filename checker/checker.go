@@ -35,6 +35,7 @@ func Settled(log []parley.Event) []error {
 	}
 	c.must(c.run != 0 || len(c.children) == 0, "%d children are out", len(c.children))
 	c.must(!c.compacting || c.run != 0 && waits, "a compaction is under way")
+	c.must(c.wanted == 0 || c.run != 0, "run %d is still being evaluated", c.wanted)
 	for card := range c.explaining {
 		c.fail("card %d is still being explained", card)
 	}
@@ -49,7 +50,7 @@ func Settled(log []parley.Event) []error {
 
 func read(log []parley.Event, trimmed bool) *check {
 	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{},
-		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}}
+		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}, unasked: newUnasked()}
 	for _, e := range log {
 		c.event(e)
 	}
@@ -92,6 +93,7 @@ type check struct {
 	approvals  map[parley.CardID]bool // of the open cards
 	explaining map[parley.CardID]bool // of these, what is being explained
 	planned
+	unasked
 }
 
 type call struct {
@@ -135,6 +137,7 @@ func (c *check) event(e parley.Event) {
 		c.must(e.Run == c.run, "is of run %d, open is %d", e.Run, c.run)
 	}
 	c.planEvent(e)
+	c.timerEvent(e)
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		c.opened = true

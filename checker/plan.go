@@ -37,7 +37,8 @@ func (c *check) planEvent(e parley.Event) {
 		if k := c.calls[b.Call]; k != nil && b.Outcome == parley.CallSucceeded && !k.started && !k.asked {
 			_, changed := p.before.Body.(parley.PlanChanged)
 			child, returned := p.before.Body.(parley.ChildReturned)
-			c.must(changed && p.noted == b.Call || returned && child.Call == b.Call, "call %d succeeded and nobody has carried it out", b.Call)
+			set, follows := p.before.Body.(parley.TimerSet)
+			c.must(changed && p.noted == b.Call || returned && child.Call == b.Call || follows && set.Call == b.Call || b.Name == "cancel_follow_ups", "call %d succeeded and nobody has carried it out", b.Call)
 		}
 	case parley.RunFinished:
 		c.must(b.Outcome != parley.Completed || !p.executes || p.plan.Status == parley.PlanCompleted, "the plan it carried out is %q", p.status())

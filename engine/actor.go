@@ -184,7 +184,8 @@ func (a *actor) live() (err error) {
 // after how long to look again.
 func (a *actor) settle() (wake time.Duration, err error) {
 	e := a.engine
-	steps := parley.Next(a.s.state, e.Now())
+	now := e.Now()
+	steps := parley.Next(a.s.state, now)
 	draining := e.draining.Load()
 	for step, w := range a.workers {
 		if !wants(steps, step) || draining && a.watches(step) {
@@ -193,6 +194,12 @@ func (a *actor) settle() (wake time.Duration, err error) {
 	}
 	if wants(steps, parley.LogOn{}) && a.clear(a.s.state) {
 		if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Advance{}}}); err != nil {
+			return 0, err
+		}
+		return a.settle()
+	}
+	if t, due := fires(steps); due && a.clear(a.s.state) {
+		if err := a.fire(t, now); err != nil {
 			return 0, err
 		}
 		return a.settle()
@@ -211,7 +218,7 @@ func (a *actor) settle() (wake time.Duration, err error) {
 		switch step := step.(type) {
 		case parley.WakeAt:
 			wake = min(wake, max(step.At.Sub(e.Now()), 0)+time.Millisecond)
-		case parley.LogOn: // waits for what is not clear
+		case parley.LogOn, parley.Fire: // waits for what is not clear
 		default:
 			// Also while draining: the log says that it was started.
 			if a.workers[step] == nil && !(draining && a.watches(step)) {
@@ -244,10 +251,11 @@ func (a *actor) onlyWanted(steps []parley.Step) bool {
 }
 
 // watches reports whether a step does nothing itself: what it waits for goes on,
-// or stops, without it. A server that stops does not wait for people either.
+// or stops, without it. A server that stops does not wait for people either, and
+// whether to come back can be asked later.
 func (a *actor) watches(step parley.Step) bool {
 	switch step := step.(type) {
-	case parley.RunChild, parley.StopChild:
+	case parley.RunChild, parley.StopChild, parley.Evaluate:
 		return true
 	case parley.CallModel:
 		return step.Agent.Remote && a.s.state.Status() == parley.StatusWaiting
@@ -413,6 +421,9 @@ func (a *actor) agentFor(name string) (parley.Agent, error) {
 	if err != nil {
 		return agent, err
 	}
+	if agent.Autonomy = agent.Autonomy.Within(a.engine.Autonomy); a.s.state.Parent != nil {
+		agent.Autonomy = parley.Autonomy{} // who works for an agent comes back to it, and to nobody else
+	}
 	settings, err := a.engine.settings(a.engine.ctx, a.tenant)
 	if agent.Address != "" { // its model is its own affair
 		return agent, err
@@ -496,7 +507,11 @@ func (a *actor) story(events []parley.Event) {
 	for _, e := range events {
 		switch b := e.Body.(type) {
 		case parley.InputReceived:
-			a.log.Debug("event_published", "type", "user_message", "sessionKey", a.session, "requestId", b.Request, "seq", e.Seq)
+			kind := "user_message"
+			if b.Synthetic {
+				kind = "timer_fired"
+			}
+			a.log.Debug("event_published", "type", kind, "sessionKey", a.session, "requestId", b.Request, "seq", e.Seq)
 		case parley.RunStarted:
 			a.log.Debug("event_processing_started", "requestId", b.Request, "agentId", b.Agent.Name, "run", e.Run)
 		case parley.TurnStarted:
@@ -505,6 +520,8 @@ func (a *actor) story(events []parley.Event) {
 			a.log.Debug("content_chunk_streaming", "run", e.Run, "bytes", len(b.Text))
 		case parley.EffectEnqueued:
 			a.log.Debug("effect_created", "type", b.Type, "dedupeKey", parley.Ref(a.session, e.Seq), "run", e.Run)
+		case parley.TimerSet:
+			a.log.Debug("timer_scheduled", "timer", e.Seq, "at", b.At, "by", b.By)
 		case parley.RunFinished:
 			a.log.Debug("chat_response_completed", "run", e.Run, "outcome", b.Outcome)
 		}

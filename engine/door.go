@@ -59,6 +59,8 @@ func checkCommand(c parley.Command) error {
 		if do.Mode != "" && do.Mode != parley.ModePlan {
 			return parley.Errorf(parley.CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
 		}
+	case parley.FireTimer:
+		return parley.Errorf(parley.CodeInvalid, "Only the clock fires timers.")
 	case parley.DecidePlan:
 		l.check("text of a plan", do.Text, parley.MaxPlan)
 		l.check("name of an agent", do.Agent.Name, parley.MaxName)

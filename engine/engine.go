@@ -60,6 +60,7 @@ type Config struct {
 	DefaultModel string
 	Refusals     Refusals               // nil: each is put on record
 	Window       func(model string) int // tokens it can read; nil or zero: DefaultWindow
+	Autonomy     parley.Autonomy        // the most that any agent may do unasked
 
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day

@@ -58,6 +58,8 @@ const acme = parley.TenantID("acme")
 var ann = parley.Principal{ID: "ann", Tenant: acme, Roles: []string{access.RoleLocal}}
 
 // agents has one agent under any name but "nobody"; "hasty" may take two turns.
+// All come back unasked if the server lets them, and after "judged" somebody
+// else is asked whether it should.
 type agents struct{}
 
 func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
@@ -73,7 +75,11 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	case "":
 		name = "puppet"
 	}
-	return parley.Agent{Name: name, Instructions: "obey"}, nil
+	agent := parley.Agent{Name: name, Instructions: "obey", Autonomy: parley.Autonomy{Enabled: true}}
+	if name == "judged" {
+		agent.Autonomy.Evaluator = "judge"
+	}
+	return agent, nil
 }
 
 func (agents) List(parley.TenantID) []parley.Agent { return nil }

@@ -18,7 +18,7 @@ import (
 func TestPrefixes(t *testing.T) { onEveryStore(t, prefixes) }
 
 func prefixes(t *testing.T, open func() parley.Store) {
-	r := newRig(t, func(c *Config) { c.Changes = &notebook{} })
+	r := newRig(t, forward, func(c *Config) { c.Changes = &notebook{} })
 	logs := map[string][]parley.Event{}
 	for _, s := range scripts {
 		id := r.open()
@@ -87,6 +87,9 @@ func importLog(t testing.TB, store parley.Store, id parley.SessionID, log []parl
 	for _, in := range all[parley.InputReceived](log) {
 		a, _ := agents{}.Agent(acme, in.Agent.Name)
 		a = parley.DefaultSettings().Complete(a)
+		var c Config
+		forward(&c)
+		a.Autonomy = a.Autonomy.Within(c.Autonomy)
 		agent = &a
 	}
 	state := parley.NewState(acme, id)
@@ -136,7 +139,7 @@ func (r *rig) settled(sessions map[parley.SessionID][]parley.Event) {
 			s := parley.Fold(states[i.Session], i.Event)
 			states[i.Session] = s
 			due, ok := parley.DueOf(s)
-			if delete(busy, i.Session); ok && due.Reason == "run" || int(s.Head) < len(sessions[i.Session]) {
+			if delete(busy, i.Session); ok && (due.Reason == "run" || due.Reason == "timer" && due.At.Before(time.Now().Add(time.Minute))) || int(s.Head) < len(sessions[i.Session]) {
 				busy[i.Session] = true
 			}
 		}

@@ -68,6 +68,7 @@ var actions = func() (list []action) {
 		{action{"explain", (*machine).explain}, 3},
 		{action{"resolve", (*machine).resolve}, 3},
 		{action{"plan", (*machine).plan}, 2},
+		{action{"forget", (*machine).forget}, 1},
 		{action{"stale", (*machine).stale}, 2},
 		{action{"clock", (*machine).clock}, 2},
 		{action{"cancel", (*machine).cancel}, 2},
@@ -153,7 +154,7 @@ func (m *machine) repeat() {
 
 func (m *machine) input() {
 	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns"), Files: rapid.Bool().Draw(m.t, "files"),
-		Remote: rapid.IntRange(0, 3).Draw(m.t, "elsewhere") == 0}
+		Remote: rapid.IntRange(0, 3).Draw(m.t, "elsewhere") == 0, Autonomy: unasked}
 	m.command(parley.SubmitInput{
 		Content: rapid.SampledFrom([]string{"hello", " ", "a\x00b", "\u200b", "long text"}).Draw(m.t, "content"),
 		Request: fmt.Sprint("r", m.requests), Agent: agent,
@@ -232,6 +233,32 @@ func (m *machine) plan() {
 		Decision: rapid.SampledFrom([]parley.PlanDecision{parley.ApprovePlan, parley.ApprovePlan, parley.RejectPlan, parley.EditPlan, "shrug"}).Draw(m.t, "decision")})
 }
 
+// unasked is what the agents of these sessions may do.
+var unasked = parley.Autonomy{Enabled: true, MaxConsecutive: 2, CooldownMS: 60000, MaxFollowUps: 3, Evaluator: "judge"}
+
+// forget takes back a follow-up, which may be there or not.
+func (m *machine) forget() {
+	timer := parley.TimerID(m.someSeq())
+	if n := len(m.s.state.Timers); n > 0 && rapid.Bool().Draw(m.t, "one that waits") {
+		timer = m.s.state.Timers[rapid.IntRange(0, n-1).Draw(m.t, "timer")].ID
+	}
+	m.command(parley.CancelTimer{Timer: timer})
+}
+
+// fire has the clock fire a timer. What it comes to must not be the same state
+// again: the engine would go on for ever.
+func (m *machine) fire(step parley.Fire) {
+	before := m.s.state.Head
+	agent := parley.AgentRef{Name: "puppet", Turns: 3, Autonomy: unasked}
+	if rapid.IntRange(0, 9).Draw(m.t, "switched off") == 0 {
+		agent.Autonomy = parley.Autonomy{}
+	}
+	m.take(parley.Command{Tenant: acme, Session: m.id, At: m.now, Do: parley.FireTimer{Timer: step.Timer, Agent: agent}})
+	if m.s.state.Head == before {
+		m.t.Fatalf("%+v was due, and nothing came of it", step)
+	}
+}
+
 func (m *machine) admin() {
 	m.command(rapid.SampledFrom([]parley.CommandBody{
 		parley.HaltSession{Reason: "enough"}, parley.ReopenSession{}, parley.ReopenSession{}, parley.RenameSession{Title: "x"},
@@ -271,6 +298,15 @@ func (m *machine) work() {
 			m.report(parley.Report{Run: step.Run, Body: found})
 		case parley.Explain:
 			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes", Usage: parley.Usage{Output: 2}}})
+		case parley.Fire:
+			m.fire(step)
+			return // the other steps are of before
+		case parley.Evaluate:
+			ended := parley.EvaluationEnded{Run: step.Run}
+			if rapid.Bool().Draw(m.t, "comes back") {
+				ended.FollowUp = &parley.FollowUp{Delay: time.Duration(rapid.IntRange(0, 600).Draw(m.t, "delay")) * time.Second, Reason: "to ask"}
+			}
+			m.report(parley.Report{Body: ended})
 		case parley.LogOn:
 			m.take(parley.Report{At: m.now, Body: parley.Advance{}})
 		}
@@ -312,6 +348,9 @@ func (m *machine) stale() {
 			wanted = wanted || ok && step.Run == r.Run && step.Turns == found.Turns
 		case parley.Explain:
 			wanted = wanted || step.Run == r.Run && step.Call == r.Call
+		case parley.Evaluate:
+			ended, ok := r.Body.(parley.EvaluationEnded)
+			wanted = wanted || ok && ended.Run == step.Run
 		}
 	}
 	events, err := parley.Decide(m.s.state, r)
@@ -335,7 +374,7 @@ func (m *machine) modelSays() parley.ReportBody {
 	}
 	ended := parley.ModelEnded{Stop: parley.StopEnd, Context: parley.ContextSize{Tokens: rapid.IntRange(0, 120).Draw(m.t, "tokens"), Limit: 100}}
 	for range rapid.IntRange(0, 3).Draw(m.t, "calls") {
-		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden", "delegate", "plan", "plan"}).Draw(m.t, "tool")
+		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden", "delegate", "plan", "plan", "schedule_follow_up", "schedule_follow_up", "cancel_follow_ups"}).Draw(m.t, "tool")
 		args := rapid.SampledFrom([]string{`"x"`, `"x y"`, `"X"`, `"z X"`}).Draw(m.t, "arguments")
 		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: args, Verdict: (&hands{}).Judge(parley.Agent{}, name, args),
 			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)})
@@ -508,6 +547,12 @@ func (m *machine) finish() {
 				busy = true
 			case parley.Explain:
 				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes"}})
+				busy = true
+			case parley.Fire:
+				m.fire(step)
+				busy = true
+			case parley.Evaluate:
+				m.report(parley.Report{Body: parley.EvaluationEnded{Run: step.Run, Code: parley.CodeModel, Message: "no"}})
 				busy = true
 			case parley.LogOn:
 				m.take(parley.Report{At: m.now, Body: parley.Advance{}})

@@ -24,6 +24,8 @@ type puppet struct {
 	seen func(parley.ModelRequest)
 	pace time.Duration // between what it says
 	says []parley.Said // instead of what it is told to
+	// judgement is what it says of coming back.
+	judgement string
 	// uncounted: it does not say how many tokens there were.
 	uncounted bool
 
@@ -55,6 +57,9 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 	p.busy--
 	p.calls++
 	p.mu.Unlock()
+	if strings.HasPrefix(r.Instructions, EvaluatorPrompt) {
+		return p.evaluate(ctx)
+	}
 	if strings.HasPrefix(r.Instructions, SummaryPrompt) {
 		return p.summarise(ctx, r)
 	}
@@ -133,6 +138,23 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 			done.Usage = parley.Usage{}
 		}
 		yield(parley.Said{Done: done}, nil)
+	}
+}
+
+// evaluate says whether to come back.
+func (p *puppet) evaluate(ctx context.Context) iter.Seq2[parley.Said, error] {
+	return func(yield func(parley.Said, error) bool) {
+		switch p.judgement {
+		case "hang":
+			<-ctx.Done()
+			yield(parley.Said{}, ctx.Err())
+		case "panic":
+			panic("the judge was told to panic")
+		default:
+			if yield(parley.Said{Text: p.judgement}, nil) {
+				yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 5, Output: 6}}}, nil)
+			}
+		}
 	}
 }
 
@@ -226,6 +248,13 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 			}
 			v.Plan.Items = append(v.Plan.Items, item)
 		}
+	case "schedule_follow_up": // its arguments are seconds and what to say then, with / for |
+		v.Kind, v.Class = parley.VerdictFollowUp, parley.Idempotent
+		seconds, text, _ := strings.Cut(strings.Trim(args, `"`), " ")
+		n, _ := strconv.Atoi(seconds)
+		v.FollowUp = parley.FollowUp{Delay: time.Duration(max(n, 1)) * time.Second, Reason: "because", Message: strings.ReplaceAll(text, "/", "|")}
+	case "cancel_follow_ups":
+		v.Kind, v.Class = parley.VerdictNoFollowUps, parley.Idempotent
 	case "forbidden":
 		v.Kind, v.Reason = parley.VerdictBlock, "not in the agent's list"
 	}

@@ -46,6 +46,19 @@ var scripts = []script{
 		r.do(id, parley.AnswerQuestion{Card: q, Answers: [][]string{{"x"}}})
 		r.finished(id, 1)
 	}},
+	{"follow-ups: one that comes, one that a message takes back", func(r *rig, id parley.SessionID) {
+		r.say(id, "call schedule_follow_up 1 say here; call schedule_follow_up 7200 say there | say later")
+		r.finished(id, 2)
+		r.say(id, "call cancel_follow_ups x; call schedule_follow_up 7200 say x; call cancel_follow_ups x | say done")
+		r.finished(id, 3)
+	}},
+	{"a question whether to come back", func(r *rig, id parley.SessionID) {
+		r.puppet.judgement = `{"shouldSchedule":true,"delaySeconds":3600,"followUpType":"check_in","reason":"to ask"}`
+		in := input("say hello", parley.Queue)
+		in.Agent.Name = "judged"
+		r.do(id, in)
+		r.until(id, "it was evaluated", seen[parley.TimerSet](1))
+	}},
 	{"an answer that says nothing", func(r *rig, id parley.SessionID) {
 		r.say(id, "nothing")
 		r.finished(id, 1)

@@ -113,6 +113,13 @@ func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan
 			}
 		}()
 		last.Body = a.reportChanges(ctx, step)
+	case parley.Evaluate:
+		defer func() {
+			if p := recover(); p != nil {
+				last.Body = parley.EvaluationEnded{Run: step.Run, Code: parley.CodeInternal, Message: a.panicked(p)}
+			}
+		}()
+		last.Body = a.evaluate(ctx, step)
 	case parley.CallTool:
 		last = parley.Report{Run: step.Run, Call: step.Call}
 		defer func() {

@@ -45,6 +45,12 @@ var Ignored = map[string]string{
 	"ToolCallStarted":      "it was shown when it was asked for",
 	"ToolOutputAppended":   "results are whole here",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"EffectCancelled":      "a bookmark for clients of another dialect",
+	"TimerSet":             "what comes unasked is shown when it comes",
+	"TimerPostponed":       "what comes unasked is shown when it comes",
+	"TimerCancelled":       "what comes unasked is shown when it comes",
+	"FollowUpEvaluated":    "what comes unasked is shown when it comes",
+	"TimerFired":           "the answer it leads to is shown",
 	"LateResultNoted":      "seen in the log only",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
@@ -76,8 +82,14 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
+		if b.Synthetic {
+			break // the user has not said it
+		}
 		show(userMessage{"user_message", strings.TrimSpace(b.Content)})
 	case parley.InputWithdrawn:
+		if b.Reason == parley.WithdrawnByMessage {
+			break // nobody waited for it
+		}
 		if b.Reason == parley.WithdrawnByRequest {
 			show(failure{"error", "A message was cancelled before it was answered."})
 		} else {

@@ -123,7 +123,9 @@ func endsOnce(t fataler, log []parley.Event) {
 		want := ""
 		switch b := e.Body.(type) {
 		case parley.InputReceived:
-			inputs++
+			if !b.Synthetic { // else nobody said it
+				inputs++
+			}
 		case parley.RunStarted:
 			run = e.Run
 		case parley.ToolCallRequested:
@@ -134,7 +136,9 @@ func endsOnce(t fataler, log []parley.Event) {
 		case parley.ToolCallFinished:
 			delete(unfinished, b.Call)
 		case parley.InputWithdrawn:
-			want = "error"
+			if b.Reason != parley.WithdrawnByMessage { // else nobody waited for it
+				want = "error"
+			}
 		case parley.RunFinished:
 			if want, run = "error", 0; b.Outcome == parley.Completed {
 				want = "agent_message"

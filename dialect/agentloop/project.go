@@ -104,6 +104,10 @@ var Ignored = map[string]string{
 	"SettingsChanged":      "of the tenant's own session",
 	"ToolsAccepted":        "of the tenant's own session",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"EffectCancelled":      "a bookmark for clients of another dialect",
+	"TimerPostponed":       "the call that sets one is shown, and what comes of it when it comes",
+	"TimerCancelled":       "the call that sets one is shown, and what comes of it when it comes",
+	"FollowUpEvaluated":    "the call that sets one is shown, and what comes of it when it comes",
 	"LateResultNoted":      "seen in the log only",
 }
 
@@ -153,6 +157,8 @@ func (p *projection) event() {
 	switch b := p.e.Body.(type) {
 	case parley.InputWithdrawn:
 		p.show("error", withdrawn(b))
+	case parley.TimerFired:
+		p.say(named("sys", p.e.Seq), "system", "A follow-up is due.")
 	case parley.RunStarted:
 		p.View = View{LocalShell: p.LocalShell, Session: p.Session, run: p.e.Run}
 		p.show("loading_state", loadingState{true})
@@ -450,7 +456,10 @@ func ending(b parley.RunFinished) failure {
 }
 
 func withdrawn(b parley.InputWithdrawn) failure {
-	if b.Reason == parley.WithdrawnByRequest {
+	switch b.Reason {
+	case parley.WithdrawnByMessage:
+		return failure{"A follow-up was dropped: somebody wrote.", nil}
+	case parley.WithdrawnByRequest:
 		return failure{"An input was cancelled before it was answered.", nil}
 	}
 	return failure{"An input was not answered: the session was " + string(b.Reason) + ".", nil}

@@ -59,6 +59,12 @@ var Ignored = map[string]string{
 	"SettingsChanged":      "a fact of the tenant, not of a conversation",
 	"ToolsAccepted":        "a fact of the tenant, not of a conversation",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"EffectCancelled":      "a bookmark for clients of another dialect",
+	"TimerSet":             "what comes unasked is shown when it comes",
+	"TimerPostponed":       "what comes unasked is shown when it comes",
+	"TimerCancelled":       "what comes unasked is shown when it comes",
+	"FollowUpEvaluated":    "what comes unasked is shown when it comes",
+	"TimerFired":           "the name of its request says that a timer fired",
 	"LateResultNoted":      "seen in the log only",
 }
 

@@ -77,6 +77,29 @@ var moves = []move{
 	{"silence", func(s *session) { s.now = s.now.Add(25 * time.Hour) }},
 	{"admin", (*session).admin},
 	{"plan", (*session).plan},
+	{"moment", (*session).moment}, {"moment", (*session).moment}, {"moment", (*session).moment},
+	{"forget", (*session).forget},
+}
+
+// autonomy is that of every agent here.
+var autonomy = parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 3, Evaluator: "judge"}
+
+// moment lets time pass until a follow-up is due, if one waits.
+func (s *session) moment() {
+	for _, t := range s.state.Timers {
+		if t.At.After(s.now) {
+			s.now = t.At
+			return
+		}
+	}
+	s.now = s.now.Add(time.Second)
+}
+
+// forget takes back a follow-up that waits, if one does.
+func (s *session) forget() {
+	if n := len(s.state.Timers); n > 0 {
+		s.command(parley.CancelTimer{Timer: s.state.Timers[s.pick("timer", n)].ID})
+	}
 }
 
 // A session without an engine: the draws are its workers.
@@ -122,7 +145,7 @@ func (s *session) text() string {
 
 func (s *session) input() {
 	s.inputs++
-	in := parley.SubmitInput{Content: "input", Agent: parley.AgentRef{Name: "coder"}, Busy: parley.Queue}
+	in := parley.SubmitInput{Content: "input", Agent: parley.AgentRef{Name: "coder", Autonomy: autonomy}, Busy: parley.Queue}
 	if s.pick("named", 3) > 0 {
 		in.Request = fmt.Sprintf("r%d", s.inputs)
 	}
@@ -182,6 +205,17 @@ func (s *session) work() {
 			return
 		}
 		s.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
+	case parley.Fire:
+		s.decide(parley.Command{Tenant: "acme", Session: Session, At: s.now, Do: parley.FireTimer{Timer: step.Timer, Agent: parley.AgentRef{Name: "coder", Autonomy: autonomy}}})
+	case parley.Evaluate:
+		ended := parley.EvaluationEnded{Run: step.Run}
+		switch s.pick("evaluated", 3) {
+		case 0:
+			ended.FollowUp = &parley.FollowUp{Delay: time.Minute, Reason: "to ask again"}
+		case 1:
+			ended.Code, ended.Message = parley.CodeModel, "The model failed."
+		}
+		s.report(parley.Report{Body: ended})
 	case parley.Explain:
 		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "It does " + s.text(), Usage: parley.Usage{Output: 3}}})
 	case parley.CallTool:
@@ -287,7 +321,10 @@ func (s *session) reported() parley.ReportBody {
 func (s *session) asked() parley.CallAsked {
 	v := parley.Verdict{Class: []parley.ToolClass{parley.Pure, parley.Effectful}[s.pick("class", 2)], Reason: "no", Show: "do it", Digest: "d1",
 		Questions: []parley.Question{{Question: "Which?"}}}
-	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard, parley.VerdictChild, parley.VerdictPlan}[s.pick("verdict", 6)]
+	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard, parley.VerdictChild, parley.VerdictPlan, parley.VerdictFollowUp}[s.pick("verdict", 7)]
+	if v.Kind == parley.VerdictFollowUp && s.pick("takes back", 5) == 0 {
+		v.Kind = parley.VerdictNoFollowUps
+	}
 	if s.children && s.pick("delegates", 3) > 0 {
 		v.Kind = parley.VerdictChild
 		if s.id != Session && s.pick("asks", 3) > 0 {
@@ -298,7 +335,15 @@ func (s *session) asked() parley.CallAsked {
 	if v.Kind == parley.VerdictPlan {
 		v.Class, v.Plan = parley.Pure, parley.PlanUpdate{Summary: s.text(), Items: []parley.PlanItem{{Title: "first", Status: parley.ItemDone}, {Title: s.text(), Status: parley.ItemPending}}}
 	}
-	return parley.CallAsked{Name: "tool", Arguments: "{}", Verdict: v, Expires: s.now.Add(24 * time.Hour)}
+	name := "tool"
+	switch v.Kind {
+	case parley.VerdictFollowUp:
+		name, v.Class = "schedule_follow_up", parley.Idempotent
+		v.FollowUp = parley.FollowUp{Delay: time.Duration(1+s.pick("delay", 10)) * time.Second, Reason: "because", Message: s.text()}
+	case parley.VerdictNoFollowUps:
+		name, v.Class = "cancel_follow_ups", parley.Idempotent
+	}
+	return parley.CallAsked{Name: name, Arguments: "{}", Verdict: v, Expires: s.now.Add(24 * time.Hour)}
 }
 
 // answer does one thing that a person is asked for.

@@ -99,7 +99,8 @@ func (r *reader) line(raw []byte) error {
 func outsideRuns(name string) bool {
 	switch name {
 	case "InputReceived", "InputWithdrawn", "LateResultNoted",
-		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped", "AgentChanged":
+		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped", "AgentChanged",
+		"TimerPostponed", "TimerFired", "TimerCancelled", "EffectCancelled", "FollowUpEvaluated":
 		return true
 	}
 	return strings.HasPrefix(name, "Session") || name == "SettingsChanged" || name == "ToolsAccepted"

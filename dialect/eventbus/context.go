@@ -81,7 +81,11 @@ type contextOf struct {
 
 func (c *contextOf) add(e parley.Event) {
 	if b, ok := e.Body.(parley.InputReceived); ok { // of the run that adopts it
-		c.inputs[parley.InputID(e.Seq)] = contextEntry{From: "user", To: b.Agent.Name, Content: b.Content, Timestamp: e.At.Unix()}
+		from := "user"
+		if b.Synthetic {
+			from, b.Content = "system", followUpDue
+		}
+		c.inputs[parley.InputID(e.Seq)] = contextEntry{From: from, To: b.Agent.Name, Content: b.Content, Timestamp: e.At.Unix()}
 	}
 	if e.Run != c.run {
 		return

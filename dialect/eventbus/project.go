@@ -79,6 +79,12 @@ var LeftOut = map[string]string{
 	"CompactionStarted":    "its end is shown",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
 	"ToolsAccepted":        "which tools a server offers is not told here",
+	"EffectCancelled":      "a bookmark for clients of another dialect",
+	"TimerSet":             "the call that sets one is shown, and what comes of it when it comes",
+	"TimerPostponed":       "the call that sets one is shown, and what comes of it when it comes",
+	"TimerCancelled":       "the call that sets one is shown, and what comes of it when it comes",
+	"FollowUpEvaluated":    "the call that sets one is shown, and what comes of it when it comes",
+	"TimerFired":           "what it says is announced",
 	"LateResultNoted":      "seen in the log only",
 }
 
@@ -230,15 +236,25 @@ func (p *projection) says(from, to, role, content string) {
 
 const maxPreview = 100
 
+// followUpDue stands for what a timer says: that is between it and the agent.
+const followUpDue = "A follow-up is due."
+
 // input is about what people say: it is shown at once, and waits while the agent
 // is busy with something else.
 func (p *projection) input() {
 	switch b := p.e.Body.(type) {
 	case parley.InputReceived:
 		waits := p.v.run != 0 || len(p.v.queue) > 0
+		if b.Synthetic {
+			b.Content = followUpDue
+		}
 		p.v.queue = append(slices.Clip(p.v.queue), waiting{seq: parley.InputID(p.e.Seq),
 			queued: queued{parley.Ref(p.e.Session, p.e.Seq), b.Agent.Name, p.e.Session, clip(b.Content, maxPreview), p.e.At.Unix()}})
-		p.says(p.v.peer(), b.Agent.Name, "user", b.Content)
+		if b.Synthetic { // nobody said it
+			p.says("system", p.v.peer(), "assistant", b.Content)
+		} else {
+			p.says(p.v.peer(), b.Agent.Name, "user", b.Content)
+		}
 		if waits {
 			p.showQueue(b.Agent.Name)
 		}

@@ -18,7 +18,7 @@ type Decoded struct {
 }
 
 // requestPattern is what clients may call their requests. Names that begin with
-// timer_ are the server's: they tell its own messages from answers.
+// timer_ or followup_ are the server's: they tell its own messages from answers.
 var requestPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Decode reads a message on a thread's connection. fresh is a request id in
@@ -66,8 +66,8 @@ func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
 		return err
 	case id == "" && d.Shape == Original:
 		return fmt.Errorf("requestId is missing")
-	case id != "" && (!requestPattern.MatchString(id) || strings.HasPrefix(id, "timer_")):
-		return fmt.Errorf("requestId must be 1 to 64 letters, digits, _ or -, and not begin with timer_")
+	case id != "" && (!requestPattern.MatchString(id) || strings.HasPrefix(id, "timer_") || strings.HasPrefix(id, originalFollowUp)):
+		return fmt.Errorf("requestId must be 1 to 64 letters, digits, _ or -, and not begin with timer_ or followup_")
 	case id != "":
 		d.Request = id
 		d.Command.ID = parley.CommandID(id)
@@ -104,7 +104,7 @@ func (d *Decoded) cancel(thread parley.SessionID, o dialect.Object) error {
 		return fmt.Errorf("requestId is missing")
 	}
 	d.Request = id
-	do := parley.CancelRun{Request: id}
+	do := parley.CancelRun{Request: unwire(id)}
 	if name, ok := strings.CutPrefix(id, unnamed); ok {
 		if session, seq, ok := parley.ParseRef(name); ok && session == thread {
 			do = parley.CancelRun{Input: parley.InputID(seq)} // as requestID has named it

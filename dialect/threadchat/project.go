@@ -54,6 +54,12 @@ var Ignored = map[string]string{
 	"ToolCallStarted":      "tools are not visible here",
 	"ToolOutputAppended":   "tools are not visible here",
 	"EffectEnqueued":       "a bookmark for clients of this dialect, not a message",
+	"EffectCancelled":      "a bookmark for clients of this dialect, not a message",
+	"TimerSet":             "what comes unasked is shown when it comes",
+	"TimerPostponed":       "what comes unasked is shown when it comes",
+	"TimerCancelled":       "what comes unasked is shown when it comes",
+	"FollowUpEvaluated":    "what comes unasked is shown when it comes",
+	"TimerFired":           "the run it starts is shown",
 	"LateResultNoted":      "seen in the log only",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
@@ -140,12 +146,12 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			show(v.closed(c))
 		}
 		for _, id := range v.requests {
-			show(v.ending(e, b, id))
+			show(v.ending(e, b, v.wire(id)))
 		}
 		v = View{Shape: v.Shape, Thread: v.Thread}
 	case parley.InputWithdrawn:
-		id := requestID(b.Request, e.Session, b.Input)
-		if b.Reason == parley.WithdrawnByRequest {
+		id := v.wire(requestID(b.Request, e.Session, b.Input))
+		if b.Reason == parley.WithdrawnByRequest || b.Reason == parley.WithdrawnByMessage {
 			show(cancelled{"cancelled", id})
 		} else {
 			show(v.failure(id, parley.Errorf(parley.CodeClosed, "The thread was %s before this was answered.", b.Reason)))
@@ -213,7 +219,26 @@ func (v View) request() string {
 	if len(v.requests) == 0 {
 		return ""
 	}
-	return v.requests[0]
+	return v.wire(v.requests[0])
+}
+
+// wire is what a client calls a request. To the original's, messages that come
+// unasked are followup_ and milliseconds; it drops any other it has not sent.
+func (v View) wire(id string) string {
+	if seconds, ok := strings.CutPrefix(id, parley.FollowUpNamed); ok && v.Shape == Original {
+		return originalFollowUp + seconds + "000"
+	}
+	return id
+}
+
+const originalFollowUp = "followup_"
+
+// unwire is the other way round, whatever the shape.
+func unwire(id string) string {
+	if ms, ok := strings.CutPrefix(id, originalFollowUp); ok {
+		return parley.FollowUpNamed + strings.TrimSuffix(ms, "000")
+	}
+	return id
 }
 
 func (v View) piece(text string) any {

@@ -1,0 +1,105 @@
+package checker
+
+import (
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// unasked is what a log shows of what came unasked.
+type unasked struct {
+	timers  map[parley.TimerID]parley.TimerSet // open
+	set     parley.CallID                      // what set the last one
+	fired   []parley.TimerFired                // since the last input
+	count   int                                // messages since a person wrote
+	last    parley.TimerFired                  // of an earlier message
+	spoke   parley.Seq                         // where a person last wrote
+	owed    map[parley.Seq]bool                // autonomous effects that were not taken back
+	said    map[parley.InputID]bool            // inputs that are synthetic
+	wanted  parley.RunID                       // whose evaluation is under way
+	enabled parley.Autonomy                    // of the run
+}
+
+func newUnasked() unasked {
+	return unasked{timers: map[parley.TimerID]parley.TimerSet{}, owed: map[parley.Seq]bool{}, said: map[parley.InputID]bool{}}
+}
+
+// timerEvent looks at what events have to do with timers.
+func (c *check) timerEvent(e parley.Event) {
+	u := &c.unasked
+	if _, more := e.Body.(parley.TimerFired); len(u.fired) > 0 && !more {
+		in, ok := e.Body.(parley.InputReceived)
+		c.must(ok && in.Synthetic, "a timer fired, and nothing is said")
+	}
+	switch b := e.Body.(type) {
+	case parley.TimerSet:
+		limits := b.Agent.Autonomy
+		c.must(limits.Enabled, "the agent may do nothing unasked")
+		c.must(c.run != 0 && c.turn != 0 && e.Run == c.run || c.run == 0 && b.By == parley.TimerByEvaluator, "neither in a turn nor after a run")
+		c.must(len(u.timers) < limits.MaxFollowUps && len(u.timers) < parley.MaxFollowUps, "%d wait already", len(u.timers))
+		c.must(u.count < limits.MaxConsecutive, "%d messages came unasked already", u.count)
+		c.must(!c.tainted && !c.foreign, "it follows on what was flagged")
+		c.must(!parley.IsBlank(b.Reason), "has no reason")
+		u.timers[parley.TimerID(e.Seq)], u.set = b, b.Call
+	case parley.TimerPostponed:
+		t, ok := u.timers[b.Timer]
+		c.must(ok && b.At.After(t.At), "timer %d is not open, or sooner", b.Timer)
+		t.At = b.At
+		u.timers[b.Timer] = t
+	case parley.TimerFired:
+		t, ok := u.timers[b.Timer]
+		c.must(ok, "timer %d is not open", b.Timer)
+		c.must(!b.At.Before(t.At), "timer %d is not due before %v", b.Timer, t.At)
+		c.must(c.run == 0 && c.received == 0, "something goes on")
+		c.must(!c.halted, "the session is halted")
+		gap, since := time.Duration(t.Agent.Autonomy.CooldownMS)*time.Millisecond, b.At.Sub(u.last.At)
+		c.must(u.last.Timer == 0 || since >= gap || since <= -gap, "%v after the message before", since)
+		c.must(b.Stamp > u.last.Stamp, "stamp %d follows %d", b.Stamp, u.last.Stamp)
+		c.must(len(u.fired) == 0 || u.fired[0].Stamp == b.Stamp, "two messages at once")
+		c.must(u.count < t.Agent.Autonomy.MaxConsecutive, "%d messages came unasked already", u.count)
+		u.fired = append(u.fired, b)
+		delete(u.timers, b.Timer)
+	case parley.TimerCancelled:
+		_, ok := u.timers[b.Timer]
+		c.must(ok, "timer %d is not open", b.Timer)
+		delete(u.timers, b.Timer)
+	case parley.InputReceived:
+		c.must(b.Synthetic == (len(u.fired) > 0), "synthetic %v, %d timers fired", b.Synthetic, len(u.fired))
+		c.must(b.Synthetic == strings.HasPrefix(b.Request, parley.FollowUpNamed), "is named %q", b.Request)
+		if u.said[parley.InputID(e.Seq)] = b.Synthetic; b.Synthetic {
+			u.count++
+			u.last = u.fired[0]
+		} else {
+			u.count, u.spoke = 0, e.Seq
+		}
+		u.fired, u.wanted = nil, 0
+	case parley.RunStarted:
+		for id := range u.timers {
+			c.must(u.said[b.Input] || parley.Seq(id) > u.spoke, "timer %d was set before somebody wrote, and waits", id)
+		}
+		for id := range u.owed {
+			c.must(u.said[b.Input] || id > u.spoke, "effect %d was owed unasked when somebody wrote, and still is", id)
+		}
+		u.enabled = b.Agent.Autonomy
+	case parley.RunFinished:
+		u.wanted = 0
+		room := len(u.timers) < min(u.enabled.MaxFollowUps, parley.MaxFollowUps) && u.count < u.enabled.MaxConsecutive && c.received == 0
+		if b.Outcome == parley.Completed && u.enabled.Evaluator != "" && room && !c.tainted && !c.foreign {
+			u.wanted = e.Run
+		}
+	case parley.FollowUpEvaluated:
+		c.must(u.wanted == b.Run && b.Run != 0, "run %d is not to be evaluated", b.Run)
+		u.wanted = 0
+	case parley.EffectEnqueued:
+		if b.Autonomous {
+			u.owed[e.Seq] = true
+		}
+	case parley.EffectCancelled:
+		c.must(u.owed[b.Effect], "effect %d is not owed, or somebody waits for it", b.Effect)
+		delete(u.owed, b.Effect)
+	case parley.SessionHalted, parley.SessionDeleted:
+		c.must(len(u.timers) == 0, "%d timers wait", len(u.timers))
+		u.wanted = 0
+	}
+}
