@@ -50,7 +50,10 @@ func CheckAgent(a Agent) error {
 	case len(a.Fallback)+len(a.Tools)+len(a.Delegates) > 200:
 		return Errorf(CodeTooLarge, "These are too many names.")
 	}
-	for _, name := range slices.Concat([]string{a.Model}, a.Fallback) {
+	if _, err := a.Autonomy.Check(); err != nil {
+		return Errorf(CodeInvalid, "autonomy: %v.", err)
+	}
+	for _, name := range slices.Concat([]string{a.Model, a.Autonomy.Evaluator}, a.Fallback) {
 		if name != "" && !modelPattern.MatchString(name) {
 			return Errorf(CodeInvalid, "%.80q is no name of a model.", name)
 		}

@@ -41,7 +41,24 @@ const (
 	MaxFollowUp   = 4 << 10 // bytes of its message
 	MaxFollowUps  = 10      // that wait in one session, whatever is configured
 	FollowUpNamed = "timer_autonomous_"
+
+	MostConsecutive = 100
+	MostCooldownMS  = 24 * 60 * 60 * 1000
 )
+
+// Check says what is wrong with an agent's own limits, and with which. Zero is
+// none of its own.
+func (a Autonomy) Check() (key string, err error) {
+	switch {
+	case a.MaxConsecutive < 0 || a.MaxConsecutive > MostConsecutive:
+		key, err = "max_consecutive", fmt.Errorf("max_consecutive is from 1 to %d, not %d", MostConsecutive, a.MaxConsecutive)
+	case a.CooldownMS < 0 || a.CooldownMS > MostCooldownMS:
+		key, err = "cooldown_ms", fmt.Errorf("cooldown_ms is from 0 to %d, not %d", MostCooldownMS, a.CooldownMS)
+	case a.MaxFollowUps < 0 || a.MaxFollowUps > MaxFollowUps:
+		key, err = "max_follow_ups", fmt.Errorf("max_follow_ups is from 1 to %d, not %d", MaxFollowUps, a.MaxFollowUps)
+	}
+	return key, err
+}
 
 // DefaultAutonomy holds where nothing else is said.
 func DefaultAutonomy() Autonomy {

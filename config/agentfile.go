@@ -113,6 +113,9 @@ func parseAgent(path, text string) (definition, error) {
 	if f.Allow != nil {
 		agent.Allow = &parley.AgentAllow{Roles: f.Allow.Roles}
 	}
+	if agent.Autonomy, err = f.autonomy(doc); err != nil {
+		return definition{}, err
+	}
 	def := definition{path: path, line: doc.line("name"), tools: doc.line("tools"), agent: agent}
 	switch {
 	case !parley.ValidAgentName(agent.Name):
@@ -159,8 +162,6 @@ func unsupported(doc document, f frontMatter) error {
 		return at(doc.path, doc.line("runtime"), "runtime: frames needs an address: tcp://host:port or unix:///path")
 	case f.Runtime != "frames" && f.Address != "":
 		return at(doc.path, doc.line("address"), "address is where an agent with runtime: frames runs; add that, or remove the address")
-	case f.Autonomy.Enabled:
-		return at(doc.path, doc.line("autonomy.enabled"), "autonomy is not supported by this release; remove the file or set enabled to false")
 	}
 	return nil
 }

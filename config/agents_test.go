@@ -189,7 +189,6 @@ func TestBrokenAgentFiles(t *testing.T) {
 		{"another scheme", "---\nruntime: frames\naddress: http://h:1\n---\nA.", `3: "http://h:1" is no address of an agent; write tcp://host:port or unix:///path`},
 		{"here and elsewhere", "---\naddress: tcp://h:1\n---\nA.", "2: address is where an agent with runtime: frames runs; add that, or remove the address"},
 		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop or frames, not "moon"`},
-		{"autonomy", "---\nautonomy:\n  enabled: true\n---\nA.", "3: autonomy is not supported by this release; remove the file or set enabled to false"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.md")

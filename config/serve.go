@@ -52,6 +52,7 @@ type Settings struct {
 
 	Models
 	Access
+	Autonomy
 
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 }

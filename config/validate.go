@@ -32,6 +32,7 @@ func (s *Settings) Check() error {
 		s.validateKey(),
 		s.validateFolders(),
 		s.CheckModels(),
+		s.Autonomy.validateAutonomy(),
 		s.validateTimes(),
 		s.Store.Check(),
 	)

@@ -76,7 +76,7 @@ func (b *Box) Keep(folder string) error {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate), anywhere(finalizeTask)}
+var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate), anywhere(scheduleFollowUp), anywhere(cancelFollowUps), anywhere(finalizeTask)}
 
 // reads says that a tool changes nothing, whatever its arguments.
 func reads(t tool) tool {
@@ -98,18 +98,20 @@ type tool struct {
 
 // An action is a call that was understood.
 type action struct {
-	class     parley.ToolClass
-	edits     bool              // files of the workspace
-	path      string            // of the workspace that it is about; empty: none
-	paths     []string          // likewise, where there may be several
-	show      string            // exactly what will be done
-	questions []parley.Question // to a person, whose answer is the result
-	agent     string            // that the task is for
-	task      string            // for another agent, whose answer is the result
-	plan      *parley.PlanUpdate
-	command   *command        // to be run
-	skill     *skillArguments // to be read
-	artifact  bool            // it is about those, not about the workspace
+	class       parley.ToolClass
+	edits       bool              // files of the workspace
+	path        string            // of the workspace that it is about; empty: none
+	paths       []string          // likewise, where there may be several
+	show        string            // exactly what will be done
+	questions   []parley.Question // to a person, whose answer is the result
+	agent       string            // that the task is for
+	task        string            // for another agent, whose answer is the result
+	plan        *parley.PlanUpdate
+	followUp    *parley.FollowUp
+	command     *command        // to be run
+	skill       *skillArguments // to be read
+	artifact    bool            // it is about those, not about the workspace
+	noFollowUps bool            // it cancels them all
 	// rest says how to get lines of a long result that were left out, counted
 	// from 1; nil: in no way.
 	rest func(from, to int) string
@@ -160,6 +162,10 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 		v.Kind = parley.VerdictChild
 	case a.plan != nil:
 		v.Kind, v.Plan = parley.VerdictPlan, *a.plan
+	case a.followUp != nil:
+		v.Kind, v.FollowUp = parley.VerdictFollowUp, *a.followUp
+	case a.noFollowUps:
+		v.Kind = parley.VerdictNoFollowUps
 	case a.command != nil:
 		b.judgeCommand(agent, a.command, &v)
 	case a.edits && slices.ContainsFunc(append(a.paths, a.path), runsElsewhere):
@@ -292,7 +298,7 @@ func (b *Box) names(agent parley.Agent) string {
 }
 
 func (b *Box) has(agent parley.Agent, name string) bool {
-	if name == shell.Name && b.sandbox == nil {
+	if name == shell.Name && b.sandbox == nil || unasked(name) && !agent.Autonomy.Enabled {
 		return false
 	}
 	if name == skill.Name && len(b.callable()) == 0 {

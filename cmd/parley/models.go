@@ -64,6 +64,7 @@ func modelsOf(agents []parley.Agent, classifier string) (names []string) {
 		for _, name := range a.Fallback {
 			add(name)
 		}
+		add(a.Autonomy.Evaluator)
 	}
 	add(classifier)
 	return names

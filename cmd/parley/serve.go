@@ -151,7 +151,7 @@ func (c *serveCommand) Run(p *program) error {
 
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
-		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(),
+		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(),
 		Model: model, Tools: tools, Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
 		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant,
@@ -268,7 +268,7 @@ func checkAgent(a parley.Agent, tools *tool.Box, servers []config.ToolServer) er
 		return nil // its tools are its own
 	}
 	there := []string{"skill"} // also while there are none
-	for _, spec := range tools.Specs(parley.Agent{}) {
+	for _, spec := range tools.Specs(parley.Agent{Autonomy: parley.Autonomy{Enabled: true}}) {
 		if spec.Name != "skill" {
 			there = append(there, spec.Name)
 		}

@@ -30,6 +30,8 @@ var acts = []act{
 	{"delegate X to AGENT", "calls delegate", plain(`delegate\s(.+)\sto\s+(\S*[^\s.!?])`), delegate},
 	{"run X", "calls shell with X as a script", plain(`run\s+(.*\S)`), runs},
 	{"call SERVER__TOOL {…}", "calls that tool of a server outside, with those arguments", plain(`call\s+([A-Za-z0-9-]+__[A-Za-z0-9_-]+)(?:\s+(\{.*\}))?`), callTool},
+	{"remind me in 10 seconds to X", "calls schedule_follow_up, and comes back to you", plain(`remind\s+me\s+in\s+(\d+)\s+(second|minute|hour|day)s?\s+(?:to|of|about)\s+(.*[^\s.!?])`), remind},
+	{"forget your follow-ups", "calls cancel_follow_ups", plain(`forget\s+(?:your|all|my)\s+(?:follow-?ups?|reminders?)`), forget},
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
 	{"plan X", "calls update_plan; in plan mode it waits for your approval, and is carried out then", plain(`plan\s+(.*[^\s.!?])`), plan},
 	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
@@ -206,6 +208,22 @@ func callTool(p place, words []string) script {
 	return using(p, words[1], json.RawMessage(arguments), "I call "+words[1]+".", func(result string) string {
 		return "It answered:\n\n" + clip(result, 2000)
 	})
+}
+
+func remind(p place, words []string) script {
+	unit := map[string]int64{"second": 1, "minute": 60, "hour": 60 * 60, "day": 24 * 60 * 60}[strings.ToLower(words[2])]
+	n, err := strconv.ParseInt(words[1], 10, 32)
+	if err != nil {
+		return play(text("That is longer than I can count."))
+	}
+	args := map[string]any{"delay_seconds": n * unit, "reason": "You wanted to be reminded.", "message": "say Reminder: " + words[3]}
+	return using(p, "schedule_follow_up", args, "I note that.", func(result string) string {
+		return "I will remind you. " + clip(result, 300)
+	})
+}
+
+func forget(p place, _ []string) script {
+	return using(p, "cancel_follow_ups", struct{}{}, "I forget them.", func(result string) string { return result })
 }
 
 func ask(p place, _ []string) script {

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"parley"
+)
+
+// Autonomy is what agents may do unasked, at most; each of them has to want it
+// too. The variables without a prefix are the document's.
+type Autonomy struct {
+	AutonomyEnabled        bool  `name:"autonomy-enabled" var:"PARLEY_AUTONOMY_ENABLED,AUTONOMY_ENABLED" default:"false" help:"Whether agents may send messages unasked, if their files say so."`
+	AutonomyMaxConsecutive int   `name:"autonomy-max-consecutive" var:"PARLEY_AUTONOMY_MAX_CONSECUTIVE,AUTONOMY_MAX_CONSECUTIVE" default:"3" placeholder:"N" help:"How many such messages a session may get without one of a person in between."`
+	AutonomyCooldownMS     int64 `name:"autonomy-cooldown-ms" var:"PARLEY_AUTONOMY_COOLDOWN_MS,AUTONOMY_COOLDOWN_MS" default:"15000" placeholder:"MS" help:"Time from one such message of a session to the next, in milliseconds."`
+}
+
+// Most is the most that any agent may do.
+func (a Autonomy) Most() parley.Autonomy {
+	return parley.Autonomy{Enabled: a.AutonomyEnabled, MaxConsecutive: a.AutonomyMaxConsecutive, CooldownMS: a.AutonomyCooldownMS, MaxFollowUps: parley.MaxFollowUps}
+}
+
+func (a Autonomy) validateAutonomy() error {
+	var errs []error
+	if a.AutonomyMaxConsecutive < 1 || a.AutonomyMaxConsecutive > parley.MostConsecutive {
+		errs = append(errs, fmt.Errorf("--autonomy-max-consecutive is from 1 to %d, not %d; to have no such messages leave --autonomy-enabled out", parley.MostConsecutive, a.AutonomyMaxConsecutive))
+	}
+	if a.AutonomyCooldownMS < 0 || a.AutonomyCooldownMS > parley.MostCooldownMS {
+		errs = append(errs, fmt.Errorf("--autonomy-cooldown-ms is from 0 to %d, which is a day, not %d", parley.MostCooldownMS, a.AutonomyCooldownMS))
+	}
+	return errors.Join(errs...)
+}
+
+// autonomy reads what a file says of its agent.
+func (f *frontMatter) autonomy(doc document) (parley.Autonomy, error) {
+	y := f.Autonomy
+	a := parley.Autonomy{Enabled: y.Enabled, MaxConsecutive: int(y.MaxConsecutive), CooldownMS: y.CooldownMS, MaxFollowUps: int(y.MaxFollowUps), Evaluator: y.Evaluator.Model}
+	if key, err := a.Check(); err != nil {
+		return parley.Autonomy{}, at(doc.path, doc.line("autonomy."+key), "autonomy.%v", err)
+	}
+	if !a.Enabled {
+		return parley.Autonomy{}, nil
+	}
+	return a, nil
+}
