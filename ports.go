@@ -86,11 +86,23 @@ type TenantStore interface {
 	// Context is what a user wants an agent to know; false: nothing.
 	Context(ctx context.Context, agent string, user PrincipalID) (UserContext, bool, error)
 
+	// Timers lists those of sessions that are not deleted: those that wait first,
+	// soonest first, then the others, latest first.
+	Timers(context.Context, TimerQuery) ([]TimerInfo, error)
+	// Effects lists what is or was owed, newest first.
+	Effects(context.Context, EffectQuery) ([]EffectInfo, error)
+
 	// Undelivered lists the runs that have a pending bookmark made after a
 	// time, oldest first.
 	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]RunID, error)
 	// Delivered completes the bookmarks of a run.
 	Delivered(ctx context.Context, id SessionID, run RunID, at time.Time) error
+	// Attempted notes that somebody came for what is pending and was made after
+	// a time.
+	Attempted(ctx context.Context, id SessionID, after, at time.Time) error
+	// Expire fails what is pending and was made before a time. It says when the
+	// oldest was made that is left; zero: none is.
+	Expire(ctx context.Context, before, at time.Time) (failed int, oldest time.Time, err error)
 }
 
 // PageBytes bounds what is read from a log at once.
@@ -421,6 +433,9 @@ type Door interface {
 	// its own; of one session, if it names one.
 	Runs(context.Context, Principal, RunQuery) ([]RunInfo, error)
 	Cards(context.Context, Principal, CardQuery) ([]CardInfo, error)
+	// Timers and Effects do the same.
+	Timers(context.Context, Principal, TimerQuery) ([]TimerInfo, error)
+	Effects(context.Context, Principal, EffectQuery) ([]EffectInfo, error)
 	// Plan is the last plan of a session; CodeNotFound: it has none.
 	Plan(context.Context, Principal, SessionID) (Plan, error)
 

@@ -111,7 +111,7 @@ type (
 		Call CallID
 	}
 	CardClosed struct{ Seq Seq }
-	// RowsGone removes all rows of the session's runs and cards.
+	// RowsGone removes all rows of the session's runs, cards and timers.
 	RowsGone struct{}
 )
 
@@ -145,5 +145,5 @@ func RowOf(e Event) Row {
 	case SessionDeleted:
 		return RowsGone{}
 	}
-	return nil
+	return timerRow(e)
 }

@@ -267,9 +267,12 @@ func (e *Engine) Resume(ctx context.Context, who parley.Principal, id parley.Ses
 		return parley.Cursor{}, err
 	}
 	if len(owed) == 0 && m.Run != 0 {
-		owed = append(owed, m.Run)
+		return parley.Cursor{After: int64(m.Run) - 1}, nil
 	}
 	if len(owed) > 0 {
+		if err := e.Store.Tenant(who.Tenant).Attempted(ctx, id, e.Now().Add(-parley.EffectLife), e.Now()); err != nil {
+			return parley.Cursor{}, err
+		}
 		return parley.Cursor{After: int64(owed[0]) - 1}, nil
 	}
 	return parley.Cursor{After: int64(m.Head)}, nil

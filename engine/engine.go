@@ -8,7 +8,7 @@
 // table. Recovery after a crash is an actor loading a log in which something is
 // still open.
 //
-// Goroutines: one scheduler, and one that trims; one actor per loaded session, waited for by Close;
+// Goroutines: one scheduler, one that trims, and one for effects that nobody came for; one actor per loaded session, waited for by Close;
 // workers, waited for by their actor. Locks: Engine.mu guards the map of actors,
 // tenants.mu what is known of tenants; both are leaves and never held across I/O.
 package engine
@@ -119,6 +119,7 @@ func New(c Config) *Engine {
 	e.Agents = e.made
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	e.wg.Go(e.schedule)
+	e.wg.Go(e.expire)
 	if c.Keep > 0 {
 		e.wg.Go(e.retain)
 	}

@@ -508,6 +508,7 @@ func (m *machine) checkRows(log []parley.Event) {
 			m.t.Fatalf("the log says %q of the run %+v", outcome, r)
 		}
 	}
+	m.checkTimers(log, deleted)
 	cards, err := m.store.Tenant(acme).Cards(context.Background(), parley.CardQuery{Session: m.id, Limit: 1 << 20})
 	if err != nil || len(cards) != len(waiting) {
 		m.t.Fatalf("%d cards have rows, the log has %d, %v\n%s", len(cards), len(waiting), err, story(log))
@@ -515,6 +516,36 @@ func (m *machine) checkRows(log []parley.Event) {
 	for _, c := range cards {
 		if !waiting[c.Seq] || c.Tool == "" {
 			m.t.Fatalf("the log does not say that %+v waits", c)
+		}
+	}
+}
+
+// checkTimers: so are those of timers.
+func (m *machine) checkTimers(log []parley.Event, deleted bool) {
+	want := map[parley.TimerID]parley.TimerStatus{}
+	at := map[parley.TimerID]time.Time{}
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case parley.TimerSet:
+			want[parley.TimerID(e.Seq)], at[parley.TimerID(e.Seq)] = parley.TimerPending, b.At
+		case parley.TimerPostponed:
+			at[b.Timer] = b.At
+		case parley.TimerFired:
+			want[b.Timer] = parley.TimerDone
+		case parley.TimerCancelled:
+			want[b.Timer] = parley.TimerGone
+		}
+	}
+	if deleted {
+		clear(want)
+	}
+	timers, err := m.store.Tenant(acme).Timers(context.Background(), parley.TimerQuery{Session: m.id, Limit: 1 << 20})
+	if err != nil || len(timers) != len(want) {
+		m.t.Fatalf("%d timers have rows, the log has %d, %v", len(timers), len(want), err)
+	}
+	for _, i := range timers {
+		if want[i.Timer] != i.Status || !at[i.Timer].Equal(i.FireAt) {
+			m.t.Fatalf("the log says %q at %v of the timer %+v", want[i.Timer], at[i.Timer], i)
 		}
 	}
 }

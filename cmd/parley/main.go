@@ -64,6 +64,8 @@ func (p *program) run(args []string, env config.Lookup) error {
 		Doctor  doctorCommand  `cmd:"" help:"Look for what is wrong, and say what to do about it."`
 		Token   tokenCommand   `cmd:"" help:"Print a token for somebody, for servers with --auth jwt and a secret."`
 		Audit   auditCommand   `cmd:"" help:"Look after the record of security decisions."`
+		Timers  timersCommand  `cmd:"" help:"List follow-ups, also of a running server."`
+		Effects effectsCommand `cmd:"" help:"List what is or was owed to clients, also of a running server."`
 		Version versionCommand `cmd:"" help:"Print the version."`
 	}
 	p.env = env

@@ -30,8 +30,10 @@ type door struct {
 	query   parley.SessionQuery // of the last list
 	stopped []string
 
-	runQuery  parley.RunQuery // likewise
-	cardQuery parley.CardQuery
+	runQuery    parley.RunQuery // likewise
+	timerQuery  parley.TimerQuery
+	effectQuery parley.EffectQuery
+	cardQuery   parley.CardQuery
 
 	mu       sync.Mutex // guards the following
 	commands []parley.Command
@@ -73,6 +75,18 @@ func (d *door) Plan(context.Context, parley.Principal, parley.SessionID) (parley
 
 func (d *door) Settings(context.Context, parley.Principal) (parley.Settings, error) {
 	return parley.DefaultSettings(), d.refusal
+}
+
+func (d *door) Timers(_ context.Context, _ parley.Principal, q parley.TimerQuery) ([]parley.TimerInfo, error) {
+	d.timerQuery = q
+	return []parley.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder", Owner: "ann", By: parley.TimerByTool, Reason: "a reminder",
+		Status: parley.TimerPending, Why: parley.TimerCooling, FireAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
+}
+
+func (d *door) Effects(_ context.Context, _ parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {
+	d.effectQuery = q
+	return []parley.EffectInfo{{ID: session + ".5", Session: dialecttest.Session, Effect: 5, Run: 3, Owner: "ann", Type: parley.SendMessage, Request: "r1", Status: parley.EffectCompleted,
+		Attempts: 1, LastAttemptAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
 }
 
 func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {

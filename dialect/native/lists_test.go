@@ -110,3 +110,31 @@ func TestSettings(t *testing.T) {
 		t.Errorf("%s", values)
 	}
 }
+
+func TestTimersAndEffects(t *testing.T) {
+	const at = `"2026-01-02T03:04:05Z"`
+	d := &door{}
+	w := ask(d, "GET", "/api/v1/timers?status=pending&limit=3&session="+session, "")
+	want := `{"timers":[{"id":"` + session + `.9","session":"` + session + `","timer":9,"run":3,"agent":"coder","owner":"ann","by":"tool","reason":"a reminder","status":"pending",` +
+		`"why":"cooldown","fire_at":` + at + `,"created_at":` + at + `,"updated_at":` + at + `}]}`
+	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want || d.timerQuery != (parley.TimerQuery{Session: dialecttest.Session, Status: parley.TimerPending, Limit: 3}) {
+		t.Errorf("%d %s, %+v", w.Code, got, d.timerQuery)
+	}
+	w = ask(d, "GET", "/api/v1/effects?status=completed", "")
+	want = `{"effects":[{"id":"` + session + `.5","session":"` + session + `","effect":5,"run":3,"owner":"ann","type":"send_message","request":"r1","status":"completed","attempts":1,` +
+		`"last_attempt_at":` + at + `,"created_at":` + at + `,"updated_at":` + at + `}]}`
+	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want || d.effectQuery != (parley.EffectQuery{Status: parley.EffectCompleted, Limit: 50}) {
+		t.Errorf("%d %s, %+v", w.Code, got, d.effectQuery)
+	}
+	for _, bad := range []string{"timers?status=fired", "timers?limit=0", "effects?status=executing", "effects?limit=x"} {
+		if w := ask(d, "GET", "/api/v1/"+bad, ""); w.Code != 400 {
+			t.Errorf("%s: %d %s", bad, w.Code, w.Body)
+		}
+	}
+	if w := ask(d, "DELETE", "/api/v1/timers/"+session+".9", ""); w.Code != 202 || len(d.commands) != 1 || d.commands[0].Do != (parley.CancelTimer{Timer: 9}) {
+		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
+	}
+	if w := ask(d, "DELETE", "/api/v1/timers/9", ""); w.Code != 404 || len(d.commands) != 1 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -23,6 +23,7 @@ var grants = []struct{ table, may string }{
 	{"snapshots", "SELECT, INSERT, UPDATE"},
 	{"definitions", "SELECT, INSERT"},
 	{"effects", "SELECT, INSERT, UPDATE"},
+	{"timers", "SELECT, INSERT, UPDATE, DELETE"},
 	{"holes", "SELECT, INSERT"},
 	{"runs", "SELECT, INSERT, UPDATE, DELETE"},
 	{"cards", "SELECT, INSERT, DELETE"},

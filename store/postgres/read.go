@@ -232,7 +232,7 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 // doing it twice is doing it once.
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
 	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
-		`UPDATE effects SET status = 'completed', updated_at = $4 WHERE tenant = $1 AND session_key = $2 AND run = $3 AND status = 'pending' RETURNING id`,
+		`UPDATE effects SET status = 'completed', updated_at = $4, attempt_count = greatest(attempt_count, 1), last_attempt_at = $4 WHERE tenant = $1 AND session_key = $2 AND run = $3 AND status = 'pending' RETURNING id`,
 		text(t.id), text(id), int64(run), at)
 	return err
 }

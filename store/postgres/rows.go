@@ -21,6 +21,13 @@ const (
 	endCards    = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND run = $3`
 	forgetRuns  = `DELETE FROM runs WHERE tenant = $1 AND session = $2`
 	forgetCards = `DELETE FROM cards WHERE tenant = $1 AND session = $2`
+
+	addTimer = `INSERT INTO timers (tenant, session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', '', $9, $10, $10)`
+	moveTimer    = `UPDATE timers SET fire_at = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2 AND id = $3`
+	endTimer     = `UPDATE timers SET status = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2 AND id = $3`
+	forgetTimers = `DELETE FROM timers WHERE tenant = $1 AND session_key = $2`
+	dropEffect   = `UPDATE effects SET status = 'cancelled', why = $4, updated_at = $5 WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status = 'pending'`
 )
 
 // keep carries out what an event does to the rows of its session.
@@ -45,6 +52,15 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 	case parley.RowsGone:
 		trip.Queue(forgetRuns, tenant, session)
 		trip.Queue(forgetCards, tenant, session)
+		trip.Queue(forgetTimers, tenant, session)
+	case parley.TimerOpened:
+		trip.Queue(addTimer, tenant, session, int64(row.Timer), int64(row.Run), text(w.Summary.Owner), text(row.Agent.Name), text(row.By), row.Payload(), row.At, e.At)
+	case parley.TimerMoved:
+		trip.Queue(moveTimer, tenant, session, int64(row.Timer), row.At, text(row.Why), e.At)
+	case parley.TimerClosed:
+		trip.Queue(endTimer, tenant, session, int64(row.Timer), text(row.Status), text(row.Why), e.At)
+	case parley.EffectClosed:
+		trip.Queue(dropEffect, tenant, session, int64(row.Effect), text(row.Why), e.At)
 	}
 }
 

@@ -94,8 +94,9 @@ func twoTenants(t *testing.T, s *Store) {
 		b.Tenant = tenant
 		b.Events = append(b.Events, parley.Event{Session: b.Session, Seq: 3, Root: b.Session, At: t0, Body: parley.EffectEnqueued{Type: "x"}},
 			parley.Event{Session: b.Session, Seq: 4, Root: b.Session, At: t0, Run: 4, Body: parley.RunStarted{}},
-			parley.Event{Session: b.Session, Seq: 5, Root: b.Session, At: t0, Run: 4, Body: parley.ApprovalRequested{}})
-		b.Trimmed, b.Summary.Head = true, 5
+			parley.Event{Session: b.Session, Seq: 5, Root: b.Session, At: t0, Run: 4, Body: parley.ApprovalRequested{}},
+			parley.Event{Session: b.Session, Seq: 6, Root: b.Session, At: t0, Run: 4, Body: parley.TimerSet{At: t0}})
+		b.Trimmed, b.Summary.Head = true, 6
 		b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: b.Session, Command: "c", First: 1, Last: 3}}
 		b.Agent = &parley.Agent{Name: "helper"}
 		b.Snapshot = &parley.Snapshot{Seq: 3, Version: 1, Body: []byte(`{}`)}
@@ -244,7 +245,7 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 		}
 	}
 	seen("commits")
-	again := batch(storetest.ID(1), 5)
+	again := batch(storetest.ID(1), 6)
 	again.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: again.Session, Command: "c"}}
 	if _, err := s.Append(ctx, again); parley.CodeOf(err) != parley.CodeUnavailable {
 		t.Fatalf("a second receipt under one id: %v", err)
@@ -338,7 +339,7 @@ func TestTheOwnerIsBoundToo(t *testing.T) {
 	if n := query[int](t, connect(t, url), `SELECT count(*) FROM events`)[0]; n != 0 {
 		t.Errorf("the owner sees %d rows", n)
 	}
-	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1), 0); err != nil || len(events) != 4 {
+	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1), 0); err != nil || len(events) != 5 {
 		t.Errorf("%v, %v", events, err)
 	}
 	_, free := pgtest.Role(t, admin, "BYPASSRLS IN ROLE "+role)
@@ -365,7 +366,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	storetest.Rederived(t, s, some, func() {
 		conn := connect(t, admin)
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_pending`,
+			`ALTER TABLE effects DROP COLUMN attempt_count, DROP COLUMN last_attempt_at, DROP COLUMN why`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 				SELECT 'acme', id, head + 1, 1000000, root, now(), run, '', 'RunFinished', 1, false, '{"outcome":' FROM sessions WHERE run = 0 ORDER BY id LIMIT 1`,

@@ -309,7 +309,7 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
 	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.setEffects.ExecContext(ctx, "completed", micros(at), t.id, id, run)
+		_, err := w.setEffects.ExecContext(ctx, micros(at), t.id, id, run)
 		return err
 	})
 }

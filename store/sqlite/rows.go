@@ -12,6 +12,9 @@ type rowStatements struct {
 	addRun, endRun             *sql.Stmt
 	addCard, endCard, endCards *sql.Stmt
 	forgetRuns, forgetCards    *sql.Stmt
+
+	addTimer, moveTimer, endTimer, forgetTimers *sql.Stmt
+	dropEffect                                  *sql.Stmt
 }
 
 func (w *rowStatements) texts() map[**sql.Stmt]string {
@@ -26,6 +29,12 @@ func (w *rowStatements) texts() map[**sql.Stmt]string {
 		&w.endCards:    `DELETE FROM cards WHERE tenant = ? AND session = ? AND run = ?`,
 		&w.forgetRuns:  `DELETE FROM runs WHERE tenant = ? AND session = ?`,
 		&w.forgetCards: `DELETE FROM cards WHERE tenant = ? AND session = ?`,
+		&w.addTimer: `INSERT INTO timers (tenant, session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at, updated_at)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', '', ?9, ?10, ?10)`,
+		&w.moveTimer:    `UPDATE timers SET fire_at = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ?`,
+		&w.endTimer:     `UPDATE timers SET status = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ?`,
+		&w.forgetTimers: `DELETE FROM timers WHERE tenant = ? AND session_key = ?`,
+		&w.dropEffect:   `UPDATE effects SET status = 'cancelled', why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ? AND status = 'pending'`,
 	}
 }
 
@@ -48,9 +57,19 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 		_, err = w.addCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq, row.Kind, row.Run, row.Call, b.Summary.Owner, micros(e.At))
 	case parley.CardClosed:
 		_, err = w.endCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq)
+	case parley.TimerOpened:
+		_, err = w.addTimer.ExecContext(ctx, b.Tenant, b.Session, row.Timer, row.Run, b.Summary.Owner, row.Agent.Name, row.By, string(row.Payload()), micros(row.At), micros(e.At))
+	case parley.TimerMoved:
+		_, err = w.moveTimer.ExecContext(ctx, micros(row.At), row.Why, micros(e.At), b.Tenant, b.Session, row.Timer)
+	case parley.TimerClosed:
+		_, err = w.endTimer.ExecContext(ctx, row.Status, row.Why, micros(e.At), b.Tenant, b.Session, row.Timer)
+	case parley.EffectClosed:
+		_, err = w.dropEffect.ExecContext(ctx, row.Why, micros(e.At), b.Tenant, b.Session, row.Effect)
 	case parley.RowsGone:
-		if _, err = w.forgetRuns.ExecContext(ctx, b.Tenant, b.Session); err == nil {
-			_, err = w.forgetCards.ExecContext(ctx, b.Tenant, b.Session)
+		for _, forget := range []*sql.Stmt{w.forgetRuns, w.forgetCards, w.forgetTimers} {
+			if _, err = forget.ExecContext(ctx, b.Tenant, b.Session); err != nil {
+				break
+			}
 		}
 	}
 	return err

@@ -46,6 +46,8 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"ListsOfSessions", listsOfSessions},
 		{"RunsAreRows", runsAreRows},
 		{"CardsAreRows", cardsAreRows},
+		{"TimersAreRows", timersAreRows},
+		{"EffectsAreDeliveredOrFail", effectsAreDeliveredOrFail},
 		{"SpokenLeavesPiecesOut", spokenLeavesPiecesOut},
 		{"TreesAreFollowedFromAnywhere", treesAreFollowedFromAnywhere},
 		{"TrimmedPiecesAreMissedByNobody", trimmedPiecesAreMissedByNobody},

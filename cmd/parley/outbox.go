@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"parley"
+	"parley/config"
+)
+
+type timersCommand struct {
+	config.Store
+	Tenant  parley.TenantID  `placeholder:"NAME" help:"Whose (default: the default tenant's)."`
+	Session parley.SessionID `placeholder:"ID" help:"Only those of this session."`
+	Status  string           `default:"pending" enum:"pending,promoted,cancelled,all" help:"Which: pending, promoted (they have fired), cancelled or all."`
+	Limit   int              `default:"100" help:"How many at most."`
+}
+
+// Run lists timers, also of a running server. What they say is shown to nobody
+// who could not read the log anyway.
+func (c *timersCommand) Run(p *program) error {
+	store, err := openReader(p.ctx, &c.Store)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	q := parley.TimerQuery{Session: c.Session, Status: parley.TimerStatus(c.Status), Limit: c.Limit}
+	if c.Status == "all" {
+		q.Status = ""
+	}
+	list, err := store.Tenant(cmp.Or(c.Tenant, c.DefaultTenant)).Timers(p.ctx, q)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TIMER\tSTATUS\tFIRES\tAGENT\tOWNER\tBY\tWHY\tREASON")
+	for _, t := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.60q\n", t.ID, t.Status, t.FireAt.Format(time.RFC3339), t.Agent, t.Owner, t.By, t.Why, t.Reason)
+	}
+	return w.Flush()
+}
+
+type effectsCommand struct {
+	config.Store
+	Tenant  parley.TenantID  `placeholder:"NAME" help:"Whose (default: the default tenant's)."`
+	Session parley.SessionID `placeholder:"ID" help:"Only those of this session."`
+	Status  string           `default:"all" enum:"pending,completed,failed,cancelled,all" help:"Which: pending, completed, failed, cancelled or all."`
+	Limit   int              `default:"100" help:"How many at most."`
+}
+
+// Run lists effects, also of a running server.
+func (c *effectsCommand) Run(p *program) error {
+	store, err := openReader(p.ctx, &c.Store)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	q := parley.EffectQuery{Session: c.Session, Status: parley.EffectStatus(c.Status), Limit: c.Limit}
+	if c.Status == "all" {
+		q.Status = ""
+	}
+	list, err := store.Tenant(cmp.Or(c.Tenant, c.DefaultTenant)).Effects(p.ctx, q)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "EFFECT\tSTATUS\tTYPE\tREQUEST\tCREATED\tATTEMPTS\tOWNER\tWHY")
+	for _, e := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, e.Request, e.CreatedAt.Format(time.RFC3339), e.Attempts, e.Owner, e.Why)
+	}
+	return w.Flush()
+}

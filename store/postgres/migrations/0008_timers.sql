@@ -1,0 +1,42 @@
+-- +goose Up
+
+-- Every timer of every session that is not deleted. Rows follow from the events,
+-- which alone decide: see docs/adr/0017.
+CREATE TABLE timers (
+    tenant      TEXT COLLATE "C" NOT NULL,
+    session_key TEXT COLLATE "C" NOT NULL,
+    id          BIGINT           NOT NULL, -- the seq of its TimerSet
+    run         BIGINT           NOT NULL, -- in which it was set, or 0
+    owner       TEXT COLLATE "C" NOT NULL, -- of the session
+    agent       TEXT COLLATE "C" NOT NULL,
+    source      TEXT COLLATE "C" NOT NULL, -- tool, evaluator
+    payload     JSON             NOT NULL, -- {"reason", "message"}
+    status      TEXT COLLATE "C" NOT NULL, -- pending, promoted (it has fired), cancelled
+    why         TEXT COLLATE "C" NOT NULL, -- it was cancelled, or waits for longer
+    fire_at     TIMESTAMPTZ      NOT NULL,
+    created_at  TIMESTAMPTZ      NOT NULL,
+    updated_at  TIMESTAMPTZ      NOT NULL,
+    PRIMARY KEY (tenant, session_key, id)
+);
+CREATE INDEX timers_due ON timers (tenant, status, fire_at);
+CREATE INDEX timers_owned ON timers (tenant, owner, fire_at);
+
+-- How often somebody came for it, and why it was not delivered.
+ALTER TABLE effects ADD COLUMN attempt_count INTEGER NOT NULL DEFAULT 0, ADD COLUMN last_attempt_at TIMESTAMPTZ,
+    ADD COLUMN why TEXT COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE effects NO FORCE ROW LEVEL SECURITY;
+UPDATE effects SET attempt_count = 1, last_attempt_at = updated_at WHERE status = 'completed';
+ALTER TABLE effects FORCE ROW LEVEL SECURITY;
+CREATE INDEX effects_recent ON effects (tenant, created_at);
+CREATE INDEX effects_pending ON effects (tenant, created_at) WHERE status = 'pending';
+
+-- +goose StatementBegin
+DO $$
+DECLARE
+    here TEXT := $here$tenant = substr(nullif(current_setting('parley.tenant', true), ''), 2)$here$;
+BEGIN
+    ALTER TABLE timers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+    EXECUTE format('CREATE POLICY tenant ON timers USING (%s) WITH CHECK (%s)', here, here);
+END
+$$;
+-- +goose StatementEnd

@@ -1,0 +1,30 @@
+-- +goose Up
+
+-- Every timer of every session that is not deleted. Rows follow from the events,
+-- which alone decide: see docs/adr/0017.
+CREATE TABLE timers (
+    tenant      TEXT    NOT NULL,
+    session_key TEXT    NOT NULL,
+    id          INTEGER NOT NULL, -- the seq of its TimerSet
+    run         INTEGER NOT NULL, -- in which it was set, or 0
+    owner       TEXT    NOT NULL, -- of the session
+    agent       TEXT    NOT NULL,
+    source      TEXT    NOT NULL, -- tool, evaluator
+    payload     TEXT    NOT NULL, -- {"reason", "message"}
+    status      TEXT    NOT NULL, -- pending, promoted (it has fired), cancelled
+    why         TEXT    NOT NULL, -- it was cancelled, or waits for longer
+    fire_at     INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, session_key, id)
+) WITHOUT ROWID;
+CREATE INDEX timers_due ON timers (tenant, status, fire_at);
+CREATE INDEX timers_owned ON timers (tenant, owner, fire_at);
+
+-- How often somebody came for it, and why it was not delivered.
+ALTER TABLE effects ADD COLUMN attempt_count INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE effects ADD COLUMN last_attempt_at INTEGER;
+ALTER TABLE effects ADD COLUMN why TEXT NOT NULL DEFAULT '';
+UPDATE effects SET attempt_count = 1, last_attempt_at = updated_at WHERE status = 'completed';
+CREATE INDEX effects_recent ON effects (tenant, created_at);
+CREATE INDEX effects_pending ON effects (tenant, created_at) WHERE status = 'pending';

@@ -1,0 +1,117 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"parley"
+)
+
+const timersOf = `SELECT session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at, updated_at FROM timers WHERE tenant = ?`
+
+func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.TimerInfo, error) {
+	text, args := timersOf, []any{t.id}
+	and := func(condition string, arg any) { text, args = text+condition, append(args, arg) }
+	if q.Owner != "" {
+		and(` AND owner = ?`, q.Owner)
+	}
+	if q.Session != "" {
+		and(` AND session_key = ?`, q.Session)
+	}
+	if q.Status != "" {
+		and(` AND status = ?`, q.Status)
+	}
+	and(` ORDER BY status <> 'pending', iif(status = 'pending', fire_at, -fire_at), session_key, id LIMIT ? + 0`, q.Limit)
+	rows, err := t.s.read.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	var list []parley.TimerInfo
+	for rows.Next() {
+		var i parley.TimerInfo
+		var payload []byte
+		var fire, created, updated int64
+		if err := rows.Scan(&i.Session, &i.Timer, &i.Run, &i.Owner, &i.Agent, &i.By, &payload, &i.Status, &i.Why, &fire, &created, &updated); err != nil {
+			return nil, unavailable(err)
+		}
+		i.FireAt, i.CreatedAt, i.UpdatedAt = fromMicros(fire), fromMicros(created), fromMicros(updated)
+		if i.Read(payload) == nil { // else somebody has changed it by hand
+			list = append(list, i)
+		}
+	}
+	return list, unavailable(rows.Err())
+}
+
+const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload, e.status, e.why, e.attempt_count, e.last_attempt_at, e.created_at, e.updated_at
+	FROM effects e CROSS JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key WHERE e.tenant = ? AND s.deleted = 0`
+
+func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.EffectInfo, error) {
+	text, args := effectsOf, []any{t.id}
+	and := func(condition string, arg any) { text, args = text+condition, append(args, arg) }
+	if q.Owner != "" {
+		and(` AND s.owner = ?`, q.Owner)
+	}
+	if q.Session != "" {
+		and(` AND e.session_key = ?`, q.Session)
+	}
+	if q.Status != "" {
+		and(` AND e.status = ?`, q.Status)
+	}
+	and(` ORDER BY e.created_at DESC, e.session_key, e.id DESC LIMIT ? + 0`, q.Limit)
+	rows, err := t.s.read.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	var list []parley.EffectInfo
+	for rows.Next() {
+		var i parley.EffectInfo
+		var payload []byte
+		var last sql.NullInt64
+		var created, updated int64
+		if err := rows.Scan(&i.Session, &i.Effect, &i.Run, &i.Owner, &payload, &i.Status, &i.Why, &i.Attempts, &last, &created, &updated); err != nil {
+			return nil, unavailable(err)
+		}
+		i.LastAttemptAt, i.CreatedAt, i.UpdatedAt = fromMicros(last.Int64), fromMicros(created), fromMicros(updated)
+		if i.Read(payload) == nil {
+			list = append(list, i)
+		}
+	}
+	return list, unavailable(rows.Err())
+}
+
+func (t tenant) Attempted(ctx context.Context, id parley.SessionID, after, at time.Time) error {
+	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
+		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET attempt_count = attempt_count + 1, last_attempt_at = ?
+			WHERE tenant = ? AND session_key = ? AND status = 'pending' AND created_at > ?`, micros(at), t.id, id, micros(after))
+		return err
+	})
+}
+
+const oldestPending = `SELECT min(created_at) FROM effects WHERE tenant = ? AND status = 'pending'`
+
+// Expire writes only if there is something to be failed.
+func (t tenant) Expire(ctx context.Context, before, at time.Time) (failed int, oldest time.Time, err error) {
+	var first sql.NullInt64
+	if err := t.s.read.QueryRowContext(ctx, oldestPending, t.id).Scan(&first); err != nil {
+		return 0, time.Time{}, unavailable(err)
+	}
+	if !first.Valid || first.Int64 > micros(before) {
+		return 0, fromMicros(first.Int64), nil
+	}
+	err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
+		res, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'failed', why = ?, updated_at = ?
+			WHERE tenant = ? AND status = 'pending' AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if failed = int(n); err != nil {
+			return err
+		}
+		return w.conn.QueryRowContext(ctx, oldestPending, t.id).Scan(&first)
+	})
+	return failed, fromMicros(first.Int64), err
+}

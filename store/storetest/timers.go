@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley"
+)
+
+// timersAreRows: what a log says of its timers is found without reading it.
+func timersAreRows(t *testing.T, f *fixture) {
+	ctx := context.Background()
+	agent := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}}
+	l := f.born(ID(1), "ann", t0, nil)
+	l.do(parley.SubmitInput{Content: "do it", Agent: agent})
+	set := func(delay time.Duration, message string) parley.CallAsked {
+		c := l.asks(parley.VerdictFollowUp)
+		c.Verdict.FollowUp = parley.FollowUp{Delay: delay, Reason: "be\x1acause é", Message: message}
+		return c
+	}
+	l.model(set(time.Minute, "one"), set(2*time.Hour, "two"), set(61*time.Second, "three\u2028"))
+	run, at := l.state.Run.ID, l.at
+	l.model()
+	other := f.born(ID(2), "bob", t0, nil)
+	other.do(parley.SubmitInput{Content: "do it", Agent: agent})
+	other.model(set(time.Hour, ""))
+	other.model()
+
+	check := func(q parley.TimerQuery, want ...string) []parley.TimerInfo {
+		t.Helper()
+		q.Limit = 10
+		list, err := f.Tenant(tenant).Timers(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, i := range list {
+			got = append(got, string(i.Owner)+" "+i.Message+" "+string(i.Status)+" "+string(i.Why))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v: %s", q, diff)
+		}
+		return list
+	}
+	f.reopen()
+	all := check(parley.TimerQuery{}, "ann one pending ", "ann three\u2028 pending ", "bob  pending ", "ann two pending ")
+	want := parley.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer, Run: run, Agent: "helper", Owner: "ann", By: parley.TimerByTool,
+		Reason: "be\x1acause é", Message: "one", Status: parley.TimerPending, FireAt: at.Add(time.Minute), CreatedAt: at, UpdatedAt: at}
+	if diff := cmp.Diff(want, all[0]); diff != "" {
+		t.Error(diff)
+	}
+	check(parley.TimerQuery{Owner: "bob"}, "bob  pending ")
+	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone})
+	if list, err := f.Tenant("rival").Timers(ctx, parley.TimerQuery{Limit: 10}); err != nil || len(list) > 0 {
+		t.Errorf("of another tenant: %v, %v", list, err)
+	}
+
+	fire := func(id parley.TimerID) {
+		t.Helper()
+		l.take(parley.Command{Tenant: tenant, Session: ID(1), At: l.at, Do: parley.FireTimer{Timer: id, Agent: agent}})
+	}
+	l.at = all[0].FireAt
+	fire(all[0].Timer)
+	l.model()
+	l.at = l.at.Add(time.Second)
+	fire(all[1].Timer)
+	check(parley.TimerQuery{Session: ID(1)}, "ann three\u2028 pending cooldown", "ann two pending ", "ann one promoted ")
+	l.do(parley.SubmitInput{Content: "more", Agent: agent, Deliver: true, Request: "r2"})
+	check(parley.TimerQuery{Session: ID(1)}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message", "ann one promoted ")
+	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message")
+
+	// The same message took back what was owed unasked, and nothing else.
+	effects, err := f.Tenant(tenant).Effects(ctx, parley.EffectQuery{Limit: 10})
+	if err != nil || len(effects) != 2 {
+		t.Fatalf("%+v, %v", effects, err)
+	}
+	if e := effects[0]; e.Status != parley.EffectPending || e.Request != "r2" || e.Owner != "ann" || e.Attempts != 0 {
+		t.Errorf("%+v", e)
+	}
+	if e := effects[1]; e.Status != parley.EffectGone || e.Why != string(parley.TimerByMessage) {
+		t.Errorf("%+v", e)
+	}
+	l.do(parley.DeleteSession{})
+	check(parley.TimerQuery{}, "bob  pending ")
+	if list, err := f.Tenant(tenant).Effects(ctx, parley.EffectQuery{Limit: 10}); err != nil || len(list) > 0 {
+		t.Errorf("of a deleted session: %v, %v", list, err)
+	}
+}
+
+// effectsAreDeliveredOrFail: attempts are counted, and what nobody came for fails.
+func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
+	ctx := context.Background()
+	var lives []*life
+	for i := range 3 {
+		l := f.born(ID(1+i), "ann", t0.Add(time.Duration(i)*time.Hour), nil)
+		l.do(parley.SubmitInput{Content: "do it", Request: "r", Agent: parley.AgentRef{Name: "helper"}, Deliver: true})
+		l.model()
+		lives = append(lives, l)
+	}
+	made := lives[0].at.Add(-time.Second)
+	logs := f.Tenant(tenant)
+	effects := func(id parley.SessionID) parley.EffectInfo {
+		t.Helper()
+		list, err := logs.Effects(ctx, parley.EffectQuery{Session: id, Limit: 10})
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return list[0]
+	}
+	at := t0.Add(5 * time.Hour)
+	for range 2 {
+		if err := logs.Attempted(ctx, ID(1), t0, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := logs.Attempted(ctx, ID(1), at, at); err != nil { // nothing is as young as that
+		t.Fatal(err)
+	}
+	if err := logs.Delivered(ctx, ID(2), 3, at); err != nil {
+		t.Fatal(err)
+	}
+	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectPending || !e.LastAttemptAt.Equal(at) || !e.CreatedAt.Equal(made) {
+		t.Errorf("%+v, made %v", e, made)
+	}
+	if e := effects(ID(2)); e.Attempts != 1 || e.Status != parley.EffectCompleted || !e.LastAttemptAt.Equal(at) {
+		t.Errorf("%+v", e)
+	}
+	for _, c := range []struct {
+		before time.Time
+		failed int
+		oldest time.Time
+	}{
+		{made.Add(-time.Microsecond), 0, made},
+		{made, 1, made.Add(2 * time.Hour)},
+		{made, 0, made.Add(2 * time.Hour)},
+		{made.Add(3 * time.Hour), 1, time.Time{}},
+	} {
+		failed, oldest, err := logs.Expire(ctx, c.before, at)
+		if err != nil || failed != c.failed || !oldest.Equal(c.oldest) {
+			t.Errorf("before %v: %d have failed, the oldest is of %v, %v; want %+v", c.before, failed, oldest, err, c)
+		}
+	}
+	if failed, _, err := f.Tenant("rival").Expire(ctx, at, at); err != nil || failed != 0 {
+		t.Errorf("of another tenant: %d, %v", failed, err)
+	}
+	if e := effects(ID(1)); e.Status != parley.EffectFailed || e.Why != parley.EffectExpired {
+		t.Errorf("%+v", e)
+	}
+	if e := effects(ID(2)); e.Status != parley.EffectCompleted {
+		t.Errorf("%+v", e)
+	}
+	if err := logs.Delivered(ctx, ID(1), 3, at); err != nil || effects(ID(1)).Status != parley.EffectFailed {
+		t.Errorf("what has failed is delivered: %v", err)
+	}
+}
