@@ -289,6 +289,23 @@ func TestFollowUpsAreRefused(t *testing.T) {
 	}
 }
 
+// However often a model asks, ten wait, and each of the others is told why not.
+func TestTenThousandFollowUps(t *testing.T) {
+	a := newTale(t)
+	a.do(parley.SubmitInput{Content: "hello", Agent: parley.AgentRef{Name: "helper", Autonomy: free, Turns: 1000}})
+	asked := 0
+	for asked < 10000 {
+		calls := slices.Repeat([]parley.CallAsked{comesBack(time.Hour, "")}, parley.MaxCalls)
+		a.model(parley.ModelEnded{Calls: calls})
+		asked += len(calls)
+	}
+	if set, blocked := count[parley.TimerSet](a), count[parley.ToolCallBlocked](a); set != parley.MaxFollowUps || set+blocked != asked || len(a.state.Timers) != set {
+		t.Errorf("of %d, %d were set and %d refused", asked, set, blocked)
+	}
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.sound()
+}
+
 func TestFollowUpsAreCancelled(t *testing.T) {
 	set := []parley.CallAsked{comesBack(time.Hour, "one"), comesBack(2*time.Hour, "two")}
 	for name, c := range map[string]struct {

@@ -24,20 +24,23 @@ func TestFollowUpsAreSaidNotPerformed(t *testing.T) {
 			t.Errorf("%s was performed: %v", name, err)
 		}
 	}
-	long := strings.Repeat("x", 4097)
+	long, megabyte := strings.Repeat("x", 4097), strings.Repeat("x", 1<<20)
 	for bad, why := range map[string]string{
-		`{"delay_seconds":0,"reason":"r"}`:                           "at least 1",
-		`{"delay_seconds":-5,"reason":"r"}`:                          "at least 1",
-		`{"delay_seconds":2592001,"reason":"r"}`:                     "at most 2592000",
-		`{"delay_seconds":1e99,"reason":"r"}`:                        "whole number",
-		`{"delay_seconds":99999999999999999999999,"reason":"r"}`:     "whole number",
-		`{"delay_seconds":1.5,"reason":"r"}`:                         "whole number",
-		`{"delay_seconds":"60","reason":"r"}`:                        "expected integer, got string",
-		`{"delay_seconds":null,"reason":"r"}`:                        "expected integer, got null",
-		`{"reason":"r"}`:                                             `"delay_seconds" is missing`,
-		`{"delay_seconds":60}`:                                       `"reason" is missing`,
-		`{"delay_seconds":60,"reason":" "}`:                          "not blank",
-		`{"delay_seconds":60,"reason":"r","message":"` + long + `"}`: "at most 4096",
+		`{"delay_seconds":0,"reason":"r"}`:                               "at least 1",
+		`{"delay_seconds":-5,"reason":"r"}`:                              "at least 1",
+		`{"delay_seconds":2592001,"reason":"r"}`:                         "at most 2592000",
+		`{"delay_seconds":1e99,"reason":"r"}`:                            "whole number",
+		`{"delay_seconds":99999999999999999999999,"reason":"r"}`:         "whole number",
+		`{"delay_seconds":1.5,"reason":"r"}`:                             "whole number",
+		`{"delay_seconds":"60","reason":"r"}`:                            "expected integer, got string",
+		`{"delay_seconds":null,"reason":"r"}`:                            "expected integer, got null",
+		`{"delay_seconds":NaN,"reason":"r"}`:                             "not valid JSON",
+		`{"delay_seconds":60,"reason":"r","message":"` + megabyte + `"}`: "at most 4096",
+		`{"delay_seconds":60,"reason":"` + megabyte + `"}`:               "at most 1000",
+		`{"reason":"r"}`:                    `"delay_seconds" is missing`,
+		`{"delay_seconds":60}`:              `"reason" is missing`,
+		`{"delay_seconds":60,"reason":" "}`: "not blank",
+		`{"delay_seconds":60,"reason":"r","message":"` + long + `"}`:                               "at most 4096",
 		fmt.Sprintf(`{"delay_seconds":60,"reason":"r","message":"%s"}`, strings.Repeat("€", 2000)): "at most 4096 bytes",
 		`{"delay_seconds":60,"reason":"r","every":60}`:                                             `unknown key "every"`,
 	} {
