@@ -92,17 +92,26 @@ type TenantStore interface {
 	// Effects lists what is or was owed, newest first.
 	Effects(context.Context, EffectQuery) ([]EffectInfo, error)
 
-	// Undelivered lists the runs that have a pending bookmark made after a
-	// time, oldest first.
-	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]RunID, error)
+	// Undelivered lists the bookmarks that were made after a time and are pending
+	// or executing, oldest first. The others leave these alone that are neither.
+	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]Bookmark, error)
 	// Delivered completes the bookmarks of a run.
 	Delivered(ctx context.Context, id SessionID, run RunID, at time.Time) error
-	// Attempted notes that somebody came for what is pending and was made after
-	// a time.
-	Attempted(ctx context.Context, id SessionID, after, at time.Time) error
-	// Expire fails what is pending and was made before a time. It says when the
-	// oldest was made that is left; zero: none is.
-	Expire(ctx context.Context, before, at time.Time) (failed int, oldest time.Time, err error)
+	// Attempted notes that somebody has come for a bookmark, which is executing
+	// until then.
+	Attempted(ctx context.Context, id SessionID, effect Seq, at, until time.Time) error
+	// SetAside fails a bookmark.
+	SetAside(ctx context.Context, id SessionID, effect Seq, why string, at time.Time) error
+	// Expire fails what was made before a time, and has what is executing for
+	// too long pending again. It says when the oldest was made that is left, and
+	// when the next will have been executing for too long; zero: there is none.
+	Expire(ctx context.Context, before, at time.Time) (Expired, error)
+}
+
+// Expired is what became of effects with the time.
+type Expired struct {
+	Failed         int
+	Oldest, Leased time.Time
 }
 
 // PageBytes bounds what is read from a log at once.

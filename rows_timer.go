@@ -22,6 +22,7 @@ const (
 type TimerQuery struct {
 	Owner   PrincipalID
 	Session SessionID
+	Timer   TimerID // of that session
 	Status  TimerStatus
 	Limit   int
 }
@@ -58,25 +59,66 @@ func (t *TimerInfo) Read(payload []byte) error {
 	return err
 }
 
-// An EffectStatus is how far an effect got, in the words of document 002. Its
-// executing does not occur: a socket shows an effect or does not, and there is
-// nothing that a crash could leave half done.
+// An EffectStatus is how far an effect got, in the words of document 002. One
+// that is executing is owed as one that is pending is: that somebody has come
+// for it is no claim on it, so there is nothing that a crash could strand.
 type EffectStatus string
 
 const (
 	EffectPending   EffectStatus = "pending"
+	EffectExecuting EffectStatus = "executing" // a socket began at it within EffectLease, and has not reached its end
 	EffectCompleted EffectStatus = "completed"
-	EffectFailed    EffectStatus = "failed"    // nobody came for it within EffectLife
+	EffectFailed    EffectStatus = "failed"    // why says how
 	EffectGone      EffectStatus = "cancelled" // EffectCancelled
 )
 
-// EffectExpired is why an effect has failed.
-const EffectExpired = "expired"
+// Why an effect has failed.
+const (
+	EffectExpired  = "expired"  // nobody came for it within EffectLife
+	EffectPoisoned = "poisoned" // it did not get through, however often somebody came
+)
+
+const (
+	// EffectLease is for how long an effect is executing, if nothing more is
+	// heard of it.
+	EffectLease = time.Minute
+	// MaxAttempts is how often somebody may come for an effect in vain. Then it
+	// is set aside.
+	MaxAttempts = 16
+	// freeAttempts are without a pause: connections break.
+	freeAttempts = 3
+	longestPause = 10 * time.Minute
+)
+
+// A Bookmark is an effect that is owed: clients of its session are to be shown a
+// run that they may not have seen the end of.
+type Bookmark struct {
+	Effect        Seq
+	Run           RunID
+	Attempts      int
+	LastAttemptAt time.Time
+}
+
+// Poisoned reports whether it is to be set aside.
+func (b Bookmark) Poisoned() bool { return b.Attempts >= MaxAttempts }
+
+// Rests reports whether it is left out for now, because too many came for it in
+// vain: what was made after it does not wait for it. The pause grows from a
+// second to ten minutes. A clock that was set back does not make it longer.
+func (b Bookmark) Rests(now time.Time) bool {
+	if b.Attempts < freeAttempts {
+		return false
+	}
+	pause := min(time.Second<<min(b.Attempts-freeAttempts, 20), longestPause)
+	since := now.Sub(b.LastAttemptAt)
+	return -pause < since && since < pause
+}
 
 // An EffectQuery narrows a list of effects. What is empty does not.
 type EffectQuery struct {
 	Owner   PrincipalID
 	Session SessionID
+	Effect  Seq // of that session
 	Status  EffectStatus
 	Limit   int
 }

@@ -262,20 +262,16 @@ func (e *Engine) Resume(ctx context.Context, who parley.Principal, id parley.Ses
 	if err != nil {
 		return parley.Cursor{}, err
 	}
-	owed, err := e.Store.Tenant(who.Tenant).Undelivered(ctx, id, e.Now().Add(-parley.EffectLife))
-	if err != nil {
+	from, err := e.owed(ctx, who.Tenant, m)
+	switch {
+	case err != nil:
 		return parley.Cursor{}, err
+	case from == 0 && m.Run != 0:
+		from = m.Run
+	case from == 0:
+		return parley.Cursor{After: int64(m.Head)}, nil
 	}
-	if len(owed) == 0 && m.Run != 0 {
-		return parley.Cursor{After: int64(m.Run) - 1}, nil
-	}
-	if len(owed) > 0 {
-		if err := e.Store.Tenant(who.Tenant).Attempted(ctx, id, e.Now().Add(-parley.EffectLife), e.Now()); err != nil {
-			return parley.Cursor{}, err
-		}
-		return parley.Cursor{After: int64(owed[0]) - 1}, nil
-	}
-	return parley.Cursor{After: int64(m.Head)}, nil
+	return parley.Cursor{After: int64(from) - 1}, nil
 }
 
 // Delivered is for clients that keep no cursor. See parley.Door.
@@ -286,7 +282,7 @@ func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.
 	logs := e.Store.Tenant(who.Tenant)
 	// Every socket of a session says so; one write is enough.
 	owed, err := logs.Undelivered(ctx, id, time.Time{})
-	if err != nil || !slices.Contains(owed, run) {
+	if err != nil || !slices.ContainsFunc(owed, func(b parley.Bookmark) bool { return b.Run == run }) {
 		return err
 	}
 	if err := logs.Delivered(ctx, id, run, e.Now()); err != nil {

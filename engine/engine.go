@@ -79,6 +79,8 @@ type Engine struct {
 	wg    sync.WaitGroup
 	poked chan struct{} // has the scheduler look again
 
+	leased chan struct{} // has expire know that somebody came for an effect
+
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
 	tenants  tenants
@@ -113,7 +115,7 @@ func New(c Config) *Engine {
 	if c.Snapshot == 0 {
 		c.Snapshot = 200
 	}
-	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{}),
+	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{}),
 		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
 	e.made = &everyAgent{files: c.Agents, engine: e, read: map[definitionKey]parley.Agent{}}
 	e.Agents = e.made

@@ -33,41 +33,90 @@ func (e *Engine) Effects(ctx context.Context, who parley.Principal, q parley.Eff
 	return e.Store.Tenant(who.Tenant).Effects(ctx, q)
 }
 
+// owed is the run to begin with for somebody who comes without a cursor: the
+// oldest that is owed, and does not rest; zero: none. That somebody comes for a
+// run that has ended is noted. What does not get through, however often, is set
+// aside: it would be in the way of everything after it.
+func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m parley.Summary) (parley.RunID, error) {
+	logs, now := e.Store.Tenant(tenant), e.Now()
+	list, err := logs.Undelivered(ctx, m.ID, now.Add(-parley.EffectLife))
+	if err != nil {
+		return 0, err
+	}
+	for _, b := range list {
+		switch {
+		case b.Run == m.Run: // nobody can have its end
+			return b.Run, nil
+		case b.Poisoned():
+			if err := logs.SetAside(ctx, m.ID, b.Effect, parley.EffectPoisoned, now); err != nil {
+				return 0, err
+			}
+			e.Log.Warn("an effect was set aside; it is in the log", "session", m.ID, "effect", b.Effect, "run", b.Run, "attempts", b.Attempts)
+		case !b.Rests(now):
+			err := logs.Attempted(ctx, m.ID, b.Effect, now, now.Add(parley.EffectLease))
+			select {
+			case e.leased <- struct{}{}:
+			default: // it knows
+			}
+			return b.Run, err
+		}
+	}
+	return 0, nil
+}
+
 // outboxClock bounds how long expire trusts the clock.
 const outboxClock = 6 * time.Hour
 
-// expire fails effects that nobody came for in time. That is a fact of delivery,
-// and stands in their rows alone. It waits until the next one is too old: what is
-// made meanwhile is younger. It ends when the engine is closed.
+// expire fails effects that nobody came for in time, and has those pending again
+// that somebody came for in vain. Both are facts of delivery, and stand in their
+// rows alone. It waits for the next such time: what is made meanwhile is younger,
+// and who comes meanwhile says so. It ends when the engine is closed.
 func (e *Engine) expire() {
 	for {
 		now := e.Now()
-		next := now.Add(parley.EffectLife)
-		tenants, err := e.Store.Tenants(e.ctx)
-		for _, tenant := range tenants {
-			var failed int
-			var oldest time.Time
-			if failed, oldest, err = e.Store.Tenant(tenant).Expire(e.ctx, now.Add(-parley.EffectLife), now); err != nil {
-				break
-			}
-			if failed > 0 {
-				e.Log.Info("effects were not delivered in time", "tenant", tenant, "effects", failed)
-			}
-			if end := oldest.Add(parley.EffectLife); !oldest.IsZero() && end.Before(next) {
-				next = end
-			}
-		}
-		wait := min(next.Sub(now), outboxClock)
+		wait, err := e.expireAt(now)
 		if err != nil {
 			if e.ctx.Err() == nil {
 				e.Log.Error("effects could not be looked through", "error", err)
 			}
 			wait = time.Minute
 		}
-		select {
-		case <-time.After(wait + time.Millisecond):
-		case <-e.ctx.Done():
-			return
+		timer := time.NewTimer(wait)
+		for waits := true; waits; {
+			select {
+			case <-e.leased:
+				if wait > parley.EffectLease {
+					wait = parley.EffectLease + time.Millisecond
+					timer.Reset(wait)
+				}
+			case <-timer.C:
+				waits = false
+			case <-e.ctx.Done():
+				timer.Stop()
+				return
+			}
 		}
 	}
+}
+
+// expireAt does what is due, and says after how long to look again.
+func (e *Engine) expireAt(now time.Time) (time.Duration, error) {
+	next := now.Add(outboxClock)
+	tenants, err := e.Store.Tenants(e.ctx)
+	for _, tenant := range tenants {
+		done, err := e.Store.Tenant(tenant).Expire(e.ctx, now.Add(-parley.EffectLife), now)
+		if err != nil {
+			return 0, err
+		}
+		if done.Failed > 0 {
+			e.Log.Info("effects were not delivered in time", "tenant", tenant, "effects", done.Failed)
+		}
+		if end := done.Oldest.Add(parley.EffectLife); !done.Oldest.IsZero() && end.Before(next) {
+			next = end
+		}
+		if !done.Leased.IsZero() && done.Leased.Before(next) {
+			next = done.Leased
+		}
+	}
+	return next.Sub(now) + time.Millisecond, err
 }

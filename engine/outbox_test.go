@@ -34,7 +34,7 @@ func TestEffectsExpire(t *testing.T) {
 			return c.After
 		}
 		owed := from()
-		if e := effect(); e.Attempts != 1 || e.Status != parley.EffectPending {
+		if e := effect(); e.Attempts != 1 || e.Status != parley.EffectExecuting {
 			t.Errorf("%+v", e)
 		}
 		time.Sleep(24*time.Hour - time.Minute)
@@ -79,4 +79,126 @@ func TestAMessageWithdrawsWhatNobodyWaitsFor(t *testing.T) {
 		}
 		r.check(id)
 	})
+}
+
+// What does not get through, however often somebody comes for it, rests for
+// longer and longer and is then set aside. What was made after it does not wait.
+func TestPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, forward)
+		id := r.open()
+		comes := func() parley.RunID {
+			t.Helper()
+			c, err := r.Resume(context.Background(), ann, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return parley.RunID(c.After + 1)
+		}
+		r.do(id, parley.SubmitInput{Content: "say poison", Request: "r1", Deliver: true})
+		r.finished(id, 1)
+		r.do(id, parley.SubmitInput{Content: "say good", Request: "r2", Deliver: true})
+		r.finished(id, 2)
+		list, err := r.Store.Tenant(acme).Undelivered(context.Background(), id, time.Time{})
+		if err != nil || len(list) != 2 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		poison, good := list[0].Run, list[1].Run
+		for i := range 3 { // connections break
+			if got := comes(); got != poison {
+				t.Fatalf("time %d begins at run %d", i, got)
+			}
+		}
+		status := func() parley.EffectStatus {
+			t.Helper()
+			one, err := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id, Effect: list[0].Effect})
+			if err != nil || len(one) != 1 {
+				t.Fatalf("%+v, %v", one, err)
+			}
+			return one[0].Status
+		}
+		if got := comes(); got != good || status() != parley.EffectExecuting {
+			t.Errorf("who comes a fourth time begins at run %d, while it is %s", got, status())
+		}
+		if err := r.Delivered(context.Background(), ann, id, good); err != nil {
+			t.Fatal(err)
+		}
+		tried := 3
+		for start := time.Now(); status() != parley.EffectFailed; time.Sleep(time.Second) {
+			if comes() == poison {
+				tried++
+			}
+			if time.Since(start) > 24*time.Hour {
+				t.Fatal("it is tried for ever")
+			}
+		}
+		one, _ := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id, Effect: list[0].Effect})
+		if tried != parley.MaxAttempts || one[0].Why != parley.EffectPoisoned || one[0].Attempts != parley.MaxAttempts {
+			t.Errorf("tried %d times: %+v", tried, one[0])
+		}
+		if got := comes(); int(got) != len(r.log(id))+1 {
+			t.Errorf("afterwards one begins at %d", got)
+		}
+	})
+}
+
+// Who came for an effect and was lost leaves it executing for a minute. It is
+// owed all the while, also to another server, and then pending again.
+func TestALostClientStrandsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, forward)
+		id := r.open()
+		r.do(id, parley.SubmitInput{Content: "say hello", Request: "r1", Deliver: true})
+		r.finished(id, 1)
+		resumes := func() int64 {
+			t.Helper()
+			c, err := r.Resume(context.Background(), ann, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.After
+		}
+		is := func(want parley.EffectStatus) {
+			t.Helper()
+			list, err := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id})
+			if err != nil || len(list) != 1 || list[0].Status != want {
+				t.Errorf("%+v, %v; want %s", list, err, want)
+			}
+		}
+		is(parley.EffectPending)
+		from := resumes()
+		is(parley.EffectExecuting)
+		r.restart(true)
+		is(parley.EffectExecuting)
+		if resumes() != from {
+			t.Error("it is not owed any more")
+		}
+		time.Sleep(parley.EffectLease + time.Second)
+		is(parley.EffectPending)
+		if resumes() != from {
+			t.Error("it is not owed any more")
+		}
+		time.Sleep(parley.EffectLease + time.Second)
+		is(parley.EffectPending)
+	})
+}
+
+// Somebody who comes again and again while a run goes on does not make its
+// bookmark rest: nobody could have its end.
+func TestAnOpenRunIsNoPoison(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.do(id, parley.SubmitInput{Content: "hang", Request: "r1", Deliver: true})
+	r.until(id, "a turn", func(log []parley.Event) bool { return len(all[parley.TurnStarted](log)) > 0 })
+	for range 2 * parley.MaxAttempts {
+		if _, err := r.Resume(context.Background(), ann, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := r.Store.Tenant(acme).Undelivered(context.Background(), id, time.Time{})
+	if err != nil || len(list) != 1 || list[0].Attempts != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	r.do(id, parley.CancelRun{})
+	r.finished(id, 1)
 }

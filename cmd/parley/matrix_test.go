@@ -97,8 +97,10 @@ var rules = map[string]rule{
 	"GET /api/v1/runs/{id}":              {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
 	"POST /api/v1/runs/{id}/cancel":      {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
 	"GET /api/v1/timers":                 {needs: parley.ActRead, ok: 200},
-	"DELETE /api/v1/timers/{id}":         {needs: parley.ActMessage, on: "card", ok: 410}, // nothing waits
+	"GET /api/v1/timers/{id}":            {needs: parley.ActRead, on: "card", ok: 404}, // nothing was promised
+	"DELETE /api/v1/timers/{id}":         {needs: parley.ActMessage, on: "card", ok: 404},
 	"GET /api/v1/effects":                {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/effects/{id}":           {needs: parley.ActRead, on: "card", ok: 404},
 	"GET /api/v1/approvals":              {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/questions":              {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/calls":                  {needs: parley.ActRead, ok: 200},

@@ -46,7 +46,7 @@ type effectsCommand struct {
 	config.Store
 	Tenant  parley.TenantID  `placeholder:"NAME" help:"Whose (default: the default tenant's)."`
 	Session parley.SessionID `placeholder:"ID" help:"Only those of this session."`
-	Status  string           `default:"all" enum:"pending,completed,failed,cancelled,all" help:"Which: pending, completed, failed, cancelled or all."`
+	Status  string           `default:"all" enum:"pending,executing,completed,failed,cancelled,all" help:"Which: pending, executing, completed, failed, cancelled or all."`
 	Limit   int              `default:"100" help:"How many at most."`
 }
 

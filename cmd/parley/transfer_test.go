@@ -92,7 +92,7 @@ func bookmarksOfOpenRunsStay(t *testing.T, store []string, id parley.SessionID) 
 		t.Fatal(err)
 	}
 	owed, err := logs.Undelivered(context.Background(), id, time.Time{})
-	if err != nil || len(owed) != 1 || owed[0] != st.Summary.Run {
+	if err != nil || len(owed) != 1 || owed[0].Run != st.Summary.Run {
 		t.Errorf("runs %v are owed to somebody (%v), open is %d", owed, err, st.Summary.Run)
 	}
 	if snapshot, ok, err := logs.Snapshot(context.Background(), id); err != nil || !ok || snapshot.Seq != st.Summary.Head {

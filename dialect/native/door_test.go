@@ -78,13 +78,17 @@ func (d *door) Settings(context.Context, parley.Principal) (parley.Settings, err
 }
 
 func (d *door) Timers(_ context.Context, _ parley.Principal, q parley.TimerQuery) ([]parley.TimerInfo, error) {
-	d.timerQuery = q
+	if d.timerQuery = q; q.Timer == 404 {
+		return nil, nil
+	}
 	return []parley.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder", Owner: "ann", By: parley.TimerByTool, Reason: "a reminder",
 		Status: parley.TimerPending, Why: parley.TimerCooling, FireAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
 }
 
 func (d *door) Effects(_ context.Context, _ parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {
-	d.effectQuery = q
+	if d.effectQuery = q; q.Effect == 404 {
+		return nil, nil
+	}
 	return []parley.EffectInfo{{ID: session + ".5", Session: dialecttest.Session, Effect: 5, Run: 3, Owner: "ann", Type: parley.SendMessage, Request: "r1", Status: parley.EffectCompleted,
 		Attempts: 1, LastAttemptAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
 }

@@ -126,7 +126,7 @@ func TestTimersAndEffects(t *testing.T) {
 	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want || d.effectQuery != (parley.EffectQuery{Status: parley.EffectCompleted, Limit: 50}) {
 		t.Errorf("%d %s, %+v", w.Code, got, d.effectQuery)
 	}
-	for _, bad := range []string{"timers?status=fired", "timers?limit=0", "effects?status=executing", "effects?limit=x"} {
+	for _, bad := range []string{"timers?status=fired", "timers?limit=0", "effects?status=sent", "effects?limit=x"} {
 		if w := ask(d, "GET", "/api/v1/"+bad, ""); w.Code != 400 {
 			t.Errorf("%s: %d %s", bad, w.Code, w.Body)
 		}
@@ -134,7 +134,21 @@ func TestTimersAndEffects(t *testing.T) {
 	if w := ask(d, "DELETE", "/api/v1/timers/"+session+".9", ""); w.Code != 202 || len(d.commands) != 1 || d.commands[0].Do != (parley.CancelTimer{Timer: 9}) {
 		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
 	}
-	if w := ask(d, "DELETE", "/api/v1/timers/9", ""); w.Code != 404 || len(d.commands) != 1 {
+	if w := ask(d, "GET", "/api/v1/timers/"+session+".9", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `{"id":"`+session+`.9",`) || d.timerQuery.Timer != 9 {
+		t.Errorf("%d %s, %+v", w.Code, w.Body, d.timerQuery)
+	}
+	if w := ask(d, "GET", "/api/v1/effects/"+session+".5", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `{"id":"`+session+`.5",`) || d.effectQuery.Effect != 5 {
+		t.Errorf("%d %s, %+v", w.Code, w.Body, d.effectQuery)
+	}
+	for _, unknown := range []string{"GET timers/9", "GET timers/" + session + ".404", "DELETE timers/9", "GET effects/x", "GET effects/" + session + ".404"} {
+		method, path, _ := strings.Cut(unknown, " ")
+		if w := ask(d, method, "/api/v1/"+path, ""); w.Code != 404 || len(d.commands) != 1 {
+			t.Errorf("%s: %d %s", unknown, w.Code, w.Body)
+		}
+	}
+	// One that has fired was there; one that never was is not.
+	d.refusal = parley.Errorf(parley.CodeClosed, "It does not wait.")
+	if w := ask(d, "DELETE", "/api/v1/timers/"+session+".9", ""); w.Code != 410 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -69,11 +69,11 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"DELETE /api/v1/inputs/{id}": h.asks(h.answer(func(seq parley.Seq, _ dialect.Object) (parley.CommandBody, error) {
 			return parley.WithdrawInput{Input: parley.InputID(seq)}, nil
 		})),
-		"DELETE /api/v1/timers/{id}": h.asks(h.answer(func(seq parley.Seq, _ dialect.Object) (parley.CommandBody, error) {
-			return parley.CancelTimer{Timer: parley.TimerID(seq)}, nil
-		})),
 		"GET /api/v1/timers":              h.asks(h.listTimers),
+		"GET /api/v1/timers/{id}":         h.asks(h.getTimer),
+		"DELETE /api/v1/timers/{id}":      h.asks(h.cancelTimer),
 		"GET /api/v1/effects":             h.asks(h.listEffects),
+		"GET /api/v1/effects/{id}":        h.asks(h.getEffect),
 		"POST /api/v1/approvals/{id}":     h.asks(h.answer(decideApproval)),
 		"POST /api/v1/questions/{id}":     h.asks(h.answer(answerQuestion)),
 		"POST /api/v1/calls/{id}":         h.asks(h.answer(resolveCall)),

@@ -33,12 +33,63 @@ func (h *Handler) listEffects(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	status := parley.EffectStatus(q.Get("status"))
-	if !slices.Contains([]parley.EffectStatus{"", parley.EffectPending, parley.EffectCompleted, parley.EffectFailed, parley.EffectGone}, status) {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "status must be pending, completed, failed or cancelled.")
+	if !slices.Contains([]parley.EffectStatus{"", parley.EffectPending, parley.EffectExecuting, parley.EffectCompleted, parley.EffectFailed, parley.EffectGone}, status) {
+		return 0, nil, parley.Errorf(parley.CodeInvalid, "status must be pending, executing, completed, failed or cancelled.")
 	}
 	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: parley.SessionID(q.Get("session")), Status: status, Limit: limit})
 	if list == nil {
 		list = []parley.EffectInfo{}
 	}
 	return http.StatusOK, map[string]any{"effects": list}, err
+}
+
+var (
+	errNoTimer  = parley.Errorf(parley.CodeNotFound, "There is no such follow-up.")
+	errNoEffect = parley.Errorf(parley.CodeNotFound, "There is no such effect.")
+)
+
+func (h *Handler) getTimer(r request) (int, any, error) {
+	session, seq, ok := parley.ParseRef(r.PathValue("id"))
+	if !ok {
+		return 0, nil, errNoTimer
+	}
+	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: session, Timer: parley.TimerID(seq), Limit: 1})
+	if err == nil && len(list) == 0 {
+		err = errNoTimer
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, list[0], nil
+}
+
+// cancelTimer takes a follow-up back. A session knows those that wait, the rows
+// those that once did.
+func (h *Handler) cancelTimer(r request) (int, any, error) {
+	session, seq, ok := parley.ParseRef(r.PathValue("id"))
+	if !ok {
+		return 0, nil, errNoTimer
+	}
+	receipt, err := h.submit(r, string(session), parley.CancelTimer{Timer: parley.TimerID(seq)})
+	if parley.CodeOf(err) == parley.CodeClosed {
+		if _, _, there := h.getTimer(r); there != nil {
+			err = there
+		}
+	}
+	return http.StatusAccepted, receipt, err
+}
+
+func (h *Handler) getEffect(r request) (int, any, error) {
+	session, seq, ok := parley.ParseRef(r.PathValue("id"))
+	if !ok {
+		return 0, nil, errNoEffect
+	}
+	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: session, Effect: seq, Limit: 1})
+	if err == nil && len(list) == 0 {
+		err = errNoEffect
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, list[0], nil
 }

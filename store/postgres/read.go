@@ -223,16 +223,23 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 	}, `SELECT body, at FROM contexts WHERE tenant = $1 AND agent = $2 AND principal = $3`, text(t.id), text(agent), text(user))
 }
 
-func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.RunID, error) {
-	return list(ctx, t.s, of(t.id), pgx.RowTo[parley.RunID],
-		`SELECT run FROM effects WHERE tenant = $1 AND session_key = $2 AND status = 'pending' AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
+func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {
+	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (b parley.Bookmark, err error) {
+		var last *time.Time
+		if err = row.Scan((*int64)(&b.Effect), (*int64)(&b.Run), &b.Attempts, &last); last != nil {
+			b.LastAttemptAt = last.UTC()
+		}
+		return b, err
+	}, `SELECT id, run, attempts, last_attempt_at FROM effects
+		WHERE tenant = $1 AND session_key = $2 AND status IN ('pending', 'executing') AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
 }
 
 // Delivered does not go with a group: it has no order to keep with appends, and
 // doing it twice is doing it once.
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
 	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
-		`UPDATE effects SET status = 'completed', updated_at = $4, attempt_count = greatest(attempt_count, 1), last_attempt_at = $4 WHERE tenant = $1 AND session_key = $2 AND run = $3 AND status = 'pending' RETURNING id`,
+		`UPDATE effects SET status = 'completed', updated_at = $4, attempts = greatest(attempts, 1), last_attempt_at = $4, leased_until = NULL
+			WHERE tenant = $1 AND session_key = $2 AND run = $3 AND status IN ('pending', 'executing') RETURNING id`,
 		text(t.id), text(id), int64(run), at)
 	return err
 }

@@ -27,7 +27,7 @@ const (
 	moveTimer    = `UPDATE timers SET fire_at = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2 AND id = $3`
 	endTimer     = `UPDATE timers SET status = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2 AND id = $3`
 	forgetTimers = `DELETE FROM timers WHERE tenant = $1 AND session_key = $2`
-	dropEffect   = `UPDATE effects SET status = 'cancelled', why = $4, updated_at = $5 WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status = 'pending'`
+	dropEffect   = `UPDATE effects SET status = 'cancelled', why = $4, updated_at = $5 WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing')`
 )
 
 // keep carries out what an event does to the rows of its session.

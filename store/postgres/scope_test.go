@@ -366,8 +366,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	storetest.Rederived(t, s, some, func() {
 		conn := connect(t, admin)
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_pending`,
-			`ALTER TABLE effects DROP COLUMN attempt_count, DROP COLUMN last_attempt_at, DROP COLUMN why`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`,
+			`ALTER TABLE effects DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 				SELECT 'acme', id, head + 1, 1000000, root, now(), run, '', 'RunFinished', 1, false, '{"outcome":' FROM sessions WHERE run = 0 ORDER BY id LIMIT 1`,

@@ -24,6 +24,9 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	if q.Session != "" {
 		and(` AND session_key = $%d`, text(q.Session))
 	}
+	if q.Timer != 0 {
+		and(` AND id = $%d`, int64(q.Timer))
+	}
 	if q.Status != "" {
 		and(` AND status = $%d`, text(q.Status))
 	}
@@ -39,7 +42,7 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	}, query, args...)
 }
 
-const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload::text, e.status, e.why, e.attempt_count, e.last_attempt_at, e.created_at, e.updated_at
+const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload::text, e.status, e.why, e.attempts, e.last_attempt_at, e.created_at, e.updated_at
 	FROM effects e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key WHERE e.tenant = $1 AND NOT s.deleted`
 
 func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.EffectInfo, error) {
@@ -53,6 +56,9 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	}
 	if q.Session != "" {
 		and(` AND e.session_key = $%d`, text(q.Session))
+	}
+	if q.Effect != 0 {
+		and(` AND e.id = $%d`, int64(q.Effect))
 	}
 	if q.Status != "" {
 		and(` AND e.status = $%d`, text(q.Status))
@@ -72,29 +78,47 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	}, query, args...)
 }
 
-func (t tenant) Attempted(ctx context.Context, id parley.SessionID, after, at time.Time) error {
-	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET attempt_count = attempt_count + 1, last_attempt_at = $4
-		WHERE tenant = $1 AND session_key = $2 AND status = 'pending' AND created_at > $3 RETURNING id`, text(t.id), text(id), after, at)
+func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) error {
+	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4, leased_until = $5
+		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') RETURNING id`, text(t.id), text(id), int64(effect), at, until)
 	return err
 }
 
-// Expire writes only if there is something to be failed.
-func (t tenant) Expire(ctx context.Context, before, at time.Time) (failed int, oldest time.Time, err error) {
-	if oldest, err = t.oldestPending(ctx); err != nil || oldest.IsZero() || oldest.After(before) {
-		return 0, oldest, err
-	}
-	gone, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'failed', why = $3, updated_at = $4
-		WHERE tenant = $1 AND status = 'pending' AND created_at <= $2 RETURNING id`, text(t.id), before, parley.EffectExpired, at)
-	if err == nil {
-		oldest, err = t.oldestPending(ctx)
-	}
-	return len(gone), oldest, err
+func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley.Seq, why string, at time.Time) error {
+	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'failed', why = $4, updated_at = $5, leased_until = NULL
+		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') RETURNING id`, text(t.id), text(id), int64(effect), why, at)
+	return err
 }
 
-func (t tenant) oldestPending(ctx context.Context) (time.Time, error) {
-	first, _, err := one(ctx, t.s, of(t.id), pgx.RowTo[*time.Time], `SELECT min(created_at) FROM effects WHERE tenant = $1 AND status = 'pending'`, text(t.id))
-	if first == nil {
-		return time.Time{}, err
+// Expire writes only if there is something to be changed.
+func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
+	if done, err = t.openEffects(ctx); err != nil || done.Oldest.IsZero() || done.Oldest.After(before) && (done.Leased.IsZero() || done.Leased.After(at)) {
+		return done, err
 	}
-	return first.UTC(), err
+	gone, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'failed', why = $3, updated_at = $4, leased_until = NULL
+		WHERE tenant = $1 AND status IN ('pending', 'executing') AND created_at <= $2 RETURNING id`, text(t.id), before, parley.EffectExpired, at)
+	if err == nil {
+		_, err = list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'pending', updated_at = $2, leased_until = NULL
+			WHERE tenant = $1 AND status IN ('pending', 'executing') AND leased_until <= $2 RETURNING id`, text(t.id), at)
+	}
+	if err == nil {
+		done, err = t.openEffects(ctx)
+	}
+	done.Failed = len(gone)
+	return done, err
+}
+
+func (t tenant) openEffects(ctx context.Context) (parley.Expired, error) {
+	done, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (done parley.Expired, err error) {
+		var oldest, leased *time.Time
+		err = row.Scan(&oldest, &leased)
+		if oldest != nil {
+			done.Oldest = oldest.UTC()
+		}
+		if leased != nil {
+			done.Leased = leased.UTC()
+		}
+		return done, err
+	}, `SELECT min(created_at), min(leased_until) FROM effects WHERE tenant = $1 AND status IN ('pending', 'executing')`, text(t.id))
+	return done, err
 }

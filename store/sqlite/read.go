@@ -290,21 +290,24 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 	return c, err == nil, unavailable(err)
 }
 
-func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.RunID, error) {
-	rows, err := t.s.read.QueryContext(ctx, `SELECT run FROM effects WHERE tenant = ? AND session_key = ? AND status = 'pending' AND created_at > ? ORDER BY id`, t.id, id, micros(after))
+func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {
+	rows, err := t.s.read.QueryContext(ctx, `SELECT id, run, attempts, last_attempt_at FROM effects
+		WHERE tenant = ? AND session_key = ? AND status IN ('pending', 'executing') AND created_at > ? ORDER BY id`, t.id, id, micros(after))
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
-	var runs []parley.RunID
+	var owed []parley.Bookmark
 	for rows.Next() {
-		var run parley.RunID
-		if err := rows.Scan(&run); err != nil {
+		var b parley.Bookmark
+		var last sql.NullInt64
+		if err := rows.Scan(&b.Effect, &b.Run, &b.Attempts, &last); err != nil {
 			return nil, unavailable(err)
 		}
-		runs = append(runs, run)
+		b.LastAttemptAt = fromMicros(last.Int64)
+		owed = append(owed, b)
 	}
-	return runs, unavailable(rows.Err())
+	return owed, unavailable(rows.Err())
 }
 
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {

@@ -34,7 +34,7 @@ func (w *rowStatements) texts() map[**sql.Stmt]string {
 		&w.moveTimer:    `UPDATE timers SET fire_at = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ?`,
 		&w.endTimer:     `UPDATE timers SET status = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ?`,
 		&w.forgetTimers: `DELETE FROM timers WHERE tenant = ? AND session_key = ?`,
-		&w.dropEffect:   `UPDATE effects SET status = 'cancelled', why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ? AND status = 'pending'`,
+		&w.dropEffect:   `UPDATE effects SET status = 'cancelled', why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`,
 	}
 }
 

@@ -35,8 +35,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 		}
 		defer db.Close()
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_pending`,
-			`ALTER TABLE effects DROP COLUMN attempt_count`, `ALTER TABLE effects DROP COLUMN last_attempt_at`, `ALTER TABLE effects DROP COLUMN why`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`,
+			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`, `ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)

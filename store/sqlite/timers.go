@@ -19,6 +19,9 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	if q.Session != "" {
 		and(` AND session_key = ?`, q.Session)
 	}
+	if q.Timer != 0 {
+		and(` AND id = ?`, q.Timer)
+	}
 	if q.Status != "" {
 		and(` AND status = ?`, q.Status)
 	}
@@ -44,7 +47,7 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	return list, unavailable(rows.Err())
 }
 
-const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload, e.status, e.why, e.attempt_count, e.last_attempt_at, e.created_at, e.updated_at
+const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload, e.status, e.why, e.attempts, e.last_attempt_at, e.created_at, e.updated_at
 	FROM effects e CROSS JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key WHERE e.tenant = ? AND s.deleted = 0`
 
 func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.EffectInfo, error) {
@@ -55,6 +58,9 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	}
 	if q.Session != "" {
 		and(` AND e.session_key = ?`, q.Session)
+	}
+	if q.Effect != 0 {
+		and(` AND e.id = ?`, q.Effect)
 	}
 	if q.Status != "" {
 		and(` AND e.status = ?`, q.Status)
@@ -82,36 +88,49 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	return list, unavailable(rows.Err())
 }
 
-func (t tenant) Attempted(ctx context.Context, id parley.SessionID, after, at time.Time) error {
+func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) error {
 	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET attempt_count = attempt_count + 1, last_attempt_at = ?
-			WHERE tenant = ? AND session_key = ? AND status = 'pending' AND created_at > ?`, micros(at), t.id, id, micros(after))
+		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, leased_until = ?2
+			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending', 'executing')`, micros(at), micros(until), t.id, id, effect)
 		return err
 	})
 }
 
-const oldestPending = `SELECT min(created_at) FROM effects WHERE tenant = ? AND status = 'pending'`
-
-// Expire writes only if there is something to be failed.
-func (t tenant) Expire(ctx context.Context, before, at time.Time) (failed int, oldest time.Time, err error) {
-	var first sql.NullInt64
-	if err := t.s.read.QueryRowContext(ctx, oldestPending, t.id).Scan(&first); err != nil {
-		return 0, time.Time{}, unavailable(err)
-	}
-	if !first.Valid || first.Int64 > micros(before) {
-		return 0, fromMicros(first.Int64), nil
-	}
-	err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
-		res, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'failed', why = ?, updated_at = ?
-			WHERE tenant = ? AND status = 'pending' AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if failed = int(n); err != nil {
-			return err
-		}
-		return w.conn.QueryRowContext(ctx, oldestPending, t.id).Scan(&first)
+func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley.Seq, why string, at time.Time) error {
+	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
+		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
+			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`, why, micros(at), t.id, id, effect)
+		return err
 	})
-	return failed, fromMicros(first.Int64), err
+}
+
+// openEffects is a condition of an index, too.
+const openEffects = `SELECT min(created_at), min(leased_until) FROM effects WHERE tenant = ? AND status IN ('pending', 'executing')`
+
+// Expire writes only if there is something to be changed.
+func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
+	var oldest, leased sql.NullInt64
+	if err := t.s.read.QueryRowContext(ctx, openEffects, t.id).Scan(&oldest, &leased); err != nil {
+		return done, unavailable(err)
+	}
+	if oldest.Valid && oldest.Int64 <= micros(before) || leased.Valid && leased.Int64 <= micros(at) {
+		err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
+			res, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
+				WHERE tenant = ? AND status IN ('pending', 'executing') AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
+			if err != nil {
+				return err
+			}
+			n, err := res.RowsAffected()
+			if done.Failed = int(n); err != nil {
+				return err
+			}
+			if _, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'pending', updated_at = ?, leased_until = NULL
+				WHERE tenant = ? AND status IN ('pending', 'executing') AND leased_until <= ?`, micros(at), t.id, micros(at)); err != nil {
+				return err
+			}
+			return w.conn.QueryRowContext(ctx, openEffects, t.id).Scan(&oldest, &leased)
+		})
+	}
+	done.Oldest, done.Leased = fromMicros(oldest.Int64), fromMicros(leased.Int64)
+	return done, err
 }

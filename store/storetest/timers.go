@@ -53,6 +53,8 @@ func timersAreRows(t *testing.T, f *fixture) {
 		t.Error(diff)
 	}
 	check(parley.TimerQuery{Owner: "bob"}, "bob  pending ")
+	check(parley.TimerQuery{Session: ID(1), Timer: all[1].Timer}, "ann three\u2028 pending ")
+	check(parley.TimerQuery{Session: ID(1), Timer: 99})
 	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone})
 	if list, err := f.Tenant("rival").Timers(ctx, parley.TimerQuery{Limit: 10}); err != nil || len(list) > 0 {
 		t.Errorf("of another tenant: %v, %v", list, err)
@@ -110,24 +112,55 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 		}
 		return list[0]
 	}
-	at := t0.Add(5 * time.Hour)
+	at, lease := t0.Add(5*time.Hour), t0.Add(5*time.Hour+time.Minute)
+	first := effects(ID(1)).Effect
 	for range 2 {
-		if err := logs.Attempted(ctx, ID(1), t0, at); err != nil {
+		if err := logs.Attempted(ctx, ID(1), first, at, lease); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := logs.Attempted(ctx, ID(1), at, at); err != nil { // nothing is as young as that
-		t.Fatal(err)
+	for _, other := range []struct {
+		tenant  parley.TenantID
+		session parley.SessionID
+		effect  parley.Seq
+	}{{"rival", ID(1), first}, {tenant, ID(3), first + 1}, {tenant, ID(4), first}} {
+		if err := f.Tenant(other.tenant).Attempted(ctx, other.session, other.effect, at, lease); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Tenant(other.tenant).SetAside(ctx, other.session, other.effect, "no", at); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := logs.Delivered(ctx, ID(2), 3, at); err != nil {
 		t.Fatal(err)
 	}
-	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectPending || !e.LastAttemptAt.Equal(at) || !e.CreatedAt.Equal(made) {
+	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectExecuting || !e.LastAttemptAt.Equal(at) || !e.CreatedAt.Equal(made) {
 		t.Errorf("%+v, made %v", e, made)
+	}
+	if owed, err := logs.Undelivered(ctx, ID(1), t0); err != nil || len(owed) != 1 || owed[0] != (parley.Bookmark{Effect: first, Run: effects(ID(1)).Run, Attempts: 2, LastAttemptAt: at}) {
+		t.Errorf("what is executing is owed: %+v, %v", owed, err)
 	}
 	if e := effects(ID(2)); e.Attempts != 1 || e.Status != parley.EffectCompleted || !e.LastAttemptAt.Equal(at) {
 		t.Errorf("%+v", e)
 	}
+	if err := logs.Attempted(ctx, ID(2), effects(ID(2)).Effect, at, lease); err != nil || effects(ID(2)).Status != parley.EffectCompleted {
+		t.Errorf("what was delivered is executing: %+v, %v", effects(ID(2)), err)
+	}
+
+	// What is executing is pending again after its time, and not before.
+	f.reopen()
+	logs = f.Tenant(tenant)
+	for _, c := range []struct {
+		at     time.Time
+		status parley.EffectStatus
+		leased time.Time
+	}{{lease.Add(-time.Microsecond), parley.EffectExecuting, lease}, {lease, parley.EffectPending, time.Time{}}} {
+		done, err := logs.Expire(ctx, t0, c.at)
+		if e := effects(ID(1)); err != nil || done != (parley.Expired{Oldest: made, Leased: c.leased}) || e.Status != c.status || e.Attempts != 2 {
+			t.Errorf("at %v: %+v, %+v, %v", c.at, done, e, err)
+		}
+	}
+
 	for _, c := range []struct {
 		before time.Time
 		failed int
@@ -138,13 +171,12 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 		{made, 0, made.Add(2 * time.Hour)},
 		{made.Add(3 * time.Hour), 1, time.Time{}},
 	} {
-		failed, oldest, err := logs.Expire(ctx, c.before, at)
-		if err != nil || failed != c.failed || !oldest.Equal(c.oldest) {
-			t.Errorf("before %v: %d have failed, the oldest is of %v, %v; want %+v", c.before, failed, oldest, err, c)
+		if done, err := logs.Expire(ctx, c.before, at); err != nil || done != (parley.Expired{Failed: c.failed, Oldest: c.oldest}) {
+			t.Errorf("before %v: %+v, %v; want %+v", c.before, done, err, c)
 		}
 	}
-	if failed, _, err := f.Tenant("rival").Expire(ctx, at, at); err != nil || failed != 0 {
-		t.Errorf("of another tenant: %d, %v", failed, err)
+	if done, err := f.Tenant("rival").Expire(ctx, at, at); err != nil || done != (parley.Expired{}) {
+		t.Errorf("of another tenant: %+v, %v", done, err)
 	}
 	if e := effects(ID(1)); e.Status != parley.EffectFailed || e.Why != parley.EffectExpired {
 		t.Errorf("%+v", e)
@@ -154,5 +186,20 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	}
 	if err := logs.Delivered(ctx, ID(1), 3, at); err != nil || effects(ID(1)).Status != parley.EffectFailed {
 		t.Errorf("what has failed is delivered: %v", err)
+	}
+
+	l := f.born(ID(5), "ann", t0, nil)
+	l.do(parley.SubmitInput{Content: "do it", Request: "r", Agent: parley.AgentRef{Name: "helper"}, Deliver: true})
+	l.model()
+	if err := logs.SetAside(ctx, ID(5), effects(ID(5)).Effect, parley.EffectPoisoned, at); err != nil {
+		t.Fatal(err)
+	}
+	if e := effects(ID(5)); e.Status != parley.EffectFailed || e.Why != parley.EffectPoisoned {
+		t.Errorf("%+v", e)
+	}
+	one, err := logs.Effects(ctx, parley.EffectQuery{Session: ID(5), Effect: effects(ID(5)).Effect, Limit: 10})
+	none, err2 := logs.Effects(ctx, parley.EffectQuery{Session: ID(5), Effect: 99, Limit: 10})
+	if err != nil || err2 != nil || len(one) != 1 || len(none) != 0 {
+		t.Errorf("%+v, %+v, %v, %v", one, none, err, err2)
 	}
 }

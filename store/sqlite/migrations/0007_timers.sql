@@ -21,10 +21,12 @@ CREATE TABLE timers (
 CREATE INDEX timers_due ON timers (tenant, status, fire_at);
 CREATE INDEX timers_owned ON timers (tenant, owner, fire_at);
 
--- How often somebody came for it, and why it was not delivered.
-ALTER TABLE effects ADD COLUMN attempt_count INTEGER NOT NULL DEFAULT 0;
+-- How often somebody came for it, until when it is executing, and why it was not
+-- delivered. The status is pending, executing, completed, failed or cancelled.
+ALTER TABLE effects ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE effects ADD COLUMN last_attempt_at INTEGER;
+ALTER TABLE effects ADD COLUMN leased_until INTEGER;
 ALTER TABLE effects ADD COLUMN why TEXT NOT NULL DEFAULT '';
-UPDATE effects SET attempt_count = 1, last_attempt_at = updated_at WHERE status = 'completed';
+UPDATE effects SET attempts = 1, last_attempt_at = updated_at WHERE status = 'completed';
 CREATE INDEX effects_recent ON effects (tenant, created_at);
-CREATE INDEX effects_pending ON effects (tenant, created_at) WHERE status = 'pending';
+CREATE INDEX effects_open ON effects (tenant, created_at, leased_until) WHERE status IN ('pending', 'executing');
