@@ -89,9 +89,15 @@ export interface ContextMeasured {
   estimated?: boolean
 }
 
+export interface EffectCancelled {
+  effect: number
+  why: string
+}
+
 export interface EffectEnqueued {
   type: string
   request?: string
+  autonomous?: boolean
 }
 
 export interface ExplanationRequested {
@@ -104,6 +110,15 @@ export interface FilesChanged {
   truncated?: number
 }
 
+export interface FollowUpEvaluated {
+  run: number
+  scheduled?: boolean
+  reason?: string
+  code?: string
+  message?: string
+  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+}
+
 export interface InputAdopted {
   input: number
   request?: string
@@ -112,7 +127,7 @@ export interface InputAdopted {
 export interface InputReceived {
   content: string
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string } }
   busy: string
   command?: string
   deliver?: boolean
@@ -123,6 +138,7 @@ export interface InputReceived {
   plan?: boolean
   fresh?: boolean
   skill?: { name: string; text: string; tools?: string[]; model?: string }
+  synthetic?: boolean
 }
 
 export interface InputScreened {
@@ -206,7 +222,7 @@ export interface RunFinished {
 export interface RunStarted {
   input: number
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string } }
   mode?: string
 }
 
@@ -234,6 +250,32 @@ export interface SessionReopened {
 
 export interface SettingsChanged {
   values: Record<string, unknown>
+}
+
+export interface TimerCancelled {
+  timer: number
+  why: string
+}
+
+export interface TimerFired {
+  timer: number
+  at: string
+  stamp: number
+}
+
+export interface TimerPostponed {
+  timer: number
+  at: string
+  why: string
+}
+
+export interface TimerSet {
+  at: string
+  reason: string
+  message?: string
+  by: string
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string } }
+  call?: number
 }
 
 export interface ToolCallBlocked {
@@ -323,9 +365,11 @@ export type LogEvent = LogLine &
     | { type: 'CompactionStarted'; body: CompactionStarted }
     | { type: 'ContextCompacted'; body: ContextCompacted }
     | { type: 'ContextMeasured'; body: ContextMeasured }
+    | { type: 'EffectCancelled'; body: EffectCancelled }
     | { type: 'EffectEnqueued'; body: EffectEnqueued }
     | { type: 'ExplanationRequested'; body: ExplanationRequested }
     | { type: 'FilesChanged'; body: FilesChanged }
+    | { type: 'FollowUpEvaluated'; body: FollowUpEvaluated }
     | { type: 'InputAdopted'; body: InputAdopted }
     | { type: 'InputReceived'; body: InputReceived }
     | { type: 'InputScreened'; body: InputScreened }
@@ -347,6 +391,10 @@ export type LogEvent = LogLine &
     | { type: 'SessionRenamed'; body: SessionRenamed }
     | { type: 'SessionReopened'; body: SessionReopened }
     | { type: 'SettingsChanged'; body: SettingsChanged }
+    | { type: 'TimerCancelled'; body: TimerCancelled }
+    | { type: 'TimerFired'; body: TimerFired }
+    | { type: 'TimerPostponed'; body: TimerPostponed }
+    | { type: 'TimerSet'; body: TimerSet }
     | { type: 'ToolCallBlocked'; body: ToolCallBlocked }
     | { type: 'ToolCallFinished'; body: ToolCallFinished }
     | { type: 'ToolCallRequested'; body: ToolCallRequested }
