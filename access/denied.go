@@ -80,6 +80,8 @@ func (d *Denied) Text() string {
 	switch d.Reason {
 	case TokenRevoked, TicketInvalid:
 		return string(TokenInvalid)
+	case NotJSON:
+		return string(NotJSON) + "; send the header Content-Type: application/json"
 	}
 	return string(d.Reason)
 }

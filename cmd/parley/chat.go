@@ -30,13 +30,15 @@ type chatCommand struct {
 	Token  string `placeholder:"TEXT" help:"Token to come in with, where the server wants one; better given as a variable ($PARLEY_TOKEN)."`
 }
 
+const usualServer = "http://127.0.0.1:8080"
+
 func (c chatCommand) Run(p *program) error {
 	if c.Token == "" {
 		c.Token, _ = p.env("PARLEY_TOKEN")
 	}
 	if c.Server == "" {
 		address, _ := p.env("PARLEY_SERVER")
-		c.Server = cmp.Or(address, "http://127.0.0.1:8080")
+		c.Server = cmp.Or(address, usualServer)
 	}
 	if c.Thread == "" {
 		c.Thread = uuid.NewString()
@@ -69,7 +71,11 @@ func (c chatCommand) Run(p *program) error {
 	if t.cost > 0 {
 		fmt.Fprintf(p.stdout, "This chat has cost %s.", dollars(t.cost))
 	}
-	fmt.Fprintf(p.stdout, "\nGo on with: parley chat --thread %s\n", c.Thread)
+	again := "parley chat --thread " + c.Thread
+	if c.Server != usualServer {
+		again += " --server " + c.Server
+	}
+	fmt.Fprintf(p.stdout, "\nGo on with: %s\n", again)
 	return err
 }
 

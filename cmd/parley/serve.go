@@ -84,6 +84,9 @@ func (c *serveCommand) Run(p *program) error {
 			log.Warn("a model cannot be called", "error", err)
 		}
 	}
+	if models.Default() == provider.Demo && c.OpenAIURL+c.AnthropicURL+c.GoogleURL != "" {
+		log.Warn("a base URL is set and no model: the scripted demo answers; name a model of that server with MODEL")
+	}
 	model := provider.Patient(models, log)
 
 	// The listener comes before the store: an address in use is found out

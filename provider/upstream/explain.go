@@ -37,7 +37,7 @@ func (k *call) explain(err error) error {
 	}
 	message := fmt.Sprintf("The connection to %s was lost.", k.client.Vendor)
 	if _, ok := errors.AsType[*unreached](err); ok {
-		message = vendor + " cannot be reached."
+		message = vendor + " cannot be reached; the server's log says where it was looked for."
 	} else if k.noted() == nil { // the connection was well, what came was not
 		message = vendor + " sent something that cannot be understood."
 	}
