@@ -542,6 +542,9 @@ func (d *decision) advance() {
 		if len(d.s.Queue) > 0 {
 			w := d.s.Queue[0]
 			d.emit(RunID(d.s.Head+1), RunStarted{Input: w.ID, Request: w.Request, Agent: w.Agent, Mode: w.Mode})
+		} else if at, does := d.s.expires(); does && !d.at.Before(at) {
+			d.stopCompacting()
+			d.emit(0, SessionDeleted{})
 		}
 		return
 	case r.Turn != nil && !r.Agent.Remote:

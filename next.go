@@ -114,6 +114,9 @@ func Next(s State, now time.Time) []Step {
 		steps = append(steps, Compact{s.Compact.Since, s.Last, s.Compacted.From})
 	}
 	if r == nil {
+		if at, does := s.expires(); does && now.Before(at) {
+			steps = append(steps, WakeAt{at})
+		}
 		return append(steps, s.timerSteps(now)...)
 	}
 	for _, input := range r.Screen {
@@ -160,7 +163,11 @@ func DueOf(s State) (Due, bool) {
 	}
 	for _, step := range steps {
 		if w, ok := step.(WakeAt); ok {
-			return Due{w.At, "card"}, true
+			reason := "card"
+			if s.Run == nil {
+				reason = "transient"
+			}
+			return Due{w.At, reason}, true
 		}
 	}
 	return Due{}, false

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley"
 	"parley/dialect"
@@ -33,52 +35,69 @@ func (h *Handler) history(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, before, err := pageAsked(r)
+	limit, before, upto, err := pageAsked(r)
 	if err != nil {
 		return nil, err
 	}
-	// The end comes first: whatever happens while the rest is read is behind it,
-	// and will be on the bus.
+	// Runs that begin while this is read are on no page: pages end where the bus
+	// begins. So what there was is asked for first, then where the end is, and
+	// then what there is up to it.
+	was, err := h.find(r.Context(), r.who, ids)
+	if err != nil {
+		return nil, err
+	}
 	head, err := h.Door.Head(r.Context(), r.who)
 	if err != nil {
 		return nil, err
 	}
-	m, err := h.find(r.Context(), r.who, ids)
+	m, err := h.Door.Session(r.Context(), r.who, was.ID)
 	if err != nil {
 		return nil, err
 	}
 	w := &watcher{door: h.Door, who: r.who, log: h.Log, root: h.Project(r.who.Tenant), views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), after: -1}
-	first, last, earlier, err := w.bounds(r.Context(), m, limit, before)
+	first, last, earlier, err := w.bounds(r.Context(), m, was.Head, limit, before)
 	if err != nil {
 		return nil, err
 	}
-	past := past{watcher: w, upto: parley.Position(head.After)}
+	if before == 0 {
+		upto = parley.Position(head.After)
+	}
+	past := past{watcher: w, upto: upto}
 	if err := past.read(r.Context(), m.ID, first, last, m.Root == m.ID); err != nil {
 		return nil, err
 	}
 	p := page{Messages: past.messages(r.Context()), Cursor: head.Epoch + "-" + strconv.FormatInt(head.After*perEvent+perEvent-1, 10)}
 	if earlier != 0 {
-		name := strconv.FormatInt(int64(earlier), 10)
+		name := fmt.Sprintf("%d.%d", earlier, upto)
 		p.Earlier = &name
 	}
 	return p, nil
 }
 
-func pageAsked(r request) (limit int, before parley.RunID, err error) {
+// errBefore: an earlier is the run that the page after it begins with, and where
+// the bus began for the newest: a sub-agent may have gone on since.
+var errBefore = invalid("before must be what an answer had as earlier")
+
+func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position, err error) {
 	q := r.URL.Query()
 	if limit, err = strconv.Atoi(cmp.Or(q.Get("limit"), strconv.Itoa(usualRuns))); err != nil || limit < 1 || limit > mostRuns {
-		return 0, 0, invalid("limit must be a number of runs from 1 to %d", mostRuns)
+		return 0, 0, 0, invalid("limit must be a number of runs from 1 to %d", mostRuns)
 	}
-	n, err := strconv.ParseInt(cmp.Or(q.Get("before"), "0"), 10, 64)
-	if err != nil || n < 0 {
-		return 0, 0, invalid("before must be what an answer had as earlier")
+	if earlier := q.Get("before"); earlier != "" {
+		run, position, _ := strings.Cut(earlier, ".")
+		r, err := strconv.ParseInt(run, 10, 64)
+		p, unplaced := strconv.ParseInt(position, 10, 64)
+		if err != nil || unplaced != nil || r < 1 || p < 1 {
+			return 0, 0, 0, errBefore
+		}
+		before, upto = parley.RunID(r), parley.Position(p)
 	}
-	return limit, parley.RunID(n), nil
+	return limit, before, upto, nil
 }
 
 // bounds are the first and the last seq of a page of a session, and the run it
-// begins with if there is a page before it.
-func (w *watcher) bounds(ctx context.Context, m parley.Summary, limit int, before parley.RunID) (first, last parley.Seq, earlier parley.RunID, err error) {
+// begins with if there is a page before it: one that had begun by then.
+func (w *watcher) bounds(ctx context.Context, m parley.Summary, then parley.Seq, limit int, before parley.RunID) (first, last parley.Seq, earlier parley.RunID, err error) {
 	first, last = 1, m.Head
 	q := parley.RunQuery{Session: m.ID, Limit: limit + 1}
 	if before != 0 {
@@ -87,7 +106,7 @@ func (w *watcher) bounds(ctx context.Context, m parley.Summary, limit int, befor
 			return 0, 0, 0, err
 		}
 		if len(found) == 0 {
-			return 0, 0, 0, invalid("before must be what an answer had as earlier")
+			return 0, 0, 0, errBefore
 		}
 		q.Before = found[0].StartedAt
 		start, err := w.startOf(ctx, m.ID, before)
@@ -100,11 +119,12 @@ func (w *watcher) bounds(ctx context.Context, m parley.Summary, limit int, befor
 	if err != nil {
 		return 0, 0, 0, err
 	}
+	runs = slices.DeleteFunc(runs, func(i parley.RunInfo) bool { return parley.Seq(i.Run) > then })
 	n := 0
 	for n < min(limit, len(runs)) && (n == 0 || last-parley.Seq(runs[n].Run) < mostEvents) {
 		n++
 	}
-	if n < len(runs) {
+	if n > 0 && n < len(runs) {
 		earlier = runs[n-1].Run
 		first, err = w.startOf(ctx, m.ID, earlier)
 	}

@@ -15,10 +15,20 @@ import (
 	"parley/dialect/dialecttest"
 )
 
-// A ran door knows the runs of its logs, as a store does.
-type ran struct{ *door }
+// A ran door knows the runs of its logs, as a store does. Something happens as soon
+// as somebody has asked for its head.
+type ran struct {
+	*door
+	then parley.Position
+}
 
-func (d ran) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (list []parley.RunInfo, _ error) {
+func (d *ran) Head(ctx context.Context, who parley.Principal) (parley.Cursor, error) {
+	at, err := d.door.Head(ctx, who)
+	d.head = d.then
+	return at, err
+}
+
+func (d *ran) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (list []parley.RunInfo, _ error) {
 	for _, e := range d.events {
 		if b, ok := e.Body.(parley.RunStarted); ok && e.Position <= d.head && e.Session == q.Session &&
 			(q.Run == 0 || q.Run == parley.RunID(e.Seq)) && (q.Before.IsZero() || e.At.Before(q.Before)) {
@@ -74,10 +84,11 @@ func TestHistoryAndTheBusAreOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := dialecttest.AnyTree(t)
 		now := rapid.IntRange(1, len(events)).Draw(t, "now")
-		d := ran{&door{events: events, head: events[now-1].Position}}
+		more := rapid.IntRange(now, min(now+8, len(events))).Draw(t, "more")
+		d := &ran{&door{events: events, head: events[now-1].Position}, events[more-1].Position}
 		h := handler(d.door)
 		h.Door, h.look = d, parley.Seq(rapid.IntRange(1, 80).Draw(t, "look"))
-		gone := deleted(events[:now])
+		gone := deleted(events[:more])
 		if gone[dialecttest.Session] {
 			t.Skip("it was deleted")
 		}
@@ -87,6 +98,9 @@ func TestHistoryAndTheBusAreOne(t *testing.T) {
 		shown := newest.Messages
 		for p := newest; p.Earlier != nil; {
 			p = pageOf(t, h, p.Earlier, limit)
+			if run := openAfter(t, p, events); run != 0 {
+				t.Fatalf("run %d is on two pages", run)
+			}
 			shown = append(slices.Clone(p.Messages), shown...)
 		}
 		slices.SortStableFunc(shown, func(a, b json.RawMessage) int { return cmp.Compare(seqOf(t, a), seqOf(t, b)) })
@@ -145,6 +159,26 @@ func deleted(events []parley.Event) map[parley.SessionID]bool {
 	return gone
 }
 
+// openAfter is the run of the session that is open at the end of a page.
+func openAfter(t fataler, p page, events []parley.Event) parley.RunID {
+	var last parley.Position
+	for _, m := range p.Messages {
+		if sessionOf(t, m) == dialecttest.Session {
+			last = parley.Position(seqOf(t, m) / perEvent)
+		}
+	}
+	s := parley.NewState(ann.Tenant, dialecttest.Session)
+	for _, e := range events {
+		if e.Session == dialecttest.Session && e.Position <= last {
+			s = parley.Fold(s, e)
+		}
+	}
+	if s.Run == nil {
+		return 0
+	}
+	return s.Run.ID
+}
+
 func seqOf(t fataler, data []byte) int64 { return read(t, data).Seq }
 
 func sessionOf(t fataler, data []byte) parley.SessionID { return read(t, data).SessionID }
@@ -172,7 +206,7 @@ func TestHistoryRefuses(t *testing.T) {
 	for _, limit := range []string{"0", "-1", "201", "many", "1e3"} {
 		wants(t, h, "GET", here+"&limit="+limit, "", 400, `{"error":"limit must be a number of runs from 1 to 200."}`)
 	}
-	for _, before := range []string{"-1", "99999", "x"} {
+	for _, before := range []string{"-1", "99999.9", "x", "3", "3.", "3.x", "0.1", ".", "3.4.5"} {
 		wants(t, h, "GET", here+"&before="+before, "", 400, `{"error":"before must be what an answer had as earlier."}`)
 	}
 	wants(t, h, "GET", here, "", 401, ``, "X-User: nobody")
