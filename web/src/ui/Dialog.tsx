@@ -1,0 +1,49 @@
+import { Dialog as Radix } from 'radix-ui'
+import type { ReactNode } from 'react'
+import { IconButton } from './Button'
+import { classes } from './classes'
+import { CrossIcon } from './icons'
+
+interface DialogProps {
+  open: boolean
+  onOpenChange: (open: boolean) => void
+  title: string
+  // describes what is asked, for who cannot see the rest
+  description?: ReactNode
+  wide?: boolean
+  children?: ReactNode
+  // the buttons, the one that does it last
+  actions?: ReactNode
+}
+
+// Dialog keeps the focus in it while it is open and gives it back after.
+export function Dialog({ open, onOpenChange, title, description, wide, children, actions }: DialogProps) {
+  return (
+    <Radix.Root open={open} onOpenChange={onOpenChange}>
+      <Radix.Portal>
+        <Radix.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <Radix.Content
+          {...(description === undefined && { 'aria-describedby': undefined })}
+          className={classes(
+            'fixed left-1/2 top-1/2 z-50 flex max-h-[85dvh] w-[calc(100vw-2rem)] -translate-x-1/2 -translate-y-1/2 flex-col rounded-lg border border-line bg-paper shadow-xl',
+            wide ? 'max-w-4xl' : 'max-w-md',
+          )}
+        >
+          <header className="flex items-start gap-2 px-5 pt-4">
+            <Radix.Title className="grow text-base font-semibold">{title}</Radix.Title>
+            <Radix.Close asChild>
+              <IconButton label="Close" small>
+                <CrossIcon />
+              </IconButton>
+            </Radix.Close>
+          </header>
+          <div className="grow overflow-y-auto px-5 pb-4">
+            {description !== undefined && <Radix.Description className="mt-1 text-sm text-ink-soft">{description}</Radix.Description>}
+            {children}
+          </div>
+          {actions !== undefined && <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{actions}</footer>}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  )
+}

@@ -1,0 +1,35 @@
+import { useId, type ComponentProps, type ReactNode } from 'react'
+import { classes } from './classes'
+
+export const input = 'w-full rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink placeholder:text-ink-soft disabled:opacity-50'
+
+// Field ties a label, a hint and what is wrong to the one control inside it.
+export function Field({ label, hint, problem, children }: { label: string; hint?: ReactNode; problem?: string; children: (control: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: true }) => ReactNode }) {
+  const id = useId()
+  const said = hint !== undefined || problem !== undefined
+  return (
+    <div className="flex flex-col gap-1">
+      <label htmlFor={id} className="text-sm font-medium">
+        {label}
+      </label>
+      {children({ id, 'aria-describedby': said ? id + '-hint' : undefined, 'aria-invalid': problem === undefined ? undefined : true })}
+      {said && (
+        <p id={id + '-hint'} className={classes('text-xs', problem === undefined ? 'text-ink-soft' : 'text-failed')}>
+          {problem ?? hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+export function TextInput({ className, ...rest }: ComponentProps<'input'>) {
+  return <input className={classes(input, 'min-h-9', className)} {...rest} />
+}
+
+export function TextArea({ className, ...rest }: ComponentProps<'textarea'>) {
+  return <textarea className={classes(input, className)} {...rest} />
+}
+
+export function Select({ className, ...rest }: ComponentProps<'select'>) {
+  return <select className={classes(input, 'min-h-9 w-auto', className)} {...rest} />
+}

@@ -1,0 +1,37 @@
+import { useMemo } from 'react'
+import { classes } from './classes'
+import { visible } from './visible'
+
+interface MonoProps {
+  children: string
+  // block keeps lines, in a box of its own that scrolls; else it is a word in a line.
+  block?: boolean
+  className?: string
+}
+
+// Mono shows exactly what a machine said or will do. Characters that cannot be
+// seen are shown by their number, and never act.
+export function Mono({ children, block, className }: MonoProps) {
+  const parts = useMemo(() => visible(children), [children])
+  const inner = parts.map((part, at) =>
+    part.trick === undefined ? (
+      part.shown
+    ) : (
+      <mark key={at} title={part.name} data-trick={part.trick} className="rounded-sm bg-waiting-soft text-waiting underline decoration-dotted underline-offset-2">
+        {part.shown}
+      </mark>
+    ),
+  )
+  // dir and isolation: what is inside cannot turn what is around it
+  if (block)
+    return (
+      <pre dir="ltr" tabIndex={0} className={classes('overflow-auto whitespace-pre-wrap break-words rounded-md bg-sunken px-3 py-2 font-mono text-sm [overflow-wrap:anywhere] [unicode-bidi:isolate]', className)}>
+        {inner}
+      </pre>
+    )
+  return (
+    <code dir="ltr" className={classes('whitespace-pre-wrap break-words rounded bg-sunken px-1 font-mono text-[0.9em] [overflow-wrap:anywhere] [unicode-bidi:isolate]', className)}>
+      {inner}
+    </code>
+  )
+}

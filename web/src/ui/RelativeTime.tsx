@@ -1,0 +1,36 @@
+import { useEffect, useState } from 'react'
+import { since } from './time'
+
+// One clock for all times on the page; it stands still while nobody looks.
+let now = Date.now()
+const listeners = new Set<() => void>()
+let timer: ReturnType<typeof setInterval> | undefined
+
+function tick(): void {
+  now = Date.now()
+  for (const listener of listeners) listener()
+}
+
+function onTick(listener: () => void): () => void {
+  listeners.add(listener)
+  timer ??= setInterval(() => document.visibilityState === 'visible' && tick(), 10_000)
+  return () => {
+    listeners.delete(listener)
+    if (listeners.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+}
+
+export function RelativeTime({ at, className }: { at: string | number; className?: string }) {
+  const [, again] = useState(0)
+  useEffect(() => onTick(() => again((n) => n + 1)), [])
+  const then = typeof at === 'number' ? at : Date.parse(at)
+  if (Number.isNaN(then)) return null
+  const date = new Date(then)
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()} className={className}>
+      {since(then, Math.max(now, Date.now() - 10_000))}
+    </time>
+  )
+}

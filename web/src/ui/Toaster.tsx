@@ -1,0 +1,45 @@
+import { useEffect, useState, useSyncExternalStore } from 'react'
+import { IconButton } from './Button'
+import { classes } from './classes'
+import { CheckIcon, CrossIcon, WarningIcon } from './icons'
+import { current, dismiss, subscribe, type Toast } from './toast'
+
+// Toaster stands once in the shell. Its place is announced from the beginning, so
+// that what comes later is read out.
+export function Toaster() {
+  const toasts = useSyncExternalStore(subscribe, current)
+  return (
+    <div role="status" aria-live="polite" className="pointer-events-none fixed inset-x-4 bottom-4 z-50 flex flex-col items-center gap-2 sm:inset-x-auto sm:right-4 sm:items-end">
+      {toasts.map((toast) => (
+        <Line key={toast.id} toast={toast} />
+      ))}
+    </div>
+  )
+}
+
+// A line stays while it is pointed at or focused: nobody is hurried.
+function Line({ toast }: { toast: Toast }) {
+  const [held, setHeld] = useState(false)
+  useEffect(() => {
+    if (held) return
+    const timer = setTimeout(() => dismiss(toast.id), toast.tone === 'failed' ? 10_000 : 5_000)
+    return () => clearTimeout(timer)
+  }, [held, toast])
+  const hold = () => setHeld(true)
+  const release = () => setHeld(false)
+  return (
+    <div
+      onMouseEnter={hold}
+      onMouseLeave={release}
+      onFocus={hold}
+      onBlur={release}
+      className={classes('pointer-events-auto flex max-w-sm items-start gap-2 rounded-md border bg-paper px-3 py-2 text-sm shadow-lg', toast.tone === 'failed' ? 'border-failed' : 'border-line')}
+    >
+      {toast.tone === 'failed' ? <WarningIcon className="mt-1 shrink-0 text-failed" /> : <CheckIcon className="mt-1 shrink-0 text-done" />}
+      <span className="grow break-words">{toast.text}</span>
+      <IconButton small label="Dismiss" className="-my-1 -mr-1" onClick={() => dismiss(toast.id)}>
+        <CrossIcon />
+      </IconButton>
+    </div>
+  )
+}

@@ -1,0 +1,35 @@
+import type { ComponentProps } from 'react'
+
+// Icons are drawn here, so that no set of a thousand is fetched for ten. They
+// take the size and the colour of the text they stand in, and are never the only
+// thing that says something.
+function icon(path: string) {
+  return function Icon(props: ComponentProps<'svg'>) {
+    return (
+      <svg viewBox="0 0 16 16" width="1em" height="1em" fill="none" stroke="currentColor" strokeWidth="1.5" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true" focusable="false" {...props}>
+        <path d={path} />
+      </svg>
+    )
+  }
+}
+
+export const CheckIcon = icon('M3 8.5l3.2 3.2L13 4.8')
+export const CrossIcon = icon('M4 4l8 8M12 4l-8 8')
+export const CopyIcon = icon('M5.5 5.5h7v8h-7zM3.5 10.5v-8h7')
+export const ChevronDownIcon = icon('M4 6l4 4 4-4')
+export const ChevronRightIcon = icon('M6 4l4 4-4 4')
+export const ChevronLeftIcon = icon('M10 4l-4 4 4 4')
+export const PlusIcon = icon('M8 3v10M3 8h10')
+export const SearchIcon = icon('M7 11.5a4.5 4.5 0 100-9 4.5 4.5 0 000 9zM10.5 10.5l3 3')
+export const DotsIcon = icon('M3.5 8h.01M8 8h.01M12.5 8h.01')
+export const PlayIcon = icon('M5 3.5v9l7-4.5z')
+export const StopIcon = icon('M4.5 4.5h7v7h-7z')
+export const SendIcon = icon('M8 13V3M4 7l4-4 4 4')
+export const WarningIcon = icon('M8 2.5l6 11H2zM8 6.5v3M8 11.5v.01')
+export const ClockIcon = icon('M8 14A6 6 0 108 2a6 6 0 000 12zM8 5v3l2 1.5')
+export const RetryIcon = icon('M13 8a5 5 0 11-1.6-3.7M13 2.5v2.3h-2.3')
+export const TrashIcon = icon('M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.5 9h6l.5-9')
+export const PencilIcon = icon('M3 13l.6-2.6 7-7 2 2-7 7z')
+export const LinkIcon = icon('M9.5 3H13v3.5M13 3L7.5 8.5M11 9.5V13H3V5h3.5')
+export const MenuIcon = icon('M2.5 4.5h11M2.5 8h11M2.5 11.5h11')
+export const ToolIcon = icon('M9.8 6.2l3.4-3.4M10.5 2.5a3 3 0 00-3.8 3.8L2.8 10.2a1.8 1.8 0 002.9 2.9l3.9-3.9a3 3 0 003.8-3.8')
