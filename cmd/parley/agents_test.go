@@ -38,7 +38,7 @@ func TestAgentsMadeByAPI(t *testing.T) {
 	args := []string{"--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace, "--drain", "1ms"}
 	addr, stop := serve(t, args...)
 	const scout = `{"name":"scout","description":"looks around","instructions":"Look.","model":"demo","tools":["read_file"],"approval":"suggest","fallback_models":[],"delegates":["coder"],"allow":{"roles":["standard_user"]},"limits":{"turns":3,"tokens":1000,"cost_usd":0.5,"minutes":1}}`
-	if status, body := ask(t, "POST", addr+"/api/v1/agents", scout); status != 201 || body != `{"id":"scout","name":"scout","description":"looks around","model":"demo","status":"running"}` {
+	if status, body := ask(t, "POST", addr+"/api/v1/agents", scout); status != 201 || body != `{"id":"scout","name":"scout","description":"looks around","model":"demo","status":"running","made":true}` {
 		t.Fatalf("%d %s", status, body)
 	}
 	for body, want := range map[string]string{

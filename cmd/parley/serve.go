@@ -173,7 +173,7 @@ func (c *serveCommand) Run(p *program) error {
 		return err
 	}
 	own := native.Handler{
-		Problems: agents.Problems, Skills: skills, Servers: toolServers{door, outside}, Permissions: access.Permissions, Project: bus.Project,
+		Problems: agents.Problems, Files: agents, Access: access.Rules{}, Skills: skills, Servers: toolServers{door, outside}, Permissions: access.Permissions, Project: bus.Project,
 		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(), Demo: models.Provider(models.Default()) == "demo"},
 	}
 	served := routes(door, known, remotes, guard, conns, bus, own, log)

@@ -24,13 +24,37 @@ func (h *Handler) makeAgent(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	r.SetPathValue("id", do.Agent.Name)
-	_, info, err := h.getAgent(r)
+	_, info, err := h.oneAgent(r)
 	return http.StatusCreated, info, err
 }
 
 func (h *Handler) deleteAgent(r request) (int, any, error) {
 	_, err := h.submit(r, string(parley.TenantSession), parley.DeleteAgent{Agent: r.PathValue("id")})
 	return http.StatusOK, map[string]string{"status": "deleted"}, err
+}
+
+// An agentDetail is what is told of one agent that was asked for.
+type agentDetail struct {
+	agentInfo
+	Definition parley.Agent `json:"definition"`
+}
+
+// definitionFor is what somebody may read of a definition: what the agent may do
+// and use is for everybody who sees it, what it is told and where it runs for who
+// could change that.
+func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
+	if h.Access == nil || h.Access.Permit(r.who, parley.ActAdmin, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant, Agent: a.Name, Allow: a.Allow}) != nil {
+		a.Instructions, a.Address = "", ""
+	}
+	return a
+}
+
+func (h *Handler) made(tenant parley.TenantID, name string) bool {
+	if h.Files == nil {
+		return false
+	}
+	_, err := h.Files.Agent(tenant, name)
+	return err != nil
 }
 
 // problemsOf is what is wrong with an agent's file, or, without a name, with files

@@ -181,7 +181,7 @@ func (f *follower) Close() {
 // agents knows one agent.
 type agents struct{}
 
-var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo"}
+var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo", Tools: []string{"read_file"}, Instructions: "Be brief."}
 
 func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	if name != "" && name != "coder" {
@@ -193,7 +193,17 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}, Servers: servers{}}
+	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}, Servers: servers{}, Access: rules{}}
+}
+
+// rules lets everybody do everything but the reader.
+type rules struct{}
+
+func (rules) Permit(who parley.Principal, action parley.Action, _ parley.Resource) error {
+	if who.ID == "reader" && action != parley.ActRead {
+		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
+	}
+	return nil
 }
 
 // guard lets everybody in who is not nobody.

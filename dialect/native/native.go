@@ -34,6 +34,11 @@ type Handler struct {
 	Skills parley.Skills // nil: there are none
 	// Problems says what is wrong with files of agents; nil: nothing is.
 	Problems func(parley.TenantID) []parley.AgentProblem
+	// Files are the agents that come from files; nil: nobody can tell which were made.
+	Files parley.Agents
+	// Access says what somebody may see of an answer. Who looks and does not see
+	// all of it was refused nothing, so that unlike Door.May this leaves no record.
+	Access parley.Authorizer
 	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
 	Remotes parley.Remotes
 	Log     *slog.Logger
@@ -199,6 +204,7 @@ type agentInfo struct {
 	Model       string `json:"model,omitempty"`
 	Status      string `json:"status"`
 	Problem     string `json:"problem,omitempty"` // of its file, which keeps the definition it had
+	Made        bool   `json:"made,omitempty"`    // by somebody of the tenant, who can delete it
 }
 
 func (h *Handler) infoOf(tenant parley.TenantID, a parley.Agent, stopped []string) agentInfo {
@@ -209,7 +215,7 @@ func (h *Handler) infoOf(tenant parley.TenantID, a parley.Agent, stopped []strin
 	case h.Remotes != nil && h.Remotes.Unreachable(tenant, a) != nil:
 		status = "unreachable"
 	}
-	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(tenant, a.Name), "\n")}
+	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(tenant, a.Name), "\n"), h.made(tenant, a.Name)}
 }
 
 func (h *Handler) listAgents(r request) (int, any, error) {
@@ -229,15 +235,20 @@ func (h *Handler) listAgents(r request) (int, any, error) {
 }
 
 func (h *Handler) getAgent(r request) (int, any, error) {
+	a, info, err := h.oneAgent(r)
+	return http.StatusOK, agentDetail{info, h.definitionFor(r, a)}, err
+}
+
+func (h *Handler) oneAgent(r request) (parley.Agent, agentInfo, error) {
 	if err := h.mayRead(r, r.PathValue("id")); err != nil {
-		return 0, nil, err
+		return parley.Agent{}, agentInfo{}, err
 	}
 	a, err := h.Agents.Agent(r.who.Tenant, r.PathValue("id"))
 	if err != nil {
-		return 0, nil, err
+		return parley.Agent{}, agentInfo{}, err
 	}
 	stopped, err := h.Door.Stopped(r.Context(), r.who)
-	return http.StatusOK, h.infoOf(r.who.Tenant, a, stopped), err
+	return a, h.infoOf(r.who.Tenant, a, stopped), err
 }
 
 // setAgent starts or stops an agent, and says how it is now.
@@ -246,7 +257,8 @@ func (h *Handler) setAgent(do func(agent string) parley.CommandBody) func(reques
 		if _, err := h.submit(r, string(parley.TenantSession), do(r.PathValue("id"))); err != nil {
 			return 0, nil, err
 		}
-		return h.getAgent(r)
+		_, info, err := h.oneAgent(r)
+		return http.StatusOK, info, err
 	}
 }
 
