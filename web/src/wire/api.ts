@@ -93,11 +93,12 @@ function problemOf(response: Response, text: string): Problem {
 
 // socketURL is the address of a socket. A browser cannot send a token with it,
 // so where there is one it gets a ticket first: that is good once, for seconds.
-export async function socketURL(path: string): Promise<string> {
+// The ticket for an agent's debug console names the agent.
+export async function socketURL(path: string, agent?: string): Promise<string> {
   const url = new URL(path, location.href)
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
   if (token() !== null || signedInByCookie) {
-    const { ticket } = await ask<{ ticket: string }>('POST', '/api/v1/tickets', { body: {} })
+    const { ticket } = await ask<{ ticket: string }>('POST', '/api/v1/tickets', { body: { agent } })
     url.searchParams.set('ticket', ticket)
   }
   return url.href

@@ -1,0 +1,135 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { consoleReducer, nothing, parseFrame, type ConsoleState, type Frame } from './frames'
+
+// The transcripts that the server's own projection is tested on.
+const folder = join(__dirname, '../../../dialect/debugconsole/testdata')
+const transcripts = readdirSync(folder)
+  .filter((name) => name.endsWith('.txtar'))
+  .flatMap((name) =>
+    readFileSync(join(folder, name), 'utf8')
+      .split(/^-- frames --\n/m)
+      .slice(1)
+      .map((part, i) => ({
+        name: `${name} ${i + 1}`,
+        frames: part
+          .split(/^-- /m)[0]!
+          .split('\n')
+          .filter((line) => line.startsWith('{')),
+      })),
+  )
+
+function play(frames: Frame[]): ConsoleState {
+  return frames.reduce((state, frame, at) => frozen(consoleReducer(state, { type: 'frame', frame, at })), nothing)
+}
+
+function frozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    Object.values(value).forEach(frozen)
+  }
+  return value
+}
+
+const texts = (state: ConsoleState) => state.messages.map((message) => `${message.type}: ${message.content}`)
+
+describe('transcripts of the server', () => {
+  it('are found', () => expect(transcripts.length).toBeGreaterThan(15))
+
+  it.each(transcripts)('$name', ({ frames: lines }) => {
+    const frames = lines.map((line) => parseFrame(line)!)
+    expect(frames).not.toContain(null)
+    const state = play(frames)
+    // the chunks of a message, joined, are its answer, in one bubble
+    const answers = new Map<unknown, string>()
+    for (const frame of frames) if (frame.type === 'chunk') answers.set(frame.request_id, (answers.get(frame.request_id) ?? '') + frame.content)
+    const bubbles = state.messages.filter((message) => message.type === 'assistant')
+    expect(bubbles.map((message) => [message.requestId, message.content])).toEqual([...answers])
+    // every line, error and halt is there once
+    const count = (...types: string[]) => frames.filter((frame) => types.includes(frame.type)).length
+    expect(state.messages.filter((message) => message.type === 'tool')).toHaveLength(count('tool_executed', 'tool_failed', 'tool_blocked'))
+    expect(state.messages.filter((message) => message.type === 'error')).toHaveLength(count('error'))
+    expect(state.messages.filter((message) => message.type === 'halt')).toHaveLength(count('session_halt'))
+    // what has an end waits for nothing
+    for (const frame of frames)
+      if (frame.type === 'error' || frame.type === 'session_halt' || frame.done === true)
+        expect(bubbles.find((message) => message.requestId === frame.request_id)?.streaming ?? false).toBe(false)
+    const opened = frames.filter((frame) => ['approval_request', 'question', 'tool_call_unknown'].includes(frame.type)).map((frame) => frame.id)
+    const closed = frames.filter((frame) => ['approval_closed', 'question_closed', 'tool_call_resolved'].includes(frame.type)).map((frame) => frame.id)
+    if (count('session_halt') === 0) expect(state.cards.map((card) => card.id)).toEqual(opened.filter((id) => !closed.includes(id)))
+    expect(new Set(state.messages.map((message) => message.id)).size).toBe(state.messages.length)
+  })
+})
+
+describe('the document’s examples', () => {
+  it('say what happened', () => {
+    const state = play([
+      { type: 'chunk', request_id: 'r', content: 'Based on...', done: false },
+      { type: 'tool_executed', request_id: 'r', tool_name: 'search_players' },
+      { type: 'tool_blocked', request_id: 'r', tool_name: 'bash', reason: 'not in allowlist' },
+      { type: 'tool_failed', request_id: 'r', tool_name: 'fetch', reason: 'no route' },
+      { type: 'chunk', request_id: 'r', content: ' the data', done: true },
+      { type: 'error', request_id: 's', message: 'agent error: timeout' },
+      { type: 'session_halt', request_id: 't', reason: 'canary token detected' },
+    ])
+    expect(texts(state)).toEqual([
+      'assistant: Based on... the data',
+      'tool: Calling `search_players`...',
+      'tool: Tool `bash` blocked: not in allowlist',
+      'tool: Tool `fetch` failed: no route',
+      'error: agent error: timeout',
+      'halt: canary token detected',
+    ])
+  })
+
+  it('keep two messages that are answered at once apart', () => {
+    const state = play([
+      { type: 'chunk', request_id: 'a', content: '1', done: false },
+      { type: 'chunk', request_id: 'b', content: '2', done: false },
+      { type: 'chunk', request_id: 'a', content: '1', done: true },
+      { type: 'chunk', request_id: 'b', content: '2', done: true },
+    ])
+    expect(texts(state)).toEqual(['assistant: 11', 'assistant: 22'])
+  })
+})
+
+it('makes a bubble of a first chunk that is already the last', () => {
+  const state = play([{ type: 'chunk', request_id: 'r', content: 'All of it.', done: true }])
+  expect(state.messages).toEqual([{ id: 'm1', type: 'assistant', content: 'All of it.', requestId: 'r', timestamp: 0, streaming: false }])
+})
+
+it('passes over what it does not know', () => {
+  const state = play([{ type: 'chunk', request_id: 'r', content: 'x', done: true }])
+  expect(consoleReducer(state, { type: 'frame', frame: { type: 'weather' }, at: 1 })).toBe(state)
+  for (const broken of ['', '{', 'null', '[]', '7', '{"type":3}', '{}']) expect(parseFrame(broken)).toBeNull()
+})
+
+it('survives frames whose fields are not what they should be', () => {
+  const state = play([
+    { type: 'chunk', request_id: 7, content: null, done: 'yes' },
+    { type: 'question', id: 'q', questions: 'none' },
+    { type: 'approval_request' },
+    { type: 'error' },
+  ])
+  expect(state.messages.map((message) => message.type)).toEqual(['assistant', 'error'])
+  expect(state.cards).toHaveLength(2)
+})
+
+it('knows what has no end yet', () => {
+  let state = consoleReducer(nothing, { type: 'sent', content: 'Hello', at: 1 })
+  expect([state.pending, texts(state)]).toEqual([1, ['user: Hello']])
+  state = consoleReducer(state, { type: 'frame', frame: { type: 'chunk', request_id: 'r', content: 'Hi', done: false }, at: 2 })
+  expect([state.pending, state.messages[1]!.streaming]).toEqual([1, true])
+  const lost = consoleReducer(state, { type: 'lost', at: 3 })
+  expect([lost.pending, lost.messages[1]!.streaming]).toEqual([0, false])
+  state = consoleReducer(state, { type: 'frame', frame: { type: 'chunk', request_id: 'r', content: '', done: true }, at: 3 })
+  expect(state.pending).toBe(0)
+})
+
+it('says that another connection is another conversation', () => {
+  expect(consoleReducer(nothing, { type: 'joined', at: 1 })).toBe(nothing)
+  const state = consoleReducer(consoleReducer(nothing, { type: 'sent', content: 'Hello', at: 1 }), { type: 'joined', at: 2 })
+  expect(state.messages[1]!.type).toBe('tool')
+  expect(consoleReducer(state, { type: 'reset' })).toEqual(nothing)
+})

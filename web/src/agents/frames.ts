@@ -1,0 +1,133 @@
+import type { Question } from '../wire/types-agents'
+
+// The debug console of document 000, without the socket: what its frames make of
+// a list of messages. See docs/dialects/debugconsole.md.
+
+export interface ChatMessage {
+  id: string
+  type: 'user' | 'assistant' | 'tool' | 'error' | 'halt'
+  content: string
+  toolName?: string
+  requestId?: string
+  timestamp: number
+  streaming?: boolean // true while chunks are still arriving
+}
+
+// A ConsoleCard waits for a person. The document has none: they are extra frames.
+export type ConsoleCard = { id: string; requestId: string; agent?: string; expiresAt?: string } & (
+  | { kind: 'approval'; tool: string; command: string }
+  | { kind: 'question'; questions: Question[] }
+  | { kind: 'call'; tool: string; message: string }
+)
+
+export interface ConsoleState {
+  messages: ChatMessage[]
+  cards: ConsoleCard[]
+  pending: number // messages sent that have no end yet
+  made: number // messages so far, for their ids
+}
+
+export const nothing: ConsoleState = { messages: [], cards: [], pending: 0, made: 0 }
+
+export type ConsoleAction =
+  | { type: 'sent'; content: string; at: number }
+  | { type: 'frame'; frame: Frame; at: number }
+  | { type: 'lost'; at: number } // the connection, and with it the conversation
+  | { type: 'joined'; at: number } // another one
+  | { type: 'reset' }
+
+// A Frame is an object with a type; every other field is looked at before use.
+export type Frame = { type: string } & Record<string, unknown>
+
+// parseFrame is null for what is no frame.
+export function parseFrame(data: unknown): Frame | null {
+  try {
+    const frame: unknown = JSON.parse(String(data))
+    if (typeof frame === 'object' && frame !== null && typeof (frame as Frame).type === 'string') return frame as Frame
+  } catch {
+    // no JSON
+  }
+  return null
+}
+
+export function consoleReducer(state: ConsoleState, action: ConsoleAction): ConsoleState {
+  switch (action.type) {
+    case 'sent':
+      return push({ ...state, pending: state.pending + 1 }, { type: 'user', content: action.content, timestamp: action.at })
+    case 'frame':
+      return onFrame(state, action.frame, action.at)
+    case 'lost':
+      return { ...settled(state), cards: [], pending: 0 }
+    case 'joined':
+      if (state.messages.length === 0) return state
+      return push(state, { type: 'tool', content: 'A new conversation: the agent does not know what was said above.', timestamp: action.at })
+    case 'reset':
+      return nothing
+  }
+}
+
+function onFrame(state: ConsoleState, frame: Frame, at: number): ConsoleState {
+  const requestId = text(frame.request_id)
+  const tool = text(frame.tool_name)
+  const line = (content: string) => push(state, { type: 'tool', content, toolName: tool, requestId, timestamp: at })
+  switch (frame.type) {
+    case 'chunk':
+      return onChunk(state, requestId, text(frame.content), frame.done === true, at)
+    case 'tool_executed':
+      return line(`Calling \`${tool}\`...`)
+    case 'tool_failed':
+      return line(`Tool \`${tool}\` failed: ${text(frame.reason)}`)
+    case 'tool_blocked':
+      return line(`Tool \`${tool}\` blocked: ${text(frame.reason)}`)
+    case 'error':
+      return push(ended(settled(state, requestId)), { type: 'error', content: text(frame.message), requestId, timestamp: at })
+    case 'session_halt':
+      return push({ ...settled(state), pending: 0, cards: [] }, { type: 'halt', content: text(frame.reason), requestId, timestamp: at })
+    case 'approval_request':
+    case 'question':
+    case 'tool_call_unknown': {
+      const card = cardOf(frame, requestId)
+      return { ...state, cards: [...state.cards.filter((other) => other.id !== card.id), card] }
+    }
+    case 'approval_closed':
+    case 'question_closed':
+    case 'tool_call_resolved':
+      return { ...state, cards: state.cards.filter((card) => card.id !== frame.id) }
+  }
+  return state // a type that a later server may have
+}
+
+// The chunks of a message are one bubble, which the first of them makes, be it
+// the last too.
+function onChunk(state: ConsoleState, requestId: string, content: string, done: boolean, at: number): ConsoleState {
+  const after = done ? ended(state) : state
+  const bubble = state.messages.findLastIndex((message) => message.type === 'assistant' && message.requestId === requestId && message.streaming)
+  if (bubble < 0) return push(after, { type: 'assistant', content, requestId, timestamp: at, streaming: !done })
+  return { ...after, messages: state.messages.map((message, i) => (i === bubble ? { ...message, content: message.content + content, streaming: !done } : message)) }
+}
+
+function cardOf(frame: Frame, requestId: string): ConsoleCard {
+  const common = { id: text(frame.id), requestId, agent: text(frame.agent) || undefined, expiresAt: text(frame.expires_at) || undefined }
+  if (frame.type === 'question') return { ...common, kind: 'question', questions: Array.isArray(frame.questions) ? (frame.questions as Question[]) : [] }
+  if (frame.type === 'approval_request') return { ...common, kind: 'approval', tool: text(frame.tool_name), command: text(frame.command) }
+  return { ...common, kind: 'call', tool: text(frame.tool_name), message: text(frame.message) }
+}
+
+function push(state: ConsoleState, message: Omit<ChatMessage, 'id'>): ConsoleState {
+  return { ...state, made: state.made + 1, messages: [...state.messages, { id: `m${state.made + 1}`, ...message }] }
+}
+
+// settled has no bubble (of a message) that waits for more.
+function settled(state: ConsoleState, requestId?: string): ConsoleState {
+  const over = (message: ChatMessage) => message.streaming && (requestId === undefined || message.requestId === requestId)
+  if (!state.messages.some(over)) return state
+  return { ...state, messages: state.messages.map((message) => (over(message) ? { ...message, streaming: false } : message)) }
+}
+
+function ended(state: ConsoleState): ConsoleState {
+  return { ...state, pending: Math.max(0, state.pending - 1) }
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

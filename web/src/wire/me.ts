@@ -1,0 +1,26 @@
+import { useQuery } from '@tanstack/react-query'
+import { ask } from './api'
+
+// Me is who asks, as the server knows them, and what they may do.
+export interface Me {
+  auth: 'local' | 'jwt'
+  user: string
+  tenant: string
+  roles: string[]
+  permissions: string[]
+  project?: string
+  model?: string
+  demo?: boolean
+  version?: string
+  oidc?: boolean
+}
+
+export type Permission = 'agents:read' | 'agents:message' | 'agents:write' | 'audit:read' | 'users:read' | 'users:write'
+
+// useMe also says what is permitted: nothing, until the server has said so. What
+// somebody may not do is not offered; that it is not done is the server's work.
+export function useMe() {
+  const query = useQuery({ queryKey: ['me'], queryFn: ({ signal }) => ask<Me>('GET', '/api/v1/me', { signal }), staleTime: 60_000 })
+  const may = (permission: Permission) => query.data?.permissions.includes(permission) ?? false
+  return { me: query.data, may, query }
+}
