@@ -10,6 +10,7 @@ import "time"
 type RunQuery struct {
 	Owner   PrincipalID
 	Session SessionID
+	Agent   string
 	Run     RunID     // of Session
 	Parent  *Origin   // only runs of the children of this run: Session and Run count
 	Open    bool      // only those that have not ended

@@ -23,7 +23,7 @@ func (h *Handler) listRuns(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Open: q.Get("open") == "1", Limit: limit}
+	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"), Open: q.Get("open") == "1", Limit: limit}
 	if before := q.Get("before"); before != "" {
 		if query.Before, err = time.Parse(time.RFC3339, before); err != nil {
 			return 0, nil, parley.Errorf(parley.CodeInvalid, "before must be a time like 2026-01-02T15:04:05Z.")

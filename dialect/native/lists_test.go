@@ -17,6 +17,7 @@ func TestRuns(t *testing.T) {
 	for path, want := range map[string]parley.RunQuery{
 		"":                                    {Limit: 50},
 		"?open=1&limit=7":                     {Open: true, Limit: 7},
+		"?agent=coder":                        {Agent: "coder", Limit: 50},
 		"?limit=9999":                         {Limit: 200},
 		"?session=" + session:                 {Session: dialecttest.Session, Limit: 50},
 		"?parent=" + session + ".5":           {Parent: &parley.Origin{Session: dialecttest.Session, Run: 5}, Limit: 50},

@@ -81,6 +81,9 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 	if q.Owner != "" {
 		and(` AND r.owner = $%d`, text(q.Owner))
 	}
+	if q.Agent != "" {
+		and(` AND r.agent = $%d`, text(q.Agent))
+	}
 	if q.Session != "" {
 		and(` AND r.session = $%d`, text(q.Session))
 		if q.Run != 0 {

@@ -102,6 +102,9 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 	if q.Owner != "" {
 		text, args = text+` AND r.owner = ?`, append(args, q.Owner)
 	}
+	if q.Agent != "" {
+		text, args = text+` AND r.agent = ?`, append(args, q.Agent)
+	}
 	if q.Session != "" {
 		text, args, order = text+` AND r.session = ?`, append(args, q.Session), ` ORDER BY r.run DESC LIMIT ? + 0` // which is the same order
 		if q.Run != 0 {

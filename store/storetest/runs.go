@@ -165,6 +165,8 @@ func runsAreRows(t *testing.T, f *fixture) {
 		"none":               {parley.RunQuery{Session: ID(2), Run: first.Run + 1}, nil},
 		"children":           {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: first.Run}}, []parley.RunInfo{child}},
 		"children of none":   {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: failed.Run}}, nil},
+		"of an agent":        {parley.RunQuery{Agent: "helper", Owner: "ann"}, []parley.RunInfo{failed, first}},
+		"of another agent":   {parley.RunQuery{Agent: "help"}, nil},
 		"nobody's":           {parley.RunQuery{Owner: "eve"}, nil},
 		"of no such session": {parley.RunQuery{Session: ID(9)}, nil},
 	} {
