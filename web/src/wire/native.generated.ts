@@ -7,6 +7,7 @@ export interface Agent {
   model?: string
   status: string
   problem?: string
+  made?: boolean
 }
 
 export interface AuditEvent {
