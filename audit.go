@@ -44,6 +44,7 @@ const (
 	AuditSessionRead     = "session.read" // by somebody else than its owner
 	AuditTicket          = "ticket.issued"
 	AuditRevoked         = "principal.revoked"
+	AuditSignedIn        = "user.signed_in" // with a browser
 	AuditAgentStarted    = "agent.started"
 	AuditAgentStopped    = "agent.stopped"
 	AuditAgentMade       = "agent.created" // or changed

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"parley"
@@ -23,6 +24,7 @@ type JWTConfig struct {
 	Revocations *Revocations
 	Origins     []string // of pages that may use the server; none: its own
 	QueryToken  bool     // ?access_token= counts
+	Cookies     bool     // the cookie of who signed in counts, where nothing else is sent
 }
 
 // NewLocal makes the one of local mode: everybody who can connect is the same
@@ -93,9 +95,15 @@ func (c *JWTConfig) identify(r *http.Request, agent string) (Identity, error) {
 	case len(tickets) == 1:
 		origin, _ := originOf(r)
 		return c.Tickets.take(r.Context(), tickets[0], agent, origin)
+	case len(tokens) == 0 && c.Cookies:
+		return c.byCookie(r)
 	}
 	return Identity{}, deny(NoCredential, "")
 }
+
+// credentials are what they are called in addresses. A code stands for a sign-in
+// until somebody has used it.
+var credentials = []string{"access_token", "ticket", "code", "state"}
 
 // CleanURL is an address as it may be logged: credentials are left out, and so
 // is what cannot be decoded, since it could be one.
@@ -110,7 +118,7 @@ func CleanURL(u *url.URL) string {
 		switch {
 		case err != nil:
 			parts[i] = "-"
-		case strings.EqualFold(decoded, "access_token"), strings.EqualFold(decoded, "ticket"):
+		case slices.Contains(credentials, strings.ToLower(decoded)):
 			parts[i] = strings.ToLower(decoded) + "=-"
 		}
 	}

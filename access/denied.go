@@ -28,6 +28,7 @@ const (
 	NotJSON        Reason = "content type is not JSON"
 	TooOften       Reason = "too often"
 	TooMany        Reason = "too many connections"
+	SignInFailed   Reason = "sign-in failed"
 )
 
 // reasons has the status before an upgrade, the code, and what is shown. How a
@@ -49,6 +50,7 @@ var reasons = map[Reason]struct {
 	HostRefused:    {http.StatusForbidden, parley.CodeForbidden, "This server answers to localhost only."},
 	NotJSON:        {http.StatusUnsupportedMediaType, parley.CodeInvalid, "The body must be JSON: send Content-Type: application/json."},
 	TooOften:       {http.StatusTooManyRequests, parley.CodeLimited, "That is too often; come back later."},
+	SignInFailed:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The sign-in came to nothing."},
 	TooMany:        {http.StatusServiceUnavailable, parley.CodeOverloaded, "There are too many connections; come back later."},
 }
 

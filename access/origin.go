@@ -30,7 +30,7 @@ func checkLocal(r *http.Request) error {
 // checkOrigin compares with a list, letter by letter: browsers write an origin
 // in one way only. With no list, a page may use the server it came from. Who
 // sends no Origin is not a browser that acts for a page, and still needs a
-// credential, which is never a cookie.
+// credential; where that is a cookie more is asked, see ownPage.
 func checkOrigin(r *http.Request, allowed []string) error {
 	origin, one := originOf(r)
 	switch {

@@ -22,6 +22,7 @@ type Signing struct {
 // Access is who may come in, from where and how often.
 type Access struct {
 	Signing
+	OIDC
 	Auth               string  `var:"PARLEY_AUTH" default:"local" help:"Who may come in: local, everybody on this machine; jwt, who has a token."`
 	JWKSURL            string  `name:"jwks-url" var:"PARLEY_JWKS_URL" placeholder:"URL" help:"With --auth jwt: where the public keys are, instead of a secret."`
 	QueryToken         string  `var:"PARLEY_QUERY_TOKEN" default:"on" help:"Whether (on or off) a token may come as ?access_token=, as browsers must send it for a WebSocket without a ticket."`

@@ -28,7 +28,7 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Access{
-		Auth: "jwt", Signing: Signing{JWTSecret: jwtSecret, JWTIssuer: "us", JWTAudience: "them"}, QueryToken: "off", MaxConnections: 7,
+		Auth: "jwt", Signing: Signing{JWTSecret: jwtSecret, JWTIssuer: "us", JWTAudience: "them"}, OIDC: withoutOIDC, QueryToken: "off", MaxConnections: 7,
 		AllowedOrigins:   Origins{"https://app.example.com", "http://localhost:3000"},
 		TrustedProxies:   Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("fd00::/8")},
 		LimitConnections: Limit{Rate: parley.Rate{N: 100, Per: time.Second}, Given: true},

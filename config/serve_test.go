@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 		LogLevel:  LogLevel(slog.LevelInfo),
 		Sentinel:  "block",
 		Models:    Models{OpenAIAPI: "auto", ModelSilence: time.Minute},
-		Access:    Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, QueryToken: "on", MaxConnections: 10000},
+		Access:    Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, OIDC: withoutOIDC, QueryToken: "on", MaxConnections: 10000},
 		Autonomy:  Autonomy{AutonomyMaxConsecutive: 3, AutonomyCooldownMS: 15000},
 		Drain:     5 * time.Second,
 		Idle:      time.Minute,

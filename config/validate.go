@@ -27,6 +27,7 @@ func (s *Serve) Validate() error {
 func (s *Settings) Check() error {
 	return errors.Join(
 		s.validateAccess(),
+		s.validateOIDC(s.Listen),
 		s.validateListen(),
 		s.validateAdmin(),
 		s.validateKey(),

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -18,11 +19,12 @@ import (
 // as long as somebody may.
 type entrance struct {
 	*access.Entrance
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	signIn *access.SignIn // nil: nobody signs in with a browser
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
 }
 
-func newEntrance(ctx context.Context, c *config.Settings, store store, log *slog.Logger) (*entrance, error) {
+func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Addr, log *slog.Logger) (*entrance, error) {
 	if pg, ok := store.(*postgres.Store); ok && pg.Bypasses() {
 		if c.Auth == "jwt" {
 			return nil, &parley.Error{Code: parley.CodeForbidden, Message: "The role in --database-url is not bound by row-level security, which stands between tenants.",
@@ -58,7 +60,10 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, log *slog
 		}
 		e.Tickets = access.NewTickets(store, time.Now)
 		if e.Auth, err = access.NewJWT(access.JWTConfig{Verifier: verifier, Tickets: e.Tickets, Revocations: revoked,
-			Origins: c.AllowedOrigins, QueryToken: c.QueryToken == "on"}); err != nil {
+			Origins: c.AllowedOrigins, QueryToken: c.QueryToken == "on", Cookies: c.OIDCIssuer != ""}); err != nil {
+			return nil, err
+		}
+		if e.signIn, err = newSignIn(ctx, c, at, e.Entrance, log); err != nil {
 			return nil, err
 		}
 	}

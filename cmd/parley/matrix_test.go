@@ -68,6 +68,11 @@ var rules = map[string]rule{
 	"GET /api/health": {ok: 200},
 	"GET /{$}":        {ok: 200},
 
+	"GET /auth/options":  {ok: 200},
+	"GET /auth/login":    {ok: 404}, // nobody is named to sign in with
+	"GET /auth/callback": {ok: 404},
+	"POST /auth/logout":  {ok: 404, body: `{}`},
+
 	"GET /api/v1/me":                     {needs: "a token", ok: 200},
 	"GET /api/v1/agents":                 {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/agents/{id}":            {needs: parley.ActRead, on: "agent", ok: 200},

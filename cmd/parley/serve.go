@@ -129,7 +129,7 @@ func (c *serveCommand) Run(p *program) error {
 	}
 
 	// Who may come in.
-	guard, err := newEntrance(ctx, &c.Settings, store, log)
+	guard, err := newEntrance(ctx, &c.Settings, store, listener.Addr(), log)
 	if err != nil {
 		return err
 	}
@@ -227,6 +227,13 @@ func routes(door parley.Door, agents parley.Agents, remotes parley.Remotes, guar
 		"GET /api/agentloop/ws": &agentloop.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
 	}
 	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Remotes: remotes, Guard: guard, Conns: conns, Log: log}).Routes() {
+		all[pattern] = handler
+	}
+	var signIn *access.SignIn
+	if guard != nil {
+		signIn = guard.signIn
+	}
+	for pattern, handler := range signInRoutes(signIn) {
 		all[pattern] = handler
 	}
 	own.Door, own.Agents, own.Remotes, own.Guard, own.Office, own.Log = door, agents, remotes, guard, guard, log

@@ -1,0 +1,59 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"parley"
+)
+
+// A Mapping says what is made of what an issuer says of a person.
+type Mapping struct {
+	User   string            // the claim that names them: sub, or email where it is verified
+	Tenant string            // the claim that names their tenant; empty: Home
+	Home   parley.TenantID   // of everybody, without such a claim
+	Roles  string            // the claim that lists what they are
+	Names  map[string]string // what it lists, and the role that is; empty: roles by their own names
+	Else   string            // role of who has none by that; empty: they do not come in
+}
+
+// principal is who somebody is here. Who belongs to no tenant or has no role is
+// nobody.
+func (m Mapping) principal(claims object) (parley.Principal, error) {
+	var who, tenant string
+	if !claims.text(m.User, &who) || !printable(who) {
+		return parley.Principal{}, fmt.Errorf("the claim %s is missing, too long or not printable", m.User)
+	}
+	if m.User == "email" && string(claims["email_verified"]) != "true" {
+		return parley.Principal{}, errors.New("the email address is not verified")
+	}
+	p := parley.Principal{ID: parley.PrincipalID(who), Tenant: m.Home}
+	if m.Tenant != "" {
+		if !claims.text(m.Tenant, &tenant) || !parley.TenantID(tenant).Valid() {
+			return parley.Principal{}, fmt.Errorf("the claim %s is no tenant id", m.Tenant)
+		}
+		p.Tenant = parley.TenantID(tenant)
+	}
+	listed := claims.list(m.Roles)
+	var one string
+	if listed == nil && claims.text(m.Roles, &one) && one != "" {
+		listed = []string{one}
+	}
+	for _, name := range listed {
+		if len(m.Names) > 0 {
+			name = m.Names[name]
+		}
+		if KnownRole(name) && !slices.Contains(p.Roles, name) {
+			p.Roles = append(p.Roles, name)
+		}
+	}
+	if len(p.Roles) == 0 && m.Else != "" {
+		p.Roles = []string{m.Else}
+	}
+	if len(p.Roles) == 0 {
+		return parley.Principal{}, fmt.Errorf("the claim %s names no role", m.Roles)
+	}
+	slices.Sort(p.Roles)
+	return p, nil
+}

@@ -1,0 +1,333 @@
+package access
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"parley"
+)
+
+// SignInConfig says who vouches for people that come with a browser, by OpenID
+// Connect, and what becomes of what is said of them.
+type SignInConfig struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string // empty: a public client, which PKCE alone protects
+	PublicURL    string // of this server as browsers know it: scheme, host, perhaps a port
+	Mapping      Mapping
+	Life         time.Duration // of a sign-in
+
+	Secret   string // of HS256: what signs the tokens that are handed out
+	As       string // iss of those
+	Audience string // aud of those; empty: none
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// SignIn has people sign in: it sends a browser to the issuer, and gives it a
+// cookie when it comes back with a proof. It keeps nothing: what it has to
+// remember meanwhile is in a cookie of the browser it is about.
+type SignIn struct {
+	c        SignInConfig
+	secure   bool // browsers reach us by https
+	entrance *Entrance
+	client   *http.Client
+	key      []byte        // of the cookie of sign-ins under way
+	slots    chan struct{} // exchanges with the issuer at the same time
+	found    chan *oidc.Provider
+}
+
+const (
+	loginCookie    = "parley_login"
+	loginPath      = "/auth/callback"
+	loginWithin    = 10 * time.Minute
+	maxExchanges   = 16
+	issuerPatience = 10 * time.Second
+)
+
+// NewSignIn makes one whose refusals and successes e puts on record.
+func NewSignIn(c SignInConfig, e *Entrance) (*SignIn, error) {
+	if c.Secret == "" {
+		return nil, errors.New("signing in needs a secret to sign with what is handed out")
+	}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("the server's own address %q is no URL of one", c.PublicURL)
+	}
+	mac := hmac.New(sha256.New, []byte(c.Secret))
+	mac.Write([]byte("parley: sign-ins under way"))
+	s := &SignIn{c: c, secure: u.Scheme == "https", entrance: e, key: mac.Sum(nil), slots: make(chan struct{}, maxExchanges), found: make(chan *oidc.Provider, 1)}
+	s.found <- nil
+	// A client secret goes where discovery says, and nowhere that somebody
+	// points to on the way.
+	s.client = &http.Client{Timeout: issuerPatience, CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the issuer redirects") }}
+	return s, nil
+}
+
+// Routes lists what is served. None of it needs a credential.
+func (s *SignIn) Routes() map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET /auth/login":    http.HandlerFunc(s.begin),
+		"GET /auth/callback": http.HandlerFunc(s.finish),
+		"POST /auth/logout":  http.HandlerFunc(s.leave),
+	}
+}
+
+// Issuer is who is asked, for people to read.
+func (s *SignIn) Issuer() string {
+	if u, err := url.Parse(s.c.Issuer); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return s.c.Issuer
+}
+
+// Warm finds the issuer, so that a wrong address is seen before somebody comes.
+func (s *SignIn) Warm(ctx context.Context) error {
+	_, err := s.provider(ctx)
+	return err
+}
+
+// provider is what the issuer says of itself, asked once it is needed and until
+// it is known. One asks at a time; the others wait for that.
+func (s *SignIn) provider(ctx context.Context) (*oidc.Provider, error) {
+	select {
+	case p := <-s.found:
+		defer func() { s.found <- p }()
+		if p != nil {
+			return p, nil
+		}
+		var err error
+		if p, err = oidc.NewProvider(oidc.ClientContext(ctx, s.client), s.c.Issuer); err != nil {
+			p = nil
+			return nil, err
+		}
+		return p, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *SignIn) oauth(p *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{ClientID: s.c.ClientID, ClientSecret: s.c.ClientSecret, Endpoint: p.Endpoint(),
+		RedirectURL: strings.TrimSuffix(s.c.PublicURL, "/") + loginPath, Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}
+}
+
+// A login is a sign-in under way.
+type login struct {
+	State    string    `json:"state"`
+	Nonce    string    `json:"nonce"`
+	Verifier string    `json:"verifier"`
+	To       string    `json:"to"`
+	Until    time.Time `json:"until"`
+}
+
+// begin sends a browser to the issuer.
+func (s *SignIn) begin(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), issuerPatience)
+	defer cancel()
+	p, err := s.provider(ctx)
+	if err != nil {
+		s.c.Log.Warn("the issuer of sign-ins cannot be reached", "issuer", s.c.Issuer, "error", err)
+		s.fail(w, r, "unavailable")
+		return
+	}
+	l := login{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: within(r.URL.Query().Get("to")), Until: s.c.Now().Add(loginWithin)}
+	// Lax, because the issuer's page leads back here: with a navigation from
+	// another site a browser sends no cookie that is Strict.
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: s.seal(l), Path: loginPath, MaxAge: int(loginWithin.Seconds()),
+		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, s.oauth(p).AuthCodeURL(l.State, oidc.Nonce(l.Nonce), oauth2.S256ChallengeOption(l.Verifier)), http.StatusSeeOther)
+}
+
+// finish is where the issuer leads back to, with a code. The cookie it sets is
+// Strict, so a browser does not send it while it follows the redirect from here:
+// that page needs none, and what it asks then is asked by a page of ours.
+func (s *SignIn) finish(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: loginPath, MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
+	w.Header().Set("Cache-Control", "no-store")
+	l, why := s.underWay(r)
+	if why == "" {
+		why = s.answered(w, r, l)
+	}
+	if why == "" {
+		http.Redirect(w, r, l.To, http.StatusSeeOther)
+		return
+	}
+	from := Client(r, s.entrance.Proxies)
+	var err error = deny(SignInFailed, why)
+	if often := s.entrance.Gate.Attempt(from); often != nil {
+		why, err = "often", often
+	}
+	if e := s.entrance.refuse(r.Context(), err, from); !errors.Is(e, err) {
+		why = "unavailable" // it could not be put on record
+	}
+	s.fail(w, r, why)
+}
+
+// underWay is the sign-in that a request answers, or why it answers none.
+func (s *SignIn) underWay(r *http.Request) (login, string) {
+	cookies := r.CookiesNamed(loginCookie)
+	if len(cookies) != 1 {
+		return login{}, "state"
+	}
+	l, ok := s.open(cookies[0].Value)
+	switch {
+	case !ok || subtle.ConstantTimeCompare([]byte(l.State), []byte(r.URL.Query().Get("state"))) != 1:
+		return login{}, "state"
+	case !l.Until.After(s.c.Now()):
+		return login{}, "expired"
+	}
+	return l, ""
+}
+
+// answered turns what the issuer says into a cookie, or says why it cannot.
+func (s *SignIn) answered(w http.ResponseWriter, r *http.Request, l login) string {
+	if r.URL.Query().Get("error") != "" {
+		return "refused" // in words of others, which are shown nowhere
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return "often"
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), issuerPatience)
+	defer cancel()
+	claims, why, err := s.exchange(ctx, r.URL.Query().Get("code"), l)
+	if err != nil {
+		s.c.Log.Warn("a sign-in came to nothing", "reason", why, "error", err)
+		return why
+	}
+	who, err := s.c.Mapping.principal(claims)
+	if err != nil {
+		s.c.Log.Warn("somebody whom the issuer knows may not come in", "error", err)
+		return "nobody"
+	}
+	now := s.c.Now()
+	token, err := Mint(s.c.Secret, Claims{Issuer: s.c.As, Audience: s.c.Audience, Principal: who, Issued: now, Expires: now.Add(s.c.Life), ID: rand.Text()})
+	if err != nil {
+		s.c.Log.Warn("no token can be made for somebody whom the issuer knows", "error", err)
+		return "nobody"
+	}
+	// A sign-in that is not on record is none.
+	if s.entrance.Record != nil {
+		if err := s.entrance.Record.Did(r.Context(), who, parley.AuditSignedIn, "user", string(who.ID), map[string]any{"issuer": s.c.Issuer, "roles": who.Roles}); err != nil {
+			s.c.Log.Error("a sign-in cannot be put on record", "error", err)
+			return "unavailable"
+		}
+	}
+	http.SetCookie(w, &http.Cookie{Name: Cookie, Value: token, Path: "/", MaxAge: int(s.c.Life.Seconds()), HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode})
+	return ""
+}
+
+// exchange trades the code for what the issuer says of a person. go-oidc checks
+// the signature, iss, aud and exp; that it is the answer to our question is ours
+// to check, and so is whom it was made for if it was made for several.
+func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims object, why string, err error) {
+	p, err := s.provider(ctx)
+	if err != nil {
+		return nil, "unavailable", err
+	}
+	answer, err := s.oauth(p).Exchange(oidc.ClientContext(ctx, s.client), code, oauth2.VerifierOption(l.Verifier))
+	if err != nil {
+		if _, refused := errors.AsType[*oauth2.RetrieveError](err); refused {
+			return nil, "refused", errors.New("the issuer does not take the code") // its words may repeat it
+		}
+		return nil, "unavailable", err
+	}
+	raw, _ := answer.Extra("id_token").(string)
+	proof, err := p.Verifier(&oidc.Config{ClientID: s.c.ClientID, Now: s.c.Now}).Verify(oidc.ClientContext(ctx, s.client), raw)
+	switch {
+	case err != nil:
+		return nil, "refused", err
+	case subtle.ConstantTimeCompare([]byte(proof.Nonce), []byte(l.Nonce)) != 1:
+		return nil, "refused", errors.New("the nonce is of another sign-in")
+	}
+	var payload json.RawMessage
+	if err := proof.Claims(&payload); err != nil {
+		return nil, "refused", err
+	}
+	if claims, err = strictObject(payload); err != nil {
+		return nil, "refused", err
+	}
+	var azp string
+	if !claims.text("azp", &azp) || azp != "" && azp != s.c.ClientID || azp == "" && len(proof.Audience) > 1 {
+		return nil, "refused", errors.New("azp is another, or missing where aud has several")
+	}
+	return claims, "", nil
+}
+
+// leave takes the cookie away. What it says stays true until it expires: to end
+// that too, the person's tokens are revoked.
+func (s *SignIn) leave(w http.ResponseWriter, r *http.Request) {
+	if !ownPage(r) {
+		err := s.entrance.refuse(r.Context(), deny(OriginRefused, ""), Client(r, s.entrance.Proxies))
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: Cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode})
+	w.Header().Set("Clear-Site-Data", `"cache"`)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// fail leads to the sign-in page, which has words for each reason: an address
+// could otherwise have it say anything.
+func (s *SignIn) fail(w http.ResponseWriter, r *http.Request, why string) {
+	http.Redirect(w, r, "/?sign_in="+why, http.StatusSeeOther)
+}
+
+// seal writes down a sign-in for the browser to keep. It is signed, so that it
+// ends when it should; there is nothing in it that the browser must not know.
+func (s *SignIn) seal(l login) string {
+	raw, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // it is texts and a time
+	}
+	text := base64.RawURLEncoding.EncodeToString(raw)
+	return text + "." + base64.RawURLEncoding.EncodeToString(s.sign(text))
+}
+
+func (s *SignIn) open(sealed string) (l login, ok bool) {
+	text, signature, _ := strings.Cut(sealed, ".")
+	given, err := decodeBase64(signature)
+	if err != nil || !hmac.Equal(given, s.sign(text)) {
+		return login{}, false
+	}
+	raw, err := decodeBase64(text)
+	return l, err == nil && json.Unmarshal(raw, &l) == nil
+}
+
+func (s *SignIn) sign(text string) []byte {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// within is a place in the console, given one that anybody may have made up: a
+// path of this server and nothing that a browser takes for another's.
+func within(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		!strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\t\r\n") ||
+		strings.HasPrefix(to, "/auth/") || strings.HasPrefix(to, "/api/") || len(to) > 1024 {
+		return "/"
+	}
+	return to
+}

@@ -1,0 +1,472 @@
+package access
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"parley"
+)
+
+// A hall is a server that people sign in to, and that says who they are.
+type hall struct {
+	*httptest.Server
+	t     *testing.T
+	clock *clock
+	log   lockedBuffer
+	to    *issuer
+}
+
+func newHall(t *testing.T, change ...func(*SignInConfig)) *hall {
+	h := &hall{t: t, clock: &clock{at: start}, to: newIssuer(t)}
+	mux := http.NewServeMux()
+	h.Server = httptest.NewServer(mux)
+	t.Cleanup(h.Close)
+	revoked := must(NewRevocations(t.Context(), nil, h.clock.now))
+	tickets := NewTickets(NewMemoryTickets(h.clock.now), h.clock.now)
+	auth := must(NewJWT(JWTConfig{Verifier: verifier(t, func(c *TokenConfig) { c.Now = h.clock.now }), Tickets: tickets, Revocations: revoked, Cookies: true, QueryToken: true}))
+	e := &Entrance{Auth: auth, Revocations: revoked, Tickets: tickets, Gate: NewGate(GateConfig{Connections: parley.Rate{N: 1000, Per: time.Hour}, Messages: parley.Rate{N: 1000, Per: time.Hour}, Most: 100, Now: h.clock.now})}
+	c := SignInConfig{Issuer: h.to.URL, ClientID: clientID, ClientSecret: clientSecret, PublicURL: h.URL, Life: time.Hour, Secret: secret, As: "parley",
+		Mapping: Mapping{User: "sub", Home: "acme", Roles: "roles"}, Now: h.clock.now,
+		Log: slog.New(slog.NewTextHandler(&h.log, nil))}
+	for _, f := range change {
+		f(&c)
+	}
+	for pattern, handler := range must(NewSignIn(c, e)).Routes() {
+		mux.Handle(pattern, handler)
+	}
+	mux.HandleFunc("/api/v1/tickets", func(w http.ResponseWriter, r *http.Request) {
+		ticket, _, err := e.Ticket(r, func() (string, error) { return "", nil })
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, ticket)
+	})
+	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) {
+		who, err := e.Who(r)
+		if d, ok := errors.AsType[*Denied](err); ok {
+			http.Error(w, string(d.Reason), d.Status(w.Header()))
+			return
+		}
+		fmt.Fprintf(w, "%s of %s: %s", who.ID, who.Tenant, strings.Join(who.Roles, " "))
+	})
+	return h
+}
+
+// A person has a browser that keeps cookies. Go's does not know SameSite: what
+// that would keep away comes here, and must be refused all the same.
+type person struct {
+	*http.Client
+	h *hall
+}
+
+func (h *hall) person() *person {
+	return &person{&http.Client{Jar: must(cookiejar.New(nil))}, h}
+}
+
+// follow goes where it is led, but not to a place in the console, and returns the
+// address at which that ends.
+func (p *person) follow(address string) *url.URL {
+	p.h.t.Helper()
+	at := must(url.Parse(address))
+	client := *p.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for range 10 {
+		if at.Host == must(url.Parse(p.h.URL)).Host && !strings.HasPrefix(at.Path, "/auth/") {
+			return at
+		}
+		res, err := client.Get(at.String())
+		if err != nil {
+			p.h.t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		next, err := res.Location()
+		if err != nil {
+			p.h.t.Fatalf("%s: %s", at, res.Status)
+		}
+		at = next
+	}
+	p.h.t.Fatal("it has no end")
+	return nil
+}
+
+// until follows to an address that has some words, without going there.
+func (p *person) until(address, words string) *url.URL {
+	p.h.t.Helper()
+	client := *p.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	at := must(url.Parse(address))
+	for !strings.Contains(at.String(), words) {
+		res, err := client.Get(at.String())
+		if err != nil {
+			p.h.t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		at = must(res.Location())
+	}
+	return at
+}
+
+func (p *person) signIn() {
+	p.h.t.Helper()
+	if at := p.follow(p.h.URL + "/auth/login"); at.RequestURI() != "/" {
+		p.h.t.Fatalf("signing in led to %s; the log:\n%s", at, p.h.log.String())
+	}
+}
+
+func (p *person) cookie(name string) *http.Cookie {
+	for _, c := range p.Jar.Cookies(must(url.Parse(p.h.URL + "/auth/callback"))) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// ask sends a request with the person's cookies.
+func (p *person) ask(method, path string, header http.Header) (int, string) {
+	p.h.t.Helper()
+	r := must(http.NewRequest(method, p.h.URL+path, nil))
+	r.Header = header.Clone()
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	res, err := p.Do(r)
+	if err != nil {
+		p.h.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw := must(io.ReadAll(res.Body))
+	return res.StatusCode, strings.TrimSpace(string(raw))
+}
+
+func (p *person) wantNobody(t *testing.T) {
+	t.Helper()
+	if status, body := p.ask("GET", "/who", nil); status != http.StatusUnauthorized {
+		t.Errorf("somebody came in: %d %s", status, body)
+	}
+	if p.cookie(Cookie) != nil {
+		t.Error("there is a cookie")
+	}
+}
+
+func TestSigningIn(t *testing.T) {
+	h := newHall(t)
+	ann := h.person()
+	ann.wantNobody(t)
+	if at := ann.follow(h.URL + "/auth/login?to=/agents/coder"); at.RequestURI() != "/agents/coder" {
+		t.Errorf("it led to %s; the log:\n%s", at, h.log.String())
+	}
+	if status, body := ann.ask("GET", "/who", nil); status != 200 || body != "ann of acme: standard_user" {
+		t.Errorf("%d %s", status, body)
+	}
+	h.person().wantNobody(t)
+
+	// The cookie's attributes, as a browser is told them.
+	client := *ann.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	back := ann.until(h.URL+"/auth/login", "/auth/callback")
+	res := must(client.Get(back.String()))
+	_ = res.Body.Close()
+	for _, c := range res.Cookies() {
+		if c.Name == Cookie && (!c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge != 3600 || c.Domain != "" || c.Secure) {
+			t.Errorf("the cookie is %s", c)
+		}
+	}
+	// A code is for one time, and so is a sign-in.
+	if at := ann.follow(back.String()); at.RequestURI() != "/?sign_in=state" {
+		t.Errorf("a callback again led to %s", at)
+	}
+
+	h.clock.pass(time.Hour)
+	if status, body := ann.ask("GET", "/who", nil); status != 401 || body != string(TokenExpired) {
+		t.Errorf("an hour later: %d %s", status, body)
+	}
+}
+
+func TestSigningOut(t *testing.T) {
+	h := newHall(t)
+	ann := h.person()
+	ann.signIn()
+	if status, _ := ann.ask("POST", "/auth/logout", http.Header{"Sec-Fetch-Site": {"cross-site"}}); status != 403 || ann.cookie(Cookie) == nil {
+		t.Errorf("another site signs people out: %d", status)
+	}
+	if status, _ := ann.ask("POST", "/auth/logout", http.Header{"Sec-Fetch-Site": {"same-origin"}}); status != 204 {
+		t.Errorf("%d", status)
+	}
+	ann.wantNobody(t)
+}
+
+// TestBehindHTTPS: cookies are for encrypted connections where there is one.
+func TestBehindHTTPS(t *testing.T) {
+	h := newHall(t, func(c *SignInConfig) { c.PublicURL = "https://parley.example.com" })
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res := must(client.Get(h.URL + "/auth/login"))
+	_ = res.Body.Close()
+	c := res.Cookies()[0]
+	if !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/auth/callback" {
+		t.Errorf("%s", c)
+	}
+	if to := must(res.Location()).Query().Get("redirect_uri"); to != "https://parley.example.com/auth/callback" {
+		t.Errorf("the issuer is to lead back to %s", to)
+	}
+}
+
+// TestProofsThatAreNone: whatever is wrong with what the issuer says, nobody comes in.
+func TestProofsThatAreNone(t *testing.T) {
+	other := must(rsa.GenerateKey(rand.Reader, 2048))
+	set := func(name string, value any) func(*issuer) {
+		return func(i *issuer) { i.change = func(c map[string]any) { c[name] = value } }
+	}
+	for name, test := range map[string]struct {
+		change func(*issuer)
+		why    string
+	}{
+		"another nonce":              {set("nonce", "of another sign-in"), "refused"},
+		"no nonce":                   {func(i *issuer) { i.change = func(c map[string]any) { delete(c, "nonce") } }, "refused"},
+		"expired":                    {set("exp", start.Add(-time.Second).Unix()), "refused"},
+		"for another":                {set("aud", "somebody else"), "refused"},
+		"for several, by nobody":     {set("aud", []string{clientID, "somebody else"}), "refused"},
+		"for us, given to another":   {set("azp", "somebody else"), "refused"},
+		"of another issuer":          {set("iss", "https://evil.example.com"), "refused"},
+		"no person":                  {set("sub", ""), "nobody"},
+		"a person not to be printed": {set("sub", "ann\u202e"), "nobody"},
+		"a role nobody knows":        {set("roles", []string{"king"}), "nobody"},
+		"the role of local mode":     {set("roles", []string{RoleLocal}), "nobody"},
+		"roles that are none":        {set("roles", 7), "nobody"},
+		"signed by another":          {func(i *issuer) { i.sign = func(c map[string]any) string { return signedBy(other, c) } }, "refused"},
+		"signed by nobody": {func(i *issuer) {
+			i.sign = func(c map[string]any) string {
+				return must(jwt.NewWithClaims(jwt.SigningMethodNone, jwt.MapClaims(c)).SignedString(jwt.UnsafeAllowNoneSignatureType))
+			}
+		}, "refused"},
+		"signed with the public key": {func(i *issuer) {
+			i.sign = func(c map[string]any) string {
+				return must(jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims(c)).SignedString(i.key.N.Bytes()))
+			}
+		}, "refused"},
+		"no proof":   {func(i *issuer) { i.sign = func(map[string]any) string { return "" } }, "refused"},
+		"it says no": {func(i *issuer) { i.deny = "access_denied" }, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHall(t)
+			test.change(h.to)
+			ann := h.person()
+			if at := ann.follow(h.URL + "/auth/login"); at.RequestURI() != "/?sign_in="+test.why {
+				t.Errorf("it led to %s", at)
+			}
+			ann.wantNobody(t)
+		})
+	}
+}
+
+// TestAnswersToOtherSignIns: nobody is signed in by an address that somebody else
+// has made (that would be as somebody else), nor by an old one.
+func TestAnswersToOtherSignIns(t *testing.T) {
+	h := newHall(t)
+	mallory, ann := h.person(), h.person()
+	evil := mallory.until(h.URL+"/auth/login", "/auth/callback") // as mallory, ready to be clicked on
+	if at := ann.follow(evil.String()); at.RequestURI() != "/?sign_in=state" {
+		t.Errorf("without a sign-in of one's own: %s", at)
+	}
+	ann.until(h.URL+"/auth/login", h.to.URL) // hers is under way
+	if at := ann.follow(evil.String()); at.RequestURI() != "/?sign_in=state" {
+		t.Errorf("in another sign-in: %s", at)
+	}
+	ann.wantNobody(t)
+
+	own := ann.until(h.URL+"/auth/login", "/auth/callback")
+	h.clock.pass(loginWithin)
+	if at := ann.follow(own.String()); at.RequestURI() != "/?sign_in=expired" {
+		t.Errorf("too late: %s", at)
+	}
+	ann.wantNobody(t)
+
+	// A sign-in that was changed: another's verifier, a longer life.
+	own = ann.until(h.URL+"/auth/login", "/auth/callback")
+	text, signature, _ := strings.Cut(ann.cookie(loginCookie).Value, ".")
+	forged := encode(strings.Replace(string(must(decodeBase64(text))), `"to":"/"`, `"to":"/x"`, 1)) + "." + signature
+	ann.Jar.SetCookies(must(url.Parse(h.URL+loginPath)), []*http.Cookie{{Name: loginCookie, Value: forged, Path: loginPath}})
+	if at := ann.follow(own.String()); at.RequestURI() != "/?sign_in=state" {
+		t.Errorf("a forged sign-in: %s", at)
+	}
+	// A code somebody saw is of no use without what it was asked for with.
+	stolen := ann.until(h.URL+"/auth/login", "/auth/callback").Query()
+	thief := mallory.until(h.URL+"/auth/login", "/auth/callback")
+	q := thief.Query()
+	q.Set("code", stolen.Get("code"))
+	thief.RawQuery = q.Encode()
+	if at := mallory.follow(thief.String()); at.RequestURI() != "/?sign_in=refused" {
+		t.Errorf("a stolen code: %s", at)
+	}
+	mallory.wantNobody(t)
+	if words := h.log.String(); strings.Contains(words, stolen.Get("code")) {
+		t.Errorf("the log has a code: %s", words)
+	}
+}
+
+// TestTheWayBack: a sign-in leads to a page of ours, whatever it was asked to.
+func TestTheWayBack(t *testing.T) {
+	for to, want := range map[string]string{
+		"/": "/", "/chat/1": "/chat/1", "": "/", "x": "/", "//evil.example.com": "/", "/\\evil.example.com": "/", "https://evil.example.com": "/",
+		"https:evil.example.com": "/", "javascript:alert(1)": "/", "/\t/evil.example.com": "/", "/auth/logout": "/", "/api/v1/me": "/", "/%2fevil.example.com": "/%2fevil.example.com",
+		"/a?sign_in=x": "/", "/" + strings.Repeat("a", 2000): "/",
+	} {
+		if got := within(to); got != want {
+			t.Errorf("%q leads to %q, want %q", to, got, want)
+		}
+	}
+}
+
+// TestCookiesOfOtherPages: what a browser sends by itself counts as far as it is
+// known that a page of this server asked for it.
+func TestCookiesOfOtherPages(t *testing.T) {
+	h := newHall(t)
+	ann := h.person()
+	ann.signIn()
+	own, evil := h.URL, "https://evil.example.com"
+	neighbour := strings.Replace(own, "127.0.0.1", "localhost", 1)
+	for _, test := range []struct {
+		method string
+		header http.Header
+		want   int
+	}{
+		{"GET", nil, 200},
+		{"GET", http.Header{"Sec-Fetch-Site": {"none"}}, 200},
+		{"GET", http.Header{"Sec-Fetch-Site": {"same-origin"}}, 200},
+		{"GET", http.Header{"Sec-Fetch-Site": {"same-site"}}, 403},
+		{"GET", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
+		{"HEAD", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
+		{"POST", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {own}}, 200},
+		{"POST", http.Header{"Sec-Fetch-Site": {"same-origin"}}, 200},
+		{"POST", http.Header{"Origin": {own}}, 200},
+		{"POST", nil, 403},
+		{"PATCH", nil, 403},
+		{"DELETE", nil, 403},
+		{"POST", http.Header{"Sec-Fetch-Site": {"none"}}, 403},
+		{"POST", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {own}}, 403},
+		{"POST", http.Header{"Sec-Fetch-Site": {"same-site"}, "Origin": {neighbour}}, 403},
+		{"POST", http.Header{"Sec-Fetch-Site": {"same-origin", "cross-site"}}, 403},
+		{"POST", http.Header{"Sec-Fetch-Site": {""}}, 403},
+		{"POST", http.Header{"Origin": {evil}}, 403},
+		{"POST", http.Header{"Origin": {"null"}}, 403},
+		{"POST", http.Header{"Origin": {neighbour}}, 403},
+		{"POST", http.Header{"Origin": {own, evil}}, 403},
+		{"POST", http.Header{"Referer": {own}}, 403},
+	} {
+		if status, body := ann.ask(test.method, "/who", test.header); status != test.want {
+			t.Errorf("%s with %v: %d %s, want %d", test.method, test.header, status, body, test.want)
+		}
+	}
+}
+
+// TestACookieOpensNoSocket: a socket can do everything and no page's origin is
+// asked for again on it, so it takes a ticket, which a cookie buys.
+func TestACookieOpensNoSocket(t *testing.T) {
+	h := newHall(t)
+	ann := h.person()
+	ann.signIn()
+	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}, "Origin": {h.URL}, "Sec-Fetch-Site": {"same-origin"}}
+	if status, body := ann.ask("GET", "/who", upgrade); status != 401 || body != string(NoCredential) {
+		t.Errorf("%d %s", status, body)
+	}
+	_, ticket := ann.ask("POST", "/api/v1/tickets", http.Header{"Origin": {h.URL}})
+	if status, body := ann.ask("GET", "/who?ticket="+ticket, upgrade); status != 200 {
+		t.Errorf("with a ticket: %d %s", status, body)
+	}
+}
+
+// TestOneCredentialCounts: beside what a client chose to send, a cookie is
+// nothing; and two cookies are one too many, since a neighbour can set one.
+func TestOneCredentialCounts(t *testing.T) {
+	h := newHall(t)
+	ann := h.person()
+	ann.signIn()
+	bob := hs256(t, `{"alg":"HS256","typ":"JWT"}`, with("sub", "bob"))
+	if _, body := ann.ask("GET", "/who", http.Header{"Authorization": {"Bearer " + bob}}); !strings.HasPrefix(body, "bob") {
+		t.Errorf("a token beside a cookie: %s", body)
+	}
+	for _, path := range []string{"/who?access_token=", "/who?access_token=x", "/who?ticket=x"} {
+		if status, body := ann.ask("GET", path, nil); status != 401 {
+			t.Errorf("%s beside a cookie: %d %s", path, status, body)
+		}
+	}
+	r := must(http.NewRequest("GET", h.URL+"/who", nil))
+	r.Header.Set("Cookie", Cookie+"="+ann.cookie(Cookie).Value+"; "+Cookie+"="+bob)
+	res := must(http.DefaultClient.Do(r))
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("two cookies: %d", res.StatusCode)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestWithoutSigningIn: where nobody can sign in, a cookie is nothing.
+func TestWithoutSigningIn(t *testing.T) {
+	s := newSite(t)
+	if status, _, _ := s.ask(ws, map[string]string{"Cookie": Cookie + "=" + token(t, "", nil)}); status != 401 {
+		t.Errorf("%d", status)
+	}
+}
+
+func TestWhatIsMadeOfClaims(t *testing.T) {
+	claims := func(text string) object { return must(strictObject([]byte(text))) }
+	groups := Mapping{User: "email", Tenant: "org", Roles: "groups", Names: map[string]string{"admins": "org_admin", "staff": "standard_user"}}
+	for _, test := range []struct {
+		m      Mapping
+		claims string
+		want   string // empty: nobody
+	}{
+		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann","roles":["read_only","king","read_only"]}`, "{ann acme [read_only]}"},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann","roles":"dept_head"}`, "{ann acme [dept_head]}"},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann"}`, ""},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles", Else: "read_only"}, `{"sub":"ann"}`, "{ann acme [read_only]}"},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles", Else: "read_only"}, `{"sub":"ann","roles":["org_admin"]}`, "{ann acme [org_admin]}"},
+		{groups, `{"email":"a@b.c","email_verified":true,"org":"rival","groups":["staff","admins","others"]}`, "{a@b.c rival [org_admin standard_user]}"},
+		{groups, `{"email":"a@b.c","email_verified":false,"org":"rival","groups":["staff"]}`, ""},
+		{groups, `{"email":"a@b.c","email_verified":"true","org":"rival","groups":["staff"]}`, ""},
+		{groups, `{"email":"a@b.c","org":"rival","groups":["staff"]}`, ""},
+		{groups, `{"email":"a@b.c","email_verified":true,"groups":["staff"]}`, ""},
+		{groups, `{"email":"a@b.c","email_verified":true,"org":"../x","groups":["staff"]}`, ""},
+		{groups, `{"email":"a@b.c","email_verified":true,"org":"rival","groups":["org_admin"]}`, ""}, // their word for it is another
+	} {
+		p, err := test.m.principal(claims(test.claims))
+		got := ""
+		if err == nil {
+			got = fmt.Sprintf("{%s %s %v}", p.ID, p.Tenant, p.Roles)
+		}
+		if got != test.want {
+			t.Errorf("%s: %s %v, want %s", test.claims, got, err, test.want)
+		}
+	}
+}
+
+// TestAnIssuerThatIsAway: the server is there without it, and takes it up when it
+// comes.
+func TestAnIssuerThatIsAway(t *testing.T) {
+	h := newHall(t)
+	h.to.down = true
+	ann := h.person()
+	if at := ann.follow(h.URL + "/auth/login"); at.RequestURI() != "/?sign_in=unavailable" {
+		t.Errorf("it led to %s", at)
+	}
+	h.to.down = false
+	ann.signIn()
+	if !bytes.Contains(h.log.Bytes(), []byte("cannot be reached")) {
+		t.Error("nobody is told")
+	}
+}

@@ -1,0 +1,88 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// OIDC is who vouches for people that sign in with a browser, and what is made of
+// what it says of them.
+type OIDC struct {
+	OIDCIssuer       string        `name:"oidc-issuer" var:"PARLEY_OIDC_ISSUER" placeholder:"URL" help:"With --auth jwt: the OpenID provider that people sign in with in the console (default: none; tokens are pasted)."`
+	OIDCClientID     string        `name:"oidc-client-id" var:"PARLEY_OIDC_CLIENT_ID" placeholder:"TEXT" help:"What Parley is registered as with it."`
+	OIDCClientSecret Secret        `name:"oidc-client-secret" var:"PARLEY_OIDC_CLIENT_SECRET" placeholder:"TEXT" help:"Its secret there (default: none, a public client). Better a variable than a flag."`
+	OIDCUserClaim    string        `name:"oidc-user-claim" var:"PARLEY_OIDC_USER_CLAIM" default:"sub" help:"The claim that names a person; email counts where it is verified."`
+	OIDCTenantClaim  string        `name:"oidc-tenant-claim" var:"PARLEY_OIDC_TENANT_CLAIM" placeholder:"NAME" help:"The claim that names a person's tenant (default: everybody belongs to --default-tenant)."`
+	OIDCRolesClaim   string        `name:"oidc-roles-claim" var:"PARLEY_OIDC_ROLES_CLAIM" default:"roles" help:"The claim that lists a person's roles, or groups."`
+	OIDCRoles        RoleNames     `name:"oidc-roles" var:"PARLEY_OIDC_ROLES" placeholder:"LIST" help:"What that claim lists and which role it is, like parley-admins=org_admin,staff=standard_user (default: it lists roles by their names)."`
+	OIDCDefaultRole  string        `name:"oidc-default-role" var:"PARLEY_OIDC_DEFAULT_ROLE" placeholder:"ROLE" help:"Role of who has none by that claim (default: they do not come in)."`
+	OIDCLife         time.Duration `name:"oidc-life" var:"PARLEY_OIDC_LIFE" default:"1h" help:"How long somebody stays signed in."`
+	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Address of this server as browsers know it, like https://parley.example.com; the provider leads back to /auth/callback there (default: the one listened on, if it is of this machine)."`
+}
+
+// KnownRoles are those of package access; a test of cmd compares.
+var KnownRoles = []string{"org_admin", "dept_head", "standard_user", "read_only"}
+
+// RoleNames are roles by what others call them.
+type RoleNames map[string]string
+
+func (n *RoleNames) UnmarshalText(text []byte) error {
+	*n = nil
+	for _, pair := range commas(text) {
+		theirs, ours, ok := strings.Cut(pair, "=")
+		if !ok || theirs == "" || !slices.Contains(KnownRoles, ours) {
+			return fmt.Errorf("%q is not THEIRS=ROLE; roles are %s", pair, strings.Join(KnownRoles, ", "))
+		}
+		if *n == nil {
+			*n = RoleNames{}
+		}
+		(*n)[theirs] = ours
+	}
+	return nil
+}
+
+// validateOIDC says what is wrong. Secrets are not repeated.
+func (a *Access) validateOIDC(listen string) error {
+	if a.OIDCIssuer == "" {
+		if a.OIDCClientID != "" || a.OIDCClientSecret != "" {
+			return fmt.Errorf("an OIDC client is given and no provider; set PARLEY_OIDC_ISSUER, or take the client away")
+		}
+		return nil
+	}
+	own, err := url.Parse(a.Public(listen))
+	switch {
+	case a.Auth != "jwt":
+		return fmt.Errorf("--oidc-issuer is given, and --auth %s has nobody sign in; set PARLEY_AUTH=jwt", a.Auth)
+	case a.JWTSecret == "":
+		return fmt.Errorf("--oidc-issuer needs PARLEY_JWT_SECRET, at least 32 bytes: the server signs with it what it hands to browsers. With --jwks-url it only knows how others sign")
+	case !safeURL(a.OIDCIssuer):
+		return fmt.Errorf("--oidc-issuer must be https without a password in it, or http on this machine: who can change its answers can be anybody")
+	case a.OIDCClientID == "":
+		return fmt.Errorf("--oidc-issuer needs --oidc-client-id: what this server is registered as there")
+	case a.Public(listen) == "":
+		return fmt.Errorf("--oidc-issuer needs --public-url, since --listen %s does not say how browsers reach this server", listen)
+	case err != nil || !safeURL(a.Public(listen)) || own.Path != "" && own.Path != "/" || own.RawQuery != "" || own.Fragment != "":
+		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without a path: browsers would otherwise send what they are given in the clear")
+	case a.OIDCDefaultRole != "" && !slices.Contains(KnownRoles, a.OIDCDefaultRole):
+		return fmt.Errorf("--oidc-default-role %s is none; there are %s", a.OIDCDefaultRole, strings.Join(KnownRoles, ", "))
+	case a.OIDCUserClaim == "" || a.OIDCRolesClaim == "":
+		return fmt.Errorf("--oidc-user-claim and --oidc-roles-claim name claims; leave them out for sub and roles")
+	case a.OIDCLife < time.Minute || a.OIDCLife > 24*time.Hour:
+		return fmt.Errorf("--oidc-life %s is not between a minute and a day", a.OIDCLife)
+	}
+	return nil
+}
+
+// Public is the server's address as browsers know it; empty if nobody has said.
+func (a *Access) Public(listen string) string {
+	if a.PublicURL != "" {
+		return strings.TrimSuffix(a.PublicURL, "/")
+	}
+	if host, _, ok := strings.Cut(listen, ":"); ok && loopback(host) {
+		return "http://" + listen
+	}
+	return ""
+}
