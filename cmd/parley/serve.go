@@ -173,8 +173,9 @@ func (c *serveCommand) Run(p *program) error {
 		return err
 	}
 	own := native.Handler{
-		Problems: agents.Problems, Files: agents, Access: access.Rules{}, Skills: skills, Servers: toolServers{door, outside}, Permissions: access.Permissions, Project: bus.Project,
-		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(), Demo: models.Provider(models.Default()) == "demo"},
+		Problems: agents.Problems, Files: agents, Access: access.Rules{}, Skills: skills, Servers: toolServers{door, outside},
+		Permissions: access.Permissions, Project: bus.Project,
+		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(), Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""},
 	}
 	served := routes(door, known, remotes, guard, conns, bus, own, log)
 	for pattern, handler := range served {

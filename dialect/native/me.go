@@ -13,6 +13,7 @@ type About struct {
 	Auth    string `json:"auth"`  // local, jwt
 	Model   string `json:"model"` // of agents that name none
 	Demo    bool   `json:"demo"`  // that one is scripted
+	OIDC    bool   `json:"oidc"`  // people sign in with a browser
 }
 
 // me is who asks, and what they may do, so that a page offers nothing else.
