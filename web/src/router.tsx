@@ -17,7 +17,7 @@ const settings = createRoute({ getParentRoute: () => root, path: '/settings', co
 const tree = root.addChildren([home, chat, agents, agent, approvals, runs, run, settings])
 
 export function makeRouter() {
-  return createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: true })
+  return createRouter({ routeTree: tree, defaultPreload: 'intent', defaultErrorComponent: Trouble, scrollRestoration: true })
 }
 
 declare module '@tanstack/react-router' {

@@ -1,5 +1,190 @@
-import { Outlet } from '@tanstack/react-router'
+import { useQueryClient, type QueryClient } from '@tanstack/react-query'
+import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
+import { Dialog } from 'radix-ui'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { Toaster } from '../ui/Toaster'
+import { ask, byCookie, keepToken, onRefused, Problem, token } from '../wire/api'
+import { useBus, useConnection } from '../wire/bus'
+import { useMe, type Me } from '../wire/me'
+import { CloseIcon, MenuIcon } from './icons'
+import { Offline, Online } from './Offline'
+import { Rail, type RailProps } from './Rail'
+import { sessionsKey, useSessions } from './sessions'
+import { SignIn } from './SignIn'
+import { listen, useShortcuts } from './shortcuts'
+import { useTheme } from './theme'
+import { pageName, useTitle } from './titles'
+import { useWaiting, waitingKey } from './waiting'
 
+const Palette = lazy(() => import('./Palette').then((m) => ({ default: m.Palette })))
+const Help = lazy(() => import('./Help').then((m) => ({ default: m.Help })))
+
+// Shell is what stays while pages come and go. Who is not signed in sees the
+// sign-in page in its place, at the address they wanted.
 export function Shell() {
-  return <Outlet />
+  const queries = useQueryClient()
+  const { query: me } = useMe()
+  useEffect(
+    () =>
+      onRefused(() => {
+        // Who is refused is asked for anew, unless that is what was refused.
+        const known = queries.getQueryState(['me'])
+        if (known?.status === 'success' && known.fetchStatus === 'idle') void queries.invalidateQueries({ queryKey: ['me'] })
+      }),
+    [queries],
+  )
+  if (me.error instanceof Problem && me.error.status === 401) return <SignIn />
+  if (me.data !== undefined) {
+    byCookie(me.data.auth !== 'local' && token() === null) // before anything below opens a socket
+    return <Frame me={me.data} />
+  }
+  return (
+    <main className="mx-auto max-w-lg p-8">
+      {me.isPending ? (
+        <p className="text-ink-soft">Loading…</p>
+      ) : (
+        <div role="alert">
+          <h1 className="mb-2 text-lg font-semibold">Parley cannot be reached</h1>
+          <p className="mb-4 text-ink-soft">{me.error?.message}</p>
+          <button className="rounded border border-line-strong px-3 py-1.5" onClick={() => void me.refetch()}>
+            Try again
+          </button>
+        </div>
+      )}
+    </main>
+  )
+}
+
+function Frame({ me }: { me: Me }) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const path = useRouterState({ select: (s) => s.location.pathname })
+  const [open, setOpen] = useState<'nothing' | 'palette' | 'help' | 'drawer'>('nothing')
+  const [theme, setTheme] = useTheme()
+  const connection = useConnection()
+  const waiting = useWaiting()
+  const sessions = useSessions('', 50).data?.sessions ?? []
+  const name = pageName(path, sessions)
+  useTitle(name, waiting)
+  useEffect(() => listen(document), [])
+  useEffect(() => setOpen('nothing'), [path])
+  useBus(['message', 'run', 'ask_user', 'widget_resolved'], () => stale(queries))
+
+  const step = (by: 1 | -1) => {
+    const current = sessions.findIndex((s) => path === `/chat/${s.id}`)
+    const next = sessions[current < 0 && by < 0 ? 0 : current + by]
+    if (next !== undefined) void navigate({ to: '/chat/$session', params: { session: next.id } })
+  }
+  useShortcuts([
+    { keys: 'mod+k', what: 'Open the command palette', group: 'Everywhere', run: () => setOpen('palette') },
+    { keys: '?', what: 'List the shortcuts', group: 'Everywhere', run: () => setOpen('help') },
+    { keys: 'g a', what: 'Go to agents', group: 'Everywhere', run: () => void navigate({ to: '/agents' }) },
+    { keys: 'g w', what: 'Go to what waits: approvals', group: 'Everywhere', run: () => void navigate({ to: '/approvals' }) },
+    { keys: 'g r', what: 'Go to runs', group: 'Everywhere', run: () => void navigate({ to: '/runs' }) },
+    { keys: 'g s', what: 'Go to settings', group: 'Everywhere', run: () => void navigate({ to: '/settings' }) },
+    { keys: 'c', what: 'New conversation', group: 'Conversations', run: () => void navigate({ to: '/' }) },
+    { keys: 'j', what: 'Next conversation in the list', group: 'Conversations', run: () => step(1) },
+    { keys: 'k', what: 'Previous conversation in the list', group: 'Conversations', run: () => step(-1) },
+  ])
+
+  const rail: RailProps = {
+    me,
+    waiting,
+    connection: <Online connection={connection} />,
+    theme,
+    setTheme,
+    openPalette: () => setOpen('palette'),
+    openHelp: () => setOpen('help'),
+    signOut: me.auth === 'local' ? undefined : () => void signOut().finally(() => location.assign('/')),
+  }
+  const actions = useMemo(
+    () => [
+      { name: 'Light theme', run: () => setTheme('light') },
+      { name: 'Dark theme', run: () => setTheme('dark') },
+      { name: 'Theme of this machine', run: () => setTheme('system') },
+      { name: 'Keyboard shortcuts', run: () => setOpen('help') },
+    ],
+    [setTheme],
+  )
+  return (
+    <div className="flex h-full">
+      <a href="#main" className="sr-only z-50 rounded bg-accent px-3 py-2 text-accent-ink focus:not-sr-only focus:absolute focus:top-2 focus:left-2">
+        Skip to the page
+      </a>
+      <header className="hidden w-64 shrink-0 border-r border-line md:block">
+        <Rail {...rail} />
+      </header>
+      <div className="flex min-w-0 grow flex-col">
+        <div className="flex items-center gap-2 border-b border-line bg-raised px-2 py-1.5 md:hidden">
+          <button aria-label={waiting > 0 ? `Menu, ${waiting} waiting` : 'Menu'} className="relative rounded p-2" onClick={() => setOpen('drawer')}>
+            <MenuIcon />
+            {waiting > 0 && <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-waiting" />}
+          </button>
+          <bdi className="min-w-0 truncate text-sm font-medium">{name}</bdi>
+        </div>
+        <Offline connection={connection} />
+        <main id="main" tabIndex={-1} className="min-h-0 grow overflow-y-auto outline-none">
+          <Outlet />
+        </main>
+      </div>
+      <Toaster />
+      <Arrival name={name} path={path} />
+      {open === 'drawer' && <Drawer rail={rail} close={() => setOpen('nothing')} />}
+      <Suspense>
+        {open === 'palette' && <Palette me={me} actions={actions} close={() => setOpen('nothing')} />}
+        {open === 'help' && <Help close={() => setOpen('nothing')} />}
+      </Suspense>
+    </div>
+  )
+}
+
+let staleSoon: ReturnType<typeof setTimeout> | undefined
+
+// stale has the lists read again, once for everything that happens in a moment.
+function stale(queries: QueryClient): void {
+  if (staleSoon !== undefined) return
+  staleSoon = setTimeout(() => {
+    staleSoon = undefined
+    for (const queryKey of [sessionsKey, waitingKey]) void queries.invalidateQueries({ queryKey })
+  }, 250)
+}
+
+// Arrival tells who cannot see it that another page is shown.
+function Arrival({ name, path }: { name: string; path: string }) {
+  const first = useRef(path)
+  const [said, setSaid] = useState('')
+  useEffect(() => {
+    if (path === first.current) return
+    first.current = ''
+    setSaid(name)
+  }, [name, path])
+  return (
+    <p aria-live="polite" className="sr-only">
+      {said}
+    </p>
+  )
+}
+
+// Drawer is the rail on a phone.
+function Drawer({ rail, close }: { rail: RailProps; close: () => void }) {
+  return (
+    <Dialog.Root open onOpenChange={(open) => !open && close()}>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-30 bg-black/40 md:hidden" />
+        <Dialog.Content aria-describedby={undefined} className="fixed inset-y-0 left-0 z-40 w-[min(20rem,85vw)] border-r border-line bg-raised shadow-xl md:hidden">
+          <Dialog.Title className="sr-only">Menu</Dialog.Title>
+          <Rail {...rail} />
+          <Dialog.Close aria-label="Close the menu" className="absolute top-2 -right-11 rounded bg-raised p-2">
+            <CloseIcon />
+          </Dialog.Close>
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  )
+}
+
+// signOut leaves nothing behind: not the token of the tab, not the cookie.
+async function signOut(): Promise<void> {
+  if (token() !== null) return keepToken(null)
+  await ask('POST', '/auth/logout', { body: {} })
 }

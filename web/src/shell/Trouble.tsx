@@ -3,24 +3,24 @@ import { Link, type ErrorComponentProps } from '@tanstack/react-router'
 // Trouble is shown where a page fell over, so that the rest stays.
 export function Trouble({ error, reset }: ErrorComponentProps) {
   return (
-    <main className="mx-auto max-w-lg p-8">
+    <div className="mx-auto max-w-lg p-8">
       <h1 className="mb-2 text-lg font-semibold">This page fell over</h1>
       <p className="mb-4 text-ink-soft">{error instanceof Error ? error.message : String(error)}</p>
       <button className="rounded border border-line-strong px-3 py-1.5" onClick={reset}>
         Try again
       </button>
-    </main>
+    </div>
   )
 }
 
 export function Lost() {
   return (
-    <main className="mx-auto max-w-lg p-8">
+    <div className="mx-auto max-w-lg p-8">
       <h1 className="mb-2 text-lg font-semibold">There is nothing at this address</h1>
       <p className="mb-4 text-ink-soft">It may have been deleted, or belong to somebody else.</p>
       <Link to="/" className="text-accent underline">
         Start a conversation
       </Link>
-    </main>
+    </div>
   )
 }

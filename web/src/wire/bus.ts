@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react'
+import { useEffect, useRef, useSyncExternalStore } from 'react'
 import { socketURL } from './api'
 
 // The event bus, for what is not the open session: badges, lists, the inbox. All
@@ -36,6 +36,37 @@ let retry: ReturnType<typeof setTimeout> | undefined
 let closing: ReturnType<typeof setTimeout> | undefined
 let attempt = 0 // of connecting; an older one that comes late is closed
 
+// A Connection is how it stands with the socket, for people to know.
+export interface Connection {
+  state: 'connecting' | 'online' | 'offline'
+  since?: Date // when it was lost
+}
+
+let connection: Connection = { state: 'connecting' }
+const watchers = new Set<() => void>()
+
+function stands(state: Connection['state']): void {
+  // One that was never there counts from the first attempt that failed.
+  const since = state === 'online' ? undefined : (connection.since ?? (state === 'offline' ? new Date() : undefined))
+  connection = { state, since }
+  for (const watcher of watchers) watcher()
+}
+
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher)
+  return () => watchers.delete(watcher)
+}
+
+// useConnection follows it; it is kept up by whoever uses the bus.
+export function useConnection(): Connection {
+  return useSyncExternalStore(watch, () => connection)
+}
+
+// reconnect tries at once what would be tried later.
+export function reconnect(): void {
+  if (socket === undefined && handlers.size > 0) void connect()
+}
+
 function tell(message: BusMessage): void {
   for (const handler of handlers) handler(message)
 }
@@ -44,6 +75,7 @@ async function connect(): Promise<void> {
   clearTimeout(retry)
   retry = undefined
   const mine = ++attempt
+  if (connection.state === 'offline') stands('connecting')
   const after = last > 0 ? `&last_event_id=${last}` : ''
   let ws: WebSocket
   try {
@@ -57,6 +89,7 @@ async function connect(): Promise<void> {
   socket = ws
   ws.onopen = () => {
     failures = 0
+    stands('online')
     // Without a cursor the stream begins now, and what was before is not told.
     if (opened && after === '') tell(resync)
     opened = true
@@ -77,6 +110,7 @@ async function connect(): Promise<void> {
 
 function again(): void {
   if (handlers.size === 0) return
+  stands('offline')
   const wait = Math.min(longest, 500 * 2 ** failures++)
   retry = setTimeout(connect, wait * (0.75 + Math.random() / 2))
 }

@@ -1,0 +1,49 @@
+import { Dialog } from 'radix-ui'
+import { CloseIcon } from './icons'
+import { Keys } from './Palette'
+import { lettersOn, turnLetters, useAllShortcuts } from './shortcuts'
+
+// Help lists what the keyboard can do, here and everywhere.
+export function Help({ close }: { close: () => void }) {
+  const all = useAllShortcuts()
+  const groups = [...new Set(all.map((s) => s.group))]
+  return (
+    <Dialog.Root open onOpenChange={(open) => !open && close()}>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <Dialog.Content
+          aria-describedby={undefined}
+          className="fixed top-[10vh] left-1/2 z-50 max-h-[80vh] w-[min(36rem,calc(100vw-2rem))] -translate-x-1/2 overflow-y-auto rounded-lg border border-line bg-paper p-5 shadow-2xl"
+        >
+          <div className="mb-3 flex items-center justify-between">
+            <Dialog.Title className="font-semibold">Keyboard shortcuts</Dialog.Title>
+            <Dialog.Close aria-label="Close" className="rounded p-1 text-ink-soft hover:text-ink">
+              <CloseIcon />
+            </Dialog.Close>
+          </div>
+          {groups.map((group) => (
+            <section key={group} className="mb-4">
+              <h3 className="mb-1 text-xs text-ink-soft">{group}</h3>
+              <dl className="text-sm">
+                {all
+                  .filter((s) => s.group === group)
+                  .map((s, i) => (
+                    <div key={i} className="flex items-center justify-between gap-4 border-b border-line py-1.5 last:border-0">
+                      <dt>{s.what}</dt>
+                      <dd>
+                        <Keys keys={s.keys} />
+                      </dd>
+                    </div>
+                  ))}
+              </dl>
+            </section>
+          ))}
+          <label className="flex items-center gap-2 text-sm">
+            <input type="checkbox" checked={lettersOn()} onChange={(e) => turnLetters(e.target.checked)} />
+            Single keys do something
+          </label>
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  )
+}

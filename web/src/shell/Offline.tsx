@@ -1,0 +1,45 @@
+import { useEffect, useState } from 'react'
+import { reconnect, type Connection } from '../wire/bus'
+
+const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+
+// A connection that comes back at once is not worth a word: a banner that
+// flashes at every hiccup teaches people not to read it.
+const patience = 1_500
+
+// Offline says since when nothing is heard of the server. What was typed is in
+// the page and in its drafts, and stays.
+export function Offline({ connection }: { connection: Connection }) {
+  const [shown, setShown] = useState(false)
+  const lost = connection.state !== 'online' && connection.since !== undefined
+  useEffect(() => {
+    if (!lost) return setShown(false)
+    const timer = setTimeout(() => setShown(true), patience)
+    return () => clearTimeout(timer)
+  }, [lost])
+  return (
+    <div role="status" className={shown && lost ? 'flex flex-wrap items-center gap-x-3 border-b border-waiting bg-waiting-soft px-4 py-2 text-sm text-waiting' : undefined}>
+      {shown && lost && (
+        <>
+          <span>
+            Offline: nothing was heard of the server since {time.format(connection.since)}. It is tried again by itself, and what you typed is kept.
+          </span>
+          <button className="rounded underline" onClick={reconnect}>
+            Try now
+          </button>
+        </>
+      )}
+    </div>
+  )
+}
+
+// Online is the same in one word, for the rail.
+export function Online({ connection }: { connection: Connection }) {
+  const look = { online: 'rounded-full bg-done', connecting: 'rounded-full border border-ink-soft', offline: 'rotate-45 bg-waiting' }[connection.state]
+  return (
+    <span className="flex items-center gap-1.5">
+      <span aria-hidden="true" className={`size-2 ${look}`} />
+      {connection.state}
+    </span>
+  )
+}

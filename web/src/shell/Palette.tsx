@@ -1,0 +1,148 @@
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Dialog } from 'radix-ui'
+import { useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react'
+import { ask } from '../wire/api'
+import type { Me } from '../wire/me'
+import type { AgentSummary } from '../wire/types-shell'
+import { titleOf, useSessions } from './sessions'
+import { useAllShortcuts, written } from './shortcuts'
+
+interface Choice {
+  id: string
+  group: string
+  name: string
+  note?: string
+  keys?: string
+  run: () => void
+}
+
+export interface Action {
+  name: string
+  run: () => void
+}
+
+// The palette goes everywhere and does everything from one field.
+export function Palette({ me, actions, close }: { me: Me; actions: readonly Action[]; close: () => void }) {
+  const [text, setText] = useState('')
+  const wanted = useDeferredValue(text.trim())
+  const [at, setAt] = useState(0)
+  const list = useId()
+  const chosen = useRef<HTMLLIElement>(null)
+  const choices = useChoices(me, wanted, actions)
+  const index = Math.min(at, choices.length - 1)
+  useEffect(() => chosen.current?.scrollIntoView({ block: 'nearest' }), [index])
+  const run = (choice: Choice | undefined) => {
+    if (choice === undefined) return
+    close()
+    choice.run()
+  }
+  return (
+    <Dialog.Root open onOpenChange={(open) => !open && close()}>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <Dialog.Content
+          aria-describedby={undefined}
+          className="fixed top-[12vh] left-1/2 z-50 flex max-h-[70vh] w-[min(36rem,calc(100vw-2rem))] -translate-x-1/2 flex-col overflow-hidden rounded-lg border border-line bg-paper shadow-2xl"
+        >
+          <Dialog.Title className="sr-only">Command palette</Dialog.Title>
+          <input
+            role="combobox"
+            aria-label="Search conversations, agents, pages and actions"
+            aria-expanded="true"
+            aria-controls={list}
+            aria-activedescendant={index >= 0 ? `${list}-${index}` : undefined}
+            placeholder="Go to a conversation, an agent, a page…"
+            className="border-b border-line bg-transparent px-4 py-3 outline-none placeholder:text-ink-soft"
+            value={text}
+            onChange={(e) => {
+              setText(e.target.value)
+              setAt(0)
+            }}
+            onKeyDown={(e) => {
+              if (e.nativeEvent.isComposing) return
+              if (e.key === 'Enter') run(choices[index])
+              else if (e.key === 'ArrowDown') setAt(index + 1 < choices.length ? index + 1 : 0)
+              else if (e.key === 'ArrowUp') setAt(index > 0 ? index - 1 : choices.length - 1)
+              else return
+              e.preventDefault()
+            }}
+          />
+          <ul id={list} role="listbox" aria-label="What fits" className="overflow-y-auto p-2">
+            {choices.map((choice, i) => (
+              <li
+                key={choice.id}
+                id={`${list}-${i}`}
+                ref={i === index ? chosen : undefined}
+                role="option"
+                aria-selected={i === index}
+                className={`flex cursor-pointer items-center gap-2 rounded px-2 py-1.5 text-sm ${i === index ? 'bg-accent-soft' : ''}`}
+                onMouseMove={() => setAt(i)}
+                onClick={() => run(choice)}
+              >
+                <bdi className="truncate">{choice.name}</bdi>
+                {choice.note && <span className="truncate text-xs text-ink-soft">{choice.note}</span>}
+                <span className="grow" />
+                {choice.keys && <Keys keys={choice.keys} />}
+                <span className="shrink-0 text-xs text-ink-soft">{choice.group}</span>
+              </li>
+            ))}
+          </ul>
+          {choices.length === 0 && (
+            <p role="status" className="px-4 pb-4 text-sm text-ink-soft">
+              Nothing fits these words.
+            </p>
+          )}
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  )
+}
+
+export function Keys({ keys }: { keys: string }) {
+  return (
+    <span className="flex shrink-0 gap-1">
+      {written(keys).map((key, i) => (
+        <kbd key={i} className="rounded border border-line bg-sunken px-1.5 font-sans text-xs">
+          {key}
+        </kbd>
+      ))}
+    </span>
+  )
+}
+
+function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[] {
+  const navigate = useNavigate()
+  const shortcuts = useAllShortcuts()
+  const sessions = useSessions(wanted, 20).data?.sessions
+  const agents = useQuery({
+    queryKey: ['agents'],
+    queryFn: ({ signal }) => ask<{ agents: AgentSummary[] }>('GET', '/api/v1/agents', { signal }),
+  }).data?.agents
+  return useMemo(() => {
+    const words = wanted.toLowerCase().split(/\s+/).filter(Boolean)
+    const fits = (text: string) => words.every((word) => text.toLowerCase().includes(word))
+    const pages = (
+      [
+        ['Agents', '/agents'],
+        ['Approvals', '/approvals'],
+        ['Runs', '/runs'],
+        ['Settings', '/settings'],
+      ] as const
+    ).map(([name, to]): Choice => ({ id: to, group: 'Page', name, run: () => void navigate({ to }) }))
+    const doable: Choice[] = actions.map((a) => ({ id: `action ${a.name}`, group: 'Action', ...a }))
+    if (me.permissions.includes('agents:message')) doable.unshift({ id: 'new', group: 'Action', name: 'New conversation', run: () => void navigate({ to: '/' }) })
+    for (const s of shortcuts) {
+      const run = s.run
+      if (run === undefined || s.group === 'Everywhere' || s.group === 'Conversations') continue
+      doable.push({ id: `key ${s.keys}`, group: s.group, name: s.what, keys: s.keys, run: () => run(new KeyboardEvent('keydown')) })
+    }
+    return [
+      ...(sessions ?? []).map(
+        (s): Choice => ({ id: s.id, group: 'Conversation', name: titleOf(s), note: s.agent, run: () => void navigate({ to: '/chat/$session', params: { session: s.id } }) }),
+      ),
+      ...(agents ?? []).map((a): Choice => ({ id: `agent ${a.id}`, group: 'Agent', name: a.name, note: a.status, run: () => void navigate({ to: '/agents/$id', params: { id: a.id } }) })).filter((c) => fits(`${c.name} agent`)),
+      ...[...pages, ...doable].filter((c) => fits(`${c.name} ${c.group}`)),
+    ]
+  }, [wanted, sessions, agents, actions, shortcuts, me, navigate])
+}

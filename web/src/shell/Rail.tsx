@@ -1,0 +1,99 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import type { Me } from '../wire/me'
+import { AgentsIcon, ApprovalsIcon, KeyboardIcon, PlusIcon, RunsIcon, SearchIcon, SettingsIcon, ThemeIcon } from './icons'
+import { SessionList } from './SessionList'
+import { written } from './shortcuts'
+import type { Theme } from './theme'
+
+export interface RailProps {
+  me: Me
+  waiting: number
+  connection: ReactNode
+  theme: Theme
+  setTheme: (theme: Theme) => void
+  openPalette: () => void
+  openHelp: () => void
+  signOut: (() => void) | undefined
+}
+
+const nextTheme: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' }
+
+export function Rail({ me, waiting, connection, theme, setTheme, openPalette, openHelp, signOut }: RailProps) {
+  const navigate = useNavigate()
+  const talks = me.permissions.includes('agents:message')
+  return (
+    <div className="flex h-full min-h-0 flex-col bg-raised">
+      <div className="flex items-center justify-between px-3 pt-3 pb-2">
+        <Link to="/" className="rounded font-semibold tracking-tight">
+          Parley
+        </Link>
+        <button className="flex items-center gap-1.5 rounded border border-line px-1.5 py-0.5 text-xs text-ink-soft hover:text-ink" aria-keyshortcuts="Control+K Meta+K" onClick={openPalette}>
+          <SearchIcon />
+          <span className="sr-only">Open the command palette</span>
+          <kbd aria-hidden="true" className="font-sans">
+            {written('mod+k').join(' ')}
+          </kbd>
+        </button>
+      </div>
+      {talks && (
+        <button className="mx-2 mb-2 flex items-center gap-2 rounded border border-line-strong bg-paper px-2 py-1.5 text-sm hover:bg-sunken" onClick={() => void navigate({ to: '/' })}>
+          <PlusIcon /> New conversation
+        </button>
+      )}
+      <SessionList editable={talks} />
+      <nav aria-label="Pages" className="border-t border-line p-2 text-sm">
+        <ul>
+          <Page to="/agents" icon={<AgentsIcon />} name="Agents" />
+          <Page to="/approvals" icon={<ApprovalsIcon />} name="Approvals" count={waiting} />
+          <Page to="/runs" icon={<RunsIcon />} name="Runs" />
+          <Page to="/settings" icon={<SettingsIcon />} name="Settings" />
+        </ul>
+      </nav>
+      <div className="flex items-center gap-1 border-t border-line px-3 py-2 text-xs text-ink-soft">
+        {connection}
+        <span className="grow" />
+        <button className="rounded p-1 hover:text-ink" aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)" onClick={openHelp}>
+          <KeyboardIcon />
+        </button>
+        <button
+          className="rounded p-1 hover:text-ink"
+          aria-label={`Theme: ${theme}. Change to ${nextTheme[theme]}`}
+          title={`Theme: ${theme}`}
+          onClick={() => setTheme(nextTheme[theme])}
+        >
+          <ThemeIcon />
+        </button>
+      </div>
+      {me.auth !== 'local' && (
+        <div className="flex items-center justify-between gap-2 border-t border-line px-3 py-2 text-xs text-ink-soft">
+          <span className="min-w-0 truncate" title={`${me.user} of ${me.tenant}: ${me.roles.join(', ')}`}>
+            <bdi>{me.user}</bdi> · {me.roles.join(', ') || 'no role'}
+          </span>
+          {signOut && (
+            <button className="shrink-0 rounded underline hover:text-ink" onClick={signOut}>
+              Sign out
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  )
+}
+
+function Page({ to, icon, name, count = 0 }: { to: '/agents' | '/approvals' | '/runs' | '/settings'; icon: ReactNode; name: string; count?: number }) {
+  return (
+    <li>
+      <Link to={to} className="flex items-center gap-2 rounded px-1.5 py-1.5 hover:bg-sunken" activeProps={{ className: 'bg-accent-soft', 'aria-current': 'page' }}>
+        {icon}
+        <span className="grow">{name}</span>
+        {count > 0 && (
+          <span className="rounded-full bg-waiting-soft px-1.5 text-xs font-medium text-waiting">
+            {count > 99 ? '99+' : count}
+            <span className="sr-only"> waiting</span>
+          </span>
+        )}
+      </Link>
+    </li>
+  )
+}

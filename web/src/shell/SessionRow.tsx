@@ -1,0 +1,128 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import { AlertDialog, DropdownMenu } from 'radix-ui'
+import { useRef, useState } from 'react'
+import type { SessionSummary } from '../wire/types-shell'
+import { MoreIcon } from './icons'
+import { titleOf, useDelete, useRename } from './sessions'
+import { StatusDot } from './Status'
+
+interface Props {
+  session: SessionSummary
+  current: boolean
+  editable: boolean // renamed and deleted
+}
+
+export function SessionRow({ session, current, editable }: Props) {
+  const [doing, setDoing] = useState<'nothing' | 'renaming' | 'deleting'>('nothing')
+  const menu = useRef<HTMLButtonElement>(null)
+  const title = titleOf(session)
+  const done = () => {
+    setDoing('nothing')
+    menu.current?.focus()
+  }
+  if (doing === 'renaming') return <Renaming session={session} done={done} />
+  return (
+    <li className={`group flex items-center rounded ${current ? 'bg-accent-soft' : 'hover:bg-sunken focus-within:bg-sunken'}`}>
+      <Link
+        to="/chat/$session"
+        params={{ session: session.id }}
+        aria-current={current ? 'page' : undefined}
+        className="flex min-w-0 grow items-center gap-1.5 rounded py-1.5 pl-1.5 text-sm"
+      >
+        <StatusDot status={session.status} />
+        <bdi className="truncate">{title}</bdi>
+      </Link>
+      {editable && (
+        <DropdownMenu.Root>
+          <DropdownMenu.Trigger
+            ref={menu}
+            aria-label={`Actions for ${title}`}
+            className="mr-1 rounded p-1 text-ink-soft hover:text-ink focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100"
+          >
+            <MoreIcon />
+          </DropdownMenu.Trigger>
+          <DropdownMenu.Portal>
+            <DropdownMenu.Content align="start" className="z-50 min-w-36 rounded border border-line bg-raised p-1 text-sm shadow-lg" onCloseAutoFocus={(e) => doing !== 'nothing' && e.preventDefault()}>
+              <DropdownMenu.Item className="rounded px-2 py-1.5 outline-none data-highlighted:bg-sunken" onSelect={() => setDoing('renaming')}>
+                Rename
+              </DropdownMenu.Item>
+              <DropdownMenu.Item className="rounded px-2 py-1.5 text-failed outline-none data-highlighted:bg-sunken" onSelect={() => setDoing('deleting')}>
+                Delete…
+              </DropdownMenu.Item>
+            </DropdownMenu.Content>
+          </DropdownMenu.Portal>
+        </DropdownMenu.Root>
+      )}
+      {doing === 'deleting' && <Deleting session={session} current={current} done={done} />}
+    </li>
+  )
+}
+
+function Renaming({ session, done }: { session: SessionSummary; done: () => void }) {
+  const rename = useRename()
+  const [title, setTitle] = useState(session.title)
+  const save = () => {
+    if (title.trim() === '' || title === session.title) return done()
+    rename.mutate({ id: session.id, title: title.trim() }, { onSuccess: done })
+  }
+  return (
+    <li className="p-1">
+      <input
+        autoFocus
+        aria-label="New name"
+        aria-invalid={rename.isError}
+        className="w-full rounded border border-line-strong bg-paper px-2 py-1 text-sm"
+        value={title}
+        maxLength={200}
+        onChange={(e) => setTitle(e.target.value)}
+        onFocus={(e) => e.target.select()}
+        onBlur={() => !rename.isPending && !rename.isError && save()}
+        onKeyDown={(e) => {
+          if (e.key === 'Enter' && !e.nativeEvent.isComposing) save()
+          if (e.key === 'Escape') done()
+        }}
+      />
+      {rename.isError && (
+        <p role="alert" className="mt-1 text-xs text-failed">
+          It was not renamed: {rename.error.message} Enter tries again, Escape gives up.
+        </p>
+      )}
+    </li>
+  )
+}
+
+function Deleting({ session, current, done }: { session: SessionSummary; current: boolean; done: () => void }) {
+  const remove = useDelete()
+  const navigate = useNavigate()
+  const confirm = () =>
+    remove.mutate(session.id, {
+      onSuccess: () => {
+        done()
+        if (current) void navigate({ to: '/' })
+      },
+    })
+  return (
+    <AlertDialog.Root open onOpenChange={(open) => !open && done()}>
+      <AlertDialog.Portal>
+        <AlertDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <AlertDialog.Content className="fixed top-1/3 left-1/2 z-50 w-[min(26rem,calc(100vw-2rem))] -translate-x-1/2 rounded-lg border border-line bg-paper p-5 shadow-xl">
+          <AlertDialog.Title className="font-semibold">Delete this conversation?</AlertDialog.Title>
+          <AlertDialog.Description className="mt-2 text-sm text-ink-soft">
+            <bdi className="font-medium text-ink">{titleOf(session)}</bdi> and everything its agents said and did in it will be gone, for everybody. What runs in it is stopped.
+          </AlertDialog.Description>
+          {remove.isError && (
+            <p role="alert" className="mt-3 text-sm text-failed">
+              It was not deleted: {remove.error.message}
+            </p>
+          )}
+          <div className="mt-5 flex justify-end gap-2 text-sm">
+            <AlertDialog.Cancel className="rounded border border-line-strong px-3 py-1.5">Keep it</AlertDialog.Cancel>
+            <button className="rounded border border-failed bg-failed-soft px-3 py-1.5 text-failed" disabled={remove.isPending} onClick={confirm}>
+              {remove.isPending ? 'Deleting…' : remove.isError ? 'Try again' : 'Delete'}
+            </button>
+          </div>
+        </AlertDialog.Content>
+      </AlertDialog.Portal>
+    </AlertDialog.Root>
+  )
+}

@@ -1,0 +1,40 @@
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { ask } from '../wire/api'
+import type { SessionSummary } from '../wire/types-shell'
+
+export const sessionsKey = ['sessions']
+
+// useSessions is the conversations one may see, the latest first. Those of
+// sub-agents are found through the one that asked them.
+export function useSessions(search: string, limit: number) {
+  return useQuery({
+    queryKey: [...sessionsKey, search, limit],
+    queryFn: async ({ signal }) => {
+      const query = new URLSearchParams({ limit: String(limit) })
+      if (search !== '') query.set('search', search)
+      const { sessions } = await ask<{ sessions: SessionSummary[] }>('GET', `/api/v1/sessions?${query}`, { signal })
+      return { more: sessions.length >= limit, sessions: sessions.filter((s) => s.root === s.id) }
+    },
+    placeholderData: keepPreviousData,
+  })
+}
+
+export function titleOf(session: SessionSummary): string {
+  return session.title.trim() || 'Untitled conversation'
+}
+
+export function useRename() {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: ({ id, title }: { id: string; title: string }) => ask('PATCH', `/api/v1/sessions/${id}`, { body: { title } }),
+    onSettled: () => queries.invalidateQueries({ queryKey: sessionsKey }),
+  })
+}
+
+export function useDelete() {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: (id: string) => ask('DELETE', `/api/v1/sessions/${id}`),
+    onSettled: () => queries.invalidateQueries({ queryKey: sessionsKey }),
+  })
+}

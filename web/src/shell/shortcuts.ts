@@ -1,0 +1,133 @@
+import { useEffect, useRef, useSyncExternalStore } from 'react'
+
+// One registry of everything the keyboard can do, so that `?` can list it and no
+// two pages take the same key. A page registers what it offers while it is shown.
+
+export interface Shortcut {
+  // keys as 'j', '?', 'Escape', 'mod+k' (Ctrl, or Command on a Mac), or a chord
+  // of two, 'g a'.
+  keys: string
+  what: string
+  group?: string
+  // without run it is only listed: a component listens for it by itself.
+  run?: (event: KeyboardEvent) => void
+}
+
+type Registered = Shortcut & { group: string }
+
+let list: readonly Registered[] = []
+const watchers = new Set<() => void>()
+
+function change(next: readonly Registered[]) {
+  list = next
+  for (const tell of watchers) tell()
+}
+
+// register offers shortcuts until the function it returns is called. Of two with
+// the same keys the later one counts: what is opened last is in front.
+export function register(shortcuts: readonly Shortcut[]): () => void {
+  const added = shortcuts.map((s) => ({ group: 'This page', ...s }))
+  change([...list, ...added])
+  return () => change(list.filter((s) => !added.includes(s)))
+}
+
+export function shortcuts(): readonly Registered[] {
+  return list
+}
+
+// useShortcuts registers while a component is shown. What they run may change
+// with every render; which there are, only with their keys.
+export function useShortcuts(offered: readonly Shortcut[]): void {
+  const latest = useRef(offered)
+  useEffect(() => {
+    latest.current = offered
+  })
+  const names = JSON.stringify(offered.map((s) => [s.keys, s.what, s.group, s.run !== undefined]))
+  useEffect(
+    () =>
+      register(
+        latest.current.map((s, i) => ({ ...s, run: s.run && ((event: KeyboardEvent) => latest.current[i]?.run?.(event)) })),
+      ),
+    [names],
+  )
+}
+
+export function useAllShortcuts(): readonly Registered[] {
+  return useSyncExternalStore(watch, shortcuts)
+}
+
+function watch(tell: () => void): () => void {
+  watchers.add(tell)
+  return () => watchers.delete(tell)
+}
+
+// People who dictate, or whose hands tremble, press single letters without
+// meaning to: those can be turned off. (WCAG 2.1.4)
+const letters = 'parley.letters'
+
+export function lettersOn(): boolean {
+  return localStorage.getItem(letters) !== 'off'
+}
+
+export function turnLetters(on: boolean): void {
+  if (on) localStorage.removeItem(letters)
+  else localStorage.setItem(letters, 'off')
+  change([...list])
+}
+
+const chordWithin = 1_000 // ms between the two keys of a chord
+
+// listen hears the keys of a document, and returns how to stop.
+export function listen(target: Document): () => void {
+  let first = ''
+  let at = 0
+  const heard = (event: KeyboardEvent) => {
+    if (event.defaultPrevented || event.isComposing) return
+    const key = keyOf(event)
+    if (key === '') return
+    const plain = !key.startsWith('mod+')
+    if (plain && (isTyping(event.target) || inDialog(target) || (key.length === 1 && !lettersOn()))) return
+    const chord = first !== '' && event.timeStamp - at < chordWithin ? `${first} ${key}` : ''
+    const found = findLast(chord) ?? findLast(key)
+    first = found === undefined && list.some((s) => s.keys.startsWith(`${key} `)) ? key : ''
+    at = event.timeStamp
+    if (found?.run === undefined) return
+    event.preventDefault()
+    found.run(event)
+  }
+  target.addEventListener('keydown', heard)
+  return () => target.removeEventListener('keydown', heard)
+}
+
+function findLast(keys: string): Registered | undefined {
+  return keys === '' ? undefined : list.findLast((s) => s.keys === keys && s.run !== undefined)
+}
+
+export function isMac(): boolean {
+  return /Mac|iPhone|iPad/.test(navigator.userAgent)
+}
+
+// keyOf is a press as shortcuts write it, or empty for those that are none.
+export function keyOf(event: KeyboardEvent): string {
+  if (event.altKey || ['Shift', 'Control', 'Meta', 'Alt', 'Tab'].includes(event.key)) return ''
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key
+  const mod = isMac() ? event.metaKey : event.ctrlKey
+  const other = isMac() ? event.ctrlKey : event.metaKey
+  if (other) return ''
+  return mod ? `mod+${key}` : key
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+}
+
+function inDialog(of: Document): boolean {
+  return of.querySelector('[role="dialog"], [role="alertdialog"], [role="menu"]') !== null
+}
+
+// written is how keys are shown to people: ['⌘', 'K'].
+export function written(keys: string): string[] {
+  return keys
+    .split(/[+ ]/)
+    .map((key) => (key === 'mod' ? (isMac() ? '⌘' : 'Ctrl') : key === 'Escape' ? 'Esc' : key.length === 1 ? key.toUpperCase() : key))
+}

@@ -1,0 +1,34 @@
+import { useEffect } from 'react'
+import type { SessionSummary } from '../wire/types-shell'
+import { titleOf } from './sessions'
+
+const pages: Record<string, string> = { agents: 'Agents', approvals: 'Approvals', runs: 'Runs', settings: 'Settings' }
+
+// pageName is what a place in the console is called.
+export function pageName(path: string, sessions: readonly SessionSummary[]): string {
+  const [, page = '', id] = path.split('/')
+  if (page === '') return 'New conversation'
+  if (page === 'chat') {
+    const session = sessions.find((s) => s.id === id)
+    return session === undefined ? 'Conversation' : titleOf(session)
+  }
+  if (page === 'agents' && id) return decoded(id)
+  if (page === 'runs' && id) return 'Run'
+  return pages[page] ?? 'Nothing here'
+}
+
+// An address can be anything.
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+// useTitle names the tab, with what waits in front: it is seen from other tabs.
+export function useTitle(name: string, waiting: number): void {
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name} · Parley`
+  }, [name, waiting])
+}
