@@ -53,6 +53,7 @@ export interface Me {
   auth: string
   model: string
   demo: boolean
+  oidc: boolean
 }
 
 export interface Origin {
