@@ -1,15 +1,11 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"parley"
-	"parley/checker"
 )
 
 // autonomous is a server on which agents come back unasked.
@@ -128,129 +124,5 @@ func TestAutonomyIsOffByDefault(t *testing.T) {
 	c.ask("remind me in 1 second to stretch")
 	if a := c.completed(); !strings.Contains(a.text, "this agent does not offer it to me") {
 		t.Errorf("%+v", a)
-	}
-}
-
-// TestKilledBetweenPromiseAndDelivery kills the server, at every step from the
-// promise of a message to its delivery. Each message is delivered, whole, once;
-// or, where the kill fell between its last frame and the note of that, again,
-// with the same frames under the same name. The log has its run once.
-func TestKilledBetweenPromiseAndDelivery(t *testing.T) {
-	t.Parallel()
-	s, n := startServer(t, autonomous(t)), startNode(t)
-	const words = "one two three four five six seven eight nine ten eleven twelve"
-	for _, step := range []struct {
-		name  string
-		event string
-		which int
-	}{
-		{"set", "TimerSet", 1}, {"promised", "RunFinished", 1}, {"fired", "TimerFired", 1}, {"running", "RunStarted", 2}, {"enqueued", "EffectEnqueued", 2},
-		{"speaking", "OutputStarted", 3}, {"ended", "RunFinished", 2}, {"shown", "", 0},
-	} {
-		thread := newThread()
-		c := n.dial(s, thread)
-		c.ask("remind me in 1 second to " + words)
-		if step.event == "" { // its end was written to a socket, and perhaps not yet noted
-			c.completed()
-			c.completed()
-		} else {
-			count := step.which
-			s.awaitEvent(thread, func(e event) bool {
-				if e.Type == step.event {
-					count--
-				}
-				return count == 0
-			})
-		}
-		s.kill()
-		c.gone()
-		seen := byRequest(c.events.all())
-		s = s.again()
-		effects := s.effects(thread)
-		back := n.dial(s, thread)
-		back.past = nil
-		reminder := ""
-		for id, frames := range seen {
-			if unasked.MatchString(id) && strings.Contains(frames[len(frames)-1], "chat.completed") {
-				reminder = id
-			}
-		}
-		if delivered := effects[reminder] == "completed"; !delivered {
-			for {
-				a := back.completed()
-				if whole := seen[a.request]; len(whole) > 0 && strings.Contains(whole[len(whole)-1], "chat.completed") && strings.TrimSpace(raws(a.frames)) != strings.Join(whole, "\n") {
-					t.Errorf("%s: shown again otherwise:\n%s\nand before\n%s", step.name, raws(a.frames), strings.Join(whole, "\n"))
-				}
-				if unasked.MatchString(a.request) {
-					if a.text != "Reminder: "+words || reminder != "" && a.request != reminder {
-						t.Errorf("%s: %+v", step.name, a)
-					}
-					reminder = a.request
-					break
-				}
-			}
-		}
-		silent(t, back)
-		s.logOf(thread, reminder)
-	}
-}
-
-// byRequest sorts the frames that a socket was shown.
-func byRequest(events []happened) map[string][]string {
-	frames := map[string][]string{}
-	for _, h := range events {
-		var f frame
-		if h.Event == "message" && json.Unmarshal([]byte(h.Data), &f) == nil && f.RequestID != "" && !isFence(h) {
-			frames[f.RequestID] = append(frames[f.RequestID], h.Data)
-		}
-	}
-	return frames
-}
-
-// effects says how far the delivery of each request of a thread got.
-func (s *server) effects(thread string) map[string]string {
-	s.t.Helper()
-	_, body := s.get("/api/v1/effects?session="+thread, nil)
-	var list struct {
-		Effects []parley.EffectInfo
-	}
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		s.t.Fatalf("%v in %s", err, body)
-	}
-	got := map[string]string{}
-	for _, e := range list.Effects {
-		got[e.Request] = string(e.Status)
-	}
-	return got
-}
-
-// logOf checks a thread's log, which must have one message that came unasked.
-func (s *server) logOf(thread, request string) {
-	s.t.Helper()
-	_, body := s.get("/api/v1/sessions/"+thread+"/log", nil)
-	var log []parley.Event
-	said, runs := 0, 0
-	for line := range strings.Lines(body) {
-		var e parley.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			s.t.Fatal(err)
-		}
-		log = append(log, e)
-		switch b := e.Body.(type) {
-		case parley.InputReceived:
-			if b.Synthetic {
-				said++
-			}
-		case parley.RunStarted:
-			if b.Request == request {
-				runs++
-			}
-		}
-	}
-	for _, err := range append(checker.Check(log), checker.Settled(log)...) {
-		s.t.Error(err)
-	}
-	if said != 1 || runs != 1 {
-		s.t.Errorf("the log has %d messages that came unasked, and %d runs of %s:\n%s", said, runs, request, body)
 	}
 }

@@ -37,6 +37,7 @@ type options struct {
 	drain           time.Duration
 	env             []string
 	within          []string // a command that is given the server's and becomes it
+	binary          string
 }
 
 // startServer starts a server and waits until it is ready. When the test ends it
@@ -51,6 +52,9 @@ func startServer(t *testing.T, o options) *server {
 	}
 	if o.workspace == "" {
 		o.workspace = t.TempDir()
+	}
+	if o.binary == "" {
+		o.binary = binary(t)
 	}
 	if o.drain == 0 {
 		o.drain = 100 * time.Millisecond // tests that leave a run behind should not wait for it
@@ -73,7 +77,7 @@ func startServer(t *testing.T, o options) *server {
 func launch(t *testing.T, o options) *server {
 	t.Helper()
 	s := &server{t, &process{o: o, log: newList[string](), exited: make(chan struct{})}}
-	args := append(o.within[:len(o.within):len(o.within)], binary(t), "serve", "--listen", o.listen, "--data", o.data, "--workspace", o.workspace, "--drain", o.drain.String())
+	args := append(o.within[:len(o.within):len(o.within)], o.binary, "serve", "--listen", o.listen, "--data", o.data, "--workspace", o.workspace, "--drain", o.drain.String())
 	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Dir = o.workspace
 	s.cmd.Env = append([]string{"LOG_LEVEL=debug"}, o.env...)

@@ -111,6 +111,7 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	store = withFailpoints(store)
 	defer func() {
 		if err := store.Close(); err != nil {
 			log.Error("store was not closed well", "error", err)

@@ -1,0 +1,7 @@
+//go:build !failpoint
+
+package main
+
+// withFailpoints is for tests that kill a server at a chosen write, built with the
+// tag failpoint. See failpoint_on.go.
+func withFailpoints(s store) store { return s }

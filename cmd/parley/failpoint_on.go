@@ -1,0 +1,94 @@
+//go:build failpoint
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"parley"
+)
+
+// withFailpoints has the process killed at a write to the store, as if its machine
+// had lost power. PARLEY_FAILPOINT is "TimerFired 2 before": the first write with a
+// TimerFired in the second stage, before (or after) it is durable. The first stage
+// begins with the write that sets a timer; the end of a run ends a stage. Writes
+// without events are Due, Delivered and Attempted.
+func withFailpoints(s store) store {
+	f := &failpoint{}
+	if _, err := fmt.Sscanf(os.Getenv("PARLEY_FAILPOINT"), "%s %d %s", &f.what, &f.stage, &f.when); err != nil {
+		return s
+	}
+	return failing{s, f}
+}
+
+type failpoint struct {
+	what  string
+	stage int64
+	when  string
+
+	at atomic.Int64 // the stage that has begun
+}
+
+// around does a write, unless it dies.
+func (f *failpoint) around(what []string, write func()) {
+	if slices.Contains(what, "TimerSet") {
+		f.at.CompareAndSwap(0, 1)
+	}
+	here := f.at.Load() == f.stage && slices.Contains(what, f.what)
+	f.die(here && f.when == "before")
+	write()
+	f.die(here && f.when == "after")
+	if f.at.Load() > 0 && slices.Contains(what, "RunFinished") {
+		f.at.Add(1)
+	}
+}
+
+func (f *failpoint) die(now bool) {
+	if now {
+		fmt.Fprintln(os.Stderr, "killed at", os.Getenv("PARLEY_FAILPOINT"))
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // nothing happens between the signal and the end
+	}
+}
+
+type failing struct {
+	store
+	f *failpoint
+}
+
+func (s failing) Append(ctx context.Context, b parley.Batch) (res parley.Appended, err error) {
+	what := []string{"Due"}
+	if len(b.Events) > 0 {
+		what = nil
+	}
+	for _, e := range b.Events {
+		what = append(what, parley.TypeOf(e.Body))
+	}
+	s.f.around(what, func() { res, err = s.store.Append(ctx, b) })
+	return res, err
+}
+
+func (s failing) Tenant(id parley.TenantID) parley.TenantStore {
+	return failingTenant{s.store.Tenant(id), s.f}
+}
+
+type failingTenant struct {
+	parley.TenantStore
+	f *failpoint
+}
+
+func (t failingTenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) (err error) {
+	t.f.around([]string{"Delivered"}, func() { err = t.TenantStore.Delivered(ctx, id, run, at) })
+	return err
+}
+
+func (t failingTenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) (err error) {
+	t.f.around([]string{"Attempted"}, func() { err = t.TenantStore.Attempted(ctx, id, effect, at, until) })
+	return err
+}
