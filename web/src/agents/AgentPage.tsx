@@ -1,3 +1,133 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { RunList } from '../runs/RunList'
+import { Button } from '../ui/Button'
+import { Dialog } from '../ui/Dialog'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { PlayIcon, StopIcon, TrashIcon } from '../ui/icons'
+import { Mono } from '../ui/Mono'
+import { Box, Page, Section } from '../ui/Page'
+import { Spinner } from '../ui/Spinner'
+import { StatusBadge } from '../ui/StatusBadge'
+import { toast } from '../ui/toast'
+import { Problem } from '../wire/api'
+import { useMe } from '../wire/me'
+import type { AgentDetail } from '../wire/types-agents'
+import { AgentChat } from './AgentChat'
+import { Definition } from './Definition'
+import { agentQuery, useAgentsLive, useDeleteAgent, useSetAgent } from './queries'
+
 export function AgentPage() {
-  return <p className="p-6">AgentPage</p>
+  const { id } = useParams({ from: '/agents/$id' })
+  const { data: agent, error, isPending, refetch } = useQuery(agentQuery(id))
+  useAgentsLive()
+  if (isPending)
+    return (
+      <Page title={id}>
+        <Spinner word="Looking up the agent…" />
+      </Page>
+    )
+  if (agent === undefined && error instanceof Problem && error.status === 404)
+    return (
+      <Page title={id}>
+        <EmptyState title="There is no such agent" action={<Link to="/agents" className="text-accent underline">All agents</Link>}>
+          {error.message}
+        </EmptyState>
+      </Page>
+    )
+  if (agent === undefined)
+    return (
+      <Page title={id}>
+        <ErrorState what="The agent could not be looked up." error={error} retry={() => void refetch()} />
+      </Page>
+    )
+  return <Shown key={id} agent={agent} />
+}
+
+function Shown({ agent }: { agent: AgentDetail }) {
+  const { may } = useMe()
+  return (
+    <Page
+      wide
+      title={
+        <>
+          {agent.name} <StatusBadge status={agent.status} />
+        </>
+      }
+      lead={agent.description || 'No description.'}
+      actions={may('agents:write') ? <Actions agent={agent} /> : undefined}
+    >
+      {agent.problem !== undefined && (
+        <div role="alert" className="flex flex-col gap-2 rounded-md border border-failed bg-failed-soft px-4 py-3 text-sm">
+          <p className="font-medium">Its file is broken; the agent keeps the definition it had.</p>
+          <Mono block>{agent.problem}</Mono>
+        </div>
+      )}
+      <div className="grid gap-6 lg:grid-cols-[minmax(0,5fr)_minmax(0,4fr)]">
+        {may('agents:message') && <Console agent={agent} />}
+        <div className="flex min-w-0 flex-col gap-6">
+          <Section title="Definition">
+            <Box className="p-4">
+              <Definition agent={agent} />
+            </Box>
+          </Section>
+        </div>
+      </div>
+      <Section title="Recent runs">
+        <RunList agent={agent.name} limit={8} />
+      </Section>
+    </Page>
+  )
+}
+
+// Console is the debug console, or why there is none. Where the agent does not
+// run it is not mounted: its socket would be refused.
+function Console({ agent }: { agent: AgentDetail }) {
+  if (agent.status === 'running') return <AgentChat agentId={agent.id} />
+  return (
+    <section aria-label="Debug console" className="flex min-h-48 flex-col rounded-lg border border-dashed border-line-strong">
+      <EmptyState title={agent.status === 'stopped' ? 'This agent is stopped' : 'This agent cannot be reached'}>
+        {agent.status === 'stopped'
+          ? 'The debug console talks to agents that run. Start it to say something to it.'
+          : 'It runs in a program elsewhere that does not answer. The debug console is here again as soon as it does.'}
+      </EmptyState>
+    </section>
+  )
+}
+
+function Actions({ agent }: { agent: AgentDetail }) {
+  const set = useSetAgent(agent.id)
+  const remove = useDeleteAgent(agent.id)
+  const navigate = useNavigate()
+  const [deleting, setDeleting] = useState(false)
+  const to = agent.status === 'stopped' ? 'start' : 'stop'
+  const told = { onError: (error: Error) => toast(error.message, 'failed') }
+  return (
+    <>
+      {agent.made && (
+        <Button kind="quiet" onClick={() => setDeleting(true)}>
+          <TrashIcon /> Delete
+        </Button>
+      )}
+      <Button busy={set.isPending} onClick={() => set.mutate(to, told)}>
+        {to === 'start' ? <PlayIcon /> : <StopIcon />} {to === 'start' ? 'Start' : 'Stop'}
+      </Button>
+      <Dialog
+        open={deleting}
+        onOpenChange={setDeleting}
+        title={`Delete ${agent.name}?`}
+        description="Runs that have begun finish. Conversations stay, and can go on with another agent."
+        actions={
+          <>
+            <Button onClick={() => setDeleting(false)}>Keep it</Button>
+            <Button kind="danger" busy={remove.isPending} onClick={() => remove.mutate(undefined, { ...told, onSuccess: () => void navigate({ to: '/agents' }) })}>
+              Delete
+            </Button>
+          </>
+        }
+      />
+    </>
+  )
 }

@@ -1,3 +1,78 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { Button } from '../ui/Button'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { PlusIcon } from '../ui/icons'
+import { Mono } from '../ui/Mono'
+import { Page, Section } from '../ui/Page'
+import { Spinner } from '../ui/Spinner'
+import { StatusBadge } from '../ui/StatusBadge'
+import { useMe } from '../wire/me'
+import type { Agent } from '../wire/types-agents'
+import { MakeAgent } from './MakeAgent'
+import { agentsQuery, useAgentsLive } from './queries'
+
 export function AgentsPage() {
-  return <p className="p-6">AgentsPage</p>
+  const { may } = useMe()
+  const [making, setMaking] = useState(false)
+  const { data, error, isPending, refetch } = useQuery(agentsQuery)
+  useAgentsLive()
+  const make = may('agents:write') && (
+    <Button kind="primary" onClick={() => setMaking(true)}>
+      <PlusIcon /> New agent
+    </Button>
+  )
+  return (
+    <Page title="Agents" lead="Who answers, and how: instructions, a model, tools and limits." actions={make || undefined}>
+      {error !== null && <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />}
+      {isPending && <Spinner word="Listing agents…" />}
+      {data?.agents.length === 0 && (
+        <EmptyState title="There is no agent yet" action={make || undefined}>
+          An agent is a Markdown file in the folder <Mono>agents</Mono> of the workspace, or made here.
+        </EmptyState>
+      )}
+      {data !== undefined && data.agents.length > 0 && (
+        <ul className="overflow-hidden rounded-lg border border-line">
+          {data.agents.map((agent) => (
+            <Row key={agent.id} agent={agent} />
+          ))}
+        </ul>
+      )}
+      {data?.problems !== undefined && (
+        <Section title="Files that define no agent">
+          <ul className="flex flex-col gap-2">
+            {data.problems.map((problem) => (
+              <li key={problem}>
+                <Mono block className="border border-failed">
+                  {problem}
+                </Mono>
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {making && <MakeAgent close={() => setMaking(false)} />}
+    </Page>
+  )
+}
+
+function Row({ agent }: { agent: Agent }) {
+  return (
+    <li className="border-b border-line last:border-b-0">
+      <Link to="/agents/$id" params={{ id: agent.id }} className="flex flex-wrap items-center gap-x-4 gap-y-1 bg-raised px-4 py-3 hover:bg-sunken focus-visible:-outline-offset-2">
+        <span className="min-w-0 grow basis-64">
+          <span className="flex flex-wrap items-center gap-2 font-medium">
+            {agent.name}
+            {agent.made && <span className="text-xs font-normal text-ink-soft">made here</span>}
+            {agent.problem !== undefined && <StatusBadge status="error">file is broken</StatusBadge>}
+          </span>
+          <span className="block truncate text-sm text-ink-soft">{agent.description || 'No description.'}</span>
+        </span>
+        <span className="font-mono text-xs text-ink-soft">{agent.model ?? 'the server’s model'}</span>
+        <StatusBadge status={agent.status} />
+      </Link>
+    </li>
+  )
 }

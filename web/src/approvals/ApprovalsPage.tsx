@@ -1,3 +1,60 @@
+import { useEffect, useRef } from 'react'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { Page } from '../ui/Page'
+import { Spinner } from '../ui/Spinner'
+import { useMe } from '../wire/me'
+import { CardView } from './CardView'
+import { useCards } from './useCards'
+
+// ApprovalsPage is everything that waits for a person, across sessions and what
+// they have delegated.
 export function ApprovalsPage() {
-  return <p className="p-6">ApprovalsPage</p>
+  const { may } = useMe()
+  const { cards, loading, failed, refetch, answer } = useCards()
+  const list = useRef<HTMLDivElement>(null)
+  useSteps(list)
+  const keys = cards.length > 0 && (
+    <span className="hidden sm:inline">
+      {' '}
+      <kbd>j</kbd> and <kbd>k</kbd> go from card to card.
+    </span>
+  )
+  return (
+    <Page title="Approvals" lead={<>What waits for a person, longest first.{keys}</>}>
+      {failed !== null && <ErrorState what="What waits could not be listed." error={failed} retry={() => void refetch()} />}
+      {loading && failed === null && <Spinner word="Looking for what waits…" />}
+      {!loading && failed === null && cards.length === 0 && (
+        <EmptyState title="Nothing waits for you">Commands and changes that agents want your word for, and what they ask, will be here as soon as they wait.</EmptyState>
+      )}
+      <div ref={list} className="flex flex-col gap-4">
+        {cards.map((card) => (
+          <CardView key={card.id} card={card} may={may('agents:message')} answer={answer} />
+        ))}
+      </div>
+    </Page>
+  )
+}
+
+// useSteps moves the focus between cards with j and k. In front of the keys that
+// hold everywhere: here they mean this.
+function useSteps(list: React.RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const heard = (event: KeyboardEvent) => {
+      if ((event.key !== 'j' && event.key !== 'k') || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+      const target = event.target
+      if (target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))) return
+      if (document.querySelector('[role="dialog"], [role="menu"]') !== null) return
+      const cards = [...(list.current?.querySelectorAll<HTMLElement>('[data-card]') ?? [])]
+      if (cards.length === 0) return
+      event.preventDefault()
+      const at = cards.findIndex((card) => card.contains(document.activeElement))
+      const next = cards[at < 0 ? 0 : Math.min(cards.length - 1, Math.max(0, at + (event.key === 'j' ? 1 : -1)))]!
+      const safe = next.dataset.danger === undefined ? null : next.querySelector<HTMLElement>('button[data-answer="deny"]')
+      ;(safe ?? next).focus({ preventScroll: true })
+      next.scrollIntoView({ block: 'start' })
+    }
+    window.addEventListener('keydown', heard, { capture: true })
+    return () => window.removeEventListener('keydown', heard, { capture: true })
+  }, [list])
 }

@@ -1,3 +1,165 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { Button } from '../ui/Button'
+import { CopyButton } from '../ui/CopyButton'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { StopIcon } from '../ui/icons'
+import { Mono } from '../ui/Mono'
+import { Box, Facts, Page, Section } from '../ui/Page'
+import { RelativeTime } from '../ui/RelativeTime'
+import { Spinner } from '../ui/Spinner'
+import { StatusBadge } from '../ui/StatusBadge'
+import { lasting } from '../ui/time'
+import { toast } from '../ui/toast'
+import { ask, Problem } from '../wire/api'
+import { useBus } from '../wire/bus'
+import { useMe } from '../wire/me'
+import type { Run } from '../wire/types-agents'
+import { RunList, statusOf, tookOf } from './RunList'
+import { Timeline } from './Timeline'
+import { useLog } from './useLog'
+import { money, waterfall } from './waterfall'
+
 export function RunPage() {
-  return <p className="p-6">RunPage</p>
+  const { id } = useParams({ from: '/runs/$id' })
+  const queries = useQueryClient()
+  const key = ['runs', id]
+  const { data: run, error, isPending, refetch } = useQuery({ queryKey: key, queryFn: ({ signal }) => ask<Run>('GET', `/api/v1/runs/${encodeURIComponent(id)}`, { signal }) })
+  useBus(['run', 'ask_user', 'widget_resolved'], (message) => {
+    if (message.session_id === undefined || message.session_id === run?.session) void queries.invalidateQueries({ queryKey: key })
+  })
+  if (isPending)
+    return (
+      <Page title="Run">
+        <Spinner word="Looking up the run…" />
+      </Page>
+    )
+  if (run === undefined)
+    return (
+      <Page title="Run">
+        {error instanceof Problem && error.status === 404 ? (
+          <EmptyState title="There is no such run" action={<Link to="/runs" className="text-accent underline">All runs</Link>}>
+            It may have been deleted with its conversation, or belong to somebody else.
+          </EmptyState>
+        ) : (
+          <ErrorState what="The run could not be looked up." error={error} retry={() => void refetch()} />
+        )}
+      </Page>
+    )
+  return <Shown key={id} run={run} />
+}
+
+function Shown({ run }: { run: Run }) {
+  const { may } = useMe()
+  const status = statusOf(run)
+  const log = useLog(run.session, run.outcome === undefined)
+  const fall = useMemo(() => (log.events === undefined ? undefined : waterfall(log.events, run.run)), [log.events, run.run])
+  const usage = run.usage ?? {}
+  const took = tookOf(run)
+  return (
+    <Page
+      wide
+      title={
+        <>
+          Run of{' '}
+          <Link to="/agents/$id" params={{ id: run.agent }} className="underline-offset-4 hover:underline">
+            {run.agent}
+          </Link>
+          <StatusBadge status={status} />
+        </>
+      }
+      lead={
+        <>
+          Started <RelativeTime at={run.started_at} />
+          {took !== undefined && <>, took {lasting(took)}</>}
+        </>
+      }
+      actions={run.outcome === undefined && may('agents:message') ? <Stop run={run} /> : undefined}
+    >
+      {run.message !== undefined && (
+        <div className="rounded-md border border-line bg-raised px-4 py-3 text-sm">
+          {run.message} {run.code !== undefined && <span className="font-mono text-xs text-ink-soft">({run.code})</span>}
+        </div>
+      )}
+      <Box className="p-4">
+        <Facts
+          facts={[
+            ['Tokens read', count(usage.input, usage.cached === undefined ? '' : `, ${usage.cached.toLocaleString()} of them cached`)],
+            ['Tokens said', count(usage.output)],
+            ['Cost', money(usage) ?? 'not known'],
+            [
+              'Conversation',
+              <Link key="conversation" to="/chat/$session" params={{ session: run.root }} className="text-accent underline-offset-2 hover:underline">
+                Open it
+              </Link>,
+            ],
+            ...(run.parent === undefined
+              ? []
+              : [
+                  [
+                    'Asked for by',
+                    <Link key="parent" to="/runs/$id" params={{ id: `${run.parent.session}.${run.parent.run}` }} className="text-accent underline-offset-2 hover:underline">
+                      the run above it
+                    </Link>,
+                  ] as [string, React.ReactNode],
+                ]),
+            ['Name', <Mono key="name">{run.id}</Mono>],
+          ]}
+        />
+      </Box>
+      <Section title="Timeline" aside={<span className="text-xs text-ink-soft">Solid: worked. Striped: waited for a person.</span>}>
+        {log.error !== null && <ErrorState what="The log could not be read." error={log.error} retry={log.again} />}
+        {fall === undefined ? log.error === null && <Spinner word="Reading the log…" /> : <Timeline fall={fall} open={run.outcome === undefined} />}
+      </Section>
+      <Section title="Sub-agents">
+        <RunList parent={run.id} limit={20} empty="This run has delegated nothing." />
+      </Section>
+      <Raw run={run} events={fall?.events} />
+    </Page>
+  )
+}
+
+function count(n: number | undefined, more = ''): string {
+  return `${(n ?? 0).toLocaleString()}${more}`
+}
+
+function Stop({ run }: { run: Run }) {
+  const queries = useQueryClient()
+  const stop = useMutation({
+    mutationFn: () => ask('POST', `/api/v1/runs/${encodeURIComponent(run.id)}/cancel`, { body: {} }),
+    onError: (error) => toast(error.message, 'failed'),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['runs'] }),
+  })
+  return (
+    <Button busy={stop.isPending} onClick={() => stop.mutate()}>
+      <StopIcon /> Stop this run
+    </Button>
+  )
+}
+
+// Raw is the log of the run as the server has it.
+function Raw({ run, events }: { run: Run; events: unknown[] | undefined }) {
+  const [open, setOpen] = useState(false)
+  const text = () => JSON.stringify({ run, events: events ?? [] }, null, 2)
+  return (
+    <Section
+      title="Raw JSON"
+      aside={
+        <div className="flex">
+          <CopyButton words text={text} />
+          <Button small kind="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+            {open ? 'Hide' : `Show ${events?.length ?? 0} events`}
+          </Button>
+        </div>
+      }
+    >
+      {open && (
+        <Mono block className="max-h-[60dvh] text-xs">
+          {text()}
+        </Mono>
+      )}
+    </Section>
+  )
 }

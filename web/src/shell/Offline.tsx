@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import { reconnect, type Connection } from '../wire/bus'
+import type { Connection } from '../wire/connection'
 
 const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
@@ -24,7 +24,7 @@ export function Offline({ connection }: { connection: Connection }) {
           <span>
             Offline: nothing was heard of the server since {time.format(connection.since)}. It is tried again by itself, and what you typed is kept.
           </span>
-          <button className="rounded underline" onClick={reconnect}>
+          <button className="rounded underline" onClick={connection.again}>
             Try now
           </button>
         </>

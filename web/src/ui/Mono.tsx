@@ -9,11 +9,9 @@ interface MonoProps {
   className?: string
 }
 
-// Mono shows exactly what a machine said or will do. Characters that cannot be
-// seen are shown by their number, and never act.
-export function Mono({ children, block, className }: MonoProps) {
-  const parts = useMemo(() => visible(children), [children])
-  const inner = parts.map((part, at) =>
+// Exact is a text whose tricks are seen, in whatever type it stands in.
+export function Exact({ children }: { children: string }) {
+  return useMemo(() => visible(children), [children]).map((part, at) =>
     part.trick === undefined ? (
       part.shown
     ) : (
@@ -22,6 +20,12 @@ export function Mono({ children, block, className }: MonoProps) {
       </mark>
     ),
   )
+}
+
+// Mono shows exactly what a machine said or will do. Characters that cannot be
+// seen are shown by their number, and never act.
+export function Mono({ children, block, className }: MonoProps) {
+  const inner = <Exact>{children}</Exact>
   // dir and isolation: what is inside cannot turn what is around it
   if (block)
     return (

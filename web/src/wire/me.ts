@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { ask } from './api'
+import { ask, byCookie, token } from './api'
 
 // Me is who asks, as the server knows them, and what they may do.
 export interface Me {
@@ -20,7 +20,15 @@ export type Permission = 'agents:read' | 'agents:message' | 'agents:write' | 'au
 // useMe also says what is permitted: nothing, until the server has said so. What
 // somebody may not do is not offered; that it is not done is the server's work.
 export function useMe() {
-  const query = useQuery({ queryKey: ['me'], queryFn: ({ signal }) => ask<Me>('GET', '/api/v1/me', { signal }), staleTime: 60_000 })
+  const query = useQuery({
+    queryKey: ['me'],
+    queryFn: async ({ signal }) => {
+      const me = await ask<Me>('GET', '/api/v1/me', { signal })
+      byCookie(me.auth !== 'local' && token() === null)
+      return me
+    },
+    staleTime: 60_000,
+  })
   const may = (permission: Permission) => query.data?.permissions.includes(permission) ?? false
   return { me: query.data, may, query }
 }

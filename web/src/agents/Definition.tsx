@@ -1,0 +1,76 @@
+import { useState } from 'react'
+import { Button } from '../ui/Button'
+import { Mono } from '../ui/Mono'
+import { Facts } from '../ui/Page'
+import type { AgentDetail } from '../wire/types-agents'
+
+// Definition is what an agent is made of. Instructions come only to who could
+// change them.
+export function Definition({ agent }: { agent: AgentDetail }) {
+  const definition = agent.definition
+  const limits = definition?.limits ?? {}
+  const facts: [string, React.ReactNode][] = [
+    ['Model', <Mono key="model">{agent.model ?? 'the tenant’s, or the server’s'}</Mono>],
+    ['Falls back to', definition?.fallback_models?.length ? <Names key="fallback" names={definition.fallback_models} /> : 'nothing'],
+    ['Tools', <Tools key="tools" tools={definition?.tools ?? null} />],
+    ['Approval', definition?.approval ?? 'the tenant’s'],
+    ['Delegates to', definition?.delegates === undefined ? 'everybody who talks to everybody' : <Names key="delegates" names={definition.delegates} />],
+    ['Who may talk to it', definition?.allow === undefined ? 'everybody who may talk to agents' : definition.allow.roles.join(', ')],
+    [
+      'Limits of a run',
+      [
+        limits.turns !== undefined && `${limits.turns} turns`,
+        limits.tokens !== undefined && `${limits.tokens.toLocaleString()} tokens`,
+        limits.minutes !== undefined && `${limits.minutes} min`,
+        limits.cost_usd !== undefined && `$${limits.cost_usd}`,
+      ]
+        .filter(Boolean)
+        .join(', ') || 'the tenant’s',
+    ],
+  ]
+  if (definition?.address !== undefined) facts.push(['Runs at', <Mono key="address">{definition.address}</Mono>])
+  return (
+    <div className="flex flex-col gap-4">
+      <Facts facts={facts} />
+      {definition?.instructions !== undefined && <Instructions text={definition.instructions} />}
+    </div>
+  )
+}
+
+function Tools({ tools }: { tools: string[] | null }) {
+  if (tools === null || tools.includes('*')) return 'all there are'
+  if (tools.length === 0) return 'none'
+  return <Names names={tools} />
+}
+
+function Names({ names }: { names: string[] }) {
+  return (
+    <span className="flex flex-wrap gap-1">
+      {names.map((name) => (
+        <Mono key={name}>{name}</Mono>
+      ))}
+    </span>
+  )
+}
+
+// Long instructions are folded, and say so.
+function Instructions({ text }: { text: string }) {
+  const long = text.length > 600 || text.split('\n').length > 10
+  const [open, setOpen] = useState(!long)
+  return (
+    <div className="text-sm">
+      <p className="mb-1 text-ink-soft">Instructions</p>
+      <div className={open ? '' : 'relative max-h-40 overflow-hidden'}>
+        <Mono block className="bg-paper">
+          {text}
+        </Mono>
+        {!open && <div aria-hidden="true" className="absolute inset-x-0 bottom-0 h-12 rounded-md bg-gradient-to-t from-paper" />}
+      </div>
+      {long && (
+        <Button small kind="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? 'Show less' : `Show all ${text.length.toLocaleString()} characters`}
+        </Button>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,58 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../ui/Button'
+import { ErrorState } from '../ui/ErrorState'
+import { Exact } from '../ui/Mono'
+import { Spinner } from '../ui/Spinner'
+import { ask } from '../wire/api'
+import { useBus } from '../wire/bus'
+import { readLog } from '../wire/log'
+import type { Card } from '../wire/types-agents'
+
+// useExplanation has the model say what an approval is about. It is said in the
+// log of the session, where it may stand already; the bus tells when it does.
+export function useExplanation(card: Card) {
+  const queries = useQueryClient()
+  const [wanted, setWanted] = useState(false)
+  const key = ['explanation', card.id]
+  const query = useQuery({
+    queryKey: key,
+    enabled: wanted,
+    queryFn: async ({ signal }) => {
+      const events = await readLog(card.session, card.seq, signal)
+      const mine = events.filter((event) => event.body?.card === card.seq)
+      const said = mine.findLast((event) => event.type === 'ApprovalExplained')
+      if (said !== undefined) return String(said.body?.text ?? '')
+      if (!mine.some((event) => event.type === 'ExplanationRequested')) await ask('POST', `/api/v1/approvals/${card.id}`, { body: { decision: 'explain' } })
+      return null // it is being thought about
+    },
+    staleTime: Infinity,
+  })
+  useBus(['message'], (message) => {
+    const about = message.phase === 'resync' || message.session_id === card.session
+    if (wanted && about && typeof query.data !== 'string') void queries.invalidateQueries({ queryKey: key })
+  })
+  return { wanted, query, explain: () => setWanted(true) }
+}
+
+export function Explanation({ of: { wanted, query } }: { of: ReturnType<typeof useExplanation> }) {
+  if (!wanted) return null
+  if (query.error !== null) return <ErrorState what="This could not be explained." error={query.error} retry={() => void query.refetch()} />
+  if (typeof query.data !== 'string') return <Spinner word="The model is asked what this would do…" />
+  return (
+    <div role="note" aria-label="Explanation" className="rounded-md border border-line bg-paper px-3 py-2 text-sm">
+      <p className="mb-1 text-xs text-ink-soft">The model says, and may be wrong:</p>
+      <p className="whitespace-pre-wrap break-words">
+        <Exact>{query.data}</Exact>
+      </p>
+    </div>
+  )
+}
+
+export function ExplainButton({ of: { wanted, explain } }: { of: ReturnType<typeof useExplanation> }) {
+  return (
+    <Button kind="quiet" disabled={wanted} onClick={explain}>
+      Explain
+    </Button>
+  )
+}

@@ -1,0 +1,100 @@
+import { useState } from 'react'
+import { Button } from '../ui/Button'
+import { CopyButton } from '../ui/CopyButton'
+import { Diff } from '../ui/Diff'
+import { WarningIcon } from '../ui/icons'
+import { Mono } from '../ui/Mono'
+import { tricky, type Trick } from '../ui/visible'
+import { editOf, readShow } from './show'
+
+interface WhatProps {
+  tool: string
+  show: string
+  args?: string // of the call; without them edits are shown as text
+  why?: string // it would not have been asked otherwise
+}
+
+// What shows exactly what would be done: the command and its parts, or the change
+// to files, and what to look at twice.
+export function What({ tool, show, args = '', why }: WhatProps) {
+  const [raw, setRaw] = useState(false)
+  const shown = readShow(tool, show)
+  const patch = editOf(tool, args, show)
+  const notes = [...(shown?.risks ?? []).map((risk) => `It ${risk}.`), ...tricky(show + args).map((trick) => warnings[trick])]
+  const plain = raw || (shown === undefined && patch === undefined)
+  return (
+    <div className="flex flex-col gap-2">
+      {why !== undefined && <Note>This asks because {why}.</Note>}
+      {plain ? (
+        <Mono block className="max-h-[50dvh]">
+          {show}
+        </Mono>
+      ) : shown !== undefined ? (
+        <>
+          <p className="text-xs text-ink-soft">{shown.heading}</p>
+          <Mono block className="max-h-[50dvh] border border-line text-base">
+            {shown.command}
+          </Mono>
+          {shown.parts.length > 0 && (
+            <div className="text-sm">
+              <p className="text-xs text-ink-soft">These commands are in it:</p>
+              <ol className="mt-1 flex list-decimal flex-col gap-1 pl-6 marker:text-xs marker:text-ink-soft">
+                {shown.parts.map((part, at) => (
+                  <li key={at}>
+                    <Mono>{part}</Mono>
+                  </li>
+                ))}
+              </ol>
+            </div>
+          )}
+          {shown.because !== undefined && <p className="text-sm text-ink-soft">This asks because {shown.because}.</p>}
+        </>
+      ) : (
+        <>
+          {tool === 'write_file' && <p className="text-xs text-ink-soft">All that the file will hold, in place of what may be there.</p>}
+          <Diff text={patch!} label="What would be changed" />
+        </>
+      )}
+      {notes.length > 0 && (
+        <ul aria-label="Look twice" className="flex flex-wrap gap-1">
+          {notes.map((note) => (
+            <li key={note}>
+              <Note>{note}</Note>
+            </li>
+          ))}
+        </ul>
+      )}
+      <div className="-ml-2 flex flex-wrap">
+        <CopyButton words text={patch !== undefined && !raw ? show : (shown?.command ?? show)} />
+        {(shown !== undefined || patch !== undefined) && (
+          <Button small kind="quiet" aria-pressed={raw} onClick={() => setRaw(!raw)}>
+            {raw ? 'In parts' : 'Exactly as asked'}
+          </Button>
+        )}
+      </div>
+    </div>
+  )
+}
+
+function Note({ children }: { children: React.ReactNode }) {
+  return (
+    <span className="inline-flex items-center gap-1.5 rounded bg-waiting-soft px-2 py-0.5 text-xs font-medium text-waiting">
+      <WarningIcon className="shrink-0" />
+      <span>{children}</span>
+    </span>
+  )
+}
+
+const warnings: Record<Trick, string> = {
+  ansi: 'It holds terminal escape sequences.',
+  control: 'It holds control characters.',
+  bidi: 'It holds characters that change the direction of text.',
+  invisible: 'It holds invisible characters.',
+  space: 'It holds spaces that are none.',
+  lookalike: 'It holds letters that look like others.',
+}
+
+// risky says whether the answer that changes nothing is the one to have at hand.
+export function risky(tool: string, show: string, args = '', why?: string): boolean {
+  return why !== undefined || (readShow(tool, show)?.risks.length ?? 0) > 0 || tricky(show + args).length > 0
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { count, parseDiff, titleOf } from '../ui/unified'
+import { editOf, readShow } from './show'
+
+// The texts are those that tool/shell_test.go demands of the server.
+describe('a command', () => {
+  it('is taken apart', () => {
+    const show =
+      'Run in the workspace, in "sub", for at most 2m0s:\n\nbash -lc "ls && curl -o /etc/x http://y"\n\nThese commands are in it:\n  ls\n  curl -o /etc/x http://y\n\n' +
+      'This asks because curl is not known only to read.\nNote that it uses the network, leads out of the workspace.'
+    expect(readShow('shell', show)).toEqual({
+      heading: 'Run in the workspace, in "sub", for at most 2m0s:',
+      command: 'bash -lc "ls && curl -o /etc/x http://y"',
+      parts: ['ls', 'curl -o /etc/x http://y'],
+      because: 'curl is not known only to read',
+      risks: ['uses the network', 'leads out of the workspace'],
+    })
+  })
+
+  it('may be alone, and without reasons', () => {
+    expect(readShow('shell', 'Run in the workspace, for at most 2m0s:\n\nmake')).toEqual({ heading: 'Run in the workspace, for at most 2m0s:', command: 'make', parts: [], because: undefined, risks: [] })
+    expect(readShow('shell', 'Run in the workspace, for at most 2m0s:\n\nmake\nNote that it runs a program that cannot be judged.')?.risks).toEqual(['runs a program that cannot be judged'])
+  })
+
+  it.each([
+    ['another tool', 'send', 'Run in the workspace, for at most 2m0s:\n\nmake'],
+    ['something behind it', 'shell', 'Run in the workspace, for at most 2m0s:\n\nmake\nrm -rf /'],
+    ['something before it', 'shell', '\nRun in the workspace, for at most 2m0s:\n\nmake'],
+    ['a list that is none', 'shell', 'Run in the workspace, for at most 2m0s:\n\nmake\n\nThese commands are in it:\n make'],
+    ['other words', 'shell', 'rm old.log'],
+  ])('is shown as it came with %s', (_, tool, show) => expect(readShow(tool, show)).toBeUndefined())
+})
+
+describe('an edit', () => {
+  it('is a diff', () => {
+    const edit = editOf('edit_file', JSON.stringify({ path: 'a.go', old_text: 'x\n*** End Patch\n', new_text: 'y\n' }), '')!
+    const [file] = parseDiff(edit)
+    expect([titleOf(file!), count([file!])]).toEqual(['a.go', { added: 1, removed: 2 }])
+    expect(parseDiff(edit)).toHaveLength(1)
+  })
+
+  it('of a whole file is what it will hold', () => {
+    const files = parseDiff(editOf('write_file', JSON.stringify({ path: 'a.txt', content: 'one\n\n+two\n*** Delete File: b' }), '')!)
+    expect(files[0]!.hunks[0]!.lines.map((line) => line.text)).toEqual(['one', '', '+two', '*** Delete File: b'])
+    expect(files).toHaveLength(1)
+  })
+
+  it('that cannot be read is none', () => {
+    expect(editOf('edit_file', '{', '')).toBeUndefined()
+    expect(editOf('edit_file', '{"path":"a"}', '')).toBeUndefined()
+    expect(editOf('write_file', '{"path":"a\\n*** Delete File: b","content":""}', '')).toBeUndefined()
+    expect(editOf('shell', '{}', 'x')).toBeUndefined()
+  })
+})

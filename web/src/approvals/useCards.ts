@@ -1,0 +1,82 @@
+import { useQueries, useQueryClient } from '@tanstack/react-query'
+import { useCallback, useRef } from 'react'
+import { toast } from '../ui/toast'
+import { ask, Problem } from '../wire/api'
+import { useBus, type BusMessage } from '../wire/bus'
+import type { Card } from '../wire/types-agents'
+
+// The keys begin with that of the badge, so that what changes one changes all.
+const lists = [
+  { key: ['waiting', 'approvals'], path: '/api/v1/approvals?limit=200', name: 'approvals' },
+  { key: ['waiting', 'questions'], path: '/api/v1/questions?limit=200', name: 'questions' },
+  { key: ['waiting', 'calls'], path: '/api/v1/calls?status=unknown&limit=200', name: 'calls' },
+] as const
+
+// useCards is everything that waits for a person, longest first, as long as it
+// waits: what is answered goes at once, wherever it was answered.
+export function useCards() {
+  const queries = useQueryClient()
+  const mine = useRef(new Set<string>()) // answered here
+  const result = useQueries({
+    queries: lists.map(({ key, path, name }) => ({
+      queryKey: key,
+      queryFn: async ({ signal }: { signal: AbortSignal }) => (await ask<Record<string, Card[]>>('GET', path, { signal }))[name] ?? [],
+      staleTime: 0,
+    })),
+  })
+  const failed = result.find((one) => one.error !== null)
+  const cards = result
+    .flatMap((one) => one.data ?? [])
+    .sort((a, b) => a.asked_at.localeCompare(b.asked_at))
+
+  const refetch = useCallback(() => queries.invalidateQueries({ queryKey: ['waiting'] }), [queries])
+
+  const drop = useCallback(
+    (id: string) => {
+      for (const { key } of lists) queries.setQueryData<Card[]>(key, (list) => list?.filter((card) => card.id !== id))
+    },
+    [queries],
+  )
+
+  const answered = (message: BusMessage) => {
+    for (const { id, resolution } of resolvedBy(message)) {
+      const card = cards.find((one) => one.id === id)
+      if (card === undefined) continue
+      if (!mine.current.has(id)) toast(`What ${card.agent} asked was answered elsewhere${resolution === '' ? '' : `: ${resolution}`}.`)
+      drop(id)
+    }
+  }
+  useBus(['ask_user', 'widget_resolved'], (message) => {
+    if (message.kind === 'widget_resolved') answered(message)
+    void refetch()
+  })
+
+  // answer sends one; the card is gone when the server has taken it.
+  const answer = useCallback(
+    async (card: Card, path: string, body: unknown) => {
+      mine.current.add(card.id)
+      try {
+        await ask('POST', path, { body })
+        drop(card.id)
+      } catch (problem) {
+        mine.current.delete(card.id)
+        if (problem instanceof Problem && (problem.status === 410 || problem.status === 404)) {
+          toast('This was answered elsewhere, or waits no more.')
+          drop(card.id)
+        } else throw problem
+      }
+      void refetch()
+    },
+    [drop, refetch],
+  )
+
+  return { cards, loading: result.some((one) => one.isPending), failed: failed?.error ?? null, refetch, answer }
+}
+
+// resolvedBy reads a widget_resolved with care.
+export function resolvedBy(message: BusMessage): { id: string; resolution: string }[] {
+  if (typeof message.data !== 'object' || message.data === null) return []
+  const { widget_id, widget_ids, resolution } = message.data as Record<string, unknown>
+  const ids = Array.isArray(widget_ids) ? widget_ids : [widget_id]
+  return ids.filter((id) => typeof id === 'string').map((id) => ({ id, resolution: typeof resolution === 'string' ? resolution : '' }))
+}

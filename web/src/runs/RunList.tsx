@@ -1,0 +1,92 @@
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Button } from '../ui/Button'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { RelativeTime } from '../ui/RelativeTime'
+import { Spinner } from '../ui/Spinner'
+import { StatusBadge } from '../ui/StatusBadge'
+import { lasting } from '../ui/time'
+import { ask } from '../wire/api'
+import { useBus } from '../wire/bus'
+import type { Run } from '../wire/types-agents'
+import { money, tokens } from './waterfall'
+
+interface RunListProps {
+  agent?: string
+  session?: string
+  parent?: string // a run: those it has delegated
+  open?: boolean
+  limit?: number // of a page
+  empty?: string
+}
+
+export function statusOf(run: Run): string {
+  return run.outcome ?? (run.waiting ? 'waiting' : 'running')
+}
+
+export function tookOf(run: Run): number | undefined {
+  return run.ended_at === undefined ? undefined : Date.parse(run.ended_at) - Date.parse(run.started_at)
+}
+
+// RunList lists runs, newest first, and older ones when asked.
+export function RunList({ agent, session, parent, open, limit = 30, empty = 'Runs will be here: everything from a message, or another trigger, until its end.' }: RunListProps) {
+  const queries = useQueryClient()
+  const key = ['runs', { agent, session, parent, open, limit }]
+  const { data, error, isPending, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery({
+    queryKey: key,
+    initialPageParam: '',
+    queryFn: async ({ pageParam, signal }) => {
+      const query = new URLSearchParams({ limit: String(limit) })
+      if (agent) query.set('agent', agent)
+      if (session) query.set('session', session)
+      if (parent) query.set('parent', parent)
+      if (open) query.set('open', '1')
+      if (pageParam !== '') query.set('before', pageParam)
+      return (await ask<{ runs: Run[] }>('GET', `/api/v1/runs?${query}`, { signal })).runs
+    },
+    getNextPageParam: (last) => (last.length < limit ? undefined : last.at(-1)?.started_at),
+  })
+  useBus(['run', 'message', 'ask_user', 'widget_resolved'], () => void queries.invalidateQueries({ queryKey: key }))
+
+  if (isPending) return <Spinner word="Listing runs…" />
+  if (data === undefined) return <ErrorState what="The runs could not be listed." error={error} retry={() => void refetch()} />
+  const runs = data.pages.flat()
+  if (runs.length === 0) return <EmptyState title="No runs">{empty}</EmptyState>
+  return (
+    <div className="flex flex-col gap-3">
+      {error !== null && <ErrorState what="The list may be old." error={error} retry={() => void refetch()} />}
+      <ul className="overflow-hidden rounded-lg border border-line">
+        {runs.map((run) => (
+          <Row key={run.id} run={run} agent={agent === undefined} />
+        ))}
+      </ul>
+      {hasNextPage && (
+        <Button className="self-center" busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          {isFetchingNextPage ? 'Fetching…' : 'Older runs'}
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function Row({ run, agent }: { run: Run; agent: boolean }) {
+  const took = tookOf(run)
+  return (
+    <li className="border-b border-line last:border-b-0">
+      <Link to="/runs/$id" params={{ id: run.id }} className="grid grid-cols-[1fr_auto] items-center gap-x-4 gap-y-0.5 bg-raised px-4 py-2 text-sm hover:bg-sunken focus-visible:-outline-offset-2 sm:grid-cols-[7rem_1fr_6rem_8rem_5rem]">
+        <span className="justify-self-start">
+          <StatusBadge status={statusOf(run)} />
+        </span>
+        <span className="order-3 col-span-2 min-w-0 truncate sm:order-none sm:col-span-1">
+          {agent && <span className="font-medium">{run.agent}</span>}
+          {run.parent !== undefined && <span className="text-ink-soft"> sub-agent</span>}
+          {run.message !== undefined ? <span className="text-ink-soft"> {run.message}</span> : !agent && <span className="font-mono text-xs text-ink-soft">{run.id.slice(0, 8)}….{run.run}</span>}
+        </span>
+        <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{took === undefined ? 'goes on' : lasting(took)}</span>
+        <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{money(run.usage) ?? tokens(run.usage) ?? ''}</span>
+        <RelativeTime at={run.started_at} className="text-right text-xs text-ink-soft" />
+      </Link>
+    </li>
+  )
+}

@@ -1,0 +1,180 @@
+import type { LogEvent, Usage } from '../wire/types-agents'
+
+// A run as bars over time: its turns, the calls they asked for, what was waited
+// for, and compactions. Pure: the log says all of it.
+
+export type SpanKind = 'ran' | 'waited' // worked, or waited for a person
+
+export interface Span {
+  kind: SpanKind
+  start: number // milliseconds since the epoch
+  end?: number // none: goes on
+}
+
+export interface Bar {
+  id: number // the seq of the event that began it
+  kind: 'turn' | 'tool' | 'compaction'
+  name: string
+  depth: number
+  start: number
+  end?: number
+  status: string // running, waiting, or how it ended
+  spans: Span[]
+  note?: string // why it failed, or what was decided
+  usage?: Usage
+  child?: string // the session of a sub-agent
+  events: LogEvent[]
+}
+
+export interface Waterfall {
+  start: number
+  end: number // of what is known so far
+  bars: Bar[]
+  events: LogEvent[] // of the run
+}
+
+export function waterfall(log: LogEvent[], run: number): Waterfall {
+  const events = log.filter((event) => event.run === run || event.seq === run)
+  const bars: Bar[] = []
+  const byId = new Map<number, Bar>()
+  const open = (event: LogEvent, bar: Omit<Bar, 'id' | 'start' | 'spans' | 'events' | 'status'>, spans: Span[] = []) => {
+    const made: Bar = { id: event.seq, start: time(event), status: 'running', spans, events: [event], ...bar }
+    bars.push(made)
+    byId.set(event.seq, made)
+  }
+  const at = (id: unknown, event: LogEvent, change: (bar: Bar, at: number) => void) => {
+    const bar = typeof id === 'number' ? byId.get(id) : undefined
+    if (bar === undefined) return
+    bar.events.push(event)
+    change(bar, time(event))
+  }
+  let compaction: number | undefined
+
+  for (const event of events) {
+    const body = event.body ?? {}
+    const now = time(event)
+    switch (event.type) {
+      case 'TurnStarted':
+        open(event, { kind: 'turn', name: `Turn ${body.number ?? ''}`.trim(), depth: 0 }, [{ kind: 'ran', start: now }])
+        break
+      case 'TurnFinished':
+        at(body.turn, event, (bar, t) => {
+          finish(bar, t, body.stop === 'failed' || body.stop === 'cut' ? 'failed' : body.stop === 'cancelled' ? 'cancelled' : 'done')
+          bar.usage = body.usage as Usage | undefined
+          bar.note = text(body.message)
+        })
+        break
+      case 'ToolCallRequested':
+        open(event, { kind: 'tool', name: text(body.name) ?? 'tool', depth: 1 })
+        break
+      case 'ApprovalRequested':
+      case 'QuestionAsked':
+        at(body.call, event, (bar, t) => {
+          bar.status = 'waiting'
+          bar.spans.push({ kind: 'waited', start: t })
+        })
+        break
+      case 'ApprovalDecided':
+      case 'QuestionAnswered':
+        at(body.call, event, (bar, t) => {
+          bar.status = 'running'
+          shut(bar, t)
+          bar.note = text(body.decision) ?? text(body.ending)
+        })
+        break
+      case 'ToolCallStarted':
+      case 'ChildSpawned':
+        at(body.call, event, (bar, t) => {
+          shut(bar, t)
+          bar.spans.push({ kind: 'ran', start: t })
+          if (event.type === 'ChildSpawned') bar.child = text(body.child)
+        })
+        break
+      case 'ChildReturned':
+      case 'ToolOutputAppended':
+      case 'ExplanationRequested':
+      case 'ApprovalExplained':
+        at(body.call, event, () => {})
+        break
+      case 'ToolCallBlocked':
+        at(body.call, event, (bar, t) => {
+          finish(bar, t, 'blocked')
+          bar.note = text(body.reason)
+        })
+        break
+      case 'ToolCallFinished':
+        at(body.call, event, (bar, t) => {
+          finish(bar, t, text(body.outcome) ?? 'done')
+          if (body.outcome === 'unknown') {
+            bar.status = 'waiting'
+            bar.end = undefined
+            bar.spans.push({ kind: 'waited', start: t })
+          } else if (body.outcome !== 'succeeded') bar.note = firstLine(text(body.result)) ?? bar.note
+        })
+        break
+      case 'ToolCallResolved':
+        at(body.call, event, (bar, t) => {
+          finish(bar, t, body.resolution === 'abandon' ? 'cancelled' : 'done')
+          bar.note = text(body.resolution)
+        })
+        break
+      case 'CompactionStarted':
+        compaction = event.seq
+        open(event, { kind: 'compaction', name: 'Compaction', depth: 0 }, [{ kind: 'ran', start: now }])
+        break
+      case 'ContextCompacted':
+      case 'CompactionFailed':
+        at(compaction, event, (bar, t) => {
+          finish(bar, t, event.type === 'ContextCompacted' ? 'done' : 'failed')
+          bar.note = text(body.message)
+        })
+        break
+      case 'RunFinished':
+        for (const bar of bars) if (bar.end === undefined) finish(bar, now, 'cancelled')
+        break
+    }
+  }
+  const start = events.length > 0 ? time(events[0]!) : 0
+  return { start, end: Math.max(start, ...events.map(time)), bars, events }
+}
+
+function finish(bar: Bar, at: number, status: string): void {
+  shut(bar, at)
+  bar.end = at
+  bar.status = status
+}
+
+// shut ends the span that is open.
+function shut(bar: Bar, at: number): void {
+  const last = bar.spans.at(-1)
+  if (last !== undefined && last.end === undefined) last.end = at
+}
+
+function time(event: LogEvent): number {
+  return Date.parse(event.at)
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function firstLine(value: string | undefined): string | undefined {
+  return value?.split('\n', 1)[0]?.slice(0, 200)
+}
+
+// money is what a run has cost, in dollars; nothing if the price is not known.
+export function money(usage: Usage | undefined): string | undefined {
+  const micros = usage?.cost_micros ?? 0
+  if (micros === 0) return undefined
+  const dollars = micros / 1e6
+  return dollars < 0.01 ? `$${dollars.toFixed(4)}` : `$${dollars.toFixed(2)}`
+}
+
+export function tokens(usage: Usage | undefined): string | undefined {
+  const total = (usage?.input ?? 0) + (usage?.output ?? 0)
+  return total === 0 ? undefined : `${short(usage?.input ?? 0)} in, ${short(usage?.output ?? 0)} out`
+}
+
+function short(n: number): string {
+  return n < 1000 ? String(n) : n < 1e6 ? `${(n / 1000).toFixed(n < 10_000 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`
+}
