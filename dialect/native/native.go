@@ -185,7 +185,8 @@ func Wire() map[string]any {
 	return map[string]any{
 		"Me": me{}, "Agent": agentInfo{}, "Session": parley.Summary{}, "Run": runLine{}, "Card": cardLine{}, "Origin": parley.Origin{}, "Usage": parley.Usage{},
 		"Question": parley.Question{}, "Receipt": parley.Receipt{}, "Plan": parley.Plan{}, "PlanItem": parley.PlanItem{},
-		"Ticket": ticketInfo{}, "AuditEvent": auditEvent{}, "Skill": skillInfo{}, "Refusal": refusal{},
+		"AgentDetail": agentDetail{}, "Definition": parley.Agent{}, "Settings": parley.Settings{}, "ToolServer": parley.ToolServer{}, "ServerTool": parley.ServerTool{},
+		"Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{}, "AuditEvent": auditEvent{}, "Skill": skillInfo{}, "Refusal": refusal{},
 	}
 }
 

@@ -10,7 +10,7 @@ import { Page, Section } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
 import { StatusBadge } from '../ui/StatusBadge'
 import { useMe } from '../wire/me'
-import type { Agent } from '../wire/types-agents'
+import type { Agent } from '../wire/native.generated'
 import { MakeAgent } from './MakeAgent'
 import { agentsQuery, useAgentsLive } from './queries'
 

@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { Button } from '../ui/Button'
 import { Mono } from '../ui/Mono'
 import { Facts } from '../ui/Page'
-import type { AgentDetail } from '../wire/types-agents'
+import type { AgentDetail } from '../wire/native.generated'
 
 // Definition is what an agent is made of. Instructions come only to who could
 // change them.

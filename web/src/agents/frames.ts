@@ -1,4 +1,4 @@
-import type { Question } from '../wire/types-agents'
+import type { Question } from '../wire/native.generated'
 
 // The debug console of document 000, without the socket: what its frames make of
 // a list of messages. See docs/dialects/debugconsole.md.

@@ -1,7 +1,7 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
 import { ask } from '../wire/api'
 import { useBus } from '../wire/bus'
-import type { Agent, AgentDetail } from '../wire/types-agents'
+import type { Agent, AgentDetail } from '../wire/native.generated'
 
 export const agentsQuery = queryOptions({
   queryKey: ['agents'],

@@ -6,7 +6,7 @@ import { input } from '../ui/Field'
 import { Mono } from '../ui/Mono'
 import { RelativeTime } from '../ui/RelativeTime'
 import { StatusBadge } from '../ui/StatusBadge'
-import type { Card } from '../wire/types-agents'
+import type { Card } from '../wire/native.generated'
 import { ExplainButton, Explanation, useExplanation } from './Explanation'
 import { QuestionForm } from './QuestionForm'
 import { risky, What } from './What'
@@ -19,7 +19,7 @@ interface CardViewProps {
   answer: Answer
 }
 
-const words = { approval: 'wants to use', question: 'asks', call: 'does not know what became of' }
+const words: Record<string, string> = { approval: 'wants to use', question: 'asks', call: 'does not know what became of' }
 
 // CardView is one thing that waits. It can be focused; on a focused card Enter
 // allows and Backspace denies, unless that is dangerous: then the answer that

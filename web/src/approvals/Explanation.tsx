@@ -7,7 +7,7 @@ import { Spinner } from '../ui/Spinner'
 import { ask } from '../wire/api'
 import { useBus } from '../wire/bus'
 import { readLog } from '../wire/log'
-import type { Card } from '../wire/types-agents'
+import type { Card } from '../wire/native.generated'
 
 // useExplanation has the model say what an approval is about. It is said in the
 // log of the session, where it may stand already; the bus tells when it does.

@@ -1,7 +1,7 @@
 import { useId, useState, type FormEvent } from 'react'
 import { Button } from '../ui/Button'
 import { input } from '../ui/Field'
-import type { Question } from '../wire/types-agents'
+import type { Question } from '../wire/native.generated'
 
 interface QuestionFormProps {
   questions: Question[]

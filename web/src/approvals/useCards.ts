@@ -3,7 +3,7 @@ import { useCallback, useRef } from 'react'
 import { toast } from '../ui/toast'
 import { ask, Problem } from '../wire/api'
 import { useBus, type BusMessage } from '../wire/bus'
-import type { Card } from '../wire/types-agents'
+import type { Card } from '../wire/native.generated'
 
 // The keys begin with that of the badge, so that what changes one changes all.
 const lists = [

@@ -9,7 +9,7 @@ import { StatusBadge } from '../ui/StatusBadge'
 import { lasting } from '../ui/time'
 import { ask } from '../wire/api'
 import { useBus } from '../wire/bus'
-import type { Run } from '../wire/types-agents'
+import type { Run } from '../wire/native.generated'
 import { money, tokens } from './waterfall'
 
 interface RunListProps {

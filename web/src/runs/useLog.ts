@@ -1,7 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { useSessionBus } from '../wire/bus'
-import { readLog } from '../wire/log'
-import type { LogEvent } from '../wire/types-agents'
+import { readLog, type LogEvent } from '../wire/log'
 
 const together = 250 // milliseconds in which what happens is fetched once
 

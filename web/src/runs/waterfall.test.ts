@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseLog } from '../wire/log'
-import type { LogEvent } from '../wire/types-agents'
+import { parseLog, type LogEvent } from '../wire/log'
 import { money, tokens, waterfall } from './waterfall'
 
 let seq = 0

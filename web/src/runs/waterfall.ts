@@ -1,4 +1,5 @@
-import type { LogEvent, Usage } from '../wire/types-agents'
+import type { LogEvent } from '../wire/log'
+import type { Usage } from '../wire/native.generated'
 
 // A run as bars over time: its turns, the calls they asked for, what was waited
 // for, and compactions. Pure: the log says all of it.

@@ -1,6 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { Me } from '../wire/me'
+import type { Me } from '../wire/native.generated'
 import { AgentsIcon, ApprovalsIcon, KeyboardIcon, PlusIcon, RunsIcon, SearchIcon, SettingsIcon, ThemeIcon } from './icons'
 import { SessionList } from './SessionList'
 import { written } from './shortcuts'

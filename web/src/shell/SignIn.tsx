@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useId, useState, type FormEvent } from 'react'
 import { ask, keepToken, Problem } from '../wire/api'
-import type { Me } from '../wire/me'
+import type { Me } from '../wire/native.generated'
 import type { SignInWays } from '../wire/types-shell'
 
 // SignIn stands in for the console where the server does not know who asks.

@@ -1,5 +1,18 @@
 import { Problem, token } from './api'
-import type { LogEvent } from './types-agents'
+
+// An event as a log has it. The body is read by its type, and with care: later
+// releases may have types that this one does not know.
+export interface LogEvent {
+  session: string
+  seq: number
+  position: number
+  root: string
+  at: string
+  run?: number
+  by?: string
+  type: string
+  body?: Record<string, unknown>
+}
 
 // readLog fetches the log of a session, up to its head, after a seq. It comes as
 // JSON lines; one that cannot be read is passed over.

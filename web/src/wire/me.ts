@@ -1,19 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { ask, byCookie, token } from './api'
-
-// Me is who asks, as the server knows them, and what they may do.
-export interface Me {
-  auth: 'local' | 'jwt'
-  user: string
-  tenant: string
-  roles: string[]
-  permissions: string[]
-  project?: string
-  model?: string
-  demo?: boolean
-  version?: string
-  oidc?: boolean
-}
+import type { Me } from './native.generated'
 
 export type Permission = 'agents:read' | 'agents:message' | 'agents:write' | 'audit:read' | 'users:read' | 'users:write'
 

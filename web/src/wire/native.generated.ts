@@ -10,6 +10,17 @@ export interface Agent {
   made?: boolean
 }
 
+export interface AgentDetail {
+  id: string
+  name: string
+  description: string
+  model?: string
+  status: string
+  problem?: string
+  made?: boolean
+  definition: Definition
+}
+
 export interface AuditEvent {
   id: string
   tenant_id: string
@@ -41,6 +52,37 @@ export interface Card {
   questions?: Question[]
   asked_at: string
   expires?: string
+}
+
+export interface Definition {
+  name: string
+  description?: string
+  model?: string
+  fallback_models?: string[]
+  tools: string[]
+  approval?: string
+  limits?: { turns?: number; tokens?: number; minutes?: number; cost_usd?: number; compact?: number; depth?: number }
+  allow?: { roles: string[] }
+  instructions?: string
+  delegates?: string[]
+  address?: string
+  autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }
+}
+
+export interface Effect {
+  id: string
+  session: string
+  effect: number
+  run: number
+  owner: string
+  type: string
+  request?: string
+  status: string
+  why?: string
+  attempts: number
+  last_attempt_at?: string
+  created_at: string
+  updated_at: string
 }
 
 export interface Me {
@@ -115,6 +157,16 @@ export interface Run {
   ended_at?: string
 }
 
+export interface ServerTool {
+  name: string
+  status: string
+  reason?: string
+  description: string
+  parameters?: unknown
+  digest: string
+  accepted?: string
+}
+
 export interface Session {
   id: string
   root: string
@@ -127,6 +179,14 @@ export interface Session {
   head: number
   opened_at: string
   updated_at: string
+}
+
+export interface Settings {
+  model?: string
+  approval: string
+  turns: number
+  compact_at: number
+  max_delegation_depth: number
 }
 
 export interface Skill {
@@ -142,6 +202,32 @@ export interface Skill {
 export interface Ticket {
   ticket: string
   expires_at: string
+}
+
+export interface Timer {
+  id: string
+  session: string
+  timer: number
+  run?: number
+  agent: string
+  owner: string
+  by: string
+  reason: string
+  message?: string
+  status: string
+  why?: string
+  fire_at: string
+  created_at: string
+  updated_at: string
+}
+
+export interface ToolServer {
+  name: string
+  transport: string
+  status: string
+  problem?: string
+  trusted: boolean
+  tools: ServerTool[]
 }
 
 export interface Usage {

@@ -1,0 +1,58 @@
+import { useQuery } from '@tanstack/react-query'
+import { ErrorState } from '../ui/ErrorState'
+import { Mono } from '../ui/Mono'
+import { Box, Facts, Section } from '../ui/Page'
+import { Spinner } from '../ui/Spinner'
+import { ask } from '../wire/api'
+import { useMe } from '../wire/me'
+import type { Settings } from '../wire/native.generated'
+import { SettingsForm } from './SettingsForm'
+import { Theme } from './Theme'
+
+export function General() {
+  const { me, may, query } = useMe()
+  const settings = useQuery({ queryKey: ['settings'], queryFn: ({ signal }) => ask<Settings>('GET', '/api/v1/settings', { signal }) })
+  return (
+    <>
+      <Section title="You">
+        {query.error !== null && <ErrorState what="Who you are could not be asked." error={query.error} retry={() => void query.refetch()} />}
+        {query.isPending && <Spinner word="Asking who you are…" />}
+        {me !== undefined && (
+          <Box className="p-4">
+            <Facts
+              facts={[
+                ['User', me.auth === 'local' ? 'everybody on this machine' : me.user],
+                ['Tenant', me.tenant],
+                ['Roles', me.roles.join(', ') || 'none'],
+                ['May', me.permissions.join(', ') || 'nothing'],
+              ]}
+            />
+          </Box>
+        )}
+      </Section>
+      <Section title="Appearance">
+        <Theme />
+      </Section>
+      <Section title="Agents of this tenant">
+        <p className="-mt-2 text-sm text-ink-soft">For agents whose definition says nothing else, and for runs that start afterwards.</p>
+        {settings.error !== null && <ErrorState what="The settings could not be read." error={settings.error} retry={() => void settings.refetch()} />}
+        {settings.isPending && <Spinner word="Reading settings…" />}
+        {settings.data !== undefined && <SettingsForm key={JSON.stringify(settings.data)} settings={settings.data} may={may('agents:write')} />}
+      </Section>
+      {me !== undefined && (
+        <Section title="Server">
+          <Box className="p-4">
+            <Facts
+              facts={[
+                ['Version', <Mono key="version">{me.version}</Mono>],
+                ['Model', <Mono key="model">{me.model + (me.demo ? ' (a demo, which knows a few tricks and no more)' : '')}</Mono>],
+                ['Project', me.project === undefined ? 'none' : <Mono key="project">{me.project}</Mono>],
+                ['Sign-in', me.auth === 'local' ? 'off: only this machine can connect' : 'by token'],
+              ]}
+            />
+          </Box>
+        </Section>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,94 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Button } from '../ui/Button'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { Exact, Mono } from '../ui/Mono'
+import { Box } from '../ui/Page'
+import { Spinner } from '../ui/Spinner'
+import { StatusBadge } from '../ui/StatusBadge'
+import { toast } from '../ui/toast'
+import { ask } from '../wire/api'
+import { useMe } from '../wire/me'
+import type { ServerTool, ToolServer } from '../wire/native.generated'
+
+interface Listed {
+  servers: ToolServer[] | null
+}
+
+export function Servers() {
+  const { data, error, isPending, refetch } = useQuery({ queryKey: ['mcp'], queryFn: ({ signal }) => ask<Listed>('GET', '/api/v1/mcp', { signal }) })
+  if (isPending) return <Spinner word="Listing servers of tools…" />
+  if (data === undefined) return <ErrorState what="The servers of tools could not be listed." error={error} retry={() => void refetch()} />
+  const servers = data.servers ?? []
+  if (servers.length === 0)
+    return (
+      <EmptyState title="No servers of tools">
+        Programs that offer tools by the Model Context Protocol will be here. They are set up by the operator, in a file: see docs/mcp.md.
+      </EmptyState>
+    )
+  return servers.map((server) => <Server key={server.name} server={server} />)
+}
+
+function Server({ server }: { server: ToolServer }) {
+  const { may } = useMe()
+  const queries = useQueryClient()
+  const tools = server.tools ?? []
+  const waiting = tools.filter((tool) => tool.status === 'waiting')
+  const accept = useMutation({
+    mutationFn: (some: ServerTool[]) => ask<Listed>('POST', `/api/v1/mcp/${encodeURIComponent(server.name)}/accept`, { body: { tools: Object.fromEntries(some.map((tool) => [tool.name, tool.digest])) } }),
+    onSuccess: (now) => queries.setQueryData(['mcp'], now),
+    onError: (error) => {
+      toast(error.message, 'failed')
+      void queries.invalidateQueries({ queryKey: ['mcp'] }) // it may be another tool by now
+    },
+  })
+  const admin = may('agents:write')
+  return (
+    <Box>
+      <header className="flex flex-wrap items-center gap-2 px-4 py-3">
+        <h2 className="font-semibold">{server.name}</h2>
+        <StatusBadge status={server.status} />
+        <span className="text-xs text-ink-soft">
+          {server.transport}
+          {server.trusted && ', trusted: its tools need no accepting'}
+        </span>
+        {admin && waiting.length > 1 && (
+          <Button small className="ml-auto" busy={accept.isPending} onClick={() => accept.mutate(waiting)}>
+            Accept all {waiting.length}
+          </Button>
+        )}
+      </header>
+      {server.problem !== undefined && <p className="px-4 pb-3 text-sm text-failed">{server.problem}</p>}
+      <ul>
+        {tools.map((tool) => (
+          <li key={tool.name} className="flex flex-wrap items-start gap-x-4 gap-y-2 border-t border-line px-4 py-3">
+            <div className="flex min-w-0 grow basis-72 flex-col gap-1">
+              <span className="flex flex-wrap items-center gap-2">
+                <Mono>{tool.name}</Mono>
+                <StatusBadge status={tool.status === 'available' ? 'done' : tool.status === 'waiting' ? 'waiting' : 'blocked'}>
+                  {tool.status === 'waiting' ? (tool.accepted === undefined ? 'waits to be accepted' : 'changed since it was accepted') : tool.status}
+                </StatusBadge>
+              </span>
+              <p className="whitespace-pre-wrap break-words text-sm text-ink-soft">
+                <Exact>{tool.description}</Exact>
+              </p>
+              {tool.reason !== undefined && <p className="text-sm text-failed">{tool.reason}</p>}
+              <details>
+                <summary className="cursor-pointer text-xs text-ink-soft">Parameters and digest</summary>
+                <Mono block className="mt-1 max-h-60 text-xs">
+                  {JSON.stringify({ digest: tool.digest, accepted: tool.accepted, parameters: tool.parameters }, null, 2)}
+                </Mono>
+              </details>
+            </div>
+            {admin && tool.status === 'waiting' && (
+              <Button small kind="primary" busy={accept.isPending} onClick={() => accept.mutate([tool])}>
+                Accept
+              </Button>
+            )}
+          </li>
+        ))}
+        {tools.length === 0 && <li className="border-t border-line px-4 py-3 text-sm text-ink-soft">It has listed no tools yet.</li>}
+      </ul>
+    </Box>
+  )
+}

@@ -1,0 +1,120 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState, type FormEvent } from 'react'
+import { Button } from '../ui/Button'
+import { ErrorState } from '../ui/ErrorState'
+import { Field, Select, TextInput } from '../ui/Field'
+import { Box, Facts } from '../ui/Page'
+import { toast } from '../ui/toast'
+import { ask } from '../wire/api'
+import type { Settings } from '../wire/native.generated'
+
+const approvals = {
+  suggest: 'suggest: changes and commands ask',
+  'auto-edit': 'auto-edit: changes to files run',
+  'full-auto': 'full-auto: all of it runs, in the sandbox',
+}
+
+interface Draft {
+  model: string
+  approval: string
+  turns: string
+  compact: string // percent
+  depth: string
+}
+
+function draftOf(settings: Settings): Draft {
+  return {
+    model: settings.model ?? '',
+    approval: settings.approval,
+    turns: String(settings.turns),
+    compact: String(Math.round(settings.compact_at * 100)),
+    depth: String(settings.max_delegation_depth),
+  }
+}
+
+// changes is what a draft says that differs; an empty model takes it back.
+export function changes(was: Settings, draft: Draft): Record<string, unknown> {
+  const before = draftOf(was)
+  const changed: Record<string, unknown> = {}
+  if (draft.model.trim() !== before.model) changed.model = draft.model.trim() === '' ? null : draft.model.trim()
+  if (draft.approval !== before.approval) changed.approval = draft.approval
+  if (draft.turns !== before.turns) changed.turns = Number(draft.turns)
+  if (draft.compact !== before.compact) changed.compact_at = Number(draft.compact) / 100
+  if (draft.depth !== before.depth) changed.max_delegation_depth = Number(draft.depth)
+  return changed
+}
+
+export function SettingsForm({ settings, may }: { settings: Settings; may: boolean }) {
+  const queries = useQueryClient()
+  const [draft, setDraft] = useState(() => draftOf(settings))
+  const set = (some: Partial<Draft>) => setDraft({ ...draft, ...some })
+  const changed = changes(settings, draft)
+  const dirty = Object.keys(changed).length > 0
+  const save = useMutation({
+    mutationFn: () => ask<Settings>('PATCH', '/api/v1/settings', { body: changed }),
+    onSuccess: (now) => {
+      queries.setQueryData(['settings'], now)
+      toast('Saved.')
+    },
+  })
+  if (!may)
+    return (
+      <Box className="p-4">
+        <Facts
+          facts={[
+            ['Model', settings.model ?? 'the server’s'],
+            ['Approval', settings.approval],
+            ['Turns of a run', settings.turns],
+            ['Context is made shorter at', `${Math.round(settings.compact_at * 100)} %`],
+            ['Depth of delegation', settings.max_delegation_depth],
+          ]}
+        />
+      </Box>
+    )
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (dirty) save.mutate()
+  }
+  return (
+    <form onSubmit={submit}>
+      <Box className="flex flex-col gap-4 p-4">
+        <div className="grid gap-4 sm:grid-cols-2">
+          <Field label="Model" hint="Empty: the server’s.">
+            {(control) => <TextInput {...control} className="font-mono" spellCheck={false} value={draft.model} onChange={(event) => set({ model: event.target.value })} />}
+          </Field>
+          <Field label="Approval" hint="What agents may do without asking.">
+            {(control) => (
+              <Select {...control} className="w-full" value={draft.approval} onChange={(event) => set({ approval: event.target.value })}>
+                {Object.entries(approvals).map(([value, words]) => (
+                  <option key={value} value={value}>
+                    {words}
+                  </option>
+                ))}
+              </Select>
+            )}
+          </Field>
+          <Field label="Turns of a run" hint="1 to 1000.">
+            {(control) => <TextInput {...control} type="number" min={1} max={1000} required value={draft.turns} onChange={(event) => set({ turns: event.target.value })} />}
+          </Field>
+          <Field label="Make the context shorter at (%)" hint="Of the model’s window, 10 to 95.">
+            {(control) => <TextInput {...control} type="number" min={10} max={95} required value={draft.compact} onChange={(event) => set({ compact: event.target.value })} />}
+          </Field>
+          <Field label="Depth of delegation" hint="How far sub-agents may have sub-agents; 0: none.">
+            {(control) => <TextInput {...control} type="number" min={0} max={5} required value={draft.depth} onChange={(event) => set({ depth: event.target.value })} />}
+          </Field>
+        </div>
+        {save.error !== null && <ErrorState what="The settings were not saved." error={save.error} />}
+        <div className="flex gap-2">
+          <Button type="submit" kind="primary" disabled={!dirty} busy={save.isPending}>
+            Save
+          </Button>
+          {dirty && (
+            <Button kind="quiet" onClick={() => setDraft(draftOf(settings))}>
+              Undo changes
+            </Button>
+          )}
+        </div>
+      </Box>
+    </form>
+  )
+}

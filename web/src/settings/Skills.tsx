@@ -1,0 +1,49 @@
+import { useQuery } from '@tanstack/react-query'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { Mono } from '../ui/Mono'
+import { Section } from '../ui/Page'
+import { Spinner } from '../ui/Spinner'
+import { ask } from '../wire/api'
+import type { Skill } from '../wire/native.generated'
+
+export function Skills() {
+  const { data, error, isPending, refetch } = useQuery({ queryKey: ['skills'], queryFn: ({ signal }) => ask<{ skills: Skill[]; problems: string[] }>('GET', '/api/v1/skills', { signal }) })
+  if (isPending) return <Spinner word="Listing skills…" />
+  if (data === undefined) return <ErrorState what="The skills could not be listed." error={error} retry={() => void refetch()} />
+  return (
+    <>
+      {data.skills.length === 0 && (
+        <EmptyState title="No skills">
+          A skill tells an agent how something is done here. It is a folder with a SKILL.md, in the folder <Mono>skills</Mono> of the workspace: see docs/agents.md.
+        </EmptyState>
+      )}
+      {data.skills.length > 0 && (
+        <ul className="overflow-hidden rounded-lg border border-line">
+          {data.skills.map((skill) => (
+            <li key={skill.name} className="border-b border-line bg-raised px-4 py-3 last:border-b-0">
+              <p className="flex flex-wrap items-center gap-2">
+                <Mono>{`/${skill.name}${skill.argument_hint === undefined ? '' : ' ' + skill.argument_hint}`}</Mono>
+                <span className="text-xs text-ink-soft">{skill.user_invocable ? (skill.model_invocable ? 'by people and models' : 'by people') : 'by models'}</span>
+              </p>
+              <p className="text-sm text-ink-soft">{skill.description}</p>
+            </li>
+          ))}
+        </ul>
+      )}
+      {data.problems.length > 0 && (
+        <Section title="Files that are left out">
+          <ul className="flex flex-col gap-2">
+            {data.problems.map((problem) => (
+              <li key={problem}>
+                <Mono block className="border border-failed">
+                  {problem}
+                </Mono>
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest'
+import { changes } from './SettingsForm'
+
+const was = { model: 'demo', approval: 'suggest', turns: 50, compact_at: 0.8, max_delegation_depth: 2 }
+const draft = { model: 'demo', approval: 'suggest', turns: '50', compact: '80', depth: '2' }
+
+it('sends what differs, and nothing else', () => {
+  expect(changes(was, draft)).toEqual({})
+  expect(changes(was, { ...draft, turns: '7', compact: '29' })).toEqual({ turns: 7, compact_at: 0.29 })
+  expect(changes(was, { ...draft, depth: '0', approval: 'full-auto' })).toEqual({ max_delegation_depth: 0, approval: 'full-auto' })
+})
+
+it('takes a model back with null', () => {
+  expect(changes(was, { ...draft, model: ' ' })).toEqual({ model: null })
+  expect(changes({ ...was, model: undefined }, { ...draft, model: '' })).toEqual({})
+})
