@@ -3,6 +3,7 @@ import { useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { input } from '../ui/Field'
+import { useTitles } from '../runs/titles'
 import { Mono } from '../ui/Mono'
 import { RelativeTime } from '../ui/RelativeTime'
 import { StatusBadge } from '../ui/StatusBadge'
@@ -27,6 +28,7 @@ const words: Record<string, string> = { approval: 'wants to use', question: 'ask
 export function CardView({ card, may, answer }: CardViewProps) {
   const danger = card.kind === 'approval' && risky(card.tool, card.show ?? '', card.arguments, card.why)
   const element = useRef<HTMLElement>(null)
+  const titleOf = useTitles()
   const press = (name: string) => element.current?.querySelector<HTMLButtonElement>(`button[data-answer="${name}"]`)?.click()
   const onKeyDown = (event: KeyboardEvent) => {
     const typing = event.target instanceof HTMLElement && ['INPUT', 'TEXTAREA', 'SELECT'].includes(event.target.tagName)
@@ -51,11 +53,11 @@ export function CardView({ card, may, answer }: CardViewProps) {
         <span>
           <strong className="font-semibold">{card.agent}</strong> {words[card.kind]} {card.kind !== 'question' && <Mono>{card.tool}</Mono>}
         </span>
-        <span className="ml-auto flex gap-3 text-xs text-ink-soft">
-          <RelativeTime at={card.asked_at} />
-          <Link to="/chat/$session" params={{ session: card.root }} className="text-accent underline-offset-2 hover:underline">
-            Conversation
+        <span className="ml-auto flex min-w-0 gap-3 text-xs text-ink-soft">
+          <Link to="/chat/$session" params={{ session: card.root }} className="max-w-64 truncate text-accent underline-offset-2 hover:underline">
+            {titleOf(card.root) ?? 'Conversation'}
           </Link>
+          <RelativeTime at={card.asked_at} className="shrink-0" />
         </span>
       </header>
       {card.kind === 'approval' && <Approval card={card} may={may} answer={answer} danger={danger} />}

@@ -32,7 +32,7 @@ export function What({ tool, show, args = '', why }: WhatProps) {
       ) : shown !== undefined ? (
         <>
           <p className="text-xs text-ink-soft">{shown.heading}</p>
-          <Mono block className="max-h-[50dvh] border border-line text-base">
+          <Mono block quoted className="max-h-[50dvh] border border-line text-base">
             {shown.command}
           </Mono>
           {shown.parts.length > 0 && (
@@ -41,7 +41,7 @@ export function What({ tool, show, args = '', why }: WhatProps) {
               <ol className="mt-1 flex list-decimal flex-col gap-1 pl-6 marker:text-xs marker:text-ink-soft">
                 {shown.parts.map((part, at) => (
                   <li key={at}>
-                    <Mono>{part}</Mono>
+                    <Mono quoted>{part}</Mono>
                   </li>
                 ))}
               </ol>
@@ -92,6 +92,7 @@ const warnings: Record<Trick, string> = {
   invisible: 'It holds invisible characters.',
   space: 'It holds spaces that are none.',
   lookalike: 'It holds letters that look like others.',
+  escape: 'It holds characters that are spelled out.',
 }
 
 // risky says whether the answer that changes nothing is the one to have at hand.

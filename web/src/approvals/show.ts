@@ -50,7 +50,7 @@ export function editOf(tool: string, args: string, show: string): string | undef
   const { path, old_text, new_text, content } = given
   if (typeof path !== 'string' || path.includes('\n')) return undefined
   const marked = (mark: string, text: string) => (text === '' ? '' : text.replace(/\n$/, '').split('\n').map((line) => mark + line + '\n').join(''))
-  if (tool === 'write_file') return typeof content === 'string' ? `*** Begin Patch\n*** Add File: ${path}\n${marked('+', content)}*** End Patch\n` : undefined
+  if (tool === 'write_file') return typeof content === 'string' ? `*** Begin Patch\n*** Update File: ${path}\n${marked('+', content)}*** End Patch\n` : undefined
   if (typeof old_text !== 'string' || typeof new_text !== 'string') return undefined
   return `*** Begin Patch\n*** Update File: ${path}\n@@\n${marked('-', old_text)}${marked('+', new_text)}*** End Patch\n`
 }

@@ -10,6 +10,7 @@ import { lasting } from '../ui/time'
 import { ask } from '../wire/api'
 import { useBus } from '../wire/bus'
 import type { Run } from '../wire/native.generated'
+import { useTitles } from './titles'
 import { money, tokens } from './waterfall'
 
 interface RunListProps {
@@ -32,6 +33,7 @@ export function tookOf(run: Run): number | undefined {
 // RunList lists runs, newest first, and older ones when asked.
 export function RunList({ agent, session, parent, open, limit = 30, empty = 'Runs will be here: everything from a message, or another trigger, until its end.' }: RunListProps) {
   const queries = useQueryClient()
+  const titleOf = useTitles()
   const key = ['runs', { agent, session, parent, open, limit }]
   const { data, error, isPending, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery({
     queryKey: key,
@@ -58,7 +60,7 @@ export function RunList({ agent, session, parent, open, limit = 30, empty = 'Run
       {error !== null && <ErrorState what="The list may be old." error={error} retry={() => void refetch()} />}
       <ul className="overflow-hidden rounded-lg border border-line">
         {runs.map((run) => (
-          <Row key={run.id} run={run} agent={agent === undefined} />
+          <Row key={run.id} run={run} title={titleOf(run.root)} agent={agent === undefined} />
         ))}
       </ul>
       {hasNextPage && (
@@ -70,7 +72,7 @@ export function RunList({ agent, session, parent, open, limit = 30, empty = 'Run
   )
 }
 
-function Row({ run, agent }: { run: Run; agent: boolean }) {
+function Row({ run, title, agent }: { run: Run; title?: string; agent: boolean }) {
   const took = tookOf(run)
   return (
     <li className="border-b border-line last:border-b-0">
@@ -80,8 +82,7 @@ function Row({ run, agent }: { run: Run; agent: boolean }) {
         </span>
         <span className="order-3 col-span-2 min-w-0 truncate sm:order-none sm:col-span-1">
           {agent && <span className="font-medium">{run.agent}</span>}
-          {run.parent !== undefined && <span className="text-ink-soft"> sub-agent</span>}
-          {run.message !== undefined ? <span className="text-ink-soft"> {run.message}</span> : !agent && <span className="font-mono text-xs text-ink-soft">{run.id.slice(0, 8)}….{run.run}</span>}
+          {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>} <bdi className="text-ink-soft">{run.message ?? title ?? `${run.session.slice(0, 8)}….${run.run}`}</bdi>
         </span>
         <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{took === undefined ? 'goes on' : lasting(took)}</span>
         <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{money(run.usage) ?? tokens(run.usage) ?? ''}</span>

@@ -7,7 +7,7 @@ import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { StopIcon } from '../ui/icons'
 import { Mono } from '../ui/Mono'
-import { Box, Facts, Page, Section } from '../ui/Page'
+import { Page, Section } from '../ui/Page'
 import { RelativeTime } from '../ui/RelativeTime'
 import { Spinner } from '../ui/Spinner'
 import { StatusBadge } from '../ui/StatusBadge'
@@ -19,8 +19,9 @@ import { useMe } from '../wire/me'
 import type { Run } from '../wire/native.generated'
 import { RunList, statusOf, tookOf } from './RunList'
 import { Timeline } from './Timeline'
+import { useTitles } from './titles'
 import { useLog } from './useLog'
-import { money, waterfall } from './waterfall'
+import { money, usageOf, waterfall } from './waterfall'
 
 export function RunPage() {
   const { id } = useParams({ from: '/runs/$id' })
@@ -56,7 +57,8 @@ function Shown({ run }: { run: Run }) {
   const status = statusOf(run)
   const log = useLog(run.session, run.outcome === undefined)
   const fall = useMemo(() => (log.events === undefined ? undefined : waterfall(log.events, run.run)), [log.events, run.run])
-  const usage = run.usage ?? {}
+  const usage = run.usage ?? (fall === undefined ? {} : usageOf(fall))
+  const titleOf = useTitles()
   const took = tookOf(run)
   return (
     <Page
@@ -72,8 +74,18 @@ function Shown({ run }: { run: Run }) {
       }
       lead={
         <>
-          Started <RelativeTime at={run.started_at} />
-          {took !== undefined && <>, took {lasting(took)}</>}
+          Started <RelativeTime at={run.started_at} /> in{' '}
+          <Link to="/chat/$session" params={{ session: run.root }} className="text-accent underline-offset-2 hover:underline">
+            {titleOf(run.root) ?? 'this conversation'}
+          </Link>
+          {run.parent !== undefined && (
+            <>
+              , asked for by{' '}
+              <Link to="/runs/$id" params={{ id: `${run.parent.session}.${run.parent.run}` }} className="text-accent underline-offset-2 hover:underline">
+                the run above it
+              </Link>
+            </>
+          )}
         </>
       }
       actions={run.outcome === undefined && may('agents:message') ? <Stop run={run} /> : undefined}
@@ -83,32 +95,14 @@ function Shown({ run }: { run: Run }) {
           {run.message} {run.code !== undefined && <span className="font-mono text-xs text-ink-soft">({run.code})</span>}
         </div>
       )}
-      <Box className="p-4">
-        <Facts
-          facts={[
-            ['Tokens read', count(usage.input, usage.cached === undefined ? '' : `, ${usage.cached.toLocaleString()} of them cached`)],
-            ['Tokens said', count(usage.output)],
-            ['Cost', money(usage) ?? 'not known'],
-            [
-              'Conversation',
-              <Link key="conversation" to="/chat/$session" params={{ session: run.root }} className="text-accent underline-offset-2 hover:underline">
-                Open it
-              </Link>,
-            ],
-            ...(run.parent === undefined
-              ? []
-              : [
-                  [
-                    'Asked for by',
-                    <Link key="parent" to="/runs/$id" params={{ id: `${run.parent.session}.${run.parent.run}` }} className="text-accent underline-offset-2 hover:underline">
-                      the run above it
-                    </Link>,
-                  ] as [string, React.ReactNode],
-                ]),
-            ['Name', <Mono key="name">{run.id}</Mono>],
-          ]}
-        />
-      </Box>
+      <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 lg:grid-cols-6">
+        <Stat name="Took" what={took === undefined ? 'goes on' : lasting(took)} />
+        <Stat name="Turns" what={count(fall?.bars.filter((bar) => bar.kind === 'turn').length)} />
+        <Stat name="Calls" what={count(fall?.bars.filter((bar) => bar.kind === 'tool').length)} />
+        <Stat name="Tokens read" what={count(usage.input)} more={usage.cached ? `${count(usage.cached)} cached` : undefined} />
+        <Stat name="Tokens said" what={count(usage.output)} />
+        <Stat name="Cost" what={money(usage) ?? '–'} more={money(usage) === undefined ? 'price not known' : undefined} />
+      </dl>
       <Section title="Timeline" aside={<span className="text-xs text-ink-soft">Solid: worked. Striped: waited for a person.</span>}>
         {log.error !== null && <ErrorState what="The log could not be read." error={log.error} retry={log.again} />}
         {fall === undefined ? log.error === null && <Spinner word="Reading the log…" /> : <Timeline fall={fall} open={run.outcome === undefined} />}
@@ -121,8 +115,19 @@ function Shown({ run }: { run: Run }) {
   )
 }
 
-function count(n: number | undefined, more = ''): string {
-  return `${(n ?? 0).toLocaleString()}${more}`
+function count(n: number | undefined): string {
+  return (n ?? 0).toLocaleString()
+}
+
+function Stat({ name, what, more }: { name: string; what: string; more?: string }) {
+  return (
+    <div className="bg-raised px-4 py-3">
+      <dt className="text-xs text-ink-soft">{name}</dt>
+      <dd className="tabular-nums">
+        {what} {more !== undefined && <span className="block text-xs text-ink-soft">{more}</span>}
+      </dd>
+    </div>
+  )
 }
 
 function Stop({ run }: { run: Run }) {
@@ -147,7 +152,8 @@ function Raw({ run, events }: { run: Run; events: unknown[] | undefined }) {
     <Section
       title="Raw JSON"
       aside={
-        <div className="flex">
+        <div className="flex items-center">
+          <Mono className="hidden sm:inline">{run.id}</Mono>
           <CopyButton words text={text} />
           <Button small kind="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
             {open ? 'Hide' : `Show ${events?.length ?? 0} events`}

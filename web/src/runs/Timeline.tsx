@@ -57,7 +57,7 @@ const striped = { backgroundImage: 'repeating-linear-gradient(135deg, transparen
 function colour(bar: Bar, span: Span): string {
   if (span.kind === 'waited') return 'bg-waiting'
   if (bar.status === 'failed' || bar.status === 'blocked') return 'bg-failed'
-  return bar.kind === 'turn' ? 'bg-accent' : 'bg-done'
+  return bar.kind === 'turn' || bar.end === undefined ? 'bg-accent' : 'bg-done'
 }
 
 // A bar is never too thin to be seen.

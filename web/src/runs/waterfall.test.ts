@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseLog, type LogEvent } from '../wire/log'
-import { money, tokens, waterfall } from './waterfall'
+import { money, tokens, usageOf, waterfall } from './waterfall'
 
 let seq = 0
 const begin = Date.parse('2026-03-01T09:00:00Z')
@@ -45,6 +45,7 @@ describe('a run over time', () => {
     const { start, end, bars: all } = waterfall(events, 3)
     expect([start - begin, end - begin]).toEqual([3000, 13000])
     expect(all[0]!.usage).toEqual({ input: 1200, output: 34 })
+    expect(usageOf(waterfall(events, 3))).toMatchObject({ input: 1200, output: 34, cost_micros: 0 })
     expect([all[1]!.note, all[1]!.events.length]).toEqual(['exit code 1', 6])
   })
 

@@ -139,6 +139,13 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
   return { start, end: Math.max(start, ...events.map(time)), bars, events }
 }
 
+// usageOf adds up what turns have used so far; a run that goes on has no sum yet.
+export function usageOf(fall: Waterfall): Usage {
+  const sum: Required<Usage> = { input: 0, output: 0, cached: 0, written: 0, cost_micros: 0 }
+  for (const { usage } of fall.bars) for (const key of Object.keys(sum) as (keyof Usage)[]) sum[key] += usage?.[key] ?? 0
+  return sum
+}
+
 function finish(bar: Bar, at: number, status: string): void {
   shut(bar, at)
   bar.end = at

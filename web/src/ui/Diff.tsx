@@ -12,13 +12,15 @@ export function Diff({ text, label = 'Changes' }: { text: string; label?: string
   const { added, removed } = count(files)
   return (
     <section aria-label={label} className="overflow-hidden rounded-md border border-line text-xs">
-      <header className="flex items-center gap-3 border-b border-line bg-raised px-3 py-1">
+      <header className="flex items-center gap-3 border-b border-line bg-raised px-3 py-1.5">
         <span className="grow text-ink-soft">
           {files.length === 1 ? '1 file' : `${files.length} files`} <Counts added={added} removed={removed} />
         </span>
-        <Button small kind="quiet" aria-pressed={unified} onClick={() => setUnified(!unified)}>
-          {unified ? 'Side by side' : 'One column'}
-        </Button>
+        {!files.every(oneSided) && (
+          <Button small kind="quiet" onClick={() => setUnified(!unified)}>
+            {unified ? 'Side by side' : 'One column'}
+          </Button>
+        )}
       </header>
       <div className="max-h-[60dvh] overflow-y-auto">
         {files.map((file, at) => (
@@ -40,13 +42,13 @@ export function Counts({ added, removed }: { added: number; removed: number }) {
 function File({ file, unified }: { file: FileDiff; unified: boolean }) {
   return (
     <div>
-      <h3 className="sticky top-0 border-b border-line bg-raised px-3 py-1 font-mono font-medium">
+      <p className="sticky top-0 border-b border-line bg-raised px-3 py-1 font-mono font-medium">
         <Mono className="bg-transparent px-0">{titleOf(file)}</Mono>
-      </h3>
+      </p>
       {file.hunks.length > 0 && (
         <div tabIndex={0} role="region" aria-label={titleOf(file)} className="overflow-x-auto">
           <table className="w-full border-collapse font-mono leading-5">
-            {file.hunks.map((hunk, at) => (unified ? <Unified key={at} hunk={hunk} /> : <Beside key={at} hunk={hunk} />))}
+            {file.hunks.map((hunk, at) => (unified || oneSided(file) ? <Unified key={at} hunk={hunk} /> : <Beside key={at} hunk={hunk} />))}
           </table>
         </div>
       )}
@@ -57,6 +59,12 @@ function File({ file, unified }: { file: FileDiff; unified: boolean }) {
       ))}
     </div>
   )
+}
+
+// What only adds, or only removes, has nothing to stand beside.
+function oneSided(file: FileDiff): boolean {
+  const { added, removed } = count([file])
+  return added === 0 || removed === 0
 }
 
 function Heading({ hunk, across }: { hunk: Hunk; across: number }) {

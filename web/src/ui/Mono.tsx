@@ -6,12 +6,13 @@ interface MonoProps {
   children: string
   // block keeps lines, in a box of its own that scrolls; else it is a word in a line.
   block?: boolean
+  quoted?: boolean // was quoted by the server: what is spelled out in it is marked
   className?: string
 }
 
 // Exact is a text whose tricks are seen, in whatever type it stands in.
-export function Exact({ children }: { children: string }) {
-  return useMemo(() => visible(children), [children]).map((part, at) =>
+export function Exact({ children, quoted }: { children: string; quoted?: boolean }) {
+  return useMemo(() => visible(children, quoted), [children, quoted]).map((part, at) =>
     part.trick === undefined ? (
       part.shown
     ) : (
@@ -24,8 +25,8 @@ export function Exact({ children }: { children: string }) {
 
 // Mono shows exactly what a machine said or will do. Characters that cannot be
 // seen are shown by their number, and never act.
-export function Mono({ children, block, className }: MonoProps) {
-  const inner = <Exact>{children}</Exact>
+export function Mono({ children, block, quoted, className }: MonoProps) {
+  const inner = <Exact quoted={quoted}>{children}</Exact>
   // dir and isolation: what is inside cannot turn what is around it
   if (block)
     return (

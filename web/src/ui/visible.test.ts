@@ -36,6 +36,12 @@ describe('visible', () => {
     expect(visible(all).map((part) => part.text).join('')).toBe(all)
   })
 
+  it('marks what a quoted text spells out', () => {
+    const marked = (text: string) => visible(text, true).map((part) => (part.trick ? `[${part.shown}]` : part.shown)).join('')
+    expect(marked('bash -lc "a\\u202eb \\n \\\\n \\x1b[0m"')).toBe('bash -lc "a[\\u202e]b [\\n] \\\\n [\\x1b][0m"')
+    expect(shown('a\\u202e')).toBe('a\\u202e')
+  })
+
   it('names what it found', () => {
     expect(visible('\u202e')[0]?.name).toBe('U+202E right-to-left override: changes the direction of text')
     expect(tricky('a\u202e\u202eb\u200b')).toEqual(['bidi', 'invisible'])

@@ -1,7 +1,7 @@
 // What a machine said may hold characters that cannot be seen, or that make what
 // is seen another thing than what is done: they are shown by name.
 
-export type Trick = 'control' | 'ansi' | 'bidi' | 'invisible' | 'space' | 'lookalike'
+export type Trick = 'control' | 'ansi' | 'bidi' | 'invisible' | 'space' | 'lookalike' | 'escape'
 
 export interface Part {
   text: string // as it is
@@ -49,9 +49,32 @@ const names: Record<number, string> = {
   0xfeff: 'byte order mark',
 }
 
+// What was quoted before it came here, as the server quotes commands, spells such
+// characters out; there a backslash that was meant is two.
+const quoted = /\\\\|(?<escape>\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[abfnrtv]))/g
+
 // visible cuts a text into parts whose joined `text` is the text itself.
-// Newlines and tabs are what they seem.
-export function visible(text: string): Part[] {
+// Newlines and tabs are what they seem. In a text that is quoted, escapes are
+// tricks too.
+export function visible(text: string, isQuoted = false): Part[] {
+  const parts = tricksOf(text)
+  return isQuoted ? parts.flatMap((part) => (part.trick === undefined ? escapes(part.text) : [part])) : parts
+}
+
+function escapes(text: string): Part[] {
+  const parts: Part[] = []
+  let end = 0
+  for (const match of text.matchAll(quoted)) {
+    if (match.groups!.escape === undefined) continue
+    if (match.index > end) parts.push({ text: text.slice(end, match.index), shown: text.slice(end, match.index) })
+    end = match.index + match[0].length
+    parts.push({ text: match[0], shown: match[0], trick: 'escape', name: 'a character that is spelled out here' })
+  }
+  if (end < text.length) parts.push({ text: text.slice(end), shown: text.slice(end) })
+  return parts
+}
+
+function tricksOf(text: string): Part[] {
   const parts: Part[] = []
   let end = 0
   const plain = (until: number) => {
