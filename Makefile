@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race bench e2e sabotage clean
+.PHONY: help run build test lint race bench e2e browser screenshots sabotage clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,14 +15,14 @@ build: web/dist/index.html ## write bin/parley
 	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 # The console is built into the binary.
-WEB := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -name '*.go' -prune -o -type f -print)
+WEB := $(shell find web -path web/node_modules -prune -o -path web/e2e -prune -o -path web/dist -prune -o -name '*.go' -prune -o -type f -print)
 
 web/dist/index.html: web/node_modules/.installed $(WEB)
 	cd web && npm run --silent check && npm run --silent build
 
 # The end-to-end tests drive clients, and the tests of the providers a server,
 # that are installed by npm.
-NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e2e/package.json web/package.json provider/providertest/package.json))
+NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e2e/package.json web/package.json web/e2e/package.json provider/providertest/package.json))
 
 %/node_modules/.installed: %/package.json %/package-lock.json
 	cd $* && npm ci
@@ -32,8 +32,14 @@ test: $(NODE_MODULES) web/dist/index.html ## run all tests
 	cd web && npm test --silent
 	go test ./...
 
-e2e: $(NODE_MODULES) ## run the end-to-end tests alone
+e2e: $(NODE_MODULES) browser ## run the end-to-end tests alone, those in a browser too
 	go test -count=1 ./e2e/...
+
+browser: build web/e2e/node_modules/.installed ## drive the console in Chromium, in front of the real binary
+	cd web/e2e && npm test --silent
+
+screenshots: build web/e2e/node_modules/.installed ## take the pictures in docs/images
+	cd web/e2e && node screenshots.mjs ../../docs/images
 
 race: $(NODE_MODULES) ## run all tests under the race detector
 	go test -race ./...
@@ -53,4 +59,4 @@ lint: ## check formatting, go vet and staticcheck
 	go tool -modfile=tools/go.mod staticcheck -checks inherit,-S1016 ./...
 
 clean: ## remove what was built and installed; var/ stays
-	rm -rf bin web/node_modules web/dist/[!R]* e2e/node_modules provider/providertest/node_modules
+	rm -rf bin web/node_modules web/e2e/node_modules web/dist/[!R]* e2e/node_modules provider/providertest/node_modules

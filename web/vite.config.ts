@@ -43,6 +43,7 @@ export default defineConfig({
   },
   test: {
     environment: 'happy-dom',
+    include: ['src/**/*.test.{ts,tsx}'], // e2e/ has a runner of its own
     restoreMocks: true,
   },
 })

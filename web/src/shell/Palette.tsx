@@ -138,9 +138,10 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
       doable.push({ id: `key ${s.keys}`, group: s.group, name: s.what, keys: s.keys, run: () => run(new KeyboardEvent('keydown')) })
     }
     return [
-      ...(sessions ?? []).map(
-        (s): Choice => ({ id: s.id, group: 'Conversation', name: titleOf(s), note: s.agent, run: () => void navigate({ to: '/chat/$session', params: { session: s.id } }) }),
-      ),
+      // Those found for other words are shown until these are found: they must fit.
+      ...(sessions ?? [])
+        .filter((s) => fits(titleOf(s)))
+        .map((s): Choice => ({ id: s.id, group: 'Conversation', name: titleOf(s), note: s.agent, run: () => void navigate({ to: '/chat/$session', params: { session: s.id } }) })),
       ...(agents ?? []).map((a): Choice => ({ id: `agent ${a.id}`, group: 'Agent', name: a.name, note: a.status, run: () => void navigate({ to: '/agents/$id', params: { id: a.id } }) })).filter((c) => fits(`${c.name} agent`)),
       ...[...pages, ...doable].filter((c) => fits(`${c.name} ${c.group}`)),
     ]

@@ -21,7 +21,7 @@ export function SignIn() {
     keepToken(text.trim())
     try {
       const me = await ask<Me>('GET', '/api/v1/me')
-      queries.clear() // nothing of who was here before
+      queries.removeQueries({ predicate: (q) => q.queryKey[0] !== 'me' }) // nothing of who was here before
       queries.setQueryData(['me'], me)
     } catch (error) {
       keepToken(null)

@@ -1,0 +1,13 @@
+import { after, test as run } from 'node:test'
+import { closeBrowser, skip, Visitor } from './browser.mjs'
+import { call, Model } from './model.mjs'
+import { jwt, patience, Server, token, until, within } from './server.mjs'
+
+export { call, jwt, Model, patience, Server, token, until, Visitor, within }
+
+// test is one with a browser.
+export function test(name, body) {
+  return run(name, { skip }, body)
+}
+
+after(closeBrowser)

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { jwt, Server, test, token, until, Visitor } from './lib/index.mjs'
+import { clientID, startIssuer } from './lib/issuer.mjs'
+import { Rail } from './lib/shell.mjs'
+
+const refused = /401 \(Unauthorized\)/ // a browser says so on the console, whatever the page makes of it
+
+test('who has no token pastes one, and is out when it is wrong or has ended', async (t) => {
+  const server = await Server.start(t, { env: jwt })
+  const visitor = await Visitor.come(t, server, { tolerate: [refused] })
+  const page = await visitor.tab('/agents')
+  await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
+  assert.equal(await page.getByRole('link', { name: 'Sign in with' }).count(), 0, 'nobody is named to sign in with')
+  const field = page.getByLabel('Access token')
+  await field.fill('eyJ.not.one')
+  await field.press('Enter')
+  await page.getByRole('alert').getByText('This token does not let you in').waitFor()
+  await field.fill(token('ann', 'standard_user'))
+  await page.getByRole('button', { name: 'Sign in with this token' }).click()
+  const rail = new Rail(page)
+  await page.getByText('ann · standard_user').waitFor()
+  await page.getByText('online', { exact: true }).waitFor() // by a ticket
+  assert.equal(new URL(page.url()).pathname, '/agents')
+
+  // The token is of this tab, and nowhere else.
+  await page.reload()
+  await page.getByText('ann · standard_user').waitFor()
+  const other = await visitor.tab('/')
+  await other.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
+  await other.close()
+  assert.deepEqual(await visitor.context.cookies(), [])
+  assert.equal(await page.evaluate(() => JSON.stringify(localStorage).includes('eyJ')), false)
+
+  await server.ask('POST', '/api/v1/users/ann/revoke', { token: token('root', 'org_admin'), body: {} })
+  visitor.expect(/WebSocket/)
+  await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
+  await rail.pages.waitFor({ state: 'detached' })
+})
+
+test('what a role may not do is not offered', async (t) => {
+  const server = await Server.start(t, { env: jwt })
+  await server.ask('POST', '/api/v1/sessions', { token: token('eve', 'standard_user'), body: { title: 'Hers' } })
+  const visitor = await Visitor.come(t, server, { tolerate: [refused] })
+  const page = await visitor.tab()
+  await page.getByLabel('Access token').fill(token('eve', 'read_only'))
+  await page.getByRole('button', { name: 'Sign in with this token' }).click()
+  const rail = new Rail(page)
+  await rail.conversation('Hers').waitFor()
+  assert.equal(await page.getByRole('button', { name: 'New conversation' }).count(), 0)
+  assert.equal(await page.getByRole('button', { name: 'Actions for Hers' }).count(), 0)
+})
+
+function withIssuer(issuer) {
+  return { ...jwt, PARLEY_OIDC_ISSUER: issuer, PARLEY_OIDC_CLIENT_ID: clientID, PARLEY_OIDC_ROLES_CLAIM: 'groups', PARLEY_OIDC_ROLES: 'staff=standard_user' }
+}
+
+test('people sign in at their provider, and stay so across tabs', async (t) => {
+  const issuer = await startIssuer(t)
+  const server = await Server.start(t, { env: withIssuer(issuer) })
+  const visitor = await Visitor.come(t, server, { tolerate: [refused] })
+  const page = await visitor.tab('/agents')
+  await page.getByRole('link', { name: `Sign in with ${new URL(issuer).host}` }).click()
+  await page.getByRole('button', { name: 'Continue as ann' }).click()
+  await page.waitForURL(server.url + '/agents')
+  await page.getByText('ann · standard_user').waitFor()
+  await page.getByText('online', { exact: true }).waitFor()
+
+  const cookie = (await visitor.context.cookies()).find((c) => c.name === 'parley_session')
+  assert.deepEqual([cookie.httpOnly, cookie.sameSite, cookie.path], [true, 'Strict', '/'])
+  assert.equal((await visitor.context.cookies()).length, 1)
+  assert.equal(await page.evaluate(() => /eyJ|parley/.test(document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }))), false)
+
+  const second = await visitor.tab('/settings')
+  await second.getByText('ann · standard_user').waitFor()
+
+  // A page of another site may ask for what it likes.
+  const evil = await visitor.tab(issuer + '/authorize')
+  visitor.expect(/.*/)
+  const outcomes = await evil.evaluate(async (server) => {
+    const tries = [
+      fetch(`${server}/api/v1/sessions`, { method: 'POST', credentials: 'include', mode: 'no-cors', headers: { 'Content-Type': 'text/plain' }, body: '{}' }),
+      fetch(`${server}/api/v1/sessions`, { method: 'POST', credentials: 'include', headers: { 'Content-Type': 'application/json' }, body: '{}' }),
+      fetch(`${server}/api/v1/sessions`, { credentials: 'include' }),
+      new Promise((resolve, reject) => {
+        const socket = new WebSocket(`${server.replace('http', 'ws')}/api/events`)
+        socket.onopen = resolve
+        socket.onerror = () => reject(new Error('refused'))
+      }),
+    ]
+    return (await Promise.allSettled(tries)).map((o) => (o.status === 'fulfilled' ? (o.value?.type ?? 'open') : 'failed'))
+  }, server.url)
+  assert.deepEqual(outcomes, ['failed', 'failed', 'failed', 'failed'])
+  const form = await evil.evaluate((server) => {
+    document.body.innerHTML = `<form method="post" action="${server}/auth/logout"><button>x</button></form>`
+    document.querySelector('button').click()
+  }, server.url)
+  assert.equal(form, undefined)
+  await evil.waitForURL(server.url + '/auth/logout')
+  await evil.close()
+
+  // A socket of our own page does not get in by the cookie, either.
+  const socket = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const ws = new WebSocket(`${location.origin.replace('http', 'ws')}/api/events`)
+        ws.onopen = () => resolve('open')
+        ws.onerror = () => resolve('refused')
+      }),
+  )
+  assert.equal(socket, 'refused')
+  const { sessions } = await server.ask('GET', '/api/v1/sessions', { token: token('root', 'org_admin') })
+  assert.deepEqual(sessions, [], 'somebody was acted for')
+
+  await page.reload()
+  await page.getByText('ann · standard_user').waitFor() // not signed out by the other site
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
+  assert.deepEqual(await visitor.context.cookies(), [])
+})
+
+test('who has no role here is told so', async (t) => {
+  const issuer = await startIssuer(t)
+  const server = await Server.start(t, { env: withIssuer(issuer) })
+  const visitor = await Visitor.come(t, server, { tolerate: [refused] })
+  const page = await visitor.tab('/')
+  await page.getByRole('link', { name: 'Sign in with' }).click()
+  await page.getByRole('button', { name: 'Continue as eve' }).click()
+  await page.getByRole('alert').getByText('You are known, and have no role here').waitFor()
+  await until('nobody is signed in', async () => (await visitor.context.cookies()).length === 0)
+  await page.goto('/?sign_in=%3Cb%3EGive%20me%20your%20password')
+  await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
+  assert.equal(await page.getByRole('alert').count(), 0, 'an address has the page say things')
+})
