@@ -98,7 +98,7 @@ func (p *projection) callEnded(b parley.ToolCallFinished) {
 	c := p.v.call(b.Call)
 	p.v = p.v.withoutCall(b.Call)
 	if c.line != "" {
-		p.progressed(b.Name, c.line)
+		p.progressed(b.Call, b.Name, c.line)
 	}
 	result := b.Result
 	if b.Outcome == parley.CallCancelled && result == "" {
@@ -132,13 +132,13 @@ func (p *projection) progress(b parley.ToolOutputAppended) {
 		lines = append(lines[:perEvent-1:perEvent-1], strings.Join(lines[perEvent-1:], "\n"))
 	}
 	for _, l := range lines {
-		p.progressed(c.name, l)
+		p.progressed(b.Call, c.name, l)
 	}
 }
 
-func (p *projection) progressed(tool, line string) {
+func (p *projection) progressed(id parley.CallID, tool, line string) {
 	line = strings.TrimSuffix(line, "\r")
-	p.show(message{ID: p.byAgent("tool-progress"), Kind: "tool_progress", Text: &line, AgentID: p.v.agent, Data: toolProgress{tool, line, "stdout"}})
+	p.show(message{ID: p.byAgent("tool-progress"), Kind: "tool_progress", Text: &line, AgentID: p.v.agent, Data: toolProgress{tool, line, "stdout", parley.Ref(p.e.Session, parley.Seq(id))}})
 }
 
 func questionOf(q parley.Question) question {

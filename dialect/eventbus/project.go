@@ -229,8 +229,12 @@ func (p *projection) sync(agent string) {
 
 // says shows what somebody said, if a person would see anything in it.
 func (p *projection) says(from, to, role, content string) {
+	p.saying(content, said{From: from, To: to, Role: role})
+}
+
+func (p *projection) saying(content string, data said) {
 	if !parley.IsBlank(content) {
-		p.show(message{ID: p.named("msg-%d"), Kind: "message", Text: &content, AgentID: from, Data: said{from, to, role}})
+		p.show(message{ID: p.named("msg-%d"), Kind: "message", Text: &content, AgentID: data.From, Data: data})
 	}
 }
 
@@ -253,18 +257,19 @@ func (p *projection) input() {
 		if b.Synthetic { // nobody said it
 			p.says("system", p.v.peer(), "assistant", b.Content)
 		} else {
-			p.says(p.v.peer(), b.Agent.Name, "user", b.Content)
+			p.saying(b.Content, said{p.v.peer(), b.Agent.Name, "user", parley.Ref(p.e.Session, p.e.Seq), len(b.Images)})
 		}
 		if waits {
-			p.showQueue(b.Agent.Name)
+			p.showQueue(b.Agent.Name, "")
 		}
 	case parley.InputAdopted:
 		// What started a run at once has never waited.
 		if w := p.takeOut(b.Input); b.Input != p.v.trigger || parley.RunID(b.Input)+1 != p.v.run {
-			p.showQueue(w.AgentID)
+			p.showQueue(w.AgentID, "")
 		}
 	case parley.InputWithdrawn:
-		p.showQueue(p.takeOut(b.Input).AgentID)
+		w := p.takeOut(b.Input)
+		p.showQueue(w.AgentID, w.ID)
 	}
 }
 
@@ -279,8 +284,9 @@ func (p *projection) takeOut(id parley.InputID) waiting {
 }
 
 // showQueue shows what waits for an agent. What the run was started for does not
-// wait any more, adopted or not.
-func (p *projection) showQueue(agent string) {
+// wait any more, adopted or not. What was withdrawn is named: a client cannot
+// tell it from what was adopted.
+func (p *projection) showQueue(agent, withdrawn string) {
 	items := []queued{}
 	for _, w := range p.v.queue {
 		if w.AgentID == agent && w.seq != p.v.trigger {
@@ -292,7 +298,7 @@ func (p *projection) showQueue(agent string) {
 		plural = ""
 	}
 	p.show(message{ID: fmt.Sprintf("queue-%s|%s|%s", p.v.root, p.e.Session, agent), Kind: "queue", AgentID: agent,
-		Text: text("Queued %d message%s", len(items), plural), Data: queue{items}})
+		Text: text("Queued %d message%s", len(items), plural), Data: queue{items, withdrawn}})
 }
 
 func (p *projection) token(kind parley.OutputKind, phase, text string) {

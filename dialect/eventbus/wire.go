@@ -48,6 +48,9 @@ type (
 		From string `json:"from"`
 		To   string `json:"to"`
 		Role string `json:"role"` // user, assistant
+		// Of what was received: how a client takes it back, or gets its images.
+		Input  string `json:"input_id,omitempty"`
+		Images int    `json:"images,omitempty"`
 	}
 	activity struct {
 		Status    string  `json:"status"`
@@ -56,7 +59,8 @@ type (
 		Parent    *string `json:"parent_id"`
 	}
 	queue struct {
-		Items []queued `json:"items"`
+		Items     []queued `json:"items"`
+		Withdrawn string   `json:"withdrawn,omitempty"` // what is gone from it unread
 	}
 	queued struct {
 		ID        string           `json:"id"`
@@ -88,7 +92,8 @@ type (
 	toolProgress struct {
 		Tool   string `json:"tool"`
 		Line   string `json:"line"`
-		Stream string `json:"stream"` // stdout
+		Stream string `json:"stream"`             // stdout
+		Block  string `json:"block_id,omitempty"` // as in content_block
 	}
 	askUser struct {
 		Question  string     `json:"question_id"`
