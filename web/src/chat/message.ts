@@ -1,0 +1,107 @@
+// ChatMessage is what is rendered: document 004's model, and what Parley's bus
+// says beyond it.
+
+import type { AskUser, FileChange, ModelFallback, Plan, Task } from '../wire/types-chat'
+
+export interface ChatMessage {
+  role: 'user' | 'agent'
+  from?: string // agent ID; system for what nobody said
+  to?: string // target agent ID
+  text: string // primary text content
+  timestamp: string
+  timestampMs?: number
+
+  // Lifecycle
+  isGenerating?: boolean
+  isThinking?: boolean
+
+  // Activity (tool use)
+  activitySummary?: string // headline: "Reading file.ts"
+  activityEntries?: string[] // what was done, in order
+  toolCount?: number
+
+  // Context
+  contextTokens?: number
+  messageCount?: number
+  durationMs?: number
+
+  // Rich content
+  images?: string[]
+  subagentTree?: SubagentTreeEntry[]
+  content?: ContentBlock[] // everything of the message, in order
+
+  // Legacy, as the document has them
+  segments?: MessageSegment[]
+  liveText?: string
+
+  // Ours
+  id: string // stable: the same after a reload
+  session: string // whose this is: a sub-agent's differs from the conversation's
+  inputId?: string // of what a person said
+  outcome?: string // of the run: completed, cancelled, failed, …
+  statusSinceMs?: number // when what it is doing began
+  turns?: number[] // when each began
+}
+
+export interface MessageSegment {
+  text: string
+}
+
+// A sub-agent works on something for a run; its own are below it.
+export interface SubagentTreeEntry {
+  id: string // its session
+  parent?: string // the session it works for; none: the conversation's
+  agent: string
+  task: string
+  status: string // running, or how it ended
+  startedMs: number
+  endedMs?: number
+  message: ChatMessage // what it does
+}
+
+export interface ToolUse {
+  type: 'tool_use'
+  id: string
+  tool: string
+  args: unknown
+  status: string // running, done, failed, denied, cancelled, unknown, blocked
+  summary: string
+  output: string // the last of what it printed
+  cut: number // characters of output that are no longer here
+  startedMs: number
+  endedMs?: number
+  turn: number // from 1
+}
+
+export type ContentBlock =
+  | { type: 'thinking'; text: string; open: boolean; startedMs: number; endedMs?: number }
+  | { type: 'text'; text: string; open: boolean }
+  | ToolUse
+  | { type: 'plan'; plan: Plan }
+  | { type: 'change_report'; files: FileChange[]; truncated: number }
+  | { type: 'finalize_task'; task: Task }
+  | { type: 'model_fallback'; fallback: ModelFallback }
+  | { type: 'notice'; text: string }
+
+// A Card is something only a person can decide.
+export interface Card extends AskUser {
+  agent: string
+  session: string
+  askedMs: number
+}
+
+export type MessagePhase = 'thinking' | 'working' | 'streaming' | 'done'
+
+// What a status says while nothing worth telling is going on.
+const transient = new Set(['Thinking...', 'Model loading...', 'Running', 'Working...', 'Idle'])
+
+export function isTransient(status: string): boolean {
+  return transient.has(status)
+}
+
+export function getMessagePhase(message: Pick<ChatMessage, 'isGenerating' | 'isThinking' | 'activitySummary'>): MessagePhase {
+  if (!message.isGenerating) return 'done'
+  if (message.isThinking) return 'thinking'
+  if (message.activitySummary !== undefined && !isTransient(message.activitySummary)) return 'working'
+  return 'streaming'
+}
