@@ -1,3 +1,8 @@
+import { useParams } from '@tanstack/react-router'
+import { ChatPanel } from './ChatPanel'
+import { FirstRun } from './FirstRun'
+
 export function ChatPage() {
-  return <p className="p-6">ChatPage</p>
+  const { session } = useParams({ strict: false })
+  return session === undefined ? <FirstRun /> : <ChatPanel key={session} session={session} />
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { UiMessage } from '../wire/types-chat'
+import type { UiMessage } from './wire'
 import { chatReducer, current, initialState, type ChatState } from './chatReducer'
 import { getMessagePhase } from './message'
 import { frameOf } from './sseEventHandlers'

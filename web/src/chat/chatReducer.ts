@@ -2,7 +2,7 @@
 // messages go through the same reducer, so that a reload, a second tab and a lost
 // connection end in the same picture.
 
-import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from '../wire/types-chat'
+import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from './wire'
 import { blocksOf, hasSaid, isEmpty, withBlock, withEnd, withLast, withOutput, withSegment, withToken, withTool, withToolUpdate } from './blocks'
 import type { Card, ChatMessage, ContentBlock, SubagentTreeEntry, ToolUse } from './message'
 import { isTransient } from './message'

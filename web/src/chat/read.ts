@@ -1,7 +1,7 @@
 // Reading what came over the wire: what is not of the type it should be is as if
 // it were not there.
 
-import type { AskUser, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task, UiMessage } from '../wire/types-chat'
+import type { AskUser, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task, UiMessage } from './wire'
 
 export type Fields = Record<string, unknown>
 

@@ -1,7 +1,7 @@
 // From a message of the bus to actions, by its kind. Handlers keep nothing and
 // decide nothing that depends on what came before: that is the reducer's.
 
-import type { UiMessage } from '../wire/types-chat'
+import type { UiMessage } from './wire'
 import { agentMessage, type ChatAction, type Frame } from './chatReducer'
 import type { ChatMessage } from './message'
 import { fields, list, num, readAskUser, readContext, readFallback, readFiles, readPlan, readQueue, readTask, str } from './read'
@@ -68,7 +68,7 @@ export const handleMessage: Handler = (message, session) => {
   if (said.role === 'user') {
     if (!isOurs(message, session)) return [] // the task of a sub-agent, which is in the tree
     const inputId = str(data.input_id) || undefined
-    const images = inputId === undefined ? [] : Array.from({ length: Math.min(num(data.images) ?? 0, 8) }, (_, i) => `/api/v1/inputs/${inputId}/images/${i}`)
+    const images = inputId === undefined ? [] : Array.from({ length: Math.min(num(data.images) ?? 0, 8) }, (_, i) => `${inputId}#${i}`)
     return [{ type: 'PUSH_MESSAGE', message: { ...said, inputId, ...(images.length > 0 ? { images } : {}) } }]
   }
   return [{ type: 'SAY', ...of(message, session), message: said, notice: from === 'system' }]

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { UiMessage } from '../wire/types-chat'
+import type { UiMessage } from './wire'
 import { readMessage } from './read'
 
 const folder = join(import.meta.dirname, '../../../dialect/eventbus/testdata')

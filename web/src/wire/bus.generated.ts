@@ -124,6 +124,7 @@ export interface Question {
 
 export interface Queue {
   items: Queued[]
+  withdrawn?: string
 }
 
 export interface Queued {
@@ -153,6 +154,8 @@ export interface Said {
   from: string
   to: string
   role: string
+  input_id?: string
+  images?: number
 }
 
 export interface Started {
@@ -188,6 +191,7 @@ export interface ToolProgress {
   tool: string
   line: string
   stream: string
+  block_id?: string
 }
 
 export interface TurnComplete {

@@ -1,0 +1,86 @@
+import { Fragment, type ReactNode } from 'react'
+import { WarningIcon } from '../ui/icons'
+import { ActivitySection } from './ActivitySection'
+import { ChangeReportBlock } from './ChangeReportBlock'
+import { useChat } from './chatContext'
+import { FinalizeTaskBlock } from './FinalizeTaskBlock'
+import type { ChatMessage, ContentBlock } from './message'
+import { MessageBody } from './MessageBody'
+import { PlanBlock } from './PlanBlock'
+import { Prose } from './prose'
+import { SubagentTreeView } from './SubagentTreeView'
+
+type Doing = Extract<ContentBlock, { type: 'thinking' | 'tool_use' }>
+type Group = { doing: Doing[] } | { block: Exclude<ContentBlock, Doing> }
+
+// grouped keeps what was done between two things that were said together.
+export function grouped(content: ContentBlock[]): Group[] {
+  const groups: Group[] = []
+  for (const block of content) {
+    const last = groups.at(-1)
+    if (block.type === 'thinking' || block.type === 'tool_use') {
+      if (last !== undefined && 'doing' in last) last.doing.push(block)
+      else groups.push({ doing: [block] })
+    } else if (block.type !== 'text' || block.text.trim() !== '') groups.push({ block })
+  }
+  return groups
+}
+
+// MessageBlocks is what a message consists of, in the order it came.
+export function MessageBlocks({ message }: { message: ChatMessage }) {
+  const groups = grouped(message.content ?? (message.text === '' ? [] : [{ type: 'text', text: message.text, open: false }]))
+  const going = message.isGenerating === true
+  const tree = message.subagentTree !== undefined && message.subagentTree.length > 0 ? <SubagentTreeView entries={message.subagentTree} /> : null
+  const delegates = groups.findIndex((group) => 'doing' in group && group.doing.some((block) => block.type === 'tool_use' && block.tool === 'delegate'))
+  return (
+    <div className="flex min-w-0 flex-col gap-3">
+      {delegates < 0 && tree}
+      {groups.map((group, at) => (
+        <Fragment key={at}>
+          {'doing' in group ? (
+            <ActivitySection blocks={group.doing} going={going} live={going && at === groups.length - 1} />
+          ) : (
+            <Block block={group.block} message={message} live={going && at === groups.length - 1} />
+          )}
+          {at === delegates && tree}
+        </Fragment>
+      ))}
+    </div>
+  )
+}
+
+function Block({ block, message, live }: { block: Exclude<ContentBlock, Doing>; message: ChatMessage; live: boolean }): ReactNode {
+  const { plan, session } = useChat()
+  switch (block.type) {
+    case 'text':
+      return <MessageBody text={block.text} live={live && block.open} />
+    case 'plan':
+      return <PlanBlock plan={block.plan} deciding={block.plan === plan && plan.status === 'planned' && message.session === session && !message.isGenerating} />
+    case 'change_report':
+      return <ChangeReportBlock files={block.files} truncated={block.truncated} />
+    case 'finalize_task':
+      return <FinalizeTaskBlock task={block.task} />
+    case 'model_fallback':
+      return (
+        <p className="flex items-start gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm">
+          <WarningIcon className="mt-1 shrink-0 text-waiting" />
+          <span className="min-w-0 break-words">
+            Answered by <b className="font-medium">{block.fallback.actual_model}</b>: {block.fallback.preferred_model} could not ({block.fallback.reason}).
+          </span>
+        </p>
+      )
+    case 'notice':
+      return <Notice text={block.text} failed={message.outcome !== undefined && message.outcome !== 'completed' && message.outcome !== 'cancelled'} />
+  }
+}
+
+export function Notice({ text, failed }: { text: string; failed: boolean }) {
+  return (
+    <p className={failed ? 'flex items-start gap-2 rounded-md border border-failed bg-failed-soft px-3 py-2 text-sm' : 'flex items-start gap-2 rounded-md bg-sunken px-3 py-2 text-sm text-ink-soft'}>
+      {failed && <WarningIcon className="mt-1 shrink-0 text-failed" />}
+      <span className="min-w-0 break-words whitespace-pre-wrap">
+        <Prose>{text}</Prose>
+      </span>
+    </p>
+  )
+}

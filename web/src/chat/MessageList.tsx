@@ -1,0 +1,98 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useRef, useState } from 'react'
+import { Button } from '../ui/Button'
+import { ErrorState } from '../ui/ErrorState'
+import { ChevronDownIcon } from '../ui/icons'
+import { Spinner } from '../ui/Spinner'
+import { AgentMessage } from './AgentMessage'
+import { AskUserCard } from './AskUserCard'
+import type { Card, ChatMessage } from './message'
+import { QueuedMessages } from './QueuedMessages'
+import { UserMessage } from './UserMessage'
+
+interface MessageListProps {
+  messages: ChatMessage[]
+  cards: Card[]
+  waiting: ChatMessage[]
+  more: boolean // there is earlier history
+  earlier: { loading: boolean; error?: unknown }
+  onEarlier: () => void
+}
+
+const nearTop = 600 // pixels from the top at which earlier history is fetched
+const atEnd = 64
+
+// MessageList draws what is in view. It follows the end only while the reader is
+// there; what is put in front, or grows above, moves nothing.
+export function MessageList({ messages, cards, waiting, more, earlier, onEarlier }: MessageListProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const [away, setAway] = useState(false)
+  const first = more ? 1 : 0
+  const count = first + messages.length + cards.length + (waiting.length > 0 ? 1 : 0)
+
+  const virtual = useVirtualizer({
+    count,
+    getScrollElement: () => box.current,
+    estimateSize: (at) => (messages[at - first]?.role === 'user' ? 64 : 180),
+    getItemKey: (at) => keyOf(at),
+    overscan: 6,
+    gap: 24,
+    paddingStart: 24,
+    paddingEnd: 24,
+    anchorTo: 'end',
+    followOnAppend: true,
+    scrollEndThreshold: atEnd,
+  })
+
+  function keyOf(at: number): string {
+    if (at < first) return 'earlier'
+    const message = messages[at - first]
+    if (message !== undefined) return message.id
+    return cards[at - first - messages.length]?.question_id ?? 'waiting'
+  }
+
+  // Opened at its end, whatever sizes turn out to be.
+  const begun = useRef(false)
+  useEffect(() => {
+    if (begun.current || count === 0) return
+    begun.current = true
+    virtual.scrollToEnd()
+  }, [count, virtual])
+
+  const onScroll = () => {
+    setAway(!virtual.isAtEnd(atEnd * 2))
+    if (more && !earlier.loading && earlier.error === undefined && (box.current?.scrollTop ?? 0) < nearTop && begun.current) onEarlier()
+  }
+
+  const row = (at: number) => {
+    if (at < first)
+      return earlier.error === undefined ? (
+        <div className="flex h-8 justify-center">{earlier.loading ? <Spinner word="Loading what was said before" /> : <Button small kind="quiet" onClick={onEarlier}>Load what was said before</Button>}</div>
+      ) : (
+        <ErrorState what="What was said before could not be loaded." error={earlier.error} retry={onEarlier} />
+      )
+    const message = messages[at - first]
+    if (message !== undefined) return message.role === 'user' ? <UserMessage message={message} /> : <AgentMessage message={message} />
+    const card = cards[at - first - messages.length]
+    return card === undefined ? <QueuedMessages messages={waiting} /> : <AskUserCard card={card} />
+  }
+
+  return (
+    <div className="relative min-h-0 grow">
+      <div ref={box} onScroll={onScroll} role="log" aria-label="Conversation" aria-live="off" tabIndex={0} className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:outline-offset-[-2px]">
+        <div className="relative w-full" style={{ height: virtual.getTotalSize() }}>
+          {virtual.getVirtualItems().map((item) => (
+            <div key={item.key} data-index={item.index} ref={virtual.measureElement} className="absolute top-0 left-0 w-full" style={{ transform: `translateY(${item.start}px)` }}>
+              <div className="mx-auto w-full max-w-[46rem] px-4 sm:px-6">{row(item.index)}</div>
+            </div>
+          ))}
+        </div>
+      </div>
+      {away && (
+        <Button className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-md" small onClick={() => virtual.scrollToEnd({ behavior: 'auto' })}>
+          <ChevronDownIcon /> To the latest
+        </Button>
+      )}
+    </div>
+  )
+}

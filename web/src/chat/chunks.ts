@@ -1,0 +1,32 @@
+// chunks cuts markdown where cutting changes nothing of how it looks: at blank
+// lines in front of what begins a block of its own. A long answer that grows is
+// then parsed again only at its end.
+
+const fence = /^ {0,3}(`{3,}|~{3,})/
+const definition = /^ {0,3}\[[^\]]+\]:/m
+// What may go on with a block before a blank line: a list, a quote, a table, or
+// anything indented.
+const goesOn = /^(?:\s|[-*+>|]|\d+[.)])/
+
+export function chunks(text: string): string[] {
+  if (definition.test(text)) return [text] // names what may stand anywhere
+  const list: string[] = []
+  let from = 0
+  let open = ''
+  let blank = false
+  let at = 0
+  for (const line of text.split('\n')) {
+    const mark = fence.exec(line)?.[1]
+    if (open === '') {
+      if (blank && at > from && line !== '' && !goesOn.test(line)) {
+        list.push(text.slice(from, at))
+        from = at
+      }
+      if (mark !== undefined) open = mark
+    } else if (mark !== undefined && mark.startsWith(open) && line.trim() === mark) open = ''
+    blank = line.trim() === '' && open === ''
+    at += line.length + 1
+  }
+  if (from < text.length) list.push(text.slice(from))
+  return list
+}

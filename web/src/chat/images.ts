@@ -1,0 +1,40 @@
+// Images to be sent, within what the server takes.
+
+export interface Picture {
+  name: string
+  url: string // data:
+  bytes: number
+}
+
+export const maxImages = 4
+export const maxBytes = 4 * 1024 * 1024 // of all together
+const types = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
+export const accept = types.join(',')
+
+export interface Chosen {
+  pictures: Picture[]
+  problems: string[] // why others were not taken
+}
+
+// choose adds files to what is there, and says of each that cannot be why.
+export async function choose(have: Picture[], files: File[]): Promise<Chosen> {
+  const pictures = [...have]
+  const problems: string[] = []
+  for (const file of files) {
+    const all = pictures.reduce((sum, picture) => sum + picture.bytes, 0)
+    if (!types.includes(file.type)) problems.push(`${file.name} is no PNG, JPEG, GIF or WebP.`)
+    else if (pictures.length >= maxImages) problems.push(`${file.name}: at most ${maxImages} images.`)
+    else if (all + file.size > maxBytes) problems.push(`${file.name}: images may have 4 MiB together.`)
+    else pictures.push({ name: file.name, url: await read(file), bytes: file.size })
+  }
+  return { pictures, problems }
+}
+
+function read(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.onload = () => resolve(String(reader.result))
+    reader.onerror = () => reject(reader.error ?? new Error('unreadable'))
+    reader.readAsDataURL(file)
+  })
+}
