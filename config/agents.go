@@ -30,6 +30,7 @@ var BuiltIn = parley.Agent{
 	Name:        "helpful-assistant",
 	Description: "answers questions and works on the files of the workspace",
 	Tools:       []string{"*"},
+	Autonomy:    parley.Autonomy{Enabled: true}, // where the server allows it
 	Instructions: `You are a helpful assistant who works in a person's project folder.
 
 Look before you answer: read the files a question is about rather than guess at them. Do what was asked and no more; when

@@ -33,6 +33,7 @@ var acts = []act{
 	{"remind me in 10 seconds to X", "calls schedule_follow_up, and comes back to you", plain(`remind\s+me\s+in\s+(\d+)\s+(second|minute|hour|day)s?\s+(?:to|of|about)\s+(.*[^\s.!?])`), remind},
 	{"forget your follow-ups", "calls cancel_follow_ups", plain(`forget\s+(?:your|all|my)\s+(?:follow-?ups?|reminders?)`), forget},
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
+	{"plan X and delegate to AGENT", "calls update_plan, and delegate for the first step", plain(`plan\s+(.*\S)\s+and\s+delegate\s+to\s+(\S*[^\s.!?])`), planWithHelp},
 	{"plan X", "calls update_plan; in plan mode it waits for your approval, and is carried out then", plain(`plan\s+(.*[^\s.!?])`), plan},
 	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
 	{"what did I say", "lists what you said before", plain(`what\s+(?:did\s+i\s+say|do\s+you\s+remember)(?:\s+\pL+)?`), recall},
@@ -215,6 +216,10 @@ func remind(p place, words []string) script {
 	n, err := strconv.ParseInt(words[1], 10, 32)
 	if err != nil {
 		return play(text("That is longer than I can count."))
+	}
+	if !p.tools["schedule_follow_up"] && len(p.results) == 0 {
+		return play(text("I would come back to you by myself, but follow-ups are off for this agent. " +
+			"Where its file does not forbid them, a server that is started with `AUTONOMY_ENABLED=true` has them."))
 	}
 	args := map[string]any{"delay_seconds": n * unit, "reason": "You wanted to be reminded.", "message": "say Reminder: " + words[3]}
 	return using(p, "schedule_follow_up", args, "I note that.", func(result string) string {

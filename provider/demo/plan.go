@@ -41,6 +41,29 @@ func plan(p place, words []string) script {
 	}
 }
 
+// planWithHelp makes a plan of three steps, and has a sub-agent do the first.
+func planWithHelp(p place, words []string) script {
+	what, agent := clip(words[1], 60), words[2]
+	if !p.tools["update_plan"] || !p.tools["delegate"] {
+		return play(text("For that I would call `update_plan` and `delegate`, but this agent does not offer me both."))
+	}
+	titles := []string{"Think about " + what, "Do it", "Check it"}
+	n := len(p.results)
+	if n > 0 && refused(p.results[n-1].text) {
+		return play(text("That came to nothing. I was told: " + clip(p.results[n-1].text, 300)))
+	}
+	switch n {
+	case 0:
+		items := []planItem{{titles[0], string(parley.ItemInProgress)}, {titles[1], string(parley.ItemPending)}, {titles[2], string(parley.ItemPending)}}
+		return play(text("I make a plan for "+what+"."), planCall(items...))
+	case 1:
+		args := map[string]string{"agent_id": agent, "task": "think about " + what}
+		return play(text("The first step I leave to "+agent+", who works in a session of its own."), asking("delegate", args))
+	default:
+		return carryOut(titles, n-2)
+	}
+}
+
 // carryOut says of one step after the other that it is done, of which so many
 // were already.
 func carryOut(titles []string, done int) script {

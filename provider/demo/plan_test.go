@@ -49,3 +49,28 @@ func TestPlans(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// TestAPlanWithHelp: the plan, what a sub-agent is to do, and then each step.
+func TestAPlanWithHelp(t *testing.T) {
+	tools := append([]parley.ToolSpec{{Name: "delegate"}}, allTools...)
+	req := say(tools, "Plan a trip and delegate to explorer.")
+	for _, want := range []struct{ tool, arguments, result string }{
+		{"update_plan", `{"items":[{"title":"Think about a trip","status":"in_progress"},{"title":"Do it","status":"pending"},{"title":"Check it","status":"pending"}]}`, "noted"},
+		{"delegate", `{"agent_id":"explorer","task":"think about a trip"}`, "I thought about it."},
+		{"update_plan", `{"items":[{"title":"Think about a trip","status":"done"}]}`, "noted"},
+		{"update_plan", `{"items":[{"title":"Do it","status":"done"}]}`, "noted"},
+		{"update_plan", `{"items":[{"title":"Check it","status":"done"}]}`, "noted"},
+	} {
+		h := listen(t, New(Pace(0)), req)
+		if len(h.calls) != 1 || h.calls[0].Name != want.tool || h.calls[0].Arguments != want.arguments {
+			t.Fatalf("called %+v, want %s %s", h.calls, want.tool, want.arguments)
+		}
+		req = goOn(req, h, want.result)
+	}
+	if h := listen(t, New(Pace(0)), req); len(h.calls) > 0 || !strings.Contains(h.text, "All 3 steps are done") {
+		t.Errorf("said %q, called %+v", h.text, h.calls)
+	}
+	if h := listen(t, New(Pace(0)), say(allTools, "plan a trip and delegate to explorer")); !strings.Contains(h.text, "does not offer me both") {
+		t.Errorf("said %q", h.text)
+	}
+}
