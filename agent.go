@@ -21,7 +21,11 @@ type Agent struct {
 	Instructions string      `json:"instructions,omitempty"`
 	Delegates    []string    `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
 	Address      string      `json:"address,omitempty"`   // where it runs, if that is elsewhere: tcp://host:port or unix:///path
-	Autonomy     Autonomy    `json:"autonomy,omitzero"`
+	// IdlePrompt is what it is told when it is idle during a mission; empty: it
+	// is not. IdleSeconds is how long it is left idle; 0: DefaultIdleInterval.
+	IdlePrompt  string   `json:"idle_prompt,omitempty"`
+	IdleSeconds int64    `json:"idle_interval_secs,omitempty"`
+	Autonomy    Autonomy `json:"autonomy,omitzero"`
 }
 
 type AgentLimits struct {

@@ -50,6 +50,9 @@ const (
 	AuditAgentMade       = "agent.created" // or changed
 	AuditAgentDeleted    = "agent.deleted"
 	AuditContext         = "context.applied"
+	AuditMissionSet      = "mission.set"
+	AuditMissionCleared  = "mission.cleared"
+	AuditOverride        = "agent.overridden"
 )
 
 // Metadata is the JSON object of what else is to be known of a record.
@@ -130,6 +133,12 @@ func AuditOf(in In, events []Event) []Audit {
 			record(AuditSessionReopened, "session", string(e.Session), map[string]any{})
 		case SessionDeleted:
 			record(AuditSessionDeleted, "session", string(e.Session), map[string]any{})
+		case MissionSet:
+			record(AuditMissionSet, "tenant", "", map[string]any{"project": b.Project, "bytes": len(b.Text), "agents": len(b.Agents)})
+		case MissionCleared:
+			record(AuditMissionCleared, "tenant", "", map[string]any{"project": b.Project, "mission": b.Mission})
+		case OverrideSet:
+			record(AuditOverride, "agent", b.Agent, map[string]any{"project": b.Project, "prompt": b.Prompt != nil, "interval": b.Seconds})
 		case AgentStarted:
 			record(AuditAgentStarted, "agent", b.Agent, map[string]any{})
 		case AgentStopped:

@@ -135,6 +135,31 @@ type (
 		Tools  map[string]string
 		First  bool // do nothing if something of the server was accepted before
 	}
+	// SetMission gives a project a mission, in place of the one it has.
+	SetMission struct {
+		Project string
+		Text    string
+		Agents  []MissionAgent
+		Roles   []string // of who sets it; the engine knows them
+	}
+	ClearMission struct{ Project string }
+	// SetOverride replaces what was chosen for an agent; choosing nothing takes
+	// it back.
+	SetOverride struct {
+		Project string
+		Agent   string
+		IdleChoice
+	}
+
+	// PromptAgent is the engine's own, to the session of a mission and an agent:
+	// the agent is idle. Prompt is the Seq of the AgentPrompted that says so.
+	PromptAgent struct {
+		Mission MissionID
+		Goal    string // the mission's text
+		Agent   AgentRef
+		Prompt  Seq
+		Text    string
+	}
 )
 
 func (OpenSession) command()     {}
@@ -160,6 +185,10 @@ func (DeleteAgent) command()     {}
 func (NoteAgents) command()      {}
 func (ChangeSettings) command()  {}
 func (AcceptTools) command()     {}
+func (SetMission) command()      {}
+func (ClearMission) command()    {}
+func (SetOverride) command()     {}
+func (PromptAgent) command()     {}
 
 func (OpenSession) Action() Action     { return ActMessage }
 func (RenameSession) Action() Action   { return ActMessage }
@@ -184,6 +213,10 @@ func (DeleteAgent) Action() Action     { return ActAdmin }
 func (NoteAgents) Action() Action      { return ActAdmin }
 func (ChangeSettings) Action() Action  { return ActAdmin }
 func (AcceptTools) Action() Action     { return ActAdmin }
+func (SetMission) Action() Action      { return ActAdmin }
+func (ClearMission) Action() Action    { return ActAdmin }
+func (SetOverride) Action() Action     { return ActAdmin }
+func (PromptAgent) Action() Action     { return ActMessage }
 
 // A Receipt is the answer to an accepted command: where in the log its events
 // are. A command repeated under its id gets the first receipt again.

@@ -55,6 +55,9 @@ func (d *decision) command(c Command) error {
 	if open, ok := c.Do.(OpenSession); ok {
 		return d.open(c, open)
 	}
+	if prompt, ok := c.Do.(PromptAgent); ok {
+		return d.prompt(c, prompt)
+	}
 	if in, ok := c.Do.(SubmitInput); ok && in.Open && d.s.Owner == "" {
 		if err := d.open(c, OpenSession{Transient: in.Transient}); err != nil {
 			return err
@@ -391,6 +394,10 @@ func (d *decision) report(rep Report) {
 		}
 	case EvaluationEnded:
 		d.evaluated(b)
+	case AgentFoundIdle:
+		d.foundIdle(b)
+	case PromptDelivered:
+		d.promptDelivered(b)
 	case CanaryLeaked:
 		if d.speaking(rep) || d.explaining(rep) != nil {
 			d.halt(CanaryLeak)

@@ -83,6 +83,8 @@ type (
 		Skill *SkillUse `json:"skill,omitempty"`
 		// Synthetic: nobody said it. A timer did, in the role of the user.
 		Synthetic bool `json:"synthetic,omitempty"`
+		// Mission: it is an idle prompt, for this mission of the tenant.
+		Mission MissionID `json:"mission,omitempty"`
 	}
 	// InputScreened is the verdict of a classifier.
 	InputScreened struct {
@@ -347,6 +349,43 @@ type (
 		Tools  map[string]string `json:"tools"`
 		First  bool              `json:"first,omitempty"` // nothing of the server was known; nobody was asked
 	}
+	// MissionSet ends the mission that the project had. Roles are those of who
+	// set it.
+	MissionSet struct {
+		Project string         `json:"project,omitempty"`
+		Text    string         `json:"text"`
+		Agents  []MissionAgent `json:"agents,omitempty"`
+		Roles   []string       `json:"roles,omitempty"`
+	}
+	MissionCleared struct {
+		Mission MissionID `json:"mission"`
+		Project string    `json:"project,omitempty"`
+	}
+	// OverrideSet is everything that is chosen for the agent from now on.
+	OverrideSet struct {
+		Project string `json:"project,omitempty"`
+		Agent   string `json:"agent"`
+		IdleChoice
+	}
+	// AgentPrompted: an idle agent is to be prompted, in this session. Number
+	// counts from the last word of a person.
+	AgentPrompted struct {
+		Mission MissionID `json:"mission"`
+		Project string    `json:"project,omitempty"`
+		Agent   string    `json:"agent"`
+		Session SessionID `json:"session"`
+		Number  int       `json:"number"`
+		Text    string    `json:"text"` // its idle prompt
+		At      time.Time `json:"at"`   // by the clock, which may have been set back since the event before
+	}
+	// PromptSettled: the session has taken the prompt or, with a code, not.
+	PromptSettled struct {
+		Mission MissionID `json:"mission"`
+		Agent   string    `json:"agent"`
+		Prompt  Seq       `json:"prompt"`
+		Code    Code      `json:"code,omitempty"`
+		Message string    `json:"message,omitempty"`
+	}
 )
 
 // EffectEnqueued promises to tell somebody outside. A send_message effect is a
@@ -461,6 +500,11 @@ func (AgentStopped) event()         {}
 func (AgentChanged) event()         {}
 func (SettingsChanged) event()      {}
 func (ToolsAccepted) event()        {}
+func (MissionSet) event()           {}
+func (MissionCleared) event()       {}
+func (OverrideSet) event()          {}
+func (AgentPrompted) event()        {}
+func (PromptSettled) event()        {}
 func (EffectEnqueued) event()       {}
 func (EffectCancelled) event()      {}
 func (TimerSet) event()             {}
@@ -524,6 +568,11 @@ var bodyTypes = map[string]bodyType{
 	"AgentChanged":         v1[AgentChanged](),
 	"SettingsChanged":      v1[SettingsChanged](),
 	"ToolsAccepted":        v1[ToolsAccepted](),
+	"MissionSet":           v1[MissionSet](),
+	"MissionCleared":       v1[MissionCleared](),
+	"OverrideSet":          v1[OverrideSet](),
+	"AgentPrompted":        v1[AgentPrompted](),
+	"PromptSettled":        v1[PromptSettled](),
 	"EffectEnqueued":       v1[EffectEnqueued](),
 	"EffectCancelled":      v1[EffectCancelled](),
 	"TimerSet":             v1[TimerSet](),

@@ -3,6 +3,7 @@ package parley
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Agents come from files of the operator's, or are made by people of a tenant.
@@ -47,6 +48,10 @@ func CheckAgent(a Agent) error {
 		return Errorf(CodeInvalid, "limits must not be negative.")
 	case a.Allow != nil && (len(a.Allow.Roles) == 0 || slices.Contains(a.Allow.Roles, "")):
 		return Errorf(CodeInvalid, "allow names nobody who could talk to this agent.")
+	case len(a.IdlePrompt) > MaxIdlePrompt:
+		return Errorf(CodeTooLarge, "idle_prompt is longer than %d bytes.", MaxIdlePrompt)
+	case a.IdleSeconds < 0 || a.IdleSeconds > int64(MaxIdleInterval/time.Second):
+		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.", int64(MaxIdleInterval/time.Second))
 	case len(a.Fallback)+len(a.Tools)+len(a.Delegates) > 200:
 		return Errorf(CodeTooLarge, "These are too many names.")
 	}

@@ -71,6 +71,14 @@ type (
 		Agent AgentRef
 		From  Seq
 	}
+	// WatchMission: wait for agents to be idle while a mission is active. Since
+	// is the last fact that says which and for how long.
+	WatchMission struct {
+		Mission MissionID
+		Since   Seq
+	}
+	// DeliverPrompt: have the session of an idle prompt take it.
+	DeliverPrompt struct{ Prompt Seq }
 	// WakeAt: ask Next again at this time.
 	WakeAt struct{ At time.Time }
 )
@@ -87,6 +95,9 @@ func (Compact) step()   {}
 func (Fire) step()      {}
 func (Evaluate) step()  {}
 
+func (WatchMission) step()  {}
+func (DeliverPrompt) step() {}
+
 func (ReportChanges) step() {}
 
 // Next is everything that should be going on now. Steps are comparable and stay
@@ -94,7 +105,7 @@ func (ReportChanges) step() {}
 // to be stopped, what is listed and does not run is to be started.
 func Next(s State, now time.Time) []Step {
 	r := s.Run
-	steps := s.childSteps()
+	steps := append(s.childSteps(), s.missionSteps()...)
 	if r != nil && r.Turn != nil {
 		steps = append(steps, CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From, r.Mode})
 		if !r.Agent.Remote {

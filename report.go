@@ -103,6 +103,23 @@ type (
 		Code     Code // it could not be asked
 		Message  string
 	}
+	// AgentFoundIdle: an agent was idle for its interval while a mission is
+	// active. Last is when it was last prompted for it, as far as was known.
+	AgentFoundIdle struct {
+		Mission MissionID
+		Agent   string
+		Text    string // its idle prompt
+		Last    time.Time
+		Heard   bool // a person spoke to it since, in the session it is prompted in
+		Most    int  // prompts without that
+	}
+	// PromptDelivered: the session of an idle prompt has taken it or, with a
+	// code, not.
+	PromptDelivered struct {
+		Prompt  Seq
+		Code    Code
+		Message string
+	}
 	// CanaryLeaked: the model said what it must not say. None of it was let out.
 	CanaryLeaked struct{}
 )
@@ -131,3 +148,5 @@ func (CompactionEnded) report()  {}
 func (ExplanationEnded) report() {}
 func (FellBack) report()         {}
 func (EvaluationEnded) report()  {}
+func (AgentFoundIdle) report()   {}
+func (PromptDelivered) report()  {}

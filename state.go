@@ -55,6 +55,12 @@ type State struct {
 	Settings map[string]json.RawMessage `json:",omitempty"`
 	// Accepted are digests by server and tool, of the tenant's session.
 	Accepted map[string]map[string]string `json:",omitempty"`
+
+	// Of the tenant's session: see mission.go.
+	Missions  []Mission      `json:",omitempty"` // that are active, one per project
+	Ended     []EndedMission `json:",omitempty"` // the last of them, oldest first
+	Overrides []Override     `json:",omitempty"` // by project and agent
+	Watched   Seq            `json:",omitempty"` // the last fact that says who is prompted, and for what
 }
 
 // A Waiting input.
@@ -296,7 +302,8 @@ func Fold(s State, e Event) State {
 		}
 	case TimerSet, TimerPostponed, TimerFired, TimerCancelled, EffectEnqueued, EffectCancelled, FollowUpEvaluated:
 		s = s.foldTimer(e)
-	case AgentStarted, AgentStopped, AgentChanged, SettingsChanged, ToolsAccepted:
+	case AgentStarted, AgentStopped, AgentChanged, SettingsChanged, ToolsAccepted,
+		MissionSet, MissionCleared, OverrideSet, AgentPrompted, PromptSettled:
 		s = s.foldTenant(e)
 	case PlanChanged:
 		s.Plan = &b.Plan

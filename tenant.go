@@ -10,7 +10,8 @@ import "slices"
 // commands go to its TenantSession, and nothing else does.
 func ForTenant(do CommandBody) bool {
 	switch do.(type) {
-	case StartAgent, StopAgent, MakeAgent, DeleteAgent, NoteAgents, ChangeSettings, AcceptTools:
+	case StartAgent, StopAgent, MakeAgent, DeleteAgent, NoteAgents, ChangeSettings, AcceptTools,
+		SetMission, ClearMission, SetOverride:
 		return true
 	}
 	return false
@@ -40,6 +41,12 @@ func (d *decision) decideTenant(c Command) error {
 		return d.changeSettings(do)
 	case AcceptTools:
 		return d.acceptTools(do)
+	case SetMission:
+		return d.setMission(do)
+	case ClearMission:
+		return d.clearMission(do)
+	case SetOverride:
+		return d.setOverride(do)
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
 }
@@ -65,6 +72,10 @@ func (d *decision) emitTenant(body EventBody) {
 
 // foldTenant folds facts of a tenant.
 func (s State) foldTenant(e Event) State {
+	switch e.Body.(type) {
+	case AgentStarted, AgentStopped, AgentChanged:
+		s.Watched = e.Seq
+	}
 	switch b := e.Body.(type) {
 	case AgentStarted:
 		if i, there := slices.BinarySearch(s.Stopped, b.Agent); there {
@@ -82,6 +93,8 @@ func (s State) foldTenant(e Event) State {
 		s.Settings = withSettings(s.Settings, b.Values)
 	case ToolsAccepted:
 		s.Accepted = withTools(s.Accepted, b)
+	case MissionSet, MissionCleared, OverrideSet, AgentPrompted, PromptSettled:
+		s = s.foldMission(e)
 	}
 	return s
 }

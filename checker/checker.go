@@ -94,6 +94,7 @@ type check struct {
 	explaining map[parley.CardID]bool // of these, what is being explained
 	planned
 	unasked
+	missions map[string]*mission // active, by project
 }
 
 type call struct {
@@ -138,6 +139,7 @@ func (c *check) event(e parley.Event) {
 	}
 	c.planEvent(e)
 	c.timerEvent(e)
+	c.missionEvent(e)
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		c.opened = true
@@ -183,7 +185,8 @@ func (c *check) event(e parley.Event) {
 // isFact reports whether a body is about a tenant as a whole.
 func isFact(body parley.EventBody) bool {
 	switch body.(type) {
-	case parley.AgentStarted, parley.AgentStopped, parley.AgentChanged, parley.SettingsChanged, parley.ToolsAccepted:
+	case parley.AgentStarted, parley.AgentStopped, parley.AgentChanged, parley.SettingsChanged, parley.ToolsAccepted,
+		parley.MissionSet, parley.MissionCleared, parley.OverrideSet, parley.AgentPrompted, parley.PromptSettled:
 		return true
 	}
 	return false

@@ -65,11 +65,14 @@ func (c *check) timerEvent(e parley.Event) {
 		c.must(ok, "timer %d is not open", b.Timer)
 		delete(u.timers, b.Timer)
 	case parley.InputReceived:
-		c.must(b.Synthetic == (len(u.fired) > 0), "synthetic %v, %d timers fired", b.Synthetic, len(u.fired))
-		c.must(b.Synthetic == strings.HasPrefix(b.Request, parley.FollowUpNamed), "is named %q", b.Request)
+		fired := b.Synthetic && b.Mission == 0 // else it is an idle prompt
+		c.must(fired == (len(u.fired) > 0), "synthetic %v, %d timers fired", b.Synthetic, len(u.fired))
+		c.must(fired == strings.HasPrefix(b.Request, parley.FollowUpNamed), "is named %q", b.Request)
 		if u.said[parley.InputID(e.Seq)] = b.Synthetic; b.Synthetic {
 			u.count++
-			u.last = u.fired[0]
+			if fired {
+				u.last = u.fired[0]
+			}
 		} else {
 			u.count, u.spoke = 0, e.Seq
 		}

@@ -68,6 +68,11 @@ var Ignored = map[string]string{
 	"AgentStopped":         "of no conversation",
 	"AgentChanged":         "of no conversation",
 	"SettingsChanged":      "of no conversation",
+	"MissionSet":           "of no conversation",
+	"MissionCleared":       "of no conversation",
+	"OverrideSet":          "of no conversation",
+	"AgentPrompted":        "of no conversation",
+	"PromptSettled":        "of no conversation",
 	"ToolsAccepted":        "of no conversation",
 }
 

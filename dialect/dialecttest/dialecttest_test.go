@@ -299,6 +299,7 @@ func TestWhatLogLinesLeaveOut(t *testing.T) {
 // elsewhere is what no conversation has, or nothing leads to yet.
 var elsewhere = map[string]bool{
 	"AgentStarted": true, "AgentStopped": true, "AgentChanged": true, "SettingsChanged": true, "ToolsAccepted": true,
+	"MissionSet": true, "MissionCleared": true, "OverrideSet": true, "AgentPrompted": true, "PromptSettled": true,
 	"FilesChanged": true, "TimerPostponed": true,
 	"ModelFellBack": true, "ProblemReported": true,
 }

@@ -100,6 +100,7 @@ func outsideRuns(name string) bool {
 	switch name {
 	case "InputReceived", "InputWithdrawn", "LateResultNoted",
 		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped", "AgentChanged",
+		"MissionSet", "MissionCleared", "OverrideSet", "AgentPrompted", "PromptSettled",
 		"TimerPostponed", "TimerFired", "TimerCancelled", "EffectCancelled", "FollowUpEvaluated":
 		return true
 	}

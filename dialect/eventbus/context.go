@@ -83,7 +83,7 @@ func (c *contextOf) add(e parley.Event) {
 	if b, ok := e.Body.(parley.InputReceived); ok { // of the run that adopts it
 		from := "user"
 		if b.Synthetic {
-			from, b.Content = "system", followUpDue
+			from, b.Content = "system", unaskedText(b)
 		}
 		c.inputs[parley.InputID(e.Seq)] = contextEntry{From: from, To: b.Agent.Name, Content: b.Content, Timestamp: e.At.Unix()}
 	}

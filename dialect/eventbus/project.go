@@ -86,6 +86,8 @@ var LeftOut = map[string]string{
 	"FollowUpEvaluated":    "the call that sets one is shown, and what comes of it when it comes",
 	"TimerFired":           "what it says is announced",
 	"LateResultNoted":      "seen in the log only",
+	"AgentPrompted":        "the idle prompt is shown when its session takes it",
+	"PromptSettled":        "the idle prompt is shown when its session takes it",
 }
 
 // A projection makes the messages of one event.
@@ -105,8 +107,11 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			p.v.parent = runName(b.Parent.Session, b.Parent.Run)
 		}
 		p.sync("")
-	case parley.SessionRenamed, parley.SessionHalted, parley.SessionReopened, parley.SessionDeleted, parley.SettingsChanged:
+	case parley.SessionRenamed, parley.SessionHalted, parley.SessionReopened, parley.SessionDeleted, parley.SettingsChanged,
+		parley.MissionSet, parley.MissionCleared:
 		p.sync("")
+	case parley.OverrideSet:
+		p.sync(b.Agent)
 	case parley.AgentStarted:
 		p.sync(b.Agent)
 	case parley.AgentStopped:
@@ -240,6 +245,23 @@ func (p *projection) saying(content string, data said) {
 
 const maxPreview = 100
 
+// unaskedText stands for what nobody said.
+func unaskedText(b parley.InputReceived) string {
+	if b.Mission != 0 {
+		return idleTriggered
+	}
+	return followUpDue
+}
+
+// idlePrompt shows that an idle agent is prompted. The document has no end of it:
+// the run does, which follows at once.
+func (p *projection) idlePrompt(b parley.InputReceived) {
+	p.show(message{ID: fmt.Sprintf("idle-trigger-%s-%d", b.Agent.Name, p.seq()), Kind: "activity", Phase: "doing", Text: text(idleTriggered),
+		AgentID: b.Agent.Name, Data: activity{Status: "idle_prompt_triggered", Lifecycle: "doing", Parent: p.v.parentID()}})
+}
+
+const idleTriggered = "Idle prompt triggered"
+
 // followUpDue stands for what a timer says: that is between it and the agent.
 const followUpDue = "A follow-up is due."
 
@@ -250,11 +272,13 @@ func (p *projection) input() {
 	case parley.InputReceived:
 		waits := p.v.run != 0 || len(p.v.queue) > 0
 		if b.Synthetic {
-			b.Content = followUpDue
+			b.Content = unaskedText(b)
 		}
 		p.v.queue = append(slices.Clip(p.v.queue), waiting{seq: parley.InputID(p.e.Seq),
 			queued: queued{parley.Ref(p.e.Session, p.e.Seq), b.Agent.Name, p.e.Session, clip(b.Content, maxPreview), p.e.At.Unix()}})
-		if b.Synthetic { // nobody said it
+		if b.Mission != 0 {
+			p.idlePrompt(b)
+		} else if b.Synthetic { // nobody said it
 			p.says("system", p.v.peer(), "assistant", b.Content)
 		} else {
 			p.saying(b.Content, said{p.v.peer(), b.Agent.Name, "user", parley.Ref(p.e.Session, p.e.Seq), len(b.Images)})

@@ -7,6 +7,16 @@ export interface AgentChanged {
   gone?: boolean
 }
 
+export interface AgentPrompted {
+  mission: number
+  project?: string
+  agent: string
+  session: string
+  number: number
+  text: string
+  at: string
+}
+
 export interface AgentStarted {
   agent: string
 }
@@ -139,6 +149,7 @@ export interface InputReceived {
   fresh?: boolean
   skill?: { name: string; text: string; tools?: string[]; model?: string }
   synthetic?: boolean
+  mission?: number
 }
 
 export interface InputScreened {
@@ -157,6 +168,18 @@ export interface LateResultNoted {
   call: number
   result: string
   text?: string
+}
+
+export interface MissionCleared {
+  mission: number
+  project?: string
+}
+
+export interface MissionSet {
+  project?: string
+  text: string
+  agents?: Array<{ agent: string; idle_prompt?: string; idle_interval_secs?: number }>
+  roles?: string[]
 }
 
 export interface ModelFellBack {
@@ -186,6 +209,13 @@ export interface OutputStarted {
   kind: string
 }
 
+export interface OverrideSet {
+  project?: string
+  agent: string
+  idle_prompt?: string
+  idle_interval_secs?: number
+}
+
 export interface PlanChanged {
   summary?: string
   items?: Array<{ title: string; description?: string; status: string }>
@@ -197,6 +227,14 @@ export interface PlanChanged {
 export interface ProblemReported {
   code: string
   message: string
+}
+
+export interface PromptSettled {
+  mission: number
+  agent: string
+  prompt: number
+  code?: string
+  message?: string
 }
 
 export interface QuestionAnswered {
@@ -354,6 +392,7 @@ export interface LogLine {
 export type LogEvent = LogLine &
   (
     | { type: 'AgentChanged'; body: AgentChanged }
+    | { type: 'AgentPrompted'; body: AgentPrompted }
     | { type: 'AgentStarted'; body: AgentStarted }
     | { type: 'AgentStopped'; body: AgentStopped }
     | { type: 'ApprovalDecided'; body: ApprovalDecided }
@@ -375,12 +414,16 @@ export type LogEvent = LogLine &
     | { type: 'InputScreened'; body: InputScreened }
     | { type: 'InputWithdrawn'; body: InputWithdrawn }
     | { type: 'LateResultNoted'; body: LateResultNoted }
+    | { type: 'MissionCleared'; body: MissionCleared }
+    | { type: 'MissionSet'; body: MissionSet }
     | { type: 'ModelFellBack'; body: ModelFellBack }
     | { type: 'OutputAppended'; body: OutputAppended }
     | { type: 'OutputFinished'; body: OutputFinished }
     | { type: 'OutputStarted'; body: OutputStarted }
+    | { type: 'OverrideSet'; body: OverrideSet }
     | { type: 'PlanChanged'; body: PlanChanged }
     | { type: 'ProblemReported'; body: ProblemReported }
+    | { type: 'PromptSettled'; body: PromptSettled }
     | { type: 'QuestionAnswered'; body: QuestionAnswered }
     | { type: 'QuestionAsked'; body: QuestionAsked }
     | { type: 'RunFinished'; body: RunFinished }
