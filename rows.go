@@ -36,6 +36,12 @@ type RunInfo struct {
 	EndedAt   time.Time   `json:"ended_at,omitzero"`
 }
 
+// An Activity is when an agent was last at work.
+type Activity struct {
+	Open bool      // it is
+	Last time.Time // when its last run ended; zero: none did
+}
+
 // A CardKind is what a person is waited for to do.
 type CardKind string
 

@@ -45,6 +45,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"Contexts", contexts},
 		{"ListsOfSessions", listsOfSessions},
 		{"RunsAreRows", runsAreRows},
+		{"ActivityOfAgents", activityOfAgents},
 		{"CardsAreRows", cardsAreRows},
 		{"TimersAreRows", timersAreRows},
 		{"EffectsAreDeliveredOrFail", effectsAreDeliveredOrFail},
