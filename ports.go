@@ -455,6 +455,12 @@ type Door interface {
 	// by a command to its TenantSession.
 	Settings(context.Context, Principal) (Settings, error)
 
+	// Missions lists those of a project, newest first; the active one, if there
+	// is, is the first. Override is what was chosen for an agent. Both are
+	// changed by commands to the TenantSession.
+	Missions(ctx context.Context, who Principal, project string, limit int) ([]MissionInfo, error)
+	Override(ctx context.Context, who Principal, project, agent string) (Override, error)
+
 	// Resume is where a client that keeps no cursor is to follow a session
 	// from: the oldest run it is owed, else the start of the open run, else
 	// the head.

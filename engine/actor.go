@@ -255,7 +255,7 @@ func (a *actor) onlyWanted(steps []parley.Step) bool {
 // whether to come back can be asked later.
 func (a *actor) watches(step parley.Step) bool {
 	switch step := step.(type) {
-	case parley.RunChild, parley.StopChild, parley.Evaluate:
+	case parley.RunChild, parley.StopChild, parley.Evaluate, parley.WatchMission, parley.DeliverPrompt:
 		return true
 	case parley.CallModel:
 		return step.Agent.Remote && a.s.state.Status() == parley.StatusWaiting
@@ -352,6 +352,24 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		if !r.own {
 			return parley.Receipt{}, parley.Errorf(parley.CodeInvalid, "Only the server says what its files are.")
 		}
+	case parley.SetMission:
+		do, err := a.setsMission(who, c, in)
+		if err != nil {
+			return parley.Receipt{}, err
+		}
+		c.Do = do
+	case parley.SetOverride:
+		if in.Prompt != nil {
+			if err := a.screenOrders(who, c, *in.Prompt); err != nil {
+				return parley.Receipt{}, err
+			}
+		}
+	case parley.PromptAgent:
+		agent, do, err := a.prompted(in)
+		if err != nil {
+			return parley.Receipt{}, err
+		}
+		c.Do, en.agent = do, agent
 	case parley.DecidePlan:
 		agent, do, err := a.planned(who, c, in)
 		if err != nil {
@@ -510,6 +528,9 @@ func (a *actor) story(events []parley.Event) {
 			kind := "user_message"
 			if b.Synthetic {
 				kind = "timer_fired"
+			}
+			if b.Mission != 0 {
+				kind = "idle_prompt"
 			}
 			a.log.Debug("event_published", "type", kind, "sessionKey", a.session, "requestId", b.Request, "seq", e.Seq)
 		case parley.RunStarted:

@@ -178,6 +178,9 @@ func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.Rep
 // was decided by a session that the owner may use, so nobody is asked again.
 func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley.SessionID, owner parley.PrincipalID, id parley.CommandID, do parley.CommandBody) error {
 	_, starts := do.(parley.SubmitInput)
+	if _, prompts := do.(parley.PromptAgent); prompts {
+		starts = true
+	}
 	a, done, err := e.use(key{tenant, session}, starts)
 	if err != nil {
 		return err

@@ -59,6 +59,10 @@ func checkCommand(c parley.Command) error {
 		if do.Mode != "" && do.Mode != parley.ModePlan {
 			return parley.Errorf(parley.CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
 		}
+	case parley.SetMission:
+		l.check("text of a mission", do.Text, parley.MaxMission)
+	case parley.PromptAgent:
+		return parley.Errorf(parley.CodeInvalid, "Only the server prompts idle agents.")
 	case parley.FireTimer:
 		return parley.Errorf(parley.CodeInvalid, "Only the clock fires timers.")
 	case parley.DecidePlan:

@@ -61,6 +61,7 @@ type Config struct {
 	Refusals     Refusals               // nil: each is put on record
 	Window       func(model string) int // tokens it can read; nil or zero: DefaultWindow
 	Autonomy     parley.Autonomy        // the most that any agent may do unasked
+	Prompts      parley.IdleLimits      // of idle prompts; zero: DefaultIdleLimits
 
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day
@@ -111,6 +112,9 @@ func New(c Config) *Engine {
 	}
 	if c.Calls == 0 {
 		c.Calls = 256
+	}
+	if c.Prompts == (parley.IdleLimits{}) {
+		c.Prompts = parley.DefaultIdleLimits()
 	}
 	if c.Snapshot == 0 {
 		c.Snapshot = 200

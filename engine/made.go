@@ -121,6 +121,7 @@ func ofServer(name string) bool {
 func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent, error) {
 	agent := &do.Agent
 	agent.Name, agent.Description, agent.Instructions = parley.CleanText(agent.Name), parley.CleanText(agent.Description), strings.TrimSpace(parley.CleanText(agent.Instructions))
+	agent.IdlePrompt = strings.TrimSpace(parley.CleanText(agent.IdlePrompt))
 	agent.Limits.Compact, agent.Limits.Depth = 0, 0 // the tenant's
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
@@ -145,7 +146,7 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 	}
 	// It stands in the instructions of every call, as a user's context does: what
 	// would only be flagged in a message is refused.
-	finding, err := a.engine.scan(nil, agent.Description+"\n"+agent.Instructions)
+	finding, err := a.engine.scan(nil, agent.Description+"\n"+agent.Instructions+"\n"+agent.IdlePrompt)
 	if err == nil && (finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag) {
 		err = a.engine.refuse(a.engine.ctx, who, parley.Errorf(parley.CodeBlocked, "instructions blocked: %s", finding.Reason),
 			parley.Audit{Action: parley.AuditMessageBlocked, Resource: "agent", ID: agent.Name, Source: c.Via,

@@ -121,15 +121,24 @@ func (a *actor) belongs(do parley.CommandBody) (err error) {
 	if parley.ForTenant(do) != (a.session == parley.TenantSession) {
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
+	var names []string // without one Decide refuses it; to Agents it is the default
 	name := ""
 	switch do := do.(type) {
+	case parley.SetMission:
+		for _, agent := range do.Agents {
+			names = append(names, agent.Agent)
+		}
+	case parley.SetOverride:
+		name = do.Agent
 	case parley.StartAgent:
 		name = do.Agent
 	case parley.StopAgent:
 		name = do.Agent
 	}
-	if name != "" { // without one Decide refuses it; to Agents it is the default
-		_, err = a.engine.Agents.Agent(a.tenant, name)
+	for _, name := range append(names, name) {
+		if name != "" && err == nil {
+			_, err = a.engine.Agents.Agent(a.tenant, name)
+		}
 	}
 	return err
 }

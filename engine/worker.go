@@ -87,6 +87,15 @@ func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan
 		last.Body = a.runChild(ctx, step)
 	case parley.StopChild:
 		last.Body = a.stopChild(ctx, step)
+	case parley.WatchMission:
+		last.Body = a.watchMission(ctx, step)
+	case parley.DeliverPrompt:
+		defer func() {
+			if p := recover(); p != nil {
+				last.Body = parley.PromptDelivered{Prompt: step.Prompt, Code: parley.CodeInternal, Message: a.panicked(p)}
+			}
+		}()
+		last.Body = a.deliverPrompt(ctx, step)
 	case parley.Compact:
 		defer func() {
 			if p := recover(); p != nil {

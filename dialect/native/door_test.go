@@ -34,6 +34,8 @@ type door struct {
 	timerQuery  parley.TimerQuery
 	effectQuery parley.EffectQuery
 	cardQuery   parley.CardQuery
+	missions    []parley.MissionInfo
+	choice      parley.IdleChoice
 
 	mu       sync.Mutex // guards the following
 	commands []parley.Command
@@ -91,6 +93,17 @@ func (d *door) Effects(_ context.Context, _ parley.Principal, q parley.EffectQue
 	}
 	return []parley.EffectInfo{{ID: session + ".5", Session: dialecttest.Session, Effect: 5, Run: 3, Owner: "ann", Type: parley.SendMessage, Request: "r1", Status: parley.EffectCompleted,
 		Attempts: 1, LastAttemptAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
+}
+
+func (d *door) Missions(_ context.Context, _ parley.Principal, project string, limit int) ([]parley.MissionInfo, error) {
+	if project != "/p" || limit <= parley.MaxEndedMissions {
+		return nil, parley.Errorf(parley.CodeInternal, "%d of %q", limit, project)
+	}
+	return d.missions, d.refusal
+}
+
+func (d *door) Override(_ context.Context, _ parley.Principal, project, agent string) (parley.Override, error) {
+	return parley.Override{Project: project, Agent: agent, IdleChoice: d.choice}, d.refusal
 }
 
 func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
@@ -193,7 +206,8 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}, Servers: servers{}, Access: rules{}}
+	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}, Servers: servers{}, Access: rules{},
+		Project: func(parley.TenantID) string { return "/p" }}
 }
 
 // rules lets everybody do everything but the reader.

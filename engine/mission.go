@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"parley"
+)
+
+// watchMission waits for agents that are idle while a mission is active, and
+// reports each of them when its time has come. It ends when somebody else is to
+// be waited for, or nobody: its step says since which fact.
+func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parley.ReportBody {
+	e := a.engine
+	if !e.Autonomy.Enabled {
+		e.Log.Info("a mission is set, but no idle agent is prompted: AUTONOMY_ENABLED is not true", "tenant", a.tenant)
+		<-ctx.Done()
+		return nil
+	}
+	vigil := parley.Vigil{}
+	for {
+		next, err := a.lookAround(ctx, step.Mission, vigil)
+		wait := e.Retry
+		switch {
+		case err == nil && next.IsZero():
+			<-ctx.Done() // there is nobody to wait for
+		case err == nil:
+			wait = min(lookAtClock, max(next.Sub(e.Now()), time.Millisecond)) // clocks are set, and machines sleep
+		case ctx.Err() == nil:
+			a.log.Warn("who is idle could not be found out", "error", err)
+		}
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// lookAround reports the agents that are due, and says when to look again.
+func (a *actor) lookAround(ctx context.Context, id parley.MissionID, vigil parley.Vigil) (next time.Time, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New(a.panicked(p))
+		}
+	}()
+	e := a.engine
+	s, err := e.tenant(ctx, a.tenant)
+	m := s.ActiveMission(id)
+	if err != nil || m == nil {
+		return time.Time{}, err // then this is about to end
+	}
+	var idlers []parley.Idler
+	found := map[string]parley.AgentFoundIdle{}
+	for _, agent := range e.Agents.List(a.tenant) {
+		idler, report, err := a.idler(ctx, s, *m, agent)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if report.Agent != "" {
+			idlers, found[agent.Name] = append(idlers, idler), report
+		}
+	}
+	now := e.Now()
+	var due []string
+	due, next = vigil.Look(idlers, now)
+	for _, agent := range due {
+		select {
+		case a.reports <- report{Report: parley.Report{At: now, Body: found[agent]}, step: parley.WatchMission{Mission: id, Since: s.Watched}}:
+		case <-ctx.Done():
+			return next, nil
+		}
+	}
+	return next, nil
+}
+
+// longRun is how long ago a run may have begun whose end still counts.
+const longRun = 24 * time.Hour
+
+// idler is what is known of an agent, and what to report when it is due; without
+// a name in it the agent is not prompted until some fact changes.
+func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i parley.Idler, found parley.AgentFoundIdle, err error) {
+	e := a.engine
+	text, interval := s.Prompting(m, agent)
+	who := parley.Principal{ID: m.By, Tenant: a.tenant, Roles: m.Roles}
+	if parley.IsBlank(text) || s.IsStopped(agent.Name) ||
+		e.Access.Permit(who, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow}) != nil {
+		return i, found, nil
+	}
+	done := m.Prompted(agent.Name)
+	i = parley.Idler{Agent: agent.Name, Interval: max(interval, e.Prompts.Interval), Since: done.Last}
+	found = parley.AgentFoundIdle{Mission: m.ID, Agent: agent.Name, Text: text, Last: done.Last, Most: e.Prompts.Prompts}
+	activity, err := e.Store.Tenant(a.tenant).Activity(ctx, agent.Name, e.Now().Add(-i.Interval-longRun))
+	if err != nil {
+		return i, found, err
+	}
+	if activity.Last.After(i.Since) {
+		i.Since = activity.Last
+	}
+	session, err := load(ctx, e.Store, a.tenant, parley.IdleSession(m.ID, agent.Name), e.Snapshot)
+	if err != nil {
+		if parley.CodeOf(err) != parley.CodeCorrupt {
+			return i, found, err
+		}
+		i.Held = true // nothing more can be said in it
+		return i, found, nil
+	}
+	there := session.state
+	found.Heard = done.Count > 0 && there.Owner != "" && there.Autonomous == 0
+	unreachable := agent.Address != "" && e.Remotes != nil && e.Remotes.Unreachable(a.tenant, agent) != nil
+	i.Held = activity.Open || done.Prompt != 0 || done.Count >= found.Most && !found.Heard || unreachable ||
+		there.Deleted || there.Halted != ""
+	return i, found, nil
+}
+
+// deliverPrompt has the session of an idle prompt take it. Repeated after a crash
+// it has one effect, because its name is that of the fact that promised it.
+func (a *actor) deliverPrompt(ctx context.Context, step parley.DeliverPrompt) parley.ReportBody {
+	err := a.patiently(ctx, func() error { return a.handOver(ctx, step.Prompt) })
+	if ctx.Err() != nil || a.engine.draining.Load() {
+		return nil // it goes on after the next start, if it is still wanted
+	}
+	done := parley.PromptDelivered{Prompt: step.Prompt}
+	if err != nil {
+		a.log.Info("an idle agent was not prompted", "prompt", step.Prompt, "error", err)
+		done.Code, done.Message = parley.CodeOf(err), parley.MessageOf(err)
+	}
+	return done
+}
+
+func (a *actor) handOver(ctx context.Context, prompt parley.Seq) error {
+	event, err := a.engine.fact(ctx, a.tenant, prompt)
+	if err != nil {
+		return err
+	}
+	s, err := a.engine.tenant(ctx, a.tenant)
+	if err != nil {
+		return err
+	}
+	b, _ := event.Body.(parley.AgentPrompted)
+	m := s.ActiveMission(b.Mission)
+	if m == nil {
+		return errMissionOver
+	}
+	a.engine.Log.Info("an idle agent is prompted", "agent", b.Agent, "session", b.Session, "number", b.Number)
+	return a.engine.act(ctx, a.tenant, b.Session, m.By, parley.CommandID(parley.Ref(a.session, prompt)),
+		parley.PromptAgent{Mission: m.ID, Goal: m.Text, Agent: parley.AgentRef{Name: b.Agent}, Prompt: prompt, Text: b.Text})
+}
+
+var errMissionOver = parley.Errorf(parley.CodeClosed, "The mission is over.")
+
+// prompted prepares an idle prompt, on the session it is for. Whether it is still
+// wanted is asked here and not by who sends it: between the two somebody may have
+// cleared the mission or stopped the agent, and was told that it is so.
+func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAgent, error) {
+	e := a.engine
+	s, err := e.tenant(e.ctx, a.tenant)
+	if err == nil && s.ActiveMission(do.Mission) == nil {
+		err = errMissionOver
+	}
+	if err == nil {
+		err = e.running(e.ctx, a.tenant, do.Agent.Name)
+	}
+	if err != nil {
+		return nil, do, err
+	}
+	agent, err := a.agentFor(do.Agent.Name)
+	do.Agent = a.ref(agent)
+	return &agent, do, err
+}
+
+// setsMission looks at what agents are to be told before anybody is: it is read
+// by models, and in every prompt, so what would only be flagged in a message is
+// refused. It also notes as whom agents are prompted.
+func (a *actor) setsMission(who parley.Principal, c parley.Command, do parley.SetMission) (parley.SetMission, error) {
+	do.Roles = who.Roles
+	texts := []string{do.Text}
+	for _, agent := range do.Agents {
+		if agent.Prompt != nil {
+			texts = append(texts, *agent.Prompt)
+		}
+	}
+	return do, a.screenOrders(who, c, texts...)
+}
+
+func (a *actor) screenOrders(who parley.Principal, c parley.Command, texts ...string) error {
+	for _, text := range texts {
+		finding, err := a.engine.scan(nil, text)
+		if err != nil {
+			return err
+		}
+		if finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag {
+			return a.engine.refuse(a.engine.ctx, who, parley.Errorf(parley.CodeBlocked, "text blocked: %s", finding.Reason),
+				parley.Audit{Action: parley.AuditMessageBlocked, Resource: "tenant", Source: c.Via,
+					Metadata: parley.Metadata(map[string]any{"what": "mission", "reason": finding.Reason, "score": finding.Score})})
+		}
+	}
+	return nil
+}
+
+// Missions is behind every dialect. See parley.Door.
+func (e *Engine) Missions(ctx context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo, error) {
+	s, err := e.tenantFor(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	list := []parley.MissionInfo{}
+	if m := s.Mission(project); m != nil {
+		list = append(list, parley.MissionInfo{ID: m.ID, Project: project, Text: m.Text, Agents: m.Agents, By: m.By, At: m.At})
+	}
+	for _, ended := range slices.Backward(s.Ended) {
+		if len(list) >= limit {
+			break
+		}
+		if ended.Project != project {
+			continue
+		}
+		event, err := e.fact(ctx, who.Tenant, parley.Seq(ended.ID))
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := event.Body.(parley.MissionSet); ok {
+			list = append(list, parley.MissionInfo{ID: ended.ID, Project: project, Text: b.Text, Agents: b.Agents, By: event.By, At: event.At, Ended: ended.At})
+		}
+	}
+	return list, nil
+}
+
+// fact is an event of the tenant's session, by its seq.
+func (e *Engine) fact(ctx context.Context, tenant parley.TenantID, seq parley.Seq) (parley.Event, error) {
+	events, err := e.Store.Tenant(tenant).Events(ctx, parley.TenantSession, seq-1, 1)
+	if err == nil && len(events) == 0 {
+		err = parley.Errorf(parley.CodeCorrupt, "A part of the tenant's log cannot be read.")
+	}
+	if err != nil {
+		return parley.Event{}, err
+	}
+	return events[0], nil
+}
+
+// Override is behind every dialect. See parley.Door.
+func (e *Engine) Override(ctx context.Context, who parley.Principal, project, agent string) (parley.Override, error) {
+	s, err := e.tenantFor(ctx, who)
+	if err == nil {
+		_, err = e.Agents.Agent(who.Tenant, agent)
+	}
+	return s.Override(project, agent), err
+}
+
+// tenantFor is the state of the tenant's session, for who may read it.
+func (e *Engine) tenantFor(ctx context.Context, who parley.Principal) (parley.State, error) {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return parley.State{}, err
+	}
+	return e.tenant(ctx, who.Tenant)
+}

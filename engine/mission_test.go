@@ -1,0 +1,431 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/access"
+)
+
+// crew has agents that say what they want to be told when they are idle, and
+// those of the others that are asked for by name.
+type crew struct {
+	agents
+	list []parley.Agent
+}
+
+func (c crew) List(parley.TenantID) []parley.Agent { return c.list }
+
+func (c crew) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
+	if i := slices.IndexFunc(c.list, func(a parley.Agent) bool { return a.Name == name }); i >= 0 {
+		return c.list[i], nil
+	}
+	return c.agents.Agent(tenant, name)
+}
+
+var coder = parley.Agent{Name: "coder", Instructions: "obey", IdlePrompt: "go; say on it", IdleSeconds: 60}
+
+// onMission lets a coder, and whoever else is given, be prompted three times.
+func onMission(others ...parley.Agent) func(*Config) {
+	return func(c *Config) {
+		c.Agents = crew{list: append([]parley.Agent{coder, {Name: "silent", Instructions: "obey"}}, others...)}
+		c.Autonomy = parley.Autonomy{Enabled: true}
+		c.Prompts = parley.IdleLimits{Interval: 30 * time.Second, Prompts: 3}
+	}
+}
+
+// prompts are when agents were promised a prompt, after a time.
+func (r *rig) prompts(since time.Time) string {
+	var list []string
+	for _, b := range all[parley.AgentPrompted](r.log(parley.TenantSession)) {
+		list = append(list, fmt.Sprintf("%s %v:%d", b.Agent, b.At.Sub(since).Round(time.Second), b.Number))
+	}
+	return strings.Join(list, " ")
+}
+
+// idleSession is that of an agent under the last mission.
+func (r *rig) idleSession(agent string) parley.SessionID {
+	log := r.log(parley.TenantSession)
+	return parley.IdleSession(parley.MissionID(seqOf[parley.MissionSet](log, len(all[parley.MissionSet](log)))), agent)
+}
+
+// prompted waits until sessions have taken or refused so many prompts.
+func (r *rig) prompted(n int) {
+	r.t.Helper()
+	r.until(parley.TenantSession, fmt.Sprint(n, " prompts are settled"), seen[parley.PromptSettled](n))
+}
+
+// checkMission compares what was promised with what sessions have taken.
+func (r *rig) checkMission() {
+	r.t.Helper()
+	r.check(parley.TenantSession)
+	log := r.log(parley.TenantSession)
+	refused, promised := map[parley.Seq]bool{}, map[parley.SessionID][]string{}
+	for _, s := range all[parley.PromptSettled](log) {
+		refused[s.Prompt] = s.Code != ""
+	}
+	for _, e := range log {
+		if b, ok := e.Body.(parley.AgentPrompted); ok {
+			promised[b.Session] = append(promised[b.Session], "")
+			if !refused[e.Seq] {
+				promised[b.Session] = append(promised[b.Session], fmt.Sprint(parley.IdleNamed, e.Seq))
+			}
+		}
+	}
+	for id, names := range promised {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+		var taken []string
+		for _, in := range unaskedInputs(r.log(id)) {
+			taken = append(taken, in.Request)
+		}
+		if !slices.Equal(names, taken) {
+			r.t.Errorf("promised were %v, and taken %v\n%s", names, taken, story(log))
+		}
+		r.check(id)
+	}
+}
+
+// An idle agent is prompted at once, then a minute after each run, and not any more
+// when nobody has said anything for three times; a word in its session changes
+// that.
+func TestIdleAgentsArePrompted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onMission(parley.Agent{Name: "hurried", Instructions: "obey", IdlePrompt: "x", IdleSeconds: 1}))
+		begin := time.Now()
+		time.Sleep(time.Hour)
+		if n := r.loaded(); n != 0 {
+			t.Errorf("%d sessions are loaded without a mission", n)
+		}
+		begin = time.Now()
+		r.do(parley.TenantSession, parley.SetMission{Text: "tidy up"})
+		time.Sleep(time.Hour)
+		want := "coder 0s:1 hurried 0s:1 hurried 30s:2 coder 1m0s:2 hurried 1m0s:3 coder 2m0s:3"
+		if got := r.prompts(begin); got != want {
+			t.Errorf("prompted %s\nwant %s", got, want)
+		}
+		id := r.idleSession("coder")
+		log := r.finished(id, 3)
+		m, err := r.Session(context.Background(), ann, id)
+		if got := texts(log); err != nil || !slices.Equal(got, []string{"on it", "on it", "on it"}) || m.Owner != "ann" || m.Title != "Mission: tidy up" || m.Transient {
+			t.Errorf("%v, %+v, %v", got, m, err)
+		}
+		if in := unaskedInputs(log)[0]; in.Content != "[Mission] tidy up\n\n[Your standing instruction] go; say on it" || in.Agent.Turns != parley.DefaultTurns {
+			t.Errorf("%+v", in)
+		}
+		spoke := time.Now()
+		r.do(id, parley.SubmitInput{Content: "say thanks", Request: "thanks"})
+		time.Sleep(2*time.Minute + time.Second)
+		if got := r.prompts(spoke); !strings.HasSuffix(got, " coder 1m0s:1 coder 2m0s:2") {
+			t.Errorf("after a word of a person: %s", got)
+		}
+		r.checkMission()
+		r.stop(true)
+		r.start()
+	})
+}
+
+// What an agent does for people holds its prompt up, wherever that is, and also
+// while it waits for one of them.
+func TestIdleMeansThatNothingGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onMission())
+		id := r.open()
+		r.do(id, parley.SubmitInput{Content: "call ask x | say done", Agent: parley.AgentRef{Name: "coder"}})
+		log := r.until(id, "somebody is asked", seen[parley.QuestionAsked](1))
+		r.do(parley.TenantSession, parley.SetMission{Text: "tidy up"})
+		time.Sleep(10 * time.Minute)
+		if got := r.prompts(time.Now()); got != "" {
+			t.Errorf("while it waits: %s", got)
+		}
+		r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 1)), Answers: [][]string{{"x"}}})
+		r.finished(id, 1)
+		answered := time.Now()
+		time.Sleep(time.Minute + time.Second)
+		if got := r.prompts(answered); got != "coder 1m0s:1" {
+			t.Errorf("afterwards: %s", got)
+		}
+		r.checkMission()
+	})
+}
+
+// Who is stopped, does not talk to who set the mission, or lost its session is
+// left alone; a cleared mission is the end, and a run that goes on ends by itself.
+func TestWhoIsNotPrompted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "x", Allow: &parley.AgentAllow{Roles: []string{access.RoleOrgAdmin}}},
+			parley.Agent{Name: "lazy", Instructions: "obey", IdlePrompt: "x"}))
+		release := make(chan struct{})
+		r.hands.wait = release
+		head := member("dora", access.RoleDeptHead)
+		prompt := "x; call wait x | say done"
+		r.do(parley.TenantSession, parley.StopAgent{Agent: "lazy"})
+		if code := r.as(head, parley.TenantSession, parley.SetMission{Text: "tidy up", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}}}); code != "" {
+			t.Fatal(code)
+		}
+		id := r.idleSession("coder")
+		r.prompted(1)
+		r.until(id, "it works", seen[parley.ToolCallStarted](1))
+		if code := r.as(head, parley.TenantSession, parley.ClearMission{}); code != "" {
+			t.Fatal(code)
+		}
+		close(release)
+		if log := r.finished(id, 1); all[parley.RunFinished](log)[0].Outcome != parley.Completed {
+			t.Errorf("the run ended as %s", story(log))
+		}
+		time.Sleep(time.Hour)
+		if got := r.prompts(time.Now().Add(-time.Hour)); got != "coder 0s:1" {
+			t.Errorf("prompted %s", got)
+		}
+		if m, err := r.Session(context.Background(), head, id); err != nil || m.Owner != "dora" {
+			t.Errorf("%+v, %v", m, err)
+		}
+		// Under a mission of an administrator all are, once they run; who deletes
+		// the session of one puts an end to that.
+		admin := member("olga", access.RoleOrgAdmin)
+		if code := r.as(admin, parley.TenantSession, parley.SetMission{Text: "tidy up"}); code != "" {
+			t.Fatal(code)
+		}
+		r.prompted(3)
+		r.until(r.idleSession("aloof"), "it is prompted", seen[parley.RunFinished](1))
+		r.do(r.idleSession("aloof"), parley.DeleteSession{})
+		r.do(parley.TenantSession, parley.StartAgent{Agent: "lazy"})
+		r.prompted(4)
+		r.until(r.idleSession("lazy"), "it is prompted", seen[parley.RunFinished](1))
+		time.Sleep(time.Hour)
+		if got := r.prompts(time.Now()); strings.Count(got, "aloof") != 1 || strings.Count(got, "lazy") != 3 || strings.Count(got, "silent") != 0 {
+			t.Errorf("prompted %s", got)
+		}
+		r.check(parley.TenantSession)
+	})
+}
+
+// Without AUTONOMY_ENABLED nobody is prompted; missions are set all the same, and
+// hold when it is switched on.
+func TestMissionsOfAServerThatDoesNothingUnasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onMission(), func(c *Config) { c.Autonomy = parley.Autonomy{} })
+		r.do(parley.TenantSession, parley.SetMission{Text: "tidy up"})
+		time.Sleep(time.Hour)
+		if got := r.prompts(time.Now()); got != "" {
+			t.Errorf("prompted %s", got)
+		}
+		r.stop(false)
+		r.config.Autonomy.Enabled = true
+		r.start()
+		r.prompted(1)
+		r.finished(r.idleSession("coder"), 1)
+		r.checkMission()
+	})
+}
+
+// After an outage, and after clocks were set, there is one prompt and no burst.
+func TestIdlePromptsAreLateOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		r := newRig(t, onMission(), func(c *Config) {
+			c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			c.Prompts.Prompts = 1000
+		})
+		begin := time.Now()
+		r.do(parley.TenantSession, parley.SetMission{Text: "tidy up"})
+		r.prompted(1)
+		r.finished(r.idleSession("coder"), 1)
+		for i := range 4 {
+			r.stop(i%2 == 0)
+			time.Sleep(5 * time.Hour)
+			r.start()
+			r.finished(r.idleSession("coder"), i+2)
+			synctest.Wait()
+		}
+		if got := r.prompts(begin); got != "coder 0s:1 coder 5h0m0s:2 coder 10h0m0s:3 coder 15h0m0s:4 coder 20h0m0s:5" {
+			t.Errorf("prompted %s", got)
+		}
+		ahead.Store(int64(-12 * time.Hour))
+		time.Sleep(150 * time.Second) // it is noticed after a minute, and an interval later there is the next
+		if n := len(all[parley.AgentPrompted](r.log(parley.TenantSession))); n != 6 {
+			t.Errorf("%d prompts after the clock was set back", n)
+		}
+		ahead.Store(int64(12 * time.Hour))
+		time.Sleep(90 * time.Second)
+		if n := len(all[parley.AgentPrompted](r.log(parley.TenantSession))); n < 7 || n > 8 {
+			t.Errorf("%d prompts after it was set forth", n)
+		}
+		r.checkMission()
+	})
+}
+
+var errDead = errors.New("the process is dead")
+
+// Whatever was committed last before the process was killed, a prompt is taken
+// once: the promise, what the session makes of it, and the end of it.
+func TestAnIdlePromptIsTakenOnce(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+		var dead atomic.Bool
+		var left, ahead atomic.Int64
+		store := &rough{
+			append: func(parley.Batch) error {
+				if dead.Load() {
+					return errDead
+				}
+				return nil
+			},
+			after: func(b parley.Batch) error {
+				if len(b.Events) == 0 || left.Add(-1) != 0 {
+					return nil
+				}
+				dead.Store(true)
+				return errDead // nobody hears of it
+			}}
+		r := newRig(t, onMission(), func(c *Config) {
+			c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		})
+		r.stop(true)
+		r.reopen, r.config.Store = reopen, store
+		for step := int64(1); ; step++ {
+			left.Store(0)
+			r.start()
+			before := len(all[parley.AgentPrompted](r.log(parley.TenantSession)))
+			ahead.Add(int64(time.Hour)) // so that it is idle again
+			left.Store(1 + step)        // the first is the mission
+			r.do(parley.TenantSession, parley.SetMission{Text: fmt.Sprint("step ", step)})
+			id := r.idleSession("coder")
+			settled := func(log []parley.Event) bool { return len(all[parley.PromptSettled](log)) > before }
+			for !dead.Load() && !(settled(r.log(parley.TenantSession)) && len(all[parley.RunFinished](r.log(id))) == 1) {
+				time.Sleep(2 * time.Millisecond)
+			}
+			killed := dead.Load()
+			r.stop(true)
+			dead.Store(false)
+			left.Store(0)
+			r.start()
+			r.until(parley.TenantSession, "the prompt is settled", settled)
+			r.finished(id, 1)
+			r.restart(false)
+			if n := len(unaskedInputs(r.log(id))); n != 1 {
+				t.Errorf("killed at %d: it was taken %d times", step, n)
+			}
+			r.checkMission()
+			r.do(parley.TenantSession, parley.ClearMission{})
+			r.stop(true)
+			if !killed {
+				if step < 5 {
+					t.Errorf("there are only %d steps", step)
+				}
+				break
+			}
+		}
+		r.config.Store = nil
+		r.start()
+	})
+}
+
+// Who may change settings sets missions; everybody who may read agents reads them;
+// what is refused leaves nothing, and restarts change nothing.
+func TestMissionsBehindTheDoor(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+		r := newRig(t, onMission(), screened, func(c *Config) { c.Autonomy = parley.Autonomy{} })
+		r.stop(true)
+		r.reopen = reopen
+		r.start()
+		ctx := context.Background()
+		head, user, reader := member("dora", access.RoleDeptHead), member("uwe", access.RoleStandardUser), member("rita", access.RoleReadOnly)
+		prompt, bad := "look", wicked
+		choose := parley.SetOverride{Project: "/p", Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}
+		for _, c := range []struct {
+			who  parley.Principal
+			do   parley.CommandBody
+			want parley.Code
+		}{
+			{user, parley.SetMission{Project: "/p", Text: "x"}, parley.CodeForbidden},
+			{reader, parley.ClearMission{Project: "/p"}, parley.CodeForbidden},
+			{user, choose, parley.CodeForbidden},
+			{head, parley.SetMission{Project: "/p", Text: "x", Agents: []parley.MissionAgent{{Agent: "coder"}, {Agent: "nobody"}}}, parley.CodeNotFound},
+			{head, parley.SetOverride{Agent: "nobody", IdleChoice: choose.IdleChoice}, parley.CodeNotFound},
+			{head, parley.SetMission{Text: strings.Repeat("x", parley.MaxMission+1)}, parley.CodeTooLarge},
+			{head, parley.SetMission{Text: wicked}, parley.CodeBlocked},
+			{head, parley.SetMission{Text: "x", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}}}, parley.CodeBlocked},
+			{head, parley.SetOverride{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}, parley.CodeBlocked},
+			{head, parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}, parley.CodeInvalid},
+		} {
+			if got := r.as(c.who, parley.TenantSession, c.do); got != c.want {
+				t.Errorf("%s, %.80v: %q, want %q", c.who.ID, c.do, got, c.want)
+			}
+		}
+		if log := r.log(parley.TenantSession); len(log) != 0 {
+			t.Fatalf("refusals left %s", story(log))
+		}
+		if rows := r.audited(parley.AuditMessageBlocked); len(rows) != 3 {
+			t.Errorf("on record are %d refusals", len(rows))
+		}
+		// Two in one second, which the original kept as one.
+		for _, text := range []string{"first", "second", "third"} {
+			if code := r.as(head, parley.TenantSession, parley.SetMission{Project: "/p", Text: text}); code != "" {
+				t.Fatal(code)
+			}
+		}
+		r.do(parley.TenantSession, parley.SetMission{Project: "/q", Text: "elsewhere"})
+		r.do(parley.TenantSession, choose)
+		sees := func(who parley.Principal, limit int, want string) {
+			t.Helper()
+			list, err := r.Missions(ctx, who, "/p", limit)
+			got := ""
+			for _, m := range list {
+				got += fmt.Sprintf("%s by %s %v; ", m.Text, m.By, m.Ended.IsZero())
+			}
+			if err != nil || got != want {
+				t.Errorf("%s sees %s(%v); want %s", who.ID, got, err, want)
+			}
+		}
+		sees(reader, 10, "third by dora true; second by dora false; first by dora false; ")
+		r.restart(true)
+		sees(user, 2, "third by dora true; second by dora false; ")
+		if code := r.as(head, parley.TenantSession, parley.ClearMission{Project: "/p"}); code != "" {
+			t.Fatal(code)
+		}
+		sees(ann, 10, "third by dora false; second by dora false; first by dora false; ")
+		if _, err := r.Missions(ctx, member("mia", "king"), "/p", 1); parley.CodeOf(err) != parley.CodeForbidden {
+			t.Errorf("who may not look: %v", err)
+		}
+		rival := parley.Principal{ID: "rex", Tenant: "rival", Roles: []string{access.RoleOrgAdmin}}
+		if list, err := r.Missions(ctx, rival, "/p", 10); err != nil || len(list) != 0 {
+			t.Errorf("another tenant: %+v, %v", list, err)
+		}
+		if o, err := r.Override(ctx, reader, "/p", "coder"); err != nil || o.Prompt == nil || *o.Prompt != "look" {
+			t.Errorf("%+v, %v", o, err)
+		}
+		if o, err := r.Override(ctx, rival, "/p", "coder"); err != nil || o.Prompt != nil {
+			t.Errorf("another tenant: %+v, %v", o, err)
+		}
+		if _, err := r.Override(ctx, reader, "/p", "nobody"); parley.CodeOf(err) != parley.CodeNotFound {
+			t.Errorf("of nobody: %v", err)
+		}
+		for action, n := range map[string]int{parley.AuditMissionSet: 4, parley.AuditMissionCleared: 1, parley.AuditOverride: 1} {
+			if rows := r.audited(action); len(rows) != n {
+				t.Errorf("%s is on record %d times, want %d", action, len(rows), n)
+			}
+		}
+		// A prompt that comes too late, or for who is stopped, is not taken.
+		late := parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}
+		if err := r.act(ctx, acme, parley.IdleSession(2, "coder"), "ann", "late", late); parley.CodeOf(err) != parley.CodeClosed {
+			t.Errorf("of a mission that is over: %v", err)
+		}
+		late.Mission = parley.MissionID(seqOf[parley.MissionSet](r.log(parley.TenantSession), 4))
+		r.do(parley.TenantSession, parley.StopAgent{Agent: "coder"})
+		id := parley.IdleSession(late.Mission, "coder")
+		if err := r.act(ctx, acme, id, "ann", "late", late); parley.CodeOf(err) != parley.CodeStopped {
+			t.Errorf("for an agent that is stopped: %v", err)
+		}
+		if log := r.log(id); len(log) != 0 {
+			t.Errorf("left is %s", story(log))
+		}
+		r.check(parley.TenantSession)
+	})
+}
