@@ -38,7 +38,7 @@ type frontMatter struct {
 	FallbackModels   []string `yaml:"fallback_models"`
 	Delegates        []string `yaml:"delegates"`
 	IdlePrompt       string   `yaml:"idle_prompt"`
-	IdleIntervalSecs int64    `yaml:"idle_interval_secs"`
+	IdleIntervalSecs *int64   `yaml:"idle_interval_secs"`
 
 	Allow *struct {
 		Roles []string `yaml:"roles"`
@@ -54,12 +54,6 @@ type frontMatter struct {
 			Model string `yaml:"model"`
 		} `yaml:"evaluator"`
 	} `yaml:"autonomy"`
-}
-
-// withoutEffect are the keys that are read and ignored: without them an agent
-// does less, or the same within its turns, and talks to nobody else.
-var withoutEffect = []string{
-	"idle_prompt", "idle_interval_secs",
 }
 
 // ofTheLoop are keys that say how Parley runs an agent: to one that runs elsewhere
@@ -113,6 +107,9 @@ func parseAgent(path, text string) (definition, error) {
 	if f.Allow != nil {
 		agent.Allow = &parley.AgentAllow{Roles: f.Allow.Roles}
 	}
+	if agent.IdlePrompt, agent.IdleSeconds, err = f.idle(doc); err != nil {
+		return definition{}, err
+	}
 	if agent.Autonomy, err = f.autonomy(doc); err != nil {
 		return definition{}, err
 	}
@@ -143,8 +140,6 @@ func parseAgent(path, text string) (definition, error) {
 	}
 	for _, e := range doc.entries {
 		switch {
-		case slices.Contains(withoutEffect, e.key):
-			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect in this release", e.key).Error())
 		case agent.Address != "" && slices.Contains(ofTheLoop, e.key):
 			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect on an agent that runs elsewhere", e.key).Error())
 		}

@@ -53,6 +53,7 @@ type Settings struct {
 	Models
 	Access
 	Autonomy
+	IdlePrompts
 
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 }

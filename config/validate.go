@@ -34,6 +34,7 @@ func (s *Settings) Check() error {
 		s.validateFolders(),
 		s.CheckModels(),
 		s.Autonomy.validateAutonomy(),
+		s.IdlePrompts.validateIdle(),
 		s.validateTimes(),
 		s.Store.Check(),
 	)

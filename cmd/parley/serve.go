@@ -155,7 +155,7 @@ func (c *serveCommand) Run(p *program) error {
 
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
-		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(),
+		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Tools: tools, Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
 		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant,
