@@ -15,6 +15,9 @@ import (
 // work in, and what the server was started with.
 func newEventBus(c *config.Settings, agents parley.Agents, provider func(model string) string, at net.Addr) (h eventbus.Handler, err error) {
 	h.Workspace.Tenant = c.DefaultTenant
+	if !c.AutonomyEnabled {
+		h.NoPrompts = "Idle agents are not prompted: this server runs without AUTONOMY_ENABLED=true."
+	}
 	if h.Workspace.Root, err = filepath.Abs(c.Workspace); err != nil {
 		return h, err
 	}

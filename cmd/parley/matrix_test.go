@@ -134,11 +134,24 @@ var rules = map[string]rule{
 	"POST /api/settings":          {needs: parley.ActAdmin, body: `{}`, ok: 200},
 	"GET /api/config":             {needs: parley.ActRead, ok: 200},
 	"POST /api/config":            {needs: parley.ActAdmin, body: `{}`, ok: 200},
+	"GET /api/mission":            {needs: parley.ActRead, ok: 200},
+	"POST /api/mission":           {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 200},
+	"DELETE /api/mission":         {needs: parley.ActAdmin, ok: 200},
+	"GET /api/missions":           {needs: parley.ActRead, ok: 200},
+	"GET /api/agent-override":     {needs: parley.ActRead, on: "agent", query: "?agent_id={id}", ok: 200},
+	"POST /api/agent-override":    {needs: parley.ActAdmin, on: "agent", body: `{"agent_id":"{id}","idle_interval_secs":60}`, ok: 200},
 	"GET /api/workspace/tree":     {needs: parley.ActRead, ok: 200},
 	"GET /api/files":              {needs: parley.ActRead, ok: 200},
 	"GET /api/file":               {needs: parley.ActRead, ok: 400}, // which one?
-	"GET /api/v1/settings":        {needs: parley.ActRead, ok: 200},
-	"PATCH /api/v1/settings":      {needs: parley.ActAdmin, body: `{"turns":7}`, ok: 200},
+	"GET /api/v1/missions":        {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/missions":       {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 201},
+	"DELETE /api/v1/missions":     {needs: parley.ActAdmin, ok: 200},
+
+	"GET /api/v1/agents/{id}/override":  {needs: parley.ActRead, on: "agent", ok: 200},
+	"POST /api/v1/agents/{id}/override": {needs: parley.ActAdmin, on: "agent", body: `{"idle_interval_secs":60}`, ok: 200},
+
+	"GET /api/v1/settings":   {needs: parley.ActRead, ok: 200},
+	"PATCH /api/v1/settings": {needs: parley.ActAdmin, body: `{"turns":7}`, ok: 200},
 
 	"GET /api/v1/mcp":              {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404}, // there is none

@@ -25,6 +25,9 @@ type door struct {
 	waits   bool  // followers do, when they have read what there is
 	runs    []parley.RunInfo
 
+	missions []parley.MissionInfo
+	choice   parley.IdleChoice // for coder
+
 	mu       sync.Mutex // guards the following
 	open     int        // followers
 	follows  int        // how many there ever were
@@ -244,4 +247,31 @@ func (d *door) Settings(_ context.Context, who parley.Principal) (parley.Setting
 		return parley.Settings{}, parley.Errorf(parley.CodeForbidden, "You may not do this: it needs agents:read.")
 	}
 	return parley.DefaultSettings(), nil
+}
+
+func (d *door) Missions(_ context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo, error) {
+	if err := d.reads(who, project); err != nil {
+		return nil, err
+	}
+	return d.missions[:min(len(d.missions), limit)], nil
+}
+
+func (d *door) Override(_ context.Context, who parley.Principal, project, agent string) (parley.Override, error) {
+	if err := d.reads(who, project); err != nil {
+		return parley.Override{}, err
+	}
+	if agent != "coder" {
+		return parley.Override{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", agent)
+	}
+	return parley.Override{Project: project, Agent: agent, IdleChoice: d.choice}, nil
+}
+
+func (d *door) reads(who parley.Principal, project string) error {
+	if who.ID == "clumsy" {
+		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs agents:read.")
+	}
+	if project != "/p" {
+		return parley.Errorf(parley.CodeInternal, "project %q", project)
+	}
+	return nil
 }

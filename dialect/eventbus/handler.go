@@ -29,6 +29,10 @@ type Handler struct {
 	Workspace Workspace
 	Log       *slog.Logger
 
+	// NoPrompts says why idle agents are not prompted on this server; empty:
+	// they are.
+	NoPrompts string
+
 	// ThreadChat answers POST /api/chat with a body of document 002, which has
 	// the same address: one that names a threadId. Nil: they are refused.
 	ThreadChat func(w http.ResponseWriter, r *http.Request, who parley.Principal, body dialect.Object)
@@ -62,6 +66,12 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"POST /api/settings":          h.asks(h.changeSettings),
 		"GET /api/config":             h.asks(h.getSettings),
 		"POST /api/config":            h.asks(h.changeSettings),
+		"GET /api/mission":            h.asks(h.getMission),
+		"POST /api/mission":           h.asks(h.setMission),
+		"DELETE /api/mission":         h.asks(h.clearMission),
+		"GET /api/missions":           h.asks(h.listMissions),
+		"GET /api/agent-override":     h.asks(h.getOverride),
+		"POST /api/agent-override":    h.asks(h.setOverride),
 		"GET /api/workspace/tree":     h.asks(h.tree),
 		"GET /api/files":              h.asks(h.listFiles),
 		"GET /api/file":               h.asks(h.readFile),
@@ -122,9 +132,12 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q req
 	if q.who, err = h.Guard.Who(r); err != nil {
 		return q, err
 	}
-	if r.Method == http.MethodPost {
+	if r.Method == http.MethodPost || r.Method == http.MethodDelete {
 		if q.body, err = readBody(w, r, most); err != nil {
 			return q, err
+		}
+		if r.Method == http.MethodDelete && !q.body.Has("project_root") {
+			q.body = nil // it says it in the address, if at all
 		}
 	}
 	root, err := q.field("project_root")

@@ -74,6 +74,12 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"DELETE /api/v1/inputs/{id}": h.asks(h.answer(func(seq parley.Seq, _ dialect.Object) (parley.CommandBody, error) {
 			return parley.WithdrawInput{Input: parley.InputID(seq)}, nil
 		})),
+		"GET /api/v1/missions":              h.asks(h.listMissions),
+		"POST /api/v1/missions":             h.asks(h.setMission),
+		"DELETE /api/v1/missions":           h.asks(h.clearMission),
+		"GET /api/v1/agents/{id}/override":  h.asks(h.getOverride),
+		"POST /api/v1/agents/{id}/override": h.asks(h.setOverride),
+
 		"GET /api/v1/timers":              h.asks(h.listTimers),
 		"GET /api/v1/timers/{id}":         h.asks(h.getTimer),
 		"DELETE /api/v1/timers/{id}":      h.asks(h.cancelTimer),

@@ -1,0 +1,152 @@
+package eventbus
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A mission as clients of this document know it. created_at is in seconds.
+type mission struct {
+	Text      string         `json:"text"`
+	CreatedAt int64          `json:"created_at"`
+	Active    bool           `json:"active"`
+	Agents    []missionAgent `json:"agents"`
+	EndedAt   *int64         `json:"ended_at,omitempty"`
+	// Note says why nobody is prompted though it is active.
+	Note string `json:"note,omitempty"`
+}
+
+type missionAgent struct {
+	ID       string  `json:"id"`
+	Prompt   *string `json:"idle_prompt"`
+	Interval *int64  `json:"idle_interval_secs"`
+}
+
+// An override as clients know it: null is what was not chosen.
+type override struct {
+	OK       bool    `json:"ok,omitempty"` // of an answer to a change
+	AgentID  string  `json:"agent_id"`
+	Prompt   *string `json:"idle_prompt"`
+	Interval *int64  `json:"idle_interval_secs"`
+}
+
+func (h *Handler) showMission(m parley.MissionInfo) mission {
+	shown := mission{Text: m.Text, CreatedAt: m.At.Unix(), Active: m.Ended.IsZero(), Agents: []missionAgent{}}
+	for _, a := range m.Agents {
+		shown.Agents = append(shown.Agents, missionAgent{a.Agent, a.Prompt, a.Seconds})
+	}
+	if !shown.Active {
+		ended := m.Ended.Unix()
+		shown.EndedAt = &ended
+	} else {
+		shown.Note = h.NoPrompts
+	}
+	return shown
+}
+
+func (h *Handler) getMission(r request) (any, error) {
+	list, err := h.Door.Missions(r.Context(), r.who, h.Project(r.who.Tenant), 1)
+	if err != nil || len(list) == 0 || !list[0].Ended.IsZero() {
+		return map[string]bool{"active": false}, err
+	}
+	return h.showMission(list[0]), nil
+}
+
+func (h *Handler) listMissions(r request) (any, error) {
+	list, err := h.Door.Missions(r.Context(), r.who, h.Project(r.who.Tenant), parley.MaxEndedMissions+1)
+	shown := []mission{}
+	for _, m := range list {
+		shown = append(shown, h.showMission(m))
+	}
+	return map[string][]mission{"missions": shown}, err
+}
+
+func (h *Handler) setMission(r request) (any, error) {
+	do := parley.SetMission{Project: h.Project(r.who.Tenant)}
+	var err error
+	if do.Text, err = r.need("text"); err != nil {
+		return nil, err
+	}
+	var agents []json.RawMessage
+	if err := r.body.Into("agents", &agents, "a list of objects"); err != nil {
+		return nil, invalid("%s", err)
+	}
+	for i, raw := range agents {
+		in := fmt.Sprintf("agents[%d]", i)
+		o, err := dialect.ParseObject(raw)
+		if err != nil {
+			return nil, invalid("%s must be an object with an id", in)
+		}
+		var a parley.MissionAgent
+		if a.Agent, err = o.String("id"); err == nil && a.Agent == "" {
+			err = fmt.Errorf("id is missing")
+		}
+		if err == nil {
+			a.IdleChoice, err = idleChoice(o)
+		}
+		if err != nil {
+			return nil, invalid("%s: %s", in, err)
+		}
+		do.Agents = append(do.Agents, a)
+	}
+	return h.changed(r, do)
+}
+
+// idleChoice reads what is chosen for an agent; absent and null are nothing.
+func idleChoice(o dialect.Object) (c parley.IdleChoice, err error) {
+	if err = o.Into("idle_prompt", &c.Prompt, "a string"); err == nil {
+		err = o.Into("idle_interval_secs", &c.Seconds, "a whole number of seconds")
+	}
+	return c, err
+}
+
+func (h *Handler) clearMission(r request) (any, error) {
+	return h.changed(r, parley.ClearMission{Project: h.Project(r.who.Tenant)})
+}
+
+// changed submits a change of missions. Who sets one is told if nothing will come
+// of it.
+func (h *Handler) changed(r request, do parley.CommandBody) (any, error) {
+	_, err := h.submit(r, []parley.SessionID{parley.TenantSession}, do)
+	answer := map[string]any{"ok": true}
+	if _, set := do.(parley.SetMission); set && h.NoPrompts != "" {
+		answer["note"] = h.NoPrompts
+	}
+	return answer, err
+}
+
+func (h *Handler) getOverride(r request) (any, error) {
+	agent, err := r.agentID()
+	if err != nil {
+		return nil, err
+	}
+	o, err := h.Door.Override(r.Context(), r.who, h.Project(r.who.Tenant), agent)
+	return override{AgentID: agent, Prompt: o.Prompt, Interval: o.Seconds}, err
+}
+
+func (h *Handler) setOverride(r request) (any, error) {
+	do := parley.SetOverride{Project: h.Project(r.who.Tenant)}
+	var err error
+	if do.Agent, err = r.agentID(); err != nil {
+		return nil, err
+	}
+	if do.IdleChoice, err = idleChoice(r.body); err != nil {
+		return nil, invalid("%s", err)
+	}
+	if _, err := h.changed(r, do); err != nil {
+		return nil, err
+	}
+	return override{true, do.Agent, do.Prompt, do.Seconds}, nil
+}
+
+// agentID is the agent that must be named, by something that can be a name.
+func (r request) agentID() (string, error) {
+	agent, err := r.need("agent_id")
+	if err == nil && !parley.ValidAgentName(agent) {
+		err = invalid("agent_id: %q is no name of an agent", clip(agent, maxPreview))
+	}
+	return agent, err
+}
