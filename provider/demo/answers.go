@@ -45,6 +45,9 @@ var acts = []act{
 
 var wantsHelp = plain(`(?:/?help(?:\s+me)?|what\s+can\s+you\s+do|\?)`)
 
+// idlePrompt is what an agent reads that is idle during a mission.
+var idlePrompt = regexp.MustCompile(`(?s)^\[Mission\] .*\n\n\[Your standing instruction\] (.*)$`)
+
 // plain matches words as people type them: in any case, with or without a
 // please in front and a full stop behind.
 func plain(words string) *regexp.Regexp {
@@ -58,6 +61,10 @@ func answer(p place) script {
 	}
 	if wantsHelp.MatchString(p.input) {
 		return help()
+	}
+	if told := idlePrompt.FindStringSubmatch(p.input); told != nil {
+		p.input = told[1] // does what it is told to do when it is idle
+		return answer(p)
 	}
 	if p.input == parley.PlanIsApproved {
 		return approved(p)
