@@ -66,6 +66,8 @@ export interface Definition {
   instructions?: string
   delegates?: string[]
   address?: string
+  idle_prompt?: string
+  idle_interval_secs?: number
   autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }
 }
 
