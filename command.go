@@ -155,10 +155,12 @@ type (
 	// the agent is idle. Prompt is the Seq of the AgentPrompted that says so.
 	PromptAgent struct {
 		Mission MissionID
-		Goal    string // the mission's text
 		Agent   AgentRef
 		Prompt  Seq
-		Text    string
+
+		// What the engine found out about it.
+		Goal string // the mission's text
+		Text string // the agent's idle prompt
 	}
 )
 

@@ -367,7 +367,8 @@ type (
 		Agent   string `json:"agent"`
 		IdleChoice
 	}
-	// AgentPrompted: an idle agent is to be prompted, in this session. Number
+	// AgentPrompted: an idle agent is to be prompted, in this session, which will
+	// say what it was told: not everybody who may read agents is to know. Number
 	// counts from the last word of a person.
 	AgentPrompted struct {
 		Mission MissionID `json:"mission"`
@@ -375,8 +376,7 @@ type (
 		Agent   string    `json:"agent"`
 		Session SessionID `json:"session"`
 		Number  int       `json:"number"`
-		Text    string    `json:"text"` // its idle prompt
-		At      time.Time `json:"at"`   // by the clock, which may have been set back since the event before
+		At      time.Time `json:"at"` // by the clock, which may have been set back since the event before
 	}
 	// PromptSettled: the session has taken the prompt or, with a code, not.
 	PromptSettled struct {

@@ -255,7 +255,7 @@ func (d *decision) setOverride(do SetOverride) error {
 // foundIdle promises an agent its prompt, unless what led to it is no longer so.
 func (d *decision) foundIdle(b AgentFoundIdle) {
 	m := d.s.ActiveMission(b.Mission)
-	if m == nil || d.s.IsStopped(b.Agent) || IsBlank(b.Text) {
+	if m == nil || d.s.IsStopped(b.Agent) {
 		return
 	}
 	idle := m.Prompted(b.Agent)
@@ -270,7 +270,7 @@ func (d *decision) foundIdle(b AgentFoundIdle) {
 		return
 	}
 	d.emit(0, AgentPrompted{Mission: m.ID, Project: m.Project, Agent: b.Agent, Session: IdleSession(m.ID, b.Agent),
-		Number: number, Text: b.Text, At: d.at.UTC().Truncate(time.Microsecond)})
+		Number: number, At: d.at.UTC().Truncate(time.Microsecond)})
 }
 
 // promptDelivered settles a prompt.

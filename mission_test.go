@@ -207,7 +207,7 @@ func (w *vigilant) look() time.Time {
 	due, next := w.vigil.Look([]parley.Idler{{Agent: "coder", Interval: w.interval, Since: since,
 		Held: w.activity.Open || idle.Prompt != 0 || idle.Count >= w.most && !w.heard}}, w.now)
 	for _, agent := range due {
-		w.report(parley.AgentFoundIdle{Mission: m.ID, Agent: agent, Text: "go on", Last: idle.Last, Heard: w.heard, Most: w.most})
+		w.report(parley.AgentFoundIdle{Mission: m.ID, Agent: agent, Last: idle.Last, Heard: w.heard, Most: w.most})
 		w.heard = false
 		if w.takes {
 			w.settle()
@@ -338,14 +338,14 @@ func TestNoIdlePromptsWithoutAMission(t *testing.T) {
 	}
 	head := w.state.Head
 	w.report(parley.PromptDelivered{Prompt: prompt})
-	w.report(parley.AgentFoundIdle{Mission: 2, Agent: "coder", Text: "x", Most: 3})
+	w.report(parley.AgentFoundIdle{Mission: 2, Agent: "coder", Most: 3})
 	w.until(time.Hour)
 	if w.state.Head != head {
 		t.Errorf("it goes on: %s", w.types(9))
 	}
 	w.do(parley.SetMission{Text: "again"})
 	w.do(parley.StopAgent{Agent: "coder"})
-	w.report(parley.AgentFoundIdle{Mission: parley.MissionID(head + 1), Agent: "coder", Text: "x", Most: 3})
+	w.report(parley.AgentFoundIdle{Mission: parley.MissionID(head + 1), Agent: "coder", Most: 3})
 	w.want("0s:1")
 }
 
@@ -355,7 +355,7 @@ func TestAnIdlePromptIsPromisedOnce(t *testing.T) {
 	w := newVigil(t)
 	w.takes = false
 	w.look()
-	found := parley.AgentFoundIdle{Mission: 2, Agent: "coder", Text: "go on", Most: 3}
+	found := parley.AgentFoundIdle{Mission: 2, Agent: "coder", Most: 3}
 	w.report(found)
 	w.until(time.Hour)
 	w.want("0s:1")

@@ -108,7 +108,6 @@ type (
 	AgentFoundIdle struct {
 		Mission MissionID
 		Agent   string
-		Text    string // its idle prompt
 		Last    time.Time
 		Heard   bool // a person spoke to it since, in the session it is prompted in
 		Most    int  // prompts without that

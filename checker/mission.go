@@ -41,7 +41,6 @@ func (c *check) missionEvent(e parley.Event) {
 		c.must(m.open[b.Agent] == 0, "prompt %d is not settled", m.open[b.Agent])
 		c.must(b.Number == 1 || b.Number == m.prompts[b.Agent].Number+1, "number %d follows %d", b.Number, m.prompts[b.Agent].Number)
 		c.must(b.Session == parley.IdleSession(b.Mission, b.Agent), "is for session %s", b.Session)
-		c.must(!parley.IsBlank(b.Text), "says nothing")
 		m.prompts[b.Agent], m.open[b.Agent] = b, e.Seq
 	case parley.PromptSettled:
 		settled := false

@@ -89,7 +89,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	}
 	done := m.Prompted(agent.Name)
 	i = parley.Idler{Agent: agent.Name, Interval: max(interval, e.Prompts.Interval), Since: done.Last}
-	found = parley.AgentFoundIdle{Mission: m.ID, Agent: agent.Name, Text: text, Last: done.Last, Most: e.Prompts.Prompts}
+	found = parley.AgentFoundIdle{Mission: m.ID, Agent: agent.Name, Last: done.Last, Most: e.Prompts.Prompts}
 	activity, err := e.Store.Tenant(a.tenant).Activity(ctx, agent.Name, e.Now().Add(-i.Interval-longRun))
 	if err != nil {
 		return i, found, err
@@ -144,18 +144,21 @@ func (a *actor) handOver(ctx context.Context, prompt parley.Seq) error {
 	}
 	a.engine.Log.Info("an idle agent is prompted", "agent", b.Agent, "session", b.Session, "number", b.Number)
 	return a.engine.act(ctx, a.tenant, b.Session, m.By, parley.CommandID(parley.Ref(a.session, prompt)),
-		parley.PromptAgent{Mission: m.ID, Goal: m.Text, Agent: parley.AgentRef{Name: b.Agent}, Prompt: prompt, Text: b.Text})
+		parley.PromptAgent{Mission: m.ID, Agent: parley.AgentRef{Name: b.Agent}, Prompt: prompt})
 }
 
 var errMissionOver = parley.Errorf(parley.CodeClosed, "The mission is over.")
 
 // prompted prepares an idle prompt, on the session it is for. Whether it is still
 // wanted is asked here and not by who sends it: between the two somebody may have
-// cleared the mission or stopped the agent, and was told that it is so.
+// cleared the mission or stopped the agent, and was told that it is so. What it
+// says is read here too, and is no part of what the command is known by: one that
+// is repeated after the words have changed is the same prompt.
 func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAgent, error) {
 	e := a.engine
 	s, err := e.tenant(e.ctx, a.tenant)
-	if err == nil && s.ActiveMission(do.Mission) == nil {
+	m := s.ActiveMission(do.Mission)
+	if err == nil && m == nil {
 		err = errMissionOver
 	}
 	if err == nil {
@@ -165,7 +168,10 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 		return nil, do, err
 	}
 	agent, err := a.agentFor(do.Agent.Name)
-	do.Agent = a.ref(agent)
+	do.Agent, do.Goal = a.ref(agent), m.Text
+	if do.Text, _ = s.Prompting(*m, agent); err == nil && parley.IsBlank(do.Text) {
+		err = parley.Errorf(parley.CodeClosed, "The agent has no idle prompt any more.")
+	}
 	return &agent, do, err
 }
 

@@ -13,7 +13,6 @@ export interface AgentPrompted {
   agent: string
   session: string
   number: number
-  text: string
   at: string
 }
 
