@@ -15,7 +15,7 @@ import (
 )
 
 // onStores run on several stores; one is enough.
-var onStores = []string{"TestAnythingMayHappen", "TestPrefixes", "TestKilledAgainAndAgain"}
+var onStores = []string{"TestAnythingMayHappen", "TestPrefixes", "TestKilledAgainAndAgain", "TestAnIdlePromptIsTakenOnce", "TestMissionsBehindTheDoor"}
 
 // A bug replaces old, which must stand exactly once in the file, by new.
 type bug struct {
@@ -534,6 +534,20 @@ var bugs = []bug{
 		"\t\tbody[\"digest\"] = c.digest", "", "./cmd/parley", "TestChatShowsTheWork"},
 	{"who types on has allowed something", "cmd/parley/terminalcards.go",
 		"decision == \"\" || note != \"\" && decision != parley.Deny", "decision == \"\"", "./cmd/parley", "TestChatShowsTheWork"},
+
+	// Missions: an idle prompt is taken once, when it is due, and by who may be asked.
+	{"an idle prompt is promised again while one is not settled", "mission.go",
+		"if idle.Prompt != 0 || !idle.Last.Equal(b.Last) {", "if false {", ".", "TestAnIdlePromptIsPromisedOnce"},
+	{"an idle prompt is taken again after a crash", "engine/mission.go",
+		"parley.CommandID(parley.Ref(a.session, prompt))", `""`, "./engine", "TestAnIdlePromptIsTakenOnce"},
+	{"an idle prompt comes after its agent was stopped", "engine/mission.go",
+		"err = e.running(e.ctx, a.tenant, do.Agent.Name)", "err = nil", "./engine", "TestMissionsBehindTheDoor"},
+	{"an agent that waits for a person is taken for idle", "engine/mission.go",
+		"i.Held = activity.Open || ", "i.Held = ", "./engine", "TestIdleMeansThatNothingGoesOn"},
+	{"an agent is prompted for somebody it does not talk to", "engine/mission.go",
+		"Agent: agent.Name, Allow: agent.Allow}", "Agent: agent.Name}", "./engine", "TestWhoIsNotPrompted"},
+	{"a clock that was set back puts idle prompts off until it is that late again", "mission.go",
+		"meant.at.After(latest) {", "false && meant.at.After(latest) {", ".", "TestIdlePromptsWhenTheClockIsSet"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.
