@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { QuestionForm } from '../approvals/QuestionForm'
 import { risky, What } from '../approvals/What'
 import { Button } from '../ui/Button'
-import { Mono } from '../ui/Mono'
+import { Exact, Mono } from '../ui/Mono'
 import { StatusBadge } from '../ui/StatusBadge'
 import type { ConsoleCard } from './frames'
 import type { AgentWebSocket } from './useAgentWebSocket'
@@ -47,7 +47,9 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
       {card.kind === 'question' && <QuestionForm questions={card.questions} busy={off} answer={(answers) => answer({ type: 'question_response', answers })} />}
       {card.kind === 'call' && (
         <>
-          <p className="text-sm">{card.message}</p>
+          <p className="text-sm">
+            <Exact>{card.message}</Exact>
+          </p>
           <Buttons
             off={off}
             choices={[

@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router'
 import { useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
+import { useTitles } from '../runs/titles'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { input } from '../ui/Field'
-import { useTitles } from '../runs/titles'
-import { Mono } from '../ui/Mono'
+import { Exact, Mono } from '../ui/Mono'
 import { RelativeTime } from '../ui/RelativeTime'
 import { StatusBadge } from '../ui/StatusBadge'
 import type { Card } from '../wire/native.generated'
@@ -55,19 +55,21 @@ export function CardView({ card, may, answer }: CardViewProps) {
         </span>
         <span className="ml-auto flex min-w-0 gap-3 text-xs text-ink-soft">
           <Link to="/chat/$session" params={{ session: card.root }} className="max-w-64 truncate text-accent underline-offset-2 hover:underline">
-            {titleOf(card.root) ?? 'Conversation'}
+            <Exact>{titleOf(card.root) ?? 'Conversation'}</Exact>
           </Link>
-          <RelativeTime at={card.asked_at} className="shrink-0" />
+          <span className="shrink-0">
+            <RelativeTime at={card.asked_at} />
+            {card.expires !== undefined && (
+              <>
+                , expires <RelativeTime at={card.expires} />
+              </>
+            )}
+          </span>
         </span>
       </header>
       {card.kind === 'approval' && <Approval card={card} may={may} answer={answer} danger={danger} />}
       {card.kind === 'question' && <Asked card={card} may={may} answer={answer} />}
       {card.kind === 'call' && <Unknown card={card} may={may} answer={answer} />}
-      {card.expires !== undefined && (
-        <p className="text-xs text-ink-soft">
-          Waits no longer <RelativeTime at={card.expires} />.
-        </p>
-      )}
     </article>
   )
 }
@@ -147,7 +149,7 @@ function Asked({ card, may, answer }: CardViewProps) {
         <>
           {questions.map((question, at) => (
             <p key={at} className="font-medium">
-              {question.question}
+              <Exact>{question.question}</Exact>
             </p>
           ))}
           <Looking may={may}>{null}</Looking>

@@ -1,6 +1,7 @@
 import { useId, useState, type FormEvent } from 'react'
 import { Button } from '../ui/Button'
 import { input } from '../ui/Field'
+import { Exact } from '../ui/Mono'
 import type { Question } from '../wire/native.generated'
 
 interface QuestionFormProps {
@@ -50,8 +51,14 @@ function One({ question, given, change }: { question: Question; given: Answer; c
   return (
     <fieldset className="flex min-w-0 flex-col gap-2">
       <legend className="mb-1">
-        {question.header !== undefined && question.header !== '' && <span className="block text-xs text-ink-soft">{question.header}</span>}
-        <span className="font-medium">{question.question}</span>
+        {question.header !== undefined && question.header !== '' && (
+          <span className="block text-xs text-ink-soft">
+            <Exact>{question.header}</Exact>
+          </span>
+        )}
+        <span className="whitespace-pre-wrap break-words font-medium">
+          <Exact>{question.question}</Exact>
+        </span>
       </legend>
       {options.map((option) => (
         <label key={option.label} className="flex cursor-pointer items-start gap-3 rounded-md border border-line bg-paper px-3 py-2 text-sm has-[:checked]:border-accent has-[:checked]:bg-accent-soft">
@@ -63,8 +70,12 @@ function One({ question, given, change }: { question: Question; given: Answer; c
             onChange={(event) => choose(option.label, event.target.checked)}
           />
           <span>
-            {option.label}
-            {option.description !== undefined && <span className="block text-xs text-ink-soft">{option.description}</span>}
+            <Exact>{option.label}</Exact>
+            {option.description !== undefined && (
+              <span className="block text-xs text-ink-soft">
+                <Exact>{option.description}</Exact>
+              </span>
+            )}
           </span>
         </label>
       ))}

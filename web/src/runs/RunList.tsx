@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
+import { Exact } from '../ui/Mono'
 import { RelativeTime } from '../ui/RelativeTime'
 import { Spinner } from '../ui/Spinner'
 import { StatusBadge } from '../ui/StatusBadge'
@@ -82,7 +83,9 @@ function Row({ run, title, agent }: { run: Run; title?: string; agent: boolean }
         </span>
         <span className="order-3 col-span-2 min-w-0 truncate sm:order-none sm:col-span-1">
           {agent && <span className="font-medium">{run.agent}</span>}
-          {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>} <bdi className="text-ink-soft">{run.message ?? title ?? `${run.session.slice(0, 8)}….${run.run}`}</bdi>
+          {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>} <bdi className="text-ink-soft">
+            <Exact>{run.message ?? title ?? `${run.session.slice(0, 8)}….${run.run}`}</Exact>
+          </bdi>
         </span>
         <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{took === undefined ? 'goes on' : lasting(took)}</span>
         <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{money(run.usage) ?? tokens(run.usage) ?? ''}</span>

@@ -6,7 +6,7 @@ import { CopyButton } from '../ui/CopyButton'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { StopIcon } from '../ui/icons'
-import { Mono } from '../ui/Mono'
+import { Exact, Mono } from '../ui/Mono'
 import { Page, Section } from '../ui/Page'
 import { RelativeTime } from '../ui/RelativeTime'
 import { Spinner } from '../ui/Spinner'
@@ -76,7 +76,7 @@ function Shown({ run }: { run: Run }) {
         <>
           Started <RelativeTime at={run.started_at} /> in{' '}
           <Link to="/chat/$session" params={{ session: run.root }} className="text-accent underline-offset-2 hover:underline">
-            {titleOf(run.root) ?? 'this conversation'}
+            <Exact>{titleOf(run.root) ?? 'this conversation'}</Exact>
           </Link>
           {run.parent !== undefined && (
             <>
@@ -92,7 +92,7 @@ function Shown({ run }: { run: Run }) {
     >
       {run.message !== undefined && (
         <div className="rounded-md border border-line bg-raised px-4 py-3 text-sm">
-          {run.message} {run.code !== undefined && <span className="font-mono text-xs text-ink-soft">({run.code})</span>}
+          <Exact>{run.message}</Exact> {run.code !== undefined && <span className="font-mono text-xs text-ink-soft">({run.code})</span>}
         </div>
       )}
       <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 lg:grid-cols-6">

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react'
 import { CopyButton } from '../ui/CopyButton'
 import { classes } from '../ui/classes'
 import { ChevronDownIcon, ChevronRightIcon } from '../ui/icons'
-import { Mono } from '../ui/Mono'
+import { Exact, Mono } from '../ui/Mono'
 import { StatusBadge } from '../ui/StatusBadge'
 import { lasting } from '../ui/time'
 import { money, tokens, type Bar, type Span, type Waterfall } from './waterfall'
@@ -36,7 +36,9 @@ function Line({ bar, from, to }: { bar: Bar; from: number; to: number }) {
       >
         <span className="flex min-w-0 items-center gap-2" style={{ paddingLeft: `${bar.depth * 1.25}rem` }}>
           {open ? <ChevronDownIcon className="shrink-0 text-ink-soft" /> : <ChevronRightIcon className="shrink-0 text-ink-soft" />}
-          <span className={classes('truncate', bar.kind === 'tool' && 'font-mono text-xs')}>{bar.name}</span>
+          <span className={classes('truncate', bar.kind === 'tool' && 'font-mono text-xs')}>
+            <Exact>{bar.name}</Exact>
+          </span>
           {!quiet && <StatusBadge status={bar.status} />}
         </span>
         <span aria-hidden="true" className="relative order-3 col-span-2 h-3 rounded bg-sunken md:order-none md:col-span-1">
@@ -85,7 +87,11 @@ function Detail({ bar }: { bar: Bar }) {
           </Link>
         )}
       </p>
-      {bar.note !== undefined && <p className="break-words">{bar.note}</p>}
+      {bar.note !== undefined && (
+        <p className="break-words">
+          <Exact>{bar.note}</Exact>
+        </p>
+      )}
       {typeof asked === 'string' && <Labelled name="Arguments" text={asked} />}
       {typeof result === 'string' && <Labelled name="Result" text={result} />}
       <details>

@@ -1,7 +1,9 @@
 import { useId, type ComponentProps, type ReactNode } from 'react'
 import { classes } from './classes'
 
-export const input = 'w-full rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink placeholder:text-ink-soft disabled:opacity-50'
+const box = 'rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink placeholder:text-ink-soft disabled:opacity-50'
+
+export const input = 'w-full ' + box
 
 // Field ties a label, a hint and what is wrong to the one control inside it.
 export function Field({ label, hint, problem, children }: { label: string; hint?: ReactNode; problem?: string; children: (control: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: true }) => ReactNode }) {
@@ -31,5 +33,5 @@ export function TextArea({ className, ...rest }: ComponentProps<'textarea'>) {
 }
 
 export function Select({ className, ...rest }: ComponentProps<'select'>) {
-  return <select className={classes(input, 'min-h-9 w-auto', className)} {...rest} />
+  return <select className={classes(box, 'min-h-9 max-w-full', className)} {...rest} />
 }
