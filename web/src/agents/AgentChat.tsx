@@ -54,7 +54,7 @@ export function AgentChat({ agentId }: { agentId: string }) {
         ))}
         {busy && !streaming && cards.length === 0 && <Spinner word="Working…" />}
       </div>
-      {error !== null && (
+      {error !== null && messages.at(-1)?.type !== 'halt' && (
         <p role="alert" className="border-t border-line bg-failed-soft px-4 py-2 text-sm text-failed">
           {error}
         </p>
