@@ -6,7 +6,7 @@ import { Button } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
-import { PlayIcon, StopIcon, TrashIcon } from '../ui/icons'
+import { PencilIcon, PlayIcon, StopIcon, TrashIcon } from '../ui/icons'
 import { Mono } from '../ui/Mono'
 import { Box, Page, Section } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
@@ -17,6 +17,7 @@ import { useMe } from '../wire/me'
 import type { AgentDetail } from '../wire/native.generated'
 import { AgentChat } from './AgentChat'
 import { Definition } from './Definition'
+import { MakeAgent } from './MakeAgent'
 import { agentQuery, useAgentsLive, useDeleteAgent, useSetAgent } from './queries'
 
 export function AgentPage() {
@@ -102,15 +103,22 @@ function Actions({ agent }: { agent: AgentDetail }) {
   const remove = useDeleteAgent(agent.id)
   const navigate = useNavigate()
   const [deleting, setDeleting] = useState(false)
+  const [changing, setChanging] = useState(false)
   const to = agent.status === 'stopped' ? 'start' : 'stop'
   const told = { onError: (error: Error) => toast(error.message, 'failed') }
   return (
     <>
       {agent.made && (
-        <Button kind="quiet" onClick={() => setDeleting(true)}>
-          <TrashIcon /> Delete
-        </Button>
+        <>
+          <Button kind="quiet" onClick={() => setDeleting(true)}>
+            <TrashIcon /> Delete
+          </Button>
+          <Button kind="quiet" onClick={() => setChanging(true)}>
+            <PencilIcon /> Change
+          </Button>
+        </>
       )}
+      {changing && <MakeAgent was={agent.definition} close={() => setChanging(false)} />}
       <Button busy={set.isPending} onClick={() => set.mutate(to, told)}>
         {to === 'start' ? <PlayIcon /> : <StopIcon />} {to === 'start' ? 'Start' : 'Stop'}
       </Button>

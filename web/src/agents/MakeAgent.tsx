@@ -4,20 +4,22 @@ import { Button } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
 import { ErrorState } from '../ui/ErrorState'
 import { Field, Select, TextArea, TextInput } from '../ui/Field'
+import type { Definition } from '../wire/native.generated'
 import { useMakeAgent } from './queries'
 
 const good = /^[a-z0-9][a-z0-9_-]{0,62}$/
 
-// MakeAgent makes an agent of the tenant's own; see docs/agents.md.
-export function MakeAgent({ close }: { close: () => void }) {
+// MakeAgent makes an agent of the tenant's own, or changes one that was made; see
+// docs/agents.md. What the form does not show stays as it was.
+export function MakeAgent({ was, close }: { was?: Definition; close: () => void }) {
   const navigate = useNavigate()
   const make = useMakeAgent()
-  const [name, setName] = useState('')
-  const [description, setDescription] = useState('')
-  const [instructions, setInstructions] = useState('')
-  const [model, setModel] = useState('')
-  const [tools, setTools] = useState('*')
-  const [approval, setApproval] = useState('')
+  const [name, setName] = useState(was?.name ?? '')
+  const [description, setDescription] = useState(was?.description ?? '')
+  const [instructions, setInstructions] = useState(was?.instructions ?? '')
+  const [model, setModel] = useState(was?.model ?? '')
+  const [tools, setTools] = useState((was?.tools ?? ['*']).join(' '))
+  const [approval, setApproval] = useState(was?.approval ?? '')
   const wrong = name !== '' && !good.test(name) ? 'Up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.' : undefined
   const ready = good.test(name) && instructions.trim() !== ''
 
@@ -26,7 +28,7 @@ export function MakeAgent({ close }: { close: () => void }) {
     if (!ready) return
     const named = tools.split(/[\s,]+/).filter((tool) => tool !== '')
     make.mutate(
-      { name, instructions, tools: named, description: description || undefined, model: model || undefined, approval: approval || undefined },
+      { ...was, name, instructions, tools: named, description: description || undefined, model: model || undefined, approval: approval || undefined },
       {
         onSuccess: (agent) => {
           close()
@@ -39,20 +41,20 @@ export function MakeAgent({ close }: { close: () => void }) {
     <Dialog
       open
       onOpenChange={(open) => !open && close()}
-      title="New agent"
-      description="It belongs to your tenant, and can be changed and deleted. Agents from files stay the operator’s."
+      title={was === undefined ? 'New agent' : `Change ${was.name}`}
+      description={was === undefined ? 'It belongs to your tenant, and can be changed and deleted. Agents from files stay the operator’s.' : 'Runs that have begun go on with what it was.'}
       actions={
         <>
           <Button onClick={close}>Cancel</Button>
           <Button kind="primary" type="submit" form="make-agent" disabled={!ready} busy={make.isPending}>
-            Make it
+            {was === undefined ? 'Make it' : 'Save'}
           </Button>
         </>
       }
     >
       <form id="make-agent" onSubmit={submit} className="mt-4 flex flex-col gap-4">
         <Field label="Name" problem={wrong} hint="a-z, 0-9, - and _">
-          {(control) => <TextInput {...control} autoFocus autoComplete="off" spellCheck={false} value={name} onChange={(event) => setName(event.target.value)} />}
+          {(control) => <TextInput {...control} autoFocus disabled={was !== undefined} autoComplete="off" spellCheck={false} value={name} onChange={(event) => setName(event.target.value)} />}
         </Field>
         <Field label="Instructions" hint="What the agent is told before everything else.">
           {(control) => <TextArea {...control} rows={5} value={instructions} onChange={(event) => setInstructions(event.target.value)} />}
@@ -76,7 +78,7 @@ export function MakeAgent({ close }: { close: () => void }) {
             </Select>
           )}
         </Field>
-        {make.error !== null && <ErrorState what="The agent was not made." error={make.error} />}
+        {make.error !== null && <ErrorState what={was === undefined ? 'The agent was not made.' : 'The agent was not changed.'} error={make.error} />}
       </form>
     </Dialog>
   )

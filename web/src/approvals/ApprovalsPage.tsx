@@ -1,4 +1,5 @@
-import { useEffect, useRef } from 'react'
+import { useRef } from 'react'
+import { useShortcuts } from '../shell/shortcuts'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { Page } from '../ui/Page'
@@ -36,25 +37,22 @@ export function ApprovalsPage() {
   )
 }
 
-// useSteps moves the focus between cards with j and k. In front of the keys that
-// hold everywhere: here they mean this.
+// useSteps moves the focus between cards with j and k. They are in front of those
+// of the rail: here they mean this.
 function useSteps(list: React.RefObject<HTMLElement | null>): void {
-  useEffect(() => {
-    const heard = (event: KeyboardEvent) => {
-      if ((event.key !== 'j' && event.key !== 'k') || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
-      const target = event.target
-      if (target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))) return
-      if (document.querySelector('[role="dialog"], [role="menu"]') !== null) return
-      const cards = [...(list.current?.querySelectorAll<HTMLElement>('[data-card]') ?? [])]
-      if (cards.length === 0) return
-      event.preventDefault()
-      const at = cards.findIndex((card) => card.contains(document.activeElement))
-      const next = cards[at < 0 ? 0 : Math.min(cards.length - 1, Math.max(0, at + (event.key === 'j' ? 1 : -1)))]!
-      const safe = next.dataset.danger === undefined ? null : next.querySelector<HTMLElement>('button[data-answer="deny"]')
-      ;(safe ?? next).focus({ preventScroll: true })
-      next.scrollIntoView({ block: 'start' })
-    }
-    window.addEventListener('keydown', heard, { capture: true })
-    return () => window.removeEventListener('keydown', heard, { capture: true })
-  }, [list])
+  const step = (by: 1 | -1) => {
+    const cards = [...(list.current?.querySelectorAll<HTMLElement>('[data-card]') ?? [])]
+    const at = cards.findIndex((card) => card.contains(document.activeElement))
+    const next = cards[at < 0 ? 0 : Math.min(cards.length - 1, Math.max(0, at + by))]
+    if (next === undefined) return
+    const safe = next.dataset.danger === undefined ? null : next.querySelector<HTMLElement>('button[data-answer="deny"]')
+    ;(safe ?? next).focus({ preventScroll: true })
+    next.scrollIntoView({ block: 'start' })
+  }
+  useShortcuts([
+    { keys: 'j', what: 'Next card', run: () => step(1) },
+    { keys: 'k', what: 'Previous card', run: () => step(-1) },
+    { keys: 'Enter', what: 'Allow once what the focused card asks, unless it is dangerous' },
+    { keys: 'Backspace', what: 'Deny what the focused card asks' },
+  ])
 }

@@ -1,6 +1,7 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { act, cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/react'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
+import { listen } from '../shell/shortcuts'
 import { FakeSocket } from '../wire/fakeSocket'
 import { current, dismiss } from '../ui/toast'
 import { ApprovalsPage } from './ApprovalsPage'
@@ -112,6 +113,7 @@ it('answers questions and resolves calls', async () => {
 })
 
 it('goes from card to card with j and k, with the safe answer at hand where it is dangerous', async () => {
+  onTestFinished(listen(document))
   await shown()
   const press = (key: string) => fireEvent.keyDown(document.activeElement ?? document.body, { key })
   press('j')

@@ -19,7 +19,7 @@ export function useExplanation(card: Card) {
     queryKey: key,
     enabled: wanted,
     queryFn: async ({ signal }) => {
-      const events = await readLog(card.session, card.seq, signal)
+      const events = await readLog(card.session, { after: card.seq, signal })
       const mine = events.filter((event) => event.body?.card === card.seq)
       const said = mine.findLast((event) => event.type === 'ApprovalExplained')
       if (said !== undefined) return String(said.body?.text ?? '')

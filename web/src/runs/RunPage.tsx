@@ -55,7 +55,7 @@ export function RunPage() {
 function Shown({ run }: { run: Run }) {
   const { may } = useMe()
   const status = statusOf(run)
-  const log = useLog(run.session, run.outcome === undefined)
+  const log = useLog(run.session, run.run, run.outcome === undefined)
   const fall = useMemo(() => (log.events === undefined ? undefined : waterfall(log.events, run.run)), [log.events, run.run])
   const usage = run.usage ?? (fall === undefined ? {} : usageOf(fall))
   const titleOf = useTitles()

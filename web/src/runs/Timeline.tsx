@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
+import { Button } from '../ui/Button'
 import { CopyButton } from '../ui/CopyButton'
 import { classes } from '../ui/classes'
 import { ChevronDownIcon, ChevronRightIcon } from '../ui/icons'
@@ -8,14 +9,25 @@ import { StatusBadge } from '../ui/StatusBadge'
 import { lasting } from '../ui/time'
 import { money, tokens, type Bar, type Span, type Waterfall } from './waterfall'
 
+const most = 300 // bars, unless all are wanted
+
 // Timeline draws a run as bars. Each unfolds to what is known of it.
 export function Timeline({ fall, open }: { fall: Waterfall; open: boolean }) {
   const now = useNow(open)
+  const [all, setAll] = useState(false)
+  const shown = all ? fall.bars : fall.bars.slice(-most)
   const end = Math.max(open ? now : fall.end, fall.start + 1)
   if (fall.bars.length === 0) return <p className="text-sm text-ink-soft">{open ? 'It has begun, and no model was asked yet.' : 'No model was asked.'}</p>
   return (
     <ol className="overflow-hidden rounded-lg border border-line">
-      {fall.bars.map((bar) => (
+      {fall.bars.length > shown.length && (
+        <li className="border-b border-line bg-raised px-3 py-1">
+          <Button small kind="quiet" onClick={() => setAll(true)}>
+            Show {fall.bars.length - shown.length} earlier ones
+          </Button>
+        </li>
+      )}
+      {shown.map((bar) => (
         <Line key={bar.id} bar={bar} from={fall.start} to={end} />
       ))}
     </ol>

@@ -4,10 +4,11 @@ import { readLog, type LogEvent } from '../wire/log'
 
 const together = 250 // milliseconds in which what happens is fetched once
 
-// useLog is the log of a session and, while it is live, what is added to it: the
-// bus says that there is something, and the log is asked for what comes after.
+// useLog is the log of a run: what stands in that of its session from where it
+// began to where it ended. While it is live the bus says that there is more, and
+// the log is asked for what comes after.
 // One request at a time: what is told meanwhile is fetched by the next.
-export function useLog(session: string | undefined, live: boolean) {
+export function useLog(session: string, run: number, live: boolean) {
   const [events, setEvents] = useState<LogEvent[]>()
   const [error, setError] = useState<unknown>(null)
   const more = useRef(() => {})
@@ -15,9 +16,9 @@ export function useLog(session: string | undefined, live: boolean) {
   useEffect(() => {
     setEvents(undefined)
     setError(null)
-    if (session === undefined) return
     const ended = new AbortController()
-    let head = 0
+    let head = run - 1
+    const until = (event: LogEvent) => event.type === 'RunFinished' && event.run === run
     let busy = false
     let told = false
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -25,7 +26,7 @@ export function useLog(session: string | undefined, live: boolean) {
       busy = true
       told = false
       try {
-        const added = await readLog(session, head, ended.signal)
+        const added = await readLog(session, { after: head, until, signal: ended.signal })
         if (ended.signal.aborted) return
         head = added.at(-1)?.seq ?? head
         setEvents((was) => (was === undefined ? added : added.length === 0 ? was : [...was, ...added]))
@@ -51,7 +52,7 @@ export function useLog(session: string | undefined, live: boolean) {
       clearTimeout(timer)
       ended.abort()
     }
-  }, [session])
+  }, [session, run])
 
   const again = useCallback(() => more.current(), [])
   useSessionBus(live ? session : undefined, again)

@@ -1,24 +1,9 @@
-import { useState } from 'react'
+import { useTheme, type Theme as Name } from '../shell/theme'
 
-// public/theme.js reads the same before the first paint.
-const key = 'parley.theme'
-const names = { system: 'As this machine', light: 'Light', dark: 'Dark' }
-type Name = keyof typeof names
-
-function chosen(): Name {
-  const kept = localStorage.getItem(key)
-  return kept === 'light' || kept === 'dark' ? kept : 'system'
-}
+const names: Record<Name, string> = { system: 'As this machine', light: 'Light', dark: 'Dark' }
 
 export function Theme() {
-  const [theme, setTheme] = useState(chosen)
-  const choose = (next: Name) => {
-    if (next === 'system') localStorage.removeItem(key)
-    else localStorage.setItem(key, next)
-    const dark = next === 'system' ? matchMedia('(prefers-color-scheme: dark)').matches : next === 'dark'
-    document.documentElement.dataset.theme = dark ? 'dark' : 'light'
-    setTheme(next)
-  }
+  const [theme, choose] = useTheme()
   return (
     <fieldset className="flex flex-wrap gap-2">
       <legend className="sr-only">Theme</legend>

@@ -1,18 +1,36 @@
-import { useEffect, useState } from 'react'
+import { useEffect, useSyncExternalStore } from 'react'
 
 // Light, dark, or as the machine has it. public/theme.js does the same before the
 // first paint.
 export type Theme = 'system' | 'light' | 'dark'
 
 const key = 'parley.theme'
+const watchers = new Set<() => void>()
 
 export function chosenTheme(): Theme {
   const chosen = localStorage.getItem(key)
   return chosen === 'light' || chosen === 'dark' ? chosen : 'system'
 }
 
+function choose(next: Theme): void {
+  if (next === 'system') localStorage.removeItem(key)
+  else localStorage.setItem(key, next)
+  for (const watcher of watchers) watcher()
+}
+
+// Other tabs tell of what was chosen there.
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher)
+  window.addEventListener('storage', watcher)
+  return () => {
+    watchers.delete(watcher)
+    window.removeEventListener('storage', watcher)
+  }
+}
+
+// useTheme is the same wherever it is used.
 export function useTheme(): [Theme, (next: Theme) => void] {
-  const [theme, setTheme] = useState(chosenTheme)
+  const theme = useSyncExternalStore(watch, chosenTheme)
   useEffect(() => {
     const system = matchMedia('(prefers-color-scheme: dark)')
     const show = () => {
@@ -22,12 +40,5 @@ export function useTheme(): [Theme, (next: Theme) => void] {
     system.addEventListener('change', show)
     return () => system.removeEventListener('change', show)
   }, [theme])
-  return [
-    theme,
-    (next) => {
-      if (next === 'system') localStorage.removeItem(key)
-      else localStorage.setItem(key, next)
-      setTheme(next)
-    },
-  ]
+  return [theme, choose]
 }
