@@ -42,9 +42,16 @@ export class Model {
     return this
   }
 
+  // always answers some words so, whatever was said since: an answer that was cut
+  // is asked for again in words of the server's.
+  always(user, content) {
+    this.mock.on({ predicate: (r) => JSON.stringify(r.messages).includes(user) }, { content }, { chunkSize: 12 })
+    return this
+  }
+
   // hold stops the answer to some words after so many events of its stream, until
   // release is called. reached is when it has stopped.
-  hold(user, after = 8) {
+  hold(user, after = 5) {
     const hold = { user, after }
     hold.reached = new Promise((resolve) => (hold.arrive = resolve))
     hold.released = new Promise((resolve) => (hold.release = resolve))

@@ -45,7 +45,8 @@ export function temporary(t, name) {
 
 export class Server {
   // files are those of the workspace, by path; agents are among them, under agents/.
-  static async start(t, { env = {}, files = {} } = {}) {
+  // With git they are a repository's: what a run did to them is told there.
+  static async start(t, { env = {}, files = {}, git = false } = {}) {
     if (!existsSync(binary)) throw new Error(`${binary} is not there: run make build`)
     const server = new Server()
     server.t = t
@@ -57,6 +58,10 @@ export class Server {
       const path = join(server.workspace, name)
       mkdirSync(dirname(path), { recursive: true })
       writeFileSync(path, text)
+    }
+    if (git) {
+      const as = ['-c', 'user.name=a', '-c', 'user.email=a@b.c']
+      for (const args of [['init', '-q'], ['add', '-A'], [...as, 'commit', '-qm', 'x']]) execFileSync('git', args, { cwd: server.workspace })
     }
     atEnd(t, () => server.kill())
     await server.launch()

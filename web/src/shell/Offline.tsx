@@ -40,6 +40,7 @@ export function Online({ connection }: { connection: Connection }) {
     <span className="flex items-center gap-1.5">
       <span aria-hidden="true" className={`size-2 ${look}`} />
       {connection.state}
+      {connection.state !== 'online' && connection.since !== undefined && ` since ${time.format(connection.since)}`}
     </span>
   )
 }

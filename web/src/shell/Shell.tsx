@@ -124,7 +124,7 @@ function Frame({ me }: { me: Me }) {
           </button>
           <bdi className="min-w-0 truncate text-sm font-medium">{name}</bdi>
         </div>
-        <Offline connection={connection} />
+        {!path.startsWith('/chat/') && <Offline connection={connection} />} {/* a conversation says so itself, of its own socket */}
         <main id="main" tabIndex={-1} className="min-h-0 grow overflow-y-auto outline-none">
           <Outlet />
         </main>

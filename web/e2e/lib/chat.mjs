@@ -1,0 +1,41 @@
+import { until } from './server.mjs'
+
+// Chat is a conversation as people know it.
+export class Chat {
+  constructor(page) {
+    this.page = page
+    this.log = page.getByRole('log', { name: 'Conversation' })
+    this.field = page.getByLabel(/^Message /)
+    this.stop = page.getByRole('button', { name: 'Stop', exact: true })
+    this.queued = page.getByRole('list', { name: 'Queued messages' })
+    this.card = this.log.getByRole('region', { name: / wanted by / })
+  }
+
+  async say(text) {
+    await this.field.fill(text)
+    await this.field.press('Enter')
+  }
+
+  // answers are what agents said, the latest last.
+  get answers() {
+    return this.log.getByRole('article', { name: /^(?!You ).* said$/ })
+  }
+
+  // ended waits until some words were said, and nothing runs any more.
+  async ended(words) {
+    await this.answers.getByText(words).first().waitFor()
+    await this.idle()
+  }
+
+  async idle() {
+    await until('nothing runs', async () => (await this.stop.count()) === 0 && (await this.log.locator('[aria-busy="true"]').count()) === 0)
+  }
+
+  // picture is what a reader sees, without times and what is folded away.
+  async picture() {
+    const rows = await this.log.getByRole('article').evaluateAll((articles) =>
+      articles.map((a) => `${a.getAttribute('aria-label')}: ${a.innerText.replace(/\b\d+(\.\d+)? ?m?s\b|\d\d:\d\d(:\d\d)?/g, '').replace(/\s+/g, ' ').trim()}`),
+    )
+    return rows.join('\n')
+  }
+}

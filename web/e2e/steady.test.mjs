@@ -1,0 +1,81 @@
+// A reload, a second tab, ten of them and a lost server all end in the same
+// picture.
+import assert from 'node:assert/strict'
+import { Chat } from './lib/chat.mjs'
+import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
+
+const story = 'Once upon a time there was a log. Everything that was shown had been written to it first. Nobody was ever surprised again. The end.'
+
+async function midStream(t) {
+  const model = await Model.start(t)
+  model.always('a story', story)
+  const server = await Server.start(t, { env: model.env })
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  const hold = model.hold('a story')
+  await chat.say('Tell me a story')
+  await hold.reached
+  await chat.answers.getByText('Once upon').waitFor()
+  await page.waitForURL('**/chat/*')
+  return { model, server, visitor, page, chat, hold }
+}
+
+test('a page that is loaded anew in the middle of an answer goes on', async (t) => {
+  const { page, chat, hold, visitor } = await midStream(t)
+  await page.reload()
+  await chat.answers.getByText('Once upon').waitFor()
+  await chat.stop.waitFor()
+  hold.release()
+  await chat.ended('The end.')
+  assert.equal(await chat.answers.count(), 1, 'it is there once')
+  const whole = await chat.picture()
+  const fresh = new Chat(await visitor.tab(page.url()))
+  await fresh.ended('The end.')
+  assert.equal(await fresh.picture(), whole)
+})
+
+test('a server that dies in the middle of an answer comes back, and so does the answer', async (t) => {
+  const { server, visitor, page, chat, hold } = await midStream(t)
+  visitor.expect(/ERR_|WebSocket|502|503/)
+  await server.kill()
+  hold.release()
+  await page.getByText(/connection is lost|Offline/i).first().waitFor()
+  await chat.field.fill('typed while it was away')
+  await server.launch()
+  await chat.ended('The end.')
+  assert.equal(await chat.field.inputValue(), 'typed while it was away')
+  const fresh = new Chat(await visitor.tab(page.url()))
+  await fresh.ended('The end.')
+  await until('both show the same', async () => (await fresh.picture()) === (await chat.picture()))
+})
+
+test('two tabs show the same, and a card is gone in both once answered', async (t) => {
+  const model = await Model.start(t)
+  model.script('make a file', { toolCalls: [call('shell', { command: ['touch', 'made.txt'] })] }, 'It is there.')
+  const server = await Server.start(t, { env: model.env })
+  const visitor = await Visitor.come(t, server)
+  const one = new Chat(await visitor.tab('/'))
+  await one.say('Please make a file')
+  await one.page.waitForURL('**/chat/*')
+  await one.card.waitFor()
+  const two = new Chat(await visitor.tab(one.page.url()))
+  await two.card.getByRole('button', { name: 'Allow once' }).click()
+  for (const chat of [one, two]) {
+    await chat.ended('It is there.')
+    await chat.card.waitFor({ state: 'detached' })
+  }
+  assert.equal(await one.picture(), await two.picture())
+})
+
+test('ten tabs stay live', async (t) => {
+  const { page, visitor, hold } = await midStream(t)
+  const tabs = []
+  for (let i = 0; i < 10; i++) tabs.push(new Chat(await visitor.tab(page.url())))
+  for (const tab of tabs) await tab.answers.getByText('Once upon').waitFor()
+  hold.release()
+  for (const tab of tabs) await tab.ended('The end.')
+  const last = tabs.at(-1)
+  await last.say('Tell me a story again')
+  for (const tab of tabs) await until('it is in every tab', async () => (await tab.answers.count()) === 2)
+})
