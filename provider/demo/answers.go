@@ -74,6 +74,9 @@ func answer(p place) script {
 			return a.script(p, words)
 		}
 	}
+	if p.planning { // then everything is to be planned
+		return plan(p, []string{"", p.input})
+	}
 	return play(text(fmt.Sprintf("You said: “%s”. I am only a demo model and have nothing cleverer to say about that. "+
 		"Type `help` for what I understand.", clip(p.input, 200))))
 }

@@ -33,6 +33,11 @@ func TestPlans(t *testing.T) {
 	if said := follow(req, proposed); !strings.Contains(said, "Nothing is done before you approve it") {
 		t.Errorf("said %q", said)
 	}
+	bare := say(allTools, "tea")
+	bare.Instructions = req.Instructions
+	if said := follow(bare, proposed); !strings.Contains(said, "Nothing is done before you approve it") {
+		t.Errorf("said %q", said)
+	}
 	if said := follow(say(allTools, "plan tea"), append([]string{proposed}, done...)...); !strings.Contains(said, "All 3 steps are done") {
 		t.Errorf("said %q", said)
 	}
