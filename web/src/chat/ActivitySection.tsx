@@ -2,7 +2,7 @@ import { lasting } from '../ui/time'
 import { useChat } from './chatContext'
 import { summarize } from './describe'
 import { Fold } from './Fold'
-import { GroupedToolActivity, statusOf, ToolSign } from './GroupedToolActivity'
+import { GroupedToolActivity, statusOf, ToolLine, ToolSign } from './GroupedToolActivity'
 import type { ContentBlock, ToolUse } from './message'
 import { Prose } from './prose'
 
@@ -28,7 +28,8 @@ export function ActivitySection({ blocks, going, live }: ActivitySectionProps) {
       {thoughts.map((thought, at) => (
         <ThoughtLine key={at} thought={thought} live={live} />
       ))}
-      {tools.length > 0 && (
+      {tools.length === 1 && <ToolLine tool={tools[0]!} status={statuses[0]!} going={going} />}
+      {tools.length > 1 && (
         <Fold
           open={live}
           head={

@@ -33,14 +33,14 @@ export const AgentMessage = memo(function AgentMessage({ message }: { message: C
 function Going({ message }: { message: ChatMessage }) {
   const { asked, cards } = useChat()
   const last = message.content?.at(-1)
-  if (cards.length > 0 && (asked.size > 0 || last?.type === 'tool_use')) return <ThinkingIndicator word="Waiting for you" />
+  if (cards.length > 0 && (asked.size > 0 || last?.type === 'tool_use')) return <ThinkingIndicator word="Waiting for you" still />
   switch (getMessagePhase(message)) {
     case 'thinking':
       return last?.type === 'thinking' && last.open ? null : <ThinkingIndicator word="Thinking" sinceMs={message.statusSinceMs} />
     case 'working':
       return last?.type === 'tool_use' && last.endedMs === undefined ? null : <ThinkingIndicator word={message.activitySummary ?? 'Working'} sinceMs={message.statusSinceMs} />
     default:
-      if (last?.type === 'text' && last.open) return <span aria-hidden="true" className="-mt-1 block h-4 w-2 animate-pulse rounded-sm bg-accent" />
+      if (last?.type === 'text' && last.open) return null // it shows by itself
       return <ThinkingIndicator word={message.turns === undefined ? 'Starting' : 'Waiting for the model'} sinceMs={message.statusSinceMs ?? message.timestampMs} />
   }
 }

@@ -20,7 +20,7 @@ interface ChatHeaderProps {
 
 export function ChatHeader({ title, agent, agents, status, mayMessage, inspecting, onInspect, onCompact, onClear }: ChatHeaderProps) {
   return (
-    <header className="flex h-12 shrink-0 items-center gap-2 border-b border-line px-4 max-md:pl-14">
+    <header className="flex h-12 shrink-0 items-center gap-2 border-b border-line px-4">
       <h1 className="min-w-0 truncate text-sm font-semibold">{title}</h1>
       {status !== undefined && <StatusBadge status={status}>{status === 'waiting' ? 'waits for you' : status === 'running' ? 'working' : undefined}</StatusBadge>}
       <div className="ml-auto flex shrink-0 items-center gap-1">

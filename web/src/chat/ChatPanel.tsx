@@ -45,13 +45,14 @@ export function ChatPanel({ session }: { session: string }) {
   const { data: runs = [] } = useRuns(session, state.loaded)
   const [inspecting, setInspecting] = useInspecting()
   const [clearing, setClearing] = useState(false)
+  const [sent, setSent] = useState(0)
   useEffect(preloadMarkdown, [])
 
   const mayMessage = may('agents:message')
   const running = current(state) >= 0
-  const context = useMemo(() => ({ session, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan }), [session, mayMessage, state.cards, state.plan])
   const said = useMemo(() => state.messages.filter((m) => m.role === 'user').map((m) => m.text), [state.messages])
   const agent = info?.agent || agents[0]?.id
+  const context = useMemo(() => ({ session, agent, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan }), [session, agent, mayMessage, state.cards, state.plan])
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
 
   const stop = useCallback(async () => {
@@ -114,7 +115,7 @@ export function ChatPanel({ session }: { session: string }) {
                 <EmptyState title="Nothing was said yet">Say something below: {agent ?? 'the agent'} answers here.</EmptyState>
               </div>
             ) : (
-              <MessageList messages={state.messages} cards={state.cards} waiting={state.waiting} more={state.earlier !== null} earlier={earlier} onEarlier={loadEarlier} />
+              <MessageList messages={state.messages} cards={state.cards} waiting={state.waiting} more={state.earlier !== null} earlier={earlier} onEarlier={loadEarlier} sent={sent} />
             )
           ) : (
             <div className="flex grow items-center justify-center">{connection.status !== 'failed' && <Spinner word="Loading the conversation" />}</div>
@@ -133,7 +134,7 @@ export function ChatPanel({ session }: { session: string }) {
                   {cost > 0 && <span className="text-xs text-ink-soft tabular-nums max-sm:hidden">{dollars(cost)}</span>}
                 </span>
               }
-              onSent={() => {}}
+              onSent={() => setSent((n) => n + 1)}
               onStop={stop}
               onClear={() => setClearing(true)}
               onCompact={() => void compact()}

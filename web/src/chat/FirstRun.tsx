@@ -19,7 +19,7 @@ interface Idea {
 const demoIdeas: Idea[] = [
   { name: 'Watch an answer stream', about: 'It thinks, then answers; stop it whenever you like.', message: 'think about what a conversation is' },
   { name: 'Let a tool ask first', about: 'It wants to write a file, and shows you exactly what.', message: 'write Hello from Parley! to hello.txt' },
-  { name: 'A plan with a sub-agent', about: 'It plans three steps and hands one to a sub-agent.', message: 'plan a tidy workspace with help' },
+  { name: 'A plan with a sub-agent', about: 'It plans three steps and hands one to a sub-agent.', message: 'plan a tidy workspace and delegate to AGENT' },
   { name: 'A follow-up in a minute', about: 'It comes back to you by itself.', message: 'remind me in 1 minute to stretch' },
 ]
 
@@ -41,13 +41,14 @@ export function FirstRun() {
   const agent = agents[0]
   const mayMessage = may('agents:message')
 
+  const spoken = (idea: Idea) => idea.message.replace('AGENT', agent?.id ?? 'helpful-assistant')
   const go = (sent: Sent) => void navigate({ to: '/chat/$session', params: { session: sent.session_id } })
   const begin = async (idea: Idea) => {
     preloadMarkdown()
     setBusy(idea.name)
     setFailure(null)
     try {
-      go(await ask<Sent>('POST', '/api/chat', { body: { message: idea.message, agent_id: agent?.id, mode: idea.mode }, once: newID() }))
+      go(await ask<Sent>('POST', '/api/chat', { body: { message: spoken(idea), agent_id: agent?.id, mode: idea.mode }, once: newID() }))
     } catch (problem) {
       setFailure({ error: problem, idea })
     }
@@ -75,7 +76,7 @@ export function FirstRun() {
           {query.isSuccess && !mayMessage ? (
             <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm text-ink-soft">Your role may read conversations, but not start one. Choose one on the left.</p>
           ) : (
-            <ul aria-label="Things to try" className="grid gap-3 sm:grid-cols-2">
+            <ul aria-label="Things to try" className="grid grid-cols-[minmax(0,1fr)] gap-3 sm:grid-cols-2">
               {(me?.demo === false ? ideas : demoIdeas).map((idea) => (
                 <li key={idea.name}>
                   <button
@@ -87,7 +88,8 @@ export function FirstRun() {
                   >
                     <span className="text-sm font-semibold">{idea.name}</span>
                     <span className="text-sm text-ink-soft">{idea.about}</span>
-                    <span className="mt-1 truncate font-mono text-xs text-ink-soft">{idea.mode === 'plan' ? '/plan ' : ''}{idea.message}</span>
+                    <span className="mt-1 truncate font-mono text-xs text-ink-soft">{idea.mode === 'plan' ? '/plan ' : ''}
+                      {spoken(idea)}</span>
                   </button>
                 </li>
               ))}

@@ -48,7 +48,7 @@ export function GroupedToolActivity({ tools, asked, live }: GroupedToolActivityP
       {group(tools).map((some) => (
         <li key={some[0]!.id}>
           {some.length < 3 ? (
-            some.map((tool) => <ToolLine key={tool.id} tool={tool} status={statusOf(tool, asked, live)} />)
+            some.map((tool) => <ToolLine key={tool.id} tool={tool} status={statusOf(tool, asked, live)} going={live} />)
           ) : (
             <Fold
               open={live && some.some((tool) => tool.endedMs === undefined)}
@@ -63,7 +63,7 @@ export function GroupedToolActivity({ tools, asked, live }: GroupedToolActivityP
             >
               <div className="pl-4">
                 {some.map((tool) => (
-                  <ToolLine key={tool.id} tool={tool} status={statusOf(tool, asked, live)} />
+                  <ToolLine key={tool.id} tool={tool} status={statusOf(tool, asked, live)} going={live} />
                 ))}
               </div>
             </Fold>
@@ -90,7 +90,7 @@ export function worst(statuses: string[]): string {
   return order.find((status) => statuses.includes(status)) ?? 'done'
 }
 
-function ToolLine({ tool, status }: { tool: ToolUse; status: string }) {
+export function ToolLine({ tool, status, going }: { tool: ToolUse; status: string; going: boolean }) {
   const { verb, object } = describe(tool)
   const running = status === 'running'
   return (
@@ -102,16 +102,21 @@ function ToolLine({ tool, status }: { tool: ToolUse; status: string }) {
             <span className="shrink-0 text-ink">{verb}</span>
             <span className="min-w-0 truncate font-mono text-xs">{object}</span>
             <span className="ml-auto shrink-0 pl-2 text-xs tabular-nums">
-              {tool.endedMs === undefined ? running && <Since at={tool.startedMs} from={1} /> : lasting(tool.endedMs - tool.startedMs)}
+              {tool.endedMs === undefined ? running && <Since at={tool.startedMs} from={1} /> : took(tool)}
             </span>
           </>
         }
       >
         <Details tool={tool} status={status} />
       </Fold>
-      {running && tool.output !== '' && <LiveOutput text={tool.output} />}
+      {going && tool.output !== '' && <LiveOutput text={tool.output} />}
     </div>
   )
+}
+
+// took says nothing of what took no time.
+export function took({ startedMs, endedMs }: ToolUse): string {
+  return endedMs === undefined || endedMs - startedMs < 50 ? '' : lasting(endedMs - startedMs)
 }
 
 function Details({ tool, status }: { tool: ToolUse; status: string }) {
@@ -150,7 +155,8 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
 
 const shownLines = 12
 
-// LiveOutput is the end of what a tool prints, as it prints it.
+// LiveOutput is the end of what a tool prints, as it prints it. It stays while the
+// run goes on, so that nothing jumps when the tool has ended.
 function LiveOutput({ text }: { text: string }) {
   const box = useRef<HTMLDivElement>(null)
   const lines = text.replace(/\n$/, '').split('\n')

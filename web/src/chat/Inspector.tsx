@@ -6,7 +6,7 @@ import { useChat } from './chatContext'
 import type { ChatState } from './chatReducer'
 import { ContextMeter } from './ContextMeter'
 import { describe, dollars, tokens } from './describe'
-import { statusOf, ToolSign } from './GroupedToolActivity'
+import { statusOf, took, ToolSign } from './GroupedToolActivity'
 import type { ChatMessage, ToolUse } from './message'
 import { PlanItems } from './PlanBlock'
 import { useRuns, type RunInfo } from './queries'
@@ -114,7 +114,7 @@ function Turns({ message }: { message: ChatMessage }) {
                     <span className="min-w-0 truncate font-mono" title={describe(tool).object}>
                       {tool.tool}
                     </span>
-                    <span className="ml-auto shrink-0 text-ink-soft tabular-nums">{tool.endedMs === undefined ? (asked.has(tool.tool) ? 'waits' : <Since at={tool.startedMs} from={0} />) : lasting(tool.endedMs - tool.startedMs)}</span>
+                    <span className="ml-auto shrink-0 text-ink-soft tabular-nums">{tool.endedMs === undefined ? (asked.has(tool.tool) ? 'waits' : <Since at={tool.startedMs} from={0} />) : took(tool)}</span>
                   </li>
                 ))}
             </ul>

@@ -2,6 +2,7 @@ import './markdown.css'
 import { memo, useMemo, type ReactNode } from 'react'
 import ReactMarkdown, { type Components } from 'react-markdown'
 import remarkGfm from 'remark-gfm'
+import { classes } from '../ui/classes'
 import { LinkIcon } from '../ui/icons'
 import { chunks } from './chunks'
 import { CodeBlock } from './CodeBlock'
@@ -13,7 +14,7 @@ import { Prose } from './prose'
 export function Markdown({ text, live }: { text: string; live?: boolean }) {
   const parts = useMemo(() => chunks(text), [text])
   return (
-    <div className="markdown min-w-0 break-words">
+    <div className={classes('markdown min-w-0 break-words', live && 'live')}>
       {parts.map((part, at) => (
         <Chunk key={at} text={part} live={live === true && at === parts.length - 1} />
       ))}

@@ -1,50 +1,56 @@
-import { Fragment, type ReactNode } from 'react'
+import type { ReactNode } from 'react'
 import { WarningIcon } from '../ui/icons'
 import { ActivitySection } from './ActivitySection'
 import { ChangeReportBlock } from './ChangeReportBlock'
 import { useChat } from './chatContext'
 import { FinalizeTaskBlock } from './FinalizeTaskBlock'
-import type { ChatMessage, ContentBlock } from './message'
+import type { ChatMessage, ContentBlock, SubagentTreeEntry } from './message'
 import { MessageBody } from './MessageBody'
 import { PlanBlock } from './PlanBlock'
 import { Prose } from './prose'
+import { fields, type Fields } from './read'
 import { SubagentTreeView } from './SubagentTreeView'
 
 type Doing = Extract<ContentBlock, { type: 'thinking' | 'tool_use' }>
-type Group = { doing: Doing[] } | { block: Exclude<ContentBlock, Doing> }
+type Group = { doing: Doing[] } | { helpers: SubagentTreeEntry[] } | { block: Exclude<ContentBlock, Doing> }
 
-// grouped keeps what was done between two things that were said together.
-export function grouped(content: ContentBlock[]): Group[] {
+// grouped keeps what was done between two things that were said together. A call
+// that delegates is shown as who works on it.
+export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Group[] {
   const groups: Group[] = []
+  const left = tree.filter((entry) => entry.parent === undefined)
   for (const block of content) {
     const last = groups.at(-1)
-    if (block.type === 'thinking' || block.type === 'tool_use') {
+    const helper = block.type === 'tool_use' && block.tool === 'delegate' ? takeHelper(left, fields(block.args)) : undefined
+    if (helper !== undefined) {
+      if (last !== undefined && 'helpers' in last) last.helpers.push(helper)
+      else groups.push({ helpers: [helper] })
+    } else if (block.type === 'thinking' || block.type === 'tool_use') {
       if (last !== undefined && 'doing' in last) last.doing.push(block)
       else groups.push({ doing: [block] })
     } else if (block.type !== 'text' || block.text.trim() !== '') groups.push({ block })
   }
-  return groups
+  return left.length > 0 ? [{ helpers: left }, ...groups] : groups
+}
+
+function takeHelper(left: SubagentTreeEntry[], args: Fields): SubagentTreeEntry | undefined {
+  const at = left.findIndex((entry) => entry.agent === args.agent_id && entry.task === args.task)
+  return at < 0 ? undefined : left.splice(at, 1)[0]
 }
 
 // MessageBlocks is what a message consists of, in the order it came.
 export function MessageBlocks({ message }: { message: ChatMessage }) {
-  const groups = grouped(message.content ?? (message.text === '' ? [] : [{ type: 'text', text: message.text, open: false }]))
+  const tree = message.subagentTree ?? []
+  const groups = grouped(message.content ?? (message.text === '' ? [] : [{ type: 'text', text: message.text, open: false }]), tree)
   const going = message.isGenerating === true
-  const tree = message.subagentTree !== undefined && message.subagentTree.length > 0 ? <SubagentTreeView entries={message.subagentTree} /> : null
-  const delegates = groups.findIndex((group) => 'doing' in group && group.doing.some((block) => block.type === 'tool_use' && block.tool === 'delegate'))
   return (
     <div className="flex min-w-0 flex-col gap-3">
-      {delegates < 0 && tree}
-      {groups.map((group, at) => (
-        <Fragment key={at}>
-          {'doing' in group ? (
-            <ActivitySection blocks={group.doing} going={going} live={going && at === groups.length - 1} />
-          ) : (
-            <Block block={group.block} message={message} live={going && at === groups.length - 1} />
-          )}
-          {at === delegates && tree}
-        </Fragment>
-      ))}
+      {groups.map((group, at) => {
+        const live = going && at === groups.length - 1
+        if ('helpers' in group) return <SubagentTreeView key={at} roots={group.helpers} entries={tree} />
+        if ('doing' in group) return <ActivitySection key={at} blocks={group.doing} going={going} live={live} />
+        return <Block key={at} block={group.block} message={message} live={live} />
+      })}
     </div>
   )
 }

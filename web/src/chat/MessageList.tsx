@@ -17,6 +17,7 @@ interface MessageListProps {
   more: boolean // there is earlier history
   earlier: { loading: boolean; error?: unknown }
   onEarlier: () => void
+  sent: number // how often the reader has said something: each brings them to the end
 }
 
 const nearTop = 600 // pixels from the top at which earlier history is fetched
@@ -24,7 +25,7 @@ const atEnd = 64
 
 // MessageList draws what is in view. It follows the end only while the reader is
 // there; what is put in front, or grows above, moves nothing.
-export function MessageList({ messages, cards, waiting, more, earlier, onEarlier }: MessageListProps) {
+export function MessageList({ messages, cards, waiting, more, earlier, onEarlier, sent }: MessageListProps) {
   const box = useRef<HTMLDivElement>(null)
   const [away, setAway] = useState(false)
   const first = more ? 1 : 0
@@ -59,7 +60,24 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     virtual.scrollToEnd()
   }, [count, virtual])
 
+  const end = useRef(true) // the reader is there
+  useEffect(() => {
+    if (sent === 0) return
+    end.current = true
+    virtual.scrollToEnd()
+  }, [sent, virtual])
+
+  // A composer that grows, or a keyboard that comes up, takes nothing from view.
+  useEffect(() => {
+    const element = box.current
+    if (element === null) return
+    const watch = new ResizeObserver(() => end.current && virtual.scrollToEnd())
+    watch.observe(element)
+    return () => watch.disconnect()
+  }, [virtual])
+
   const onScroll = () => {
+    end.current = virtual.isAtEnd(atEnd)
     setAway(!virtual.isAtEnd(atEnd * 2))
     if (more && !earlier.loading && earlier.error === undefined && (box.current?.scrollTop ?? 0) < nearTop && begun.current) onEarlier()
   }

@@ -10,7 +10,7 @@ import { Prose } from './prose'
 
 // QueuedMessages are what the agent has not read yet, and may still be taken back.
 export function QueuedMessages({ messages }: { messages: ChatMessage[] }) {
-  const { mayMessage } = useChat()
+  const { mayMessage, agent } = useChat()
   const [busy, setBusy] = useState<string | null>(null)
 
   const withdraw = async (id: string) => {
@@ -28,7 +28,7 @@ export function QueuedMessages({ messages }: { messages: ChatMessage[] }) {
       {messages.map((message) => (
         <li key={message.id} className="flex max-w-[85%] items-center gap-2 rounded-2xl border border-dashed border-line-strong py-1 pr-1 pl-4 text-sm text-ink-soft">
           <ClockIcon className="shrink-0" />
-          <span className="shrink-0 font-medium">queued{message.to ? ` for ${message.to}` : ''}:</span>
+          <span className="shrink-0 font-medium">queued{message.to && message.to !== agent ? ` for ${message.to}` : ''}:</span>
           <span className="min-w-0 truncate">
             <Prose>{message.text}</Prose>
           </span>

@@ -7,17 +7,16 @@ import { Prose } from './prose'
 import { Since } from './Since'
 
 interface SubagentTreeViewProps {
-  entries: SubagentTreeEntry[]
-  parent?: string
+  roots: SubagentTreeEntry[]
+  entries: SubagentTreeEntry[] // all there are: those below are found here
 }
 
 // SubagentTreeView is who works for this message, and for them in turn.
-export function SubagentTreeView({ entries, parent }: SubagentTreeViewProps) {
-  const mine = entries.filter((entry) => entry.parent === parent)
-  if (mine.length === 0) return null
+export function SubagentTreeView({ roots, entries }: SubagentTreeViewProps) {
+  if (roots.length === 0) return null
   return (
     <ul aria-label="Sub-agents" className="flex flex-col gap-1.5">
-      {mine.map((entry) => (
+      {roots.map((entry) => (
         <li key={entry.id} className="rounded-lg border border-line bg-raised px-3 py-1.5">
           <Fold
             head={
@@ -47,7 +46,7 @@ export function SubagentTreeView({ entries, parent }: SubagentTreeViewProps) {
           </Fold>
           {entry.status === 'running' && <Doing entry={entry} />}
           <div className="pl-5">
-            <SubagentTreeView entries={entries} parent={entry.id} />
+            <SubagentTreeView roots={entries.filter((below) => below.parent === entry.id)} entries={entries} />
           </div>
         </li>
       ))}

@@ -13,11 +13,11 @@ export interface Approval {
 }
 
 const tricks: Record<string, string> = {
-  ansi: 'has terminal escape sequences in it',
-  control: 'has control characters in it',
-  bidi: 'has characters in it that change the direction of text',
-  invisible: 'has characters in it that cannot be seen',
-  lookalike: 'has letters in it that look like others',
+  ansi: 'It has terminal escape sequences in it',
+  control: 'It has control characters in it',
+  bidi: 'It has characters in it that change the direction of text',
+  invisible: 'It has characters in it that cannot be seen',
+  lookalike: 'It has letters in it that look like others',
 }
 
 export function approvalOf(question: Question): Approval {
@@ -28,7 +28,7 @@ export function approvalOf(question: Question): Approval {
   const why = parts?.[2] ?? ''
   const risks = why === '' ? [] : [why]
   const noted = /\nNote that it (.+)\.$/.exec(show)?.[1]
-  if (noted !== undefined) risks.push(...noted.split(', '))
+  if (noted !== undefined) risks.push(...noted.split(', ').map((note) => 'It ' + note))
   for (const trick of tricky(show)) if (tricks[trick] !== undefined) risks.push(tricks[trick])
   return { tool: parts?.[1] ?? head, why, show, risks, patch: /^\*\*\* Begin Patch|^diff --git |^--- /m.test(show) }
 }

@@ -5,6 +5,7 @@ import type { Card } from './message'
 // What messages need to know of the conversation they are in.
 export interface ChatContext {
   session: string
+  agent?: string // who answers, if nobody else is named
   mayMessage: boolean // who looks may say something, and decide
   cards: Card[] // open ones
   asked: ReadonlySet<string> // tools that a person is asked about
