@@ -28,6 +28,8 @@ export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Gro
     } else if (block.type === 'thinking' || block.type === 'tool_use') {
       if (last !== undefined && 'doing' in last) last.doing.push(block)
       else groups.push({ doing: [block] })
+    } else if (block.type === 'text' && last !== undefined && 'block' in last && last.block.type === 'text') {
+      last.block = { ...block, text: last.block.text + block.text } // it was cut, and goes on
     } else if (block.type !== 'text' || block.text.trim() !== '') groups.push({ block })
   }
   return left.length > 0 ? [{ helpers: left }, ...groups] : groups

@@ -106,8 +106,10 @@ export function follow(session: string, follower: Follower): Following {
 
     function lost(wasOpen: boolean) {
       if (!current()) return
-      if (!wasOpen) closedUnopened++
       later()
+      // A server that is there, and to which no socket opens: something between
+      // does not let sockets through.
+      if (!wasOpen) ask('GET', '/api/health', { signal: stop.signal }).then(() => closedUnopened++, () => {})
     }
   }
 
