@@ -47,7 +47,7 @@ function Going({ message }: { message: ChatMessage }) {
 
 function Foot({ message }: { message: ChatMessage }) {
   return (
-    <footer className="flex h-7 items-center gap-3 text-xs text-ink-soft opacity-0 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 max-sm:opacity-100">
+    <footer className="-mt-1 -mb-3 flex h-6 items-center gap-3 text-xs text-ink-soft opacity-0 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 max-sm:opacity-100">
       {message.text.trim() !== '' && <CopyButton text={message.text} label="Copy answer" className="-ml-1.5" />}
       {message.durationMs !== undefined && <span>{lasting(message.durationMs)}</span>}
       {message.contextTokens !== undefined && <span>{tokens(message.contextTokens)} tokens read</span>}

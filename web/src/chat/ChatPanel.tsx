@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import { ask, Problem } from '../wire/api'
+import { useConnection } from '../wire/connection'
 import { useMe } from '../wire/me'
 import { Button, IconButton } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
@@ -9,6 +10,7 @@ import { EmptyState } from '../ui/EmptyState'
 import { ErrorState, why } from '../ui/ErrorState'
 import { CrossIcon } from '../ui/icons'
 import { Spinner } from '../ui/Spinner'
+import { useShortcuts } from '../shell/shortcuts'
 import { toast } from '../ui/toast'
 import { askedTools, ChatProvider } from './chatContext'
 import { ChatHeader } from './ChatHeader'
@@ -20,6 +22,7 @@ import { preloadMarkdown } from './MarkdownContent'
 import { MessageList } from './MessageList'
 import { runsKey, sessionKey, useAgents, useRuns, useSession } from './queries'
 import { useChatMessages } from './useChatMessages'
+import type { Connection } from './useSseConnection'
 import { useInspecting } from './useInspecting'
 import type { UiMessage } from './wire'
 import { dollars } from './describe'
@@ -63,6 +66,15 @@ export function ChatPanel({ session }: { session: string }) {
     }
   }, [session])
   useTwice(running && mayMessage, stop)
+  useShortcuts([
+    { keys: '/', what: 'Write a message, beginning with a command', run: (event) => compose(event, '/') },
+    { keys: 'm', what: 'Write a message', run: (event) => compose(event, '') },
+    { keys: 'w', what: 'Go to what waits for you', run: () => document.querySelector<HTMLElement>('[data-card]')?.focus() },
+    { keys: 'i', what: 'Show or hide the run’s details', run: () => setInspecting(!inspecting) },
+    { keys: 'Escape Escape', what: 'Stop the run' },
+    { keys: 'Enter', what: 'Allow once, on an approval that is focused' },
+    { keys: 'Backspace', what: 'Deny, on an approval that is focused' },
+  ])
 
   const compact = async () => {
     try {
@@ -175,9 +187,12 @@ export function ChatPanel({ session }: { session: string }) {
   )
 }
 
-function Trouble({ connection, loaded }: { connection: ReturnType<typeof useChatMessages>['connection']; loaded: boolean }) {
+// Trouble is told here only if it is this conversation's: when the whole server is
+// away the shell says so.
+function Trouble({ connection, loaded }: { connection: Connection; loaded: boolean }) {
+  const { state } = useConnection()
   if (connection.status === 'failed') return <ErrorState className="m-4" what="The conversation cannot be followed." error={connection.problem} retry={connection.retry} />
-  if (connection.status !== 'reconnecting' || !loaded) return null
+  if (connection.status !== 'reconnecting' || !loaded || state === 'offline') return null
   return (
     <div role="status" className="flex items-center justify-center gap-3 border-b border-line bg-waiting-soft px-4 py-1.5 text-sm">
       The connection is lost; it is tried again. What is missed is shown then.
@@ -186,6 +201,15 @@ function Trouble({ connection, loaded }: { connection: ReturnType<typeof useChat
       </Button>
     </div>
   )
+}
+
+// compose goes to where messages are written, with what they begin with.
+function compose(event: KeyboardEvent, begin: string): void {
+  const area = document.querySelector<HTMLTextAreaElement>('textarea[data-composer]')
+  if (area === null) return
+  event.preventDefault()
+  area.focus()
+  if (begin !== '' && area.value === '') document.execCommand('insertText', false, begin)
 }
 
 const within = 800 // milliseconds

@@ -211,6 +211,7 @@ export function Composer({ session, agent, running = false, said = [], offline, 
         )}
         <textarea
           ref={area}
+          data-composer
           rows={1}
           value={text}
           aria-label={`Message ${who ?? 'the agent'}`}

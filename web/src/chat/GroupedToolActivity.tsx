@@ -101,6 +101,7 @@ export function ToolLine({ tool, status, going }: { tool: ToolUse; status: strin
             <ToolSign status={status} />
             <span className="shrink-0 text-ink">{verb}</span>
             <span className="min-w-0 truncate font-mono text-xs">{object}</span>
+            {!['done', 'running'].includes(status) && <span aria-hidden="true" className="shrink-0 text-xs">{status}</span>}
             <span className="ml-auto shrink-0 pl-2 text-xs tabular-nums">
               {tool.endedMs === undefined ? running && <Since at={tool.startedMs} from={1} /> : took(tool)}
             </span>

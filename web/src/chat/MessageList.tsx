@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { ChevronDownIcon } from '../ui/icons'
@@ -20,6 +20,8 @@ interface MessageListProps {
   sent: number // how often the reader has said something: each brings them to the end
 }
 
+const estimateSize = () => 120
+
 const nearTop = 600 // pixels from the top at which earlier history is fetched
 const atEnd = 64
 
@@ -31,11 +33,21 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
   const first = more ? 1 : 0
   const count = first + messages.length + cards.length + (waiting.length > 0 ? 1 : 0)
 
+  // Names of rows, new only when rows come or go: the list measures all of them
+  // anew then, which is too much for every word of an answer.
+  const names = [first, messages.length, messages[0]?.id, messages.at(-1)?.id, ...cards.map((card) => card.question_id), waiting.length > 0].join(' ')
+  const keyOf = useCallback((at: number): string => {
+    if (at < first) return 'earlier'
+    const message = messages[at - first]
+    if (message !== undefined) return message.id
+    return cards[at - first - messages.length]?.question_id ?? 'waiting'
+  }, [names])
+
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => box.current,
-    estimateSize: (at) => (messages[at - first]?.role === 'user' ? 64 : 180),
-    getItemKey: (at) => keyOf(at),
+    estimateSize,
+    getItemKey: keyOf,
     overscan: 6,
     gap: 24,
     paddingStart: 24,
@@ -44,13 +56,6 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     followOnAppend: true,
     scrollEndThreshold: atEnd,
   })
-
-  function keyOf(at: number): string {
-    if (at < first) return 'earlier'
-    const message = messages[at - first]
-    if (message !== undefined) return message.id
-    return cards[at - first - messages.length]?.question_id ?? 'waiting'
-  }
 
   // Opened at its end, whatever sizes turn out to be.
   const begun = useRef(false)
@@ -77,9 +82,12 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
   }, [virtual])
 
   const onScroll = () => {
-    end.current = virtual.isAtEnd(atEnd)
-    setAway(!virtual.isAtEnd(atEnd * 2))
-    if (more && !earlier.loading && earlier.error === undefined && (box.current?.scrollTop ?? 0) < nearTop && begun.current) onEarlier()
+    const element = box.current
+    if (element === null) return
+    const left = element.scrollHeight - element.clientHeight - element.scrollTop
+    end.current = left < atEnd
+    setAway(left > atEnd * 2)
+    if (more && !earlier.loading && earlier.error === undefined && element.scrollTop < nearTop && begun.current) onEarlier()
   }
 
   const row = (at: number) => {
