@@ -6,6 +6,7 @@ import { isEmpty } from './blocks'
 import { useChat } from './chatContext'
 import { getMessagePhase, type ChatMessage } from './message'
 import { MessageBlocks } from './MessageBlocks'
+import { Prose } from './prose'
 import { ThinkingIndicator } from './ThinkingIndicator'
 import { tokens } from './describe'
 
@@ -16,18 +17,31 @@ const badEnds = new Set(['failed', 'denied', 'interrupted', 'halted', 'cancelled
 export const AgentMessage = memo(function AgentMessage({ message }: { message: ChatMessage }) {
   const phase = getMessagePhase(message)
   if (phase === 'done' && isEmpty(message) && message.outcome === undefined) return null
+  if (message.from === 'system') return <Announcement message={message} />
   return (
     <article aria-label={`${message.from || 'agent'} said`} aria-busy={phase !== 'done'} data-phase={phase} className="group/message flex flex-col gap-2">
       <header className="flex items-center gap-2 text-sm">
-        <span className="font-semibold">{message.from === 'system' ? 'Parley' : message.from || 'agent'}</span>
+        <span className="font-semibold">{message.from || 'agent'}</span>
         {message.outcome !== undefined && badEnds.has(message.outcome) && <StatusBadge status={message.outcome}>{message.outcome === 'cancelled' ? 'stopped' : message.outcome}</StatusBadge>}
       </header>
       <MessageBlocks message={message} />
       {phase !== 'done' && <Going message={message} />}
-      {phase === 'done' && message.from !== 'system' && <Foot message={message} />}
+      {phase === 'done' && <Foot message={message} />}
     </article>
   )
 })
+
+// Announcement is what nobody said: that a follow-up is due, or something failed
+// while nothing ran.
+function Announcement({ message }: { message: ChatMessage }) {
+  return (
+    <article aria-label="Parley said" className="flex items-center gap-3 text-center text-xs text-ink-soft before:h-px before:grow before:bg-line after:h-px after:grow after:bg-line">
+      <p className="max-w-[80%] break-words">
+        <Prose>{message.text}</Prose>
+      </p>
+    </article>
+  )
+}
 
 // Going says what the agent does while nothing of it can be seen.
 function Going({ message }: { message: ChatMessage }) {

@@ -125,7 +125,7 @@ const once = 'Allow once'
 const always = 'Always allow exactly this'
 const deny = 'Deny'
 
-function ApprovalBody({ question, answering, open, box }: BodyProps & { card: Card; box: React.RefObject<HTMLElement | null> }) {
+function ApprovalBody({ card, question, answering, open, box }: BodyProps & { card: Card; box: React.RefObject<HTMLElement | null> }) {
   const approval = approvalOf(question)
   const [note, setNote] = useState<string | null>(null)
   const [exact, setExact] = useState(!approval.patch)
@@ -197,8 +197,8 @@ function ApprovalBody({ question, answering, open, box }: BodyProps & { card: Ca
             <Button ref={denyButton} kind={risky ? 'primary' : 'plain'} small disabled={answering.busy !== ''} busy={answering.busy === deny} onClick={() => decide(deny)}>
               Deny <Key>⌫</Key>
             </Button>
-            <Button small kind="quiet" disabled={answering.explaining || answering.busy !== ''} onClick={answering.explain}>
-              {answering.explaining ? 'Explaining…' : 'Explain'}
+            <Button small kind="quiet" disabled={card.explained || answering.explaining || answering.busy !== ''} onClick={answering.explain}>
+              {card.explained ? 'Explained above' : answering.explaining ? 'Explaining…' : 'Explain'}
             </Button>
             {note === null && (
               <Button small kind="quiet" onClick={() => setNote('')}>

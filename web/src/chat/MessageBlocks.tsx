@@ -5,6 +5,7 @@ import { ChangeReportBlock } from './ChangeReportBlock'
 import { useChat } from './chatContext'
 import { FinalizeTaskBlock } from './FinalizeTaskBlock'
 import type { ChatMessage, ContentBlock, SubagentTreeEntry } from './message'
+import { MarkdownContent } from './MarkdownContent'
 import { MessageBody } from './MessageBody'
 import { PlanBlock } from './PlanBlock'
 import { Prose } from './prose'
@@ -76,6 +77,13 @@ function Block({ block, message, live }: { block: Exclude<ContentBlock, Doing>; 
             Answered by <b className="font-medium">{block.fallback.actual_model}</b>: {block.fallback.preferred_model} could not ({block.fallback.reason}).
           </span>
         </p>
+      )
+    case 'explanation':
+      return (
+        <div className="rounded-lg border border-line bg-raised px-4 py-3 text-sm">
+          <p className="mb-1 text-xs text-ink-soft">What it would do, as {message.from} explains it</p>
+          <MarkdownContent text={block.text} />
+        </div>
       )
     case 'notice':
       return <Notice text={block.text} failed={message.outcome !== undefined && message.outcome !== 'completed' && message.outcome !== 'cancelled'} />

@@ -106,15 +106,17 @@ describe('a single agent turn', () => {
   it('shows what was not streamed: an explanation, and a word from the system', () => {
     const state = fold([
       user('Hi', 's.2'),
+      said('ask_user', { data: { question_id: 's.7', questions: [] } }),
       said('message', { text: 'It writes a file.', data: { from: 'coder', to: 'user', role: 'assistant' } }),
       said('message', { text: 'The key is wrong.', agent_id: 'system', data: { from: 'system', to: 'user', role: 'assistant' } }),
       outcome('failed'),
     ])
     expect(state.messages.at(-1)?.content).toEqual([
-      { type: 'text', text: 'It writes a file.', open: false },
+      { type: 'explanation', text: 'It writes a file.' },
       { type: 'notice', text: 'The key is wrong.' },
     ])
     expect(state.messages.at(-1)?.outcome).toBe('failed')
+    expect(state.cards).toMatchObject([{ question_id: 's.7', explained: true }])
   })
 })
 

@@ -279,20 +279,22 @@ function setPlan(state: ChatState, session: string | undefined, plan: Plan): Cha
   return { ...state, plan, messages: at < 0 ? state.messages : state.messages.with(at, put(state.messages[at]!)) }
 }
 
-// say shows what was said as a whole: a word from the system, an explanation, or
-// an answer that was shown as it came.
+// say shows what was said as a whole: a word from the system, the explanation of
+// a card that is open, or an answer that was shown as it came.
 function say(state: ChatState, session: string | undefined, message: ChatMessage, notice: boolean): ChatState {
-  const block: ContentBlock = notice ? { type: 'notice', text: message.text } : { type: 'text', text: message.text, open: false }
+  const explains = !notice && state.cards.some((card) => card.session === message.session)
+  const block: ContentBlock = notice ? { type: 'notice', text: message.text } : explains ? { type: 'explanation', text: message.text } : { type: 'text', text: message.text, open: false }
   const put = (m: ChatMessage) => {
-    if (notice) return withBlock(m, block)
+    if (notice || explains) return withBlock(m, block)
     return hasSaid(m, message.text) ? m : withSegment({ ...m, liveText: '' }, message.text)
   }
-  if (session !== undefined) return onEntry(state, session, (e) => ({ ...e, message: put(e.message) }))
-  const going = current(state)
-  if (going >= 0) return { ...state, messages: state.messages.with(going, put(state.messages[going]!)) }
-  const last = state.messages.at(-1)
-  if (!notice && last?.role === 'agent' && hasSaid(last, message.text)) return state
-  return { ...state, messages: [...state.messages, { ...message, content: [block], ...(notice ? {} : { segments: [{ text: message.text }] }) }] }
+  const next = explains ? { ...state, cards: state.cards.map((card) => (card.session === message.session ? { ...card, explained: true } : card)) } : state
+  if (session !== undefined) return onEntry(next, session, (e) => ({ ...e, message: put(e.message) }))
+  const going = current(next)
+  if (going >= 0) return { ...next, messages: next.messages.with(going, put(next.messages[going]!)) }
+  const last = next.messages.at(-1)
+  if (!notice && last?.role === 'agent' && hasSaid(last, message.text)) return next
+  return { ...next, messages: [...next.messages, { ...message, content: [block], ...(notice ? {} : { segments: [{ text: message.text }] }) }] }
 }
 
 // onCurrent changes the message that is being made.

@@ -86,5 +86,6 @@ export function tokens(count: number): string {
 // dollars of so many millionths; what is not nothing is never shown as nothing.
 export function dollars(micros: number): string {
   if (micros <= 0) return '$0'
+  if (micros < 100) return '< $0.0001'
   return micros < 10_000 ? `$${(micros / 1e6).toFixed(4)}` : `$${(micros / 1e6).toFixed(2)}`
 }

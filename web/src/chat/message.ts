@@ -81,6 +81,7 @@ export type ContentBlock =
   | { type: 'change_report'; files: FileChange[]; truncated: number }
   | { type: 'finalize_task'; task: Task }
   | { type: 'model_fallback'; fallback: ModelFallback }
+  | { type: 'explanation'; text: string } // of what a person is asked to approve
   | { type: 'notice'; text: string }
 
 // A Card is something only a person can decide.
@@ -88,6 +89,7 @@ export interface Card extends AskUser {
   agent: string
   session: string
   askedMs: number
+  explained?: boolean // what it would do, in the message above it
 }
 
 export type MessagePhase = 'thinking' | 'working' | 'streaming' | 'done'
