@@ -18,8 +18,8 @@ import { current } from './chatReducer'
 import { Composer } from './Composer'
 import { ContextMeter } from './ContextMeter'
 import { Inspector } from './Inspector'
-import { preloadMarkdown } from './MarkdownContent'
 import { MessageList } from './MessageList'
+import { loadMarkdown } from './preload'
 import { runsKey, sessionKey, useAgents, useRuns, useSession } from './queries'
 import { useChatMessages } from './useChatMessages'
 import type { Connection } from './useSseConnection'
@@ -49,7 +49,7 @@ export function ChatPanel({ session }: { session: string }) {
   const [inspecting, setInspecting] = useInspecting()
   const [clearing, setClearing] = useState(false)
   const [sent, setSent] = useState(0)
-  useEffect(preloadMarkdown, [])
+  useEffect(() => void loadMarkdown(), [])
 
   const mayMessage = may('agents:message')
   const running = current(state) >= 0

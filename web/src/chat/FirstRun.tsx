@@ -4,7 +4,7 @@ import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
 import { ErrorState } from '../ui/ErrorState'
 import { Composer, type Sent } from './Composer'
-import { preloadMarkdown } from './MarkdownContent'
+import { preloadChat } from './preload'
 import { useAgents } from './queries'
 import { newID } from './uuid'
 
@@ -44,7 +44,7 @@ export function FirstRun() {
   const spoken = (idea: Idea) => idea.message.replace('AGENT', agent?.id ?? 'helpful-assistant')
   const go = (sent: Sent) => void navigate({ to: '/chat/$session', params: { session: sent.session_id } })
   const begin = async (idea: Idea) => {
-    preloadMarkdown()
+    preloadChat()
     setBusy(idea.name)
     setFailure(null)
     try {
@@ -56,7 +56,7 @@ export function FirstRun() {
   }
 
   return (
-    <div className="flex h-full min-h-0 flex-col">
+    <div className="flex h-full min-h-0 flex-col" onPointerOver={preloadChat} onKeyDown={preloadChat}>
       <div className="grow overflow-y-auto">
         <div className="mx-auto flex min-h-full w-full max-w-[46rem] flex-col justify-center gap-6 px-4 py-10 sm:px-6">
           <header className="flex flex-col gap-3">

@@ -1,13 +1,8 @@
 import { lazy, memo, Suspense } from 'react'
+import { loadMarkdown } from './preload'
 import { Prose } from './prose'
 
-const load = () => import('./Markdown')
-const Markdown = lazy(() => load().then((module) => ({ default: module.Markdown })))
-
-// Most of what will be shown is markdown: it is fetched before it is needed.
-export function preloadMarkdown(): void {
-  void load()
-}
+const Markdown = lazy(() => loadMarkdown().then((module) => ({ default: module.Markdown })))
 
 // MarkdownContent shows what a model wrote. Until the parser is there it is plain
 // text, which is what markdown is meant to be readable as.
