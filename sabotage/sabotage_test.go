@@ -514,7 +514,7 @@ var bugs = []bug{
 	{"a server of tools with a network reaches Parley itself", "sandbox/confine.go",
 		"if slices.Contains(ports, uint16(port)) {", "if port == 0 {", "./sandbox", "TestANetworkWithoutOurPort"},
 	{"everybody who sees an agent sees what it is told", "dialect/native/agents.go",
-		`a.Instructions, a.Address = "", ""`, `a.Address = ""`, "./dialect/native", "TestDefinitions"},
+		`a.Instructions, a.IdlePrompt, a.Address = "", "", ""`, `a.Instructions, a.Address = "", ""`, "./dialect/native", "TestDefinitions"},
 	{"whoever looks at an agent is on record as refused", "dialect/native/agents.go",
 		"if h.Access == nil || h.Access.Permit(r.who,", "if h.Access == nil || h.Door.May(r.Context(), r.who,", "./dialect/native", "TestDefinitions"},
 	{"agents of files are said to be deletable", "dialect/native/agents.go",

@@ -44,7 +44,7 @@ type agentDetail struct {
 // could change that.
 func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
 	if h.Access == nil || h.Access.Permit(r.who, parley.ActAdmin, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant, Agent: a.Name, Allow: a.Allow}) != nil {
-		a.Instructions, a.Address = "", ""
+		a.Instructions, a.IdlePrompt, a.Address = "", "", ""
 	}
 	return a
 }

@@ -194,7 +194,7 @@ func (f *follower) Close() {
 // agents knows one agent.
 type agents struct{}
 
-var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo", Tools: []string{"read_file"}, Instructions: "Be brief."}
+var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo", Tools: []string{"read_file"}, Instructions: "Be brief.", IdlePrompt: "Look around."}
 
 func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	if name != "" && name != "coder" {

@@ -286,7 +286,7 @@ func TestIDsOfKeys(t *testing.T) {
 func TestDefinitions(t *testing.T) {
 	for user, want := range map[string]bool{"ann": true, "reader": false} {
 		w := ask(&door{}, "GET", "/api/v1/agents/coder", "", "X-User: "+user)
-		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"tools":["read_file"]`) || strings.Contains(body, "Be brief.") != want {
+		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"tools":["read_file"]`) || strings.Contains(body, "Be brief.") != want || strings.Contains(body, "Look around.") != want {
 			t.Errorf("%s: %d %s", user, w.Code, body)
 		}
 	}
@@ -322,7 +322,7 @@ func TestLists(t *testing.T) {
 		{"/api/v1/sessions?limit=7&search=milk&transient=1", 200, `{"sessions":[]}`, parley.SessionQuery{Limit: 7, Search: "milk", Transient: true}},
 		{"/api/v1/sessions?limit=many", 400, `{"error":{"code":"invalid","message":"limit must be a number."}}`, parley.SessionQuery{}},
 		{"/api/v1/agents", 200, `{"agents":[{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running"}]}`, parley.SessionQuery{}},
-		{"/api/v1/agents/coder", 200, `{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running","definition":{"name":"coder","description":"writes code","model":"demo","tools":["read_file"],"instructions":"Be brief."}}`, parley.SessionQuery{}},
+		{"/api/v1/agents/coder", 200, `{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running","definition":{"name":"coder","description":"writes code","model":"demo","tools":["read_file"],"instructions":"Be brief.","idle_prompt":"Look around."}}`, parley.SessionQuery{}},
 		{"/api/v1/agents/nobody", 404, `{"error":{"code":"not_found","message":"There is no agent \"nobody\"."}}`, parley.SessionQuery{}},
 	} {
 		d.query = parley.SessionQuery{}

@@ -28,6 +28,8 @@ export function Definition({ agent }: { agent: AgentDetail }) {
         .join(', ') || 'the tenant’s',
     ],
   ]
+  if (definition?.idle_prompt !== undefined)
+    facts.push(['When idle', `${definition.idle_prompt}${definition.idle_interval_secs === undefined ? '' : ` (after ${definition.idle_interval_secs} s)`}`])
   if (definition?.address !== undefined) facts.push(['Runs at', <Mono key="address">{definition.address}</Mono>])
   return (
     <div className="flex flex-col gap-4">

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { choices } from './Mission'
 import { changes } from './SettingsForm'
 
 const was = { model: 'demo', approval: 'suggest', turns: 50, compact_at: 0.8, max_delegation_depth: 2 }
@@ -13,4 +14,12 @@ it('sends what differs, and nothing else', () => {
 it('takes a model back with null', () => {
   expect(changes(was, { ...draft, model: ' ' })).toEqual({ model: null })
   expect(changes({ ...was, model: undefined }, { ...draft, model: '' })).toEqual({})
+})
+
+it('sends what a mission chooses for agents', () => {
+  expect(choices({ coder: { prompt: ' Test. ', minutes: '2' }, scout: { prompt: '', minutes: '' }, other: { prompt: '', minutes: '0.5' } })).toEqual([
+    { id: 'coder', idle_prompt: 'Test.', idle_interval_secs: 120 },
+    { id: 'scout', idle_prompt: null, idle_interval_secs: null },
+    { id: 'other', idle_prompt: null, idle_interval_secs: 30 },
+  ])
 })

@@ -1,0 +1,166 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState, type FormEvent } from 'react'
+import { agentsQuery } from '../agents/queries'
+import { Button } from '../ui/Button'
+import { Field, TextArea, TextInput } from '../ui/Field'
+import { Exact, Mono } from '../ui/Mono'
+import { Box } from '../ui/Page'
+import { RelativeTime } from '../ui/RelativeTime'
+import { useMe } from '../wire/me'
+import { Fetched, useAct } from './Fetched'
+
+interface MissionAgent {
+  id: string
+  idle_prompt: string | null
+  idle_interval_secs: number | null
+}
+
+interface Shown {
+  text: string
+  created_at: number // seconds
+  active: boolean
+  agents?: MissionAgent[]
+  ended_at?: number
+  note?: string // why nobody is prompted though it is active
+}
+
+// Mission is what agents are reminded of while they are idle: one at a time.
+export function Mission() {
+  const { may } = useMe()
+  return (
+    <>
+      <Fetched<Shown> path="/api/mission" name="mission">
+        {(mission) => (mission.active ? <Active mission={mission} may={may('agents:write')} /> : may('agents:write') ? <SetMission /> : <p className="text-sm text-ink-soft">There is none.</p>)}
+      </Fetched>
+      <Fetched<{ missions: Shown[] }> path="/api/missions" name="earlier missions">
+        {({ missions }) => <Earlier missions={missions.filter((one) => !one.active)} />}
+      </Fetched>
+    </>
+  )
+}
+
+function Active({ mission, may }: { mission: Shown; may: boolean }) {
+  const end = useAct('DELETE', 'The mission has ended.')
+  return (
+    <Box className="flex flex-col gap-3 p-4">
+      <p className="whitespace-pre-wrap break-words">
+        <Exact>{mission.text}</Exact>
+      </p>
+      {mission.note !== undefined && <p className="text-sm text-waiting">{mission.note}</p>}
+      {mission.agents !== undefined && mission.agents.length > 0 && (
+        <ul className="flex flex-col gap-1 text-sm text-ink-soft">
+          {mission.agents.map((agent) => (
+            <li key={agent.id}>
+              <Mono>{agent.id}</Mono> {agent.idle_interval_secs !== null && `after ${agent.idle_interval_secs} s`} {agent.idle_prompt !== null && <Exact>{agent.idle_prompt}</Exact>}
+            </li>
+          ))}
+        </ul>
+      )}
+      <div className="flex flex-wrap items-center gap-4">
+        {may && (
+          <Button busy={end.isPending} onClick={() => end.mutate({ path: '/api/mission' })}>
+            End the mission
+          </Button>
+        )}
+        <span className="text-xs text-ink-soft">
+          Set <RelativeTime at={mission.created_at * 1000} />
+        </span>
+      </div>
+    </Box>
+  )
+}
+
+function Earlier({ missions }: { missions: Shown[] }) {
+  if (missions.length === 0) return null
+  return (
+    <details className="text-sm">
+      <summary className="cursor-pointer text-ink-soft">{missions.length === 1 ? '1 earlier mission' : `${missions.length} earlier missions`}</summary>
+      <ul className="mt-2 flex flex-col gap-2">
+        {missions.map((mission) => (
+          <li key={mission.created_at} className="flex flex-wrap justify-between gap-x-4">
+            <span className="min-w-0 break-words">
+              <Exact>{mission.text}</Exact>
+            </span>
+            {mission.ended_at !== undefined && (
+              <span className="text-xs text-ink-soft">
+                ended <RelativeTime at={mission.ended_at * 1000} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+// What is chosen for an agent, as typed.
+interface Choice {
+  prompt: string
+  minutes: string
+}
+
+function SetMission() {
+  const [text, setText] = useState('')
+  const [chosen, setChosen] = useState<Record<string, Choice>>({})
+  const agents = useQuery(agentsQuery).data?.agents ?? []
+  const set = useAct('POST', 'The mission is set.')
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (text.trim() !== '') set.mutate({ path: '/api/mission', body: { text: text.trim(), agents: choices(chosen) } })
+  }
+  const choose = (id: string, choice: Choice | undefined) => {
+    const next = { ...chosen }
+    if (choice === undefined) delete next[id]
+    else next[id] = choice
+    setChosen(next)
+  }
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-3">
+      <Field label="What agents should work towards" hint="Agents with an idle prompt are reminded of it when they have had nothing to do for a while.">
+        {(control) => <TextArea {...control} rows={3} value={text} onChange={(event) => setText(event.target.value)} />}
+      </Field>
+      {text.trim() !== '' && (
+        <fieldset className="flex flex-col gap-2">
+          <legend className="mb-1 text-sm font-medium">Something else than their definitions say, for this mission</legend>
+          {agents.map(({ id }) => (
+            <Choosing key={id} id={id} choice={chosen[id]} choose={(choice) => choose(id, choice)} />
+          ))}
+        </fieldset>
+      )}
+      <div>
+        <Button type="submit" kind="primary" disabled={text.trim() === ''} busy={set.isPending}>
+          Set the mission
+        </Button>
+      </div>
+    </form>
+  )
+}
+
+function Choosing({ id, choice, choose }: { id: string; choice: Choice | undefined; choose: (choice: Choice | undefined) => void }) {
+  return (
+    <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-sm">
+      <label className="flex w-40 items-center gap-2">
+        <input type="checkbox" className="accent-accent" checked={choice !== undefined} onChange={(event) => choose(event.target.checked ? { prompt: '', minutes: '10' } : undefined)} />
+        {id}
+      </label>
+      {choice !== undefined && (
+        <>
+          <TextInput aria-label={`What ${id} is told`} placeholder="What it is told when it is idle" className="min-w-48 flex-1" value={choice.prompt} onChange={(event) => choose({ ...choice, prompt: event.target.value })} />
+          <label className="flex items-center gap-2 text-ink-soft">
+            after
+            <input type="number" min={1} max={1440} aria-label={`Minutes until ${id} is told`} className="w-20 rounded-md border border-line-strong bg-paper px-2 py-1.5 text-ink" value={choice.minutes} onChange={(event) => choose({ ...choice, minutes: event.target.value })} />
+            min
+          </label>
+        </>
+      )}
+    </div>
+  )
+}
+
+// choices is what is sent: null is what was not chosen.
+export function choices(chosen: Record<string, Choice>): MissionAgent[] {
+  return Object.entries(chosen).map(([id, { prompt, minutes }]) => {
+    const seconds = Math.round(Number(minutes) * 60)
+    return { id, idle_prompt: prompt.trim() || null, idle_interval_secs: seconds > 0 ? seconds : null }
+  })
+}
