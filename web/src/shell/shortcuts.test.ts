@@ -87,3 +87,12 @@ test('what somebody else has dealt with is not done again', () => {
   press('j', {}, button)
   expect(heard).toEqual([])
 })
+
+test('a page is in front of the shell, whichever came first', () => {
+  offer('j')
+  forget.push(register([{ keys: 'j', what: 'next', group: 'Everywhere', run: () => heard.push('shell') }]))
+  press('j')
+  forget.shift()!()
+  press('j')
+  expect(heard).toEqual(['j', 'shell'])
+})

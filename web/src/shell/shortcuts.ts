@@ -15,6 +15,8 @@ export interface Shortcut {
 
 type Registered = Shortcut & { group: string }
 
+const page = 'This page'
+
 let list: readonly Registered[] = []
 const watchers = new Set<() => void>()
 
@@ -24,9 +26,10 @@ function change(next: readonly Registered[]) {
 }
 
 // register offers shortcuts until the function it returns is called. Of two with
-// the same keys the later one counts: what is opened last is in front.
+// the same keys the page's counts, and else the later one: what is opened last
+// is in front.
 export function register(shortcuts: readonly Shortcut[]): () => void {
-  const added = shortcuts.map((s) => ({ group: 'This page', ...s }))
+  const added = shortcuts.map((s) => ({ group: page, ...s }))
   change([...list, ...added])
   return () => change(list.filter((s) => !added.includes(s)))
 }
@@ -99,8 +102,12 @@ export function listen(target: Document): () => void {
   return () => target.removeEventListener('keydown', heard)
 }
 
+// What a page offers comes before what the shell does, whichever came first: a
+// page that is opened by its address is there before the shell has registered.
 function findLast(keys: string): Registered | undefined {
-  return keys === '' ? undefined : list.findLast((s) => s.keys === keys && s.run !== undefined)
+  if (keys === '') return undefined
+  const found = list.filter((s) => s.keys === keys && s.run !== undefined)
+  return found.findLast((s) => s.group === page) ?? found.at(-1)
 }
 
 export function isMac(): boolean {
