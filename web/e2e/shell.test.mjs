@@ -58,6 +58,13 @@ test('what another tab does is seen at once', async (t) => {
   await one.conversation('Renamed').waitFor()
 })
 
+// leaveField waits until the conversation has taken the focus, and leaves it: letters
+// are for typing there.
+async function leaveField(page) {
+  await until('the field has the focus', () => page.evaluate(() => document.activeElement?.tagName === 'TEXTAREA'))
+  await page.evaluate(() => document.activeElement.blur())
+}
+
 test('everything is reached with the keyboard', async (t) => {
   const server = await withSessions(t, 'First', 'Second')
   const visitor = await Visitor.come(t, server)
@@ -77,14 +84,14 @@ test('everything is reached with the keyboard', async (t) => {
   await page.waitForURL('**/chat/*')
   await until('the tab has its name', async () => (await page.title()) === 'First · Parley')
 
-  await page.evaluate(() => document.activeElement instanceof HTMLElement && document.activeElement.blur())
+  await leaveField(page)
   await page.keyboard.press('k') // the latest is above
   await until('the conversation above', async () => (await page.title()) === 'Second · Parley')
-  await page.evaluate(() => document.activeElement instanceof HTMLElement && document.activeElement.blur())
+  await leaveField(page)
   await page.keyboard.press('j')
   await until('the conversation below', async () => (await page.title()) === 'First · Parley')
 
-  await page.evaluate(() => document.activeElement instanceof HTMLElement && document.activeElement.blur())
+  await leaveField(page)
   await page.keyboard.press('g')
   await page.keyboard.press('a')
   await page.waitForURL('**/agents')

@@ -48,6 +48,12 @@ test('what a role may not do is not offered', async (t) => {
   await rail.conversation('Hers').waitFor()
   assert.equal(await page.getByRole('button', { name: 'New conversation' }).count(), 0)
   assert.equal(await page.getByRole('button', { name: 'Actions for Hers' }).count(), 0)
+  await rail.conversation('Hers').click()
+  await page.getByText('Your role may read conversations').waitFor()
+  assert.equal(await page.getByLabel(/^Message /).count(), 0)
+  await rail.goTo('Settings')
+  await page.getByRole('heading', { name: 'Settings' }).waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Save' }).count(), 0)
 })
 
 function withIssuer(issuer) {

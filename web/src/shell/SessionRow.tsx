@@ -94,13 +94,11 @@ function Renaming({ session, done }: { session: SessionSummary; done: () => void
 function Deleting({ session, current, done }: { session: SessionSummary; current: boolean; done: () => void }) {
   const remove = useDelete()
   const navigate = useNavigate()
-  const confirm = () =>
-    remove.mutate(session.id, {
-      onSuccess: () => {
-        done()
-        if (current) void navigate({ to: '/' })
-      },
-    })
+  // A page that shows it would be told that it is not there: leave it first.
+  const confirm = async () => {
+    if (current) await navigate({ to: '/' })
+    remove.mutate(session.id, { onSuccess: done })
+  }
   return (
     <AlertDialog.Root open onOpenChange={(open) => !open && done()}>
       <AlertDialog.Portal>
@@ -117,7 +115,7 @@ function Deleting({ session, current, done }: { session: SessionSummary; current
           )}
           <div className="mt-5 flex justify-end gap-2 text-sm">
             <AlertDialog.Cancel className="rounded border border-line-strong px-3 py-1.5">Keep it</AlertDialog.Cancel>
-            <button className="rounded border border-failed bg-failed-soft px-3 py-1.5 text-failed" disabled={remove.isPending} onClick={confirm}>
+            <button className="rounded border border-failed bg-failed-soft px-3 py-1.5 text-failed" disabled={remove.isPending} onClick={() => void confirm()}>
               {remove.isPending ? 'Deleting…' : remove.isError ? 'Try again' : 'Delete'}
             </button>
           </div>

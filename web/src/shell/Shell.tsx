@@ -122,7 +122,7 @@ function Frame({ me }: { me: Me }) {
             <MenuIcon />
             {waiting > 0 && <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-waiting" />}
           </button>
-          <bdi className="min-w-0 truncate text-sm font-medium">{name}</bdi>
+          <bdi className="min-w-0 truncate text-sm font-medium">{path.startsWith('/chat/') ? 'Parley' : name}</bdi> {/* a conversation has its name below */}
         </div>
         {!path.startsWith('/chat/') && <Offline connection={connection} />} {/* a conversation says so itself, of its own socket */}
         <main id="main" tabIndex={-1} className="min-h-0 grow overflow-y-auto outline-none">

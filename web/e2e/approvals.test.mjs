@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Chat } from './lib/chat.mjs'
+import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
+import { Rail } from './lib/shell.mjs'
+
+function touches(name) {
+  return { toolCalls: [call('shell', { command: ['touch', name] })] }
+}
+
+async function waiting(t, ...names) {
+  const model = await Model.start(t)
+  for (const name of names) model.script(`make ${name}`, touches(name), `Done with ${name}.`)
+  const server = await Server.start(t, { env: model.env })
+  for (const name of names) await server.ask('POST', '/api/chat', { body: { message: `Please make ${name}` } })
+  await until('all wait', async () => (await server.ask('GET', '/api/v1/approvals')).approvals.length === names.length)
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.tab('/approvals')
+  return { model, server, visitor, page, rail: new Rail(page), cards: page.getByRole('article', { name: /wants to use/ }) }
+}
+
+test('everything that waits is answered in one place', async (t) => {
+  const { model, server, visitor, page, rail, cards } = await waiting(t, 'one.txt', 'two.txt')
+  await until('both are there', async () => (await cards.count()) === 2)
+  await rail.pages.getByRole('link', { name: /Approvals 2/ }).waitFor()
+  const one = cards.filter({ hasText: 'one.txt' })
+  const two = cards.filter({ hasText: 'two.txt' })
+  const other = await visitor.tab('/approvals')
+  await other.getByRole('article', { name: /wants to use/ }).first().waitFor()
+
+  await one.getByRole('button', { name: 'Allow once' }).click()
+  await one.waitFor({ state: 'detached' })
+  await until('it ran', () => existsSync(join(server.workspace, 'one.txt')))
+  await until('it is gone elsewhere', async () => (await other.getByRole('article', { name: /wants to use/ }).count()) === 1)
+  await rail.pages.getByRole('link', { name: /Approvals 1/ }).waitFor()
+
+  await two.getByLabel('Note for the agent').fill('Better not.')
+  await two.getByRole('button', { name: 'Deny', exact: true }).click()
+  await page.getByText('Nothing waits for you').waitFor()
+  await until('the model is told', () => model.asked.some((body) => body.includes('Better not.')))
+  assert(!existsSync(join(server.workspace, 'two.txt')))
+})
+
+test('a card is answered with the keyboard', async (t) => {
+  const { server, page, cards } = await waiting(t, 'one.txt', 'two.txt')
+  await until('both are there', async () => (await cards.count()) === 2)
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await until('one is left', async () => (await cards.count()) === 1)
+  await page.keyboard.press('j')
+  await page.keyboard.press('Backspace')
+  await page.getByText('Nothing waits for you').waitFor()
+  await until('one ran', () => existsSync(join(server.workspace, 'one.txt')))
+  assert(!existsSync(join(server.workspace, 'two.txt')))
+})
+
+test('what nobody knows the outcome of is decided by a person', async (t) => {
+  const model = await Model.start(t)
+  model.script('wait long', { toolCalls: [call('shell', { command: ['sh', '-c', 'touch begun; sleep 600'] })] }, 'It was done.')
+  const server = await Server.start(t, { env: model.env })
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  await chat.say('Please wait long')
+  await chat.card.getByRole('button', { name: 'Allow once' }).click()
+  await until('it runs', () => existsSync(join(server.workspace, 'begun')))
+  visitor.expect(/ERR_|WebSocket/)
+  await server.kill()
+  await server.launch()
+  await page.goto('/approvals')
+  const card = page.getByRole('article', { name: /does not know what became of/ })
+  await card.getByText('sleep 600').waitFor()
+  await card.getByRole('button', { name: 'It was done' }).click()
+  await page.getByText('Nothing waits for you').waitFor()
+})

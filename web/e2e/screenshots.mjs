@@ -1,0 +1,131 @@
+// Takes the pictures of the README and of docs/, from a server of its own.
+//   node screenshots.mjs FOLDER
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DebugConsole } from './lib/agent.mjs'
+import { closeBrowser, Visitor } from './lib/browser.mjs'
+import { Chat } from './lib/chat.mjs'
+import { call, Model } from './lib/model.mjs'
+import { Server, until } from './lib/server.mjs'
+
+const folder = process.argv[2]
+if (folder === undefined) throw new Error('say where to put them')
+mkdirSync(folder, { recursive: true })
+
+const endings = []
+const t = { after: (undo) => endings.push(undo) }
+
+const cache = `package cache
+
+import "sync"
+
+type Cache struct {
+	mu    sync.Mutex
+	items map[string]string
+}
+
+func (c *Cache) Get(key string) string {
+	return c.items[key]
+}
+`
+
+const answer = `I found it: \`Get\` reads the map **without holding the lock**, so a \`Set\` at the same time is a data race.
+
+\`\`\`go
+func (c *Cache) Get(key string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.items[key]
+}
+\`\`\`
+
+I propose this change, and run the tests with \`-race\` afterwards.`
+
+const plan = (first, second, third) =>
+  call('update_plan', { summary: 'Make the test reliable', items: [{ title: 'Reproduce it', status: first }, { title: 'Fix the race', status: second }, { title: 'Run the tests again', status: third }] })
+
+async function picture(page, name) {
+  await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' })
+}
+
+async function fix(page, chat) {
+  await chat.say('Fix the flaky test')
+  await chat.card.waitFor()
+}
+
+try {
+  const model = await Model.start(t)
+  model.script(
+    'Fix the flaky test',
+    { content: 'I look at the cache first.', toolCalls: [plan('in_progress', 'pending', 'pending'), call('read_file', { path: 'cache.go' }), call('search_files', { pattern: 'items' })] },
+    { content: answer, toolCalls: [plan('done', 'in_progress', 'pending'), call('edit_file', { path: 'cache.go', old_text: '\treturn c.items[key]', new_text: '\tc.mu.Lock()\n\tdefer c.mu.Unlock()\n\treturn c.items[key]' })] },
+    { content: 'Now the tests.', toolCalls: [plan('done', 'done', 'in_progress'), call('shell', { command: ['go', 'test', '-race', './...'] })] },
+    { content: 'The race is gone, and the test passes a hundred times in a row.', toolCalls: [plan('done', 'done', 'done')] },
+    'Done: the cache takes its lock when it is read, too.',
+  )
+  model.script('How do you keep', 'Everything a client is shown was appended to the log first. A connection is a cursor into that log, so a lost one, a second one and a restarted server are the same case: somebody reads on from where they were. Nothing is pushed that is not written.')
+  model.script('What can you do', { toolCalls: [call('list_files', {})] }, 'I can read this project, run its tests and propose changes. Whatever changes something asks you first.')
+  model.script('Clean up', { content: 'There is an old build folder.', toolCalls: [call('shell', { command: ['rm', '-rf', 'build'] })] }, 'Gone.')
+  const files = { 'cache.go': cache, 'cache_test.go': 'package cache\n', 'build/old.o': '', 'agents/coder.md': '---\nname: coder\ndescription: writes and fixes code\n---\nYou fix code in this project. Explain what you found before you change it.\n' }
+  const server = await Server.start(t, { env: model.env, files, git: true })
+  for (const title of ['Release notes', 'Why is CI slow?']) await server.ask('POST', '/api/v1/sessions', { body: { title } })
+  const visitor = await Visitor.come(t, server, { width: 1280, height: 800, reducedMotion: 'reduce' })
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  await chat.field.waitFor()
+  await picture(page, 'first-run')
+
+  const hold = model.hold('How do you keep', 16)
+  await chat.say('How do you keep every client in step?')
+  await hold.reached
+  await chat.answers.getByText('appended').waitFor()
+  await picture(page, 'streaming')
+  hold.release()
+  await chat.idle()
+
+  await page.goto('/')
+  await fix(page, chat)
+  await chat.answers.getByText('I found it').waitFor()
+  await until('the code is highlighted', async () => (await chat.log.locator('pre span').count()) > 0)
+  await chat.card.getByRole('button', { name: 'Allow once' }).scrollIntoViewIfNeeded()
+  await picture(page, 'approval')
+  const dark = await Visitor.come(t, server, { width: 1280, height: 800, dark: true })
+  const night = new Chat(await dark.tab(page.url()))
+  await night.card.waitFor()
+  await until('the code is highlighted', async () => (await night.log.locator('pre span').count()) > 0)
+  await night.card.getByRole('button', { name: 'Allow once' }).scrollIntoViewIfNeeded()
+  await picture(night.page, 'dark')
+  const phone = await Visitor.come(t, server, { width: 390, height: 844 })
+  const small = new Chat(await phone.tab(page.url()))
+  await small.card.waitFor()
+  await until('the code is highlighted', async () => (await small.log.locator('pre span').count()) > 0)
+  await small.card.getByRole('button', { name: 'Allow once' }).scrollIntoViewIfNeeded()
+  await picture(small.page, 'phone')
+
+  await server.ask('POST', '/api/chat', { body: { message: 'Clean up what nobody needs' } })
+  await page.goto('/approvals')
+  await until('two wait', async () => (await page.getByRole('article', { name: /wants to use/ }).count()) === 2)
+  await picture(page, 'approvals')
+
+  await page.goto('/agents/coder')
+  const debug = new DebugConsole(page)
+  await debug.connected()
+  await debug.say('What can you do here?')
+  await debug.log.getByText('I can read this project').waitFor()
+  await picture(page, 'debug-console')
+
+  const { approvals } = await server.ask('GET', '/api/v1/approvals')
+  const edit = approvals.find((a) => a.tool === 'edit_file')
+  await server.ask('POST', `/api/v1/approvals/${edit.id}`, { body: { decision: 'allow' } })
+  const next = await until('the tests want to run', async () => (await server.ask('GET', '/api/v1/approvals')).approvals.find((a) => a.session === edit.session))
+  await server.ask('POST', `/api/v1/approvals/${next.id}`, { body: { decision: 'allow' } })
+  await until('the run has ended', async () => (await server.ask('GET', `/api/v1/runs?session=${edit.session}`)).runs[0].outcome)
+  const { runs } = await server.ask('GET', `/api/v1/runs?session=${edit.session}`)
+  await page.goto(`/runs/${runs[0].id}`)
+  await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+  await until('the log was read', async () => (await page.getByText('Reading the log').count()) === 0)
+  await picture(page, 'run')
+} finally {
+  for (const undo of endings) await undo()
+  await closeBrowser()
+}
