@@ -54,6 +54,7 @@ type Settings struct {
 	Access
 	Autonomy
 	IdlePrompts
+	Metrics
 
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 }

@@ -30,6 +30,7 @@ func (s *Settings) Check() error {
 		s.validateOIDC(s.Listen),
 		s.validateListen(),
 		s.validateAdmin(),
+		s.validateMetrics(),
 		s.validateKey(),
 		s.validateFolders(),
 		s.CheckModels(),

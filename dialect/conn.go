@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 
@@ -19,12 +20,13 @@ type Conns struct {
 
 	mu     sync.Mutex // guards the following; leaf
 	open   int
+	by     map[string]int // sockets, by the pattern of the route they came by
 	closed bool
 }
 
 func NewConns() *Conns {
 	ctx, cut := context.WithCancel(context.Background())
-	return &Conns{ctx: ctx, cut: cut}
+	return &Conns{ctx: ctx, cut: cut, by: map[string]int{}}
 }
 
 // Go runs a connection. Its context ends when Close loses patience. It reports
@@ -56,8 +58,11 @@ func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit parley.Visi
 		log.Debug("upgrade failed", "error", err)
 		return
 	}
+	route := r.Pattern // and no more of the request for as long as the socket lasts
 	if !c.Go(func(ctx context.Context) {
 		defer visit.Leave()
+		c.count(route, +1)
+		defer c.count(route, -1)
 		serve(ctx, socket)
 	}) {
 		visit.Leave()
@@ -73,6 +78,19 @@ func (c *Conns) Open() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open
+}
+
+// Sockets is how many there are of each route that ever had one, by its pattern.
+func (c *Conns) Sockets() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.by)
+}
+
+func (c *Conns) count(route string, change int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by[route] += change
 }
 
 // Close waits for every connection to end, as they do when their followers end,

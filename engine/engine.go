@@ -180,6 +180,9 @@ func (e *Engine) checkDrained() {
 	}
 }
 
+// Loaded is how many sessions are in memory.
+func (e *Engine) Loaded() int { return e.loaded() }
+
 func (e *Engine) loaded() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -93,6 +93,22 @@ func (f *Feed) Reread(tenant parley.TenantID, id parley.SessionID) {
 	}
 }
 
+// Followers is how many there are.
+func (f *Feed) Followers() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, w := range f.sessions {
+		n += w.followers
+	}
+	for _, t := range f.tenants {
+		for _, w := range t.windows {
+			n += w.followers
+		}
+	}
+	return n
+}
+
 func items(events []parley.Event) []*parley.Item {
 	list := make([]*parley.Item, len(events))
 	for i, e := range events {

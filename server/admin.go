@@ -1,13 +1,10 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"time"
 )
 
 // Admin serves profiles on a listener of its own, for who is on the machine. The
@@ -19,20 +16,5 @@ func Admin(l net.Listener, log *slog.Logger) (stop func()) {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("profiles are no longer served", "error", err)
-		}
-	}()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if s.Shutdown(ctx) != nil {
-			_ = s.Close() // whoever takes a profile now is cut
-		}
-		<-done
-	}
+	return aside(l, mux, "profiles", log)
 }

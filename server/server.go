@@ -39,13 +39,17 @@ type Options struct {
 	Origins []string
 	// Able says why there is no use in sending anything here; nil: there is.
 	Able func(context.Context) error
+	// Answered hears of every request: the pattern of its route (empty: it had
+	// none), its status, and how long it took. What lasted was a stream or is a
+	// socket. Nil: nobody does.
+	Answered func(route string, status int, took time.Duration, lasted bool)
 }
 
 // New makes a server with health routes and nothing else.
 func New(log *slog.Logger, o Options) *Server {
 	s := &Server{mux: http.NewServeMux(), options: o, log: log, served: make(chan error, 1)}
 	s.http = &http.Server{
-		Handler:           s.guarded(s.mux),
+		Handler:           s.observed(s.guarded(s.mux)),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

@@ -44,7 +44,7 @@ func serverKey(c *config.Settings) ([]byte, error) {
 
 // ownSecrets are those that tools and models must not get hold of.
 func ownSecrets(c *config.Settings, env config.Lookup, key []byte) []string {
-	own := []string{string(c.JWTSecret), string(c.OIDCClientSecret), string(c.ServerKey), hex.EncodeToString(key)}
+	own := []string{string(c.JWTSecret), string(c.OIDCClientSecret), string(c.ServerKey), string(c.MetricsToken), hex.EncodeToString(key)}
 	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
 		value, _ := env(name)
 		own = append(own, value)

@@ -26,6 +26,7 @@ import (
 	"parley/dialect/threadchat"
 	"parley/engine"
 	"parley/feed"
+	"parley/metrics"
 	"parley/provider"
 	"parley/remote/frames"
 	"parley/sandbox"
@@ -87,7 +88,8 @@ func (c *serveCommand) Run(p *program) error {
 	if models.Default() == provider.Demo && c.OpenAIURL+c.AnthropicURL+c.GoogleURL != "" {
 		log.Warn("a base URL is set and no model: the scripted demo answers; name a model of that server with MODEL")
 	}
-	model := provider.Patient(models, log)
+	numbers := metrics.New(version, time.Now)
+	model := numbers.Model(provider.Patient(models, log))
 
 	// The listener comes before the store: an address in use is found out
 	// without touching anything.
@@ -104,6 +106,15 @@ func (c *serveCommand) Run(p *program) error {
 		}
 		defer server.Admin(admin, log)()
 		listeners = append(listeners, admin)
+	}
+
+	reading, stopMetrics, err := serveMetrics(&c.Settings, numbers, log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
+	if reading != nil {
+		listeners = append(listeners, reading)
 	}
 
 	// The log.
@@ -155,8 +166,8 @@ func (c *serveCommand) Run(p *program) error {
 
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
-		Store: store, Feed: followers, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
-		Model: model, Tools: tools, Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
+		Store: numbers.Store(store), Feed: counted{followers, numbers}, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
+		Model: model, Tools: numbers.Tools(tools), Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
 		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant,
 		Classifier: classifier, Refusals: guard.Record, Screen: sentinel,
@@ -168,7 +179,7 @@ func (c *serveCommand) Run(p *program) error {
 
 	// The dialects.
 	conns := dialect.NewConns()
-	web := server.New(log, server.Options{Admit: guard.admit, Origins: c.AllowedOrigins, Able: store.Ready})
+	web := server.New(log, server.Options{Admit: guard.admit, Origins: c.AllowedOrigins, Able: store.Ready, Answered: numbers.Answered})
 	bus, err := newEventBus(&c.Settings, known, models.Provider, listener.Addr())
 	if err != nil {
 		return err
@@ -189,6 +200,10 @@ func (c *serveCommand) Run(p *program) error {
 		web.Page(pages)
 	} else {
 		log.Warn("this binary was built without the console; make build builds it")
+	}
+	watch(numbers, store, followers, door, conns)
+	if c.Auth == "local" { // whose only principal may know everything
+		web.Handle("GET /metrics", numbers.Handler())
 	}
 	web.Upgrade(served["GET /api/agentloop/ws"]) // its clients know the address of the server and no path
 	web.Start(listener)

@@ -37,6 +37,8 @@ type store interface {
 	parley.TicketStore
 	parley.RevocationStore
 	Define(context.Context, parley.TenantID, parley.Agent) error
+	Backlog(ctx context.Context, now time.Time) (parley.Backlog, error)
+	Observe(commit func(batches int, took time.Duration))
 }
 
 // openStore opens where sessions are kept. purpose tells another process that

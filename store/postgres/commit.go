@@ -35,6 +35,9 @@ func (s *Store) store(group []*waiting) error {
 		}
 		if err == nil {
 			t.answer()
+			if tell := s.observer.Load(); tell != nil {
+				(*tell)(len(group), time.Since(start))
+			}
 			return nil
 		}
 		// A session that began while the database was read-only stays so; a new

@@ -27,6 +27,7 @@ import (
 	"crypto/rand"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,7 +69,8 @@ type Store struct {
 	beats beats
 	health
 
-	bypasses bool // see Bypasses
+	bypasses bool                                                  // see Bypasses
+	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
 
 	slots   chan struct{}  // one for each waiting batch
 	writers chan struct{}  // one for each commit under way

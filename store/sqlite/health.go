@@ -32,6 +32,8 @@ type health struct {
 	until   atomic.Pointer[time.Time]    // when the commit under way ought to be over; nil: none is
 	trouble atomic.Pointer[parley.Error] // why the last commit failed; nil: it did not
 	files   []file                       // must stay where they are
+
+	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
 }
 
 type file struct {
@@ -99,7 +101,12 @@ func (s *Store) try(group []*waiting) error {
 	// that nothing is accepted that went there all the same.
 	err := s.there()
 	if err == nil {
-		if err = s.w.commit(group); err != nil && faulty(err) {
+		start := time.Now()
+		err = s.w.commit(group)
+		if tell := s.observer.Load(); tell != nil && err == nil {
+			(*tell)(len(group), time.Since(start))
+		}
+		if err != nil && faulty(err) {
 			s.bury()
 		}
 	}

@@ -44,6 +44,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		listRevocations: "every server heeds those of every tenant",
 		dueSessions:     "the scheduler looks for work of every tenant",
 		countDue:        "doctor counts work, of whomever",
+		countBacklog:    "metrics count what waits, of whomever",
 		freeLeases:      "leases are of processes, and whoever starts is the only one",
 		listTenants:     "says which tenants there are",
 		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",

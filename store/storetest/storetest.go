@@ -38,6 +38,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"AFailedBatchLeavesNothing", aFailedBatchLeavesNothing},
 		{"DueRows", dueRows},
 		{"DueRowsAfterReopening", dueRowsAfterReopening},
+		{"BacklogIsCounted", backlogIsCounted},
 		{"EpochSurvivesReopening", epochSurvivesReopening},
 		{"Definitions", definitions},
 		{"Snapshots", snapshots},

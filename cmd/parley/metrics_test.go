@@ -1,0 +1,189 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// scrape reads what Prometheus would.
+func scrape(t *testing.T, url, auth string) map[string]*dto.MetricFamily {
+	t.Helper()
+	r, err := http.NewRequest("GET", url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if auth != "" {
+		r.Header.Set("Authorization", auth)
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("%s", res.Status)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// value is that of the series that has these labels, name after value; of a
+// histogram, how often something was measured.
+func value(families map[string]*dto.MetricFamily, name string, labels ...string) (sum float64) {
+	if families[name] == nil {
+		return -1
+	}
+	for _, m := range families[name].Metric {
+		fits := true
+		for i := 0; i < len(labels); i += 2 {
+			fits = fits && slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == labels[i] && l.GetValue() == labels[i+1] })
+		}
+		if fits {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return sum
+}
+
+// TestMetrics: a conversation with a tool call that waits for a person, and what
+// is told of it, on both stores. Whatever is told is in the table of the docs.
+func TestMetrics(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	onBoth(t, func(t *testing.T, store []string) {
+		served(t, store, func(addr, workspace string) {
+			c := open(t, addr)
+			c.say("write some text to note.txt")
+			c.until("ApprovalRequested", 1)
+			waiting := scrape(t, addr, "")
+			if n := value(waiting, "parley_due_sessions", "state", "held"); n != 1 {
+				t.Errorf("%v sessions are waited for", n)
+			}
+			c.approve(1)
+			c.until("RunFinished", 1)
+			socket, _, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(addr, "http")+"/api/chat/ws?threadId="+uuid.NewString(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer socket.CloseNow()
+			deadline := time.Now().Add(20 * time.Second)
+			var got map[string]*dto.MetricFamily
+			for { // the socket is counted on a goroutine of its own
+				if got = scrape(t, addr, ""); value(got, "parley_sockets", "dialect", "threadchat") == 1 || time.Now().After(deadline) {
+					break
+				}
+			}
+			for _, want := range []struct {
+				n      float64
+				name   string
+				labels []string
+			}{
+				{1, "parley_build_info", nil},
+				{1, "parley_sockets", []string{"dialect", "threadchat"}},
+				{1, "parley_runs_started_total", nil},
+				{1, "parley_runs_finished_total", []string{"outcome", "completed"}},
+				{1, "parley_cards_opened_total", []string{"kind", "approval"}},
+				{1, "parley_tool_calls_total", []string{"tool", "write_file", "outcome", "succeeded"}},
+				{1, "parley_tool_call_duration_seconds", []string{"tool", "write_file"}},
+				{1, "parley_model_calls_total", []string{"model", "demo", "outcome", "tools"}},
+				{1, "parley_model_calls_total", []string{"model", "demo", "outcome", "end"}},
+				{1, "parley_backlog_up", nil},
+				{1, "parley_http_requests_total", []string{"route", "POST /api/v1/sessions", "code", "201"}},
+				{1, "parley_http_requests_total", []string{"route", "GET /api/chat/ws", "code", "101"}},
+				{0, "parley_http_request_duration_seconds", []string{"route", "GET /api/chat/ws"}},
+				{0, "parley_appends_total", []string{"outcome", "failed"}},
+			} {
+				if n := value(got, want.name, want.labels...); n != want.n {
+					t.Errorf("%s %v is %v, want %v", want.name, want.labels, n, want.n)
+				}
+			}
+			if events, appends, commits := value(got, "parley_events_total"), value(got, "parley_appends_total"), value(got, "parley_commit_batches"); events < 10 || appends < 5 || commits < 5 || value(got, "parley_sessions_loaded") < 1 {
+				t.Errorf("%v events in %v appends and %v commits", events, appends, commits)
+			}
+			for name, f := range got {
+				if strings.HasPrefix(name, "parley_") && !strings.Contains(string(doc), "`"+name+"`") {
+					t.Errorf("%s is not in docs/operating.md", name)
+				}
+				for _, m := range f.Metric {
+					for _, l := range m.Label {
+						if strings.Contains(l.GetValue(), c.session) || strings.Contains(l.GetValue(), "default") {
+							t.Errorf("%s names somebody: %v", name, l)
+						}
+					}
+				}
+			}
+			for _, name := range regexp.MustCompile("`(parley_[a-z_]+)`").FindAllStringSubmatch(string(doc), -1) {
+				if got[name[1]] == nil && !sometimes[name[1]] {
+					t.Errorf("docs/operating.md promises %s", name[1])
+				}
+			}
+		})
+	})
+}
+
+// sometimes are metrics that are there once there is something to be told.
+var sometimes = map[string]bool{"parley_model_cost_dollars_total": true}
+
+// TestMetricsOfTenants: the numbers are of all tenants together, so no token of
+// one opens them.
+func TestMetricsOfTenants(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	aside := l.Addr().String()
+	l.Close()
+	const secret = "a token of many bytes"
+	env := func(name string) (string, bool) {
+		value, ok := map[string]string{"PARLEY_JWT_SECRET": testSecret, "PARLEY_METRICS_TOKEN": secret, "PARLEY_METRICS_LISTEN": aside}[name]
+		return value, ok
+	}
+	addr, stop := serveLogged(t, env, io.Discard, "--listen", "127.0.0.1:0", "--auth", "jwt", "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
+	defer stop()
+	ask := func(url, auth string) int {
+		t.Helper()
+		r, err := http.NewRequest("GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", auth)
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	admin := "Bearer " + token(t, "default", "ann", time.Minute, "org_admin")
+	if status := ask(addr+"/metrics", admin); status != http.StatusNotFound {
+		t.Errorf("an admin of a tenant is answered %d", status)
+	}
+	if status := ask("http://"+aside+"/metrics", admin); status != http.StatusUnauthorized {
+		t.Errorf("an admin of a tenant is answered %d at the address of the metrics", status)
+	}
+	if status := ask("http://"+aside+"/healthz", "Bearer "+secret); status != http.StatusNotFound {
+		t.Errorf("there is more than metrics: %d", status)
+	}
+	if n := value(scrape(t, "http://"+aside, "Bearer "+secret), "parley_http_requests_total", "route", "none", "code", "404"); n != 1 {
+		t.Errorf("%v requests came to nothing", n)
+	}
+}

@@ -1,0 +1,72 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"parley"
+)
+
+// Published counts events that were just committed. It takes no lock for those
+// that come often.
+func (m *Metrics) Published(events []parley.Event) {
+	if len(events) == 0 {
+		return
+	}
+	m.events.Add(float64(len(events)))
+	for i := range events {
+		switch b := events[i].Body.(type) {
+		case parley.InputReceived:
+			m.inputs.Inc()
+		case parley.RunStarted:
+			m.runsStarted.Inc()
+		case parley.RunFinished:
+			inc(m.runsFinished, b.Outcome)
+		case parley.TurnFinished:
+			inc(m.turns, b.Stop)
+		case parley.ApprovalRequested:
+			inc(m.cards, parley.CardApproval)
+		case parley.QuestionAsked:
+			inc(m.cards, parley.CardQuestion)
+		case parley.ToolCallFinished:
+			m.calls.WithLabelValues(m.tools.of(b.Name), string(b.Outcome)).Inc()
+			if b.Outcome == parley.CallUnknown {
+				inc(m.cards, parley.CardCall)
+			}
+		case parley.ToolCallBlocked:
+			m.calls.WithLabelValues(m.tools.of(b.Name), "blocked").Inc()
+		case parley.EffectEnqueued:
+			inc(m.effects, b.Type)
+		}
+	}
+}
+
+// Committed is told of every commit of a store: how many batches it had, and how
+// long it took.
+func (m *Metrics) Committed(batches int, took time.Duration) {
+	m.commitBatches.Observe(float64(batches))
+	m.commitDuration.Observe(took.Seconds())
+}
+
+// Store counts appends to a store.
+func (m *Metrics) Store(s parley.Store) parley.Store { return &store{s, m} }
+
+type store struct {
+	parley.Store
+	m *Metrics
+}
+
+func (s *store) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+	start := s.m.now()
+	res, err := s.Store.Append(ctx, b)
+	s.m.appendDuration.Observe(s.m.now().Sub(start).Seconds())
+	outcome := "stored"
+	switch {
+	case err != nil:
+		outcome = "failed"
+	case res.Fenced:
+		outcome = "fenced"
+	}
+	inc(s.m.appends, outcome)
+	return res, err
+}

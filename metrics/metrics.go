@@ -1,0 +1,204 @@
+// Package metrics counts what a server does, for Prometheus.
+//
+// Nothing in it is asked by anything else: it looks on where something passes
+// that everything passes anyway. Events are counted where they are published,
+// appends around the store, calls around the model and the toolbox, requests
+// where they are answered. How much waits, and for how long, is read from the
+// store while somebody scrapes.
+//
+// No label has a value that people or models make up without end: names of
+// models and tools are taken up to a number, and are "other" from then on.
+// Sessions, users and tenants are no labels.
+package metrics
+
+import (
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"parley"
+)
+
+// Metrics has a registry of its own.
+type Metrics struct {
+	registry *prometheus.Registry
+	now      func() time.Time
+
+	requests        *prometheus.CounterVec
+	requestDuration *prometheus.HistogramVec
+
+	events       prometheus.Counter
+	inputs       prometheus.Counter
+	runsStarted  prometheus.Counter
+	runsFinished map[parley.Outcome]prometheus.Counter
+	turns        map[parley.Stop]prometheus.Counter
+	cards        map[parley.CardKind]prometheus.Counter
+	effects      map[parley.EffectType]prometheus.Counter
+	calls        *prometheus.CounterVec
+	callDuration *prometheus.HistogramVec
+
+	modelCalls    *prometheus.CounterVec
+	modelDuration *prometheus.HistogramVec
+	modelFirst    *prometheus.HistogramVec
+	modelTokens   *prometheus.CounterVec
+	modelCost     *prometheus.CounterVec
+
+	appends        map[string]prometheus.Counter
+	appendDuration prometheus.Histogram
+	commitBatches  prometheus.Histogram
+	commitDuration prometheus.Histogram
+
+	models, tools names
+}
+
+// Buckets of seconds. What is slow is told from what is slower; a commit is fast
+// by a hundredth of what a model call is.
+var (
+	short = prometheus.ExponentialBuckets(0.0005, 2.5, 10) // to 1.9 s
+	long  = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	wide  = []float64{0.01, 0.05, 0.25, 1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600}
+)
+
+// How many names of each kind are told apart.
+const (
+	maxModels = 50
+	maxTools  = 100
+)
+
+// New makes metrics of a server of this version.
+func New(version string, now func() time.Time) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), now: now, models: names{most: maxModels}, tools: names{most: maxTools}}
+	add := func(c prometheus.Collector) { m.registry.MustRegister(c) } // the same ones every time: it fails in every test, or never
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_" + name, Help: help})
+		add(c)
+		return c
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "parley_" + name, Help: help}, labels)
+		add(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "parley_" + name, Help: help, Buckets: buckets})
+		add(h)
+		return h
+	}
+	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_" + name, Help: help, Buckets: buckets}, labels)
+		add(h)
+		return h
+	}
+
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_build_info", Help: "1, with the version of the server as a label.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
+	info.Set(1)
+	add(info)
+	add(collectors.NewGoCollector())
+	add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	m.requests = counters("http_requests_total", "Requests that were answered, by the pattern of the route, and status.", "route", "code")
+	m.requestDuration = histograms("http_request_duration_seconds", "Time to answer a request, streams and sockets left out.", short, "route")
+
+	m.events = counter("events_total", "Events that were appended.")
+	m.inputs = counter("inputs_total", "Inputs that were accepted.")
+	m.runsStarted = counter("runs_started_total", "Runs that began.")
+	m.runsFinished = each(counters("runs_finished_total", "Runs that ended, by how.", "outcome"),
+		parley.Completed, parley.Cancelled, parley.Failed, parley.Denied, parley.Interrupted, parley.Halted)
+	m.turns = each(counters("turns_finished_total", "Turns that ended, by why.", "stop"),
+		parley.StopEnd, parley.StopTools, parley.StopLength, parley.StopRefusal, parley.StopCut, parley.StopFailed, parley.StopCancelled)
+	m.cards = each(counters("cards_opened_total", "What began to wait for a person, by kind.", "kind"),
+		parley.CardApproval, parley.CardQuestion, parley.CardCall)
+	m.effects = each(counters("effects_enqueued_total", "Effects that were promised, by type.", "type"), parley.SendMessage)
+	m.calls = counters("tool_calls_total", "Tool calls that ended, by tool and how; blocked ones were never made.", "tool", "outcome")
+	m.callDuration = histograms("tool_call_duration_seconds", "Time a tool took.", long, "tool")
+
+	m.modelCalls = counters("model_calls_total", "Calls of models that ended, retries included in one, by model and how.", "model", "outcome")
+	m.modelDuration = histograms("model_call_duration_seconds", "Time from asking a model to the end of its answer.", long, "model")
+	m.modelFirst = histograms("model_first_piece_seconds", "Time from asking a model to the first piece of its answer.", long, "model")
+	m.modelTokens = counters("model_tokens_total", "Tokens, by model and kind: input, output, and of the input cached and written.", "model", "kind")
+	m.modelCost = counters("model_cost_dollars_total", "What models cost, where the price is known.", "model")
+
+	m.appends = each(counters("appends_total", "Batches that sessions wanted to append, by what became of them.", "outcome"), "stored", "fenced", "failed")
+	m.appendDuration = histogram("append_duration_seconds", "Time an append took, waiting for its commit included.", short)
+	m.commitBatches = histogram("commit_batches", "Batches that shared a commit.", prometheus.ExponentialBuckets(1, 2, 9))
+	m.commitDuration = histogram("commit_duration_seconds", "Time a commit took.", short)
+	return m
+}
+
+// Handler answers a scrape.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, MaxRequestsInFlight: 4})
+}
+
+// Answered counts a request. route is the pattern it was served by; empty: none.
+// What lasted, as a stream does, is not timed.
+func (m *Metrics) Answered(route string, status int, took time.Duration, lasted bool) {
+	if route == "" {
+		route = "none"
+	}
+	m.requests.WithLabelValues(route, code(status)).Inc()
+	if !lasted {
+		m.requestDuration.WithLabelValues(route).Observe(took.Seconds())
+	}
+}
+
+// code spares an allocation for what is usual, and keeps the label short for what
+// is not a status at all.
+func code(status int) string {
+	switch status {
+	case http.StatusSwitchingProtocols:
+		return "101"
+	case http.StatusOK:
+		return "200"
+	}
+	if status < 100 || status > 599 {
+		return "other"
+	}
+	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
+}
+
+// each has a counter for every value there is, so that all are shown from the
+// start, as zero, and none has to be looked for while something is counted.
+func each[T ~string](vec *prometheus.CounterVec, values ...T) map[T]prometheus.Counter {
+	all := map[T]prometheus.Counter{}
+	for _, v := range values {
+		all[v] = vec.WithLabelValues(string(v))
+	}
+	return all
+}
+
+// inc counts a value that is among those there are.
+func inc[T comparable](all map[T]prometheus.Counter, value T) {
+	if c, ok := all[value]; ok {
+		c.Inc()
+	}
+}
+
+// names bounds the values of a label. It is for what happens as often as a call.
+type names struct {
+	most int
+	mu   sync.Mutex // guards seen; leaf
+	seen map[string]bool
+}
+
+func (n *names) of(name string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.seen[name]:
+	case len(n.seen) >= n.most:
+		return "other"
+	default:
+		if n.seen == nil {
+			n.seen = map[string]bool{}
+		}
+		n.seen[name] = true
+	}
+	return name
+}

@@ -1,0 +1,105 @@
+package metrics
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+)
+
+// Sources are asked while somebody scrapes. Those that are nil are not.
+type Sources struct {
+	// Backlog is what waits in the store.
+	Backlog func(context.Context, time.Time) (parley.Backlog, error)
+	// Sockets that are open, by dialect.
+	Sockets   func() map[string]int
+	Followers func() int
+	Sessions  func() int // that are loaded
+}
+
+// askWithin is how long the store may take to say what waits. A scrape that a
+// slow database holds up tells nothing of the rest either.
+const askWithin = 2 * time.Second
+
+// Watch adds what is asked for with every scrape. It is for once, before the
+// first.
+func (m *Metrics) Watch(s Sources) {
+	m.registry.MustRegister(&state{Sources: s, now: m.now})
+}
+
+type state struct {
+	Sources
+	now func() time.Time
+}
+
+func described(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("parley_"+name, help, labels, nil)
+}
+
+var (
+	sockets      = described("sockets", "Sockets that are open, by dialect.", "dialect")
+	followers    = described("followers", "Who follows a log, and is shown what is appended.")
+	loaded       = described("sessions_loaded", "Sessions that are in memory.")
+	backlogUp    = described("backlog_up", "1 if the store could be asked what waits in it; if 0 the following are missing.")
+	dueSessions  = described("due_sessions", "Sessions that need attention, by why, and by whether a server has them in hand (held), they are due and nobody has (late), or their time is to come (later).", "reason", "state")
+	dueLateness  = described("due_late_seconds", "How long the first session that is due has been waiting to be taken up, by why it is; 0: none does.", "reason")
+	allOfBacklog = []*prometheus.Desc{backlogUp, dueSessions, dueLateness}
+)
+
+// reasons are those for which sessions usually are due. If none is, that is told.
+var reasons = []string{"run", "card"}
+
+func (s *state) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range append([]*prometheus.Desc{sockets, followers, loaded}, allOfBacklog...) {
+		out <- d
+	}
+}
+
+func (s *state) Collect(out chan<- prometheus.Metric) {
+	say := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	if s.Sockets != nil {
+		for dialect, n := range s.Sockets() {
+			say(sockets, float64(n), dialect)
+		}
+	}
+	if s.Followers != nil {
+		say(followers, float64(s.Followers()))
+	}
+	if s.Sessions != nil {
+		say(loaded, float64(s.Sessions()))
+	}
+	if s.Backlog == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+	defer cancel()
+	now := s.now()
+	backlog, err := s.Backlog(ctx, now)
+	if err != nil {
+		say(backlogUp, 0)
+		return
+	}
+	say(backlogUp, 1)
+	age := func(since time.Time) float64 {
+		if since.IsZero() || since.After(now) { // clocks are set
+			return 0
+		}
+		return now.Sub(since).Seconds()
+	}
+	for _, reason := range reasons {
+		if !slices.ContainsFunc(backlog.Due, func(d parley.DueDepth) bool { return d.Reason == reason }) {
+			backlog.Due = append(backlog.Due, parley.DueDepth{Reason: reason})
+		}
+	}
+	for _, d := range backlog.Due {
+		say(dueSessions, float64(d.Held), d.Reason, "held")
+		say(dueSessions, float64(d.Late), d.Reason, "late")
+		say(dueSessions, float64(d.Later), d.Reason, "later")
+		say(dueLateness, age(d.Since), d.Reason)
+	}
+}

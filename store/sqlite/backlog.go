@@ -1,0 +1,36 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"parley"
+)
+
+// countBacklog reads tables that have a row for what waits and for nothing else.
+const countBacklog = `SELECT reason, count(*) FILTER (WHERE lease <> ''), count(*) FILTER (WHERE lease = '' AND at <= ?1), count(*) FILTER (WHERE lease = '' AND at > ?1),
+	coalesce(min(at) FILTER (WHERE lease = '' AND at <= ?1), 0) FROM due GROUP BY reason`
+
+// Backlog is how much waits now.
+func (s *Store) Backlog(ctx context.Context, now time.Time) (parley.Backlog, error) {
+	rows, err := s.read.QueryContext(ctx, countBacklog, micros(now))
+	if err != nil {
+		return parley.Backlog{}, unavailable(err)
+	}
+	defer rows.Close()
+	var b parley.Backlog
+	for rows.Next() {
+		var d parley.DueDepth
+		var since int64
+		if err := rows.Scan(&d.Reason, &d.Held, &d.Late, &d.Later, &since); err != nil {
+			return b, unavailable(err)
+		}
+		d.Since = fromMicros(since)
+		b.Due = append(b.Due, d)
+	}
+	return b, unavailable(rows.Err())
+}
+
+// Observe has f told of every commit: how many batches it had, and how long it
+// took. It is called on the goroutine that writes.
+func (s *Store) Observe(f func(batches int, took time.Duration)) { s.observer.Store(&f) }

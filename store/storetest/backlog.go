@@ -1,0 +1,55 @@
+package storetest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"parley"
+)
+
+// observed is what a store tells of itself to who operates it.
+type observed interface {
+	Backlog(context.Context, time.Time) (parley.Backlog, error)
+	Observe(func(batches int, took time.Duration))
+}
+
+func backlogIsCounted(t *testing.T, f *fixture) {
+	store := f.Store.(observed)
+	var commits, batches atomic.Int64
+	store.Observe(func(n int, took time.Duration) {
+		commits.Add(1)
+		batches.Add(int64(n))
+		if took <= 0 {
+			t.Errorf("a commit took %v", took)
+		}
+	})
+	due := func(i int, tenant parley.TenantID, at time.Time, reason string, held bool) {
+		b := batch(ID(i), 0, 1)
+		b.Tenant, b.Due = tenant, &parley.DueChange{Due: parley.Due{At: at, Reason: reason}, Held: held}
+		f.mustAppend(b)
+	}
+	due(1, tenant, t0, "run", true)
+	due(2, tenant, t0.Add(-time.Minute), "run", false)
+	due(3, "rival", t0.Add(-time.Hour), "run", false)
+	due(4, tenant, t0.Add(time.Hour), "card", false)
+	due(5, tenant, t0, "card", true)
+	if c, b := commits.Load(), batches.Load(); c == 0 || b != 5 {
+		t.Errorf("5 batches were told as %d, in %d commits", b, c)
+	}
+	got, err := store.Backlog(context.Background(), t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := parley.Backlog{Due: []parley.DueDepth{
+		{Reason: "card", Held: 1, Later: 1},
+		{Reason: "run", Held: 1, Late: 2, Since: t0.Add(-time.Hour)},
+	}}
+	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b parley.DueDepth) bool { return a.Reason < b.Reason })); diff != "" {
+		t.Error(diff)
+	}
+}
