@@ -89,8 +89,8 @@ type TenantStore interface {
 	// Context is what a user wants an agent to know; false: nothing.
 	Context(ctx context.Context, agent string, user PrincipalID) (UserContext, bool, error)
 
-	// Timers lists those of sessions that are not deleted: those that wait first,
-	// soonest first, then the others, latest first.
+	// Timers lists those of sessions that are not deleted, latest first; if it is
+	// asked for those that wait, soonest first.
 	Timers(context.Context, TimerQuery) ([]TimerInfo, error)
 	// Effects lists what is or was owed, newest first.
 	Effects(context.Context, EffectQuery) ([]EffectInfo, error)
@@ -98,8 +98,8 @@ type TenantStore interface {
 	// Undelivered lists the bookmarks that were made after a time and are pending
 	// or executing, oldest first. The others leave these alone that are neither.
 	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]Bookmark, error)
-	// Delivered completes the bookmarks of a run.
-	Delivered(ctx context.Context, id SessionID, run RunID, at time.Time) error
+	// Delivered completes the bookmarks of runs.
+	Delivered(ctx context.Context, id SessionID, at time.Time, runs ...RunID) error
 	// Attempted notes that somebody has come for a bookmark, which is executing
 	// until then.
 	Attempted(ctx context.Context, id SessionID, effect Seq, at, until time.Time) error
@@ -466,7 +466,7 @@ type Door interface {
 	// the head.
 	Resume(context.Context, Principal, SessionID) (Cursor, error)
 	// Delivered says that such a client was shown the end of a run.
-	Delivered(context.Context, Principal, SessionID, RunID) error
+	Delivered(context.Context, Principal, SessionID, ...RunID) error
 	// Epoch is what cursors of this server begin with.
 	Epoch() string
 

@@ -279,20 +279,31 @@ func (e *Engine) Resume(ctx context.Context, who parley.Principal, id parley.Ses
 }
 
 // Delivered is for clients that keep no cursor. See parley.Door.
-func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.SessionID, run parley.RunID) error {
+func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.SessionID, runs ...parley.RunID) error {
 	if _, err := e.Session(ctx, who, id); err != nil {
 		return err
 	}
 	logs := e.Store.Tenant(who.Tenant)
 	// Every socket of a session says so; one write is enough.
 	owed, err := logs.Undelivered(ctx, id, time.Time{})
-	if err != nil || !slices.ContainsFunc(owed, func(b parley.Bookmark) bool { return b.Run == run }) {
+	if err != nil {
 		return err
 	}
-	if err := logs.Delivered(ctx, id, run, e.Now()); err != nil {
+	var still []parley.RunID
+	for _, b := range owed {
+		if slices.Contains(runs, b.Run) && !slices.Contains(still, b.Run) {
+			still = append(still, b.Run)
+		}
+	}
+	if len(still) == 0 {
+		return nil
+	}
+	if err := logs.Delivered(ctx, id, e.Now(), still...); err != nil {
 		return err
 	}
-	e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", run)
+	for _, run := range still {
+		e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", run)
+	}
 	return nil
 }
 

@@ -57,7 +57,7 @@ func TestLimitsAreLoggedAndSeen(t *testing.T) {
 		begin := time.Now()
 		r.say(id, "call schedule_follow_up 10 say a; call schedule_follow_up 14 say b; call schedule_follow_up 60 say c | say go")
 		time.Sleep(20 * time.Second)
-		if got := fmt.Sprint(r.timers(id)); got != "[say b pending cooldown say c pending  say a promoted ]" || book.count("a follow-up waits") != 1 {
+		if got := fmt.Sprint(r.timers(id)); got != "[say c pending  say b pending cooldown say a promoted ]" || book.count("a follow-up waits") != 1 {
 			t.Errorf("%s, logged %d times", got, book.count("a follow-up waits"))
 		}
 		time.Sleep(time.Minute)

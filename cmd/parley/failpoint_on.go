@@ -83,8 +83,8 @@ type failingTenant struct {
 	f *failpoint
 }
 
-func (t failingTenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) (err error) {
-	t.f.around([]string{"Delivered"}, func() { err = t.TenantStore.Delivered(ctx, id, run, at) })
+func (t failingTenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) (err error) {
+	t.f.around([]string{"Delivered"}, func() { err = t.TenantStore.Delivered(ctx, id, at, runs...) })
 	return err
 }
 

@@ -131,7 +131,7 @@ func delivered(ctx context.Context, logs parley.TenantStore, f *sessionFile) (ru
 		case parley.RunFinished:
 			if owed[e.Run] {
 				runs++
-				err = errors.Join(err, logs.Delivered(ctx, f.Session, e.Run, e.At))
+				err = errors.Join(err, logs.Delivered(ctx, f.Session, e.At, e.Run))
 			}
 		}
 	}

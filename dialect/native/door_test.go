@@ -150,7 +150,7 @@ func (d *door) Resume(context.Context, parley.Principal, parley.SessionID) (parl
 	return parley.Beginning, d.refusal
 }
 
-func (d *door) Delivered(context.Context, parley.Principal, parley.SessionID, parley.RunID) error {
+func (d *door) Delivered(context.Context, parley.Principal, parley.SessionID, ...parley.RunID) error {
 	return d.refusal
 }
 

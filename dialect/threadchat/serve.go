@@ -91,9 +91,11 @@ type conn struct {
 	deliveries *deliveries
 	spoke      bool // of the goroutine that receives
 
-	notes sync.WaitGroup // goroutines that note deliveries; serve waits for them
-	mu    sync.Mutex     // guards the following; leaf
-	owed  []parley.RunID // whose end was written, and may not have arrived
+	notes  sync.WaitGroup // the goroutine that notes deliveries, if there is one; serve waits for it
+	mu     sync.Mutex     // guards the following; leaf
+	ended  []parley.RunID // whose end was written, and is to be noted
+	noting bool           // somebody does that
+	owed   []parley.RunID // whose end was written, and may not have arrived
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
@@ -152,38 +154,55 @@ func (c *conn) Shown(ctx context.Context, i *parley.Item) {
 		return
 	}
 	c.ends--
-	ctx = context.WithoutCancel(ctx) // what it has received, it has received
-	c.notes.Go(func() {
-		if c.Socket.Reached(ctx) {
-			c.delivered(ctx, i.Run)
-			return
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, i.Run)
+	if !c.noting {
+		c.noting = true
+		ctx = context.WithoutCancel(ctx) // what it has received, it has received
+		c.notes.Go(func() { c.note(ctx) })
+	}
+}
+
+// note asks for a sign, until there is nothing more to be asked for. One sign is
+// for everything that was written before it was asked for.
+func (c *conn) note(ctx context.Context) {
+	for {
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.owed = append(c.owed, i.Run)
-	})
+		runs := c.ended
+		c.ended, c.noting = nil, len(runs) > 0
+		c.mu.Unlock()
+		switch {
+		case len(runs) == 0:
+			return
+		case c.Socket.Reached(ctx):
+			c.delivered(ctx, runs)
+		default:
+			c.mu.Lock()
+			c.owed = append(c.owed, runs...)
+			c.mu.Unlock()
+		}
+	}
 }
 
 // settle ends what is known of deliveries when the connection has ended. A client
 // that said goodbye has left of its own accord, with what it was shown.
 func (c *conn) settle(ctx context.Context) {
 	c.notes.Wait()
-	for _, run := range c.owed {
-		if c.Socket.Left() {
-			c.delivered(ctx, run)
-		} else {
-			c.ends++
-		}
+	if len(c.owed) > 0 && c.Socket.Left() {
+		c.delivered(ctx, c.owed)
+	} else {
+		c.ends += len(c.owed)
 	}
 	c.deliveries.add(c.key(), -c.ends) // what was not shown after all
 }
 
-func (c *conn) delivered(ctx context.Context, run parley.RunID) {
-	defer c.deliveries.add(c.key(), -1)
+func (c *conn) delivered(ctx context.Context, runs []parley.RunID) {
+	defer c.deliveries.add(c.key(), -len(runs))
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := c.Door.Delivered(ctx, c.Visit.Who, c.thread, run); err != nil {
-		c.Log.Warn("a delivery was not noted; it will be shown again", "run", run, "error", err)
+	if err := c.Door.Delivered(ctx, c.Visit.Who, c.thread, runs...); err != nil {
+		c.Log.Warn("deliveries were not noted; they will be shown again", "runs", runs, "error", err)
 	}
 }
 

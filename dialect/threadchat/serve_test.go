@@ -47,8 +47,10 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, fro
 	return &follower{d.log[from.After:]}, nil
 }
 
-func (d *door) Delivered(_ context.Context, _ parley.Principal, _ parley.SessionID, run parley.RunID) error {
-	d.delivered <- run
+func (d *door) Delivered(_ context.Context, _ parley.Principal, _ parley.SessionID, runs ...parley.RunID) error {
+	for _, run := range runs {
+		d.delivered <- run
+	}
 	return nil
 }
 

@@ -236,11 +236,15 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 
 // Delivered does not go with a group: it has no order to keep with appends, and
 // doing it twice is doing it once.
-func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
+func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) error {
+	which := make([]int64, len(runs))
+	for i, run := range runs {
+		which[i] = int64(run)
+	}
 	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 		`UPDATE effects SET status = 'completed', updated_at = $4, attempts = greatest(attempts, 1), last_attempt_at = $4, leased_until = NULL
-			WHERE tenant = $1 AND session_key = $2 AND run = $3 AND status IN ('pending', 'executing') RETURNING id`,
-		text(t.id), text(id), int64(run), at)
+			WHERE tenant = $1 AND session_key = $2 AND run = ANY($3) AND status IN ('pending', 'executing') RETURNING id`,
+		text(t.id), text(id), which, at)
 	return err
 }
 

@@ -30,7 +30,11 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	if q.Status != "" {
 		and(` AND status = $%d`, text(q.Status))
 	}
-	and(` ORDER BY status <> 'pending', CASE WHEN status = 'pending' THEN fire_at END, fire_at DESC, session_key, id LIMIT $%d`, q.Limit)
+	order := ` ORDER BY fire_at DESC, session_key DESC, id DESC LIMIT $%d`
+	if q.Status == parley.TimerPending {
+		order = ` ORDER BY fire_at, session_key, id LIMIT $%d`
+	}
+	and(order, q.Limit)
 	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i parley.TimerInfo, err error) {
 		var payload []byte
 		if err := row.Scan((*text)(&i.Session), (*int64)(&i.Timer), (*int64)(&i.Run), (*text)(&i.Owner), (*text)(&i.Agent), (*text)(&i.By), &payload,
@@ -63,7 +67,7 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	if q.Status != "" {
 		and(` AND e.status = $%d`, text(q.Status))
 	}
-	and(` ORDER BY e.created_at DESC, e.session_key, e.id DESC LIMIT $%d`, q.Limit)
+	and(` ORDER BY e.created_at DESC, e.session_key DESC, e.id DESC LIMIT $%d`, q.Limit)
 	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i parley.EffectInfo, err error) {
 		var payload []byte
 		var last *time.Time

@@ -291,7 +291,7 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 }
 
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {
-	rows, err := t.s.read.QueryContext(ctx, `SELECT id, run, attempts, last_attempt_at FROM effects
+	rows, err := t.s.read.QueryContext(ctx, `SELECT id, run, attempts, last_attempt_at FROM effects INDEXED BY effects_owed
 		WHERE tenant = ? AND session_key = ? AND status IN ('pending', 'executing') AND created_at > ? ORDER BY id`, t.id, id, micros(after))
 	if err != nil {
 		return nil, unavailable(err)
@@ -310,10 +310,14 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 	return owed, unavailable(rows.Err())
 }
 
-func (t tenant) Delivered(ctx context.Context, id parley.SessionID, run parley.RunID, at time.Time) error {
+func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) error {
 	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.setEffects.ExecContext(ctx, micros(at), t.id, id, run)
-		return err
+		for _, run := range runs {
+			if _, err := w.setEffects.ExecContext(ctx, micros(at), t.id, id, run); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -49,7 +49,7 @@ func TestReader(t *testing.T) {
 	if err != nil || free != 1 || held != 1 || now.Sub(since).Round(time.Second) != time.Minute {
 		t.Errorf("%d free, %d held, since %v, %v", free, held, since, err)
 	}
-	if err := r.Tenant("acme").Delivered(ctx, storetest.ID(0), 1, now); parley.CodeOf(err) != parley.CodeUnavailable {
+	if err := r.Tenant("acme").Delivered(ctx, storetest.ID(0), now, 1); parley.CodeOf(err) != parley.CodeUnavailable {
 		t.Errorf("a reader could write: %v", err)
 	}
 }

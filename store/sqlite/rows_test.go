@@ -35,7 +35,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 		}
 		defer db.Close()
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`, `ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
 			// A body that cannot be read is not in the way.
@@ -98,6 +98,37 @@ func TestListsUseIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	planned(t, s, "runs_open (tenant=?)", "sqlite_autoindex_sessions_1 (tenant=? AND id=?)")
+	for index, look := range map[string]func() error{
+		"effects_owed (tenant=? AND session_key=?)": func() error {
+			_, err := acme.Undelivered(ctx, storetest.ID(1), time.Now())
+			return err
+		},
+		"effects_open (tenant=?)": func() error {
+			_, err := acme.Expire(ctx, time.Now(), time.Now())
+			return err
+		},
+		"effects_recent (tenant=?)": func() error {
+			_, err := acme.Effects(ctx, parley.EffectQuery{})
+			return err
+		},
+		"timers_due (tenant=? AND status=?)": func() error {
+			_, err := acme.Timers(ctx, parley.TimerQuery{Status: parley.TimerPending})
+			return err
+		},
+		"timers_latest (tenant=?)": func() error {
+			_, err := acme.Timers(ctx, parley.TimerQuery{})
+			return err
+		},
+		"timers_owned (tenant=? AND owner=?)": func() error {
+			_, err := acme.Timers(ctx, parley.TimerQuery{Owner: "ann"})
+			return err
+		},
+	} {
+		if err := look(); err != nil {
+			t.Fatal(err)
+		}
+		planned(t, s, index)
+	}
 }
 
 // planned asks how the statement that was prepared last is carried out, and

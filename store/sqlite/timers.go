@@ -25,7 +25,11 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	if q.Status != "" {
 		and(` AND status = ?`, q.Status)
 	}
-	and(` ORDER BY status <> 'pending', iif(status = 'pending', fire_at, -fire_at), session_key, id LIMIT ? + 0`, q.Limit)
+	order := ` ORDER BY fire_at DESC, session_key DESC, id DESC LIMIT ? + 0`
+	if q.Status == parley.TimerPending {
+		order = ` ORDER BY fire_at, session_key, id LIMIT ? + 0`
+	}
+	and(order, q.Limit)
 	rows, err := t.s.read.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, unavailable(err)
@@ -65,7 +69,7 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	if q.Status != "" {
 		and(` AND e.status = ?`, q.Status)
 	}
-	and(` ORDER BY e.created_at DESC, e.session_key, e.id DESC LIMIT ? + 0`, q.Limit)
+	and(` ORDER BY e.created_at DESC, e.session_key DESC, e.id DESC LIMIT ? + 0`, q.Limit)
 	rows, err := t.s.read.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, unavailable(err)
@@ -105,7 +109,7 @@ func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley
 }
 
 // openEffects is a condition of an index, too.
-const openEffects = `SELECT min(created_at), min(leased_until) FROM effects WHERE tenant = ? AND status IN ('pending', 'executing')`
+const openEffects = `SELECT min(created_at), min(leased_until) FROM effects INDEXED BY effects_open WHERE tenant = ? AND status IN ('pending', 'executing')`
 
 // Expire writes only if there is something to be changed.
 func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
@@ -115,7 +119,7 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 	}
 	if oldest.Valid && oldest.Int64 <= micros(before) || leased.Valid && leased.Int64 <= micros(at) {
 		err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
-			res, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
+			res, err := w.conn.ExecContext(ctx, `UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
 				WHERE tenant = ? AND status IN ('pending', 'executing') AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
 			if err != nil {
 				return err
@@ -124,7 +128,7 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 			if done.Failed = int(n); err != nil {
 				return err
 			}
-			if _, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'pending', updated_at = ?, leased_until = NULL
+			if _, err := w.conn.ExecContext(ctx, `UPDATE effects INDEXED BY effects_open SET status = 'pending', updated_at = ?, leased_until = NULL
 				WHERE tenant = ? AND status IN ('pending', 'executing') AND leased_until <= ?`, micros(at), t.id, micros(at)); err != nil {
 				return err
 			}

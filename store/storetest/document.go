@@ -47,7 +47,7 @@ func Documented(t *testing.T, store parley.Store, ask func(statement string) []m
 		case 2, 4:
 			err = logs.SetAside(ctx, ID(i), owed[0].Effect, parley.EffectPoisoned, l.at)
 		case 3:
-			err = logs.Delivered(ctx, ID(i), run, l.at)
+			err = logs.Delivered(ctx, ID(i), l.at, run)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -215,12 +215,12 @@ func bookmarks(t *testing.T, f *fixture) {
 		id  parley.SessionID
 		run parley.RunID
 	}{{"rival", ID(1), 2}, {tenant, ID(2), 2}, {tenant, ID(1), 3}} {
-		if err := f.Tenant(d.tn).Delivered(ctx, d.id, d.run, t0); err != nil {
+		if err := f.Tenant(d.tn).Delivered(ctx, d.id, t0, d.run); err != nil {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
 	check(tenant, ID(1), time.Time{}, 2, 2, 5)
-	if err := f.Tenant(tenant).Delivered(ctx, ID(1), 2, t0); err != nil {
+	if err := f.Tenant(tenant).Delivered(ctx, ID(1), t0, 2, 99); err != nil {
 		t.Error(err)
 	}
 	f.reopen()

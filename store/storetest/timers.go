@@ -46,7 +46,8 @@ func timersAreRows(t *testing.T, f *fixture) {
 		return list
 	}
 	f.reopen()
-	all := check(parley.TimerQuery{}, "ann one pending ", "ann three\u2028 pending ", "bob  pending ", "ann two pending ")
+	all := check(parley.TimerQuery{Status: parley.TimerPending}, "ann one pending ", "ann three\u2028 pending ", "bob  pending ", "ann two pending ")
+	check(parley.TimerQuery{}, "ann two pending ", "bob  pending ", "ann three\u2028 pending ", "ann one pending ")
 	want := parley.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer, Run: run, Agent: "helper", Owner: "ann", By: parley.TimerByTool,
 		Reason: "be\x1acause é", Message: "one", Status: parley.TimerPending, FireAt: at.Add(time.Minute), CreatedAt: at, UpdatedAt: at}
 	if diff := cmp.Diff(want, all[0]); diff != "" {
@@ -69,7 +70,7 @@ func timersAreRows(t *testing.T, f *fixture) {
 	l.model()
 	l.at = l.at.Add(time.Second)
 	fire(all[1].Timer)
-	check(parley.TimerQuery{Session: ID(1)}, "ann three\u2028 pending cooldown", "ann two pending ", "ann one promoted ")
+	check(parley.TimerQuery{Session: ID(1)}, "ann two pending ", "ann three\u2028 pending cooldown", "ann one promoted ")
 	l.do(parley.SubmitInput{Content: "more", Agent: agent, Deliver: true, Request: "r2"})
 	check(parley.TimerQuery{Session: ID(1)}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message", "ann one promoted ")
 	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message")
@@ -131,7 +132,7 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 			t.Fatal(err)
 		}
 	}
-	if err := logs.Delivered(ctx, ID(2), 3, at); err != nil {
+	if err := logs.Delivered(ctx, ID(2), at, 3); err != nil {
 		t.Fatal(err)
 	}
 	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectExecuting || !e.LastAttemptAt.Equal(at) || !e.CreatedAt.Equal(made) {
@@ -184,7 +185,7 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	if e := effects(ID(2)); e.Status != parley.EffectCompleted {
 		t.Errorf("%+v", e)
 	}
-	if err := logs.Delivered(ctx, ID(1), 3, at); err != nil || effects(ID(1)).Status != parley.EffectFailed {
+	if err := logs.Delivered(ctx, ID(1), at, 3); err != nil || effects(ID(1)).Status != parley.EffectFailed {
 		t.Errorf("what has failed is delivered: %v", err)
 	}
 

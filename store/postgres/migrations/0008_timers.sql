@@ -19,6 +19,7 @@ CREATE TABLE timers (
     PRIMARY KEY (tenant, session_key, id)
 );
 CREATE INDEX timers_due ON timers (tenant, status, fire_at);
+CREATE INDEX timers_latest ON timers (tenant, fire_at);
 CREATE INDEX timers_owned ON timers (tenant, owner, fire_at);
 
 -- How often somebody came for it, until when it is executing, and why it was not
@@ -30,6 +31,9 @@ ALTER TABLE effects NO FORCE ROW LEVEL SECURITY;
 UPDATE effects SET attempts = 1, last_attempt_at = updated_at WHERE status = 'completed';
 ALTER TABLE effects FORCE ROW LEVEL SECURITY;
 CREATE INDEX effects_recent ON effects (tenant, created_at);
+-- What is owed is little, what was delivered grows.
+DROP INDEX effects_status;
+CREATE INDEX effects_owed ON effects (tenant, session_key) WHERE status IN ('pending', 'executing');
 CREATE INDEX effects_open ON effects (tenant, created_at, leased_until) WHERE status IN ('pending', 'executing');
 
 -- +goose StatementBegin
