@@ -535,6 +535,22 @@ var bugs = []bug{
 	{"a command that ends uncovers what others must not make", "sandbox/cover.go",
 		"known.commands++", "", "./sandbox", "TestWhatIsHiddenStaysSoForEverybody"},
 
+	// What comes unasked: once, within its limits, and never instead of an answer.
+	{"a timer that has fired fires again", "timer.go",
+		"s.Timers = withoutTimer(s.Timers, b.Timer)\n\t\ts.LastAutonomous", "s.LastAutonomous", ".", "TestAFollowUp$"},
+	{"an agent goes on sending messages that nobody answers", "timer.go",
+		"case d.s.Autonomous >= limits.MaxConsecutive:", "case false:", "./engine", "TestLimitsAreLoggedAndSeen"},
+	{"a clock that was wrong silences a session", "timer.go",
+		"-gap < since && since < gap", "since < gap", "./engine", "TestTheCooldownAndAClockThatJumps"},
+	{"an outage ends in a burst", "timer.go",
+		"if other.Agent.Name == t.Agent.Name && !d.at.Before(other.At) {", "if other.ID == t.ID {", "./engine", "TestAnOutageOfDays"},
+	{"what nobody waits for is shown after somebody wrote", "timer.go",
+		"for _, id := range d.s.Owed {", "for _, id := range d.s.Owed[:0] {", "./engine", "TestAMessageAtAnyTime"},
+	{"what was only written counts as delivered", "dialect/threadchat/serve.go",
+		"case c.Socket.Reached(ctx):", "case true:", "./dialect/threadchat", "TestARunIsDeliveredWhenItArrives"},
+	{"one effect that nobody can take is in the way of all others", "rows_timer.go",
+		"if b.Attempts < freeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestPoison"},
+
 	// A terminal shows what is asked, and nothing else draws on it.
 	{"a file draws on the terminal of who reads it", "cmd/parley/visible.go",
 		"if strings.IndexFunc(text, hidden) < 0 {", "if true {", "./cmd/parley", "TestVisible|TestChatShowsTheWork"},

@@ -228,7 +228,7 @@ func (v View) request() string {
 }
 
 // wire is what a client calls a request. To the original's, messages that come
-// unasked are followup_ and milliseconds; it drops any other it has not sent.
+// unasked are followup_ and milliseconds, as its code named them.
 func (v View) wire(id string) string {
 	if seconds, ok := strings.CutPrefix(id, parley.FollowUpNamed); ok && v.Shape == Original {
 		return originalFollowUp + seconds + "000"
