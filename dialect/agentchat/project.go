@@ -50,7 +50,7 @@ var Ignored = map[string]string{
 	"TimerPostponed":       "what comes unasked is shown when it comes",
 	"TimerCancelled":       "what comes unasked is shown when it comes",
 	"FollowUpEvaluated":    "what comes unasked is shown when it comes",
-	"TimerFired":           "the answer it leads to is shown",
+	"TimerFired":           "what it says is announced",
 	"LateResultNoted":      "seen in the log only",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
@@ -87,10 +87,12 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
-		if b.Synthetic {
-			break // the user has not said it
+		switch { // what comes unasked is told apart from an answer
+		case strings.HasPrefix(b.Request, parley.FollowUpNamed):
+			show(userMessage{"follow_up", "A follow-up is due."})
+		case !b.Synthetic:
+			show(userMessage{"user_message", strings.TrimSpace(b.Content)})
 		}
-		show(userMessage{"user_message", strings.TrimSpace(b.Content)})
 	case parley.InputWithdrawn:
 		if b.Reason == parley.WithdrawnByMessage {
 			break // nobody waited for it

@@ -19,7 +19,7 @@ import (
 // The document's events. Every field is always there.
 type (
 	userMessage struct {
-		Type    string `json:"type"` // user_message
+		Type    string `json:"type"` // user_message; follow_up, if nobody said it
 		Message string `json:"message"`
 	}
 	agentMessage struct {
