@@ -389,7 +389,7 @@ type Idler struct {
 	Agent    string
 	Interval time.Duration
 	Since    time.Time // when something was last heard of it; zero: never
-	// Held: it is busy, or at a limit. It is not due, and cannot be before
+	// Held: it is busy, or cannot be asked. It is not due, and cannot be before
 	// another interval has passed.
 	Held bool
 }
@@ -447,4 +447,15 @@ type MissionInfo struct {
 	By      PrincipalID    `json:"by"`
 	At      time.Time      `json:"created_at"`
 	Ended   time.Time      `json:"ended_at,omitzero"` // zero: it is active
+	// Prompted are agents that were, while it is active.
+	Prompted []PromptedAgent `json:"prompted,omitempty"`
+}
+
+// A PromptedAgent says where an agent is prompted, how often it was since a person
+// spoke, and when it was last.
+type PromptedAgent struct {
+	Agent   string    `json:"agent"`
+	Session SessionID `json:"session"`
+	Count   int       `json:"count"`
+	Last    time.Time `json:"last_at"`
 }

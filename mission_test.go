@@ -205,7 +205,7 @@ func (w *vigilant) look() time.Time {
 		since = w.activity.Last
 	}
 	due, next := w.vigil.Look([]parley.Idler{{Agent: "coder", Interval: w.interval, Since: since,
-		Held: w.activity.Open || idle.Prompt != 0 || idle.Count >= w.most && !w.heard}}, w.now)
+		Held: w.activity.Open}}, w.now)
 	for _, agent := range due {
 		w.report(parley.AgentFoundIdle{Mission: m.ID, Agent: agent, Last: idle.Last, Heard: w.heard, Most: w.most})
 		w.heard = false
@@ -367,6 +367,10 @@ func TestAnIdlePromptIsPromisedOnce(t *testing.T) {
 	}
 	w.report(found) // of before
 	w.report(parley.PromptDelivered{Prompt: 3})
+	found.Last, found.Most = w.state.Missions[0].Idle[0].Last, 1
+	w.report(found) // at the cap
+	found.Mission, found.Most = 9, 3
+	w.report(found) // of another mission
 	w.expect("MissionSet AgentPrompted PromptSettled")
 }
 
@@ -393,6 +397,9 @@ func TestIdlePromptsWhenTheClockIsSet(t *testing.T) {
 		}
 		w.until(-3*time.Hour + 3*time.Minute)
 		w.want("0s:1 -2h59m0s:2 -2h58m0s:3 -2h57m0s:4")
+		if last := w.state.Missions[0].Idle[0].Last; !last.Equal(w.now) {
+			t.Errorf("last at %v, and not by the clock", last)
+		}
 		w.now = start.Add(time.Hour)
 		w.until(time.Hour + time.Minute)
 		w.want("0s:1 -2h59m0s:2 -2h58m0s:3 -2h57m0s:4 1h0m0s:5 1h1m0s:6")

@@ -108,8 +108,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	there := session.state
 	found.Heard = done.Count > 0 && there.Owner != "" && there.Autonomous == 0
 	unreachable := agent.Address != "" && e.Remotes != nil && e.Remotes.Unreachable(a.tenant, agent) != nil
-	i.Held = activity.Open || done.Prompt != 0 || done.Count >= found.Most && !found.Heard || unreachable ||
-		there.Deleted || there.Halted != ""
+	i.Held = activity.Open || unreachable || there.Deleted || there.Halted != ""
 	return i, found, nil
 }
 
@@ -160,6 +159,9 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 	m := s.ActiveMission(do.Mission)
 	if err == nil && m == nil {
 		err = errMissionOver
+	}
+	if err == nil && !e.Autonomy.Enabled { // it was promised before
+		err = parley.Errorf(parley.CodeClosed, "This server does nothing unasked.")
 	}
 	if err == nil {
 		err = e.running(e.ctx, a.tenant, do.Agent.Name)
@@ -212,7 +214,11 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 	}
 	list := []parley.MissionInfo{}
 	if m := s.Mission(project); m != nil {
-		list = append(list, parley.MissionInfo{ID: m.ID, Project: project, Text: m.Text, Agents: m.Agents, By: m.By, At: m.At})
+		info := parley.MissionInfo{ID: m.ID, Project: project, Text: m.Text, Agents: m.Agents, By: m.By, At: m.At}
+		for _, idle := range m.Idle {
+			info.Prompted = append(info.Prompted, parley.PromptedAgent{Agent: idle.Agent, Session: parley.IdleSession(m.ID, idle.Agent), Count: idle.Count, Last: idle.Last})
+		}
+		list = append(list, info)
 	}
 	for _, ended := range slices.Backward(s.Ended) {
 		if len(list) >= limit {

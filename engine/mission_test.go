@@ -113,6 +113,10 @@ func TestIdleAgentsArePrompted(t *testing.T) {
 		}
 		id := r.idleSession("coder")
 		log := r.finished(id, 3)
+		list, err := r.Missions(context.Background(), ann, "", 1)
+		if err != nil || len(list) != 1 || len(list[0].Prompted) != 2 || list[0].Prompted[0].Session != id || list[0].Prompted[0].Count != 3 {
+			t.Errorf("%+v, %v", list, err)
+		}
 		m, err := r.Session(context.Background(), ann, id)
 		if got := texts(log); err != nil || !slices.Equal(got, []string{"on it", "on it", "on it"}) || m.Owner != "ann" || m.Title != "Mission: tidy up" || m.Transient {
 			t.Errorf("%v, %+v, %v", got, m, err)
@@ -141,7 +145,7 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 		r.do(id, parley.SubmitInput{Content: "call ask x | say done", Agent: parley.AgentRef{Name: "coder"}})
 		log := r.until(id, "somebody is asked", seen[parley.QuestionAsked](1))
 		r.do(parley.TenantSession, parley.SetMission{Text: "tidy up"})
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10*time.Minute + 30*time.Second)
 		if got := r.prompts(time.Now()); got != "" {
 			t.Errorf("while it waits: %s", got)
 		}
@@ -161,7 +165,8 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 func TestWhoIsNotPrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "x", Allow: &parley.AgentAllow{Roles: []string{access.RoleOrgAdmin}}},
-			parley.Agent{Name: "lazy", Instructions: "obey", IdlePrompt: "x"}))
+			parley.Agent{Name: "lazy", Instructions: "obey", IdlePrompt: "x"}, parley.Agent{Name: "away", IdlePrompt: "x", Address: "tcp://127.0.0.1:1"}),
+			func(c *Config) { c.Remotes = nobodyHome{} })
 		release := make(chan struct{})
 		r.hands.wait = release
 		head := member("dora", access.RoleDeptHead)
@@ -188,7 +193,7 @@ func TestWhoIsNotPrompted(t *testing.T) {
 			t.Errorf("%+v, %v", m, err)
 		}
 		// Under a mission of an administrator all are, once they run; who deletes
-		// the session of one puts an end to that.
+		// or halts the session of one puts an end to that.
 		admin := member("olga", access.RoleOrgAdmin)
 		if code := r.as(admin, parley.TenantSession, parley.SetMission{Text: "tidy up"}); code != "" {
 			t.Fatal(code)
@@ -199,13 +204,22 @@ func TestWhoIsNotPrompted(t *testing.T) {
 		r.do(parley.TenantSession, parley.StartAgent{Agent: "lazy"})
 		r.prompted(4)
 		r.until(r.idleSession("lazy"), "it is prompted", seen[parley.RunFinished](1))
+		r.do(r.idleSession("lazy"), parley.HaltSession{})
 		time.Sleep(time.Hour)
-		if got := r.prompts(time.Now()); strings.Count(got, "aloof") != 1 || strings.Count(got, "lazy") != 3 || strings.Count(got, "silent") != 0 {
+		if got := r.prompts(time.Now()); strings.Count(got, "aloof") != 1 || strings.Count(got, "lazy") != 1 || strings.Count(got, "silent") != 0 || strings.Count(got, "away") != 0 {
 			t.Errorf("prompted %s", got)
 		}
 		r.check(parley.TenantSession)
 	})
 }
+
+// nobodyHome knows of agents elsewhere that none can be reached.
+type nobodyHome struct{}
+
+func (nobodyHome) Ask(context.Context, parley.RemoteRequest) (parley.RemoteAnswer, error) {
+	return nil, errors.New("asked all the same")
+}
+func (nobodyHome) Unreachable(parley.TenantID, parley.Agent) error { return errors.New("not there") }
 
 // Without AUTONOMY_ENABLED nobody is prompted; missions are set all the same, and
 // hold when it is switched on.
@@ -217,7 +231,10 @@ func TestMissionsOfAServerThatDoesNothingUnasked(t *testing.T) {
 		if got := r.prompts(time.Now()); got != "" {
 			t.Errorf("prompted %s", got)
 		}
-		r.stop(false)
+		asked := time.Now()
+		if r.stop(false); time.Since(asked) > time.Second {
+			t.Errorf("stopping took %v: it waited for who waits", time.Since(asked))
+		}
 		r.config.Autonomy.Enabled = true
 		r.start()
 		r.prompted(1)
@@ -414,11 +431,17 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		}
 		// A prompt that comes too late, or for who is stopped, is not taken.
 		late := parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}
-		if err := r.act(ctx, acme, parley.IdleSession(2, "coder"), "ann", "late", late); parley.CodeOf(err) != parley.CodeClosed {
-			t.Errorf("of a mission that is over: %v", err)
+		elsewhere := parley.MissionID(seqOf[parley.MissionSet](r.log(parley.TenantSession), 4))
+		for mission, why := range map[parley.MissionID]string{2: "The mission is over.", elsewhere: "This server does nothing unasked."} {
+			late.Mission = mission
+			if err := r.act(ctx, acme, parley.IdleSession(mission, "coder"), "ann", "late", late); parley.CodeOf(err) != parley.CodeClosed || parley.MessageOf(err) != why {
+				t.Errorf("of mission %d: %v", mission, err)
+			}
 		}
-		late.Mission = parley.MissionID(seqOf[parley.MissionSet](r.log(parley.TenantSession), 4))
 		r.do(parley.TenantSession, parley.StopAgent{Agent: "coder"})
+		r.config.Autonomy.Enabled = true
+		r.restart(false)
+		late.Mission = elsewhere
 		id := parley.IdleSession(late.Mission, "coder")
 		if err := r.act(ctx, acme, id, "ann", "late", late); parley.CodeOf(err) != parley.CodeStopped {
 			t.Errorf("for an agent that is stopped: %v", err)

@@ -25,7 +25,9 @@ func activityOfAgents(t *testing.T, f *fixture) {
 	first.say("one")
 	is("helper", long, parley.Activity{Open: true})
 	is("helper", began.Add(time.Hour), parley.Activity{Open: true}) // whenever it began
-	is("other", long, parley.Activity{})
+	for _, other := range []string{"other", "a", "helper2"} {
+		is(other, long, parley.Activity{})
+	}
 	second := f.born(ID(2), "bob", began.Add(time.Minute), nil)
 	second.say("two")
 	second.model()
@@ -33,6 +35,7 @@ func activityOfAgents(t *testing.T, f *fixture) {
 	is("helper", long, parley.Activity{Open: true, Last: ended})
 	first.model() // before the second one
 	is("helper", long, parley.Activity{Last: ended})
+	is("a", long, parley.Activity{})
 	is("helper", ended, parley.Activity{}) // none began after that
 	if got, err := f.Store.Tenant("rival").Activity(context.Background(), "helper", long); err != nil || got != (parley.Activity{}) {
 		t.Errorf("another tenant's: %+v, %v", got, err)
