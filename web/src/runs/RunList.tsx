@@ -21,6 +21,7 @@ interface RunListProps {
   open?: boolean
   limit?: number // of a page
   empty?: string
+  small?: boolean // one line where there are none
 }
 
 export function statusOf(run: Run): string {
@@ -32,7 +33,7 @@ export function tookOf(run: Run): number | undefined {
 }
 
 // RunList lists runs, newest first, and older ones when asked.
-export function RunList({ agent, session, parent, open, limit = 30, empty = 'Runs will be here: everything from a message, or another trigger, until its end.' }: RunListProps) {
+export function RunList({ agent, session, parent, open, limit = 30, small, empty = 'Runs will be here: everything from a message, or another trigger, until its end.' }: RunListProps) {
   const queries = useQueryClient()
   const titleOf = useTitles()
   const key = ['runs', { agent, session, parent, open, limit }]
@@ -55,6 +56,7 @@ export function RunList({ agent, session, parent, open, limit = 30, empty = 'Run
   if (isPending) return <Spinner word="Listing runs…" />
   if (data === undefined) return <ErrorState what="The runs could not be listed." error={error} retry={() => void refetch()} />
   const runs = data.pages.flat()
+  if (runs.length === 0 && small) return <p className="text-sm text-ink-soft">{empty}</p>
   if (runs.length === 0) return <EmptyState title="No runs">{empty}</EmptyState>
   return (
     <div className="flex flex-col gap-3">

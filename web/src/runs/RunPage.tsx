@@ -108,7 +108,7 @@ function Shown({ run }: { run: Run }) {
         {fall === undefined ? log.error === null && <Spinner word="Reading the log…" /> : <Timeline fall={fall} open={run.outcome === undefined} />}
       </Section>
       <Section title="Sub-agents">
-        <RunList parent={run.id} limit={20} empty="This run has delegated nothing." />
+        <RunList small parent={run.id} limit={20} empty="This run has delegated nothing." />
       </Section>
       <Raw run={run} events={fall?.events} />
     </Page>
