@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { QuestionForm } from '../approvals/QuestionForm'
-import { risky, What } from '../approvals/What'
+import { risky } from '../approvals/show'
+import { What } from '../approvals/What'
 import { Button } from '../ui/Button'
 import { Exact, Mono } from '../ui/Mono'
 import { StatusBadge } from '../ui/StatusBadge'

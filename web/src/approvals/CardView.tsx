@@ -10,7 +10,8 @@ import { StatusBadge } from '../ui/StatusBadge'
 import type { Card } from '../wire/native.generated'
 import { ExplainButton, Explanation, useExplanation } from './Explanation'
 import { QuestionForm } from './QuestionForm'
-import { risky, What } from './What'
+import { risky } from './show'
+import { What } from './What'
 
 export type Answer = (card: Card, path: string, body: unknown) => Promise<void>
 

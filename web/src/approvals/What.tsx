@@ -94,8 +94,3 @@ const warnings: Record<Trick, string> = {
   lookalike: 'It holds letters that look like others.',
   escape: 'It holds characters that are spelled out.',
 }
-
-// risky says whether the answer that changes nothing is the one to have at hand.
-export function risky(tool: string, show: string, args = '', why?: string): boolean {
-  return why !== undefined || (readShow(tool, show)?.risks.length ?? 0) > 0 || tricky(show + args).length > 0
-}

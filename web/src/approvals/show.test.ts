@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { count, parseDiff, titleOf } from '../ui/unified'
-import { editOf, readShow } from './show'
+import { editOf, readShow, risky } from './show'
 
 // The texts are those that tool/shell_test.go demands of the server.
 describe('a command', () => {
@@ -29,6 +29,20 @@ describe('a command', () => {
     ['a list that is none', 'shell', 'Run in the workspace, for at most 2m0s:\n\nmake\n\nThese commands are in it:\n make'],
     ['other words', 'shell', 'rm old.log'],
   ])('is shown as it came with %s', (_, tool, show) => expect(readShow(tool, show)).toBeUndefined())
+})
+
+it.each([
+  ['a command nothing is noted about', false, 'shell', 'Run in the workspace, for at most 2m0s:\n\nmytool', '{}'],
+  ['a command with a note', true, 'shell', 'Run in the workspace, for at most 2m0s:\n\nrm x\nNote that it deletes or overwrites files.', '{}'],
+  ['a command that is not told in parts', true, 'shell', 'rm x', '{}'],
+  ['a tool of somebody else', true, 'files__write', 'Call the tool', '{}'],
+  ['a new file', false, 'write_file', 'Write', '{"path":"a","content":"b"}'],
+  ['a file with a trick in it', true, 'write_file', 'Write', '{"path":"a","content":"b\u202e"}'],
+  ['a patch', false, 'apply_patch', '*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch', '{}'],
+  ['a patch that deletes', true, 'apply_patch', '*** Begin Patch\n*** Update File: a\n-x\n+y\n*** Delete File: b\n*** End Patch', '{}'],
+])('%s: risky is %s', (_, want, tool, show, args) => {
+  expect(risky(tool, show, args)).toBe(want)
+  expect(risky(tool, show, args, 'what it read was flagged')).toBe(true)
 })
 
 describe('an edit', () => {

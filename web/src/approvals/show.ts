@@ -1,3 +1,6 @@
+import { parseDiff } from '../ui/unified'
+import { tricky } from '../ui/visible'
+
 // What an approval shows, taken apart. The server writes it as one text
 // (tool/shell.go), so that every client can show it; here the parts get places of
 // their own. Whatever is not exactly that text is shown as it came.
@@ -35,6 +38,16 @@ function written({ heading, command, parts, because, risks }: Shown): string {
   if (because !== undefined) text += `\n\nThis asks because ${because}.`
   if (risks.length > 0) text += `\nNote that it ${risks.join(', ')}.`
   return text
+}
+
+// risky says whether the answer that changes nothing is the one to have at hand:
+// always, but for commands nothing was noted about and changes that delete nothing.
+export function risky(tool: string, show: string, args = '', why?: string): boolean {
+  if (why !== undefined || tricky(show + args).length > 0) return true
+  const shown = readShow(tool, show)
+  if (shown !== undefined) return shown.risks.length > 0
+  const patch = editOf(tool, args, show)
+  return patch === undefined || parseDiff(patch).some((file) => file.to === '')
 }
 
 // editOf makes a patch of the arguments of a tool that changes files, for showing.
