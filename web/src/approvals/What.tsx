@@ -3,9 +3,9 @@ import { Button } from '../ui/Button'
 import { CopyButton } from '../ui/CopyButton'
 import { Diff } from '../ui/Diff'
 import { WarningIcon } from '../ui/icons'
-import { Mono } from '../ui/Mono'
+import { Exact, Mono } from '../ui/Mono'
 import { tricky, type Trick } from '../ui/visible'
-import { editOf, readShow } from './show'
+import { deleted, editOf, readShow } from './show'
 
 interface WhatProps {
   tool: string
@@ -20,7 +20,9 @@ export function What({ tool, show, args = '', why }: WhatProps) {
   const [raw, setRaw] = useState(false)
   const shown = readShow(tool, show)
   const patch = editOf(tool, args, show)
-  const notes = [...(shown?.risks ?? []).map((risk) => `It ${risk}.`), ...tricky(show + args).map((trick) => warnings[trick])]
+  const notes = [
+    ...(patch === undefined ? [] : deleted(patch)).map((name) => `It deletes ${name}.`),
+    ...(shown?.risks ?? []).map((risk) => `It ${risk}.`), ...tricky(show + args).map((trick) => warnings[trick])]
   const plain = raw || (shown === undefined && patch === undefined)
   return (
     <div className="flex flex-col gap-2">
@@ -59,7 +61,9 @@ export function What({ tool, show, args = '', why }: WhatProps) {
         <ul aria-label="Look twice" className="flex flex-wrap gap-1">
           {notes.map((note) => (
             <li key={note}>
-              <Note>{note}</Note>
+              <Note>
+                <Exact>{note}</Exact>
+              </Note>
             </li>
           ))}
         </ul>

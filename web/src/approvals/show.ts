@@ -47,7 +47,12 @@ export function risky(tool: string, show: string, args = '', why?: string): bool
   const shown = readShow(tool, show)
   if (shown !== undefined) return shown.risks.length > 0
   const patch = editOf(tool, args, show)
-  return patch === undefined || parseDiff(patch).some((file) => file.to === '')
+  return patch === undefined || deleted(patch).length > 0
+}
+
+// deleted are the files that a patch would delete.
+export function deleted(patch: string): string[] {
+  return parseDiff(patch).flatMap((file) => (file.to === '' && file.from !== '' ? [file.from] : []))
 }
 
 // editOf makes a patch of the arguments of a tool that changes files, for showing.

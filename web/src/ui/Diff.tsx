@@ -41,9 +41,9 @@ export function Counts({ added, removed }: { added: number; removed: number }) {
 
 function File({ file, unified }: { file: FileDiff; unified: boolean }) {
   return (
-    <div>
-      <p className="sticky top-0 border-b border-line bg-raised px-3 py-1 font-mono font-medium">
-        <Mono className="bg-transparent px-0">{titleOf(file)}</Mono>
+    <div className="border-t border-line first:border-t-0">
+      <p className="sticky top-0 border-b border-line bg-raised px-3 py-1 font-medium last:border-b-0">
+        <Mono bare>{titleOf(file)}</Mono>
       </p>
       {file.hunks.length > 0 && (
         <div tabIndex={0} role="region" aria-label={titleOf(file)} className="overflow-x-auto">
@@ -54,7 +54,7 @@ function File({ file, unified }: { file: FileDiff; unified: boolean }) {
       )}
       {file.notes.map((note, at) => (
         <p key={at} className="px-3 py-1 text-ink-soft">
-          <Mono className="bg-transparent px-0">{note}</Mono>
+          <Mono bare>{note}</Mono>
         </p>
       ))}
     </div>
@@ -94,7 +94,7 @@ function Cells({ line, number, half }: { line: Line | undefined; number: number 
         {line !== undefined && line.mark !== 'same' && <span aria-label={spoken[line.mark]}>{signs[line.mark]}</span>}
       </td>
       <td className={classes('pr-3 align-top', half && 'w-1/2', look)}>
-        {line !== undefined && <Mono className="bg-transparent px-0 text-xs">{line.text}</Mono>}
+        {line !== undefined && <Mono bare>{line.text}</Mono>}
         {line?.open && <span className="ml-2 text-ink-soft">(no newline at the end)</span>}
       </td>
     </>

@@ -6,6 +6,7 @@ interface MonoProps {
   children: string
   // block keeps lines, in a box of its own that scrolls; else it is a word in a line.
   block?: boolean
+  bare?: boolean // without a ground of its own, in the size of what is around it
   quoted?: boolean // was quoted by the server: what is spelled out in it is marked
   className?: string
 }
@@ -25,7 +26,7 @@ export function Exact({ children, quoted }: { children: string; quoted?: boolean
 
 // Mono shows exactly what a machine said or will do. Characters that cannot be
 // seen are shown by their number, and never act.
-export function Mono({ children, block, quoted, className }: MonoProps) {
+export function Mono({ children, block, bare, quoted, className }: MonoProps) {
   const inner = <Exact quoted={quoted}>{children}</Exact>
   // dir and isolation: what is inside cannot turn what is around it
   if (block)
@@ -35,7 +36,7 @@ export function Mono({ children, block, quoted, className }: MonoProps) {
       </pre>
     )
   return (
-    <code dir="ltr" className={classes('whitespace-pre-wrap break-words rounded bg-sunken px-1 font-mono text-[0.9em] [overflow-wrap:anywhere] [unicode-bidi:isolate]', className)}>
+    <code dir="ltr" className={classes('whitespace-pre-wrap break-words font-mono [overflow-wrap:anywhere] [unicode-bidi:isolate]', !bare && 'rounded bg-sunken px-1 text-[0.9em]', className)}>
       {inner}
     </code>
   )
