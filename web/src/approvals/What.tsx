@@ -22,7 +22,9 @@ export function What({ tool, show, args = '', why }: WhatProps) {
   const patch = editOf(tool, args, show)
   const notes = [
     ...(patch === undefined ? [] : deleted(patch)).map((name) => `It deletes ${name}.`),
-    ...(shown?.risks ?? []).map((risk) => `It ${risk}.`), ...tricky(show + args).map((trick) => warnings[trick])]
+    ...(shown?.risks ?? []).map((risk) => `It ${risk}.`),
+    ...tricky(show + args).map((trick) => warnings[trick]),
+  ]
   const plain = raw || (shown === undefined && patch === undefined)
   return (
     <div className="flex flex-col gap-2">
