@@ -220,3 +220,16 @@ test('a draft is still there after a reload', async (t) => {
   await page.reload()
   await until('the draft is there', async () => (await chat.field.inputValue()) === 'Half a thou')
 })
+
+test('who reads the end is shown what wants an answer', async (t) => {
+  const long = Array.from({ length: 40 }, (_, i) => `Line ${i} of a long answer.`).join('\n\n')
+  const { chat } = await open(t, { prepare: (m) => m.script('make a file', { ...touch, content: long }, 'It is there.') })
+  await chat.say('Please make a file')
+  const allow = chat.card.getByRole('button', { name: 'Allow once' })
+  await allow.waitFor()
+  await until('the card is in view', async () => {
+    const box = await allow.boundingBox()
+    const field = await chat.field.boundingBox()
+    return box !== null && field !== null && box.y > 0 && box.y + box.height <= field.y
+  })
+})
