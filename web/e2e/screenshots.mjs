@@ -54,6 +54,11 @@ async function fix(page, chat) {
 }
 
 try {
+  const fresh = await Server.start(t) // without a model: what make run shows first
+  const first = await (await Visitor.come(t, fresh)).tab('/')
+  await first.getByRole('list', { name: 'Things to try' }).waitFor()
+  await picture(first, 'first-run')
+
   const model = await Model.start(t)
   model.script(
     'Fix the flaky test',
@@ -72,8 +77,6 @@ try {
   const visitor = await Visitor.come(t, server, { width: 1280, height: 800, reducedMotion: 'reduce' })
   const page = await visitor.tab('/')
   const chat = new Chat(page)
-  await chat.field.waitFor()
-  await picture(page, 'first-run')
 
   const hold = model.hold('How do you keep', 16)
   await chat.say('How do you keep every client in step?')

@@ -37,7 +37,9 @@ export function ActivitySection({ blocks, going, live }: ActivitySectionProps) {
               <span className="shrink-0">
                 {statuses.includes('running') ? 'Running' : statuses.includes('waiting') ? 'Wants to run' : 'Ran'} {tools.length === 1 ? '1 tool' : `${tools.length} tools`}
               </span>
-              <span className="min-w-0 truncate font-mono text-xs">{summarize(tools)}</span>
+              <span className="min-w-0 truncate font-mono text-xs">
+                <Prose>{summarize(tools)}</Prose>
+              </span>
               <span className="ml-auto flex shrink-0 pl-2">
                 {statuses.slice(-mostSigns).map((status, at) => (
                   <ToolSign key={at} status={status} />

@@ -5,6 +5,7 @@ import { Mono } from '../ui/Mono'
 import { describe } from './describe'
 import { Fold } from './Fold'
 import type { ToolUse } from './message'
+import { Prose } from './prose'
 import { Since } from './Since'
 
 const signs: Record<string, { sign: string; look: string }> = {
@@ -100,7 +101,9 @@ export function ToolLine({ tool, status, going }: { tool: ToolUse; status: strin
           <>
             <ToolSign status={status} />
             <span className="shrink-0 text-ink">{verb}</span>
-            <span className="min-w-0 truncate font-mono text-xs">{object}</span>
+            <span className="min-w-0 truncate font-mono text-xs">
+              <Prose>{object}</Prose>
+            </span>
             {!['done', 'running'].includes(status) && <span aria-hidden="true" className="shrink-0 text-xs">{status}</span>}
             <span className="ml-auto shrink-0 pl-2 text-xs tabular-nums">
               {tool.endedMs === undefined ? running && <Since at={tool.startedMs} from={1} /> : took(tool)}

@@ -75,13 +75,13 @@ function Shown({ run }: { run: Run }) {
       lead={
         <>
           Started <RelativeTime at={run.started_at} /> in{' '}
-          <Link to="/chat/$session" params={{ session: run.root }} className="text-accent underline-offset-2 hover:underline">
+          <Link to="/chat/$session" params={{ session: run.root }} className="text-accent underline underline-offset-2">
             <Exact>{titleOf(run.root) ?? 'this conversation'}</Exact>
           </Link>
           {run.parent !== undefined && (
             <>
               , asked for by{' '}
-              <Link to="/runs/$id" params={{ id: `${run.parent.session}.${run.parent.run}` }} className="text-accent underline-offset-2 hover:underline">
+              <Link to="/runs/$id" params={{ id: `${run.parent.session}.${run.parent.run}` }} className="text-accent underline underline-offset-2">
                 the run above it
               </Link>
             </>

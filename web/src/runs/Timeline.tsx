@@ -94,7 +94,7 @@ function Detail({ bar }: { bar: Bar }) {
         {tokens(bar.usage) !== undefined && <span>{tokens(bar.usage)}</span>}
         {money(bar.usage) !== undefined && <span>{money(bar.usage)}</span>}
         {bar.child !== undefined && (
-          <Link to="/runs" search={{ session: bar.child } as never} className="text-accent underline-offset-2 hover:underline">
+          <Link to="/runs" search={{ session: bar.child } as never} className="text-accent underline underline-offset-2">
             Runs of the sub-agent
           </Link>
         )}
