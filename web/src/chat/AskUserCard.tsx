@@ -46,7 +46,7 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
         <span aria-hidden="true" className="text-xs text-waiting">
           ◐
         </span>
-        <h3 className="font-semibold">{kind}</h3>
+        <h2 className="font-semibold">{kind}</h2>
         {card.session !== session && card.agent !== '' && <span className="truncate text-ink-soft">for {card.agent}, a sub-agent</span>}
         <span className="ml-auto shrink-0 text-xs text-ink-soft">
           {closed ? 'not open' : card.expires_at !== undefined && <>expires <RelativeTime at={card.expires_at} /></>}

@@ -10,7 +10,7 @@ export function ChangeReportBlock({ files, truncated }: { files: FileChange[]; t
   const all = files.length + truncated
   return (
     <section aria-label="Changed files" className="rounded-lg border border-line bg-raised px-4 py-3">
-      <h3 className="mb-1 text-sm font-semibold">Changed {all === 1 ? '1 file' : `${all} files`}</h3>
+      <h2 className="mb-1 text-sm font-semibold">Changed {all === 1 ? '1 file' : `${all} files`}</h2>
       <ul>
         {files.map((file) => (
           <li key={file.path}>

@@ -121,6 +121,10 @@ export function ChatPanel({ session }: { session: string }) {
             onClear={() => setClearing(true)}
           />
           <Trouble connection={connection} loaded={state.loaded} />
+          {info?.status === 'halted' && <Halted session={session} mayReopen={mayMessage} />}
+          <p aria-live="polite" className="sr-only">
+            {state.loaded && (state.cards.length > 0 ? 'Something waits for your decision.' : running ? `${agent ?? 'The agent'} works.` : state.messages.length > 0 ? `${agent ?? 'The agent'} has finished.` : '')}
+          </p>
           {state.loaded ? (
             state.messages.length === 0 && state.cards.length === 0 ? (
               <div className="flex grow items-center">
@@ -184,6 +188,32 @@ export function ChatPanel({ session }: { session: string }) {
         />
       </div>
     </ChatProvider>
+  )
+}
+
+// Halted: the server has stopped the conversation, for a reason that is the last
+// thing said in it.
+function Halted({ session, mayReopen }: { session: string; mayReopen: boolean }) {
+  const queries = useQueryClient()
+  const reopen = async () => {
+    try {
+      await ask('POST', `/api/v1/sessions/${session}/reopen`, { body: {} })
+      await queries.invalidateQueries({ queryKey: sessionKey(session) })
+    } catch (error) {
+      toast(`The conversation was not reopened. ${why(error)}`, 'failed')
+    }
+  }
+  return (
+    <div role="alert" className="flex flex-wrap items-center justify-center gap-3 border-b border-failed bg-failed-soft px-4 py-1.5 text-sm">
+      <span>
+        <b className="font-semibold">Halted.</b> Nothing runs here until somebody reopens it.
+      </span>
+      {mayReopen && (
+        <Button small onClick={() => void reopen()}>
+          Reopen
+        </Button>
+      )}
+    </div>
   )
 }
 

@@ -244,7 +244,7 @@ export function Composer({ session, agent, running = false, said = [], offline, 
             {offline && <span className="text-xs text-waiting">not connected</span>}
             {running && onStop !== undefined && <StopButton onStop={onStop} />}
             {(!running || !empty) && (
-              <Button kind="primary" small disabled={empty || sending} busy={sending} onClick={() => void send()} aria-label={running ? 'Send: the agent reads it at its next turn' : 'Send'}>
+              <Button kind="primary" small disabled={empty || sending} busy={sending} onClick={() => void send()} title={running ? 'The agent reads it at its next turn' : undefined}>
                 <SendIcon /> {running ? 'Steer' : sending ? 'Sending' : 'Send'}
               </Button>
             )}

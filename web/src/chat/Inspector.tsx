@@ -74,7 +74,7 @@ function usageOf(run: RunInfo): string {
 function Part({ name, children }: { name: string; children: ReactNode }) {
   return (
     <section className="flex flex-col gap-2">
-      <h3 className="text-xs font-semibold text-ink-soft">{name}</h3>
+      <h2 className="text-xs font-semibold text-ink-soft">{name}</h2>
       {children}
     </section>
   )

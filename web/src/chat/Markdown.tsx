@@ -97,6 +97,12 @@ const components: Components = {
   a: ({ href, children }) => <Link href={href}>{children}</Link>,
   img: ({ src, alt }) => <Picture src={typeof src === 'string' ? src : undefined} alt={alt} />,
   mark: ({ children }) => <Prose>{textOf(children)}</Prose>,
+  // Headings of an answer are below those of the page.
+  h1: ({ children }) => <h3 className="first">{children}</h3>,
+  h2: ({ children }) => <h4 className="second">{children}</h4>,
+  h3: ({ children }) => <h5>{children}</h5>,
+  h4: ({ children }) => <h6>{children}</h6>,
+  h5: ({ children }) => <h6>{children}</h6>,
   pre: ({ children }) => <>{children}</>,
   table: ({ children }) => (
     <div className="my-3 overflow-x-auto" tabIndex={0} role="region" aria-label="Table">

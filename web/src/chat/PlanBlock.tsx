@@ -20,7 +20,7 @@ export function PlanBlock({ plan, deciding }: { plan: Plan; deciding?: boolean }
   return (
     <section aria-label="Plan" className={classes('rounded-lg border bg-raised px-4 py-3', deciding ? 'border-waiting' : 'border-line')}>
       <header className="flex items-center gap-2 text-sm">
-        <h3 className="grow font-semibold">Plan</h3>
+        <h2 className="grow font-semibold">Plan</h2>
         {plan.items.length > 0 && (
           <span className="text-xs text-ink-soft tabular-nums">
             {done} of {plan.items.length}

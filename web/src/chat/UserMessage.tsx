@@ -9,7 +9,8 @@ const long = 4000
 export const UserMessage = memo(function UserMessage({ message }: { message: ChatMessage }) {
   const text = message.text
   return (
-    <article aria-label="You said" className="flex flex-col items-end gap-1.5">
+    <article aria-label={message.from === 'parent' ? 'The agent that asked said' : 'You said'} className="flex flex-col items-end gap-1.5">
+      {message.from === 'parent' && <p className="text-xs text-ink-soft">from the agent that asked</p>}
       {message.images !== undefined && (
         <div className="flex flex-wrap justify-end gap-2">
           {message.images.map((image, at) => (

@@ -301,9 +301,9 @@ describe('Composer', () => {
   it('offers to stop while a run goes, and to steer once something is typed', () => {
     show(<Composer session={session} running onStop={() => Promise.resolve()} onSent={() => {}} />)
     expect(screen.getByRole('button', { name: /Stop/ })).toBeTruthy()
-    expect(screen.queryByRole('button', { name: /Send/ })).toBeNull()
+    expect(screen.queryByRole('button', { name: /Send|Steer/ })).toBeNull()
     type('also this')
-    expect(screen.getByRole('button', { name: /Send/ }).textContent).toContain('Steer')
+    expect(screen.getByRole('button', { name: /Steer/ })).toBeTruthy()
   })
 
   it('knows what is meant', () => {
