@@ -324,6 +324,12 @@ var bugs = []bug{
 		"r INDEXED BY runs_open`", "r`", "./store/sqlite", "TestListsUseIndexes"},
 
 	// The event bus.
+	{"what was withdrawn looks as if the agent had read it", "dialect/eventbus/project.go",
+		"p.showQueue(w.AgentID, w.ID)", `p.showQueue(w.AgentID, "")`, "./dialect/eventbus", "TestTranscripts"},
+	{"a line of output does not say which call printed it", "dialect/eventbus/calls.go",
+		"parley.Ref(p.e.Session, parley.Seq(id))}})", `""}})`, "./dialect/eventbus", "TestTranscripts"},
+	{"the demo carries out a plan instead of delegating a part", "provider/demo/plan.go",
+		`asking("delegate", args)`, `asking("update_plan", args)`, "./provider/demo", "TestAPlanWithHelp"},
 	{"who resumes a bus is shown the last message again", "dialect/eventbus/watch.go",
 		"seq > w.after {", "seq >= w.after {", "./dialect/eventbus", "TestWhoComesAnywhereSeesWhatOthersSee"},
 	{"who resumes a bus inside an event misses the rest of it", "dialect/eventbus/events.go",

@@ -65,7 +65,8 @@ export function Composer({ session, agent, running = false, said = [], offline, 
     element.style.height = `${Math.min(element.scrollHeight, window.innerHeight * 0.4)}px`
   }, [text])
   useEffect(() => {
-    if (focus) area.current?.focus()
+    // Where there is no keyboard, one would come up over half of the page.
+    if (focus && matchMedia('(pointer: fine)').matches) area.current?.focus()
   }, [focus])
 
   const add = async (list: File[]) => {
@@ -79,10 +80,9 @@ export function Composer({ session, agent, running = false, said = [], offline, 
     const meant = meaning(text)
     if (sending || (meant.do === 'say' && meant.message === '')) return
     setFailure(null)
-    if (meant.do === 'help') return setHelp(true)
     if (meant.do !== 'say') {
       setText('')
-      return meant.do === 'clear' ? onClear?.() : onCompact?.()
+      return meant.do === 'help' ? setHelp(true) : meant.do === 'clear' ? onClear?.() : onCompact?.()
     }
     const body = { message: meant.message, session_id: session, agent_id: who, mode: meant.mode, images: pictures.length > 0 ? pictures.map((p) => p.url) : undefined }
     const same = JSON.stringify([body.message, body.session_id, body.agent_id, body.mode, pictures.length])
@@ -251,7 +251,7 @@ export function Composer({ session, agent, running = false, said = [], offline, 
           </span>
         </div>
       </div>
-      <Help open={help} onClose={() => { setHelp(false); setText('') }} list={commands(skills)} />
+      <Help open={help} onClose={() => setHelp(false)} list={commands(skills)} />
     </div>
   )
 }

@@ -20,8 +20,9 @@ export function ModelPicker({ agents, agent }: { agents: AgentInfo[]; agent?: st
   const queries = useQueryClient()
   const [asking, setAsking] = useState<string | null>(null)
   const [error, setError] = useState<unknown>(null)
-  const own = agents.find((each) => each.id === agent)?.model
   const chosen = settings.data?.model
+  const used = agents.find((each) => each.id === agent)?.model
+  const own = used === (chosen || me?.model) ? undefined : used // else it cannot be told from the others'
   const model = own || chosen || me?.model
   if (model === undefined) return null
 
@@ -39,7 +40,7 @@ export function ModelPicker({ agents, agent }: { agents: AgentInfo[]; agent?: st
   }
   if (!mayChange) return <span className="truncate text-xs text-ink-soft">{model}</span>
 
-  const known = [...new Set([chosen, ...agents.map((each) => each.model)].filter((name): name is string => Boolean(name)))]
+  const known = [...new Set([chosen, ...agents.map((each) => each.model)].filter((name): name is string => Boolean(name) && name !== me?.model))]
   return (
     <>
       <Menu
