@@ -35,8 +35,9 @@ export function Inspector({ state }: { state: ChatState }) {
       </Part>
       <Part name="Tokens and cost">
         {state.context !== undefined && <ContextMeter usage={state.context} />}
-        <dl className="grid grid-cols-2 gap-y-0.5 text-xs">
+        <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5 text-xs">
           <Row name="This run" value={latest === undefined ? '–' : usageOf(latest)} />
+          {(latest?.usage?.cached ?? 0) > 0 && <Row name="of it cached" value={`${tokens(latest!.usage!.cached!)} in`} />}
           <Row name="Conversation" value={runs.length === 0 ? '–' : `${tokens(runs.reduce((sum, run) => sum + (run.usage?.input ?? 0) + (run.usage?.output ?? 0), 0))} tokens`} />
           <Row name="Cost" value={cost === 0 ? 'no price known' : dollars(cost)} />
           <Row name="Runs" value={runs.length >= 200 ? '200 or more' : String(runs.length)} />
@@ -66,9 +67,9 @@ export function Inspector({ state }: { state: ChatState }) {
 }
 
 function usageOf(run: RunInfo): string {
-  const { input = 0, output = 0, cached = 0 } = run.usage ?? {}
+  const { input = 0, output = 0 } = run.usage ?? {}
   if (input + output === 0) return run.outcome === undefined ? 'counted at its end' : '–'
-  return `${tokens(input)} in${cached > 0 ? ` (${tokens(cached)} cached)` : ''}, ${tokens(output)} out`
+  return `${tokens(input)} in, ${tokens(output)} out`
 }
 
 function Part({ name, children }: { name: string; children: ReactNode }) {

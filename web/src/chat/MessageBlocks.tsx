@@ -16,11 +16,13 @@ type Doing = Extract<ContentBlock, { type: 'thinking' | 'tool_use' }>
 type Group = { doing: Doing[] } | { helpers: SubagentTreeEntry[] } | { block: Exclude<ContentBlock, Doing> }
 
 // grouped keeps what was done between two things that were said together. A call
-// that delegates is shown as who works on it.
+// that delegates is shown as who works on it, and one that plans as the plan.
 export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Group[] {
   const groups: Group[] = []
   const left = tree.filter((entry) => entry.parent === undefined)
+  const planned = content.some((block) => block.type === 'plan')
   for (const block of content) {
+    if (planned && block.type === 'tool_use' && block.tool === 'update_plan' && (block.status === 'done' || block.status === 'running')) continue // the plan shows it
     const last = groups.at(-1)
     const helper = block.type === 'tool_use' && block.tool === 'delegate' ? takeHelper(left, fields(block.args)) : undefined
     if (helper !== undefined) {

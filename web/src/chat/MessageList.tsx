@@ -24,12 +24,14 @@ const estimateSize = () => 120
 
 const nearTop = 600 // pixels from the top at which earlier history is fetched
 const atEnd = 64
+const unfolding = 250 // milliseconds
 
 // MessageList draws what is in view. It follows the end only while the reader is
 // there; what is put in front, or grows above, moves nothing.
 export function MessageList({ messages, cards, waiting, more, earlier, onEarlier, sent }: MessageListProps) {
   const box = useRef<HTMLDivElement>(null)
   const [away, setAway] = useState(false)
+  const [held, setHeld] = useState(false) // somebody unfolds something: it stays where they clicked
   const first = more ? 1 : 0
   const count = first + messages.length + cards.length + (waiting.length > 0 ? 1 : 0)
 
@@ -52,7 +54,7 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     gap: 24,
     paddingStart: 24,
     paddingEnd: 24,
-    anchorTo: 'end',
+    anchorTo: held ? 'start' : 'end',
     followOnAppend: true,
     scrollEndThreshold: atEnd,
   })
@@ -90,6 +92,15 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     if (more && !earlier.loading && earlier.error === undefined && element.scrollTop < nearTop && begun.current) onEarlier()
   }
 
+  useEffect(() => {
+    if (!held) return
+    const timer = setTimeout(() => {
+      setHeld(false)
+      onScroll() // the end may be further away now
+    }, unfolding)
+    return () => clearTimeout(timer)
+  })
+
   const row = (at: number) => {
     if (at < first)
       return earlier.error === undefined ? (
@@ -105,7 +116,7 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
 
   return (
     <div className="relative min-h-0 grow">
-      <div ref={box} onScroll={onScroll} role="log" aria-label="Conversation" aria-live="off" tabIndex={0} className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:outline-offset-[-2px]">
+      <div ref={box} onScroll={onScroll} onClickCapture={(event) => (event.target as Element).closest('[aria-expanded]') !== null && setHeld(true)} role="log" aria-label="Conversation" aria-live="off" tabIndex={0} className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:outline-offset-[-2px]">
         <div className="relative w-full" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((item) => (
             <div key={item.key} data-index={item.index} ref={virtual.measureElement} className="absolute top-0 left-0 w-full" style={{ transform: `translateY(${item.start}px)` }}>
