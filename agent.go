@@ -26,6 +26,8 @@ type Agent struct {
 	IdlePrompt  string   `json:"idle_prompt,omitempty"`
 	IdleSeconds int64    `json:"idle_interval_secs,omitempty"`
 	Autonomy    Autonomy `json:"autonomy,omitzero"`
+	// Webhook is told how its runs fare. Only a file can name one.
+	Webhook *AgentWebhook `json:"webhook,omitempty"`
 }
 
 type AgentLimits struct {
@@ -62,6 +64,8 @@ type AgentRef struct {
 	Remote bool `json:"remote,omitempty"`
 	// Autonomy is what it may do unasked, within what the server allows.
 	Autonomy Autonomy `json:"autonomy,omitzero"`
+	// Hook is what the log knows of its webhook.
+	Hook Hook `json:"hook,omitzero"`
 }
 
 // Digest identifies the definition by its content.
@@ -72,9 +76,13 @@ func (a Agent) Digest() string {
 }
 
 func (a Agent) Ref() AgentRef {
+	var hook Hook
+	if w := a.Webhook; w != nil {
+		hook = HookOf(w.Target, w.Events)
+	}
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
 		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth,
-		Remote: a.Address != "", Autonomy: a.Autonomy}
+		Remote: a.Address != "", Autonomy: a.Autonomy, Hook: hook}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

@@ -53,6 +53,8 @@ const (
 	AuditMissionSet      = "mission.set"
 	AuditMissionCleared  = "mission.cleared"
 	AuditOverride        = "agent.overridden"
+	AuditWebhookSet      = "webhook.set"
+	AuditWebhookRemoved  = "webhook.removed"
 )
 
 // Metadata is the JSON object of what else is to be known of a record.
@@ -127,6 +129,12 @@ func AuditOf(in In, events []Event) []Audit {
 			}
 		case ToolCallResolved:
 			record(AuditToolResolved, "tool", call(b.Call), map[string]any{"resolution": b.Resolution})
+		case WebhookChanged:
+			action := AuditWebhookSet
+			if b.Hook == (Hook{}) {
+				action = AuditWebhookRemoved
+			}
+			record(action, "session", string(e.Session), map[string]any{"target": b.Target, "events": b.Events()})
 		case SessionHalted:
 			record(AuditSessionHalted, "session", string(e.Session), map[string]any{"reason": b.Reason})
 		case SessionReopened:

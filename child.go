@@ -101,7 +101,7 @@ func (d *decision) spawn(call CallID, v Verdict, turn Usage, children int) {
 	default:
 		d.emit(r.ID, ChildSpawned{Call: call, Child: ChildID(d.s.ID, call), Agent: v.Agent, Task: v.Task,
 			Depth: d.s.depth() + 1, Tainted: r.Tainted || d.s.Foreign,
-			Tokens: tokens, Seconds: seconds, Micros: micros})
+			Tokens: tokens, Seconds: seconds, Micros: micros, Hooks: d.s.below()})
 	}
 }
 

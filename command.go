@@ -43,6 +43,7 @@ type (
 		// Of a sub-agent's session; only the engine sets these.
 		Parent *Origin   `json:",omitempty"`
 		Root   SessionID `json:",omitempty"`
+		Hooks  []HookRef `json:",omitempty"`
 	}
 	RenameSession struct{ Title string }
 	HaltSession   struct{ Reason string }

@@ -44,7 +44,9 @@ func (d *decision) emit(run RunID, body EventBody) Seq {
 	}
 	e := Event{Session: d.s.ID, Seq: d.s.Head + 1, Root: d.s.Root, At: at, Run: run, By: d.by, Body: body}
 	d.events = append(d.events, e)
+	before := d.s
 	d.s = Fold(d.s, e)
+	d.tell(e, before)
 	return e.Seq
 }
 
@@ -122,6 +124,8 @@ func (d *decision) command(c Command) error {
 		return d.cancelTimer(do)
 	case FireTimer:
 		return d.fire(do)
+	case SetWebhook:
+		return d.setWebhook(do)
 	}
 	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
 }
@@ -158,7 +162,7 @@ func (d *decision) open(c Command, do OpenSession) error {
 	if do.Parent != nil {
 		d.s.Root = do.Root
 	}
-	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)), Transient: do.Transient, Parent: do.Parent})
+	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)), Transient: do.Transient, Parent: do.Parent, Hooks: do.Hooks})
 	return nil
 }
 
@@ -265,7 +269,7 @@ func (d *decision) cancelCall(c Call) {
 func (d *decision) adopt(w Waiting) {
 	d.emit(d.s.Run.ID, InputAdopted{w.ID, w.Request})
 	if w.Deliver {
-		d.emit(d.s.Run.ID, EffectEnqueued{SendMessage, w.Request, w.Synthetic})
+		d.emit(d.s.Run.ID, EffectEnqueued{Type: SendMessage, Request: w.Request, Autonomous: w.Synthetic})
 	}
 }
 

@@ -50,6 +50,7 @@ type (
 		Title     string      `json:"title,omitempty"`
 		Transient bool        `json:"transient,omitempty"`
 		Parent    *Origin     `json:"parent,omitempty"` // of a sub-agent's session
+		Hooks     []HookRef   `json:"hooks,omitempty"`  // of who is above it, to be told if a person is needed
 	}
 	SessionRenamed struct {
 		Title string `json:"title"`
@@ -262,6 +263,8 @@ type (
 		Tokens  int64 `json:"tokens,omitempty"`
 		Seconds int64 `json:"seconds,omitempty"`
 		Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
+		// Hooks are to be told if the child needs a person.
+		Hooks []HookRef `json:"hooks,omitempty"`
 	}
 	ChildReturned struct {
 		Call    CallID    `json:"call"`
@@ -396,6 +399,8 @@ type EffectEnqueued struct {
 	Request string     `json:"request,omitempty"`
 	// Autonomous: nobody waits for it, and a message of a person takes it back.
 	Autonomous bool `json:"autonomous,omitempty"`
+	// Hook is who is to be told of what, by a webhook effect.
+	Hook *HookPromise `json:"hook,omitempty"`
 }
 
 // EffectCancelled: as far as it was not delivered, it is not owed any more.
@@ -574,6 +579,7 @@ var bodyTypes = map[string]bodyType{
 	"AgentPrompted":        v1[AgentPrompted](),
 	"PromptSettled":        v1[PromptSettled](),
 	"EffectEnqueued":       v1[EffectEnqueued](),
+	"WebhookChanged":       v1[WebhookChanged](),
 	"EffectCancelled":      v1[EffectCancelled](),
 	"TimerSet":             v1[TimerSet](),
 	"TimerPostponed":       v1[TimerPostponed](),

@@ -95,6 +95,9 @@ type TenantStore interface {
 	// Effects lists what is or was owed, newest first.
 	Effects(context.Context, EffectQuery) ([]EffectInfo, error)
 
+	// Webhook is that of a session, or of AgentHook; false: there is none.
+	Webhook(context.Context, SessionID) (StoredWebhook, bool, error)
+
 	// Undelivered lists the bookmarks that were made after a time and are pending
 	// or executing, oldest first. The others leave these alone that are neither.
 	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]Bookmark, error)
@@ -143,6 +146,9 @@ type Batch struct {
 
 	// Context, if given, replaces the one of its user and agent.
 	Context *UserContext
+
+	// Webhook, if given, replaces the session's; without a target there is none.
+	Webhook *StoredWebhook
 
 	// Audit goes on record in the same transaction. A batch without a session
 	// has nothing but this and a Context; one without a tenant too is of the

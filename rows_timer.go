@@ -97,6 +97,7 @@ type Bookmark struct {
 	Run           RunID
 	Attempts      int
 	LastAttemptAt time.Time
+	CreatedAt     time.Time
 }
 
 // Poisoned reports whether it is to be set aside.
@@ -132,6 +133,7 @@ type EffectInfo struct {
 	Owner         PrincipalID  `json:"owner"`
 	Type          EffectType   `json:"type"`
 	Request       string       `json:"request,omitempty"`
+	Hook          *HookPromise `json:"hook,omitempty"` // of a webhook: who is told of what
 	Status        EffectStatus `json:"status"`
 	Why           string       `json:"why,omitempty"` // it was not delivered
 	Attempts      int          `json:"attempts"`
@@ -144,7 +146,7 @@ type EffectInfo struct {
 func (e *EffectInfo) Read(payload []byte) error {
 	var b EffectEnqueued
 	err := json.Unmarshal(payload, &b)
-	e.Type, e.Request, e.ID = b.Type, b.Request, Ref(e.Session, e.Effect)
+	e.Type, e.Request, e.ID, e.Hook = b.Type, b.Request, Ref(e.Session, e.Effect), b.Hook
 	return err
 }
 

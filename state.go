@@ -48,6 +48,9 @@ type State struct {
 	Owed           []Seq       `json:",omitempty"` // effects of such messages that may still be undelivered
 	Evaluate       *Evaluation `json:",omitempty"` // wanted
 
+	Hook  Hook      `json:",omitzero"`  // the session's webhook
+	Above []HookRef `json:",omitempty"` // hooks of who is above it
+
 	Stopped []string    `json:",omitempty"` // agents; of the tenant's session, sorted
 	Made    []MadeAgent `json:",omitempty"` // agents; likewise
 	Plan    *Plan       // the last one
@@ -242,13 +245,15 @@ func Fold(s State, e Event) State {
 	switch b := e.Body.(type) {
 	case SessionOpened:
 		s.Owner, s.Agent, s.Title, s.Transient, s.OpenedAt = b.Owner, b.Agent, b.Title, b.Transient, e.At
-		s.Root, s.Parent = e.Root, b.Parent
+		s.Root, s.Parent, s.Above = e.Root, b.Parent, b.Hooks
 	case SessionRenamed:
 		s.Title = b.Title
 	case SessionHalted:
 		s.Halted, s.Evaluate = b.Reason, nil
 	case SessionReopened:
 		s.Halted = ""
+	case WebhookChanged:
+		s.Hook = b.Hook
 	case SessionDeleted:
 		s.Deleted, s.Evaluate = true, nil
 

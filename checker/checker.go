@@ -95,6 +95,7 @@ type check struct {
 	planned
 	unasked
 	missions map[string]*mission // active, by project
+	hooked
 }
 
 type call struct {
@@ -140,6 +141,7 @@ func (c *check) event(e parley.Event) {
 	c.planEvent(e)
 	c.timerEvent(e)
 	c.missionEvent(e)
+	c.hookEvent(e)
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		c.opened = true
@@ -311,7 +313,7 @@ func (c *check) inRun(e parley.Event) {
 		}
 		c.reported = true
 	case parley.EffectEnqueued:
-		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
+		c.must(b.Type == parley.Webhook || c.run != 0 && c.turn == 0, "not between turns of a run")
 	case parley.LateResultNoted:
 		c.must(e.Run == 0, "late evidence inside run %d", e.Run)
 		c.must(b.Run != c.run || c.call(b.Call).ended, "call %d is open", b.Call)

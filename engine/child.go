@@ -54,7 +54,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	}
 	owner := mine.Summary.Owner
 	origin := &parley.Origin{Session: a.session, Run: step.Run, Call: step.Call, Depth: spawned.Depth}
-	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: root}); err != nil {
+	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: root, Hooks: spawned.Hooks}); err != nil {
 		return ended, err
 	}
 	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros}}

@@ -46,11 +46,15 @@ var (
 	backlogUp    = described("backlog_up", "1 if the store could be asked what waits in it; if 0 the following are missing.")
 	dueSessions  = described("due_sessions", "Sessions that need attention, by why, and by whether a server has them in hand (held), they are due and nobody has (late), or their time is to come (later).", "reason", "state")
 	dueLateness  = described("due_late_seconds", "How long the first session that is due has been waiting to be taken up, by why it is; 0: none does.", "reason")
-	allOfBacklog = []*prometheus.Desc{backlogUp, dueSessions, dueLateness}
+	cardsWaiting = described("cards_waiting", "What waits for a person now, by kind.", "kind")
+	cardOldest   = described("cards_oldest_seconds", "How long the first of these has been waiting; 0: there is none.", "kind")
+	effectsOwed  = described("effects_pending", "Effects that are owed now, by type.", "type")
+	effectOldest = described("effects_oldest_seconds", "How long the first of these has been owed; 0: there is none.", "type")
+	allOfBacklog = []*prometheus.Desc{backlogUp, dueSessions, dueLateness, cardsWaiting, cardOldest, effectsOwed, effectOldest}
 )
 
 // reasons are those for which sessions usually are due. If none is, that is told.
-var reasons = []string{"run", "card"}
+var reasons = []string{"run", "card", "timer"}
 
 func (s *state) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range append([]*prometheus.Desc{sockets, followers, loaded}, allOfBacklog...) {
@@ -102,4 +106,17 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 		say(dueSessions, float64(d.Later), d.Reason, "later")
 		say(dueLateness, age(d.Since), d.Reason)
 	}
+	depths := func(list []parley.Depth, count, oldest *prometheus.Desc, kinds ...string) {
+		for _, kind := range kinds {
+			if !slices.ContainsFunc(list, func(d parley.Depth) bool { return d.Kind == kind }) {
+				list = append(list, parley.Depth{Kind: kind})
+			}
+		}
+		for _, d := range list {
+			say(count, float64(d.Count), d.Kind)
+			say(oldest, age(d.Since), d.Kind)
+		}
+	}
+	depths(backlog.Cards, cardsWaiting, cardOldest, string(parley.CardApproval), string(parley.CardQuestion), string(parley.CardCall))
+	depths(backlog.Effects, effectsOwed, effectOldest, string(parley.SendMessage), string(parley.Webhook))
 }

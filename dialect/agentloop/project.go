@@ -107,6 +107,7 @@ var Ignored = map[string]string{
 	"OverrideSet":          "of the tenant's own session",
 	"AgentPrompted":        "of the tenant's own session",
 	"PromptSettled":        "of the tenant's own session",
+	"WebhookChanged":       "who is told by HTTP is nobody here",
 	"ToolsAccepted":        "of the tenant's own session",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
 	"EffectCancelled":      "a bookmark for clients of another dialect",

@@ -62,6 +62,7 @@ var Ignored = map[string]string{
 	"OverrideSet":          "a fact of the tenant, not of a conversation",
 	"AgentPrompted":        "a fact of the tenant, not of a conversation",
 	"PromptSettled":        "a fact of the tenant, not of a conversation",
+	"WebhookChanged":       "who is told by HTTP is nobody here",
 	"ToolsAccepted":        "a fact of the tenant, not of a conversation",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
 	"EffectCancelled":      "a bookmark for clients of another dialect",

@@ -79,6 +79,7 @@ var moves = []move{
 	{"plan", (*session).plan},
 	{"moment", (*session).moment}, {"moment", (*session).moment}, {"moment", (*session).moment},
 	{"forget", (*session).forget},
+	{"hook", (*session).hook},
 }
 
 // autonomy is that of every agent here.
@@ -100,6 +101,12 @@ func (s *session) forget() {
 	if n := len(s.state.Timers); n > 0 {
 		s.command(parley.CancelTimer{Timer: s.state.Timers[s.pick("timer", n)].ID})
 	}
+}
+
+// hook gives the session a webhook, another, or none.
+func (s *session) hook() {
+	hooks := []parley.Hook{{}, {Target: "a.example:443", Finished: true}, {Target: "b.example:443", Needed: true}, {Target: "c.example:443", Finished: true, Needed: true}}
+	s.command(parley.SetWebhook{Hook: hooks[s.pick("hook", 4)]})
 }
 
 // A session without an engine: the draws are its workers.
@@ -146,6 +153,9 @@ func (s *session) text() string {
 func (s *session) input() {
 	s.inputs++
 	in := parley.SubmitInput{Content: "input", Agent: parley.AgentRef{Name: "coder", Autonomy: autonomy}, Busy: parley.Queue}
+	if s.pick("hooked", 4) == 0 {
+		in.Agent.Digest, in.Agent.Hook = "d0", parley.Hook{Target: "agents.example:443", Finished: true, Needed: true}
+	}
 	if s.pick("named", 3) > 0 {
 		in.Request = fmt.Sprintf("r%d", s.inputs)
 	}
@@ -244,7 +254,7 @@ func (s *session) runChild(step parley.RunChild) {
 	}
 	c := s.session(s.t, step.Child)
 	c.command(parley.OpenSession{Agent: spawned.Agent, Transient: true, Root: s.state.Root,
-		Parent: &parley.Origin{Session: s.id, Run: step.Run, Call: step.Call, Depth: spawned.Depth}})
+		Parent: &parley.Origin{Session: s.id, Run: step.Run, Call: step.Call, Depth: spawned.Depth}, Hooks: spawned.Hooks})
 	c.command(parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent}})
 }
 

@@ -101,7 +101,7 @@ func outsideRuns(name string) bool {
 	case "InputReceived", "InputWithdrawn", "LateResultNoted",
 		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped", "AgentChanged",
 		"MissionSet", "MissionCleared", "OverrideSet", "AgentPrompted", "PromptSettled",
-		"TimerPostponed", "TimerFired", "TimerCancelled", "EffectCancelled", "FollowUpEvaluated":
+		"TimerPostponed", "TimerFired", "TimerCancelled", "EffectCancelled", "FollowUpEvaluated", "WebhookChanged":
 		return true
 	}
 	return strings.HasPrefix(name, "Session") || name == "SettingsChanged" || name == "ToolsAccepted"

@@ -78,6 +78,7 @@ var LeftOut = map[string]string{
 	"ExplanationRequested": "the explanation is shown",
 	"CompactionStarted":    "its end is shown",
 	"EffectEnqueued":       "a bookmark for clients of another dialect",
+	"WebhookChanged":       "who is told by HTTP is nobody here",
 	"ToolsAccepted":        "which tools a server offers is not told here",
 	"EffectCancelled":      "a bookmark for clients of another dialect",
 	"TimerSet":             "the call that sets one is shown, and what comes of it when it comes",

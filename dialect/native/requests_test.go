@@ -235,7 +235,7 @@ func TestOpenSession(t *testing.T) {
 	if id := open(`{"id":"` + session + `","agent":"coder","title":"Shopping"}`); id != session {
 		t.Errorf("the id is %s", id)
 	}
-	if do := d.commands[len(d.commands)-1].Do; do != (parley.OpenSession{Agent: "coder", Title: "Shopping"}) {
+	if do := d.commands[len(d.commands)-1].Do; !reflect.DeepEqual(do, parley.OpenSession{Agent: "coder", Title: "Shopping"}) {
 		t.Errorf("submitted was %+v", do)
 	}
 

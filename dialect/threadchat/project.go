@@ -82,6 +82,7 @@ var Ignored = map[string]string{
 	"OverrideSet":          "of no conversation",
 	"AgentPrompted":        "of no conversation",
 	"PromptSettled":        "of no conversation",
+	"WebhookChanged":       "who is told by HTTP is nobody here",
 	"ToolsAccepted":        "of no conversation",
 }
 

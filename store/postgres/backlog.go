@@ -9,22 +9,30 @@ import (
 	"parley"
 )
 
-// countBacklog reads tables that have a row for what waits and for nothing else.
-const countBacklog = `SELECT reason, count(*) FILTER (WHERE alive), count(*) FILTER (WHERE NOT alive AND at <= $1), count(*) FILTER (WHERE NOT alive AND at > $1),
+// countBacklog reads tables, and of effects an index, that have a row for what
+// waits and for nothing else.
+const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE alive), count(*) FILTER (WHERE NOT alive AND at <= $1), count(*) FILTER (WHERE NOT alive AND at > $1),
 		min(at) FILTER (WHERE NOT alive AND at <= $1)
-	FROM (SELECT reason, at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive FROM due) AS d GROUP BY reason`
+	FROM (SELECT reason, at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive FROM due) AS d GROUP BY reason
+	UNION ALL SELECT 'card', kind, count(*), 0, 0, min(asked_at) FROM cards GROUP BY kind
+	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects WHERE status IN ('pending', 'executing') GROUP BY type`
 
 // Backlog is how much waits now.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (b parley.Backlog, err error) {
-	b.Due, err = list(ctx, s, maintenance, func(r pgx.CollectableRow) (d parley.DueDepth, err error) {
+	type row struct {
+		what string
+		parley.DueDepth
+	}
+	rows, err := list(ctx, s, maintenance, func(r pgx.CollectableRow) (d row, err error) {
 		var since *time.Time
-		var reason text
-		if err = r.Scan(&reason, &d.Held, &d.Late, &d.Later, &since); since != nil {
+		if err = r.Scan(&d.what, (*text)(&d.Reason), &d.Held, &d.Late, &d.Later, &since); since != nil {
 			d.Since = since.UTC()
 		}
-		d.Reason = string(reason)
 		return d, err
 	}, countBacklog, now, s.lease)
+	for _, d := range rows {
+		b.Add(d.what, d.DueDepth)
+	}
 	return b, err
 }
 

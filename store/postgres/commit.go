@@ -118,8 +118,8 @@ const (
 		head = $11, epoch = $12, opened_at = $13, updated_at = $14 WHERE tenant = $1 AND id = $2 AND head = $15 AND epoch <= $12`
 	addEvent = `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
-	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, $8)`
+	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at, target, next_attempt_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, $8, $9, $8)`
 	addReceipt    = `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	addDefinition = `INSERT INTO definitions (tenant, digest, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
 	setSnapshot   = `INSERT INTO snapshots (tenant, session, seq, version, body) VALUES ($1, $2, $3, $4, $5)
@@ -209,6 +209,7 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if w.Session == "" {
 		return
 	}
+	keepWebhook(trip, w)
 	tenant, session, last := text(w.Tenant), text(w.Session), w.After
 	for i, e := range w.Events {
 		if w.Trimmed && e.Seq > last+1 {
@@ -218,7 +219,8 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 		b := w.bodies[i]
 		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run), text(e.By), b.name, b.version, parley.IsPiece(e.Body), b.body)
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
-			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(e.Run), text(effect.Type), b.body, text(parley.Ref(w.Session, e.Seq)), e.At)
+			run, target := effect.Row(e.Run)
+			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(run), text(effect.Type), b.body, text(parley.Ref(w.Session, e.Seq)), e.At, text(target))
 		}
 		keep(trip, w, e)
 	}

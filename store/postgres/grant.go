@@ -31,6 +31,7 @@ var grants = []struct{ table, may string }{
 	{"tickets", "SELECT, INSERT, UPDATE, DELETE"},
 	{"revocations", "SELECT, INSERT, UPDATE"},
 	{"contexts", "SELECT, INSERT, UPDATE"},
+	{"webhooks", "SELECT, INSERT, UPDATE, DELETE"},
 }
 
 // Grant lets a role serve a database that is up to date: it may do with each

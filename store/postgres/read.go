@@ -226,12 +226,13 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {
 	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (b parley.Bookmark, err error) {
 		var last *time.Time
-		if err = row.Scan((*int64)(&b.Effect), (*int64)(&b.Run), &b.Attempts, &last); last != nil {
+		if err = row.Scan((*int64)(&b.Effect), (*int64)(&b.Run), &b.Attempts, &last, &b.CreatedAt); last != nil {
 			b.LastAttemptAt = last.UTC()
 		}
+		b.CreatedAt = b.CreatedAt.UTC()
 		return b, err
-	}, `SELECT id, run, attempts, last_attempt_at FROM effects
-		WHERE tenant = $1 AND session_key = $2 AND status IN ('pending', 'executing') AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
+	}, `SELECT id, run, attempts, last_attempt_at, created_at FROM effects
+		WHERE tenant = $1 AND session_key = $2 AND type = 'send_message' AND status IN ('pending', 'executing') AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
 }
 
 // Delivered does not go with a group: it has no order to keep with appends, and
@@ -243,7 +244,7 @@ func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time
 	}
 	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 		`UPDATE effects SET status = 'completed', updated_at = $4, attempts = greatest(attempts, 1), last_attempt_at = $4, leased_until = NULL
-			WHERE tenant = $1 AND session_key = $2 AND run = ANY($3) AND status IN ('pending', 'executing') RETURNING id`,
+			WHERE tenant = $1 AND session_key = $2 AND run = ANY($3) AND type = 'send_message' AND status IN ('pending', 'executing') RETURNING id`,
 		text(t.id), text(id), which, at)
 	return err
 }

@@ -70,6 +70,7 @@ func TestEveryTableWithATenantIsGuarded(t *testing.T) {
 		}
 		policies := query[string](t, conn, `SELECT policyname || ' ' || cmd FROM pg_policies WHERE tablename = $1 AND permissive = 'PERMISSIVE' AND roles = '{public}' ORDER BY 1 DESC`, table)
 		want := map[string][]string{
+			"cards": {"tenant ALL", "maintenance SELECT"}, "effects": {"tenant ALL", "maintenance SELECT"},
 			"due": {"tenant ALL", "maintenance SELECT"}, "tenants": {"tenant ALL", "maintenance SELECT"}, "revocations": {"tenant ALL", "maintenance SELECT"},
 			"tickets": {"tenant ALL", "maintenance_take DELETE", "maintenance SELECT"},
 		}[table]
@@ -103,6 +104,7 @@ func twoTenants(t *testing.T, s *Store) {
 		b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}}
 		b.Audit = []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}
 		b.Context = &parley.UserContext{Agent: "helper", User: "ann", Text: "x", At: t0}
+		b.Webhook = &parley.StoredWebhook{URL: "https://x.example", Hook: parley.HookOf("x.example:443", nil), Sealed: []byte("x"), At: t0}
 		mustAppend(t, s, b)
 		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: tenant}}, Until: t0}
 		if err := s.PutTicket(ctx, parley.TicketHash{byte(len(tenant))}, claim, t0); err != nil {
@@ -145,7 +147,7 @@ func TestRowsOfOthersAreNotThere(t *testing.T) {
 			{"maintenance", maintenance, []string{"", "acme", "rival"}},
 			{"an unknown scope", scope{"parley.scope", "all"}, nil},
 		} {
-			if c.what == "maintenance" && !slices.Contains([]string{"due", "tenants", "tickets", "revocations"}, table) {
+			if c.what == "maintenance" && !slices.Contains([]string{"cards", "due", "effects", "tenants", "tickets", "revocations"}, table) {
 				c.want = nil
 			}
 			in(t, conn, c.in, func() {
@@ -366,8 +368,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	storetest.Rederived(t, s, some, func() {
 		conn := connect(t, admin)
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
-			`ALTER TABLE effects DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`, `DROP INDEX effects_hooks`, `DROP POLICY maintenance ON effects`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
+			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 				SELECT 'acme', id, head + 1, 1000000, root, now(), run, '', 'RunFinished', 1, false, '{"outcome":' FROM sessions WHERE run = 0 ORDER BY id LIMIT 1`,

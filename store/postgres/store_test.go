@@ -29,6 +29,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		takeTicket:      "who brings a ticket is not known before it is taken; its hash names one",
 		listRevocations: "every server heeds those of every tenant",
 		dueSessions:     "the scheduler looks for work of every tenant",
+		dueHooks:        "webhooks of every tenant are told by one",
 		countDue:        "doctor counts work, of whomever",
 		countBacklog:    "metrics count what waits, of whomever",
 		listTenants:     "says which tenants there are",

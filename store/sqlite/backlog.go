@@ -7,9 +7,12 @@ import (
 	"parley"
 )
 
-// countBacklog reads tables that have a row for what waits and for nothing else.
-const countBacklog = `SELECT reason, count(*) FILTER (WHERE lease <> ''), count(*) FILTER (WHERE lease = '' AND at <= ?1), count(*) FILTER (WHERE lease = '' AND at > ?1),
-	coalesce(min(at) FILTER (WHERE lease = '' AND at <= ?1), 0) FROM due GROUP BY reason`
+// countBacklog reads tables, and of effects an index, that have a row for what
+// waits and for nothing else.
+const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE lease <> ''), count(*) FILTER (WHERE lease = '' AND at <= ?1), count(*) FILTER (WHERE lease = '' AND at > ?1),
+		coalesce(min(at) FILTER (WHERE lease = '' AND at <= ?1), 0) FROM due GROUP BY reason
+	UNION ALL SELECT 'card', kind, count(*), 0, 0, min(asked_at) FROM cards GROUP BY kind
+	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects WHERE status IN ('pending', 'executing') GROUP BY type`
 
 // Backlog is how much waits now.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (parley.Backlog, error) {
@@ -20,13 +23,14 @@ func (s *Store) Backlog(ctx context.Context, now time.Time) (parley.Backlog, err
 	defer rows.Close()
 	var b parley.Backlog
 	for rows.Next() {
+		var what string
 		var d parley.DueDepth
 		var since int64
-		if err := rows.Scan(&d.Reason, &d.Held, &d.Late, &d.Later, &since); err != nil {
+		if err := rows.Scan(&what, &d.Reason, &d.Held, &d.Late, &d.Later, &since); err != nil {
 			return b, unavailable(err)
 		}
 		d.Since = fromMicros(since)
-		b.Due = append(b.Due, d)
+		b.Add(what, d)
 	}
 	return b, unavailable(rows.Err())
 }

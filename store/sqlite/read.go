@@ -291,8 +291,8 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 }
 
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {
-	rows, err := t.s.read.QueryContext(ctx, `SELECT id, run, attempts, last_attempt_at FROM effects INDEXED BY effects_owed
-		WHERE tenant = ? AND session_key = ? AND status IN ('pending', 'executing') AND created_at > ? ORDER BY id`, t.id, id, micros(after))
+	rows, err := t.s.read.QueryContext(ctx, `SELECT id, run, attempts, last_attempt_at, created_at FROM effects INDEXED BY effects_owed
+		WHERE tenant = ? AND session_key = ? AND type = 'send_message' AND status IN ('pending', 'executing') AND created_at > ? ORDER BY id`, t.id, id, micros(after))
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -301,10 +301,11 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 	for rows.Next() {
 		var b parley.Bookmark
 		var last sql.NullInt64
-		if err := rows.Scan(&b.Effect, &b.Run, &b.Attempts, &last); err != nil {
+		var made int64
+		if err := rows.Scan(&b.Effect, &b.Run, &b.Attempts, &last, &made); err != nil {
 			return nil, unavailable(err)
 		}
-		b.LastAttemptAt = fromMicros(last.Int64)
+		b.LastAttemptAt, b.CreatedAt = fromMicros(last.Int64), fromMicros(made)
 		owed = append(owed, b)
 	}
 	return owed, unavailable(rows.Err())

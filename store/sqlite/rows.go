@@ -15,6 +15,7 @@ type rowStatements struct {
 
 	addTimer, moveTimer, endTimer, forgetTimers *sql.Stmt
 	dropEffect                                  *sql.Stmt
+	hookStatements
 }
 
 func (w *rowStatements) texts() map[**sql.Stmt]string {
@@ -66,7 +67,7 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 	case parley.EffectClosed:
 		_, err = w.dropEffect.ExecContext(ctx, row.Why, micros(e.At), b.Tenant, b.Session, row.Effect)
 	case parley.RowsGone:
-		for _, forget := range []*sql.Stmt{w.forgetRuns, w.forgetCards, w.forgetTimers} {
+		for _, forget := range []*sql.Stmt{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook} {
 			if _, err = forget.ExecContext(ctx, b.Tenant, b.Session); err != nil {
 				break
 			}

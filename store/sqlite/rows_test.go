@@ -35,7 +35,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 		}
 		defer db.Close()
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`, `DROP INDEX effects_hooks`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
+			`ALTER TABLE effects DROP COLUMN target`, `ALTER TABLE effects DROP COLUMN next_attempt_at`,
 			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`, `ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
 			// A body that cannot be read is not in the way.

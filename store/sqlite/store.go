@@ -70,8 +70,10 @@ func Open(ctx context.Context, dir, holder string) (_ *Store, err error) {
 	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file); err != nil {
 		return nil, err
 	}
-	if _, err := s.writeDB.ExecContext(ctx, freeLeases); err != nil {
-		return nil, unstorable(err)
+	for _, free := range []string{freeLeases, freeHooks} {
+		if _, err := s.writeDB.ExecContext(ctx, free); err != nil {
+			return nil, unstorable(err)
+		}
 	}
 	if s.w, err = newWriter(ctx, s.writeDB, s.lease); err != nil {
 		return nil, err

@@ -45,6 +45,8 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		dueSessions:     "the scheduler looks for work of every tenant",
 		countDue:        "doctor counts work, of whomever",
 		countBacklog:    "metrics count what waits, of whomever",
+		dueHooks:        "webhooks of every tenant are told by one",
+		freeHooks:       "as freeLeases",
 		freeLeases:      "leases are of processes, and whoever starts is the only one",
 		listTenants:     "says which tenants there are",
 		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",

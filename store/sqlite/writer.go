@@ -80,14 +80,15 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		&w.setDue: `INSERT INTO due (tenant, session, at, reason, lease) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`,
 		&w.clearDue: `DELETE FROM due WHERE tenant = ? AND session = ?`,
-		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8)`,
+		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at, target, next_attempt_at)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8, ?9, iif(?9 = '', 0, ?8))`,
 		&w.setContext: `INSERT INTO contexts (tenant, agent, principal, body, at) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, agent, principal) DO UPDATE SET body = excluded.body, at = excluded.at`,
 		&w.setEffects: `UPDATE effects INDEXED BY effects_owed SET status = 'completed', updated_at = ?1, attempts = max(attempts, 1), last_attempt_at = ?1, leased_until = NULL
-			WHERE tenant = ?2 AND session_key = ?3 AND run = ?4 AND status IN ('pending', 'executing')`,
+			WHERE tenant = ?2 AND session_key = ?3 AND run = ?4 AND type = 'send_message' AND status IN ('pending', 'executing')`,
 	}
 	maps.Copy(texts, w.rowStatements.texts())
+	maps.Copy(texts, w.hookStatements.texts())
 	for stmt, text := range texts {
 		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
 			conn.Close()
@@ -199,6 +200,9 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 	if err := w.context(ctx, b); err != nil {
 		return err
 	}
+	if err := w.webhook(ctx, b); err != nil {
+		return err
+	}
 	if r := b.Receipt; r != nil {
 		if _, err := w.addReceipt.ExecContext(ctx, b.Tenant, b.Session, r.Command, r.By, r.Digest, r.First, r.Last); err != nil {
 			return err
@@ -307,7 +311,8 @@ func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error
 		}
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			key := parley.Ref(b.Session, e.Seq)
-			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, e.Run, effect.Type, string(t.body), key, micros(e.At)); err != nil {
+			run, target := effect.Row(e.Run)
+			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, run, effect.Type, string(t.body), key, micros(e.At), target); err != nil {
 				return err
 			}
 		}

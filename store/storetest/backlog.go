@@ -38,8 +38,14 @@ func backlogIsCounted(t *testing.T, f *fixture) {
 	due(3, "rival", t0.Add(-time.Hour), "run", false)
 	due(4, tenant, t0.Add(time.Hour), "card", false)
 	due(5, tenant, t0, "card", true)
-	if c, b := commits.Load(), batches.Load(); c == 0 || b != 5 {
-		t.Errorf("5 batches were told as %d, in %d commits", b, c)
+	waits := batch(ID(6), 0, 4)
+	waits.Tenant = "rival"
+	waits.Events[1].Body = parley.RunStarted{}
+	waits.Events[2].Body = parley.ApprovalRequested{Call: 2}
+	waits.Events[3].Body = parley.EffectEnqueued{Type: parley.SendMessage}
+	f.mustAppend(waits)
+	if c, b := commits.Load(), batches.Load(); c == 0 || b != 6 {
+		t.Errorf("6 batches were told as %d, in %d commits", b, c)
 	}
 	got, err := store.Backlog(context.Background(), t0)
 	if err != nil {
@@ -48,7 +54,7 @@ func backlogIsCounted(t *testing.T, f *fixture) {
 	want := parley.Backlog{Due: []parley.DueDepth{
 		{Reason: "card", Held: 1, Later: 1},
 		{Reason: "run", Held: 1, Late: 2, Since: t0.Add(-time.Hour)},
-	}}
+	}, Cards: []parley.Depth{{Kind: "approval", Count: 1, Since: waits.Events[2].At}}, Effects: []parley.Depth{{Kind: "send_message", Count: 1, Since: waits.Events[3].At}}}
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b parley.DueDepth) bool { return a.Reason < b.Reason })); diff != "" {
 		t.Error(diff)
 	}

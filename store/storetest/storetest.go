@@ -39,6 +39,8 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"DueRows", dueRows},
 		{"DueRowsAfterReopening", dueRowsAfterReopening},
 		{"BacklogIsCounted", backlogIsCounted},
+		{"WebhooksAreToldOnce", webhooksAreToldOnce},
+		{"WebhooksAreKept", webhooksAreKept},
 		{"EpochSurvivesReopening", epochSurvivesReopening},
 		{"Definitions", definitions},
 		{"Snapshots", snapshots},

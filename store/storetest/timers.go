@@ -138,7 +138,7 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectExecuting || !e.LastAttemptAt.Equal(at) || !e.CreatedAt.Equal(made) {
 		t.Errorf("%+v, made %v", e, made)
 	}
-	if owed, err := logs.Undelivered(ctx, ID(1), t0); err != nil || len(owed) != 1 || owed[0] != (parley.Bookmark{Effect: first, Run: effects(ID(1)).Run, Attempts: 2, LastAttemptAt: at}) {
+	if owed, err := logs.Undelivered(ctx, ID(1), t0); err != nil || len(owed) != 1 || owed[0] != (parley.Bookmark{Effect: first, Run: effects(ID(1)).Run, Attempts: 2, LastAttemptAt: at, CreatedAt: owed[0].CreatedAt}) || owed[0].CreatedAt.IsZero() {
 		t.Errorf("what is executing is owed: %+v, %v", owed, err)
 	}
 	if e := effects(ID(2)); e.Attempts != 1 || e.Status != parley.EffectCompleted || !e.LastAttemptAt.Equal(at) {

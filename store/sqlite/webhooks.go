@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// hookStatements keep webhooks.
+type hookStatements struct{ setWebhook, dropWebhook *sql.Stmt }
+
+func (w *hookStatements) texts() map[**sql.Stmt]string {
+	return map[**sql.Stmt]string{
+		&w.setWebhook: `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
+			ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, sealed = excluded.sealed, target = excluded.target,
+			finished = excluded.finished, needed = excluded.needed, set_at = excluded.set_at, gone_at = 0`,
+		&w.dropWebhook: `DELETE FROM webhooks WHERE tenant = ? AND session = ?`,
+	}
+}
+
+func (w *writer) webhook(ctx context.Context, b *waiting) (err error) {
+	switch h := b.Webhook; {
+	case h == nil:
+	case h.Hook == parley.Hook{}:
+		_, err = w.dropWebhook.ExecContext(ctx, b.Tenant, b.Session)
+	default:
+		_, err = w.setWebhook.ExecContext(ctx, b.Tenant, b.Session, h.URL, h.Sealed, h.Hook.Target, h.Hook.Finished, h.Hook.Needed, micros(h.At))
+	}
+	return err
+}
+
+func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h parley.StoredWebhook, ok bool, err error) {
+	var set, gone int64
+	err = t.s.read.QueryRowContext(ctx, `SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = ? AND session = ?`, t.id, id).
+		Scan(&h.URL, &h.Sealed, &h.Hook.Target, &h.Hook.Finished, &h.Hook.Needed, &set, &gone)
+	if errors.Is(err, sql.ErrNoRows) {
+		return h, false, nil
+	}
+	h.At, h.Gone = fromMicros(set), fromMicros(gone)
+	return h, err == nil, unavailable(err)
+}
+
+// freeHooks takes back what an earlier process was telling somebody: it is gone.
+const freeHooks = `UPDATE effects SET status = 'pending', next_attempt_at = last_attempt_at WHERE type = 'webhook' AND status = 'executing'`
+
+const dueHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
+	WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target NOT IN (SELECT value FROM json_each(?)) ORDER BY next_attempt_at LIMIT ? + 0`
+
+func (s *Store) DueHooks(ctx context.Context, now time.Time, except []string, limit int) (due []parley.HookDue, next time.Time, err error) {
+	if except == nil {
+		except = []string{}
+	}
+	targets, err := json.Marshal(except)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), limit+1)
+	if err != nil {
+		return nil, time.Time{}, unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var d parley.HookDue
+		var payload []byte
+		var made, at int64
+		if err := rows.Scan(&d.Tenant, &d.Session, &d.Effect, &payload, &d.Attempts, &made, &at); err != nil {
+			return nil, time.Time{}, unavailable(err)
+		}
+		d.Made, d.Next = fromMicros(made), fromMicros(at)
+		if d.Next.After(now) || len(due) == limit {
+			return due, d.Next, nil
+		}
+		d.HookPromise = parley.PromiseOf(payload)
+		due = append(due, d)
+	}
+	return due, time.Time{}, unavailable(rows.Err())
+}
+
+func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (claimed bool, err error) {
+	err = s.also(ctx, func(ctx context.Context, w *writer) error {
+		res, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, next_attempt_at = ?2
+			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending', 'executing') AND next_attempt_at = ?6`,
+			micros(now), micros(until), d.Tenant, d.Session, d.Effect, micros(d.Next))
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		claimed = n == 1
+		return err
+	})
+	return claimed, err
+}
+
+func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Time, f parley.HookFate) error {
+	return s.also(ctx, func(ctx context.Context, w *writer) error {
+		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = ?1, why = ?2, updated_at = ?3, next_attempt_at = ?4
+			WHERE tenant = ?5 AND session_key = ?6 AND id = ?7 AND (?1 = 'completed' OR status IN ('pending', 'executing') AND next_attempt_at = ?8)`,
+			f.Status, f.Why, micros(f.At), micros(f.Next), d.Tenant, d.Session, d.Effect, micros(until))
+		return err
+	})
+}
+
+func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string, at time.Time) error {
+	return s.also(ctx, func(ctx context.Context, w *writer) error {
+		res, err := w.conn.ExecContext(ctx, `UPDATE webhooks SET gone_at = ? WHERE tenant = ? AND session = ? AND url = ?`, micros(at), id, whose, url)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n > 0 || !parley.IsAgentHook(whose) {
+			return err
+		}
+		_, err = w.conn.ExecContext(ctx, `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES (?1, ?2, ?3, '', '', 0, 0, ?4, ?4)
+			ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, gone_at = excluded.gone_at`, id, whose, url, micros(at))
+		return err
+	})
+}

@@ -1,0 +1,208 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+// hooked is a session of a tenant with a webhook, which is owed n messages.
+func (f *fixture) hooked(tenant parley.TenantID, id parley.SessionID, target string, n int) {
+	f.t.Helper()
+	b := batch(id, 0, 2+n)
+	b.Tenant, b.Events[1].Body = tenant, parley.RunStarted{}
+	b.Webhook = &parley.StoredWebhook{URL: "https://" + target + "/x", Sealed: []byte("sealed"), Hook: parley.Hook{Target: target, Needed: true}, At: t0}
+	for i := range n {
+		b.Events[2+i].Body = parley.EffectEnqueued{Type: parley.Webhook, Hook: &parley.HookPromise{Event: parley.HookNeeded, About: 2, Run: 2,
+			HookRef: parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}}}
+	}
+	f.mustAppend(b)
+}
+
+// webhooksAreToldOnce: what is owed is found whoever's it is, soonest first, is
+// claimed by one, and is found again when the claim has run out; what was settled
+// is not.
+func webhooksAreToldOnce(t *testing.T, f *fixture) {
+	ctx, store := context.Background(), f.Store.(parley.HookStore)
+	f.hooked(tenant, ID(1), "a.example:443", 3)
+	f.hooked("rival", ID(1), "b.example:443", 1)
+	now := t0.Add(time.Hour)
+	due := func(now time.Time, limit int, except ...string) ([]parley.HookDue, time.Time) {
+		t.Helper()
+		list, next, err := store.DueHooks(ctx, now, except, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list, next
+	}
+	all, next := due(now, 10)
+	if len(all) != 4 || !next.IsZero() {
+		t.Fatalf("%+v, then %v", all, next)
+	}
+	for i, d := range all {
+		if i > 0 && d.Next.Before(all[i-1].Next) {
+			t.Error("not soonest first")
+		}
+	}
+	d := all[0]
+	if d.Made != d.Next || d.Attempts != 0 || d.Run != 2 || d.About != 2 || d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
+		t.Errorf("%+v", d)
+	}
+	if some, next := due(now, 2); len(some) != 2 || next.After(now) {
+		t.Errorf("%+v, then %v", some, next)
+	}
+	if some, _ := due(now, 10, "a.example:443", "c.example:443"); len(some) != 1 || some[0].Tenant != "rival" {
+		t.Errorf("%+v", some)
+	}
+	if some, next := due(t0, 10); len(some) != 0 || !next.Equal(all[0].Next) {
+		t.Errorf("%+v, then %v", some, next)
+	}
+
+	// Of any number who claim one, one has it.
+	until := now.Add(time.Minute)
+	won := make(chan bool, 10)
+	for i := range 10 {
+		go func() {
+			ok, err := store.ClaimHook(ctx, d, now, until.Add(time.Duration(i)*time.Microsecond))
+			if err != nil {
+				t.Error(err)
+			}
+			if ok {
+				d.Next = until.Add(time.Duration(i) * time.Microsecond)
+			}
+			won <- ok
+		}()
+	}
+	claims := 0
+	for range 10 {
+		if <-won {
+			claims++
+		}
+	}
+	if claims != 1 {
+		t.Fatalf("%d have claimed it", claims)
+	}
+	if some, next := due(now, 10); len(some) != 3 || !next.Equal(d.Next) {
+		t.Errorf("%+v, then %v, want %v", some, next, d.Next)
+	}
+	if some, _ := due(d.Next, 10); len(some) != 4 || some[3].Attempts != 1 || some[3].Effect != d.Effect {
+		t.Errorf("the claim does not run out: %+v", some)
+	}
+
+	// Who has lost the claim says nothing; who told it always does.
+	settle := func(until time.Time, fate parley.HookFate) {
+		t.Helper()
+		if err := store.SettleHook(ctx, d, until, fate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := func() string {
+		t.Helper()
+		list, err := f.Tenant(d.Tenant).Effects(ctx, parley.EffectQuery{Session: d.Session, Effect: d.Effect, Limit: 1})
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return fmt.Sprint(list[0].Status, " ", list[0].Why, " ", list[0].Attempts, " ", list[0].Hook.Target)
+	}
+	settle(until.Add(-time.Second), parley.HookFate{Status: parley.EffectFailed, Why: "late", At: now, Next: now})
+	if got := status(); got != "executing  1 a.example:443" {
+		t.Error(got)
+	}
+	again := now.Add(time.Hour)
+	settle(d.Next, parley.HookFate{Status: parley.EffectPending, Why: "busy", At: now, Next: again})
+	if got := status(); got != "pending busy 1 a.example:443" {
+		t.Error(got)
+	}
+	if some, next := due(now, 10); len(some) != 3 || !next.Equal(again) {
+		t.Errorf("%+v, then %v", some, next)
+	}
+	settle(until, parley.HookFate{Status: parley.EffectCompleted, At: now, Next: now})
+	if got := status(); got != "completed  1 a.example:443" {
+		t.Error(got)
+	}
+	if some, next := due(again, 10); len(some) != 3 || !next.IsZero() {
+		t.Errorf("%+v, then %v", some, next)
+	}
+
+	// Bookmarks are another matter.
+	if owed, err := f.Tenant(tenant).Undelivered(ctx, ID(1), t0.Add(-time.Hour)); err != nil || len(owed) != 0 {
+		t.Errorf("%+v, %v", owed, err)
+	}
+	if err := f.Tenant(tenant).Delivered(ctx, ID(1), now, 2); err != nil {
+		t.Fatal(err)
+	}
+	if some, _ := due(again, 10); len(some) != 3 {
+		t.Errorf("who was shown a run was told by webhook: %+v", some)
+	}
+}
+
+// webhooksAreKept until they are replaced, taken away, or the session is deleted;
+// and each is one tenant's.
+func webhooksAreKept(t *testing.T, f *fixture) {
+	ctx, store := context.Background(), f.Store.(parley.HookStore)
+	get := func(tenant parley.TenantID, id parley.SessionID) string {
+		t.Helper()
+		h, ok, err := f.Tenant(tenant).Webhook(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(ok, " ", h.URL, " ", string(h.Sealed), " ", h.Hook.Events(), " ", h.At.Sub(t0), " ", !h.Gone.IsZero())
+	}
+	f.hooked(tenant, ID(1), "a.example:443", 0)
+	f.hooked("rival", ID(1), "b.example:443", 0)
+	if got := get(tenant, ID(1)); got != "true https://a.example:443/x sealed [person_needed] 0s false" {
+		t.Error(got)
+	}
+	if err := store.HookGone(ctx, tenant, ID(1), "https://a.example:443/y", t0); err != nil || get(tenant, ID(1)) != "true https://a.example:443/x sealed [person_needed] 0s false" {
+		t.Error(err, get(tenant, ID(1)))
+	}
+	if err := store.HookGone(ctx, tenant, ID(1), "https://a.example:443/x", t0); err != nil || get(tenant, ID(1)) != "true https://a.example:443/x sealed [person_needed] 0s true" {
+		t.Error(err, get(tenant, ID(1)))
+	}
+	if err := store.HookGone(ctx, tenant, ID(9), "https://a.example:443/x", t0); err != nil {
+		t.Error(err)
+	}
+	if h, ok, err := f.Tenant(tenant).Webhook(ctx, ID(9)); ok || err != nil {
+		t.Errorf("a session that never had one has %+v, %v", h, err)
+	}
+	f.reopen()
+	store = f.Store.(parley.HookStore)
+	set := batch(ID(1), 2, 1)
+	set.Webhook = &parley.StoredWebhook{URL: "https://c.example", Sealed: []byte("other"), Hook: parley.HookOf("c.example:443", nil), At: t0.Add(time.Hour)}
+	f.mustAppend(set)
+	if got := get(tenant, ID(1)); got != "true https://c.example other [run_finished person_needed] 1h0m0s false" {
+		t.Error(got)
+	}
+	fenced := batch(ID(1), 2, 1)
+	fenced.Webhook = &parley.StoredWebhook{}
+	if res := f.append(fenced); !res.Fenced || get(tenant, ID(1)) != "true https://c.example other [run_finished person_needed] 1h0m0s false" {
+		t.Error(res, get(tenant, ID(1)))
+	}
+	gone := batch(ID(1), 3, 1)
+	gone.Events[0].Body = parley.SessionDeleted{}
+	f.mustAppend(gone)
+	if _, ok, err := f.Tenant(tenant).Webhook(ctx, ID(1)); ok || err != nil {
+		t.Error("a deleted session has a webhook, ", err)
+	}
+	if got := get("rival", ID(1)); got != "true https://b.example:443/x sealed [person_needed] 0s false" {
+		t.Error(got)
+	}
+	away := batch(ID(1), 2, 1)
+	away.Tenant, away.Webhook = "rival", &parley.StoredWebhook{}
+	f.mustAppend(away)
+	if _, ok, err := f.Tenant("rival").Webhook(ctx, ID(1)); ok || err != nil {
+		t.Error("what was taken away is there, ", err)
+	}
+	// An agent's is its file's, until nobody wants it.
+	for range 2 {
+		if err := store.HookGone(ctx, tenant, parley.AgentHook("coder"), "https://d.example", t0.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h, ok, err := f.Tenant(tenant).Webhook(ctx, parley.AgentHook("coder")); !ok || err != nil || h.URL != "https://d.example" || !h.Gone.Equal(t0.Add(time.Hour)) {
+		t.Errorf("%+v %v %v", h, ok, err)
+	}
+}
