@@ -1,0 +1,309 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+const (
+	flying      = 64               // deliveries under way, of all receivers
+	claimFor    = 2 * answerWithin // longer than an attempt can take
+	firstPause  = 5 * time.Second  // after the first attempt; three times as long after each
+	maxPause    = time.Hour
+	agentRests  = 24 * time.Hour // after an agent's receiver wanted no more
+	lookAtClock = time.Minute    // clocks are set, machines sleep, other servers die
+	retryStore  = 2 * time.Second
+)
+
+// Store is what a Dispatcher works on.
+type Store interface {
+	parley.HookStore
+	Tenant(parley.TenantID) parley.TenantStore
+	Epoch() string
+}
+
+// Config is what a Dispatcher works with.
+type Config struct {
+	Store  Store
+	Sealer Sealer
+	Allow  Allow
+	// Env has the secrets that files of agents name.
+	Env     func(name string) (string, bool)
+	Public  string // what links begin with, without a slash at the end
+	Version string
+	Log     *slog.Logger
+	Now     func() time.Time
+	// Told hears what came of each attempt, and, of what was told or given up,
+	// how long that took. Nil: nobody does.
+	Told func(outcome string, waited time.Duration)
+}
+
+// A Dispatcher tells webhooks what they are owed. One goroutine looks for what
+// is due, and each delivery has one of its own.
+type Dispatcher struct {
+	Config
+	sender *sender
+	poked  chan struct{}
+	ended  chan flight
+	stop   context.CancelFunc // no more is begun
+	cut    context.CancelFunc // what is under way ends
+	wg     sync.WaitGroup
+}
+
+// A flight is a delivery under way.
+type flight struct {
+	tenant  parley.TenantID
+	session parley.SessionID
+	effect  parley.Seq
+	target  string
+}
+
+// Start begins with what an earlier process has left.
+func Start(c Config) *Dispatcher {
+	d := &Dispatcher{Config: c, sender: newSender(c.Allow, "Parley/"+c.Version), poked: make(chan struct{}, 1), ended: make(chan flight, flying)}
+	looking, stop := context.WithCancel(context.Background())
+	telling, cut := context.WithCancel(context.Background())
+	d.stop, d.cut = stop, cut
+	d.wg.Go(func() { d.look(looking, telling) })
+	return d
+}
+
+// Poke says that somebody may have to be told something.
+func (d *Dispatcher) Poke() {
+	select {
+	case d.poked <- struct{}{}:
+	default:
+	}
+}
+
+// Close begins nothing new, and lets deliveries end until ctx does.
+func (d *Dispatcher) Close(ctx context.Context) {
+	d.stop()
+	defer context.AfterFunc(ctx, d.cut)()
+	d.wg.Wait()
+	d.cut()
+	d.sender.close()
+}
+
+// look begins deliveries as they are due, and waits for the next: for its time,
+// for a poke, or for one that ends and makes room. A receiver that has as many
+// under way as it may is left out, so that it holds up nobody else.
+func (d *Dispatcher) look(ctx, telling context.Context) {
+	under, targets := map[flight]bool{}, map[string]int{}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-d.poked:
+		case f := <-d.ended:
+			delete(under, f)
+			if targets[f.target]--; targets[f.target] == 0 {
+				delete(targets, f.target)
+			}
+		case <-ctx.Done():
+			return
+		}
+		wait := lookAtClock
+		if room := flying - len(under); room > 0 {
+			var full []string
+			for target, n := range targets {
+				if n >= perHost {
+					full = append(full, target)
+				}
+			}
+			now := d.Now()
+			// What is under way may still be listed, until it is claimed.
+			due, next, err := d.Store.DueHooks(ctx, now, full, room+len(under))
+			if err != nil && ctx.Err() == nil {
+				d.Log.Error("cannot read which webhooks are due", "error", err)
+				next = now.Add(retryStore)
+			}
+			if !next.IsZero() {
+				wait = min(wait, max(next.Sub(now), 0)+time.Millisecond)
+			}
+			for _, h := range due {
+				f := flight{h.Tenant, h.Session, h.Effect, h.Target}
+				if under[f] || targets[h.Target] >= perHost || len(under) >= flying {
+					continue // until one ends
+				}
+				under[f] = true
+				targets[h.Target]++
+				d.wg.Go(func() {
+					d.deliver(telling, h)
+					select {
+					case d.ended <- f:
+					case <-ctx.Done(): // nobody looks any more
+					}
+				})
+			}
+		}
+		timer.Reset(wait)
+	}
+}
+
+// deliver makes one attempt, from the claim to what is written of it.
+func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) {
+	now := d.Now()
+	until := now.Add(claimFor).UTC().Truncate(time.Microsecond)
+	claimed, err := d.Store.ClaimHook(ctx, h, now, until)
+	if err != nil || !claimed {
+		if err != nil && ctx.Err() == nil {
+			d.Log.Error("a webhook could not be claimed", "session", h.Session, "effect", h.Effect, "error", err)
+		}
+		return
+	}
+	fate := d.attempt(ctx, h)
+	if ctx.Err() != nil {
+		return // cut: the claim runs out, and it is made again
+	}
+	if err := d.Store.SettleHook(ctx, h, until, fate); err != nil {
+		d.Log.Error("what came of a webhook could not be kept; it is told again", "session", h.Session, "effect", h.Effect, "error", err)
+		return
+	}
+	log := d.Log.With("session", h.Session, "effect", h.Effect, "event", h.Event, "target", h.Target, "attempt", h.Attempts+1)
+	outcome := string(fate.Status)
+	switch fate.Status {
+	case parley.EffectCompleted:
+		outcome = "delivered"
+		log.Debug("effect_delivered", "type", parley.Webhook)
+	case parley.EffectPending:
+		outcome = "retried"
+		log.Info("a webhook was not taken, and is tried again", "why", fate.Why, "at", fate.Next)
+	default:
+		log.Warn("a webhook is given up", "why", fate.Why)
+	}
+	if d.Told != nil {
+		d.Told(outcome, fate.At.Sub(h.Made))
+	}
+}
+
+// attempt says what came of it. What cannot become any better is given up at
+// once.
+func (d *Dispatcher) attempt(ctx context.Context, h parley.HookDue) parley.HookFate {
+	fate := parley.HookFate{Status: parley.EffectFailed, At: d.Now()}
+	if !d.Now().Before(h.Made.Add(parley.EffectLife)) {
+		fate.Why = parley.EffectExpired
+		return fate
+	}
+	logs := d.Store.Tenant(h.Tenant)
+	body, err := compose(ctx, logs, h, d.Public)
+	var to addressee
+	if err == nil {
+		to, err = d.addressee(ctx, logs, h)
+	}
+	switch gaveUp, ok := errors.AsType[givenUp](err); {
+	case ok:
+		fate.Status, fate.Why = gaveUp.status, gaveUp.why
+		return fate
+	case errors.Is(err, errNoEvent):
+		fate.Why = err.Error()
+		return fate
+	case err != nil: // the store's trouble
+		return d.again(h, fate, verdict{why: "the server could not read what to tell"})
+	}
+	v := d.sender.send(ctx, to.url, to.key, IDOf(d.Store.Epoch(), h.Tenant, h.Session, h.Effect), d.Now(), body)
+	fate.At = d.Now()
+	switch {
+	case v.done:
+		fate.Status = parley.EffectCompleted
+		return fate
+	case v.gone:
+		fate.Why = v.why
+		if err := d.Store.HookGone(ctx, h.Tenant, to.place, to.url, fate.At); err != nil && ctx.Err() == nil {
+			d.Log.Error("that a webhook is gone could not be kept", "session", h.Session, "error", err)
+		}
+		return fate
+	}
+	return d.again(h, fate, v)
+}
+
+// again is when it is tried next: after longer and longer, never all at the same
+// moment, and not after a day.
+func (d *Dispatcher) again(h parley.HookDue, fate parley.HookFate, v verdict) parley.HookFate {
+	pause := firstPause
+	for range min(h.Attempts, 10) {
+		pause = min(3*pause, maxPause)
+	}
+	pause = max(pause, v.after)
+	pause += rand.N(pause/4 + 1)
+	fate.Why, fate.Next = v.why, fate.At.Add(pause).UTC().Truncate(time.Microsecond)
+	end := h.Made.Add(parley.EffectLife)
+	switch {
+	case !fate.At.Before(end):
+		return fate
+	case fate.Next.After(end):
+		fate.Next = end
+	}
+	fate.Status = parley.EffectPending
+	return fate
+}
+
+// An addressee is who is told, and what signs it.
+type addressee struct {
+	url   string
+	key   []byte
+	place parley.SessionID // of its row
+}
+
+// givenUp: there is nobody to be told.
+type givenUp struct {
+	status parley.EffectStatus
+	why    string
+}
+
+func (g givenUp) Error() string { return g.why }
+
+func (d *Dispatcher) addressee(ctx context.Context, logs parley.TenantStore, h parley.HookDue) (addressee, error) {
+	if h.Agent != "" {
+		return d.agent(ctx, logs, h)
+	}
+	to := addressee{place: h.HookPromise.Session}
+	row, ok, err := logs.Webhook(ctx, to.place)
+	switch {
+	case err != nil:
+		return to, err
+	case !ok:
+		return to, givenUp{parley.EffectGone, "the session has no webhook any more"}
+	case row.Hook.Target != h.Target:
+		return to, givenUp{parley.EffectGone, "the session has another webhook now"}
+	case !row.Gone.IsZero():
+		return to, givenUp{parley.EffectFailed, "the receiver wants no more; set the webhook again"}
+	}
+	to.url = row.URL
+	if to.key, err = d.Sealer.open(h.Tenant, to.place, row.Sealed); err != nil {
+		return to, givenUp{parley.EffectFailed, err.Error()}
+	}
+	return to, nil
+}
+
+// agent is the webhook of the definition that the run was started with.
+func (d *Dispatcher) agent(ctx context.Context, logs parley.TenantStore, h parley.HookDue) (addressee, error) {
+	agent, err := logs.Definition(ctx, h.Agent)
+	to := addressee{place: parley.AgentHook(agent.Name)}
+	switch {
+	case parley.CodeOf(err) == parley.CodeNotFound && err != nil || err == nil && agent.Webhook == nil:
+		return to, givenUp{parley.EffectGone, "the agent has no webhook"}
+	case err != nil:
+		return to, err
+	}
+	to.url = agent.Webhook.URL
+	row, ok, err := logs.Webhook(ctx, to.place)
+	switch {
+	case err != nil:
+		return to, err
+	case ok && row.URL == to.url && d.Now().Before(row.Gone.Add(agentRests)):
+		return to, givenUp{parley.EffectFailed, "the receiver wants no more; it is asked again after a day"}
+	}
+	secret, _ := d.Env(agent.Webhook.SecretEnv)
+	if to.key, err = key(secret); err != nil {
+		return to, givenUp{parley.EffectFailed, "the secret in " + agent.Webhook.SecretEnv + " is missing or none"}
+	}
+	return to, nil
+}

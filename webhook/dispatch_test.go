@@ -1,0 +1,550 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.uber.org/goleak"
+
+	"parley"
+	"parley/store/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var t0 = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+
+const (
+	acme = parley.TenantID("acme")
+	mine = parley.SessionID("00000000-0000-4000-8000-000000000001")
+)
+
+// receiver is a real server on a real port, until the test ends.
+func receiver(t *testing.T, h http.HandlerFunc) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// A bench is a dispatcher on a real store, with a clock that the test sets.
+type bench struct {
+	t     *testing.T
+	store *sqlite.Store
+	seal  Sealer
+	allow Allow
+	d     *Dispatcher
+	told  chan string
+	log   lines
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// lines is what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, store: store, told: make(chan string, 1000), now: t0.Add(time.Minute)}
+	if b.seal, err = NewSealer([]byte("a server key of thirty-two bytes")); err != nil {
+		t.Fatal(err)
+	}
+	if b.allow, err = ParseAllow([]string{"127.0.0.0/8"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.stop()
+		store.Close()
+	})
+	return b
+}
+
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+// pass lets time pass, and has the dispatcher look.
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	b.now = b.now.Add(d)
+	b.mu.Unlock()
+	b.d.Poke()
+}
+
+func (b *bench) start() {
+	env := func(name string) (string, bool) { return secretOfAgent, name == "HOOK" }
+	b.d = Start(Config{Store: b.store, Sealer: b.seal, Allow: b.allow, Env: env, Public: "https://parley.example", Version: "1", Now: b.clock,
+		Log: slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Told: func(outcome string, _ time.Duration) { b.told <- outcome }})
+}
+
+func (b *bench) stop() {
+	if b.d != nil {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		b.d.Close(over)
+		b.d = nil
+	}
+}
+
+func (b *bench) expect(outcomes ...string) {
+	b.t.Helper()
+	for _, want := range outcomes {
+		select {
+		case got := <-b.told:
+			if got != want {
+				b.t.Fatalf("it was %s, want %s; %+v", got, want, b.effects())
+			}
+		case <-time.After(30 * time.Second):
+			b.t.Fatalf("it was not %s; %+v", want, b.effects())
+		}
+	}
+}
+
+func (b *bench) effects() []parley.EffectInfo {
+	b.t.Helper()
+	list, err := b.store.Tenant(acme).Effects(b.t.Context(), parley.EffectQuery{Limit: 1000})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+const secretOfAgent = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+// session has a run that has ended, of which its webhook, or that of its agent, is
+// to be told.
+func (b *bench) session(id parley.SessionID, url string, ofAgent bool) (secret string) {
+	b.t.Helper()
+	target, err := b.allow.Check(url)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	secret, sealed, err := b.seal.Seal(acme, id, "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	batch := parley.Batch{Tenant: acme, Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, OpenedAt: t0, UpdatedAt: t0},
+		Webhook: &parley.StoredWebhook{URL: url, Sealed: sealed, Hook: parley.HookOf(target, nil), At: t0}}
+	ref := parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}
+	agent := parley.AgentRef{Name: "coder"}
+	if ofAgent {
+		def := parley.Agent{Name: "coder", Webhook: &parley.AgentWebhook{URL: url, SecretEnv: "HOOK", Target: target}}
+		batch.Agent, batch.Webhook, agent = &def, nil, def.Ref()
+		ref = parley.HookRef{Hook: parley.Hook{Target: target}, Agent: def.Digest()}
+		secret = secretOfAgent
+	}
+	for i, body := range []parley.EventBody{
+		parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "a secret thing", Agent: agent}, parley.RunStarted{Input: 2, Agent: agent, Request: "r1"},
+		parley.InputAdopted{Input: 2}, parley.RunFinished{Outcome: parley.Completed, Usage: parley.Usage{Input: 3}},
+		parley.EffectEnqueued{Type: parley.Webhook, Hook: &parley.HookPromise{Event: parley.HookFinished, About: 5, Run: 3, HookRef: ref}},
+	} {
+		e := parley.Event{Session: id, Seq: parley.Seq(i + 1), Root: id, At: t0, Body: body}
+		if i == 2 || i == 3 || i == 4 {
+			e.Run = 3
+		}
+		batch.Events = append(batch.Events, e)
+	}
+	if res, err := b.store.Append(b.t.Context(), batch); err != nil || res.Fenced {
+		b.t.Fatal(res, err)
+	}
+	return secret
+}
+
+func id(n int) parley.SessionID {
+	return parley.SessionID(fmt.Sprintf("00000000-0000-4000-8000-%012x", n))
+}
+
+// TestAWebhookIsTold: what arrives is signed so that an implementation of the
+// standard that is not ours accepts it, says what happened and nothing of what
+// was said.
+func TestAWebhookIsTold(t *testing.T) {
+	b := newBench(t)
+	type request struct {
+		header http.Header
+		body   string
+	}
+	came := make(chan request, 10)
+	addr := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Method != "POST" || r.URL.Path != "/hook" {
+			t.Error(r.Method, r.URL, err)
+		}
+		came <- request{r.Header, string(body)}
+	})
+	secrets := []string{b.session(id(1), "http://"+addr+"/hook", false), b.session(id(2), "http://"+addr+"/hook", true)}
+	b.start()
+	b.expect("delivered", "delivered")
+	for range 2 {
+		got := <-came
+		var m map[string]any
+		if err := json.Unmarshal([]byte(got.body), &m); err != nil {
+			t.Fatal(err)
+		}
+		data := m["data"].(map[string]any)
+		n := int(data["session"].(string)[35] - '1')
+		hook, err := standard.NewWebhook(secrets[n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hook.VerifyIgnoringTimestamp([]byte(got.body), got.header); err != nil {
+			t.Errorf("%v: %v", err, got.header)
+		}
+		if err := hook.VerifyIgnoringTimestamp([]byte(got.body+" "), got.header); err == nil {
+			t.Error("a changed body is accepted")
+		}
+		if want := IDOf(b.store.Epoch(), acme, id(n+1), 6); got.header.Get("Webhook-Id") != want {
+			t.Errorf("%v, want %s", got.header, want)
+		}
+		if m["type"] != "run_finished" || data["outcome"] != "completed" || data["agent"] != "coder" || data["request"] != "r1" || data["run"] != string(id(n+1))+".3" ||
+			data["links"].(map[string]any)["session"] != "https://parley.example/api/v1/sessions/"+string(id(n+1)) || strings.Contains(got.body, "secret thing") {
+			t.Error(got.body)
+		}
+	}
+	for _, e := range b.effects() {
+		if e.Status != parley.EffectCompleted || e.Attempts != 1 {
+			t.Errorf("%+v", e)
+		}
+	}
+	if text := b.log.String(); strings.Contains(text, "whsec_") || strings.Contains(text, "/hook") {
+		t.Errorf("the log tells secrets:\n%s", text)
+	}
+}
+
+// TestWhatIsNotTakenIsTriedAgain, later and later, under the same id with the same
+// body, and given up after a day.
+func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	came := make(chan string, 100)
+	addr := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		came <- r.Header.Get("Webhook-Id") + string(body)
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, "an inside secret")
+	})
+	b.session(mine, "http://"+addr+"/hook", false)
+	b.start()
+	first, last, tries := "", time.Duration(0), 0
+	for ; ; tries++ {
+		var outcome string
+		select {
+		case outcome = <-b.told:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("after %d tries: %+v", tries, b.effects())
+		}
+		e := b.effects()[0]
+		if outcome == "failed" {
+			if e.Status != parley.EffectFailed || e.Why != parley.EffectExpired || b.clock().Sub(t0) != 24*time.Hour {
+				t.Errorf("given up after %v: %+v", b.clock().Sub(t0), e)
+			}
+			break
+		}
+		if got := <-came; first == "" {
+			first = got
+		} else if got != first {
+			t.Fatalf("once\n%s\nthen\n%s", first, got)
+		}
+		if e.Why != "the receiver answered 500" || e.Attempts != tries+1 {
+			t.Fatalf("%+v", e)
+		}
+		_, next, err := b.store.DueHooks(t.Context(), b.clock(), nil, 10)
+		pause := next.Sub(b.clock())
+		if err != nil || pause < 5*time.Second || pause > maxPause*5/4 || tries < 5 && pause <= last {
+			t.Fatalf("try %d: %v after %v, %v", tries, pause, last, err)
+		}
+		last = pause
+		b.pass(pause - time.Millisecond) // too early
+		b.pass(time.Millisecond)
+	}
+	if tries < 20 || tries > 60 {
+		t.Errorf("%d tries in a day", tries)
+	}
+	b.pass(100 * time.Hour)
+	b.stop()
+	if len(came) > 0 || len(b.told) > 0 {
+		t.Error("what was given up is tried again")
+	}
+}
+
+// TestASlowReceiverHoldsUpNobody, and has few on its hands.
+func TestASlowReceiverHoldsUpNobody(t *testing.T) {
+	b := newBench(t)
+	var mu sync.Mutex
+	under, most := 0, 0
+	release := make(chan struct{})
+	slow := receiver(t, func(http.ResponseWriter, *http.Request) {
+		mu.Lock()
+		under++
+		most = max(most, under)
+		mu.Unlock()
+		<-release
+		mu.Lock()
+		under--
+		mu.Unlock()
+	})
+	quick := receiver(t, func(http.ResponseWriter, *http.Request) {})
+	for n := range 100 {
+		b.session(id(n+1), "http://"+slow+"/", false)
+	}
+	for n := range 20 {
+		b.session(id(1000+n), "http://"+quick+"/", false)
+	}
+	b.start()
+	for range 20 {
+		b.expect("delivered")
+	}
+	done := 0
+	for _, e := range b.effects() {
+		if e.Status == parley.EffectCompleted {
+			done++
+			if e.Hook.Target != quick {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	if done != 20 {
+		t.Errorf("%d were told", done)
+	}
+	close(release)
+	for range 100 {
+		b.expect("delivered")
+	}
+	if most != perHost {
+		t.Errorf("the slow one had %d on its hands at once", most)
+	}
+}
+
+// TestGoneIsGone: 410 turns a webhook off until it is set again; of an agent, for
+// a day, or until its file names another.
+func TestGoneIsGone(t *testing.T) {
+	b := newBench(t)
+	asked := make(chan string, 10)
+	addr := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		w.WriteHeader(http.StatusGone)
+	})
+	b.session(mine, "http://"+addr+"/s", false)
+	b.start()
+	b.expect("failed")
+	if row, ok, err := b.store.Tenant(acme).Webhook(t.Context(), mine); err != nil || !ok || !row.Gone.Equal(b.clock()) {
+		t.Errorf("%+v %v %v", row, ok, err)
+	}
+	b.session(id(2), "http://"+addr+"/a", true)
+	b.d.Poke()
+	b.expect("failed")
+	b.session(id(3), "http://"+addr+"/a", true) // the same agent
+	b.d.Poke()
+	b.expect("failed")
+	b.session(id(4), "http://"+addr+"/other", true)
+	b.d.Poke()
+	b.expect("failed")
+	close(asked)
+	var paths []string
+	for p := range asked {
+		paths = append(paths, p)
+	}
+	if fmt.Sprint(paths) != "[/s /a /other]" {
+		t.Errorf("asked were %v", paths)
+	}
+}
+
+// TestNobodyToTell: what cannot become any better is given up at once, and says
+// why.
+func TestNobodyToTell(t *testing.T) {
+	b := newBench(t)
+	addr := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("somebody was told") })
+	url := "http://" + addr + "/"
+	drop := func(id parley.SessionID, w *parley.StoredWebhook) {
+		if res, err := b.store.Append(t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6, Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, UpdatedAt: t0}, Webhook: w}); err != nil || res.Fenced {
+			t.Fatal(res, err)
+		}
+	}
+	b.session(id(1), url, false)
+	drop(id(1), &parley.StoredWebhook{})
+	b.session(id(2), url, false)
+	drop(id(2), &parley.StoredWebhook{URL: "https://other.example", Hook: parley.HookOf("other.example:443", nil), Sealed: []byte{}, At: t0})
+	b.session(id(3), url, false)
+	drop(id(3), &parley.StoredWebhook{URL: url, Hook: parley.HookOf(addr, nil), Sealed: []byte("sealed by somebody else, as it seems"), At: t0})
+	b.start()
+	for range 3 {
+		<-b.told
+	}
+	for _, e := range b.effects() {
+		want := map[parley.SessionID]string{
+			id(1): "cancelled: the session has no webhook any more", id(2): "cancelled: the session has another webhook now", id(3): "failed: " + errSealed.Error(),
+		}[e.Session]
+		if got := string(e.Status) + ": " + e.Why; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestDeadBetweenTellingAndWritingItDown: the claim of who is dead runs out, or is
+// known to be void, and the same is told again under the same id.
+func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
+	b := newBench(t)
+	ids := make(chan string, 10)
+	addr := receiver(t, func(_ http.ResponseWriter, r *http.Request) { ids <- r.Header.Get("Webhook-Id") })
+	b.session(mine, "http://"+addr+"/", false)
+	due, _, err := b.store.DueHooks(t.Context(), b.clock(), nil, 10)
+	if err != nil || len(due) != 1 {
+		t.Fatal(due, err)
+	}
+	until := b.clock().Add(claimFor)
+	if ok, err := b.store.ClaimHook(t.Context(), due[0], b.clock(), until); !ok || err != nil { // and its process dies
+		t.Fatal(ok, err)
+	}
+	if ok, err := b.store.ClaimHook(t.Context(), due[0], b.clock(), until.Add(1)); ok || err != nil {
+		t.Fatalf("it was claimed twice: %v", err)
+	}
+	b.start()
+	b.pass(claimFor - time.Millisecond)
+	b.pass(time.Millisecond)
+	b.expect("delivered")
+	if got := <-ids; got != IDOf(b.store.Epoch(), acme, mine, 6) || b.effects()[0].Attempts != 2 {
+		t.Errorf("%s; %+v", got, b.effects())
+	}
+	// Whoever was thought dead comes back, and has failed: it is told all the same.
+	if err := b.store.SettleHook(t.Context(), due[0], until, parley.HookFate{Status: parley.EffectFailed, At: b.clock()}); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.effects()[0]; e.Status != parley.EffectCompleted {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestAnswersAreNotTrusted: redirects are not followed, and what is answered is
+// neither read to its end nor kept.
+func TestAnswersAreNotTrusted(t *testing.T) {
+	b := newBench(t)
+	inner := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
+	addr := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/redirect":
+			http.Redirect(w, r, "http://"+inner+"/", http.StatusTemporaryRedirect)
+		case "/endless":
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return
+				}
+			}
+		case "/busy":
+			w.Header().Set("Retry-After", "600")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	s := newSender(b.allow, "test")
+	defer s.close()
+	send := func(path string) verdict {
+		return s.send(t.Context(), "http://"+addr+path, make([]byte, 32), "msg_1", t0, []byte("{}"))
+	}
+	if v := send("/redirect"); v.done || !strings.Contains(v.why, "redirects are not followed") {
+		t.Errorf("%+v", v)
+	}
+	if v := send("/endless"); !v.done {
+		t.Errorf("%+v", v)
+	}
+	if v := send("/busy"); v.done || v.after != 10*time.Minute {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestSignatures by a vector of the standard itself.
+func TestSignatures(t *testing.T) {
+	raw, err := key(secretOfAgent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1614265330, 0)
+	if got := sign(raw, "msg_p5jXN8AQM9LWM0D4loKWxJek", at, []byte(`{"test": 2432232314}`)); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
+		t.Error(got)
+	}
+	for _, bad := range []string{"", "whsec_", "whsec_AAAA", "whsec_%%%", secretOfAgent[6:], "whsec_" + strings.Repeat("A", 200)} {
+		if CheckSecret(bad) == nil {
+			t.Errorf("%q is a secret", bad)
+		}
+	}
+	if a, b := NewSecret(), NewSecret(); a == b || CheckSecret(a) != nil {
+		t.Error(a, b)
+	}
+}
+
+// TestSealedSecretsStayWhereTheyAre: of another session, tenant or server key they
+// cannot be opened, and who reads the database does not see them.
+func TestSealedSecretsStayWhereTheyAre(t *testing.T) {
+	s, err := NewSealer([]byte("a server key of thirty-two bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewSealer([]byte("another server key, as it may be"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sealed, err := s.Seal(acme, mine, secretOfAgent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := key(secretOfAgent)
+	if strings.Contains(string(sealed), string(raw)) {
+		t.Error("it is there in the open")
+	}
+	if got, err := s.open(acme, mine, sealed); err != nil || string(got) != string(raw) {
+		t.Error(got, err)
+	}
+	for _, fails := range []func() ([]byte, error){
+		func() ([]byte, error) { return s.open(acme, id(2), sealed) },
+		func() ([]byte, error) { return s.open("rival", mine, sealed) },
+		func() ([]byte, error) { return other.open(acme, mine, sealed) },
+		func() ([]byte, error) { return s.open(acme, mine, sealed[1:]) },
+	} {
+		if got, err := fails(); err == nil {
+			t.Errorf("opened: %q", got)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// A message is what a receiver is told: what happened and where to look, and
+// nothing that anybody said. It follows from the log, so that it is the same
+// every time it is sent.
+type message struct {
+	Type      parley.HookEvent `json:"type"`
+	Timestamp time.Time        `json:"timestamp"`
+	Data      data             `json:"data"`
+}
+
+type data struct {
+	Tenant  parley.TenantID  `json:"tenant"`
+	Session parley.SessionID `json:"session"`
+	Root    parley.SessionID `json:"root"` // the session at the top; of a sub-agent it is another
+	Run     string           `json:"run"`
+	Agent   string           `json:"agent"`
+	Request string           `json:"request,omitempty"` // what who asked calls it
+
+	Outcome parley.Outcome `json:"outcome,omitempty"` // of a run that has ended
+	Code    parley.Code    `json:"code,omitempty"`
+	Usage   *parley.Usage  `json:"usage,omitempty"`
+
+	Kind    parley.CardKind `json:"kind,omitempty"` // of what a person is needed for
+	ID      string          `json:"id,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	Expires *time.Time      `json:"expires,omitempty"`
+
+	Links map[string]string `json:"links"`
+}
+
+var errNoEvent = errors.New("the log does not have what it is about")
+
+// compose reads what is to be told from the log.
+func compose(ctx context.Context, logs parley.TenantStore, d parley.HookDue, base string) ([]byte, error) {
+	about, err := event(ctx, logs, d.Session, d.About)
+	if err != nil {
+		return nil, err
+	}
+	first, err := event(ctx, logs, d.Session, parley.Seq(d.Run))
+	if err != nil {
+		return nil, err
+	}
+	started, ok := first.Body.(parley.RunStarted)
+	if !ok {
+		return nil, errNoEvent
+	}
+	run := parley.Ref(d.Session, parley.Seq(d.Run))
+	m := message{Type: d.Event, Timestamp: about.At, Data: data{Tenant: d.Tenant, Session: d.Session, Root: about.Root, Run: run, Agent: started.Agent.Name, Request: started.Request,
+		Links: map[string]string{"session": base + "/api/v1/sessions/" + string(d.Session), "run": base + "/api/v1/runs/" + run}}}
+	card := func(kind parley.CardKind, seq parley.Seq, route string) {
+		m.Data.Kind, m.Data.ID = kind, parley.Ref(d.Session, seq)
+		m.Data.Links["answer"] = base + "/api/v1/" + route + "/" + m.Data.ID
+	}
+	switch b := about.Body.(type) {
+	case parley.RunFinished:
+		m.Data.Outcome, m.Data.Code, m.Data.Usage = b.Outcome, b.Code, &b.Usage
+	case parley.ApprovalRequested:
+		card(parley.CardApproval, about.Seq, "approvals")
+		m.Data.Tool, m.Data.Expires = b.Name, &b.Expires
+	case parley.QuestionAsked:
+		card(parley.CardQuestion, about.Seq, "questions")
+		m.Data.Expires = &b.Expires
+	case parley.ToolCallFinished:
+		card(parley.CardCall, parley.Seq(b.Call), "calls")
+		m.Data.Tool = b.Name
+	default:
+		return nil, errNoEvent
+	}
+	return json.Marshal(m)
+}
+
+func event(ctx context.Context, logs parley.TenantStore, session parley.SessionID, seq parley.Seq) (parley.Event, error) {
+	if seq < 1 {
+		return parley.Event{}, errNoEvent
+	}
+	events, err := logs.Events(ctx, session, seq-1, 1)
+	if err != nil {
+		return parley.Event{}, err
+	}
+	if len(events) == 0 || events[0].Seq != seq {
+		return parley.Event{}, errNoEvent
+	}
+	return events[0], nil
+}

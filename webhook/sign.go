@@ -1,0 +1,112 @@
+package webhook
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// Secrets and signatures are those of Standard Webhooks: whsec_ and the bytes in
+// base64, and v1, and HMAC-SHA256 over id.timestamp.body.
+
+const (
+	secretPrefix = "whsec_"
+	minSecret    = 24 // bytes, as the standard has it
+	maxSecret    = 64
+)
+
+// key is what a secret stands for.
+func key(secret string) ([]byte, error) {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
+	if !strings.HasPrefix(secret, secretPrefix) || err != nil || len(raw) < minSecret || len(raw) > maxSecret {
+		return nil, parley.Errorf(parley.CodeInvalid, "The secret of a webhook is %s and %d to %d bytes in base64; leave it out to be given one.", secretPrefix, minSecret, maxSecret)
+	}
+	return raw, nil
+}
+
+// NewSecret makes one.
+func NewSecret() string {
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw) // does not fail
+	return secretPrefix + base64.StdEncoding.EncodeToString(raw)
+}
+
+// sign is the value of the header webhook-signature.
+func sign(key []byte, id string, at time.Time, body []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// IDOf names a delivery: the same however often it is made. The epoch is in it
+// because a store that was restored may have another event under the same
+// number, which a receiver must not take for the one it had.
+func IDOf(epoch string, tenant parley.TenantID, session parley.SessionID, effect parley.Seq) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%d", epoch, tenant, session, effect))
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// A Sealer keeps secrets so that who reads the database, or a backup of it, does
+// not have them.
+type Sealer struct{ aead cipher.AEAD }
+
+// NewSealer seals by a key that follows from the server's.
+func NewSealer(server []byte) (Sealer, error) {
+	raw, err := hkdf.Key(sha256.New, server, nil, "parley webhook secrets", 32)
+	if err != nil {
+		return Sealer{}, err
+	}
+	block, err := aes.NewCipher(raw)
+	if err != nil {
+		return Sealer{}, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return Sealer{aead}, err
+}
+
+// place binds what is sealed to where it stands: it cannot be moved to another
+// session.
+func place(tenant parley.TenantID, session parley.SessionID) []byte {
+	return []byte(string(tenant) + "\n" + string(session))
+}
+
+// Seal checks a secret, or makes one if it is empty, and seals it.
+func (s Sealer) Seal(tenant parley.TenantID, session parley.SessionID, secret string) (plain string, sealed []byte, err error) {
+	if secret == "" {
+		secret = NewSecret()
+	}
+	raw, err := key(secret)
+	if err != nil {
+		return "", nil, err
+	}
+	return secret, s.aead.Seal(nil, nil, raw, place(tenant, session)), nil
+}
+
+var errSealed = errors.New("its secret was sealed by another server key; set the webhook again")
+
+func (s Sealer) open(tenant parley.TenantID, session parley.SessionID, sealed []byte) ([]byte, error) {
+	raw, err := s.aead.Open(nil, nil, sealed, place(tenant, session))
+	if err != nil {
+		return nil, errSealed
+	}
+	return raw, nil
+}
+
+// CheckSecret says what is wrong with one.
+func CheckSecret(secret string) error {
+	_, err := key(secret)
+	return err
+}
