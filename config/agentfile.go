@@ -54,6 +54,7 @@ type frontMatter struct {
 			Model string `yaml:"model"`
 		} `yaml:"evaluator"`
 	} `yaml:"autonomy"`
+	Webhook *webhookFile `yaml:"webhook"`
 }
 
 // ofTheLoop are keys that say how Parley runs an agent: to one that runs elsewhere
@@ -111,6 +112,9 @@ func parseAgent(path, text string) (definition, error) {
 		return definition{}, err
 	}
 	if agent.Autonomy, err = f.autonomy(doc); err != nil {
+		return definition{}, err
+	}
+	if agent.Webhook, err = f.webhook(doc); err != nil {
 		return definition{}, err
 	}
 	def := definition{path: path, line: doc.line("name"), tools: doc.line("tools"), agent: agent}

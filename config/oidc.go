@@ -20,7 +20,7 @@ type OIDC struct {
 	OIDCRoles        RoleNames     `name:"oidc-roles" var:"PARLEY_OIDC_ROLES" placeholder:"LIST" help:"What that claim lists and which role it is, like parley-admins=org_admin,staff=standard_user (default: it lists roles by their names)."`
 	OIDCDefaultRole  string        `name:"oidc-default-role" var:"PARLEY_OIDC_DEFAULT_ROLE" placeholder:"ROLE" help:"Role of who has none by that claim (default: they do not come in)."`
 	OIDCLife         time.Duration `name:"oidc-life" var:"PARLEY_OIDC_LIFE" default:"1h" help:"How long somebody stays signed in."`
-	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Address of this server as browsers know it, like https://parley.example.com; the provider leads back to /auth/callback there (default: the one listened on, if it is of this machine)."`
+	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Address of this server as browsers know it, like https://parley.example.com; the provider leads back to /auth/callback there, and links in webhooks begin with it (default: the one listened on, if it is of this machine)."`
 }
 
 // KnownRoles are those of package access; a test of cmd compares.

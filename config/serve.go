@@ -55,6 +55,7 @@ type Settings struct {
 	Autonomy
 	IdlePrompts
 	Metrics
+	Webhook
 
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 }

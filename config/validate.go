@@ -31,6 +31,7 @@ func (s *Settings) Check() error {
 		s.validateListen(),
 		s.validateAdmin(),
 		s.validateMetrics(),
+		s.validatePublic(),
 		s.validateKey(),
 		s.validateFolders(),
 		s.CheckModels(),

@@ -370,6 +370,8 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 			return parley.Receipt{}, err
 		}
 		c.Do, en.agent = do, agent
+	case parley.SetWebhook:
+		en.webhook = &parley.StoredWebhook{URL: in.URL, Sealed: in.Sealed, Hook: in.Hook, At: c.At.UTC().Truncate(time.Microsecond)}
 	case parley.DecidePlan:
 		agent, do, err := a.planned(who, c, in)
 		if err != nil {

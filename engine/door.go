@@ -63,6 +63,8 @@ func checkCommand(c parley.Command) error {
 		l.check("text of a mission", do.Text, parley.MaxMission)
 	case parley.PromptAgent:
 		return parley.Errorf(parley.CodeInvalid, "Only the server prompts idle agents.")
+	case parley.SetWebhook:
+		return parley.Errorf(parley.CodeInvalid, "A webhook is set by a request of its own.") // whose secret is sealed, and whose URL was looked at
 	case parley.FireTimer:
 		return parley.Errorf(parley.CodeInvalid, "Only the clock fires timers.")
 	case parley.DecidePlan:
@@ -289,20 +291,25 @@ func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.
 	if err != nil {
 		return err
 	}
-	var still []parley.RunID
+	now := e.Now()
+	var still []parley.Bookmark
+	var which []parley.RunID
 	for _, b := range owed {
-		if slices.Contains(runs, b.Run) && !slices.Contains(still, b.Run) {
-			still = append(still, b.Run)
+		if slices.Contains(runs, b.Run) && !slices.Contains(which, b.Run) {
+			still, which = append(still, b), append(which, b.Run)
 		}
 	}
 	if len(still) == 0 {
 		return nil
 	}
-	if err := logs.Delivered(ctx, id, e.Now(), still...); err != nil {
+	if err := logs.Delivered(ctx, id, now, which...); err != nil {
 		return err
 	}
-	for _, run := range still {
-		e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", run)
+	for _, b := range still {
+		e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", b.Run)
+		if e.Told != nil {
+			e.Told(parley.SendMessage, now.Sub(b.CreatedAt))
+		}
 	}
 	return nil
 }

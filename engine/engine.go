@@ -55,13 +55,17 @@ type Config struct {
 	Home       parley.TenantID   // whose workspace the tools work in; empty: everybody's
 	Skills     parley.Skills     // nil: there are none
 	Changes    parley.Changes    // nil: nobody is told what became of files
+	Webhooks   parley.Webhooks   // nil: sessions have none
 	// DefaultModel is that of agents that name none, in tenants that have not
 	// chosen another.
 	DefaultModel string
-	Refusals     Refusals               // nil: each is put on record
-	Window       func(model string) int // tokens it can read; nil or zero: DefaultWindow
-	Autonomy     parley.Autonomy        // the most that any agent may do unasked
-	Prompts      parley.IdleLimits      // of idle prompts; zero: DefaultIdleLimits
+	// Told hears that an effect was delivered, and how long it was owed. Nil:
+	// nobody does.
+	Told     func(effect parley.EffectType, owed time.Duration)
+	Refusals Refusals               // nil: each is put on record
+	Window   func(model string) int // tokens it can read; nil or zero: DefaultWindow
+	Autonomy parley.Autonomy        // the most that any agent may do unasked
+	Prompts  parley.IdleLimits      // of idle prompts; zero: DefaultIdleLimits
 
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day

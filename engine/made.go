@@ -126,6 +126,9 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
 	}
+	if agent.Webhook != nil { // likewise, and sign what it is told by whatever is in the server's environment
+		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent with a webhook needs a file of the server; a session may have one of its own.")
+	}
 	if agent.Address != "" { // or anybody could have the server connect to anything
 		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent that runs elsewhere needs a file of the server.")
 	}

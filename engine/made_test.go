@@ -67,6 +67,7 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		"negative":       {Name: "x", Instructions: "x", Limits: parley.AgentLimits{Turns: -1}},
 		"allows nobody":  {Name: "x", Instructions: "x", Allow: &parley.AgentAllow{}},
 		"a wicked model": {Name: "x", Instructions: "x", Model: "a b"},
+		"a webhook":      {Name: "x", Instructions: "x", Webhook: &parley.AgentWebhook{URL: "https://x.example", SecretEnv: "HOME", Target: "x.example:443"}},
 	} {
 		before := len(r.log(parley.TenantSession))
 		if err := make(a); err == nil || len(r.log(parley.TenantSession)) != before {

@@ -77,6 +77,7 @@ type entry struct {
 	in      parley.In
 	receipt *parley.StoredReceipt
 	agent   *parley.Agent
+	webhook *parley.StoredWebhook
 	// goOn says whether the log may go on by itself from a state. It may not
 	// while something of an ended run is still alive.
 	goOn func(parley.State) bool
@@ -113,7 +114,7 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 
 func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State) error {
 	b := parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
-		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Audit: parley.AuditOf(e.in, events)}
+		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook, Audit: parley.AuditOf(e.in, events)}
 	if e.receipt != nil {
 		r := *e.receipt
 		if r.Last = state.Head; len(events) > 0 {

@@ -41,6 +41,19 @@ func (m *Metrics) Published(events []parley.Event) {
 	}
 }
 
+// Told hears what came of an attempt to tell a webhook, and how long it was owed.
+func (m *Metrics) Told(outcome string, waited time.Duration) {
+	inc(m.hooks, outcome)
+	if outcome == "delivered" {
+		m.Delivered(parley.Webhook, waited)
+	}
+}
+
+// Delivered hears that an effect was delivered, and how long it was owed.
+func (m *Metrics) Delivered(effect parley.EffectType, waited time.Duration) {
+	m.told.WithLabelValues(string(effect)).Observe(max(waited, 0).Seconds())
+}
+
 // Committed is told of every commit of a store: how many batches it had, and how
 // long it took.
 func (m *Metrics) Committed(batches int, took time.Duration) {

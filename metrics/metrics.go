@@ -39,6 +39,8 @@ type Metrics struct {
 	turns        map[parley.Stop]prometheus.Counter
 	cards        map[parley.CardKind]prometheus.Counter
 	effects      map[parley.EffectType]prometheus.Counter
+	told         *prometheus.HistogramVec
+	hooks        map[string]prometheus.Counter
 	calls        *prometheus.CounterVec
 	callDuration *prometheus.HistogramVec
 
@@ -114,7 +116,10 @@ func New(version string, now func() time.Time) *Metrics {
 		parley.StopEnd, parley.StopTools, parley.StopLength, parley.StopRefusal, parley.StopCut, parley.StopFailed, parley.StopCancelled)
 	m.cards = each(counters("cards_opened_total", "What began to wait for a person, by kind.", "kind"),
 		parley.CardApproval, parley.CardQuestion, parley.CardCall)
-	m.effects = each(counters("effects_enqueued_total", "Effects that were promised, by type.", "type"), parley.SendMessage)
+	m.effects = each(counters("effects_enqueued_total", "Effects that were promised, by type.", "type"), parley.SendMessage, parley.Webhook)
+	m.told = histograms("effect_delivery_seconds", "Time from the promise of an effect to its delivery, by type.", wide, "type")
+	m.hooks = each(counters("webhook_attempts_total", "Attempts to tell a webhook, by what came of them.", "outcome"),
+		"delivered", "retried", string(parley.EffectFailed), string(parley.EffectGone))
 	m.calls = counters("tool_calls_total", "Tool calls that ended, by tool and how; blocked ones were never made.", "tool", "outcome")
 	m.callDuration = histograms("tool_call_duration_seconds", "Time a tool took.", long, "tool")
 

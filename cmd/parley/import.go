@@ -117,7 +117,19 @@ func importSession(ctx context.Context, store store, tenant parley.TenantID, f *
 	case res.Fenced:
 		return taken
 	}
-	return nil
+	return untold(ctx, store, tenant, f)
+}
+
+// untold takes back what webhooks were promised: where the session was they are
+// told, or were.
+func untold(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) (err error) {
+	for _, e := range f.log {
+		if b, ok := e.Body.(parley.EffectEnqueued); ok && b.Type == parley.Webhook {
+			due := parley.HookDue{Tenant: tenant, Session: f.Session, Effect: e.Seq}
+			err = errors.Join(err, store.SettleHook(ctx, due, e.At, parley.HookFate{Status: parley.EffectGone, Why: "imported", At: e.At}))
+		}
+	}
+	return err
 }
 
 // delivered completes the bookmarks of runs that have ended: whoever they were
@@ -125,9 +137,9 @@ func importSession(ctx context.Context, store store, tenant parley.TenantID, f *
 func delivered(ctx context.Context, logs parley.TenantStore, f *sessionFile) (runs int, err error) {
 	owed := map[parley.RunID]bool{}
 	for _, e := range f.log {
-		switch e.Body.(type) {
+		switch b := e.Body.(type) {
 		case parley.EffectEnqueued:
-			owed[e.Run] = true
+			owed[e.Run] = owed[e.Run] || b.Type == parley.SendMessage
 		case parley.RunFinished:
 			if owed[e.Run] {
 				runs++

@@ -118,6 +118,10 @@ var rules = map[string]rule{
 	"GET /api/v1/sessions/{id}/plan":     {needs: parley.ActRead, on: "session", ok: 404}, // there is none
 	"POST /api/v1/sessions/{id}/plan":    {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`, ok: 404},
 
+	"GET /api/v1/sessions/{id}/webhook":    {needs: parley.ActMessage, on: "session", ok: 404}, // there is none; its url may hold a secret
+	"PUT /api/v1/sessions/{id}/webhook":    {needs: parley.ActMessage, on: "session", body: `{"url":"https://hooks.example.com/x"}`, ok: 200},
+	"DELETE /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session", ok: 404},
+
 	"GET /api/events":             {needs: parley.ActRead, ok: 200},
 	"GET /api/history":            {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
 	"POST /api/chat":              {needs: parley.ActMessage, body: `{"message":"say hi"}`, ok: 200},

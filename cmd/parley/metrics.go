@@ -29,15 +29,23 @@ func serveMetrics(c *config.Settings, m *metrics.Metrics, log *slog.Logger) (_ n
 	return l, server.Metrics(l, m.Handler(), string(c.MetricsToken), log), nil
 }
 
-// counted is a feed whose events are counted on their way.
+// counted is a feed whose events are counted on their way, and have webhooks told
+// if that is promised.
 type counted struct {
 	*feed.Feed
 	metrics *metrics.Metrics
+	tell    func()
 }
 
 func (c counted) Publish(tenant parley.TenantID, events []parley.Event) {
 	c.Feed.Publish(tenant, events)
 	c.metrics.Published(events)
+	for i := range events {
+		if effect, ok := events[i].Body.(parley.EffectEnqueued); ok && effect.Type == parley.Webhook {
+			c.tell()
+			break
+		}
+	}
 }
 
 // dialects of sockets, by the route they come by.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -34,6 +35,7 @@ import (
 	"parley/server"
 	"parley/tool"
 	console "parley/web"
+	"parley/webhook"
 )
 
 type serveCommand struct{ config.Serve }
@@ -74,7 +76,11 @@ func (c *serveCommand) Run(p *program) error {
 	}
 	tools.UseSandbox(commands)
 	tools.KeepArtifacts(filepath.Join(c.Data, "artifacts"))
-	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools, c.ToolServers) }); err != nil {
+	hooks, err := newHooks(&c.Settings, p.env)
+	if err != nil {
+		return err
+	}
+	if err := agents.CheckWith(func(a parley.Agent) error { return cmp.Or(checkAgent(a, tools, c.ToolServers), hooks.check(a)) }); err != nil {
 		return err
 	}
 	models := newModels(&c.Settings)
@@ -152,7 +158,7 @@ func (c *serveCommand) Run(p *program) error {
 		classifier = &screen.Classifier{Model: model, Name: c.Classifier}
 	}
 
-	sentinel := screen.New(key, c.Sentinel, ownSecrets(&c.Settings, p.env, key)...)
+	sentinel := screen.New(key, c.Sentinel, append(ownSecrets(&c.Settings, p.env, key), hooks.secrets(agents.List(c.DefaultTenant))...)...)
 
 	// Tools of others, which start when somebody has a use for them.
 	outside := newToolServers(&c.Settings, commands, sentinel, log, listeners...)
@@ -164,12 +170,21 @@ func (c *serveCommand) Run(p *program) error {
 	defer remotes.Close()
 	keepRemotes(remotes, agents.List(c.DefaultTenant), c.DefaultTenant, log)
 
+	// Webhooks that an earlier process has not told.
+	if hooks.Sealer, err = webhook.NewSealer(key); err != nil {
+		return err
+	}
+	telling := hooks.tell(&c.Settings, store, listener.Addr(), numbers, log)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	defer telling.Close(over)
+
 	// The engine. What an earlier process left open goes on from here.
 	door := engine.New(engine.Config{
-		Store: numbers.Store(store), Feed: counted{followers, numbers}, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
+		Store: numbers.Store(store), Feed: counted{followers, numbers, telling.Poke}, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Tools: numbers.Tools(tools), Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
-		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant,
+		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant, Webhooks: hooks, Told: numbers.Delivered,
 		Classifier: classifier, Refusals: guard.Record, Screen: sentinel,
 	})
 
@@ -185,7 +200,7 @@ func (c *serveCommand) Run(p *program) error {
 		return err
 	}
 	own := native.Handler{
-		Problems: agents.Problems, Files: agents, Access: access.Rules{}, Skills: skills, Servers: toolServers{door, outside},
+		Problems: agents.Problems, Files: agents, Access: access.Rules{}, Skills: skills, Servers: toolServers{door, outside}, Webhooks: door,
 		Permissions: access.Permissions, Project: bus.Project,
 		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(), Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""},
 	}
@@ -229,6 +244,7 @@ func (c *serveCommand) Run(p *program) error {
 	followers.Close()
 	last, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
+	telling.Close(last)
 	web.Close(last) // first, so that no connection is made that nobody ends
 	conns.Close(last)
 	log.Info("stopped")

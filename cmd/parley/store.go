@@ -36,6 +36,7 @@ type store interface {
 	parley.Store
 	parley.TicketStore
 	parley.RevocationStore
+	parley.HookStore
 	Define(context.Context, parley.TenantID, parley.Agent) error
 	Backlog(ctx context.Context, now time.Time) (parley.Backlog, error)
 	Observe(commit func(batches int, took time.Duration))

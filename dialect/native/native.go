@@ -43,7 +43,8 @@ type Handler struct {
 	Remotes parley.Remotes
 	Log     *slog.Logger
 
-	Servers ToolServers
+	Servers  ToolServers
+	Webhooks Webhooks
 
 	About About
 	// Permissions are what a principal may do, somewhere.
@@ -80,33 +81,37 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/agents/{id}/override":  h.asks(h.getOverride),
 		"POST /api/v1/agents/{id}/override": h.asks(h.setOverride),
 
-		"GET /api/v1/timers":              h.asks(h.listTimers),
-		"GET /api/v1/timers/{id}":         h.asks(h.getTimer),
-		"DELETE /api/v1/timers/{id}":      h.asks(h.cancelTimer),
-		"GET /api/v1/effects":             h.asks(h.listEffects),
-		"GET /api/v1/effects/{id}":        h.asks(h.getEffect),
-		"POST /api/v1/approvals/{id}":     h.asks(h.answer(decideApproval)),
-		"POST /api/v1/questions/{id}":     h.asks(h.answer(answerQuestion)),
-		"POST /api/v1/calls/{id}":         h.asks(h.answer(resolveCall)),
-		"GET /api/v1/sessions/{id}/log":   h.sessionLog,
-		"GET /api/v1/log":                 h.tenantLog,
-		"GET /api/v1/audit/events":        h.asks(h.listAudit),
-		"POST /api/v1/tickets":            h.issueTicket,
-		"POST /api/v1/users/{id}/revoke":  h.asks(h.revoke),
-		"GET /api/v1/runs":                h.asks(h.listRuns),
-		"GET /api/v1/runs/{id}":           h.asks(h.getRun),
-		"POST /api/v1/runs/{id}/cancel":   h.asks(h.cancelOneRun),
-		"GET /api/v1/approvals":           h.asks(h.listCards(parley.CardApproval, "approvals")),
-		"GET /api/v1/questions":           h.asks(h.listCards(parley.CardQuestion, "questions")),
-		"GET /api/v1/calls":               h.asks(h.listCards(parley.CardCall, "calls")),
-		"POST /api/v1/agents/{id}/start":  h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
-		"POST /api/v1/agents/{id}/stop":   h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
-		"GET /api/v1/sessions/{id}/plan":  h.asks(h.getPlan),
-		"POST /api/v1/sessions/{id}/plan": h.asks(h.command(decidePlan)),
-		"GET /api/v1/settings":            h.asks(h.getSettings),
-		"PATCH /api/v1/settings":          h.asks(h.changeSettings),
-		"GET /api/v1/mcp":                 h.asks(h.listServers),
-		"POST /api/v1/mcp/{id}/accept":    h.asks(h.acceptTools),
+		"GET /api/v1/timers":                   h.asks(h.listTimers),
+		"GET /api/v1/timers/{id}":              h.asks(h.getTimer),
+		"DELETE /api/v1/timers/{id}":           h.asks(h.cancelTimer),
+		"GET /api/v1/effects":                  h.asks(h.listEffects),
+		"GET /api/v1/effects/{id}":             h.asks(h.getEffect),
+		"POST /api/v1/approvals/{id}":          h.asks(h.answer(decideApproval)),
+		"POST /api/v1/questions/{id}":          h.asks(h.answer(answerQuestion)),
+		"POST /api/v1/calls/{id}":              h.asks(h.answer(resolveCall)),
+		"GET /api/v1/sessions/{id}/log":        h.sessionLog,
+		"GET /api/v1/log":                      h.tenantLog,
+		"GET /api/v1/audit/events":             h.asks(h.listAudit),
+		"POST /api/v1/tickets":                 h.issueTicket,
+		"POST /api/v1/users/{id}/revoke":       h.asks(h.revoke),
+		"GET /api/v1/runs":                     h.asks(h.listRuns),
+		"GET /api/v1/runs/{id}":                h.asks(h.getRun),
+		"POST /api/v1/runs/{id}/cancel":        h.asks(h.cancelOneRun),
+		"GET /api/v1/approvals":                h.asks(h.listCards(parley.CardApproval, "approvals")),
+		"GET /api/v1/questions":                h.asks(h.listCards(parley.CardQuestion, "questions")),
+		"GET /api/v1/calls":                    h.asks(h.listCards(parley.CardCall, "calls")),
+		"POST /api/v1/agents/{id}/start":       h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
+		"POST /api/v1/agents/{id}/stop":        h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
+		"GET /api/v1/sessions/{id}/plan":       h.asks(h.getPlan),
+		"POST /api/v1/sessions/{id}/plan":      h.asks(h.command(decidePlan)),
+		"GET /api/v1/sessions/{id}/webhook":    h.asks(h.getWebhook),
+		"PUT /api/v1/sessions/{id}/webhook":    h.asks(h.setWebhook),
+		"DELETE /api/v1/sessions/{id}/webhook": h.asks(h.removeWebhook),
+
+		"GET /api/v1/settings":         h.asks(h.getSettings),
+		"PATCH /api/v1/settings":       h.asks(h.changeSettings),
+		"GET /api/v1/mcp":              h.asks(h.listServers),
+		"POST /api/v1/mcp/{id}/accept": h.asks(h.acceptTools),
 	}
 }
 
@@ -142,7 +147,7 @@ func (h *Handler) asks(f func(request) (status int, answer any, err error)) http
 const bodyWithin = 30 * time.Second
 
 func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
-	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
+	if r.Method != http.MethodPost && r.Method != http.MethodPatch && r.Method != http.MethodPut {
 		return nil, nil
 	}
 	if r.ContentLength == 0 {
