@@ -578,6 +578,30 @@ var bugs = []bug{
 		"Agent: agent.Name, Allow: agent.Allow}", "Agent: agent.Name}", "./engine", "TestWhoIsNotPrompted"},
 	{"a clock that was set back puts idle prompts off until it is that late again", "mission.go",
 		"meant.at.After(latest) {", "false && meant.at.After(latest) {", ".", "TestIdlePromptsWhenTheClockIsSet"},
+
+	// Webhooks, and what is counted.
+	{"a run ends and no webhook is told", "decide.go",
+		"d.tell(e, before)", "_ = before", ".", "TestEveryEndIsTold"},
+	{"a call of unknown outcome calls nobody", "hook.go",
+		"if b.Outcome != CallUnknown {", "if b.Outcome != \"\" {", ".", "TestEveryEndIsTold"},
+	{"a webhook reaches whatever its name turns out to be", "webhook/send.go",
+		"return allow.mayDial(to, at.Addr())", "return allow.mayDial(&url.URL{Scheme: \"https\", Host: at.String()}, netip.AddrFrom4([4]byte{8, 8, 8, 8}))", "./webhook", "TestWhatIsDialledIsLookedAt"},
+	{"an address in disguise is public", "webhook/address.go",
+		"if block.Contains(ip) {", "if block.Contains(ip) && ip.Is4() {", "./webhook", "TestPublicAddresses"},
+	{"a redirect leads a webhook anywhere", "webhook/send.go",
+		"return http.ErrUseLastResponse", "return nil", "./webhook", "TestAnswersAreNotTrusted"},
+	{"two tell the same webhook at the same time", "store/sqlite/webhooks.go",
+		"AND status IN ('pending', 'executing') AND next_attempt_at = ?6`", "AND status IN ('pending', 'executing') AND ?6 > 0`", "./store/sqlite", "TestStore"},
+	{"a slow receiver hides the others", "webhook/dispatch.go",
+		"full = append(full, target)", "_ = target", "./webhook", "TestASlowReceiverHoldsUpNobody"},
+	{"a sealed secret opens in another session", "webhook/sign.go",
+		`return []byte(string(tenant) + "\n" + string(session))`, `return []byte(string(tenant))`, "./webhook", "TestSealedSecretsStayWhereTheyAre"},
+	{"a receiver that is shown a run counts as a webhook that was told", "store/sqlite/writer.go",
+		"AND run = ?4 AND type = 'send_message' AND status", "AND run = ?4 AND status", "./store/sqlite", "TestStore"},
+	{"names that models make up are counted without end", "metrics/metrics.go",
+		"case len(n.seen) >= n.most:", "case len(n.seen) >= 1<<20:", "./metrics", "TestNamesAreBounded"},
+	{"a scrape waits for a store that hangs", "metrics/state.go",
+		"context.WithTimeout(context.Background(), askWithin)", "context.WithTimeout(context.Background(), 60*askWithin)", "./metrics", "TestWhatWaits"},
 }
 
 // TestEveryBugCanBePlanted finds entries that the code has moved away from.
