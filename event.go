@@ -428,8 +428,9 @@ type (
 	// TimerFired: the synthetic InputReceived behind it says what for.
 	TimerFired struct {
 		Timer TimerID   `json:"timer"`
-		At    time.Time `json:"at"`    // by the clock, which may have been set back since the event before
-		Stamp int64     `json:"stamp"` // the second that names the message; later than that of any before
+		At    time.Time `json:"at"`           // by the clock, which may have been set back since the event before
+		Stamp int64     `json:"stamp"`        // the second that names the message; later than that of any before
+		Due   time.Time `json:"due,omitzero"` // when it was to fire
 	}
 	TimerCancelled struct {
 		Timer TimerID  `json:"timer"`

@@ -224,7 +224,7 @@ func (d *decision) fire(do FireTimer) error {
 		case cooling:
 			d.emit(0, TimerPostponed{Timer: t.ID, At: d.s.LastAutonomous.Add(gap), Why: TimerCooling})
 		default:
-			d.emit(0, TimerFired{Timer: t.ID, At: at, Stamp: stamp})
+			d.emit(0, TimerFired{Timer: t.ID, At: at, Stamp: stamp, Due: t.At})
 			texts = append(texts, t.Text)
 		}
 	}

@@ -35,6 +35,10 @@ func (m *Metrics) Published(events []parley.Event) {
 			}
 		case parley.ToolCallBlocked:
 			m.calls.WithLabelValues(m.tools.of(b.Name), "blocked").Inc()
+		case parley.TimerFired:
+			if !b.Due.IsZero() { // else an earlier release set it off
+				m.late.Observe(max(b.At.Sub(b.Due), 0).Seconds())
+			}
 		case parley.EffectEnqueued:
 			inc(m.effects, b.Type)
 		}

@@ -39,6 +39,7 @@ type Metrics struct {
 	turns        map[parley.Stop]prometheus.Counter
 	cards        map[parley.CardKind]prometheus.Counter
 	effects      map[parley.EffectType]prometheus.Counter
+	late         prometheus.Histogram
 	told         *prometheus.HistogramVec
 	hooks        map[string]prometheus.Counter
 	calls        *prometheus.CounterVec
@@ -118,6 +119,7 @@ func New(version string, now func() time.Time) *Metrics {
 		parley.CardApproval, parley.CardQuestion, parley.CardCall)
 	m.effects = each(counters("effects_enqueued_total", "Effects that were promised, by type.", "type"), parley.SendMessage, parley.Webhook)
 	m.told = histograms("effect_delivery_seconds", "Time from the promise of an effect to its delivery, by type.", wide, "type")
+	m.late = histogram("timer_lateness_seconds", "Time from when a follow-up was to fire to when it did.", wide)
 	m.hooks = each(counters("webhook_attempts_total", "Attempts to tell a webhook, by what came of them.", "outcome"),
 		"delivered", "retried", string(parley.EffectFailed), string(parley.EffectGone))
 	m.calls = counters("tool_calls_total", "Tool calls that ended, by tool and how; blocked ones were never made.", "tool", "outcome")

@@ -68,6 +68,7 @@ func TestEventsAreCounted(t *testing.T) {
 	for _, b := range []parley.EventBody{
 		parley.InputReceived{}, parley.RunStarted{}, parley.TurnStarted{}, parley.OutputAppended{}, parley.TurnFinished{Stop: parley.StopTools},
 		parley.ApprovalRequested{}, parley.QuestionAsked{}, parley.ToolCallBlocked{Name: "shell"}, parley.ToolCallFinished{Name: "shell", Outcome: parley.CallSucceeded},
+		parley.TimerFired{At: t0.Add(2 * time.Second), Due: t0}, parley.TimerFired{At: t0},
 		parley.ToolCallFinished{Name: "shell", Outcome: parley.CallUnknown}, parley.EffectEnqueued{Type: parley.SendMessage},
 		parley.RunFinished{Outcome: parley.Failed}, parley.RunFinished{Outcome: "of a later release"},
 	} {
@@ -76,7 +77,7 @@ func TestEventsAreCounted(t *testing.T) {
 	m.Published(log)
 	m.Published(nil)
 	expect(t, m, map[string]float64{
-		"events_total{}": 13, "inputs_total{}": 1, "runs_started_total{}": 1, "runs_finished_total{outcome=failed}": 1, "runs_finished_total{outcome=completed}": 0,
+		"events_total{}": 15, "timer_lateness_seconds{} count": 1, "timer_lateness_seconds{} sum": 2, "inputs_total{}": 1, "runs_started_total{}": 1, "runs_finished_total{outcome=failed}": 1, "runs_finished_total{outcome=completed}": 0,
 		"turns_finished_total{stop=tools}": 1, "cards_opened_total{kind=approval}": 1, "cards_opened_total{kind=question}": 1, "cards_opened_total{kind=call}": 1,
 		"tool_calls_total{outcome=blocked,tool=shell}": 1, "tool_calls_total{outcome=succeeded,tool=shell}": 1, "tool_calls_total{outcome=unknown,tool=shell}": 1,
 		"effects_enqueued_total{type=send_message}": 1,
