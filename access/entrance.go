@@ -31,7 +31,11 @@ func (e *Entrance) Enter(r *http.Request, agent string) (parley.Visit, error) {
 	if err != nil {
 		return parley.Visit{}, err
 	}
-	leave, err := e.Gate.Connect(id.Principal, from)
+	admit := e.Gate.Connect
+	if id.Ticket {
+		admit = e.Gate.Stay // it was paid for as a message, when it was given
+	}
+	leave, err := admit(id.Principal, from)
 	if err != nil {
 		return parley.Visit{}, e.refuse(r.Context(), err, from)
 	}
@@ -123,8 +127,12 @@ func (e *Entrance) Admit(r *http.Request) error {
 func (e *Entrance) identify(r *http.Request, from netip.Addr, agent string) (Identity, error) {
 	id, err := e.Auth.AuthenticateFor(r, agent)
 	if err != nil {
-		if often := e.Gate.Attempt(from); often != nil {
-			err = often
+		// Who sends none tries none; a page asks once, to learn that it has to.
+		denied, ok := errors.AsType[*Denied](err)
+		if none := ok && denied.Reason == NoCredential; !none {
+			if often := e.Gate.Attempt(from); often != nil {
+				err = often
+			}
 		}
 		return Identity{}, e.refuse(r.Context(), err, from)
 	}

@@ -153,3 +153,28 @@ func TestTooOftenAtTheEntrance(t *testing.T) {
 		t.Error("who has a token is kept out by who guesses at the same address")
 	}
 }
+
+// TestTicketsAtTheEntrance: a page opens a socket for each thing it looks at. Each
+// was paid for as a message when its ticket was given, and not a second time. And
+// who has no credential has tried none, so that a page can learn that it needs one.
+func TestTicketsAtTheEntrance(t *testing.T) {
+	l := newLobby(t)
+	for i := range 8 { // three connections are allowed
+		ticket := issue(t, l.Auth.jwt.Tickets, identity("ann"), "", "")
+		conn, res, err := websocket.Dial(t.Context(), l.URL+"?ticket="+ticket, nil)
+		if err != nil {
+			t.Fatalf("ticket %d: %v %v", i+1, err, res)
+		}
+		_ = conn.CloseNow()
+	}
+	for i := range 8 {
+		res, err := l.Client().Get(l.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("without a credential, time %d: %d", i+1, res.StatusCode)
+		}
+	}
+}

@@ -137,3 +137,26 @@ test('who has no role here is told so', async (t) => {
   await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   assert.equal(await page.getByRole('alert').count(), 0, 'an address has the page say things')
 })
+
+// The usual limits are made for clients with one socket. Somebody who leafs through
+// conversations opens one for each.
+test('the usual limits are enough for who leafs through conversations', async (t) => {
+  const { PARLEY_AUTH, PARLEY_JWT_SECRET } = jwt
+  const server = await Server.start(t, { env: { PARLEY_AUTH, PARLEY_JWT_SECRET } })
+  const ann = token('ann', 'standard_user')
+  for (let i = 0; i < 12; i++) await server.ask('POST', '/api/v1/sessions', { token: ann, body: { title: `Number ${i}` } })
+  const visitor = await Visitor.come(t, server, { tolerate: [/401/] })
+  const page = await visitor.tab('/')
+  for (let i = 0; i < 12; i++) {
+    await page.reload() // people who are not known yet are not counted out
+    await page.getByLabel('Access token').waitFor()
+  }
+  await page.getByLabel('Access token').fill(ann)
+  await page.getByRole('button', { name: 'Sign in with this token' }).click()
+  const rail = new Rail(page)
+  for (let i = 0; i < 12; i++) {
+    await rail.conversations.getByRole('link', { name: `Number ${i}`, exact: true }).click()
+    await page.getByText('Nothing was said yet').waitFor()
+    await page.getByText('online', { exact: true }).waitFor()
+  }
+})

@@ -36,13 +36,17 @@ export async function closeBrowser() {
   started = undefined
 }
 
+// Of a socket that is left while it is being opened a browser says so; it is no
+// trouble.
+const left = /WebSocket is closed before the connection is established/
+
 // A Visitor is one person's browser: tabs that share cookies and storage.
 export class Visitor {
   static async come(t, server, { width = 1280, height = 800, dark = false, reducedMotion = 'reduce', tolerate = [] } = {}) {
     const visitor = new Visitor()
     visitor.server = server
     visitor.troubles = []
-    visitor.tolerate = tolerate
+    visitor.tolerate = [left, ...tolerate]
     visitor.context = await (await browser()).newContext({ baseURL: server.url, viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion, locale: 'en-GB' })
     visitor.context.setDefaultTimeout(patience)
     visitor.context.setDefaultNavigationTimeout(patience)
