@@ -66,6 +66,7 @@ export interface ChildSpawned {
   tokens?: number
   seconds?: number
   micros?: number
+  hooks?: Array<{ target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }>
 }
 
 export interface CompactionFailed {
@@ -107,6 +108,7 @@ export interface EffectEnqueued {
   type: string
   request?: string
   autonomous?: boolean
+  hook?: { event: string; about: number; run: number; target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }
 }
 
 export interface ExplanationRequested {
@@ -136,7 +138,7 @@ export interface InputAdopted {
 export interface InputReceived {
   content: string
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string } }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
   busy: string
   command?: string
   deliver?: boolean
@@ -259,7 +261,7 @@ export interface RunFinished {
 export interface RunStarted {
   input: number
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string } }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
   mode?: string
 }
 
@@ -276,6 +278,7 @@ export interface SessionOpened {
   title?: string
   transient?: boolean
   parent?: { session: string; run: number; call: number; depth: number }
+  hooks?: Array<{ target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }>
 }
 
 export interface SessionRenamed {
@@ -298,6 +301,7 @@ export interface TimerFired {
   timer: number
   at: string
   stamp: number
+  due?: string
 }
 
 export interface TimerPostponed {
@@ -311,7 +315,7 @@ export interface TimerSet {
   reason: string
   message?: string
   by: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string } }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
   call?: number
 }
 
@@ -375,6 +379,12 @@ export interface TurnFinished {
 export interface TurnStarted {
   number: number
   model?: string
+}
+
+export interface WebhookChanged {
+  target: string
+  run_finished?: boolean
+  person_needed?: boolean
 }
 
 export interface LogLine {
@@ -446,4 +456,5 @@ export type LogEvent = LogLine &
     | { type: 'ToolsAccepted'; body: ToolsAccepted }
     | { type: 'TurnFinished'; body: TurnFinished }
     | { type: 'TurnStarted'; body: TurnStarted }
+    | { type: 'WebhookChanged'; body: WebhookChanged }
   )

@@ -69,6 +69,7 @@ export interface Definition {
   idle_prompt?: string
   idle_interval_secs?: number
   autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }
+  webhook?: { url: string; events?: string[]; secret_env: string; target: string }
 }
 
 export interface Effect {
@@ -79,6 +80,7 @@ export interface Effect {
   owner: string
   type: string
   request?: string
+  hook?: { event: string; about: number; run: number; target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }
   status: string
   why?: string
   attempts: number
