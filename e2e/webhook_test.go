@@ -280,7 +280,7 @@ func killedWithWebhooksOwed(t *testing.T, env []string) {
 
 	var running atomic.Pointer[server]
 	var once atomic.Bool
-	addr, came := hookReceiver(t, addr, func(http.ResponseWriter, *http.Request) {
+	_, came := hookReceiver(t, addr, func(http.ResponseWriter, *http.Request) {
 		if !once.Swap(true) { // it has the message, and nobody will ever know
 			running.Load().kill()
 		}

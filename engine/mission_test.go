@@ -99,12 +99,11 @@ func (r *rig) checkMission() {
 func TestIdleAgentsArePrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission(parley.Agent{Name: "hurried", Instructions: "obey", IdlePrompt: "x", IdleSeconds: 1}))
-		begin := time.Now()
 		time.Sleep(time.Hour)
 		if n := r.loaded(); n != 0 {
 			t.Errorf("%d sessions are loaded without a mission", n)
 		}
-		begin = time.Now()
+		begin := time.Now()
 		r.do(parley.TenantSession, parley.SetMission{Text: "tidy up"})
 		time.Sleep(time.Hour)
 		want := "coder 0s:1 hurried 0s:1 hurried 30s:2 coder 1m0s:2 hurried 1m0s:3 coder 2m0s:3"
