@@ -24,15 +24,15 @@ type puppet struct {
 	seen func(parley.ModelRequest)
 	pace time.Duration // between what it says
 	says []parley.Said // instead of what it is told to
-	// judgement is what it says of coming back.
-	judgement string
 	// uncounted: it does not say how many tokens there were.
 	uncounted bool
 
-	mu     sync.Mutex // guards the following
-	noHang bool
-	busy   int // how often it is too busy before it speaks
-	calls  int
+	mu sync.Mutex // guards the following
+	// judgement is what it says of coming back.
+	judgement string
+	noHang    bool
+	busy      int // how often it is too busy before it speaks
+	calls     int
 }
 
 func (p *puppet) called() int {
@@ -141,17 +141,26 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 	}
 }
 
+func (p *puppet) judges(judgement string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judgement = judgement
+}
+
 // evaluate says whether to come back.
 func (p *puppet) evaluate(ctx context.Context) iter.Seq2[parley.Said, error] {
 	return func(yield func(parley.Said, error) bool) {
-		switch p.judgement {
+		p.mu.Lock()
+		judgement := p.judgement
+		p.mu.Unlock()
+		switch judgement {
 		case "hang":
 			<-ctx.Done()
 			yield(parley.Said{}, ctx.Err())
 		case "panic":
 			panic("the judge was told to panic")
 		default:
-			if yield(parley.Said{Text: p.judgement}, nil) {
+			if yield(parley.Said{Text: judgement}, nil) {
 				yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 5, Output: 6}}}, nil)
 			}
 		}

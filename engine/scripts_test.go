@@ -53,7 +53,7 @@ var scripts = []script{
 		r.finished(id, 3)
 	}},
 	{"a question whether to come back", func(r *rig, id parley.SessionID) {
-		r.puppet.judgement = `{"shouldSchedule":true,"delaySeconds":3600,"followUpType":"check_in","reason":"to ask"}`
+		r.puppet.judges(`{"shouldSchedule":true,"delaySeconds":3600,"followUpType":"check_in","reason":"to ask"}`)
 		in := input("say hello", parley.Queue)
 		in.Agent.Name = "judged"
 		r.do(id, in)

@@ -207,7 +207,7 @@ func TestEvaluations(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, forward)
-			r.puppet.judgement = c.says
+			r.puppet.judges(c.says)
 			id := r.open()
 			r.do(id, parley.SubmitInput{Content: "say hello", Agent: parley.AgentRef{Name: "judged"}})
 			time.Sleep(evaluateWithin)
@@ -215,7 +215,7 @@ func TestEvaluations(t *testing.T) {
 			if e := all[parley.FollowUpEvaluated](log)[0]; e.Code != c.code || e.Scheduled != (c.message != "") {
 				t.Errorf("%q: %+v", c.says, e)
 			}
-			r.puppet.judgement = `{"shouldSchedule":false}`
+			r.puppet.judges(`{"shouldSchedule":false}`)
 			time.Sleep(2 * time.Minute)
 			got := ""
 			for _, in := range unaskedInputs(r.log(id)) {
@@ -233,7 +233,7 @@ func TestEvaluations(t *testing.T) {
 func TestAnEvaluationHoldsNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
-		r.puppet.judgement = "hang"
+		r.puppet.judges("hang")
 		id := r.open()
 		r.do(id, parley.SubmitInput{Content: "say hello", Agent: parley.AgentRef{Name: "judged"}})
 		r.finished(id, 1)
