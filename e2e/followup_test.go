@@ -122,7 +122,7 @@ func TestAutonomyIsOffByDefault(t *testing.T) {
 	s, n := startServer(t, o), startNode(t)
 	c := n.dial(s, newThread())
 	c.ask("remind me in 1 second to stretch")
-	if a := c.completed(); !strings.Contains(a.text, "this agent does not offer it to me") {
+	if a := c.completed(); !strings.Contains(a.text, "follow-ups are off for this agent") {
 		t.Errorf("%+v", a)
 	}
 }
