@@ -197,6 +197,19 @@ func (b *bench) session(id parley.SessionID, url string, ofAgent bool) (secret s
 	return secret
 }
 
+// again promises the webhook of a session the same once more.
+func (b *bench) again(id parley.SessionID, url string) {
+	b.t.Helper()
+	target, _ := b.allow.Check(url)
+	e := parley.Event{Session: id, Seq: 7, Root: id, At: t0, Body: parley.EffectEnqueued{Type: parley.Webhook,
+		Hook: &parley.HookPromise{Event: parley.HookFinished, About: 5, Run: 3, HookRef: parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}}}}
+	if res, err := b.store.Append(b.t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6, Events: []parley.Event{e},
+		Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 7, OpenedAt: t0, UpdatedAt: t0}}); err != nil || res.Fenced {
+		b.t.Fatal(res, err)
+	}
+	b.d.Poke()
+}
+
 func id(n int) parley.SessionID {
 	return parley.SessionID(fmt.Sprintf("00000000-0000-4000-8000-%012x", n))
 }
@@ -375,6 +388,8 @@ func TestGoneIsGone(t *testing.T) {
 	if row, ok, err := b.store.Tenant(acme).Webhook(t.Context(), mine); err != nil || !ok || !row.Gone.Equal(b.clock()) {
 		t.Errorf("%+v %v %v", row, ok, err)
 	}
+	b.again(mine, "http://"+addr+"/s")
+	b.expect("failed")
 	b.session(id(2), "http://"+addr+"/a", true)
 	b.d.Poke()
 	b.expect("failed")
