@@ -12,7 +12,7 @@ import { useCards } from './useCards'
 // they have delegated.
 export function ApprovalsPage() {
   const { may } = useMe()
-  const { cards, loading, failed, refetch, answer } = useCards()
+  const { cards, more, loading, failed, refetch, answer } = useCards()
   const list = useRef<HTMLDivElement>(null)
   useSteps(list)
   const keys = cards.length > 0 && (
@@ -28,6 +28,7 @@ export function ApprovalsPage() {
       {!loading && failed === null && cards.length === 0 && (
         <EmptyState title="Nothing waits for you">Commands and changes that agents want your word for, and what they ask, will be here as soon as they wait.</EmptyState>
       )}
+      {more && <p className="text-sm text-waiting">More wait than are shown: these have waited longest.</p>}
       <div ref={list} className="flex flex-col gap-4">
         {cards.map((card) => (
           <CardView key={card.id} card={card} may={may('agents:message')} answer={answer} />

@@ -173,6 +173,18 @@ it('explains', async () => {
   expect(server.posts).toEqual([]) // it was explained before
 })
 
+it('says that there is more than it shows', async () => {
+  server.calls = Array.from({ length: 200 }, (_, i) => ({ ...call, id: `t.${i}` }))
+  await act(async () => {
+    render(
+      <QueryClientProvider client={new QueryClient()}>
+        <ApprovalsPage />
+      </QueryClientProvider>,
+    )
+  })
+  await screen.findByText(/More wait than are shown/)
+})
+
 it('offers nothing to who may only look', async () => {
   server.permissions = ['agents:read']
   render(

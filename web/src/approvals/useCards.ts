@@ -5,11 +5,13 @@ import { ask, Problem } from '../wire/api'
 import { useBus, type BusMessage } from '../wire/bus'
 import type { Card } from '../wire/native.generated'
 
+const most = 200 // of a kind, as the server has it
+
 // The keys begin with that of the badge, so that what changes one changes all.
 const lists = [
-  { key: ['waiting', 'approvals'], path: '/api/v1/approvals?limit=200', name: 'approvals' },
-  { key: ['waiting', 'questions'], path: '/api/v1/questions?limit=200', name: 'questions' },
-  { key: ['waiting', 'calls'], path: '/api/v1/calls?status=unknown&limit=200', name: 'calls' },
+  { key: ['waiting', 'approvals'], path: `/api/v1/approvals?limit=${most}`, name: 'approvals' },
+  { key: ['waiting', 'questions'], path: `/api/v1/questions?limit=${most}`, name: 'questions' },
+  { key: ['waiting', 'calls'], path: `/api/v1/calls?status=unknown&limit=${most}`, name: 'calls' },
 ] as const
 
 // useCards is everything that waits for a person, longest first, as long as it
@@ -70,7 +72,8 @@ export function useCards() {
     [drop, refetch],
   )
 
-  return { cards, loading: result.some((one) => one.isPending), failed: failed?.error ?? null, refetch, answer }
+  const more = result.some((one) => (one.data?.length ?? 0) >= most)
+  return { cards, more, loading: result.some((one) => one.isPending), failed: failed?.error ?? null, refetch, answer }
 }
 
 // resolvedBy reads a widget_resolved with care.
