@@ -45,5 +45,7 @@ export default defineConfig({
     environment: 'happy-dom',
     include: ['src/**/*.test.{ts,tsx}'], // e2e/ has a runner of its own
     restoreMocks: true,
+    setupFiles: ['src/patience.ts'],
+    testTimeout: 120_000,
   },
 })

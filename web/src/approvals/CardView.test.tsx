@@ -1,10 +1,11 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { act, cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/react'
+import { act, cleanup, fireEvent, render, renderHook, screen, waitFor, within } from '@testing-library/react'
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { listen } from '../shell/shortcuts'
 import { FakeSocket } from '../wire/fakeSocket'
 import { current, dismiss } from '../ui/toast'
 import { ApprovalsPage } from './ApprovalsPage'
+import { useCards } from './useCards'
 
 vi.mock('@tanstack/react-router', () => ({ Link: ({ children }: { children: React.ReactNode }) => <a href="/">{children}</a> }))
 
@@ -173,16 +174,18 @@ it('explains', async () => {
   expect(server.posts).toEqual([]) // it was explained before
 })
 
-it('says that there is more than it shows', async () => {
-  server.calls = Array.from({ length: 200 }, (_, i) => ({ ...call, id: `t.${i}` }))
-  await act(async () => {
-    render(
-      <QueryClientProvider client={new QueryClient()}>
-        <ApprovalsPage />
-      </QueryClientProvider>,
-    )
-  })
-  await screen.findByText(/More wait than are shown/)
+it('knows that there may be more than it was given', async () => {
+  const hook = () => {
+    const client = new QueryClient()
+    return renderHook(useCards, { wrapper: ({ children }: { children: React.ReactNode }) => <QueryClientProvider client={client}>{children}</QueryClientProvider> })
+  }
+  server.calls = Array.from({ length: 199 }, (_, i) => ({ ...call, id: `t.${i}` }))
+  const few = hook()
+  await waitFor(() => expect(few.result.current.cards).toHaveLength(202))
+  expect(few.result.current.more).toBe(false)
+  server.calls.push(call)
+  const many = hook()
+  await waitFor(() => expect(many.result.current.more).toBe(true))
 })
 
 it('offers nothing to who may only look', async () => {
