@@ -233,3 +233,14 @@ test('who reads the end is shown what wants an answer', async (t) => {
     return box !== null && field !== null && box.y > 0 && box.y + box.height <= field.y
   })
 })
+
+test('a conversation on a phone', async (t) => {
+  const { chat, page, server } = await open(t, { width: 390, height: 844, prepare: (m) => m.script('make a file', { ...touch, content: `\`${'x'.repeat(300)}\`` }, 'It is there.') })
+  await chat.say('Please make a file')
+  await chat.card.getByRole('button', { name: 'Allow once' }).click()
+  await chat.ended('It is there.')
+  assert(existsSync(join(server.workspace, 'made.txt')))
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, 'it is wider than a phone')
+  await page.getByRole('button', { name: 'Menu' }).click()
+  await page.getByRole('dialog', { name: 'Menu' }).getByRole('link', { name: 'Please make a file' }).waitFor()
+})
