@@ -7,6 +7,7 @@ import { Spinner } from '../ui/Spinner'
 import { AgentMessage } from './AgentMessage'
 import { AskUserCard } from './AskUserCard'
 import type { Card, ChatMessage } from './message'
+import { MessageBoundary } from './MessageBoundary'
 import { QueuedMessages } from './QueuedMessages'
 import { UserMessage } from './UserMessage'
 
@@ -109,9 +110,9 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
         <ErrorState what="What was said before could not be loaded." error={earlier.error} retry={onEarlier} />
       )
     const message = messages[at - first]
-    if (message !== undefined) return message.role === 'user' ? <UserMessage message={message} /> : <AgentMessage message={message} />
+    if (message !== undefined) return <MessageBoundary raw={message}>{message.role === 'user' ? <UserMessage message={message} /> : <AgentMessage message={message} />}</MessageBoundary>
     const card = cards[at - first - messages.length]
-    return card === undefined ? <QueuedMessages messages={waiting} /> : <AskUserCard card={card} />
+    return card === undefined ? <QueuedMessages messages={waiting} /> : <MessageBoundary raw={card}><AskUserCard card={card} /></MessageBoundary>
   }
 
   return (

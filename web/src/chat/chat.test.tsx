@@ -15,6 +15,7 @@ import { writeDraft } from './draft'
 import { choose, maxBytes } from './images'
 import type { Card, ChatMessage, ToolUse } from './message'
 import { MessageBody } from './MessageBody'
+import { MessageBoundary } from './MessageBoundary'
 import { PlanBlock } from './PlanBlock'
 import { QueuedMessages } from './QueuedMessages'
 import { useChatMessages } from './useChatMessages'
@@ -353,6 +354,24 @@ describe('useChatMessages', () => {
     })
     expect(drawn).toBe(before + 1)
     expect(result.current.state.messages.map((m) => m.text)).toEqual(['Hi', 'x'.repeat(100)])
+  })
+})
+
+describe('what cannot be drawn', () => {
+  it('is kept to itself', () => {
+    const error = vi.spyOn(console, 'error').mockImplementation(() => {})
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
+    const Broken = () => {
+      throw new Error('no')
+    }
+    show(
+      <MessageBoundary raw={{ text: 'its text' }}>
+        <Broken />
+      </MessageBoundary>,
+    )
+    expect(screen.getByText(/cannot be shown/)).toBeTruthy()
+    expect(screen.getByText(/its text/)).toBeTruthy()
+    error.mockRestore()
   })
 })
 

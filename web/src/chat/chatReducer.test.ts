@@ -208,9 +208,9 @@ describe('the rest', () => {
 
   it('survives what is not as it should be', () => {
     for (const kind of ['run', 'message', 'activity', 'queue', 'token', 'text_segment', 'ask_user', 'model_fallback', 'tool_progress', 'content_block', 'widget_resolved', 'turn_complete', 'news']) {
-      for (const data of [undefined, null, 7, 'x', [], { items: 7, questions: [null], plan: [], files: {} }]) {
+      for (const data of [undefined, null, 7, 'x', [], { items: 7, questions: [null], plan: [], files: {} }, { items: [{ id: 'x', timestamp: 1e300 }], role: 'user' }]) {
         for (const phase of ['', 'start', 'done', 'outcome', 'plan_update', 'change_report', 'subagent_spawned', 'context_usage']) {
-          expect(() => fold([said(kind, { data, phase, text: undefined })])).not.toThrow()
+          for (const ts_ms of [1, 1e20, NaN]) expect(() => fold([said(kind, { data, phase, ts_ms, text: undefined })])).not.toThrow()
         }
       }
     }

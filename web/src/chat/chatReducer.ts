@@ -6,6 +6,7 @@ import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from
 import { blocksOf, hasSaid, isEmpty, withBlock, withEnd, withLast, withOutput, withSegment, withToken, withTool, withToolUpdate } from './blocks'
 import type { Card, ChatMessage, ContentBlock, SubagentTreeEntry, ToolUse } from './message'
 import { isTransient } from './message'
+import { stamp } from './read'
 
 export interface ChatState {
   session: string
@@ -187,7 +188,7 @@ function prepend(state: ChatState, frames: Frame[], earlier: string | null): Cha
 }
 
 export function agentMessage(session: string, id: string, from: string, at: number): ChatMessage {
-  return { role: 'agent', from, to: 'user', text: '', timestamp: new Date(at).toISOString(), timestampMs: at, isGenerating: true, id, session }
+  return { role: 'agent', from, to: 'user', text: '', timestamp: stamp(at), timestampMs: at, isGenerating: true, id, session }
 }
 
 // current is where the message that is being made is; -1: none is.
@@ -230,7 +231,7 @@ function setQueue(state: ChatState, { agent, items, withdrawn, at, seq }: Extrac
 
 function queuedMessage(session: string, agent: string, item: Queued): ChatMessage {
   const at = item.timestamp * 1000
-  return { role: 'user', from: 'user', to: agent, text: item.preview, timestamp: new Date(at).toISOString(), timestampMs: at, id: 'input-' + item.id, session, inputId: item.id }
+  return { role: 'user', from: 'user', to: agent, text: item.preview, timestamp: stamp(at), timestampMs: at, id: 'input-' + item.id, session, inputId: item.id }
 }
 
 // withoutInput takes out what was withdrawn before anything was done about it.

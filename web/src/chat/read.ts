@@ -3,6 +3,8 @@
 
 import type { AskUser, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task, UiMessage } from './wire'
 
+const lastMs = 8.64e15 // a Date can be
+
 export type Fields = Record<string, unknown>
 
 export function fields(value: unknown): Fields {
@@ -21,6 +23,12 @@ export function list<T>(value: unknown, each: (item: unknown) => T): T[] {
   return Array.isArray(value) ? value.map(each) : []
 }
 
+// stamp is a time as text; what is no time is the beginning of time.
+export function stamp(ms: number): string {
+  const date = new Date(ms)
+  return Number.isNaN(date.getTime()) ? new Date(0).toISOString() : date.toISOString()
+}
+
 // readMessage gives a message of the bus; null: this is none.
 export function readMessage(value: unknown): UiMessage | null {
   const f = fields(value)
@@ -30,7 +38,7 @@ export function readMessage(value: unknown): UiMessage | null {
     id: str(f.id),
     seq,
     rev: num(f.rev) ?? seq,
-    ts_ms: num(f.ts_ms) ?? 0,
+    ts_ms: Math.min(Math.max(num(f.ts_ms) ?? 0, 0), lastMs),
     kind: str(f.kind),
     phase: str(f.phase) || undefined,
     text: typeof f.text === 'string' ? f.text : undefined,

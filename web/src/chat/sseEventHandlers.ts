@@ -4,7 +4,7 @@
 import type { UiMessage } from './wire'
 import { agentMessage, type ChatAction, type Frame } from './chatReducer'
 import type { ChatMessage } from './message'
-import { fields, list, num, readAskUser, readContext, readFallback, readFiles, readPlan, readQueue, readTask, str } from './read'
+import { fields, list, num, readAskUser, readContext, readFallback, readFiles, readPlan, readQueue, readTask, stamp, str } from './read'
 
 // Handling a message of the conversation whose session this is; others are of
 // sub-agents.
@@ -60,7 +60,7 @@ export const handleMessage: Handler = (message, session) => {
     from,
     to: str(data.to),
     text: message.text ?? '',
-    timestamp: new Date(message.ts_ms).toISOString(),
+    timestamp: stamp(message.ts_ms),
     timestampMs: message.ts_ms,
     id: message.id,
     session: message.session_id ?? session,
