@@ -5,6 +5,7 @@ import { Menu, MenuItem, MenuLine } from '../ui/Menu'
 import { StatusBadge } from '../ui/StatusBadge'
 import { ModelPicker } from './ModelPicker'
 import type { AgentInfo } from './queries'
+import { Exact } from '../ui/Mono'
 
 interface ChatHeaderProps {
   title: string
@@ -21,7 +22,7 @@ interface ChatHeaderProps {
 export function ChatHeader({ title, agent, agents, status, mayMessage, inspecting, onInspect, onCompact, onClear }: ChatHeaderProps) {
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 border-b border-line px-4">
-      <h1 className="min-w-0 truncate text-sm font-semibold">{title}</h1>
+      <h1 className="min-w-0 truncate text-sm font-semibold"><Exact>{title}</Exact></h1>
       {status !== undefined && <StatusBadge status={status}>{status === 'waiting' ? 'waits for you' : status === 'running' ? 'working' : undefined}</StatusBadge>}
       <div className="ml-auto flex shrink-0 items-center gap-1">
         {agent !== undefined && <span className="hidden max-w-40 truncate text-xs text-ink-soft sm:inline">{agent} ·</span>}

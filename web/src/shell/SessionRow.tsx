@@ -3,6 +3,7 @@ import { AlertDialog, DropdownMenu } from 'radix-ui'
 import { useRef, useState } from 'react'
 import type { SessionSummary } from '../wire/types-shell'
 import { MoreIcon } from './icons'
+import { Exact } from '../ui/Mono'
 import { titleOf, useDelete, useRename } from './sessions'
 import { StatusDot } from './Status'
 
@@ -30,7 +31,7 @@ export function SessionRow({ session, current, editable }: Props) {
         className="flex min-w-0 grow items-center gap-1.5 rounded py-1.5 pl-1.5 text-sm"
       >
         <StatusDot status={session.status} />
-        <bdi className="truncate">{title}</bdi>
+        <bdi className="truncate"><Exact>{title}</Exact></bdi>
       </Link>
       {editable && (
         <DropdownMenu.Root>
@@ -106,7 +107,7 @@ function Deleting({ session, current, done }: { session: SessionSummary; current
         <AlertDialog.Content className="fixed top-1/3 left-1/2 z-50 w-[min(26rem,calc(100vw-2rem))] -translate-x-1/2 rounded-lg border border-line bg-paper p-5 shadow-xl">
           <AlertDialog.Title className="font-semibold">Delete this conversation?</AlertDialog.Title>
           <AlertDialog.Description className="mt-2 text-sm text-ink-soft">
-            <bdi className="font-medium text-ink">{titleOf(session)}</bdi> and everything its agents said and did in it will be gone, for everybody. What runs in it is stopped.
+            <bdi className="font-medium text-ink"><Exact>{titleOf(session)}</Exact></bdi> and everything its agents said and did in it will be gone, for everybody. What runs in it is stopped.
           </AlertDialog.Description>
           {remove.isError && (
             <p role="alert" className="mt-3 text-sm text-failed">
