@@ -39,7 +39,7 @@ export function Inspector({ state }: { state: ChatState }) {
           <Row name="This run" value={latest === undefined ? '–' : usageOf(latest)} />
           {(latest?.usage?.cached ?? 0) > 0 && <Row name="of it cached" value={`${tokens(latest!.usage!.cached!)} in`} />}
           <Row name="Conversation" value={runs.length === 0 ? '–' : `${tokens(runs.reduce((sum, run) => sum + (run.usage?.input ?? 0) + (run.usage?.output ?? 0), 0))} tokens`} />
-          <Row name="Cost" value={cost === 0 ? 'no price known' : dollars(cost)} />
+          <Row name="Cost" value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'no price known' : '–'} />
           <Row name="Runs" value={runs.length >= 200 ? '200 or more' : String(runs.length)} />
         </dl>
       </Part>
