@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"parley"
 )
@@ -24,8 +25,8 @@ func (e *Engine) SetWebhook(ctx context.Context, who parley.Principal, id parley
 		return parley.WebhookInfo{}, err
 	}
 	hook := parley.HookOf(target, ask.Events)
-	at, err := e.hook(ctx, who, id, via, parley.SetWebhook{Hook: hook, URL: ask.URL, Sealed: sealed})
-	return parley.WebhookInfo{URL: ask.URL, Events: hook.Events(), Status: "active", Secret: secret, SetAt: at.At}, err
+	c, err := e.hook(ctx, who, id, via, parley.SetWebhook{Hook: hook, URL: ask.URL, Sealed: sealed})
+	return parley.WebhookInfo{URL: ask.URL, Events: hook.Events(), Status: "active", Secret: secret, SetAt: c.At}, err
 }
 
 // RemoveWebhook takes it away. What was promised and not told is not any more.
@@ -72,7 +73,7 @@ func (e *Engine) mayHook(ctx context.Context, who parley.Principal, id parley.Se
 }
 
 func (e *Engine) hook(ctx context.Context, who parley.Principal, id parley.SessionID, via string, do parley.SetWebhook) (parley.Command, error) {
-	c := parley.Command{Tenant: who.Tenant, Session: id, By: who.ID, At: e.Now(), Via: via, Do: do}
+	c := parley.Command{Tenant: who.Tenant, Session: id, By: who.ID, At: e.Now().UTC().Truncate(time.Microsecond), Via: via, Do: do}
 	a, done, err := e.use(key{c.Tenant, c.Session}, true)
 	if err != nil {
 		return c, err

@@ -68,7 +68,11 @@ func (c *effectsCommand) Run(p *program) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "EFFECT\tSTATUS\tTYPE\tREQUEST\tCREATED\tATTEMPTS\tOWNER\tWHY")
 	for _, e := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, e.Request, e.CreatedAt.Format(time.RFC3339), e.Attempts, e.Owner, e.Why)
+		request := e.Request
+		if e.Hook != nil { // it answers none, and says who is told of what
+			request = string(e.Hook.Event) + " to " + e.Hook.Target
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, request, e.CreatedAt.Format(time.RFC3339), e.Attempts, e.Owner, e.Why)
 	}
 	return w.Flush()
 }
