@@ -43,6 +43,7 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 	exactly(t, a.frames[len(a.frames)-1], "chat.completed", map[string]any{"requestId": a.request, "threadId": thread, "agentId": "helpful-assistant"})
 	s.logged("msg=event_published ", 2)
 	s.logged("type=timer_fired", 1)
+	s.logged("msg=effect_created ", 2)
 	s.logged("msg=effect_delivered", 2)
 
 	// Who is not there when it comes is shown it on coming back, also by
