@@ -1,0 +1,95 @@
+// What goes wrong on the way is said where it happened, and can be tried again.
+import assert from 'node:assert/strict'
+import { Chat } from './lib/chat.mjs'
+import { Model, Server, test, until, Visitor } from './lib/index.mjs'
+
+async function open(t) {
+  const model = await Model.start(t)
+  model.always('a word', 'Parley.')
+  const server = await Server.start(t, { env: model.env })
+  const visitor = await Visitor.come(t, server)
+  return { model, server, visitor }
+}
+
+test('a message that was not sent stays, and is sent once', async (t) => {
+  const { server, visitor, model } = await open(t)
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  visitor.expect(/503/)
+  let failures = 0
+  await page.route('**/api/chat', (route) => {
+    if (failures++ > 0) return route.continue()
+    return route.fulfill({ status: 503, contentType: 'application/json', body: '{"error":"The disk is full."}' })
+  })
+  await chat.say('Tell me a word')
+  const alert = page.getByRole('alert').filter({ hasText: 'The disk is full.' })
+  await alert.waitFor()
+  assert.equal(await chat.field.inputValue(), 'Tell me a word')
+  await alert.getByRole('button', { name: /again/i }).click()
+  await chat.ended('Parley.')
+  assert.equal(model.asked.length, 1)
+  assert.equal((await server.ask('GET', '/api/v1/sessions')).sessions.length, 1)
+})
+
+test('an answer that is lost on the way does not send a message twice', async (t) => {
+  const { server, visitor } = await open(t)
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  visitor.expect(/ERR_/)
+  let lost = false
+  await page.route('**/api/chat', async (route) => {
+    if (lost) return route.continue()
+    lost = true
+    await route.fetch() // it arrives, and nobody hears of it
+    await route.abort('connectionreset')
+  })
+  await chat.say('Tell me a word')
+  await page.getByRole('alert').getByRole('button', { name: /again/i }).click()
+  await chat.ended('Parley.')
+  assert.equal((await server.ask('GET', '/api/v1/sessions')).sessions.length, 1, 'there are two conversations')
+  assert.equal(await chat.log.getByRole('article', { name: 'You said' }).count(), 1)
+})
+
+test('lists that cannot be had say so, and come when asked for again', async (t) => {
+  const { visitor } = await open(t)
+  visitor.expect(/500/)
+  for (const [path, route] of [['/agents', '**/api/v1/agents'], ['/approvals', '**/api/v1/approvals*'], ['/runs', '**/api/v1/runs*']]) {
+    const page = await visitor.tab('/settings')
+    let broken = true
+    await page.route(route, (r) => (broken ? r.fulfill({ status: 500, contentType: 'application/json', body: '{"error":{"code":"internal","message":"Out of order."}}' }) : r.continue()))
+    await page.goto(path)
+    const alert = page.getByRole('main').getByRole('alert').filter({ hasText: 'Out of order.' })
+    await alert.waitFor()
+    broken = false
+    await alert.getByRole('button', { name: /again/i }).click()
+    await alert.waitFor({ state: 'detached' })
+    await page.close()
+  }
+})
+
+test('frames that cannot be read are passed over', async (t) => {
+  const { visitor } = await open(t)
+  visitor.expect(/not a message|frame|bus/i)
+  const page = await visitor.context.newPage()
+  const thrown = []
+  page.on('pageerror', (error) => thrown.push(error))
+  let noise = 0
+  await page.routeWebSocket(/\/api\/events/, (ws) => {
+    const server = ws.connectToServer()
+    server.onMessage((message) => {
+      for (const bad of ['{', '[]', 'null', '42', '"x"', '{}', '{"kind":7,"seq":"x"}', '{"id":"a","seq":1,"rev":1,"ts_ms":0,"kind":"nonsense"}', '{"id":"b","seq":1,"kind":"token","data":null}', '{"id":"c","seq":1,"kind":"ask_user","data":{"questions":null}}', '{"id":"d","seq":1,"kind":"run","phase":"plan_update"}']) {
+        ws.send(bad)
+        noise++
+      }
+      ws.send(message)
+    })
+  })
+  await page.goto('/')
+  const chat = new Chat(page)
+  await chat.say('Tell me a word')
+  await chat.ended('Parley.')
+  assert(noise > 0, 'nothing was broken')
+  await chat.say('Tell me a word again')
+  await until('it is answered twice', async () => (await chat.answers.getByText('Parley.').count()) === 2)
+  assert.deepEqual(thrown, [])
+})
