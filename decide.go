@@ -96,11 +96,7 @@ func (d *decision) command(c Command) error {
 		}
 		return nil
 	case DeleteSession:
-		d.endRun(Cancelled, "", "")
-		d.withdrawAll(WithdrawnByDelete)
-		d.cancelTimers(TimerByDelete, func(Timer) bool { return true })
-		d.stopCompacting()
-		d.emit(0, SessionDeleted{})
+		d.delete()
 		return nil
 	case SubmitInput:
 		return d.submit(c, do)
@@ -140,6 +136,15 @@ func (d *decision) halt(reason string) {
 	d.cancelTimers(TimerByHalt, func(Timer) bool { return true })
 	d.stopCompacting()
 	d.emit(0, SessionHalted{reason})
+}
+
+// delete takes the session out of sight, and ends everything in it.
+func (d *decision) delete() {
+	d.endRun(Cancelled, "", "")
+	d.withdrawAll(WithdrawnByDelete)
+	d.cancelTimers(TimerByDelete, func(Timer) bool { return true })
+	d.stopCompacting()
+	d.emit(0, SessionDeleted{})
 }
 
 func allowedWhileHalted(do CommandBody) bool {
@@ -554,8 +559,7 @@ func (d *decision) advance() {
 			w := d.s.Queue[0]
 			d.emit(RunID(d.s.Head+1), RunStarted{Input: w.ID, Request: w.Request, Agent: w.Agent, Mode: w.Mode})
 		} else if at, does := d.s.expires(); does && !d.at.Before(at) {
-			d.stopCompacting()
-			d.emit(0, SessionDeleted{})
+			d.delete()
 		}
 		return
 	case r.Turn != nil && !r.Agent.Remote:

@@ -296,6 +296,9 @@ func (d *decision) prompt(c Command, do PromptAgent) error {
 	switch {
 	case d.s.Deleted:
 		return Errorf(CodeClosed, "This session was deleted.")
+	case d.s.Owner != c.By:
+		// Ids can be guessed, and whoever opens a session reads it.
+		return Errorf(CodeClosed, "This session belongs to somebody else than the mission.")
 	case d.s.Halted != "":
 		return Errorf(CodeClosed, "This session was halted: %s.", d.s.Halted)
 	case !d.s.quiet():

@@ -108,7 +108,11 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	there := session.state
 	found.Heard = done.Count > 0 && there.Owner != "" && there.Autonomous == 0
 	unreachable := agent.Address != "" && e.Remotes != nil && e.Remotes.Unreachable(a.tenant, agent) != nil
-	i.Held = activity.Open || unreachable || there.Deleted || there.Halted != ""
+	taken := there.Owner != "" && there.Owner != m.By
+	if taken {
+		a.log.Warn("an idle agent is not prompted: the session is somebody else's", "agent", agent.Name, "session", there.ID)
+	}
+	i.Held = activity.Open || unreachable || there.Deleted || there.Halted != "" || taken
 	return i, found, nil
 }
 

@@ -451,3 +451,34 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		r.check(parley.TenantSession)
 	})
 }
+
+// The ids of sessions in which agents are prompted can be guessed. Who has opened
+// one is not shown what a mission has an agent do there.
+func TestNobodyTakesTheSessionOfAMission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "say inner orders", Allow: &parley.AgentAllow{Roles: []string{access.RoleOrgAdmin}}}))
+		user, admin := member("uwe", access.RoleStandardUser), member("olga", access.RoleOrgAdmin)
+		for n := parley.MissionID(1); n < 4; n++ {
+			if code := r.as(user, parley.IdleSession(n, "aloof"), parley.OpenSession{Agent: "silent"}); code != "" {
+				t.Fatal(code)
+			}
+		}
+		if code := r.as(admin, parley.TenantSession, parley.SetMission{Text: "goal"}); code != "" {
+			t.Fatal(code)
+		}
+		time.Sleep(time.Hour)
+		if in := all[parley.InputReceived](r.log(r.idleSession("aloof"))); len(in) != 0 {
+			t.Errorf("uwe reads %q", in[0].Content)
+		}
+		for _, b := range all[parley.AgentPrompted](r.log(parley.TenantSession)) {
+			if b.Agent == "aloof" {
+				t.Errorf("it is promised all the same: %+v", b)
+			}
+		}
+		// Also when it is taken between the promise and the prompt.
+		late := parley.PromptAgent{Mission: 2, Agent: parley.AgentRef{Name: "aloof"}, Prompt: 9}
+		if err := r.act(t.Context(), acme, r.idleSession("aloof"), "olga", "late", late); parley.CodeOf(err) != parley.CodeClosed {
+			t.Errorf("a prompt that comes late: %v", err)
+		}
+	})
+}

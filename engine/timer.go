@@ -124,9 +124,13 @@ func (v evaluation) read() (*parley.FollowUp, error) {
 // evaluate has a model say whether the agent is to come back. Whatever goes wrong
 // means that it is not, and is told to the server's log alone.
 func (a *actor) evaluate(ctx context.Context, step parley.Evaluate) parley.ReportBody {
+	ended := parley.EvaluationEnded{Run: step.Run}
+	if !a.engine.Autonomy.Enabled { // since the run began
+		ended.Reason = "This server does nothing unasked."
+		return ended
+	}
 	inTime, cancel := context.WithTimeout(ctx, evaluateWithin)
 	defer cancel()
-	ended := parley.EvaluationEnded{Run: step.Run}
 	said, usage, err := a.evaluator(inTime, step)
 	ended.Usage = usage
 	if err == nil {

@@ -22,9 +22,10 @@ const (
 
 // A page of history is what the bus has shown of some runs.
 type page struct {
-	Messages []json.RawMessage `json:"messages"` // oldest first
-	Cursor   string            `json:"cursor"`   // what happens after the newest page: the last_event_id to follow with
-	Earlier  *string           `json:"earlier"`  // the before of the page before this one; null: there is none
+	Messages []json.RawMessage `json:"messages"`      // oldest first
+	Cursor   string            `json:"cursor"`        // what happens after the newest page: the last_event_id to follow with
+	Earlier  *string           `json:"earlier"`       // the before of the page before this one; null: there is none
+	Cut      bool              `json:"cut,omitempty"` // sub-agents were left out: there is too much of them
 }
 
 // history answers with what was shown of a session, and of what it delegated,
@@ -66,7 +67,7 @@ func (h *Handler) history(r request) (any, error) {
 	if err := past.read(r.Context(), m.ID, first, last, m.Root == m.ID); err != nil {
 		return nil, err
 	}
-	p := page{Messages: past.messages(r.Context()), Cursor: head.Epoch + "-" + strconv.FormatInt(head.After*perEvent+perEvent-1, 10)}
+	p := page{Messages: past.messages(r.Context()), Cut: past.cut, Cursor: head.Epoch + "-" + strconv.FormatInt(head.After*perEvent+perEvent-1, 10)}
 	if earlier != 0 {
 		name := fmt.Sprintf("%d.%d", earlier, upto)
 		p.Earlier = &name
@@ -157,7 +158,9 @@ type past struct {
 	*watcher
 	upto   parley.Position
 	events []parley.Event
-	below  int // sessions of sub-agents
+	below  int        // sessions of sub-agents
+	count  parley.Seq // of their events
+	cut    bool
 }
 
 func (p *past) read(ctx context.Context, id parley.SessionID, first, last parley.Seq, deep bool) error {
@@ -188,14 +191,19 @@ func (p *past) read(ctx context.Context, id parley.SessionID, first, last parley
 		p.events = append(p.events, e)
 	})
 	for _, child := range children {
-		if err != nil || !deep || p.below >= mostBelow {
+		if err != nil || !deep {
 			break
 		}
-		p.below++
 		m, missing := p.door.Session(ctx, p.who, child)
-		if missing == nil {
-			err = p.read(ctx, child, 1, m.Head, true)
+		if missing != nil {
+			continue // it was deleted
 		}
+		if p.below++; p.below > mostBelow || p.count+m.Head > mostEvents {
+			p.cut = true
+			continue
+		}
+		p.count += m.Head
+		err = p.read(ctx, child, 1, m.Head, true)
 	}
 	return err
 }

@@ -231,3 +231,32 @@ func TestKindsNarrow(t *testing.T) {
 		same(t, want, drain(t, b))
 	}
 }
+
+// TestHistoryHasAnEnd: a sub-agent that did too much for one answer is left out,
+// and the answer says so.
+func TestHistoryHasAnEnd(t *testing.T) {
+	top, below := dialecttest.Session, childSession
+	events := []parley.Event{
+		{Session: top, Root: top, Body: parley.SessionOpened{Owner: "ann", Agent: "coder"}},
+		{Session: top, Root: top, Body: parley.InputReceived{Content: "go"}},
+		{Session: top, Root: top, Run: 3, Body: parley.RunStarted{Input: 2}},
+		{Session: top, Root: top, Run: 3, Body: parley.ChildSpawned{Child: below, Agent: "explorer"}},
+		{Session: below, Root: top, Body: parley.SessionOpened{Owner: "ann", Agent: "explorer", Parent: &parley.Origin{Session: top, Run: 3}}},
+	}
+	for range mostEvents {
+		events = append(events, parley.Event{Session: below, Root: top, Body: parley.ProblemReported{Message: "again"}})
+	}
+	heads := map[parley.SessionID]parley.Seq{}
+	for i := range events {
+		heads[events[i].Session]++
+		events[i].Seq, events[i].Position = heads[events[i].Session], parley.Position(i+1)
+	}
+	for extra, cut := range map[int]bool{0: true, 1: false} { // its events are one too many, or not
+		d := &ran{&door{events: events[:len(events)-extra], head: events[len(events)-1].Position}, events[len(events)-1].Position}
+		h := handler(d.door)
+		h.Door = d
+		if p := pageOf(t, h, nil, 5); p.Cut != cut || len(p.Messages) > mostEvents/2 == cut {
+			t.Errorf("with %d fewer: cut is %v, with %d messages", extra, p.Cut, len(p.Messages))
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -292,8 +293,17 @@ func TestDefinitions(t *testing.T) {
 	}
 	h := handler(&door{})
 	h.Access = nil
-	if a := h.definitionFor(request{}, coder); a.Instructions != "" {
+	// A field that is added is for nobody until somebody has thought about it.
+	full := parley.Agent{Instructions: "x", IdlePrompt: "x", Address: "tcp://x:1", Webhook: &parley.AgentWebhook{URL: "https://x/secret"}}
+	if a := h.definitionFor(request{}, full); !reflect.DeepEqual(a, parley.Agent{}) {
 		t.Errorf("shown without anybody to ask: %+v", a)
+	}
+	shown := []string{"Name", "Description", "Model", "Fallback", "Tools", "Approval", "Delegates", "Allow", "Limits", "Autonomy", "IdleSeconds"}
+	hidden := []string{"Instructions", "IdlePrompt", "Address", "Webhook"}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[parley.Agent]()) {
+		if !slices.Contains(shown, f.Name) && !slices.Contains(hidden, f.Name) && len(f.Index) == 1 {
+			t.Errorf("%s is shown to everybody; say here that it may be, or hide it in definitionFor", f.Name)
+		}
 	}
 }
 

@@ -197,6 +197,7 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 		`INSERT INTO tenants VALUES ('acme', 3)`,
 		`INSERT INTO sessions VALUES ('acme', '` + string(root) + `', '` + string(root) + `', 'ann', 'helper', 'first', 'idle', 0, 0, 0, 2, 4, 7, 9)`,
 		`INSERT INTO sessions VALUES ('acme', '` + string(child) + `', '` + string(root) + `', 'ann', 'helper', 'second', 'running', 3, 1, 0, 1, 5, 8, 8)`,
+		`INSERT INTO sessions VALUES ('acme', 'a connection', 'a connection', 'ann', 'helper', 'third', 'idle', 0, 1, 0, 1, 5, 8, 9)`,
 	} {
 		if _, err := db.Exec(insert); err != nil {
 			t.Fatal(err)
@@ -224,6 +225,14 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 	}
 	if s.Epoch() != "theepoch" {
 		t.Errorf("the epoch became %q", s.Epoch())
+	}
+	// What belongs to a connection goes after a week, also if it is older than that.
+	week := time.UnixMicro(9).Add(parley.KeepTransient)
+	if due, next, err := s.DueBefore(ctx, week.Add(-time.Second), 10); err != nil || len(due) != 0 || !next.Equal(week) {
+		t.Errorf("due are %v, next at %v, %v", due, next, err)
+	}
+	if due, _, err := s.DueBefore(ctx, week, 10); err != nil || len(due) != 1 || due[0].Session != "a connection" {
+		t.Errorf("due are %v, %v", due, err)
 	}
 }
 

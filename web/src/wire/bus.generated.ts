@@ -70,6 +70,7 @@ export interface History {
   messages: unknown[]
   cursor: string
   earlier: string | null
+  cut?: boolean
 }
 
 export interface ModelFallback {

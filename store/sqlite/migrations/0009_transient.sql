@@ -1,0 +1,9 @@
+-- +goose Up
+
+-- Sessions of connections delete themselves after seven days in which nothing
+-- happens. Those from before that was so are due as the others are; whether they
+-- go is decided by their logs.
+INSERT INTO due (tenant, session, at, reason, lease)
+SELECT tenant, id, updated_at + 7 * 24 * 3600 * 1000000, 'transient', '' FROM sessions
+WHERE transient AND NOT deleted AND root = id AND run = 0
+ON CONFLICT DO NOTHING;
