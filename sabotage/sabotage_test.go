@@ -27,6 +27,10 @@ type bug struct {
 
 var bugs = []bug{
 	// I1, I2, I3: the log is the truth, has one writer, and is followed gaplessly.
+	{"who guesses a session is shown what a mission has an agent do", "mission.go",
+		"case d.s.Owner != c.By:", "case false:", "./engine", "TestNobodyTakesTheSessionOfAMission"},
+	{"everybody who sees an agent sees whom it tells", "dialect/native/agents.go",
+		"a.Webhook = \"\", \"\", \"\", nil", "_ = \"\", \"\", \"\", \"\"", "./dialect/native", "TestDefinitions"},
 	{"every quiet session goes after a week", "transient.go",
 		"does = s.Transient && s.Root == s.ID", "does = s.Root == s.ID", "./engine", "TestSessionsOfConnectionsGo"},
 	{"sessions of connections stay for ever", "decide.go",
@@ -520,7 +524,7 @@ var bugs = []bug{
 	{"a server of tools with a network reaches Parley itself", "sandbox/confine.go",
 		"if slices.Contains(ports, uint16(port)) {", "if port == 0 {", "./sandbox", "TestANetworkWithoutOurPort"},
 	{"everybody who sees an agent sees what it is told", "dialect/native/agents.go",
-		`a.Instructions, a.IdlePrompt, a.Address = "", "", ""`, `a.Instructions, a.Address = "", ""`, "./dialect/native", "TestDefinitions"},
+		`a.Instructions, a.IdlePrompt, a.Address, a.Webhook = "", "", "", nil`, `a.Instructions, a.Address = "", ""`, "./dialect/native", "TestDefinitions"},
 	{"whoever looks at an agent is on record as refused", "dialect/native/agents.go",
 		"if h.Access == nil || h.Access.Permit(r.who,", "if h.Access == nil || h.Door.May(r.Context(), r.who,", "./dialect/native", "TestDefinitions"},
 	{"agents of files are said to be deletable", "dialect/native/agents.go",
