@@ -82,11 +82,12 @@ const (
 	// EffectLease is for how long an effect is executing, if nothing more is
 	// heard of it.
 	EffectLease = time.Minute
+	// FreeAttempts are without a pause: connections break, and a client that is
+	// lost after every frame is to have the whole of it in the end.
+	FreeAttempts = 256
 	// MaxAttempts is how often somebody may come for an effect in vain. Then it
 	// is set aside.
-	MaxAttempts = 16
-	// freeAttempts are without a pause: connections break.
-	freeAttempts = 3
+	MaxAttempts = FreeAttempts + 13
 	longestPause = 10 * time.Minute
 )
 
@@ -107,10 +108,10 @@ func (b Bookmark) Poisoned() bool { return b.Attempts >= MaxAttempts }
 // vain: what was made after it does not wait for it. The pause grows from a
 // second to ten minutes. A clock that was set back does not make it longer.
 func (b Bookmark) Rests(now time.Time) bool {
-	if b.Attempts < freeAttempts {
+	if b.Attempts < FreeAttempts {
 		return false
 	}
-	pause := min(time.Second<<min(b.Attempts-freeAttempts, 20), longestPause)
+	pause := min(time.Second<<min(b.Attempts-FreeAttempts, 20), longestPause)
 	since := now.Sub(b.LastAttemptAt)
 	return -pause < since && since < pause
 }

@@ -104,7 +104,7 @@ func TestPoison(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		poison, good := list[0].Run, list[1].Run
-		for i := range 3 { // connections break
+		for i := range parley.FreeAttempts {
 			if got := comes(); got != poison {
 				t.Fatalf("time %d begins at run %d", i, got)
 			}
@@ -118,12 +118,12 @@ func TestPoison(t *testing.T) {
 			return one[0].Status
 		}
 		if got := comes(); got != good || status() != parley.EffectExecuting {
-			t.Errorf("who comes a fourth time begins at run %d, while it is %s", got, status())
+			t.Errorf("who comes once more begins at run %d, while it is %s", got, status())
 		}
 		if err := r.Delivered(context.Background(), ann, id, good); err != nil {
 			t.Fatal(err)
 		}
-		tried := 3
+		tried := parley.FreeAttempts
 		for start := time.Now(); status() != parley.EffectFailed; time.Sleep(time.Second) {
 			if comes() == poison {
 				tried++

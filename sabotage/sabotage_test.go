@@ -557,7 +557,7 @@ var bugs = []bug{
 	{"what nobody waits for is shown after somebody wrote", "timer.go",
 		"for _, id := range d.s.Owed {", "for _, id := range d.s.Owed[:0] {", "./engine", "TestAMessageAtAnyTime"},
 	{"one effect that nobody can take is in the way of all others", "rows_timer.go",
-		"if b.Attempts < freeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestPoison"},
+		"if b.Attempts < FreeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestPoison"},
 
 	// A terminal shows what is asked, and nothing else draws on it.
 	{"a file draws on the terminal of who reads it", "cmd/parley/visible.go",

@@ -1,3 +1,4 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { act, cleanup, fireEvent, render, screen } from '@testing-library/react'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { FakeSocket } from '../wire/fakeSocket'
@@ -12,7 +13,11 @@ afterEach(() => {
 })
 
 async function shown() {
-  const view = render(<AgentChat agentId="coder" />)
+  const view = render(
+    <QueryClientProvider client={new QueryClient()}>
+      <AgentChat agentId="coder" />
+    </QueryClientProvider>,
+  )
   await act(async () => {})
   act(() => FakeSocket.last.open())
   return view

@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { QuestionForm } from '../approvals/QuestionForm'
+import { useReplaced } from '../approvals/replaced'
 import { risky } from '../approvals/show'
 import { What } from '../approvals/What'
 import { Button } from '../ui/Button'
@@ -23,6 +24,9 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
     respond({ ...frame, id: card.id })
   }
   const off = disabled || sent
+  const shown = card.kind === 'approval' ? card : { tool: '', command: '' }
+  const replaces = useReplaced(shown.tool, shown.command) !== null
+  const danger = risky(shown.tool, shown.command, '', undefined, replaces)
   const who = card.agent === undefined ? '' : ` by ${card.agent}`
   return (
     <article data-console-card={card.kind} aria-label={card.kind === 'question' ? `Question${who}` : `Approval of ${card.tool}${who}`} className="flex flex-col gap-3 rounded-lg border border-line bg-raised p-3">
@@ -37,9 +41,9 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
           <Buttons
             off={off}
             choices={[
-              { value: 'allow', words: 'Allow once', primary: !risky(card.tool, card.command) },
+              { value: 'allow', words: 'Allow once', primary: !danger },
               { value: 'always', words: 'Always' },
-              { value: 'deny', words: 'Deny', primary: risky(card.tool, card.command) },
+              { value: 'deny', words: 'Deny', primary: danger },
             ]}
             choose={(decision) => answer({ type: 'approval_response', decision })}
           />

@@ -10,7 +10,7 @@ import { useCards } from './useCards'
 vi.mock('@tanstack/react-router', () => ({ Link: ({ children }: { children: React.ReactNode }) => <a href="/">{children}</a> }))
 
 const common = { session: 's', root: 's', run: 3, owner: 'ann', agent: 'coder', asked_at: '2026-01-02T03:04:05Z' }
-const edit = { ...common, id: 's.5', kind: 'approval', seq: 5, call: 4, tool: 'write_file', arguments: '{"path":"a.txt","content":"hi"}', show: 'Write 2 bytes', digest: 'd5' }
+const edit = { ...common, id: 's.5', kind: 'approval', seq: 5, call: 4, tool: 'write_file', arguments: '{"path":"a.txt","content":"hi"}', show: 'Write 2 bytes to "a.txt", replacing it if it exists:\n\nhi', digest: 'd5' }
 const danger = {
   ...common,
   id: 's.9',
@@ -27,6 +27,7 @@ const question = { ...common, id: 's.11', kind: 'question', seq: 11, call: 10, a
 const call = { ...common, id: 's.13', kind: 'call', seq: 13, call: 13, asked_at: '2026-01-02T03:04:08Z', tool: 'send', arguments: '{"to":"bob"}' }
 
 interface Server {
+  file?: string // that a.txt holds
   approvals: unknown[]
   questions: unknown[]
   calls: unknown[]
@@ -51,6 +52,7 @@ beforeEach(() => {
     if (path.startsWith('/api/v1/calls')) return answer({ calls: server.calls })
     if (path.startsWith('/api/v1/sessions?')) return answer({ sessions: [] })
     if (path.includes('/log')) return answer('{"seq":10,"type":"ApprovalExplained","body":{"card":9,"text":"It deletes x."}}\n')
+    if (path.startsWith('/api/file?path=a.txt') && server.file !== undefined) return answer({ content: server.file })
     return answer({}, 404)
   })
 })
@@ -116,6 +118,7 @@ it('answers questions and resolves calls', async () => {
 it('goes from card to card with j and k, with the safe answer at hand where it is dangerous', async () => {
   onTestFinished(listen(document))
   await shown()
+  await waitFor(() => expect(card(/write_file/).dataset.danger).toBeUndefined()) // there is no such file
   const press = (key: string) => fireEvent.keyDown(document.activeElement ?? document.body, { key })
   press('j')
   expect(document.activeElement).toBe(card(/write_file/))
@@ -126,6 +129,16 @@ it('goes from card to card with j and k, with the safe answer at hand where it i
   expect(document.activeElement).toBe(card(/write_file/))
   press('Enter')
   await waitFor(() => expect(server.posts).toEqual([['/api/v1/approvals/s.5', { decision: 'allow', digest: 'd5' }]]))
+})
+
+it('says what writing a file does away with, and has no at hand', async () => {
+  server.file = 'one\ntwo\nthree\n'
+  await shown()
+  await within(card(/write_file/)).findByText('It replaces all of a.txt, which has 3 lines now.')
+  expect(card(/write_file/).dataset.danger).toBe('true')
+  card(/write_file/).focus()
+  fireEvent.keyDown(card(/write_file/), { key: 'Enter' })
+  expect(server.posts).toEqual([])
 })
 
 it('denies with Backspace, but not while something is typed', async () => {

@@ -10,6 +10,7 @@ import { StatusBadge } from '../ui/StatusBadge'
 import type { Card } from '../wire/native.generated'
 import { ExplainButton, Explanation, useExplanation } from './Explanation'
 import { QuestionForm } from './QuestionForm'
+import { useReplaced } from './replaced'
 import { risky } from './show'
 import { What } from './What'
 
@@ -27,7 +28,8 @@ const words: Record<string, string> = { approval: 'wants to use', question: 'ask
 // allows and Backspace denies, unless that is dangerous: then the answer that
 // changes nothing has the focus, and Enter gives that.
 export function CardView({ card, may, answer }: CardViewProps) {
-  const danger = card.kind === 'approval' && risky(card.tool, card.show ?? '', card.arguments, card.why)
+  const replaces = useReplaced(card.tool, card.show ?? '') !== null
+  const danger = card.kind === 'approval' && risky(card.tool, card.show ?? '', card.arguments, card.why, replaces)
   const element = useRef<HTMLElement>(null)
   const titleOf = useTitles()
   const press = (name: string) => element.current?.querySelector<HTMLButtonElement>(`button[data-answer="${name}"]`)?.click()

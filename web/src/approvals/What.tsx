@@ -5,6 +5,7 @@ import { Diff } from '../ui/Diff'
 import { WarningIcon } from '../ui/icons'
 import { Exact, Mono } from '../ui/Mono'
 import { tricky, type Trick } from '../ui/visible'
+import { useReplaced, wordsOf } from './replaced'
 import { deleted, editOf, readShow } from './show'
 
 interface WhatProps {
@@ -20,7 +21,9 @@ export function What({ tool, show, args = '', why }: WhatProps) {
   const [raw, setRaw] = useState(false)
   const shown = readShow(tool, show)
   const patch = editOf(tool, args, show)
+  const replaced = useReplaced(tool, show)
   const notes = [
+    ...(replaced === null ? [] : [wordsOf(replaced)]),
     ...(patch === undefined ? [] : deleted(patch)).map((name) => `It deletes ${name}.`),
     ...(shown?.risks ?? []).map((risk) => `It ${risk}.`),
     ...tricky(show + args).map((trick) => warnings[trick]),
@@ -55,7 +58,7 @@ export function What({ tool, show, args = '', why }: WhatProps) {
         </>
       ) : (
         <>
-          {tool === 'write_file' && <p className="text-xs text-ink-soft">All that the file will hold, in place of what may be there.</p>}
+          {tool === 'write_file' && <p className="text-xs text-ink-soft">{replaced === null ? 'A new file, and all that it will hold.' : 'All that the file will hold.'}</p>}
           <Diff text={patch!} label="What would be changed" />
         </>
       )}

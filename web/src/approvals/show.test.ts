@@ -36,7 +36,7 @@ it.each([
   ['a command with a note', true, 'shell', 'Run in the workspace, for at most 2m0s:\n\nrm x\nNote that it deletes or overwrites files.', '{}'],
   ['a command that is not told in parts', true, 'shell', 'rm x', '{}'],
   ['a tool of somebody else', true, 'files__write', 'Call the tool', '{}'],
-  ['a new file', false, 'write_file', 'Write', '{"path":"a","content":"b"}'],
+  ['a file that may be there', true, 'write_file', 'Write', '{"path":"a","content":"b"}'],
   ['a file with a trick in it', true, 'write_file', 'Write', '{"path":"a","content":"b\u202e"}'],
   ['a patch', false, 'apply_patch', '*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch', '{}'],
   ['a patch that deletes', true, 'apply_patch', '*** Begin Patch\n*** Update File: a\n-x\n+y\n*** Delete File: b\n*** End Patch', '{}'],
@@ -65,4 +65,9 @@ describe('an edit', () => {
     expect(editOf('write_file', '{"path":"a\\n*** Delete File: b","content":""}', '')).toBeUndefined()
     expect(editOf('shell', '{}', 'x')).toBeUndefined()
   })
+})
+
+it('a file that is not there is no risk', () => {
+  expect(risky('write_file', 'Write', '{"path":"a","content":"b"}', undefined, false)).toBe(false)
+  expect(risky('write_file', 'Write', '{"path":"a","content":"b\u202e"}', undefined, false)).toBe(true)
 })

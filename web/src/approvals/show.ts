@@ -41,9 +41,11 @@ function written({ heading, command, parts, because, risks }: Shown): string {
 }
 
 // risky says whether the answer that changes nothing is the one to have at hand:
-// always, but for commands nothing was noted about and changes that delete nothing.
-export function risky(tool: string, show: string, args = '', why?: string): boolean {
+// always, but for commands nothing was noted about and changes by which nothing is
+// lost. Whether writing a file replaces one is for the caller to find out.
+export function risky(tool: string, show: string, args = '', why?: string, replaces = true): boolean {
   if (why !== undefined || tricky(show + args).length > 0) return true
+  if (tool === 'write_file') return replaces
   const shown = readShow(tool, show)
   if (shown !== undefined) return shown.risks.length > 0
   const patch = editOf(tool, args, show)

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState, type KeyboardEvent } from 'react'
+import { useReplaced, wordsOf } from '../approvals/replaced'
 import { ask, Problem } from '../wire/api'
 import { Button } from '../ui/Button'
 import { classes } from '../ui/classes'
@@ -127,10 +128,12 @@ const deny = 'Deny'
 
 function ApprovalBody({ card, question, answering, open, box }: BodyProps & { card: Card; box: React.RefObject<HTMLElement | null> }) {
   const approval = approvalOf(question)
+  const replaced = useReplaced(approval.tool, approval.show)
+  const risks = replaced === null ? approval.risks : [wordsOf(replaced), ...approval.risks]
   const [note, setNote] = useState<string | null>(null)
   const [exact, setExact] = useState(!approval.patch)
   const denyButton = useRef<HTMLButtonElement>(null)
-  const risky = approval.risks.length > 0
+  const risky = risks.length > 0
   const decide = (label: string) => answering.answer(label, [{ selected: [label], custom_text: note?.trim() ? note.trim() : undefined }])
 
   // Enter and Backspace on the card itself; in a field they are what they are.
@@ -163,7 +166,7 @@ function ApprovalBody({ card, question, answering, open, box }: BodyProps & { ca
       </p>
       {risky && (
         <ul className="mt-2 flex flex-col gap-1 rounded-md border border-failed bg-failed-soft px-3 py-2 text-sm">
-          {approval.risks.map((risk) => (
+          {risks.map((risk) => (
             <li key={risk} className="flex items-start gap-2">
               <WarningIcon className="mt-1 shrink-0 text-failed" />
               <span className="min-w-0 break-words">

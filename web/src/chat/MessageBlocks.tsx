@@ -21,8 +21,12 @@ export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Gro
   const groups: Group[] = []
   const left = tree.filter((entry) => entry.parent === undefined)
   const planned = content.some((block) => block.type === 'plan')
+  let apart = false // something that is not shown lies between two texts
   for (const block of content) {
-    if (planned && block.type === 'tool_use' && block.tool === 'update_plan' && (block.status === 'done' || block.status === 'running')) continue // the plan shows it
+    if (planned && block.type === 'tool_use' && block.tool === 'update_plan' && (block.status === 'done' || block.status === 'running')) {
+      apart = true // the plan shows it
+      continue
+    }
     const last = groups.at(-1)
     const helper = block.type === 'tool_use' && block.tool === 'delegate' ? takeHelper(left, fields(block.args)) : undefined
     if (helper !== undefined) {
@@ -31,9 +35,10 @@ export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Gro
     } else if (block.type === 'thinking' || block.type === 'tool_use') {
       if (last !== undefined && 'doing' in last) last.doing.push(block)
       else groups.push({ doing: [block] })
-    } else if (block.type === 'text' && last !== undefined && 'block' in last && last.block.type === 'text') {
+    } else if (block.type === 'text' && !apart && last !== undefined && 'block' in last && last.block.type === 'text') {
       last.block = { ...block, text: last.block.text + block.text } // it was cut, and goes on
     } else if (block.type !== 'text' || block.text.trim() !== '') groups.push({ block })
+    apart = false
   }
   return left.length > 0 ? [{ helpers: left }, ...groups] : groups
 }
