@@ -5,6 +5,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
+if (!/^whsec_./.test(process.env.WEBHOOK_SECRET ?? '')) throw new Error('set WEBHOOK_SECRET to the secret that the server gave, whsec_…');
 const key = Buffer.from(process.env.WEBHOOK_SECRET.replace(/^whsec_/, ''), 'base64');
 const had = new Set(); // ids of deliveries; keep them for a day, where a restart does not lose them
 

@@ -71,6 +71,9 @@ func (c chatCommand) Run(p *program) error {
 	if t.cost > 0 {
 		fmt.Fprintf(p.stdout, "This chat has cost %s.", dollars(t.cost))
 	}
+	if !t.reached {
+		return err
+	}
 	again := "parley chat --thread " + c.Thread
 	if c.Server != usualServer {
 		again += " --server " + c.Server
@@ -119,6 +122,7 @@ type chat struct {
 	interrupts <-chan os.Signal
 	patient    bool // nobody watches: a line is for when what came before it has ended
 	sent       []*input
+	reached    bool // the server, once
 }
 
 // An input that has not ended.
@@ -130,18 +134,17 @@ type input struct {
 var errLeft = errors.New("the person left")
 
 func (t *chat) run(ctx context.Context) error {
-	reached := false // once
 	for attempt := 0; ; attempt++ {
 		entered, err := t.connected(ctx)
 		if entered {
-			reached, attempt = true, 0
+			t.reached, attempt = true, 0
 		}
 		switch {
 		case errors.Is(err, errLeft):
 			return nil
 		case !errors.Is(err, errAway):
 			return err
-		case !reached:
+		case !t.reached:
 			return fmt.Errorf("cannot reach %s; is `parley serve` running there? Another address is given with --server or PARLEY_SERVER (%w)", t.Server, err)
 		}
 		if attempt == 0 {
@@ -245,7 +248,11 @@ func (t *chat) ready() {
 func (t *chat) heard(e parley.Event) {
 	if in, ok := e.Body.(parley.InputReceived); ok && e.Session == t.session && !t.mine(in.Request) {
 		t.line()
-		t.say("(somebody else) > " + in.Content + "\n")
+		if in.Synthetic {
+			t.say("(nobody asked: the agent comes back by itself)\n")
+		} else {
+			t.say("(somebody else) > " + in.Content + "\n")
+		}
 	}
 	answered := t.requests
 	t.show(e)
