@@ -596,6 +596,8 @@ var bugs = []bug{
 		"AND status IN ('pending', 'executing') AND next_attempt_at = ?6`", "AND status IN ('pending', 'executing') AND ?6 > 0`", "./store/sqlite", "TestStore"},
 	{"a slow receiver hides the others", "webhook/dispatch.go",
 		"full = append(full, target)", "_ = target", "./webhook", "TestASlowReceiverHoldsUpNobody"},
+	{"a store that fails is asked again at once", "webhook/dispatch.go",
+		"rests, left = now.Add(retryStore), retryStore", "_ = rests", "./webhook", "TestAStoreThatFailsIsLeftAlone"},
 	{"a sealed secret opens in another session", "webhook/sign.go",
 		`return []byte(string(tenant) + "\n" + string(session))`, `return []byte(string(tenant))`, "./webhook", "TestSealedSecretsStayWhereTheyAre"},
 	{"a receiver that is shown a run counts as a webhook that was told", "store/sqlite/writer.go",

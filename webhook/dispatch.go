@@ -50,7 +50,7 @@ type Dispatcher struct {
 	Config
 	sender *sender
 	poked  chan struct{}
-	ended  chan flight
+	ended  chan landing
 	stop   context.CancelFunc // no more is begun
 	cut    context.CancelFunc // what is under way ends
 	wg     sync.WaitGroup
@@ -64,9 +64,15 @@ type flight struct {
 	target  string
 }
 
+// A landing is how a flight has ended.
+type landing struct {
+	flight
+	failed error // the store: it is as due as it was
+}
+
 // Start begins with what an earlier process has left.
 func Start(c Config) *Dispatcher {
-	d := &Dispatcher{Config: c, sender: newSender(c.Allow, "Parley/"+c.Version), poked: make(chan struct{}, 1), ended: make(chan flight, flying)}
+	d := &Dispatcher{Config: c, sender: newSender(c.Allow, "Parley/"+c.Version), poked: make(chan struct{}, 1), ended: make(chan landing, flying)}
 	looking, stop := context.WithCancel(context.Background())
 	telling, cut := context.WithCancel(context.Background())
 	d.stop, d.cut = stop, cut
@@ -93,24 +99,39 @@ func (d *Dispatcher) Close(ctx context.Context) {
 
 // look begins deliveries as they are due, and waits for the next: for its time,
 // for a poke, or for one that ends and makes room. A receiver that has as many
-// under way as it may is left out, so that it holds up nobody else.
+// under way as it may is left out, so that it holds up nobody else. A store that
+// fails is left alone for a while: all that is due would be due again at once.
 func (d *Dispatcher) look(ctx, telling context.Context) {
 	under, targets := map[flight]bool{}, map[string]int{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var rests time.Time // the store, until then
 	for {
+		var l landing
 		select {
 		case <-timer.C:
 		case <-d.poked:
-		case f := <-d.ended:
-			delete(under, f)
-			if targets[f.target]--; targets[f.target] == 0 {
-				delete(targets, f.target)
+		case l = <-d.ended:
+			delete(under, l.flight)
+			if targets[l.target]--; targets[l.target] == 0 {
+				delete(targets, l.target)
 			}
 		case <-ctx.Done():
 			return
 		}
-		wait := lookAtClock
+		now, wait := d.Now(), lookAtClock
+		left := rests.Sub(now)
+		if left > retryStore {
+			left = 0 // the clock was set back
+		}
+		if l.failed != nil && left <= 0 {
+			d.Log.Error("webhooks could not be claimed; it is tried again", "session", l.session, "effect", l.effect, "after", retryStore, "error", l.failed)
+			rests, left = now.Add(retryStore), retryStore
+		}
+		if left > 0 {
+			timer.Reset(left + time.Millisecond)
+			continue
+		}
 		if room := flying - len(under); room > 0 {
 			var full []string
 			for target, n := range targets {
@@ -118,12 +139,12 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 					full = append(full, target)
 				}
 			}
-			now := d.Now()
 			// What is under way may still be listed, until it is claimed.
 			due, next, err := d.Store.DueHooks(ctx, now, full, room+len(under))
 			if err != nil && ctx.Err() == nil {
 				d.Log.Error("cannot read which webhooks are due", "error", err)
-				next = now.Add(retryStore)
+				rests = now.Add(retryStore)
+				next = rests
 			}
 			if !next.IsZero() {
 				wait = min(wait, max(next.Sub(now), 0)+time.Millisecond)
@@ -136,9 +157,9 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 				under[f] = true
 				targets[h.Target]++
 				d.wg.Go(func() {
-					d.deliver(telling, h)
+					failed := d.deliver(telling, h)
 					select {
-					case d.ended <- f:
+					case d.ended <- landing{f, failed}:
 					case <-ctx.Done(): // nobody looks any more
 					}
 				})
@@ -148,24 +169,25 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 	}
 }
 
-// deliver makes one attempt, from the claim to what is written of it.
-func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) {
+// deliver makes one attempt, from the claim to what is written of it. It fails if
+// there could be no claim; one that was made puts off the next attempt by itself.
+func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) error {
 	now := d.Now()
 	until := now.Add(claimFor).UTC().Truncate(time.Microsecond)
 	claimed, err := d.Store.ClaimHook(ctx, h, now, until)
+	if ctx.Err() != nil {
+		return nil // cut
+	}
 	if err != nil || !claimed {
-		if err != nil && ctx.Err() == nil {
-			d.Log.Error("a webhook could not be claimed", "session", h.Session, "effect", h.Effect, "error", err)
-		}
-		return
+		return err
 	}
 	fate := d.attempt(ctx, h)
 	if ctx.Err() != nil {
-		return // cut: the claim runs out, and it is made again
+		return nil // cut: the claim runs out, and it is made again
 	}
 	if err := d.Store.SettleHook(ctx, h, until, fate); err != nil {
 		d.Log.Error("what came of a webhook could not be kept; it is told again", "session", h.Session, "effect", h.Effect, "error", err)
-		return
+		return nil
 	}
 	log := d.Log.With("session", h.Session, "effect", h.Effect, "event", h.Event, "target", h.Target, "attempt", h.Attempts+1)
 	outcome := string(fate.Status)
@@ -182,6 +204,7 @@ func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) {
 	if d.Told != nil {
 		d.Told(outcome, fate.At.Sub(h.Made))
 	}
+	return nil
 }
 
 // attempt says what came of it. What cannot become any better is given up at

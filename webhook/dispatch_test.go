@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,9 +119,11 @@ func (b *bench) pass(d time.Duration) {
 	b.d.Poke()
 }
 
-func (b *bench) start() {
+func (b *bench) start() { b.startOn(b.store) }
+
+func (b *bench) startOn(store Store) {
 	env := func(name string) (string, bool) { return secretOfAgent, name == "HOOK" }
-	b.d = Start(Config{Store: b.store, Sealer: b.seal, Allow: b.allow, Env: env, Public: "https://parley.example", Version: "1", Now: b.clock,
+	b.d = Start(Config{Store: store, Sealer: b.seal, Allow: b.allow, Env: env, Public: "https://parley.example", Version: "1", Now: b.clock,
 		Log: slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Told: func(outcome string, _ time.Duration) { b.told <- outcome }})
 }
 
@@ -471,6 +474,55 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	}
 	if e := b.effects()[0]; e.Status != parley.EffectCompleted {
 		t.Errorf("%+v", e)
+	}
+}
+
+// A disk that is full can be read, and nothing can be claimed on it.
+type disk struct {
+	Store
+	full   atomic.Bool
+	claims atomic.Int32
+}
+
+func (d *disk) ClaimHook(ctx context.Context, due parley.HookDue, now, until time.Time) (bool, error) {
+	if d.claims.Add(1); d.full.Load() {
+		return false, errors.New("the disk is full")
+	}
+	return d.Store.ClaimHook(ctx, due, now, until)
+}
+
+// TestAStoreThatFailsIsLeftAlone for a while, whoever pokes, and the log says so
+// once; then everything is told.
+func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
+	b := newBench(t)
+	addr := receiver(t, func(http.ResponseWriter, *http.Request) {})
+	for n := range perHost {
+		b.session(id(n+1), "http://"+addr+"/", false)
+	}
+	store := &disk{Store: b.store}
+	store.full.Store(true)
+	b.startOn(store)
+	said := func() int { return strings.Count(b.log.String(), "the disk is full") }
+	for limit := time.Now().Add(30 * time.Second); said() == 0 && time.Now().Before(limit); {
+		time.Sleep(time.Millisecond)
+	}
+	for range 1000 { // rounds of the dispatcher, but for the last
+		b.d.poked <- struct{}{}
+	}
+	if claims := store.claims.Load(); claims > perHost || said() != 1 {
+		t.Errorf("%d claims, of which the log speaks %d times", claims, said())
+	}
+	store.full.Store(false)
+	for told := 0; told < perHost; {
+		b.pass(retryStore)
+		select {
+		case <-b.told:
+			told++
+		case <-time.After(100 * time.Millisecond): // a late failure put it off once more
+		}
+		if b.clock().Sub(t0) > time.Hour {
+			t.Fatalf("%d were told: %+v", told, b.effects())
+		}
 	}
 }
 
