@@ -477,6 +477,33 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	}
 }
 
+// TestAClockThatIsSetBackSilencesNobody: neither those who were to be tried again
+// by the time that it was, nor those of sessions whose log goes on from there.
+func TestAClockThatIsSetBackSilencesNobody(t *testing.T) {
+	if maxPause*5/4 >= parley.HookFar {
+		t.Error("what is put off for long is due at once")
+	}
+	b := newBench(t)
+	var well atomic.Bool
+	addr := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		if !well.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	b.session(id(1), "http://"+addr+"/", false)
+	b.start()
+	b.expect("retried")
+	well.Store(true)
+	b.pass(-20 * time.Hour)
+	b.expect("delivered")
+	for n, ahead := range []time.Duration{20 * time.Hour, time.Hour} { // of the clock, the events
+		b.pass(t0.Add(-ahead).Sub(b.clock()))
+		b.session(id(2+n), "http://"+addr+"/", false)
+		b.d.Poke()
+		b.expect("delivered")
+	}
+}
+
 // A disk that is full can be read, and nothing can be claimed on it.
 type disk struct {
 	Store

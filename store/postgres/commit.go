@@ -119,7 +119,7 @@ const (
 	addEvent = `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at, target, next_attempt_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, $8, $9, $8)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, $8, $9, 'epoch')`
 	addReceipt    = `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	addDefinition = `INSERT INTO definitions (tenant, digest, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
 	setSnapshot   = `INSERT INTO snapshots (tenant, session, seq, version, body) VALUES ($1, $2, $3, $4, $5)

@@ -37,26 +37,26 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (parley.Stored
 	}, `SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = $1 AND session = $2`, text(t.id), text(id))
 }
 
-const dueHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
-	WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target <> ALL($1::text[]) ORDER BY next_attempt_at LIMIT $2`
+// dueHooks finds the soonest and, apart from them, those that are too far off.
+const (
+	dueHooks = `(` + openHooks + ` AND next_attempt_at <= $2 ORDER BY next_attempt_at LIMIT $3)
+		UNION ALL (` + openHooks + ` AND next_attempt_at > $2 ORDER BY next_attempt_at LIMIT $3) ORDER BY next_attempt_at`
+	openHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
+		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target <> ALL($1::text[])`
+)
 
 func (s *Store) DueHooks(ctx context.Context, now time.Time, except []string, limit int) (due []parley.HookDue, next time.Time, err error) {
 	if except == nil {
 		except = []string{}
 	}
-	all, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (d parley.HookDue, err error) {
+	found, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (d parley.HookDue, err error) {
 		var payload []byte
 		err = row.Scan((*text)(&d.Tenant), (*text)(&d.Session), (*int64)(&d.Effect), &payload, &d.Attempts, &d.Made, &d.Next)
 		d.Made, d.Next, d.HookPromise = d.Made.UTC(), d.Next.UTC(), parley.PromiseOf(payload)
 		return d, err
-	}, dueHooks, except, limit+1)
-	for _, d := range all {
-		if d.Next.After(now) || len(due) == limit {
-			return due, d.Next, err
-		}
-		due = append(due, d)
-	}
-	return due, time.Time{}, err
+	}, dueHooks, except, now.Add(parley.HookFar), limit+1)
+	due, next = parley.HooksDue(found, now, limit)
+	return due, next, err
 }
 
 func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (bool, error) {

@@ -47,8 +47,13 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h parley.Stor
 // freeHooks takes back what an earlier process was telling somebody: it is gone.
 const freeHooks = `UPDATE effects SET status = 'pending', next_attempt_at = last_attempt_at WHERE type = 'webhook' AND status = 'executing'`
 
-const dueHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
-	WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target NOT IN (SELECT value FROM json_each(?)) ORDER BY next_attempt_at LIMIT ? + 0`
+// dueHooks finds the soonest and, apart from them, those that are too far off.
+const (
+	dueHooks = `SELECT * FROM (` + openHooks + ` AND next_attempt_at <= ?2 ORDER BY next_attempt_at LIMIT ?3 + 0)
+		UNION ALL SELECT * FROM (` + openHooks + ` AND next_attempt_at > ?2 ORDER BY next_attempt_at LIMIT ?3 + 0) ORDER BY next_attempt_at`
+	openHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
+		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target NOT IN (SELECT value FROM json_each(?1))`
+)
 
 func (s *Store) DueHooks(ctx context.Context, now time.Time, except []string, limit int) (due []parley.HookDue, next time.Time, err error) {
 	if except == nil {
@@ -58,11 +63,12 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except []string, li
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), limit+1)
+	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), micros(now.Add(parley.HookFar)), limit+1)
 	if err != nil {
 		return nil, time.Time{}, unavailable(err)
 	}
 	defer rows.Close()
+	var found []parley.HookDue
 	for rows.Next() {
 		var d parley.HookDue
 		var payload []byte
@@ -70,14 +76,11 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except []string, li
 		if err := rows.Scan(&d.Tenant, &d.Session, &d.Effect, &payload, &d.Attempts, &made, &at); err != nil {
 			return nil, time.Time{}, unavailable(err)
 		}
-		d.Made, d.Next = fromMicros(made), fromMicros(at)
-		if d.Next.After(now) || len(due) == limit {
-			return due, d.Next, nil
-		}
-		d.HookPromise = parley.PromiseOf(payload)
-		due = append(due, d)
+		d.Made, d.Next, d.HookPromise = fromMicros(made), time.UnixMicro(at).UTC(), parley.PromiseOf(payload)
+		found = append(found, d)
 	}
-	return due, time.Time{}, unavailable(rows.Err())
+	due, next = parley.HooksDue(found, now, limit)
+	return due, next, unavailable(rows.Err())
 }
 
 func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (claimed bool, err error) {

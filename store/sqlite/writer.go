@@ -81,7 +81,7 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`,
 		&w.clearDue: `DELETE FROM due WHERE tenant = ? AND session = ?`,
 		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at, target, next_attempt_at)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8, ?9, iif(?9 = '', 0, ?8))`,
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8, ?9, 0)`,
 		&w.setContext: `INSERT INTO contexts (tenant, agent, principal, body, at) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, agent, principal) DO UPDATE SET body = excluded.body, at = excluded.at`,
 		&w.setEffects: `UPDATE effects INDEXED BY effects_owed SET status = 'completed', updated_at = ?1, attempts = max(attempts, 1), last_attempt_at = ?1, leased_until = NULL

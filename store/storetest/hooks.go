@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,8 +48,8 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 			t.Error("not soonest first")
 		}
 	}
-	d := all[0]
-	if d.Made != d.Next || d.Attempts != 0 || d.Run != 2 || d.About != 2 || d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
+	d := all[slices.IndexFunc(all, func(d parley.HookDue) bool { return d.Tenant == tenant && d.Effect == 3 })]
+	if !d.Next.Equal(parley.HookAtOnce) || !d.Made.After(t0) || d.Attempts != 0 || d.Run != 2 || d.About != 2 || d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
 		t.Errorf("%+v", d)
 	}
 	if some, next := due(now, 2); len(some) != 2 || next.After(now) {
@@ -57,7 +58,8 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	if some, _ := due(now, 10, "a.example:443", "c.example:443"); len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v", some)
 	}
-	if some, next := due(t0, 10); len(some) != 0 || !next.Equal(all[0].Next) {
+	// Events keep to the clock of their log, and that was ahead.
+	if some, next := due(t0.Add(-24*time.Hour), 10); len(some) != 4 || !next.IsZero() {
 		t.Errorf("%+v, then %v", some, next)
 	}
 
@@ -118,6 +120,20 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	}
 	if some, next := due(now, 10); len(some) != 3 || !next.Equal(again) {
 		t.Errorf("%+v, then %v", some, next)
+	}
+	for _, c := range []struct {
+		now    time.Time
+		limit  int
+		listed int
+		next   time.Time
+	}{
+		{again.Add(-parley.HookFar), 10, 3, again},
+		{again.Add(-parley.HookFar - time.Microsecond), 10, 4, time.Time{}}, // nobody puts off anything for so long
+		{again.Add(-parley.HookFar - time.Microsecond), 3, 3, again.Add(-parley.HookFar - time.Microsecond)},
+	} {
+		if some, next := due(c.now, c.limit); len(some) != c.listed || !next.Equal(c.next) {
+			t.Errorf("at %v: %+v, then %v; want %d, then %v", c.now, some, next, c.listed, c.next)
+		}
 	}
 	settle(until, parley.HookFate{Status: parley.EffectCompleted, At: now, Next: now})
 	if got := status(); got != "completed  1 a.example:443" {
