@@ -184,10 +184,10 @@ type HookPromise struct {
 // how far that got. What is being told is claimed until a time: who made the
 // claim may be dead by then, and somebody else makes another.
 type HookStore interface {
-	// DueHooks lists those whose time has come, soonest first, without those for
-	// some targets, and says when the next one's will be (zero: there is none).
+	// DueHooks lists those whose time has come, soonest first, without those of
+	// whom is busy, and says when the next one's will be (zero: there is none).
 	// Those whose time is further off than HookFar are due, and listed last.
-	DueHooks(ctx context.Context, now time.Time, except []string, limit int) (due []HookDue, next time.Time, err error)
+	DueHooks(ctx context.Context, now time.Time, except HooksBusy, limit int) (due []HookDue, next time.Time, err error)
 	// ClaimHook claims one as it was listed, and is false if somebody else has.
 	ClaimHook(ctx context.Context, due HookDue, now, until time.Time) (bool, error)
 	// SettleHook says what came of one. Whoever's claim has run out changes
@@ -196,6 +196,12 @@ type HookStore interface {
 	// HookGone notes that a receiver wants no more, of a session or of
 	// AgentHook; it holds as long as the URL is this one.
 	HookGone(ctx context.Context, tenant TenantID, whose SessionID, url string, at time.Time) error
+}
+
+// HooksBusy are those who have enough under way.
+type HooksBusy struct {
+	Targets []string
+	Tenants []TenantID
 }
 
 // HookAtOnce is the time of what was never tried. It is no event's: those keep to

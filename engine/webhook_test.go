@@ -39,14 +39,14 @@ func TestWebhooksOfSubAgents(t *testing.T) {
 	if p := all[parley.EffectEnqueued](log)[0].Hook; p == nil || p.Session != id || p.Event != parley.HookNeeded || p.Target != "hooks.example:443" || parley.TypeOf(log[p.About-1].Body) != "ApprovalRequested" {
 		t.Errorf("%+v", p)
 	}
-	due, _, err := r.Store.(parley.HookStore).DueHooks(t.Context(), r.Now(), nil, 10)
+	due, _, err := r.Store.(parley.HookStore).DueHooks(t.Context(), r.Now(), parley.HooksBusy{}, 10)
 	if err != nil || len(due) != 1 || due[0].Session != two || due[0].HookPromise.Session != id {
 		t.Errorf("%+v, %v", due, err)
 	}
 	r.do(id, parley.CancelRun{})
 	r.until(id, "it ended", seen[parley.EffectEnqueued](1))
 	r.restart(false)
-	due, _, err = r.Store.(parley.HookStore).DueHooks(t.Context(), r.Now(), nil, 10)
+	due, _, err = r.Store.(parley.HookStore).DueHooks(t.Context(), r.Now(), parley.HooksBusy{}, 10)
 	var told []string
 	for _, d := range due {
 		told = append(told, string(d.Event))

@@ -13,6 +13,7 @@ import (
 
 const (
 	flying      = 64               // deliveries under way, of all receivers
+	perTenant   = flying / 4       // of one tenant's; per receiver, see perHost
 	claimFor    = 2 * answerWithin // longer than an attempt can take
 	firstPause  = 5 * time.Second  // after the first attempt; three times as long after each
 	maxPause    = time.Hour
@@ -99,10 +100,11 @@ func (d *Dispatcher) Close(ctx context.Context) {
 
 // look begins deliveries as they are due, and waits for the next: for its time,
 // for a poke, or for one that ends and makes room. A receiver that has as many
-// under way as it may is left out, so that it holds up nobody else. A store that
+// under way as it may is left out, so that it holds up nobody else; and so is a
+// tenant, whose receivers may be many. A store that
 // fails is left alone for a while: all that is due would be due again at once.
 func (d *Dispatcher) look(ctx, telling context.Context) {
-	under, targets := map[flight]bool{}, map[string]int{}
+	under, targets, tenants := map[flight]bool{}, map[string]int{}, map[parley.TenantID]int{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var rests time.Time // the store, until then
@@ -115,6 +117,9 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 			delete(under, l.flight)
 			if targets[l.target]--; targets[l.target] == 0 {
 				delete(targets, l.target)
+			}
+			if tenants[l.tenant]--; tenants[l.tenant] == 0 {
+				delete(tenants, l.tenant)
 			}
 		case <-ctx.Done():
 			return
@@ -133,14 +138,19 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 			continue
 		}
 		if room := flying - len(under); room > 0 {
-			var full []string
+			var busy parley.HooksBusy
 			for target, n := range targets {
 				if n >= perHost {
-					full = append(full, target)
+					busy.Targets = append(busy.Targets, target)
+				}
+			}
+			for tenant, n := range tenants {
+				if n >= perTenant {
+					busy.Tenants = append(busy.Tenants, tenant)
 				}
 			}
 			// What is under way may still be listed, until it is claimed.
-			due, next, err := d.Store.DueHooks(ctx, now, full, room+len(under))
+			due, next, err := d.Store.DueHooks(ctx, now, busy, room+len(under))
 			if err != nil && ctx.Err() == nil {
 				d.Log.Error("cannot read which webhooks are due", "error", err)
 				rests = now.Add(retryStore)
@@ -151,11 +161,12 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 			}
 			for _, h := range due {
 				f := flight{h.Tenant, h.Session, h.Effect, h.Target}
-				if under[f] || targets[h.Target] >= perHost || len(under) >= flying {
+				if under[f] || targets[h.Target] >= perHost || tenants[h.Tenant] >= perTenant || len(under) >= flying {
 					continue // until one ends
 				}
 				under[f] = true
 				targets[h.Target]++
+				tenants[h.Tenant]++
 				d.wg.Go(func() {
 					failed := d.deliver(telling, h)
 					select {

@@ -165,15 +165,20 @@ const secretOfAgent = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 // to be told.
 func (b *bench) session(id parley.SessionID, url string, ofAgent bool) (secret string) {
 	b.t.Helper()
+	return b.sessionOf(acme, id, url, ofAgent)
+}
+
+func (b *bench) sessionOf(tenant parley.TenantID, id parley.SessionID, url string, ofAgent bool) (secret string) {
+	b.t.Helper()
 	target, err := b.allow.Check(url)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	secret, sealed, err := b.seal.Seal(acme, id, "")
+	secret, sealed, err := b.seal.Seal(tenant, id, "")
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	batch := parley.Batch{Tenant: acme, Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, OpenedAt: t0, UpdatedAt: t0},
+	batch := parley.Batch{Tenant: tenant, Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, OpenedAt: t0, UpdatedAt: t0},
 		Webhook: &parley.StoredWebhook{URL: url, Sealed: sealed, Hook: parley.HookOf(target, nil), At: t0}}
 	ref := parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}
 	agent := parley.AgentRef{Name: "coder"}
@@ -309,7 +314,7 @@ func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
 		if e.Why != "the receiver answered 500" || e.Attempts != tries+1 {
 			t.Fatalf("%+v", e)
 		}
-		_, next, err := b.store.DueHooks(t.Context(), b.clock(), nil, 10)
+		_, next, err := b.store.DueHooks(t.Context(), b.clock(), parley.HooksBusy{}, 10)
 		pause := next.Sub(b.clock())
 		if err != nil || pause < 5*time.Second || pause > maxPause*5/4 || tries < 5 && pause <= last {
 			t.Fatalf("try %d: %v after %v, %v", tries, pause, last, err)
@@ -373,6 +378,41 @@ func TestASlowReceiverHoldsUpNobody(t *testing.T) {
 	}
 	if most != perHost {
 		t.Errorf("the slow one had %d on its hands at once", most)
+	}
+}
+
+// TestATenantHoldsUpNoOther, with however many receivers that are slow.
+func TestATenantHoldsUpNoOther(t *testing.T) {
+	b := newBench(t)
+	var mu sync.Mutex
+	under, most := 0, 0
+	release := make(chan struct{})
+	slow := func(http.ResponseWriter, *http.Request) {
+		mu.Lock()
+		under++
+		most = max(most, under)
+		mu.Unlock()
+		<-release
+		mu.Lock()
+		under--
+		mu.Unlock()
+	}
+	for r := range flying / perHost {
+		addr := receiver(t, slow)
+		for n := range 2 * perHost { // more than are listed at once
+			b.session(id(1+r*2*perHost+n), "http://"+addr+"/", false)
+		}
+	}
+	quick := receiver(t, func(http.ResponseWriter, *http.Request) {})
+	b.sessionOf("rival", id(1000), "http://"+quick+"/", false)
+	b.start()
+	b.expect("delivered")
+	close(release)
+	for range 2 * flying {
+		b.expect("delivered")
+	}
+	if most > perTenant {
+		t.Errorf("one tenant had %d under way", most)
 	}
 }
 
@@ -450,7 +490,7 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	ids := make(chan string, 10)
 	addr := receiver(t, func(_ http.ResponseWriter, r *http.Request) { ids <- r.Header.Get("Webhook-Id") })
 	b.session(mine, "http://"+addr+"/", false)
-	due, _, err := b.store.DueHooks(t.Context(), b.clock(), nil, 10)
+	due, _, err := b.store.DueHooks(t.Context(), b.clock(), parley.HooksBusy{}, 10)
 	if err != nil || len(due) != 1 {
 		t.Fatal(due, err)
 	}

@@ -42,19 +42,23 @@ const (
 	dueHooks = `(` + openHooks + ` AND next_attempt_at <= $2 ORDER BY next_attempt_at LIMIT $3)
 		UNION ALL (` + openHooks + ` AND next_attempt_at > $2 ORDER BY next_attempt_at LIMIT $3) ORDER BY next_attempt_at`
 	openHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
-		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target <> ALL($1::text[])`
+		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target <> ALL($1::text[]) AND tenant <> ALL($4::text[])`
 )
 
-func (s *Store) DueHooks(ctx context.Context, now time.Time, except []string, limit int) (due []parley.HookDue, next time.Time, err error) {
-	if except == nil {
-		except = []string{}
+func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue, next time.Time, err error) {
+	targets, tenants := []text{}, []text{}
+	for _, target := range except.Targets {
+		targets = append(targets, text(target))
+	}
+	for _, tenant := range except.Tenants {
+		tenants = append(tenants, text(tenant))
 	}
 	found, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (d parley.HookDue, err error) {
 		var payload []byte
 		err = row.Scan((*text)(&d.Tenant), (*text)(&d.Session), (*int64)(&d.Effect), &payload, &d.Attempts, &d.Made, &d.Next)
 		d.Made, d.Next, d.HookPromise = d.Made.UTC(), d.Next.UTC(), parley.PromiseOf(payload)
 		return d, err
-	}, dueHooks, except, now.Add(parley.HookFar), limit+1)
+	}, dueHooks, targets, now.Add(parley.HookFar), limit+1, tenants)
 	due, next = parley.HooksDue(found, now, limit)
 	return due, next, err
 }

@@ -52,18 +52,20 @@ const (
 	dueHooks = `SELECT * FROM (` + openHooks + ` AND next_attempt_at <= ?2 ORDER BY next_attempt_at LIMIT ?3 + 0)
 		UNION ALL SELECT * FROM (` + openHooks + ` AND next_attempt_at > ?2 ORDER BY next_attempt_at LIMIT ?3 + 0) ORDER BY next_attempt_at`
 	openHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
-		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target NOT IN (SELECT value FROM json_each(?1))`
+		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target NOT IN (SELECT value FROM json_each(?1))
+		AND tenant NOT IN (SELECT value FROM json_each(?4))`
 )
 
-func (s *Store) DueHooks(ctx context.Context, now time.Time, except []string, limit int) (due []parley.HookDue, next time.Time, err error) {
-	if except == nil {
-		except = []string{}
-	}
-	targets, err := json.Marshal(except)
+func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue, next time.Time, err error) {
+	targets, err := json.Marshal(append([]string{}, except.Targets...))
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), micros(now.Add(parley.HookFar)), limit+1)
+	tenants, err := json.Marshal(append([]parley.TenantID{}, except.Tenants...))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), micros(now.Add(parley.HookFar)), limit+1, string(tenants))
 	if err != nil {
 		return nil, time.Time{}, unavailable(err)
 	}

@@ -33,7 +33,7 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	now := t0.Add(time.Hour)
 	due := func(now time.Time, limit int, except ...string) ([]parley.HookDue, time.Time) {
 		t.Helper()
-		list, next, err := store.DueHooks(ctx, now, except, limit)
+		list, next, err := store.DueHooks(ctx, now, parley.HooksBusy{Targets: except}, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,6 +57,9 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	}
 	if some, _ := due(now, 10, "a.example:443", "c.example:443"); len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v", some)
+	}
+	if some, _, err := store.DueHooks(ctx, now, parley.HooksBusy{Tenants: []parley.TenantID{"nobody", tenant}}, 10); err != nil || len(some) != 1 || some[0].Tenant != "rival" {
+		t.Errorf("%+v, %v", some, err)
 	}
 	// Events keep to the clock of their log, and that was ahead.
 	if some, next := due(t0.Add(-24*time.Hour), 10); len(some) != 4 || !next.IsZero() {
