@@ -111,6 +111,7 @@ type TenantStore interface {
 	// Expire fails what was made before a time, and has what is executing for
 	// too long pending again. It says when the oldest was made that is left, and
 	// when the next will have been executing for too long; zero: there is none.
+	// Webhooks are another matter: who tells them ends them. See HookStore.
 	Expire(ctx context.Context, before, at time.Time) (Expired, error)
 }
 

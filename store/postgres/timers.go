@@ -100,7 +100,7 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 		return done, err
 	}
 	gone, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'failed', why = $3, updated_at = $4, leased_until = NULL
-		WHERE tenant = $1 AND status IN ('pending', 'executing') AND created_at <= $2 RETURNING id`, text(t.id), before, parley.EffectExpired, at)
+		WHERE tenant = $1 AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= $2 RETURNING id`, text(t.id), before, parley.EffectExpired, at)
 	if err == nil {
 		_, err = list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'pending', updated_at = $2, leased_until = NULL
 			WHERE tenant = $1 AND status IN ('pending', 'executing') AND leased_until <= $2 RETURNING id`, text(t.id), at)
@@ -123,6 +123,6 @@ func (t tenant) openEffects(ctx context.Context) (parley.Expired, error) {
 			done.Leased = leased.UTC()
 		}
 		return done, err
-	}, `SELECT min(created_at), min(leased_until) FROM effects WHERE tenant = $1 AND status IN ('pending', 'executing')`, text(t.id))
+	}, `SELECT min(created_at), min(leased_until) FROM effects WHERE tenant = $1 AND status IN ('pending', 'executing') AND type <> 'webhook'`, text(t.id))
 	return done, err
 }

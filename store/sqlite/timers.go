@@ -109,7 +109,7 @@ func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley
 }
 
 // openEffects is a condition of an index, too.
-const openEffects = `SELECT min(created_at), min(leased_until) FROM effects INDEXED BY effects_open WHERE tenant = ? AND status IN ('pending', 'executing')`
+const openEffects = `SELECT min(created_at), min(leased_until) FROM effects INDEXED BY effects_open WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook'`
 
 // Expire writes only if there is something to be changed.
 func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
@@ -120,7 +120,7 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 	if oldest.Valid && oldest.Int64 <= micros(before) || leased.Valid && leased.Int64 <= micros(at) {
 		err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
 			res, err := w.conn.ExecContext(ctx, `UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
-				WHERE tenant = ? AND status IN ('pending', 'executing') AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
+				WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
 			if err != nil {
 				return err
 			}

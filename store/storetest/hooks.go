@@ -153,6 +153,9 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	if err := f.Tenant(tenant).Delivered(ctx, ID(1), now, 2); err != nil {
 		t.Fatal(err)
 	}
+	if done, err := f.Tenant(tenant).Expire(ctx, again, again); err != nil || done != (parley.Expired{}) {
+		t.Errorf("%+v, %v", done, err)
+	}
 	if some, _ := due(again, 10); len(some) != 3 {
 		t.Errorf("who was shown a run was told by webhook: %+v", some)
 	}
