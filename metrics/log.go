@@ -34,7 +34,7 @@ func (m *Metrics) Published(events []parley.Event) {
 				inc(m.cards, parley.CardCall)
 			}
 		case parley.ToolCallBlocked:
-			m.calls.WithLabelValues(m.tools.of(b.Name), "blocked").Inc()
+			m.calls.WithLabelValues(m.tools.known(b.Name), "blocked").Inc()
 		case parley.TimerFired:
 			if !b.Due.IsZero() { // else an earlier release set it off
 				m.late.Observe(max(b.At.Sub(b.Due), 0).Seconds())

@@ -209,3 +209,13 @@ func (n *names) of(name string) string {
 	}
 	return name
 }
+
+// known is a name that was of something that happened: it takes no new one.
+func (n *names) known(name string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.seen[name] {
+		return "other"
+	}
+	return name
+}

@@ -67,7 +67,7 @@ func TestEventsAreCounted(t *testing.T) {
 	var log []parley.Event
 	for _, b := range []parley.EventBody{
 		parley.InputReceived{}, parley.RunStarted{}, parley.TurnStarted{}, parley.OutputAppended{}, parley.TurnFinished{Stop: parley.StopTools},
-		parley.ApprovalRequested{}, parley.QuestionAsked{}, parley.ToolCallBlocked{Name: "shell"}, parley.ToolCallFinished{Name: "shell", Outcome: parley.CallSucceeded},
+		parley.ApprovalRequested{}, parley.QuestionAsked{}, parley.ToolCallFinished{Name: "shell", Outcome: parley.CallSucceeded}, parley.ToolCallBlocked{Name: "shell"},
 		parley.TimerFired{At: t0.Add(2 * time.Second), Due: t0}, parley.TimerFired{At: t0},
 		parley.ToolCallFinished{Name: "shell", Outcome: parley.CallUnknown}, parley.EffectEnqueued{Type: parley.SendMessage},
 		parley.RunFinished{Outcome: parley.Failed}, parley.RunFinished{Outcome: "of a later release"},
@@ -85,21 +85,23 @@ func TestEventsAreCounted(t *testing.T) {
 }
 
 // TestNamesAreBounded: a model may be named by anybody who makes an agent, and a
-// tool by a model that makes one up.
+// tool by an agent elsewhere; one that was blocked, by a model that makes one up.
 func TestNamesAreBounded(t *testing.T) {
 	m := New("1", time.Now)
 	for i := range 10_000 {
-		m.Published([]parley.Event{{Body: parley.ToolCallBlocked{Name: fmt.Sprint("tool", i)}}})
+		m.Published([]parley.Event{{Body: parley.ToolCallBlocked{Name: fmt.Sprint("made up", i)}},
+			{Body: parley.ToolCallFinished{Name: fmt.Sprint("tool", i), Outcome: parley.CallSucceeded}}, {Body: parley.ToolCallBlocked{Name: "tool0"}}})
 		for range m.Model(script{}).Stream(t.Context(), parley.ModelRequest{Model: fmt.Sprint("model", i)}) {
 		}
 	}
-	if n := testutil.CollectAndCount(m.calls); n != maxTools+1 {
-		t.Errorf("%d names of tools", n)
+	if n := testutil.CollectAndCount(m.calls); n != maxTools+3 {
+		t.Errorf("%d names and outcomes of tools", n)
 	}
 	if n := testutil.CollectAndCount(m.modelCalls); n != maxModels+1 {
 		t.Errorf("%d names of models", n)
 	}
-	expect(t, m, map[string]float64{"tool_calls_total{outcome=blocked,tool=other}": 10_000 - maxTools})
+	expect(t, m, map[string]float64{"tool_calls_total{outcome=succeeded,tool=other}": 10_000 - maxTools,
+		"tool_calls_total{outcome=blocked,tool=other}": 10_000, "tool_calls_total{outcome=blocked,tool=tool0}": 10_000})
 }
 
 // A script is a model that says this, and takes a second before each.
