@@ -87,7 +87,7 @@ const (
 	FreeAttempts = 256
 	// MaxAttempts is how often somebody may come for an effect in vain. Then it
 	// is set aside.
-	MaxAttempts = FreeAttempts + 13
+	MaxAttempts  = FreeAttempts + 13
 	longestPause = 10 * time.Minute
 )
 
