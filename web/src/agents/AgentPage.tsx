@@ -77,7 +77,7 @@ function Shown({ agent }: { agent: AgentDetail }) {
         </div>
       </div>
       <Section title="Recent runs">
-        <RunList small agent={agent.name} limit={8} empty="It has not been asked anything yet." />
+        <RunList small agent={agent.name} limit={8} empty="No runs of it that you may see." />
       </Section>
     </Page>
   )

@@ -67,14 +67,14 @@ export function FirstRun() {
               </p>
             ) : (
               <p className="max-w-[36rem] text-ink-soft">
-                {agent?.description || 'I work in this project, ask before I change anything, and show you what I do.'}
+                {agent?.description ? agent.description.replace(/[^.!?…]$/, '$&.') : 'I work in this project, ask before I change anything, and show you what I do.'}
                 {me?.model ? ` ${me.model} answers.` : ''}
               </p>
             )}
           </header>
           {error !== null && <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />}
           {query.isSuccess && !mayMessage ? (
-            <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm text-ink-soft">Your role may read conversations, but not start one. Choose one on the left.</p>
+            <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm text-ink-soft">Your role may look at agents and at conversations of your own, but not take part in them. Somebody who may change roles can give you another.</p>
           ) : (
             <ul aria-label="Things to try" className="grid grid-cols-[minmax(0,1fr)] gap-3 sm:grid-cols-2">
               {(me?.demo === false ? ideas : demoIdeas).map((idea) => (
@@ -96,7 +96,7 @@ export function FirstRun() {
             </ul>
           )}
           {failure !== null && <ErrorState what="The conversation was not started." error={failure.error} retry={() => void begin(failure.idea)} />}
-          {me?.demo && (
+          {me?.demo && mayMessage && (
             <p className="text-sm text-ink-soft">
               To plug in a real model, start the server with a key in its environment: <code className="rounded bg-sunken px-1.5 py-0.5 font-mono text-xs whitespace-nowrap text-ink">ANTHROPIC_API_KEY=… make run</code>
             </p>

@@ -23,7 +23,7 @@ export function SessionList({ editable }: { editable: boolean }) {
         <input
           type="search"
           aria-label="Search conversations"
-          placeholder="Search"
+          placeholder="Search titles"
           className="min-w-0 grow bg-transparent py-1.5 text-sm text-ink outline-none placeholder:text-ink-soft"
           value={text}
           onChange={(e) => setText(e.target.value)}
@@ -42,7 +42,11 @@ export function SessionList({ editable }: { editable: boolean }) {
         )}
         {data?.sessions.length === 0 && (
           <p className="px-2 py-1 text-sm text-ink-soft">
-            {search === '' ? 'Conversations will be listed here, the latest first. Say something to begin one.' : 'No conversation has these words in its title.'}
+            {search !== ''
+              ? 'No conversation has these words in its title.'
+              : editable
+                ? 'Conversations will be listed here, the latest first. Say something to begin one.'
+                : 'There is no conversation that you may read.'}
           </p>
         )}
         {groups.map((group, i) => (
