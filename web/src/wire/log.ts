@@ -1,15 +1,9 @@
 import { Problem, token } from './api'
+import type { LogLine } from './log.generated'
 
 // An event as a log has it. The body is read by its type, and with care: later
 // releases may have types that this one does not know.
-export interface LogEvent {
-  session: string
-  seq: number
-  position: number
-  root: string
-  at: string
-  run?: number
-  by?: string
+export interface LogEvent extends LogLine {
   type: string
   body?: Record<string, unknown>
 }
