@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { ask, Problem } from '../wire/api'
+import { ask } from '../wire/api'
 
 // A Replaced is what writing a file would do away with; without lines it is not
 // known whether there is anything.
@@ -14,15 +14,7 @@ export function useReplaced(tool: string, show: string): Replaced | null {
   const path = tool === 'write_file' ? written(show) : undefined
   const file = useQuery({
     queryKey: ['file', path],
-    queryFn: async ({ signal }) => {
-      try {
-        const { content } = await ask<{ content: string }>('GET', `/api/file?path=${encodeURIComponent(path!)}`, { signal })
-        return content.replace(/\n$/, '').split('\n').length
-      } catch (error) {
-        if (error instanceof Problem && error.status === 404) return 0
-        throw error
-      }
-    },
+    queryFn: ({ signal }) => linesOf(path!, signal),
     enabled: path !== undefined,
     retry: false,
     staleTime: 2_000,
@@ -30,6 +22,31 @@ export function useReplaced(tool: string, show: string): Replaced | null {
   if (tool !== 'write_file') return null
   if (file.data === 0) return null
   return { path: path ?? 'what is there', lines: file.data }
+}
+
+interface Entry {
+  name: string
+  isDir: boolean
+}
+
+// A folder with more is not listed whole.
+const mostListed = 5_000
+
+// linesOf is how many a file has; none: there is no such file. It is looked for
+// from the top, so that nothing is asked for that is not there: a browser takes
+// that for an error.
+async function linesOf(path: string, signal: AbortSignal): Promise<number> {
+  let at = ''
+  for (const part of path.split('/').filter((part) => part !== '' && part !== '.')) {
+    const entries = await ask<Entry[]>('GET', `/api/files?path=${encodeURIComponent(at)}`, { signal })
+    if (!entries.some((entry) => entry.name === part)) {
+      if (entries.length >= mostListed) throw new Error('the folder is too large to be looked through')
+      return 0
+    }
+    at = at === '' ? part : `${at}/${part}`
+  }
+  const { content } = await ask<{ content: string }>('GET', `/api/file?path=${encodeURIComponent(at)}`, { signal })
+  return content.replace(/\n$/, '').split('\n').length
 }
 
 // written is the file that the text of an approval names, as Go quotes it.
