@@ -68,25 +68,28 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 
 	// Of any number who claim one, one has it.
 	until := now.Add(time.Minute)
-	won := make(chan bool, 10)
+	won := make(chan time.Time, 10) // until when; zero: another has it
 	for i := range 10 {
 		go func() {
-			ok, err := store.ClaimHook(ctx, d, now, until.Add(time.Duration(i)*time.Microsecond))
+			mine := until.Add(time.Duration(i) * time.Microsecond)
+			ok, err := store.ClaimHook(ctx, d, now, mine)
 			if err != nil {
 				t.Error(err)
 			}
-			if ok {
-				d.Next = until.Add(time.Duration(i) * time.Microsecond)
+			if !ok {
+				mine = time.Time{}
 			}
-			won <- ok
+			won <- mine
 		}()
 	}
-	claims := 0
+	claims, claimed := 0, d
 	for range 10 {
-		if <-won {
+		if end := <-won; !end.IsZero() {
 			claims++
+			claimed.Next = end
 		}
 	}
+	d = claimed
 	if claims != 1 {
 		t.Fatalf("%d have claimed it", claims)
 	}
