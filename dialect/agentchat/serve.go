@@ -89,37 +89,13 @@ const mostOpen = 200
 // replay is the view of an open run after the event with this seq.
 func (c *conn) replay(ctx context.Context, id parley.SessionID, run parley.RunID, last parley.Seq) View {
 	v := View{}
-	err := c.read(ctx, id, parley.Seq(run), last, func(e parley.Event) { v, _ = Project(v, e) })
+	err := dialect.ReadLog(ctx, c.Door, c.Visit.Who, id, parley.Seq(run), last, func(e parley.Event) { v, _ = Project(v, e) })
 	if err != nil {
 		// It was deleted, or cannot be read. The others can.
 		c.Log.Warn("an open run cannot be read", "session", id, "run", run, "error", err)
 		v = View{run: run, seq: last, partial: true}
 	}
 	return v
-}
-
-// read reads the events of a session from one seq up to another; there must be
-// one with the latter, or behind it.
-func (c *conn) read(ctx context.Context, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
-	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: id}, parley.Cursor{After: int64(first) - 1})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for {
-		items, err := f.Next(ctx)
-		if err != nil {
-			return err
-		}
-		for _, i := range items {
-			if i.Seq <= last {
-				each(i.Event)
-			}
-			if i.Seq >= last {
-				return nil
-			}
-		}
-	}
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
