@@ -9,12 +9,12 @@ import (
 
 // BenchmarkRun is what a command costs before it does anything.
 func BenchmarkRun(b *testing.B) {
-	for _, k := range []kind{bubblewrap, landlock, bare} {
-		b.Run(string(k), func(b *testing.B) {
-			if _, err := available(k); err != nil && k != bare {
-				b.Skip(err)
+	for _, r := range append(rungs, bare) {
+		b.Run(string(r), func(b *testing.B) {
+			if why := unusable(r); why != "" && r != bare {
+				b.Skip(why)
 			}
-			box := &Sandbox{workspace: b.TempDir(), kind: k}
+			box := &Sandbox{workspace: b.TempDir(), secret: isEnv, rung: r}
 			for b.Loop() {
 				if _, err := box.Run(b.Context(), Command{Argv: []string{"true"}, Dir: box.workspace, Output: io.Discard}); err != nil {
 					b.Fatal(err)

@@ -4,35 +4,83 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
+// available says what is missing to try a rung, or nil.
+func available(r rung) error {
+	switch r {
+	case bubblewrap:
+		path, err := exec.LookPath("bwrap")
+		if err != nil {
+			return errors.New("bubblewrap is not installed")
+		}
+		if !hasBindFD(path) {
+			return errors.New("bubblewrap is too old: it has no --bind-fd")
+		}
+	case landlock:
+		switch version := landlockVersion(); {
+		case version == 0:
+			return errors.New("the kernel has no Landlock")
+		case version < landlockNeeded:
+			return fmt.Errorf("the kernel's Landlock is version %d, which cannot keep signals in; %d is needed", version, landlockNeeded)
+		}
+	}
+	return nil
+}
+
+// describe says what a rung is made of.
+func describe(r rung) string {
+	switch r {
+	case bubblewrap:
+		path, _ := exec.LookPath("bwrap")
+		return "bubblewrap at " + path
+	case landlock:
+		return fmt.Sprintf("Landlock version %d", landlockVersion())
+	}
+	return "namespaces of Parley's own"
+}
+
+// ownerOf is whom commands run as if the server is root and a workspace is not
+// root's; else nil.
+func ownerOf(workspace string) *user {
+	var stat unix.Stat_t
+	if os.Getuid() != 0 || unix.Stat(workspace, &stat) != nil || stat.Uid == 0 {
+		return nil
+	}
+	return &user{int(stat.Uid), int(stat.Gid)}
+}
+
 // confine puts the last restrictions in place and becomes the command. They are
 // those of one thread, which is all that is left after that.
-func confine(words io.Reader, report *os.File) {
+func confine() {
+	closeOnExec()
+	report := inherited(lastFD)
 	fail := func(format string, args ...any) {
 		fmt.Fprintf(report, format, args...)
 		unix.Exit(125)
 	}
-	closeOnExec()
 	var told spec
-	if err := json.NewDecoder(words).Decode(&told); err != nil {
+	if err := json.NewDecoder(inherited(controlFD)).Decode(&told); err != nil {
 		fail("the sandbox was not told what to run: %v", err)
+	}
+	if told.Workspace != "" && (told.Rung == bubblewrap || told.Rung == namespaces) {
+		if err := verify(told); err != nil {
+			fail("the sandbox (%s) was not built: %v", told.Rung, err)
+		}
 	}
 	if err := unix.Chdir(told.Dir); err != nil {
 		fail("the folder it is to run in cannot be entered: %v", err)
 	}
-	if err := limit(told.Kind, told.Memory); err != nil {
+	if err := limit(told.Rung, told.Memory); err != nil {
 		fail("its limits cannot be set: %v", err)
 	}
 	// No program may gain rights by being started, whoever owns it.
@@ -43,19 +91,21 @@ func confine(words io.Reader, report *os.File) {
 	if lookErr == nil {
 		program, lookErr = filepath.Abs(program)
 	}
-	if told.Kind == landlock {
-		if err := dropCapabilities(); err != nil {
-			fail("capabilities cannot be dropped: %v", err)
-		}
+	if told.Rung == landlock {
 		if err := restrict(told); err != nil {
 			fail("Landlock: %v", err)
 		}
 	}
-	if told.Kind != bare {
+	if told.Rung != bare {
+		if err := dropCapabilities(); err != nil {
+			fail("capabilities cannot be dropped: %v", err)
+		}
+	}
+	if told.Rung != bare {
 		if err := bar(told.Network, told.Barred); err != nil {
 			fail("the server's own port cannot be kept from it: %v", err)
 		}
-		if err := filterCalls(told.Kind, told.Network); err != nil {
+		if err := filterCalls(told.Rung, told.Network); err != nil {
 			fail("system calls cannot be filtered: %v", err)
 		}
 	}
@@ -66,9 +116,56 @@ func confine(words io.Reader, report *os.File) {
 	fail("%q cannot be started: %v", told.Argv[0], unix.Exec(program, told.Argv, told.Env))
 }
 
-func limit(k kind, memory uint64) error {
+// verify looks from within whether every place of the workspace is treated as it
+// is to be. The workspace must be the folder that was opened.
+func verify(told spec) error {
+	root, err := unix.Open(told.Workspace, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	var stat unix.Stat_t
+	if err := unix.Fstat(root, &stat); err != nil || stat.Dev != told.Dev || stat.Ino != told.Ino {
+		return errors.Join(err, errors.New("the workspace was replaced"))
+	}
+	for _, p := range told.Places {
+		if err := p.verify(root); err != nil {
+			return fmt.Errorf("%s is not protected: %w", p.Path, err)
+		}
+	}
+	return nil
+}
+
+func (p place) verify(root int) error {
+	fd, stat, err := openBeneath(root, p.Path)
+	if errors.Is(err, unix.EACCES) && p.Do == hide {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	found := stat.Dev == p.Dev && stat.Ino == p.Ino
+	var system unix.Statfs_t
+	switch {
+	case p.Do == hide && found:
+		return errors.New("it can be seen")
+	case p.Do != hide && !found:
+		return errors.New("it was replaced")
+	case p.Do == keep:
+		if err := unix.Fstatfs(fd, &system); err != nil {
+			return err
+		}
+		if system.Flags&unix.ST_RDONLY == 0 {
+			return errors.New("it can be written")
+		}
+	}
+	return nil
+}
+
+func limit(r rung, memory uint64) error {
 	processes := uint64(MaxProcesses)
-	if k != bubblewrap {
+	if r != bubblewrap && r != namespaces {
 		processes += tasks(os.Getuid()) // they count, as there is no namespace of users
 	}
 	for _, l := range []struct {
@@ -118,171 +215,4 @@ func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	return unix.Capset(&header, &none[0])
-}
-
-// Versions of Landlock below this one do not keep a command from signalling
-// whatever runs as the same user, the server included.
-const landlockNeeded = 6
-
-const (
-	readAccess = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	runAccess  = readAccess | unix.LANDLOCK_ACCESS_FS_EXECUTE
-	fileAccess = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
-		unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	allAccess = 1<<16 - 1 // of version 5 and later
-)
-
-// restrict allows this thread what is listed, beneath folders as they are now.
-func restrict(told spec) error {
-	shared := slices.Clone(settings)
-	attr := unix.LandlockRulesetAttr{
-		Handled_access_fs:  allAccess,
-		Handled_access_net: unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP,
-		Scoped:             unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
-	}
-	if told.Network {
-		attr.Handled_access_net = 0
-		shared = append(shared, resolver)
-	}
-	const known = 24 // bytes of attr that version 6 has
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), known, 0)
-	if errno != 0 {
-		return errno
-	}
-	set := ruleset(r)
-	for _, path := range programs {
-		set.allowWithout(path, told.Masked, runAccess)
-	}
-	for _, path := range shared {
-		set.allow(path, readAccess)
-	}
-	for _, path := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
-		set.allow(path, unix.LANDLOCK_ACCESS_FS_READ_FILE|unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
-	}
-	for _, path := range []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/version", "/proc/filesystems"} {
-		set.allow(path, readAccess)
-	}
-	if err := set.allow(told.Private, allAccess); err != nil {
-		return err
-	}
-	access := uint64(allAccess)
-	if told.ReadOnly {
-		access = runAccess
-	}
-	if err := set.allowWithout(told.Workspace, slices.Concat(told.Masked, told.Kept), access); err != nil {
-		return err
-	}
-	for _, path := range told.Kept {
-		if err := set.allowWithout(path, told.Masked, runAccess); err != nil {
-			return err
-		}
-	}
-	for _, folder := range told.Read {
-		if err := set.allowWithout(folder, told.Masked, runAccess); err != nil {
-			return fmt.Errorf("%s: %w", folder, err)
-		}
-	}
-	for _, folder := range told.Write {
-		if err := set.allowWithout(folder, told.Masked, allAccess); err != nil {
-			return fmt.Errorf("%s: %w", folder, err)
-		}
-	}
-	return set.enforce()
-}
-
-// bar keeps ports from this thread that has a network otherwise. Landlock knows
-// only what is allowed, so every other port is.
-func bar(network bool, ports []uint16) error {
-	if !network || len(ports) == 0 {
-		return nil
-	}
-	if version := landlockVersion(); version < 4 {
-		return fmt.Errorf("that takes Landlock version 4 and the kernel has %d", version)
-	}
-	attr := unix.LandlockRulesetAttr{Handled_access_net: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP}
-	const known = 16 // bytes of attr that version 4 has
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), known, 0)
-	if errno != 0 {
-		return errno
-	}
-	for port := range uint64(1 << 16) {
-		if slices.Contains(ports, uint16(port)) {
-			continue
-		}
-		rule := landlockPort{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, port}
-		if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, landlockRulePort, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
-			return errno
-		}
-	}
-	return ruleset(r).enforce()
-}
-
-// Of linux/landlock.h: struct landlock_net_port_attr, LANDLOCK_RULE_NET_PORT.
-type landlockPort struct{ access, port uint64 }
-
-const landlockRulePort = 2
-
-type ruleset uintptr
-
-// enforce is for good.
-func (set ruleset) enforce() error {
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0); errno != 0 {
-		return errno
-	}
-	return unix.Close(int(set))
-}
-
-func (set ruleset) allow(path string, access uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return err
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-		access &= fileAccess
-	}
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// allowWithout allows what is in a folder but for some of it. A rule is about
-// everything beneath, and nothing takes it back: so each entry of a folder that
-// holds something masked gets a rule of its own, and that folder can only be
-// listed. Nothing new can be made in it.
-func (set ruleset) allowWithout(folder string, masked []string, access uint64) error {
-	if !slices.ContainsFunc(masked, func(m string) bool { return inside(folder, m) }) {
-		return set.allow(folder, access)
-	}
-	if slices.Contains(masked, folder) {
-		return nil
-	}
-	if err := set.allow(folder, unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		path := filepath.Join(folder, e.Name())
-		switch {
-		case slices.Contains(masked, path), e.Type()&os.ModeSymlink != 0:
-			continue // a link is as good as what it leads to
-		case e.IsDir():
-			err = set.allowWithout(path, masked, access)
-		default:
-			err = set.allow(path, access)
-		}
-		if err != nil && !os.IsNotExist(err) {
-			return err
-		}
-	}
-	return nil
 }

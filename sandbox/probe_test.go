@@ -71,6 +71,10 @@ func try(what string, args []string) error {
 		return os.Rename(args[0], args[1])
 	case "remove":
 		return os.RemoveAll(args[0])
+	case "setuid":
+		return setuid(args[0], args[1])
+	case "shuffle":
+		shuffle(args[0])
 	case "mknod":
 		return unix.Mknod(args[0], unix.S_IFBLK|0o666, int(unix.Mkdev(8, 0)))
 	case "dial":
@@ -129,10 +133,45 @@ func try(what string, args []string) error {
 	case "bomb":
 		bomb(args[0])
 	case "serve":
-		box := &Sandbox{kind: kind(args[0]), workspace: args[1], hidden: []string{args[1] + "/lib/.env"}, memory: testMemory}
+		box := &Sandbox{rung: rung(args[0]), workspace: args[1], secret: isEnv, protected: []protected{{"lib/.env", true}}, memory: testMemory}
 		box.Run(context.Background(), Command{Argv: []string{args[1] + "/src/probe", "probe", "daemon", args[2], "stay"}, Dir: args[1], Output: os.Stdout})
 	}
 	return nil
+}
+
+// setuid tries to set the bits of a file in one of the ways there are.
+func setuid(how, name string) error {
+	switch how {
+	case "chmod":
+		return unix.Fchmodat(unix.AT_FDCWD, name, 0o6755, 0)
+	case "fchmod":
+		fd, err := unix.Open(name, unix.O_RDONLY, 0)
+		if err != nil {
+			return nil
+		}
+		return unix.Fchmod(fd, 0o4755)
+	case "mkdir":
+		return unix.Mkdirat(unix.AT_FDCWD, name, 0o2755)
+	case "mknod":
+		return unix.Mknod(name, unix.S_IFREG|0o4755, 0)
+	case "openat2":
+		_, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o4755})
+		return err
+	}
+	_, err := unix.Open(name, unix.O_CREAT|unix.O_WRONLY, 0o4755)
+	return err
+}
+
+// shuffle moves the folders t/d* between folders for ever.
+func shuffle(dir string) {
+	fmt.Println("moving")
+	for {
+		for i := range 8 {
+			a, b := fmt.Sprintf("%s/t/d%d", dir, i), fmt.Sprintf("%s/u/e%d/d", dir, 7-i)
+			os.Rename(a, b)
+			os.Rename(b, a)
+		}
+	}
 }
 
 // call makes a system call that must be refused before the kernel looks at it.

@@ -15,52 +15,64 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// available says what a kind is made of, or what is missing to try it.
-func available(k kind) (string, error) {
-	if k == bubblewrap {
-		path, err := exec.LookPath("bwrap")
-		if err != nil {
-			return "", errors.New("bubblewrap is not installed")
-		}
-		return "bubblewrap at " + path, nil
-	}
-	switch version := landlockVersion(); {
-	case version == 0:
-		return "", errors.New("the kernel has no Landlock")
-	case version < landlockNeeded:
-		return "", fmt.Errorf("the kernel's Landlock is version %d, which cannot keep signals in; %d is needed", version, landlockNeeded)
-	default:
-		return fmt.Sprintf("Landlock version %d", version), nil
-	}
-}
-
-// A spec is what the supervisor, and then the last step, are told.
+// A spec is what the supervisor, and the steps between it and the command, are
+// told.
 type spec struct {
-	Kind      kind
+	Rung      rung
 	Argv      []string
 	Dir       string
 	Env       []string
-	Workspace string
+	Workspace string // the descriptor rootFD is of this folder; empty: there is none
+	Dev, Ino  uint64 // of the same
 	ReadOnly  bool
-	Masked    []string // exist, and are not to be seen
-	Kept      []string // exist, and are not to be changed
+	Places    []place
+	Outside   []string // hidden paths that are not in the workspace
 	Private   string   // a folder for temporary files, which goes with the command
 	Memory    uint64
-	// What goes with the command if the server, who would see to it, is gone.
+	User      *user
+	Self      user // the server's own
+	Folders   []folder
+	Network   bool
+	Barred    []uint16
+	// What is removed with the command if the server, which would do that, is gone.
 	Server int
-	Made   []string
-
-	Read, Write []string
-	Network     bool
-	Barred      []uint16
+	Made   []made
 }
 
-// An outcome is the supervisor's last word.
+// A folder is one that a command has beside the workspace.
+type folder struct {
+	Path  string
+	FD    int // of the same, in the supervisor and in what it starts
+	Write bool
+}
+
+// The descriptors of the supervisor, and of what it starts.
+const (
+	controlFD = 3 // the supervisor's orders; a step's spec
+	lastFD    = 4 // the supervisor's messages; a step's report
+	rootFD    = 5 // the workspace
+	folderFD  = 6 // the first of the folders
+)
+
+// A message is what a supervisor says.
+type message struct {
+	Ready  bool // the sandbox is built: the command has started
+	Paused int  // the order of this number was followed: everything is stopped
+	Failed int  // the order of this number could not be followed
+	Ended  *outcome
+}
+
+// An order is what a supervisor is told after the spec. The end of orders is
+// the order to end everything.
+type order struct{ Pause int } // its number; zero: go on
+
+// An outcome is a supervisor's last word.
 type outcome struct {
 	Ended
 	Error string // why the command did not start
@@ -73,43 +85,165 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 	if !hooked {
 		return Ended{}, errors.New("this program does not call sandbox.Main")
 	}
-	private, err := os.MkdirTemp("", "parley-")
-	if err != nil {
+	told := spec{Server: os.Getpid(), Rung: s.rung, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Outside: s.outside,
+		Memory: cmp.Or(s.memory, maxMemory), User: s.user, Self: user{os.Getuid(), os.Getgid()}, Network: c.Network, Barred: c.Barred}
+	if c.Bare {
+		told.Rung, told.User = bare, nil
+	}
+	var err error
+	if told.Private, err = privateFolder(told.User); err != nil {
 		return Ended{}, fmt.Errorf("no folder for temporary files: %w", err)
 	}
-	defer removeAll(private)
-	if err := os.Mkdir(filepath.Join(private, "home"), 0o700); err != nil {
+	defer removeAll(told.Private)
+	if told.Dir == "" {
+		told.Dir = told.temporary() + "/home"
+	}
+	open := s.workspace
+	if c.NoWorkspace {
+		open, told.Workspace, told.Outside = told.Private, "", append(slices.Clone(s.outside), s.workspace)
+	}
+	root, err := os.OpenFile(open, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Ended{}, fmt.Errorf("the workspace cannot be opened: %w", err)
+	}
+	defer root.Close()
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(root.Fd()), &stat); err != nil {
 		return Ended{}, err
 	}
-	masked, err := s.masked(c.ReadOnly)
-	defer s.covers.leave(masked)
+	told.Dev, told.Ino = stat.Dev, stat.Ino
+	folders, err := s.folders(int(root.Fd()), c)
+	defer closeAll(folders)
 	if err != nil {
 		return Ended{}, err
 	}
-	told := spec{Server: os.Getpid(), Made: s.covers.made(masked), Kind: s.kind, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Masked: masked, Kept: s.keeps(), Private: private, Memory: cmp.Or(s.memory, maxMemory),
-		Network: c.Network, Barred: c.Barred}
-	if c.Bare {
-		told.Kind = bare
+	for i, f := range folders {
+		told.Folders = append(told.Folders, folder{f.Name(), folderFD + i, i >= len(c.Read)})
 	}
-	for _, folder := range c.Read {
-		told.Read = append(told.Read, leadsTo(folder))
+	told.Env = with(environment(told, c.ReadOnly), c.Env)
+	if told.Rung == bare || c.NoWorkspace {
+		started, err := startSupervisor(told, c, root, folders)
+		if err != nil {
+			return Ended{}, err
+		}
+		return started.wait(ctx, c)
 	}
-	for _, folder := range c.Write {
-		told.Write = append(told.Write, leadsTo(folder))
-	}
-	told.Env = with(environment(told.Kind, private, c.ReadOnly, s.workspace), c.Env)
-	return supervised(ctx, told, c)
+	return s.build(ctx, told, c, root, folders)
 }
 
-// supervised runs a supervisor. All that is started holds the writing end of
-// the output, so its end is everybody's.
-func supervised(ctx context.Context, told spec, c Command) (Ended, error) {
-	var opened []*os.File
-	defer func() {
-		for _, f := range opened {
-			f.Close()
+// build starts a command while no other can change what it is given.
+func (s *Sandbox) build(ctx context.Context, told spec, c Command, root *os.File, folders []*os.File) (Ended, error) {
+	resume, err := s.running.pause(ctx)
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			resume()
 		}
-	}()
+		return Ended{Killed: true}, nil // before it could start
+	case err != nil:
+		return Ended{}, err
+	}
+	defer resume()
+	writes := !c.ReadOnly || len(c.Write) > 0
+	var covered []string
+	defer func() { s.covers.leave(int(root.Fd()), covered) }()
+	for _, p := range s.protected {
+		if !writes {
+			break
+		}
+		if err := s.covers.use(int(root.Fd()), p.path, s.secret(filepath.Base(p.path))); err != nil {
+			return Ended{}, err
+		}
+		covered = append(covered, p.path)
+	}
+	told.Made = s.covers.made(covered)
+	if told.Places, err = s.places(int(root.Fd())); err != nil {
+		return Ended{}, err
+	}
+	started, err := startSupervisor(told, c, root, folders)
+	if err != nil {
+		return Ended{}, err
+	}
+	if writes {
+		s.running.add(started)
+		defer s.running.remove(started)
+	}
+	select {
+	case <-started.ready:
+	case <-started.ended:
+	case <-ctx.Done():
+	}
+	resume()
+	return started.wait(ctx, c)
+}
+
+// folders opens the further folders of a command, those to read first. In the
+// workspace, where commands can put links, none is followed on the way; outside
+// it, none that was not there when the path was resolved.
+func (s *Sandbox) folders(root int, c Command) (list []*os.File, err error) {
+	for _, path := range slices.Concat(c.Read, c.Write) {
+		from, rel := root, ""
+		if c.NoWorkspace && (inside(s.workspace, path) || inside(path, s.workspace)) {
+			return list, fmt.Errorf("%s is of the workspace, which this command must not have", path)
+		}
+		if ok, beneath := within(s.workspace, path); ok {
+			rel = beneath
+		} else if from, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+			rel = strings.TrimPrefix(path, "/")
+			defer unix.Close(from)
+		}
+		if err != nil {
+			return list, err
+		}
+		fd, stat, err := openBeneath(from, cmp.Or(rel, "."))
+		if err != nil {
+			return list, fmt.Errorf("the folder %s cannot be opened: %w", path, err)
+		}
+		list = append(list, os.NewFile(uintptr(fd), path))
+		if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+			return list, fmt.Errorf("%s is not a folder, and no symbolic link to one is followed", path)
+		}
+		for _, p := range s.protected {
+			if slices.Contains(c.Write, path) && inside(path, filepath.Join(s.workspace, p.path)) {
+				return list, fmt.Errorf("%s must not be writable: %s in it is protected", path, p.path)
+			}
+		}
+		for _, hidden := range s.outside {
+			if inside(path, hidden) {
+				return list, fmt.Errorf("%s must not be given to a command: it holds %s, which no command may see", path, hidden)
+			}
+		}
+	}
+	return list, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// A supervisor is a running one, seen from the server.
+type supervisor struct {
+	cmd    *exec.Cmd
+	output *os.File // of the command; its end is the end of everything that was started
+	ready  chan struct{}
+	ended  chan struct{} // closed after the last message
+	paused chan message  // the last one about that
+
+	mu      sync.Mutex // guards the following; held for writes of a few bytes
+	control *os.File   // nil: closed
+	encoder *json.Encoder
+
+	ending outcome // after ended
+	broken error   // likewise: there was no last word
+}
+
+// startSupervisor starts a supervisor and tells it what to run. Closing the
+// control is how it is told to end everything: that happens as well when this
+// process dies.
+func startSupervisor(told spec, c Command, root *os.File, folders []*os.File) (*supervisor, error) {
+	var opened []*os.File
 	pipe := func() (r, w *os.File) {
 		r, w, err := os.Pipe()
 		if err == nil {
@@ -121,7 +255,8 @@ func supervised(ctx context.Context, told spec, c Command) (Ended, error) {
 	control, controlW := pipe()
 	last, lastW := pipe()
 	if len(opened) < 6 {
-		return Ended{}, errors.New("no pipe: too many open files")
+		closeAll(opened)
+		return nil, errors.New("no pipe: too many open files")
 	}
 	cmd := exec.Command("/proc/self/exe", helperName, "supervise")
 	cmd.Env = told.Env
@@ -129,128 +264,135 @@ func supervised(ctx context.Context, told spec, c Command) (Ended, error) {
 	if c.Input != nil {
 		cmd.Stdin, cmd.Stdout = c.Input, c.Reply
 	}
-	cmd.ExtraFiles = []*os.File{control, lastW}
+	cmd.ExtraFiles = append([]*os.File{control, lastW, root}, folders...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, and no signals of ours
 	if err := cmd.Start(); err != nil {
-		return Ended{}, fmt.Errorf("the supervisor did not start: %w", err)
+		closeAll(opened)
+		return nil, fmt.Errorf("the supervisor did not start: %w", err)
 	}
-	outputW.Close()
-	control.Close()
-	lastW.Close()
+	closeAll([]*os.File{outputW, control, lastW})
+	s := &supervisor{cmd: cmd, output: output, control: controlW, encoder: json.NewEncoder(controlW),
+		ready: make(chan struct{}), ended: make(chan struct{}), paused: make(chan message, 1)}
+	go s.listen(last) // ends when the supervisor does; wait waits for it
+	if err := s.encoder.Encode(told); err != nil {
+		s.close()
+	}
+	return s, nil
+}
 
-	// Closing the control is how the supervisor is told to end everything: it
-	// happens as well when this process dies.
-	flood := make(chan struct{})
-	over := make(chan struct{})
-	controlled := make(chan error, 1)
-	go func() {
-		err := json.NewEncoder(controlW).Encode(told)
-		select {
-		case <-ctx.Done():
-		case <-flood:
-		case <-over:
+func (s *supervisor) listen(last *os.File) {
+	defer close(s.ended)
+	defer last.Close()
+	in := json.NewDecoder(last)
+	for {
+		var m message
+		switch s.broken = in.Decode(&m); {
+		case s.broken != nil:
+			return
+		case m.Ready:
+			close(s.ready)
+		case m.Paused != 0 || m.Failed != 0:
+			select {
+			case <-s.paused: // an answer that came too late for its question
+			default:
+			}
+			s.paused <- m
+		case m.Ended != nil:
+			s.ending = *m.Ended
+			return
 		}
-		controlW.Close()
-		controlled <- err
-	}()
+	}
+}
+
+// order tells a supervisor something, if it still listens.
+func (s *supervisor) order(o order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.control != nil {
+		_ = s.encoder.Encode(o) // one that is gone has ended
+	}
+}
+
+func (s *supervisor) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.control != nil {
+		s.control.Close()
+		s.control = nil
+	}
+}
+
+// wait passes on what the command writes and returns when everything is gone.
+func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
+	stop := context.AfterFunc(ctx, s.close)
+	defer stop()
 	flooded := false
 	if c.Input != nil {
-		io.Copy(c.Output, output)
-	} else if n, _ := io.CopyN(c.Output, output, MaxOutput); n == MaxOutput {
+		io.Copy(c.Output, s.output)
+	} else if n, _ := io.CopyN(c.Output, s.output, MaxOutput); n == MaxOutput {
 		flooded = true
-		close(flood)
+		s.close()
 	}
-	io.Copy(io.Discard, output) // whoever does not want it: nobody is to wait for that
-	var ending outcome
-	said := json.NewDecoder(last).Decode(&ending)
-	close(over)
-	sent := <-controlled
-	err := cmd.Wait()
+	io.Copy(io.Discard, s.output) // also if the caller does not take it: nothing is to wait for that
+	<-s.ended
+	s.close()
+	s.output.Close()
+	err := s.cmd.Wait()
 	switch {
-	case said != nil && ctx.Err() != nil:
+	case s.broken != nil && ctx.Err() != nil:
 		return Ended{Killed: true}, nil // before it could start
-	case said != nil:
-		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w", errors.Join(err, sent))
-	case ending.Error != "" && !ending.Killed:
-		return Ended{}, errors.New(ending.Error)
+	case s.broken != nil:
+		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w", errors.Join(err, s.broken))
+	case s.ending.Error != "" && !s.ending.Killed:
+		return Ended{}, errors.New(s.ending.Error)
 	}
-	ending.Flood = flooded
-	return ending.Ended, nil
+	s.ending.Flood = flooded
+	return s.ending.Ended, nil
+}
+
+// privateFolder makes the folder of a command's temporary files, for the user it
+// runs as.
+func privateFolder(u *user) (string, error) {
+	dir, err := os.MkdirTemp("", "parley-")
+	if err != nil {
+		return "", err
+	}
+	home := filepath.Join(dir, "home")
+	err = os.Mkdir(home, 0o700)
+	if err == nil && u != nil {
+		err = errors.Join(os.Chown(dir, u.UID, u.GID), os.Chown(home, u.UID, u.GID))
+	}
+	if err != nil {
+		removeAll(dir)
+	}
+	return dir, err
 }
 
 // removeAll also removes what a command left without the right to.
 func removeAll(dir string) {
-	if os.RemoveAll(dir) == nil {
+	if dir == "" || os.RemoveAll(dir) == nil {
 		return
 	}
-	filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return
+	}
+	fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			os.Chmod(name, 0o700)
+			root.Chmod(name, 0o700)
 		}
 		return nil
 	})
+	root.Close()
 	os.RemoveAll(dir)
 }
 
-// masked lists what exists in the workspace and must not be seen. What must not
-// be made either is made here, empty, so that there is something to cover; the
-// caller leaves it, also after an error.
-func (s *Sandbox) masked(readOnly bool) (all []string, err error) {
-	for _, h := range s.hidden {
-		if inside(s.workspace, h) && !readOnly && s.kind != bare {
-			err = s.covers.use(h)
-		} else if _, err = os.Lstat(h); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return all, fmt.Errorf("what is to be hidden cannot be: %w", err)
-		}
-		all = append(all, h)
+// temporary is what a command calls its private folder.
+func (told spec) temporary() string {
+	if told.Rung == bubblewrap || told.Rung == namespaces {
+		return "/tmp"
 	}
-	for _, name := range envFiles(s.workspace) {
-		if !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	return all, nil
-}
-
-// keeps lists what exists in the workspace and must not be changed.
-func (s *Sandbox) keeps() (all []string) {
-	for _, path := range s.kept {
-		if _, err := os.Lstat(path); err == nil && inside(s.workspace, path) {
-			all = append(all, path)
-		}
-	}
-	return all
-}
-
-func isEnvFile(name string) bool {
-	base := strings.ToLower(filepath.Base(name))
-	return base == ".env" || strings.HasPrefix(base, ".env.")
-}
-
-const maxLooked = 20000 // entries of the workspace
-
-// envFiles finds the files that hold keys by convention, where the other tools
-// do not read them either. In a large workspace it does not look everywhere.
-func envFiles(workspace string) (found []string) {
-	looked := 0
-	filepath.WalkDir(workspace, func(name string, d fs.DirEntry, err error) error {
-		if looked++; looked > maxLooked {
-			return fs.SkipAll
-		}
-		switch {
-		case err != nil:
-			return nil
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
-			return fs.SkipDir
-		case d.Type().IsRegular() && isEnvFile(name):
-			found = append(found, name)
-		}
-		return nil
-	})
-	return found
+	return told.Private
 }
 
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -258,26 +400,19 @@ const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 // environment is all that a command is told. Nothing of the server's is passed
 // on but the language and those folders of PATH that cannot be written from
 // within, behind the system's own.
-func environment(k kind, private string, readOnly bool, workspace string) []string {
-	temporary := private
-	if k == bubblewrap {
-		temporary = "/tmp"
-	}
+func environment(told spec, readOnly bool) []string {
+	temporary := told.temporary()
 	path := systemPath
 	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
 		system := slices.ContainsFunc(programs, func(folder string) bool { return inside(folder, dir) })
-		if system && !inside(workspace, dir) && !slices.Contains(strings.Split(path, ":"), dir) {
+		if system && (told.Workspace == "" || !inside(told.Workspace, dir)) && !slices.Contains(strings.Split(path, ":"), dir) {
 			path += ":" + dir
 		}
 	}
-	language := os.Getenv("LANG")
-	if language == "" {
-		language = "C.UTF-8"
-	}
 	env := []string{
-		"PATH=" + path, "HOME=" + temporary + "/home", "TMPDIR=" + temporary, "LANG=" + language, "TERM=dumb",
+		"PATH=" + path, "HOME=" + temporary + "/home", "TMPDIR=" + temporary, "LANG=" + cmp.Or(os.Getenv("LANG"), "C.UTF-8"), "TERM=dumb",
 		"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0",
-		"GIT_CONFIG_NOSYSTEM=1", // what cannot be read is not there for bubblewrap, but the end of git for Landlock
+		"GIT_CONFIG_NOSYSTEM=1", // where it cannot be read, it is the end of git
 	}
 	if readOnly {
 		// What a repository's own settings would have git run.
@@ -298,22 +433,4 @@ func with(env, more []string) []string {
 		env = append(env, one)
 	}
 	return env
-}
-
-// What of the machine can be read from within. The rest, home folders and the
-// secrets of /etc above all, is not there.
-var (
-	programs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"}
-	settings = strings.Fields("/etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/ld.so.preload /etc/alternatives /etc/passwd /etc/group /etc/nsswitch.conf " +
-		"/etc/hosts /etc/localtime /etc/timezone /etc/ssl/certs /etc/ssl/openssl.cnf /etc/ca-certificates /etc/pki/tls/certs /etc/pki/ca-trust /etc/mime.types /etc/protocols " +
-		"/etc/services /etc/os-release /etc/debian_version /etc/profile /etc/bash.bashrc /etc/inputrc /etc/terminfo /etc/magic /etc/magic.mime " +
-		"/etc/locale.alias /etc/locale.conf /etc/java-17-openjdk /etc/java-21-openjdk /etc/python3 /etc/perl /etc/fonts")
-)
-
-func landlockVersion() int {
-	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return 0
-	}
-	return int(version)
 }

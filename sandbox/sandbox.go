@@ -1,12 +1,17 @@
-// Package sandbox runs commands where they can do little harm: with the
-// workspace as the only thing they can change, without a network, with an
-// environment of their own and limits, and without a trace of them left when
-// they have ended.
+// Package sandbox runs commands where they can do little harm: the workspace is
+// the only thing they can change, they have no network, an environment of their
+// own and limits, and nothing of them is left when they have ended.
 //
-// Every command has a supervisor, a process that waits for whatever the command
-// leaves behind and ends all of it. The supervisor, and what puts the last
-// restrictions in place right before a command starts, are this very program,
-// started again: see [Main].
+// There are three ways to build a sandbox, called rungs, and the first that
+// works is used: bubblewrap; namespaces that this program makes itself; Landlock.
+// Each command has a supervisor, a process that waits for everything the command
+// leaves behind and ends it. The supervisor, and the steps between it and the
+// command, are this very program, started again: see [Main].
+//
+// What a command must not touch inside the workspace is found by walking it by
+// descriptors, never by following names, while all other commands that could
+// move something are paused. So the places that were found are the places that
+// are protected when the command starts.
 package sandbox
 
 import (
@@ -16,30 +21,59 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
+// Options say what a sandbox protects. Paths are made absolute, and symbolic
+// links in them are resolved once, by New.
+type Options struct {
+	Workspace string
+	// Hidden files and folders can be neither seen nor made by a command.
+	Hidden []string
+	// Kept files and folders can be read, but neither changed nor made.
+	Kept []string
+	// Secret reports whether a file of that base name is hidden wherever it is
+	// in the workspace; nil: none is.
+	Secret func(name string) bool
+}
+
 // A Sandbox is how commands are run over one workspace. It may be used
 // concurrently.
 type Sandbox struct {
-	workspace string   // absolute, without symbolic links
-	hidden    []string // likewise, as far as they exist
-	kind      kind
-	about     string
-	kept      []string // likewise
+	workspace string // absolute, without symbolic links
+	protected []protected
+	outside   []string // hidden paths that are not in the workspace
+	secret    func(name string) bool
+	rung      rung
+	user      *user // that commands run as; nil: the server's own
 	missing   error
 	memory    uint64 // bytes of data of one process; zero: maxMemory
 	covers    covers
+	running   running
 }
 
-type kind string
+// A protected place of the workspace.
+type protected struct {
+	path string // relative to the workspace, cleaned
+	hide bool   // else it is kept
+}
+
+// A rung is one way to build a sandbox.
+type rung string
 
 const (
-	bubblewrap kind = "bubblewrap"
-	landlock   kind = "landlock"
-	bare       kind = "bare" // no sandbox
+	bubblewrap rung = "bubblewrap"
+	namespaces rung = "namespaces"
+	landlock   rung = "landlock"
+	bare       rung = "bare" // no sandbox
 )
+
+var rungs = []rung{bubblewrap, namespaces, landlock}
+
+// A user is whom a server that runs as root runs commands as.
+type user struct{ UID, GID int }
 
 // The limits of a command, beside its time, which is the caller's to limit.
 const (
@@ -51,41 +85,60 @@ const (
 	MaxOutput = 16 << 20
 )
 
-// New finds out, by running a command in it, which sandbox can be built here:
-// bubblewrap, else Landlock, else none. Nothing in the hidden files and folders
-// can be read or written from within; those that do not exist cannot be made.
-// The error is about the folders; Missing is about the sandbox.
-func New(workspace string, hidden ...string) (*Sandbox, error) {
-	s := &Sandbox{kind: bare}
-	for i, name := range append([]string{workspace}, hidden...) {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			return nil, err
-		}
-		path = leadsTo(path)
-		if i == 0 {
-			s.workspace = path
-		} else {
-			s.hidden = append(s.hidden, path)
-		}
+// New finds out, by running a command in it, which sandbox can be built here.
+// Its error is about the folders: one that is missing, or a layout that no rung
+// can protect. Missing is about the sandbox.
+func New(o Options) (*Sandbox, error) {
+	workspace, err := filepath.Abs(o.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{workspace: leadsTo(workspace), secret: o.Secret, rung: bare}
+	if s.secret == nil {
+		s.secret = func(string) bool { return false }
 	}
 	if info, err := os.Stat(s.workspace); err != nil {
-		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
+		return nil, fmt.Errorf("workspace %s: %w", o.Workspace, err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("workspace %s is not a folder", workspace)
+		return nil, fmt.Errorf("workspace %s is not a folder", o.Workspace)
 	}
-	s.probe()
+	for _, list := range []struct {
+		paths []string
+		hide  bool
+	}{{o.Hidden, true}, {o.Kept, false}} {
+		for _, name := range list.paths {
+			if err := s.protect(name, list.hide); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.missing = s.probe()
 	return s, nil
 }
 
-// Keep has nothing in a folder be changed from within. It can be read, and while
-// it does not exist it can be made.
-func (s *Sandbox) Keep(folder string) error {
-	path, err := filepath.Abs(folder)
-	if err == nil {
-		s.kept = append(s.kept, leadsTo(path))
+// protect notes a place. Only its parents may be symbolic links, and only at
+// this time.
+func (s *Sandbox) protect(name string, hide bool) error {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return err
 	}
-	return err
+	path = filepath.Join(leadsTo(filepath.Dir(path)), filepath.Base(path))
+	info, err := os.Lstat(path)
+	isLink := err == nil && info.Mode()&os.ModeSymlink != 0
+	isInside, rel := within(s.workspace, path)
+	switch {
+	case inside(path, s.workspace):
+		return fmt.Errorf("the workspace %s is inside %s, which agents must not touch: move one of the two", s.workspace, name)
+	case isInside && isLink:
+		return fmt.Errorf("%s is a symbolic link in the workspace, where a command could replace it: "+
+			"put the real folder or file there, or move it out of the workspace", name)
+	case isInside:
+		s.protected = append(s.protected, protected{rel, hide})
+	case hide:
+		s.outside = append(s.outside, leadsTo(path))
+	}
+	return nil
 }
 
 // Missing says why there is no sandbox, or nil.
@@ -96,56 +149,118 @@ func (s *Sandbox) String() string {
 	if s.missing != nil {
 		return "none: " + s.missing.Error()
 	}
-	return s.about
+	text := describe(s.rung)
+	if s.user != nil {
+		text += fmt.Sprintf("; commands run as user %d, who owns the workspace", s.user.UID)
+	}
+	return text
+}
+
+// AsRoot reports whether commands run as root, if without its capabilities.
+func (s *Sandbox) AsRoot() bool { return s.user == nil && os.Getuid() == 0 }
+
+// Shortcomings says what this sandbox cannot do that others can, in sentences
+// for people; empty: nothing.
+func (s *Sandbox) Shortcomings() string {
+	if s.missing != nil || s.rung != landlock {
+		return ""
+	}
+	folders := map[string]bool{}
+	for _, p := range s.protected {
+		folders[filepath.Dir(p.path)] = true
+	}
+	if len(folders) == 0 {
+		return ""
+	}
+	return "A command cannot make, rename or delete anything directly in a folder that holds something protected, " +
+		"such as the top of the workspace: this sandbox (Landlock alone) cannot tell the two apart. " +
+		"Installing bubblewrap, or allowing user namespaces, lifts this."
+}
+
+// Rules says what the sandbox forbids, in one sentence, for a command that
+// failed: an error such as "permission denied" does not name the rule.
+func (s *Sandbox) Rules(readOnly bool) string {
+	if s.missing != nil {
+		return ""
+	}
+	var hidden, kept []string
+	for _, p := range s.protected {
+		if p.hide {
+			hidden = append(hidden, p.path)
+		} else {
+			kept = append(kept, p.path)
+		}
+	}
+	rules := []string{"only the workspace and $TMPDIR can be written"}
+	if readOnly {
+		rules[0] = "only $TMPDIR can be written, because this command runs without approval"
+	}
+	if hidden = append(hidden, "secret files such as .env"); !readOnly {
+		rules = append(rules, "hidden: "+strings.Join(compacted(hidden), ", "))
+	}
+	if len(kept) > 0 {
+		rules = append(rules, "read-only: "+strings.Join(compacted(kept), ", "))
+	}
+	rules = append(rules, "no network", "no setuid or setgid bits")
+	return "The sandbox allows no more than this: " + strings.Join(rules, "; ") + "."
+}
+
+func compacted(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 const probeTime = 10 * time.Second
 
-// probe takes the first kind in which a command runs.
-func (s *Sandbox) probe() {
-	var reasons []string
-	for _, k := range []kind{bubblewrap, landlock} {
-		about, err := available(k)
-		if err == nil {
-			err = s.within(s.workspace, k)
-		}
-		if err == nil {
-			s.kind, s.about = k, about
-			return
-		}
-		reasons = append(reasons, err.Error())
-	}
-	s.missing = errors.New(strings.Join(reasons, "; "))
-}
-
-func (s *Sandbox) within(workspace string, k kind) error {
-	if workspace == "/" {
+// probe takes the first rung on which a command runs, or says why there is none.
+// A server that is root first tries to run commands as the workspace's owner.
+func (s *Sandbox) probe() error {
+	if s.workspace == "/" {
 		return errors.New("the workspace is the whole machine")
 	}
-	for _, h := range s.hidden {
-		if h == workspace {
-			return fmt.Errorf("the workspace is %s itself, which must be hidden", h)
+	var reasons []string
+	for _, u := range []*user{ownerOf(s.workspace), nil} {
+		reasons = nil
+		for _, r := range rungs {
+			err := s.try(r, u)
+			if err == nil {
+				return nil
+			}
+			reasons = append(reasons, err.Error())
 		}
 	}
+	return errors.New(strings.Join(reasons, "; "))
+}
+
+// try takes a rung if a command runs on it as that user.
+func (s *Sandbox) try(r rung, u *user) error {
+	if err := available(r); err != nil {
+		return err
+	}
+	s.rung, s.user = r, u
+	if err := s.runs(); err != nil {
+		s.rung, s.user = bare, nil
+		return fmt.Errorf("%s does not work here: %w", r, err)
+	}
+	return nil
+}
+
+// runs runs a command that only reads, so that trying changes nothing.
+func (s *Sandbox) runs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	var said strings.Builder
-	probe := &Sandbox{workspace: s.workspace, hidden: s.hidden, kind: k, memory: s.memory}
-	// It only reads, so that looking changes nothing.
-	ended, err := probe.Run(ctx, Command{Argv: []string{"true"}, Dir: workspace, ReadOnly: true, Output: &said})
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s does not work here: %w", k, err)
-	case ended.Exit != 0:
-		return fmt.Errorf("%s does not work here: %s", k, strings.TrimSpace(said.String()))
+	ended, err := s.Run(ctx, Command{Argv: []string{"true"}, Dir: s.workspace, ReadOnly: true, Output: &said})
+	if err == nil && ended.Exit != 0 {
+		err = errors.New(strings.TrimSpace(said.String()))
 	}
-	return nil
+	return err
 }
 
 // A Command is run once.
 type Command struct {
 	Argv     []string
-	Dir      string // absolute
+	Dir      string // absolute; empty: a folder of the command's own, which goes with it
 	ReadOnly bool   // not even the workspace can be changed
 	// Output gets what the command writes, to stdout and stderr, in order.
 	Output io.Writer
@@ -155,11 +270,15 @@ type Command struct {
 	// any amount of it. Both stay the caller's to close.
 	Input, Reply *os.File
 
-	Env         []string // more of it, as NAME=VALUE
-	Read, Write []string // more folders that it can read, or change; absolute
+	Env []string // more of it, as NAME=VALUE
+	// Read and Write are more folders that it can read, or change: absolute, and
+	// without symbolic links, now and when it starts.
+	Read, Write []string
 	// Network lets it reach everything but these ports of TCP, on any machine.
 	Network bool
 	Barred  []uint16
+	// NoWorkspace keeps the workspace from it: it can neither read nor write there.
+	NoWorkspace bool
 	// Bare runs it without a sandbox: with its own environment and limits, and
 	// with an end that leaves nothing behind, but with every right of ours.
 	Bare bool
@@ -182,6 +301,13 @@ func leadsTo(path string) string {
 		return path
 	}
 	return filepath.Join(leadsTo(dir), filepath.Base(path))
+}
+
+// within reports whether a path is in a folder and not that folder itself, and
+// the path from there.
+func within(folder, path string) (bool, string) {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != "." && filepath.IsLocal(rel), rel
 }
 
 // inside reports whether a path is a folder or in it.

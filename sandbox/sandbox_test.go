@@ -36,24 +36,52 @@ type bench struct {
 	workspace, outside, data string
 }
 
-// each runs a test in every kind of sandbox that works here.
+// each runs a test on every rung that works here.
 func each(t *testing.T, test func(b *bench)) {
-	for _, k := range []kind{bubblewrap, landlock} {
-		t.Run(string(k), func(t *testing.T) {
-			if _, err := available(k); err != nil {
-				t.Skip(err)
+	for _, r := range rungs {
+		t.Run(string(r), func(t *testing.T) {
+			if why := unusable(r); why != "" {
+				t.Skip(why)
 			}
-			if k == bubblewrap { // where it does not work by itself, it cannot for us
-				if out, err := exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true").CombinedOutput(); err != nil {
-					t.Skipf("bubblewrap does not work here: %v, %s", err, out)
-				}
-			}
-			test(newBench(t, k))
+			test(newBench(t, r))
 		})
 	}
 }
 
-func newBench(t *testing.T, k kind) *bench {
+// unusable says why a rung cannot be had on this machine, whatever this package
+// does; empty: it must work.
+func unusable(r rung) string {
+	if err := available(r); err != nil {
+		return err.Error()
+	}
+	try := []string{"bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"}
+	switch r {
+	case landlock:
+		return ""
+	case namespaces:
+		try = []string{"unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "true"}
+	}
+	if out, err := exec.Command(try[0], try[1:]...).CombinedOutput(); err != nil {
+		return fmt.Sprintf("%s does not work here: %v, %s", try[0], err, out)
+	}
+	return ""
+}
+
+// TestRungs says which rungs the tests of this package run on.
+func TestRungs(t *testing.T) {
+	for _, r := range rungs {
+		if why := unusable(r); why != "" {
+			t.Logf("as user %d, NOT on %s: %s", os.Getuid(), r, why)
+		} else {
+			t.Logf("as user %d, on %s", os.Getuid(), describe(r))
+		}
+	}
+}
+
+// isEnv is the rule for secret files of these tests.
+func isEnv(name string) bool { return name == ".env" || strings.HasPrefix(name, ".env.") }
+
+func newBench(t *testing.T, r rung) *bench {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -61,18 +89,21 @@ func newBench(t *testing.T, k kind) *bench {
 	}
 	b := &bench{t: t, workspace: filepath.Join(top, "workspace"), outside: filepath.Join(top, "outside")}
 	b.data = filepath.Join(b.workspace, "var")
-	for _, dir := range []string{b.workspace, b.outside, b.data, filepath.Join(b.workspace, "src"), filepath.Join(b.workspace, "lib"), filepath.Join(b.workspace, "agents")} {
+	for _, dir := range []string{b.workspace, b.outside, b.data, b.workspace + "/src", b.workspace + "/lib", b.workspace + "/agents"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{b.outside + "/secret", b.data + "/key", b.workspace + "/.env", b.workspace + "/src/.env.local", b.workspace + "/agents/a.md", b.workspace + "/src/file", b.workspace + "/lib/file"} {
+	for _, name := range []string{b.outside + "/secret", b.data + "/key", b.workspace + "/.env", b.workspace + "/src/.env.local",
+		b.workspace + "/agents/a.md", b.workspace + "/src/file", b.workspace + "/lib/file"} {
 		if err := os.WriteFile(name, []byte("secret of "+filepath.Base(name)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.box = &Sandbox{workspace: b.workspace, hidden: []string{b.data, b.workspace + "/agents"}, kind: k, memory: testMemory}
-	if err := b.box.within(b.workspace, k); err != nil {
+	b.box = &Sandbox{workspace: b.workspace, secret: isEnv, protected: []protected{{"var", true}, {"agents", true}}, memory: testMemory}
+	if r == bare {
+		b.box.rung = bare
+	} else if err := b.box.try(r, nil); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.ReadFile("/proc/self/exe")
@@ -307,7 +338,7 @@ func TestNoPrivileges(t *testing.T) {
 		for _, pid := range []string{strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())} {
 			b.fail([]string{"kill", pid}, []string{"limit", pid}, []string{"priority", pid})
 		}
-		if b.box.kind == landlock { // with bubblewrap it is of its own
+		if b.box.rung == landlock { // with bubblewrap it is of its own
 			b.fail([]string{"shared"})
 		}
 		b.shell(0, "ulimit -n 100 && nice -n 5 true && ls -l /dev/null") // of itself
@@ -327,7 +358,7 @@ func TestWhatIsToBeHiddenCannotBeMade(t *testing.T) {
 		if err := os.MkdirAll(b.workspace+"/src/sub", 0o755); err != nil {
 			b.t.Fatal(err)
 		}
-		b.box.hidden = append(b.box.hidden, later, file)
+		b.box.protected = append(b.box.protected, protected{"later/agents", true}, protected{"src/sub/.env", true})
 		b.run(Command{Argv: []string{"true"}, ReadOnly: true})
 		if _, err := os.Stat(later); err == nil {
 			b.t.Error("looking has made a folder")
@@ -347,7 +378,7 @@ func TestWhatIsToBeHiddenCannotBeMade(t *testing.T) {
 func TestWhatIsHiddenStaysSoForEverybody(t *testing.T) {
 	each(t, func(b *bench) {
 		file := b.workspace + "/lib/.env"
-		b.box.hidden = append(b.box.hidden, file)
+		b.box.protected = append(b.box.protected, protected{"lib/.env", true})
 		for _, name := range []string{"go", "on"} {
 			if err := unix.Mkfifo(b.workspace+"/src/"+name, 0o600); err != nil {
 				b.t.Fatal(err)
@@ -399,7 +430,7 @@ func TestHowACommandEnds(t *testing.T) {
 		}
 		_, err := b.box.Run(b.t.Context(), Command{Argv: []string{"ls"}, Dir: b.outside, Output: io.Discard})
 		if err == nil || !strings.Contains(err.Error(), "cannot be entered") {
-			if b.box.kind == bubblewrap {
+			if b.box.rung == bubblewrap {
 				b.t.Errorf("outside: %v", err)
 			}
 		}
@@ -523,7 +554,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 func TestTheServerDies(t *testing.T) {
 	each(t, func(b *bench) {
 		m := mark()
-		server := exec.Command("/proc/self/exe", "probe", "serve", string(b.box.kind), b.workspace, m)
+		server := exec.Command("/proc/self/exe", "probe", "serve", string(b.box.rung), b.workspace, m)
 		server.Env = append(os.Environ(), "TMPDIR="+b.outside) // to see what is left there
 		out, err := server.StdoutPipe()
 		if err == nil {
@@ -553,7 +584,11 @@ func TestTheServerDies(t *testing.T) {
 		defer unix.Close(supervisor)
 		server.Process.Kill()
 		server.Wait()
-		unix.Poll([]unix.PollFd{{Fd: int32(supervisor), Events: unix.POLLIN}}, 60_000) // it ends
+		for { // it ends
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(supervisor), Events: unix.POLLIN}}, 60_000); err != unix.EINTR {
+				break
+			}
+		}
 		if n := alive(m); n > 0 {
 			b.t.Errorf("%d are alive", n)
 		}
@@ -585,7 +620,7 @@ func TestWithoutASandbox(t *testing.T) {
 
 func newBenchBare(t *testing.T) *bench {
 	b := newBench(t, bare)
-	box, err := New("/")
+	box, err := New(Options{Workspace: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -596,7 +631,7 @@ func newBenchBare(t *testing.T) *bench {
 
 func TestNew(t *testing.T) {
 	dir := t.TempDir()
-	box, err := New(dir, filepath.Join(dir, "var"), filepath.Join(dir, "agents"))
+	box, err := New(Options{Workspace: dir, Hidden: []string{dir + "/var", dir + "/agents"}, Kept: []string{dir + "/skills"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -604,11 +639,18 @@ func TestNew(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("looking has made %v", entries)
 	}
-	if box, err = New(dir, dir); err != nil || box.Missing() == nil {
-		t.Errorf("the workspace is hidden: %v", err)
+	if err := os.Symlink("/nowhere", dir+"/link"); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := New(filepath.Join(dir, "absent")); err == nil {
-		t.Error("there is no workspace")
+	for _, o := range []Options{
+		{Workspace: dir, Hidden: []string{dir}}, {Workspace: dir, Hidden: []string{filepath.Dir(dir)}},
+		{Workspace: dir, Kept: []string{dir + "/link"}}, {Workspace: dir + "/absent"},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%+v cannot be protected", o)
+		} else {
+			t.Log(err)
+		}
 	}
 }
 
@@ -634,7 +676,7 @@ func TestAsNobody(t *testing.T) {
 			t.Fatal(do)
 		}
 	}
-	cmd := exec.Command(top+"/tests", "-test.v", "-test.timeout=120s")
+	cmd := exec.Command(top+"/tests", "-test.v", "-test.timeout=8m")
 	cmd.Dir, cmd.Env = top+"/tmp", []string{"TMPDIR=" + top + "/tmp", "PATH=" + os.Getenv("PATH"), "HOME=" + top + "/tmp"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()

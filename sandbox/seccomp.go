@@ -38,6 +38,24 @@ var own = []struct {
 	zeros uint32
 }{{unix.SYS_PRLIMIT64, 1}, {unix.SYS_SETPRIORITY, 2}}
 
+// A moded call is given the mode of a file. Setuid and setgid bits in it are
+// refused: a file that has them could give rights to whoever starts it outside.
+type moded struct {
+	call  uint32
+	mode  uint32 // which argument it is
+	flags uint32 // which argument says whether a file is made; zero: one always is, or exists
+}
+
+var modes = append([]moded{
+	{call: unix.SYS_FCHMOD, mode: 1}, {call: unix.SYS_FCHMODAT, mode: 2}, {call: unix.SYS_FCHMODAT2, mode: 2}, {call: unix.SYS_MKDIRAT, mode: 2},
+	{call: unix.SYS_MKNODAT, mode: 2}, {call: unix.SYS_OPENAT, mode: 3, flags: 2},
+}, oldModes...)
+
+const (
+	setID    = unix.S_ISUID | unix.S_ISGID
+	creating = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+)
+
 // Where a filter finds things in struct seccomp_data.
 const (
 	atCall     = 0
@@ -46,22 +64,22 @@ const (
 )
 
 const (
-	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
-	x32           = 0x40000000 // calls of another kind, on amd64
-	allow         = unix.SECCOMP_RET_ALLOW
-	refuse        = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	unknown       = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	anyNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	x32          = 0x40000000 // calls of another kind, on amd64
+	allow        = unix.SECCOMP_RET_ALLOW
+	refuse       = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	unknown      = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 )
 
 // filterCalls is for good, for this thread and all that it becomes and starts.
-func filterCalls(k kind, network bool) error {
-	program := filter(k, network)
+func filterCalls(r rung, network bool) error {
+	program := filter(r, network)
 	f := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&f)), 0, 0)
 }
 
 // filter is a list of tests, each of which either decides or passes on.
-func filter(k kind, network bool) []unix.SockFilter {
+func filter(r rung, network bool) []unix.SockFilter {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
 		arch = unix.AUDIT_ARCH_AARCH64
@@ -83,7 +101,7 @@ func filter(k kind, network bool) []unix.SockFilter {
 		decide(unknown)
 	}
 	refused := forbidden
-	if k == landlock {
+	if r == landlock {
 		refused = slices.Concat(forbidden, shared)
 		for _, o := range own {
 			unless(unix.BPF_JEQ, o.call, uint8(3*o.zeros+1))
@@ -99,13 +117,28 @@ func filter(k kind, network bool) []unix.SockFilter {
 		unless(unix.BPF_JEQ, call, 1)
 		decide(refuse)
 	}
-	// What clone3 is asked for cannot be seen from here; without it, clone is
-	// used.
-	unless(unix.BPF_JEQ, unix.SYS_CLONE3, 1)
-	decide(unknown)
+	for _, m := range modes {
+		if m.flags == 0 {
+			unless(unix.BPF_JEQ, m.call, 4)
+		} else {
+			unless(unix.BPF_JEQ, m.call, 6)
+			load(atFirstArg + 8*m.flags)
+			unless(unix.BPF_JSET, creating, 3)
+		}
+		load(atFirstArg + 8*m.mode)
+		unless(unix.BPF_JSET, setID, 1)
+		decide(refuse)
+		decide(allow)
+	}
+	// What clone3 and openat2 are asked for cannot be seen from here; without
+	// them, clone and openat are used.
+	for _, call := range []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2} {
+		unless(unix.BPF_JEQ, call, 1)
+		decide(unknown)
+	}
 	unless(unix.BPF_JEQ, unix.SYS_CLONE, 4)
 	load(atFirstArg)
-	unless(unix.BPF_JSET, newNamespaces, 1)
+	unless(unix.BPF_JSET, anyNamespace, 1)
 	decide(refuse)
 	decide(allow)
 
@@ -117,7 +150,7 @@ func filter(k kind, network bool) []unix.SockFilter {
 	switch {
 	case network:
 		families = []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
-	case k == bubblewrap:
+	case r == bubblewrap || r == namespaces:
 		families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 	}
 	unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(2+2*len(families)))

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -36,30 +35,33 @@ func Main() {
 	runtime.LockOSThread() // of the first thread, on which what follows depends
 	switch os.Args[2] {
 	case "supervise":
-		supervise(os.NewFile(3, "control"), os.NewFile(4, "last"))
+		supervise()
+	case "namespaces":
+		inNamespaces()
 	case "confine":
-		confine(os.NewFile(3, "spec"), os.NewFile(4, "report"))
+		confine()
 	}
 	unix.Exit(125)
 }
 
 // supervise starts a command and waits until it, and all that it started, is
-// gone. What loses its parent becomes a child of the supervisor, so nothing gets
-// away by forking twice or by starting a session of its own.
-func supervise(control io.Reader, last io.Writer) {
+// gone. A process that loses its parent becomes a child of the supervisor, so
+// nothing gets away by forking twice or by starting a session of its own.
+func supervise() {
 	closeOnExec()
+	control, last := inherited(controlFD), json.NewEncoder(inherited(lastFD))
 	var told spec
 	finish := func(o outcome) {
-		removeAll(told.Private) // also if nobody else is left to do it
+		removeAll(told.Private) // also if the server is gone
 		if os.Getppid() != told.Server {
-			uncover(told.Made)
+			uncover(rootFD, told.Made)
 		}
-		json.NewEncoder(last).Encode(o)
+		last.Encode(message{Ended: &o})
 		unix.Exit(0)
 	}
 	in := json.NewDecoder(control)
 	if err := in.Decode(&told); err != nil {
-		unix.Exit(125) // nobody wants it any more
+		unix.Exit(125) // the server is gone
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		finish(outcome{Error: "the supervisor cannot adopt processes: " + err.Error()})
@@ -68,10 +70,16 @@ func supervise(control io.Reader, last io.Writer) {
 	if err != nil {
 		finish(outcome{Error: err.Error()})
 	}
-	stop := make(chan struct{})
+	orders := make(chan order)
 	go func() {
-		io.Copy(io.Discard, io.MultiReader(in.Buffered(), control))
-		close(stop)
+		defer close(orders)
+		for {
+			var o order
+			if in.Decode(&o) != nil {
+				return
+			}
+			orders <- o
+		}
 	}()
 	said := make(chan string, 1)
 	go func() {
@@ -82,20 +90,41 @@ func supervise(control io.Reader, last io.Writer) {
 	go reap(gone)
 
 	var ending outcome
+	var words string
+	var paused []process
 	ended := false
 	for {
 		select {
-		case <-stop:
-			stop = nil
-			if !ended {
-				ended, ending.Killed = true, true
+		case o, more := <-orders:
+			switch {
+			case !more:
+				orders = nil
+				if !ended {
+					ended, ending.Killed = true, true
+				}
+				sweep()
+			case o.Pause == 0:
+				resumeAll(paused)
+				paused = nil
+			default:
+				var ok bool
+				if paused, ok = pauseAll(); ok {
+					last.Encode(message{Paused: o.Pause})
+				} else {
+					last.Encode(message{Failed: o.Pause})
+				}
 			}
-			sweep()
+		case words = <-said:
+			if said = nil; words == started {
+				last.Encode(message{Ready: true})
+			}
 		case r, more := <-gone:
 			switch {
 			case !more:
-				switch words := <-said; {
-				case words != started:
+				if said != nil {
+					words = <-said
+				}
+				if words != started {
 					ending.Error = report.trouble(words)
 				}
 				finish(ending)
@@ -114,6 +143,16 @@ func supervise(control io.Reader, last io.Writer) {
 func closeOnExec() {
 	unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
+
+// inherited is a descriptor that this process was started with. It is never
+// closed, so the file is never collected.
+func inherited(fd int) *os.File {
+	f := os.NewFile(uintptr(fd), "inherited")
+	descriptors = append(descriptors, f)
+	return f
+}
+
+var descriptors []*os.File
 
 type reaped struct{ pid, exit int }
 
@@ -139,7 +178,7 @@ func reap(gone chan<- reaped) {
 // A starting is a child that reports, by the end of a pipe, whether it got as
 // far as the command.
 type starting struct {
-	kind kind
+	rung rung
 	pid  int
 	pipe *os.File
 }
@@ -151,48 +190,68 @@ const started = "started"
 func (s starting) trouble(words string) string {
 	words = strings.TrimPrefix(words, started)
 	if words == "" {
-		return fmt.Sprintf("the sandbox (%s) was not built", s.kind)
+		return fmt.Sprintf("the sandbox (%s) was not built", s.rung)
 	}
 	return words
 }
 
-// start starts the command, behind bubblewrap or the last step alone. It is
-// killed if the supervisor is.
+// start starts the command behind the steps of its rung. They are killed if the
+// supervisor is.
 func start(told spec) (starting, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return starting{}, err
+	}
+	argv := []string{"/proc/self/exe", helperName, "confine"}
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if told.User != nil {
+		attr.Credential = &syscall.Credential{Uid: uint32(told.User.UID), Gid: uint32(told.User.GID)}
+	}
+	switch told.Rung {
+	case bubblewrap:
+		if argv, err = wrapping(told, self); err != nil {
+			return starting{}, err
+		}
+	case namespaces:
+		argv[2] = "namespaces"
+		attr = newNamespaces(told)
+	}
 	report, reportW, err := os.Pipe()
 	if err != nil {
 		return starting{}, err
 	}
 	defer reportW.Close()
+	pid, err := step(told, argv, attr, reportW, nil)
+	return starting{told.Rung, pid, report}, err
+}
+
+// step starts a process that is told a spec, once it was started and before was
+// called, and reports.
+func step(told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, before func() error) (pid int, err error) {
 	words, wordsW, err := os.Pipe()
 	if err != nil {
-		return starting{}, err
+		return 0, err
 	}
 	defer words.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return starting{}, err
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr, words, report, inherited(rootFD)}
+	for _, f := range told.Folders {
+		files = append(files, inherited(f.FD))
 	}
-	argv := []string{self, helperName, "confine"}
-	if told.Kind == bubblewrap {
-		program, err := exec.LookPath("bwrap")
-		if err != nil {
-			return starting{}, err
+	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Dir: "/", Env: told.Env, Files: files, Sys: attr})
+	if err != nil {
+		wordsW.Close()
+		return 0, err
+	}
+	if before != nil {
+		if err := before(); err != nil {
+			return 0, err
 		}
-		argv = append(append([]string{program}, wrapping(told, self)...), "--", insideName, helperName, "confine")
-	}
-	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
-		Dir: "/", Env: told.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, words, reportW},
-		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
-	})
-	if err != nil {
-		return starting{}, err
 	}
 	go func() {
 		json.NewEncoder(wordsW).Encode(told)
 		wordsW.Close()
 	}()
-	return starting{told.Kind, process.Pid, report}, nil
+	return process.Pid, nil
 }
 
 // sweep kills all descendants. They are stopped first, so that those that fork
@@ -261,7 +320,13 @@ func descendants() []process {
 
 // look reads what /proc/PID/stat says; the name in it may hold anything.
 func look(pid int) (process, bool) {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	p, ok := lookAt(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	p.pid = pid
+	return p, ok
+}
+
+func lookAt(file string) (process, bool) {
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		return process{}, false
 	}
@@ -271,5 +336,5 @@ func look(pid int) (process, bool) {
 		return process{}, false
 	}
 	parent, _ := strconv.Atoi(fields[1])
-	return process{pid, parent, fields[0][0], fields[19]}, true
+	return process{parent: parent, state: fields[0][0], born: fields[19]}, true
 }

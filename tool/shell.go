@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,6 +81,9 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 		return
 	case parley.VerdictAsk:
 		v.Show = c.show(j, why)
+		if limits := b.sandbox.Shortcomings(); limits != "" && !j.Safe {
+			v.Show += "\n\n" + limits
+		}
 	default:
 		v.Show = c.show(j, "")
 	}
@@ -160,5 +164,25 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	case ended.Killed:
 		return parley.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text), Failed: true}, nil
 	}
+	if ended.Exit != 0 && looksForbidden(text) {
+		if rules := b.sandbox.Rules(j.Safe && missing == nil); rules != "" {
+			text = strings.TrimRight(text, "\n") + "\n[" + rules + "]\n"
+		}
+	}
 	return parley.ToolResult{Text: fmt.Sprintf("exit code %d\n%s", ended.Exit, text), Exit: &ended.Exit, Failed: ended.Exit != 0}, nil
+}
+
+// forbidden are the words of programs that were refused something, which do not
+// say by whom.
+var forbidden = []string{
+	"permission denied", "operation not permitted", "read-only file system", "device or resource busy", "network is unreachable",
+	"temporary failure in name resolution", "could not resolve host", "invalid cross-device link", "eacces", "eperm", "erofs", "ebusy", "exdev",
+}
+
+// looksForbidden reports whether the end of what a command wrote may be about
+// a rule of the sandbox.
+func looksForbidden(text string) bool {
+	const tail = 4096
+	text = strings.ToLower(text[max(0, len(text)-tail):])
+	return slices.ContainsFunc(forbidden, func(words string) bool { return strings.Contains(text, words) })
 }

@@ -28,7 +28,7 @@ func newShellBench(t testing.TB) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sandbox.New(b.workspace, data, agents)
+	s, err := sandbox.New(sandbox.Options{Workspace: b.workspace, Hidden: []string{data, agents}, Secret: isSecret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func sandboxed(t testing.TB) *bench {
 func bared(t testing.TB) *bench {
 	t.Helper()
 	b := newShellBench(t)
-	s, err := sandbox.New(b.workspace, b.workspace) // which cannot be
+	s, err := sandbox.New(sandbox.Options{Workspace: "/"}) // for which there is none
 	if err != nil || s.Missing() == nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestAnApprovalIsForOnePlace(t *testing.T) {
 	judge("in a folder", `{"command":["make"],"workdir":"sub"}`)
 	judge("for longer", `{"command":["make"],"timeout_ms":5}`)
 	judge("another", `{"command":["make","x"]}`)
-	s, err := sandbox.New(b.workspace, b.workspace)
+	s, err := sandbox.New(sandbox.Options{Workspace: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,6 +66,9 @@ func open(root *os.Root, name string, want fs.FileMode) (*os.File, fs.FileInfo, 
 	return f, info, nil
 }
 
+// IsSecret finds files that hold keys by their names.
+func IsSecret(path string) bool { return isSecret(path) }
+
 // isSecret finds files that hold keys by their names.
 func isSecret(path string) bool {
 	base := strings.ToLower(filepath.Base(path))

@@ -188,11 +188,14 @@ func (d *doctor) sandbox() {
 	box, err := d.commands()
 	switch {
 	case err != nil:
-		d.say(name, problem, "name a folder with --workspace", "%v", err)
+		d.say(name, problem, "move what it names, or name another folder with --workspace", "%v", err)
 	case box.Missing() != nil:
 		d.say(name, warning, "install bubblewrap; until then commands ask a person, and under full-auto are refused", "%s", box)
-	case os.Getuid() == 0:
-		d.say(name, fine, "", "%s; as root, without a limit on the number of processes", box)
+	case box.Shortcomings() != "":
+		d.say(name, warning, "install bubblewrap, or allow user namespaces", "%s. %s", box, box.Shortcomings())
+	case box.AsRoot():
+		d.say(name, fine, "", "%s; commands run as root without capabilities, and without a limit on the number of processes: "+
+			"run the server as another user, or give the workspace to one", box)
 	default:
 		d.say(name, fine, "", "%s", box)
 	}

@@ -67,7 +67,7 @@ func (c *serveCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	skills, err := newSkills(&c.Settings, tools, commands, log)
+	skills, err := newSkills(&c.Settings, tools, log)
 	if err != nil {
 		return err
 	}
@@ -280,14 +280,21 @@ func routes(door parley.Door, agents parley.Agents, remotes parley.Remotes, guar
 	return all
 }
 
-// newSandbox hides from commands what agents are, and what the server keeps and
-// is told: the data folder, agents, .env, and the file of --config.
+// newSandbox hides from commands the definitions of agents and what the server
+// keeps and reads: the data folder, .env, and the file of --config. Commands read
+// skills and do not change them.
 func newSandbox(c *config.Settings) (*sandbox.Sandbox, error) {
 	hidden := []string{c.Data, c.Agents, ".env"}
 	if c.Config != "" {
 		hidden = append(hidden, c.Config)
 	}
-	return sandbox.New(c.Workspace, hidden...)
+	return sandbox.New(sandbox.Options{Workspace: c.Workspace, Hidden: hidden, Kept: keptFolders(c), Secret: tool.IsSecret})
+}
+
+// keptFolders are those that agents read and do not write: what they are told is
+// not for them to say.
+func keptFolders(c *config.Settings) []string {
+	return append(c.SkillFolders(), filepath.Join(c.Workspace, ".parley"))
 }
 
 // keepRemotes connects to the agents that run elsewhere.

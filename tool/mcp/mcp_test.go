@@ -99,7 +99,7 @@ func (b *lockedBuffer) String() string {
 func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, folder: t.TempDir(), log: &lockedBuffer{more: make(chan struct{})}, book: &book{tenant: "acme", all: map[string]map[string]string{}}}
-	box, err := sandbox.New(r.folder)
+	box, err := sandbox.New(sandbox.Options{Workspace: r.folder})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,468 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attacks by commands of one workspace on what later or concurrent commands of
+// the same workspace are given.
+
+// TestTheTopOfTheWorkspaceIsWritable: what is protected there takes nothing
+// ordinary away, but where Landlock is all there is.
+func TestTheTopOfTheWorkspaceIsWritable(t *testing.T) {
+	each(t, func(b *bench) {
+		b.box.protected = append(b.box.protected, protected{"skills", false}, protected{".parley", false})
+		if b.box.rung == landlock {
+			b.shell(1, "touch made")
+			if !strings.Contains(b.box.Shortcomings(), "directly in a folder that holds something protected") {
+				b.t.Errorf("%q", b.box.Shortcomings())
+			}
+			return
+		}
+		b.shell(0, "touch made && mkdir -p build/out && mv made build/ && rm -r build && ln -s src link && rm link && echo x > top && mv top lib/ && mv lib other && mv other lib")
+		if b.box.Shortcomings() != "" {
+			b.t.Errorf("%q", b.box.Shortcomings())
+		}
+	})
+}
+
+// A protected folder that does not exist cannot be made, as a folder or as a
+// link that leads elsewhere, so later commands are given nothing by it.
+func TestNoLinkInPlaceOfAProtectedFolder(t *testing.T) {
+	each(t, func(b *bench) {
+		b.box.protected = append(b.box.protected, protected{"skills", false}, protected{".parley", false}, protected{"lib/deep/skills", false})
+		for _, name := range []string{"skills", ".parley", "lib/deep/skills"} {
+			for _, target := range []string{"../../../../../../../../etc", "..", "/nowhere", b.outside} {
+				b.shell(1, fmt.Sprintf("rmdir %[2]s 2>/dev/null; ln -sT %[1]s %[2]s", target, name))
+			}
+			b.shell(1, "rmdir "+name+"; rm -r "+name+"; mv "+name+" gone; echo evil > "+name+"/SKILL.md")
+			if _, err := os.Lstat(filepath.Join(b.workspace, name)); err == nil {
+				b.t.Errorf("%s was made", name)
+			}
+		}
+		b.fail([]string{"read", b.outside + "/secret"}, []string{"read", "/etc/shadow"}, []string{"read", b.data + "/key"})
+	})
+}
+
+// A link that a person has put in a protected place is covered or refused, and
+// never followed.
+func TestALinkInAProtectedPlaceIsNotFollowed(t *testing.T) {
+	each(t, func(b *bench) {
+		b.box.protected = append(b.box.protected, protected{"skills", false})
+		if err := os.Symlink(b.outside, b.workspace+"/skills"); err != nil {
+			b.t.Fatal(err)
+		}
+		var out strings.Builder
+		ended, err := b.box.Run(b.t.Context(), Command{Argv: []string{"bash", "-c", "cat skills/secret; rm skills; ls -l skills"}, Dir: b.workspace, Output: &out})
+		switch {
+		case strings.Contains(out.String(), "secret of secret"):
+			b.t.Errorf("%s", out.String())
+		case b.box.rung == bubblewrap && (err == nil || !strings.Contains(err.Error(), "symbolic link")):
+			b.t.Errorf("%+v %v", ended, err)
+		case b.box.rung != bubblewrap && err != nil:
+			b.t.Error(err)
+		}
+		if to, _ := os.Readlink(b.workspace + "/skills"); to != b.outside {
+			b.t.Error("it was replaced")
+		}
+	})
+}
+
+// The folders around a protected place cannot be moved away and made anew.
+func TestParentsOfProtectedPlacesStay(t *testing.T) {
+	each(t, func(b *bench) {
+		if err := os.MkdirAll(b.workspace+"/conf/in/agents", 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		for _, name := range []string{"conf/in/agents/live.md", "conf/other"} {
+			if err := os.WriteFile(filepath.Join(b.workspace, name), []byte("approval: suggest"), 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		b.box.protected = append(b.box.protected, protected{"conf/in/agents", true}, protected{"start/.env", true})
+		b.shell(1, "mv conf conf2 && mkdir -p conf/in/agents && echo full-auto > conf/in/agents/live.md")
+		b.shell(1, "mv conf/in conf/in2; rm -r conf; mkdir -p conf/in/agents && echo full-auto > conf/in/agents/live.md")
+		b.shell(1, "mv start start2; mkdir -p start; echo PARLEY_AUTH=none > start/.env")
+		if got := b.content(b.workspace + "/conf/in/agents/live.md"); got != "approval: suggest" {
+			b.t.Errorf("%q", got)
+		}
+		if b.box.rung != landlock {
+			b.shell(0, "echo x > conf/new && mv conf/new conf/newer && rm conf/newer && echo y > conf/in/file && rm conf/in/file")
+		}
+		if _, err := os.Lstat(b.workspace + "/start"); err == nil {
+			b.t.Error("a cover was left behind")
+		}
+	})
+}
+
+// Secret files are hidden wherever they are: below folders that other tools
+// pass over, below long paths, among very many files, in repositories.
+func TestSecretsAreHiddenEverywhere(t *testing.T) {
+	each(t, func(b *bench) {
+		places := []string{"node_modules/pkg", ".git/objects", "a/.git/modules", "lib/nested/.git", strings.Repeat("deep/", 100), strings.Repeat(strings.Repeat("n", 200)+"/", 9)}
+		for _, dir := range places {
+			if err := os.MkdirAll(filepath.Join(b.workspace, dir), 0o755); err != nil {
+				b.t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(b.workspace, dir, ".env"), []byte("KEY=hidden-secret"), 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		// A folder that cannot be looked into, which its owner could open up.
+		closed := b.workspace + "/closed"
+		if err := os.Mkdir(closed, 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(closed+"/.env", []byte("KEY=hidden-secret"), 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.Chmod(closed, 0); err != nil {
+			b.t.Fatal(err)
+		}
+		b.t.Cleanup(func() { os.Chmod(closed, 0o755) })
+		for _, readOnly := range []bool{true, false} {
+			out, _ := b.run(Command{Argv: []string{"bash", "-c", "chmod 755 closed; grep -rs hidden-secret . ; find . -name .env -exec cat {} +; cat */.env */*/.env; true"}, ReadOnly: readOnly})
+			if strings.Contains(out, "hidden-secret") {
+				b.t.Errorf("read only %v: %.300s", readOnly, out)
+			}
+		}
+		for _, dir := range places {
+			if got := b.content(filepath.Join(b.workspace, dir, ".env")); got != "KEY=hidden-secret" {
+				b.t.Errorf("%s: %q", dir, got)
+			}
+		}
+	})
+}
+
+// Where there is more than is looked at, nothing runs: a secret may be in it.
+func TestAWalkThatIsCutRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 30 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, ok := range map[int]bool{30: true, 29: false} {
+		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = (&walk{secret: isEnv, limit: limit}).folder(fd, "", 0)
+		if (err == nil) != ok {
+			t.Errorf("%d: %v", limit, err)
+		}
+	}
+}
+
+// A path that is longer than the kernel takes at once hides what is below it.
+func TestSecretsBelowVeryLongPaths(t *testing.T) {
+	each(t, func(b *bench) {
+		name := strings.Repeat("x", 200)
+		at, err := unix.Open(b.workspace+"/lib", unix.O_PATH|unix.O_DIRECTORY, 0)
+		for range 30 {
+			if err == nil {
+				err = unix.Mkdirat(at, name, 0o755)
+			}
+			if err == nil {
+				var next int
+				next, err = unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY, 0)
+				unix.Close(at)
+				at = next
+			}
+		}
+		if err == nil {
+			var fd int
+			if fd, err = unix.Openat(at, ".env", unix.O_CREAT|unix.O_WRONLY, 0o644); err == nil {
+				unix.Write(fd, []byte("KEY=hidden-secret"))
+				unix.Close(fd)
+			}
+			unix.Close(at)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		out := b.shell(0, "cd lib; while cd "+name+" 2>/dev/null; do :; done; cat .env; cd ~; find $OLDPWD/.. -name .env -exec cat {} + ; true")
+		if strings.Contains(out, "hidden-secret") {
+			b.t.Errorf("%.300s", out)
+		}
+	})
+}
+
+// raceRounds is how often races are run: few in CI, for a duration by hand.
+func raceRounds(t *testing.T) func() bool {
+	limit := 6
+	if long, err := time.ParseDuration(os.Getenv("PARLEY_RACE")); err == nil {
+		end, n := time.Now().Add(long), 0
+		t.Cleanup(func() { t.Logf("%d rounds in %v", n, long) })
+		return func() bool { n++; return time.Now().Before(end) }
+	}
+	return func() bool { limit--; return limit >= 0 }
+}
+
+// While one command moves folders about as fast as it can, others are started
+// that look for a secret in them. PARLEY_RACE=10m runs this for so long.
+func TestSecretsStayHiddenWhileFoldersMove(t *testing.T) {
+	each(t, func(b *bench) {
+		for i := range 8 {
+			for _, dir := range []string{fmt.Sprintf("lib/t/d%d/sub", i), fmt.Sprintf("lib/u/e%d", i)} {
+				if err := os.MkdirAll(filepath.Join(b.workspace, dir), 0o755); err != nil {
+					b.t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(fmt.Sprintf("%s/lib/t/d%d/sub/.env", b.workspace, i), []byte("KEY=hidden-secret"), 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(b.t.Context())
+		begun := make(chan struct{})
+		mover := make(chan string)
+		go func() {
+			out := &trigger{word: "moving", call: onceClosed(begun)}
+			_, err := b.box.Run(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", "shuffle", b.workspace + "/lib"}, Dir: b.workspace, Output: out})
+			mover <- fmt.Sprint(err, " ", out.seen.String())
+		}()
+		<-begun
+		shown := 0
+		for again := raceRounds(b.t); again(); {
+			out, _ := b.run(Command{Argv: []string{"bash", "-c", "cat lib/*/.env lib/*/*/.env lib/*/*/*/.env lib/*/*/*/*/.env 2>/dev/null; true"}, ReadOnly: true})
+			if strings.Contains(out, "hidden-secret") {
+				shown++
+			}
+		}
+		cancel()
+		said := <-mover
+		if shown > 0 {
+			b.t.Errorf("shown %d times (%s)", shown, said)
+		}
+	})
+}
+
+// While a command swaps a folder and a link to the outside as fast as it can,
+// others are started that try to write through it.
+func TestNothingOutsideIsReachedWhileLinksAreSwapped(t *testing.T) {
+	each(t, func(b *bench) {
+		for _, dir := range []string{"lib/real", "lib/real/in"} {
+			if err := os.MkdirAll(filepath.Join(b.workspace, dir), 0o755); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(b.outside, b.workspace+"/lib/link"); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(b.workspace+"/lib/.env", []byte("x"), 0o644); err != nil { // so that Landlock lists the folder
+			b.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(b.t.Context())
+		begun := make(chan struct{})
+		done := make(chan error)
+		go func() {
+			// Outside the sandbox, so that it is not paused: as fast as a person's
+			// own program could be.
+			done <- swap(ctx, b.workspace+"/lib/real", b.workspace+"/lib/link", begun)
+		}()
+		<-begun
+		written := 0
+		for again := raceRounds(b.t); again(); {
+			b.box.Run(b.t.Context(), Command{Argv: []string{"bash", "-c", "echo evil > lib/real/new; echo evil > lib/link/new; echo evil > " + b.outside + "/new"}, Dir: b.workspace, Output: io.Discard})
+			if _, err := os.Lstat(b.outside + "/new"); err == nil {
+				written++
+				os.Remove(b.outside + "/new")
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
+		}
+		if written > 0 {
+			b.t.Errorf("written outside %d times", written)
+		}
+	})
+}
+
+func swap(ctx context.Context, a, b string, begun chan<- struct{}) error {
+	close(begun)
+	for ctx.Err() == nil {
+		if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func onceClosed(c chan struct{}) func() {
+	var closed atomic.Bool
+	return func() {
+		if !closed.Swap(true) {
+			close(c)
+		}
+	}
+}
+
+// A further folder in the workspace that was replaced by a link leads nowhere.
+func TestAReplacedFolderIsRefused(t *testing.T) {
+	each(t, func(b *bench) {
+		cache := b.workspace + "/lib/cache"
+		if err := os.Mkdir(cache, 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		script := Command{Argv: []string{"bash", "-c", "echo made > lib/cache/file"}, Dir: b.workspace, ReadOnly: true, Write: []string{cache}}
+		if out, ended := b.run(script); ended.Exit != 0 || b.content(cache+"/file") != "made\n" {
+			b.t.Fatalf("%+v %s", ended, out)
+		}
+		b.shell(0, "rm -r lib/cache && ln -s "+b.outside+" lib/cache")
+		script.Output = io.Discard
+		_, err := b.box.Run(b.t.Context(), script)
+		if err == nil || !strings.Contains(err.Error(), "no symbolic link") {
+			b.t.Errorf("%v", err)
+		}
+		for _, c := range []Command{{Write: []string{b.workspace}}, {Read: []string{b.workspace + "/absent"}}} {
+			c.Argv, c.Dir, c.Output = []string{"true"}, b.workspace, io.Discard
+			if _, err := b.box.Run(b.t.Context(), c); err == nil {
+				b.t.Errorf("%+v", c)
+			}
+		}
+	})
+}
+
+// A command without the workspace sees nothing of it, wherever the workspace is.
+func TestACommandWithoutTheWorkspace(t *testing.T) {
+	each(t, func(b *bench) {
+		out, ended := b.runElsewhere(Command{Argv: []string{"bash", "-c", "pwd; echo x > file && cat file; cat " + b.workspace + "/src/file"}, NoWorkspace: true})
+		if ended.Exit == 0 || !strings.Contains(out, "/home\nx\n") || strings.Contains(out, "secret") {
+			b.t.Errorf("%+v %s", ended, out)
+		}
+		for _, folder := range []string{b.workspace + "/lib", filepath.Dir(b.workspace)} {
+			if _, err := b.box.Run(b.t.Context(), Command{Argv: []string{"true"}, NoWorkspace: true, Read: []string{folder}, Output: io.Discard}); err == nil {
+				b.t.Errorf("%s was given", folder)
+			}
+		}
+	})
+}
+
+func (b *bench) runElsewhere(c Command) (string, Ended) {
+	b.t.Helper()
+	var out strings.Builder
+	c.Output = &out
+	ended, err := b.box.Run(b.t.Context(), c)
+	if err != nil {
+		b.t.Fatalf("%q: %v (%s)", c.Argv, err, out.String())
+	}
+	return out.String(), ended
+}
+
+// No setuid or setgid bit is set, by any call that could.
+func TestNoSetuid(t *testing.T) {
+	each(t, func(b *bench) {
+		file := b.workspace + "/lib/file"
+		b.fail([]string{"setuid", "chmod", file}, []string{"setuid", "fchmod", file}, []string{"setuid", "open", file + "1"},
+			[]string{"setuid", "mkdir", file + "2"}, []string{"setuid", "mknod", file + "3"}, []string{"setuid", "openat2", file + "4"})
+		b.shell(1, "chmod 6755 lib/file || exit 1")
+		b.shell(0, "chmod 755 lib/file && umask 077 && echo x > lib/new && mkdir -m 755 lib/d && install -m 755 lib/new lib/installed && tar cf - lib/new | tar xf - -C lib/d")
+		entries, err := os.ReadDir(b.workspace + "/lib")
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+				b.t.Errorf("%s is %s", e.Name(), info.Mode())
+			}
+		}
+	})
+}
+
+// A server that runs as root runs commands as the owner of the workspace.
+func TestCommandsOfRootRunAsTheOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("this is not root")
+	}
+	each(t, func(b *bench) {
+		err := filepath.WalkDir(filepath.Dir(b.workspace), func(name string, _ os.DirEntry, err error) error {
+			if err == nil {
+				err = os.Lchown(name, 65534, 65534)
+			}
+			return err
+		})
+		for dir := filepath.Dir(b.workspace); err == nil && strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
+			err = os.Chmod(dir, 0o755)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if box, err := New(Options{Workspace: b.workspace}); err != nil || box.user == nil || !strings.Contains(box.String(), "65534") {
+			b.t.Fatalf("commands run as root: %s %v", box, err)
+		}
+		rung := b.box.rung
+		switch err := b.box.try(rung, ownerOf(b.workspace)); {
+		case err != nil && rung == bubblewrap:
+			b.t.Skipf("bubblewrap cannot be given this program, which only root can reach: %v", err)
+		case err != nil:
+			b.t.Fatal(err)
+		}
+		out := b.shell(0, "id -u; id -G; echo x > lib/made; echo y > $TMPDIR/t; cat src/file > /dev/null")
+		if !strings.HasPrefix(out, "65534\n65534\n") {
+			b.t.Errorf("%s", out)
+		}
+		var stat unix.Stat_t
+		if err := unix.Stat(b.workspace+"/lib/made", &stat); err != nil || stat.Uid != 65534 || stat.Gid != 65534 {
+			b.t.Errorf("%v %d %d", err, stat.Uid, stat.Gid)
+		}
+	})
+}
+
+// An empty file in place of a missing one goes, and never with what a person
+// has put there meanwhile.
+func TestCoversAreRemovedWithoutLoss(t *testing.T) {
+	dir := t.TempDir()
+	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(root)
+	name := dir + "/.env"
+	for what, write := range map[string]func() (closing io.Closer){
+		"written": func() io.Closer { os.WriteFile(name, []byte("KEY=1"), 0o600); return nil },
+		"replaced": func() io.Closer {
+			os.WriteFile(dir+"/.env~", []byte("KEY=1"), 0o600)
+			os.Rename(dir+"/.env~", name)
+			return nil
+		},
+		"replaced by nothing": func() io.Closer { os.WriteFile(dir+"/x", nil, 0o600); os.Rename(dir+"/x", name); return nil },
+		"open":                func() io.Closer { f, _ := os.OpenFile(name, os.O_WRONLY, 0); return f },
+	} {
+		var c covers
+		if err := c.use(root, ".env", true); err != nil {
+			t.Fatal(err)
+		}
+		closing := write()
+		want, _ := os.ReadFile(name)
+		c.leave(root, []string{".env"})
+		got, err := os.ReadFile(name)
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+		if closing != nil {
+			closing.Close()
+		}
+		os.Remove(name)
+	}
+	var c covers
+	if err := c.use(root, ".env", true); err != nil {
+		t.Fatal(err)
+	}
+	c.leave(root, []string{".env"})
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("left behind: %v", entries)
+	}
+}

@@ -1,0 +1,4 @@
+package sandbox
+
+// oldModes are calls that only other kinds of machines have.
+var oldModes []moded
