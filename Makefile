@@ -10,7 +10,7 @@ help: ## print this help
 
 # Whoever tries it out is to see agents come back by themselves, which a server
 # does not let them do unless it is told to.
-run: build ## build everything and serve on http://127.0.0.1:8080, data under var/
+run: build ## build everything and serve on http://127.0.0.1:8080
 	@grep -qs '^AUTONOMY_ENABLED=' .env || export AUTONOMY_ENABLED=$${AUTONOMY_ENABLED-true}; exec bin/parley serve
 
 build: web/dist/index.html ## write bin/parley
@@ -60,5 +60,5 @@ lint: ## check formatting, go vet and staticcheck
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck -checks inherit,-S1016 ./...
 
-clean: ## remove what was built and installed; var/ stays
+clean: ## remove what was built and installed; data stays
 	rm -rf bin web/node_modules web/e2e/node_modules web/dist/[!R]* e2e/node_modules provider/providertest/node_modules

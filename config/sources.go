@@ -116,6 +116,10 @@ func (s sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 	if value, _ := s.find(flag); value != "" {
 		return value, nil
 	}
+	if flag.Name == "data" {
+		working, err := os.Getwd()
+		return defaultData(s.variable, working), err
+	}
 	return nil, nil
 }
 

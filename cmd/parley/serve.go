@@ -48,6 +48,10 @@ func (c *serveCommand) Run(p *program) error {
 	context.AfterFunc(ctx, stop) // a second signal kills
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 
+	if err := config.ReserveData(p.env, c.Workspace); err != nil {
+		log.Warn("the default data folder cannot be made: start later servers with --data, too", "error", err)
+	}
+
 	// Agents, and what they can do.
 	agents, err := config.LoadAgents(c.Agents, c.DefaultTenant)
 	if err != nil {
