@@ -14,10 +14,17 @@ import (
 // approval mode.
 func startSandboxed(t *testing.T, mode string) *server {
 	t.Helper()
+	return startOnPath(t, mode, os.Getenv("PATH"))
+}
+
+// startOnPath starts one that finds the programs of path, among which bubblewrap
+// may be missing.
+func startOnPath(t *testing.T, mode, path string) *server {
+	t.Helper()
 	workspace := t.TempDir()
 	put(t, workspace, "agents/a.md", "---\napproval: "+mode+"\n---\nBe an agent with a secret.")
 	put(t, workspace, "note.txt", "patience\n")
-	s := startServer(t, options{workspace: workspace, env: []string{"PATH=" + os.Getenv("PATH"), "OPENAI_API_KEY=very-secret", "MODEL=demo"}})
+	s := startServer(t, options{workspace: workspace, env: []string{"PATH=" + path, "OPENAI_API_KEY=very-secret", "MODEL=demo"}})
 	if strings.Contains(strings.Join(s.log.all(), "\n"), "there is no sandbox") {
 		t.Skip("there is no sandbox here")
 	}
@@ -60,10 +67,47 @@ func TestCommandsThatReadRunAndOthersAsk(t *testing.T) {
 	wantFile(t, s, "made", "")
 }
 
+// TestWithoutBubblewrap: what a newcomer tries first works where nothing is
+// installed, at the top of the workspace, beside what is protected there.
+func TestWithoutBubblewrap(t *testing.T) {
+	t.Parallel()
+	s, n := startOnPath(t, "suggest", t.TempDir()), startNode(t)
+	c := n.dial(s, newThread())
+	for _, ask := range []string{"write hello to new.txt", "run touch x && mkdir d && mv x d/ && touch x"} {
+		c.ask(ask)
+		c.expect("chat.started")
+		card := c.skipTo("approval_request")
+		decide(c, card, "allow", "")
+		if a := finishes(t, c, "approval_closed", card, "allow"); strings.Contains(a.text, "came to nothing") {
+			t.Errorf("%s: %+v", ask, a)
+		}
+	}
+	wantFile(t, s, "new.txt", "hello")
+	wantFile(t, s, "x", "")
+	wantFile(t, s, "d/x", "")
+
+	// A refusal names the rule.
+	c.ask("run touch agents/evil.md")
+	c.expect("chat.started")
+	card := c.skipTo("approval_request")
+	decide(c, card, "allow", "")
+	if a := finishes(t, c, "approval_closed", card, "allow"); !strings.Contains(a.text, "The sandbox allows no more than this") || !strings.Contains(a.text, "hidden: .env, agents") {
+		t.Errorf("%+v", a)
+	}
+	wantNoFile(t, s, "agents/evil.md")
+	wantNoFile(t, s, ".env")
+}
+
 // TestACommandFindsNoWayOut: nobody is asked, and it makes no difference.
 func TestACommandFindsNoWayOut(t *testing.T) {
 	t.Parallel()
-	s, n := startSandboxed(t, "full-auto"), startNode(t)
+	t.Run("bubblewrap", func(t *testing.T) { findsNoWayOut(t, os.Getenv("PATH")) })
+	t.Run("nothing installed", func(t *testing.T) { findsNoWayOut(t, t.TempDir()) })
+}
+
+func findsNoWayOut(t *testing.T, path string) {
+	t.Parallel()
+	s, n := startOnPath(t, "full-auto", path), startNode(t)
 	c := n.dial(s, newThread())
 	run := func(script string) string {
 		t.Helper()

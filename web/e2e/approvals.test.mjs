@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Chat } from './lib/chat.mjs'
-import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
+import { call, Model, Server, temporary, test, until, Visitor } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
 
 function touches(name) {
@@ -40,6 +40,17 @@ test('everything that waits is answered in one place', async (t) => {
   await page.getByText('Nothing waits for you').waitFor()
   await until('the model is told', () => model.asked.some((body) => body.includes('Better not.')))
   assert(!existsSync(join(server.workspace, 'two.txt')))
+})
+
+test('what is approved happens where bubblewrap is not installed', async (t) => {
+  const server = await Server.start(t, { env: { PATH: temporary(t, 'path') }, files: { '.env': 'KEY=1' } })
+  const visitor = await Visitor.come(t, server)
+  const chat = new Chat(await visitor.tab('/'))
+  for (const [words, name] of [['write hello to note.txt', 'note.txt'], ['run touch x', 'x']]) {
+    await chat.say(words)
+    await chat.card.getByRole('button', { name: 'Allow once' }).click()
+    await until(`${name} is there`, () => existsSync(join(server.workspace, name)))
+  }
 })
 
 test('a card is answered with the keyboard', async (t) => {

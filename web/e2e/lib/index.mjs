@@ -1,9 +1,9 @@
 import { after, test as run } from 'node:test'
 import { closeBrowser, skip, Visitor } from './browser.mjs'
 import { call, Model } from './model.mjs'
-import { jwt, patience, Server, token, until, within } from './server.mjs'
+import { jwt, patience, Server, temporary, token, until, within } from './server.mjs'
 
-export { call, jwt, Model, patience, Server, token, until, Visitor, within }
+export { call, jwt, Model, patience, Server, temporary, token, until, Visitor, within }
 
 // test is one with a browser.
 export function test(name, body) {
