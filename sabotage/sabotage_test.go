@@ -1,13 +1,18 @@
 // Package sabotage tests the tests. Each entry plants one bug, by handing the
 // compiler a changed copy of one file, and demands that the tests named beside
-// it fail, or run into its time or the machine's memory: a bug without an end is
-// noticed too. The tree itself is never touched, and no code has a hook for it.
+// it fail, run into their timeout or exhaust the memory. The tree itself is
+// never changed, and no code has a hook for it.
+//
+// PARLEY_SABOTAGE=1 plants every bug, PARLEY_SABOTAGE=sample a selection (see
+// sample_test.go). Without it only the entries are checked.
 package sabotage
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,12 +22,13 @@ import (
 // onStores run on several stores; one is enough.
 var onStores = []string{"TestAnythingMayHappen", "TestPrefixes", "TestKilledAgainAndAgain", "TestAnIdlePromptIsTakenOnce", "TestMissionsBehindTheDoor"}
 
-// A bug replaces old, which must stand exactly once in the file, by new.
+// A bug replaces old by new. The text old must stand exactly once in the file,
+// or, if the code has moved, exactly once in one other file of the package.
 type bug struct {
 	what     string // it breaks
 	file     string
 	old, new string
-	pkg, run string // the tests that must notice
+	pkg, run string // the tests that must notice: a package and a regular expression
 }
 
 var bugs = slices.Concat(sandboxBugs, []bug{
@@ -610,26 +616,42 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"context.WithTimeout(context.Background(), askWithin)", "context.WithTimeout(context.Background(), 60*askWithin)", "./metrics", "TestWhatWaits"},
 })
 
-// TestEveryBugCanBePlanted finds entries that the code has moved away from.
+// TestEveryBugCanBePlanted finds entries whose code or tests were renamed. It builds nothing.
 func TestEveryBugCanBePlanted(t *testing.T) {
+	tests, names := testIndex{}, map[string]bool{}
 	for _, b := range bugs {
-		plant(t, "..", b)
+		if names[b.what] {
+			t.Errorf("two bugs are called %q", b.what)
+		}
+		names[b.what] = true
+		if _, _, err := find("..", b); err != nil {
+			t.Errorf("%s: %v", b.what, err)
+		}
+		if files, err := tests.files("..", b); err != nil {
+			t.Errorf("%s: %v", b.what, err)
+		} else if len(files) == 0 {
+			t.Errorf("%s: %s has no test that matches %s", b.what, b.pkg, b.run)
+		}
 	}
 }
 
 func TestEveryBugIsNoticed(t *testing.T) {
 	if os.Getenv("PARLEY_SABOTAGE") == "" {
-		t.Skip("planting bugs takes minutes; make sabotage does it")
+		t.Skip("planting bugs takes minutes; make sabotage plants all, make sabotage-sample some")
 	}
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range bugs {
+	picked := bugs
+	if os.Getenv("PARLEY_SABOTAGE") == "sample" {
+		picked = sample(t, root)
+	}
+	for _, b := range picked {
 		t.Run(strings.ReplaceAll(b.what, " ", "_"), func(t *testing.T) {
-			t.Parallel() // most of them wait for something that never comes
+			t.Parallel() // many bugs make a test wait until its timeout
 			overlay := plant(t, root, b)
-			args := []string{"test", "-v", "-count=1", "-timeout", "90s", "-failfast", "-run", "^(" + b.run + ")$", b.pkg}
+			args := []string{"test", "-v", "-vet=off", "-count=1", "-timeout", "90s", "-failfast", "-run", "^(" + b.run + ")$", b.pkg}
 			if slices.Contains(onStores, b.run) {
 				args[len(args)-2] += "/^sqlite$"
 			}
@@ -639,12 +661,13 @@ func TestEveryBugIsNoticed(t *testing.T) {
 			if strings.HasPrefix(b.pkg, "./dialect/") {
 				args = append(args, "-rapid.checks=2000") // cheap, and rare cases are what they are for
 			}
-			// By the environment, so that tests that build the program get it too.
-			// Cases that fail because of a planted bug are not kept.
-			env := append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "RAPID_NOFAILFILE=1")
+			// In the environment, so that tests that build the program use the
+			// overlay too. Linking is quicker without debug information. Rapid
+			// keeps no file of a case that fails because of a planted bug.
+			env := append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -ldflags=-w -overlay="+overlay, "RAPID_NOFAILFILE=1")
 			var out []byte
 			var err error
-			for range 4 { // what is found by chance is not found every time
+			for range 4 { // a random test may miss the bug once
 				cmd := exec.Command("go", args...)
 				cmd.Dir, cmd.Env = root, env
 				if out, err = cmd.CombinedOutput(); err != nil {
@@ -653,9 +676,9 @@ func TestEveryBugIsNoticed(t *testing.T) {
 			}
 			switch said := string(out); {
 			case err == nil && strings.Contains(said, "--- SKIP"):
-				t.Skipf("who would notice cannot run here:\n%s", out)
+				t.Skipf("the test that notices the bug cannot run on this machine:\n%s", out)
 			case err == nil:
-				t.Errorf("nobody noticed:\n%s", out)
+				t.Errorf("no test noticed the bug:\n%s", out)
 			case strings.Contains(said, "go build: "), strings.Contains(said, "[build failed]"):
 				t.Errorf("the bug does not compile:\n%s", out)
 			case !strings.Contains(said, "=== RUN"):
@@ -665,23 +688,56 @@ func TestEveryBugIsNoticed(t *testing.T) {
 	}
 }
 
-// plant writes the changed file, and the overlay that puts it in place.
+// find returns the file to change, relative to root, and its text with the bug.
+// If the code has moved to another file of its package, find follows it there.
+func find(root string, b bug) (file, changed string, err error) {
+	all, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(path.Dir(b.file)), "*"+path.Ext(b.file)))
+	if err != nil {
+		return "", "", err
+	}
+	places := map[string]int{} // how often old stands in each file that has it
+	for _, name := range all {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return "", "", err
+		}
+		here := path.Join(path.Dir(b.file), filepath.Base(name))
+		if strings.HasSuffix(name, "_test.go") && here != b.file {
+			continue
+		}
+		n := strings.Count(string(raw), b.old)
+		if n > 0 {
+			places[here] = n
+		}
+		if n == 1 && (here == b.file || changed == "") {
+			file, changed = here, strings.Replace(string(raw), b.old, b.new, 1)
+		}
+	}
+	switch n := places[b.file]; {
+	case n == 1:
+		return b.file, changed, nil
+	case n == 0 && len(places) == 1 && file != "":
+		return file, changed, nil
+	default:
+		return "", "", fmt.Errorf("%s has %d places, and its package %v, with the text\n%s\nThe bug needs exactly one. "+
+			"If the code was renamed, rename it in the entry too", b.file, n, places, b.old)
+	}
+}
+
+// plant writes the changed file and the overlay that puts it in place.
 func plant(t *testing.T, root string, b bug) string {
 	t.Helper()
-	file := filepath.Join(root, filepath.FromSlash(b.file))
-	source, err := os.ReadFile(file)
+	file, source, err := find(root, b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(source), b.old); n != 1 {
-		t.Errorf("%s has %d places like\n%s\nthe bug can no longer be planted there", b.file, n, b.old)
-	}
 	dir := t.TempDir()
 	changed := filepath.Join(dir, "changed.go")
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), b.old, b.new, 1)), 0o600); err != nil {
+	if err := os.WriteFile(changed, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	at := filepath.Join(root, filepath.FromSlash(file))
+	raw, err := json.Marshal(map[string]map[string]string{"Replace": {at: changed}})
 	if err != nil {
 		t.Fatal(err)
 	}

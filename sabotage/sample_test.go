@@ -1,0 +1,196 @@
+package sabotage
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The size of a sample. A full run takes longer with every entry; a sample does not.
+const (
+	recentCommits = 30 // a sample is about the files these commits touched
+	maxRecent     = 60 // bugs in these files
+	maxOthers     = 20 // bugs anywhere else
+)
+
+// sample selects the bugs of one run of CI: those that recent commits could have
+// made invisible, and some others by chance. PARLEY_SABOTAGE_SEED repeats a sample.
+func sample(t *testing.T, root string) []bug {
+	seed := rand.Uint64()
+	if given := os.Getenv("PARLEY_SABOTAGE_SEED"); given != "" {
+		var err error
+		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
+			t.Fatalf("PARLEY_SABOTAGE_SEED: %v", err)
+		}
+	}
+	touched, err := touchedFiles(root)
+	if err != nil {
+		t.Logf("Without the history, all bugs of the sample are chosen at random: %v", err)
+	}
+	recent, others, tests := []bug(nil), []bug(nil), testIndex{}
+	for _, b := range bugs {
+		file, _, err := find(root, b)
+		if err != nil {
+			t.Fatalf("%s: %v", b.what, err)
+		}
+		files, err := tests.files(root, b)
+		if err != nil {
+			t.Fatalf("%s: %v", b.what, err)
+		}
+		if slices.ContainsFunc(append(files, file), func(f string) bool { return touched[f] }) {
+			recent = append(recent, b)
+		} else {
+			others = append(others, b)
+		}
+	}
+	some, more := choose(recent, others, seed)
+	t.Logf("PARLEY_SABOTAGE_SEED=%d repeats this sample of %d bugs: %d of %d in files or tests of the last %d commits "+
+		"(%d left out), and %d of %d others. make sabotage plants all %d.", seed, len(some)+len(more), len(some), len(recent),
+		recentCommits, len(recent)-len(some), len(more), len(others), len(bugs))
+	return append(some, more...)
+}
+
+// choose picks at random, but for one seed and one list always the same.
+func choose(recent, others []bug, seed uint64) (some, more []bug) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	pick := func(from []bug, most int) (picked []bug) {
+		chosen := r.Perm(len(from))
+		chosen = chosen[:min(most, len(chosen))]
+		slices.Sort(chosen)
+		for _, i := range chosen {
+			picked = append(picked, from[i])
+		}
+		return picked
+	}
+	return pick(recent, maxRecent), pick(others, maxOthers)
+}
+
+// touchedFiles returns the files that differ from HEAD or were changed by one of
+// the recent commits. Main is often equal to HEAD in CI, so the sample cannot be
+// about the difference to a branch.
+func touchedFiles(root string) (map[string]bool, error) {
+	touched := map[string]bool{}
+	for _, args := range [][]string{
+		{"log", "--no-merges", "-n", strconv.Itoa(recentCommits), "--format=", "--name-only", "-z"},
+		{"diff", "HEAD", "--name-only", "-z"},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = root
+		out, err := cmd.Output()
+		if err != nil {
+			return touched, fmt.Errorf("git %s: %w", args[0], err)
+		}
+		for name := range strings.SplitSeq(string(out), "\x00") {
+			touched[strings.TrimSpace(name)] = true
+		}
+	}
+	return touched, nil
+}
+
+// A testIndex knows in which file each test of a package stands. It reads a
+// package when first asked about it.
+type testIndex map[string]map[string]string
+
+// files returns the files of the tests that must notice a bug.
+func (x testIndex) files(root string, b bug) (files []string, err error) {
+	top, _, _ := strings.Cut(b.run, "/") // the rest is about subtests
+	matches, err := regexp.Compile("^(" + top + ")$")
+	if err != nil {
+		return nil, err
+	}
+	if x[b.pkg] == nil {
+		if x[b.pkg], err = testsOf(root, b.pkg); err != nil {
+			return nil, err
+		}
+	}
+	for name, file := range x[b.pkg] {
+		if matches.MatchString(name) {
+			files = append(files, file)
+		}
+	}
+	return files, nil
+}
+
+func testsOf(root, pkg string) (map[string]string, error) {
+	names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	tests := map[string]string{}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				tests[f.Name.Name] = path.Join(pkg, filepath.Base(name))
+			}
+		}
+	}
+	return tests, nil
+}
+
+func TestSampleHasALimitAndCanBeRepeated(t *testing.T) {
+	many := make([]bug, 500)
+	for i := range many {
+		many[i].what = strconv.Itoa(i)
+	}
+	some, more := choose(many[:300], many[300:], 7)
+	if len(some) != maxRecent || len(more) != maxOthers {
+		t.Errorf("chose %d and %d bugs, want %d and %d", len(some), len(more), maxRecent, maxOthers)
+	}
+	again, alike := choose(many[:300], many[300:], 7)
+	if !slices.Equal(some, again) || !slices.Equal(more, alike) {
+		t.Error("one seed led to two samples")
+	}
+	if other, _ := choose(many[:300], many[300:], 8); slices.Equal(some, other) {
+		t.Error("two seeds led to one sample")
+	}
+	if some, more := choose(many[:3], nil, 7); !slices.Equal(some, many[:3]) || more != nil {
+		t.Errorf("of three bugs chose %v and %v", some, more)
+	}
+}
+
+func TestFindFollowsMovedCode(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"p/a.go": "one two two", "p/b.go": "three four", "p/c.go": "four", "p/b_test.go": "three", "q/a.go": "five",
+	} {
+		name = filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ file, old, want, changed string }{
+		{"p/a.go", "one", "p/a.go", "NEW two two"},
+		{"p/a.go", "three", "p/b.go", "NEW four"},    // moved to another file
+		{"p/gone.go", "three", "p/b.go", "NEW four"}, // its file was renamed
+		{"p/b.go", "four", "p/b.go", "three NEW"},    // another file is no matter
+		{"p/c.go", "four", "p/c.go", "NEW"},          //
+		{"p/a.go", "two", "", ""},                    // twice in its file
+		{"p/a.go", "four", "", ""},                   // in two other files
+		{"p/b.go", "two", "", ""},                    // twice in another file
+		{"p/a.go", "five", "", ""},                   // in another package
+		{"p/a.go", "renamed", "", ""},                // nowhere
+	} {
+		file, changed, err := find(root, bug{file: c.file, old: c.old, new: "NEW"})
+		if file != c.want || changed != c.changed || (err != nil) != (c.want == "") {
+			t.Errorf("%q of %s: found %q with %q (%v), want %q with %q", c.old, c.file, file, changed, err, c.want, c.changed)
+		}
+	}
+}
