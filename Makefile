@@ -3,10 +3,10 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race bench e2e browser screenshots sabotage clean
+.PHONY: help run build test lint race race-all bench e2e browser screenshots sabotage sabotage-sample clean
 
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Whoever tries it out is to see agents come back by themselves, which a server
 # does not let them do unless it is told to.
@@ -43,11 +43,22 @@ browser: build web/e2e/node_modules/.installed ## drive the console in Chromium,
 screenshots: build web/e2e/node_modules/.installed ## take the pictures in docs/images
 	cd web/e2e && node screenshots.mjs ../../docs/images
 
-race: $(NODE_MODULES) ## run all tests under the race detector
-	go test -race -timeout 30m ./...
+# The race detector sees only the process of the test, and the end-to-end tests run the server in another.
+# -short leaves out tests that measure time, and repeats random tests less often.
+race: $(NODE_MODULES) ## run the tests in one process under the race detector, random ones briefly
+	go test -race -short -timeout 30m $$(go list ./... | grep -v '/e2e$$')
 
-sabotage: ## plant bugs, one at a time, and demand that tests fail
-	PARLEY_SABOTAGE=1 go test -v -count=1 -parallel 3 -timeout 60m ./sabotage/...
+race-all: $(NODE_MODULES) ## run all tests under the race detector, at full length
+	go test -race -timeout 60m ./...
+
+# The bugs are listed in sabotage/sabotage_test.go. PARLEY_SABOTAGE_SEED repeats a sample.
+SABOTAGE := go test -v -count=1 -parallel 3 -timeout 90m ./sabotage/...
+
+sabotage: ## plant every listed bug, one at a time, and demand that tests fail
+	PARLEY_SABOTAGE=1 $(SABOTAGE)
+
+sabotage-sample: ## the same for bugs near recent commits and a few at random
+	PARLEY_SABOTAGE=sample $(SABOTAGE)
 
 bench: ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
