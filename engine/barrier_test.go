@@ -25,9 +25,12 @@ import (
 // it. One of them does. On PostgreSQL they are two nodes with connections of
 // their own. On SQLite a second process is refused by the lock on the folder, so
 // the nearest thing are two engines, with actors and epochs of their own, on one
-// store. PARLEY_BARRIER says how often; the default is for every day.
+// store. It does so 100 times (20 with -short); PARLEY_BARRIER=2000 is a long run.
 func TestOneFireForTwoSchedulers(t *testing.T) {
-	n := 300
+	n := 100
+	if testing.Short() {
+		n = 20
+	}
 	if s := os.Getenv("PARLEY_BARRIER"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil || n < 1 {

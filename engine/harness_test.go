@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -42,6 +43,7 @@ func onEveryStore(t *testing.T, test func(*testing.T, func() parley.Store)) {
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
+		fewerChecks(t)
 		url := pgtest.Database(t)
 		test(t, func() parley.Store {
 			store, err := postgres.Open(context.Background(), url)
@@ -50,6 +52,29 @@ func onEveryStore(t *testing.T, test func(*testing.T, func() parley.Store)) {
 			}
 			return store
 		})
+	})
+}
+
+// fewerChecks has the property tests of t try 20 cases. The default, on SQLite,
+// is 100, a commit on PostgreSQL takes much longer, and the engine is the same.
+// With -rapid.checks=N both stores try N cases. Tests of this package are not
+// parallel, so the flag can be changed for one of them.
+func fewerChecks(t *testing.T) {
+	const name, few = "rapid.checks", "20"
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given || testing.Short() { // -short divides the number by five anyway
+		return
+	}
+	checks := flag.Lookup(name).Value
+	before := checks.String()
+	if err := checks.Set(few); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checks.Set(before); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -14,9 +14,21 @@ import (
 	"parley/store/storetest"
 )
 
+// migrated returns a database with all tables, which copies are quicker made of
+// than by migrating each.
+func migrated(t testing.TB) string {
+	t.Helper()
+	url := pgtest.Database(t)
+	if _, _, err := Migrate(context.Background(), url); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
 func TestStore(t *testing.T) {
+	template := migrated(t)
 	storetest.Run(t, func(t testing.TB) storetest.Reopener {
-		url := pgtest.Database(t)
+		url := pgtest.Copy(t, template)
 		return func(t testing.TB) parley.Store { return open(t, url) }
 	})
 }

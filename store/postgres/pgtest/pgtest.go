@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,19 +37,35 @@ var (
 func Database(t testing.TB) string {
 	t.Helper()
 	if url := os.Getenv(Variable); url != "" {
-		return database(t, url)
+		return database(t, url, "template0")
 	}
 	return Own(t).Database(t)
 }
 
-func database(t testing.TB, base string) string {
+// Copy makes a database with the contents of another, to which nobody may be
+// connected, and returns its URL. It is dropped when the test has ended.
+func Copy(t testing.TB, of string) string {
+	t.Helper()
+	u, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := strings.TrimPrefix(u.Path, "/")
+	u.Path = "/postgres"
+	if base := os.Getenv(Variable); base != "" {
+		return database(t, base, template)
+	}
+	return database(t, u.String(), template)
+}
+
+func database(t testing.TB, base, template string) string {
 	t.Helper()
 	u, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(Variable, "is not a URL")
 	}
 	name := fmt.Sprintf("parley_test_%d_%d", os.Getpid(), databases.Add(1))
-	administer(t, base, `CREATE DATABASE `+name+` ENCODING 'UTF8' TEMPLATE template0`)
+	administer(t, base, `CREATE DATABASE `+name+` ENCODING 'UTF8' TEMPLATE `+template)
 	t.Cleanup(func() { administer(t, base, `DROP DATABASE `+name+` WITH (FORCE)`) })
 	u.Path = "/" + name
 	return u.String()

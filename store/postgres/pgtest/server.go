@@ -101,7 +101,7 @@ func (s *Server) url() string { return "postgres://postgres@/postgres?host=" + s
 // Database is like the function of that name, on this server.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	return database(t, s.url())
+	return database(t, s.url(), "template0")
 }
 
 func (s *Server) command(program string, args ...string) *exec.Cmd {
