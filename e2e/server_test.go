@@ -236,7 +236,8 @@ func (s *server) get(path string, header http.Header) (status int, body string) 
 // run runs another command of the binary and returns what it printed.
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(within(t, patience), binary(t), args...)
+	program := binary(t) // building it may take longer than the command's deadline
+	cmd := exec.CommandContext(within(t, patience), program, args...)
 	cmd.Dir, cmd.Env = t.TempDir(), []string{"LOG_LEVEL=debug"}
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
