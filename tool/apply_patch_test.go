@@ -473,9 +473,13 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 }
 
 // TestAPatchAgainstASwappedDirectory is T14: while a directory is swapped for a
-// link all the time, patches for it change the directory or nothing.
+// link all the time, patches for it change the directory or nothing. It applies
+// 800 patches (80 with -short).
 func TestAPatchAgainstASwappedDirectory(t *testing.T) {
-	const patches = 800
+	patches := 800
+	if testing.Short() {
+		patches = 80
+	}
 	for name, target := range map[string]string{"outside": "../outside", "git": ".git"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
