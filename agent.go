@@ -20,7 +20,10 @@ type Agent struct {
 	Allow        *AgentAllow `json:"allow,omitempty"` // nil: everybody who may talk to agents
 	Instructions string      `json:"instructions,omitempty"`
 	Delegates    []string    `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
-	Address      string      `json:"address,omitempty"`   // where it runs, if that is elsewhere: tcp://host:port or unix:///path
+	// Trust lists the sources whose content does not make calls ask, besides the
+	// conversation; nil: DefaultTrust.
+	Trust   []Source `json:"trust,omitzero"`
+	Address string   `json:"address,omitempty"` // where it runs, if that is elsewhere: tcp://host:port or unix:///path
 	// IdlePrompt is what it is told when it is idle during a mission; empty: it
 	// is not. IdleSeconds is how long it is left idle; 0: DefaultIdleInterval.
 	IdlePrompt  string   `json:"idle_prompt,omitempty"`
@@ -64,6 +67,8 @@ type AgentRef struct {
 	Remote bool `json:"remote,omitempty"`
 	// Autonomy is what it may do unasked, within what the server allows.
 	Autonomy Autonomy `json:"autonomy,omitzero"`
+	// Trust is what it trusts of what it reads.
+	Trust Trust `json:"trust,omitempty"`
 	// Hook is what the log knows of its webhook.
 	Hook Hook `json:"hook,omitzero"`
 }
@@ -82,7 +87,7 @@ func (a Agent) Ref() AgentRef {
 	}
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
 		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth,
-		Remote: a.Address != "", Autonomy: a.Autonomy, Hook: hook}
+		Remote: a.Address != "", Autonomy: a.Autonomy, Trust: TrustOf(a.Trust), Hook: hook}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

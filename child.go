@@ -83,9 +83,11 @@ func (s State) depth() int {
 	return s.Parent.Depth
 }
 
-// spawn names the child of a call, or blocks the call.
-func (d *decision) spawn(call CallID, v Verdict, turn Usage, children int) {
-	r := d.s.Run
+// spawn names the child of a call, or blocks the call. Calls of an agent elsewhere
+// are not asked about here, so after untrusted content a person is asked whether
+// the agent is to be given the task at all. Its own words are not new to it.
+func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
+	r, v := d.s.Run, c.Verdict
 	tokens, seconds, micros := r.share(d.at, turn, children)
 	most := r.Agent.Depth
 	if most == 0 {
@@ -99,9 +101,13 @@ func (d *decision) spawn(call CallID, v Verdict, turn Usage, children int) {
 	case len(d.s.Children) >= MaxChildren:
 		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate", Reason: fmt.Sprintf("at most %d sub-agents work at the same time", MaxChildren)})
 	default:
+		untrusted := d.s.untrusted()
 		d.emit(r.ID, ChildSpawned{Call: call, Child: ChildID(d.s.ID, call), Agent: v.Agent, Task: v.Task,
-			Depth: d.s.depth() + 1, Tainted: r.Tainted || d.s.Foreign,
+			Depth: d.s.depth() + 1, Sources: d.s.reading(untrusted...).Sources, Untrusted: untrusted,
 			Tokens: tokens, Seconds: seconds, Micros: micros, Hooks: d.s.below()})
+		if v.Remote {
+			d.ask(c.card(call), false, slices.DeleteFunc(untrusted, func(s Source) bool { return s == RemoteSource(v.Agent) }))
+		}
 	}
 }
 
@@ -112,7 +118,9 @@ func (d *decision) childEnded(rep Report, b ChildEnded) {
 		return
 	}
 	child := d.s.Children[i]
-	returned := ChildReturned{Call: child.Call, Child: child.Session, Agent: child.Agent, Outcome: b.Outcome, Result: b.Result, Usage: b.Usage}
+	returned := ChildReturned{Call: child.Call, Child: child.Session, Agent: child.Agent, Outcome: b.Outcome, Result: b.Result, Usage: b.Usage,
+		// That a message was flagged is said of one run, not of the session.
+		Sources: slices.DeleteFunc(slices.Clone(b.Sources), func(s Source) bool { return s == flaggedInput })}
 	r := d.s.Run
 	if r == nil || d.orphan(child) {
 		d.emit(0, returned)
@@ -134,7 +142,7 @@ func (s State) orphan(c Child) bool {
 		return true
 	}
 	call := s.Run.call(c.Call)
-	return call == nil || call.Status != CallDelegated
+	return call == nil || call.Status != CallDelegated && call.Status != CallApproving
 }
 
 // orphans: they have to be gone before anything new starts.
@@ -158,8 +166,8 @@ func (s State) childSteps() (steps []Step) {
 	for _, c := range s.Children {
 		if s.orphan(c) {
 			steps = append(steps, StopChild{c.Session})
-		} else if s.Run.Turn == nil {
-			steps = append(steps, RunChild{s.Run.ID, c.Call, c.Session, s.Run.call(c.Call).Spawned})
+		} else if call := s.Run.call(c.Call); s.Run.Turn == nil && call.Status == CallDelegated {
+			steps = append(steps, RunChild{s.Run.ID, c.Call, c.Session, call.Spawned})
 		}
 	}
 	return steps

@@ -68,6 +68,9 @@ type (
 		Finding  *Finding  // it was flagged
 		Classify bool      // a classifier is to look at it before the model does
 		Skill    *SkillUse `json:",omitempty"` // that it calls
+		// What the agent has read that delegates this, and what of it that agent
+		// does not trust. Only the engine sets these.
+		Sources, Untrusted []Source `json:",omitempty"`
 	}
 	// WithdrawInput takes back an input that waits.
 	WithdrawInput struct{ Input InputID }

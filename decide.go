@@ -191,7 +191,7 @@ func (d *decision) submit(c Command, do SubmitInput) error {
 	}
 	d.personSpoke()
 	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID, Deliver: do.Deliver,
-		Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode, Skill: do.Skill})
+		Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode, Skill: do.Skill, Sources: do.Sources})
 	return nil
 }
 
@@ -454,7 +454,8 @@ func (d *decision) modelEnded(b ModelEnded) {
 	}
 	for _, c := range b.Calls {
 		v := c.Verdict
-		call := CallID(d.emit(run, ToolCallRequested{Turn: turn, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider, Class: v.Class}))
+		call := CallID(d.emit(run, ToolCallRequested{Turn: turn, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
+			Class: v.Class, Source: v.Source}))
 		switch {
 		case v.Kind == VerdictBlock:
 			d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: v.Reason})
@@ -467,13 +468,15 @@ func (d *decision) modelEnded(b ModelEnded) {
 		case v.Kind == VerdictNoFollowUps:
 			d.noFollowUps(call, c.Name)
 		case v.Kind == VerdictChild:
-			d.spawn(call, v, b.Usage, children)
+			d.spawn(call, c, b.Usage, children)
 		case v.Kind == VerdictCard:
 			d.emit(run, QuestionAsked{Call: call, Questions: v.Questions, Expires: c.Expires})
-		case d.distrust() != "" && v.Class != Pure: // whatever the mode, and whatever was allowed before
-			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires, Why: d.distrust()})
-		case v.Kind == VerdictAsk && (v.Digest == "" || !slices.Contains(d.s.Always, v.Digest)):
-			d.emit(run, ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires})
+		default:
+			var untrusted []Source // reading goes on unasked
+			if v.Class != Pure {
+				untrusted = d.s.untrusted()
+			}
+			d.ask(c.card(call), v.Kind == VerdictAsk, untrusted)
 		}
 	}
 	stop := b.Stop
@@ -484,17 +487,6 @@ func (d *decision) modelEnded(b ModelEnded) {
 	if c := b.Context; c.Limit > 0 {
 		d.emit(run, ContextMeasured{Turn: turn, Tokens: c.Tokens, Limit: c.Limit, Messages: c.Messages, Estimated: c.Estimated})
 	}
-}
-
-// distrust is why whatever has effects needs a person; empty: it does not.
-func (d *decision) distrust() string {
-	switch {
-	case d.s.Foreign:
-		return "something that was read in this conversation was flagged"
-	case d.s.Run.Tainted:
-		return "a message that led to this was flagged"
-	}
-	return ""
 }
 
 // modelFailed: what was shown cannot be taken back, so a call that failed after
@@ -603,7 +595,7 @@ func (d *decision) advanceCall(c Call) bool {
 	case CallAnswered:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallSucceeded, Result: c.Answer})
 	case CallRerunning:
-		d.emit(run, ToolCallRequested{Turn: c.Turn, Name: c.Name, Arguments: c.Args, Class: c.Class, RerunOf: c.ID})
+		d.emit(run, ToolCallRequested{Turn: c.Turn, Name: c.Name, Arguments: c.Args, Class: c.Class, Source: c.Source, RerunOf: c.ID})
 	case CallStopping:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
 		d.endRun(Denied, CodeForbidden, "A person said no and stopped the run.")

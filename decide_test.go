@@ -642,7 +642,7 @@ func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTale(t)
-			a.state.Always = []string{write.Verdict.Digest}
+			a.state.Always = []parley.Grant{{Digest: write.Verdict.Digest}}
 			taint(a)
 			a.model(parley.ModelEnded{Calls: []parley.CallAsked{read, write}})
 			calls := a.state.Run.Calls

@@ -86,6 +86,8 @@ type (
 		Synthetic bool `json:"synthetic,omitempty"`
 		// Mission: it is an idle prompt, for this mission of the tenant.
 		Mission MissionID `json:"mission,omitempty"`
+		// Sources the agent has read from that delegates it.
+		Sources []Source `json:"sources,omitempty"`
 	}
 	// InputScreened is the verdict of a classifier.
 	InputScreened struct {
@@ -164,6 +166,7 @@ type (
 		Arguments string    `json:"arguments"` // JSON, byte for byte what was asked
 		Provider  string    `json:"provider,omitempty"`
 		Class     ToolClass `json:"class,omitempty"`
+		Source    Source    `json:"source,omitempty"` // of its result; empty: the conversation
 		RerunOf   CallID    `json:"rerun_of,omitempty"`
 		Remote    bool      `json:"remote,omitempty"` // an agent elsewhere reports it: the server neither judged nor made it
 	}
@@ -204,7 +207,9 @@ type (
 		Show    string    `json:"show"`   // exactly what will be done
 		Digest  string    `json:"digest"` // of tool, arguments and place
 		Expires time.Time `json:"expires"`
-		Why     string    `json:"why,omitempty"` // if it would not have been asked otherwise
+		Why     string    `json:"why,omitempty"` // what untrusted or flagged content it follows
+		// Sources of that content.
+		Sources []Source `json:"sources,omitempty"`
 	}
 	// ExplanationRequested: the model is to say what an open approval is about.
 	// The card stays open; ApprovalExplained says it, or why it cannot be said.
@@ -256,9 +261,12 @@ type (
 		Agent string    `json:"agent"`
 		Task  string    `json:"task"`
 		Depth int       `json:"depth"` // of the child
-		// Tainted: what led to it was flagged, so what it does with effects
-		// needs a person.
+		// Tainted is in logs of earlier releases: something was flagged.
 		Tainted bool `json:"tainted,omitempty"`
+		// Sources the parent has read from; Untrusted are those among them that
+		// its agent does not trust.
+		Sources   []Source `json:"sources,omitempty"`
+		Untrusted []Source `json:"untrusted,omitempty"`
 		// What it may use; 0: as much as it takes.
 		Tokens  int64 `json:"tokens,omitempty"`
 		Seconds int64 `json:"seconds,omitempty"`
@@ -273,6 +281,7 @@ type (
 		Outcome Outcome   `json:"outcome"`
 		Result  string    `json:"result,omitempty"`
 		Usage   Usage     `json:"usage"`
+		Sources []Source  `json:"sources,omitempty"` // that the child has read from
 	}
 )
 

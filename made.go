@@ -52,11 +52,14 @@ func CheckAgent(a Agent) error {
 		return Errorf(CodeTooLarge, "idle_prompt is longer than %d bytes.", MaxIdlePrompt)
 	case a.IdleSeconds < 0 || a.IdleSeconds > int64(MaxIdleInterval/time.Second):
 		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.", int64(MaxIdleInterval/time.Second))
-	case len(a.Fallback)+len(a.Tools)+len(a.Delegates) > 200:
+	case len(a.Fallback)+len(a.Tools)+len(a.Delegates)+len(a.Trust) > 200:
 		return Errorf(CodeTooLarge, "These are too many names.")
 	}
 	if _, err := a.Autonomy.Check(); err != nil {
 		return Errorf(CodeInvalid, "autonomy: %v.", err)
+	}
+	if err := CheckTrust(a.Trust); err != nil {
+		return Errorf(CodeInvalid, "%v.", err)
 	}
 	for _, name := range slices.Concat([]string{a.Model, a.Autonomy.Evaluator}, a.Fallback) {
 		if name != "" && !modelPattern.MatchString(name) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -152,9 +151,7 @@ func (d *decision) remote(body ReportBody) {
 		d.emit(r.ID, ToolCallFinished{Call: call, Name: b.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
 	case RemoteAsked:
 		call := request(b.Name, b.Arguments, b.Key)
-		if why := d.distrust(); why != "" || !slices.Contains(d.s.Always, b.Digest) {
-			d.emit(r.ID, ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires, Why: why})
-		}
+		d.ask(ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires}, true, d.s.untrusted())
 	case RemoteTrouble:
 		d.part()
 		d.emit(r.ID, ProblemReported{Code: CodeModel, Message: b.Message})

@@ -81,6 +81,7 @@ type (
 		Result  string
 		Usage   Usage
 		Finding *Finding
+		Sources []Source // that it has read from
 	}
 	// ExplanationEnded is what the model said of an approval, or why it could
 	// not.

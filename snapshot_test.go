@@ -57,6 +57,14 @@ func longTale(t testing.TB) *tale {
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.now = a.now.Add(time.Second)
 	a.do2(parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: judged})
+	a.do(parley.SubmitInput{Content: "read my mail", Agent: parley.Agent{Name: "helper", Trust: []parley.Source{"mcp:git"}}.Ref()})
+	delegates := ask("delegate", parley.VerdictChild, parley.Effectful)
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{from("mcp:mail", "mail__read", parley.Pure), delegates}})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
+	kid := a.state.Children[0]
+	a.tool(kid.Call, parley.ChildEnded{Child: kid.Session, Outcome: parley.Completed, Sources: []parley.Source{"remote:far"}})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{writes}})
+	a.do(parley.DecideApproval{Card: a.state.Run.Calls[0].Card, Decision: parley.AllowAlways})
 	return a
 }
 

@@ -35,11 +35,11 @@ type State struct {
 
 	Queue  []Waiting // received and neither adopted nor withdrawn, oldest first
 	Run    *Run      // the open run
-	Always []string  // digests a person allowed for the rest of the session
+	Always []Grant   // calls a person allowed for the rest of the session
 	Recent []string  // the ends of the last inputs: attacks come in parts
-	// Foreign: a tool has read something that was flagged. It stays in what the
-	// model is told, and so does the distrust.
-	Foreign bool
+	// Sources that content was read from, sorted. It stays in what the model is
+	// told, also as a summary, so none of them is ever taken away.
+	Sources []Source `json:",omitempty"`
 
 	Timers         []Timer     `json:",omitempty"` // that neither fired nor were cancelled, in the order they were set
 	Autonomous     int         `json:",omitempty"` // messages that came unasked since somebody wrote
@@ -99,7 +99,7 @@ type Run struct {
 	Calls    []Call    // asked for in the last or open turn
 	Screen   []InputID // that a classifier has to look at before the next turn
 	Blocked  string    // why the classifier blocked one
-	Tainted  bool      // an input was flagged: what has effects needs a person
+	Flagged  bool      // an input was: what has effects needs a person
 	Approved bool      // its trigger approves the plan
 	Executes bool      // it carries out the plan
 	Touched  bool      // it may have changed files, and is to say which
@@ -131,9 +131,11 @@ type Call struct {
 	Name    string
 	Args    string
 	Class   ToolClass
+	Source  Source `json:",omitempty"` // of its result
 	Status  CallStatus
 	Card    CardID // the open card
 	Digest  string
+	Despite []Source `json:",omitempty"` // untrusted sources that the card names
 	Expires time.Time
 	Attempt int
 	Output  int    // bytes of live output shown
@@ -260,6 +262,7 @@ func Fold(s State, e Event) State {
 	case InputReceived:
 		s.Queue = append(slices.Clip(s.Queue), Waiting{InputID(e.Seq), b.Request, b.Agent, b.Busy, b.Deliver, b.Finding != nil, b.Classify, b.Mode, b.Plan, b.Synthetic})
 		s.Evaluate = nil
+		s = s.reading(b.Sources...)
 		if b.Synthetic {
 			s.Autonomous++
 			break
@@ -280,7 +283,7 @@ func Fold(s State, e Event) State {
 					r.Requests = append(slices.Clip(r.Requests), w.Request)
 					r.Steered = append(slices.Clip(r.Steered), w.ID)
 				}
-				r.Tainted = r.Tainted || w.Flagged
+				r.Flagged = r.Flagged || w.Flagged
 				if w.Classify {
 					r.Screen = append(slices.Clip(r.Screen), w.ID)
 				}
@@ -300,6 +303,9 @@ func Fold(s State, e Event) State {
 	case RunStarted:
 		s.Last = b.Agent
 		s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
+		if b.Agent.Remote { // what it says is content from elsewhere, to other agents of the session
+			s = s.reading(RemoteSource(b.Agent.Name))
+		}
 	case RunFinished:
 		r := s.Run
 		if s.Run = nil; s.evaluates(r, b) {
@@ -326,13 +332,15 @@ func (s State) foldRun(e Event) State {
 	if s.Run == nil || e.Run != s.Run.ID {
 		return s // late evidence
 	}
-	if b, ok := e.Body.(ApprovalDecided); ok && b.Decision == AllowAlways {
-		if c := s.Run.call(b.Call); c != nil {
-			s.Always = append(slices.Clip(s.Always), c.Digest)
+	switch b := e.Body.(type) {
+	case ApprovalDecided:
+		if c := s.Run.call(b.Call); c != nil && b.Decision == AllowAlways {
+			s.Always = append(slices.Clip(s.Always), Grant{c.Digest, c.Despite})
 		}
-	}
-	if b, ok := e.Body.(ToolCallFinished); ok && b.Finding != nil {
-		s.Foreign = true
+	case ToolCallFinished:
+		s = s.readResult(b)
+	case ChildReturned:
+		s = s.reading(b.Sources...)
 	}
 	return s.withRun(func(r *Run) { r.fold(e) })
 }
@@ -346,7 +354,7 @@ func (r *Run) fold(e Event) {
 		}
 		switch b.Finding.Verdict {
 		case ScreenFlag:
-			r.Tainted = true
+			r.Flagged = true
 		case ScreenBlock:
 			r.Blocked = b.Finding.Reason
 		}
@@ -376,7 +384,8 @@ func (r *Run) fold(e Event) {
 		}
 
 	case ToolCallRequested:
-		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments, Class: b.Class, Status: CallReady})
+		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments, Class: b.Class,
+			Source: b.source(r.Agent), Status: CallReady})
 		r.withCall(b.RerunOf, func(c *Call) { c.Status = CallEnded })
 	case ToolCallBlocked:
 		r.withCall(b.Call, func(c *Call) { c.Status = CallEnded })
@@ -404,11 +413,14 @@ func (r *Run) fold(e Event) {
 
 	case ApprovalRequested:
 		r.withCall(b.Call, func(c *Call) {
-			c.Status, c.Card, c.Digest, c.Expires = CallApproving, CardID(e.Seq), b.Digest, b.Expires
+			c.Status, c.Card, c.Digest, c.Despite, c.Expires = CallApproving, CardID(e.Seq), b.Digest, b.Sources, b.Expires
 		})
 	case ApprovalDecided:
 		r.withCall(b.Call, func(c *Call) {
 			c.Status, c.Card, c.Answer, c.Explaining = afterDecision[b.Decision], 0, denial(b), false
+			if c.Status == CallReady && c.Spawned != 0 {
+				c.Status = CallDelegated
+			}
 		})
 	case FilesChanged:
 		r.Reported = true

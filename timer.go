@@ -116,7 +116,7 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 	switch {
 	case !limits.Enabled || s.Parent != nil:
 		return "this agent does not come back unasked"
-	case s.Foreign || s.Run != nil && s.Run.Tainted:
+	case s.flagged():
 		// It would outlive the conversation that was attacked.
 		return "something that was said or read was flagged, so nothing happens later without a person"
 	case slices.ContainsFunc(s.Queue, func(w Waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
@@ -297,7 +297,7 @@ type Evaluation struct {
 // not set a follow-up anyway is not asked.
 func (s State) evaluates(r *Run, b RunFinished) bool {
 	probe := FollowUp{Delay: MinDelay, Reason: "-"}
-	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Tainted && s.refuses(r.Agent, probe) == ""
+	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged && s.refuses(r.Agent, probe) == ""
 }
 
 // evaluated: what a failed evaluation amounts to is that there is no follow-up.

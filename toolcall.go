@@ -72,9 +72,11 @@ type Verdict struct {
 	Digest    string     // what an approval covers
 	Questions []Question // what the call asks
 	Agent     string     // that it is delegated to
+	Remote    bool       // that agent runs elsewhere, where nobody judges what it does
 	Task      string     // that is delegated
 	Plan      PlanUpdate // what it says the plan is
 	FollowUp  FollowUp   // that it sets
+	Source    Source     // of its result
 }
 
 type VerdictKind string

@@ -5,6 +5,8 @@ package checker
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"parley"
 )
@@ -50,7 +52,7 @@ func Settled(log []parley.Event) []error {
 
 func read(log []parley.Event, trimmed bool) *check {
 	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{},
-		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}, unasked: newUnasked()}
+		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}, unasked: newUnasked(), provenance: newProvenance()}
 	for _, e := range log {
 		c.event(e)
 	}
@@ -83,6 +85,7 @@ type check struct {
 	blocked  bool
 	tainted  bool                            // of the run: what has effects needs a person
 	foreign  bool                            // of the session: the same
+	handed   bool                            // of the session: an agent above it was given something that was flagged
 	reported bool                            // of the run: what it did to files
 	calls    map[parley.CallID]*call         // of the run
 	cards    map[parley.CardID]parley.CallID // open
@@ -96,9 +99,13 @@ type check struct {
 	unasked
 	missions map[string]*mission // active, by project
 	hooked
+	provenance provenance
 }
 
 type call struct {
+	key                       string // tool and arguments
+	source                    parley.Source
+	named, distrusted         []parley.Source // sources that its card names; that are not trusted
 	class                     parley.ToolClass
 	asked, allowed, tainted   bool
 	started, ended, lost, run bool
@@ -142,6 +149,7 @@ func (c *check) event(e parley.Event) {
 	c.timerEvent(e)
 	c.missionEvent(e)
 	c.hookEvent(e)
+	c.trustEvent(e)
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		c.opened = true
@@ -300,9 +308,15 @@ func (c *check) inRun(e parley.Event) {
 		c.must(!k.ended && !k.started && !k.asked, "call %d has ended, started or waits", b.Call)
 		c.must(c.children[b.Child] == 0, "child %s is there already", b.Child)
 		c.children[b.Child] = b.Call
+		own := parley.Source("remote:" + b.Agent) // which the child knows anyway
+		k.distrusted = slices.DeleteFunc(k.distrusted, func(s parley.Source) bool { return s == own })
 	case parley.ChildReturned:
 		c.must(c.children[b.Child] == b.Call && b.Call != 0, "child %s is not out for call %d", b.Child, b.Call)
-		c.must(e.Run == 0 || !c.call(b.Call).ended, "call %d has ended", b.Call)
+		if e.Run != 0 {
+			k := c.call(b.Call)
+			c.must(!k.ended, "call %d has ended", b.Call)
+			c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
+		}
 		delete(c.children, b.Child)
 	case parley.FilesChanged:
 		c.must(c.run != 0 && c.turn == 0 && c.turns > 0, "not after the last turn of a run")
@@ -336,7 +350,8 @@ func (c *check) inCall(e parley.Event) {
 	case parley.ToolCallRequested:
 		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
 		c.must(b.Remote == c.remote, "an agent elsewhere makes its calls itself, and no other agent does")
-		k := &call{class: b.Class, tainted: c.tainted || c.foreign}
+		k := &call{key: b.Name + " " + b.Arguments, source: sourceOf(b), distrusted: c.distrusted(), class: b.Class,
+			tainted: c.tainted || c.foreign || c.handed}
 		if b.RerunOf != 0 {
 			old := c.call(b.RerunOf)
 			c.must(old.lost && old.run, "call %d was not to be run again", b.RerunOf)
@@ -353,6 +368,8 @@ func (c *check) inCall(e parley.Event) {
 		c.must(!k.ended, "call %d has ended", b.Call)
 		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
 		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked, "call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
+		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.asked || c.provenance.grants[k.key].cover(k.distrusted),
+			"call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
 		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
 		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect already", b.Call)
 		k.started, k.attempt, k.output = true, b.Attempt, 0
@@ -364,6 +381,9 @@ func (c *check) inCall(e parley.Event) {
 	case parley.ToolCallFinished:
 		k := c.call(b.Call)
 		c.foreign = c.foreign || b.Finding != nil
+		if b.Outcome != parley.CallDenied && b.Outcome != parley.CallCancelled {
+			c.reads(k.source)
+		}
 		c.must(!k.ended, "call %d has ended", b.Call)
 		for card, id := range c.cards {
 			c.must(id != b.Call, "card %d of it is open", card)
@@ -381,6 +401,11 @@ func (c *check) inCall(e parley.Event) {
 	case parley.ApprovalRequested:
 		c.call(b.Call).asked = true
 		c.must(b.Digest != "" && b.Show != "", "shows nothing")
+		k := c.call(b.Call)
+		k.named = b.Sources
+		for _, s := range k.distrusted {
+			c.must(k.class == parley.Pure || slices.Contains(b.Sources, s) && strings.Contains(b.Why, string(s)), "does not name %s", s)
+		}
 		c.cards[parley.CardID(e.Seq)] = b.Call
 		c.approvals[parley.CardID(e.Seq)] = true
 	case parley.ExplanationRequested:
@@ -393,7 +418,11 @@ func (c *check) inCall(e parley.Event) {
 		delete(c.explaining, b.Card)
 	case parley.ApprovalDecided:
 		c.closeCard(b.Card, b.Call)
-		c.call(b.Call).allowed = b.Decision == parley.AllowOnce || b.Decision == parley.AllowAlways
+		k := c.call(b.Call)
+		k.allowed = b.Decision == parley.AllowOnce || b.Decision == parley.AllowAlways
+		if b.Decision == parley.AllowAlways {
+			c.provenance.grants[k.key] = append(c.provenance.grants[k.key], k.named)
+		}
 	case parley.QuestionAsked:
 		c.call(b.Call).asked = true
 		c.cards[parley.CardID(e.Seq)] = b.Call

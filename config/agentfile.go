@@ -35,10 +35,11 @@ type frontMatter struct {
 		Minutes float64 `yaml:"minutes"`
 	} `yaml:"limits"`
 
-	FallbackModels   []string `yaml:"fallback_models"`
-	Delegates        []string `yaml:"delegates"`
-	IdlePrompt       string   `yaml:"idle_prompt"`
-	IdleIntervalSecs *int64   `yaml:"idle_interval_secs"`
+	FallbackModels   []string        `yaml:"fallback_models"`
+	Delegates        []string        `yaml:"delegates"`
+	Trust            []parley.Source `yaml:"trust"`
+	IdlePrompt       string          `yaml:"idle_prompt"`
+	IdleIntervalSecs *int64          `yaml:"idle_interval_secs"`
 
 	Allow *struct {
 		Roles []string `yaml:"roles"`
@@ -94,6 +95,7 @@ func parseAgent(path, text string) (definition, error) {
 		Approval:     f.Approval, // none: the tenant's
 		Instructions: strings.TrimSpace(body),
 		Delegates:    f.Delegates,
+		Trust:        f.Trust,
 	}
 	if f.Runtime == "frames" {
 		agent.Address = f.Address
@@ -137,6 +139,8 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("fallback_models"), "fallback_models has a name that is empty; write the names of models, like [gpt-4.1]")
 	case twice(append([]string{f.Model}, f.FallbackModels...)) != "":
 		err = at(path, doc.line("fallback_models"), "fallback_models has %s, which was asked already; name others", twice(append([]string{f.Model}, f.FallbackModels...)))
+	case parley.CheckTrust(f.Trust) != nil:
+		err = at(path, doc.line("trust"), "%v", parley.CheckTrust(f.Trust))
 	case badAddress(agent.Address) != nil:
 		err = at(path, doc.line("address"), "%s", badAddress(agent.Address))
 	case parley.IsBlank(agent.Instructions) && agent.Address == "": // elsewhere it may have its own

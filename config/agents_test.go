@@ -48,17 +48,17 @@ func names(a *Agents) string {
 
 func TestAgents(t *testing.T) {
 	agents := load(t, folder(t, map[string]string{
-		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\nfallback_models: [m-2, m-3]\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5, cost_usd: 1.5}\ndelegates: [c]\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
+		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\nfallback_models: [m-2, m-3]\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5, cost_usd: 1.5}\ndelegates: [c]\ntrust: [mcp:github, workspace, 'remote:far']\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
 		"c.md":          "|Think.",
-		"a_none.md":     "tools: []\r\n|Talk.\r\nMore.\r\n",
+		"a_none.md":     "tools: []\r\ntrust: []\r\n|Talk.\r\nMore.\r\n",
 		".#c.md":        "broken: true\n|",
 		"notes.txt":     "broken: true\n|",
 		"sub.md/sub.md": "broken: true\n|",
 	}))
 	want := []parley.Agent{
-		{Name: "a_none", Tools: []string{}, Instructions: "Talk.\nMore."},
+		{Name: "a_none", Tools: []string{}, Trust: []parley.Source{}, Instructions: "Talk.\nMore."},
 		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"}, Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
-			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
+			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"}, Trust: []parley.Source{"mcp:github", "workspace", "remote:far"}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
 		{Name: "c", Tools: []string{"*"}, Instructions: "Think."},
 	}
 	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {
@@ -186,6 +186,9 @@ func TestBrokenAgentFiles(t *testing.T) {
 		{"a path that is none", "---\nruntime: frames\naddress: unix://x\n---\nA.", `3: "unix://x" is no address of an agent; write tcp://host:port or unix:///path`},
 		{"another scheme", "---\nruntime: frames\naddress: http://h:1\n---\nA.", `3: "http://h:1" is no address of an agent; write tcp://host:port or unix:///path`},
 		{"here and elsewhere", "---\naddress: tcp://h:1\n---\nA.", "2: address is where an agent with runtime: frames runs; add that, or remove the address"},
+		{"trust is text", "---\ntrust: workspace\n---\nA.", "2: a list is wanted here"},
+		{"trust in a source there is not", "---\nname: a\ntrust: [workspace, web]\n---\nA.", `3: trust lists workspace, network, mcp:<server> and remote:<agent>, not "web"`},
+		{"trust in flagged content", "---\ntrust: ['flagged:workspace']\n---\nA.", `2: trust lists workspace, network, mcp:<server> and remote:<agent>, not "flagged:workspace"`},
 		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop or frames, not "moon"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -394,7 +394,7 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		}
 		ref := a.ref(agent)
 		if r.own {
-			ref = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros)
+			ref = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros).WithoutTrust(in.Untrusted)
 		}
 		in.Agent = ref
 		if !r.own {

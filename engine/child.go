@@ -57,8 +57,9 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: root, Hooks: spawned.Hooks}); err != nil {
 		return ended, err
 	}
-	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros}}
-	if spawned.Tainted {
+	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros},
+		Sources: spawned.Sources, Untrusted: spawned.Untrusted}
+	if spawned.Tainted { // by an earlier release
 		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given something that was flagged"}
 	}
 	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "task", in); err != nil {
@@ -70,19 +71,16 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 // mayDelegate: an agent delegates to those it names, and one that names none to
 // everybody. What is not open to everybody has to be named: the people an agent
 // works for may not be among those it lets in.
-func (a *actor) mayDelegate(agent parley.Agent, to string) error {
+func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error) {
 	other, err := a.engine.Agents.Agent(a.tenant, to)
 	switch {
-	case err != nil:
-		return err
-	case slices.Contains(agent.Delegates, to):
-		return nil
+	case err != nil, slices.Contains(agent.Delegates, to):
 	case agent.Delegates != nil:
-		return parley.Errorf(parley.CodeForbidden, "this agent delegates to %s, not to %q", strings.Join(agent.Delegates, ", "), to)
+		err = parley.Errorf(parley.CodeForbidden, "this agent delegates to %s, not to %q", strings.Join(agent.Delegates, ", "), to)
 	case other.Allow != nil:
-		return parley.Errorf(parley.CodeForbidden, "%q does not talk to everybody; an agent that delegates to it has to name it", to)
+		err = parley.Errorf(parley.CodeForbidden, "%q does not talk to everybody; an agent that delegates to it has to name it", to)
 	}
-	return nil
+	return other, err
 }
 
 // whoElse tells an agent that can delegate to whom.
@@ -92,7 +90,7 @@ func (a *actor) whoElse(agent parley.Agent) string {
 	}
 	var b strings.Builder
 	for _, other := range a.engine.Agents.List(a.tenant) {
-		if a.mayDelegate(agent, other.Name) == nil {
+		if _, err := a.mayDelegate(agent, other.Name); err == nil {
 			fmt.Fprintf(&b, "\n- %s: %s", other.Name, cmp.Or(other.Description, "no description"))
 		}
 	}
@@ -108,6 +106,7 @@ func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child par
 	f := e.Feed.Session(tenant, child, 0)
 	defer f.Close()
 	ended := parley.ChildEnded{Child: child}
+	state := parley.NewState(tenant, child)
 	var run parley.RunID
 	var text strings.Builder
 	for {
@@ -116,6 +115,7 @@ func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child par
 			return ended, err
 		}
 		for _, i := range items {
+			state = parley.Fold(state, i.Event)
 			switch b := i.Body.(type) {
 			case parley.RunStarted:
 				if b.Request == parley.ChildRequest {
@@ -139,6 +139,7 @@ func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child par
 				}
 			case parley.RunFinished:
 				ended.Outcome, ended.Usage, ended.Result = b.Outcome, b.Usage, text.String()
+				ended.Sources = state.Sources
 				if b.Outcome != parley.Completed {
 					ended.Result = strings.TrimSpace(fmt.Sprintf("The sub-agent did not finish (%s). %s\n%s", b.Outcome, b.Message, ended.Result))
 				}

@@ -95,6 +95,8 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 		return parley.Agent{Name: name, Limits: parley.AgentLimits{Turns: 2}}, nil
 	case "frugal": // a turn uses 3 tokens
 		return parley.Agent{Name: name, Limits: parley.AgentLimits{Tokens: 8}}, nil
+	case "trusting":
+		return parley.Agent{Name: name, Trust: []parley.Source{"mcp:mail"}}, nil
 	case "brief":
 		return parley.Agent{Name: name, Limits: parley.AgentLimits{Minutes: 10}}, nil
 	case "":

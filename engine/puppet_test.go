@@ -234,6 +234,9 @@ func (h *hands) Specs(agent parley.Agent) []parley.ToolSpec {
 
 func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful, Show: name + " " + args, Digest: "d:" + name + args}
+	if server, _, ok := strings.Cut(name, parley.ServerSeparator); ok {
+		v.Source = parley.ServerSource(server)
+	}
 	switch name {
 	case "read", "hangread", "poison":
 		v.Class = parley.Pure

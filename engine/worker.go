@@ -372,7 +372,8 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, c parley.MessageC
 		asked.Verdict = a.tools(ctx).Judge(agent, c.Name, c.Arguments)
 	}
 	if v := asked.Verdict; v.Kind == parley.VerdictChild {
-		if err := a.mayDelegate(agent, v.Agent); err != nil {
+		other, err := a.mayDelegate(agent, v.Agent)
+		if asked.Verdict.Remote = other.Address != ""; err != nil {
 			asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: parley.MessageOf(err)}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"parley"
 )
 
 // Artifacts are outputs that were too long for a result, whole. They are files
@@ -18,24 +20,39 @@ const (
 	maxArtifacts   = 256 // files; the oldest make room
 )
 
-var artifactName = regexp.MustCompile(`^[A-Z2-7]{26}\.txt$`)
+// artifactName begins with the source of the artifact, unless that is the workspace:
+// to read an artifact, in any session, is to read from its source.
+var artifactName = regexp.MustCompile(`^(?:(network|mcp\.[a-z0-9-]+)\.)?[A-Z2-7]{26}\.txt$`)
+
+// artifactSource is the source of an artifact with a valid name.
+func artifactSource(name string) parley.Source {
+	if of := artifactName.FindStringSubmatch(name)[1]; of != "" {
+		return parley.Source(strings.Replace(of, ".", ":", 1))
+	}
+	return parley.SourceWorkspace
+}
 
 // KeepArtifacts has long outputs kept in a folder, which is made when there is
 // the first.
 func (b *Box) KeepArtifacts(folder string) { b.artifacts = folder }
 
-// spool is where a long output goes, or nil.
-func (b *Box) spool() *spool {
+// spool is where a long output from a source goes, or nil.
+func (b *Box) spool(source parley.Source) *spool {
 	if b.artifacts == "" {
 		return nil
 	}
-	return &spool{folder: b.artifacts}
+	s := &spool{folder: b.artifacts}
+	if source != parley.SourceWorkspace {
+		s.prefix = strings.ReplaceAll(string(source), ":", ".") + "."
+	}
+	return s
 }
 
 // A spool writes a file once there is too much for a result. A disk in trouble
 // costs the artifact, not the result.
 type spool struct {
 	folder string
+	prefix string // of the name of the file
 	early  []byte
 	file   *os.File
 	failed bool
@@ -52,7 +69,7 @@ func (s *spool) add(text string) {
 	var err error
 	if s.file == nil {
 		if err = os.MkdirAll(s.folder, 0o700); err == nil {
-			s.file, err = os.OpenFile(filepath.Join(s.folder, rand.Text()+".txt"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			s.file, err = os.OpenFile(filepath.Join(s.folder, s.prefix+rand.Text()+".txt"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		}
 		text = string(s.early) + text
 		s.early = nil

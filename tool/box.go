@@ -111,6 +111,7 @@ type action struct {
 	command     *command        // to be run
 	skill       *skillArguments // to be read
 	artifact    bool            // it is about those, not about the workspace
+	source      parley.Source   // of its result; empty: the conversation
 	noFollowUps bool            // it cancels them all
 	// rest says how to get lines of a long result that were left out, counted
 	// from 1; nil: in no way.
@@ -155,6 +156,7 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	}
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions, Agent: a.agent, Task: a.task}
 	v.Digest = digest(name, arguments, b.workspace)
+	v.Source = a.source
 	switch {
 	case len(a.questions) > 0:
 		v.Kind = parley.VerdictCard
@@ -229,9 +231,12 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 	if err != nil {
 		return action{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
 	}
-	if a.skill != nil {
+	if a.skill != nil { // it is part of what agents are told, like their instructions
 		_, err = b.useSkill(*a.skill)
 		return a, err
+	}
+	if a.source == "" && !tools[i].Anywhere {
+		a.source = parley.SourceWorkspace
 	}
 	for _, name := range append(a.paths, a.path) {
 		switch {

@@ -223,6 +223,36 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestSources: where the results of the tools come from. A tool that is added counts
+// as one that reads the workspace, unless it says that it touches nothing of it.
+func TestSources(t *testing.T) {
+	artifact := args{"path": artifactScheme + strings.Repeat("A", 26) + ".txt"}.String()
+	outside := args{"path": artifactScheme + "network." + strings.Repeat("A", 26) + ".txt"}.String()
+	command := func(argv ...string) string { return args{"command": argv}.String() }
+	in, out := sandboxed(t), bared(t)
+	for _, c := range []struct {
+		b               *bench
+		name, arguments string
+		want            parley.Source
+	}{
+		{in, "read_file", `{"path":"a.txt"}`, "workspace"},
+		{in, "search_files", `{"pattern":"x"}`, "workspace"},
+		{in, "edit_file", `{"path":"a","old_text":"x","new_text":"y"}`, "workspace"},
+		{in, "read_file", artifact, "workspace"},
+		{in, "read_file", outside, "network"},
+		{in, "shell", command("cat", "a.txt"), "workspace"},
+		{in, "shell", command("make"), "workspace"},
+		{out, "shell", command("cat", "a.txt"), "workspace"},
+		{out, "shell", command("curl", "https://example.com"), "network"},
+		{in, "finalize_task", `{"title":"t","summary":"s"}`, ""},
+		{in, "delegate", `{"agent_id":"a","task":"t"}`, ""},
+	} {
+		if v := c.b.box.Judge(parley.Agent{}, c.name, c.arguments); v.Source != c.want || v.Kind == parley.VerdictBlock {
+			t.Errorf("%s %s comes from %q: %+v", c.name, c.arguments, v.Source, v)
+		}
+	}
+}
+
 func TestAnApprovalShowsAllOfIt(t *testing.T) {
 	b := newBench(t)
 	content := strings.Repeat("line\n", 30000) + "the end\x1b[2K"

@@ -47,7 +47,8 @@ func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, argument
 	}
 	live := &output{live: progress}
 	result, err := j.servers.Perform(ctx, agent, name, arguments, func(text string) { live.Write([]byte(text)) })
-	whole := &output{whole: j.spool()}
+	server, _, _ := strings.Cut(name, parley.ServerSeparator)
+	whole := &output{whole: j.spool(parley.ServerSource(server))}
 	whole.Write([]byte(result.Text))
 	result.Text = whole.String()
 	return result, err

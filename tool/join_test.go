@@ -64,6 +64,11 @@ func TestJoinedTools(t *testing.T) {
 	if rest, err := all.Perform(t.Context(), parley.Agent{}, "read_file", `{"path":"artifact://`+name+`"}`, nil); err != nil || !strings.Contains(rest.Text, "begin") {
 		t.Errorf("%+v, %v", rest, err)
 	}
+	// Read again, in this session or another, it still comes from the server.
+	again := args{"path": artifactScheme + name}.String()
+	if v := all.Judge(parley.Agent{}, "read_file", again); v.Source != "mcp:far" {
+		t.Errorf("%s comes from %q", name, v.Source)
+	}
 	if live > liveLimit+1100 {
 		t.Errorf("%d bytes were shown live", live)
 	}

@@ -37,6 +37,8 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 		about.path = name
 	} else if !artifactName.MatchString(name) {
 		return action{}, fmt.Errorf("there is no artifact %.80q", name)
+	} else {
+		about.source = artifactSource(name)
 	}
 	first := max(args.Offset, 1)
 	rest := func(from, to int) string {

@@ -92,9 +92,19 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 		place = "bare" // what was allowed inside is not allowed outside
 	}
 	v.Digest = digest("shell", v.Digest, place)
+	v.Source = sourceOfCommand(j, missing)
 	if j.Safe && missing == nil {
 		v.Class = parley.Pure
 	}
+}
+
+// sourceOfCommand is where the output of a command comes from. The sandbox has no
+// network; without one, only a command that is known to read files stays offline.
+func sourceOfCommand(j policy.Judgement, missing error) parley.Source {
+	if missing != nil && !j.Safe {
+		return parley.SourceNetwork
+	}
+	return parley.SourceWorkspace
 }
 
 // show is the command to the letter, and what a person should know about it.
@@ -149,7 +159,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	}
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	out := &output{live: progress, whole: b.spool()}
+	out := &output{live: progress, whole: b.spool(sourceOfCommand(j, missing))}
 	ended, err := b.sandbox.Run(limited, sandbox.Command{
 		Argv: c.argv, Dir: filepath.Join(b.workspace, filepath.FromSlash(c.dir)), ReadOnly: j.Safe && missing == nil, Output: out,
 	})

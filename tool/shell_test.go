@@ -301,7 +301,7 @@ func TestArtifactsMakeRoom(t *testing.T) {
 	b.box.KeepArtifacts(folder)
 	var names []string
 	for range maxArtifacts + 3 {
-		s := b.box.spool()
+		s := b.box.spool(parley.SourceWorkspace)
 		s.add(strings.Repeat("x", outputLimit))
 		s.add("y")
 		names = append(names, strings.TrimPrefix(s.close(), artifactScheme))
@@ -313,7 +313,7 @@ func TestArtifactsMakeRoom(t *testing.T) {
 	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == names[len(names)-1] }) {
 		t.Error("the newest is gone")
 	}
-	short := b.box.spool()
+	short := b.box.spool(parley.SourceWorkspace)
 	short.add("x")
 	if short.close() != "" {
 		t.Error("a short one was kept")

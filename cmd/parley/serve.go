@@ -335,6 +335,12 @@ func checkAgent(a parley.Agent, tools *tool.Box, servers []config.ToolServer) er
 			return fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
 		}
 	}
+	for _, source := range a.Trust {
+		name, ok := strings.CutPrefix(string(source), "mcp:")
+		if ok && !slices.ContainsFunc(servers, func(s config.ToolServer) bool { return s.Name == name }) {
+			return fmt.Errorf("agent %s: trust names %s, and no MCP server of that name is configured", a.Name, source)
+		}
+	}
 	return nil
 }
 

@@ -298,7 +298,7 @@ func TestDefinitions(t *testing.T) {
 	if a := h.definitionFor(request{}, full); !reflect.DeepEqual(a, parley.Agent{}) {
 		t.Errorf("shown without anybody to ask: %+v", a)
 	}
-	shown := []string{"Name", "Description", "Model", "Fallback", "Tools", "Approval", "Delegates", "Allow", "Limits", "Autonomy", "IdleSeconds"}
+	shown := []string{"Name", "Description", "Model", "Fallback", "Tools", "Approval", "Delegates", "Allow", "Limits", "Autonomy", "IdleSeconds", "Trust"}
 	hidden := []string{"Instructions", "IdlePrompt", "Address", "Webhook"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[parley.Agent]()) {
 		if !slices.Contains(shown, f.Name) && !slices.Contains(hidden, f.Name) && len(f.Index) == 1 {

@@ -45,6 +45,7 @@ export interface ApprovalRequested {
   digest: string
   expires: string
   why?: string
+  sources?: string[]
 }
 
 export interface ChildReturned {
@@ -54,6 +55,7 @@ export interface ChildReturned {
   outcome: string
   result?: string
   usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  sources?: string[]
 }
 
 export interface ChildSpawned {
@@ -63,6 +65,8 @@ export interface ChildSpawned {
   task: string
   depth: number
   tainted?: boolean
+  sources?: string[]
+  untrusted?: string[]
   tokens?: number
   seconds?: number
   micros?: number
@@ -138,7 +142,7 @@ export interface InputAdopted {
 export interface InputReceived {
   content: string
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; trust?: string; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
   busy: string
   command?: string
   deliver?: boolean
@@ -151,6 +155,7 @@ export interface InputReceived {
   skill?: { name: string; text: string; tools?: string[]; model?: string }
   synthetic?: boolean
   mission?: number
+  sources?: string[]
 }
 
 export interface InputScreened {
@@ -261,7 +266,7 @@ export interface RunFinished {
 export interface RunStarted {
   input: number
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; trust?: string; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
   mode?: string
 }
 
@@ -315,7 +320,7 @@ export interface TimerSet {
   reason: string
   message?: string
   by: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
+  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; trust?: string; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
   call?: number
 }
 
@@ -340,6 +345,7 @@ export interface ToolCallRequested {
   arguments: string
   provider?: string
   class?: string
+  source?: string
   rerun_of?: number
   remote?: boolean
 }

@@ -65,6 +65,7 @@ export interface Definition {
   allow?: { roles: string[] }
   instructions?: string
   delegates?: string[]
+  trust?: string[]
   address?: string
   idle_prompt?: string
   idle_interval_secs?: number

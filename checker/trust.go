@@ -1,0 +1,86 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// provenance is what a log shows of where content came from.
+type provenance struct {
+	read   map[parley.Source]bool // by the session, so far
+	agent  parley.AgentRef        // of the run
+	grants map[string]grants      // by tool and arguments
+}
+
+// grants are the sources that cards named when a call was allowed for good.
+type grants [][]parley.Source
+
+func newProvenance() provenance {
+	return provenance{read: map[parley.Source]bool{}, grants: map[string]grants{}}
+}
+
+// trustEvent looks at what events have to do with sources.
+func (c *check) trustEvent(e parley.Event) {
+	p := &c.provenance
+	switch b := e.Body.(type) {
+	case parley.InputReceived:
+		c.reads(b.Sources...)
+	case parley.RunStarted:
+		if p.agent = b.Agent; b.Agent.Remote {
+			c.reads(parley.Source("remote:" + b.Agent.Name))
+		}
+	case parley.ChildReturned:
+		if e.Run != 0 {
+			c.reads(b.Sources...)
+		}
+	case parley.ChildSpawned:
+		for s := range p.read {
+			c.must(slices.Contains(b.Sources, s), "the sub-agent is not told that %s was read", s)
+		}
+	}
+}
+
+func (c *check) reads(sources ...parley.Source) {
+	for _, s := range sources {
+		if strings.HasPrefix(string(s), "flagged:") {
+			c.foreign = c.foreign || s != "flagged:message"
+			c.handed = c.handed || s == "flagged:message"
+		} else if s != "" {
+			c.provenance.read[s] = true
+		}
+	}
+}
+
+// distrusted are the sources read so far that the agent of the run does not trust.
+func (c *check) distrusted() (list []parley.Source) {
+	p := &c.provenance
+	trust := strings.Split(string(p.agent.Trust), ",")
+	if p.agent.Trust == "" {
+		trust = []string{"workspace"}
+	}
+	for s := range p.read {
+		own := p.agent.Remote && s == parley.Source("remote:"+p.agent.Name)
+		if !own && !slices.Contains(trust, string(s)) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// granted reports whether a person allowed the call for good on a card that named
+// all these sources.
+func (g grants) cover(sources []parley.Source) bool {
+	return slices.ContainsFunc(g, func(named []parley.Source) bool {
+		return !slices.ContainsFunc(sources, func(s parley.Source) bool { return !slices.Contains(named, s) })
+	})
+}
+
+// sourceOf is where the result of a call comes from.
+func sourceOf(b parley.ToolCallRequested) parley.Source {
+	if server, _, ok := strings.Cut(b.Name, "__"); b.Source == "" && ok && !b.Remote {
+		return parley.Source("mcp:" + server)
+	}
+	return b.Source
+}

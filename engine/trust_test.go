@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// names fails unless the n-th card of a log names exactly these sources.
+func (r *rig) names(log []parley.Event, n int, sources ...parley.Source) {
+	r.t.Helper()
+	cards := all[parley.ApprovalRequested](log)
+	if len(cards) < n || !slices.Equal(cards[n-1].Sources, sources) {
+		r.t.Fatalf("want card %d to name %v:\n%s", n, sources, story(log))
+	}
+	for _, s := range sources {
+		if !strings.Contains(cards[n-1].Why, string(s)) {
+			r.t.Errorf("the card does not say %s: %q", s, cards[n-1].Why)
+		}
+	}
+}
+
+var asked = seen[parley.ApprovalRequested]
+
+// TestUntrustedContentSurvivesRestarts, in peace and by a crash, with a snapshot and
+// without, and a compaction. The puppet's tool "do" has effects and asks nobody by
+// itself, as under full-auto.
+func TestUntrustedContentSurvivesRestarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut      bool
+		snapshot parley.Seq
+	}{"in peace": {false, 0}, "crash": {true, 0}, "snapshots": {true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, small(400), func(cfg *Config) { cfg.Snapshot = c.snapshot })
+			id := r.open()
+			r.tell(id, "call do x | call mail__get x | say "+strings.Repeat("word ", 300))
+			if log := r.finished(id, 1); len(all[parley.ApprovalRequested](log)) > 0 {
+				t.Fatalf("nothing was read yet:\n%s", story(log))
+			}
+			r.restart(c.cut)
+			r.do(id, parley.CompactContext{})
+			r.until(id, "it was compacted", seen[parley.ContextCompacted](1))
+			r.restart(c.cut)
+			r.tell(id, "call read x | call do x")
+			r.names(r.until(id, "it asks", asked(1)), 1, "mcp:mail")
+			if r.hands.count("do") > 0 || r.hands.count("read") != 1 {
+				t.Errorf("done %d times, read %d times", r.hands.count("do"), r.hands.count("read"))
+			}
+			r.restart(c.cut) // the card waits
+			r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](r.log(id), 1)), Decision: parley.Deny})
+			r.check(id)
+		})
+	}
+}
+
+// TestAnAgentThatTrusts is not asked about what it trusts, and another in the same
+// session is.
+func TestAnAgentThatTrusts(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	trusting := parley.AgentRef{Name: "trusting"}
+	r.do(id, parley.SubmitInput{Content: "call mail__get x | call do x | say done", Agent: trusting})
+	if log := r.finished(id, 1); len(all[parley.ApprovalRequested](log)) > 0 || all[parley.RunStarted](log)[0].Agent.Trust != "mcp:mail" {
+		t.Fatalf("%s", story(log))
+	}
+	r.do(id, parley.SubmitInput{Content: "call web__get x | call do x | say done", Agent: trusting})
+	r.names(r.until(id, "it asks", asked(1)), 1, "mcp:web")
+	r.do(id, parley.CancelRun{})
+	r.tell(id, "call do x | say done")
+	r.names(r.until(id, "it asks", asked(2)), 2, "mcp:mail", "mcp:web")
+	r.do(id, parley.CancelRun{})
+	r.check(id)
+}
+
+// TestUntrustedContentReachesSubAgents: a task that was written after untrusted
+// content was read makes the sub-agent's calls ask, at any depth, also if the file
+// of the sub-agent trusts that source, and in whatever it is told later.
+func TestUntrustedContentReachesSubAgents(t *testing.T) {
+	for _, agent := range []string{"one", "trusting"} {
+		r := newRig(t)
+		id := r.open()
+		r.tell(id, "call mail__get x | call delegate "+agent+": call do x / say done | say end")
+		kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
+		log := r.below(kid, "it asks, or ends", func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](1)(log) })
+		r.names(log, 1, "mcp:mail")
+		r.restart(true)
+		r.do(kid, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.AllowOnce})
+		r.finished(id, 1)
+		r.check(id)
+		r.check(kid)
+	}
+	r := newRig(t)
+	id := r.open()
+	r.tell(id, "call mail__get x | call delegate one: call delegate two: call do x")
+	kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
+	grandkid := children(r.below(kid, "so did its child", seen[parley.ChildSpawned](1)))[0]
+	r.names(r.below(grandkid, "it asks", asked(1)), 1, "mcp:mail")
+	r.do(id, parley.CancelRun{})
+}
+
+// TestUntrustedContentReachesTheParent: what a sub-agent returns comes from what it
+// has read, wherever a crash happens, also if the sub-agent trusts that.
+func TestUntrustedContentReachesTheParent(t *testing.T) {
+	for _, agent := range []string{"one", "trusting"} {
+		r := newRig(t)
+		id := r.open()
+		r.tell(id, "call delegate "+agent+": call mail__get x / call ask what / say done | call do x | say end")
+		kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
+		card := seqOf[parley.QuestionAsked](r.below(kid, "it asks", seen[parley.QuestionAsked](1)), 1)
+		r.restart(true)
+		r.do(kid, parley.AnswerQuestion{Card: parley.CardID(card), Answers: [][]string{{"this"}}})
+		log := r.until(id, "it asks, or ends", func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](1)(log) })
+		r.names(log, 1, "mcp:mail")
+		if back := all[parley.ChildReturned](log)[0]; !slices.Contains(back.Sources, "mcp:mail") {
+			t.Errorf("%+v", back)
+		}
+		r.do(id, parley.CancelRun{})
+		r.check(id)
+		r.check(kid)
+	}
+}
+
+// TestFollowUpsOfUntrustedContent: a follow-up comes in the same session, and what
+// its run does asks like everything else there.
+func TestFollowUpsOfUntrustedContent(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Autonomy = parley.DefaultAutonomy(); c.Autonomy.Enabled = true })
+	id := r.open()
+	r.tell(id, "call mail__get x | call schedule_follow_up 1 call do x | say end")
+	log := r.until(id, "the follow-up asks, or ends", func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](2)(log) })
+	if len(all[parley.TimerFired](log)) != 1 {
+		t.Fatalf("%s", story(log))
+	}
+	r.names(log, 1, "mcp:mail")
+	r.do(id, parley.CancelRun{})
+	r.check(id)
+}
+
+// TestATaskForElsewhereAsks: an agent elsewhere does things without asking anybody
+// here, so it is given a task that follows untrusted content only by a person. What
+// it answers is content from elsewhere.
+func TestATaskForElsewhereAsks(t *testing.T) {
+	r, f := farRig(t)
+	id := r.open()
+	r.do(id, parley.SubmitInput{Content: "call mail__get x | call delegate far: look | call do x", Agent: parley.AgentRef{Name: "one"}})
+	log := r.until(id, "it asks", asked(1))
+	r.names(log, 1, "mcp:mail")
+	r.restart(true)
+	select {
+	case <-f.asked:
+		t.Error("it was asked before a person allowed it")
+	default:
+	}
+	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.AllowOnce})
+	f.next(t).say(says("Write the file x."), finished)
+	log = r.until(id, "it asks again", asked(2))
+	r.names(log, 2, "mcp:mail", "remote:far")
+	r.do(id, parley.CancelRun{})
+	r.check(id)
+
+	id = r.open()
+	r.do(id, parley.SubmitInput{Content: "call mail__get x | call delegate far: look | say end", Agent: parley.AgentRef{Name: "one"}})
+	log = r.until(id, "it asks", asked(1))
+	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.Deny, Note: "no"})
+	log = r.finished(id, 1)
+	if got := all[parley.ToolCallFinished](log)[1]; got.Outcome != parley.CallDenied || len(all[parley.ChildReturned](log)) != 1 || len(f.asked) > 0 {
+		t.Errorf("%s", story(log))
+	}
+	r.check(id)
+}
