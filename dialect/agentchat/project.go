@@ -163,7 +163,7 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	case parley.ToolCallResolved:
 		return v.closed(cardClosed{"tool_call_resolved", of(parley.Seq(b.Call)), string(b.Resolution)})
 	case parley.ApprovalRequested:
-		return v.opened(id, approvalRequest{"approval_request", id, b.Name, b.Show, b.Expires, v.agent})
+		return v.opened(id, approvalRequest{"approval_request", id, b.Name, b.Show, b.Expires, b.Why, v.agent})
 	case parley.ApprovalDecided:
 		return v.closed(cardClosed{"approval_closed", of(parley.Seq(b.Card)), string(b.Decision)})
 	case parley.QuestionAsked:

@@ -58,6 +58,7 @@ type (
 		ToolName  string    `json:"tool_name"`
 		Command   string    `json:"command"` // exactly what will be done
 		ExpiresAt time.Time `json:"expires_at"`
+		Why       string    `json:"why,omitempty"`
 		Agent     string    `json:"agent,omitempty"`
 	}
 	question struct {

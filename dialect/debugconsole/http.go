@@ -235,6 +235,7 @@ type awaiting struct {
 	Agent      string            `json:"agent,omitempty"` // who asks, where that is a sub-agent
 	ToolName   string            `json:"tool_name,omitempty"`
 	Command    string            `json:"command,omitempty"`
+	Why        string            `json:"why,omitempty"`
 	Questions  []parley.Question `json:"questions,omitempty"`
 	Message    string            `json:"message,omitempty"`
 	ExpiresAt  *time.Time        `json:"expires_at,omitempty"`
@@ -246,7 +247,7 @@ func (x *exchange) awaits(f frame) (a awaiting, ok bool) {
 	switch f := f.(type) {
 	case approvalRequest:
 		a.Status, a.ApprovalID, a.ToolName, a.Command, a.ExpiresAt = "awaiting_approval", f.ID, f.ToolName, f.Command, &f.ExpiresAt
-		a.Agent = f.Agent
+		a.Why, a.Agent = f.Why, f.Agent
 	case question:
 		a.Status, a.QuestionID, a.Questions, a.ExpiresAt = "awaiting_answer", f.ID, f.Questions, &f.ExpiresAt
 		a.Agent = f.Agent

@@ -193,7 +193,7 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	id, of := parley.Ref(e.Session, e.Seq), func(seq parley.Seq) string { return parley.Ref(e.Session, seq) }
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
-		return v.show(approvalRequest{v.head("approval_request"), id, b.Name, b.Show, b.Expires, ""})
+		return v.show(approvalRequest{v.head("approval_request"), id, b.Name, b.Show, b.Expires, b.Why, ""})
 	case parley.ApprovalDecided:
 		return v.show(cardClosed{v.head("approval_closed"), of(parley.Seq(b.Card)), string(b.Decision)})
 	case parley.QuestionAsked:
@@ -214,7 +214,7 @@ func (v View) changed(c dialect.Change) (View, []dialect.Frame) {
 	if c := c.Opened; c != nil {
 		switch b := c.Asks.(type) {
 		case parley.ApprovalRequested:
-			bodies = append(bodies, approvalRequest{v.head("approval_request"), c.ID, b.Name, b.Show, b.Expires, c.Agent})
+			bodies = append(bodies, approvalRequest{v.head("approval_request"), c.ID, b.Name, b.Show, b.Expires, b.Why, c.Agent})
 		case parley.QuestionAsked:
 			bodies = append(bodies, question{v.head("question"), c.ID, b.Questions, b.Expires, c.Agent})
 		case parley.ToolCallFinished:

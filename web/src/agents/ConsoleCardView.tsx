@@ -24,9 +24,9 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
     respond({ ...frame, id: card.id })
   }
   const off = disabled || sent
-  const shown = card.kind === 'approval' ? card : { tool: '', command: '' }
+  const shown = card.kind === 'approval' ? card : { tool: '', command: '', why: undefined }
   const replaces = useReplaced(shown.tool, shown.command) !== null
-  const danger = risky(shown.tool, shown.command, '', undefined, replaces)
+  const danger = risky(shown.tool, shown.command, '', shown.why, replaces)
   const who = card.agent === undefined ? '' : ` by ${card.agent}`
   return (
     <article data-console-card={card.kind} aria-label={card.kind === 'question' ? `Question${who}` : `Approval of ${card.tool}${who}`} className="flex flex-col gap-3 rounded-lg border border-line bg-raised p-3">
@@ -37,7 +37,7 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
       </p>
       {card.kind === 'approval' && (
         <>
-          <What tool={card.tool} show={card.command} />
+          <What tool={card.tool} show={card.command} why={card.why} />
           <Buttons
             off={off}
             choices={[

@@ -15,7 +15,7 @@ export interface ChatMessage {
 
 // A ConsoleCard waits for a person. The document has none: they are extra frames.
 export type ConsoleCard = { id: string; requestId: string; agent?: string; expiresAt?: string } & (
-  | { kind: 'approval'; tool: string; command: string }
+  | { kind: 'approval'; tool: string; command: string; why?: string }
   | { kind: 'question'; questions: Question[] }
   | { kind: 'call'; tool: string; message: string }
 )
@@ -109,7 +109,7 @@ function onChunk(state: ConsoleState, requestId: string, content: string, done: 
 function cardOf(frame: Frame, requestId: string): ConsoleCard {
   const common = { id: text(frame.id), requestId, agent: text(frame.agent) || undefined, expiresAt: text(frame.expires_at) || undefined }
   if (frame.type === 'question') return { ...common, kind: 'question', questions: Array.isArray(frame.questions) ? (frame.questions as Question[]) : [] }
-  if (frame.type === 'approval_request') return { ...common, kind: 'approval', tool: text(frame.tool_name), command: text(frame.command) }
+  if (frame.type === 'approval_request') return { ...common, kind: 'approval', tool: text(frame.tool_name), command: text(frame.command), why: text(frame.why) || undefined }
   return { ...common, kind: 'call', tool: text(frame.tool_name), message: text(frame.message) }
 }
 
