@@ -37,6 +37,7 @@ type Store struct {
 // makes sense.
 type Settings struct {
 	Store
+	New         bool          `var:"PARLEY_NEW" default:"false" help:"Start with an empty database although the data folder holds the key of an earlier one; a database that is there stays as it is."`
 	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on; with --auth local only a loopback address."`
 	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
 	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`

@@ -17,14 +17,18 @@ import (
 	"parley/config"
 )
 
+// keyFile is the server's key in the data folder.
+const keyFile = "parley.key"
+
 // serverKey is what canaries are made of. It is not in the database, so that it
 // is in no backup of it: given with --server-key, where several servers share a
-// database, or kept in the data folder.
+// database, or kept in the data folder. It is made after the database is
+// complete, never before: see existing.
 func serverKey(c *config.Settings) ([]byte, error) {
 	if c.ServerKey != "" {
 		return []byte(c.ServerKey), nil
 	}
-	name := filepath.Join(c.Data, "parley.key")
+	name := filepath.Join(c.Data, keyFile)
 	raw, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		raw = make([]byte, 32)

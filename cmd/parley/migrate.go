@@ -85,7 +85,7 @@ func (c *migrateCommand) migrate(p *program) (from, to int64, err error) {
 	if c.DatabaseURL != "" {
 		return postgres.Migrate(p.ctx, c.DatabaseURL)
 	}
-	return sqlite.Migrate(p.ctx, c.Data, holder("migrating"))
+	return sqlite.Migrate(p.ctx, c.Data, holder("migrating"), existing(&c.Store, false)...)
 }
 
 func (c *migrateCommand) renew(p *program) (epoch string, err error) {

@@ -128,7 +128,7 @@ func (c *serveCommand) Run(p *program) error {
 	}
 
 	// The log.
-	store, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String())
+	store, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String(), c.New)
 	if err != nil {
 		return err
 	}

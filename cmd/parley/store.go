@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"parley"
@@ -43,15 +44,26 @@ type store interface {
 }
 
 // openStore opens where sessions are kept. purpose tells another process that
-// finds the data folder locked what this one is doing.
-func openStore(ctx context.Context, s *config.Store, purpose string, options ...postgres.Option) (store, error) {
+// finds the data folder locked what this one is doing. If fresh is false, a data
+// folder that was in use must have its database.
+func openStore(ctx context.Context, s *config.Store, purpose string, fresh bool, options ...postgres.Option) (store, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	if s.DatabaseURL != "" {
 		return postgres.Open(ctx, s.DatabaseURL, append(options, postgres.WithConnections(s.DatabasePool))...)
 	}
-	return sqlite.Open(ctx, s.Data, holder(purpose))
+	return sqlite.Open(ctx, s.Data, holder(purpose), existing(s, fresh)...)
+}
+
+// existing has SQLite refuse to make a database in a folder that has had one,
+// unless a fresh one is wanted. The server writes its key after the database is
+// complete, so a key without a database means that the database was lost.
+func existing(s *config.Store, fresh bool) []sqlite.Option {
+	if _, err := os.Stat(filepath.Join(s.Data, keyFile)); err != nil || fresh {
+		return nil
+	}
+	return []sqlite.Option{sqlite.MustExist(keyFile)}
 }
 
 func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Getpid(), purpose) }

@@ -42,8 +42,8 @@ func Versions(ctx context.Context, dir string) (has, knows int64, err error) {
 
 // Migrate brings the database in a folder up to date, and makes it if there is
 // none. It holds the folder's lock meanwhile.
-func Migrate(ctx context.Context, dir, holder string) (from, to int64, err error) {
-	err = alone(ctx, dir, holder, func(_ *sql.DB, before int64) error {
+func Migrate(ctx context.Context, dir, holder string, options ...Option) (from, to int64, err error) {
+	err = alone(ctx, dir, holder, optionsOf(options), func(_ *sql.DB, before int64) error {
 		from = before
 		to, err = known()
 		return err
@@ -54,7 +54,7 @@ func Migrate(ctx context.Context, dir, holder string) (from, to int64, err error
 // Renew gives the database in a folder another epoch, so that every cursor
 // into what it was before is answered with resync. See parley.Store.Epoch.
 func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
-	err = alone(ctx, dir, holder, func(db *sql.DB, _ int64) error {
+	err = alone(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
 		epoch = newEpoch()
 		_, err := db.ExecContext(ctx, `UPDATE store SET epoch = ?`, epoch)
 		return err
@@ -63,14 +63,14 @@ func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
 }
 
 // alone does something with a database that is up to date and that no other
-// process uses.
-func alone(ctx context.Context, dir, holder string, do func(db *sql.DB, before int64) error) (err error) {
+// process uses. do gets the version that the database had before.
+func alone(ctx context.Context, dir, holder string, o options, do func(*sql.DB, int64) error) (err error) {
 	lock, err := lockFolder(dir, holder)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	db, before, _, err := openUpToDate(ctx, filepath.Join(dir, database))
+	db, before, _, err := openUpToDate(ctx, filepath.Join(dir, database), o)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,10 @@ func makePrivate(file string) error {
 
 // openUpToDate opens a database for writing, migrates it and gives it an epoch
 // if it has none. before is the version it had.
-func openUpToDate(ctx context.Context, file string) (db *sql.DB, before int64, epoch string, err error) {
+func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, before int64, epoch string, err error) {
+	if err := o.checkExists(file); err != nil {
+		return nil, 0, "", err
+	}
 	if err := makePrivate(file); err != nil {
 		return nil, 0, "", &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be kept for its owner alone.", Err: err,
 			Hint: "see who owns the data folder and its files"}
@@ -115,6 +118,9 @@ func openUpToDate(ctx context.Context, file string) (db *sql.DB, before int64, e
 			db = nil
 		}
 	}()
+	if before, err = version(ctx, db); err == nil && before == 0 && o.evidence != "" {
+		return db, 0, "", Lost(filepath.Dir(file), "without tables", o.evidence)
+	}
 	if before, err = migrate(ctx, db); err != nil {
 		if _, told := errors.AsType[*parley.Error](err); !told {
 			err = &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,

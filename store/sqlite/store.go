@@ -51,7 +51,7 @@ const freeLeases = `UPDATE due SET lease = '' WHERE lease <> ''`
 
 // Open opens the store in a folder, which it creates if need be, and migrates
 // it. holder describes this process to another that finds the folder locked.
-func Open(ctx context.Context, dir, holder string) (_ *Store, err error) {
+func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder cannot be made.", Err: err,
 			Hint: "choose another with --data, or make it writable"}
@@ -67,7 +67,7 @@ func Open(ctx context.Context, dir, holder string) (_ *Store, err error) {
 	}()
 
 	file := filepath.Join(dir, database)
-	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file); err != nil {
+	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file, optionsOf(options)); err != nil {
 		return nil, err
 	}
 	for _, free := range []string{freeLeases, freeHooks} {
