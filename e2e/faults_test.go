@@ -3,9 +3,11 @@ package e2e
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -148,5 +150,36 @@ func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
 	c.ask("repeat after")
 	if a := c.completed(); a.text != "after" {
 		t.Errorf("after the trouble: %+v", a)
+	}
+}
+
+// TestATruncatedDatabaseIsNotReady: the pages in memory would let the server go
+// on for a while, and all it accepted would be lost.
+func TestATruncatedDatabaseIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, options{})
+	n := startNode(t)
+	c := n.dial(s, newThread())
+	c.ask("repeat before")
+	c.completed()
+	s.stop() // everything is in one file
+	s = s.again()
+	if err := os.Truncate(filepath.Join(s.o.data, "parley.db"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if status, body := s.get("/readyz", nil); status != http.StatusServiceUnavailable || !strings.Contains(body, "backup") {
+			t.Fatalf("/readyz: %d %s", status, body)
+		}
+		response := s.request(within(t, patience), http.MethodPost, "/api/v1/sessions", http.Header{"Content-Type": {"application/json"}}, "{}")
+		response.Body.Close()
+		if response.StatusCode != http.StatusInternalServerError {
+			t.Fatalf("a session is opened with %d", response.StatusCode)
+		}
+	}
+	s.kill()
+	_, stderr, code := run(t, "serve", "--listen", "127.0.0.1:0", "--data", s.o.data, "--workspace", s.o.workspace)
+	if code == 0 || !strings.Contains(stderr, "parley migrate --restored") {
+		t.Errorf("the next start ended with %d and said %s", code, stderr)
 	}
 }

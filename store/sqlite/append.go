@@ -20,6 +20,8 @@ type waiting struct {
 	also   func(context.Context, *writer) error // instead of a batch
 	fate   atomic.Int32                         // waits, taken or withdrawn
 
+	rehearses *trouble // rehearsed before the commit, which it has for itself; nil: nothing is
+
 	result parley.Appended
 	err    error
 	done   chan struct{}
@@ -94,18 +96,22 @@ func (s *Store) enqueue(ctx context.Context, w *waiting) error {
 // queue and every batch in it was answered.
 func (s *Store) write() {
 	defer close(s.done)
-	for first := range s.queue {
-		group := []*waiting{first}
-		for len(group) < maxGroup {
+	for w := range s.queue {
+		group := []*waiting{w}
+		for w.rehearses == nil && len(group) < maxGroup {
+			var ok bool
 			select {
-			case w, ok := <-s.queue:
-				if ok {
-					group = append(group, w)
-					continue
-				}
+			case w, ok = <-s.queue:
 			default:
 			}
-			break
+			if !ok {
+				break
+			}
+			if w.rehearses != nil { // alone, after the others
+				s.commit(group)
+				group = nil
+			}
+			group = append(group, w)
 		}
 		s.commit(group)
 	}

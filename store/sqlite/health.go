@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -29,16 +28,18 @@ func (w *waiting) patience() time.Duration { return time.Duration(len(w.Events))
 
 // health is what the store knows of its disk.
 type health struct {
-	until   atomic.Pointer[time.Time]    // when the commit under way ought to be over; nil: none is
-	trouble atomic.Pointer[parley.Error] // why the last commit failed; nil: it did not
-	files   []file                       // must stay where they are
+	until   atomic.Pointer[time.Time] // when the commit under way ought to be over; nil: none is
+	trouble atomic.Pointer[trouble]   // nil: appends work
+	files   []*file                   // must stay where they are
 
 	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
 }
 
-type file struct {
-	name string
-	info os.FileInfo
+// trouble is why a commit failed. Only a rehearsal of the batches that failed
+// ends it: a smaller commit, or one of another session, may succeed meanwhile.
+type trouble struct {
+	err     *parley.Error
+	batches []*waiting // that were not stored, to be rehearsed
 }
 
 // What may become of a batch. Its fate is decided once: either the writer takes
@@ -97,9 +98,13 @@ func (s *Store) try(group []*waiting) error {
 	}
 	s.until.Store(&until)
 	defer s.until.Store(nil)
+	rehearsed := group[0].rehearses
 	// Before, so that nothing is written where nobody will find it; after, so
 	// that nothing is accepted that went there all the same.
 	err := s.there()
+	if err == nil && rehearsed != nil {
+		err = s.w.rehearse(rehearsed.batches)
+	}
 	if err == nil {
 		start := time.Now()
 		err = s.w.commit(group)
@@ -113,13 +118,25 @@ func (s *Store) try(group []*waiting) error {
 	if err == nil {
 		err = s.there()
 	}
-	switch {
-	case err == nil:
-		s.trouble.Store(nil)
-	case faulty(err):
-		s.trouble.Store(unstorable(err))
+	switch bad := err != nil && (faulty(err) || damaged(err)); {
+	case bad && rehearsed != nil:
+		s.trouble.CompareAndSwap(rehearsed, &trouble{unstorable(err), rehearsed.batches})
+	case bad:
+		s.trouble.Store(&trouble{unstorable(err), batchesOf(group)})
+	case err == nil && rehearsed != nil:
+		s.trouble.CompareAndSwap(rehearsed, nil)
 	}
 	return err
+}
+
+// batchesOf copies the batches of a group, whose owners are about to be answered.
+func batchesOf(group []*waiting) (batches []*waiting) {
+	for _, w := range group {
+		if w.also == nil {
+			batches = append(batches, &waiting{Batch: w.Batch, bodies: w.bodies, agent: w.agent})
+		}
+	}
+	return batches
 }
 
 // bury writes over what a failed commit left in the write-ahead log. If the sync
@@ -141,52 +158,63 @@ func probe() *waiting {
 // that is small enough may find a place on one that is full.
 const leastRoom = 1 << 20
 
-// Ready tries to write if the last commit failed or has not ended.
+// Ready reports whether appends work. It trusts the last append that was tried.
+// After one that failed it rehearses that append and makes a small commit, so
+// that a store without clients notices when the trouble is over.
 func (s *Store) Ready(ctx context.Context) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(s.files[0].name, &disk); err == nil && uint64(disk.Bavail)*uint64(disk.Bsize) < leastRoom {
 		return unstorable(errors.New("the disk has less than 1 MiB left"))
 	}
-	if s.trouble.Load() == nil && !s.hangs() {
+	if err := s.there(); err != nil {
+		return unstorable(err)
+	}
+	trouble := s.trouble.Load()
+	if trouble == nil && !s.hangs() {
 		return nil
 	}
-	_, err := s.put(ctx, probe())
+	w := probe()
+	w.rehearses = trouble
+	_, err := s.put(ctx, w)
 	return err
 }
 
-// remember notes which files are the database.
-func (s *Store) remember(names ...string) error {
-	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil {
+// rehearse carries out every statement of some batches, and of one more that
+// opens a session, and takes all of it back. Batches that could not be stored
+// for reasons of their own, or are fenced by now, are no trouble of the disk.
+func (w *writer) rehearse(batches []*waiting) error {
+	ctx := context.Background()
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		clear(w.rows)
+		clear(w.heads)
+		clear(w.moved)
+		_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // nothing depends on it that the next BEGIN would not tell
+	}()
+	clear(w.moved)
+	for _, b := range append(batches[:len(batches):len(batches)], anyBatch()) {
+		b.result = parley.Appended{}
+		if err := w.add(ctx, b); err != nil && (faulty(err) || damaged(err)) {
 			return err
 		}
-		s.files = append(s.files, file{name, info})
 	}
 	return nil
 }
 
-var errAway = errors.New("the database is not where it was")
-
-// there finds out whether the files that are written to can still be found. A
-// file that was deleted can be written for as long as it is open, and all of it
-// is lost then.
-func (s *Store) there() error {
-	for _, f := range s.files {
-		info, err := os.Stat(f.name)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errAway, err)
-		}
-		if !os.SameFile(f.info, info) {
-			return fmt.Errorf("%w: %s is another file now", errAway, f.name)
-		}
-	}
-	return nil
+// anyBatch opens a session of a tenant that cannot exist.
+func anyBatch() *waiting {
+	const id = "rehearsal"
+	b := parley.Batch{Tenant: "-", Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Head: 1},
+		Events: []parley.Event{{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{}}}}
+	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // its fields are strings
+	return &waiting{Batch: b, bodies: []stored{{name, version, body}}}
 }
 
 // faulty reports whether any batch would have failed, not just this one.
 func faulty(err error) bool {
-	if errors.Is(err, errAway) {
+	if errors.Is(err, errAway) || errors.Is(err, errShort) {
 		return true
 	}
 	switch primary(err) {
@@ -219,7 +247,7 @@ func unstorable(err error) *parley.Error {
 // damaged reports whether the file itself makes no sense.
 func damaged(err error) bool {
 	code := primary(err)
-	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	return errors.Is(err, errShort) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
 const (

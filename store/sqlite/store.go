@@ -162,6 +162,7 @@ func (s *Store) closeFiles() error {
 	if s.writeDB != nil {
 		errs = append(errs, s.writeDB.Close())
 	}
+	errs = append(errs, s.forget())
 	errs = append(errs, s.lock.Close())
 	if err := errors.Join(errs...); !errors.Is(err, os.ErrClosed) {
 		return err
