@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,11 +53,46 @@ func TestDatabaseTrouble(t *testing.T) {
 				`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()`)
 			return func() { administer(x.t, address, `ALTER DATABASE %s RESET default_transaction_read_only`) }
 		}, atOnce, atOnce, healed},
+		{"no room", func(x *trial) func() { // as PostgreSQL says it, whatever else still fits
+			address := strings.TrimPrefix(x.o.env[0], "PARLEY_DATABASE_URL=")
+			statements(x.t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+				BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`,
+				`CREATE TRIGGER full_disk BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION full_disk()`)
+			return func() { statements(x.t, address, `DROP TRIGGER full_disk ON events`) }
+		}, atOnce, atOnce, healed},
+		{"locked", func(x *trial) func() {
+			conn, err := pgx.Connect(context.Background(), strings.TrimPrefix(x.o.env[0], "PARLEY_DATABASE_URL="))
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			unlock := sync.OnceFunc(func() { conn.Close(context.Background()) })
+			x.t.Cleanup(unlock)
+			if _, err := conn.Exec(within(x.t, patience), `BEGIN; LOCK TABLE events IN EXCLUSIVE MODE`); err != nil {
+				x.t.Fatal(err)
+			}
+			return unlock
+		}, 5*time.Second + atOnce, 5*time.Second + atOnce, healed},
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			o := options{env: []string{"PARLEY_DATABASE_URL=" + database.Database(t)}}
 			newTrial(t, startServer(t, o)).during(b)
 		})
+	}
+}
+
+// statements are carried out in a database.
+func statements(t *testing.T, address string, list ...string) {
+	t.Helper()
+	ctx := within(t, patience)
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, s := range list {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

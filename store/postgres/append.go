@@ -133,11 +133,8 @@ func (s *Store) commit(group []*waiting) {
 		}
 		return
 	}
-	switch {
-	case err == nil:
-		s.well()
-	case !unfit(err):
-		s.ill(err)
+	if err != nil && !unfit(err) {
+		s.ill(err, batchesOf(group))
 	}
 	for _, w := range group {
 		if err != nil {
@@ -145,4 +142,12 @@ func (s *Store) commit(group []*waiting) {
 		}
 		close(w.done)
 	}
+}
+
+// batchesOf copies the batches of a group, whose owners are about to be answered.
+func batchesOf(group []*waiting) (batches []*waiting) {
+	for _, w := range group {
+		batches = append(batches, &waiting{Batch: w.Batch, bodies: w.bodies, agent: w.agent})
+	}
+	return batches
 }

@@ -59,6 +59,8 @@ type transaction struct {
 	store *Store
 	group []*waiting
 
+	rehearsal bool // it is rolled back in the end
+
 	claiming bool   // nothing was sent that could commit
 	unknown  bool   // a commit was sent, and no answer came back
 	id       string // by which the server knows the transaction
@@ -182,7 +184,11 @@ func (t *transaction) fill() *pgx.Batch {
 	if last := t.auditNo; t.audit(trip) > last {
 		trip.Queue(`UPDATE tenants SET audit_no = $2, audit_hash = $3 WHERE tenant = $1`, text(t.group[0].Tenant), t.auditNo, t.auditHash)
 	}
-	trip.Queue("commit")
+	if t.rehearsal {
+		trip.Queue("rollback")
+	} else {
+		trip.Queue("commit")
+	}
 	return trip
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,10 +10,10 @@ import (
 	"parley"
 )
 
-// beats is the goroutine that shows that this node lives.
+// beats are the goroutines that show that this node lives, and that end trouble.
 type beats struct {
 	stop context.CancelFunc
-	done chan struct{}
+	both sync.WaitGroup
 }
 
 // A beat also enters the node anew if another has taken it for dead.
@@ -31,16 +32,16 @@ func (s *Store) join(ctx context.Context) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s.beats = beats{stop, make(chan struct{})}
-	go s.live(ctx)
+	s.beats.stop = stop
+	s.beats.both.Go(func() { s.live(ctx) })
+	s.beats.both.Go(func() { s.heal(ctx) })
 	return nil
 }
 
-// live beats until leave, and so knows whether the database can be written. A
+// live beats until leave, and so knows whether the database can be reached. A
 // beat that fails is not reported: whoever needs the database meanwhile reports
 // as much, and the next beat tries again.
 func (s *Store) live(ctx context.Context) {
-	defer close(s.beats.done)
 	for {
 		timer := time.NewTimer(s.pause())
 		select {
@@ -48,17 +49,12 @@ func (s *Store) live(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-		case <-s.poked:
-			timer.Stop()
 		}
 		inTime, cancel := s.patience(ctx)
 		_, err := s.pulse.Exec(inTime, beat, s.node)
 		cancel()
-		switch {
-		case err == nil:
-			s.well()
-		case ctx.Err() == nil:
-			s.ill(err)
+		if err != nil && ctx.Err() == nil {
+			s.ill(err, nil)
 		}
 	}
 }
@@ -67,7 +63,7 @@ func (s *Store) live(ctx context.Context) {
 // lease runs out by itself.
 func (s *Store) leave() {
 	s.beats.stop()
-	<-s.beats.done
+	s.beats.both.Wait()
 	ctx, cancel := s.patience(context.Background())
 	defer cancel()
 	_, _ = s.pulse.Exec(ctx, `DELETE FROM nodes WHERE id = $1`, s.node)

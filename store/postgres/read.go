@@ -35,7 +35,7 @@ func list[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T],
 		if !lost(err) || try == 2 {
 			shown := unavailable(ctx, err)
 			if parley.CodeOf(shown) == parley.CodeUnavailable && !refused(err) {
-				s.ill(err) // who cannot be asked cannot be told either
+				s.ill(err, nil) // who cannot be asked cannot be told either
 			}
 			return nil, shown
 		}
