@@ -114,3 +114,42 @@ func flip(t *testing.T, s *server, offset int64) {
 		t.Fatal(err)
 	}
 }
+
+// TestALogWithoutItsEnd: the last rows are missing. Every reader is told so at
+// once, instead of waiting for them.
+func TestALogWithoutItsEnd(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, options{})
+	c := startNode(t).dial(s, newThread())
+	c.ask("repeat before")
+	c.completed()
+	s.stop()
+	db, err := sql.Open("sqlite", filepath.Join(s.o.data, "parley.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`DELETE FROM snapshots; DELETE FROM events WHERE seq > (SELECT max(seq) - 3 FROM events)`); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	s = s.again()
+	for _, path := range []string{"/api/v1/sessions/" + c.thread + "/log", "/api/history?session_id=" + c.thread} {
+		start := time.Now()
+		status, body := s.get(path, nil)
+		if status != http.StatusInternalServerError || !strings.Contains(body, "cannot be read") || time.Since(start) > atOnce {
+			t.Errorf("GET %s: %d %s after %v", path, status, body, time.Since(start))
+		}
+	}
+	if status, body := s.get("/api/v1/sessions/"+c.thread+"/log?after=2", http.Header{"Accept": {"text/event-stream"}}); !strings.Contains(body, `"code":"corrupt"`) {
+		t.Errorf("the stream of events: %d %s", status, body)
+	}
+	bad := startNode(t).open("ws://"+s.address+"/api/chat/ws?threadId="+c.thread, nil)
+	bad.opened()
+	if f := bad.expect("error"); !strings.Contains(f.Error, "cannot be read") {
+		t.Errorf("the thread says %s", f.raw)
+	}
+	bad.closed(1011)
+	if _, stderr, code := run(t, "export", c.thread, "--data", s.o.data); code == 0 || !strings.Contains(stderr, "cannot be read") {
+		t.Errorf("export ended with %d and said %s", code, stderr)
+	}
+}

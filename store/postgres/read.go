@@ -129,6 +129,11 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 	if err := t.checkGaps(ctx, id, after, events); err != nil {
 		return nil, err
 	}
+	if len(events) < limit {
+		if err := t.checkEnd(ctx, id, max(after, lastSeq(events))); err != nil {
+			return nil, err
+		}
+	}
 	if bad != nil {
 		return nil, bad
 	}
@@ -138,7 +143,7 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
 	events, bad, err := t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = $1 AND session = $2 AND seq > $3 AND NOT piece ORDER BY seq`, text(t.id), text(id), int64(after))
 	if err == nil {
-		err = bad
+		err = cmp.Or(bad, t.checkEnd(ctx, id, max(after, lastSeq(events))))
 	}
 	return events, err
 }

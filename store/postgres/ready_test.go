@@ -54,3 +54,11 @@ func TestReadyFollowsAppends(t *testing.T) {
 		})
 	}
 }
+
+func TestALogWithoutItsEnd(t *testing.T) {
+	url := pgtest.Database(t)
+	conn := connect(t, url)
+	storetest.MissingEnd(t, open(t, url), func(id parley.SessionID, after parley.Seq) {
+		exec(t, conn, `DELETE FROM events WHERE session = $1 AND seq > $2`, string(id), int64(after))
+	})
+}

@@ -133,3 +133,21 @@ func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley
 	}
 	return nil
 }
+
+func lastSeq(page []parley.Event) parley.Seq {
+	if len(page) == 0 {
+		return 0
+	}
+	return page[len(page)-1].Seq
+}
+
+// checkEnd finds out whether a log goes on after a seq that is before its head.
+// A reader that found nothing more would otherwise wait for rows that are lost.
+func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
+	head, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq], `SELECT head FROM sessions s WHERE tenant = $1 AND id = $2
+		AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = $1 AND e.session = $2 AND e.seq > $3)`, text(t.id), text(id), int64(last))
+	if err != nil || !found {
+		return err // it goes on, or there is no such session
+	}
+	return t.checkGaps(ctx, id, last, []parley.Event{{Seq: head + 1}})
+}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -127,6 +128,11 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 	if err := t.checkGaps(ctx, id, after, events); err != nil {
 		return nil, err
 	}
+	if len(events) < limit {
+		if err := t.checkEnd(ctx, id, max(after, lastSeq(events))); err != nil {
+			return nil, err
+		}
+	}
 	if bad != nil {
 		return nil, bad
 	}
@@ -137,7 +143,7 @@ func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Se
 	events, bad, err := t.events(ctx, id, math.MaxInt, sessionEvents+`
 		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.piece = 0 ORDER BY e.seq`, t.id, id, after)
 	if err == nil {
-		err = bad
+		err = cmp.Or(bad, t.checkEnd(ctx, id, max(after, lastSeq(events))))
 	}
 	return events, err
 }

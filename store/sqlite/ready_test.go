@@ -181,3 +181,18 @@ func TestADamagedDatabaseIsNotReady(t *testing.T) {
 		}
 	}
 }
+
+func TestALogWithoutItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	storetest.MissingEnd(t, s, func(id parley.SessionID, after parley.Seq) {
+		db, err := open(filepath.Join(dir, database), "_pragma=busy_timeout(5000)", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(`DELETE FROM events WHERE session = (SELECT no FROM sessions WHERE id = ?) AND seq > ?`, id, after); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

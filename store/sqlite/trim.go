@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -143,4 +144,27 @@ func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley
 		after = e.Seq
 	}
 	return nil
+}
+
+func lastSeq(page []parley.Event) parley.Seq {
+	if len(page) == 0 {
+		return 0
+	}
+	return page[len(page)-1].Seq
+}
+
+// checkEnd finds out whether a log goes on after a seq that is before its head.
+// A reader that found nothing more would otherwise wait for rows that are lost.
+func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
+	var head parley.Seq
+	var more bool
+	err := t.s.read.QueryRowContext(ctx, `SELECT s.head, EXISTS (SELECT 1 FROM events e WHERE e.tenant = s.tenant AND e.session = s.no AND e.seq > ?3)
+		FROM sessions s WHERE s.tenant = ?1 AND s.id = ?2`, t.id, id, last).Scan(&head, &more)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && more {
+		return nil
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	return t.checkGaps(ctx, id, last, []parley.Event{{Seq: head + 1}})
 }
