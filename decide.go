@@ -497,6 +497,8 @@ func (d *decision) modelFailed(b ModelFailed) {
 	case r.Agent.Remote && b.Code != CodeInterrupted: // it said so itself, or was never reached
 		d.finishOutput(true)
 		d.endRemoteCalls(CallUnknown, "The agent failed while it did this. Nobody knows whether it happened.")
+	case r.Turn.Shown && b.Code == CodeTooLarge: // it would be too large the next time, too
+		d.finishOutput(true)
 	case r.Agent.Remote, r.Turn.Shown:
 		d.cut(b.Code, b.Message)
 		return

@@ -31,7 +31,7 @@ const (
 	StopLength    Stop = "length"    // it ran into a limit of its own
 	StopRefusal   Stop = "refusal"   // it would not answer
 	StopCut       Stop = "cut"       // the call was lost after something was shown
-	StopFailed    Stop = "failed"    // the call failed before anything was shown
+	StopFailed    Stop = "failed"    // the call failed, and is not made again for this turn
 	StopCancelled Stop = "cancelled" // the run was ended from outside
 )
 

@@ -393,6 +393,28 @@ func TestLongTextsAreRefused(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatIsTooLong is shown as far as it goes, fails the run and is not
+// asked for again: it would be as long the next time.
+func TestAnAnswerThatIsTooLong(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	chunk := strings.Repeat("x", parley.MaxOutput/4)
+	for range 5 {
+		r.puppet.says = append(r.puppet.says, parley.Said{Text: chunk})
+	}
+	r.do(id, parley.SubmitInput{Content: "x"})
+	log := r.finished(id, 1)
+	if end := all[parley.RunFinished](log)[0]; end.Outcome != parley.Failed || end.Code != parley.CodeTooLarge || !strings.Contains(end.Message, "4194304") {
+		t.Errorf("%+v", end)
+	}
+	if turns := len(all[parley.TurnStarted](log)); turns != 1 {
+		t.Errorf("the model was asked %d times", turns)
+	}
+	if out := all[parley.OutputFinished](log); len(out) != 1 || !out[0].Incomplete || len(out[0].Text) != parley.MaxOutput {
+		t.Errorf("%d outputs", len(out))
+	}
+}
+
 // trap panics when it is asked about a certain session.
 type trap struct {
 	access.Rules

@@ -129,7 +129,7 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 			return parley.RemoteHalted{Reason: r.haltReason(said.Halt.Reason)}, nil
 		case said.Text != "":
 			if r.said += len(said.Text); r.said > parley.MaxOutput {
-				return nil, parley.Errorf(parley.CodeTooLarge, "The agent said more than this server takes in one turn.")
+				return nil, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of one turn.", parley.MaxOutput)
 			}
 			err = r.mouth.speak(parley.Text, said.Text)
 		default:

@@ -300,7 +300,7 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			return ended, err
 		}
 		if said += len(s.Text) + len(s.Thinking); said > parley.MaxOutput {
-			return ended, parley.Errorf(parley.CodeTooLarge, "The model said more than this server takes in one turn.")
+			return ended, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of one turn.", parley.MaxOutput)
 		}
 		switch {
 		case s.FellBack != nil:
