@@ -101,6 +101,14 @@ func (c *JWTConfig) identify(r *http.Request, agent string) (Identity, error) {
 	return Identity{}, deny(NoCredential, "")
 }
 
+// credential reports whether a request has one, good or bad. In local mode none
+// is needed.
+func (a *Authenticator) credential(r *http.Request) bool {
+	query := r.URL.Query()
+	return a.local != nil || len(r.Header["Authorization"]) > 0 || query.Has("access_token") || query.Has("ticket") ||
+		len(r.CookiesNamed(Cookie)) > 0
+}
+
 // credentials are what they are called in addresses. A code stands for a sign-in
 // until somebody has used it.
 var credentials = []string{"access_token", "ticket", "code", "state"}

@@ -88,8 +88,10 @@ func (d *Denied) Text() string {
 	return string(d.Reason)
 }
 
-// Status is that of an HTTP answer. It sets the headers that belong to it.
+// Status is that of an HTTP answer. It sets the headers that belong to it. The
+// connection is closed: a client that was refused does not keep one.
 func (d *Denied) Status(h http.Header) int {
+	h.Set("Connection", "close")
 	status := reasons[d.Reason].status
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"parley"
@@ -19,6 +20,8 @@ type Entrance struct {
 	Proxies     []netip.Prefix // whose X-Forwarded-For is believed
 	Tickets     *Tickets       // nil: none are given
 	Record      *Recorder      // nil: nothing is put on record
+
+	callers sync.Map // net.Conn -> *caller
 }
 
 // Enter lets a connection in, or says with a *Denied why not and when to come
@@ -117,9 +120,17 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 }
 
 // Admit says whether a request may be answered at all; see Authenticator.Check.
+// Until the request has shown a credential, its connection counts as unknown. If
+// there are too many of those, a request that has a credential goes on, and its
+// route finds out whether it is a good one.
 func (e *Entrance) Admit(r *http.Request) error {
-	if err := e.Auth.Check(r); err != nil {
-		return e.refuse(r.Context(), err, Client(r, e.Proxies))
+	from := Client(r, e.Proxies)
+	err := e.unknown(r, from)
+	if err == nil || e.Auth.credential(r) {
+		err = e.Auth.Check(r)
+	}
+	if err != nil {
+		return e.refuse(r.Context(), err, from)
 	}
 	return nil
 }
@@ -136,6 +147,7 @@ func (e *Entrance) identify(r *http.Request, from netip.Addr, agent string) (Ide
 		}
 		return Identity{}, e.refuse(r.Context(), err, from)
 	}
+	known(r)
 	return id, nil
 }
 

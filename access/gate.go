@@ -34,8 +34,9 @@ type GateConfig struct {
 type Gate struct {
 	c GateConfig
 
-	mu   sync.Mutex
-	open int
+	mu      sync.Mutex
+	open    int
+	unknown int // connections without a credential; see Unknown
 	// Visitors of late, and those before: when the first are half of all that
 	// may be remembered, the others are forgotten. Who has many addresses
 	// pushes others out, and gets nothing by it that they did not have.
@@ -51,6 +52,7 @@ type visitor struct {
 	connections, reconnections *rate.Limiter
 	messages, looks            *rate.Limiter // outside of connections
 	open                       int           // connections
+	unknown                    int           // connections without a credential
 	left                       time.Time     // when a connection last ended
 }
 

@@ -35,6 +35,10 @@ type Options struct {
 	// Admit says whether a request is to be answered, and has answered it if
 	// it is not.
 	Admit func(http.ResponseWriter, *http.Request) bool
+	// Connected and Changed hear of connections, as http.Server.ConnContext and
+	// ConnState do; nil: nobody does.
+	Connected func(context.Context, net.Conn) context.Context
+	Changed   func(net.Conn, http.ConnState)
 	// Origins are those of pages that browsers are to let use the server.
 	Origins []string
 	// Able says why there is no use in sending anything here; nil: there is.
@@ -49,10 +53,12 @@ type Options struct {
 func New(log *slog.Logger, o Options) *Server {
 	s := &Server{mux: http.NewServeMux(), options: o, log: log, served: make(chan error, 1)}
 	s.http = &http.Server{
-		Handler:           s.observed(s.guarded(s.mux)),
+		Handler:           timed(s.observed(s.guarded(s.mux))),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnContext:       o.Connected,
+		ConnState:         o.Changed,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	s.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) }))
@@ -180,12 +186,6 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if len(r.TransferEncoding) > 0 {
-			// There may have been a length as well, which net/http leaves
-			// out; who read that one instead sees another end of the body,
-			// and takes what follows for another's request.
-			h.Set("Connection", "close")
-		}
 		if len(s.options.Origins) > 0 {
 			h.Add("Vary", "Origin")
 		}

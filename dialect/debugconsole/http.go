@@ -3,8 +3,6 @@ package debugconsole
 import (
 	"context"
 	"errors"
-	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -18,32 +16,9 @@ import (
 
 const (
 	maxBody     = 1 << 20
-	bodyWithin  = 30 * time.Second
 	writeWithin = 10 * time.Second
 	keepAlive   = 15 * time.Second
 )
-
-// body reads the JSON of a request.
-func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	// A page on another site can send a form without being asked; it cannot
-	// send JSON.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, parley.Errorf(parley.CodeInvalid, "send the header Content-Type: application/json")
-	}
-	// Where that can be done; and not for longer than the body is read, or the
-	// server would take a client that waits for its answer for one that has gone.
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyWithin))
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = rc.SetReadDeadline(time.Time{})
-	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return nil, parley.Errorf(parley.CodeTooLarge, "the body is longer than %d bytes", maxBody)
-	}
-	if err != nil {
-		return nil, parley.Errorf(parley.CodeInvalid, "the body could not be read")
-	}
-	return data, nil
-}
 
 func answer(w http.ResponseWriter, status int, v any) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // where that can be done
@@ -97,7 +72,7 @@ func (h *Handler) context(w http.ResponseWriter, r *http.Request) {
 		dialect.Refuse(w, err)
 		return
 	}
-	data, err := body(w, r)
+	data, err := dialect.ReadBody(w, r, maxBody)
 	var text string
 	if err == nil {
 		var o dialect.Object
@@ -156,7 +131,7 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err := h.admit(ctx, who, agent); err != nil {
 		return nil, err
 	}
-	data, err := body(w, r)
+	data, err := dialect.ReadBody(w, r, maxBody)
 	if err != nil {
 		return nil, err
 	}

@@ -245,9 +245,9 @@ func TestRefusals(t *testing.T) {
 		status              int
 		says                string
 	}{
-		{"message", hello, "Content-Type: text/plain", 400, `{"error":"send the header Content-Type: application/json"}`},
+		{"message", hello, "Content-Type: text/plain", 400, `{"error":"Send the header Content-Type: application/json."}`},
 		{"stream", `{}`, "", 400, `{"error":"content is required"}`},
-		{"message", `{"content":"` + strings.Repeat("x", maxBody) + `"}`, "", 413, `{"error":"the body is longer than 1048576 bytes"}`},
+		{"message", `{"content":"` + strings.Repeat("x", maxBody) + `"}`, "", 413, `{"error":"The body is longer than 1048576 bytes."}`},
 		{"context", `{"context":7}`, "", 400, `{"error":"context must be a string"}`},
 		{"context", `{`, "", 400, `{"error":"the message is not valid JSON"}`},
 	} {
@@ -338,27 +338,6 @@ func TestAMessageIsNotWaitedForWithoutEnd(t *testing.T) {
 	raw, _ := io.ReadAll(res.Body)
 	if res.StatusCode != http.StatusGatewayTimeout || !strings.HasPrefix(string(raw), `{"error":"agent error: timeout","reason":"There was no answer within 10ms. The run goes on; its log is /api/v1/sessions/`+string(s.last().Session)) {
 		t.Errorf("%d %s", res.StatusCode, raw)
-	}
-}
-
-// deadlines notes what a handler sets.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	set []time.Time
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.set = append(d.set, t)
-	return nil
-}
-
-// The time that reading the body may take does not end the wait for the answer: to
-// net/http a deadline that passes is a client that has gone.
-func TestTheBodysDeadlineEndsWithTheBody(t *testing.T) {
-	w, r := &deadlines{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequest("POST", "/", strings.NewReader(hello))
-	r.Header.Set("Content-Type", "application/json")
-	if data, err := body(w, r); err != nil || string(data) != hello || len(w.set) != 2 || w.set[0].IsZero() || !w.set[1].IsZero() {
-		t.Errorf("%s, %v, deadlines %v", data, err, w.set)
 	}
 }
 

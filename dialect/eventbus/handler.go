@@ -3,15 +3,11 @@ package eventbus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"parley"
 	"parley/dialect"
@@ -133,7 +129,7 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q req
 		return q, err
 	}
 	if r.Method == http.MethodPost || r.Method == http.MethodDelete {
-		if q.body, err = readBody(w, r, most); err != nil {
+		if q.body, err = dialect.ReadObject(w, r, most); err != nil {
 			return q, err
 		}
 		if r.Method == http.MethodDelete && !q.body.Has("project_root") {
@@ -162,35 +158,6 @@ func (h *Handler) project(tenant parley.TenantID, root string) error {
 		return nil
 	}
 	return invalid("project_root: there is no project at %q; leave it out for the workspace", clip(root, maxPreview))
-}
-
-const bodyWithin = 30 * time.Second
-
-func readBody(w http.ResponseWriter, r *http.Request, most int64) (dialect.Object, error) {
-	if r.ContentLength == 0 {
-		return dialect.Object{}, nil
-	}
-	// A page on another site can send a form without being asked; it cannot
-	// send JSON.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, invalid("Send the header Content-Type: application/json")
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // where that can be done
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", most)
-	}
-	if err != nil {
-		return nil, invalid("The body could not be read")
-	}
-	if len(data) == 0 {
-		return dialect.Object{}, nil
-	}
-	o, err := dialect.ParseObject(data)
-	if err != nil {
-		return nil, invalid("%s", err)
-	}
-	return o, nil
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -8,16 +8,12 @@ package native
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -144,36 +140,12 @@ func (h *Handler) asks(f func(request) (status int, answer any, err error)) http
 	}
 }
 
-const bodyWithin = 30 * time.Second
-
 func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
-	if r.Method != http.MethodPost && r.Method != http.MethodPatch && r.Method != http.MethodPut {
-		return nil, nil
+	switch r.Method {
+	case http.MethodPost, http.MethodPatch, http.MethodPut:
+		return dialect.ReadObject(w, r, 2*parley.MaxContent)
 	}
-	if r.ContentLength == 0 {
-		return dialect.Object{}, nil
-	}
-	// A page on another site can send a form without being asked; it cannot
-	// send JSON.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, parley.Errorf(parley.CodeInvalid, "Send the header Content-Type: application/json.")
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // where that can be done
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*parley.MaxContent))
-	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", 2*parley.MaxContent)
-	}
-	if err != nil {
-		return nil, parley.Errorf(parley.CodeInvalid, "The body could not be read.")
-	}
-	if len(data) == 0 {
-		return dialect.Object{}, nil
-	}
-	o, err := dialect.ParseObject(data)
-	if err != nil {
-		return nil, parley.Errorf(parley.CodeInvalid, "%s", err)
-	}
-	return o, nil
+	return nil, nil
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// Limits for the body of a request. A route that needs a credential asks for it
+// before it reads the body, so a client without one has unreadWithin.
+const (
+	unreadWithin = 5 * time.Second  // for a body that the route has not begun to read
+	readGrace    = 10 * time.Second // for a body that is being read, plus one second for each minRate bytes
+	minRate      = 4 << 10          // bytes per second
+)
+
+// timed limits how long a client may take to send the body of a request. If the
+// route answers without having read the whole body, the connection is closed:
+// net/http would otherwise wait for the rest.
+func timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			// A chunked body never keeps the connection. It may have had a
+			// length as well, which net/http ignores. A proxy that went by the
+			// length would take the rest of the body for another request.
+			b := &timedBody{ReadCloser: r.Body, header: w.Header(), control: http.NewResponseController(w),
+				keep: len(r.TransferEncoding) == 0}
+			b.header.Set("Connection", "close")
+			b.allow(unreadWithin)
+			r = r.WithContext(r.Context()) // net/http looks at the body of the request that it made
+			r.Body = b
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type timedBody struct {
+	io.ReadCloser
+	header  http.Header
+	control *http.ResponseController
+	keep    bool // the connection may be used again
+	began   time.Time
+	got     int64
+}
+
+// Read moves the deadline with what has arrived so far. At the end of the body
+// net/http removes the deadline, so that it does not cut a long answer.
+func (b *timedBody) Read(p []byte) (n int, err error) {
+	if b.began.IsZero() {
+		b.began = time.Now()
+	}
+	b.allow(time.Until(b.began) + readGrace + time.Duration(b.got)*time.Second/minRate)
+	n, err = b.ReadCloser.Read(p)
+	b.got += int64(n)
+	if err == io.EOF {
+		// The time to read the answer begins now.
+		_ = b.control.SetWriteDeadline(time.Now().Add(answerWithin))
+		if b.keep {
+			b.header.Del("Connection")
+		}
+	}
+	return n, err
+}
+
+// allow sets the read deadline, on connections that have one.
+func (b *timedBody) allow(d time.Duration) { _ = b.control.SetReadDeadline(time.Now().Add(d)) }
