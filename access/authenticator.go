@@ -13,8 +13,9 @@ import (
 // An Authenticator says who sends a request. The zero value lets nobody in. It
 // may be used concurrently.
 type Authenticator struct {
-	local *Identity // of local mode
-	jwt   *JWTConfig
+	local   *Identity // of local mode
+	origins []string  // in local mode, of pages that may use the server beside its own
+	jwt     *JWTConfig
 }
 
 // JWTConfig is what an Authenticator of jwt mode needs.
@@ -28,9 +29,10 @@ type JWTConfig struct {
 }
 
 // NewLocal makes the one of local mode: everybody who can connect is the same
-// principal. It must be served on loopback only.
-func NewLocal(tenant parley.TenantID) *Authenticator {
-	return &Authenticator{local: &Identity{Principal: Local(tenant)}}
+// principal. It must be served on loopback only. Pages of the named origins may
+// use the server, beside its own.
+func NewLocal(tenant parley.TenantID, origins ...string) *Authenticator {
+	return &Authenticator{local: &Identity{Principal: Local(tenant)}, origins: origins}
 }
 
 // NewJWT makes the one of jwt mode.
@@ -46,7 +48,7 @@ func NewJWT(c JWTConfig) (*Authenticator, error) {
 func (a *Authenticator) Check(r *http.Request) error {
 	switch {
 	case a.local != nil:
-		return checkLocal(r)
+		return checkLocal(r, a.origins)
 	case a.jwt != nil:
 		return checkOrigin(r, a.jwt.Origins)
 	}

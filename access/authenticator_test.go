@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -53,9 +54,9 @@ func newSite(t *testing.T, change ...func(*JWTConfig)) *site {
 	return s
 }
 
-func newLocalSite(t *testing.T) *site {
+func newLocalSite(t *testing.T, origins ...string) *site {
 	s := &site{t: t}
-	s.serve(NewLocal("default"))
+	s.serve(NewLocal("default", origins...))
 	return s
 }
 
@@ -278,7 +279,8 @@ func TestOrigins(t *testing.T) {
 }
 
 func TestLocalModeIsForThisMachine(t *testing.T) {
-	s := newLocalSite(t)
+	s := newLocalSite(t, "http://localhost:3000")
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	for _, c := range []struct {
 		header map[string]string
 		status int
@@ -288,7 +290,13 @@ func TestLocalModeIsForThisMachine(t *testing.T) {
 		{map[string]string{"Host": "[::1]:80"}, 200}, {map[string]string{"Host": "[::1]"}, 200}, {map[string]string{"Host": "[::ffff:127.0.0.1]:1"}, 200},
 		{map[string]string{"Host": "evil.example"}, 403}, {map[string]string{"Host": "localhost.evil.example"}, 403}, {map[string]string{"Host": "192.168.1.1"}, 403},
 		{map[string]string{"Host": "0.0.0.0"}, 403}, {map[string]string{"Host": "localhost."}, 403}, {map[string]string{"Host": "127.0.0.1.nip.io"}, 403}, {map[string]string{"Host": "2130706433"}, 403},
-		{map[string]string{"Origin": "http://localhost:5173"}, 200}, {map[string]string{"Origin": "http://127.0.0.1"}, 200}, {map[string]string{"Origin": "https://[::1]:1"}, 200},
+		{map[string]string{"Origin": "http://localhost:5173"}, 403}, {map[string]string{"Origin": "http://127.0.0.1"}, 403}, {map[string]string{"Origin": "https://[::1]:1"}, 403},
+		{map[string]string{"Origin": s.URL}, 200}, {map[string]string{"Origin": "http://localhost:" + port}, 200}, {map[string]string{"Origin": "http://[::1]:" + port}, 200},
+		{map[string]string{"Origin": "https://localhost:" + port}, 403}, {map[string]string{"Origin": "http://127.0.0.2:" + port}, 403}, {map[string]string{"Origin": s.URL + "0"}, 403},
+		{map[string]string{"Host": "localhost:9", "Origin": "http://127.0.0.1:9"}, 200}, {map[string]string{"Host": "localhost:9", "Origin": "http://localhost:" + port}, 403},
+		{map[string]string{"Host": "localhost", "Origin": "http://localhost"}, 200}, {map[string]string{"Host": "localhost", "Origin": "http://localhost:3001"}, 403},
+		{map[string]string{"Host": "127.0.0.2:9", "Origin": "http://127.0.0.2:9"}, 200}, {map[string]string{"Host": "localhost:9", "Origin": "http://127.0.0.2:9"}, 403},
+		{map[string]string{"Origin": "http://localhost:3000"}, 200}, {map[string]string{"Origin": "https://localhost:3000"}, 403}, {map[string]string{"Origin": "http://127.0.0.1:3000"}, 403},
 		{map[string]string{"Origin": "https://evil.example"}, 403}, {map[string]string{"Origin": "null"}, 403}, {map[string]string{"Origin": "http://localhost@evil.example"}, 403},
 		{map[string]string{"Origin": "http://localhost.evil.example"}, 403}, {map[string]string{"Origin": "file://localhost"}, 403}, {map[string]string{"Origin": "http://user@localhost"}, 403},
 		{map[string]string{"Origin": "http://LOCALHOST"}, 403}, {map[string]string{"Origin": "http://localhost/"}, 403}, {map[string]string{"Origin": "http://localhost:"}, 403},

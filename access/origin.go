@@ -5,26 +5,47 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// checkLocal keeps other sites out of local mode, where whoever connects may do
-// everything. A page anywhere can have a browser send requests to this machine;
-// it cannot hide that they come from that page, nor, having a name of its own
-// resolve here, under which name they were sent. And without being asked first
-// a browser sends no JSON for another site.
-func checkLocal(r *http.Request) error {
+// checkLocal keeps pages of others out of local mode, where every client has all
+// rights. A page of any site, or of another program on this machine, can have a
+// browser send requests here. It cannot hide its Origin, nor, with a name of its
+// own that resolves to this machine, the Host. And without asking first a browser
+// sends no JSON for another origin.
+func checkLocal(r *http.Request, allowed []string) error {
 	origin, one := originOf(r)
 	switch {
 	case !loopbackHost(r.Host):
 		return deny(HostRefused, "")
-	case !one || origin != "" && !loopbackOrigin(origin):
+	case !one || origin != "" && !ownOrigin(origin, r.Host) && !slices.Contains(allowed, origin):
 		return deny(OriginRefused, "")
 	case r.Method == http.MethodPost && r.ContentLength != 0 && !isJSON(r.Header.Get("Content-Type")):
 		return deny(NotJSON, "")
 	}
 	return nil
+}
+
+// ownOrigin reports whether an origin is that of a server which was reached under
+// a Host of this machine: the same host and port, or the same port of localhost.
+func ownOrigin(origin, reached string) bool {
+	at, ok := originHost(origin)
+	if !ok || !strings.HasPrefix(origin, "http://") {
+		return false
+	}
+	name, port := splitHost(at)
+	_, own := splitHost(reached)
+	return at == reached || port == own && (name == "localhost" || name == "127.0.0.1" || name == "::1")
+}
+
+// splitHost parts a Host; without a port it has that of http.
+func splitHost(host string) (name, port string) {
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		return name, port
+	}
+	return strings.Trim(host, "[]"), "80"
 }
 
 // checkOrigin compares with a list, letter by letter: browsers write an origin
@@ -41,12 +62,8 @@ func checkOrigin(r *http.Request, allowed []string) error {
 		if host, ok := originHost(origin); ok && host == r.Host {
 			return nil
 		}
-	default:
-		for _, a := range allowed {
-			if a == origin {
-				return nil
-			}
-		}
+	case slices.Contains(allowed, origin):
+		return nil
 	}
 	return deny(OriginRefused, "")
 }
@@ -76,11 +93,6 @@ func originHost(origin string) (string, bool) {
 		return "", false
 	}
 	return u.Host, true
-}
-
-func loopbackOrigin(origin string) bool {
-	host, ok := originHost(origin)
-	return ok && loopbackHost(host)
 }
 
 func isJSON(contentType string) bool {

@@ -26,7 +26,7 @@ type Access struct {
 	Auth               string  `var:"PARLEY_AUTH" default:"local" help:"Who may come in: local, everybody on this machine; jwt, who has a token."`
 	JWKSURL            string  `name:"jwks-url" var:"PARLEY_JWKS_URL" placeholder:"URL" help:"With --auth jwt: where the public keys are, instead of a secret."`
 	QueryToken         string  `var:"PARLEY_QUERY_TOKEN" default:"on" help:"Whether (on or off) a token may come as ?access_token=, as browsers must send it for a WebSocket without a ticket."`
-	AllowedOrigins     Origins `var:"PARLEY_ALLOWED_ORIGINS" placeholder:"LIST" help:"With --auth jwt: origins of the pages that may use the server, like https://app.example.com, parted by commas (default: the server's own)."`
+	AllowOrigin        Origins `aliases:"allowed-origins" var:"PARLEY_ALLOW_ORIGIN,PARLEY_ALLOWED_ORIGINS" placeholder:"LIST" help:"Origins of pages that may use the server, like https://app.example.com; repeat the flag or separate them by commas (default: the server's own). With --auth local the server's own origin is always allowed; with --auth jwt name it too."`
 	TrustedProxies     Proxies `var:"PARLEY_TRUSTED_PROXIES" placeholder:"LIST" help:"Addresses of proxies whose X-Forwarded-For is believed, like 10.0.0.0/8, parted by commas."`
 	LimitConnections   Limit   `var:"PARLEY_LIMIT_CONNECTIONS" placeholder:"N/minute|off" help:"Connections of one person or address (default: 10/minute; with --auth local, off)."`
 	LimitMessages      Limit   `var:"PARLEY_LIMIT_MESSAGES" placeholder:"N/minute|off" help:"Messages of one connection (default: 60/minute; with --auth local, off)."`
@@ -66,7 +66,6 @@ func (l *Limit) UnmarshalText(text []byte) error {
 type Origins []string
 
 func (o *Origins) UnmarshalText(text []byte) error {
-	*o = nil
 	for _, origin := range commas(text) {
 		if err := checkOrigin(origin); err != nil {
 			return err

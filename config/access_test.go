@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestAccess(t *testing.T) {
 	}
 	want := Access{
 		Auth: "jwt", Signing: Signing{JWTSecret: jwtSecret, JWTIssuer: "us", JWTAudience: "them"}, OIDC: withoutOIDC, QueryToken: "off", MaxConnections: 7,
-		AllowedOrigins:   Origins{"https://app.example.com", "http://localhost:3000"},
+		AllowOrigin:      Origins{"https://app.example.com", "http://localhost:3000"},
 		TrustedProxies:   Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("fd00::/8")},
 		LimitConnections: Limit{Rate: parley.Rate{N: 100, Per: time.Second}, Given: true},
 		LimitMessages:    Limit{Given: true},
@@ -41,6 +42,31 @@ func TestAccess(t *testing.T) {
 	delete(env, "PARLEY_JWT_SECRET")
 	if _, err := parse([]string{"serve"}, env); err == nil || !strings.Contains(err.Error(), "could be reached from other machines") {
 		t.Errorf("local mode, for everybody: %v", err)
+	}
+}
+
+// TestOriginsCanBeRepeated: the flag, its older name, and both variables are one
+// setting.
+func TestOriginsCanBeRepeated(t *testing.T) {
+	inDir(t, map[string]string{"old.yaml": "allowed-origins: http://f.example\n"})
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		want Origins
+	}{
+		{args: []string{"--allow-origin", "http://a.example", "--allow-origin", "http://b.example,http://c.example"},
+			want: Origins{"http://a.example", "http://b.example", "http://c.example"}},
+		{args: []string{"--allowed-origins", "http://a.example"}, env: map[string]string{"PARLEY_ALLOW_ORIGIN": "http://e.example"},
+			want: Origins{"http://a.example"}},
+		{env: map[string]string{"PARLEY_ALLOW_ORIGIN": "http://d.example,http://e.example", "PARLEY_ALLOWED_ORIGINS": "http://f.example"},
+			want: Origins{"http://d.example", "http://e.example"}},
+		{env: map[string]string{"PARLEY_ALLOWED_ORIGINS": "http://f.example"}, want: Origins{"http://f.example"}},
+		{args: []string{"--config", "old.yaml"}, want: Origins{"http://f.example"}},
+	} {
+		got, err := parse(append([]string{"serve"}, c.args...), c.env)
+		if err != nil || !slices.Equal(got.AllowOrigin, c.want) {
+			t.Errorf("%v %v: %v %v", c.args, c.env, got.AllowOrigin, err)
+		}
 	}
 }
 

@@ -106,8 +106,12 @@ func (s sources) find(flag *kong.Flag) (string, bool) {
 			}
 		}
 	}
-	value, ok := s.file[flag.Name]
-	return value, ok
+	for _, name := range append([]string{flag.Name}, flag.Aliases...) {
+		if value, ok := s.file[name]; ok {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // Resolve is of kong.Resolver. Something empty stands for the default and still
@@ -130,7 +134,7 @@ func (sources) Validate(*kong.Application) error { return nil }
 func settings(node *kong.Node) (names []string) {
 	for _, flag := range node.Flags {
 		if len(variables(flag.Value)) > 0 {
-			names = append(names, flag.Name)
+			names = append(append(names, flag.Name), flag.Aliases...)
 		}
 	}
 	for _, child := range node.Children {

@@ -79,6 +79,7 @@ func TestOtherSitesAreKeptOut(t *testing.T) {
 		{"that name and its page", map[string]string{"Host": "evil.example:" + port, "Origin": "http://evil.example:" + port}, 403, 403},
 		{"a name that begins like ours", map[string]string{"Host": "localhost.evil.example"}, 403, 403},
 		{"a page elsewhere", map[string]string{"Origin": "https://evil.example"}, 403, 403},
+		{"a page of another program on this machine", map[string]string{"Origin": "http://localhost:3000"}, 403, 403},
 		{"a page whose name begins like ours", map[string]string{"Origin": "http://127.0.0.1.evil.example"}, 403, 403},
 		{"a page without a name", map[string]string{"Origin": "null"}, 403, 403},
 	} {

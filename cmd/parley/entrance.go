@@ -42,7 +42,7 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 		each = max(c.MaxConnections/20, 1)
 	}
 	e := &entrance{Entrance: &access.Entrance{
-		Auth: access.NewLocal(c.DefaultTenant),
+		Auth: access.NewLocal(c.DefaultTenant, c.AllowOrigin...),
 		Gate: access.NewGate(access.GateConfig{Connections: connections, Messages: messages, Reconnections: reconnections,
 			Most: c.MaxConnections, Each: each, Now: time.Now}),
 		Revocations: revoked,
@@ -60,7 +60,7 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 		}
 		e.Tickets = access.NewTickets(store, time.Now)
 		if e.Auth, err = access.NewJWT(access.JWTConfig{Verifier: verifier, Tickets: e.Tickets, Revocations: revoked,
-			Origins: c.AllowedOrigins, QueryToken: c.QueryToken == "on", Cookies: c.OIDCIssuer != ""}); err != nil {
+			Origins: c.AllowOrigin, QueryToken: c.QueryToken == "on", Cookies: c.OIDCIssuer != ""}); err != nil {
 			return nil, err
 		}
 		if e.signIn, err = newSignIn(ctx, c, at, e.Entrance, log); err != nil {

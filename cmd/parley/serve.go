@@ -199,7 +199,7 @@ func (c *serveCommand) Run(p *program) error {
 	// The dialects.
 	conns := dialect.NewConns()
 	web := server.New(log, server.Options{Admit: guard.admit, Connected: guard.Connected, Changed: guard.Changed,
-		Origins: c.AllowedOrigins, Able: store.Ready, Answered: numbers.Answered})
+		Origins: c.AllowOrigin, Able: store.Ready, Answered: numbers.Answered})
 	bus, err := newEventBus(&c.Settings, known, models.Provider, listener.Addr())
 	if err != nil {
 		return err
