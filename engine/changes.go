@@ -10,8 +10,17 @@ import (
 // ref names a definition for a run that is to start.
 func (a *actor) ref(agent parley.Agent) parley.AgentRef {
 	ref := agent.Ref()
-	ref.Files = a.engine.Changes != nil && !ref.Remote // what is elsewhere is not looked at
+	ref.Files = a.changes() != nil && !ref.Remote // what is elsewhere is not looked at
 	return ref
+}
+
+// changes finds what the actor's runs do to files. It is nil for a tenant that
+// does not own the workspace: the files in it are not that tenant's to see.
+func (a *actor) changes() parley.Changes {
+	if !a.engine.isHome(a.tenant) {
+		return nil
+	}
+	return a.engine.Changes
 }
 
 // noted is the name under which the files are noted that a run finds.
@@ -22,10 +31,11 @@ func (a *actor) noted(run parley.RunID) string {
 // noteFiles is done before every call that may change files; it is up to Changes
 // that it counts once. A run is not to fail for want of a report of it.
 func (a *actor) noteFiles(ctx context.Context, run parley.RunID) {
-	if a.engine.Changes == nil { // there was one when the run began
+	changes := a.changes()
+	if changes == nil { // there was one when the run began
 		return
 	}
-	if err := a.engine.Changes.Note(ctx, a.noted(run)); err != nil && ctx.Err() == nil {
+	if err := changes.Note(ctx, a.noted(run)); err != nil && ctx.Err() == nil {
 		a.log.Warn("what a run does to files will not be reported", "run", run, "error", err)
 	}
 }
@@ -33,10 +43,11 @@ func (a *actor) noteFiles(ctx context.Context, run parley.RunID) {
 // reportChanges always comes to an end: a run must not wait for it in vain.
 func (a *actor) reportChanges(ctx context.Context, step parley.ReportChanges) parley.ReportBody {
 	found := parley.ChangesFound{Turns: step.Turns}
-	if a.engine.Changes == nil {
+	changes := a.changes()
+	if changes == nil {
 		return found
 	}
-	changed, err := a.engine.Changes.Since(ctx, a.noted(step.Run))
+	changed, err := changes.Since(ctx, a.noted(step.Run))
 	switch {
 	case ctx.Err() != nil:
 		return nil // the run goes on, or the server stops: it will be asked for again

@@ -189,3 +189,70 @@ func TestAServerWithoutChanges(t *testing.T) {
 	}
 	r.check(id)
 }
+
+// TestOnlyTheHomeTenantIsToldOfFiles: the workspace belongs to one tenant. Runs
+// of other tenants neither look at its files nor report what changed in them.
+func TestOnlyTheHomeTenantIsToldOfFiles(t *testing.T) {
+	n := &notebook{}
+	r := newRig(t, func(c *Config) { c.Changes, c.Home = n, "somebody-else" })
+	id := r.open()
+	r.say(id, "call do x | say done")
+	log := r.finished(id, 1)
+	if got := all[parley.FilesChanged](log); len(got) != 0 {
+		t.Errorf("another tenant's run reports %+v", got)
+	}
+	if notes, since := n.count(); notes != 0 || since != 0 {
+		t.Errorf("another tenant's run looked at the workspace: %q, %q", n.notes, n.since)
+	}
+	r.check(id)
+}
+
+// seenAgents is a toolbox that keeps the agents whose calls it judged.
+type seenAgents struct {
+	parley.Toolbox
+	mu   sync.Mutex
+	seen []parley.Agent
+}
+
+func (s *seenAgents) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, agent)
+	return s.Toolbox.Judge(agent, name, arguments)
+}
+
+// TestARunLosesTheWorkspaceWithItsTenant: the server is started again with
+// another default tenant while a run is open. The run goes on with the definition
+// it started with, but the workspace is no longer its tenant's.
+func TestARunLosesTheWorkspaceWithItsTenant(t *testing.T) {
+	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
+	tools := &seenAgents{Toolbox: &hands{}}
+	r := newRig(t, func(c *Config) { c.Changes, c.Home, c.Tools = n, acme, tools })
+	id := r.open()
+	r.say(id, "call ask x | call do x | say done")
+	question := card[parley.QuestionAsked](r, id, 1)
+	r.config.Home = "somebody-else"
+	r.restart(true)
+	tools.mu.Lock()
+	tools.seen = nil
+	tools.mu.Unlock()
+	r.do(id, parley.AnswerQuestion{Card: question, Answers: [][]string{{"x"}}})
+	log := r.finished(id, 1)
+	if got := all[parley.FilesChanged](log); len(got) != 0 {
+		t.Errorf("the run reports %+v", got)
+	}
+	if notes, since := n.count(); notes != 0 || since != 0 {
+		t.Errorf("the run looked at the workspace: %q, %q", n.notes, n.since)
+	}
+	tools.mu.Lock()
+	defer tools.mu.Unlock()
+	for _, agent := range tools.seen {
+		if agent.Tools == nil {
+			t.Errorf("the agent %s has every tool of the workspace", agent.Name)
+		}
+	}
+	if len(tools.seen) == 0 {
+		t.Error("no call came after the restart")
+	}
+	r.check(id)
+}

@@ -93,7 +93,7 @@ func (a *everyAgent) definition(tenant parley.TenantID, digest string) (parley.A
 // the programs they run, are one tenant's. Others have the tools that touch
 // nothing of it, and of servers outside what they name.
 func (e *Engine) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent {
-	if e.Home == "" || e.Home == tenant {
+	if e.isHome(tenant) {
 		return agent
 	}
 	some := []string{}
@@ -110,6 +110,9 @@ func (e *Engine) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent
 	agent.Tools = some
 	return agent
 }
+
+// isHome reports whether the workspace is a tenant's.
+func (e *Engine) isHome(tenant parley.TenantID) bool { return e.Home == "" || e.Home == tenant }
 
 // ofServer reports whether a tool, or all tools, of a server outside are named.
 func ofServer(name string) bool {

@@ -203,7 +203,9 @@ func (a *actor) toolEnded(ctx context.Context, done parley.ToolResult, err error
 
 // definition is the agent as the run started with it.
 func (a *actor) definition(ctx context.Context, ref parley.AgentRef) (parley.Agent, error) {
-	return a.engine.Store.Tenant(a.tenant).Definition(ctx, ref.Digest)
+	agent, err := a.engine.Store.Tenant(a.tenant).Definition(ctx, ref.Digest)
+	// The default tenant may be another one than when the run started.
+	return a.engine.atHome(a.tenant, agent), err
 }
 
 const (
