@@ -20,11 +20,12 @@ import (
 // A ToolServer is a server of the Model Context Protocol, as the file of
 // --config describes it under mcp.servers: a command or an address.
 type ToolServer struct {
-	Name    string
-	Tenants []parley.TenantID // nil: all
-	Trust   bool
-	Timeout time.Duration // zero: the default
-	Idle    time.Duration // likewise
+	Name     string
+	Tenants  []parley.TenantID // that may use it; nil: the default tenant alone
+	Everyone bool              // every tenant may use it
+	Trust    bool
+	Timeout  time.Duration // zero: the default
+	Idle     time.Duration // likewise
 
 	Command     []string
 	Env         []Secret // NAME=VALUE
@@ -144,13 +145,17 @@ func (f serverFile) read(name string, env Lookup) (s ToolServer, key string, err
 		}
 	}
 	for _, tenant := range f.Tenants {
+		if tenant == "*" {
+			s.Everyone = true
+			continue
+		}
 		if !parley.TenantID(tenant).Valid() {
 			return s, "tenants", fmt.Errorf("%q is no tenant id", tenant)
 		}
 		s.Tenants = append(s.Tenants, parley.TenantID(tenant))
 	}
 	if f.Tenants != nil && len(f.Tenants) == 0 {
-		return s, "tenants", fmt.Errorf("nobody could use it; name tenants, or leave the key out for all")
+		return s, "tenants", fmt.Errorf("no tenant could use it; name tenants, '*' for all of them, or leave the key out for the default tenant")
 	}
 	if s.Timeout, err = duration(f.Timeout, time.Second, time.Hour); err != nil {
 		return s, "timeout", err

@@ -14,11 +14,12 @@ import (
 
 func TestToolServers(t *testing.T) {
 	dir := inDir(t, map[string]string{
-		".env": "FILES_TOKEN=token of files\nMAIL_AUTH=Bearer mail-token\n",
+		"ws/note": "",
+		".env":    "FILES_TOKEN=token of files\nMAIL_AUTH=Bearer mail-token\n",
 		"p.yaml": `drain: 1s
 mcp:
   servers:
-    mail: {url: 'https://mail.example/mcp', headers_env: {Authorization: MAIL_AUTH, X-Other: UNSET}, tenants: [acme]}
+    mail: {url: 'https://mail.example/mcp', headers_env: {Authorization: MAIL_AUTH, X-Other: UNSET}, tenants: [acme, '*']}
     files:
       command: [./bin/files, --stdio]
       env: [FILES_TOKEN, PLACE, GONE]
@@ -31,14 +32,14 @@ mcp:
       idle: 2m
 `,
 	})
-	got, err := parse([]string{"serve", "--config", "p.yaml"}, map[string]string{"PLACE": "somewhere nice"})
+	got, err := parse([]string{"serve", "--config", "p.yaml", "--workspace", "ws"}, map[string]string{"PLACE": "somewhere nice"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []ToolServer{
 		{Name: "files", Trust: true, Timeout: 30 * time.Second, Idle: 2 * time.Minute, Command: []string{filepath.Join(dir, "bin/files"), "--stdio"},
 			Env: []Secret{"FILES_TOKEN=token of files", "PLACE=somewhere nice"}, Missing: []string{"GONE"}, Writes: true, Read: []string{dir}, Network: true, Bare: true},
-		{Name: "mail", URL: "https://mail.example/mcp", Headers: map[string]Secret{"Authorization": "Bearer mail-token"}, Missing: []string{"UNSET"}, Tenants: []parley.TenantID{"acme"}},
+		{Name: "mail", URL: "https://mail.example/mcp", Headers: map[string]Secret{"Authorization": "Bearer mail-token"}, Missing: []string{"UNSET"}, Tenants: []parley.TenantID{"acme"}, Everyone: true},
 	}
 	if diff := cmp.Diff(want, got.ToolServers); diff != "" || got.Drain != time.Second {
 		t.Error(diff)

@@ -64,6 +64,14 @@ type Settings struct {
 // Serve is Settings that must make sense, as a kong command.
 type Serve struct{ Settings }
 
+// AfterApply is called by kong last, when it is known which servers of tools there are.
+func (s *Serve) AfterApply(servers toolServers) error {
+	if err := s.Settings.AfterApply(servers); err != nil {
+		return err
+	}
+	return s.CheckToolServers()
+}
+
 // AfterApply is called by kong when every value is known and valid.
 func (s *Settings) AfterApply(servers toolServers) error {
 	s.ToolServers = servers

@@ -39,6 +39,7 @@ func (s *Settings) Check() error {
 		s.IdlePrompts.validateIdle(),
 		s.validateTimes(),
 		s.Store.Check(),
+		s.CheckToolServers(),
 	)
 }
 

@@ -17,15 +17,15 @@ import (
 // newToolServers are the servers of the file of --config, none of which reaches
 // the addresses that are served.
 func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Screen, log *slog.Logger, served ...net.Listener) *mcp.Servers {
-	o := mcp.Options{Workspace: c.Workspace, Sandbox: box, Screen: screen, Log: log}
+	o := mcp.Options{Workspace: c.Workspace, Home: c.DefaultTenant, Sandbox: box, Screen: screen, Log: log}
 	for _, l := range served {
 		if addr, ok := l.Addr().(*net.TCPAddr); ok {
 			o.Barred = append(o.Barred, uint16(addr.Port))
 		}
 	}
 	for _, s := range c.ToolServers {
-		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle, Missing: s.Missing,
-			Command: s.Command, Writes: s.Writes, Read: s.Read, Write: s.Write, Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
+		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle,
+			Missing: s.Missing, Command: s.Command, Writes: s.Writes, Read: s.Read, Write: s.Write, Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
 		for _, pair := range s.Env {
 			server.Env = append(server.Env, string(pair))
 		}

@@ -191,14 +191,15 @@ func TestTenants(t *testing.T) {
 		t.Errorf("what one tenant has accepted another can call: %+v", got)
 	}
 	r.connect(rival)
-	if specs := r.Of(t.Context(), rival).Specs(parley.Agent{}); len(specs) == 0 || r.starts() != 2 {
-		t.Errorf("it was started %d times, and offers the rival %d tools", r.starts(), len(specs))
+	started := func() int { return strings.Count(r.log.String(), "a server of tools is connected") }
+	if specs := r.Of(t.Context(), rival).Specs(parley.Agent{}); len(specs) == 0 || started() != 2 {
+		t.Errorf("it was started %d times, and offers the rival %d tools", started(), len(specs))
 	}
 	other := &book{tenant: "other", all: map[string]map[string]string{}}
 	if specs := r.Of(t.Context(), other).Specs(parley.Agent{}); len(specs) > 0 || len(r.List("other", nil)) > 0 {
 		t.Errorf("%+v", specs)
 	}
-	if _, err := r.Of(t.Context(), other).Perform(t.Context(), parley.Agent{}, "test__echo", "{}", func(string) {}); err == nil || r.starts() != 2 {
+	if _, err := r.Of(t.Context(), other).Perform(t.Context(), parley.Agent{}, "test__echo", "{}", func(string) {}); err == nil || started() != 2 {
 		t.Errorf("somebody else's was called: %v", err)
 	}
 }

@@ -29,8 +29,9 @@ import (
 
 // A Server is what an operator says of one. It has a Command or a URL.
 type Server struct {
-	Name    string            // parley.ValidServerName
-	Tenants []parley.TenantID // that may use it; nil: all
+	Name     string            // parley.ValidServerName
+	Tenants  []parley.TenantID // that may use it; nil: the home tenant alone
+	Everyone bool              // every tenant may use it
 	// Trust believes what its tools say of whether they only read, or may be
 	// repeated. It does not make them run unasked.
 	Trust   bool
@@ -61,7 +62,8 @@ func (s Server) transport() string {
 // Options are what servers are run with.
 type Options struct {
 	Servers   []Server
-	Workspace string           // absolute; where processes are started
+	Workspace string           // absolute; where processes of the home tenant are started
+	Home      parley.TenantID  // whose the workspace is; processes of other tenants have none
 	Sandbox   *sandbox.Sandbox // in which they are
 	Barred    []uint16         // ports that no process of a server reaches: our own
 	Screen    parley.Screen    // looks at what servers say of their tools; may be nil
@@ -146,7 +148,7 @@ func (s *Servers) enter(keep func()) error {
 func (s *Servers) find(tenant parley.TenantID, name string) (Server, bool) {
 	for _, server := range s.Servers {
 		if server.Name == name {
-			return server, server.Tenants == nil || slices.Contains(server.Tenants, tenant)
+			return server, server.Everyone || slices.Contains(server.Tenants, tenant) || server.Tenants == nil && tenant == s.Home
 		}
 	}
 	return Server{}, false

@@ -110,7 +110,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Workspace: r.folder, Sandbox: box, Log: slog.New(slog.NewTextHandler(r.log, nil)), Backoff: time.Millisecond,
+	o := Options{Workspace: r.folder, Home: "acme", Sandbox: box, Log: slog.New(slog.NewTextHandler(r.log, nil)), Backoff: time.Millisecond,
 		Servers: []Server{{Name: "test", Command: []string{self, "mcp-server", r.folder}, Read: []string{filepath.Dir(self)}, Writes: true, Env: []string{"GIVEN=yes"}}}}
 	for _, f := range change {
 		f(&o)

@@ -37,9 +37,27 @@ type child struct {
 	killed atomic.Bool
 }
 
+// command is what the sandbox is told to run. A process of a tenant that does not
+// own the workspace gets none of it. One that is given variables or runs without
+// a sandbox starts in a folder of its own: launchers such as npx would otherwise
+// look for its code in the workspace first, where agents can put some.
+func (l *link) command() sandbox.Command {
+	s := l.server
+	c := sandbox.Command{Argv: s.Command, Dir: l.servers.Workspace, ReadOnly: !s.Writes, Env: s.Env, Read: s.Read,
+		Write: s.Write, Network: s.Network, Barred: l.servers.Barred, Bare: s.Bare, NoWorkspace: l.tenant != l.servers.Home}
+	if c.NoWorkspace || c.Bare || len(c.Env) > 0 {
+		c.Dir = ""
+	}
+	return c
+}
+
 func (l *link) launch(ctx context.Context) (wire, error) {
-	box := l.servers.Sandbox
-	if missing := box.Missing(); missing != nil && !l.server.Bare {
+	box, command := l.servers.Sandbox, l.command()
+	switch missing := box.Missing(); {
+	case command.Bare && command.NoWorkspace:
+		return nil, parley.Errorf(parley.CodeUnavailable,
+			"It runs without a sandbox, where it could read the files of another tenant, so it is not started for this one.")
+	case missing != nil && !command.Bare:
 		return nil, parley.Errorf(parley.CodeUnavailable, "There is no sandbox here to run it in: %v.", missing)
 	}
 	theirIn, in, err := os.Pipe()
@@ -55,11 +73,9 @@ func (l *link) launch(ctx context.Context) (wire, error) {
 	run, stop := context.WithCancel(context.WithoutCancel(ctx)) // its end is not to be sudden
 	c := &child{IOTransport: sdk.IOTransport{Reader: out, Writer: in}, stop: stop, exited: make(chan struct{})}
 	said := &notes{log: func(text string, args ...any) { l.log.Info(text, args...) }, redact: l.servers.Screen}
+	command.Input, command.Reply, command.Output = theirIn, theirOut, said
 	l.servers.wg.Go(func() {
-		c.ended, c.err = box.Run(run, sandbox.Command{
-			Argv: l.server.Command, Dir: l.servers.Workspace, ReadOnly: !l.server.Writes, Output: said, Input: theirIn, Reply: theirOut,
-			Env: l.server.Env, Read: l.server.Read, Write: l.server.Write, Network: l.server.Network, Barred: l.servers.Barred, Bare: l.server.Bare,
-		})
+		c.ended, c.err = box.Run(run, command)
 		said.close()
 		close(c.exited) // first, so that whoever notices the end knows why
 		theirIn.Close() // who waits to write is told
