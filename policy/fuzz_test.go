@@ -52,7 +52,7 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script string) {
 		for _, shell := range []string{"bash", "sh", "zsh"} {
-			j := Judge([]string{shell, "-c", script}, "/project")
+			j := Judge([]string{shell, "-c", script}, Place{Workspace: "/project"})
 			if !j.Safe {
 				if j.Why == "" {
 					t.Fatalf("%s: no reason for %q", shell, script)
@@ -70,7 +70,7 @@ func FuzzJudge(f *testing.F) {
 				t.Fatalf("%s: safe, and has %q: %q", shell, bare[i:], script)
 			}
 			for _, c := range j.Commands {
-				if Judge(c, "/project").Safe == false {
+				if Judge(c, Place{Workspace: "/project"}).Safe == false {
 					t.Fatalf("%s: safe, but for %q: %q", shell, c, script)
 				}
 			}

@@ -92,22 +92,10 @@ var gitSecond = map[string]gitRule{
 // (-c, --exec-path) or other repositories, so only three are known; those of
 // subcommands may write (--output), run (--ext-diff, -O) or delete (-D).
 func git(args []string) error {
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		switch {
-		case args[0] == "--no-pager" || args[0] == "-P" || args[0] == "--no-optional-locks":
-			args = args[1:]
-		case args[0] == "-C" && len(args) > 1 && !strings.HasPrefix(args[1], "-"):
-			args = args[2:]
-		case args[0] == "--version" && len(args) == 1:
-			return nil
-		default:
-			return fmt.Errorf("the option %.80q is not known only to read", args[0])
-		}
+	_, name, args, err := gitWords(args)
+	if err != nil || name == "" {
+		return err
 	}
-	if len(args) == 0 {
-		return errors.New("it has no subcommand")
-	}
-	name, args := args[0], args[1:]
 	if len(args) > 0 {
 		if rule, ok := gitSecond[name+" "+args[0]]; ok {
 			return rule.judge(name+" "+args[0], args[1:])

@@ -20,7 +20,7 @@ type anything struct{ max int }
 
 func (r anything) judge(args []word) error {
 	for _, a := range args {
-		if err := place(a.text); err != nil {
+		if err := place(a); err != nil {
 			return err
 		}
 		if a.glob && r.max >= 0 {
@@ -41,8 +41,10 @@ type options struct {
 	long   string // names; with = if a value follows, glued or as the next word; with =? if only glued
 	apart  bool   // letters are not read as usual: a value is never glued
 	number bool   // -20 is one, too
-	files  int    // at most so many words that are no options; negative: any number
-	check  func(files []word) error
+	// globs: -g, --glob and --iglob take a pattern of file names.
+	globs bool
+	files int // at most so many words that are no options; negative: any number
+	check func(files []word) error
 }
 
 func (r options) judge(args []word) error {
@@ -50,7 +52,7 @@ func (r options) judge(args []word) error {
 	var files []word
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		if err := place(a.text); err != nil {
+		if err := place(a); err != nil {
 			return err
 		}
 		switch {
@@ -73,7 +75,13 @@ func (r options) judge(args []word) error {
 			if i >= len(args) || args[i].glob || !isValue(args[i].text) {
 				return fmt.Errorf("the value of %.80q cannot be told", a.text)
 			}
-			if err := place(args[i].text); err != nil {
+			value := args[i]
+			value.glob = value.glob || r.globs && strings.HasSuffix(strings.TrimSuffix(a.text, "lob"), "g")
+			if err := place(value); err != nil {
+				return err
+			}
+		} else if _, glued, _ := strings.Cut(a.text, "g"); r.globs && glued != "" {
+			if err := place(word{glued, true}); err != nil {
 				return err
 			}
 		}
@@ -83,7 +91,7 @@ func (r options) judge(args []word) error {
 
 func (r options) operands(files []word) error {
 	for _, f := range files {
-		if err := place(f.text); err != nil {
+		if err := place(f); err != nil {
 			return err
 		}
 		// A name that begins like an option is one to most programs. A pattern
@@ -144,19 +152,64 @@ var negative = regexp.MustCompile(`^-[0-9]+[a-zA-Z]?$`)
 func isValue(text string) bool { return !strings.HasPrefix(text, "-") || negative.MatchString(text) }
 
 // place says why a word must not be looked at unasked, if it is a path: devices
-// do more than hold data, and .env files hold keys.
-func place(text string) error {
+// do more than hold data, and .env files hold keys. A pattern is as bad as the
+// worst that it can find.
+func place(w word) error {
+	text := w.text
 	if name, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(name, "-") {
 		text = value
+		w.glob = w.glob || slices.Contains([]string{"--include", "--glob", "--iglob"}, name)
 	}
 	clean := path.Clean(text)
 	for _, dir := range []string{"/dev", "/proc", "/sys"} {
 		if clean != "/dev/null" && (clean == dir || strings.HasPrefix(clean, dir+"/")) {
-			return fmt.Errorf("%.80q is not an ordinary file", text)
+			return protectedf("%.80q is not an ordinary file", text)
 		}
 	}
-	if base := strings.ToLower(path.Base(clean)); base == ".env" || strings.HasPrefix(base, ".env.") {
-		return fmt.Errorf("%.80q may hold secrets", text)
+	parts := strings.Split(strings.ToLower(clean), "/")
+	base := parts[len(parts)-1]
+	switch i := slices.Index(parts, ".git"); {
+	case isEnv(base):
+		return protectedf("%.80q may hold secrets", text)
+	case i >= 0 && i+1 < len(parts) && parts[i+1] == "objects":
+		return protectedf("%.80q holds committed files, also those that are protected", text)
+	case !w.glob:
+		return nil
+	case finds(base, ".env", false) || finds(base, ".env.", true):
+		return protectedf("%.80q may find files that hold secrets", text)
+	}
+	for i, part := range parts { // as in /d*/zero, and in ../../d*/zero
+		above := i == 1 && parts[0] == "" || i > 0 && parts[i-1] == ".."
+		if above && (finds(part, "dev", false) || finds(part, "proc", false) || finds(part, "sys", false)) {
+			return protectedf("%.80q may find what is not an ordinary file", text)
+		}
 	}
 	return nil
+}
+
+// isEnv finds files that hold keys, by their names in lower case.
+func isEnv(base string) bool { return base == ".env" || strings.HasPrefix(base, ".env.") }
+
+// finds reports whether a pattern of sh can stand for a name or, if more is true,
+// for one that begins with it. What is in brackets counts as anything. A dot at
+// the beginning is found by a dot alone.
+func finds(pattern, name string, more bool) bool {
+	switch {
+	case name == "":
+		return more || strings.Trim(pattern, "*") == "" || strings.HasPrefix(pattern, "[")
+	case pattern == "":
+		return false
+	case name[0] == '.' && len(name) >= 4 && strings.HasPrefix(name, ".env"): // the beginning
+		return pattern[0] == '.' && finds(pattern[1:], name[1:], more)
+	}
+	switch pattern[0] {
+	case '*':
+		rest := strings.TrimLeft(pattern, "*") // so that there are few ways to try
+		return finds(rest, name, more) || finds("*"+rest, name[1:], more)
+	case '?':
+		return finds(pattern[1:], name[1:], more)
+	case '[':
+		return true
+	}
+	return pattern[0] == name[0] && finds(pattern[1:], name[1:], more)
 }

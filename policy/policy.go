@@ -13,6 +13,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -21,7 +22,8 @@ import (
 
 // A Judgement is what there is to say about a command.
 type Judgement struct {
-	Safe     bool       // it only reads
+	Safe     bool       // it only reads, and nothing that is protected: it may run unasked
+	Reads    bool       // it only reads
 	Why      string     // it is not safe, for a person to read
 	Commands [][]string // the simple commands it is made of, as far as it could be parsed
 	Risks    []string   // what it may do, as far as that can be told from its words
@@ -33,18 +35,46 @@ const (
 	maxDepth = 8        // of shells within shells
 )
 
-// Judge judges a command that is run without a shell of ours around it. Paths
-// under the workspace, an absolute path or empty, are not held against it.
-func Judge(argv []string, workspace string) Judgement {
-	j := judging{workspace: workspace}
+// A Place is where a command is to run.
+type Place struct {
+	Workspace string // an absolute path; paths under it are not held against a command
+	Dir       string // relative to the workspace; empty: the workspace itself
+	// Protected are names of folders whose committed files a command must not print
+	// unasked, beside agents and .env files.
+	Protected []string
+}
+
+// Judge judges a command that is run without a shell of ours around it.
+func Judge(argv []string, at Place) Judgement {
+	j := judging{Place: at}
 	words := make([]word, len(argv))
 	for i, text := range argv {
 		words[i] = word{text: text}
 	}
 	if err := j.command(words, 0); err != nil {
-		return Judgement{Why: err.Error(), Commands: j.commands, Risks: j.risks()}
+		return Judgement{Why: err.Error(), Reads: isProtected(err), Commands: j.commands, Risks: j.risks()}
 	}
-	return Judgement{Safe: true, Commands: j.commands}
+	return Judgement{Safe: true, Reads: true, Commands: j.commands}
+}
+
+// A protectedError is why a command asks that only reads: it may show what is not
+// for everybody to see.
+type protectedError struct{ error }
+
+func protectedf(format string, args ...any) error { return protectedError{fmt.Errorf(format, args...)} }
+
+func isProtected(err error) bool {
+	_, ok := errors.AsType[protectedError](err)
+	return ok
+}
+
+// graver is the error that says more against a command: that it may do more than
+// read. Of two alike it is the first.
+func graver(a, b error) error {
+	if a == nil || b != nil && isProtected(a) && !isProtected(b) {
+		return b
+	}
+	return a
 }
 
 // A word is an argument as the program will see it or, if it is a glob, a
@@ -56,9 +86,9 @@ type word struct {
 
 // judging gathers what a command is made of on the way.
 type judging struct {
-	workspace string
-	commands  [][]string
-	writes    []string // targets of redirections
+	Place
+	commands [][]string
+	writes   []string // targets of redirections
 }
 
 // command returns nil if it is safe, else why that is not known. It looks at
@@ -95,7 +125,15 @@ func (j *judging) command(words []word, depth int) error {
 	if !known {
 		return fmt.Errorf("%.80q is not a program that is known only to read", name)
 	}
-	if err := rule.judge(words[1:]); err != nil {
+	err = rule.judge(words[1:])
+	switch {
+	case err != nil:
+	case name == "git":
+		err = j.history(texts(words[1:]))
+	case name == "cd":
+		err = j.enter(texts(words[1:]))
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func TestWhatMustNotRunUnasked(t *testing.T) {
 	for _, c := range list {
 		for _, argv := range ways(c) {
 			n++
-			j := Judge(argv, "/project")
+			j := Judge(argv, Place{Workspace: "/project"})
 			if j.Safe {
 				t.Errorf("safe: %q", argv)
 			} else if j.Why == "" {
@@ -92,7 +93,7 @@ func TestProgramsThatRunOthers(t *testing.T) {
 			t.Errorf("%s may be given anything: %v", name, r)
 		}
 		for _, args := range [][]string{{"-x"}, {"--exec", "sh"}, {"--eval=1"}, {"x", "y", "z"}, {"-e", "x"}, {"-c", "x"}, {"--version", "x"}, {"!sh"}} {
-			if j := Judge(append([]string{name}, args...), ""); j.Safe && !slices.Contains([]string{"egrep", "expand"}, name) {
+			if j := Judge(append([]string{name}, args...), Place{}); j.Safe && !slices.Contains([]string{"egrep", "expand"}, name) {
 				t.Errorf("safe: %s %q", name, args)
 			}
 		}
@@ -107,7 +108,7 @@ func TestOrdinaryReading(t *testing.T) {
 	}
 	safe := 0
 	for _, c := range list {
-		if j := Judge(c.argv, ""); j.Safe {
+		if j := Judge(c.argv, Place{}); j.Safe {
 			safe++
 		} else {
 			t.Logf("asks: %s (%s)", c.script, j.Why)
@@ -117,6 +118,49 @@ func TestOrdinaryReading(t *testing.T) {
 	t.Logf("%d of %d run unasked: %.1f %%", safe, len(list), percent)
 	if percent < 90 {
 		t.Errorf("%.1f %%, want 90", percent)
+	}
+}
+
+// TestWhatStaysUnasked: patterns and history that cannot show a protected file.
+func TestWhatStaysUnasked(t *testing.T) {
+	for _, c := range commands(t, "unasked.txt") {
+		if j := Judge(c.argv, Place{}); !j.Safe {
+			t.Errorf("asks: %s (%s)", c.script, j.Why)
+		}
+	}
+}
+
+// TestProtectedFolders: the server's own folders have names of their own, and a
+// command may be run in one.
+func TestProtectedFolders(t *testing.T) {
+	for script, safe := range map[string]bool{
+		"git blame HEAD prompts/x.md": false, "git log -p -- conf/prompts/x.md": false, "cd prompts && git blame x.md": false,
+		"git show HEAD:prompts/x.md": false, "git log -p -- other/x.md": true, "git log --stat -- prompts": true,
+	} {
+		if j := Judge([]string{"bash", "-lc", script}, Place{Protected: []string{"prompts"}}); j.Safe != safe {
+			t.Errorf("%s: safe %v, %s", script, j.Safe, j.Why)
+		}
+	}
+	for dir, safe := range map[string]bool{"": true, ".": true, "src": true, "prompts": false, "conf/prompts/sub": false, "agents": false} {
+		if j := Judge([]string{"git", "blame", "HEAD", "x.md"}, Place{Dir: dir, Protected: []string{"prompts"}}); j.Safe != safe {
+			t.Errorf("in %s: safe %v, %s", dir, j.Safe, j.Why)
+		}
+	}
+}
+
+// TestPatterns compares what a pattern is said to find with what a shell finds.
+func TestPatterns(t *testing.T) {
+	for _, name := range []string{".env", ".env.local", ".env.", ".envrc", "env", ".e", "x.env"} {
+		for _, pattern := range []string{".env", ".en*", ".e?v", ".*", "*", "?env", "*env", ".env*", ".e*v", ".env.*", ".env?", ".env??*", ".*.local", "*.local", "....*"} {
+			matched, _ := path.Match(pattern, name)
+			matched = matched && (name[0] != '.' || pattern[0] == '.') && isEnv(name)
+			if found := finds(pattern, ".env", false) || finds(pattern, ".env.", true); matched && !found {
+				t.Errorf("%s finds %s", pattern, name)
+			}
+		}
+	}
+	if !finds(strings.Repeat("*", 60000)+"x", "dev", true) || finds("."+strings.Repeat("*?", 30000), ".env", false) {
+		t.Error("long patterns")
 	}
 }
 
@@ -141,7 +185,7 @@ func TestWhatAPersonIsTold(t *testing.T) {
 		{"ls", "", [][]string{{"ls"}}, nil},
 		{"bash -c 'cat \"a b\" | wc -l'", "", [][]string{{"cat", "a b"}, {"wc", "-l"}}, nil},
 	} {
-		j := Judge([]string{"bash", "-lc", c.script}, "/project")
+		j := Judge([]string{"bash", "-lc", c.script}, Place{Workspace: "/project"})
 		if j.Safe != (c.why == "") || !strings.Contains(j.Why, c.why) {
 			t.Errorf("%s: safe %v, %s", c.script, j.Safe, j.Why)
 		}
@@ -163,7 +207,7 @@ func TestLimits(t *testing.T) {
 		{"bash", "-c", strings.Repeat("(", 60000)},
 		{"bash", "-c", strings.Repeat("$(", 20000)},
 	} {
-		if j := Judge(argv, ""); j.Safe {
+		if j := Judge(argv, Place{}); j.Safe {
 			t.Errorf("safe: %.80q", argv)
 		}
 	}

@@ -79,7 +79,7 @@ func (j *judging) outside(words []string, add func(string)) {
 			w = value
 		}
 		clean := path.Clean(w)
-		inside := j.workspace != "" && (clean == j.workspace || strings.HasPrefix(clean, j.workspace+"/"))
+		inside := j.Workspace != "" && (clean == j.Workspace || strings.HasPrefix(clean, j.Workspace+"/"))
 		if w == "~" || strings.HasPrefix(w, "~/") || clean == ".." || strings.HasPrefix(clean, "../") ||
 			path.IsAbs(w) && clean != "/dev/null" && !inside {
 			add("names places outside the workspace")

@@ -76,7 +76,7 @@ func (c checked) judge(args []word) error {
 		if a.glob && (a.text == "" || strings.ContainsAny(a.text[:1], "*?[-")) {
 			return fmt.Errorf("what %.80q finds may be taken for an option", a.text)
 		}
-		if err := place(a.text); err != nil {
+		if err := place(a); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ var jq = options{flags: "rcnsSeaMCjR", long: "raw-output compact-output null-inp
 	files: many}
 
 // ripgrep leaves out what runs programs: --pre, --hostname-bin, -z.
-var ripgrep = options{flags: "inlLcwvxFPSsUHINop0aqu.", values: "egtTABCmrdfjM",
+var ripgrep = options{flags: "inlLcwvxFPSsUHINop0aqu.", values: "egtTABCmrdfjM", globs: true,
 	long: "ignore-case line-number files-with-matches files-without-match count count-matches word-regexp invert-match fixed-strings pcre2 smart-case " +
 		"case-sensitive multiline multiline-dotall with-filename no-filename no-line-number only-matching pretty heading no-heading hidden no-ignore " +
 		"no-ignore-vcs follow text quiet files json stats column trim vimgrep version type-list no-messages sort= sortr= color= colors= regexp= glob= " +

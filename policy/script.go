@@ -33,14 +33,12 @@ func (j *judging) script(shell, text string, depth int) error {
 	}
 	var verdict error
 	for i, file := range files {
-		s := scripted{judging: judging{workspace: j.workspace}, depth: depth, patterns: shell != "zsh"}
+		s := scripted{judging: judging{Place: j.Place}, depth: depth, patterns: shell != "zsh"}
 		s.stmts(file.Stmts)
 		if i == 0 {
 			j.commands, j.writes = append(j.commands, s.commands...), append(j.writes, s.writes...)
 		}
-		if verdict == nil {
-			verdict = s.why
-		}
+		verdict = graver(verdict, s.why)
 	}
 	if verdict == nil && len(j.commands) == 0 {
 		return errors.New("the script is empty")
@@ -80,9 +78,7 @@ type scripted struct {
 }
 
 func (s *scripted) doubt(format string, args ...any) {
-	if s.why == nil {
-		s.why = fmt.Errorf(format, args...)
-	}
+	s.why = graver(s.why, fmt.Errorf(format, args...))
 }
 
 func (s *scripted) stmts(all []*syntax.Stmt) {
@@ -178,7 +174,7 @@ func (s *scripted) redirect(r *syntax.Redirect) {
 	writes := false
 	switch r.Op {
 	case syntax.RdrIn:
-		if err := place(target.text); err != nil {
+		if err := place(target); err != nil {
 			s.doubt("%w", err)
 		}
 	case syntax.DplOut:

@@ -72,7 +72,7 @@ const maxCommands = 32 // at the same time; further ones wait
 // can be run again after a crash; the sandbox sees to it that it only reads.
 func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 	missing := b.sandbox.Missing()
-	j := policy.Judge(c.argv, b.workspace)
+	j := b.judged(c)
 	kind, why := policy.Command(agent.Approval, j, missing)
 	v.Kind = kind
 	switch kind {
@@ -81,7 +81,7 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 		return
 	case parley.VerdictAsk:
 		v.Show = c.show(j, why)
-		if limits := b.sandbox.Shortcomings(); limits != "" && !j.Safe {
+		if limits := b.sandbox.Shortcomings(); limits != "" && !j.Reads {
 			v.Show += "\n\n" + limits
 		}
 	default:
@@ -93,7 +93,7 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 	}
 	v.Digest = digest("shell", v.Digest, place)
 	v.Source = sourceOfCommand(j, missing)
-	if j.Safe && missing == nil {
+	if j.Reads && missing == nil {
 		v.Class = parley.Pure
 	}
 }
@@ -101,10 +101,22 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 // sourceOfCommand is where the output of a command comes from. The sandbox has no
 // network; without one, only a command that is known to read files stays offline.
 func sourceOfCommand(j policy.Judgement, missing error) parley.Source {
-	if missing != nil && !j.Safe {
+	if missing != nil && !j.Reads {
 		return parley.SourceNetwork
 	}
 	return parley.SourceWorkspace
+}
+
+// judged is what policy says of a command. Folders that tools must not write to
+// hold more than a project's own files, also in its history.
+func (b *Box) judged(c *command) policy.Judgement {
+	at := policy.Place{Workspace: b.workspace, Dir: c.dir}
+	for _, folder := range slices.Concat(b.protected, b.kept) {
+		if rel, err := filepath.Rel(b.workspace, folder); err == nil && filepath.IsLocal(rel) && rel != "." {
+			at.Protected = append(at.Protected, strings.ToLower(filepath.Base(folder)))
+		}
+	}
+	return policy.Judge(c.argv, at)
 }
 
 // show is the command to the letter, and what a person should know about it.
@@ -147,7 +159,7 @@ func quoted(words []string) string {
 // when nothing of it is left.
 func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress func(string)) (parley.ToolResult, error) {
 	missing := b.sandbox.Missing()
-	j := policy.Judge(c.argv, b.workspace)
+	j := b.judged(c)
 	if kind, why := policy.Command(agent.Approval, j, missing); kind == parley.VerdictBlock {
 		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "This was not run: %s.", why)
 	}
@@ -161,7 +173,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	defer cancel()
 	out := &output{live: progress, whole: b.spool(sourceOfCommand(j, missing))}
 	ended, err := b.sandbox.Run(limited, sandbox.Command{
-		Argv: c.argv, Dir: filepath.Join(b.workspace, filepath.FromSlash(c.dir)), ReadOnly: j.Safe && missing == nil, Output: out,
+		Argv: c.argv, Dir: filepath.Join(b.workspace, filepath.FromSlash(c.dir)), ReadOnly: j.Reads && missing == nil, Output: out,
 	})
 	text := out.String()
 	switch {
@@ -175,7 +187,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 		return parley.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text), Failed: true}, nil
 	}
 	if ended.Exit != 0 && looksForbidden(text) {
-		if rules := b.sandbox.Rules(j.Safe && missing == nil); rules != "" {
+		if rules := b.sandbox.Rules(j.Reads && missing == nil); rules != "" {
 			text = strings.TrimRight(text, "\n") + "\n[" + rules + "]\n"
 		}
 	}
