@@ -1,0 +1,31 @@
+package tool
+
+import (
+	"path/filepath"
+	"testing"
+
+	"parley"
+)
+
+// TestHistoryOfProtectedFolders: the policy is told which folders of the workspace
+// are the server's, and where a command is run.
+func TestHistoryOfProtectedFolders(t *testing.T) {
+	b := sandboxed(t)
+	if err := b.box.Keep(filepath.Join(b.workspace, "conf", "prompts")); err != nil {
+		t.Fatal(err)
+	}
+	for arguments, want := range map[string]parley.VerdictKind{
+		`{"command":["git","blame","HEAD","main.go"]}`:                         parley.VerdictRun,
+		`{"command":["git","blame","HEAD","conf/prompts/x.md"]}`:               parley.VerdictAsk,
+		`{"command":["git","blame","HEAD","x.md"],"workdir":"conf/prompts"}`:   parley.VerdictAsk,
+		`{"command":["git","show","HEAD:conf/prompts/x.md"]}`:                  parley.VerdictAsk,
+		`{"command":["git","log","--stat","--","conf/prompts"]}`:               parley.VerdictRun,
+		`{"command":["bash","-lc","cd conf && cd prompts && git blame x.md"]}`: parley.VerdictAsk,
+		`{"command":["bash","-lc","cat .e*"]}`:                                 parley.VerdictAsk,
+	} {
+		v := b.box.Judge(parley.Agent{Approval: "suggest"}, "shell", arguments)
+		if v.Kind != want || v.Class != parley.Pure { // they only read, and are run so that they only read
+			t.Errorf("%s: %+v", arguments, v)
+		}
+	}
+}
