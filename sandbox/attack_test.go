@@ -336,12 +336,47 @@ func TestAReplacedFolderIsRefused(t *testing.T) {
 	})
 }
 
+// Links on the way to a further folder are followed where an operator has put
+// them, and never in the workspace.
+func TestFurtherFoldersAreResolvedOnce(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Sandbox{workspace: top + "/ws"}
+	for _, dir := range []string{"ws/real", "other/cache"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"ws/link": "../other/cache", "short": "other/cache", "in": "ws/link", "round": "round", "over": "ws/real/../../other"} {
+		if err := os.Symlink(to, filepath.Join(top, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		"other/cache": "other/cache", "short": "other/cache", "ws/real": "ws/real", "ws/link": "ws/link", "in": "ws/link",
+		"ws": "ws", "round": "", "over": "", "absent": "",
+	} {
+		got, err := s.Resolve(filepath.Join(top, path))
+		if want != "" {
+			want = filepath.Join(top, want)
+		}
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v", path, got, err)
+		}
+	}
+}
+
 // A command without the workspace sees nothing of it, wherever the workspace is.
 func TestACommandWithoutTheWorkspace(t *testing.T) {
 	each(t, func(b *bench) {
 		out, ended := b.runElsewhere(Command{Argv: []string{"bash", "-c", "pwd; echo x > file && cat file; cat " + b.workspace + "/src/file"}, NoWorkspace: true})
 		if ended.Exit == 0 || !strings.Contains(out, "/home\nx\n") || strings.Contains(out, "secret") {
 			b.t.Errorf("%+v %s", ended, out)
+		}
+		if entries, err := os.ReadDir(b.workspace); err != nil || len(entries) != 5 {
+			b.t.Errorf("%v %v", entries, err)
 		}
 		for _, folder := range []string{b.workspace + "/lib", filepath.Dir(b.workspace)} {
 			if _, err := b.box.Run(b.t.Context(), Command{Argv: []string{"true"}, NoWorkspace: true, Read: []string{folder}, Output: io.Discard}); err == nil {

@@ -303,6 +303,54 @@ func leadsTo(path string) string {
 	return filepath.Join(leadsTo(dir), filepath.Base(path))
 }
 
+// Resolve is where the path of a folder leads, for Command.Read and Write. It is
+// called once, when the server starts: symbolic links that an operator has put on
+// the way are followed, but none in the workspace, where commands can put some.
+func (s *Sandbox) Resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	at, rest := "/", names(path)
+	for links := 0; len(rest) > 0 && !inside(s.workspace, at); {
+		if rest[0] == ".." {
+			at, rest = filepath.Dir(at), rest[1:]
+			continue
+		}
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		info, err := os.Lstat(next)
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		to, err := os.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%s leads through more than %d symbolic links", path, maxLinks)
+		}
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		rest = append(names(to), rest...)
+	}
+	if slices.Contains(rest, "..") {
+		return "", fmt.Errorf("%s leads out of the workspace again", path)
+	}
+	return filepath.Join(append([]string{at}, rest...)...), nil
+}
+
+const maxLinks = 40
+
+func names(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == filepath.Separator })
+}
+
 // within reports whether a path is in a folder and not that folder itself, and
 // the path from there.
 func within(folder, path string) (bool, string) {

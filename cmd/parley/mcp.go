@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"parley"
@@ -16,7 +18,7 @@ import (
 
 // newToolServers are the servers of the file of --config, none of which reaches
 // the addresses that are served.
-func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Screen, log *slog.Logger, served ...net.Listener) *mcp.Servers {
+func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Screen, log *slog.Logger, served ...net.Listener) (*mcp.Servers, error) {
 	o := mcp.Options{Workspace: c.Workspace, Home: c.DefaultTenant, Sandbox: box, Screen: screen, Log: log}
 	for _, l := range served {
 		if addr, ok := l.Addr().(*net.TCPAddr); ok {
@@ -25,16 +27,25 @@ func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Scre
 	}
 	for _, s := range c.ToolServers {
 		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle,
-			Missing: s.Missing, Command: s.Command, Writes: s.Writes, Read: s.Read, Write: s.Write, Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
+			Missing: s.Missing, Command: s.Command, Writes: s.Writes, Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
 		for _, pair := range s.Env {
 			server.Env = append(server.Env, string(pair))
 		}
 		for name, value := range s.Headers {
 			server.Headers[name] = string(value)
 		}
+		for _, list := range [][]string{server.Read, server.Write} {
+			for i, folder := range list {
+				resolved, err := box.Resolve(folder)
+				if err != nil {
+					return nil, fmt.Errorf("MCP server %s: %w", s.Name, err)
+				}
+				list[i] = resolved
+			}
+		}
 		o.Servers = append(o.Servers, server)
 	}
-	return mcp.New(o)
+	return mcp.New(o), nil
 }
 
 // toolServers tells the native dialect of them.

@@ -165,7 +165,10 @@ func (c *serveCommand) Run(p *program) error {
 	sentinel := screen.New(key, c.Sentinel, append(ownSecrets(&c.Settings, p.env, key), hooks.secrets(agents.List(c.DefaultTenant))...)...)
 
 	// Tools of others, which start when somebody has a use for them.
-	outside := newToolServers(&c.Settings, commands, sentinel, log, listeners...)
+	outside, err := newToolServers(&c.Settings, commands, sentinel, log, listeners...)
+	if err != nil {
+		return err
+	}
 	defer outside.Close()
 	tools.Join(outside)
 
