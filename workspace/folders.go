@@ -1,0 +1,113 @@
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+
+	"parley"
+)
+
+// folders are the folders that an Edit changes. Each is entered once and held
+// from then on, so that all changes happen in the folders that were judged,
+// whatever their names lead to by then.
+type folders struct {
+	view *View
+	open map[string]*Dir // by path
+	made []string        // by this Edit, outer ones first
+	// touched are those in which something was put, renamed or removed.
+	touched map[string]bool
+}
+
+func newFolders(v *View) *folders {
+	return &folders{view: v, open: map[string]*Dir{}, touched: map[string]bool{}}
+}
+
+// enter opens a folder, and makes the missing ones on the way if told to.
+func (t *folders) enter(name string, making bool) (*Dir, error) {
+	if dir := t.open[name]; dir != nil {
+		return dir, nil
+	}
+	var parent *Dir
+	if name != "." {
+		var err error
+		if parent, err = t.enter(path.Dir(name), making); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.open) >= MaxFolders {
+		return nil, parley.Errorf(parley.CodeTooLarge, "More than %d directories are touched at once.", MaxFolders)
+	}
+	var dir *Dir
+	var err error
+	switch {
+	case parent == nil:
+		dir, err = t.view.Dir(".")
+	case making:
+		if err = t.make(parent, name); err == nil {
+			dir, err = parent.Dir(path.Base(name))
+		}
+	default:
+		dir, err = parent.Dir(path.Base(name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.open[name] = dir
+	return dir, nil
+}
+
+// make makes a folder unless something is there.
+func (t *folders) make(parent *Dir, name string) error {
+	base := path.Base(name)
+	if _, err := parent.Lstat(base); !errors.Is(err, fs.ErrNotExist) {
+		return err // there is something, or it may not be there
+	}
+	err := parent.root.Mkdir(base, 0o755)
+	if err == nil {
+		t.made = append(t.made, name)
+		t.touched[path.Dir(name)] = true
+	} else if !errors.Is(err, fs.ErrExist) {
+		return Fault(name, err)
+	}
+	return nil
+}
+
+// unmake removes the folders that were made, as far as they are empty.
+func (t *folders) unmake() {
+	for _, name := range slices.Backward(t.made) {
+		if dir := t.open[name]; dir != nil {
+			dir.Close()
+			delete(t.open, name)
+		}
+		if parent := t.open[path.Dir(name)]; parent != nil {
+			parent.root.Remove(path.Base(name))
+		}
+	}
+	t.made = nil
+}
+
+// sync waits until the changes in the folders are on the disk.
+func (t *folders) sync() error {
+	for name := range t.touched {
+		dir := t.open[name]
+		if dir == nil {
+			continue // unmade
+		}
+		d, err := dir.root.Open(".")
+		if err == nil {
+			err = errors.Join(d.Sync(), d.Close())
+		}
+		if err != nil {
+			return Fault(name, err)
+		}
+	}
+	return nil
+}
+
+func (t *folders) close() {
+	for _, dir := range t.open {
+		dir.Close()
+	}
+}

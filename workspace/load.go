@@ -1,0 +1,48 @@
+package workspace
+
+import (
+	"path/filepath"
+
+	"parley"
+)
+
+// Load opens a folder with skills or agents, inside the workspace or outside.
+// The path to it may lead through links outside the workspace. Inside, no link
+// is followed: an agent could have made it. In a folder outside, links that stay
+// in that folder are followed, because some systems deliver files in this way.
+func (w *Workspace) Load(folder string) (*Dir, error) {
+	name, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	place, link, err := w.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	if link != "" {
+		relative, _ := inside(w.root, link)
+		return nil, linked(relative)
+	}
+	relative, ok := inside(w.root, place)
+	if !ok {
+		w, relative = &Workspace{root: place}, "."
+	}
+	v, err := w.For(ServerLoads)
+	if err != nil {
+		return nil, err
+	}
+	v.inner = !ok
+	dir, err := v.Dir(relative)
+	if err != nil {
+		v.Close()
+		return nil, err
+	}
+	dir.owns = true
+	return dir, nil
+}
+
+// linked is the error about a link where none is followed.
+func linked(name string) error {
+	return parley.Errorf(parley.CodeInvalid,
+		"%q is a symbolic link, and links in the workspace are not followed here; put the file or folder itself there.", name)
+}

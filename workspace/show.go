@@ -1,0 +1,203 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"parley"
+)
+
+var _ parley.Files = (*Workspace)(nil)
+
+// ShowFile is of parley.Files.
+func (w *Workspace) ShowFile(ctx context.Context, name string) (string, error) {
+	name, err := cleanShown(name)
+	if err != nil {
+		return "", err
+	}
+	v, err := w.For(PersonReads)
+	if err != nil {
+		return "", unavailable(err)
+	}
+	defer v.Close()
+	f, _, err := v.Open(name)
+	if err != nil {
+		return "", shownFault(err, "path is not a file.")
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, parley.MaxShownFile+1))
+	switch {
+	case err != nil:
+		return "", shownFault(err, "path is not a file.")
+	case len(data) > parley.MaxShownFile:
+		return "", parley.Errorf(parley.CodeTooLarge, "path: the file is longer than %d bytes.", parley.MaxShownFile)
+	case !utf8.Valid(data):
+		return "", parley.Errorf(parley.CodeInvalid, "path is not a text.")
+	}
+	return string(data), nil
+}
+
+// ShowFolder is of parley.Files.
+func (w *Workspace) ShowFolder(ctx context.Context, name string) ([]parley.FileEntry, error) {
+	name, err := cleanShown(name)
+	if err != nil {
+		return nil, err
+	}
+	v, err := w.For(PersonReads)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer v.Close()
+	dir, err := v.Dir(name)
+	if err != nil {
+		return nil, shownFault(err, "path is not a folder.")
+	}
+	defer dir.Close()
+	found, _, err := dir.shown(ctx)
+	if err != nil {
+		return nil, shownFault(err, "path is not a folder.")
+	}
+	list := []parley.FileEntry{}
+	for _, s := range found {
+		list = append(list, parley.FileEntry{Name: s.Name(), Path: path.Join(name, s.Name()), IsDir: s.info.IsDir()})
+	}
+	slices.SortStableFunc(list, func(a, b parley.FileEntry) int {
+		switch {
+		case a.IsDir == b.IsDir:
+			return 0
+		case a.IsDir:
+			return -1
+		}
+		return 1
+	})
+	return list, nil
+}
+
+// ShowTree is of parley.Files. Folders behind links are named, not entered: they
+// may lead round.
+func (w *Workspace) ShowTree(ctx context.Context) (parley.FileTree, error) {
+	top := parley.FileTree{Path: ".", IsDir: true}
+	v, err := w.For(PersonReads)
+	if err != nil {
+		return top, unavailable(err)
+	}
+	defer v.Close()
+	dir, err := v.Dir(".")
+	if err != nil {
+		return top, shownFault(err, "path is not a folder.")
+	}
+	defer dir.Close()
+	left := parley.MaxShownEntries
+	return top, grow(ctx, &top, dir, 1, &left)
+}
+
+func grow(ctx context.Context, t *parley.FileTree, dir *Dir, depth int, left *int) error {
+	list, more, err := dir.shown(ctx)
+	if err != nil {
+		return err
+	}
+	t.Children, t.Truncated = map[string]parley.FileTree{}, more
+	for _, s := range list {
+		if *left--; *left < 0 {
+			t.Truncated = true
+			return nil
+		}
+		child := parley.FileTree{Path: path.Join(dir.name, s.Name()), IsDir: s.info.IsDir(), Modified: s.info.ModTime()}
+		if child.IsDir {
+			err := errors.New("not entered")
+			if depth < parley.MaxShownDepth && s.Type()&fs.ModeSymlink == 0 {
+				err = enter(ctx, &child, dir, s.Name(), depth+1, left)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			child.Truncated = child.Truncated || err != nil
+		}
+		t.Children[s.Name()] = child
+	}
+	return nil
+}
+
+func enter(ctx context.Context, t *parley.FileTree, parent *Dir, base string, depth int, left *int) error {
+	dir, err := parent.Dir(base)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return grow(ctx, t, dir, depth, left)
+}
+
+// A shownEntry is an entry of a folder with what it is, or what it leads to.
+type shownEntry struct {
+	fs.DirEntry
+	info fs.FileInfo
+}
+
+// shown is what people see of a folder, by name: files and folders, and links
+// that lead to one of those inside the project.
+func (d *Dir) shown(ctx context.Context) (list []shownEntry, more bool, err error) {
+	entries, more, err := d.Entries(ctx, parley.MaxShownEntries)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, e := range entries {
+		var info fs.FileInfo
+		if e.Type()&fs.ModeSymlink != 0 {
+			info, err = d.v.stat(path.Join(d.place, e.Name()))
+		} else {
+			info, err = e.Info()
+		}
+		if err == nil && (info.IsDir() || info.Mode().IsRegular()) {
+			list = append(list, shownEntry{e, info})
+		}
+	}
+	return list, more, nil
+}
+
+// stat is the file or folder that a name leads to, if it may be seen.
+func (v *View) stat(name string) (fs.FileInfo, error) {
+	info, err := v.root.Stat(name)
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+		return info, err
+	}
+	f, info, err := v.open(v.root, name, name, info.Mode().Type())
+	if err != nil {
+		return nil, err
+	}
+	return info, f.Close()
+}
+
+// cleanShown reads a path that a person has sent. Two dots are refused, also
+// where they would lead nowhere else.
+func cleanShown(name string) (string, error) {
+	if strings.ContainsAny(name, "\x00\\") || path.IsAbs(name) || slices.Contains(strings.Split(name, "/"), "..") {
+		return "", parley.Errorf(parley.CodeInvalid,
+			"path must be one inside the project, without leading slash, backslash or two dots.")
+	}
+	return path.Clean("./" + name), nil
+}
+
+// shownFault says what is wrong with a path, and no more than that.
+func shownFault(err error, unfit string) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return parley.Errorf(parley.CodeNotFound, "path: there is no such file.")
+	case errors.Is(err, fs.ErrPermission):
+		return parley.Errorf(parley.CodeForbidden, "path: the server may not read it.")
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, errUnfit):
+		return &parley.Error{Code: parley.CodeInvalid, Message: unfit, Err: err}
+	}
+	return &parley.Error{Code: parley.CodeInvalid, Message: "path leads out of the project, or cannot be read.", Err: err}
+}
+
+func unavailable(err error) error {
+	return &parley.Error{Code: parley.CodeUnavailable, Message: "The project cannot be opened.", Err: err}
+}
