@@ -23,7 +23,7 @@ import (
 // ordinary away, but where Landlock is all there is.
 func TestTheTopOfTheWorkspaceIsWritable(t *testing.T) {
 	each(t, func(b *bench) {
-		b.box.protected = append(b.box.protected, protected{"skills", false}, protected{".parley", false})
+		b.box.protected = append(b.box.protected, Protected{"skills", false}, Protected{".parley", false})
 		if b.box.rung == landlock {
 			b.shell(1, "touch made")
 			if !strings.Contains(b.box.Shortcomings(), "directly in a folder that holds something protected") {
@@ -42,7 +42,7 @@ func TestTheTopOfTheWorkspaceIsWritable(t *testing.T) {
 // link that leads elsewhere, so later commands are given nothing by it.
 func TestNoLinkInPlaceOfAProtectedFolder(t *testing.T) {
 	each(t, func(b *bench) {
-		b.box.protected = append(b.box.protected, protected{"skills", false}, protected{".parley", false}, protected{"lib/deep/skills", false})
+		b.box.protected = append(b.box.protected, Protected{"skills", false}, Protected{".parley", false}, Protected{"lib/deep/skills", false})
 		for _, name := range []string{"skills", ".parley", "lib/deep/skills"} {
 			for _, target := range []string{"../../../../../../../../etc", "..", "/nowhere", b.outside} {
 				b.shell(1, fmt.Sprintf("rmdir %[2]s 2>/dev/null; ln -sT %[1]s %[2]s", target, name))
@@ -60,7 +60,7 @@ func TestNoLinkInPlaceOfAProtectedFolder(t *testing.T) {
 // never followed.
 func TestALinkInAProtectedPlaceIsNotFollowed(t *testing.T) {
 	each(t, func(b *bench) {
-		b.box.protected = append(b.box.protected, protected{"skills", false})
+		b.box.protected = append(b.box.protected, Protected{"skills", false})
 		if err := os.Symlink(b.outside, b.workspace+"/skills"); err != nil {
 			b.t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestParentsOfProtectedPlacesStay(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}
-		b.box.protected = append(b.box.protected, protected{"conf/in/agents", true}, protected{"start/.env", true})
+		b.box.protected = append(b.box.protected, Protected{"conf/in/agents", true}, Protected{"start/.env", true})
 		b.shell(1, "mv conf conf2 && mkdir -p conf/in/agents && echo full-auto > conf/in/agents/live.md")
 		b.shell(1, "mv conf/in conf/in2; rm -r conf; mkdir -p conf/in/agents && echo full-auto > conf/in/agents/live.md")
 		b.shell(1, "mv start start2; mkdir -p start; echo PARLEY_AUTH=none > start/.env")

@@ -41,27 +41,27 @@ const (
 func (s *Sandbox) places(root int) ([]place, error) {
 	var all []place
 	for _, p := range s.protected {
-		fd, stat, err := openBeneath(root, p.path)
+		fd, stat, err := openBeneath(root, p.Path)
 		switch {
 		case errors.Is(err, unix.ENOENT):
 			continue // a command that only reads cannot make it
 		case err != nil:
-			return nil, fmt.Errorf("%s cannot be protected: %w", p.path, err)
+			return nil, fmt.Errorf("%s cannot be protected: %w", p.Path, err)
 		}
 		unix.Close(fd)
 		do := keep
-		if p.hide {
+		if p.Hidden {
 			do = hide
 		}
 		kind := stat.Mode & unix.S_IFMT
 		if kind == unix.S_IFLNK && s.rung == bubblewrap {
-			return nil, fmt.Errorf("%s is a symbolic link, which cannot be protected: put the real folder or file there", p.path)
+			return nil, fmt.Errorf("%s is a symbolic link, which cannot be protected: put the real folder or file there", p.Path)
 		}
 		if kind != unix.S_IFDIR && kind != unix.S_IFREG {
 			do = hide
 		}
-		all = append(all, place{p.path, do, kind == unix.S_IFDIR, stat.Dev, stat.Ino})
-		for dir := filepath.Dir(p.path); dir != "."; dir = filepath.Dir(dir) {
+		all = append(all, place{p.Path, do, kind == unix.S_IFDIR, stat.Dev, stat.Ino})
+		for dir := filepath.Dir(p.Path); dir != "."; dir = filepath.Dir(dir) {
 			fd, stat, err := openBeneath(root, dir)
 			if err != nil {
 				return nil, fmt.Errorf("%s cannot be protected: %w", dir, err)

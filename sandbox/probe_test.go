@@ -133,7 +133,7 @@ func try(what string, args []string) error {
 	case "bomb":
 		bomb(args[0])
 	case "serve":
-		box := &Sandbox{rung: rung(args[0]), workspace: args[1], secret: isEnv, protected: []protected{{"lib/.env", true}}, memory: testMemory}
+		box := &Sandbox{rung: rung(args[0]), workspace: args[1], secret: isEnv, protected: []Protected{{"lib/.env", true}}, memory: testMemory}
 		box.Run(context.Background(), Command{Argv: []string{args[1] + "/src/probe", "probe", "daemon", args[2], "stay"}, Dir: args[1], Output: os.Stdout})
 	}
 	return nil

@@ -151,10 +151,10 @@ func (s *Sandbox) build(ctx context.Context, told spec, c Command, root *os.File
 		if !writes {
 			break
 		}
-		if err := s.covers.use(int(root.Fd()), p.path, s.secret(filepath.Base(p.path))); err != nil {
+		if err := s.covers.use(int(root.Fd()), p.Path, s.secret(filepath.Base(p.Path))); err != nil {
 			return Ended{}, err
 		}
-		covered = append(covered, p.path)
+		covered = append(covered, p.Path)
 	}
 	told.Made = s.covers.made(covered)
 	if told.Places, err = s.places(int(root.Fd())); err != nil {
@@ -204,8 +204,8 @@ func (s *Sandbox) folders(root int, c Command) (list []*os.File, err error) {
 			return list, fmt.Errorf("%s is not a folder, and no symbolic link to one is followed", path)
 		}
 		for _, p := range s.protected {
-			if slices.Contains(c.Write, path) && inside(path, filepath.Join(s.workspace, p.path)) {
-				return list, fmt.Errorf("%s must not be writable: %s in it is protected", path, p.path)
+			if slices.Contains(c.Write, path) && inside(path, filepath.Join(s.workspace, p.Path)) {
+				return list, fmt.Errorf("%s must not be writable: %s in it is protected", path, p.Path)
 			}
 		}
 		for _, hidden := range s.outside {

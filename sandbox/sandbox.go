@@ -26,24 +26,31 @@ import (
 	"time"
 )
 
-// Options say what a sandbox protects. Paths are made absolute, and symbolic
-// links in them are resolved once, by New.
+// Options say what a sandbox protects.
 type Options struct {
 	Workspace string
-	// Hidden files and folders can be neither seen nor made by a command.
+	Protected []Protected
+	// Hidden are absolute paths outside the workspace that no command may see,
+	// also if they lie in a folder that commands can read. Those inside are
+	// ignored.
 	Hidden []string
-	// Kept files and folders can be read, but neither changed nor made.
-	Kept []string
 	// Secret reports whether a file of that base name is hidden wherever it is
 	// in the workspace; nil: none is.
 	Secret func(name string) bool
+}
+
+// Protected is a file or folder of the workspace that a command can neither
+// change nor make. It need not exist.
+type Protected struct {
+	Path   string // relative to the workspace, cleaned
+	Hidden bool   // it cannot be seen either
 }
 
 // A Sandbox is how commands are run over one workspace. It may be used
 // concurrently.
 type Sandbox struct {
 	workspace string // absolute, without symbolic links
-	protected []protected
+	protected []Protected
 	outside   []string // hidden paths that are not in the workspace
 	secret    func(name string) bool
 	rung      rung
@@ -52,12 +59,6 @@ type Sandbox struct {
 	memory    uint64 // bytes of data of one process; zero: maxMemory
 	covers    covers
 	running   running
-}
-
-// A protected place of the workspace.
-type protected struct {
-	path string // relative to the workspace, cleaned
-	hide bool   // else it is kept
 }
 
 // A rung is one way to build a sandbox.
@@ -86,59 +87,29 @@ const (
 )
 
 // New finds out, by running a command in it, which sandbox can be built here.
-// Its error is about the folders: one that is missing, or a layout that no rung
-// can protect. Missing is about the sandbox.
+// Its error is about the workspace; Missing is about the sandbox.
 func New(o Options) (*Sandbox, error) {
-	workspace, err := filepath.Abs(o.Workspace)
-	if err != nil {
-		return nil, err
+	folder, err := filepath.Abs(o.Workspace)
+	if err == nil {
+		folder, err = filepath.EvalSymlinks(folder)
 	}
-	s := &Sandbox{workspace: leadsTo(workspace), secret: o.Secret, rung: bare}
+	if err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", o.Workspace, err)
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("workspace %s is not a folder", o.Workspace), err)
+	}
+	s := &Sandbox{workspace: folder, protected: o.Protected, secret: o.Secret, rung: bare}
 	if s.secret == nil {
 		s.secret = func(string) bool { return false }
 	}
-	if info, err := os.Stat(s.workspace); err != nil {
-		return nil, fmt.Errorf("workspace %s: %w", o.Workspace, err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("workspace %s is not a folder", o.Workspace)
-	}
-	for _, list := range []struct {
-		paths []string
-		hide  bool
-	}{{o.Hidden, true}, {o.Kept, false}} {
-		for _, name := range list.paths {
-			if err := s.protect(name, list.hide); err != nil {
-				return nil, err
-			}
+	for _, path := range o.Hidden {
+		if path = leadsTo(path); !inside(folder, path) {
+			s.outside = append(s.outside, path)
 		}
 	}
 	s.missing = s.probe()
 	return s, nil
-}
-
-// protect notes a place. Only its parents may be symbolic links, and only at
-// this time.
-func (s *Sandbox) protect(name string, hide bool) error {
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return err
-	}
-	path = filepath.Join(leadsTo(filepath.Dir(path)), filepath.Base(path))
-	info, err := os.Lstat(path)
-	isLink := err == nil && info.Mode()&os.ModeSymlink != 0
-	isInside, rel := within(s.workspace, path)
-	switch {
-	case inside(path, s.workspace):
-		return fmt.Errorf("the workspace %s is inside %s, which agents must not touch: move one of the two", s.workspace, name)
-	case isInside && isLink:
-		return fmt.Errorf("%s is a symbolic link in the workspace, where a command could replace it: "+
-			"put the real folder or file there, or move it out of the workspace", name)
-	case isInside:
-		s.protected = append(s.protected, protected{rel, hide})
-	case hide:
-		s.outside = append(s.outside, leadsTo(path))
-	}
-	return nil
 }
 
 // Missing says why there is no sandbox, or nil.
@@ -165,11 +136,7 @@ func (s *Sandbox) Shortcomings() string {
 	if s.missing != nil || s.rung != landlock {
 		return ""
 	}
-	folders := map[string]bool{}
-	for _, p := range s.protected {
-		folders[filepath.Dir(p.path)] = true
-	}
-	if len(folders) == 0 {
+	if len(s.protected) == 0 {
 		return ""
 	}
 	return "A command cannot make, rename or delete anything directly in a folder that holds something protected, " +
@@ -185,10 +152,10 @@ func (s *Sandbox) Rules(readOnly bool) string {
 	}
 	var hidden, kept []string
 	for _, p := range s.protected {
-		if p.hide {
-			hidden = append(hidden, p.path)
+		if p.Hidden {
+			hidden = append(hidden, p.Path)
 		} else {
-			kept = append(kept, p.path)
+			kept = append(kept, p.Path)
 		}
 	}
 	rules := []string{"only the workspace and $TMPDIR can be written"}

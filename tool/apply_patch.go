@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"parley"
 	"parley/tool/patch"
+	"parley/workspace"
 )
 
 //go:embed apply_patch.md
@@ -42,7 +42,7 @@ var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema, 
 			if *name == "" {
 				continue
 			}
-			if *name, err = writable(*name); err != nil {
+			if *name, err = workspace.CleanFile(*name); err != nil {
 				return action{}, fmt.Errorf("%w (line %d of the patch)", err, p[i].Line)
 			}
 		}
@@ -52,21 +52,19 @@ var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema, 
 		edits: true,
 		paths: p.Paths(),
 		show:  args.Patch,
-		perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
-			t := newChanges(root)
-			defer t.close()
+		perform: func(ctx context.Context, e *workspace.Edit, out io.Writer) error {
 			var done []string
 			for _, s := range p {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				lines, err := t.section(s)
+				lines, err := section(e, s)
 				if err != nil {
 					return err
 				}
 				done = append(done, lines...)
 			}
-			if err := t.commit(ctx); err != nil {
+			if err := e.Commit(ctx); err != nil {
 				return err
 			}
 			fmt.Fprintln(out, "Done!")
@@ -80,28 +78,28 @@ var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema, 
 
 // section adds what a section wants, and tells it as a line for every file. Its
 // paths are clean.
-func (t *changes) section(s patch.Section) (done []string, err error) {
+func section(e *workspace.Edit, s patch.Section) (done []string, err error) {
 	name, to := s.Path, cmp.Or(s.To, s.Path)
 	switch s.Kind {
 	case patch.Add:
-		was, err := t.look(name)
+		was, err := e.Look(name)
 		if err != nil {
 			return nil, unfit(s, name, err)
 		}
-		t.write(name, s.Added, was, 0)
+		e.Write(name, s.Added, was, 0)
 		return []string{letter(was) + " " + shown(name)}, nil
 	case patch.Delete:
-		was, err := t.look(name)
+		was, err := e.Look(name)
 		if err == nil && was == nil {
 			err = fs.ErrNotExist
 		}
 		if err != nil {
 			return nil, unfit(s, name, err)
 		}
-		t.delete(name, was)
+		e.Delete(name, was)
 		return []string{"D " + shown(name)}, nil
 	}
-	content, was, err := t.content(name)
+	content, was, err := e.Content(name)
 	if err != nil {
 		return nil, unfit(s, name, err)
 	}
@@ -110,15 +108,15 @@ func (t *changes) section(s patch.Section) (done []string, err error) {
 		return nil, parley.Errorf(parley.CodeInvalid, "%s. Nothing was changed.", err)
 	}
 	if to == name {
-		t.write(name, updated, was, 0)
+		e.Write(name, updated, was, 0)
 		return []string{"M " + shown(name)}, nil
 	}
-	there, err := t.look(to)
+	there, err := e.Look(to)
 	if err != nil {
 		return nil, unfit(s, to, err)
 	}
-	t.write(to, updated, there, was.Mode())
-	t.delete(name, was)
+	e.Write(to, updated, there, was.Mode())
+	e.Delete(name, was)
 	return []string{"D " + shown(name), letter(there) + " " + shown(to)}, nil
 }
 

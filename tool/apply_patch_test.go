@@ -16,6 +16,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/workspace"
 )
 
 // tree is everything under a directory: what each thing is and holds.
@@ -206,7 +207,7 @@ func TestAPatchThatDoesNotFitChangesNothing(t *testing.T) {
 	b.put("a", "x\n")
 	b.put("b", "x\n")
 	b.put("dir/c", "x\n")
-	b.put("large", strings.Repeat("x\n", maxEdited/2+1))
+	b.put("large", strings.Repeat("x\n", workspace.MaxEdited/2+1))
 	b.link(outside, "out")
 	b.link("../outside", "outdir")
 	b.link("dir", "indir")
@@ -217,38 +218,38 @@ func TestAPatchThatDoesNotFitChangesNothing(t *testing.T) {
 	}
 	before := tree(t, filepath.Dir(b.workspace))
 	for section, want := range map[string]string{
-		"*** Update File: absent\n@@\n-x\n+y":                              "File not found: absent (line 6 of the patch)",
-		"*** Delete File: absent":                                          "File not found: absent (line 6 of the patch)",
-		"*** Delete File: new/absent":                                      "File not found: new/absent",
-		"*** Delete File: dir":                                             `Delete File Error: "dir" is a directory`,
-		"*** Add File: dir\n+x":                                            `Add File Error: "dir" is a directory`,
-		"*** Update File: dir\n@@\n-x":                                     `Update File Error: "dir" is a directory`,
-		"*** Update File: b\n*** Move to: dir":                             `Update File Error: "dir" is a directory`,
-		"*** Update File: b\n@@\n-nowhere\n+y":                             "Update File Error: b: hunk 1: these lines are not found after line 0 of the file:\nnowhere (line 7 of the patch). Nothing was changed.",
-		"*** Update File: out\n@@\n-x\n+y":                                 `"out" is a symbolic link and was left alone`,
-		"*** Update File: alias\n@@\n-x\n+y":                               `"alias" is a symbolic link and was left alone`,
-		"*** Add File: out\n+y":                                            `"out" is a symbolic link and was left alone`,
-		"*** Add File: dangling\n+y":                                       `"dangling" is a symbolic link and was left alone`,
-		"*** Delete File: out":                                             `"out" is a symbolic link and was left alone`,
-		"*** Update File: b\n*** Move to: out":                             `"out" is a symbolic link and was left alone`,
-		"*** Add File: outdir/file\n+y":                                    `"outdir" is a symbolic link, not a directory`,
-		"*** Delete File: outdir/file":                                     `"outdir" is a symbolic link, not a directory`,
-		"*** Update File: outdir/file\n@@\n-x\n+y":                         `"outdir" is a symbolic link, not a directory`,
-		"*** Update File: indir/c\n@@\n-x\n+y":                             `"indir" is a symbolic link, not a directory`,
-		"*** Update File: b\n*** Move to: outdir/new":                      `"outdir" is a symbolic link, not a directory`,
-		"*** Add File: b/inner\n+y":                                        `"b" is a file, not a directory`,
-		"*** Add File: m\n+y\n*** Add File: m/inner\n+y":                   `"m" is a directory and was left alone`,
-		"*** Add File: " + strings.Repeat("n", 300) + "\n+y":               "file name too long",
-		"*** Update File: pipe\n@@\n-x\n+y":                                `"pipe" is a special file and was left alone`,
-		"*** Add File: pipe\n+y":                                           `"pipe" is a special file and was left alone`,
-		"*** Delete File: pipe":                                            `"pipe" is a special file and was left alone`,
-		"*** Update File: large\n@@\n-x\n+y":                               `"large" is larger than 8388608 bytes`,
-		"*** Add File: " + strings.Repeat("d/", maxFolders) + "deep\n+y":   "More than 256 directories",
-		"*** Add File: new/n2\n+y\n*** Add File: indir/x\n+y":              `"indir" is a symbolic link, not a directory`,
-		"*** Update File: dir/c\n*** Move to: a/b/c":                       `"a" is a file, not a directory`,
-		"*** Update File: dir/c\n*** Move to: new/x\n@@\n-nowhere":         "not found",
-		"*** Update File: dir/c\n@@ nowhere\n-x":                           "not found",
-		"*** Delete File: b\n*** Update File: dir/c\n@@\n-x\n*** Frob: it": "Unknown Line: *** Frob: it (line 10 of the patch)",
+		"*** Update File: absent\n@@\n-x\n+y":                                      "File not found: absent (line 6 of the patch)",
+		"*** Delete File: absent":                                                  "File not found: absent (line 6 of the patch)",
+		"*** Delete File: new/absent":                                              "File not found: new/absent",
+		"*** Delete File: dir":                                                     `Delete File Error: "dir" is a directory`,
+		"*** Add File: dir\n+x":                                                    `Add File Error: "dir" is a directory`,
+		"*** Update File: dir\n@@\n-x":                                             `Update File Error: "dir" is a directory`,
+		"*** Update File: b\n*** Move to: dir":                                     `Update File Error: "dir" is a directory`,
+		"*** Update File: b\n@@\n-nowhere\n+y":                                     "Update File Error: b: hunk 1: these lines are not found after line 0 of the file:\nnowhere (line 7 of the patch). Nothing was changed.",
+		"*** Update File: out\n@@\n-x\n+y":                                         `"out" is a symbolic link and was left alone`,
+		"*** Update File: alias\n@@\n-x\n+y":                                       `"alias" is a symbolic link and was left alone`,
+		"*** Add File: out\n+y":                                                    `"out" is a symbolic link and was left alone`,
+		"*** Add File: dangling\n+y":                                               `"dangling" is a symbolic link and was left alone`,
+		"*** Delete File: out":                                                     `"out" is a symbolic link and was left alone`,
+		"*** Update File: b\n*** Move to: out":                                     `"out" is a symbolic link and was left alone`,
+		"*** Add File: outdir/file\n+y":                                            `"outdir" is a symbolic link, not a directory`,
+		"*** Delete File: outdir/file":                                             `"outdir" is a symbolic link, not a directory`,
+		"*** Update File: outdir/file\n@@\n-x\n+y":                                 `"outdir" is a symbolic link, not a directory`,
+		"*** Update File: indir/c\n@@\n-x\n+y":                                     `"indir" is a symbolic link, not a directory`,
+		"*** Update File: b\n*** Move to: outdir/new":                              `"outdir" is a symbolic link, not a directory`,
+		"*** Add File: b/inner\n+y":                                                `"b" is a file, not a directory`,
+		"*** Add File: m\n+y\n*** Add File: m/inner\n+y":                           `"m" is a directory and was left alone`,
+		"*** Add File: " + strings.Repeat("n", 300) + "\n+y":                       "file name too long",
+		"*** Update File: pipe\n@@\n-x\n+y":                                        `"pipe" is a special file and was left alone`,
+		"*** Add File: pipe\n+y":                                                   `"pipe" is a special file and was left alone`,
+		"*** Delete File: pipe":                                                    `"pipe" is a special file and was left alone`,
+		"*** Update File: large\n@@\n-x\n+y":                                       `"large" is larger than 8388608 bytes`,
+		"*** Add File: " + strings.Repeat("d/", workspace.MaxFolders) + "deep\n+y": "More than 256 directories",
+		"*** Add File: new/n2\n+y\n*** Add File: indir/x\n+y":                      `"indir" is a symbolic link, not a directory`,
+		"*** Update File: dir/c\n*** Move to: a/b/c":                               `"a" is a file, not a directory`,
+		"*** Update File: dir/c\n*** Move to: new/x\n@@\n-nowhere":                 "not found",
+		"*** Update File: dir/c\n@@ nowhere\n-x":                                   "not found",
+		"*** Delete File: b\n*** Update File: dir/c\n@@\n-x\n*** Frob: it":         "Unknown Line: *** Frob: it (line 10 of the patch)",
 	} {
 		b.fails("apply_patch", patchOf("*** Add File: new/deep/n", "+n", "*** Update File: a\n*** Move to: moved", section), want)
 		if diff := gocmp.Diff(before, tree(t, filepath.Dir(b.workspace))); diff != "" {

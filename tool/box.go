@@ -4,8 +4,8 @@
 // A call is first understood, then judged, then performed. Understanding turns
 // the arguments, checked against the very schema the model was given, into an
 // action; it touches nothing. Judging and performing both start from there, so
-// what is performed is what was judged. Every action reaches files through an
-// os.Root of the workspace and answers through one bounded output.
+// what is performed is what was judged. Every action reaches files through
+// package workspace and answers through one bounded output.
 package tool
 
 import (
@@ -13,24 +13,22 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"parley"
 	"parley/policy"
 	"parley/sandbox"
+	"parley/workspace"
 )
 
 // A Box is the tools over one workspace. It may be used concurrently.
 type Box struct {
-	workspace string   // absolute, without symbolic links
-	protected []string // folders no tool touches; in the same form
-	kept      []string // folders no tool writes to; likewise, as far as they exist
-	artifacts string   // folder of long outputs; empty: they are not kept
+	files     *workspace.Workspace
+	artifacts string // folder of long outputs; empty: they are not kept
 	sandbox   *sandbox.Sandbox
 	slots     chan struct{}         // taken by commands that run
 	skills    func() []parley.Skill // nil: there are none
@@ -39,41 +37,8 @@ type Box struct {
 
 var _ parley.Toolbox = (*Box)(nil)
 
-// New fails unless workspace is a directory. No tool touches what is in the
-// protected folders, wherever in the workspace they are: the server's own data
-// belongs there.
-func New(workspace string, protected ...string) (*Box, error) {
-	b := &Box{}
-	for i, name := range append([]string{workspace}, protected...) {
-		path, err := filepath.Abs(name)
-		if err == nil {
-			path, err = filepath.EvalSymlinks(path)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("folder %s: %w", name, err)
-		}
-		if i == 0 {
-			b.workspace = path
-		} else {
-			b.protected = append(b.protected, path)
-		}
-	}
-	root, err := os.OpenRoot(b.workspace)
-	if err != nil {
-		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
-	}
-	return b, root.Close()
-}
-
-// Keep has no tool write to a folder, which need not exist: what agents are is
-// not for agents to say.
-func (b *Box) Keep(folder string) error {
-	path, err := filepath.Abs(folder)
-	if err == nil {
-		b.kept = append(b.kept, leadsTo(path))
-	}
-	return err
-}
+// New offers tools over a workspace, whose rules they keep.
+func New(files *workspace.Workspace) *Box { return &Box{files: files} }
 
 // The tools, in the order models are told of them.
 var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate), anywhere(scheduleFollowUp), anywhere(cancelFollowUps), anywhere(finalizeTask)}
@@ -117,8 +82,8 @@ type action struct {
 	// from 1; nil: in no way.
 	rest func(from, to int) string
 	// One of the two carries it out; a question has neither.
-	look    func(ctx context.Context, v view, out io.Writer) error // it only reads
-	perform func(ctx context.Context, workspace *os.Root, out io.Writer) error
+	look    func(ctx context.Context, v *workspace.View, out io.Writer) error // it only reads
+	perform func(ctx context.Context, e *workspace.Edit, out io.Writer) error
 }
 
 // define makes a tool whose arguments are an A.
@@ -155,7 +120,7 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 		return parley.Verdict{Kind: parley.VerdictBlock, Reason: err.Error()}
 	}
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions, Agent: a.agent, Task: a.task}
-	v.Digest = digest(name, arguments, b.workspace)
+	v.Digest = digest(name, arguments, b.files.Root())
 	v.Source = a.source
 	switch {
 	case len(a.questions) > 0:
@@ -198,28 +163,42 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		}
 		return parley.ToolResult{Text: text}, nil
 	}
-	folder, hides := b.workspace, b.hides
-	if a.artifact {
-		folder, hides = b.artifacts, func(string) bool { return false }
-	}
-	root, err := os.OpenRoot(folder)
-	switch {
-	case err != nil && a.artifact:
-		return parley.ToolResult{}, &parley.Error{Code: parley.CodeNotFound, Message: "There is no such artifact.", Err: err}
-	case err != nil:
-		return parley.ToolResult{}, &parley.Error{Code: parley.CodeUnavailable, Message: "The workspace cannot be opened.", Err: err}
-	}
-	defer root.Close()
 	out := output{rest: a.rest}
 	if a.look != nil {
-		err = a.look(ctx, view{root, hides}, &out)
+		err = b.look(ctx, a, &out)
 	} else {
-		err = a.perform(ctx, root, &out)
+		err = b.edit(ctx, a, &out)
 	}
 	if err != nil {
 		return parley.ToolResult{}, err
 	}
 	return parley.ToolResult{Text: out.String()}, nil
+}
+
+// look carries out an action that only reads: the workspace, or an artifact.
+func (b *Box) look(ctx context.Context, a action, out io.Writer) error {
+	files := b.files
+	if a.artifact {
+		var err error
+		if files, err = workspace.Open(b.artifacts, workspace.Rules{}); err != nil {
+			return &parley.Error{Code: parley.CodeNotFound, Message: "There is no such artifact.", Err: err}
+		}
+	}
+	view, err := files.For(workspace.AgentReads)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	return a.look(ctx, view, out)
+}
+
+func (b *Box) edit(ctx context.Context, a action, out io.Writer) error {
+	e, err := b.files.Edit()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return a.perform(ctx, e, out)
 }
 
 func (b *Box) understand(agent parley.Agent, name, arguments string) (action, error) {
@@ -238,57 +217,19 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 	if a.source == "" && !tools[i].Anywhere {
 		a.source = parley.SourceWorkspace
 	}
+	purpose := workspace.AgentReads
+	if a.edits {
+		purpose = workspace.AgentWrites
+	}
 	for _, name := range append(a.paths, a.path) {
-		switch {
-		case name == "":
-		case b.isProtected(name):
-			return action{}, fmt.Errorf("%q is not for tools: it holds the server's own data or secrets", name)
-		case a.edits && within(b.kept, leadsTo(filepath.Join(b.workspace, filepath.FromSlash(name)))):
-			return action{}, fmt.Errorf("%q is not for tools to write: it says what agents are", name)
+		if name == "" {
+			continue
+		}
+		if err := b.files.Check(name, purpose); err != nil {
+			return action{}, errors.New(strings.TrimSuffix(parley.MessageOf(err), "."))
 		}
 	}
 	return a, nil
-}
-
-// isProtected judges a path by where it leads, as far as it exists, and by its
-// words: .env files hold keys.
-func (b *Box) isProtected(name string) bool {
-	return isSecret(name) || b.hides(leadsTo(filepath.Join(b.workspace, filepath.FromSlash(name))))
-}
-
-// hides judges an absolute path without symbolic links.
-func (b *Box) hides(path string) bool { return isSecret(path) || within(b.protected, path) }
-
-// Hides reports whether what is at an absolute path is not for agents, nor for
-// who is told what they did.
-func (b *Box) Hides(path string) bool { return b.hides(path) || b.hides(leadsTo(path)) }
-
-// leadsTo is where an absolute path leads, as far as it exists.
-func leadsTo(path string) string {
-	leads, rest := path, ""
-	for range 255 {
-		if real, err := filepath.EvalSymlinks(leads); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if to, err := os.Readlink(leads); err == nil { // to something that is not there
-			if !filepath.IsAbs(to) {
-				to = filepath.Join(filepath.Dir(leads), to)
-			}
-			leads = to
-			continue
-		}
-		leads, rest = filepath.Dir(leads), filepath.Join(filepath.Base(leads), rest)
-	}
-	return path
-}
-
-// within reports whether a path is one of the folders, or in one. Case does not
-// count: to some file systems it is nothing.
-func within(folders []string, path string) bool {
-	return slices.ContainsFunc(folders, func(folder string) bool {
-		inside, err := filepath.Rel(strings.ToLower(folder), strings.ToLower(path))
-		return err == nil && filepath.IsLocal(inside)
-	})
 }
 
 func (b *Box) names(agent parley.Agent) string {

@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/sandbox"
+	"parley/workspace"
 )
 
 func TestMain(m *testing.M) {
@@ -40,12 +41,25 @@ func newBench(t testing.TB) *bench {
 			t.Fatal(err)
 		}
 	}
-	box, err := New(b.workspace)
+	b.box = newBox(t, b.workspace)
+	return b
+}
+
+// newBox is a box over a workspace with hidden places in it.
+func newBox(t testing.TB, folder string, hidden ...string) *Box {
+	t.Helper()
+	var rules workspace.Rules
+	for _, name := range hidden {
+		rules.Hidden = append(rules.Hidden, workspace.Place{Path: filepath.Join(folder, name), Setting: name})
+	}
+	for _, name := range []string{"skills", ".parley"} {
+		rules.Kept = append(rules.Kept, workspace.Place{Path: filepath.Join(folder, name), Setting: name})
+	}
+	files, err := workspace.Open(folder, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.box = box
-	return b
+	return New(files)
 }
 
 // put makes a file of the workspace, or a directory if the name ends in a slash.
@@ -128,18 +142,6 @@ func (b *bench) untouched(dir string, names ...string) {
 	}
 	if diff := cmp.Diff(names, got); diff != "" {
 		b.t.Errorf("%s: %s", dir, diff)
-	}
-}
-
-func TestNewWantsADirectory(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{file, file + "-absent"} {
-		if _, err := New(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v", path, err)
-		}
 	}
 }
 

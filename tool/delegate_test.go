@@ -7,10 +7,7 @@ import (
 )
 
 func TestDelegate(t *testing.T) {
-	b, err := New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := newBox(t, t.TempDir())
 	v := b.Judge(parley.Agent{}, "delegate", `{"agent_id":"explorer","task":"Look around."}`)
 	if v.Kind != parley.VerdictChild || v.Agent != "explorer" || v.Task != "Look around." {
 		t.Errorf("%+v", v)

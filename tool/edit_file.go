@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"parley"
+	"parley/workspace"
 )
 
 //go:embed edit_file.md
@@ -26,7 +26,7 @@ type editFileArguments struct {
 }
 
 var editFile = define("edit_file", editFileDescription, editFileSchema, func(args editFileArguments) (action, error) {
-	name, err := writable(args.Path)
+	name, err := workspace.CleanFile(args.Path)
 	switch {
 	case err != nil:
 		return action{}, err
@@ -44,10 +44,8 @@ var editFile = define("edit_file", editFileDescription, editFileSchema, func(arg
 		edits: true,
 		path:  name,
 		show:  fmt.Sprintf("Edit %q, %s:\n\n%s%s", name, where, marked("-", args.OldText), marked("+", args.NewText)),
-		perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
-			t := newChanges(root)
-			defer t.close()
-			content, was, err := t.content(name)
+		perform: func(ctx context.Context, e *workspace.Edit, out io.Writer) error {
+			content, was, err := e.Content(name)
 			if err != nil {
 				return err
 			}
@@ -55,8 +53,8 @@ var editFile = define("edit_file", editFileDescription, editFileSchema, func(arg
 			if err != nil {
 				return parley.Errorf(parley.CodeInvalid, "%s: %s. Nothing was changed.", shown(name), err)
 			}
-			t.write(name, changed, was, 0)
-			if err := t.commit(ctx); err != nil {
+			e.Write(name, changed, was, 0)
+			if err := e.Commit(ctx); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "Replaced %s in %s: %s.", places(len(lines)), shown(name), lineList(lines))
@@ -103,8 +101,8 @@ func edit(content string, args editFileArguments) (string, []int, error) {
 		return "", nil, fmt.Errorf("old_text stands in more than %d places: %s. Give more of the text around the one you mean, or set replace_all", maxPlaces, lineList(lines))
 	case count > 1 && !args.ReplaceAll:
 		return "", nil, fmt.Errorf("old_text stands in %d places: %s. Give more of the text around the one you mean, or set replace_all", count, lineList(lines))
-	case len(content)+count*(len(to)-len(from)) > maxEdited:
-		return "", nil, fmt.Errorf("it would be longer than %d bytes", maxEdited)
+	case len(content)+count*(len(to)-len(from)) > workspace.MaxEdited:
+		return "", nil, fmt.Errorf("it would be longer than %d bytes", workspace.MaxEdited)
 	}
 	return strings.ReplaceAll(content, from, to), lines, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/workspace"
 )
 
 func TestEditFile(t *testing.T) {
@@ -48,7 +49,7 @@ func TestEditFileLeavesAlone(t *testing.T) {
 	b.put("file", "a\nb\na b\n")
 	b.put("same", strings.Repeat("a", 1000))
 	b.put("dir/", "")
-	b.put("huge", strings.Repeat("x", maxEdited+1))
+	b.put("huge", strings.Repeat("x", workspace.MaxEdited+1))
 	b.link("file", "alias")
 	b.link(b.outside, "out")
 	if err := syscall.Mkfifo(filepath.Join(b.workspace, "pipe"), 0o644); err != nil {
@@ -73,7 +74,7 @@ func TestEditFileLeavesAlone(t *testing.T) {
 		b.fails("edit_file", args{"path": path, "old_text": c.old, "new_text": "y"}, c.want)
 	}
 	b.fails("edit_file", args{"path": "file", "old_text": "a", "new_text": "a"}, "the same")
-	b.fails("edit_file", args{"path": "same", "old_text": "a", "new_text": strings.Repeat("b", maxEdited/900), "replace_all": true}, "longer than")
+	b.fails("edit_file", args{"path": "same", "old_text": "a", "new_text": strings.Repeat("b", workspace.MaxEdited/900), "replace_all": true}, "longer than")
 	if len(before) != len(tree(t, b.workspace)) || b.content("file") != "a\nb\na b\n" || len(b.content("same")) != 1000 {
 		t.Error("something changed")
 	}

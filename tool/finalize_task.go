@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"parley"
+	"parley/workspace"
 )
 
 //go:embed finalize_task.md
@@ -51,7 +52,7 @@ var finalizeTask = define("finalize_task", finalizeTaskDescription, finalizeTask
 	case len(result) > outputLimit: // cut, it would be no JSON
 		return action{}, fmt.Errorf("expected at most %d bytes altogether", outputLimit)
 	}
-	return action{class: parley.Pure, look: func(_ context.Context, _ view, out io.Writer) error {
+	return action{class: parley.Pure, look: func(_ context.Context, _ *workspace.View, out io.Writer) error {
 		_, err := out.Write(result)
 		return err
 	}}, nil

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"parley"
+	"parley/workspace"
 )
 
 //go:embed find_files.md
@@ -26,9 +26,9 @@ var findFiles = define("find_files", findFilesDescription, findFilesSchema, func
 	if err != nil {
 		return action{}, err
 	}
-	return action{class: parley.Pure, look: func(ctx context.Context, v view, out io.Writer) error {
+	return action{class: parley.Pure, look: func(ctx context.Context, v *workspace.View, out io.Writer) error {
 		found := 0
-		w := walk{view: v, visit: func(_ *os.Root, name string, e fs.DirEntry) error {
+		w := walk{view: v, visit: func(_ *workspace.Dir, name string, e fs.DirEntry) error {
 			if !pattern.match(name) {
 				return nil
 			}

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"path/filepath"
 	"testing"
 
 	"parley"
@@ -10,14 +9,11 @@ import (
 // TestHistoryOfProtectedFolders: the policy is told which folders of the workspace
 // are the server's, and where a command is run.
 func TestHistoryOfProtectedFolders(t *testing.T) {
-	b := sandboxed(t)
-	if err := b.box.Keep(filepath.Join(b.workspace, "conf", "prompts")); err != nil {
-		t.Fatal(err)
-	}
+	b := sandboxed(t, "conf/prompts")
 	for arguments, want := range map[string]parley.VerdictKind{
 		`{"command":["git","blame","HEAD","main.go"]}`:                         parley.VerdictRun,
 		`{"command":["git","blame","HEAD","conf/prompts/x.md"]}`:               parley.VerdictAsk,
-		`{"command":["git","blame","HEAD","x.md"],"workdir":"conf/prompts"}`:   parley.VerdictAsk,
+		`{"command":["git","blame","HEAD","x.md"],"workdir":"skills"}`:         parley.VerdictAsk,
 		`{"command":["git","show","HEAD:conf/prompts/x.md"]}`:                  parley.VerdictAsk,
 		`{"command":["git","log","--stat","--","conf/prompts"]}`:               parley.VerdictRun,
 		`{"command":["bash","-lc","cd conf && cd prompts && git blame x.md"]}`: parley.VerdictAsk,

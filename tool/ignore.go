@@ -2,8 +2,9 @@ package tool
 
 import (
 	"io"
-	"os"
 	"strings"
+
+	"parley/workspace"
 )
 
 // An ignoring is what the .gitignore files of a directory and of those around it
@@ -21,16 +22,14 @@ const maxIgnore = 64 << 10 // bytes of a .gitignore that are read
 
 // within is the rules with those of a directory added. A .gitignore that cannot
 // be read ignores nothing.
-func (g ignoring) within(dir *os.Root, name string) ignoring {
-	if info, err := dir.Lstat(".gitignore"); err != nil || !info.Mode().IsRegular() {
-		return g
-	}
-	f, _, err := open(dir, ".gitignore", 0)
+func (g ignoring) within(dir *workspace.Dir) ignoring {
+	f, _, err := dir.Open(".gitignore")
 	if err != nil {
 		return g
 	}
 	defer f.Close()
 	raw, _ := io.ReadAll(io.LimitReader(f, maxIgnore))
+	name := dir.Name()
 	if name == "." {
 		name = ""
 	}

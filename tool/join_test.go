@@ -28,10 +28,7 @@ func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress
 
 // What servers say passes the same cap as anything else, and is kept whole.
 func TestJoinedTools(t *testing.T) {
-	b, err := New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := newBox(t, t.TempDir())
 	b.KeepArtifacts(t.TempDir())
 	if b.Of(t.Context(), nil) != parley.Toolbox(b) {
 		t.Error("a box without servers is not the same for all")

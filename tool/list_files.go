@@ -8,11 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strconv"
-	"strings"
 
 	"parley"
+	"parley/workspace"
 )
 
 //go:embed list_files.md
@@ -33,13 +32,18 @@ const (
 
 var listFiles = define("list_files", listFilesDescription, listFilesSchema, func(args listFilesArguments) (action, error) {
 	depth := cmp.Or(args.Depth, defaultDepth)
-	dir, err := local(cmp.Or(args.Path, "."))
+	dir, err := workspace.Clean(cmp.Or(args.Path, "."))
 	if err != nil {
 		return action{}, err
 	}
-	return action{class: parley.Pure, path: dir, look: func(ctx context.Context, v view, out io.Writer) error {
-		l := listing{ctx: ctx, view: v, out: out}
-		if err := l.walk(dir, depth); err != nil {
+	return action{class: parley.Pure, path: dir, look: func(ctx context.Context, v *workspace.View, out io.Writer) error {
+		top, err := v.Dir(dir)
+		if err != nil {
+			return err
+		}
+		defer top.Close()
+		l := listing{ctx: ctx, out: out}
+		if err := l.walk(top, depth); err != nil {
 			return err
 		}
 		switch {
@@ -54,14 +58,13 @@ var listFiles = define("list_files", listFilesDescription, listFilesSchema, func
 
 type listing struct {
 	ctx    context.Context
-	view   view
 	out    io.Writer
 	listed int
 	more   bool // there was something beyond maxEntries
 }
 
-func (l *listing) walk(dir string, depth int) error {
-	entries, err := l.entries(dir)
+func (l *listing) walk(dir *workspace.Dir, depth int) error {
+	entries, _, err := dir.Entries(l.ctx, maxEntries+1) // one more, to know that there is
 	if err != nil {
 		return err
 	}
@@ -71,12 +74,11 @@ func (l *listing) walk(dir string, depth int) error {
 			return nil
 		}
 		l.listed++
-		name := path.Join(dir, e.Name())
-		fmt.Fprintln(l.out, shown(name)+mark(e))
+		fmt.Fprintln(l.out, shown(path.Join(dir.Name(), e.Name()))+mark(e))
 		if !e.IsDir() || depth == 1 || e.Name() == ".git" || e.Name() == "node_modules" {
 			continue
 		}
-		if err := l.walk(name, depth-1); l.ctx.Err() != nil {
+		if err := l.enter(dir, e.Name(), depth-1); l.ctx.Err() != nil {
 			return l.ctx.Err()
 		} else if err != nil {
 			fmt.Fprintf(l.out, "[%s]\n", parley.MessageOf(err))
@@ -85,32 +87,13 @@ func (l *listing) walk(dir string, depth int) error {
 	return nil
 }
 
-// entries is what is in a directory, sorted. No more than can be listed are
-// held, however many there are.
-func (l *listing) entries(dir string) ([]fs.DirEntry, error) {
-	f, _, err := l.view.open(dir, fs.ModeDir)
+func (l *listing) enter(parent *workspace.Dir, base string, depth int) error {
+	dir, err := parent.Dir(base)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer f.Close()
-	var first []fs.DirEntry
-	for {
-		if err := l.ctx.Err(); err != nil {
-			return nil, err
-		}
-		some, err := f.ReadDir(maxEntries)
-		first = append(first, some...)
-		slices.SortFunc(first, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-		if beyond := maxEntries + 1; len(first) > beyond {
-			first = first[:beyond]
-		}
-		if err == io.EOF {
-			return first, nil
-		}
-		if err != nil {
-			return nil, fault(dir, err)
-		}
-	}
+	defer dir.Close()
+	return l.walk(dir, depth)
 }
 
 func mark(e fs.DirEntry) string {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/workspace"
 )
 
 //go:embed read_file.md
@@ -31,7 +32,7 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 	about := action{class: parley.Pure, artifact: artifact}
 	if !artifact {
 		var err error
-		if name, err = local(args.Path); err != nil {
+		if name, err = workspace.Clean(args.Path); err != nil {
 			return action{}, err
 		}
 		about.path = name
@@ -47,8 +48,8 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 		}
 		return fmt.Sprintf("read_file with offset %d and limit %d has them, in parts", first+from-1, to-from+1)
 	}
-	about.rest, about.look = rest, func(ctx context.Context, v view, out io.Writer) error {
-		f, info, err := v.open(name, 0)
+	about.rest, about.look = rest, func(ctx context.Context, v *workspace.View, out io.Writer) error {
+		f, info, err := v.Open(name)
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 			return nil
 		}
 		if err := copyLines(ctx, out, r, first, args.Limit); err != nil {
-			return fault(name, err)
+			return workspace.Fault(name, err)
 		}
 		return nil
 	}

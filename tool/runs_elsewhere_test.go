@@ -11,10 +11,7 @@ import (
 // TestFilesThatRunElsewhereAsk in every mode and by every tool that writes; files
 // that a project is made of do not.
 func TestFilesThatRunElsewhereAsk(t *testing.T) {
-	box, err := New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := newBox(t, t.TempDir())
 	for name, asks := range map[string]bool{
 		".claude/settings.json": true, ".claude/hooks/x.sh": true, "sub/.claude/commands/x.md": true, ".mcp.json": true, "pkg/.mcp.json": true,
 		".cursor/mcp.json": true, ".cursor/rules/x.mdc": true, ".cursorrules": true, ".zed/tasks.json": true, ".mise.toml": true, "mise.toml": true,

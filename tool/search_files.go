@@ -15,6 +15,7 @@ import (
 	"regexp/syntax"
 
 	"parley"
+	"parley/workspace"
 )
 
 //go:embed search_files.md
@@ -43,7 +44,7 @@ var searchFiles = define("search_files", searchFilesDescription, searchFilesSche
 	if err != nil {
 		return action{}, err
 	}
-	name, err := local(cmp.Or(args.Path, "."))
+	name, err := workspace.Clean(cmp.Or(args.Path, "."))
 	if err != nil {
 		return action{}, err
 	}
@@ -53,8 +54,8 @@ var searchFiles = define("search_files", searchFilesDescription, searchFilesSche
 			return action{}, err
 		}
 	}
-	return action{class: parley.Pure, path: name, look: func(ctx context.Context, v view, out io.Writer) error {
-		s := search{ctx: ctx, hidden: v.hidden, expression: expression, names: names, out: out}
+	return action{class: parley.Pure, path: name, look: func(ctx context.Context, v *workspace.View, out io.Writer) error {
+		s := search{ctx: ctx, expression: expression, names: names, out: out}
 		w := walk{view: v, visit: s.visit}
 		if err := s.start(v, &w, name); err != nil {
 			return err
@@ -80,7 +81,6 @@ func compile(pattern string) (*regexp.Regexp, error) {
 
 type search struct {
 	ctx        context.Context
-	hidden     func(string) bool
 	expression *regexp.Regexp
 	names      glob // nil: all
 	out        io.Writer
@@ -91,8 +91,8 @@ type search struct {
 }
 
 // start searches a directory, or a single file.
-func (s *search) start(v view, w *walk, name string) error {
-	f, info, err := v.open(name, 0)
+func (s *search) start(v *workspace.View, w *walk, name string) error {
+	f, info, err := v.Open(name)
 	if err == nil {
 		defer f.Close()
 		s.names = nil
@@ -107,14 +107,14 @@ func (s *search) start(v view, w *walk, name string) error {
 	return nil
 }
 
-func (s *search) visit(dir *os.Root, name string, e fs.DirEntry) error {
+func (s *search) visit(dir *workspace.Dir, name string, e fs.DirEntry) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
 	if !e.Type().IsRegular() || s.names != nil && !s.names.match(name) {
 		return nil
 	}
-	f, info, err := view{dir, s.hidden}.open(path.Base(name), 0)
+	f, info, err := dir.Open(path.Base(name))
 	if err != nil {
 		return nil // gone or changed meanwhile
 	}

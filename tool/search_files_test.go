@@ -39,11 +39,7 @@ func forest(t *testing.T) *bench {
 	if err := syscall.Mkfifo(filepath.Join(b.workspace, "pipe"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	box, err := New(b.workspace, filepath.Join(b.workspace, "var"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.box = box
+	b.box = newBox(t, b.workspace, "var")
 	return b
 }
 
@@ -186,11 +182,7 @@ func TestReadingAgainstASwappedLink(t *testing.T) {
 	b.put("dir/sub/parley.db", "harmless")
 	b.put("var/parley.db", "S3CR3T")
 	b.put("var/sub/parley.db", "S3CR3T")
-	box, err := New(b.workspace, filepath.Join(b.workspace, "var"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.box = box
+	b.box = newBox(t, b.workspace, "var")
 	stop := make(chan struct{})
 	var swapping sync.WaitGroup
 	swapping.Go(func() {

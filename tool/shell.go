@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"parley"
 	"parley/policy"
 	"parley/sandbox"
+	"parley/workspace"
 )
 
 //go:embed shell.md
@@ -40,7 +42,7 @@ type command struct {
 var shell = define("shell", shellDescription, shellSchema, func(args shellArguments) (action, error) {
 	c := command{argv: args.Command, dir: ".", timeout: time.Duration(args.Timeout) * time.Millisecond}
 	if args.Workdir != "" {
-		dir, err := local(args.Workdir)
+		dir, err := workspace.Clean(args.Workdir)
 		if err != nil {
 			return action{}, fmt.Errorf("workdir: %w", err)
 		}
@@ -110,11 +112,9 @@ func sourceOfCommand(j policy.Judgement, missing error) parley.Source {
 // judged is what policy says of a command. Folders that tools must not write to
 // hold more than a project's own files, also in its history.
 func (b *Box) judged(c *command) policy.Judgement {
-	at := policy.Place{Workspace: b.workspace, Dir: c.dir}
-	for _, folder := range slices.Concat(b.protected, b.kept) {
-		if rel, err := filepath.Rel(b.workspace, folder); err == nil && filepath.IsLocal(rel) && rel != "." {
-			at.Protected = append(at.Protected, strings.ToLower(filepath.Base(folder)))
-		}
+	at := policy.Place{Workspace: b.files.Root(), Dir: c.dir}
+	for _, p := range b.files.Protected() {
+		at.Protected = append(at.Protected, strings.ToLower(path.Base(p.Path)))
 	}
 	return policy.Judge(c.argv, at)
 }
@@ -173,7 +173,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	defer cancel()
 	out := &output{live: progress, whole: b.spool(sourceOfCommand(j, missing))}
 	ended, err := b.sandbox.Run(limited, sandbox.Command{
-		Argv: c.argv, Dir: filepath.Join(b.workspace, filepath.FromSlash(c.dir)), ReadOnly: j.Reads && missing == nil, Output: out,
+		Argv: c.argv, Dir: filepath.Join(b.files.Root(), filepath.FromSlash(c.dir)), ReadOnly: j.Reads && missing == nil, Output: out,
 	})
 	text := out.String()
 	switch {

@@ -14,33 +14,32 @@ import (
 	"parley"
 	"parley/policy"
 	"parley/sandbox"
+	"parley/workspace"
 )
 
 // newShellBench is a bench that runs commands, with folders they must not see.
-func newShellBench(t testing.TB) *bench {
+func newShellBench(t testing.TB, hidden ...string) *bench {
 	t.Helper()
 	b := newBench(t)
 	b.put("var/key", "the server's own secret")
 	b.put("agents/a.md", "an agent")
 	b.put("file", "one\ntwo\n")
-	data, agents := filepath.Join(b.workspace, "var"), filepath.Join(b.workspace, "agents")
-	box, err := New(b.workspace, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := sandbox.New(sandbox.Options{Workspace: b.workspace, Hidden: []string{data, agents}, Secret: isSecret})
+	box := newBox(t, b.workspace, append(hidden, "var", "agents")...)
+	s, err := sandbox.New(sandbox.Options{
+		Workspace: b.workspace, Protected: []sandbox.Protected{{Path: "var", Hidden: true}, {Path: "agents", Hidden: true}}, Secret: workspace.IsSecret,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	box.UseSandbox(s)
-	box.KeepArtifacts(filepath.Join(data, "artifacts"))
+	box.KeepArtifacts(filepath.Join(b.workspace, "var", "artifacts"))
 	b.box = box
 	return b
 }
 
-func sandboxed(t testing.TB) *bench {
+func sandboxed(t testing.TB, hidden ...string) *bench {
 	t.Helper()
-	b := newShellBench(t)
+	b := newShellBench(t, hidden...)
 	if err := b.box.sandbox.Missing(); err != nil {
 		t.Skip(err)
 	}

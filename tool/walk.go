@@ -6,20 +6,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"parley"
+	"parley/workspace"
 )
 
 // A walk visits the files of a directory and of those in it, in order of their
 // names. It follows no symbolic link and leaves out .git, node_modules, what
-// .gitignore files ignore, and what is not for tools.
+// .gitignore files ignore, and what is not for agents.
 type walk struct {
-	view  view
-	visit func(dir *os.Root, name string, e fs.DirEntry) error
+	view  *workspace.View
+	visit func(dir *workspace.Dir, name string, e fs.DirEntry) error
 	seen  int
 	cut   bool // there was more than may be visited
 }
@@ -32,58 +31,43 @@ const (
 // errEnough ends a walk early.
 var errEnough = errors.New("enough")
 
+// from walks a directory. Those around it may ignore what is in it, but not
+// itself: it was asked for.
 func (w *walk) from(ctx context.Context, name string) error {
-	held := newFolders(w.view.root)
-	defer held.close()
-	dir, err := held.enter(name, false)
+	dir, err := w.view.Dir(".")
 	if err != nil {
 		return err
 	}
-	// Directories around it may ignore what is in it, but not itself: it was
-	// asked for.
-	var around []string
-	for at := name; at != "."; {
-		at = path.Dir(at)
-		around = append(around, at)
-	}
+	defer func() { dir.Close() }()
 	var rules ignoring
-	for _, at := range slices.Backward(around) {
-		rules = rules.within(held.open[at], at)
+	if name != "." {
+		for _, base := range strings.Split(name, "/") {
+			rules = rules.within(dir)
+			inner, err := dir.Dir(base)
+			if err != nil {
+				return err
+			}
+			dir.Close()
+			dir = inner
+		}
 	}
-	err = w.dir(ctx, dir, name, rules, 0)
-	if err == errEnough {
-		return nil
+	if err := w.dir(ctx, dir, rules, 0); err != errEnough {
+		return err
 	}
-	return err
+	return nil
 }
 
-func (w *walk) dir(ctx context.Context, dir *os.Root, name string, rules ignoring, depth int) error {
-	f, _, err := view{dir, w.view.hidden}.open(".", fs.ModeDir)
+func (w *walk) dir(ctx context.Context, dir *workspace.Dir, rules ignoring, depth int) error {
+	entries, more, err := dir.Entries(ctx, maxWalked-w.seen)
 	if err != nil {
-		return fault(name, err)
+		return err
 	}
-	defer f.Close()
-	var entries []fs.DirEntry
-	for err == nil {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var some []fs.DirEntry
-		some, err = f.ReadDir(1000)
-		entries = append(entries, some...)
-		if w.seen += len(some); w.seen > maxWalked {
-			w.cut = true
-			break
-		}
-	}
-	if err != nil && err != io.EOF {
-		return fault(name, err)
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	rules = rules.within(dir, name)
+	w.seen += len(entries)
+	w.cut = w.cut || more
+	rules = rules.within(dir)
 	for _, e := range entries {
-		inner := path.Join(name, e.Name())
-		if isGit(e.Name()) || rules.ignores(inner, e.IsDir()) || isSecret(inner) {
+		inner := path.Join(dir.Name(), e.Name())
+		if workspace.IsGit(e.Name()) || rules.ignores(inner, e.IsDir()) {
 			continue
 		}
 		if !e.IsDir() {
@@ -95,7 +79,7 @@ func (w *walk) dir(ctx context.Context, dir *os.Root, name string, rules ignorin
 		if e.Name() == "node_modules" {
 			continue
 		}
-		if err := w.enter(ctx, dir, inner, rules, depth+1); err != nil {
+		if err := w.enter(ctx, dir, e.Name(), rules, depth+1); err != nil {
 			return err
 		}
 	}
@@ -104,17 +88,17 @@ func (w *walk) dir(ctx context.Context, dir *os.Root, name string, rules ignorin
 
 // enter walks a directory of a directory. One that cannot be entered, or was
 // swapped for something else, is passed over.
-func (w *walk) enter(ctx context.Context, parent *os.Root, name string, rules ignoring, depth int) error {
+func (w *walk) enter(ctx context.Context, parent *workspace.Dir, base string, rules ignoring, depth int) error {
 	if depth > maxDepth {
 		w.cut = true
 		return nil
 	}
-	dir, err := new(folders).step(parent, name, false)
+	dir, err := parent.Dir(base)
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	err = w.dir(ctx, dir, name, rules, depth)
+	err = w.dir(ctx, dir, rules, depth)
 	if _, ours := errors.AsType[*parley.Error](err); ours {
 		return nil
 	}

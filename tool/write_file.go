@@ -5,9 +5,9 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"os"
 
 	"parley"
+	"parley/workspace"
 )
 
 //go:embed write_file.md
@@ -24,7 +24,7 @@ type writeFileArguments struct {
 const maxWritten = 1 << 20 // bytes
 
 var writeFile = define("write_file", writeFileDescription, writeFileSchema, func(args writeFileArguments) (action, error) {
-	name, err := writable(args.Path)
+	name, err := workspace.CleanFile(args.Path)
 	switch {
 	case err != nil:
 		return action{}, err
@@ -36,8 +36,8 @@ var writeFile = define("write_file", writeFileDescription, writeFileSchema, func
 		edits: true,
 		path:  name,
 		show:  fmt.Sprintf("Write %d bytes to %q, replacing it if it exists:\n\n%s", len(args.Content), name, args.Content),
-		perform: func(ctx context.Context, root *os.Root, out io.Writer) error {
-			if err := write(ctx, root, name, args.Content); err != nil {
+		perform: func(ctx context.Context, e *workspace.Edit, out io.Writer) error {
+			if err := write(ctx, e, name, args.Content); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "Wrote %d bytes to %s.", len(args.Content), shown(name))
@@ -48,13 +48,11 @@ var writeFile = define("write_file", writeFileDescription, writeFileSchema, func
 
 // write has a file hold a content. Whoever looks sees the old one or the whole
 // new one, also after a crash.
-func write(ctx context.Context, root *os.Root, name, content string) error {
-	t := newChanges(root)
-	defer t.close()
-	was, err := t.look(name)
+func write(ctx context.Context, e *workspace.Edit, name, content string) error {
+	was, err := e.Look(name)
 	if err != nil {
 		return err
 	}
-	t.write(name, content, was, 0)
-	return t.commit(ctx)
+	e.Write(name, content, was, 0)
+	return e.Commit(ctx)
 }

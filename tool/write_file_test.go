@@ -87,7 +87,7 @@ func TestWriteFileLeavesAlone(t *testing.T) {
 		"dangling":               `"dangling" is a symbolic link and was left alone`,
 		"dangling/x":             `"dangling" is a symbolic link, not a directory`,
 		"dir/up":                 `"dir/up" is a symbolic link and was left alone`,
-		"hidden/config":          `"hidden" is a symbolic link, not a directory`,
+		"hidden/config":          `"hidden/config" is inside .git, which is never written`,
 		"alias":                  `"alias" is a symbolic link and was left alone`,
 		"dir":                    `"dir" is a directory and was left alone`,
 		"file/x":                 `"file" is a file, not a directory`,
@@ -201,13 +201,7 @@ func (b *bench) swap(name, target string, stop <-chan struct{}) {
 // everything at the next start.
 func TestAgentsAreNotForAgentsToWrite(t *testing.T) {
 	dir := t.TempDir()
-	b, err := New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Keep(filepath.Join(dir, "agents")); err != nil { // it is not there yet
-		t.Fatal(err)
-	}
+	b := newBox(t, dir, "agents") // it is not there yet
 	if err := os.Symlink(filepath.Join(dir, "agents"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}

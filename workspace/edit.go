@@ -89,7 +89,8 @@ func (t *Edit) Content(name string) (string, fs.FileInfo, error) {
 	case !os.SameFile(seen, info):
 		return "", nil, replaced(name)
 	case info.Size() > MaxEdited:
-		return "", nil, parley.Errorf(parley.CodeTooLarge, "%q is larger than %d bytes and is not changed in parts.", name, MaxEdited)
+		return "", nil, parley.Errorf(parley.CodeTooLarge,
+			"%q is larger than %d bytes and is not changed in parts.", name, MaxEdited)
 	case t.read > maxRead:
 		return "", nil, parley.Errorf(parley.CodeTooLarge,
 			"These files are larger than %d bytes together; change fewer at once.", maxRead)

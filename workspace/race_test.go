@@ -19,6 +19,7 @@ func rush(t *testing.T) *site {
 	}
 	s.put("var/x", "hidden")
 	s.put("var/SKILL.md", "hidden")
+	s.put("var/parley.db", "hidden") // which the folder a has not
 	s.link("var", "b")
 	s.link("var/parley.key", "link")
 	s.link(".env", "dot")
@@ -114,7 +115,7 @@ func TestShowingWhileNamesAreSwapped(t *testing.T) {
 // TestWritingWhileNamesAreSwapped: an edit changes the folder that it was
 // approved for, or nothing.
 func TestWritingWhileNamesAreSwapped(t *testing.T) {
-	for to, names := range map[string][]string{"var": {"parley.key", "sub"}, "skills": {"greet"}, "../outside": {"x"}, ".git": {"config"}} {
+	for to, count := range map[string]int{"var": 2, "skills": 1, "../outside": 1, ".git": 1} {
 		t.Run(to, func(t *testing.T) {
 			s := newSite(t)
 			s.put("a/x", "harmless")
@@ -127,7 +128,7 @@ func TestWritingWhileNamesAreSwapped(t *testing.T) {
 			}
 			stop()
 			entries, err := os.ReadDir(filepath.Join(s.root, to))
-			if err != nil || len(entries) != len(names) {
+			if err != nil || len(entries) != count {
 				t.Errorf("%v, %v", entries, err)
 			}
 		})

@@ -108,8 +108,8 @@ func (w *Workspace) protect(p Place, hidden bool) error {
 		if relative == "." {
 			where = "the same folder as"
 		}
-		return fmt.Errorf("the workspace %s is %s %s %s, which is not for agents; move the workspace out of it, or name another folder",
-			w.root, where, p.Setting, p.Path)
+		return fmt.Errorf("the workspace %s is %s %s %s, which is not for agents; "+
+			"move the workspace out of it, or name another folder", w.root, where, p.Setting, p.Path)
 	}
 	relative, ok := inside(w.root, place)
 	if !ok {
@@ -159,7 +159,8 @@ func (w *Workspace) refuse(name, place string, purpose Purpose) error {
 	case inGit(place):
 		return parley.Errorf(parley.CodeForbidden, "%q is inside .git, which is never written.", name)
 	case slices.ContainsFunc(w.protected, func(p Protected) bool { return covers(p.Path, place) }):
-		return parley.Errorf(parley.CodeForbidden, "%q is read-only for tools: it holds skills or settings of the project.", name)
+		return parley.Errorf(parley.CodeForbidden,
+			"%q is read-only for tools: it holds skills or settings of the project.", name)
 	}
 	return nil
 }

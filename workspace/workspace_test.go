@@ -32,8 +32,9 @@ func newSite(t *testing.T) *site {
 	s := &site{t: t, root: filepath.Join(top, "project"), outside: filepath.Join(top, "outside")}
 	for name, text := range map[string]string{
 		"main.go": "harmless", "sub/deep/x": "harmless", ".git/config": "git", "sub/.git/HEAD": "git",
-		".env": "secret", "sub/.ENV": "secret", "sub/deep/.env.local": "secret", "venv/.Env.d/x": "secret", ".environment": "harmless",
-		"var/parley.key": "hidden", "var/sub/x": "hidden", "agents/a.md": "hidden", "parley.yaml": "hidden", "variety": "harmless",
+		".env": "secret", "sub/.ENV": "secret", "sub/deep/.env.local": "secret", "venv/.Env.d/x": "secret",
+		"var/parley.key": "hidden", "var/sub/x": "hidden", "agents/a.md": "hidden", "parley.yaml": "hidden",
+		".environment": "harmless", "variety": "harmless",
 		"skills/greet/SKILL.md": "kept", ".parley/skills/x/SKILL.md": "kept",
 		"../outside/x": "outside",
 	} {
@@ -93,7 +94,9 @@ func read(v *View, name string) (string, error) {
 	return string(raw), err
 }
 
-var purposes = map[Purpose]string{AgentReads: "agent reads", AgentWrites: "agent writes", PersonReads: "person reads", ServerLoads: "server loads"}
+var purposes = map[Purpose]string{
+	AgentReads: "agent reads", AgentWrites: "agent writes", PersonReads: "person reads", ServerLoads: "server loads",
+}
 
 // TestRules: the same rule holds for a name, for what a link leads to, and for
 // an entry of a folder; with the help of the system and without.
@@ -106,8 +109,9 @@ func TestRules(t *testing.T) {
 		"main.go": everybody, "sub/deep/x": everybody, ".environment": everybody, "variety": everybody,
 		".env": nil, "sub/.ENV": nil, "sub/deep/.env.local": nil, "venv/.Env.d/x": nil,
 		"var/parley.key": server, "var/sub/x": server, "agents/a.md": server, "parley.yaml": server,
-		"skills/greet/SKILL.md": {AgentReads, PersonReads, ServerLoads}, ".parley/skills/x/SKILL.md": {AgentReads, PersonReads, ServerLoads},
-		".git/config": {AgentReads, ServerLoads}, "sub/.git/HEAD": {AgentReads, ServerLoads},
+		"skills/greet/SKILL.md":     {AgentReads, PersonReads, ServerLoads},
+		".parley/skills/x/SKILL.md": {AgentReads, PersonReads, ServerLoads},
+		".git/config":               {AgentReads, ServerLoads}, "sub/.git/HEAD": {AgentReads, ServerLoads},
 	} {
 		for _, purpose := range everybody {
 			want := slices.Contains(allowed, purpose)
@@ -148,7 +152,8 @@ func TestRules(t *testing.T) {
 					t.Errorf("%s, %s: %v", name, purposes[purpose], err)
 				}
 				through := "sub/up/" + name
-				if text, err := read(v, through); (err == nil) != (want && v.follows()) || err != nil && strings.Contains(err.Error(), s.root) {
+				text, err = read(v, through)
+				if (err == nil) != (want && v.follows()) || err != nil && strings.Contains(parley.MessageOf(err), s.root) {
 					t.Errorf("%s, %s: %q, %v", through, purposes[purpose], text, err)
 				}
 			}
@@ -285,7 +290,7 @@ func TestOpenRefuses(t *testing.T) {
 		place string
 		want  string
 	}{
-		{s.root, in("linked"), "--data " + in("linked") + " leads through the symbolic link " + in("linked") + " inside the workspace"},
+		{s.root, in("linked"), "--data " + in("linked") + " leads through the symbolic link " + in("linked") + " inside"},
 		{s.root, in("linked/deep"), "leads through the symbolic link " + in("linked")},
 		{s.root, in("dangling"), "leads through the symbolic link"},
 		{s.root, in("dangling/new"), "leads through the symbolic link"},
@@ -319,12 +324,15 @@ func TestPlacesBehindLinksOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := Open(alias, Rules{Hidden: []Place{{data, "--data"}, {alias + "/agents", "--agents"}, {s.outside + "/x", "--config"}},
-		Kept: []Place{{alias + "/new/skills", "--skills"}}})
+	w, err := Open(alias, Rules{
+		Hidden: []Place{{data, "--data"}, {alias + "/agents", "--agents"}, {s.outside + "/x", "--config"}},
+		Kept:   []Place{{alias + "/new/skills", "--skills"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Protected{{"var", true}, {"agents", true}, {"new/skills", false}}, w.Protected()); diff != "" || w.Root() != s.root {
+	diff := cmp.Diff([]Protected{{"var", true}, {"agents", true}, {"new/skills", false}}, w.Protected())
+	if diff != "" || w.Root() != s.root {
 		t.Errorf("%s %s", w.Root(), diff)
 	}
 }
@@ -354,7 +362,9 @@ func TestLoad(t *testing.T) {
 		return names, problem
 	}
 	in := func(name string) string { return filepath.Join(s.root, name) }
-	for folder, want := range map[string]string{in("agents"): "a.md", in("skills"): "greet", in(".parley/skills"): "x", s.outside: "x"} {
+	for folder, want := range map[string]string{
+		in("agents"): "a.md", in("skills"): "greet", in(".parley/skills"): "x", s.outside: "x",
+	} {
 		if names, err := open(folder); err != nil || strings.Join(names, " ") != want {
 			t.Errorf("%s: %q, %v", folder, names, err)
 		}
@@ -368,7 +378,8 @@ func TestLoad(t *testing.T) {
 	s.link("../sub/deep/x", "agents/b.md")
 	s.link("skills", "link")
 	for _, folder := range []string{in("agents"), in("link"), in("link/greet")} {
-		if _, err := open(folder); err == nil || !strings.Contains(err.Error(), "is a symbolic link, and links in the workspace are not followed") {
+		_, err := open(folder)
+		if err == nil || !strings.Contains(err.Error(), "is a symbolic link, and links in the workspace are not followed") {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}

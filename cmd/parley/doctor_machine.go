@@ -143,15 +143,12 @@ func (d *doctor) agents() {
 		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
 		return
 	}
-	var protected []string
-	if _, err := os.Stat(d.Data); err == nil {
-		protected = append(protected, d.Data)
-	}
-	tools, err := tool.New(d.Workspace, protected...)
+	files, err := newWorkspace(d.Settings)
 	if err != nil {
-		d.say(name, problem, "name a folder with --workspace", "%v", err)
+		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", err)
 		return
 	}
+	tools := tool.New(files)
 	if box, err := d.commands(); err == nil {
 		tools.UseSandbox(box)
 	}
@@ -177,9 +174,15 @@ func (d *doctor) agents() {
 // commands is the sandbox of commands, which is looked for once.
 func (d *doctor) commands() (box *sandbox.Sandbox, err error) {
 	if d.box == nil {
-		d.box, err = newSandbox(d.Settings)
+		files, err := newWorkspace(d.Settings)
+		if err != nil {
+			return nil, err
+		}
+		if d.box, err = newSandbox(d.Settings, files); err != nil {
+			return nil, err
+		}
 	}
-	return d.box, err
+	return d.box, nil
 }
 
 // sandbox runs a command in it, as a server does when it starts.

@@ -28,6 +28,7 @@ import (
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 	"parley/tool"
+	"parley/workspace"
 )
 
 // A town is a server for thread chat alone, with a model that answers at once, on
@@ -62,11 +63,11 @@ func newTown(b *testing.B, store parley.Store) *town {
 	log := slog.New(slog.DiscardHandler)
 	c := &town{b: b, store: &counting{Store: store}, feed: feed.New(store)}
 	agent := parley.Agent{Name: "helper", Instructions: "help", Autonomy: parley.Autonomy{Enabled: true}}
-	tools, err := tool.New(b.TempDir())
+	files, err := workspace.Open(b.TempDir(), workspace.Rules{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{}, Agents: oneAgent{agent}, Model: prompt{}, Tools: tools, Log: log, Now: time.Now,
+	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{}, Agents: oneAgent{agent}, Model: prompt{}, Tools: tool.New(files), Log: log, Now: time.Now,
 		Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: parley.MostConsecutive, MaxFollowUps: parley.MaxFollowUps}})
 	conns := dialect.NewConns()
 	web := httptest.NewServer(&threadchat.Handler{Door: door, Guard: openDoor{}, Conns: conns, Log: log})

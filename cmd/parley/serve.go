@@ -30,7 +30,6 @@ import (
 	"parley/metrics"
 	"parley/provider"
 	"parley/remote/frames"
-	"parley/sandbox"
 	"parley/screen"
 	"parley/server"
 	"parley/tool"
@@ -60,14 +59,12 @@ func (c *serveCommand) Run(p *program) error {
 	for _, note := range agents.Ignored() {
 		log.Warn("agent file", "note", note)
 	}
-	tools, err := tool.New(c.Workspace, c.Data)
-	if err == nil {
-		err = tools.Keep(c.Agents)
-	}
+	files, err := newWorkspace(&c.Settings)
 	if err != nil {
 		return err
 	}
-	commands, err := newSandbox(&c.Settings)
+	tools := tool.New(files)
+	commands, err := newSandbox(&c.Settings, files)
 	if err != nil {
 		return err
 	}
@@ -191,7 +188,7 @@ func (c *serveCommand) Run(p *program) error {
 		Store: numbers.Store(store), Feed: counted{followers, numbers, telling.Poke}, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Tools: numbers.Tools(tools), Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
-		Changes: newChanges(&c.Settings, tools, log), Skills: skills, Home: c.DefaultTenant, Webhooks: hooks, Told: numbers.Delivered,
+		Changes: newChanges(&c.Settings, files, log), Skills: skills, Home: c.DefaultTenant, Webhooks: hooks, Told: numbers.Delivered,
 		Classifier: classifier, Refusals: guard.Record, Screen: sentinel,
 	})
 
@@ -286,23 +283,6 @@ func routes(door parley.Door, agents parley.Agents, remotes parley.Remotes, guar
 		all[pattern] = handler
 	}
 	return all
-}
-
-// newSandbox hides from commands the definitions of agents and what the server
-// keeps and reads: the data folder, .env, and the file of --config. Commands read
-// skills and do not change them.
-func newSandbox(c *config.Settings) (*sandbox.Sandbox, error) {
-	hidden := []string{c.Data, c.Agents, ".env"}
-	if c.Config != "" {
-		hidden = append(hidden, c.Config)
-	}
-	return sandbox.New(sandbox.Options{Workspace: c.Workspace, Hidden: hidden, Kept: keptFolders(c), Secret: tool.IsSecret})
-}
-
-// keptFolders are those that agents read and do not write: what they are told is
-// not for them to say.
-func keptFolders(c *config.Settings) []string {
-	return append(c.SkillFolders(), filepath.Join(c.Workspace, ".parley"))
 }
 
 // keepRemotes connects to the agents that run elsewhere.

@@ -8,13 +8,8 @@ import (
 	"parley/tool"
 )
 
-// newSkills reads skills, and keeps agents from writing any.
+// newSkills reads skills.
 func newSkills(c *config.Settings, tools *tool.Box, log *slog.Logger) (*config.Skills, error) {
-	for _, dir := range keptFolders(c) {
-		if err := tools.Keep(dir); err != nil {
-			return nil, err
-		}
-	}
 	skills := config.LoadSkills(c.DefaultTenant, c.SkillFolders()...)
 	for _, problem := range skills.Problems(c.DefaultTenant) {
 		log.Warn("a skill is left out", "problem", problem)
