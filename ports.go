@@ -468,6 +468,12 @@ type Door interface {
 	Missions(ctx context.Context, who Principal, project string, limit int) ([]MissionInfo, error)
 	Override(ctx context.Context, who Principal, project, agent string) (Override, error)
 
+	// ShowFile, ShowFolder and ShowTree show the files of the project of the
+	// principal's tenant, see Files. CodeNotFound: the tenant has no project.
+	ShowFile(ctx context.Context, who Principal, path string) (string, error)
+	ShowFolder(ctx context.Context, who Principal, path string) ([]FileEntry, error)
+	ShowTree(context.Context, Principal) (FileTree, error)
+
 	// Resume is where a client that keeps no cursor is to follow a session
 	// from: the oldest run it is owed, else the start of the open run, else
 	// the head.

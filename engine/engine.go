@@ -52,6 +52,7 @@ type Config struct {
 	Remotes    parley.Remotes    // nil: agents that run elsewhere are not reached
 	Screen     parley.Screen     // nil: nothing is screened
 	Classifier parley.Classifier // nil: nobody is asked
+	Files      parley.Files      // of Home, for people; nil: there is no project
 	Home       parley.TenantID   // whose workspace the tools work in; empty: everybody's
 	Skills     parley.Skills     // nil: there are none
 	Changes    parley.Changes    // nil: nobody is told what became of files

@@ -17,6 +17,9 @@ var _ parley.Files = (*Workspace)(nil)
 
 // ShowFile is of parley.Files.
 func (w *Workspace) ShowFile(ctx context.Context, name string) (string, error) {
+	if parley.IsBlank(name) {
+		return "", parley.Errorf(parley.CodeInvalid, "path is missing.")
+	}
 	name, err := cleanShown(name)
 	if err != nil {
 		return "", err

@@ -21,11 +21,6 @@ func newEventBus(c *config.Settings, agents parley.Agents, provider func(model s
 	if h.Workspace.Root, err = filepath.Abs(c.Workspace); err != nil {
 		return h, err
 	}
-	data, err := filepath.Abs(c.Data)
-	if err != nil {
-		return h, err
-	}
-	h.Workspace.Hidden = []string{data}
 	h.Server = func(tenant parley.TenantID) map[string]json.RawMessage {
 		port := 0
 		if tcp, ok := at.(*net.TCPAddr); ok {

@@ -25,6 +25,7 @@ type door struct {
 	waits   bool  // followers do, when they have read what there is
 	runs    []parley.RunInfo
 
+	files    parley.Files // of acme
 	missions []parley.MissionInfo
 	choice   parley.IdleChoice // for coder
 
@@ -272,6 +273,37 @@ func (d *door) reads(who parley.Principal, project string) error {
 	}
 	if project != "/p" {
 		return parley.Errorf(parley.CodeInternal, "project %q", project)
+	}
+	return nil
+}
+
+func (d *door) ShowFile(ctx context.Context, who parley.Principal, path string) (string, error) {
+	if err := d.shows(who); err != nil {
+		return "", err
+	}
+	return d.files.ShowFile(ctx, path)
+}
+
+func (d *door) ShowFolder(ctx context.Context, who parley.Principal, path string) ([]parley.FileEntry, error) {
+	if err := d.shows(who); err != nil {
+		return nil, err
+	}
+	return d.files.ShowFolder(ctx, path)
+}
+
+func (d *door) ShowTree(ctx context.Context, who parley.Principal) (parley.FileTree, error) {
+	if err := d.shows(who); err != nil {
+		return parley.FileTree{}, err
+	}
+	return d.files.ShowTree(ctx)
+}
+
+func (d *door) shows(who parley.Principal) error {
+	if err := d.May(context.Background(), who, parley.ActRead, parley.Resource{}); err != nil {
+		return err
+	}
+	if who.Tenant != ann.Tenant {
+		return parley.Errorf(parley.CodeNotFound, "There is no project.")
 	}
 	return nil
 }

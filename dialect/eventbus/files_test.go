@@ -8,6 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"parley"
+	"parley/workspace"
 )
 
 // folder makes a project with everything in it that must not get out.
@@ -31,7 +34,7 @@ func folder(t *testing.T) *Handler {
 	write(filepath.Join(root, "main.go"), "package main\n")
 	write(filepath.Join(root, "src/file.ts"), "export {}\n")
 	write(filepath.Join(root, "src/binary"), "\xff\xfe")
-	write(filepath.Join(root, "big"), strings.Repeat("x", maxFile+1))
+	write(filepath.Join(root, "big"), strings.Repeat("x", parley.MaxShownFile+1))
 	write(filepath.Join(root, ".git/config"), "out of reach")
 	write(filepath.Join(root, ".env"), "out of reach")
 	write(filepath.Join(root, "var/data/parley.db"), "out of reach")
@@ -48,8 +51,22 @@ func folder(t *testing.T) *Handler {
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := handler(&door{})
-	h.Workspace = Workspace{Root: root, Tenant: ann.Tenant, Hidden: []string{filepath.Join(root, "var/data")}}
+	return over(t, root, "var/data")
+}
+
+// over is a handler over a project with hidden places.
+func over(t *testing.T, root string, hidden ...string) *Handler {
+	t.Helper()
+	var rules workspace.Rules
+	for _, name := range hidden {
+		rules.Hidden = append(rules.Hidden, workspace.Place{Path: filepath.Join(root, name), Setting: name})
+	}
+	files, err := workspace.Open(root, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := handler(&door{files: files})
+	h.Workspace = Workspace{Root: root, Tenant: ann.Tenant}
 	return h
 }
 
@@ -127,13 +144,12 @@ func TestATreeHasAnEnd(t *testing.T) {
 	if err := os.WriteFile(one, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i := range maxEntries + 10 {
+	for i := range parley.MaxShownEntries + 10 {
 		if err := os.Link(one, filepath.Join(root, fmt.Sprintf("f%05d", i))); err != nil { // quicker than a file
 			t.Fatal(err)
 		}
 	}
-	h := handler(&door{})
-	h.Workspace = Workspace{Root: root, Tenant: ann.Tenant}
+	h := over(t, root)
 	_, body := ask(h, "GET", "/api/workspace/tree", "")
 	var top map[string]*node
 	if err := json.Unmarshal([]byte(body), &top); err != nil {
@@ -142,7 +158,7 @@ func TestATreeHasAnEnd(t *testing.T) {
 	count := 0
 	var walk func(n *node, depth int)
 	walk = func(n *node, depth int) {
-		if depth > maxDepth {
+		if depth > parley.MaxShownDepth {
 			t.Fatal("too deep")
 		}
 		for _, c := range n.Children {
@@ -151,11 +167,11 @@ func TestATreeHasAnEnd(t *testing.T) {
 		}
 	}
 	walk(top["project"], 0)
-	if count != maxEntries || !top["project"].Truncated {
+	if count != parley.MaxShownEntries || !top["project"].Truncated {
 		t.Errorf("%d entries, truncated %v", count, top["project"].Truncated)
 	}
 	_, body = ask(h, "GET", "/api/files", "")
-	if n := strings.Count(body, `"name"`); n != maxEntries {
+	if n := strings.Count(body, `"name"`); n != parley.MaxShownEntries {
 		t.Errorf("%d entries", n)
 	}
 }

@@ -36,11 +36,10 @@ type Handler struct {
 	look parley.Seq // for tests; zero: lookBack
 }
 
-// A Workspace is the one project there is: a folder, whose it is, and what in it is not shown.
+// A Workspace is the one project there is: a folder, and whose it is.
 type Workspace struct {
 	Root   string // absolute; empty: there is none
 	Tenant parley.TenantID
-	Hidden []string // absolute
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.

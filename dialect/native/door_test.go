@@ -21,6 +21,8 @@ import (
 // A door is a parley.Door to one log, which follows cursors as the real one does
 // and lets a test say how anything else ends.
 type door struct {
+	parley.Door // what a test does not need is not there
+
 	log     []parley.Event
 	head    parley.Seq // of the session; zero: the log's
 	refusal error      // of every command, look and list
