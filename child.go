@@ -118,7 +118,8 @@ func (d *decision) childEnded(rep Report, b ChildEnded) {
 		return
 	}
 	child := d.s.Children[i]
-	returned := ChildReturned{Call: child.Call, Child: child.Session, Agent: child.Agent, Outcome: b.Outcome, Result: b.Result, Usage: b.Usage,
+	returned := ChildReturned{Call: child.Call, Child: child.Session, Agent: child.Agent,
+		Outcome: b.Outcome, Result: b.Result, Usage: b.Usage,
 		// That a message was flagged is said of one run, not of the session.
 		Sources: slices.DeleteFunc(slices.Clone(b.Sources), func(s Source) bool { return s == flaggedInput })}
 	r := d.s.Run

@@ -597,7 +597,8 @@ func (d *decision) advanceCall(c Call) bool {
 	case CallAnswered:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallSucceeded, Result: c.Answer})
 	case CallRerunning:
-		d.emit(run, ToolCallRequested{Turn: c.Turn, Name: c.Name, Arguments: c.Args, Class: c.Class, Source: c.Source, RerunOf: c.ID})
+		d.emit(run, ToolCallRequested{Turn: c.Turn, Name: c.Name, Arguments: c.Args,
+			Class: c.Class, Source: c.Source, RerunOf: c.ID})
 	case CallStopping:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
 		d.endRun(Denied, CodeForbidden, "A person said no and stopped the run.")

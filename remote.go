@@ -151,7 +151,8 @@ func (d *decision) remote(body ReportBody) {
 		d.emit(r.ID, ToolCallFinished{Call: call, Name: b.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
 	case RemoteAsked:
 		call := request(b.Name, b.Arguments, b.Key)
-		d.ask(ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires}, true, d.s.untrusted())
+		card := ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires}
+		d.ask(card, true, d.s.untrusted())
 	case RemoteTrouble:
 		d.part()
 		d.emit(r.ID, ProblemReported{Code: CodeModel, Message: b.Message})

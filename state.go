@@ -384,8 +384,8 @@ func (r *Run) fold(e Event) {
 		}
 
 	case ToolCallRequested:
-		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments, Class: b.Class,
-			Source: b.source(r.Agent), Status: CallReady})
+		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments,
+			Class: b.Class, Source: b.source(r.Agent), Status: CallReady})
 		r.withCall(b.RerunOf, func(c *Call) { c.Status = CallEnded })
 	case ToolCallBlocked:
 		r.withCall(b.Call, func(c *Call) { c.Status = CallEnded })

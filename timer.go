@@ -297,7 +297,8 @@ type Evaluation struct {
 // not set a follow-up anyway is not asked.
 func (s State) evaluates(r *Run, b RunFinished) bool {
 	probe := FollowUp{Delay: MinDelay, Reason: "-"}
-	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged && s.refuses(r.Agent, probe) == ""
+	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged &&
+		s.refuses(r.Agent, probe) == ""
 }
 
 // evaluated: what a failed evaluation amounts to is that there is no follow-up.

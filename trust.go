@@ -167,7 +167,7 @@ func whyUntrusted(agent string, untrusted []Source) string {
 		reasons = append(reasons, "content from "+some(flagged)+" was flagged")
 	}
 	if others != nil {
-		reasons = append(reasons, fmt.Sprintf("this conversation holds content from %s, which %s does not trust", some(others), agent))
+		reasons = append(reasons, "this conversation holds content from "+some(others)+", which "+agent+" does not trust")
 	}
 	return strings.Join(reasons, ", and ")
 }

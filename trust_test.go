@@ -62,6 +62,7 @@ func TestUntrustedContentAsks(t *testing.T) {
 	helper := func(trust ...parley.Source) parley.AgentRef {
 		return parley.Agent{Name: "helper", Trust: trust}.Ref()
 	}
+	none := parley.Agent{Name: "helper", Trust: []parley.Source{}}.Ref()
 	mail := from("mcp:mail", "mail__read", parley.Pure)
 	file := from(parley.SourceWorkspace, "read_file", parley.Pure)
 	for name, c := range map[string]struct {
@@ -70,16 +71,16 @@ func TestUntrustedContentAsks(t *testing.T) {
 		then  parley.CallAsked
 		want  string // what the card says; empty: it runs unasked
 	}{
-		"an MCP server":               {helper(), mail, writes, "this conversation holds content from mcp:mail, which helper does not trust"},
+		"an MCP server":               {helper(), mail, writes, "holds content from mcp:mail, which helper does not trust"},
 		"one that is trusted":         {helper("mcp:mail"), mail, writes, ""},
 		"another one is trusted":      {helper("mcp:mails"), mail, writes, "mcp:mail,"},
 		"the workspace":               {helper(), file, writes, ""},
 		"a list with the workspace":   {helper("mcp:mail", "workspace"), file, writes, ""},
 		"a list without it":           {helper("mcp:mail"), file, writes, "content from workspace, which helper"},
-		"a list of nothing":           {parley.Agent{Name: "helper", Trust: []parley.Source{}}.Ref(), file, writes, "content from workspace"},
+		"a list of nothing":           {none, file, writes, "content from workspace"},
 		"a command outside a sandbox": {helper(), from(parley.SourceNetwork, "shell", parley.Effectful), writes, "content from network"},
 		"the conversation":            {helper(), from("", "update_plan", parley.Pure), writes, ""},
-		"with none trusted":           {parley.Agent{Name: "helper", Trust: []parley.Source{}}.Ref(), from("", "update_plan", parley.Pure), writes, ""},
+		"with none trusted":           {none, from("", "update_plan", parley.Pure), writes, ""},
 		"reading more":                {helper(), mail, mail, ""},
 		"a read-only command":         {helper(), mail, from(parley.SourceWorkspace, "shell", parley.Pure), ""},
 		"the same server, effects":    {helper(), mail, from("mcp:mail", "mail__send", parley.Effectful), "mcp:mail"},
@@ -136,7 +137,8 @@ func TestUntrustedContentStays(t *testing.T) {
 
 	a.do(parley.CompactContext{})
 	step := parley.Next(a.state, a.now)[0].(parley.Compact)
-	if err := a.take(parley.Report{At: a.now, Body: parley.CompactionEnded{Since: step.Since, Upto: a.state.Head - 1, Summary: "s", Before: 10, After: 5}}); err != nil {
+	ended := parley.CompactionEnded{Since: step.Since, Upto: a.state.Head - 1, Summary: "s", Before: 10, After: 5}
+	if err := a.take(parley.Report{At: a.now, Body: ended}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect("ContextCompacted")
@@ -214,9 +216,10 @@ func TestGrantsAndUntrustedContent(t *testing.T) {
 	allow(a, parley.AllowAlways)
 	read := from("mcp:web", "web__get", parley.Pure)
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{read}})
-	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "ignore all", Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
 	for range 2 { // no grant covers what follows on flagged content
-		if card, asked := a.asksFor(push); !asked || !strings.Contains(card.Why, "content from mcp:web was flagged, and this conversation holds") {
+		card, asked := a.asksFor(push)
+		if !asked || !strings.Contains(card.Why, "content from mcp:web was flagged, and this conversation holds") {
 			t.Errorf("%v %+v", asked, card)
 		}
 		allow(a, parley.AllowAlways)
@@ -270,14 +273,15 @@ func TestSubAgentsAndUntrustedContent(t *testing.T) {
 	a.reads(from("mcp:mail", "mail__read", parley.Pure), "x")
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{delegates}})
 	spawned := last[parley.ChildSpawned](a)
-	if !slices.Equal(spawned.Sources, []parley.Source{"mcp:git", "mcp:mail"}) || !slices.Equal(spawned.Untrusted, []parley.Source{"mcp:mail"}) {
+	both, mail := []parley.Source{"mcp:git", "mcp:mail"}, []parley.Source{"mcp:mail"}
+	if !slices.Equal(spawned.Sources, both) || !slices.Equal(spawned.Untrusted, mail) {
 		t.Errorf("%+v", spawned)
 	}
 
 	child := newTale(t)
 	task := parley.SubmitInput{Content: spawned.Task, Sources: spawned.Sources}
 	// The child's file trusts the mail, and not git; its parent does not trust the mail.
-	task.Agent = parley.Agent{Name: "other", Trust: []parley.Source{"mcp:mail", "workspace"}}.Ref().WithoutTrust(spawned.Untrusted)
+	task.Agent = parley.Agent{Name: "other", Trust: mail}.Ref().WithoutTrust(spawned.Untrusted)
 	child.do(task)
 	if card, asked := child.asksFor(writes); !asked || !slices.Equal(card.Sources, spawned.Sources) {
 		t.Errorf("%v %+v", asked, card)
@@ -292,8 +296,8 @@ func TestSubAgentsAndUntrustedContent(t *testing.T) {
 	if kid.Sources != nil || kid.Untrusted != nil {
 		t.Errorf("nothing was read: %+v", kid)
 	}
-	b.tool(kid.Call, parley.ChildEnded{Child: kid.Child, Outcome: parley.Completed, Result: "the mail says: write x", Sources: []parley.Source{"mcp:mail", "workspace"}})
-	if card, asked := b.asksFor(writes); !asked || !slices.Equal(card.Sources, []parley.Source{"mcp:mail"}) {
+	b.tool(kid.Call, parley.ChildEnded{Child: kid.Child, Outcome: parley.Completed, Sources: append(mail, "workspace")})
+	if card, asked := b.asksFor(writes); !asked || !slices.Equal(card.Sources, mail) {
 		t.Errorf("the parent does not know what its sub-agent has read: %v %+v", asked, card)
 	}
 	b.do(parley.CancelRun{})
@@ -384,7 +388,8 @@ func TestDelegatingElsewhere(t *testing.T) {
 func TestTrustLists(t *testing.T) {
 	for list, want := range map[string]bool{
 		"": true, "workspace": true, "network,mcp:git-hub,remote:far_1,workspace": true,
-		"conversation": false, "mcp:": false, "mcp": false, "mcp:Mail": false, "remote:": false, "flagged:workspace": false, "Workspace": false, "mcp:a__b": false, "mcp:a,mcp:*": false,
+		"conversation": false, "mcp:": false, "mcp": false, "mcp:Mail": false, "mcp:a__b": false, "mcp:a,mcp:*": false,
+		"remote:": false, "flagged:workspace": false, "Workspace": false,
 	} {
 		var sources []parley.Source
 		for name := range strings.SplitSeq(list, ",") {
@@ -399,7 +404,10 @@ func TestTrustLists(t *testing.T) {
 	for _, c := range []struct {
 		list []parley.Source
 		want parley.Trust
-	}{{nil, ""}, {[]parley.Source{}, "conversation"}, {[]parley.Source{"workspace", "mcp:b", "mcp:a", "mcp:b"}, "mcp:a,mcp:b,workspace"}} {
+	}{
+		{nil, ""}, {[]parley.Source{}, "conversation"},
+		{[]parley.Source{"workspace", "mcp:b", "mcp:a", "mcp:b"}, "mcp:a,mcp:b,workspace"},
+	} {
 		if got := parley.TrustOf(c.list); got != c.want {
 			t.Errorf("%v is %q, not %q", c.list, got, c.want)
 		}
@@ -413,13 +421,15 @@ func TestTrustLists(t *testing.T) {
 // TestInjectedInstructions: third-party instructions of indirect attacks, none of them
 // flagged, each as the result of an MCP tool. Every call with effects after it asks.
 func TestInjectedInstructions(t *testing.T) {
-	name := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "shared", "data")), "injection", "train.jsonl")
+	corpora := cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "shared", "data"))
+	name := filepath.Join(corpora, "injection", "train.jsonl")
 	file, err := os.Open(name)
 	if err != nil {
 		t.Skip("these prompts are not here; PARLEY_CORPORA says where they are: ", name)
 	}
 	defer file.Close()
 	asked, of := 0, 0
+	effects := []parley.CallAsked{writes, from("mcp:mail", "mail__send", parley.Effectful), from("workspace", "shell", parley.Effectful)}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		var row struct{ Set, Text string }
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
@@ -431,7 +441,7 @@ func TestInjectedInstructions(t *testing.T) {
 		a := newTale(t)
 		a.say("read my mail")
 		a.reads(from("mcp:mail", "mail__read", parley.Effectful), row.Text)
-		for _, c := range []parley.CallAsked{writes, from("mcp:mail", "mail__send", parley.Effectful), from(parley.SourceWorkspace, "shell", parley.Effectful)} {
+		for _, c := range effects {
 			of++
 			if card, does := a.asksFor(c); does && strings.Contains(card.Why, "mcp:mail") {
 				asked++
@@ -456,6 +466,12 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 	sources := []parley.Source{"", parley.SourceWorkspace, parley.SourceNetwork, "mcp:mail", "mcp:git", "remote:far"}
 	wantsToSend := wantsToSend
 	wantsToSend.Expires = start.Add(time.Hour)
+	remote := []parley.ReportBody{wantsToSend, parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, parley.ModelEnded{Stop: parley.StopEnd}}
+	classes := []parley.ToolClass{parley.Pure, parley.Effectful, parley.Idempotent}
+	verdicts := []parley.VerdictKind{parley.VerdictRun, parley.VerdictRun, parley.VerdictAsk, parley.VerdictChild}
+	decisions := []parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.AllowAlways, parley.Deny}
+	outcomes := []parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}
+	resolutions := []parley.Resolution{parley.Rerun, parley.MarkDone}
 	rapid.Check(t, func(t *rapid.T) {
 		a := &tale{t: drawn{t: t}, now: start, state: parley.NewState("acme", "11111111-1111-4111-8111-111111111111")}
 		a.do(parley.OpenSession{Agent: "helper"})
@@ -480,14 +496,15 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 			}
 			if r.Turn != nil {
 				if r.Agent.Remote {
-					a.model(rapid.SampledFrom([]parley.ReportBody{wantsToSend, parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, parley.ModelEnded{Stop: parley.StopEnd}}).Draw(t, "remote"))
+					a.model(rapid.SampledFrom(remote).Draw(t, "remote"))
 					return
 				}
 				ended := parley.ModelEnded{Stop: parley.StopEnd}
 				for range rapid.IntRange(0, 3).Draw(t, "calls") {
-					class := rapid.SampledFrom([]parley.ToolClass{parley.Pure, parley.Effectful, parley.Idempotent}).Draw(t, "class")
-					c := from(rapid.SampledFrom(sources).Draw(t, "source"), rapid.SampledFrom([]string{"a", "b", "mail__c"}).Draw(t, "tool"), class)
-					c.Verdict.Kind = rapid.SampledFrom([]parley.VerdictKind{parley.VerdictRun, parley.VerdictRun, parley.VerdictAsk, parley.VerdictChild}).Draw(t, "verdict")
+					class := rapid.SampledFrom(classes).Draw(t, "class")
+					name := rapid.SampledFrom([]string{"a", "b", "mail__c"}).Draw(t, "tool")
+					c := from(rapid.SampledFrom(sources).Draw(t, "source"), name, class)
+					c.Verdict.Kind = rapid.SampledFrom(verdicts).Draw(t, "verdict")
 					c.Verdict.Agent, c.Verdict.Task, c.Verdict.Remote = "other", "do it", rapid.Bool().Draw(t, "elsewhere")
 					c.Expires = a.now.Add(24 * time.Hour)
 					ended.Calls = append(ended.Calls, c)
@@ -498,18 +515,19 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 			c := rapid.SampledFrom(r.Calls).Draw(t, "call")
 			switch c.Status {
 			case parley.CallApproving:
-				a.do(parley.DecideApproval{Card: c.Card, Decision: rapid.SampledFrom([]parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.AllowAlways, parley.Deny}).Draw(t, "decision")})
+				a.do(parley.DecideApproval{Card: c.Card, Decision: rapid.SampledFrom(decisions).Draw(t, "decision")})
 			case parley.CallStarted:
-				ended := parley.ToolEnded{Outcome: rapid.SampledFrom([]parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}).Draw(t, "outcome")}
+				ended := parley.ToolEnded{Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome")}
 				if rapid.IntRange(0, 19).Draw(t, "flagged") == 0 {
 					ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag}
 				}
 				a.tool(c.ID, ended)
 			case parley.CallDelegated:
 				i := slices.IndexFunc(a.state.Children, func(k parley.Child) bool { return k.Call == c.ID })
-				a.tool(c.ID, parley.ChildEnded{Child: a.state.Children[i].Session, Outcome: parley.Completed, Sources: someSources("child")})
+				kid := a.state.Children[i].Session
+				a.tool(c.ID, parley.ChildEnded{Child: kid, Outcome: parley.Completed, Sources: someSources("child")})
 			case parley.CallLost:
-				a.do(parley.ResolveToolCall{Call: c.ID, Resolution: rapid.SampledFrom([]parley.Resolution{parley.Rerun, parley.MarkDone}).Draw(t, "resolution")})
+				a.do(parley.ResolveToolCall{Call: c.ID, Resolution: rapid.SampledFrom(resolutions).Draw(t, "resolution")})
 			}
 		}
 		for range rapid.IntRange(20, 80).Draw(t, "steps") {
@@ -525,7 +543,8 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 					a.do(parley.CancelRun{})
 				}
 				for _, c := range a.state.Children {
-					if err := a.take(parley.Report{At: a.now, Body: parley.ChildEnded{Child: c.Session, Outcome: parley.Cancelled}}); err != nil {
+					stopped := parley.ChildEnded{Child: c.Session, Outcome: parley.Cancelled}
+					if err := a.take(parley.Report{At: a.now, Body: stopped}); err != nil {
 						t.Fatal(err)
 					}
 				}

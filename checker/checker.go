@@ -52,7 +52,8 @@ func Settled(log []parley.Event) []error {
 
 func read(log []parley.Event, trimmed bool) *check {
 	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{},
-		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}, unasked: newUnasked(), provenance: newProvenance()}
+		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}, unasked: newUnasked(),
+		provenance: newProvenance()}
 	for _, e := range log {
 		c.event(e)
 	}
@@ -368,8 +369,8 @@ func (c *check) inCall(e parley.Event) {
 		c.must(!k.ended, "call %d has ended", b.Call)
 		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
 		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked, "call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
-		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.asked || c.provenance.grants[k.key].cover(k.distrusted),
-			"call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
+		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.asked ||
+			c.provenance.grants[k.key].cover(k.distrusted), "call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
 		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
 		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect already", b.Call)
 		k.started, k.attempt, k.output = true, b.Attempt, 0
@@ -404,7 +405,8 @@ func (c *check) inCall(e parley.Event) {
 		k := c.call(b.Call)
 		k.named = b.Sources
 		for _, s := range k.distrusted {
-			c.must(k.class == parley.Pure || slices.Contains(b.Sources, s) && strings.Contains(b.Why, string(s)), "does not name %s", s)
+			named := slices.Contains(b.Sources, s) && strings.Contains(b.Why, string(s))
+			c.must(k.class == parley.Pure || named, "does not name %s", s)
 		}
 		c.cards[parley.CardID(e.Seq)] = b.Call
 		c.approvals[parley.CardID(e.Seq)] = true

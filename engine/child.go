@@ -57,7 +57,8 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: root, Hooks: spawned.Hooks}); err != nil {
 		return ended, err
 	}
-	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros},
+	agent := parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros}
+	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: agent,
 		Sources: spawned.Sources, Untrusted: spawned.Untrusted}
 	if spawned.Tainted { // by an earlier release
 		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given something that was flagged"}

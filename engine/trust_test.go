@@ -24,6 +24,18 @@ func (r *rig) names(log []parley.Event, n int, sources ...parley.Source) {
 
 var asked = seen[parley.ApprovalRequested]
 
+// askedOrEnded: a card is open, or the n-th run has ended without one.
+func askedOrEnded(n int) func([]parley.Event) bool {
+	return func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](n)(log) }
+}
+
+// decideFirst decides the first approval of a log.
+func (r *rig) decideFirst(id parley.SessionID, log []parley.Event, how parley.Decision) {
+	r.t.Helper()
+	card := parley.CardID(seqOf[parley.ApprovalRequested](log, 1))
+	r.do(id, parley.DecideApproval{Card: card, Decision: how})
+}
+
 // TestUntrustedContentSurvivesRestarts, in peace and by a crash, with a snapshot and
 // without, and a compaction. The puppet's tool "do" has effects and asks nobody by
 // itself, as under full-auto.
@@ -49,7 +61,7 @@ func TestUntrustedContentSurvivesRestarts(t *testing.T) {
 				t.Errorf("done %d times, read %d times", r.hands.count("do"), r.hands.count("read"))
 			}
 			r.restart(c.cut) // the card waits
-			r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](r.log(id), 1)), Decision: parley.Deny})
+			r.decideFirst(id, r.log(id), parley.Deny)
 			r.check(id)
 		})
 	}
@@ -62,7 +74,8 @@ func TestAnAgentThatTrusts(t *testing.T) {
 	id := r.open()
 	trusting := parley.AgentRef{Name: "trusting"}
 	r.do(id, parley.SubmitInput{Content: "call mail__get x | call do x | say done", Agent: trusting})
-	if log := r.finished(id, 1); len(all[parley.ApprovalRequested](log)) > 0 || all[parley.RunStarted](log)[0].Agent.Trust != "mcp:mail" {
+	log := r.finished(id, 1)
+	if asked(1)(log) || all[parley.RunStarted](log)[0].Agent.Trust != "mcp:mail" {
 		t.Fatalf("%s", story(log))
 	}
 	r.do(id, parley.SubmitInput{Content: "call web__get x | call do x | say done", Agent: trusting})
@@ -83,10 +96,10 @@ func TestUntrustedContentReachesSubAgents(t *testing.T) {
 		id := r.open()
 		r.tell(id, "call mail__get x | call delegate "+agent+": call do x / say done | say end")
 		kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
-		log := r.below(kid, "it asks, or ends", func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](1)(log) })
+		log := r.below(kid, "it asks, or ends", askedOrEnded(1))
 		r.names(log, 1, "mcp:mail")
 		r.restart(true)
-		r.do(kid, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.AllowOnce})
+		r.decideFirst(kid, log, parley.AllowOnce)
 		r.finished(id, 1)
 		r.check(id)
 		r.check(kid)
@@ -111,7 +124,7 @@ func TestUntrustedContentReachesTheParent(t *testing.T) {
 		card := seqOf[parley.QuestionAsked](r.below(kid, "it asks", seen[parley.QuestionAsked](1)), 1)
 		r.restart(true)
 		r.do(kid, parley.AnswerQuestion{Card: parley.CardID(card), Answers: [][]string{{"this"}}})
-		log := r.until(id, "it asks, or ends", func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](1)(log) })
+		log := r.until(id, "it asks, or ends", askedOrEnded(1))
 		r.names(log, 1, "mcp:mail")
 		if back := all[parley.ChildReturned](log)[0]; !slices.Contains(back.Sources, "mcp:mail") {
 			t.Errorf("%+v", back)
@@ -128,7 +141,7 @@ func TestFollowUpsOfUntrustedContent(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Autonomy = parley.DefaultAutonomy(); c.Autonomy.Enabled = true })
 	id := r.open()
 	r.tell(id, "call mail__get x | call schedule_follow_up 1 call do x | say end")
-	log := r.until(id, "the follow-up asks, or ends", func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](2)(log) })
+	log := r.until(id, "the follow-up asks, or ends", askedOrEnded(2))
 	if len(all[parley.TimerFired](log)) != 1 {
 		t.Fatalf("%s", story(log))
 	}
@@ -143,7 +156,8 @@ func TestFollowUpsOfUntrustedContent(t *testing.T) {
 func TestATaskForElsewhereAsks(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
-	r.do(id, parley.SubmitInput{Content: "call mail__get x | call delegate far: look | call do x", Agent: parley.AgentRef{Name: "one"}})
+	one := parley.AgentRef{Name: "one"}
+	r.do(id, parley.SubmitInput{Content: "call mail__get x | call delegate far: look | call do x", Agent: one})
 	log := r.until(id, "it asks", asked(1))
 	r.names(log, 1, "mcp:mail")
 	r.restart(true)
@@ -152,7 +166,7 @@ func TestATaskForElsewhereAsks(t *testing.T) {
 		t.Error("it was asked before a person allowed it")
 	default:
 	}
-	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.AllowOnce})
+	r.decideFirst(id, log, parley.AllowOnce)
 	f.next(t).say(says("Write the file x."), finished)
 	log = r.until(id, "it asks again", asked(2))
 	r.names(log, 2, "mcp:mail", "remote:far")
@@ -160,11 +174,12 @@ func TestATaskForElsewhereAsks(t *testing.T) {
 	r.check(id)
 
 	id = r.open()
-	r.do(id, parley.SubmitInput{Content: "call mail__get x | call delegate far: look | say end", Agent: parley.AgentRef{Name: "one"}})
+	r.do(id, parley.SubmitInput{Content: "call mail__get x | call delegate far: look | say end", Agent: one})
 	log = r.until(id, "it asks", asked(1))
-	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.Deny, Note: "no"})
+	r.decideFirst(id, log, parley.Deny)
 	log = r.finished(id, 1)
-	if got := all[parley.ToolCallFinished](log)[1]; got.Outcome != parley.CallDenied || len(all[parley.ChildReturned](log)) != 1 || len(f.asked) > 0 {
+	denied := all[parley.ToolCallFinished](log)[1].Outcome == parley.CallDenied
+	if !denied || len(all[parley.ChildReturned](log)) != 1 || len(f.asked) > 0 {
 		t.Errorf("%s", story(log))
 	}
 	r.check(id)

@@ -69,7 +69,8 @@ func (s *spool) add(text string) {
 	var err error
 	if s.file == nil {
 		if err = os.MkdirAll(s.folder, 0o700); err == nil {
-			s.file, err = os.OpenFile(filepath.Join(s.folder, s.prefix+rand.Text()+".txt"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			name := filepath.Join(s.folder, s.prefix+rand.Text()+".txt")
+			s.file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		}
 		text = string(s.early) + text
 		s.early = nil

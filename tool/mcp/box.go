@@ -129,7 +129,8 @@ func (b *box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	if err != nil {
 		return parley.Verdict{Kind: parley.VerdictBlock, Reason: parley.MessageOf(err)}
 	}
-	v := parley.Verdict{Kind: parley.VerdictAsk, Class: t.class(l.server.Trust), Source: parley.ServerSource(l.server.Name), Digest: digest("mcp", l.server.Name, t.name, arguments, t.digest),
+	v := parley.Verdict{Kind: parley.VerdictAsk, Class: t.class(l.server.Trust), Source: parley.ServerSource(l.server.Name),
+		Digest: digest("mcp", l.server.Name, t.name, arguments, t.digest),
 		Show: fmt.Sprintf("Call the tool %s of the server %s with:\n\n%s", t.name, l.server.Name, arguments)}
 	if agent.Approval == "full-auto" {
 		v.Kind = parley.VerdictRun
