@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/workspace"
 )
 
 const (
@@ -40,10 +41,9 @@ const (
 
 // Git is a parley.Changes. It may be used concurrently.
 type Git struct {
-	program   string
-	workspace string            // absolute, without symbolic links
-	folder    string            // of notes
-	hides     func(string) bool // absolute paths that are nobody's to see
+	program string
+	files   *workspace.Workspace
+	folder  string // of notes
 
 	mu   sync.Mutex               // guards the following; leaf
 	busy map[string]chan struct{} // notes being made; closed when they are
@@ -52,19 +52,14 @@ type Git struct {
 var _ parley.Changes = (*Git)(nil)
 
 // New fails if there is no git. Notes are kept in a folder, which is made when
-// there is the first. hides says which absolute paths are not reported.
-func New(workspace, folder string, hides func(path string) bool) (*Git, error) {
+// there is the first. Files that people must not see are not reported.
+func New(files *workspace.Workspace, folder string) (*Git, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
 		return nil, err
 	}
-	if workspace, err = filepath.Abs(workspace); err == nil {
-		workspace, err = filepath.EvalSymlinks(workspace)
-	}
-	if err == nil {
-		folder, err = filepath.Abs(folder)
-	}
-	return &Git{program: program, workspace: workspace, folder: folder, hides: hides, busy: map[string]chan struct{}{}}, err
+	folder, err = filepath.Abs(folder)
+	return &Git{program: program, files: files, folder: folder, busy: map[string]chan struct{}{}}, err
 }
 
 // A note says what the files were like.
@@ -276,8 +271,13 @@ func (d desk) compare(ctx context.Context, was note, now sight) (map[string]chan
 			found[path] = change{summary: added, large: true}
 		}
 	}
-	for path := range was.Large {
-		if _, err := os.Lstat(filepath.Join(d.workspace, filepath.FromSlash(path))); errors.Is(err, fs.ErrNotExist) {
+	at, err := newCursor(d.files)
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	for _, path := range slices.Sorted(maps.Keys(was.Large)) {
+		if _, err := at.lstat(path); errors.Is(err, fs.ErrNotExist) {
 			found[path] = change{summary: deleted, large: true}
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"parley"
+	"parley/workspace"
+	"parley/workspace/workspacetest"
 )
 
 // A project is a git repository with a few files, all of them committed.
@@ -40,10 +42,14 @@ func newProject(t *testing.T, init ...string) *project {
 }
 
 // use has changes found in a folder of the project.
-func (p *project) use(workspace string) {
+func (p *project) use(folder string) {
 	p.t.Helper()
-	secret := filepath.Join(p.dir, "data")
-	g, err := New(workspace, filepath.Join(p.t.TempDir(), "notes"), func(path string) bool { return path == secret || strings.HasPrefix(path, secret+"/") })
+	hidden := []workspace.Place{{Path: filepath.Join(p.dir, "data"), Setting: "--data"}, {Path: filepath.Join(p.dir, "agents"), Setting: "--agents"}}
+	files, err := workspace.Open(folder, workspace.Rules{Hidden: hidden})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	g, err := New(files, filepath.Join(p.t.TempDir(), "notes"))
 	if err != nil {
 		p.t.Skip("there is no git: ", err)
 	}
@@ -168,7 +174,22 @@ func TestWhatARunChanged(t *testing.T) {
 		{"deleted before", func(p *project) { p.remove("README.md") }, func(p *project) { p.write("README.md", "again\n") },
 			[]string{"Added README.md"}, nil}, // it never left the index
 		{"ignored", nil, func(p *project) { p.write("x.log", "x"); p.write("build/y", "y") }, nil, nil},
-		{"what is nobody's to see", nil, func(p *project) { p.write("data/key", "secret") }, nil, nil},
+		{"hidden folders and secrets", nil, func(p *project) {
+			for _, name := range []string{"data/key", "agents/a.md", ".env", "sub/.ENV.local", "sub/.env/x"} {
+				p.write(name, "secret")
+			}
+		}, nil, nil},
+		{"hidden files that are committed", func(p *project) { p.write("agents/a.md", "secret"); p.write(".env", "secret"); p.commit() },
+			func(p *project) { p.write("agents/a.md", "secrets"); p.remove(".env") }, nil, nil},
+		{"a folder becomes a link", nil, func(p *project) {
+			_ = os.Rename(filepath.Join(p.dir, "sub"), filepath.Join(p.dir, "other"))
+			_ = os.Symlink("other", filepath.Join(p.dir, "sub"))
+		}, []string{"Renamed other/deep.txt", "Added (untracked) sub"}, map[string]string{"sub": "new file mode 120000"}},
+		{"links to hidden files", nil, func(p *project) {
+			p.write("data/key", "secret")
+			_ = os.Symlink("data/key", filepath.Join(p.dir, "link"))
+			_ = os.Symlink("data", filepath.Join(p.dir, "folder"))
+		}, nil, nil},
 		{"committed by the run", nil, func(p *project) { p.write("main.go", "package other\n"); p.commit() },
 			[]string{"Modified main.go"}, map[string]string{"main.go": "+package other\n"}},
 		{"binary", nil, func(p *project) { p.write("main.go", "\x00\x01\x02") },
@@ -487,5 +508,39 @@ func TestNotesMakeRoom(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(p.folder); len(left) != maxNotes {
 		t.Errorf("%d notes are kept", len(left))
+	}
+}
+
+// TestAReportWhileNamesAreSwapped: while a folder and a file are exchanged with
+// links to hidden ones, no report has anything of those.
+func TestAReportWhileNamesAreSwapped(t *testing.T) {
+	p := newProject(t)
+	p.write("data/deep.txt", "secret")
+	p.write("data/key", "secret")
+	p.write(".env", "secret")
+	for link, to := range map[string]string{"folder": "data", "dot": ".env"} {
+		if err := os.Symlink(to, filepath.Join(p.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.note()
+	p.write("sub/deep.txt", "deeper\n")
+	p.write("sub/key", "harmless\n")
+	p.write("file", "harmless\n")
+	at := func(name string) string { return filepath.Join(p.dir, name) }
+	workspacetest.Swap(t, at("sub"), at("folder"))
+	workspacetest.Swap(t, at("file"), at("dot"))
+	seen := map[bool]int{}
+	for range workspacetest.Rounds(t, 25, workspacetest.Both(seen)) {
+		got, err := p.Since(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range got.Files {
+			if strings.Contains(f.Diff, "secret") {
+				t.Fatalf("%s: %s", f.Path, f.Diff)
+			}
+		}
+		seen[slices.Contains(brief(got), "Modified sub/deep.txt")]++
 	}
 }

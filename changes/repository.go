@@ -14,12 +14,14 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"parley/workspace"
 )
 
 // A repository is the one that the workspace is in.
@@ -155,23 +157,22 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 	for _, path := range others {
 		s.others[path] = true
 	}
-	root, err := os.OpenRoot(d.workspace)
+	at, err := newCursor(d.files)
 	if err != nil {
 		return s, err
 	}
-	defer root.Close()
+	defer at.close()
 	var gone, here, modules bytes.Buffer
 	files, total := 0, 0
 	for _, path := range append(dirty, others...) {
 		if ctx.Err() != nil {
 			return s, ctx.Err()
 		}
-		info, err := root.Lstat(filepath.FromSlash(path))
+		if strings.HasSuffix(path, "/") || d.files.Check(path, workspace.PersonReads) != nil {
+			continue // a repository of its own, or not for people
+		}
+		info, err := at.lstat(path)
 		switch {
-		case strings.HasSuffix(path, "/"): // a repository of its own
-			continue
-		case d.hides(filepath.Join(d.workspace, filepath.FromSlash(path))):
-			continue
 		case err != nil:
 			fmt.Fprintf(&gone, "0 %s\t%s%s\x00", strings.Repeat("0", d.hash()().Size()*2), d.Prefix, path)
 			continue
@@ -184,7 +185,7 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 			s.large[path] = looks
 			continue
 		}
-		mode, content, err := read(root, path, info)
+		mode, content, err := at.read(path, info)
 		if err != nil {
 			s.large[path] = looks
 			continue
@@ -202,7 +203,9 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 		}
 	}
 	if modules.Len() > 0 {
-		_, _ = d.run(ctx, &modules, "update-index", "-z", "--stdin") // one that has no commit says nothing
+		// One that has no commit says nothing. If one is replaced by a file
+		// meanwhile, git must not keep the content, which was not judged.
+		_, _ = d.run(ctx, &modules, "update-index", "-z", "--info-only", "--stdin")
 	}
 	out, err := d.run(ctx, nil, "write-tree", "--missing-ok")
 	s.tree = strings.TrimSpace(string(out))
@@ -217,25 +220,67 @@ func (d desk) list(ctx context.Context, which ...string) ([]string, error) {
 	return slices.Compact(paths), err
 }
 
-// read reads a file that looked like info. It follows no link, nor does it wait
-// for what is no file any more.
-func read(root *os.Root, path string, info fs.FileInfo) (mode string, content []byte, err error) {
-	name := filepath.FromSlash(path)
-	switch {
-	case info.Mode().Type() == fs.ModeSymlink:
-		to, err := root.Readlink(name)
-		return "120000", []byte(to), err
-	case !info.Mode().IsRegular():
-		return "", nil, errors.New("it is no file")
+// A cursor looks at files of the workspace as people may see them, one folder
+// after another. It follows no link.
+type cursor struct {
+	view *workspace.View
+	dir  *workspace.Dir // the folder of the last path; nil: none
+}
+
+func newCursor(files *workspace.Workspace) (*cursor, error) {
+	view, err := files.For(workspace.PersonReads)
+	return &cursor{view: view}, err
+}
+
+func (c *cursor) close() {
+	if c.dir != nil {
+		c.dir.Close()
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	c.view.Close()
+}
+
+// in is the folder of a path, opened again whenever it is another one.
+func (c *cursor) in(name string) (*workspace.Dir, error) {
+	folder := path.Dir(name)
+	if c.dir != nil && c.dir.Name() == folder {
+		return c.dir, nil
+	}
+	dir, err := c.view.RealDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	if c.dir != nil {
+		c.dir.Close()
+	}
+	c.dir = dir
+	return dir, nil
+}
+
+func (c *cursor) lstat(name string) (fs.FileInfo, error) {
+	dir, err := c.in(name)
+	if err != nil {
+		return nil, err
+	}
+	return dir.Lstat(path.Base(name))
+}
+
+// read reads a file that looked like info, and does not wait for anything else.
+func (c *cursor) read(name string, info fs.FileInfo) (mode string, content []byte, err error) {
+	dir, err := c.in(name)
+	if err != nil {
+		return "", nil, err
+	}
+	if info.Mode().Type() == fs.ModeSymlink {
+		to, err := dir.Readlink(path.Base(name))
+		return "120000", []byte(to), err
+	}
+	f, now, err := dir.Open(path.Base(name))
 	if err != nil {
 		return "", nil, err
 	}
 	defer f.Close()
-	now, err := f.Stat()
-	if err != nil || !os.SameFile(info, now) {
-		return "", nil, errors.Join(err, errors.New("it was replaced"))
+	if !os.SameFile(info, now) {
+		return "", nil, errors.New("it was replaced")
 	}
 	content, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(content) > maxFile {
@@ -299,7 +344,7 @@ var errTooMuch = errors.New("git says more than is wanted")
 
 func (g *Git) call(ctx context.Context, in io.Reader, most int, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, g.program, args...)
-	cmd.Dir, cmd.Env, cmd.Stdin, cmd.WaitDelay = g.workspace, env, in, time.Second
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.WaitDelay = g.files.Root(), env, in, time.Second
 	out, complaint := limited{most: most}, limited{most: 1 << 20}
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	err := cmd.Run()

@@ -527,7 +527,11 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"what a repository names in its configuration is run", "changes/repository.go",
 		`"GIT_DIR="+d.git`, `"GIT_DIR="+d.Dir`, "./changes", "TestAHostileRepository"},
 	{"a file that was changed before the run counts as the run's", "changes/changes.go",
-		"seen, err := at.look(ctx, nil)", "at.Git = &Git{program: g.program, workspace: g.workspace, hides: func(string) bool { return true }}; seen, err := at.look(ctx, nil)", "./changes", "TestWhatARunChanged"},
+		"seen, err := at.look(ctx, nil)", "seen := sight{large: map[string]string{}}\n\tout, err := at.run(ctx, nil, \"write-tree\", \"--missing-ok\")\n\t" +
+			"seen.tree = strings.TrimSpace(string(out))", "./changes", "TestWhatARunChanged"},
+	{"a change report shows agents", "changes/repository.go",
+		"if strings.HasSuffix(path, \"/\") || d.files.Check(path, workspace.PersonReads) != nil {",
+		"if strings.HasSuffix(path, \"/\") || d.files.Check(path, workspace.ServerLoads) != nil {", "./changes", "TestWhatARunChanged"},
 	{"files are not noted before they are changed", "engine/worker.go",
 		"if step.Touches {", "if false {", "./engine", "TestFilesAreNotedBeforeAnythingIsDone"},
 	{"a run ends before it has said what it changed", "changes.go",

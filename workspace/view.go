@@ -116,12 +116,17 @@ type Dir struct {
 
 // Dir opens a folder.
 func (v *View) Dir(name string) (*Dir, error) {
-	if name == "." || v.follows() {
+	if v.follows() {
 		return v.dir(v.root, name, name)
 	}
-	dir, err := v.Dir(".")
-	if err != nil {
-		return nil, err
+	return v.RealDir(name)
+}
+
+// RealDir opens a folder and follows no link on the way.
+func (v *View) RealDir(name string) (*Dir, error) {
+	dir, err := v.dir(v.root, ".", ".")
+	if err != nil || name == "." {
+		return dir, err
 	}
 	for _, base := range strings.Split(name, "/") {
 		next, err := dir.Dir(base)

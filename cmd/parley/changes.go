@@ -12,10 +12,7 @@ import (
 
 // newChanges finds out what runs do to files, where there is a git to do it with.
 func newChanges(c *config.Settings, files *workspace.Workspace, log *slog.Logger) parley.Changes {
-	found, err := changes.New(c.Workspace, filepath.Join(c.Data, "changes"), func(path string) bool {
-		relative, err := filepath.Rel(files.Root(), path)
-		return err != nil || files.Check(filepath.ToSlash(relative), workspace.PersonReads) != nil
-	})
+	found, err := changes.New(files, filepath.Join(c.Data, "changes"))
 	if err != nil {
 		log.Info("there is no git: what runs do to files is not reported", "reason", err)
 		return nil
