@@ -39,6 +39,7 @@ var allowed = []struct {
 	{"tool", "tool/patch", "the grammar of patches is no concern of the other tools"},
 	{"provider", "provider/*", "a model's name says who speaks for it"},
 	{"provider/*", "provider/upstream", "what vendors have in common"},
+	{"config", "workspace", "skills and agents are loaded without following links"},
 	{"changes", "workspace", "files of a project are reached through the workspace alone"},
 	{"tool", "workspace", "files of a project are reached through the workspace alone"},
 	{"tool", "policy", "a command is judged before it runs"},

@@ -2,12 +2,13 @@ package config
 
 import (
 	"cmp"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"parley"
+	"parley/workspace"
 )
 
 // A definition is an agent and where it comes from.
@@ -62,8 +63,14 @@ type frontMatter struct {
 // they mean nothing. Its model is for what is done about it here.
 var ofTheLoop = []string{"approval", "delegates", "fallback_models"}
 
-func readAgent(path string) (definition, error) {
-	raw, err := os.ReadFile(path)
+// readAgent reads a file of a folder. The path is for messages.
+func readAgent(folder *workspace.Dir, name, path string) (definition, error) {
+	f, _, err := folder.Open(name)
+	if err != nil {
+		return definition{}, at(path, 1, "%s", parley.MessageOf(err))
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(f)
 	if err != nil {
 		return definition{}, err
 	}

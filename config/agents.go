@@ -1,21 +1,24 @@
 package config
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"parley"
+	"parley/workspace"
 )
 
 // Agents are the agents defined by the Markdown files of a folder. They belong
 // to one tenant; every other tenant has none. It implements parley.Agents; its
 // methods may be called concurrently, Reload by one goroutine at a time.
 type Agents struct {
+	files   *workspace.Workspace
 	dir     string
 	tenant  parley.TenantID
 	check   func(parley.Agent) error // nil: what a file says by itself is enough
@@ -40,9 +43,10 @@ have to allow what you want to do; if they refuse, respect it and look for anoth
 
 // LoadAgents reads the *.md files of a folder, in order of their names; the
 // first one's agent is the default. A folder that is missing or has no such
-// file yields BuiltIn. Any file that is wrong is an error that names the line.
-func LoadAgents(dir string, tenant parley.TenantID) (*Agents, error) {
-	a := &Agents{dir: dir, tenant: tenant}
+// file yields BuiltIn. Any file that is wrong is an error that names the line; in
+// the workspace, symbolic links are.
+func LoadAgents(files *workspace.Workspace, dir string, tenant parley.TenantID) (*Agents, error) {
+	a := &Agents{files: files, dir: dir, tenant: tenant}
 	defs, _, err := a.read(nil)
 	if err != nil {
 		return nil, err
@@ -124,15 +128,24 @@ func (a *Agents) Ignored() []string {
 
 // read reads the folder. last is what its files meant the last time.
 func (a *Agents) read(last []definition) ([]definition, []parley.AgentProblem, error) {
-	paths, err := agentFiles(a.dir)
+	folder, err := a.files.Load(a.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	var names []string
+	if err == nil {
+		defer folder.Close()
+		names, err = agentFiles(folder)
+	}
 	if err != nil {
 		return last, []parley.AgentProblem{{Text: "the folder of agents cannot be read"}}, err
 	}
 	var defs []definition
 	var wrong []parley.AgentProblem
 	var errs []error
-	for _, path := range paths {
-		def, err := readAgent(path)
+	for _, name := range names {
+		path := filepath.Join(a.dir, name)
+		def, err := readAgent(folder, name, path)
 		if err == nil {
 			err = nameTaken(defs, def)
 		}
@@ -158,19 +171,20 @@ func (a *Agents) read(last []definition) ([]definition, []parley.AgentProblem, e
 	return defs, wrong, errors.Join(errs...)
 }
 
-func agentFiles(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+const maxAgentFiles = 10_000
+
+func agentFiles(folder *workspace.Dir) (names []string, err error) {
+	entries, more, err := folder.Entries(context.Background(), maxAgentFiles)
+	if more {
+		return nil, fmt.Errorf("the folder of agents has more than %d files", maxAgentFiles)
 	}
-	var paths []string
 	for _, e := range entries {
 		// Editors keep their locks and backups under names with a dot.
 		if name := e.Name(); filepath.Ext(name) == ".md" && name[0] != '.' && !e.IsDir() {
-			paths = append(paths, filepath.Join(dir, name))
+			names = append(names, name)
 		}
 	}
-	return paths, err
+	return names, err
 }
 
 func nameTaken(defs []definition, def definition) error {

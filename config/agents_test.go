@@ -9,9 +9,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/workspace"
 )
 
 const tenant = parley.TenantID("acme")
+
+// anywhere is a workspace that the folders of a test are not in.
+func anywhere(t *testing.T) *workspace.Workspace {
+	t.Helper()
+	files, err := workspace.Open(t.TempDir(), workspace.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
 
 // folder writes agents' files; a text is the front matter, "|", the rest.
 func folder(t *testing.T, files map[string]string) string {
@@ -31,7 +42,7 @@ func writeAgent(t *testing.T, dir, name, text string) {
 
 func load(t *testing.T, dir string) *Agents {
 	t.Helper()
-	agents, err := LoadAgents(dir, tenant)
+	agents, err := LoadAgents(anywhere(t), dir, tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +205,7 @@ func TestBrokenAgentFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.md")
 			write(t, path, test.text)
-			_, err := LoadAgents(filepath.Dir(path), tenant)
+			_, err := LoadAgents(anywhere(t), filepath.Dir(path), tenant)
 			if want := path + ":" + test.want; err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
@@ -204,7 +215,7 @@ func TestBrokenAgentFiles(t *testing.T) {
 
 func TestAgentsAreNamedOnce(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "|A.", "b.md": "tools: []\nname: a\n|B.", "c.md": "name: C\n|C."})
-	_, err := LoadAgents(dir, tenant)
+	_, err := LoadAgents(anywhere(t), dir, tenant)
 	want := filepath.Join(dir, "b.md") + ":3: the name a is taken by a.md; every agent needs its own\n" + filepath.Join(dir, "c.md") + ":2: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v", err)

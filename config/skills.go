@@ -2,10 +2,11 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,12 +15,14 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"parley"
+	"parley/workspace"
 )
 
 // Skills are the skills defined by folders with a SKILL.md in them. They belong
 // to one tenant. It implements parley.Skills; its methods may be called
 // concurrently, Reload by one goroutine at a time.
 type Skills struct {
+	files   *workspace.Workspace
 	dirs    []string
 	tenant  parley.TenantID
 	current atomic.Pointer[skillSet]
@@ -27,6 +30,7 @@ type Skills struct {
 
 type skillSet struct {
 	skills   []parley.Skill
+	from     map[string]string // the file of each, by name
 	problems []string
 }
 
@@ -36,29 +40,20 @@ var _ parley.Skills = (*Skills)(nil)
 const SkillFile = "SKILL.md"
 
 // LoadSkills reads DIR/*/SKILL.md of each folder; where two have a name, the
-// first one counts. What is wrong is left out, and told by Problems.
-func LoadSkills(tenant parley.TenantID, dirs ...string) *Skills {
-	s := &Skills{dirs: dirs, tenant: tenant}
+// first one counts. What is wrong is left out, and told by Problems; in the
+// workspace, symbolic links are.
+func LoadSkills(files *workspace.Workspace, tenant parley.TenantID, dirs ...string) *Skills {
+	s := &Skills{files: files, dirs: dirs, tenant: tenant}
 	s.Reload()
 	return s
 }
 
 // Reload reads the folders again.
 func (s *Skills) Reload() {
-	var set skillSet
-	from := map[string]string{}
-	for _, path := range s.files(&set) {
-		skill, err := readSkill(path)
-		switch other, taken := from[skill.Name]; {
-		case err != nil:
-			set.problems = append(set.problems, err.Error())
-		case taken:
-			set.problems = append(set.problems, at(path, 1, "the name %s is taken by %s", skill.Name, other).Error())
-		case len(set.skills) == parley.MaxSkills:
-			set.problems = append(set.problems, at(path, 1, "there are %d skills already", parley.MaxSkills).Error())
-		default:
-			from[skill.Name] = path
-			set.skills = append(set.skills, skill)
+	set := skillSet{from: map[string]string{}}
+	for _, dir := range s.dirs {
+		if err := s.load(&set, dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			set.problems = append(set.problems, parley.MessageOf(err))
 		}
 	}
 	for i, text := range set.problems {
@@ -71,20 +66,65 @@ func (s *Skills) Reload() {
 	s.current.Store(&set)
 }
 
-func (s *Skills) files(set *skillSet) (paths []string) {
-	for _, dir := range s.dirs {
-		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			set.problems = append(set.problems, err.Error())
+const maxSkillEntries = 10_000 // of a folder of skills that are looked at
+
+// load adds the skills of a folder.
+func (s *Skills) load(set *skillSet, dir string) error {
+	folder, err := s.files.Load(dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	entries, _, err := folder.Entries(context.Background(), maxSkillEntries)
+	for _, e := range entries {
+		if e.Name()[0] == '.' || !e.IsDir() && e.Type() != fs.ModeSymlink {
+			continue
 		}
-		for _, e := range entries {
-			path := filepath.Join(dir, e.Name(), SkillFile)
-			if _, err := os.Stat(path); err == nil && e.Name()[0] != '.' {
-				paths = append(paths, path)
-			}
+		path := filepath.Join(dir, e.Name(), SkillFile)
+		skill, err := openSkill(folder, e, path)
+		switch other, taken := set.from[skill.Name]; {
+		case errors.Is(err, fs.ErrNotExist): // no skill
+		case err != nil:
+			set.problems = append(set.problems, err.Error())
+		case taken:
+			set.problems = append(set.problems, at(path, 1, "the name %s is taken by %s", skill.Name, other).Error())
+		case len(set.skills) == parley.MaxSkills:
+			set.problems = append(set.problems, at(path, 1, "there are %d skills already", parley.MaxSkills).Error())
+		default:
+			set.from[skill.Name] = path
+			set.skills = append(set.skills, skill)
 		}
 	}
-	return paths
+	return err
+}
+
+// openSkill reads the skill of an entry of a folder. The path is for messages.
+func openSkill(folder *workspace.Dir, e fs.DirEntry, path string) (parley.Skill, error) {
+	var none parley.Skill
+	dir, err := folder.Dir(e.Name())
+	if err != nil {
+		if !e.IsDir() && !errors.Is(err, workspace.ErrLink) {
+			return none, fs.ErrNotExist // a link, which leads to no folder
+		}
+		return none, at(path, 1, "%s", parley.MessageOf(err))
+	}
+	defer dir.Close()
+	f, info, err := dir.Open(SkillFile)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return none, fs.ErrNotExist
+		}
+		return none, at(path, 1, "%s", parley.MessageOf(err))
+	}
+	defer f.Close()
+	if info.Size() > parley.MaxSkillText {
+		return none, at(path, 1, "a skill is a file of at most %d bytes", parley.MaxSkillText)
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, parley.MaxSkillText))
+	if err != nil {
+		return none, err
+	}
+	return parseSkill(path, string(raw))
 }
 
 func (s *Skills) Skills(tenant parley.TenantID) []parley.Skill {
@@ -113,18 +153,9 @@ type skillHead struct {
 	Model       string `yaml:"model"`
 }
 
-func readSkill(path string) (parley.Skill, error) {
+func parseSkill(path, text string) (parley.Skill, error) {
 	var none parley.Skill
-	if info, err := os.Stat(path); err != nil {
-		return none, err
-	} else if !info.Mode().IsRegular() || info.Size() > parley.MaxSkillText {
-		return none, at(path, 1, "a skill is a file of at most %d bytes", parley.MaxSkillText)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return none, err
-	}
-	front, body, end, err := splitFrontMatter(path, string(raw))
+	front, body, end, err := splitFrontMatter(path, text)
 	if err != nil {
 		return none, err
 	}

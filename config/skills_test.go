@@ -38,7 +38,7 @@ func TestSkills(t *testing.T) {
 	writeSkill(t, two, "plain", "---\n---\nanother")
 	writeSkill(t, two, "two", "---\nallowed-tools: [shell]\n---\ny")
 	writeSkill(t, two, ".git", "---\n---\nnot a skill")
-	s := LoadSkills("acme", one, filepath.Join(one, "absent"), two)
+	s := LoadSkills(anywhere(t), "acme", one, filepath.Join(one, "absent"), two)
 	got := s.Skills("acme")
 	if !slices.Equal(namesOf(got), []string{"hidden", "plain", "review", "two"}) {
 		t.Fatalf("%q, %q", namesOf(got), s.Problems("acme"))
@@ -78,7 +78,7 @@ func TestBrokenSkills(t *testing.T) {
 		dir := t.TempDir()
 		path := writeSkill(t, dir, "broken", text)
 		writeSkill(t, dir, "sound", "---\n---\nDo it.")
-		s := LoadSkills("acme", dir)
+		s := LoadSkills(anywhere(t), "acme", dir)
 		if problems := s.Problems("acme"); len(problems) != 1 || !strings.HasPrefix(problems[0], strings.TrimPrefix(path, filepath.Dir(dir)+"/")+want) {
 			t.Errorf("%.60q: %q, want %s", text, problems, want)
 		}
@@ -90,7 +90,7 @@ func TestBrokenSkills(t *testing.T) {
 	for i := range parley.MaxSkills + 2 {
 		writeSkill(t, dir, fmt.Sprintf("s%03d", i), "---\n---\nDo it.")
 	}
-	s := LoadSkills("acme", dir)
+	s := LoadSkills(anywhere(t), "acme", dir)
 	if len(s.Skills("acme")) != parley.MaxSkills || len(s.Problems("acme")) != 2 {
 		t.Errorf("%d skills, %q", len(s.Skills("acme")), s.Problems("acme"))
 	}

@@ -1,13 +1,15 @@
 package config
 
 import (
-	"os"
+	"context"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"parley/workspace"
 )
 
 // quiet is how long nothing must have changed: editors write a file in several
@@ -19,12 +21,12 @@ const quiet = 100 * time.Millisecond
 // exist are waited for. changed is called by one goroutine, which stop ends and
 // waits for. The operating system tells of changes, nothing is polled; where it
 // does not, as on some file systems of a network, nothing is noticed.
-func Watch(folders []string, changed func()) (stop func(), err error) {
+func Watch(files *workspace.Workspace, folders []string, changed func()) (stop func(), err error) {
 	system, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{Watcher: system}
+	w := &watcher{Watcher: system, files: files}
 	for _, f := range folders {
 		path, err := filepath.Abs(f)
 		if err != nil {
@@ -44,20 +46,27 @@ func Watch(folders []string, changed func()) (stop func(), err error) {
 
 type watcher struct {
 	*fsnotify.Watcher
+	files   *workspace.Workspace
 	folders []string // absolute
 }
 
+// maxWatched bounds how many folders in one folder are watched.
+const maxWatched = 1000
+
 // arm watches what there is: each folder, the folders in it, and those on the way
 // to it, in which it may yet be made. What is watched already stays so; what
-// cannot be is not.
+// cannot be loaded is not watched.
 func (w *watcher) arm() {
 	for _, folder := range w.folders {
-		_ = w.Add(folder)
-		entries, _ := os.ReadDir(folder)
-		for _, e := range entries {
-			if e.IsDir() {
-				_ = w.Add(filepath.Join(folder, e.Name()))
+		if dir, err := w.files.Load(folder); err == nil {
+			_ = w.Add(folder)
+			entries, _, _ := dir.Entries(context.Background(), maxWatched)
+			for _, e := range entries {
+				if e.IsDir() {
+					_ = w.Add(filepath.Join(folder, e.Name()))
+				}
 			}
+			dir.Close()
 		}
 		for dir := filepath.Dir(folder); ; dir = filepath.Dir(dir) {
 			if w.Add(dir) == nil || dir == filepath.Dir(dir) {

@@ -21,7 +21,7 @@ func TestWatch(t *testing.T) {
 	top := t.TempDir()
 	agents, skills := filepath.Join(top, "agents"), filepath.Join(top, ".parley", "skills")
 	changed := make(chan struct{}, 100)
-	stop, err := Watch([]string{agents, skills}, func() { changed <- struct{}{} })
+	stop, err := Watch(anywhere(t), []string{agents, skills}, func() { changed <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -582,6 +582,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"if err := a.ofNoFile(agent.Name); err != nil {", "if err := a.ofNoFile(agent.Name); false && err != nil {", "./engine", "TestAgentsAreMade"},
 	{"a file that breaks takes its agent away", "config/agents.go",
 		"def = last[i]\n", "continue\n", "./cmd/parley", "TestFilesTakeEffectWhenTheyChange"},
+	{"links in the workspace are loaded as agents and skills", "workspace/load.go",
+		"v.inner = !ok", "v.inner = true || !ok", "./config", "TestLinksAreNotLoaded"},
 	{"a folder that is made later is not watched", "config/watch.go",
 		"w.arm() // first", "// first", "./config", "TestWatch"},
 	// Tools of servers outside.

@@ -1,10 +1,15 @@
 package workspace
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 
 	"parley"
 )
+
+// ErrLink is in the chain of errors about links that are not followed.
+var ErrLink = errors.New("links are not followed")
 
 // Load opens a folder with skills or agents, inside the workspace or outside.
 // The path to it may lead through links outside the workspace. Inside, no link
@@ -43,6 +48,6 @@ func (w *Workspace) Load(folder string) (*Dir, error) {
 
 // linked is the error about a link where none is followed.
 func linked(name string) error {
-	return parley.Errorf(parley.CodeInvalid,
-		"%q is a symbolic link, and links in the workspace are not followed here; put the file or folder itself there.", name)
+	return &parley.Error{Code: parley.CodeInvalid, Err: ErrLink, Message: fmt.Sprintf("%q is a symbolic link, "+
+		"and links in the workspace are not followed here; put the file or folder itself there.", name)}
 }

@@ -138,14 +138,14 @@ func answers(addr string) bool {
 
 func (d *doctor) agents() {
 	const name = "agents"
-	agents, err := config.LoadAgents(d.Agents, d.DefaultTenant)
-	if err != nil {
-		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
-		return
-	}
 	files, err := newWorkspace(d.Settings)
 	if err != nil {
 		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", err)
+		return
+	}
+	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant)
+	if err != nil {
+		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
 		return
 	}
 	tools := tool.New(files)

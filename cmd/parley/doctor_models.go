@@ -18,9 +18,13 @@ func (d *doctor) models() {
 	}
 	models := newModels(d.Settings)
 	defer models.Close()
-	agents, err := config.LoadAgents(d.Agents, d.DefaultTenant)
+	files, err := newWorkspace(d.Settings)
 	if err != nil {
 		return // the agents say so
+	}
+	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant)
+	if err != nil {
+		return // likewise
 	}
 	wanted := modelsOf(withModel{agents, models.Default()}.List(d.DefaultTenant), d.Classifier)
 	var ready []string

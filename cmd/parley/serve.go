@@ -52,26 +52,23 @@ func (c *serveCommand) Run(p *program) error {
 	}
 
 	// Agents, and what they can do.
-	agents, err := config.LoadAgents(c.Agents, c.DefaultTenant)
+	files, err := newWorkspace(&c.Settings)
+	if err != nil {
+		return err
+	}
+	agents, err := config.LoadAgents(files, c.Agents, c.DefaultTenant)
 	if err != nil {
 		return err
 	}
 	for _, note := range agents.Ignored() {
 		log.Warn("agent file", "note", note)
 	}
-	files, err := newWorkspace(&c.Settings)
-	if err != nil {
-		return err
-	}
 	tools := tool.New(files)
 	commands, err := newSandbox(&c.Settings, files)
 	if err != nil {
 		return err
 	}
-	skills, err := newSkills(&c.Settings, tools, log)
-	if err != nil {
-		return err
-	}
+	skills := newSkills(&c.Settings, files, tools, log)
 	if missing := commands.Missing(); missing != nil {
 		log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
 	}
@@ -193,7 +190,7 @@ func (c *serveCommand) Run(p *program) error {
 	})
 
 	known.Agents = door.Agents // with those that were made
-	stopWatching := watchFiles(&c.Settings, agents, skills, remotes, door, log)
+	stopWatching := watchFiles(&c.Settings, files, agents, skills, remotes, door, log)
 	defer stopWatching()
 
 	// The dialects.

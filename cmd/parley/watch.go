@@ -8,12 +8,13 @@ import (
 	"parley/config"
 	"parley/engine"
 	"parley/remote/frames"
+	"parley/workspace"
 )
 
 // watchFiles has what files say of agents and skills take effect when they
 // change. Without it they are as they were at the start.
-func watchFiles(c *config.Settings, agents *config.Agents, skills *config.Skills, remotes *frames.Pool, door *engine.Engine, log *slog.Logger) (stop func()) {
-	stop, err := config.Watch(append(c.SkillFolders(), c.Agents), func() {
+func watchFiles(c *config.Settings, files *workspace.Workspace, agents *config.Agents, skills *config.Skills, remotes *frames.Pool, door *engine.Engine, log *slog.Logger) (stop func()) {
+	stop, err := config.Watch(files, append(c.SkillFolders(), c.Agents), func() {
 		before := agents.List(c.DefaultTenant)
 		if err := agents.Reload(); err != nil {
 			log.Warn("files of agents are wrong; what they last said stays", "problem", err)
