@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -161,5 +162,24 @@ func writeText(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestASecondServerOnOnePostgreSQL starts, and its log says that it is not alone.
+func TestASecondServerOnOnePostgreSQL(t *testing.T) {
+	url := pgtest.Database(t)
+	var logs [2]bytes.Buffer
+	var stops []func()
+	for i := range logs {
+		_, stop := serveLogged(t, noEnv, &logs[i], "--data", t.TempDir(), "--database-url", url, "--listen", "127.0.0.1:0", "--workspace", t.TempDir())
+		stops = append(stops, stop)
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	for i, want := range []bool{false, true} {
+		if got := strings.Contains(logs[i].String(), "another process uses this database"); got != want {
+			t.Errorf("server %d warns: %v, want %v", i+1, got, want)
+		}
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"parley/remote/frames"
 	"parley/screen"
 	"parley/server"
+	"parley/store/postgres"
 	"parley/tool"
 	console "parley/web"
 	"parley/webhook"
@@ -122,9 +123,13 @@ func (c *serveCommand) Run(p *program) error {
 	}
 
 	// The log.
-	store, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String(), c.New)
+	store, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String(), c.New, postgres.WithFolder(c.Data))
 	if err != nil {
 		return err
+	}
+	if pg, ok := store.(*postgres.Store); ok && pg.Others() > 0 {
+		log.Warn("another process uses this database, or died less than 10 s ago; one server per database is supported",
+			"others", pg.Others())
 	}
 	store = withFailpoints(store)
 	defer func() {

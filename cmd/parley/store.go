@@ -51,7 +51,8 @@ func openStore(ctx context.Context, s *config.Store, purpose string, fresh bool,
 		return nil, err
 	}
 	if s.DatabaseURL != "" {
-		return postgres.Open(ctx, s.DatabaseURL, append(options, postgres.WithConnections(s.DatabasePool))...)
+		options = append(options, postgres.WithConnections(s.DatabasePool))
+		return postgres.Open(ctx, s.DatabaseURL, options...)
 	}
 	return sqlite.Open(ctx, s.Data, holder(purpose), existing(s, fresh)...)
 }

@@ -213,3 +213,41 @@ func TestHeartbeat(t *testing.T) {
 	s.Close()
 	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
 }
+
+// TestARestartedNodeTakesItsLeasesBack: the lock in the folder shows that the
+// process before is dead. As long as it lives, its leases are its own.
+func TestARestartedNodeTakesItsLeasesBack(t *testing.T) {
+	ctx := context.Background()
+	url, dir := pgtest.Database(t), t.TempDir()
+	due := func(s *Store) int {
+		t.Helper()
+		list, _, err := s.DueBefore(ctx, t0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	first := open(t, url, WithFolder(dir), WithLease(time.Hour))
+	hold := batch(storetest.ID(1), 0)
+	hold.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
+	mustAppend(t, first, hold)
+	beside, elsewhere := open(t, url, WithFolder(dir), WithLease(time.Hour)), open(t, url, WithFolder(t.TempDir()), WithLease(time.Hour))
+	for _, s := range []*Store{beside, elsewhere} {
+		if n := due(s); n != 0 {
+			t.Errorf("%d sessions of a living node are free", n)
+		}
+	}
+	if first.Others() != 0 || beside.Others() != 1 || elsewhere.Others() != 2 {
+		t.Errorf("others: %d, %d, %d", first.Others(), beside.Others(), elsewhere.Others())
+	}
+	beside.Close()
+	elsewhere.Close()
+	first.held.Close() // as the system does when the process dies
+	next := open(t, url, WithFolder(dir), WithLease(time.Hour))
+	if n := due(next); n != 1 {
+		t.Errorf("%d sessions of the dead node are free, want 1", n)
+	}
+	if next.Others() != 0 {
+		t.Errorf("%d others", next.Others())
+	}
+}

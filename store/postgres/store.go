@@ -25,6 +25,7 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,9 @@ type Store struct {
 	beats beats
 	health
 
+	folder   string                                                // of this node; empty: it has none
+	held     *os.File                                              // its nodeFile, if this process has the lock on it
+	others   int                                                   // see Others
 	bypasses bool                                                  // see Bypasses
 	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
 
@@ -110,6 +114,9 @@ func Open(ctx context.Context, url string, options ...Option) (_ *Store, err err
 		return nil, unavailable(ctx, err)
 	}
 	if err := s.pulse.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&s.bypasses); err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	if err := s.succeed(ctx); err != nil {
 		return nil, unavailable(ctx, err)
 	}
 	if err := s.join(ctx); err != nil {
@@ -202,5 +209,8 @@ func (s *Store) closePools() {
 		if p != nil {
 			p.Close()
 		}
+	}
+	if s.held != nil {
+		_ = s.held.Close() // the lock goes with it; nothing was left to be written
 	}
 }

@@ -15,13 +15,10 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
 
 	_ "modernc.org/sqlite" // the driver
 
@@ -30,7 +27,7 @@ import (
 
 // Store is a parley.Store.
 type Store struct {
-	lock  *os.File
+	lock  *folderLock
 	epoch string
 	lease string // names this process in due rows
 
@@ -104,32 +101,6 @@ func open(file, options string, conns int) (*sql.DB, error) {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil
-}
-
-// lockFolder holds the folder for as long as the file stays open; the system
-// lets go of it when the process dies, however it dies.
-func lockFolder(dir, holder string) (*os.File, error) {
-	name := filepath.Join(dir, "parley.lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder cannot be written.", Err: err,
-			Hint: "make it writable, or choose another with --data"}
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		first, _ := os.ReadFile(name)
-		f.Close()
-		return nil, &parley.Error{Code: parley.CodeUnavailable, Err: err,
-			Message: fmt.Sprintf("The data folder %s is in use by %s.", dir, strings.TrimSpace(string(first))),
-			Hint:    "stop that server, or give this one another folder with --data"}
-	}
-	if err = f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(holder+"\n"), 0)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }
 
 func (s *Store) Epoch() string { return s.epoch }

@@ -64,6 +64,21 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "process 4711 on 127.0.0.1:8080") {
 		t.Errorf("a second store on one folder: %v", err)
 	}
+	if err := os.Remove(filepath.Join(dir, "parley.lock")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is a lock file again, which nobody holds
+		if other, err := Open(context.Background(), dir, "another"); err == nil {
+			other.Close()
+			t.Fatal("without the lock file a second store was opened")
+		}
+	}
+	s.Close()
+	s, err = Open(context.Background(), dir, "the next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
 }
 
 func TestPowerLossIsSurvived(t *testing.T) {

@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"parley"
+)
+
+// A folderLock is held by the one process that may write the database. The system
+// releases it when the process dies, however it dies.
+type folderLock struct {
+	dir  *os.File // what is locked
+	file *os.File // says by which process; locked too, because earlier releases lock it alone
+}
+
+// lockFolder locks a data folder. The lock is on the folder itself: a file in it
+// can be deleted, and another process would then lock a new one.
+func lockFolder(dir, holder string) (_ *folderLock, err error) {
+	l := &folderLock{}
+	defer func() {
+		if err != nil {
+			_ = l.Close() // the first error is the one that tells
+		}
+	}()
+	notWritable := func(err error) error {
+		return &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder cannot be written.", Err: err,
+			Hint: "make it writable, or choose another with --data"}
+	}
+	if l.dir, err = os.Open(dir); err != nil {
+		return nil, notWritable(err)
+	}
+	name := filepath.Join(dir, "parley.lock")
+	if l.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, notWritable(err)
+	}
+	err = lock(l.dir)
+	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+		err = nil // a file system on which folders cannot be locked; the file is
+	}
+	if err == nil {
+		err = lock(l.file)
+	}
+	if err != nil {
+		first, _ := os.ReadFile(name)
+		by := strings.TrimSpace(string(first))
+		if by == "" {
+			by = "another process"
+		}
+		return nil, &parley.Error{Code: parley.CodeUnavailable, Err: err,
+			Message: fmt.Sprintf("The data folder %s is in use by %s.", dir, by),
+			Hint:    "stop that server, or give this one another folder with --data"}
+	}
+	if err = l.file.Truncate(0); err == nil {
+		_, err = l.file.WriteAt([]byte(holder+"\n"), 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+func (l *folderLock) Close() error {
+	var errs []error
+	for _, f := range []*os.File{l.file, l.dir} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
