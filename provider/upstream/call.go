@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -77,7 +78,8 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		k.note(&unreached{err})
 		return nil, err
 	}
-	response.Body = &body{response.Body, k, r.Context(), 0}
+	events := strings.Contains(response.Header.Get("Content-Type"), "text/event-stream")
+	response.Body = &body{ReadCloser: response.Body, call: k, ctx: r.Context(), alive: liveness{events: events}}
 	if response.StatusCode >= 300 {
 		raw, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // a part of it says as much
 		_ = response.Body.Close()                                       // nothing of it is needed any more
@@ -105,14 +107,15 @@ func (r *refusal) Error() string { return http.StatusText(r.status) }
 // of them print errors, or wrap them beyond recognition.
 type body struct {
 	io.ReadCloser
-	call *call
-	ctx  context.Context
-	read int
+	call  *call
+	ctx   context.Context
+	read  int
+	alive liveness
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), maxBytes+1-b.read)])
-	if n > 0 {
+	if b.alive.says(p[:n]) {
 		b.call.idle.Reset(b.call.client.Idle)
 	}
 	if b.read += n; b.read > maxBytes {
@@ -126,4 +129,42 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.call.note(err)
 	return n, io.EOF
+}
+
+// liveness tells the bytes of an answer from those that only keep a connection
+// open: in a stream of events these are comments, pings and empty lines. A model
+// that sends nothing else is silent.
+type liveness struct {
+	events bool   // the answer is a stream of events
+	line   []byte // the beginning of the line under way
+}
+
+// enough of a line tells whether it is a ping.
+const enough = 48
+
+// says reports whether something of the answer is among the next bytes.
+func (l *liveness) says(p []byte) bool {
+	if !l.events {
+		return len(p) > 0
+	}
+	said := false
+	for len(p) > 0 {
+		line, rest, ended := bytes.Cut(p, []byte("\n"))
+		l.line = append(l.line, line[:min(len(line), enough-len(l.line))]...)
+		if ended || len(l.line) == enough {
+			said = said || isData(l.line)
+		}
+		if ended {
+			l.line = l.line[:0]
+		}
+		p = rest
+	}
+	return said
+}
+
+// isData reports whether a line of a stream of events has data, and not a ping.
+func isData(line []byte) bool {
+	data, ok := bytes.CutPrefix(line, []byte("data:"))
+	data = bytes.ReplaceAll(bytes.TrimSpace(data), []byte(" "), nil)
+	return ok && len(data) > 0 && !bytes.HasPrefix(data, []byte(`{"type":"ping"`))
 }

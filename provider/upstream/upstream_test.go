@@ -131,18 +131,37 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// TestSlowIsNotSilent: every byte counts, also those that mean nothing.
+// TestSlowIsNotSilent: a model may take its time, as long as something of the
+// answer comes. What only keeps the connection open is not of the answer.
 func TestSlowIsNotSilent(t *testing.T) {
 	const pause = 100 * time.Millisecond
-	read, err := fetch(t, t.Context(), 10*pause, func(w http.ResponseWriter, _ *http.Request) {
-		for range 15 { // longer than it may be silent
-			_, _ = io.WriteString(w, ": ping\n\n")
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(pause) // is what is tested
+	slowly := func(line string) (read string, err error) {
+		return fetch(t, t.Context(), 10*pause, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+			for n := 0; n < 15 && r.Context().Err() == nil; n++ { // longer than it may be silent
+				_, _ = io.WriteString(w, line)
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(pause) // is what is tested
+			}
+		})
+	}
+	for name, line := range map[string]string{
+		"data":          "data: {\"type\":\"content\"}\n\n",
+		"a piece of it": "data: {\"text\":\"" + strings.Repeat("x", 100),
+	} {
+		if read, err := slowly(line); strings.Count(read, line) != 15 || !strings.Contains(parley.MessageOf(err), "in the middle") {
+			t.Errorf("%s: %q, %v", name, read, err)
 		}
-	})
-	if strings.Count(read, "ping") != 15 || !strings.Contains(parley.MessageOf(err), "in the middle") {
-		t.Errorf("%q, %v", read, err)
+	}
+	for name, line := range map[string]string{
+		"comments":    ": still here\n\n",
+		"empty lines": "\r\n",
+		"pings":       "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+		"empty data":  "data:\n\n",
+	} {
+		if read, err := slowly(line); strings.Count(read, line) == 15 || !strings.Contains(parley.MessageOf(err), "said nothing for 1s") {
+			t.Errorf("%s: %q, %v", name, read, err)
+		}
 	}
 }
 
