@@ -183,3 +183,26 @@ func TestATruncatedDatabaseIsNotReady(t *testing.T) {
 		t.Errorf("the next start ended with %d and said %s", code, stderr)
 	}
 }
+
+// TestABackupToAFullDisk names the file that cannot be written, and not the data
+// folder, with which nothing is wrong.
+func TestABackupToAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, options{})
+	c := startNode(t).dial(s, newThread())
+	c.ask("repeat before")
+	c.completed()
+	target := t.TempDir()
+	file := filepath.Join(target, "copy.db")
+	small := []string{"--mount", "sh", "-c", `mount -t tmpfs -o size=64k none "$0" && exec "$@"`, target}
+	if out, err := exec.Command("unshare", append(small, "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no disk can be mounted: %v %s", err, out)
+	}
+	backup := exec.Command("unshare", append(small, binary(t), "backup", file, "--data", s.o.data)...)
+	backup.Env = []string{}
+	out, err := backup.CombinedOutput()
+	said := string(out)
+	if err == nil || !strings.Contains(said, "The backup cannot be written to "+target) || strings.Contains(said, "data folder") {
+		t.Errorf("%v: %s", err, said)
+	}
+}

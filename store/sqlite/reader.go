@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"parley"
 )
 
@@ -106,8 +109,24 @@ func Backup(ctx context.Context, dir, file string) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, file)
+	if _, err = db.ExecContext(ctx, `VACUUM INTO ?`, file); err != nil && writing(err) {
+		return &parley.Error{Code: parley.CodeUnavailable, Message: "The backup cannot be written to " + filepath.Dir(file) + ".", Err: err,
+			Hint: "make room there, or name a file on another disk"}
+	}
 	return unavailable(err)
+}
+
+// writing reports whether an error is about a file that was written to.
+func writing(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE:
+		return true
+	}
+	return primary(err) == sqlite3.SQLITE_FULL
 }
 
 // Integrity reads the whole database in a folder, says how large it is, and what
