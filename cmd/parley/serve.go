@@ -46,7 +46,9 @@ func (c *serveCommand) Run(p *program) error {
 	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills
-	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	limiter := newLogLimiter(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	defer limiter.Close()
+	log := slog.New(limiter)
 
 	if err := config.ReserveData(p.env, c.Workspace); err != nil {
 		log.Warn("the default data folder cannot be made: start later servers with --data, too", "error", err)
