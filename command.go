@@ -214,15 +214,23 @@ func (CancelTimer) Action() Action     { return ActMessage }
 func (FireTimer) Action() Action       { return ActMessage }
 func (StartAgent) Action() Action      { return ActAdmin }
 func (StopAgent) Action() Action       { return ActAdmin }
-func (MakeAgent) Action() Action       { return ActAdmin }
 func (DeleteAgent) Action() Action     { return ActAdmin }
 func (NoteAgents) Action() Action      { return ActAdmin }
-func (ChangeSettings) Action() Action  { return ActAdmin }
+func (ChangeSettings) Action() Action  { return ActSettings }
 func (AcceptTools) Action() Action     { return ActAdmin }
 func (SetMission) Action() Action      { return ActAdmin }
 func (ClearMission) Action() Action    { return ActAdmin }
 func (SetOverride) Action() Action     { return ActAdmin }
 func (PromptAgent) Action() Action     { return ActMessage }
+
+// Action of an agent that asks less often than the default needs the same right
+// as that setting of the whole tenant.
+func (m MakeAgent) Action() Action {
+	if m.Agent.Approval == "" || m.Agent.Approval == "suggest" {
+		return ActAdmin
+	}
+	return ActSettings
+}
 
 // A Receipt is the answer to an accepted command: where in the log its events
 // are. A command repeated under its id gets the first receipt again.

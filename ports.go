@@ -151,9 +151,13 @@ type Batch struct {
 	// Webhook, if given, replaces the session's; without a target there is none.
 	Webhook *StoredWebhook
 
+	// Revocation, if given, is kept unless a later one of its principal is. It
+	// is of the batch's tenant.
+	Revocation *Revocation
+
 	// Audit goes on record in the same transaction. A batch without a session
-	// has nothing but this and a Context; one without a tenant too is of the
-	// server's own chain.
+	// has nothing but this, a Context and a Revocation; one without a tenant too
+	// is of the server's own chain.
 	Audit []Audit
 }
 
@@ -241,9 +245,10 @@ const (
 // A RevocationStore keeps revocations across restarts, and lets several servers
 // know of them.
 type RevocationStore interface {
-	// SaveRevocation keeps the latest Before of a principal.
-	SaveRevocation(context.Context, Revocation) error
-	// Revocations lists those whose Before is after a time.
+	// Append keeps the Revocation of a batch, with its audit record.
+	Append(context.Context, Batch) (Appended, error)
+	// Revocations lists those whose Before is after a time: the latest of a
+	// principal, and the latest that spares administrators.
 	Revocations(ctx context.Context, after time.Time) ([]Revocation, error)
 }
 

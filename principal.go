@@ -58,6 +58,21 @@ type Revocation struct {
 	Tenant    TenantID
 	Principal PrincipalID
 	Before    time.Time
+	// SparesAdmins: tokens with the role org_admin stay good. The person who
+	// revokes has a lower role.
+	SparesAdmins bool
+}
+
+// Revocations are those of a principal, as a store keeps them: the latest time of
+// each kind, as far as it is after another.
+func Revocations(of Revocation, before, sparing, after time.Time) (list []Revocation) {
+	if before.After(after) {
+		list = append(list, Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: before})
+	}
+	if sparing.After(after) {
+		list = append(list, Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: sparing, SparesAdmins: true})
+	}
+	return list
 }
 
 // An Action is what a principal wants to do; an Authorizer knows who may.
@@ -67,6 +82,7 @@ const (
 	ActRead            Action = "agents:read"    // follow, list, look
 	ActMessage         Action = "agents:message" // talk to an agent, answer it, stop it
 	ActAdmin           Action = "agents:write"   // halt, reopen; implies agents:message
+	ActSettings        Action = "tenant:write"   // change what holds for everybody of the tenant
 	ActReadAudit       Action = "audit:read"
 	ActReadUsers       Action = "users:read"
 	ActWriteUsers      Action = "users:write"

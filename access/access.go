@@ -34,14 +34,15 @@ type role struct {
 }
 
 var everything = []parley.Action{
-	parley.ActRead, parley.ActMessage, parley.ActAdmin,
+	parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActSettings,
 	parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments,
 }
 
 var roles = map[string]role{
-	RoleLocal:        {actions: everything, everybody: true},
-	RoleOrgAdmin:     {actions: everything, everybody: true},
-	RoleDeptHead:     {actions: everything},
+	RoleLocal:    {actions: everything, everybody: true},
+	RoleOrgAdmin: {actions: everything, everybody: true},
+	RoleDeptHead: {actions: []parley.Action{parley.ActRead, parley.ActMessage, parley.ActAdmin,
+		parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments}},
 	RoleStandardUser: {actions: []parley.Action{parley.ActRead, parley.ActMessage}},
 	RoleReadOnly:     {actions: []parley.Action{parley.ActRead}},
 }
@@ -98,6 +99,11 @@ func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resour
 		return parley.Errorf(parley.CodeForbidden, "You may not talk to the agent %s.", on.Agent)
 	}
 	return parley.Errorf(parley.CodeForbidden, "You may not do this.")
+}
+
+// Administers reports whether a principal has a role above all others.
+func Administers(who parley.Principal) bool {
+	return slices.ContainsFunc(who.Roles, func(name string) bool { return roles[name].everybody })
 }
 
 // Permissions are the actions that somebody's roles permit, on something.

@@ -54,8 +54,8 @@ var allRoles = []string{RoleLocal, RoleOrgAdmin, RoleDeptHead, RoleStandardUser,
 // promised: a cell that nobody thought of cannot be open.
 func TestEveryCell(t *testing.T) {
 	promised := map[string]string{
-		RoleLocal:        "agents:read agents:message agents:write audit:read users:read users:write departments:read",
-		RoleOrgAdmin:     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		RoleLocal:        "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
+		RoleOrgAdmin:     "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
 		RoleDeptHead:     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
 		RoleStandardUser: "agents:read agents:message",
 		RoleReadOnly:     "agents:read",
@@ -175,7 +175,8 @@ func TestPermissionsAreThoseOfTheRoles(t *testing.T) {
 	for role, want := range map[string]string{
 		"read_only":     "agents:read",
 		"standard_user": "agents:read agents:message",
-		"org_admin":     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		"dept_head":     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		"org_admin":     "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
 		"king":          "",
 	} {
 		var got []string

@@ -225,7 +225,7 @@ func TestRevokedAtTheDoor(t *testing.T) {
 	ok := token(t, "", nil)
 	ticket := issue(t, s.tickets, identity("ann"), "", "")
 	s.clock.pass(time.Second)
-	if err := s.revoked.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: s.clock.now()}); err != nil {
+	if err := s.revoked.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: s.clock.now()}, parley.Audit{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{ws + "?access_token=" + ok, ws + "?ticket=" + ticket} {

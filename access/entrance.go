@@ -119,6 +119,20 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 	return ticket, expires, nil
 }
 
+// Revoke ends the tokens of a user of the same tenant, open connections included,
+// once that is on record. Tokens with a role above those of the person who
+// revokes stay good; which these are, is returned. The server cannot ask what
+// roles a user has: tokens say it, and it is compared when they are used.
+func (e *Entrance) Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) (spared []string, err error) {
+	v := Revocation{Tenant: by.Tenant, Principal: who, Before: e.Revocations.now().Add(RevokeUntil), SparesAdmins: !Administers(by)}
+	more := map[string]any{}
+	if v.SparesAdmins {
+		spared = []string{RoleOrgAdmin}
+		more["spared_roles"] = spared
+	}
+	return spared, e.Revocations.Revoke(ctx, v, didOf(v.Before.Add(-RevokeUntil), by, parley.AuditRevoked, "user", string(who), more))
+}
+
 // Admit says whether a request may be answered at all; see Authenticator.Check.
 // Until the request has shown a credential, its connection counts as unknown. If
 // there are too many of those, a request that has a credential goes on, and its

@@ -104,7 +104,7 @@ func TestSocketsEndWithTheirToken(t *testing.T) {
 		t.Errorf("%d %s", code, reason)
 	}
 	begin := time.Now()
-	if err := l.Revocations.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "bob", Before: begin}); err != nil {
+	if err := l.Revocations.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "bob", Before: begin}, parley.Audit{}); err != nil {
 		t.Fatal(err)
 	}
 	if code, reason := waits(t, long); code != websocket.StatusPolicyViolation || reason != "The token is not valid here." {

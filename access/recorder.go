@@ -162,8 +162,11 @@ func withCount(metadata json.RawMessage, n int) json.RawMessage {
 // Did records what somebody with a token did here, in the chain of their tenant,
 // and fails if that cannot be done: then it must not be told.
 func (r *Recorder) Did(ctx context.Context, who parley.Principal, action, resource, id string, more map[string]any) error {
-	return r.append(ctx, who.Tenant, parley.Audit{At: r.now(), By: who.ID, Action: action, Resource: resource, ID: id,
-		Source: parley.ViaHTTP, Metadata: parley.Metadata(more)})
+	return r.append(ctx, who.Tenant, didOf(r.now(), who, action, resource, id, more))
+}
+
+func didOf(at time.Time, who parley.Principal, action, resource, id string, more map[string]any) parley.Audit {
+	return parley.Audit{At: at, By: who.ID, Action: action, Resource: resource, ID: id, Source: parley.ViaHTTP, Metadata: parley.Metadata(more)}
 }
 
 func (r *Recorder) append(ctx context.Context, tenant parley.TenantID, record parley.Audit) error {

@@ -115,7 +115,7 @@ func TestARevocationReachesClocksThatAreAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := revocations(t, nil)
 		id := Identity{Principal: parley.Principal{ID: "ann", Tenant: "acme"}, Issued: time.Now().Add(leeway), Expires: time.Now().Add(time.Hour)}
-		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now().Add(RevokeUntil)}); err != nil {
+		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now().Add(RevokeUntil)}, parley.Audit{}); err != nil {
 			t.Fatal(err)
 		}
 		if r.Check(id) == nil {

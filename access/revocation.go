@@ -32,71 +32,103 @@ type Revocations struct {
 	now   func() time.Time
 
 	mu       sync.Mutex
-	before   map[subject]time.Time
+	before   map[revoked]time.Time
 	of       map[parley.TenantID]int // how many of before
 	watchers map[subject]map[*watcher]struct{}
 }
 
+// revoked is what a revocation is about: all tokens of a principal, or those
+// without the role org_admin.
+type revoked struct {
+	subject
+	sparesAdmins bool
+}
+
+// covers reports whether a revocation of tokens up to a time covers a token.
+func (r revoked) covers(id Identity, before time.Time) bool {
+	return !id.Issued.After(before) && !(r.sparesAdmins && Administers(id.Principal))
+}
+
 type watcher struct {
-	issued time.Time
-	end    context.CancelCauseFunc
+	id  Identity
+	end context.CancelCauseFunc
 }
 
 // NewRevocations loads what the store has. Without a store, revocations end with
 // the process.
 func NewRevocations(ctx context.Context, store RevocationStore, now func() time.Time) (*Revocations, error) {
-	r := &Revocations{store: store, now: now, before: map[subject]time.Time{}, of: map[parley.TenantID]int{}, watchers: map[subject]map[*watcher]struct{}{}}
+	r := &Revocations{store: store, now: now, before: map[revoked]time.Time{}, of: map[parley.TenantID]int{}, watchers: map[subject]map[*watcher]struct{}{}}
 	return r, r.Refresh(ctx)
 }
 
 // Revoke ends every connection of the principal whose token was issued at that
 // time or before, at once, and has such tokens refused from now on. Tokens tell
 // whole seconds: one issued in the same second is refused as well. One that does
-// not tell is taken for old. If saving fails it holds here, and is to be
-// repeated for it to hold elsewhere and after a restart.
-func (r *Revocations) Revoke(ctx context.Context, v Revocation) error {
+// not tell is taken for old. The record goes into the audit in the transaction
+// that keeps the revocation. It takes effect afterwards: if that fails, it does
+// not hold, and is to be repeated.
+func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Audit) error {
 	if !v.Tenant.Valid() || !printable(string(v.Principal)) || v.Before.IsZero() || v.Before.After(r.now().Add(leeway)) {
 		return parley.Errorf(parley.CodeInvalid, "A revocation names a tenant, a principal, and a time that has come.")
 	}
-	if err := r.apply(v); err != nil {
+	if err := r.room(v); err != nil {
 		return err
 	}
-	if r.store == nil {
+	if r.store != nil {
+		if _, err := r.store.Append(ctx, parley.Batch{Tenant: v.Tenant, Revocation: &v, Audit: []parley.Audit{record}}); err != nil {
+			return err
+		}
+	}
+	return r.apply(v)
+}
+
+// room refuses a revocation for which there is none.
+func (r *Revocations) room(v Revocation) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.makeRoom(revoked{subject{v.Tenant, v.Principal}, v.SparesAdmins})
+}
+
+// makeRoom forgets revocations of tokens that have all expired, if that is needed
+// for one more. It needs r.mu.
+func (r *Revocations) makeRoom(who revoked) error {
+	full := func() bool { return len(r.before) >= maxRevocations || r.of[who.tenant] >= maxOfTenant }
+	if _, ok := r.before[who]; ok || !full() {
 		return nil
 	}
-	return r.store.SaveRevocation(ctx, v)
+	old := r.now().Add(-MaxTokenLife)
+	for other, before := range r.before {
+		if !before.After(old) {
+			delete(r.before, other)
+			r.of[other.tenant]--
+		}
+	}
+	if full() {
+		return &parley.Error{Code: parley.CodeOverloaded, Message: "There are too many revocations.", Hint: "change the key that tokens are signed with"}
+	}
+	return nil
 }
 
 // apply is idempotent: a revocation may be heard of from many sides.
 func (r *Revocations) apply(v Revocation) error {
-	who := subject{v.Tenant, v.Principal}
-	old := r.now().Add(-MaxTokenLife) // no token issued before this is good any more
-	if !v.Before.After(old) {
-		return nil
+	who := revoked{subject{v.Tenant, v.Principal}, v.SparesAdmins}
+	if !v.Before.After(r.now().Add(-MaxTokenLife)) {
+		return nil // no token issued before this is good any more
 	}
 	r.mu.Lock()
-	full := func() bool { return len(r.before) >= maxRevocations || r.of[v.Tenant] >= maxOfTenant }
-	if _, ok := r.before[who]; !ok && full() {
-		for other, before := range r.before {
-			if !before.After(old) {
-				delete(r.before, other)
-				r.of[other.tenant]--
-			}
-		}
-		if full() {
-			r.mu.Unlock()
-			return &parley.Error{Code: parley.CodeOverloaded, Message: "There are too many revocations.", Hint: "change the key that tokens are signed with"}
-		}
+	if err := r.makeRoom(who); err != nil {
+		r.mu.Unlock()
+		return err
 	}
-	if v.Before.After(r.before[who]) {
-		if _, ok := r.before[who]; !ok {
+	if was, ok := r.before[who]; !ok || v.Before.After(was) {
+		if !ok {
 			r.of[v.Tenant]++
 		}
 		r.before[who] = v.Before
 	}
 	var ended []*watcher
-	for w := range r.watchers[who] {
-		if !w.issued.After(v.Before) {
+	for w := range r.watchers[who.subject] {
+		if who.covers(w.id, v.Before) {
 			ended = append(ended, w)
 		}
 	}
@@ -115,8 +147,11 @@ func (r *Revocations) Check(id Identity) error {
 }
 
 func (r *Revocations) check(id Identity) error {
-	if before, ok := r.before[subjectOf(id.Principal)]; ok && !id.Issued.After(before) {
-		return deny(TokenRevoked, "")
+	for _, spares := range []bool{false, true} {
+		who := revoked{subjectOf(id.Principal), spares}
+		if before, ok := r.before[who]; ok && who.covers(id, before) {
+			return deny(TokenRevoked, "")
+		}
 	}
 	return nil
 }
@@ -127,7 +162,7 @@ func (r *Revocations) check(id Identity) error {
 // called when that is over.
 func (r *Revocations) Watch(ctx context.Context, id Identity) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
-	who, w := subjectOf(id.Principal), &watcher{id.Issued, end}
+	who, w := subjectOf(id.Principal), &watcher{id, end}
 
 	r.mu.Lock()
 	if r.watchers[who] == nil {

@@ -15,18 +15,24 @@ import (
 
 // shared is a RevocationStore of several servers.
 type shared struct {
-	mu   sync.Mutex
-	list []Revocation
-	err  error
+	mu      sync.Mutex
+	list    []Revocation
+	records []parley.Audit
+	err     error
+	before  func() // called when something is about to be kept
 }
 
-func (s *shared) SaveRevocation(_ context.Context, v Revocation) error {
+func (s *shared) Append(_ context.Context, b parley.Batch) (parley.Appended, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil {
-		s.list = append(s.list, v)
+	if s.before != nil {
+		s.before()
 	}
-	return s.err
+	if s.err == nil {
+		s.list = append(s.list, *b.Revocation)
+		s.records = append(s.records, b.Audit...)
+	}
+	return parley.Appended{}, s.err
 }
 
 func (s *shared) Revocations(_ context.Context, after time.Time) (list []Revocation, err error) {
@@ -120,7 +126,7 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 		defer done()
 
 		time.Sleep(time.Second)
-		if err := here.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}); err != nil {
+		if err := here.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}, parley.Audit{}); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []Reason{TokenRevoked, TokenRevoked, "", "", ""} {
@@ -159,7 +165,7 @@ func TestARoleIsTakenAway(t *testing.T) {
 		was := until(time.Now(), time.Now().Add(time.Hour))
 		ctx, done := r.Watch(t.Context(), was)
 		defer done()
-		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}); err != nil {
+		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}, parley.Audit{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -179,28 +185,89 @@ func TestRevocationsThatMakeNoSense(t *testing.T) {
 		{}, {Tenant: "acme", Before: time.Now()}, {Principal: "ann", Before: time.Now()}, {Tenant: "ACME", Principal: "ann", Before: time.Now()},
 		{Tenant: "acme", Principal: "ann"}, {Tenant: "acme", Principal: "ann", Before: time.Now().Add(time.Hour)},
 	} {
-		if err := r.Revoke(t.Context(), v); parley.CodeOf(err) != parley.CodeInvalid {
+		if err := r.Revoke(t.Context(), v, parley.Audit{}); parley.CodeOf(err) != parley.CodeInvalid {
 			t.Errorf("%+v: %v", v, err)
 		}
 	}
 }
 
-// A store that fails does not keep anybody in.
-func TestRevocationHoldsHereWhenSavingFails(t *testing.T) {
+// TestARevocationThatIsNotOnRecord does not hold. One that is, holds afterwards
+// and not before.
+func TestARevocationThatIsNotOnRecord(t *testing.T) {
 	store := &shared{}
 	r := revocations(t, store)
 	id := until(time.Now(), time.Now().Add(time.Hour))
 	ctx, done := r.Watch(t.Context(), id)
 	defer done()
-	store.err = errors.New("disk full")
-	if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}); err == nil {
-		t.Error("nobody was told that it was not saved")
+	revoke := func() error {
+		v := Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}
+		return r.Revoke(t.Context(), v, parley.Audit{Action: parley.AuditRevoked})
 	}
-	if ctx.Err() == nil || r.Check(id) == nil {
-		t.Error("it does not hold")
+	holds := func() bool { return ctx.Err() != nil || r.Check(id) != nil }
+	early := false
+	store.before = func() { early = early || holds() }
+	store.err = errors.New("disk full")
+	if err := revoke(); err == nil {
+		t.Error("the caller was not told that it was not saved")
+	}
+	if holds() {
+		t.Error("it holds and is not on record")
 	}
 	if _, err := NewRevocations(t.Context(), store, time.Now); err == nil {
-		t.Error("a server starts without knowing who was revoked")
+		t.Error("a server starts without knowing what was revoked")
+	}
+	store.err = nil
+	if err := revoke(); err != nil || early || ctx.Err() == nil || r.Check(id) == nil {
+		t.Errorf("%v; held too early: %v; holds: %v", err, early, holds())
+	}
+	if len(store.records) != 1 || store.records[0].Action != parley.AuditRevoked {
+		t.Errorf("%+v", store.records)
+	}
+}
+
+// TestRevokingARoleAbove: a department head revokes users, and no token of an
+// administrator, known to the server or not.
+func TestRevokingARoleAbove(t *testing.T) {
+	store := &shared{}
+	r := revocations(t, store)
+	e := &Entrance{Revocations: r}
+	issued, later := time.Now(), time.Now().Add(time.Hour)
+	token := func(roles ...string) Identity {
+		id := until(issued, later)
+		id.Roles = roles
+		return id
+	}
+	as := func(role string) parley.Principal {
+		return parley.Principal{ID: "dora", Tenant: "acme", Roles: []string{role}}
+	}
+	user, head, admin := token(RoleStandardUser), token(RoleDeptHead), token(RoleReadOnly, RoleOrgAdmin)
+	open := map[string]context.Context{}
+	for name, id := range map[string]Identity{"user": user, "admin": admin} {
+		ctx, done := r.Watch(t.Context(), id)
+		defer done()
+		open[name] = ctx
+	}
+	spared, err := e.Revoke(t.Context(), as(RoleDeptHead), "ann")
+	if err != nil || len(spared) != 1 || spared[0] != RoleOrgAdmin {
+		t.Errorf("%v %v", spared, err)
+	}
+	if string(store.records[0].Metadata) != `{"spared_roles":["org_admin"]}` || store.records[0].By != "dora" || store.records[0].ID != "ann" {
+		t.Errorf("on record: %+v %s", store.records[0], store.records[0].Metadata)
+	}
+	if r.Check(user) == nil || r.Check(head) == nil || open["user"].Err() == nil {
+		t.Error("a token without the higher role is good")
+	}
+	if r.Check(admin) != nil || open["admin"].Err() != nil {
+		t.Error("a department head revoked an administrator")
+	}
+	if again := revocations(t, store); again.Check(admin) != nil || again.Check(user) == nil {
+		t.Error("after a restart it is another")
+	}
+	if spared, err := e.Revoke(t.Context(), as(RoleOrgAdmin), "ann"); err != nil || len(spared) != 0 {
+		t.Errorf("%v %v", spared, err)
+	}
+	if r.Check(admin) == nil || open["admin"].Err() == nil {
+		t.Error("an administrator cannot revoke another")
 	}
 }
 
@@ -209,14 +276,14 @@ func TestRevocationsAreForgottenWithTheLastTokenTheyConcern(t *testing.T) {
 		r := revocations(t, nil)
 		revoke := func(i int) error {
 			tenant := parley.TenantID(fmt.Sprint("t", i/maxOfTenant))
-			return r.Revoke(t.Context(), Revocation{Tenant: tenant, Principal: parley.PrincipalID(fmt.Sprint("u", i)), Before: time.Now()})
+			return r.Revoke(t.Context(), Revocation{Tenant: tenant, Principal: parley.PrincipalID(fmt.Sprint("u", i)), Before: time.Now()}, parley.Audit{})
 		}
 		for i := range maxOfTenant {
 			if err := revoke(i); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := r.Revoke(t.Context(), Revocation{Tenant: "t0", Principal: "one-more", Before: time.Now()}); parley.CodeOf(err) != parley.CodeOverloaded {
+		if err := r.Revoke(t.Context(), Revocation{Tenant: "t0", Principal: "one-more", Before: time.Now()}, parley.Audit{}); parley.CodeOf(err) != parley.CodeOverloaded {
 			t.Errorf("one more of a tenant: %v", err)
 		}
 		for i := range maxRevocations {
@@ -248,7 +315,7 @@ func TestWatchingWhileRevoking(t *testing.T) {
 				id.Issued = time.Now().Add(-time.Minute)
 				ctx, done := r.Watch(context.Background(), id)
 				if i%2 == 0 {
-					if err := r.Revoke(context.Background(), Revocation{Tenant: "acme", Principal: id.Principal.ID, Before: time.Now()}); err != nil {
+					if err := r.Revoke(context.Background(), Revocation{Tenant: "acme", Principal: id.Principal.ID, Before: time.Now()}, parley.Audit{}); err != nil {
 						t.Error(err)
 					}
 					<-ctx.Done()

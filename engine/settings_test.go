@@ -22,11 +22,11 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 	set := func(who parley.Principal, name, value string) parley.Code {
 		return r.as(who, parley.TenantSession, parley.ChangeSettings{Values: map[string]json.RawMessage{name: json.RawMessage(value)}})
 	}
-	head, user, reader := member("dora", access.RoleDeptHead), member("uwe", access.RoleStandardUser), member("rita", access.RoleReadOnly)
+	head, admin, user, reader := member("hugo", access.RoleDeptHead), member("dora", access.RoleOrgAdmin), member("uwe", access.RoleStandardUser), member("rita", access.RoleReadOnly)
 	for _, c := range []struct {
 		who  parley.Principal
 		code parley.Code
-	}{{user, parley.CodeForbidden}, {reader, parley.CodeForbidden}, {ann, ""}, {head, ""}, {user, parley.CodeForbidden}} {
+	}{{user, parley.CodeForbidden}, {reader, parley.CodeForbidden}, {ann, ""}, {admin, ""}, {head, parley.CodeForbidden}, {user, parley.CodeForbidden}} {
 		if code := set(c.who, "turns", "2"); code != c.code {
 			t.Errorf("%s changes a setting: %q, want %q", c.who.ID, code, c.code)
 		}
@@ -51,7 +51,7 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 	id := r.open()
 	r.say(id, "call ask x | call ask y | say never")
 	log := r.until(id, "somebody is asked", seen[parley.QuestionAsked](1))
-	if code := set(head, "turns", "3"); code != "" {
+	if code := set(admin, "turns", "3"); code != "" {
 		t.Fatal(code)
 	}
 	r.restart(false)

@@ -340,8 +340,14 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"if no++; r.No != no || r.Sum(hash) != r.Hash {", "if no++; r.No != no {", "./e2e", "TestTheRecord"},
 	{"a record whose end was cut off is whole", "cmd/parley/audit.go",
 		"for missing := range expected {", "for missing := range map[int64]string{} {", "./e2e", "TestTheRecord"},
-	{"who puts somebody out is not on record", "cmd/parley/entrance.go",
-		"return e.Record.Did(ctx, by, parley.AuditRevoked, \"user\", string(who), map[string]any{})", "return nil", "./e2e", "TestTheRecord"},
+	{"a revocation is not on record", "access/revocation.go",
+		"Revocation: &v, Audit: []parley.Audit{record}}", "Revocation: &v}", "./e2e", "TestTheRecord"},
+	{"a revocation takes effect before it is on record", "access/revocation.go",
+		"\tif err := r.room(v); err != nil {\n", "\tif err := r.apply(v); err != nil {\n", "./access", "TestARevocationThatIsNotOnRecord"},
+	{"a department head revokes an administrator", "access/revocation.go",
+		"&& !(r.sparesAdmins && Administers(id.Principal))", "", "./access", "TestRevokingARoleAbove"},
+	{"a department head changes what holds for the tenant", "command.go",
+		"func (ChangeSettings) Action() Action  { return ActSettings }", "func (ChangeSettings) Action() Action  { return ActAdmin }", "./cmd/parley", "TestEveryRouteForEveryRole"},
 
 	// The model's context.
 	{"a compaction that gains nothing is tried for ever", "compact.go",

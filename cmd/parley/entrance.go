@@ -88,11 +88,3 @@ func (e *entrance) admit(w http.ResponseWriter, r *http.Request) bool {
 	}
 	return err == nil
 }
-
-// Revoke does it first: whether it can be put on record or not, it holds.
-func (e *entrance) Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) error {
-	if err := e.Revocations.Revoke(ctx, access.Revocation{Tenant: by.Tenant, Principal: who, Before: time.Now().Add(access.RevokeUntil)}); err != nil {
-		return err
-	}
-	return e.Record.Did(ctx, by, parley.AuditRevoked, "user", string(who), map[string]any{})
-}

@@ -135,9 +135,9 @@ var rules = map[string]rule{
 	"POST /api/plan/reject":       {needs: parley.ActMessage, body: `{"session_id":"there is none"}`, ok: 404},
 	"POST /api/plan/edit":         {needs: parley.ActMessage, body: `{"session_id":"there is none","text":"x"}`, ok: 404},
 	"GET /api/settings":           {needs: parley.ActRead, ok: 200},
-	"POST /api/settings":          {needs: parley.ActAdmin, body: `{}`, ok: 200},
+	"POST /api/settings":          {needs: parley.ActSettings, body: `{}`, ok: 200},
 	"GET /api/config":             {needs: parley.ActRead, ok: 200},
-	"POST /api/config":            {needs: parley.ActAdmin, body: `{}`, ok: 200},
+	"POST /api/config":            {needs: parley.ActSettings, body: `{}`, ok: 200},
 	"GET /api/mission":            {needs: parley.ActRead, ok: 200},
 	"POST /api/mission":           {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 200},
 	"DELETE /api/mission":         {needs: parley.ActAdmin, ok: 200},
@@ -155,7 +155,7 @@ var rules = map[string]rule{
 	"POST /api/v1/agents/{id}/override": {needs: parley.ActAdmin, on: "agent", body: `{"idle_interval_secs":60}`, ok: 200},
 
 	"GET /api/v1/settings":   {needs: parley.ActRead, ok: 200},
-	"PATCH /api/v1/settings": {needs: parley.ActAdmin, body: `{"turns":7}`, ok: 200},
+	"PATCH /api/v1/settings": {needs: parley.ActSettings, body: `{"turns":7}`, ok: 200},
 
 	"GET /api/v1/mcp":              {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404}, // there is none
@@ -168,7 +168,7 @@ var rules = map[string]rule{
 
 // permissions is the table of the design, written down a second time.
 var permissions = map[string][]parley.Action{
-	"org_admin":     {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
+	"org_admin":     {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActSettings, parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
 	"dept_head":     {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
 	"standard_user": {parley.ActRead, parley.ActMessage, "a token"},
 	"read_only":     {parley.ActRead, "a token"},

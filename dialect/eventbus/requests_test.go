@@ -321,7 +321,7 @@ func TestSettings(t *testing.T) {
 		}
 		d.answers = map[parley.SessionID]error{parley.TenantSession: parley.Errorf(parley.CodeInvalid, "turns must be a whole number from 1 to 1000.")}
 		wants(t, h, "POST", path, `{"agent":{"max_iters":0}}`, 400, `{"error":"agent.max_iters must be a whole number from 1 to 1000."}`)
-		wants(t, h, "POST", path, `{}`, 403, `{"error":"You may not do this: it needs agents:write."}`, "X-User: clumsy")
+		wants(t, h, "POST", path, `{}`, 403, `{"error":"You may not do this: it needs tenant:write."}`, "X-User: clumsy")
 		wants(t, h, "GET", path, "", 403, `{"error":"You may not do this: it needs agents:read."}`, "X-User: clumsy")
 	}
 }

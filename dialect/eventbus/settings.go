@@ -83,7 +83,7 @@ func (h *Handler) getSettings(r request) (any, error) {
 // sent back unchanged, be it for changing or not. Nothing is changed unless
 // everything can be.
 func (h *Handler) changeSettings(r request) (any, error) {
-	if err := h.may(r, parley.ActAdmin, parley.WholeTenant); err != nil {
+	if err := h.may(r, parley.ActSettings, parley.WholeTenant); err != nil {
 		return nil, err
 	}
 	values, err := h.current(r)

@@ -249,11 +249,11 @@ func (office) Ticket(r *http.Request, wanted func() (string, error)) (string, ti
 	return fmt.Sprintf("for %s to %s", who.ID, agent), dialecttest.Begin, err
 }
 
-func (office) Revoke(_ context.Context, _ parley.Principal, who parley.PrincipalID) error {
+func (office) Revoke(_ context.Context, _ parley.Principal, who parley.PrincipalID) ([]string, error) {
 	if who == "ghost" {
-		return parley.Errorf(parley.CodeUnavailable, "Not now.")
+		return nil, parley.Errorf(parley.CodeUnavailable, "Not now.")
 	}
-	return nil
+	return nil, nil
 }
 
 // May permits everything but to clumsy people.

@@ -13,8 +13,9 @@ import (
 // An Office gives tickets, and takes away what tokens permit.
 type Office interface {
 	Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error)
-	// Revoke is by somebody of the tenant whose tokens are meant.
-	Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) error
+	// Revoke ends the tokens of a user of the same tenant. It returns the roles
+	// whose tokens stay good, because they are above those of by.
+	Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) (spared []string, err error)
 }
 
 type ticketInfo struct {
@@ -48,8 +49,12 @@ func (h *Handler) revoke(r request) (int, any, error) {
 	if err := h.Door.May(r.Context(), r.who, parley.ActWriteUsers, parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant}); err != nil {
 		return 0, nil, err
 	}
-	err := h.Office.Revoke(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
-	return http.StatusOK, map[string]string{"status": "revoked"}, err
+	spared, err := h.Office.Revoke(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
+	answer := map[string]any{"status": "revoked"}
+	if len(spared) > 0 {
+		answer["spared_roles"] = spared
+	}
+	return http.StatusOK, answer, err
 }
 
 // An auditEvent is a record as the debug console's system shows it.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,9 +22,10 @@ const (
 		WHERE (SELECT count(*) FROM tickets WHERE tenant = $2 AND principal = $3 AND expires_at > $6) < $7
 		ON CONFLICT (hash, tenant) DO UPDATE SET claim = excluded.claim RETURNING 1`
 	takeTicket    = `DELETE FROM tickets WHERE hash = $1 RETURNING claim`
-	setRevocation = `INSERT INTO revocations AS r (tenant, principal, before) VALUES ($1, $2, $3)
-		ON CONFLICT (tenant, principal) DO UPDATE SET before = greatest(r.before, excluded.before) RETURNING 1`
-	listRevocations = `SELECT tenant, principal, before FROM revocations WHERE before > $1`
+	setRevocation = `INSERT INTO revocations AS r (tenant, principal, before, sparing_admins) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (tenant, principal) DO UPDATE SET before = greatest(r.before, excluded.before),
+			sparing_admins = greatest(r.sparing_admins, excluded.sparing_admins)`
+	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations WHERE before > $1 OR sparing_admins > $1`
 )
 
 func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim, expires time.Time) error {
@@ -52,15 +54,21 @@ func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim p
 	return claim, true, nil
 }
 
-func (s *Store) SaveRevocation(ctx context.Context, r parley.Revocation) error {
-	_, _, err := one(ctx, s, of(r.Tenant), pgx.RowTo[int], setRevocation, text(r.Tenant), text(r.Principal), r.Before)
-	return err
+// revoke keeps the revocation of a batch.
+func revoke(trip *pgx.Batch, tenant parley.TenantID, r parley.Revocation) {
+	before, sparing := r.Before, time.Unix(0, 0)
+	if r.SparesAdmins {
+		before, sparing = sparing, before
+	}
+	trip.Queue(setRevocation, text(tenant), text(r.Principal), before, sparing)
 }
 
 func (s *Store) Revocations(ctx context.Context, after time.Time) ([]parley.Revocation, error) {
-	return list(ctx, s, maintenance, func(row pgx.CollectableRow) (r parley.Revocation, err error) {
-		err = row.Scan((*text)(&r.Tenant), (*text)(&r.Principal), &r.Before)
-		r.Before = r.Before.UTC()
-		return r, err
+	rows, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) ([]parley.Revocation, error) {
+		var r parley.Revocation
+		var before, sparing time.Time
+		err := row.Scan((*text)(&r.Tenant), (*text)(&r.Principal), &before, &sparing)
+		return parley.Revocations(r, before.UTC(), sparing.UTC(), after), err
 	}, listRevocations, after)
+	return slices.Concat(rows...), err
 }

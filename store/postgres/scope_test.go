@@ -112,9 +112,7 @@ func twoTenants(t *testing.T, s *Store) {
 		if err := s.PutTicket(ctx, parley.TicketHash{byte(len(tenant))}, claim, t0); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.SaveRevocation(ctx, parley.Revocation{Tenant: tenant, Principal: "ann", Before: t0}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, s, parley.Batch{Tenant: tenant, Revocation: &parley.Revocation{Tenant: tenant, Principal: "ann", Before: t0}})
 	}
 	mustAppend(t, s, parley.Batch{Audit: []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}})
 }
@@ -371,7 +369,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 		conn := connect(t, admin)
 		for _, statement := range []string{
 			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`, `DROP INDEX effects_hooks`, `DROP POLICY maintenance ON effects`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
-			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
+			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 				SELECT 'acme', id, head + 1, 1000000, root, now(), run, '', 'RunFinished', 1, false, '{"outcome":' FROM sessions WHERE run = 0 ORDER BY id LIMIT 1`,

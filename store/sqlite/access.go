@@ -16,8 +16,10 @@ var (
 )
 
 const (
-	takeTicket      = `DELETE FROM tickets WHERE hash = ? RETURNING claim`
-	listRevocations = `SELECT tenant, principal, before FROM revocations WHERE before > ?`
+	takeTicket    = `DELETE FROM tickets WHERE hash = ? RETURNING claim`
+	setRevocation = `INSERT INTO revocations (tenant, principal, before, sparing_admins) VALUES (?, ?, ?, ?)
+		ON CONFLICT (tenant, principal) DO UPDATE SET before = max(before, excluded.before), sparing_admins = max(sparing_admins, excluded.sparing_admins)`
+	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations WHERE before > ?1 OR sparing_admins > ?1`
 )
 
 func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim, expires time.Time) error {
@@ -61,12 +63,17 @@ func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim p
 	return claim, true, nil
 }
 
-func (s *Store) SaveRevocation(ctx context.Context, r parley.Revocation) error {
-	return s.also(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.conn.ExecContext(ctx, `INSERT INTO revocations (tenant, principal, before) VALUES (?, ?, ?)
-			ON CONFLICT (tenant, principal) DO UPDATE SET before = max(before, excluded.before)`, r.Tenant, r.Principal, micros(r.Before))
-		return err
-	})
+func (w *writer) revoke(ctx context.Context, b *waiting) error {
+	r := b.Revocation
+	if r == nil {
+		return nil
+	}
+	before, sparing := micros(r.Before), int64(0)
+	if r.SparesAdmins {
+		before, sparing = sparing, before
+	}
+	_, err := w.conn.ExecContext(ctx, setRevocation, b.Tenant, r.Principal, before, sparing)
+	return err
 }
 
 func (s *Store) Revocations(ctx context.Context, after time.Time) (list []parley.Revocation, err error) {
@@ -77,12 +84,11 @@ func (s *Store) Revocations(ctx context.Context, after time.Time) (list []parley
 	defer rows.Close()
 	for rows.Next() {
 		var r parley.Revocation
-		var before int64
-		if err := rows.Scan(&r.Tenant, &r.Principal, &before); err != nil {
+		var before, sparing int64
+		if err := rows.Scan(&r.Tenant, &r.Principal, &before, &sparing); err != nil {
 			return nil, unavailable(err)
 		}
-		r.Before = fromMicros(before)
-		list = append(list, r)
+		list = append(list, parley.Revocations(r, fromMicros(before), fromMicros(sparing), after)...)
 	}
 	return list, unavailable(rows.Err())
 }

@@ -38,6 +38,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`, `DROP INDEX effects_hooks`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target`, `ALTER TABLE effects DROP COLUMN next_attempt_at`,
 			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`, `ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
+			`ALTER TABLE revocations DROP COLUMN sparing_admins`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)

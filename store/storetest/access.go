@@ -107,20 +107,26 @@ func revocations(t *testing.T, f *fixture) {
 		{Tenant: tenant, Principal: "bob", Before: t0},
 		{Tenant: "rival", Principal: "ann", Before: t0},
 		{Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)},
+		{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Minute), SparesAdmins: true},
+		{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Second), SparesAdmins: true},
 	} {
-		if err := f.access().SaveRevocation(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+		f.append(parley.Batch{Tenant: r.Tenant, Revocation: &r, Audit: []parley.Audit{record("revoked")}})
+	}
+	if n := len(f.chain(tenant)); n != 5 {
+		t.Errorf("%d revocations are on record", n)
 	}
 	f.reopen()
 	for after, want := range map[time.Time][]parley.Revocation{
 		t0.Add(-time.Microsecond): {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)}, {Tenant: tenant, Principal: "bob", Before: t0},
+			{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Minute), SparesAdmins: true},
 			{Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)}},
-		t0:                    {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)}, {Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)}},
+		t0: {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)},
+			{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Minute), SparesAdmins: true},
+			{Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)}},
 		t0.Add(2 * time.Hour): nil,
 	} {
 		got, err := f.access().Revocations(ctx, after)
-		slices.SortFunc(got, func(a, b parley.Revocation) int {
+		slices.SortStableFunc(got, func(a, b parley.Revocation) int {
 			return strings.Compare(string(a.Tenant+"/")+string(a.Principal), string(b.Tenant+"/")+string(b.Principal))
 		})
 		if err != nil || !slices.Equal(got, want) {

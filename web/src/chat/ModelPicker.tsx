@@ -15,7 +15,7 @@ import { useSettings, type AgentInfo } from './queries'
 // that; for all others one model is chosen, for everybody.
 export function ModelPicker({ agents, agent }: { agents: AgentInfo[]; agent?: string }) {
   const { me, may } = useMe()
-  const mayChange = may('agents:write')
+  const mayChange = may('tenant:write')
   const settings = useSettings(mayChange)
   const queries = useQueryClient()
   const [asking, setAsking] = useState<string | null>(null)

@@ -37,7 +37,7 @@ export function General() {
         <p className="-mt-2 text-sm text-ink-soft">For agents whose definition says nothing else, and for runs that start afterwards.</p>
         {settings.error !== null && <ErrorState what="The settings could not be read." error={settings.error} retry={() => void settings.refetch()} />}
         {settings.isPending && <Spinner word="Reading settings…" />}
-        {settings.data !== undefined && <SettingsForm key={JSON.stringify(settings.data)} settings={settings.data} may={may('agents:write')} />}
+        {settings.data !== undefined && <SettingsForm key={JSON.stringify(settings.data)} settings={settings.data} may={may('tenant:write')} />}
       </Section>
       {me !== undefined && (
         <Section title="Server">

@@ -1,0 +1,5 @@
+-- +goose Up
+
+-- Up to when tokens of a principal without the role org_admin are no longer good:
+-- a person who is no org_admin has revoked them. The beginning of 1970: never.
+ALTER TABLE revocations ADD COLUMN sparing_admins TIMESTAMPTZ NOT NULL DEFAULT 'epoch';
