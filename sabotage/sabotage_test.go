@@ -385,7 +385,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"a tenant's settings are not looked at again", "engine/tenant.go",
 		"a.engine.tenants.learn(a.s.state, round)", "_ = round", "./engine", "TestSettings"},
 	{"one who may only talk changes the tenant's settings", "command.go",
-		"func (ChangeSettings) Action() Action  { return ActAdmin }", "func (ChangeSettings) Action() Action  { return ActMessage }", "./engine", "TestSettings"},
+		"func (ChangeSettings) Action() Action  { return ActSettings }", "func (ChangeSettings) Action() Action  { return ActMessage }", "./engine", "TestSettings"},
 
 	// Rows of runs and cards are what the logs say.
 	{"a run that ended is listed as open", "rows.go",
