@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -204,5 +205,89 @@ func TestABackupToAFullDisk(t *testing.T) {
 	said := string(out)
 	if err == nil || !strings.Contains(said, "The backup cannot be written to "+target) || strings.Contains(said, "data folder") {
 		t.Errorf("%v: %s", err, said)
+	}
+}
+
+// keptDisk is a small disk that outlives the servers that use it. inside is its
+// folder as this process sees it.
+func keptDisk(t *testing.T) (o options, inside string) {
+	t.Helper()
+	o.data = t.TempDir()
+	holder := exec.Command("unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=32m none "$0" && echo mounted && exec cat`, o.data)
+	end, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Skip("no disk can be mounted:", err)
+	}
+	t.Cleanup(func() {
+		end.Close()
+		_ = holder.Wait() // it may have failed to mount
+	})
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "mounted\n" {
+		t.Skip("no disk can be mounted")
+	}
+	pid := fmt.Sprint(holder.Process.Pid)
+	o.within = []string{"nsenter", "--target", pid, "--mount", "--"}
+	if out, err := exec.Command(o.within[0], append(o.within[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("the disk cannot be entered: %v %s", err, out)
+	}
+	return o, filepath.Join("/proc", pid, "root", o.data)
+}
+
+// TestASmallDiskThatIsFull: what was accepted fills the disk. The write-ahead log
+// takes a small part of it, a server can be started again, and with room
+// everything goes on.
+func TestASmallDiskThatIsFull(t *testing.T) {
+	t.Parallel()
+	o, inside := keptDisk(t)
+	s := startServer(t, o)
+	ballast := filepath.Join(inside, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 6<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	post := func(path, body string) int {
+		response := s.request(within(t, patience), http.MethodPost, "/api/v1/sessions"+path, http.Header{"Content-Type": {"application/json"}}, body)
+		response.Body.Close()
+		return response.StatusCode
+	}
+	ready := func() bool { status, _ := s.get("/readyz", nil); return status == http.StatusOK }
+	accepted, large := 0, fmt.Sprintf(`{"content":"repeat %s"}`, strings.Repeat("x", 200_000))
+	for ; accepted < 400 && ready(); accepted++ {
+		thread := newThread()
+		if post("", fmt.Sprintf(`{"id":%q}`, thread)) >= 300 || post("/"+thread+"/inputs", large) >= 300 {
+			break
+		}
+	}
+	size := func(name string) int64 {
+		info, err := os.Stat(filepath.Join(inside, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	t.Logf("%d inputs; the database has %d KiB and its log %d KiB", accepted, size("parley.db")>>10, size("parley.db-wal")>>10)
+	if accepted == 400 || size("parley.db-wal") > 12<<20 || size("parley.db") < 4<<20 {
+		t.Errorf("the log is not limited")
+	}
+	await(t, patience, "/readyz to say so", func() bool { return !ready() })
+	s.kill()
+	s = s.again() // which needs no room
+	if _, body := s.get("/api/v1/sessions", nil); !strings.Contains(body, `"sessions":[{`) {
+		t.Errorf("after a crash: %.200s", body)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	await(t, patience, "/readyz with room", ready)
+	c := startNode(t).dial(s, newThread())
+	c.ask("repeat after")
+	if a := c.completed(); a.text != "after" {
+		t.Errorf("with room: %+v", a)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -108,6 +107,9 @@ func (s *Store) try(group []*waiting) error {
 	if err == nil {
 		start := time.Now()
 		err = s.w.commit(group)
+		if err != nil && s.makeRoom(err) {
+			err = s.w.commit(group)
+		}
 		if tell := s.observer.Load(); tell != nil && err == nil {
 			(*tell)(len(group), time.Since(start))
 		}
@@ -116,7 +118,9 @@ func (s *Store) try(group []*waiting) error {
 		}
 	}
 	if err == nil {
-		err = s.there()
+		if err = s.there(); err == nil {
+			s.limitLog()
+		}
 	}
 	switch bad := err != nil && (faulty(err) || damaged(err)); {
 	case bad && rehearsed != nil:
@@ -162,8 +166,7 @@ const leastRoom = 1 << 20
 // After one that failed it rehearses that append and makes a small commit, so
 // that a store without clients notices when the trouble is over.
 func (s *Store) Ready(ctx context.Context) error {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(s.files[0].name, &disk); err == nil && uint64(disk.Bavail)*uint64(disk.Bsize) < leastRoom {
+	if room(s.files[0].name) < leastRoom {
 		return unstorable(errors.New("the disk has less than 1 MiB left"))
 	}
 	if err := s.there(); err != nil {

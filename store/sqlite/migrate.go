@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pressly/goose/v3"
 
@@ -98,6 +99,9 @@ func makePrivate(file string) error {
 	return nil
 }
 
+// awaitWriters is how long to wait for another process that writes.
+const awaitWriters = 5 * time.Second
+
 // openUpToDate opens a database for writing, migrates it and gives it an epoch
 // if it has none. before is the version it had.
 func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, before int64, epoch string, err error) {
@@ -108,7 +112,8 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 		return nil, 0, "", &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be kept for its owner alone.", Err: err,
 			Hint: "see who owns the data folder and its files"}
 	}
-	db, err = open(file, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=wal_autocheckpoint(8192)&_pragma=cache_size(-16000)", 1)
+	db, err = open(file, fmt.Sprintf("_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(%d)"+
+		"&_pragma=wal_autocheckpoint(%d)&_pragma=cache_size(-16000)", awaitWriters.Milliseconds(), checkpointPages), 1)
 	if err != nil {
 		return nil, 0, "", err
 	}

@@ -36,6 +36,9 @@ type Store struct {
 	read    *statements
 	health
 
+	reserve reserve  // of the write goroutine
+	watch   logWatch // of the write goroutine
+
 	queue  chan *waiting
 	mu     sync.RWMutex // held for reading while something is put into queue
 	closed bool         // guarded by mu
@@ -64,9 +67,15 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 	}()
 
 	file := filepath.Join(dir, database)
+	s.reserve = reserve{name: filepath.Join(dir, reserveFile)}
+	if room(dir) < leastRoom {
+		s.reserve.giveUp() // or a server on a full disk could not even start
+	}
 	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file, optionsOf(options)); err != nil {
 		return nil, err
 	}
+	_ = emptyLog(ctx, s.writeDB) // what keeps it from being emptied shows itself in the next write
+	s.reserve.keep()
 	for _, free := range []string{freeLeases, freeHooks} {
 		if _, err := s.writeDB.ExecContext(ctx, free); err != nil {
 			return nil, unstorable(err)
