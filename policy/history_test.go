@@ -78,7 +78,8 @@ func TestGitPrintsNothingProtected(t *testing.T) {
 		--verbose --porcelain blob commit tree -- -- -- . .env agents agents/x.md src src/a.go main.go main.go sub/ ./sub
 		TODO KEY *.md :!main.go :(glob)**/* HEAD HEAD HEAD~1 main v1.0 stash@{0} @ HEAD:.env HEAD:agents/x.md
 		HEAD:main.go :.env :0:.env :agents/x.md v1.0:sub/.env.local HEAD:sub/.env.local HEAD:./.env HEAD..main HEAD:agents`)
-	words = append(words, commit, commit[:8], blob, blob[:8], blob+"^{}", blob+".."+blob, "v1.0-0-g"+blob[:8], blob[:7]+"^{blob}")
+	words = append(words, commit, commit[:8], blob, blob[:8], blob+"^{}", blob+".."+blob, "v1.0-0-g"+blob[:8],
+		blob[:7]+"^{blob}")
 	names := slices.Sorted(maps.Keys(gitRules))
 	for two := range gitSecond {
 		names = append(names, two)

@@ -141,8 +141,10 @@ func TestProtectedFolders(t *testing.T) {
 			t.Errorf("%s: safe %v, %s", script, j.Safe, j.Why)
 		}
 	}
-	for dir, safe := range map[string]bool{"": true, ".": true, "src": true, "prompts": false, "conf/prompts/sub": false, "agents": false} {
-		if j := Judge([]string{"git", "blame", "HEAD", "x.md"}, Place{Dir: dir, Protected: []string{"prompts"}}); j.Safe != safe {
+	for dir, safe := range map[string]bool{"": true, ".": true, "src": true, "prompts": false, "conf/prompts/sub": false,
+		"agents": false} {
+		if j := Judge([]string{"git", "blame", "HEAD", "x.md"},
+			Place{Dir: dir, Protected: []string{"prompts"}}); j.Safe != safe {
 			t.Errorf("in %s: safe %v, %s", dir, j.Safe, j.Why)
 		}
 	}
@@ -151,7 +153,8 @@ func TestProtectedFolders(t *testing.T) {
 // TestPatterns compares what a pattern is said to find with what a shell finds.
 func TestPatterns(t *testing.T) {
 	for _, name := range []string{".env", ".env.local", ".env.", ".envrc", "env", ".e", "x.env"} {
-		for _, pattern := range []string{".env", ".en*", ".e?v", ".*", "*", "?env", "*env", ".env*", ".e*v", ".env.*", ".env?", ".env??*", ".*.local", "*.local", "....*"} {
+		for _, pattern := range []string{".env", ".en*", ".e?v", ".*", "*", "?env", "*env", ".env*", ".e*v", ".env.*",
+			".env?", ".env??*", ".*.local", "*.local", "....*"} {
 			matched, _ := path.Match(pattern, name)
 			matched = matched && (name[0] != '.' || pattern[0] == '.') && isEnv(name)
 			if found := finds(pattern, ".env", false) || finds(pattern, ".env.", true); matched && !found {

@@ -13,17 +13,27 @@ import (
 func TestFilesThatRunElsewhereAsk(t *testing.T) {
 	box := newBox(t, t.TempDir())
 	for name, asks := range map[string]bool{
-		".claude/settings.json": true, ".claude/hooks/x.sh": true, "sub/.claude/commands/x.md": true, ".mcp.json": true, "pkg/.mcp.json": true,
-		".cursor/mcp.json": true, ".cursor/rules/x.mdc": true, ".cursorrules": true, ".zed/tasks.json": true, ".mise.toml": true, "mise.toml": true,
-		".config/mise/config.toml": true, ".npmrc": true, "web/.npmrc": true, ".yarnrc.yml": true, ".yarn/releases/yarn.cjs": true, ".cargo/config.toml": true,
-		".exrc": true, ".nvim.lua": true, ".dir-locals.el": true, ".vscode/tasks.json": true, "x.code-workspace": true, ".idea/workspace.xml": true,
-		".husky/pre-commit": true, ".githooks/post-checkout": true, ".envrc": true, "sub/.envrc": true, ".pre-commit-config.yaml": true,
-		".github/workflows/x.yml": true, ".GitHub/Workflows/x.yml": true, ".gitlab-ci.yml": true, "Jenkinsfile": true, ".circleci/config.yml": true,
-		".gitmodules": true, ".devcontainer/devcontainer.json": true, ".devcontainer.json": true, ".bashrc": true, ".ssh/authorized_keys": true,
-		".gdbinit": true, ".Rprofile": true, ".mvn/extensions.xml": true, "./.claude/x": true, "a/../.vscode/tasks.json": true,
+		".claude/settings.json": true, ".claude/hooks/x.sh": true, "sub/.claude/commands/x.md": true, ".mcp.json": true,
+		"pkg/.mcp.json":    true,
+		".cursor/mcp.json": true, ".cursor/rules/x.mdc": true, ".cursorrules": true, ".zed/tasks.json": true,
+		".mise.toml": true, "mise.toml": true,
+		".config/mise/config.toml": true, ".npmrc": true, "web/.npmrc": true, ".yarnrc.yml": true,
+		".yarn/releases/yarn.cjs": true, ".cargo/config.toml": true,
+		".exrc": true, ".nvim.lua": true, ".dir-locals.el": true, ".vscode/tasks.json": true, "x.code-workspace": true,
+		".idea/workspace.xml": true,
+		".husky/pre-commit":   true, ".githooks/post-checkout": true, ".envrc": true, "sub/.envrc": true,
+		".pre-commit-config.yaml": true,
+		".github/workflows/x.yml": true, ".GitHub/Workflows/x.yml": true, ".gitlab-ci.yml": true, "Jenkinsfile": true,
+		".circleci/config.yml": true,
+		".gitmodules":          true, ".devcontainer/devcontainer.json": true, ".devcontainer.json": true, ".bashrc": true,
+		".ssh/authorized_keys": true,
+		".gdbinit":             true, ".Rprofile": true, ".mvn/extensions.xml": true, "./.claude/x": true,
+		"a/../.vscode/tasks.json": true,
 
-		"Makefile": false, "package.json": false, "main.go": false, "src/claude/x.md": false, "docs/cursor/x.md": false, ".github/CODEOWNERS": false,
-		".gitignore": false, ".editorconfig": false, "cargo/x.toml": false, "Cargo.toml": false, "CLAUDE.md": false, "AGENTS.md": false, "x.npmrc": false,
+		"Makefile": false, "package.json": false, "main.go": false, "src/claude/x.md": false, "docs/cursor/x.md": false,
+		".github/CODEOWNERS": false,
+		".gitignore":         false, ".editorconfig": false, "cargo/x.toml": false, "Cargo.toml": false, "CLAUDE.md": false,
+		"AGENTS.md": false, "x.npmrc": false,
 		"vscode/x": false, ".config/app.json": false, "config/mise.txt": false, "Dockerfile": false, ".claudette/x": false,
 	} {
 		quoted := func(text string) string {

@@ -20,6 +20,9 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
+	if len(os.Args) > 2 && os.Args[1] == "tenant-tools" {
+		serveTenantTools(os.Args[2])
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		pgtest.Stop()
 		os.Exit(code)

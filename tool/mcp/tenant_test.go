@@ -38,7 +38,8 @@ func TestOtherTenantsHaveNoWorkspace(t *testing.T) {
 				t.Fatalf("its own tenant reads %+v, %v", got, err)
 			}
 			for _, path := range []string{file, "note.txt"} {
-				if got, err := r.as("rival", "read", path); err != nil || !got.Failed || strings.Contains(got.Text, "of acme alone") {
+				if got, err := r.as("rival", "read", path); err != nil || !got.Failed ||
+					strings.Contains(got.Text, "of acme alone") {
 					t.Errorf("another tenant reads %+v, %v", got, err)
 				}
 			}
