@@ -218,13 +218,16 @@ func parts(name string) []string {
 }
 
 // IsSecret reports whether a path names a file that holds keys, or something in
-// a folder that is named like one.
+// a folder that is named like one. The names of templates without keys, which
+// projects publish, are not among them.
 func IsSecret(name string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(name), "/"), func(part string) bool {
 		part = strings.ToLower(part)
-		return part == ".env" || strings.HasPrefix(part, ".env.")
+		return part == ".env" || strings.HasPrefix(part, ".env.") && !slices.Contains(templates, part)
 	})
 }
+
+var templates = []string{".env.example", ".env.sample", ".env.template", ".env.dist"}
 
 // IsGit reports whether a file name is git's, also in the letter case of file
 // systems that do not tell them apart.

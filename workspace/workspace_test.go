@@ -34,7 +34,7 @@ func newSite(t *testing.T) *site {
 		"main.go": "harmless", "sub/deep/x": "harmless", ".git/config": "git", "sub/.git/HEAD": "git",
 		".env": "secret", "sub/.ENV": "secret", "sub/deep/.env.local": "secret", "venv/.Env.d/x": "secret",
 		"var/parley.key": "hidden", "var/sub/x": "hidden", "agents/a.md": "hidden", "parley.yaml": "hidden",
-		".environment": "harmless", "variety": "harmless",
+		".environment": "harmless", "variety": "harmless", "sub/.env.example": "harmless",
 		"skills/greet/SKILL.md": "kept", ".parley/skills/x/SKILL.md": "kept",
 		"../outside/x": "outside",
 	} {
@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 	s := newSite(t)
 	s.link("..", "sub/up")
 	for name, allowed := range map[string][]Purpose{
-		"main.go": everybody, "sub/deep/x": everybody, ".environment": everybody, "variety": everybody,
+		"main.go": everybody, "sub/deep/x": everybody, ".environment": everybody, "variety": everybody, "sub/.env.example": everybody,
 		".env": nil, "sub/.ENV": nil, "sub/deep/.env.local": nil, "venv/.Env.d/x": nil,
 		"var/parley.key": server, "var/sub/x": server, "agents/a.md": server, "parley.yaml": server,
 		"skills/greet/SKILL.md":     {AgentReads, PersonReads, ServerLoads},
