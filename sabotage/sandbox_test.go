@@ -38,6 +38,8 @@ var sandboxBugs = []bug{
 		"unix.F_SETLEASE, unix.F_WRLCK); err != nil {", "unix.F_SETLEASE, unix.F_WRLCK); false && err != nil {", "./sandbox", "TestCoversAreRemovedWithoutLoss"},
 	{"a command without the workspace has it", "sandbox/run.go",
 		"open, told.Workspace, told.Outside = told.Private, \"\",", "_, _, told.Outside = told.Private, \"\",", "./sandbox", "TestACommandWithoutTheWorkspace"},
-	{"a further folder may hold something protected", "sandbox/run.go",
-		"if slices.Contains(c.Write, path) &&", "if false &&", "./sandbox", "TestAReplacedFolderIsRefused"},
+	{"a further folder may hold something protected", "sandbox/sandbox.go",
+		"write && (inside(path, place) || inside(place, path))", "write && inside(place, path)", "./sandbox", "TestFurtherFoldersAreResolvedOnce"},
+	{"a further folder may be of the data folder", "sandbox/sandbox.go",
+		"if inside(path, hidden) || inside(hidden, path) {", "if inside(path, hidden) {", "./sandbox", "TestFurtherFoldersAreResolvedOnce"},
 }

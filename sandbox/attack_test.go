@@ -343,8 +343,8 @@ func TestFurtherFoldersAreResolvedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Sandbox{workspace: top + "/ws"}
-	for _, dir := range []string{"ws/real", "other/cache"} {
+	s := &Sandbox{workspace: top + "/ws", protected: []Protected{{"real/agents", true}}, outside: []string{top + "/other/data"}}
+	for _, dir := range []string{"ws/real/agents", "other/cache", "other/data/sub"} {
 		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -355,10 +355,17 @@ func TestFurtherFoldersAreResolvedOnce(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"other/cache": "other/cache", "short": "other/cache", "ws/real": "ws/real", "ws/link": "ws/link", "in": "ws/link",
-		"ws": "ws", "round": "", "over": "", "absent": "",
+		"other/cache": "other/cache", "short": "other/cache", "ws/link": "ws/link", "in": "ws/link",
+		"round": "", "over": "", "absent": "", "ws/real/sub": "ws/real/sub",
+		"ws": "!", "ws/real": "!", "ws/real/agents": "!", "ws/real/agents/sub": "!", "other": "!", "other/data/sub": "!",
 	} {
-		got, err := s.Resolve(filepath.Join(top, path))
+		got, err := s.Resolve(filepath.Join(top, path), true)
+		if want == "!" { // it must not be given
+			if err == nil {
+				t.Errorf("%s is given", path)
+			}
+			continue
+		}
 		if want != "" {
 			want = filepath.Join(top, want)
 		}

@@ -176,12 +176,7 @@ func (b *builder) take() error {
 	if err := b.copy(b.told.Private, "/tmp", harmless); err != nil {
 		return err
 	}
-	if b.told.Workspace != "" {
-		if err := b.copySame(rootFD, b.told.Workspace, !b.told.ReadOnly); err != nil {
-			return err
-		}
-	}
-	for _, f := range b.told.Folders {
+	for _, f := range b.told.given() {
 		if err := b.copySame(f.FD, f.Path, f.Write); err != nil {
 			return err
 		}

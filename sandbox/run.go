@@ -52,6 +52,17 @@ type folder struct {
 	Write bool
 }
 
+// given are the folders that a command has, the workspace among them, outer ones
+// first: an inner one is mounted on top.
+func (told spec) given() []folder {
+	list := slices.Clone(told.Folders)
+	if told.Workspace != "" {
+		list = append(list, folder{told.Workspace, rootFD, !told.ReadOnly})
+	}
+	slices.SortStableFunc(list, func(a, b folder) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
 // The descriptors of the supervisor, and of what it starts.
 const (
 	controlFD = 3 // the supervisor's orders; a step's spec
@@ -203,15 +214,8 @@ func (s *Sandbox) folders(root int, c Command) (list []*os.File, err error) {
 		if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return list, fmt.Errorf("%s is not a folder, and no symbolic link to one is followed", path)
 		}
-		for _, p := range s.protected {
-			if slices.Contains(c.Write, path) && inside(path, filepath.Join(s.workspace, p.Path)) {
-				return list, fmt.Errorf("%s must not be writable: %s in it is protected", path, p.Path)
-			}
-		}
-		for _, hidden := range s.outside {
-			if inside(path, hidden) {
-				return list, fmt.Errorf("%s must not be given to a command: it holds %s, which no command may see", path, hidden)
-			}
+		if err := s.allows(path, slices.Contains(c.Write, path)); err != nil {
+			return list, err
 		}
 	}
 	return list, nil

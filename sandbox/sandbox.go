@@ -273,7 +273,8 @@ func leadsTo(path string) string {
 // Resolve is where the path of a folder leads, for Command.Read and Write. It is
 // called once, when the server starts: symbolic links that an operator has put on
 // the way are followed, but none in the workspace, where commands can put some.
-func (s *Sandbox) Resolve(path string) (string, error) {
+// A folder that must not be given to a command is an error.
+func (s *Sandbox) Resolve(path string, write bool) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -309,7 +310,23 @@ func (s *Sandbox) Resolve(path string) (string, error) {
 	if slices.Contains(rest, "..") {
 		return "", fmt.Errorf("%s leads out of the workspace again", path)
 	}
-	return filepath.Join(append([]string{at}, rest...)...), nil
+	found := filepath.Join(append([]string{at}, rest...)...)
+	return found, s.allows(found, write)
+}
+
+// allows says whether a folder may be given to a command beside the workspace.
+func (s *Sandbox) allows(path string, write bool) error {
+	for _, p := range s.protected {
+		if place := filepath.Join(s.workspace, p.Path); write && (inside(path, place) || inside(place, path)) {
+			return fmt.Errorf("%s must not be writable: %s is protected. Name a folder beside it, or move it out of the workspace", path, p.Path)
+		}
+	}
+	for _, hidden := range s.outside {
+		if inside(path, hidden) || inside(hidden, path) {
+			return fmt.Errorf("%s must not be given to a command: no command may see %s. Name another folder, or move one of the two", path, hidden)
+		}
+	}
+	return nil
 }
 
 const maxLinks = 40

@@ -118,6 +118,11 @@ func TestMoreFolders(t *testing.T) {
 		if ended.Exit == 0 {
 			b.t.Errorf("%s", out)
 		}
+		// Nor does it take the workspace away.
+		out, ended = b.run(Command{Argv: []string{"bash", "-c", "echo x > lib/over && cat " + b.outside + "/secret"}, Read: []string{filepath.Dir(b.workspace)}})
+		if ended.Exit != 0 || b.content(b.workspace+"/lib/over") != "x\n" {
+			b.t.Errorf("%+v %s", ended, out)
+		}
 	})
 }
 

@@ -76,10 +76,7 @@ func wrapping(told spec, self string) ([]string, error) {
 	args = append(args, "--proc", "/proc", "--remount-ro", "/proc",
 		"--dev", "/dev", "--size", strconv.Itoa(sharedMemory), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--bind", told.Private, "/tmp", "--ro-bind", self, insideName)
-	if told.Workspace != "" {
-		args = append(args, bindFD(!told.ReadOnly, rootFD, told.Workspace)...)
-	}
-	for _, f := range told.Folders {
+	for _, f := range told.given() {
 		args, shown = append(args, bindFD(f.Write, f.FD, f.Path)...), append(shown, f.Path)
 	}
 	for _, p := range told.Places {

@@ -34,13 +34,12 @@ func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Scre
 		for name, value := range s.Headers {
 			server.Headers[name] = string(value)
 		}
-		for _, list := range [][]string{server.Read, server.Write} {
+		for write, list := range map[bool][]string{false: server.Read, true: server.Write} {
 			for i, folder := range list {
-				resolved, err := box.Resolve(folder)
-				if err != nil {
+				var err error
+				if list[i], err = box.Resolve(folder, write); err != nil {
 					return nil, fmt.Errorf("MCP server %s: %w", s.Name, err)
 				}
-				list[i] = resolved
 			}
 		}
 		o.Servers = append(o.Servers, server)
