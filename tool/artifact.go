@@ -2,7 +2,9 @@ package tool
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,14 +12,15 @@ import (
 	"strings"
 
 	"parley"
+	"parley/workspace"
 )
 
 // Artifacts are outputs that were too long for a result, whole. They are files
-// of the server's data; who knows the name of one, which cannot be guessed, may
-// read it with read_file.
+// of the server's data, in a folder for each tenant. An agent that knows the
+// name of one, which cannot be guessed, may read it with read_file.
 const (
 	artifactScheme = "artifact://"
-	maxArtifacts   = 256 // files; the oldest make room
+	maxArtifacts   = 256 // files of a tenant; the oldest make room
 )
 
 // artifactName begins with the source of the artifact, unless that is the workspace:
@@ -41,11 +44,31 @@ func (b *Box) spool(source parley.Source) *spool {
 	if b.artifacts == "" {
 		return nil
 	}
-	s := &spool{folder: b.artifacts}
+	s := &spool{folder: filepath.Join(b.artifacts, string(b.tenant))}
 	if source != parley.SourceWorkspace {
 		s.prefix = strings.ReplaceAll(string(source), ":", ".") + "."
 	}
 	return s
+}
+
+// lookAtArtifact reads an artifact of the tenant. Those that were made without
+// servers of tools are not in a folder of a tenant.
+func (b *Box) lookAtArtifact(ctx context.Context, a action, out io.Writer) error {
+	missing := parley.Errorf(parley.CodeNotFound, "There is no such artifact.")
+	if b.artifacts == "" {
+		return missing
+	}
+	var err error = missing
+	for _, folder := range []string{filepath.Join(b.artifacts, string(b.tenant)), b.artifacts} {
+		files, openErr := workspace.Open(folder, workspace.Rules{})
+		if openErr != nil {
+			continue
+		}
+		if err = lookIn(ctx, files, a, out); parley.CodeOf(err) != parley.CodeNotFound || err == nil {
+			break
+		}
+	}
+	return err
 }
 
 // A spool writes a file once there is too much for a result. A disk in trouble

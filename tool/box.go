@@ -29,6 +29,7 @@ import (
 type Box struct {
 	files     *workspace.Workspace
 	artifacts string // folder of long outputs; empty: they are not kept
+	tenant    parley.TenantID
 	sandbox   *sandbox.Sandbox
 	slots     chan struct{}         // taken by commands that run
 	skills    func() []parley.Skill // nil: there are none
@@ -177,13 +178,13 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 
 // look carries out an action that only reads: the workspace, or an artifact.
 func (b *Box) look(ctx context.Context, a action, out io.Writer) error {
-	files := b.files
 	if a.artifact {
-		var err error
-		if files, err = workspace.Open(b.artifacts, workspace.Rules{}); err != nil {
-			return &parley.Error{Code: parley.CodeNotFound, Message: "There is no such artifact.", Err: err}
-		}
+		return b.lookAtArtifact(ctx, a, out)
 	}
+	return lookIn(ctx, b.files, a, out)
+}
+
+func lookIn(ctx context.Context, files *workspace.Workspace, a action, out io.Writer) error {
 	view, err := files.For(workspace.AgentReads)
 	if err != nil {
 		return err

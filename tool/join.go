@@ -13,12 +13,17 @@ func (b *Box) Join(servers parley.TenantToolbox) { b.servers = servers }
 
 var _ parley.TenantToolbox = (*Box)(nil)
 
-// Of is the box of a tenant.
+// Of is the box of a tenant. Without servers there is only one that has results
+// to keep: the tenant of the workspace.
 func (b *Box) Of(ctx context.Context, ledger parley.ToolLedger) parley.Toolbox {
 	if b.servers == nil {
 		return b
 	}
-	return &joined{b, b.servers.Of(ctx, ledger)}
+	own := *b
+	if ledger != nil {
+		own.tenant = ledger.Tenant()
+	}
+	return &joined{&own, b.servers.Of(ctx, ledger)}
 }
 
 // A joined box is the tools over a workspace, and those of servers.

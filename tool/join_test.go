@@ -70,3 +70,42 @@ func TestJoinedTools(t *testing.T) {
 		t.Errorf("%d bytes were shown live", live)
 	}
 }
+
+// ledgerOf is the ledger of a tenant.
+type ledgerOf struct {
+	parley.ToolLedger
+	tenant parley.TenantID
+}
+
+func (l ledgerOf) Tenant() parley.TenantID { return l.tenant }
+
+// TestArtifactsOfTenants: one tenant's results neither push out another's nor are
+// they read by another.
+func TestArtifactsOfTenants(t *testing.T) {
+	b := newBox(t, t.TempDir())
+	b.KeepArtifacts(t.TempDir())
+	keep := func(box *Box) string {
+		s := box.spool()
+		s.add(strings.Repeat("x", outputLimit+1))
+		return s.close()
+	}
+	read := func(all parley.Toolbox, name string) error {
+		_, err := all.Perform(t.Context(), parley.Agent{}, "read_file", `{"path":"`+name+`"}`, nil)
+		return err
+	}
+	early := keep(b)
+	b.Join(far{})
+	acme, rival := b.Of(t.Context(), ledgerOf{tenant: "acme"}), b.Of(t.Context(), ledgerOf{tenant: "rival"})
+	first := keep(acme.(*joined).Box)
+	for range maxArtifacts + 1 {
+		keep(rival.(*joined).Box)
+	}
+	for _, name := range []string{early, first} {
+		if err := read(acme, name); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := read(rival, first); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Errorf("another tenant reads it: %v", err)
+	}
+}
