@@ -1,11 +1,7 @@
 package parley
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -55,6 +51,7 @@ const (
 	AuditOverride        = "agent.overridden"
 	AuditWebhookSet      = "webhook.set"
 	AuditWebhookRemoved  = "webhook.removed"
+	AuditSealed          = "audit.sealed" // rows before this one were written without a key
 )
 
 // Metadata is the JSON object of what else is to be known of a record.
@@ -161,50 +158,4 @@ func AuditOf(in In, events []Event) []Audit {
 		}
 	}
 	return records
-}
-
-// An AuditRow is a record in the chain of its tenant; the chain of the server
-// itself has no tenant. Rows are numbered 1, 2, 3…
-type AuditRow struct {
-	Tenant TenantID
-	No     int64
-	Audit
-	Hash string // see Sum
-}
-
-// Sum is the hash of a row that follows on one with the hash before. It covers
-// everything in the row, so that no row can be changed, moved or left out
-// without the chain showing where.
-func (r AuditRow) Sum(before string) string {
-	h := sha256.New()
-	for _, part := range []string{before, string(r.Tenant), strconv.FormatInt(r.No, 10), strconv.FormatInt(r.At.UnixMicro(), 10),
-		string(r.By), r.Action, r.Resource, r.ID, r.Source, string(r.Metadata)} {
-		fmt.Fprintf(h, "%d:%s", len(part), part) // so that no byte can move from one part to another
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// Chain makes rows of records that follow on a row.
-func Chain(tenant TenantID, no int64, hash string, records []Audit) []AuditRow {
-	rows := make([]AuditRow, len(records))
-	for i, record := range records {
-		no++
-		record.At = record.At.UTC().Truncate(time.Microsecond)
-		rows[i] = AuditRow{Tenant: tenant, No: no, Audit: record}
-		hash = rows[i].Sum(hash)
-		rows[i].Hash = hash
-	}
-	return rows
-}
-
-// VerifyChain finds the first row that does not follow on the one before it; nil
-// if all do. no and hash are those of the row before the first.
-func VerifyChain(no int64, hash string, rows []AuditRow) *AuditRow {
-	for i, r := range rows {
-		if no++; r.No != no || r.Sum(hash) != r.Hash {
-			return &rows[i]
-		}
-		hash = r.Hash
-	}
-	return nil
 }

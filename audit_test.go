@@ -18,14 +18,26 @@ func TestAnyTamperingIsFound(t *testing.T) {
 		for i := range rapid.IntRange(2, 20).Draw(t, "rows") {
 			records = append(records, parley.Audit{At: start.Add(time.Duration(i) * time.Second), By: "ann", Action: fmt.Sprint("a", i%3), Source: "http", Metadata: []byte(`{}`)})
 		}
-		rows := parley.Chain("acme", 0, "", records)
-		if bad := parley.VerifyChain(0, "", rows); bad != nil {
-			t.Fatalf("row %d of a good chain", bad.No)
+		key := parley.AuditKeyOf([]byte("of the server"))
+		old := rapid.IntRange(0, len(records)-1).Draw(t, "without a key")
+		if old > 0 {
+			records[old].Action = parley.AuditSealed
+		}
+		rows := parley.Chain(nil, "acme", 0, "", records[:old])
+		before := ""
+		if old > 0 {
+			before = rows[old-1].Hash
+		}
+		rows = append(rows, parley.Chain(key, "acme", int64(old), before, records[old:])...)
+		check := parley.ChainCheck{Key: key}
+		if bad, why := check.Add(rows); bad != nil || check.Unkeyed != int64(old) || check.No != int64(len(rows)) {
+			t.Fatalf("row %v of a good chain %s: %+v", bad, why, check)
 		}
 		i := rapid.IntRange(0, len(rows)-1).Draw(t, "row")
 		r := &rows[i]
 		last := i == len(rows)-1
-		switch rapid.SampledFrom([]string{"at", "by", "action", "id", "moved", "metadata", "tenant", "hash", "cut", "swap", "double", "rehash"}).Draw(t, "harm") {
+		harm := rapid.SampledFrom([]string{"at", "by", "action", "id", "moved", "metadata", "tenant", "hash", "cut", "swap", "double", "rehash", "rehash all", "rehash from", "other key"}).Draw(t, "harm")
+		switch harm {
 		case "at":
 			r.At = r.At.Add(time.Microsecond)
 		case "by":
@@ -63,10 +75,44 @@ func TestAnyTamperingIsFound(t *testing.T) {
 			if i > 0 {
 				before = rows[i-1].Hash
 			}
-			r.Hash = r.Sum(before)
+			r.Hash = r.Sum(nil, before)
+		case "rehash all", "rehash from", "other key": // as somebody does who has not the key
+			r.By = "bob"
+			first, hash := i, ""
+			if harm == "rehash all" {
+				first = 0
+			}
+			var wrong parley.AuditKey
+			if harm == "other key" {
+				wrong = parley.AuditKeyOf([]byte("of another server"))
+			}
+			if first > 0 {
+				hash = rows[first-1].Hash
+			}
+			for j := first; j < len(rows); j++ {
+				rows[j].Hash = rows[j].Sum(wrong, hash)
+				hash = rows[j].Hash
+			}
 		}
-		if parley.VerifyChain(0, "", rows) == nil {
-			t.Fatal("it was not found")
+		check = parley.ChainCheck{Key: key}
+		if bad, _ := check.Add(rows); bad == nil && check.Unkeyed < check.No {
+			t.Fatalf("%s was not found", harm)
 		}
 	})
+}
+
+// TestOnlyASealVouches for rows without a key: an ordinary row under the key that
+// follows on them shows that a chain was replaced while its server ran.
+func TestOnlyASealVouches(t *testing.T) {
+	key := parley.AuditKeyOf([]byte("of the server"))
+	records := []parley.Audit{{At: start, Action: "a", Metadata: []byte(`{}`)}, {At: start, Action: "b", Metadata: []byte(`{}`)}}
+	for action, good := range map[string]bool{"b": false, parley.AuditSealed: true} {
+		records[1].Action = action
+		rows := parley.Chain(nil, "acme", 0, "", records[:1])
+		rows = append(rows, parley.Chain(key, "acme", 1, rows[0].Hash, records[1:])...)
+		check := parley.ChainCheck{Key: key}
+		if bad, why := check.Add(rows); (bad == nil) != good {
+			t.Errorf("%s: %v %s", action, bad, why)
+		}
+	}
 }

@@ -30,6 +30,7 @@ type Store struct {
 	DatabaseURL   string          `var:"PARLEY_DATABASE_URL" placeholder:"URL" help:"PostgreSQL database to keep sessions in, as postgres://…, of this server alone (default: SQLite in the data folder)."`
 	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" help:"Connections to PostgreSQL."`
 	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" help:"Tenant that agents from files, and people in local mode, belong to."`
+	ServerKey     Secret          `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" help:"Secret of the server itself, at least 32 bytes, the same for all that share a database (default: one kept in the data folder)."`
 	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" help:"YAML file with values for the flags of parley serve, by their names."`
 }
 
@@ -48,7 +49,6 @@ type Settings struct {
 	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" help:"How long the pieces are kept in which a finished answer was streamed, like 720h; its whole text always is (default: for ever)."`
 	Sentinel    string        `var:"PARLEY_SENTINEL" default:"block" enum:"block,flag,off" help:"What becomes of messages that look like attempts to turn an agent: block them, flag them (what follows and has effects asks a person), or off."`
 	Classifier  string        `var:"PARLEY_CLASSIFIER" placeholder:"MODEL" help:"Model that judges every message before the agent's own is asked (default: none)."`
-	ServerKey   Secret        `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" help:"Secret of the server itself, at least 32 bytes, the same for all that share a database (default: one kept in the data folder)."`
 	AdminListen string        `var:"PARLEY_ADMIN_LISTEN" placeholder:"ADDRESS" help:"Loopback address to serve profiles of the running server on, under /debug/pprof (default: none)."`
 
 	Models

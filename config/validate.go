@@ -32,7 +32,6 @@ func (s *Settings) Check() error {
 		s.validateAdmin(),
 		s.validateMetrics(),
 		s.validatePublic(),
-		s.validateKey(),
 		s.validateFolders(),
 		s.CheckModels(),
 		s.Autonomy.validateAutonomy(),
@@ -44,7 +43,9 @@ func (s *Settings) Check() error {
 }
 
 // Check says what is wrong with how the store is named.
-func (s *Store) Check() error { return errors.Join(s.validateTenant(), s.validateDatabase()) }
+func (s *Store) Check() error {
+	return errors.Join(s.validateTenant(), s.validateDatabase(), s.validateKey())
+}
 
 func (s *Settings) validateListen() error {
 	_, port, err := net.SplitHostPort(s.Listen)
@@ -57,7 +58,7 @@ func (s *Settings) validateListen() error {
 	return s.validateReach(s.Listen)
 }
 
-func (s *Settings) validateKey() error {
+func (s *Store) validateKey() error {
 	if s.ServerKey != "" && len(s.ServerKey) < 32 {
 		return fmt.Errorf("--server-key has %d bytes, which can be guessed; use at least 32 random ones", len(s.ServerKey))
 	}

@@ -85,7 +85,7 @@ func TestArtifactsOfTenants(t *testing.T) {
 	b := newBox(t, t.TempDir())
 	b.KeepArtifacts(t.TempDir())
 	keep := func(box *Box) string {
-		s := box.spool()
+		s := box.spool(parley.SourceWorkspace)
 		s.add(strings.Repeat("x", outputLimit+1))
 		return s.close()
 	}

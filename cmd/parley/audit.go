@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"parley"
 	"parley/config"
 )
 
 type auditCommand struct {
-	Verify auditVerifyCommand `cmd:"" help:"Check that nothing on record was changed, moved or left out."`
+	Verify auditVerifyCommand `cmd:"" help:"Check that nothing on record was changed, moved or left out. Needs the server's key."`
 }
 
 type auditVerifyCommand struct {
@@ -20,8 +24,20 @@ type auditVerifyCommand struct {
 }
 
 // Run reads every chain from its beginning. It prints the last row of each, to be
-// kept elsewhere: who can write the whole database can also write another end.
+// kept elsewhere: a chain shows every change but the cutting off of its end.
 func (c *auditVerifyCommand) Run(p *program) (err error) {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	key, err := findServerKey(&c.Store)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &parley.Error{Code: parley.CodeNotFound, Err: err,
+			Message: "The audit is chained under the server's key, and there is no key to verify it with.",
+			Hint:    "set PARLEY_SERVER_KEY to what the server has, or name its data folder, which holds parley.key, with --data"}
+	}
+	if err != nil {
+		return err
+	}
 	store, err := openReader(p.ctx, &c.Store)
 	if err != nil {
 		return err
@@ -41,15 +57,20 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 		if tenant == "" {
 			name = "(server)"
 		}
-		rows, hash, wrong, err := verifyChain(p.ctx, store.Tenant(tenant), expected[tenant])
+		check := &parley.ChainCheck{Key: parley.AuditKeyOf(key)}
+		wrong, err := verifyChain(p.ctx, store.Tenant(tenant), check, expected[tenant])
 		switch {
 		case err != nil:
 			return err
 		case wrong != "":
 			bad++
 			fmt.Fprintf(p.stdout, "%s: %s\n", name, wrong)
-		case rows > 0:
-			fmt.Fprintf(p.stdout, "%s: %d rows are as they were written; the last is %s:%d:%s\n", name, rows, tenant, rows, hash)
+		case check.No > 0:
+			fmt.Fprintf(p.stdout, "%s: %d rows are as they were written; the last is %s:%d:%s\n", name, check.No, tenant, check.No, check.Hash)
+		}
+		if !check.Sealed.IsZero() {
+			fmt.Fprintf(p.stdout, "%s: rows 1 to %d were written without a key, before an upgrade; they are as they were when a server with a key first started, at %s\n",
+				name, check.Unkeyed, check.Sealed.Format(time.RFC3339))
 		}
 		delete(expected, tenant)
 	}
@@ -85,27 +106,63 @@ func (c *auditVerifyCommand) expected() (map[parley.TenantID]map[int64]string, e
 }
 
 // verifyChain says in words what is wrong with a chain; nothing if it is whole.
-func verifyChain(ctx context.Context, logs parley.TenantStore, expected map[int64]string) (no int64, hash, wrong string, err error) {
+func verifyChain(ctx context.Context, logs parley.TenantStore, check *parley.ChainCheck, expected map[int64]string) (wrong string, err error) {
 	for {
-		page, err := logs.AuditChain(ctx, no, 1000)
+		page, err := logs.AuditChain(ctx, check.No, 1000)
 		if err != nil {
-			return no, hash, "", err
+			return "", err
 		}
-		if bad := parley.VerifyChain(no, hash, page); bad != nil {
-			return no, hash, fmt.Sprintf("row %d is not as it was written, or does not follow on the one before it (%s at %s)", bad.No, bad.Action, bad.At.Format("2006-01-02T15:04:05Z07:00")), nil
+		if bad, why := check.Add(page); bad != nil {
+			return fmt.Sprintf("row %d is not as it was written: it %s (%s at %s)", bad.No, why, bad.Action, bad.At.Format(time.RFC3339)), nil
 		}
 		for _, r := range page {
 			if want := expected[r.No]; want != "" && want != r.Hash {
-				return no, hash, fmt.Sprintf("row %d is another than before", r.No), nil
+				return fmt.Sprintf("row %d is another than before", r.No), nil
 			}
 			delete(expected, r.No)
-			no, hash = r.No, r.Hash
 		}
 		if len(page) == 0 {
-			for missing := range expected {
-				return no, hash, fmt.Sprintf("row %d is gone: the record ends at %d", missing, no), nil
-			}
-			return no, hash, "", nil
+			break
 		}
 	}
+	for missing := range expected {
+		return fmt.Sprintf("row %d is gone: the record ends at %d", missing, check.No), nil
+	}
+	if check.No > 0 && check.Unkeyed == check.No {
+		return fmt.Sprintf("no row is under the server's key; all %d may be forged. If they are of an earlier release, start the server once", check.No), nil
+	}
+	return "", nil
+}
+
+// sealAudit puts a row under the key at the end of every chain that has none,
+// which an earlier release wrote. So it shows up if rows without a key are added
+// or changed later.
+func sealAudit(ctx context.Context, store store, key parley.AuditKey, log *slog.Logger) error {
+	tenants, err := store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		rows, err := store.Tenant(tenant).Audited(ctx, parley.AuditQuery{Limit: 2}) // the newest first
+		if err != nil {
+			return err
+		}
+		before := ""
+		if len(rows) == 2 {
+			before = rows[1].Hash
+		}
+		switch {
+		case len(rows) == 0 || rows[0].Sum(key, before) == rows[0].Hash:
+		case rows[0].Sum(nil, before) == rows[0].Hash:
+			log.Warn("the audit has no key yet and is sealed; this is expected once, after an upgrade", "tenant", tenant, "rows", rows[0].No)
+			record := parley.Audit{At: time.Now(), Action: parley.AuditSealed, Resource: "audit", Source: "system",
+				Metadata: parley.Metadata(map[string]any{"rows": rows[0].No})}
+			if _, err := store.Append(ctx, parley.Batch{Tenant: tenant, Audit: []parley.Audit{record}}); err != nil {
+				return err
+			}
+		default:
+			log.Warn("the audit was changed, or written under another server key; parley audit verify says where", "tenant", tenant)
+		}
+	}
+	return nil
 }

@@ -33,7 +33,7 @@ func (d *doctor) database() bool {
 	d.clock(0)
 	if has, _, err := versions(d.ctx, &d.Store); err == nil && has == 0 {
 		if len(existing(&d.Store, d.New)) > 0 {
-			d.fail(name, sqlite.Lost(d.Data, "missing or empty", keyFile), "")
+			d.fail(name, sqlite.Lost(d.Data, "missing or empty", keyName), "")
 			return false
 		}
 		return true // said among the migrations

@@ -38,7 +38,7 @@ func (c *importCommand) Run(p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := openStore(p.ctx, &c.Store, "importing a session", false, postgres.WithTimeout(importWithin))
+	store, _, err := openStore(p.ctx, &c.Store, "importing a session", false, postgres.WithTimeout(importWithin))
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (c *serveCommand) Run(p *program) error {
 	}
 
 	// The log.
-	store, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String(), c.New, postgres.WithFolder(c.Data))
+	store, key, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String(), c.New, postgres.WithFolder(c.Data))
 	if err != nil {
 		return err
 	}
@@ -143,13 +143,11 @@ func (c *serveCommand) Run(p *program) error {
 	if c.DatabaseURL != "" {
 		kept = "postgres" // the address may hold a password
 	}
-	followers := feed.New(store)
-	defer followers.Close()
-
-	key, err := serverKey(&c.Settings)
-	if err != nil {
+	if err := sealAudit(ctx, store, parley.AuditKeyOf(key), log); err != nil {
 		return err
 	}
+	followers := feed.New(store)
+	defer followers.Close()
 
 	// Who may come in.
 	guard, err := newEntrance(ctx, &c.Settings, store, listener.Addr(), log)

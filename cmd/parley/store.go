@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,30 +42,42 @@ type store interface {
 	Define(context.Context, parley.TenantID, parley.Agent) error
 	Backlog(ctx context.Context, now time.Time) (parley.Backlog, error)
 	Observe(commit func(batches int, took time.Duration))
+	KeyAudit(parley.AuditKey)
 }
 
-// openStore opens where sessions are kept. purpose tells another process that
+// openStore opens where sessions are kept, and finds or makes the server's key,
+// under which the store writes the audit. purpose tells another process that
 // finds the data folder locked what this one is doing. If fresh is false, a data
 // folder that was in use must have its database.
-func openStore(ctx context.Context, s *config.Store, purpose string, fresh bool, options ...postgres.Option) (store, error) {
+func openStore(
+	ctx context.Context, s *config.Store, purpose string, fresh bool, options ...postgres.Option,
+) (opened store, key []byte, err error) {
 	if err := s.Check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if s.DatabaseURL != "" {
-		options = append(options, postgres.WithConnections(s.DatabasePool))
-		return postgres.Open(ctx, s.DatabaseURL, options...)
+		opened, err = postgres.Open(ctx, s.DatabaseURL, append(options, postgres.WithConnections(s.DatabasePool))...)
+	} else {
+		opened, err = sqlite.Open(ctx, s.Data, holder(purpose), existing(s, fresh)...)
 	}
-	return sqlite.Open(ctx, s.Data, holder(purpose), existing(s, fresh)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key, err = serverKey(s); err != nil {
+		return nil, nil, errors.Join(err, opened.Close())
+	}
+	opened.KeyAudit(parley.AuditKeyOf(key))
+	return opened, key, nil
 }
 
 // existing has SQLite refuse to make a database in a folder that has had one,
 // unless a fresh one is wanted. The server writes its key after the database is
 // complete, so a key without a database means that the database was lost.
 func existing(s *config.Store, fresh bool) []sqlite.Option {
-	if _, err := os.Stat(filepath.Join(s.Data, keyFile)); err != nil || fresh {
+	if _, err := os.Stat(filepath.Join(s.Data, keyName)); err != nil || fresh {
 		return nil
 	}
-	return []sqlite.Option{sqlite.MustExist(keyFile)}
+	return []sqlite.Option{sqlite.MustExist(keyName)}
 }
 
 func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Getpid(), purpose) }

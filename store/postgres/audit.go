@@ -11,6 +11,10 @@ import (
 
 const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit WHERE tenant = $1`
 
+// KeyAudit sets the key under which audit rows are written. It is for before the
+// first Append.
+func (s *Store) KeyAudit(key parley.AuditKey) { s.key = key }
+
 func (t tenant) Audited(ctx context.Context, q parley.AuditQuery) ([]parley.AuditRow, error) {
 	query, args := auditColumns, []any{text(t.id)}
 	and := func(condition string, arg any, given bool) {

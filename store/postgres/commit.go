@@ -199,7 +199,7 @@ func (t *transaction) audit(trip *pgx.Batch) int64 {
 		if !t.moved[i] {
 			continue
 		}
-		for _, r := range parley.Chain(w.Tenant, t.auditNo, t.auditHash, w.Audit) {
+		for _, r := range parley.Chain(t.store.key, w.Tenant, t.auditNo, t.auditHash, w.Audit) {
 			trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID), text(r.Source), string(r.Metadata), r.Hash)
 			t.auditNo, t.auditHash = r.No, r.Hash
 		}

@@ -75,6 +75,7 @@ type Store struct {
 	others   int                                                   // see Others
 	bypasses bool                                                  // see Bypasses
 	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
+	key      parley.AuditKey
 
 	slots   chan struct{}  // one for each waiting batch
 	writers chan struct{}  // one for each commit under way

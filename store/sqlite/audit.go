@@ -9,6 +9,10 @@ import (
 
 const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit WHERE tenant = ?`
 
+// KeyAudit sets the key under which audit rows are written. It is for before the
+// first Append.
+func (s *Store) KeyAudit(key parley.AuditKey) { s.w.key = key }
+
 func (t tenant) Audited(ctx context.Context, q parley.AuditQuery) ([]parley.AuditRow, error) {
 	text, args := auditColumns, []any{t.id}
 	and := func(condition string, arg any, given bool) {

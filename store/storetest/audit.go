@@ -16,6 +16,8 @@ import (
 func auditIsAChain(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	const writers, each = 8, 10
+	auditKey := parley.AuditKeyOf([]byte("of the server"))
+	f.access().KeyAudit(auditKey)
 	var wg sync.WaitGroup
 	for i := range writers {
 		wg.Go(func() {
@@ -47,8 +49,9 @@ func auditIsAChain(t *testing.T, f *fixture) {
 		if len(rows) != c.want {
 			t.Errorf("%q has %d rows, want %d", c.tenant, len(rows), c.want)
 		}
-		if bad := parley.VerifyChain(0, "", rows); bad != nil {
-			t.Errorf("%q: row %d does not follow", c.tenant, bad.No)
+		check := parley.ChainCheck{Key: auditKey}
+		if bad, why := check.Add(rows); bad != nil || check.Unkeyed != 0 {
+			t.Errorf("%q: row %v %s; %d rows without a key", c.tenant, bad, why, check.Unkeyed)
 		}
 		if slices.ContainsFunc(rows, func(r parley.AuditRow) bool { return r.Action == "never" || r.Tenant != c.tenant }) {
 			t.Errorf("%q has a row that is not its own", c.tenant)

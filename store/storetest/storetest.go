@@ -85,6 +85,7 @@ type fixture struct {
 type accessStore interface {
 	parley.TicketStore
 	parley.RevocationStore
+	KeyAudit(parley.AuditKey)
 }
 
 func (f *fixture) access() accessStore { return f.Store.(accessStore) }
