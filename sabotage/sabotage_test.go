@@ -340,7 +340,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"refusals of the last minute are not counted", "access/recorder.go",
 		"			ended = true\n", "			return\n", "./e2e", "TestAFloodLeavesFewRecords"},
 	{"a changed record is not found", "auditchain.go",
-		"case r.No != c.No+1, !keyed && !plain:", "case r.No != c.No+1:", "./e2e", "TestTheRecord"},
+		"case r.No != c.No+1, !keyed && !plain:", "case r.No != c.No+1 || !keyed && false:", "./e2e", "TestTheRecord"},
 	{"rows without a key may follow on rows under it", "auditchain.go",
 		"case plain && !first:", "case false:", "./cmd/parley", "TestAForgedAuditIsFound"},
 	{"the whole audit may be without a key", "cmd/parley/audit.go",
