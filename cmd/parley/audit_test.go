@@ -22,7 +22,7 @@ func audited(t *testing.T, store []string, keyed bool, rows int) {
 	if len(store) > 2 {
 		s.DatabaseURL = store[3]
 	}
-	opened, _, err := openStore(t.Context(), s, "a test")
+	opened, _, err := openStore(t.Context(), s, "a test", false)
 	if err != nil {
 		t.Fatal(err)
 	}
