@@ -53,6 +53,19 @@ func TestDatabaseTrouble(t *testing.T) {
 				`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()`)
 			return func() { administer(x.t, address, `ALTER DATABASE %s RESET default_transaction_read_only`) }
 		}, atOnce, atOnce, healed},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			o := options{env: []string{"PARLEY_DATABASE_URL=" + database.Database(t)}}
+			newTrial(t, startServer(t, o)).during(b)
+		})
+	}
+}
+
+// TestAppendTrouble: heartbeats and reads work, and appends do not.
+func TestAppendTrouble(t *testing.T) {
+	t.Parallel()
+	database := pgtest.New(t)
+	for _, b := range []trouble{
 		{"no room", func(x *trial) func() { // as PostgreSQL says it, whatever else still fits
 			address := strings.TrimPrefix(x.o.env[0], "PARLEY_DATABASE_URL=")
 			statements(x.t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -40,12 +40,7 @@ func (s *Store) store(group []*waiting) error {
 			}
 			return nil
 		}
-		// A session that began while the database was read-only stays so; a new
-		// one knows better.
-		stale := try == 1 && t.claiming && sqlState(err) == readOnly
-		if stale {
-			s.pool.Reset()
-		}
+		stale := try == 1 && t.claiming && sqlState(err) == readOnly // a new connection is not
 		again := stale || clash(err) || errors.Is(err, errAborted) || t.claiming && lost(err)
 		if !again || try == maxTries || time.Since(start) > 2*s.timeout {
 			return err
@@ -85,6 +80,11 @@ func (t *transaction) run() error {
 	}
 	defer conn.Release()
 	if err := conn.SendBatch(ctx, t.claim()).Close(); err != nil {
+		if sqlState(err) == readOnly {
+			// A session that began while the database was read-only stays so; a
+			// new one knows better.
+			t.store.pool.Reset()
+		}
 		return t.rollBack(ctx, conn, err)
 	}
 	t.claiming = false

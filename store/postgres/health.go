@@ -105,14 +105,10 @@ func (s *Store) rehearse(group []*waiting) error {
 		group = anyGroup()
 	}
 	t := &transaction{store: s, group: group, rehearsal: true}
-	err := t.run()
-	if sqlState(err) == readOnly {
-		s.pool.Reset()
+	if err := t.run(); !unfit(err) {
+		return err
 	}
-	if unfit(err) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // anyGroup opens a session of a tenant that cannot exist.

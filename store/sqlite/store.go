@@ -68,14 +68,16 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 
 	file := filepath.Join(dir, database)
 	s.reserve = reserve{name: filepath.Join(dir, reserveFile)}
+	leaves := uint64(2 * leastRoom) // so that the server is ready all the same
 	if room(dir) < leastRoom {
 		s.reserve.giveUp() // or a server on a full disk could not even start
+		leaves = leastRoom / 2
 	}
 	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file, optionsOf(options)); err != nil {
 		return nil, err
 	}
 	_ = emptyLog(ctx, s.writeDB) // what keeps it from being emptied shows itself in the next write
-	s.reserve.keep()
+	s.reserve.keep(leaves)
 	for _, free := range []string{freeLeases, freeHooks} {
 		if _, err := s.writeDB.ExecContext(ctx, free); err != nil {
 			return nil, unstorable(err)

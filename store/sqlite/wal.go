@@ -39,12 +39,12 @@ type reserve struct {
 
 const reserveFile = "parley.reserve"
 
-// keep takes the room, if that leaves enough for the server to be ready.
-func (r *reserve) keep() {
+// keep takes the room, if it leaves so many bytes.
+func (r *reserve) keep(leaves uint64) {
 	if info, err := os.Stat(r.name); err == nil && info.Size() == reserveSize {
 		r.held = true // by an earlier process
 	}
-	if r.held || room(filepath.Dir(r.name)) < reserveSize+2*leastRoom {
+	if r.held || room(filepath.Dir(r.name)) < reserveSize+leaves {
 		return
 	}
 	f, err := os.OpenFile(r.name, os.O_WRONLY|os.O_CREATE, 0o600)
@@ -88,7 +88,7 @@ func (s *Store) limitLog() {
 	}
 	if later && !s.reserve.held {
 		s.watch.at = now
-		s.reserve.keep()
+		s.reserve.keep(2 * leastRoom) // so that the server is ready all the same
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Store) makeRoom(err error) bool {
 	}
 	s.reserve.giveUp()
 	err = emptyLog(context.Background(), s.w.conn)
-	s.reserve.keep()
+	s.reserve.keep(0) // before the next commit takes it
 	return err == nil && s.logSize() < before
 }
 
