@@ -44,17 +44,28 @@ func (r *reserve) keep(leaves uint64) {
 	if info, err := os.Stat(r.name); err == nil && info.Size() == reserveSize {
 		r.held = true // by an earlier process
 	}
-	if r.held || room(filepath.Dir(r.name)) < reserveSize+leaves {
-		return
+	if !r.held && room(filepath.Dir(r.name)) >= reserveSize+leaves {
+		r.held = r.take(reserveSize)
 	}
+}
+
+// keepRest takes what room there is, up to that of a whole reserve: a commit must
+// not have what is kept to empty the log. A log that was just emptied needs less.
+func (r *reserve) keepRest() {
+	if r.keep(0); !r.held {
+		r.take(min(reserveSize, room(filepath.Dir(r.name))))
+	}
+}
+
+func (r *reserve) take(size uint64) bool {
 	f, err := os.OpenFile(r.name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return // there is none then, as before the first
+		return false // there is none then, as before the first
 	}
-	err = errors.Join(syscall.Fallocate(int(f.Fd()), 0, 0, reserveSize), f.Close())
-	if r.held = err == nil; !r.held {
+	if err = errors.Join(syscall.Fallocate(int(f.Fd()), 0, 0, int64(size)), f.Close()); err != nil {
 		r.giveUp()
 	}
+	return err == nil
 }
 
 func (r *reserve) giveUp() {
@@ -101,7 +112,7 @@ func (s *Store) makeRoom(err error) bool {
 	}
 	s.reserve.giveUp()
 	err = emptyLog(context.Background(), s.w.conn)
-	s.reserve.keep(0) // before the next commit takes it
+	s.reserve.keepRest() // before the next commit takes it
 	return err == nil && s.logSize() < before
 }
 
