@@ -38,6 +38,10 @@ const (
 	AuditSessionReopened = "session.reopened"
 	AuditSessionDeleted  = "session.deleted"
 	AuditSessionRead     = "session.read" // by somebody else than its owner
+	AuditSessionRenamed  = "session.renamed"
+	AuditSessionExported = "session.exported"
+	AuditFileRead        = "file.read" // of the workspace, by a person
+	AuditTokenMinted     = "token.minted"
 	AuditTicket          = "ticket.issued"
 	AuditRevoked         = "principal.revoked"
 	AuditSignedIn        = "user.signed_in" // with a browser
@@ -136,6 +140,8 @@ func AuditOf(in In, events []Event) []Audit {
 			record(AuditSessionHalted, "session", string(e.Session), map[string]any{"reason": b.Reason})
 		case SessionReopened:
 			record(AuditSessionReopened, "session", string(e.Session), map[string]any{})
+		case SessionRenamed:
+			record(AuditSessionRenamed, "session", string(e.Session), map[string]any{"bytes": len(b.Title)})
 		case SessionDeleted:
 			record(AuditSessionDeleted, "session", string(e.Session), map[string]any{})
 		case MissionSet:

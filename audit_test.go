@@ -2,6 +2,7 @@ package parley_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,13 @@ func TestOnlyASealVouches(t *testing.T) {
 		if bad, why := check.Add(rows); (bad == nil) != good {
 			t.Errorf("%s: %v %s", action, bad, why)
 		}
+	}
+}
+
+// TestRenamesAreOnRecord, without the title itself.
+func TestRenamesAreOnRecord(t *testing.T) {
+	records := parley.AuditOf(parley.Command{Via: parley.ViaHTTP}, []parley.Event{{Session: "s", Seq: 3, At: start, By: "ann", Body: parley.SessionRenamed{Title: "a secret"}}})
+	if len(records) != 1 || records[0].Action != parley.AuditSessionRenamed || records[0].By != "ann" || strings.Contains(string(records[0].Metadata), "secret") {
+		t.Errorf("%+v", records)
 	}
 }

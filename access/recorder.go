@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -168,6 +169,21 @@ func (r *Recorder) Did(ctx context.Context, who parley.Principal, action, resour
 func didOf(at time.Time, who parley.Principal, action, resource, id string, more map[string]any) parley.Audit {
 	return parley.Audit{At: at, By: who.ID, Action: action, Resource: resource, ID: id, Source: parley.ViaHTTP, Metadata: parley.Metadata(more)}
 }
+
+// ReadFile records that a person has read a file of the workspace, or was refused
+// it. The first time of a person and a file in a minute is on record when it
+// returns, which is to be before the answer; the others of that minute are counted
+// and follow. So a page that shows many files cannot fill the disk.
+func (r *Recorder) ReadFile(ctx context.Context, who parley.Principal, path string, refused bool) error {
+	if len(path) > maxPath {
+		path = path[:maxPath]
+	}
+	record := didOf(r.now(), who, parley.AuditFileRead, "file", path, map[string]any{"refused": refused, "count": 1})
+	return r.Refused(ctx, who.Tenant, fmt.Sprintf("file %v %q %q", refused, who.ID, path), record)
+}
+
+// maxPath bounds the path in a record, in bytes.
+const maxPath = 1024
 
 func (r *Recorder) append(ctx context.Context, tenant parley.TenantID, record parley.Audit) error {
 	_, err := r.store.Append(ctx, parley.Batch{Tenant: tenant, Audit: []parley.Audit{record}})

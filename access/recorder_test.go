@@ -123,3 +123,42 @@ func TestARevocationReachesClocksThatAreAhead(t *testing.T) {
 		}
 	})
 }
+
+// TestFilesThatPeopleReadAreOnRecord: who read which file, once a minute; every
+// time is counted.
+func TestFilesThatPeopleReadAreOnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &record{}
+		r := NewRecorder(store, time.Now, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(context.Background())
+		var keeper sync.WaitGroup
+		keeper.Go(func() { r.Keep(ctx) })
+		ann, bob := parley.Principal{ID: "ann", Tenant: "acme"}, parley.Principal{ID: "bob", Tenant: "acme"}
+		for range 100 {
+			for _, who := range []parley.Principal{ann, bob} {
+				for path, refused := range map[string]bool{"main.go": false, ".env": true} {
+					if err := r.ReadFile(ctx, who, path, refused); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if len(store.rows) != 4 {
+			t.Errorf("%d rows at once", len(store.rows))
+		}
+		cancel()
+		keeper.Wait()
+		if n := store.told(t); n != 400 || len(store.rows) != 8 {
+			t.Errorf("%d reads in %d rows", n, len(store.rows))
+		}
+		for _, row := range store.rows {
+			if row.Action != parley.AuditFileRead || row.Resource != "file" || row.By == "" || (row.ID == ".env") != (string(row.Metadata[len(row.Metadata)-5:]) == "true}") {
+				t.Errorf("%+v %s", row, row.Metadata)
+			}
+		}
+		store.failing(true)
+		if r.ReadFile(context.Background(), ann, "other.go", false) == nil {
+			t.Error("a read that cannot be put on record is let through")
+		}
+	})
+}

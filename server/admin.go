@@ -7,8 +7,9 @@ import (
 	"net/http/pprof"
 )
 
-// Admin serves profiles on a listener of its own, for who is on the machine. The
-// function stops it.
+// Admin serves profiles on a listener of its own, for clients on this machine that
+// name it by its address: a page whose own name resolves to this machine does not.
+// The function stops it.
 func Admin(l net.Listener, log *slog.Logger) (stop func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -16,5 +17,11 @@ func Admin(l net.Listener, log *slog.Logger) (stop func()) {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return aside(l, mux, "profiles", log)
+	return aside(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !byAddress(r.Host) {
+			answer(w, http.StatusForbidden, `{"error":"ask for these by the address of this machine"}`)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), "profiles", log)
 }

@@ -162,6 +162,12 @@ func TestProfilesAreServedElsewhere(t *testing.T) {
 	if status, body, _ := get(t, "http://"+l.Addr().String()+"/debug/pprof/goroutine?debug=1", nil); status != http.StatusOK || !strings.Contains(body, "goroutine profile") {
 		t.Errorf("%d %.100s", status, body)
 	}
+	for host, want := range map[string]int{"evil.example": 403, "localhost.evil.example:80": 403, "127.0.0.1.nip.io": 403, "localhost:6060": 200, "[::1]:6060": 200} {
+		status, body, _ := get(t, "http://"+l.Addr().String()+"/debug/pprof/cmdline", map[string]string{"Host": host})
+		if status != want || want == 403 && strings.Contains(body, "test") {
+			t.Errorf("as %s: %d %s", host, status, body)
+		}
+	}
 	_, url := start(t)
 	if status, _, _ := get(t, url+"/debug/pprof/", nil); status != http.StatusNotFound {
 		t.Errorf("everybody can take profiles: %d", status)

@@ -32,6 +32,9 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 		}
 		log.Warn("the database role is a superuser; parley migrate --grant makes one that can do less")
 	}
+	if err := takeRecords(ctx, inboxOf(&c.Store), store, log); err != nil {
+		return nil, err
+	}
 	revoked, err := access.NewRevocations(ctx, store, time.Now)
 	if err != nil {
 		return nil, err
@@ -70,6 +73,7 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 	ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.wg.Go(func() { e.Revocations.Keep(ctx, 2*time.Second, log) })
 	e.wg.Go(func() { e.Record.Keep(ctx) })
+	e.wg.Go(func() { keepRecords(ctx, inboxOf(&c.Store), store, log) })
 	return e, nil
 }
 

@@ -31,6 +31,11 @@ func (c *exportCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if _, err := store.Tenant(c.Tenant).Session(p.ctx, c.Session); err == nil { // else exportSession says what is wrong
+		if err := recordCommand(p, &c.Store, c.Tenant, parley.AuditSessionExported, "session", string(c.Session), map[string]any{}); err != nil {
+			return err
+		}
+	}
 	if c.Output == "" {
 		return exportSession(p.ctx, store, c.Tenant, c.Session, p.stdout)
 	}

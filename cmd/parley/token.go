@@ -18,6 +18,7 @@ type tokenCommand struct {
 	Role   []string           `default:"standard_user" help:"Roles they have: org_admin, dept_head, standard_user, read_only."`
 	TTL    time.Duration      `name:"ttl" default:"24h" help:"How long it is good for."`
 	config.Signing
+	config.Store
 }
 
 // Run prints an access token and nothing else.
@@ -30,9 +31,15 @@ func (c *tokenCommand) Run(p *program) error {
 			return fmt.Errorf("--role %s is none; there are %s", role, strings.Join(access.Roles(), ", "))
 		}
 	}
-	now := time.Now()
-	token, err := access.Mint(string(c.JWTSecret), access.Claims{Issuer: c.JWTIssuer, Audience: c.JWTAudience, ID: rand.Text(),
+	now, id := time.Now(), rand.Text()
+	token, err := access.Mint(string(c.JWTSecret), access.Claims{Issuer: c.JWTIssuer, Audience: c.JWTAudience, ID: id,
 		Principal: parley.Principal{ID: c.User, Tenant: c.Tenant, Roles: c.Role}, Issued: now, Expires: now.Add(c.TTL)})
+	if err != nil {
+		return err
+	}
+	// It is on record before anybody has it.
+	err = recordCommand(p, &c.Store, c.Tenant, parley.AuditTokenMinted, "user", string(c.User),
+		map[string]any{"roles": c.Role, "expires": now.Add(c.TTL).UTC().Format(time.RFC3339), "token": id})
 	if err != nil {
 		return err
 	}

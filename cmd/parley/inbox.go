@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/config"
+)
+
+// Commands beside the server put on record what they do. Only the server writes
+// the chain, so a command leaves its record as a file in the data folder, and the
+// server takes it from there: when it starts, and every few seconds.
+
+// A commandRecord is such a file.
+type commandRecord struct {
+	Tenant parley.TenantID `json:"tenant"`
+	parley.Audit
+}
+
+const (
+	inboxEvery = 2 * time.Second
+	maxRecord  = 64 << 10
+	viaCommand = "command" // the source of these records
+)
+
+func inboxOf(s *config.Store) string { return filepath.Join(s.Data, "audit-inbox") }
+
+// recordCommand puts on record what a command is about to do. It fails if that
+// cannot be done. Where there is no server's data at all, as beside a restored
+// copy, it says so on standard error.
+func recordCommand(p *program, s *config.Store, tenant parley.TenantID, action, resource, id string, more map[string]any) error {
+	if by, err := user.Current(); err == nil {
+		more["os_user"] = by.Username
+	}
+	r := commandRecord{tenant, parley.Audit{At: time.Now().UTC(), Action: action, Resource: resource, ID: id, Source: viaCommand, Metadata: parley.Metadata(more)}}
+	switch {
+	case exists(keyFile(s)) || exists(filepath.Join(s.Data, "parley.db")):
+		return leaveRecord(inboxOf(s), r)
+	case s.DatabaseURL != "" && s.ServerKey != "": // the server is on another machine
+		store, _, err := openStore(p.ctx, s, "putting a command on record", false)
+		if err != nil {
+			return err
+		}
+		_, err = store.Append(p.ctx, parley.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}})
+		return errors.Join(err, store.Close())
+	}
+	fmt.Fprintf(p.stderr, "parley: this is not on record: %s is not the data folder of a server (see --data)\n", s.Data)
+	return nil
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+func leaveRecord(folder string, r commandRecord) error {
+	raw, err := json.Marshal(r)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err == nil {
+		name := filepath.Join(folder, rand.Text()+".json")
+		err = writeWhole(name, func(part string) error { return os.WriteFile(part, raw, 0o600) })
+	}
+	if err != nil {
+		return &parley.Error{Code: parley.CodeUnavailable, Message: "This cannot be put on record, and is not done.", Err: err,
+			Hint: "run it as the user of the server, who may write to its data folder"}
+	}
+	return nil
+}
+
+// takeRecords puts on record what commands have left. A record is removed once it
+// is in the chain; if the server dies in between, it is there twice.
+func takeRecords(ctx context.Context, folder string, store parley.Store, log *slog.Logger) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		name := filepath.Join(folder, e.Name())
+		if !strings.HasSuffix(name, ".json") || !e.Type().IsRegular() {
+			continue
+		}
+		var r commandRecord
+		if info, err := e.Info(); err != nil || info.Size() > maxRecord {
+			continue
+		}
+		raw, err := os.ReadFile(name)
+		if err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		if err != nil || !r.Tenant.Valid() || r.Action == "" || !json.Valid(r.Metadata) {
+			log.Warn("a record that a command left cannot be read", "file", name, "error", err)
+			continue
+		}
+		if _, err := store.Append(ctx, parley.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}}); err != nil {
+			return err
+		}
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// keepRecords takes records until ctx ends.
+func keepRecords(ctx context.Context, folder string, store parley.Store, log *slog.Logger) {
+	tick := time.NewTicker(inboxEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := takeRecords(ctx, folder, store, log); err != nil && ctx.Err() == nil {
+				log.Error("what commands did is not on record yet", "folder", folder, "error", err)
+			}
+		}
+	}
+}
