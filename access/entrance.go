@@ -123,14 +123,16 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 // once that is on record. Tokens with a role above those of the person who
 // revokes stay good; which these are, is returned. The server cannot ask what
 // roles a user has: tokens say it, and it is compared when they are used.
-func (e *Entrance) Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) (spared []string, err error) {
-	v := Revocation{Tenant: by.Tenant, Principal: who, Before: e.Revocations.now().Add(RevokeUntil), SparesAdmins: !Administers(by)}
+func (e *Entrance) Revoke(ctx context.Context, by parley.Principal,
+	who parley.PrincipalID) (spared []string, err error) {
+	now := e.Revocations.now()
+	v := Revocation{Tenant: by.Tenant, Principal: who, Before: now.Add(RevokeUntil), SparesAdmins: !Administers(by)}
 	more := map[string]any{}
 	if v.SparesAdmins {
 		spared = []string{RoleOrgAdmin}
 		more["spared_roles"] = spared
 	}
-	return spared, e.Revocations.Revoke(ctx, v, didOf(v.Before.Add(-RevokeUntil), by, parley.AuditRevoked, "user", string(who), more))
+	return spared, e.Revocations.Revoke(ctx, v, didOf(now, by, parley.AuditRevoked, "user", string(who), more))
 }
 
 // Admit says whether a request may be answered at all; see Authenticator.Check.

@@ -167,7 +167,8 @@ func (r *Recorder) Did(ctx context.Context, who parley.Principal, action, resour
 }
 
 func didOf(at time.Time, who parley.Principal, action, resource, id string, more map[string]any) parley.Audit {
-	return parley.Audit{At: at, By: who.ID, Action: action, Resource: resource, ID: id, Source: parley.ViaHTTP, Metadata: parley.Metadata(more)}
+	return parley.Audit{At: at, By: who.ID, Action: action, Resource: resource, ID: id,
+		Source: parley.ViaHTTP, Metadata: parley.Metadata(more)}
 }
 
 // ReadFile records that a person has read a file of the workspace, or was refused

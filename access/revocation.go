@@ -75,7 +75,8 @@ func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Au
 		return err
 	}
 	if r.store != nil {
-		if _, err := r.store.Append(ctx, parley.Batch{Tenant: v.Tenant, Revocation: &v, Audit: []parley.Audit{record}}); err != nil {
+		b := parley.Batch{Tenant: v.Tenant, Revocation: &v, Audit: []parley.Audit{record}}
+		if _, err := r.store.Append(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -104,7 +105,8 @@ func (r *Revocations) makeRoom(who revoked) error {
 		}
 	}
 	if full() {
-		return &parley.Error{Code: parley.CodeOverloaded, Message: "There are too many revocations.", Hint: "change the key that tokens are signed with"}
+		return &parley.Error{Code: parley.CodeOverloaded, Message: "There are too many revocations.",
+			Hint: "change the key that tokens are signed with"}
 	}
 	return nil
 }

@@ -68,11 +68,12 @@ func (e *Entrance) Changed(conn net.Conn, state http.ConnState) {
 // counts replaces how the caller counts in the gate.
 func (c *caller) counts(leave func()) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.leave != nil {
-		c.leave()
-	}
+	old := c.leave
 	c.leave = leave
+	c.mu.Unlock()
+	if old != nil {
+		old()
+	}
 }
 
 // unknown counts the caller of a request among those without a credential. A

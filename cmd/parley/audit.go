@@ -66,10 +66,12 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 			bad++
 			fmt.Fprintf(p.stdout, "%s: %s\n", name, wrong)
 		case check.No > 0:
-			fmt.Fprintf(p.stdout, "%s: %d rows are as they were written; the last is %s:%d:%s\n", name, check.No, tenant, check.No, check.Hash)
+			fmt.Fprintf(p.stdout, "%s: %d rows are as they were written; the last is %s:%d:%s\n",
+				name, check.No, tenant, check.No, check.Hash)
 		}
 		if !check.Sealed.IsZero() {
-			fmt.Fprintf(p.stdout, "%s: rows 1 to %d were written without a key, before an upgrade; they are as they were when a server with a key first started, at %s\n",
+			fmt.Fprintf(p.stdout, "%s: rows 1 to %d were written without a key, before an upgrade; "+
+				"they are as they were when the server sealed them, at %s\n",
 				name, check.Unkeyed, check.Sealed.Format(time.RFC3339))
 		}
 		delete(expected, tenant)
@@ -106,14 +108,16 @@ func (c *auditVerifyCommand) expected() (map[parley.TenantID]map[int64]string, e
 }
 
 // verifyChain says in words what is wrong with a chain; nothing if it is whole.
-func verifyChain(ctx context.Context, logs parley.TenantStore, check *parley.ChainCheck, expected map[int64]string) (wrong string, err error) {
+func verifyChain(ctx context.Context, logs parley.TenantStore, check *parley.ChainCheck,
+	expected map[int64]string) (wrong string, err error) {
 	for {
 		page, err := logs.AuditChain(ctx, check.No, 1000)
 		if err != nil {
 			return "", err
 		}
 		if bad, why := check.Add(page); bad != nil {
-			return fmt.Sprintf("row %d is not as it was written: it %s (%s at %s)", bad.No, why, bad.Action, bad.At.Format(time.RFC3339)), nil
+			return fmt.Sprintf("row %d is not as it was written: it %s (%s at %s)",
+				bad.No, why, bad.Action, bad.At.Format(time.RFC3339)), nil
 		}
 		for _, r := range page {
 			if want := expected[r.No]; want != "" && want != r.Hash {
@@ -129,7 +133,8 @@ func verifyChain(ctx context.Context, logs parley.TenantStore, check *parley.Cha
 		return fmt.Sprintf("row %d is gone: the record ends at %d", missing, check.No), nil
 	}
 	if check.No > 0 && check.Unkeyed == check.No {
-		return fmt.Sprintf("no row is under the server's key; all %d may be forged. If they are of an earlier release, start the server once", check.No), nil
+		return fmt.Sprintf("no row is under the server's key; all %d may be forged. "+
+			"If they are of an earlier release, start the server once", check.No), nil
 	}
 	return "", nil
 }
@@ -154,14 +159,16 @@ func sealAudit(ctx context.Context, store store, key parley.AuditKey, log *slog.
 		switch {
 		case len(rows) == 0 || rows[0].Sum(key, before) == rows[0].Hash:
 		case rows[0].Sum(nil, before) == rows[0].Hash:
-			log.Warn("the audit has no key yet and is sealed; this is expected once, after an upgrade", "tenant", tenant, "rows", rows[0].No)
+			log.Warn("the audit has no key yet and is sealed; this is expected once, after an upgrade",
+				"tenant", tenant, "rows", rows[0].No)
 			record := parley.Audit{At: time.Now(), Action: parley.AuditSealed, Resource: "audit", Source: "system",
 				Metadata: parley.Metadata(map[string]any{"rows": rows[0].No})}
 			if _, err := store.Append(ctx, parley.Batch{Tenant: tenant, Audit: []parley.Audit{record}}); err != nil {
 				return err
 			}
 		default:
-			log.Warn("the audit was changed, or written under another server key; parley audit verify says where", "tenant", tenant)
+			log.Warn("the audit was changed, or written under another server key; parley audit verify says where",
+				"tenant", tenant)
 		}
 	}
 	return nil

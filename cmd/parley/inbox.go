@@ -39,11 +39,13 @@ func inboxOf(s *config.Store) string { return filepath.Join(s.Data, "audit-inbox
 // recordCommand puts on record what a command is about to do. It fails if that
 // cannot be done. Where there is no server's data at all, as beside a restored
 // copy, it says so on standard error.
-func recordCommand(p *program, s *config.Store, tenant parley.TenantID, action, resource, id string, more map[string]any) error {
+func recordCommand(p *program, s *config.Store, tenant parley.TenantID, action, resource, id string,
+	more map[string]any) error {
 	if by, err := user.Current(); err == nil {
 		more["os_user"] = by.Username
 	}
-	r := commandRecord{tenant, parley.Audit{At: time.Now().UTC(), Action: action, Resource: resource, ID: id, Source: viaCommand, Metadata: parley.Metadata(more)}}
+	r := commandRecord{tenant, parley.Audit{At: time.Now().UTC(), Action: action, Resource: resource, ID: id,
+		Source: viaCommand, Metadata: parley.Metadata(more)}}
 	switch {
 	case exists(keyFile(s)) || exists(filepath.Join(s.Data, "parley.db")):
 		return leaveRecord(inboxOf(s), r)
@@ -74,8 +76,9 @@ func leaveRecord(folder string, r commandRecord) error {
 		err = writeWhole(name, func(part string) error { return os.WriteFile(part, raw, 0o600) })
 	}
 	if err != nil {
-		return &parley.Error{Code: parley.CodeUnavailable, Message: "This cannot be put on record, and is not done.", Err: err,
-			Hint: "run it as the user of the server, who may write to its data folder"}
+		return &parley.Error{Code: parley.CodeUnavailable, Err: err,
+			Message: "This cannot be put on record, and is not done.",
+			Hint:    "run it as the user of the server, who may write to its data folder"}
 	}
 	return nil
 }
