@@ -53,10 +53,13 @@ type Config struct {
 	Screen     parley.Screen     // nil: nothing is screened
 	Classifier parley.Classifier // nil: nobody is asked
 	Files      parley.Files      // of Home, for people; nil: there is no project
-	Home       parley.TenantID   // whose workspace the tools work in; empty: everybody's
-	Skills     parley.Skills     // nil: there are none
-	Changes    parley.Changes    // nil: nobody is told what became of files
-	Webhooks   parley.Webhooks   // nil: sessions have none
+	// FileRead records that a person has read a file, or was refused it, before
+	// the answer; nil: nothing is recorded.
+	FileRead func(ctx context.Context, who parley.Principal, path string, refused bool) error
+	Home     parley.TenantID // whose workspace the tools work in; empty: everybody's
+	Skills   parley.Skills   // nil: there are none
+	Changes  parley.Changes  // nil: nobody is told what became of files
+	Webhooks parley.Webhooks // nil: sessions have none
 	// DefaultModel is that of agents that name none, in tenants that have not
 	// chosen another.
 	DefaultModel string

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"parley"
@@ -55,5 +58,33 @@ func TestFilesBehindTheDoor(t *testing.T) {
 		if want := map[bool]int{true: 3}[c.code == ""]; files.shown-before != want {
 			t.Errorf("%s %v: %d were shown", c.tenant, c.roles, files.shown-before)
 		}
+	}
+}
+
+// TestFilesOnRecord: what a person reads is on record, or is not shown.
+func TestFilesOnRecord(t *testing.T) {
+	var record []string
+	var broken error
+	r := newRig(t, func(c *Config) {
+		c.Files, c.Home = &shelf{}, acme
+		c.FileRead = func(_ context.Context, who parley.Principal, path string, refused bool) error {
+			record = append(record, fmt.Sprint(who.ID, " ", path, " ", refused))
+			return broken
+		}
+	})
+	ann := parley.Principal{ID: "ann", Tenant: acme, Roles: []string{"org_admin"}}
+	stranger := parley.Principal{ID: "eve", Tenant: "rival", Roles: []string{"org_admin"}}
+	if _, err := r.ShowFile(t.Context(), ann, "x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.ShowFile(t.Context(), stranger, "y"); err == nil {
+		t.Error("a stranger is shown a file")
+	}
+	if want := []string{"ann x false", "eve y true"}; !slices.Equal(record, want) {
+		t.Errorf("%q, want %q", record, want)
+	}
+	broken = errors.New("the disk is full")
+	if text, err := r.ShowFile(t.Context(), ann, "x"); !errors.Is(err, broken) || text != "" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

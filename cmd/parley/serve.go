@@ -190,7 +190,7 @@ func (c *serveCommand) Run(p *program) error {
 		Store: numbers.Store(store), Feed: counted{followers, numbers, telling.Poke}, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Tools: numbers.Tools(tools), Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
 		Window:  func(model string) int { return provider.About(model).Window },
-		Changes: newChanges(&c.Settings, files, log), Files: files, Skills: skills, Home: c.DefaultTenant, Webhooks: hooks, Told: numbers.Delivered,
+		Changes: newChanges(&c.Settings, files, log), Files: files, FileRead: guard.Record.ReadFile, Skills: skills, Home: c.DefaultTenant, Webhooks: hooks, Told: numbers.Delivered,
 		Classifier: classifier, Refusals: guard.Record, Screen: sentinel,
 	})
 
