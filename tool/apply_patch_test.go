@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -17,6 +16,7 @@ import (
 
 	"parley"
 	"parley/workspace"
+	"parley/workspace/workspacetest"
 )
 
 // tree is everything under a directory: what each thing is and holds.
@@ -496,9 +496,8 @@ func TestAPatchAgainstASwappedDirectory(t *testing.T) {
 				}
 			}
 			outside, git := tree(t, b.outside), tree(t, filepath.Join(b.workspace, ".git"))
-			stop := make(chan struct{})
-			var swapping sync.WaitGroup
-			swapping.Go(func() { b.swap("dir", target, stop) })
+			b.link(target, "link")
+			stop := workspacetest.Swap(t, filepath.Join(b.workspace, "dir"), filepath.Join(b.workspace, "link"))
 			done, failed := 0, map[string]int{}
 			for i := 0; i < patches || (done == 0 || len(failed) == 0) && i < 50*patches; i++ {
 				var err error
@@ -521,8 +520,7 @@ func TestAPatchAgainstASwappedDirectory(t *testing.T) {
 					failed[parley.MessageOf(err)]++
 				}
 			}
-			close(stop)
-			swapping.Wait()
+			stop()
 			t.Logf("%d done, failed: %v", done, failed)
 			if diff := gocmp.Diff(outside, tree(t, b.outside)) + gocmp.Diff(git, tree(t, filepath.Join(b.workspace, ".git"))); diff != "" {
 				t.Error(diff)

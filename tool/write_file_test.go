@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"parley"
+	"parley/workspace/workspacetest"
 )
 
 func (b *bench) mode(name string) fs.FileMode {
@@ -146,9 +146,8 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(b.outside, "sub"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			stop := make(chan struct{})
-			var swapping sync.WaitGroup
-			swapping.Go(func() { b.swap("dir", target, stop) })
+			b.link(target, "link")
+			stop := workspacetest.Swap(t, filepath.Join(b.workspace, "dir"), filepath.Join(b.workspace, "link"))
 			wrote, failed := 0, map[string]int{}
 			// As long as it takes for the race to be run at all, within reason.
 			for i := 0; i < writes || (wrote == 0 || len(failed) == 0) && i < 50*writes; i++ {
@@ -159,8 +158,7 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 					failed[parley.MessageOf(err)]++
 				}
 			}
-			close(stop)
-			swapping.Wait()
+			stop()
 			t.Logf("%d written, failed: %v", wrote, failed)
 			b.untouched(b.outside, "sub")
 			b.untouched(filepath.Join(b.outside, "sub"))
@@ -170,30 +168,6 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 				t.Errorf("%d writes came through, %d kinds of failure: the race was not run", wrote, len(failed))
 			}
 		})
-	}
-}
-
-// swap turns a directory into a link and back until stopped. A writer makes the
-// directory it misses: such a one is taken out of the way.
-func (b *bench) swap(name, target string, stop <-chan struct{}) {
-	dir, aside := filepath.Join(b.workspace, name), filepath.Join(b.workspace, "aside")
-	insist := func(do func() error) {
-		for do() != nil {
-			os.RemoveAll(dir)
-		}
-	}
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		if err := os.Rename(dir, aside); err != nil {
-			b.t.Error(err)
-			return
-		}
-		insist(func() error { return os.Symlink(target, dir) })
-		insist(func() error { return os.Rename(aside, dir) })
 	}
 }
 
