@@ -203,7 +203,7 @@ func TestSecretsBelowVeryLongPaths(t *testing.T) {
 // raceRounds is how often races are run: few in CI, for a duration by hand.
 func raceRounds(t *testing.T) func() bool {
 	limit := 6
-	if long, err := time.ParseDuration(os.Getenv("PARLEY_RACE")); err == nil {
+	if long, err := time.ParseDuration(os.Getenv("PARLEY_RACE_TIME")); err == nil {
 		end, n := time.Now().Add(long), 0
 		t.Cleanup(func() { t.Logf("%d rounds in %v", n, long) })
 		return func() bool { n++; return time.Now().Before(end) }
@@ -212,7 +212,7 @@ func raceRounds(t *testing.T) func() bool {
 }
 
 // While one command moves folders about as fast as it can, others are started
-// that look for a secret in them. PARLEY_RACE=10m runs this for so long.
+// that look for a secret in them. PARLEY_RACE_TIME=10m runs this for so long.
 func TestSecretsStayHiddenWhileFoldersMove(t *testing.T) {
 	each(t, func(b *bench) {
 		for i := range 8 {
