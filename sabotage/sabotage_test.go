@@ -72,7 +72,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"a rehearsal is stored", "store/postgres/commit.go",
 		"	if t.rehearsal {", "	if false {", "./store/postgres", "TestReadyFollowsAppends"},
 	{"a heartbeat makes a store ready whose appends fail", "store/postgres/health.go",
-		"err := s.rehearse(found.group)", "_, err := s.pulse.Exec(ctx, beat, s.node)", "./store/postgres", "TestReadyFollowsAppends"},
+		"err := s.rehearse(ctx, found.group)", "_, err := s.pulse.Exec(ctx, beat, s.node)", "./store/postgres", "TestReadyFollowsAppends"},
 	{"a reader waits for rows that are lost", "store/sqlite/read.go",
 		"	if len(events) < limit {", "	if false {", "./store/sqlite", "TestALogWithoutItsEnd"},
 	{"the write-ahead log has no limit", "store/sqlite/wal.go",

@@ -26,7 +26,7 @@ func (s *Store) store(group []*waiting) error {
 	start := time.Now()
 	for try := 1; ; try++ {
 		t := &transaction{store: s, group: group}
-		err := t.run()
+		err := t.run(context.Background()) // half a commit is worse than a late one
 		if slow(err) {
 			s.suspend(err)
 		}
@@ -70,9 +70,9 @@ type transaction struct {
 // run uses two round trips. The first takes the tenant's head and moves those of
 // the sessions, which shows who is fenced; the second adds all rows of the
 // others and commits. A fenced batch leaves a gap in the positions.
-func (t *transaction) run() error {
+func (t *transaction) run(base context.Context) error {
 	t.claiming = true
-	ctx, cancel := t.store.patience(context.Background()) // half a commit is worse than a late one
+	ctx, cancel := t.store.patience(base)
 	defer cancel()
 	conn, err := t.store.pool.Acquire(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *transaction) run() error {
 		return t.rollBack(ctx, conn, err)
 	}
 	t.claiming = false
-	ctx, cancel = t.store.patience(context.Background())
+	ctx, cancel = t.store.patience(base)
 	defer cancel()
 	if err := conn.SendBatch(ctx, t.fill()).Close(); err != nil {
 		t.unknown = !refused(err)

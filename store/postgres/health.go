@@ -80,7 +80,7 @@ func (s *Store) heal(ctx context.Context) {
 			s.refused.Store(nil) // by an append that was slower to fail than the trouble to end
 			continue
 		}
-		err := s.rehearse(found.group)
+		err := s.rehearse(ctx, found.group)
 		switch {
 		case err == nil:
 			if s.trouble.CompareAndSwap(found, nil) {
@@ -90,7 +90,7 @@ func (s *Store) heal(ctx context.Context) {
 			s.trouble.CompareAndSwap(found, &trouble{unstorable(err), found.group})
 			// A lock that any append would wait for is as bad as a database that
 			// does not answer; one on a tenant's own rows is not.
-			if slow(err) || stuck(err) && stuck(s.rehearse(nil)) {
+			if slow(err) || stuck(err) && stuck(s.rehearse(ctx, nil)) {
 				s.suspend(err)
 			}
 		}
@@ -100,12 +100,12 @@ func (s *Store) heal(ctx context.Context) {
 // rehearse carries out every statement of a group, or of one that opens a
 // session, and rolls back. Batches that could not be stored for reasons of their
 // own, or are fenced by now, are no trouble of the database.
-func (s *Store) rehearse(group []*waiting) error {
+func (s *Store) rehearse(ctx context.Context, group []*waiting) error {
 	if len(group) == 0 {
 		group = anyGroup()
 	}
 	t := &transaction{store: s, group: group, rehearsal: true}
-	if err := t.run(); !unfit(err) {
+	if err := t.run(ctx); !unfit(err) {
 		return err
 	}
 	return nil

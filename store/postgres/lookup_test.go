@@ -80,7 +80,7 @@ func TestAnotherHistory(t *testing.T) {
 	s := open(t, pgtest.Database(t), WithTimeout(200*time.Millisecond))
 	w := &waiting{Batch: batch(storetest.ID(1), 0), bodies: []stored{{"SessionOpened", 1, []byte(`{"owner":"ann"}`)}}}
 	tx := &transaction{store: s, group: []*waiting{w}}
-	if err := tx.run(); err != nil {
+	if err := tx.run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.lookUp(io.EOF); err != nil {
