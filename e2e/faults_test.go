@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -47,24 +48,44 @@ func smallDisk(t *testing.T) options {
 	return o
 }
 
-// noRoom fills the disk, as the server sees it, to the last byte.
+// noRoom fills the disk, as the server sees it, to the last byte, and takes every
+// byte that the server frees.
 func noRoom(x *trial) (heal func()) {
 	name := fmt.Sprintf("/proc/%d/root%s/ballast", x.cmd.Process.Pid, x.o.data)
 	f, err := os.Create(name)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	defer f.Close()
-	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
-		if _, err := f.Write(chunk); err != nil {
-			chunk = chunk[:len(chunk)/2]
+	fill := func() {
+		for chunk := make([]byte, 1<<20); len(chunk) > 0; {
+			if _, err := f.Write(chunk); err != nil {
+				chunk = chunk[:len(chunk)/2]
+			}
 		}
 	}
-	return func() {
+	fill()
+	stop, filled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(filled)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				fill()
+			}
+		}
+	}()
+	heal = sync.OnceFunc(func() {
+		close(stop)
+		<-filled
+		f.Close()
 		if err := os.Remove(name); err != nil {
 			x.t.Error(err)
 		}
-	}
+	})
+	x.t.Cleanup(heal)
+	return heal
 }
 
 // movedAway moves the folder's files, which can still be written then.
