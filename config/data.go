@@ -33,6 +33,19 @@ func defaultData(env Lookup, working string) string {
 	return folder
 }
 
+// UnusedData is the folder var of the working folder, if it holds the data of a
+// server and the server uses its default folder all the same; empty: it does not.
+func UnusedData(env Lookup, data string) string {
+	working, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	if old := filepath.Join(working, "var"); data == defaultData(env, working) && data != old && holdsData(old) {
+		return old
+	}
+	return ""
+}
+
 func holdsData(folder string) bool {
 	for _, name := range []string{"parley.db", "parley.key"} {
 		if info, err := os.Lstat(filepath.Join(folder, name)); err == nil && info.Mode().IsRegular() {

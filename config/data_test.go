@@ -99,3 +99,33 @@ func TestTheDefaultDataFolderIsReserved(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// Two data folders are told apart: the one that is not used is named.
+func TestASecondDataFolderIsNamed(t *testing.T) {
+	project, home := t.TempDir(), t.TempDir()
+	t.Chdir(project)
+	env := func(name string) (string, bool) { return home, name == "XDG_STATE_HOME" }
+	data := defaultData(env, project)
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := UnusedData(env, data); got != "" {
+		t.Errorf("there is one alone: %s", got)
+	}
+	if err := os.Mkdir("var", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("var/parley.key", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	working, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := UnusedData(env, data); got != filepath.Join(working, "var") {
+		t.Errorf("%q", got)
+	}
+	if got := UnusedData(env, home+"/chosen"); got != "" {
+		t.Errorf("another was chosen: %s", got)
+	}
+}

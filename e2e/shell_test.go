@@ -91,7 +91,7 @@ func TestWithoutBubblewrap(t *testing.T) {
 	c.expect("chat.started")
 	card := c.skipTo("approval_request")
 	decide(c, card, "allow", "")
-	if a := finishes(t, c, "approval_closed", card, "allow"); !strings.Contains(a.text, "The sandbox allows no more than this") || !strings.Contains(a.text, "hidden: .env, agents") {
+	if a := finishes(t, c, "approval_closed", card, "allow"); !strings.Contains(a.text, "Rules of the sandbox: Hidden from commands: .env files, agents.") {
 		t.Errorf("%+v", a)
 	}
 	wantNoFile(t, s, "agents/evil.md")

@@ -158,18 +158,15 @@ func (s *Sandbox) Rules(readOnly bool) string {
 			kept = append(kept, p.Path)
 		}
 	}
-	rules := []string{"only the workspace and $TMPDIR can be written"}
+	hidden = slices.DeleteFunc(hidden, s.secret)
+	rules := "Hidden from commands: " + strings.Join(compacted(append(hidden, ".env files")), ", ") + "."
 	if readOnly {
-		rules[0] = "only $TMPDIR can be written, because this command runs without approval"
+		rules += " The whole workspace is read-only for this command, because it is one that only reads."
+	} else if len(kept) > 0 {
+		rules += " Read-only: " + strings.Join(compacted(kept), ", ") + "."
 	}
-	if hidden = append(hidden, "secret files such as .env"); !readOnly {
-		rules = append(rules, "hidden: "+strings.Join(compacted(hidden), ", "))
-	}
-	if len(kept) > 0 {
-		rules = append(rules, "read-only: "+strings.Join(compacted(kept), ", "))
-	}
-	rules = append(rules, "no network", "no setuid or setgid bits")
-	return "The sandbox allows no more than this: " + strings.Join(rules, "; ") + "."
+	return "Rules of the sandbox: " + rules + " Outside the workspace only $TMPDIR can be written. " +
+		"There is no network, and no setuid or setgid bit."
 }
 
 func compacted(list []string) []string {

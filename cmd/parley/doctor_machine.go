@@ -43,6 +43,9 @@ func (d *doctor) dataFolder() {
 		d.say(name, problem, "name a folder with --data", "%s is not a folder", d.Data)
 		return
 	}
+	if unused := config.UnusedData(d.env, d.Data); unused != "" {
+		d.say(name, warning, "choose it with --data, or remove it", "%s holds data as well, and is not used", unused)
+	}
 	sync, err := timeSync(d.Data)
 	if err != nil {
 		d.say(name, problem, "make it writable for the user that runs the server, or name another with --data", "%s cannot be written: %v", d.Data, err)

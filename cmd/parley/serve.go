@@ -54,6 +54,10 @@ func (c *serveCommand) Run(p *program) error {
 		log.Warn("the default data folder cannot be made: start later servers with --data, too", "error", err)
 	}
 
+	if unused := config.UnusedData(p.env, c.Data); unused != "" {
+		log.Warn("a second data folder is not used; choose it with --data, or remove it", "used", c.Data, "unused", unused)
+	}
+
 	// Agents, and what they can do.
 	files, err := newWorkspace(&c.Settings)
 	if err != nil {

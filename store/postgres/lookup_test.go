@@ -71,13 +71,16 @@ func TestCommitsThatCannotBeLookedUp(t *testing.T) {
 	if n := len(log(t, s, id)); n != 2 {
 		t.Fatalf("%d events, want 2", n)
 	}
+	for deadline := time.Now().Add(time.Minute); s.Ready(t.Context()) != nil && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // until it has noticed
+	}
 	mustAppend(t, s, batch(id, 2))
 }
 
 // TestAnotherHistory: a server that took over from another without having all of
 // it may know the number of a transaction as one that has committed.
 func TestAnotherHistory(t *testing.T) {
-	s := open(t, pgtest.Database(t), WithTimeout(200*time.Millisecond))
+	s := open(t, pgtest.Database(t))
 	w := &waiting{Batch: batch(storetest.ID(1), 0), bodies: []stored{{"SessionOpened", 1, []byte(`{"owner":"ann"}`)}}}
 	tx := &transaction{store: s, group: []*waiting{w}}
 	if err := tx.run(context.Background()); err != nil {
