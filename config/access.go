@@ -23,7 +23,7 @@ type Signing struct {
 type Access struct {
 	Signing
 	OIDC
-	Auth               string  `var:"PARLEY_AUTH" default:"local" help:"Who may come in: local, everybody on this machine; jwt, who has a token."`
+	Auth               string  `var:"PARLEY_AUTH" default:"local" help:"Authentication. local: every user of this machine, without a credential; jwt: callers with a token."`
 	JWKSURL            string  `name:"jwks-url" var:"PARLEY_JWKS_URL" placeholder:"URL" help:"With --auth jwt: where the public keys are, instead of a secret."`
 	QueryToken         string  `var:"PARLEY_QUERY_TOKEN" default:"on" help:"Whether (on or off) a token may come as ?access_token=, as browsers must send it for a WebSocket without a ticket."`
 	AllowOrigin        Origins `aliases:"allowed-origins" var:"PARLEY_ALLOW_ORIGIN,PARLEY_ALLOWED_ORIGINS" placeholder:"LIST" help:"Origins of pages that may use the server, like https://app.example.com; repeat the flag or separate them by commas (default: the server's own). With --auth local the server's own origin is always allowed; with --auth jwt name it too."`

@@ -8,7 +8,7 @@ import (
 // Metrics is where numbers are served besides /metrics of a server in local mode.
 type Metrics struct {
 	MetricsListen string `var:"PARLEY_METRICS_LISTEN" placeholder:"ADDRESS" help:"Address to serve /metrics on, for Prometheus; beyond this machine only with a token (default: with --auth local on the server's own, with jwt none)."`
-	MetricsToken  Secret `var:"PARLEY_METRICS_TOKEN" placeholder:"TEXT" help:"What who reads --metrics-listen must send as Authorization: Bearer, at least 16 bytes. Better a variable than a flag, which others on the machine can see."`
+	MetricsToken  Secret `var:"PARLEY_METRICS_TOKEN" placeholder:"TEXT" help:"Bearer token that readers of --metrics-listen must send, at least 16 bytes. Better a variable than a flag, which others see in the list of processes."`
 }
 
 // validateMetrics: the numbers are those of all tenants together, so they are for

@@ -67,7 +67,7 @@ func (a *Access) validateOIDC(listen string) error {
 	case err != nil || !safeURL(a.Public(listen)) || own.Path != "" && own.Path != "/" || own.RawQuery != "" || own.Fragment != "":
 		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without a path: browsers would otherwise send what they are given in the clear")
 	case a.OIDCDefaultRole != "" && !slices.Contains(KnownRoles, a.OIDCDefaultRole):
-		return fmt.Errorf("unknown --oidc-default-role %q; use %s", a.OIDCDefaultRole, strings.Join(KnownRoles, ", "))
+		return fmt.Errorf("--oidc-default-role %s is not a role; use %s", a.OIDCDefaultRole, strings.Join(KnownRoles, ", "))
 	case a.OIDCUserClaim == "" || a.OIDCRolesClaim == "":
 		return fmt.Errorf("--oidc-user-claim and --oidc-roles-claim name claims; leave them out for sub and roles")
 	case a.OIDCLife < time.Minute || a.OIDCLife > 24*time.Hour:

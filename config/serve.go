@@ -46,8 +46,8 @@ type Settings struct {
 	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" help:"Least important messages to log: debug, info, warn or error."`
 	Drain       time.Duration `var:"PARLEY_DRAIN" default:"5s" help:"How long runs may take to reach a boundary at shutdown."`
 	Idle        time.Duration `var:"PARLEY_IDLE" default:"1m" help:"How long a session stays in memory with nothing to do."`
-	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" help:"How long the pieces are kept in which a finished answer was streamed, like 720h; its whole text always is (default: for ever)."`
-	Sentinel    string        `var:"PARLEY_SENTINEL" default:"block" enum:"block,flag,off" help:"What becomes of messages that look like attempts to turn an agent: block them, flag them (what follows and has effects asks a person), or off."`
+	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" help:"How long to keep the streamed chunks of finished answers, like 720h; the answers themselves stay (default: forever)."`
+	Sentinel    string        `var:"PARLEY_SENTINEL" default:"block" enum:"block,flag,off" help:"What to do with prompt-injection attempts: block them, flag them (later calls with effects ask a person), or off."`
 	Classifier  string        `var:"PARLEY_CLASSIFIER" placeholder:"MODEL" help:"Model that judges every message before the agent's own is asked (default: none)."`
 	AdminListen string        `var:"PARLEY_ADMIN_LISTEN" placeholder:"ADDRESS" help:"Loopback address to serve profiles of the running server on, under /debug/pprof (default: none)."`
 

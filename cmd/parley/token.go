@@ -28,7 +28,7 @@ func (c *tokenCommand) Run(p *program) error {
 	}
 	for _, role := range c.Role {
 		if !access.KnownRole(role) {
-			return fmt.Errorf("unknown --role %q; use %s", role, strings.Join(access.Roles(), ", "))
+			return fmt.Errorf("--role %s is not a role; use %s", role, strings.Join(access.Roles(), ", "))
 		}
 	}
 	now, id := time.Now(), rand.Text()
