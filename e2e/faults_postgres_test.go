@@ -84,7 +84,7 @@ func TestAppendTrouble(t *testing.T) {
 				x.t.Fatal(err)
 			}
 			return unlock
-		}, 5*time.Second + atOnce, 5*time.Second + atOnce, healed},
+		}, 5*time.Second + atOnce, 2*5*time.Second + atOnce, healed}, // behind another that waits as long
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			o := options{env: []string{"PARLEY_DATABASE_URL=" + database.Database(t)}}

@@ -404,6 +404,128 @@ func (b *bench) runElsewhere(c Command) (string, Ended) {
 	return out.String(), ended
 }
 
+// Names are bytes: one that is not UTF-8 is protected like any other, and makes
+// no later command fail.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	each(t, func(b *bench) {
+		odd := b.workspace + "/lib/conf\xff"
+		if err := os.MkdirAll(odd, 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(odd+"/.env", []byte("KEY=hidden-secret"), 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+		decoy := b.workspace + "/lib/conf\uFFFD"
+		if err := os.MkdirAll(decoy, 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		for _, name := range []string{decoy + "/.env", b.workspace + "/lib/.env.\xfe"} {
+			if err := os.WriteFile(name, []byte("decoy"), 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		for _, readOnly := range []bool{true, false} {
+			out, ended := b.run(Command{Argv: []string{"bash", "-c", "cat lib/*/.env; grep -rs hidden-secret lib; echo over"}, ReadOnly: readOnly})
+			if ended.Exit != 0 || strings.Contains(out, "hidden-secret") || !strings.Contains(out, "over") {
+				b.t.Errorf("%+v %q", ended, out)
+			}
+		}
+	})
+}
+
+// Folders that can be listed and not entered, and very many secrets, make no
+// later command fail.
+func TestOddFoldersStopNoCommand(t *testing.T) {
+	each(t, func(b *bench) {
+		dir := b.workspace + "/lib/listed"
+		if err := os.MkdirAll(dir+"/in", 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+"/.env", []byte("KEY=hidden-secret"), 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o444); err != nil {
+			b.t.Fatal(err)
+		}
+		b.t.Cleanup(func() { os.Chmod(dir, 0o755) })
+		for i := range maxWrapped + 1 {
+			if err := os.WriteFile(fmt.Sprintf("%s/src/.env.%d", b.workspace, i), []byte("hidden-secret"), 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		out := b.shell(0, "chmod 755 lib/listed; cat lib/listed/.env src/.env.*; echo over")
+		if strings.Contains(out, "hidden-secret") || !strings.Contains(out, "over") {
+			b.t.Errorf("%.200q", out)
+		}
+	})
+}
+
+// A workspace that lies in a folder all commands can read is protected as well.
+func TestAWorkspaceInASharedFolder(t *testing.T) {
+	top, err := os.MkdirTemp("/opt", "parley-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(top)
+	if err := os.Mkdir(top+"/agents", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/.env", "/agents/a.md"} {
+		if err := os.WriteFile(top+name, []byte("hidden-secret"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each(t, func(b *bench) {
+		b.box.workspace, b.box.protected = top, []Protected{{"agents", true}}
+		out, ended := b.run(Command{Argv: []string{"bash", "-c", "cat .env agents/a.md; echo over"}, Dir: top, ReadOnly: true})
+		if strings.Contains(out, "hidden-secret") || !strings.Contains(out, "over") {
+			b.t.Errorf("%+v %s", ended, out)
+		}
+	})
+}
+
+// A command that arranges to be woken while it is paused gains nothing by it, and
+// one that cannot be stopped holds up no other.
+func TestWakingUpGainsNothing(t *testing.T) {
+	for _, how := range []string{"wake", "hop"} {
+		t.Run(how, func(t *testing.T) {
+			each(t, func(b *bench) {
+				for i := range 8 {
+					for _, dir := range []string{fmt.Sprintf("lib/t/d%d/sub", i), fmt.Sprintf("lib/u/e%d", i)} {
+						if err := os.MkdirAll(filepath.Join(b.workspace, dir), 0o755); err != nil {
+							b.t.Fatal(err)
+						}
+					}
+					if err := os.WriteFile(fmt.Sprintf("%s/lib/t/d%d/sub/.env", b.workspace, i), []byte("KEY=hidden-secret"), 0o644); err != nil {
+						b.t.Fatal(err)
+					}
+				}
+				begun := make(chan struct{})
+				done := make(chan Ended)
+				ctx, cancel := context.WithCancel(b.t.Context())
+				defer cancel()
+				go func() {
+					out := &trigger{word: "moving", call: onceClosed(begun)}
+					ended, _ := b.box.Run(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", how, b.workspace + "/lib"}, Dir: b.workspace, Output: out})
+					done <- ended
+				}()
+				<-begun
+				shown := 0
+				for again := raceRounds(b.t); again(); {
+					out, ended := b.run(Command{Argv: []string{"bash", "-c", "cat lib/*/*/.env lib/*/*/*/.env lib/*/*/*/*/.env 2>/dev/null; true"}, ReadOnly: true})
+					if strings.Contains(out, "hidden-secret") || ended.Killed {
+						shown++
+					}
+				}
+				cancel()
+				if ended := <-done; shown > 0 {
+					b.t.Errorf("shown %d times; %+v", shown, ended)
+				}
+			})
+		})
+	}
+}
+
 // No setuid or setgid bit is set, by any call that could.
 func TestNoSetuid(t *testing.T) {
 	each(t, func(b *bench) {

@@ -3,7 +3,7 @@
 package sandbox
 
 import (
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -69,7 +69,8 @@ func confine() {
 		unix.Exit(125)
 	}
 	var told spec
-	if err := json.NewDecoder(inherited(controlFD)).Decode(&told); err != nil {
+	in := gob.NewDecoder(inherited(controlFD))
+	if err := in.Decode(&told); err != nil {
 		fail("the sandbox was not told what to run: %v", err)
 	}
 	if told.Workspace != "" && (told.Rung == bubblewrap || told.Rung == namespaces) {
@@ -108,6 +109,11 @@ func confine() {
 		if err := filterCalls(told.Rung, told.Network); err != nil {
 			fail("system calls cannot be filtered: %v", err)
 		}
+	}
+	fmt.Fprint(report, builtLine)
+	var allowed bool
+	if err := in.Decode(&allowed); err != nil || !allowed {
+		unix.Exit(125) // it is not wanted any more
 	}
 	fmt.Fprint(report, started)
 	if lookErr != nil {

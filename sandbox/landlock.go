@@ -51,12 +51,16 @@ func restrict(told spec) error {
 		return errno
 	}
 	set := ruleset(r)
+	apart := told.Outside // the workspace and further folders have rules of their own
+	for _, f := range told.given() {
+		apart = append(apart, f.Path)
+	}
 	for _, path := range told.shared() {
 		access := uint64(readAccess)
 		if slices.Contains(programs, path) {
 			access = runAccess
 		}
-		if err := set.allowPath(path, told.Outside, access); err != nil && !os.IsNotExist(err) {
+		if err := set.allowPath(path, apart, access); err != nil && !os.IsNotExist(err) {
 			return err
 		}
 	}

@@ -3,7 +3,7 @@
 package sandbox
 
 import (
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -54,9 +54,17 @@ func inNamespaces() {
 		unix.Exit(125)
 	}
 	var told spec
-	if err := json.NewDecoder(inherited(controlFD)).Decode(&told); err != nil {
+	in := gob.NewDecoder(inherited(controlFD))
+	if err := in.Decode(&told); err != nil {
 		fail(err)
 	}
+	gate := make(chan struct{})
+	go func() {
+		var allowed bool
+		if in.Decode(&allowed) == nil && allowed {
+			close(gate)
+		}
+	}()
 	if err := buildRoot(told); err != nil {
 		fail(err)
 	}
@@ -76,7 +84,7 @@ func inNamespaces() {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: outer.GID, HostID: gid, Size: 1}},
 	}, report, func() error { // the ids were written there
 		return unix.MountSetattr(unix.AT_FDCWD, "/proc", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	})
+	}, gate)
 	if err != nil {
 		fail(err)
 	}

@@ -3,11 +3,13 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
-	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,18 +18,20 @@ import (
 
 // Running are the commands of a sandbox that can change the workspace. They are
 // paused while another command is being given its own: otherwise one could move
-// a secret file to where the other has looked already.
+// a secret file to where the other has looked already. A process can arrange to
+// be woken; so before the other command starts, it is checked that nothing has
+// run. A command that cannot be paused is ended.
 type running struct {
 	once     sync.Once
 	building chan struct{} // holds the one that pauses the others
-	number   int           // of the last order to pause; the one in building has it
+	number   int           // of the last order; of the one in building
 
 	mu sync.Mutex // guards the following; leaf
 	of map[*supervisor]bool
 }
 
-// pauseTime bounds how long one command may take to be paused.
-const pauseTime = 10 * time.Second
+// orderTime bounds how long an order may take.
+const orderTime = 5 * time.Second
 
 func (r *running) add(s *supervisor) {
 	r.mu.Lock()
@@ -44,51 +48,71 @@ func (r *running) remove(s *supervisor) {
 	delete(r.of, s)
 }
 
-// pause waits for its turn and stops all commands. They go on when resume is
-// called, which may be called twice. If one cannot be stopped, none is.
-func (r *running) pause(ctx context.Context) (resume func(), err error) {
+// Paused are the commands that wait for another to be set up.
+type paused struct {
+	running *running
+	all     []*supervisor
+	resume  func() // may be called twice
+}
+
+// pause waits for its turn and stops all commands. Those that cannot be stopped
+// are ended.
+func (r *running) pause(ctx context.Context) (paused, error) {
 	r.once.Do(func() { r.building = make(chan struct{}, 1) })
 	select {
 	case r.building <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return paused{}, ctx.Err()
 	}
+	p := paused{running: r}
 	r.mu.Lock()
-	var all []*supervisor
 	for s := range r.of {
-		all = append(all, s)
+		p.all = append(p.all, s)
 	}
 	r.mu.Unlock()
-	resume = sync.OnceFunc(func() {
-		for _, s := range all {
-			s.order(order{})
+	p.resume = sync.OnceFunc(func() {
+		for _, s := range p.all {
+			s.order(order{Do: resume})
 		}
 		<-r.building
 	})
-	r.number++
-	for _, s := range all {
-		s.order(order{Pause: r.number})
-	}
-	limited, cancel := context.WithTimeout(ctx, pauseTime)
-	defer cancel()
-	for _, s := range all {
-		if !s.hasPaused(limited, r.number) {
-			resume()
-			return nil, errors.Join(errNoPause, ctx.Err())
+	for _, s := range p.follow(ctx, pause) {
+		s.end()
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
 		}
 	}
-	return resume, nil
+	return p, nil
 }
 
-var errNoPause = errors.New("another command cannot be paused while this one is set up; try again when it has ended")
+// haveRun lists those of which something has run since they were paused.
+func (p paused) haveRun(ctx context.Context) []*supervisor { return p.follow(ctx, check) }
 
-// hasPaused waits until the order of that number was followed.
-func (s *supervisor) hasPaused(ctx context.Context, number int) bool {
+// follow gives all an order, and lists those that cannot follow it.
+func (p paused) follow(ctx context.Context, do what) (unable []*supervisor) {
+	p.running.number++
+	number := p.running.number
+	for _, s := range p.all {
+		s.order(order{do, number})
+	}
+	limited, cancel := context.WithTimeout(ctx, orderTime)
+	defer cancel()
+	for _, s := range p.all {
+		if !s.follows(limited, number) {
+			unable = append(unable, s)
+		}
+	}
+	return unable
+}
+
+// follows waits until the order of that number was followed.
+func (s *supervisor) follows(ctx context.Context, number int) bool {
 	for {
 		select {
-		case m := <-s.paused:
-			if m.Paused == number || m.Failed == number {
-				return m.Paused == number
+		case m := <-s.answer:
+			if m.Done == number || m.Failed == number {
+				return m.Done == number
 			}
 		case <-s.ended:
 			return true
@@ -100,59 +124,101 @@ func (s *supervisor) hasPaused(ctx context.Context, number int) bool {
 
 // The other side: a supervisor that pauses.
 
-// Attempts to pause: a process that is starting another cannot be stopped until
-// that has started, so whoever was stopped too early must go on for a moment.
 const (
-	pauseAttempts = 500
-	pauseLooks    = 20
-	pauseStep     = 250 * time.Microsecond
+	pauseWithin = 3 * time.Second
+	pauseStep   = 250 * time.Microsecond
 )
 
+// A still is what the threads of all descendants were like when they were
+// stopped: how often each has been given the processor. One that has run since
+// was given it once more.
+type still map[string]string
+
 // pauseAll stops all descendants, and returns those that were not stopped before.
-func pauseAll() (stopped []process, ok bool) {
-	for range pauseAttempts {
-		stopped = nil
-		for range pauseLooks {
-			fresh := false
-			for _, p := range descendants() {
-				if !p.isStopped() {
-					if p.state != 'T' {
-						p.signal(unix.SIGSTOP)
-						stopped = append(stopped, p)
-					}
-					fresh = true
-				}
+// A thread in an uninterruptible wait counts as stopped: if it runs before the
+// pause is over, that is found out. It gives up if abort says so.
+func pauseAll(abort func() bool) (stopped []process, was still, ok bool) {
+	told := map[string]bool{}
+	for deadline := time.Now().Add(pauseWithin); time.Now().Before(deadline) && !abort(); time.Sleep(pauseStep) {
+		all, whole := descendants()
+		for _, p := range all {
+			if id := strconv.Itoa(p.pid) + " " + p.born; p.state != 'T' && p.state != 'Z' && !told[id] {
+				p.signal(unix.SIGSTOP)
+				told[id] = true
+				stopped = append(stopped, p)
+				whole = false
 			}
-			if !fresh {
-				return stopped, true
-			}
-			time.Sleep(pauseStep)
 		}
-		resumeAll(stopped)
-		time.Sleep(pauseStep)
+		if !whole {
+			continue
+		}
+		was, quiet := threadsOf(all)
+		if !quiet {
+			continue
+		}
+		if again, quiet, ok := now(); ok && quiet && maps.Equal(was, again) {
+			return stopped, was, true
+		}
 	}
-	return nil, false
+	resumeAll(stopped)
+	return nil, nil, false
+}
+
+// stillStopped reports whether nothing has run since.
+func stillStopped(was still) bool {
+	for range 200 { // other processes of the machine come and go
+		if again, _, whole := now(); whole {
+			return maps.Equal(was, again)
+		}
+	}
+	return false
+}
+
+func now() (is still, quiet, whole bool) {
+	all, whole := descendants()
+	is, quiet = threadsOf(all)
+	return is, quiet, whole
+}
+
+// threadsOf looks at all threads; quiet: none of them can be running.
+func threadsOf(all []process) (is still, quiet bool) {
+	is, quiet = still{}, true
+	for _, p := range all {
+		dir := filepath.Join("/proc", strconv.Itoa(p.pid), "task")
+		threads, err := os.ReadDir(dir)
+		if err != nil {
+			quiet = false
+		}
+		for _, t := range threads {
+			state, switches := threadOf(filepath.Join(dir, t.Name(), "status"))
+			quiet = quiet && strings.Contains("TtZXD", state) && state != ""
+			is[strconv.Itoa(p.pid)+" "+p.born+" "+t.Name()] = switches
+		}
+	}
+	return is, quiet
+}
+
+// threadOf reads the state of a thread and how often it was given the processor.
+func threadOf(file string) (state, switches string) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		switch value = strings.TrimSpace(value); {
+		case key == "State" && value != "":
+			state = value[:1]
+		case strings.HasSuffix(key, "ctxt_switches"):
+			switches += value + " "
+		}
+	}
+	return state, switches
 }
 
 func resumeAll(stopped []process) {
 	for _, p := range stopped {
 		p.signal(unix.SIGCONT)
 	}
-}
-
-// isStopped reports whether no thread of a process runs, not even inside a
-// system call.
-func (p process) isStopped() bool {
-	dir := filepath.Join("/proc", strconv.Itoa(p.pid), "task")
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return true // it is gone
-	}
-	for _, t := range threads {
-		one, ok := lookAt(filepath.Join(dir, t.Name(), "stat"))
-		if ok && one.state != 'T' && one.state != 't' && one.state != 'Z' && one.state != 'X' {
-			return false
-		}
-	}
-	return true
 }

@@ -168,15 +168,30 @@ func (w *walk) folder(fd int, path string, depth int) error {
 				return fmt.Errorf("the workspace has more than %d files and folders, so that secret ones among them cannot be hidden: "+
 					"name a smaller one with --workspace", w.limit)
 			}
-			if err := w.entry(fd, path, string(name), kind, depth); err != nil {
+			err := w.entry(fd, path, string(name), kind, depth)
+			if errors.Is(err, unix.EACCES) && path != "" {
+				return w.hideFolder(fd, path) // it can be listed and not entered
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 }
 
+// hideFolder hides an open folder that cannot be looked into.
+func (w *walk) hideFolder(fd int, path string) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	w.found = append(w.found, place{path, hide, true, stat.Dev, stat.Ino})
+	return nil
+}
+
 func (w *walk) entry(parent int, folder, name string, kind byte, depth int) error {
-	if kind != unix.DT_DIR && kind != unix.DT_UNKNOWN && !w.secret(name) {
+	secret := w.secret(name)
+	if kind != unix.DT_DIR && kind != unix.DT_UNKNOWN && !secret {
 		return nil
 	}
 	path := filepath.Join(folder, name)
@@ -188,7 +203,7 @@ func (w *walk) entry(parent int, folder, name string, kind byte, depth int) erro
 	switch {
 	case found.Dir && w.protected[path] == hide:
 		return nil
-	case found.Dir && (depth >= maxDepth || len(path) > maxLength):
+	case found.Dir && (secret || depth >= maxDepth || len(path) > maxLength):
 		w.found = append(w.found, found)
 		return nil
 	case found.Dir:
@@ -201,7 +216,7 @@ func (w *walk) entry(parent int, folder, name string, kind byte, depth int) erro
 			return ignoreMissing(err)
 		}
 		return w.folder(fd, path, depth+1)
-	case stat.Mode&unix.S_IFMT == unix.S_IFREG && w.secret(name):
+	case stat.Mode&unix.S_IFMT == unix.S_IFREG && secret:
 		w.found = append(w.found, found)
 	}
 	return nil

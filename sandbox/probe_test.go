@@ -75,6 +75,13 @@ func try(what string, args []string) error {
 		return setuid(args[0], args[1])
 	case "shuffle":
 		shuffle(args[0])
+	case "wake":
+		if err := wakeOnReads(args[0]); err != nil {
+			return err
+		}
+		shuffle(args[0])
+	case "hop":
+		hop(args[0], args[1:])
 	case "mknod":
 		return unix.Mknod(args[0], unix.S_IFBLK|0o666, int(unix.Mkdev(8, 0)))
 	case "dial":
@@ -83,6 +90,20 @@ func try(what string, args []string) error {
 			_, err = conn.Write([]byte("x"))
 		}
 		return err
+	case "mptcp", "fastopen": // other ways to a port of this machine
+		port, _ := strconv.Atoi(args[0])
+		protocol, to := unix.IPPROTO_TCP, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
+		if what == "mptcp" {
+			protocol = unix.IPPROTO_MPTCP
+		}
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, protocol)
+		if err != nil {
+			return err
+		}
+		if what == "mptcp" {
+			return unix.Connect(fd, to)
+		}
+		return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, to)
 	case "socket":
 		family, _ := strconv.Atoi(args[0])
 		_, err := unix.Socket(family, unix.SOCK_RAW, 0)
@@ -160,6 +181,41 @@ func setuid(how, name string) error {
 	}
 	_, err := unix.Open(name, unix.O_CREAT|unix.O_WRONLY, 0o4755)
 	return err
+}
+
+// wakeOnReads has the kernel continue this process whenever a folder is read.
+func wakeOnReads(dir string) error {
+	fd, err := unix.InotifyInit1(0)
+	for _, name := range []string{dir, dir + "/t", dir + "/u"} {
+		if err == nil {
+			_, err = unix.InotifyAddWatch(fd, name, unix.IN_OPEN|unix.IN_ACCESS)
+		}
+	}
+	for _, call := range [][2]int{{unix.F_SETOWN, os.Getpid()}, {unix.F_SETSIG, int(unix.SIGCONT)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
+		if err == nil {
+			_, err = unix.FcntlInt(uintptr(fd), call[0], call[1])
+		}
+	}
+	return err
+}
+
+// hop moves a folder, starts itself and ends, for ever, so that no process lasts.
+func hop(dir string, args []string) {
+	n := 0
+	if len(args) == 0 {
+		fmt.Println("moving")
+	} else {
+		n, _ = strconv.Atoi(args[0])
+	}
+	a, b := fmt.Sprintf("%s/t/d%d", dir, n%8), fmt.Sprintf("%s/u/e%d/d", dir, n%8)
+	if os.Rename(a, b) != nil {
+		os.Rename(b, a)
+	}
+	argv := []string{os.Args[0], "probe", "hop", dir, strconv.Itoa(n + 1)}
+	syscall.ForkExec(os.Args[0], argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
+	if len(args) == 0 {
+		time.Sleep(time.Minute) // the first stays, or the command would end
+	}
 }
 
 // shuffle moves the folders t/d* between folders for ever.

@@ -5,7 +5,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -16,13 +16,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // A spec is what the supervisor, and the steps between it and the command, are
-// told.
+// told. It travels as gob, which keeps names that are not UTF-8 as they are.
 type spec struct {
 	Rung      rung
 	Argv      []string
@@ -73,15 +74,27 @@ const (
 
 // A message is what a supervisor says.
 type message struct {
-	Ready  bool // the sandbox is built: the command has started
-	Paused int  // the order of this number was followed: everything is stopped
+	Built  bool // nothing is left to be done but to become the command
+	Done   int  // the order of this number was followed
 	Failed int  // the order of this number could not be followed
 	Ended  *outcome
 }
 
 // An order is what a supervisor is told after the spec. The end of orders is
 // the order to end everything.
-type order struct{ Pause int } // its number; zero: go on
+type order struct {
+	Do     what
+	Number int // of an order that is answered
+}
+
+type what string
+
+const (
+	goOn   what = "go"     // become the command
+	pause  what = "pause"  // stop everything that the command has started
+	check  what = "check"  // that nothing of it has run since
+	resume what = "resume" // let it run
+)
 
 // An outcome is a supervisor's last word.
 type outcome struct {
@@ -101,17 +114,9 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 	if c.Bare {
 		told.Rung, told.User = bare, nil
 	}
-	var err error
-	if told.Private, err = privateFolder(told.User); err != nil {
-		return Ended{}, fmt.Errorf("no folder for temporary files: %w", err)
-	}
-	defer removeAll(told.Private)
-	if told.Dir == "" {
-		told.Dir = told.temporary() + "/home"
-	}
 	open := s.workspace
 	if c.NoWorkspace {
-		open, told.Workspace, told.Outside = told.Private, "", append(slices.Clone(s.outside), s.workspace)
+		open, told.Workspace, told.Outside = "/", "", append(slices.Clone(s.outside), s.workspace)
 	}
 	root, err := os.OpenFile(open, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -131,30 +136,55 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 	for i, f := range folders {
 		told.Folders = append(told.Folders, folder{f.Name(), folderFD + i, i >= len(c.Read)})
 	}
-	told.Env = with(environment(told, c.ReadOnly), c.Env)
-	if told.Rung == bare || c.NoWorkspace {
-		started, err := startSupervisor(told, c, root, folders)
-		if err != nil {
-			return Ended{}, err
+	for attempt := 1; ; attempt++ {
+		ended, again, err := s.attempt(ctx, told, c, root, folders, attempt)
+		if !again || attempt == maxAttempts {
+			return ended, err
 		}
-		return started.wait(ctx, c)
 	}
-	return s.build(ctx, told, c, root, folders)
 }
 
+// attempt runs a command with a folder for temporary files, which goes with it.
+func (s *Sandbox) attempt(ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, number int) (_ Ended, again bool, err error) {
+	if told.Private, err = privateFolder(told.User); err != nil {
+		return Ended{}, false, fmt.Errorf("no folder for temporary files: %w", err)
+	}
+	defer removeAll(told.Private)
+	if told.Dir == "" {
+		told.Dir = told.temporary() + "/home"
+	}
+	told.Env = with(environment(told, c.ReadOnly), c.Env)
+	if told.Rung != bare && !c.NoWorkspace {
+		return s.build(ctx, told, c, root, folders, number)
+	}
+	started, err := startSupervisor(told, c, root, folders)
+	if err != nil {
+		return Ended{}, false, err
+	}
+	started.order(order{Do: goOn})
+	ended, err := started.wait(ctx, c)
+	return ended, false, err
+}
+
+// maxAttempts is how often a sandbox is built anew, if another command has run in
+// between although it was paused.
+const maxAttempts = 4
+
+var errMoved = errors.New("other commands change the workspace faster than this one can be set up; try again when they have ended")
+
 // build starts a command while no other can change what it is given.
-func (s *Sandbox) build(ctx context.Context, told spec, c Command, root *os.File, folders []*os.File) (Ended, error) {
-	resume, err := s.running.pause(ctx)
+func (s *Sandbox) build(ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, attempt int) (ended Ended, again bool, err error) {
+	others, err := s.running.pause(ctx)
 	switch {
 	case ctx.Err() != nil:
 		if err == nil {
-			resume()
+			others.resume()
 		}
-		return Ended{Killed: true}, nil // before it could start
+		return Ended{Killed: true}, false, nil // before it could start
 	case err != nil:
-		return Ended{}, err
+		return Ended{}, false, err
 	}
-	defer resume()
+	defer others.resume()
 	writes := !c.ReadOnly || len(c.Write) > 0
 	var covered []string
 	defer func() { s.covers.leave(int(root.Fd()), covered) }()
@@ -163,29 +193,44 @@ func (s *Sandbox) build(ctx context.Context, told spec, c Command, root *os.File
 			break
 		}
 		if err := s.covers.use(int(root.Fd()), p.Path, s.secret(filepath.Base(p.Path))); err != nil {
-			return Ended{}, err
+			return Ended{}, false, err
 		}
 		covered = append(covered, p.Path)
 	}
 	told.Made = s.covers.made(covered)
 	if told.Places, err = s.places(int(root.Fd())); err != nil {
-		return Ended{}, err
+		return Ended{}, false, err
+	}
+	if told.Rung == bubblewrap && len(told.Places) > maxWrapped {
+		told.Rung = namespaces // bubblewrap takes a limited number of arguments
 	}
 	started, err := startSupervisor(told, c, root, folders)
 	if err != nil {
-		return Ended{}, err
+		return Ended{}, false, err
 	}
 	if writes {
 		s.running.add(started)
 		defer s.running.remove(started)
 	}
 	select {
-	case <-started.ready:
+	case <-started.built:
 	case <-started.ended:
 	case <-ctx.Done():
 	}
-	resume()
-	return started.wait(ctx, c)
+	if ran := others.haveRun(ctx); len(ran) > 0 && ctx.Err() == nil {
+		started.close()
+		_, _ = started.wait(ctx, Command{Output: io.Discard})
+		if attempt > 1 { // it does so on purpose
+			for _, other := range ran {
+				other.end()
+			}
+		}
+		return Ended{}, true, errMoved
+	}
+	started.order(order{Do: goOn})
+	others.resume()
+	ended, err = started.wait(ctx, c)
+	return ended, false, err
 }
 
 // folders opens the further folders of a command, those to read first. In the
@@ -231,13 +276,14 @@ func closeAll(files []*os.File) {
 type supervisor struct {
 	cmd    *exec.Cmd
 	output *os.File // of the command; its end is the end of everything that was started
-	ready  chan struct{}
+	built  chan struct{}
 	ended  chan struct{} // closed after the last message
-	paused chan message  // the last one about that
+	answer chan message  // to the last order that is answered
+	forced atomic.Bool   // it was ended because it could not be paused
 
 	mu      sync.Mutex // guards the following; held for writes of a few bytes
 	control *os.File   // nil: closed
-	encoder *json.Encoder
+	encoder *gob.Encoder
 
 	ending outcome // after ended
 	broken error   // likewise: there was no last word
@@ -275,8 +321,8 @@ func startSupervisor(told spec, c Command, root *os.File, folders []*os.File) (*
 		return nil, fmt.Errorf("the supervisor did not start: %w", err)
 	}
 	closeAll([]*os.File{outputW, control, lastW})
-	s := &supervisor{cmd: cmd, output: output, control: controlW, encoder: json.NewEncoder(controlW),
-		ready: make(chan struct{}), ended: make(chan struct{}), paused: make(chan message, 1)}
+	s := &supervisor{cmd: cmd, output: output, control: controlW, encoder: gob.NewEncoder(controlW),
+		built: make(chan struct{}), ended: make(chan struct{}), answer: make(chan message, 1)}
 	go s.listen(last) // ends when the supervisor does; wait waits for it
 	if err := s.encoder.Encode(told); err != nil {
 		s.close()
@@ -287,20 +333,20 @@ func startSupervisor(told spec, c Command, root *os.File, folders []*os.File) (*
 func (s *supervisor) listen(last *os.File) {
 	defer close(s.ended)
 	defer last.Close()
-	in := json.NewDecoder(last)
+	in := gob.NewDecoder(last)
 	for {
 		var m message
 		switch s.broken = in.Decode(&m); {
 		case s.broken != nil:
 			return
-		case m.Ready:
-			close(s.ready)
-		case m.Paused != 0 || m.Failed != 0:
+		case m.Built:
+			close(s.built)
+		case m.Done != 0 || m.Failed != 0:
 			select {
-			case <-s.paused: // an answer that came too late for its question
+			case <-s.answer: // one that came too late for its question
 			default:
 			}
-			s.paused <- m
+			s.answer <- m
 		case m.Ended != nil:
 			s.ending = *m.Ended
 			return
@@ -350,8 +396,14 @@ func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
 	case s.ending.Error != "" && !s.ending.Killed:
 		return Ended{}, errors.New(s.ending.Error)
 	}
-	s.ending.Flood = flooded
+	s.ending.Flood, s.ending.Unpausable = flooded, s.forced.Load()
 	return s.ending.Ended, nil
+}
+
+// end ends a command that cannot be paused.
+func (s *supervisor) end() {
+	s.forced.Store(true)
+	s.close()
 }
 
 // privateFolder makes the folder of a command's temporary files, for the user it

@@ -141,6 +141,7 @@ func (s *Sandbox) Shortcomings() string {
 	}
 	return "A command cannot make, rename or delete anything directly in a folder that holds something protected, " +
 		"such as the top of the workspace: this sandbox (Landlock alone) cannot tell the two apart. " +
+		"Nor can it keep a command from changing modes and times of your own files elsewhere, though not their contents. " +
 		"Installing bubblewrap, or allowing user namespaces, lifts this."
 }
 
@@ -253,6 +254,9 @@ type Ended struct {
 	Exit   int  // 128 and the signal's number if one ended it
 	Killed bool // because the context ended or it wrote too much
 	Flood  bool // because it wrote too much
+	// Unpausable: it could not be paused while another command was set up, which
+	// an ordinary command can, and was ended.
+	Unpausable bool
 }
 
 // leadsTo is where an absolute path leads, as far as it exists.

@@ -27,16 +27,29 @@ var forbidden = []uint32{
 // shared calls reach what belongs to the user, or to the machine. A namespace
 // would keep them in; without one they are refused, too.
 var shared = []uint32{
-	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_MQ_OPEN,
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
+	unix.SYS_SEMCTL, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 	unix.SYS_IOPRIO_SET, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
 }
+
+// protocols are those of sockets that a command with a network may have. Others,
+// as MPTCP, reach a port that is kept from TCP.
+var protocols = []uint32{0, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6}
+
+// named calls change what the kernel knows of a file, by its path, wherever it
+// is. Landlock does not judge them. Modes and times are left: git and package
+// managers could not do without.
+var named = []uint32{unix.SYS_FCHOWNAT, unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR}
 
 // own calls may only be about the caller itself: so many of their first
 // arguments must be zero.
 var own = []struct {
 	call  uint32
 	zeros uint32
-}{{unix.SYS_PRLIMIT64, 1}, {unix.SYS_SETPRIORITY, 2}}
+}{
+	{unix.SYS_PRLIMIT64, 1}, {unix.SYS_SETPRIORITY, 2}, {unix.SYS_SCHED_SETSCHEDULER, 1}, {unix.SYS_SCHED_SETPARAM, 1},
+	{unix.SYS_SCHED_SETATTR, 1}, {unix.SYS_SCHED_SETAFFINITY, 1},
+}
 
 // A moded call is given the mode of a file. Setuid and setgid bits in it are
 // refused: a file that has them could give rights to whoever starts it outside.
@@ -102,7 +115,7 @@ func filter(r rung, network bool) []unix.SockFilter {
 	}
 	refused := forbidden
 	if r == landlock {
-		refused = slices.Concat(forbidden, shared)
+		refused = slices.Concat(forbidden, shared, named, oldNamed)
 		for _, o := range own {
 			unless(unix.BPF_JEQ, o.call, uint8(3*o.zeros+1))
 			for i := range o.zeros {
@@ -153,7 +166,24 @@ func filter(r rung, network bool) []unix.SockFilter {
 	case r == bubblewrap || r == namespaces:
 		families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 	}
-	unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(2+2*len(families)))
+	if network {
+		// Landlock keeps a port from plain TCP and from connect alone.
+		for _, c := range []struct{ call, flags uint32 }{{unix.SYS_SENDTO, 3}, {unix.SYS_SENDMSG, 2}, {unix.SYS_SENDMMSG, 3}} {
+			unless(unix.BPF_JEQ, c.call, 4)
+			load(atFirstArg + 8*c.flags)
+			unless(unix.BPF_JSET, unix.MSG_FASTOPEN, 1)
+			decide(refuse)
+			decide(allow)
+		}
+		unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(len(protocols)+2*len(families)+4))
+		load(atFirstArg + 8*2)
+		for i, protocol := range protocols { // one of these goes on to the families
+			p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(protocols) - i), K: protocol})
+		}
+		decide(refuse)
+	} else {
+		unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(2+2*len(families)))
+	}
 	load(atFirstArg)
 	for _, f := range families {
 		unless(unix.BPF_JEQ, f, 1)

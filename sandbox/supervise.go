@@ -3,7 +3,8 @@
 package sandbox
 
 import (
-	"encoding/json"
+	"bufio"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +51,7 @@ func Main() {
 // nothing gets away by forking twice or by starting a session of its own.
 func supervise() {
 	closeOnExec()
-	control, last := inherited(controlFD), json.NewEncoder(inherited(lastFD))
+	control, last := inherited(controlFD), gob.NewEncoder(inherited(lastFD))
 	var told spec
 	finish := func(o outcome) {
 		removeAll(told.Private) // also if the server is gone
@@ -59,7 +61,7 @@ func supervise() {
 		last.Encode(message{Ended: &o})
 		unix.Exit(0)
 	}
-	in := json.NewDecoder(control)
+	in := gob.NewDecoder(control)
 	if err := in.Decode(&told); err != nil {
 		unix.Exit(125) // the server is gone
 	}
@@ -81,50 +83,88 @@ func supervise() {
 			orders <- o
 		}
 	}()
-	said := make(chan string, 1)
+	built, said := make(chan struct{}), make(chan string, 1)
 	go func() {
-		raw, _ := io.ReadAll(report.pipe)
-		said <- string(raw)
+		text := bufio.NewReader(report.pipe)
+		first, _ := text.ReadString('\n')
+		if first == builtLine {
+			close(built)
+			first = ""
+		}
+		rest, _ := io.ReadAll(text)
+		said <- first + string(rest)
 	}()
 	gone := make(chan reaped)
 	go reap(gone)
 
 	var ending outcome
-	var words string
-	var paused []process
+	var stopped []process
+	var was still
 	ended := false
-	for {
+	// next is an order that came while another was carried out.
+	var next *order
+	over := false
+	abort := func() bool {
+		if next != nil || over {
+			return true
+		}
 		select {
 		case o, more := <-orders:
-			switch {
-			case !more:
-				orders = nil
-				if !ended {
-					ended, ending.Killed = true, true
-				}
-				sweep()
-			case o.Pause == 0:
-				resumeAll(paused)
-				paused = nil
-			default:
-				var ok bool
-				if paused, ok = pauseAll(); ok {
-					last.Encode(message{Paused: o.Pause})
-				} else {
-					last.Encode(message{Failed: o.Pause})
-				}
+			if over = !more; more {
+				next = &o
 			}
-		case words = <-said:
-			if said = nil; words == started {
-				last.Encode(message{Ready: true})
+			return true
+		default:
+			return false
+		}
+	}
+	follow := func(o order) {
+		ok := true
+		switch o.Do {
+		case goOn:
+			report.allow()
+			return
+		case resume:
+			resumeAll(stopped)
+			stopped, was = nil, nil
+			return
+		case pause:
+			stopped, was, ok = pauseAll(abort)
+		case check:
+			ok = was != nil && stillStopped(was)
+		}
+		if ok {
+			last.Encode(message{Done: o.Number})
+		} else {
+			last.Encode(message{Failed: o.Number})
+		}
+	}
+	for {
+		if next != nil {
+			o := *next
+			next = nil
+			follow(o)
+			continue
+		}
+		if over && orders != nil {
+			orders = nil
+			if !ended {
+				ended, ending.Killed = true, true
 			}
+			sweep()
+		}
+		select {
+		case o, more := <-orders:
+			if over = !more; more {
+				follow(o)
+			}
+		case <-built:
+			built = nil
+			last.Encode(message{Built: true})
 		case r, more := <-gone:
 			switch {
 			case !more:
-				if said != nil {
-					words = <-said
-				}
-				if words != started {
+				if words := <-said; words != started {
 					ending.Error = report.trouble(words)
 				}
 				finish(ending)
@@ -178,10 +218,15 @@ func reap(gone chan<- reaped) {
 // A starting is a child that reports, by the end of a pipe, whether it got as
 // far as the command.
 type starting struct {
-	rung rung
-	pid  int
-	pipe *os.File
+	rung  rung
+	pid   int
+	pipe  *os.File
+	allow func() // it become the command
 }
+
+// builtLine is what the last step says when the sandbox is built, before it is
+// allowed to become the command.
+const builtLine = "built\n"
 
 // started is what the last step says when nothing is left to be done but to
 // become the command.
@@ -221,13 +266,14 @@ func start(told spec) (starting, error) {
 		return starting{}, err
 	}
 	defer reportW.Close()
-	pid, err := step(told, argv, attr, reportW, nil)
-	return starting{told.Rung, pid, report}, err
+	gate := make(chan struct{})
+	pid, err := step(told, argv, attr, reportW, nil, gate)
+	return starting{told.Rung, pid, report, sync.OnceFunc(func() { close(gate) })}, err
 }
 
-// step starts a process that is told a spec, once it was started and before was
-// called, and reports.
-func step(told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, before func() error) (pid int, err error) {
+// step starts a process that reports. It is told a spec, once before was called,
+// and that it may become the command, once gate is closed.
+func step(told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, before func() error, gate <-chan struct{}) (pid int, err error) {
 	words, wordsW, err := os.Pipe()
 	if err != nil {
 		return 0, err
@@ -247,8 +293,11 @@ func step(told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, 
 			return 0, err
 		}
 	}
-	go func() {
-		json.NewEncoder(wordsW).Encode(told)
+	go func() { // ends with this process, if not before
+		out := gob.NewEncoder(wordsW)
+		out.Encode(told)
+		<-gate
+		out.Encode(true)
 		wordsW.Close()
 	}()
 	return process.Pid, nil
@@ -259,7 +308,8 @@ func step(told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, 
 func sweep() {
 	for range 64 {
 		fresh := false
-		for _, p := range descendants() {
+		all, _ := descendants()
+		for _, p := range all {
 			if p.state != 'T' && p.state != 'Z' {
 				p.signal(unix.SIGSTOP)
 				fresh = true
@@ -269,7 +319,8 @@ func sweep() {
 			break
 		}
 	}
-	for _, p := range descendants() {
+	all, _ := descendants()
+	for _, p := range all {
 		p.signal(unix.SIGKILL)
 	}
 }
@@ -292,30 +343,34 @@ func (p process) signal(sig unix.Signal) {
 	}
 }
 
-// descendants lists them parents first.
-func descendants() []process {
+// descendants lists them parents first. If a process of the machine has gone
+// between being listed and being looked at, the list is not whole: it may have
+// been one of them, and have left another. Numbers of processes grow, so one that
+// comes later is listed later.
+func descendants() (all []process, whole bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil
+		return nil, false
 	}
+	whole = true
 	children := map[int][]process{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		if p, ok := look(pid); ok {
+		p, ok := look(pid)
+		if whole = whole && ok; ok {
 			children[p.parent] = append(children[p.parent], p)
 		}
 	}
-	var all []process
 	next := children[os.Getpid()]
 	for len(next) > 0 {
 		p := next[0]
 		next = append(next[1:], children[p.pid]...)
 		all = append(all, p)
 	}
-	return all
+	return all, whole
 }
 
 // look reads what /proc/PID/stat says; the name in it may hold anything.

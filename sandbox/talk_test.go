@@ -142,7 +142,7 @@ func TestANetworkWithoutOurPort(t *testing.T) {
 		if got := try(true, "dial", "tcp", open); got != 0 {
 			b.t.Errorf("it cannot reach what it may: %d", got)
 		}
-		for _, what := range [][]string{{"dial", "tcp", ours}, {"dial", "unix", path}, {"dial", "unix", name}, {"socket", strconv.Itoa(unix.AF_PACKET)}} {
+		for _, what := range [][]string{{"dial", "tcp", ours}, {"mptcp", port}, {"fastopen", port}, {"dial", "unix", path}, {"dial", "unix", name}, {"socket", strconv.Itoa(unix.AF_PACKET)}} {
 			if got := try(true, what...); got != refused {
 				b.t.Errorf("%q worked: %d", what, got)
 			}

@@ -17,6 +17,7 @@ import (
 const insideName = "/run/parley"
 
 const (
+	maxWrapped   = 1000     // places; five arguments each at most, and it takes 9,000 in all
 	sharedMemory = 64 << 20 // bytes
 	resolver     = "/etc/resolv.conf"
 )

@@ -183,6 +183,8 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("Running it failed: %v.", err), Err: err}
 	case ended.Flood:
 		return parley.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput, text), Failed: true}, nil
+	case ended.Unpausable:
+		return parley.ToolResult{Text: "stopped: it could not be paused while another command was set up\n" + text, Failed: true}, nil
 	case ended.Killed:
 		return parley.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text), Failed: true}, nil
 	}
