@@ -17,7 +17,7 @@ var sandboxBugs = []bug{
 	{"the folders around a protected place can be moved", "sandbox/places.go",
 		"all = append(all, place{dir, pin, true, stat.Dev, stat.Ino})", "_ = stat", "./sandbox", "TestParentsOfProtectedPlacesStay"},
 	{"a command that was woken is not noticed", "sandbox/pause.go",
-		"return maps.Equal(was, again)\n", "return maps.Equal(was, was)\n", "./sandbox", "TestWakingUpGainsNothing"},
+		"return maps.Equal(was, again)\n", "return len(again) >= 0 || maps.Equal(was, again)\n", "./sandbox", "TestWakingUpGainsNothing"},
 	{"a port that is kept from TCP is reached by MPTCP", "sandbox/seccomp.go",
 		"unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6}", "unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP}", "./sandbox", "TestANetworkWithoutOurPort"},
 	{"Landlock: a shared folder shows the workspace in it", "sandbox/landlock.go",

@@ -526,6 +526,44 @@ func TestWakingUpGainsNothing(t *testing.T) {
 	}
 }
 
+// What a command leaves in its temporary folder goes, however deep it is and
+// whatever rights it has.
+func TestDeepFoldersGo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "private")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for i := 0; i < 5_000 && err == nil; i++ {
+		if err = unix.Mkdirat(at, "d", 0o755); err == nil && i%100 == 0 {
+			err = unix.Mknodat(at, "file", unix.S_IFREG|0o400, 0)
+		}
+		if err == nil {
+			var next int
+			next, err = unix.Openat(at, "d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			if i%3 == 0 {
+				unix.Fchmod(at, 0o100)
+			}
+			unix.Close(at)
+			at = next
+		}
+	}
+	unix.Close(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", dir+"/link"); err != nil {
+		os.Chmod(dir, 0o700)
+		if err = os.Symlink("/etc", dir+"/link"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removeAll(dir)
+	if _, err := os.Lstat(dir); err == nil {
+		t.Error("it is still there")
+	}
+}
+
 // No setuid or setgid bit is set, by any call that could.
 func TestNoSetuid(t *testing.T) {
 	each(t, func(b *bench) {

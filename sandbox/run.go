@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -424,23 +423,46 @@ func privateFolder(u *user) (string, error) {
 	return dir, err
 }
 
-// removeAll also removes what a command left without the right to.
+// removeAll removes a folder of a command, also what the command left without the
+// right to. Folders in folders are first moved to the top, so that their depth
+// costs neither time nor descriptors.
 func removeAll(dir string) {
-	if dir == "" || os.RemoveAll(dir) == nil {
+	if dir == "" {
 		return
 	}
-	root, err := os.OpenRoot(dir)
+	_ = os.Chmod(dir, 0o700)
+	top, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
 	}
-	fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			root.Chmod(name, 0o700)
+	defer unix.Close(top)
+	moved := 0
+	for before := -1; before != moved; {
+		before = moved
+		names, _ := namesIn(top)
+		for _, name := range names {
+			if unix.Unlinkat(top, name, 0) == nil {
+				continue
+			}
+			_ = unix.Fchmodat(top, name, 0o700, 0)
+			folder, err := unix.Openat(top, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			if err != nil {
+				continue
+			}
+			inner, _ := namesIn(folder)
+			for _, one := range inner {
+				if unix.Unlinkat(folder, one, 0) == nil {
+					continue
+				}
+				_ = unix.Fchmodat(folder, one, 0o700, 0)
+				moved++
+				_ = unix.Renameat2(folder, one, top, fmt.Sprintf(".removed-%d", moved), unix.RENAME_NOREPLACE)
+			}
+			unix.Close(folder)
+			_ = unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
 		}
-		return nil
-	})
-	root.Close()
-	os.RemoveAll(dir)
+	}
+	_ = os.Remove(dir)
 }
 
 // temporary is what a command calls its private folder.
