@@ -564,6 +564,37 @@ func TestDeepFoldersGo(t *testing.T) {
 	}
 }
 
+// A command that is cancelled while it waits for others to be paused does them no
+// harm.
+func TestACancelledStartHarmsNobody(t *testing.T) {
+	each(t, func(b *bench) {
+		begun := make(chan struct{})
+		done := make(chan Ended)
+		go func() {
+			out := &trigger{word: "begun", call: onceClosed(begun)}
+			ended, err := b.box.Run(b.t.Context(), Command{Argv: []string{"bash", "-c", "echo begun; until [ -e lib/enough ]; do sleep 0.01; done; exit 7"}, Dir: b.workspace, Output: out})
+			if err != nil {
+				b.t.Error(err)
+			}
+			done <- ended
+		}()
+		<-begun
+		for i := range 20 {
+			ctx, cancel := context.WithTimeout(b.t.Context(), time.Duration(i)*time.Millisecond)
+			if _, err := b.box.Run(ctx, Command{Argv: []string{"sleep", "60"}, Dir: b.workspace, Output: io.Discard}); err != nil {
+				b.t.Error(err)
+			}
+			cancel()
+		}
+		if err := os.WriteFile(b.workspace+"/lib/enough", nil, 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+		if ended := <-done; ended.Exit != 7 || ended.Killed {
+			b.t.Errorf("%+v", ended)
+		}
+	})
+}
+
 // No setuid or setgid bit is set, by any call that could.
 func TestNoSetuid(t *testing.T) {
 	each(t, func(b *bench) {

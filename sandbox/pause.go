@@ -76,7 +76,18 @@ func (r *running) pause(ctx context.Context) (paused, error) {
 		}
 		<-r.building
 	})
-	for _, s := range p.follow(ctx, pause) {
+	unable := p.follow(ctx, pause)
+	for range pauseAgain { // on a busy machine it takes more than one try
+		if len(unable) == 0 || ctx.Err() != nil {
+			break
+		}
+		unable = paused{running: r, all: unable}.follow(ctx, pause)
+	}
+	if ctx.Err() != nil { // nobody wants to wait for them
+		p.resume()
+		return paused{}, ctx.Err()
+	}
+	for _, s := range unable {
 		s.end()
 		select {
 		case <-s.ended:
@@ -85,6 +96,8 @@ func (r *running) pause(ctx context.Context) (paused, error) {
 	}
 	return p, nil
 }
+
+const pauseAgain = 2
 
 // haveRun lists those of which something has run since they were paused.
 func (p paused) haveRun(ctx context.Context) []*supervisor { return p.follow(ctx, check) }
@@ -140,23 +153,19 @@ type still map[string]string
 func pauseAll(abort func() bool) (stopped []process, was still, ok bool) {
 	told := map[string]bool{}
 	for deadline := time.Now().Add(pauseWithin); time.Now().Before(deadline) && !abort(); time.Sleep(pauseStep) {
-		all, whole := descendants()
+		fresh := false
+		all, _ := descendants() // whether that was all is for the second look to say
 		for _, p := range all {
 			if id := strconv.Itoa(p.pid) + " " + p.born; p.state != 'T' && p.state != 'Z' && !told[id] {
 				p.signal(unix.SIGSTOP)
-				told[id] = true
-				stopped = append(stopped, p)
-				whole = false
+				stopped, told[id], fresh = append(stopped, p), true, true
 			}
 		}
-		if !whole {
-			continue
-		}
 		was, quiet := threadsOf(all)
-		if !quiet {
+		if fresh || !quiet {
 			continue
 		}
-		if again, quiet, ok := now(); ok && quiet && maps.Equal(was, again) {
+		if again, quiet, whole := now(); whole && quiet && maps.Equal(was, again) {
 			return stopped, was, true
 		}
 	}
