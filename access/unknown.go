@@ -91,7 +91,7 @@ func (e *Entrance) unknown(r *http.Request, from netip.Addr) error {
 	return err
 }
 
-// known ends the count: the request has shown who sends it.
+// known ends the count: the request has shown a credential.
 func known(r *http.Request) {
 	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
 		c.counts(nil)

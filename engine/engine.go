@@ -56,9 +56,9 @@ type Config struct {
 	// FileRead records that a person has read a file, or was refused it, before
 	// the answer; nil: nothing is recorded.
 	FileRead func(ctx context.Context, who parley.Principal, path string, refused bool) error
-	Home     parley.TenantID // whose workspace the tools work in; empty: everybody's
+	Home     parley.TenantID // the tenant that owns the workspace; empty: every tenant
 	Skills   parley.Skills   // nil: there are none
-	Changes  parley.Changes  // nil: nobody is told what became of files
+	Changes  parley.Changes  // nil: runs report no changes of files
 	Webhooks parley.Webhooks // nil: sessions have none
 	// DefaultModel is that of agents that name none, in tenants that have not
 	// chosen another.

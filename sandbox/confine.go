@@ -49,8 +49,8 @@ func describe(r rung) string {
 	return "namespaces of Parley's own"
 }
 
-// ownerOf is whom commands run as if the server is root and a workspace is not
-// root's; else nil.
+// ownerOf is the user that commands run as if the server is root and the
+// workspace belongs to another user; else nil.
 func ownerOf(workspace string) *user {
 	var stat unix.Stat_t
 	if os.Getuid() != 0 || unix.Stat(workspace, &stat) != nil || stat.Uid == 0 {

@@ -136,8 +136,8 @@ func uncover(root int, list []made) {
 }
 
 // removeFile removes an empty file without ever removing what a person writes at
-// the same time. It is first moved to a name that nobody knows; then the kernel
-// must confirm, by a lease, that nobody has it open; then it must be the file
+// the same time. It is first moved to a random name; then the kernel must
+// confirm, by a lease, that no other process has it open; then it must be the file
 // that was made, and empty. In any other case it goes back.
 func (m made) removeFile(dir int, name string) {
 	aside := "." + rand.Text()

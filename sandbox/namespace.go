@@ -93,7 +93,7 @@ func inNamespaces() {
 	go reap(gone)
 	for r := range gone {
 		if r.pid == pid {
-			unix.Exit(r.exit) // which ends everybody else in the namespace
+			unix.Exit(r.exit) // which ends all other processes of the namespace
 		}
 	}
 	unix.Exit(125)

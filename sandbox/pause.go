@@ -83,7 +83,7 @@ func (r *running) pause(ctx context.Context) (paused, error) {
 		}
 		unable = paused{running: r, all: unable}.follow(ctx, pause)
 	}
-	if ctx.Err() != nil { // nobody wants to wait for them
+	if ctx.Err() != nil { // the caller has given up
 		p.resume()
 		return paused{}, ctx.Err()
 	}

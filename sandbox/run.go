@@ -144,7 +144,9 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 }
 
 // attempt runs a command with a folder for temporary files, which goes with it.
-func (s *Sandbox) attempt(ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, number int) (_ Ended, again bool, err error) {
+func (s *Sandbox) attempt(
+	ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, number int,
+) (_ Ended, again bool, err error) {
 	if told.Private, err = privateFolder(told.User); err != nil {
 		return Ended{}, false, fmt.Errorf("no folder for temporary files: %w", err)
 	}
@@ -172,7 +174,9 @@ const maxAttempts = 4
 var errMoved = errors.New("other commands change the workspace faster than this one can be set up; try again when they have ended")
 
 // build starts a command while no other can change what it is given.
-func (s *Sandbox) build(ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, attempt int) (ended Ended, again bool, err error) {
+func (s *Sandbox) build(
+	ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, attempt int,
+) (ended Ended, again bool, err error) {
 	others, err := s.running.pause(ctx)
 	switch {
 	case ctx.Err() != nil:

@@ -73,7 +73,7 @@ const (
 
 var rungs = []rung{bubblewrap, namespaces, landlock}
 
-// A user is whom a server that runs as root runs commands as.
+// A user is the one that commands run as, if the server runs as root.
 type user struct{ UID, GID int }
 
 // The limits of a command, beside its time, which is the caller's to limit.
@@ -122,7 +122,7 @@ func (s *Sandbox) String() string {
 	}
 	text := describe(s.rung)
 	if s.user != nil {
-		text += fmt.Sprintf("; commands run as user %d, who owns the workspace", s.user.UID)
+		text += fmt.Sprintf("; commands run as user %d, the owner of the workspace", s.user.UID)
 	}
 	return text
 }

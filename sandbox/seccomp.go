@@ -52,7 +52,7 @@ var own = []struct {
 }
 
 // A moded call is given the mode of a file. Setuid and setgid bits in it are
-// refused: a file that has them could give rights to whoever starts it outside.
+// refused: a file that has them could give its rights to any user that starts it outside.
 type moded struct {
 	call  uint32
 	mode  uint32 // which argument it is

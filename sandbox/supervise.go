@@ -273,7 +273,9 @@ func start(told spec) (starting, error) {
 
 // step starts a process that reports. It is told a spec, once before was called,
 // and that it may become the command, once gate is closed.
-func step(told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, before func() error, gate <-chan struct{}) (pid int, err error) {
+func step(
+	told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, before func() error, gate <-chan struct{},
+) (pid int, err error) {
 	words, wordsW, err := os.Pipe()
 	if err != nil {
 		return 0, err

@@ -153,7 +153,8 @@ func (w *Workspace) refuse(name, place string, purpose Purpose) error {
 	case IsSecret(place) && !agent, hidden && purpose == PersonReads, inGit(place) && purpose == PersonReads:
 		return Fault(name, fs.ErrNotExist)
 	case IsSecret(place), hidden && agent:
-		return parley.Errorf(parley.CodeForbidden, "%q is not for tools: it holds secrets, the definitions of agents, or the server's own data.", name)
+		return parley.Errorf(parley.CodeForbidden,
+			"%q is not for tools: it holds secrets, the definitions of agents, or the server's own data.", name)
 	case purpose != AgentWrites:
 		return nil
 	case inGit(place):

@@ -27,7 +27,8 @@ func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Scre
 	}
 	for _, s := range c.ToolServers {
 		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle,
-			Missing: s.Missing, Command: s.Command, Writes: s.Writes, Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
+			Missing: s.Missing, Command: s.Command, Writes: s.Writes,
+			Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
 		for _, pair := range s.Env {
 			server.Env = append(server.Env, string(pair))
 		}

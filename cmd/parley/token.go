@@ -37,7 +37,7 @@ func (c *tokenCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	// It is on record before anybody has it.
+	// The record is written before the token is printed.
 	err = recordCommand(p, &c.Store, c.Tenant, parley.AuditTokenMinted, "user", string(c.User),
 		map[string]any{"roles": c.Role, "expires": now.Add(c.TTL).UTC().Format(time.RFC3339), "token": id})
 	if err != nil {
