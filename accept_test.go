@@ -25,11 +25,11 @@ func TestToolsAreAccepted(t *testing.T) {
 	before := a.state
 	a.do(parley.AcceptTools{Server: "files", Tools: map[string]string{"read": two, "write": one}})
 	a.do(parley.AcceptTools{Server: "mail", Tools: map[string]string{"send": one}, First: true})
-	if want := map[string]map[string]string{"files": {"read": two, "write": one}, "mail": {"send": one}}; !reflect.DeepEqual(a.state.Accepted, want) {
-		t.Errorf("accepted are %v, want %v", a.state.Accepted, want)
+	if want := map[string]map[string]string{"files": {"read": two, "write": one}, "mail": {"send": one}}; !reflect.DeepEqual(a.state.Facts.Accepted, want) {
+		t.Errorf("accepted are %v, want %v", a.state.Facts.Accepted, want)
 	}
-	if !reflect.DeepEqual(before.Accepted, map[string]map[string]string{"files": {"read": one}}) {
-		t.Errorf("folding changed an earlier state: %v", before.Accepted)
+	if !reflect.DeepEqual(before.Facts.Accepted, map[string]map[string]string{"files": {"read": one}}) {
+		t.Errorf("folding changed an earlier state: %v", before.Facts.Accepted)
 	}
 	if wrong := checker.Check(a.log); len(wrong) > 0 {
 		t.Error(wrong)

@@ -165,3 +165,11 @@ func AuditOf(in In, events []Event) []Audit {
 	}
 	return records
 }
+
+// An AuditQuery narrows a list of records. What is empty does not.
+type AuditQuery struct {
+	By                       PrincipalID
+	Action, Resource, Source string
+	After, Before            time.Time
+	Limit                    int
+}

@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -14,38 +13,119 @@ type Child struct {
 	Agent   string
 }
 
-// MaxDepth is how far below a session that people talk to sub-agents may be,
-// unless the agent says otherwise.
-const MaxDepth = 2
-
-// MaxChildren of one session may be out at the same time.
-const MaxChildren = 16
-
 // ChildRequest is the name of the input that a child is given. Nobody else may give
 // an input that name: it is how a parent knows its own.
 const ChildRequest = "delegated"
 
-// ChildID is the session of the child that a call starts. It follows from the
+// childID is the session of the child that a call starts. It follows from the
 // call, so that whoever starts it again starts the same one.
-func ChildID(parent SessionID, call CallID) SessionID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "child of %s by call %d", parent, call))
-	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80 // a UUID of version 4, as all sessions are
-	return SessionID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+func childID(parent SessionID, call CallID) SessionID {
+	return derivedSession("child of %s by call %d", parent, call)
 }
 
-// spent says which of its limits a run has reached; none: an empty text.
-func (r *Run) spent(now time.Time) string {
-	a, used := r.Agent, r.Usage.Input+r.Usage.Output
-	switch {
-	case a.Tokens > 0 && used >= a.Tokens:
-		return fmt.Sprintf("The run used %d tokens; it may use %d.", used, a.Tokens)
-	case a.Micros > 0 && r.Usage.CostMicros >= a.Micros:
-		return fmt.Sprintf("The run cost $%.4f; it may cost $%.4f.", r.Usage.CostUSD(), float64(a.Micros)/1e6)
-	case a.Seconds > 0 && now.Sub(r.At) >= time.Duration(a.Seconds)*time.Second:
-		return fmt.Sprintf("The run took longer than the %d seconds it may take.", a.Seconds)
-	}
-	return ""
+// An Origin is where the session of a sub-agent comes from.
+type Origin struct {
+	Session SessionID `json:"session"`
+	Run     RunID     `json:"run"`
+	Call    CallID    `json:"call"`
+	Depth   int       `json:"depth"` // 1 for the child of a session that people talk to
 }
+
+// Sub-agents. A child has a session of its own, named before it starts.
+type (
+	ChildSpawned struct {
+		Call  CallID    `json:"call"`
+		Child SessionID `json:"child"`
+		Agent string    `json:"agent"`
+		Task  string    `json:"task"`
+		Depth int       `json:"depth"` // of the child
+		// Tainted is in logs of earlier releases: something was flagged.
+		Tainted bool `json:"tainted,omitempty"`
+		// Sources the parent has read from; Untrusted are those among them that
+		// its agent does not trust.
+		Sources   []Source `json:"sources,omitempty"`
+		Untrusted []Source `json:"untrusted,omitempty"`
+		// What it may use; 0: as much as it takes.
+		Tokens  int64 `json:"tokens,omitempty"`
+		Seconds int64 `json:"seconds,omitempty"`
+		Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
+		// Hooks are to be told if the child needs a person.
+		Hooks []HookRef `json:"hooks,omitempty"`
+	}
+	ChildReturned struct {
+		Call    CallID    `json:"call"`
+		Child   SessionID `json:"child"`
+		Agent   string    `json:"agent"`
+		Outcome Outcome   `json:"outcome"`
+		Result  string    `json:"result,omitempty"`
+		Usage   Usage     `json:"usage"`
+		Sources []Source  `json:"sources,omitempty"` // that the child has read from
+	}
+)
+
+func (b ChildSpawned) fold(s State, e Event) State {
+	s.Children = append(slices.Clip(s.Children), Child{b.Call, b.Child, b.Agent})
+	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Spawned = CallDelegated, e.Seq })
+}
+
+func (b ChildReturned) fold(s State, e Event) State {
+	s.Children = without(s.Children, func(c Child) bool { return c.Session == b.Child })
+	if s.Run != nil && e.Run == s.Run.ID {
+		s = s.reading(b.Sources...)
+	}
+	return s.inRun(e, func(r *Run) { r.Usage = r.Usage.Plus(b.Usage) })
+}
+
+// ChildEnded: a sub-agent has returned, or was stopped.
+type ChildEnded struct {
+	Child   SessionID
+	Outcome Outcome
+	Result  string
+	Usage   Usage
+	Finding *Finding
+	Sources []Source // that it has read from
+}
+
+// decide returns the child to its call or, if that is closed, notes that the
+// child is gone.
+func (b ChildEnded) decide(d *decision, _ Report) {
+	i := slices.IndexFunc(d.s.Children, func(c Child) bool { return c.Session == b.Child })
+	if i < 0 {
+		return
+	}
+	child := d.s.Children[i]
+	returned := ChildReturned{Call: child.Call, Child: child.Session, Agent: child.Agent,
+		Outcome: b.Outcome, Result: b.Result, Usage: b.Usage,
+		// That a message was flagged is said of one run, not of the session.
+		Sources: slices.DeleteFunc(slices.Clone(b.Sources), func(s Source) bool { return s == flaggedInput })}
+	r := d.s.Run
+	if r == nil || d.s.orphan(child) {
+		d.emit(0, returned)
+		return
+	}
+	d.emit(r.ID, returned)
+	outcome := CallSucceeded
+	if b.Outcome != Completed {
+		outcome = CallFailed
+	}
+	d.emit(r.ID, ToolCallFinished{Call: child.Call, Name: "delegate", Outcome: outcome, Result: b.Result, Finding: b.Finding})
+}
+
+// RunChild: have a sub-agent do what a call delegated to it, and wait for
+// its end. Spawned is where the log names it.
+type RunChild struct {
+	Run     RunID
+	Call    CallID
+	Child   SessionID
+	Spawned Seq
+}
+
+func (RunChild) step() {}
+
+// StopChild: nobody waits for it any more.
+type StopChild struct{ Child SessionID }
+
+func (StopChild) step() {}
 
 // share is what a child may use: an equal part of what this turn leaves to the
 // run, so that all children of a turn together do not use more.
@@ -102,7 +182,7 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate", Reason: fmt.Sprintf("at most %d sub-agents work at the same time", MaxChildren)})
 	default:
 		untrusted := d.s.untrusted()
-		d.emit(r.ID, ChildSpawned{Call: call, Child: ChildID(d.s.ID, call), Agent: v.Agent, Task: v.Task,
+		d.emit(r.ID, ChildSpawned{Call: call, Child: childID(d.s.ID, call), Agent: v.Agent, Task: v.Task,
 			Depth: d.s.depth() + 1, Sources: d.s.reading(untrusted...).Sources, Untrusted: untrusted,
 			Tokens: tokens, Seconds: seconds, Micros: micros, Hooks: d.s.below()})
 		if v.Remote {
@@ -111,33 +191,7 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 	}
 }
 
-// childEnded: a child has returned to its call, or, if that is closed, is gone.
-func (d *decision) childEnded(rep Report, b ChildEnded) {
-	i := slices.IndexFunc(d.s.Children, func(c Child) bool { return c.Session == b.Child })
-	if i < 0 {
-		return
-	}
-	child := d.s.Children[i]
-	returned := ChildReturned{Call: child.Call, Child: child.Session, Agent: child.Agent,
-		Outcome: b.Outcome, Result: b.Result, Usage: b.Usage,
-		// That a message was flagged is said of one run, not of the session.
-		Sources: slices.DeleteFunc(slices.Clone(b.Sources), func(s Source) bool { return s == flaggedInput })}
-	r := d.s.Run
-	if r == nil || d.orphan(child) {
-		d.emit(0, returned)
-		return
-	}
-	d.emit(r.ID, returned)
-	outcome := CallSucceeded
-	if b.Outcome != Completed {
-		outcome = CallFailed
-	}
-	d.emit(r.ID, ToolCallFinished{Call: child.Call, Name: "delegate", Outcome: outcome, Result: b.Result, Finding: b.Finding})
-}
-
 // orphan reports whether nobody waits for a child any more.
-func (d *decision) orphan(c Child) bool { return d.s.orphan(c) }
-
 func (s State) orphan(c Child) bool {
 	if s.Run == nil {
 		return true
@@ -148,19 +202,6 @@ func (s State) orphan(c Child) bool {
 
 // orphans: they have to be gone before anything new starts.
 func (s State) orphans() bool { return slices.ContainsFunc(s.Children, s.orphan) }
-
-// foldChild folds what becomes of children; foldRun what becomes of their calls.
-func (s State) foldChild(e Event) State {
-	switch b := e.Body.(type) {
-	case ChildSpawned:
-		s.Children = append(slices.Clip(s.Children), Child{b.Call, b.Child, b.Agent})
-	case ChildReturned:
-		if s.Children = slices.DeleteFunc(slices.Clone(s.Children), func(c Child) bool { return c.Session == b.Child }); len(s.Children) == 0 {
-			s.Children = nil
-		}
-	}
-	return s
-}
 
 // childSteps: every child is waited for, or stopped.
 func (s State) childSteps() (steps []Step) {

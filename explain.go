@@ -4,28 +4,66 @@ package parley
 // is asked. The card stays open meanwhile, and whoever decides it ends the
 // explaining too. It is no turn: the conversation does not know of it.
 
-// MaxExplanation bounds the text of one, in bytes.
-const MaxExplanation = 8 << 10
-
-// approving is the call that waits for a decision on a card.
-func (d *decision) approving(card CardID) (*Call, error) {
-	if d.s.Run == nil {
-		return nil, errCardClosed
-	}
-	c := d.s.Run.card(card)
-	if c == nil || c.Status != CallApproving || !d.at.Before(c.Expires) {
-		return nil, errCardClosed
-	}
-	return c, nil
+// ExplanationRequested is followed by an ApprovalExplained, unless the card is
+// decided before.
+type ExplanationRequested struct {
+	Card CardID `json:"card"`
+	Call CallID `json:"call"`
 }
 
-// explain asks for an explanation, unless one is under way.
-func (d *decision) explain(do ExplainApproval) error {
-	c, err := d.approving(do.Card)
+func (b ExplanationRequested) fold(s State, e Event) State {
+	return s.inCall(e, b.Call, func(c *Call) { c.Explaining = c.Status == CallApproving })
+}
+
+// ApprovalExplained has the explanation, or says why there is none.
+type ApprovalExplained struct {
+	Card  CardID `json:"card"`
+	Call  CallID `json:"call"`
+	Text  string `json:"text"`
+	Usage Usage  `json:"usage,omitzero"`
+}
+
+func (b ApprovalExplained) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		r.withCall(b.Call, func(c *Call) { c.Explaining = false })
+		r.Usage = r.Usage.Plus(b.Usage)
+	})
+}
+
+// ExplainApproval has the model say what an open approval is about.
+type ExplainApproval struct{ Card CardID }
+
+func (ExplainApproval) Rules() Rules { return Rules{Action: ActMessage, Answers: true} }
+
+func (do ExplainApproval) decide(d *decision, _ Command) error {
+	c, err := d.waitingCard(do.Card, CallApproving)
 	if err == nil && !c.Explaining {
 		d.emit(d.s.Run.ID, ExplanationRequested{Card: c.Card, Call: c.ID})
 	}
 	return err
+}
+
+// Explain: have the model say what an open approval is about.
+type Explain struct {
+	Run   RunID
+	Call  CallID
+	Card  CardID
+	Agent AgentRef
+}
+
+func (Explain) step() {}
+
+// ExplanationEnded is what the model said of an approval, or why it could
+// not.
+type ExplanationEnded struct {
+	Text  string
+	Usage Usage
+}
+
+func (b ExplanationEnded) decide(d *decision, rep Report) {
+	if c := d.explaining(rep); c != nil {
+		d.emit(rep.Run, ApprovalExplained{Card: c.Card, Call: c.ID, Text: b.Text, Usage: b.Usage})
+	}
 }
 
 // explaining is the call whose explanation the report is of, if it is still
@@ -37,21 +75,4 @@ func (d *decision) explaining(rep Report) *Call {
 		}
 	}
 	return nil
-}
-
-func (d *decision) explained(rep Report, b ExplanationEnded) {
-	if c := d.explaining(rep); c != nil {
-		d.emit(rep.Run, ApprovalExplained{Card: c.Card, Call: c.ID, Text: b.Text, Usage: b.Usage})
-	}
-}
-
-// foldExplanation changes r, as fold does.
-func (r *Run) foldExplanation(e Event) {
-	switch b := e.Body.(type) {
-	case ExplanationRequested:
-		r.withCall(b.Call, func(c *Call) { c.Explaining = c.Status == CallApproving })
-	case ApprovalExplained:
-		r.withCall(b.Call, func(c *Call) { c.Explaining = false })
-		r.Usage = r.Usage.Plus(b.Usage)
-	}
 }

@@ -5,12 +5,59 @@ import (
 	"time"
 )
 
-// Limits of what people are shown of a project's files.
-const (
-	MaxShownFile    = 1 << 20 // bytes of a file
-	MaxShownEntries = 5000    // of a tree, or of a folder
-	MaxShownDepth   = 12      // of a tree
-)
+// What a run has done to the files of its project is found out at its end, by
+// comparing them with what they were before its first call that could have
+// changed any. That takes a while and a look at the disk, so it is a step: the
+// run ends when it was reported. A run that is ended from outside does not wait
+// for it: the batch that ends it is the last that is heard of it.
+
+// A FileChange is what became of one file.
+type FileChange struct {
+	Path    string `json:"path"`
+	Summary string `json:"summary"` // Added, Modified, Deleted, Renamed…
+	Diff    string `json:"diff,omitempty"`
+}
+
+// FilesChanged is what a run has done to the files of its project.
+type FilesChanged struct {
+	Files     []FileChange `json:"files"`
+	Truncated int          `json:"truncated,omitempty"` // files that are left out
+}
+
+func (FilesChanged) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) { r.Reported = true })
+}
+
+// ChangesFound is what a run has done to files, by the end of so many turns.
+type ChangesFound struct {
+	Turns     int
+	Files     []FileChange
+	Truncated int
+}
+
+func (b ChangesFound) decide(d *decision, rep Report) {
+	r := d.s.Run
+	if r == nil || r.ID != rep.Run || r.Turns != b.Turns || !d.ends() {
+		return // it was told something more, or has ended
+	}
+	if len(b.Files) > 0 {
+		d.emit(r.ID, FilesChanged{Files: b.Files, Truncated: b.Truncated})
+	}
+	d.reported = true
+	d.advance()
+}
+
+// ReportChanges: say what the run has done to files. It has nothing else to
+// do before it ends, so many turns after it began.
+type ReportChanges struct {
+	Run   RunID
+	Turns int
+}
+
+func (ReportChanges) step() {}
+
+// touchedBy reports whether a call may change files that the run has to tell of.
+func (r *Run) touchedBy(c Call) bool { return r.Agent.Files && c.Class != Pure }
 
 // Files shows people the files of a project. Paths are relative to the project,
 // with slashes. A path that leads out of the project, or to something that is
@@ -38,4 +85,15 @@ type FileTree struct {
 	Modified  time.Time
 	Children  map[string]FileTree // by name
 	Truncated bool                // there is more in it
+}
+
+// Changes finds out what a run has done to the files of its project.
+type Changes interface {
+	// Note remembers under a name what the files are like now, unless they were
+	// noted under it before. It comes back when nothing may be missed any more.
+	Note(ctx context.Context, name string) error
+	// Since is what has changed since the files were noted, sorted by path and
+	// within MaxFilesChanged and MaxDiff. Nothing: nothing did, or they could
+	// not be noted.
+	Since(ctx context.Context, name string) (FilesChanged, error)
 }

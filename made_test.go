@@ -22,13 +22,13 @@ func TestMadeAgentsAreFacts(t *testing.T) {
 	a.do(parley.DeleteAgent{Agent: "c"})
 	a.expect("SessionOpened AgentChanged AgentChanged AgentChanged AgentChanged AgentChanged")
 	want := []parley.MadeAgent{{Name: "a", Digest: agent("a", "x").Agent.Digest()}, {Name: "b", Digest: agent("b", "y").Agent.Digest()}}
-	if !reflect.DeepEqual(a.state.Made, want) {
-		t.Errorf("%+v", a.state.Made)
+	if !reflect.DeepEqual(a.state.Facts.Made, want) {
+		t.Errorf("%+v", a.state.Facts.Made)
 	}
 	// What files say is told, and remembered by who reads them.
 	a.do(parley.NoteAgents{Agents: []parley.MadeAgent{{Name: "a"}, {Name: "z", Digest: "d"}}})
-	if !reflect.DeepEqual(a.state.Made, want) {
-		t.Errorf("%+v", a.state.Made)
+	if !reflect.DeepEqual(a.state.Facts.Made, want) {
+		t.Errorf("%+v", a.state.Facts.Made)
 	}
 	if err := a.try(parley.DeleteAgent{Agent: "c"}); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("%v", err)
@@ -39,8 +39,8 @@ func TestMadeAgentsAreFacts(t *testing.T) {
 	}
 	a.do(parley.DeleteAgent{Agent: "a"})
 	a.do(parley.DeleteAgent{Agent: "b"})
-	if a.state.Made != nil {
-		t.Errorf("%+v", a.state.Made)
+	if a.state.Facts.Made != nil {
+		t.Errorf("%+v", a.state.Facts.Made)
 	}
 	for i := range parley.MaxMade {
 		a.do(agent(fmt.Sprint("n", i), "x"))

@@ -37,24 +37,24 @@ func TestMissions(t *testing.T) {
 	a.expect("SessionOpened MissionSet")
 	a.do(parley.SetMission{Text: "first"}) // the same words are another mission
 	a.do(parley.SetMission{Project: "/elsewhere", Text: "other", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("look", 7)}}})
-	if m := a.state.Mission(""); m == nil || m.ID != 3 || m.Text != "first" || m.By != "ann" || len(a.state.Missions) != 2 || len(m.Roles) != 0 {
-		t.Fatalf("%+v", a.state.Missions)
+	if m := a.state.Facts.Mission(""); m == nil || m.ID != 3 || m.Text != "first" || m.By != "ann" || len(a.state.Facts.Missions) != 2 || len(m.Roles) != 0 {
+		t.Fatalf("%+v", a.state.Facts.Missions)
 	}
 	a.do(parley.ClearMission{})
 	a.do(parley.ClearMission{})
 	a.expect("MissionSet MissionSet MissionSet MissionCleared")
 	var ended []parley.MissionID
-	for _, m := range a.state.Ended {
+	for _, m := range a.state.Facts.Ended {
 		ended = append(ended, m.ID)
 	}
-	if a.state.Mission("") != nil || a.state.Mission("/elsewhere") == nil || !slices.Equal(ended, []parley.MissionID{2, 3}) {
-		t.Errorf("%+v, ended %v", a.state.Missions, ended)
+	if a.state.Facts.Mission("") != nil || a.state.Facts.Mission("/elsewhere") == nil || !slices.Equal(ended, []parley.MissionID{2, 3}) {
+		t.Errorf("%+v, ended %v", a.state.Facts.Missions, ended)
 	}
 	for range parley.MaxEndedMissions + 1 {
 		a.do(parley.SetMission{Text: "more"})
 	}
-	if len(a.state.Ended) != parley.MaxEndedMissions {
-		t.Errorf("%d are remembered", len(a.state.Ended))
+	if len(a.state.Facts.Ended) != parley.MaxEndedMissions {
+		t.Errorf("%d are remembered", len(a.state.Facts.Ended))
 	}
 	if wrong := checker.Check(a.log); len(wrong) > 0 {
 		t.Error(wrong)
@@ -120,14 +120,14 @@ func TestOverrides(t *testing.T) {
 	file := parley.Agent{Name: "coder", IdlePrompt: "file", IdleSeconds: 100}
 	is := func(prompt string, seconds int) {
 		t.Helper()
-		got, interval := a.state.Prompting(*a.state.Mission(""), file)
+		got, interval := a.state.Facts.Prompting(*a.state.Facts.Mission(""), file)
 		if got != prompt || interval != time.Duration(seconds)*time.Second {
 			t.Errorf("%q after %v; want %q after %ds", got, interval, prompt, seconds)
 		}
 	}
 	a.do(parley.SetMission{Text: "x"})
 	is("file", 100)
-	if got, interval := a.state.Prompting(*a.state.Mission(""), parley.Agent{Name: "coder"}); got != "" || interval != parley.DefaultIdleInterval {
+	if got, interval := a.state.Facts.Prompting(*a.state.Facts.Mission(""), parley.Agent{Name: "coder"}); got != "" || interval != parley.DefaultIdleInterval {
 		t.Errorf("of an agent that says nothing: %q after %v", got, interval)
 	}
 	a.do(parley.SetOverride{Agent: "coder", IdleChoice: chosen("", 50)})
@@ -144,8 +144,8 @@ func TestOverrides(t *testing.T) {
 	is("", 100) // says that it is not to be prompted
 	a.do(parley.SetOverride{Agent: "coder"})
 	is("file", 100)
-	if len(a.state.Overrides) != 1 || a.state.Override("/other", "coder").Project != "/other" {
-		t.Errorf("%+v", a.state.Overrides)
+	if len(a.state.Facts.Overrides) != 1 || a.state.Facts.Override("/other", "coder").Project != "/other" {
+		t.Errorf("%+v", a.state.Facts.Overrides)
 	}
 	sameAsSnapshot(t, a.state)
 	for i := range parley.MaxOverrides - 1 {
@@ -157,252 +157,6 @@ func TestOverrides(t *testing.T) {
 	a.do(parley.SetOverride{Agent: "a7", IdleChoice: chosen("y", 0)}) // which is there
 	if wrong := checker.Check(a.log); len(wrong) > 0 {
 		t.Error(wrong)
-	}
-}
-
-// A vigilant tale watches one agent, as the engine does.
-type vigilant struct {
-	*tale
-	vigil    parley.Vigil
-	watched  parley.Step
-	interval time.Duration
-	most     int
-	activity parley.Activity
-	heard    bool
-	takes    bool // prompts are settled at once, and answered at once
-}
-
-func newVigil(t testing.TB) *vigilant {
-	w := &vigilant{tale: newTenantTale(t), interval: time.Minute, most: 3, takes: true}
-	w.do(parley.SetMission{Text: "tidy up"})
-	return w
-}
-
-// do takes no time.
-func (w *vigilant) do(do parley.CommandBody) {
-	w.t.Helper()
-	now := w.now
-	w.tale.do(do)
-	w.now = now
-}
-
-// look has the time come, and returns when to look again.
-func (w *vigilant) look() time.Time {
-	w.t.Helper()
-	steps := parley.Next(w.state, w.now)
-	i := slices.IndexFunc(steps, func(s parley.Step) bool { _, ok := s.(parley.WatchMission); return ok })
-	if i < 0 {
-		w.watched, w.vigil = nil, nil
-		return time.Time{}
-	}
-	if steps[i] != w.watched {
-		w.watched, w.vigil = steps[i], parley.Vigil{} // as a new worker does
-	}
-	m := w.state.ActiveMission(steps[i].(parley.WatchMission).Mission)
-	idle := m.Prompted("coder")
-	since := idle.Last
-	if w.activity.Last.After(since) {
-		since = w.activity.Last
-	}
-	due, next := w.vigil.Look([]parley.Idler{{Agent: "coder", Interval: w.interval, Since: since,
-		Held: w.activity.Open}}, w.now)
-	for _, agent := range due {
-		w.report(parley.AgentFoundIdle{Mission: m.ID, Agent: agent, Last: idle.Last, Heard: w.heard, Most: w.most})
-		w.heard = false
-		if w.takes {
-			w.settle()
-		}
-	}
-	return next
-}
-
-func (w *vigilant) report(body parley.ReportBody) {
-	w.t.Helper()
-	if err := w.take(parley.Report{At: w.now, Body: body}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// settle delivers what was promised.
-func (w *vigilant) settle() (n int) {
-	for _, s := range parley.Next(w.state, w.now) {
-		if s, ok := s.(parley.DeliverPrompt); ok {
-			w.report(parley.PromptDelivered{Prompt: s.Prompt})
-			n++
-		}
-	}
-	return n
-}
-
-// until lets the time pass, looking when it is time to.
-func (w *vigilant) until(end time.Duration) {
-	w.t.Helper()
-	for range 10000 {
-		next := w.look()
-		if next.IsZero() || next.After(start.Add(end)) {
-			w.now = start.Add(end)
-			return
-		}
-		if !next.After(w.now) {
-			w.t.Fatalf("at %v it looks again at %v", w.now.Sub(start), next.Sub(start))
-		}
-		w.now = next
-	}
-	w.t.Fatal("there is no end to it")
-}
-
-// prompts are when the agent was prompted, after the start, and as which.
-func (w *vigilant) prompts() string {
-	var list []string
-	for _, e := range w.log {
-		if b, ok := e.Body.(parley.AgentPrompted); ok {
-			list = append(list, fmt.Sprintf("%v:%d", b.At.Sub(start), b.Number))
-		}
-	}
-	return strings.Join(list, " ")
-}
-
-func (w *vigilant) want(prompts string) {
-	w.t.Helper()
-	if got := w.prompts(); got != prompts {
-		w.t.Errorf("prompted at %s; want %s", got, prompts)
-	}
-	if wrong := checker.Check(w.log); len(wrong) > 0 {
-		w.t.Error(wrong)
-	}
-	sameAsSnapshot(w.t.(*testing.T), w.state)
-}
-
-// An agent of which nothing was ever heard is idle. It is prompted at once, then
-// once per interval, and not any more at the cap.
-func TestIdlePromptsHaveAnIntervalAndACap(t *testing.T) {
-	w := newVigil(t)
-	w.until(time.Hour)
-	w.want("0s:1 1m0s:2 2m0s:3")
-}
-
-// What it does starts the interval anew, and what it is doing holds it up.
-func TestIdlePromptsWaitForWhatGoesOn(t *testing.T) {
-	w := newVigil(t)
-	w.activity.Last = start.Add(-20 * time.Second)
-	w.until(30 * time.Second)
-	w.want("")
-	w.activity.Last = w.now
-	w.until(80 * time.Second)
-	w.want("")
-	w.activity.Open = true
-	w.until(10 * time.Minute)
-	w.activity = parley.Activity{Last: start.Add(9*time.Minute + 50*time.Second)}
-	w.until(11 * time.Minute)
-	w.want("10m50s:1")
-}
-
-// A word of a person, another mission and another choice for the agent let it be
-// prompted again, and only they.
-func TestTheCapOfIdlePromptsIsLifted(t *testing.T) {
-	w := newVigil(t)
-	w.until(10 * time.Minute)
-	w.want("0s:1 1m0s:2 2m0s:3")
-	w.heard, w.activity.Last = true, w.now
-	w.until(20 * time.Minute)
-	w.want("0s:1 1m0s:2 2m0s:3 11m0s:1 12m0s:2 13m0s:3")
-	w.do(parley.SetOverride{Agent: "other", IdleChoice: chosen("x", 0)})
-	w.do(parley.StopAgent{Agent: "other"})
-	w.until(30 * time.Minute)
-	w.want("0s:1 1m0s:2 2m0s:3 11m0s:1 12m0s:2 13m0s:3")
-	w.do(parley.SetOverride{Agent: "coder", IdleChoice: chosen("", 90)})
-	w.until(31 * time.Minute)
-	w.want("0s:1 1m0s:2 2m0s:3 11m0s:1 12m0s:2 13m0s:3 30m0s:1 31m0s:2")
-	w.do(parley.SetMission{Text: "another"})
-	w.until(31*time.Minute + time.Second)
-	w.want("0s:1 1m0s:2 2m0s:3 11m0s:1 12m0s:2 13m0s:3 30m0s:1 31m0s:2 31m0s:1")
-}
-
-// Clearing the mission is the end of it, also for what was promised and is not
-// yet delivered; and so is stopping the agent before it is.
-func TestNoIdlePromptsWithoutAMission(t *testing.T) {
-	w := newVigil(t)
-	w.takes = false
-	w.look()
-	w.want("0s:1")
-	if steps := parley.Next(w.state, w.now); len(steps) != 2 || steps[1] != (parley.DeliverPrompt{Prompt: w.state.Head}) {
-		t.Fatalf("%v", steps)
-	}
-	prompt := w.state.Head
-	w.do(parley.ClearMission{})
-	if steps := parley.Next(w.state, w.now); len(steps) != 0 {
-		t.Errorf("%v", steps)
-	}
-	if _, due := parley.DueOf(w.state); due {
-		t.Error("the session is due")
-	}
-	head := w.state.Head
-	w.report(parley.PromptDelivered{Prompt: prompt})
-	w.report(parley.AgentFoundIdle{Mission: 2, Agent: "coder", Most: 3})
-	w.until(time.Hour)
-	if w.state.Head != head {
-		t.Errorf("it goes on: %s", w.types(9))
-	}
-	w.do(parley.SetMission{Text: "again"})
-	w.do(parley.StopAgent{Agent: "coder"})
-	w.report(parley.AgentFoundIdle{Mission: parley.MissionID(head + 1), Agent: "coder", Most: 3})
-	w.want("0s:1")
-}
-
-// What was promised is delivered once more after a crash, whatever is reported
-// twice counts once, and there is no second prompt before the first is settled.
-func TestAnIdlePromptIsPromisedOnce(t *testing.T) {
-	w := newVigil(t)
-	w.takes = false
-	w.look()
-	found := parley.AgentFoundIdle{Mission: 2, Agent: "coder", Most: 3}
-	w.report(found)
-	w.until(time.Hour)
-	w.want("0s:1")
-	if due, ok := parley.DueOf(w.state); !ok || due.At.After(w.now) {
-		t.Errorf("it is due %+v, %v", due, ok)
-	}
-	if n := w.settle(); n != 1 {
-		t.Errorf("%d to be delivered", n)
-	}
-	w.report(found) // of before
-	w.report(parley.PromptDelivered{Prompt: 3})
-	found.Last, found.Most = w.state.Missions[0].Idle[0].Last, 1
-	w.report(found) // at the cap
-	found.Mission, found.Most = 9, 3
-	w.report(found) // of another mission
-	w.expect("MissionSet AgentPrompted PromptSettled")
-}
-
-// After an outage there is one prompt, late, and not those that were missed.
-func TestIdlePromptsAfterAnOutage(t *testing.T) {
-	w := newVigil(t)
-	w.look()
-	w.now = start.Add(5 * time.Hour)
-	w.watched = nil // another process
-	w.until(5*time.Hour + 30*time.Second)
-	w.want("0s:1 5h0m0s:2")
-}
-
-// A clock that is set forward is an outage. One that is set back by however much
-// delays by at most an interval, and causes no burst.
-func TestIdlePromptsWhenTheClockIsSet(t *testing.T) {
-	for _, restarted := range []bool{false, true} {
-		w := newVigil(t)
-		w.most = 100
-		w.until(30 * time.Second)
-		w.now = start.Add(-3 * time.Hour)
-		if restarted {
-			w.watched = nil
-		}
-		w.until(-3*time.Hour + 3*time.Minute)
-		w.want("0s:1 -2h59m0s:2 -2h58m0s:3 -2h57m0s:4")
-		if last := w.state.Missions[0].Idle[0].Last; !last.Equal(w.now) {
-			t.Errorf("last at %v, and not by the clock", last)
-		}
-		w.now = start.Add(time.Hour)
-		w.until(time.Hour + time.Minute)
-		w.want("0s:1 -2h59m0s:2 -2h58m0s:3 -2h57m0s:4 1h0m0s:5 1h1m0s:6")
 	}
 }
 

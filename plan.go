@@ -47,13 +47,75 @@ const (
 	EditPlan    PlanDecision = "edit"
 )
 
-// MaxPlan bounds the bytes of a plan as a person has edited it.
-const MaxPlan = 32 << 10
-
 // A PlanUpdate is what an agent says its plan is now.
 type PlanUpdate struct {
 	Summary string
 	Items   []PlanItem
+}
+
+// PlanChanged is the whole plan of the session from now on.
+type PlanChanged struct {
+	Plan
+}
+
+func (b PlanChanged) fold(s State, e Event) State {
+	s.Plan = &b.Plan
+	if b.Status == PlanExecuting {
+		return s.inRun(e, func(r *Run) { r.Executes = true })
+	}
+	return s
+}
+
+// DecidePlan is what a person says about a plan that waits for it.
+type DecidePlan struct {
+	Decision PlanDecision
+	Text     string   // of EditPlan
+	Agent    AgentRef // that carries out an approved plan; empty: the session's
+	Fresh    bool     // carry it out without what was said before
+}
+
+func (do DecidePlan) Rules() Rules {
+	r := Rules{Action: ActMessage, Starts: do.Decision == ApprovePlan,
+		Limits: []limit{{"text of a plan", len(do.Text), MaxPlan}, agentLimit(do.Agent.Name)}}
+	if do.Decision == EditPlan {
+		r.Says = []string{do.Text}
+	}
+	return r
+}
+
+func (do DecidePlan) decide(d *decision, c Command) error {
+	if d.s.Plan == nil || d.s.Plan.Status != PlanProposed {
+		return Errorf(CodeNotFound, "No pending plan")
+	}
+	plan := *d.s.Plan
+	switch do.Decision {
+	case ApprovePlan:
+		if err := d.room(do.Agent); err != nil {
+			return err
+		}
+		plan.Status = PlanApproved
+		d.personSpoke()
+		d.emit(0, PlanChanged{plan})
+		d.emit(0, InputReceived{Content: PlanIsApproved, Agent: do.Agent, Busy: Queue, Command: c.ID, Plan: true, Fresh: do.Fresh})
+	case RejectPlan:
+		plan.Status = PlanRejected
+		d.emit(0, PlanChanged{plan})
+	case EditPlan:
+		text := CleanText(do.Text)
+		switch {
+		case IsBlank(text):
+			return Errorf(CodeEmpty, "The text of the plan is empty.")
+		case len(text) > MaxPlan:
+			return Errorf(CodeTooLarge, "The text of a plan has at most %d bytes.", MaxPlan)
+		}
+		if plan.Text != text {
+			plan.Text = text
+			d.emit(0, PlanChanged{plan})
+		}
+	default:
+		return Errorf(CodeInvalid, "A decision about a plan is approve, reject or edit, not %q.", do.Decision)
+	}
+	return nil
 }
 
 // updated is the plan after an update. An update whose titles are all known
@@ -157,42 +219,6 @@ func PlanInstructions(mode RunMode, p *Plan) string {
 		parts = append(parts, about+"\n"+p.String())
 	}
 	return strings.Join(parts, "\n\n")
-}
-
-// decidePlan is what a person says about the plan that waits for them.
-func (d *decision) decidePlan(c Command, do DecidePlan) error {
-	if d.s.Plan == nil || d.s.Plan.Status != PlanProposed {
-		return Errorf(CodeNotFound, "No pending plan")
-	}
-	plan := *d.s.Plan
-	switch do.Decision {
-	case ApprovePlan:
-		if err := d.room(do.Agent); err != nil {
-			return err
-		}
-		plan.Status = PlanApproved
-		d.personSpoke()
-		d.emit(0, PlanChanged{plan})
-		d.emit(0, InputReceived{Content: PlanIsApproved, Agent: do.Agent, Busy: Queue, Command: c.ID, Plan: true, Fresh: do.Fresh})
-	case RejectPlan:
-		plan.Status = PlanRejected
-		d.emit(0, PlanChanged{plan})
-	case EditPlan:
-		text := CleanText(do.Text)
-		switch {
-		case IsBlank(text):
-			return Errorf(CodeEmpty, "The text of the plan is empty.")
-		case len(text) > MaxPlan:
-			return Errorf(CodeTooLarge, "The text of a plan has at most %d bytes.", MaxPlan)
-		}
-		if plan.Text != text {
-			plan.Text = text
-			d.emit(0, PlanChanged{plan})
-		}
-	default:
-		return Errorf(CodeInvalid, "A decision about a plan is approve, reject or edit, not %q.", do.Decision)
-	}
-	return nil
 }
 
 // PlanIsApproved is the input that starts an approved plan.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -121,20 +119,10 @@ func (t TenantID) Valid() bool { return tenantPattern.MatchString(string(t)) }
 // Valid reports whether the id is a UUID of version 4 in lower case.
 func (s SessionID) Valid() bool { return sessionPattern.MatchString(string(s)) }
 
-// TenantSession holds the facts of a tenant that belong to no conversation. Each
-// tenant has one under this id.
-const TenantSession SessionID = "00000000-0000-4000-8000-000000000000"
-
-// A Ref names something inside a session to the world outside: the session's id,
-// a dot and the seq.
-func Ref(session SessionID, seq Seq) string {
-	return string(session) + "." + strconv.FormatInt(int64(seq), 10)
-}
-
-// ParseRef reads what Ref wrote.
-func ParseRef(ref string) (SessionID, Seq, bool) {
-	session, number, _ := strings.Cut(ref, ".")
-	seq, err := strconv.ParseInt(number, 10, 64)
-	ok := err == nil && seq > 0 && SessionID(session).Valid() && Ref(SessionID(session), Seq(seq)) == ref
-	return SessionID(session), Seq(seq), ok
+// A UserContext is what a user wants an agent to know in every session of theirs.
+type UserContext struct {
+	Agent string
+	User  PrincipalID
+	Text  string
+	At    time.Time // when it was given
 }

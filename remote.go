@@ -74,40 +74,6 @@ type RemoteDecision struct {
 	Note    string
 }
 
-// Reports of an agent that runs elsewhere, all of the open turn.
-type (
-	// RemoteTool: it has used a tool, or was not allowed to.
-	RemoteTool struct {
-		Name      string
-		Arguments string // if it says so
-		Outcome   CallOutcome
-		Blocked   string // why, if it was not used
-		Result    string
-		Finding   *Finding
-	}
-	// RemoteAsked: a person is to allow something.
-	RemoteAsked struct {
-		Key       string
-		Name      string
-		Arguments string
-		Show      string
-		Digest    string
-		Expires   time.Time
-	}
-	// RemoteTrouble does not end the turn.
-	RemoteTrouble struct{ Message string }
-	// RemoteHalted: it found that the session must not go on.
-	RemoteHalted struct{ Reason string }
-)
-
-func (RemoteTool) report()    {}
-func (RemoteAsked) report()   {}
-func (RemoteTrouble) report() {}
-func (RemoteHalted) report()  {}
-
-// MaxRemoteCalls bounds what an agent may report in one turn.
-const MaxRemoteCalls = 256
-
 // ParseAddress says how the address of an agent is dialled.
 func ParseAddress(address string) (network, at string, err error) {
 	if at, ok := strings.CutPrefix(address, "tcp://"); ok {
@@ -122,41 +88,85 @@ func ParseAddress(address string) (network, at string, err error) {
 	return "", "", fmt.Errorf("%q is no address of an agent; write tcp://host:port or unix:///path", address)
 }
 
-// nothing is what a call has for arguments if they are not known.
-const nothing = "{}"
+var errCannotPlan = Errorf(CodeInvalid, "This agent runs elsewhere, and nobody here could keep it from doing more "+
+	"than planning. Choose another agent, or do not ask for a plan.")
 
-var errCannotPlan = Errorf(CodeInvalid, "This agent runs elsewhere, and nobody here could keep it from doing more than planning. Choose another agent, or do not ask for a plan.")
+// remoteSpeaks reports whether the turn of the remote agent that the report is of
+// is still open.
+func (d *decision) remoteSpeaks(rep Report) bool { return d.speaking(rep) && d.s.Run.Agent.Remote }
 
-// remote takes what an agent says in its open turn.
-func (d *decision) remote(body ReportBody) {
+// remoteCall opens a call that a remote agent reports.
+func (d *decision) remoteCall(name, arguments, key string) CallID {
 	r := d.s.Run
-	request := func(name, arguments, key string) CallID {
-		d.finishOutput(false)
-		if arguments == "" {
-			arguments = nothing
-		}
-		return CallID(d.emit(r.ID, ToolCallRequested{Turn: r.Turn.ID, Name: name, Arguments: arguments, Provider: key, Class: Effectful, Remote: true}))
+	d.finishOutput(false)
+	if arguments == "" {
+		arguments = "{}" // they are not known
 	}
-	switch b := body.(type) {
-	case RemoteTool:
-		if b.Blocked != "" {
-			d.emit(r.ID, ToolCallBlocked{Call: request(b.Name, b.Arguments, ""), Name: b.Name, Reason: b.Blocked})
-			return
-		}
-		call := r.allowed(b.Name)
-		if call == 0 {
-			call = request(b.Name, b.Arguments, "")
-			d.emit(r.ID, ToolCallStarted{Call: call, Attempt: 1})
-		}
-		d.emit(r.ID, ToolCallFinished{Call: call, Name: b.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
-	case RemoteAsked:
-		call := request(b.Name, b.Arguments, b.Key)
-		card := ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires}
-		d.ask(card, true, d.s.untrusted())
-	case RemoteTrouble:
+	return CallID(d.emit(r.ID, ToolCallRequested{Turn: r.Turn.ID, Name: name, Arguments: arguments, Provider: key,
+		Class: Effectful, Remote: true}))
+}
+
+// RemoteTool: a remote agent has used a tool, or was not allowed to.
+type RemoteTool struct {
+	Name      string
+	Arguments string // if it says so
+	Outcome   CallOutcome
+	Blocked   string // why, if it was not used
+	Result    string
+	Finding   *Finding
+}
+
+func (b RemoteTool) decide(d *decision, rep Report) {
+	if !d.remoteSpeaks(rep) {
+		return
+	}
+	r := d.s.Run
+	if b.Blocked != "" {
+		d.emit(r.ID, ToolCallBlocked{Call: d.remoteCall(b.Name, b.Arguments, ""), Name: b.Name, Reason: b.Blocked})
+		return
+	}
+	call := r.allowed(b.Name)
+	if call == 0 {
+		call = d.remoteCall(b.Name, b.Arguments, "")
+		d.emit(r.ID, ToolCallStarted{Call: call, Attempt: 1})
+	}
+	d.emit(r.ID, ToolCallFinished{Call: call, Name: b.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
+}
+
+// RemoteAsked: a remote agent wants a person to allow something.
+type RemoteAsked struct {
+	Key       string
+	Name      string
+	Arguments string
+	Show      string
+	Digest    string
+	Expires   time.Time
+}
+
+func (b RemoteAsked) decide(d *decision, rep Report) {
+	if !d.remoteSpeaks(rep) {
+		return
+	}
+	call := d.remoteCall(b.Name, b.Arguments, b.Key)
+	card := ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires}
+	d.ask(card, true, d.s.untrusted())
+}
+
+// RemoteTrouble does not end the turn of the remote agent.
+type RemoteTrouble struct{ Message string }
+
+func (b RemoteTrouble) decide(d *decision, rep Report) {
+	if d.remoteSpeaks(rep) {
 		d.part()
-		d.emit(r.ID, ProblemReported{Code: CodeModel, Message: b.Message})
-	case RemoteHalted:
+		d.emit(d.s.Run.ID, ProblemReported{Code: CodeModel, Message: b.Message})
+	}
+}
+
+// RemoteHalted: a remote agent found that the session must not go on.
+type RemoteHalted struct{ Reason string }
+
+func (b RemoteHalted) decide(d *decision, rep Report) {
+	if d.remoteSpeaks(rep) {
 		d.halt(b.Reason)
 	}
 }

@@ -1,13 +1,9 @@
 package parley
 
-import "time"
-
-// BusyMode says what happens to an input that comes while a run is going.
-type BusyMode string
-
-const (
-	Queue BusyMode = "queue" // a run of its own, afterwards
-	Steer BusyMode = "steer" // adopted at the next turn of the current run
+import (
+	"fmt"
+	"slices"
+	"time"
 )
 
 // An Outcome is how a run ended.
@@ -22,95 +18,11 @@ const (
 	Halted      Outcome = "halted"
 )
 
-// A Stop is why a turn ended.
-type Stop string
-
-const (
-	StopEnd       Stop = "end"       // the model has said all it wanted
-	StopTools     Stop = "tools"     // it waits for the calls it asked for
-	StopLength    Stop = "length"    // it ran into a limit of its own
-	StopRefusal   Stop = "refusal"   // it would not answer
-	StopCut       Stop = "cut"       // the call was lost after something was shown
-	StopFailed    Stop = "failed"    // the call failed, and is not made again for this turn
-	StopCancelled Stop = "cancelled" // the run was ended from outside
-)
-
-// An EffectType is what is to be done outside.
-type EffectType string
-
-// SendMessage: show the run to whoever is owed it.
-const SendMessage EffectType = "send_message"
-
-// EffectLife is how long an effect is tried for.
-const EffectLife = 24 * time.Hour
-
-type WithdrawReason string
-
-const (
-	WithdrawnByRequest WithdrawReason = "cancelled"
-	WithdrawnByHalt    WithdrawReason = "halted"
-	WithdrawnByDelete  WithdrawReason = "deleted"
-	WithdrawnByMessage WithdrawReason = "user_message" // nobody waited for it, and somebody wrote
-)
-
-// A TimerSource is who sets a timer.
-type TimerSource string
-
-const (
-	TimerByTool      TimerSource = "tool"
-	TimerByEvaluator TimerSource = "evaluator"
-)
-
-// A TimerEnd is why a timer does not fire, or not yet.
-type TimerEnd string
-
-const (
-	TimerByPerson  TimerEnd = "cancelled"
-	TimerByMessage TimerEnd = "user_message" // somebody wrote
-	TimerByAgent   TimerEnd = "agent"        // cancel_follow_ups
-	TimerByRun     TimerEnd = "run_cancelled"
-	TimerByHalt    TimerEnd = "halted"
-	TimerByDelete  TimerEnd = "deleted"
-	TimerAtCap     TimerEnd = "hard_cap"
-	TimerCooling   TimerEnd = "cooldown"
-	TimerDisabled  TimerEnd = "disabled" // the agent, or the server, does nothing unasked any more
-	TimerStopped   TimerEnd = "agent_stopped"
-	TimerNoAgent   TimerEnd = "agent_gone"
-)
-
 // A RunMode narrows what a run may do.
 type RunMode string
 
 // ModePlan: look and ask, change nothing, and propose a plan.
 const ModePlan RunMode = "plan"
-
-// An Origin is where the session of a sub-agent comes from.
-type Origin struct {
-	Session SessionID `json:"session"`
-	Run     RunID     `json:"run"`
-	Call    CallID    `json:"call"`
-	Depth   int       `json:"depth"` // 1 for the child of a session that people talk to
-}
-
-// An Image that somebody shows to the model.
-type Image struct {
-	Type string `json:"type"` // image/png, image/jpeg, image/gif or image/webp
-	Data []byte `json:"data"`
-}
-
-// A FileChange is what became of one file.
-type FileChange struct {
-	Path    string `json:"path"`
-	Summary string `json:"summary"` // Added, Modified, Deleted, Renamed…
-	Diff    string `json:"diff,omitempty"`
-}
-
-type OutputKind string
-
-const (
-	Text     OutputKind = "text"
-	Thinking OutputKind = "thinking"
-)
 
 // Usage counts tokens, and what they cost. It is added up over the turns of a
 // run; whole millionths of a dollar add up exactly.
@@ -130,17 +42,279 @@ func (u Usage) Plus(v Usage) Usage {
 // CostUSD is for showing. What is added up is CostMicros.
 func (u Usage) CostUSD() float64 { return float64(u.CostMicros) / 1e6 }
 
-// Limits that hold for every session.
-const (
-	MaxContent    = 1 << 20 // bytes of one input
-	MaxNote       = 8 << 10 // bytes of a note, a title, an answer
-	MaxName       = 128     // bytes of the name of a request or an agent
-	MaxOutput     = 4 << 20 // bytes the model may say in one turn
-	MaxCalls      = 64      // that it may ask for in one turn
-	MaxArguments  = 1 << 20 // bytes of the arguments of one
-	MaxResult     = 1 << 20 // bytes of the result of one
-	MaxQueue      = 32      // inputs waiting in one session
-	MaxCuts       = 3       // lost model calls of one run
-	DefaultTurns  = 50      // turns of one run, unless the agent says otherwise
-	MaxTitleRunes = 60
-)
+// A run is everything from one input until its end: turns of the model, and
+// between them the tool calls that the model asked for.
+type RunStarted struct {
+	Input   InputID  `json:"input"`
+	Request string   `json:"request,omitempty"`
+	Agent   AgentRef `json:"agent"`
+	Mode    RunMode  `json:"mode,omitempty"`
+}
+
+func (b RunStarted) fold(s State, e Event) State {
+	s.Last = b.Agent
+	s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
+	if b.Agent.Remote { // what it says is content from elsewhere, to other agents of the session
+		s = s.reading(RemoteSource(b.Agent.Name))
+	}
+	return s
+}
+
+func (b RunStarted) rowOf(e Event) Row { return RunOpened{RunID(e.Seq), b.Agent.Name, b.Request} }
+
+type RunFinished struct {
+	Outcome Outcome `json:"outcome"`
+	Code    Code    `json:"code,omitempty"`
+	Message string  `json:"message,omitempty"` // safe to show
+	Usage   Usage   `json:"usage"`
+}
+
+func (b RunFinished) fold(s State, _ Event) State {
+	r := s.Run
+	if s.Run = nil; s.evaluates(r, b) {
+		s.Evaluate = &Evaluation{r.ID, r.Agent}
+	}
+	return s
+}
+
+func (b RunFinished) rowOf(e Event) Row { return RunClosed{e.Run, b} }
+
+// A Run that is open.
+type Run struct {
+	ID       RunID
+	Input    InputID // its trigger
+	Agent    AgentRef
+	At       time.Time // when it started
+	Mode     RunMode
+	Requests []string  // of every input it answers
+	Steered  []InputID `json:",omitempty"` // inputs it answers besides the one it was started for
+	Adopted  bool      // the trigger is
+	Turns    int       // started
+	Cuts     int
+	Turn     *Turn     // the open one: the model is speaking
+	Stop     Stop      // of the last finished turn
+	Calls    []Call    // asked for in the last or open turn
+	Screen   []InputID // that a classifier has to look at before the next turn
+	Blocked  string    // why the classifier blocked one
+	Flagged  bool      // an input was: what has effects needs a person
+	Approved bool      // its trigger approves the plan
+	Executes bool      // it carries out the plan
+	Touched  bool      // it may have changed files, and is to say which
+	Reported bool      // it has said so, after its last turn
+	Usage    Usage
+	Code     Code // why the last turn failed
+	Message  string
+}
+
+// status says whether the run can only go on when others have done something.
+func (r *Run) status() Status {
+	status := StatusRunning
+	for _, c := range r.Calls {
+		switch c.Status {
+		case CallApproving, CallAsking, CallLost:
+			if status == StatusRunning {
+				status = StatusWaiting
+			}
+		case CallDelegated:
+			status = StatusDelegated
+		case CallEnded:
+		default:
+			return StatusRunning
+		}
+	}
+	if r.Turn != nil && !r.Agent.Remote {
+		return StatusRunning
+	}
+	return status
+}
+
+// CancelRun ends the run of that id, or the run of that wire request or
+// input, or withdraws the one of these that waits. Zero values mean the run
+// that is going on now.
+type CancelRun struct {
+	Request string
+	Run     RunID
+	Input   InputID `json:",omitempty"`
+}
+
+func (do CancelRun) Rules() Rules {
+	return Rules{Action: ActMessage, Limits: []limit{requestLimit(do.Request)}}
+}
+
+func (do CancelRun) decide(d *decision, _ Command) error {
+	r := d.s.Run
+	if do.Request != "" || do.Input != 0 {
+		// What a run was started for does not wait any more, adopted or not.
+		if i := slices.IndexFunc(d.s.Queue, func(w Waiting) bool {
+			return (do.Request == "" || w.Request == do.Request) && (do.Input == 0 || w.ID == do.Input) && (r == nil || w.ID != r.Input)
+		}); i >= 0 {
+			d.withdraw(d.s.Queue[i], WithdrawnByRequest)
+			return nil
+		}
+	}
+	if r == nil || do.Run != 0 && do.Run != r.ID || do.Request != "" && !slices.Contains(r.Requests, do.Request) ||
+		do.Input != 0 && do.Input != r.Input && !slices.Contains(r.Steered, do.Input) {
+		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
+	}
+	d.endRun(Cancelled, "", "")
+	d.cancelTimers(TimerByRun, func(t Timer) bool { return t.Run == r.ID }) // nothing of it is heard any more
+	return nil
+}
+
+// endRun ends the open run from outside, in one batch: whatever of it was open
+// is closed first, so that the batch is the last that is heard of it.
+func (d *decision) endRun(outcome Outcome, code Code, message string) {
+	r := d.s.Run
+	if r == nil {
+		return
+	}
+	if i := d.s.waiting(r.Input); i >= 0 { // it ends with the run, and is not to start another
+		d.adopt(d.s.Queue[i])
+	}
+	if r.Turn != nil {
+		d.finishOutput(true)
+	}
+	for _, c := range r.Calls {
+		d.cancelCall(c)
+	}
+	if r.Turn != nil {
+		d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCancelled})
+	}
+	d.emit(r.ID, RunFinished{Outcome: outcome, Code: code, Message: message, Usage: d.s.Run.Usage})
+}
+
+// boundary is the place between turns: adopt what was said meanwhile and go on,
+// or finish.
+func (d *decision) boundary() {
+	r := d.s.Run
+	limit := r.Agent.Turns
+	if limit == 0 {
+		limit = DefaultTurns
+	}
+	// What is said to plan must not steer a run that does more, nor the other
+	// way round.
+	steers := func(w Waiting) bool { return w.Busy == Steer && w.Mode == r.Mode }
+	steered := slices.ContainsFunc(d.s.Queue, steers)
+	switch {
+	case r.Blocked != "":
+		d.finish(RunFinished{Outcome: Failed, Code: CodeBlocked, Message: "message blocked: " + r.Blocked})
+	case len(r.Screen) > 0:
+		// A classifier looks at what was said.
+	case r.Stop == StopFailed:
+		d.finish(RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message})
+	case r.Stop == StopCut && r.Agent.Remote: // what it had done when it was lost is not known, so it is not asked again
+		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Message: r.Message})
+	case r.Stop == StopCut && r.Cuts >= MaxCuts:
+		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted,
+			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message)})
+	case r.Turns > 0 && r.Stop != StopTools && r.Stop != StopCut && (!steered || r.Turns >= limit):
+		d.finish(RunFinished{Outcome: Completed})
+	case r.Turns >= limit:
+		d.finish(RunFinished{Outcome: Failed, Code: CodeTurnLimit,
+			Message: fmt.Sprintf("The run used all its %d turns.", limit)})
+	case r.spent(d.at) != "":
+		d.finish(RunFinished{Outcome: Failed, Code: CodeBudget, Message: r.spent(d.at)})
+	case d.s.Compact != nil:
+		// What was said is being made shorter.
+	case d.full():
+		d.emit(0, CompactionStarted{Auto: true})
+	default:
+		for _, w := range d.s.Queue {
+			if w.ID == r.Input || steers(w) {
+				d.adopt(w)
+			}
+		}
+		if len(d.s.Run.Screen) > 0 {
+			return
+		}
+		d.startPlan()
+		d.emit(r.ID, TurnStarted{Number: r.Turns + 1, Model: r.Agent.Model})
+	}
+}
+
+// finish ends the run by itself, once what it did to files was reported.
+func (d *decision) finish(end RunFinished) {
+	r := d.s.Run
+	if r.Touched && !r.Reported && !d.reported {
+		d.reporting = true
+		return
+	}
+	if end.Outcome == Completed {
+		d.endPlan()
+	}
+	end.Usage = r.Usage
+	d.emit(r.ID, end)
+}
+
+// ends reports whether a run that has nothing left to do waits for the report.
+func (d *decision) ends() bool {
+	try := decision{s: d.s, at: d.at}
+	try.advance()
+	return try.reporting
+}
+
+// spent says which of its limits a run has reached; none: an empty text.
+func (r *Run) spent(now time.Time) string {
+	a, used := r.Agent, r.Usage.Input+r.Usage.Output
+	switch {
+	case a.Tokens > 0 && used >= a.Tokens:
+		return fmt.Sprintf("The run used %d tokens; it may use %d.", used, a.Tokens)
+	case a.Micros > 0 && r.Usage.CostMicros >= a.Micros:
+		return fmt.Sprintf("The run cost $%.4f; it may cost $%.4f.", r.Usage.CostUSD(), float64(a.Micros)/1e6)
+	case a.Seconds > 0 && now.Sub(r.At) >= time.Duration(a.Seconds)*time.Second:
+		return fmt.Sprintf("The run took longer than the %d seconds it may take.", a.Seconds)
+	}
+	return ""
+}
+
+// A RunQuery narrows a list of runs. What is empty does not.
+type RunQuery struct {
+	Owner   PrincipalID
+	Session SessionID
+	Agent   string
+	Run     RunID     // of Session
+	Parent  *Origin   // only runs of the children of this run: Session and Run count
+	Open    bool      // only those that have not ended
+	Before  time.Time // only those that started before
+	Limit   int
+}
+
+// A RunInfo is what lists of runs show.
+type RunInfo struct {
+	Session   SessionID   `json:"session"`
+	Root      SessionID   `json:"root"`
+	Run       RunID       `json:"run"`
+	Agent     string      `json:"agent"`
+	Owner     PrincipalID `json:"owner"`
+	Parent    *Origin     `json:"parent,omitempty"`
+	Request   string      `json:"request,omitempty"`
+	Outcome   Outcome     `json:"outcome,omitempty"` // empty: still open
+	Waiting   bool        `json:"waiting,omitempty"` // open, and only a person can make it go on
+	Code      Code        `json:"code,omitempty"`
+	Message   string      `json:"message,omitempty"`
+	Usage     Usage       `json:"usage,omitzero"`
+	StartedAt time.Time   `json:"started_at"`
+	EndedAt   time.Time   `json:"ended_at,omitzero"`
+}
+
+// An Activity is when an agent was last at work.
+type Activity struct {
+	Open bool      // it is
+	Last time.Time // when its last run ended; zero: none did
+}
+
+// RunOpened adds the row of a run.
+type RunOpened struct {
+	Run            RunID
+	Agent, Request string
+}
+
+func (RunOpened) row() {}
+
+// RunClosed says in it how the run ended. Nothing of it waits any more.
+type RunClosed struct {
+	Run RunID
+	RunFinished
+}
+
+func (RunClosed) row() {}

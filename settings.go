@@ -84,9 +84,37 @@ func (s Settings) Complete(a Agent) Agent {
 	return a
 }
 
-func (d *decision) changeSettings(do ChangeSettings) error {
-	changed := map[string]json.RawMessage{}
+// SettingsChanged: the values replace those of the same name; null takes
+// one back to what the server was started with.
+type SettingsChanged struct {
+	Values map[string]json.RawMessage `json:"values"`
+}
+
+type ChangeSettings struct {
+	Values map[string]json.RawMessage // as SettingsChanged
+}
+
+func (b SettingsChanged) fold(s State, _ Event) State {
+	s.Facts.Settings = withSettings(s.Facts.Settings, b.Values)
+	return s
+}
+
+func (do ChangeSettings) Rules() Rules {
+	r := Rules{Action: ActSettings, Tenant: true}
 	for _, name := range slices.Sorted(maps.Keys(do.Values)) { // which error is told must not be a matter of chance
+		value := do.Values[name]
+		r.Limits = append(r.Limits, limit{"name of a setting", len(name), MaxName},
+			limit{"value of a setting", len(value), MaxNote})
+		if !json.Valid(value) && r.Wrong == nil {
+			r.Wrong = Errorf(CodeInvalid, "%.80s must be JSON.", name)
+		}
+	}
+	return r
+}
+
+func (do ChangeSettings) decide(d *decision, _ Command) error {
+	changed := map[string]json.RawMessage{}
+	for _, name := range slices.Sorted(maps.Keys(do.Values)) {
 		known, ok := settings[name]
 		if !ok {
 			return Errorf(CodeInvalid, "There is no setting %.80q; there are %s.", name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
@@ -99,7 +127,7 @@ func (d *decision) changeSettings(do ChangeSettings) error {
 			}
 			value, _ = json.Marshal(known.field(&s)) // a string or a number: cannot fail
 		}
-		if was, ok := d.s.Settings[name]; !bytes.Equal(was, value) && (ok || string(value) != "null") {
+		if was, ok := d.s.Facts.Settings[name]; !bytes.Equal(was, value) && (ok || string(value) != "null") {
 			changed[name] = value
 		}
 	}

@@ -40,7 +40,7 @@ func TestSettings(t *testing.T) {
 	}
 	effective := func(want parley.Settings) {
 		t.Helper()
-		if got := parley.EffectiveSettings(a.state.Settings); got != want {
+		if got := parley.EffectiveSettings(a.state.Facts.Settings); got != want {
 			t.Errorf("in effect are %+v, want %+v", got, want)
 		}
 		snapshot, _ := parley.SnapshotOf(a.state)
@@ -70,7 +70,7 @@ func TestSettings(t *testing.T) {
 	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: "hi", Open: true, Agent: helper}, parley.DeleteSession{}} {
 		a.refused(do, parley.CodeNotFound)
 	}
-	newTale(t).refused(change(t, `{"turns":7}`), parley.CodeInvalid)
+	newTale(t).refused(change(t, `{"turns":7}`), parley.CodeNotFound)
 	odd := parley.EffectiveSettings(map[string]json.RawMessage{"turns": json.RawMessage(`-1`), "later": json.RawMessage(`1`), "approval": json.RawMessage(`"auto-edit"`)})
 	if odd.Turns != 50 || odd.Approval != "auto-edit" {
 		t.Errorf("%+v", odd)

@@ -28,13 +28,6 @@ type SkillUse struct {
 	Model string   `json:"model,omitempty"`
 }
 
-// Limits of skills.
-const (
-	MaxSkills           = 64
-	MaxSkillText        = 64 << 10 // bytes, arguments included
-	MaxSkillDescription = 1024     // bytes: every model is told
-)
-
 var skillCall = regexp.MustCompile(`^/([a-z0-9][a-z0-9_-]{0,62})(?:\s+|$)`)
 
 // ParseSkillCall reads "/name arguments". Whether there is such a skill is
@@ -93,4 +86,13 @@ func (a Agent) With(u SkillUse) Agent {
 		a.Tools = slices.DeleteFunc(slices.Clone(a.Tools), func(name string) bool { return !slices.Contains(u.Tools, name) })
 	}
 	return a
+}
+
+// Skills knows the skills there are now.
+type Skills interface {
+	// Skills lists those of a tenant, by name.
+	Skills(TenantID) []Skill
+	// Problems says what is wrong with those that are not listed, each with its
+	// file and line.
+	Problems(TenantID) []string
 }

@@ -1,14 +1,11 @@
 package parley
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "encoding/json"
 
 // FoldVersion names what Fold makes of a log. It is raised whenever a log folds
 // to something else than before, or State looks different: snapshots of another
 // version are thrown away, not migrated.
-const FoldVersion = 5
+const FoldVersion = 6
 
 // A Snapshot is the state after an event, kept so that a long log need not be
 // folded from its beginning.
@@ -33,13 +30,4 @@ func (s Snapshot) State() (State, bool) {
 	var state State
 	err := json.Unmarshal(s.Body, &state)
 	return state, err == nil && s.Version == FoldVersion && state.Head == s.Seq
-}
-
-// without is a queue with one less. An empty queue is always nil, so that a
-// state read back from a snapshot is the one that was written.
-func without(queue []Waiting, i int) []Waiting {
-	if len(queue) == 1 {
-		return nil
-	}
-	return slices.Delete(slices.Clone(queue), i, i+1)
 }

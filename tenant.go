@@ -1,54 +1,86 @@
 package parley
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
-// The session of a tenant is no conversation: it holds facts that concern all of
-// them. It opens itself with the first fact, takes no inputs, and is not renamed,
-// halted or deleted. Everybody of the tenant who may read agents may read it.
+// TenantSession holds the facts of a tenant that belong to no conversation. Each
+// tenant has one session under this id. It opens itself with the first fact, takes
+// no inputs, and is not renamed, halted or deleted. Everybody of the tenant who may
+// read agents may read it.
+const TenantSession SessionID = "00000000-0000-4000-8000-000000000000"
 
-// ForTenant reports whether a command is about the tenant as a whole. Such
-// commands go to its TenantSession, and nothing else does.
-func ForTenant(do CommandBody) bool {
-	switch do.(type) {
-	case StartAgent, StopAgent, MakeAgent, DeleteAgent, NoteAgents, ChangeSettings, AcceptTools,
-		SetMission, ClearMission, SetOverride:
-		return true
-	}
-	return false
+// TenantFacts are what the log of a TenantSession amounts to. Those of other
+// sessions are empty.
+type TenantFacts struct {
+	Stopped   []string                     `json:",omitempty"` // agents, sorted
+	Made      []MadeAgent                  `json:",omitempty"` // custom agents, by name
+	Settings  map[string]json.RawMessage   `json:",omitempty"` // that were changed
+	Accepted  map[string]map[string]string `json:",omitempty"` // digests by server and tool
+	Missions  []Mission                    `json:",omitempty"` // that are active, one per project
+	Ended     []EndedMission               `json:",omitempty"` // the last of them, oldest first
+	Overrides []Override                   `json:",omitempty"` // by project and agent
+	Watched   Seq                          `json:",omitempty"` // the last fact that says who is prompted, and for what
 }
 
-// decideTenant is command for the tenant's session. To who takes it for a
-// conversation it is not there.
-func (d *decision) decideTenant(c Command) error {
-	if !ForTenant(c.Do) {
-		return Errorf(CodeNotFound, "There is no such session.")
+// IsStopped reports whether somebody has stopped an agent.
+func (t TenantFacts) IsStopped(agent string) bool {
+	_, stopped := slices.BinarySearch(t.Stopped, agent)
+	return stopped
+}
+
+// emitTenant opens the tenant's session before the first fact.
+func (d *decision) emitTenant(body EventBody) {
+	if d.s.Owner == "" {
+		d.emit(0, SessionOpened{Owner: d.by})
 	}
-	if c.By == "" {
-		return Errorf(CodeForbidden, "Nobody in particular asks for this.")
+	d.emit(0, body)
+}
+
+type AgentStarted struct {
+	Agent string `json:"agent"`
+}
+
+func (b AgentStarted) fold(s State, e Event) State {
+	s.Facts.Stopped = without(s.Facts.Stopped, func(name string) bool { return name == b.Agent })
+	s.Facts.Watched = e.Seq
+	return s
+}
+
+type AgentStopped struct {
+	Agent string `json:"agent"`
+}
+
+func (b AgentStopped) fold(s State, e Event) State {
+	if i, there := slices.BinarySearch(s.Facts.Stopped, b.Agent); !there {
+		s.Facts.Stopped = slices.Insert(slices.Clone(s.Facts.Stopped), i, b.Agent)
 	}
-	switch do := c.Do.(type) {
-	case StartAgent:
-		return d.setAgent(do.Agent, AgentStarted{do.Agent}, d.s.IsStopped(do.Agent))
-	case StopAgent:
-		return d.setAgent(do.Agent, AgentStopped{do.Agent}, !d.s.IsStopped(do.Agent))
-	case MakeAgent:
-		return d.makeAgent(do.Agent)
-	case DeleteAgent:
-		return d.deleteAgent(do.Agent)
-	case NoteAgents:
-		return d.noteAgents(do)
-	case ChangeSettings:
-		return d.changeSettings(do)
-	case AcceptTools:
-		return d.acceptTools(do)
-	case SetMission:
-		return d.setMission(do)
-	case ClearMission:
-		return d.clearMission(do)
-	case SetOverride:
-		return d.setOverride(do)
-	}
-	return Errorf(CodeInvalid, "Unknown command %T.", c.Do)
+	s.Facts.Watched = e.Seq
+	return s
+}
+
+// StartAgent lets an agent answer again that was stopped.
+type StartAgent struct{ Agent string }
+
+func (do StartAgent) Rules() Rules { return ofAgent(do.Agent) }
+
+func (do StartAgent) decide(d *decision, _ Command) error {
+	return d.setAgent(do.Agent, AgentStarted(do), d.s.Facts.IsStopped(do.Agent))
+}
+
+// StopAgent has everything for the agent refused, until a StartAgent.
+type StopAgent struct{ Agent string }
+
+func (do StopAgent) Rules() Rules { return ofAgent(do.Agent) }
+
+func (do StopAgent) decide(d *decision, _ Command) error {
+	return d.setAgent(do.Agent, AgentStopped(do), !d.s.Facts.IsStopped(do.Agent))
+}
+
+// ofAgent are the rules of commands that say something about one agent.
+func ofAgent(name string) Rules {
+	return Rules{Action: ActAdmin, Tenant: true, Agents: []string{name}, Limits: []limit{agentLimit(name)}}
 }
 
 // setAgent says what became of an agent, if that is news.
@@ -60,48 +92,4 @@ func (d *decision) setAgent(name string, body EventBody, news bool) error {
 		d.emitTenant(body)
 	}
 	return nil
-}
-
-// emitTenant opens the tenant's session before the first fact.
-func (d *decision) emitTenant(body EventBody) {
-	if d.s.Owner == "" {
-		d.emit(0, SessionOpened{Owner: d.by})
-	}
-	d.emit(0, body)
-}
-
-// foldTenant folds facts of a tenant.
-func (s State) foldTenant(e Event) State {
-	switch e.Body.(type) {
-	case AgentStarted, AgentStopped, AgentChanged:
-		s.Watched = e.Seq
-	}
-	switch b := e.Body.(type) {
-	case AgentStarted:
-		if i, there := slices.BinarySearch(s.Stopped, b.Agent); there {
-			if s.Stopped = slices.Delete(slices.Clone(s.Stopped), i, i+1); len(s.Stopped) == 0 {
-				s.Stopped = nil // as it is when it is read back from a snapshot
-			}
-		}
-	case AgentStopped:
-		if i, there := slices.BinarySearch(s.Stopped, b.Agent); !there {
-			s.Stopped = slices.Insert(slices.Clone(s.Stopped), i, b.Agent)
-		}
-	case AgentChanged:
-		s = s.foldMade(b)
-	case SettingsChanged:
-		s.Settings = withSettings(s.Settings, b.Values)
-	case ToolsAccepted:
-		s.Accepted = withTools(s.Accepted, b)
-	case MissionSet, MissionCleared, OverrideSet, AgentPrompted, PromptSettled:
-		s = s.foldMission(e)
-	}
-	return s
-}
-
-// IsStopped reports whether an agent is stopped, given the state of its tenant's
-// session. One that nobody has stopped runs.
-func (s State) IsStopped(agent string) bool {
-	_, stopped := slices.BinarySearch(s.Stopped, agent)
-	return stopped
 }

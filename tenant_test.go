@@ -20,7 +20,7 @@ func TestAgentsAreStoppedAndStarted(t *testing.T) {
 	}
 	a.do(parley.StopAgent{Agent: "coder"})
 	a.expect("SessionOpened AgentStopped")
-	if a.state.Owner != "ann" || !a.state.IsStopped("coder") || a.state.IsStopped("helper") {
+	if a.state.Owner != "ann" || !a.state.Facts.IsStopped("coder") || a.state.Facts.IsStopped("helper") {
 		t.Errorf("%+v", a.state)
 	}
 	a.do(parley.StopAgent{Agent: "coder"})
@@ -30,8 +30,8 @@ func TestAgentsAreStoppedAndStarted(t *testing.T) {
 	a.do(parley.StartAgent{Agent: "coder"})
 	a.do(parley.StartAgent{Agent: "coder"})
 	a.expect("AgentStopped AgentStopped AgentStopped AgentStarted")
-	if want := []string{"another", "zebra"}; !reflect.DeepEqual(a.state.Stopped, want) {
-		t.Errorf("stopped are %v, want %v", a.state.Stopped, want)
+	if want := []string{"another", "zebra"}; !reflect.DeepEqual(a.state.Facts.Stopped, want) {
+		t.Errorf("stopped are %v, want %v", a.state.Facts.Stopped, want)
 	}
 	if wrong := checker.Check(a.log); len(wrong) > 0 {
 		t.Error(wrong)
@@ -45,8 +45,8 @@ func TestAgentsAreStoppedAndStarted(t *testing.T) {
 		}
 		a.do(parley.StartAgent{Agent: agent})
 	}
-	if a.state.Stopped != nil {
-		t.Errorf("%v", a.state.Stopped)
+	if a.state.Facts.Stopped != nil {
+		t.Errorf("%v", a.state.Facts.Stopped)
 	}
 	if steps := parley.Next(a.state, a.now); len(steps) > 0 {
 		t.Errorf("the tenant's session wants %v", steps)

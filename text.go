@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"encoding/json"
 	"strings"
 	"unicode"
 )
@@ -30,25 +29,4 @@ func IsBlank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) && r != '\u2800' && r != '\u3164' && r != '\u115f' && r != '\u1160'
 	}) < 0
-}
-
-// denial is the result the model gets for a call that a person did not allow.
-func denial(b ApprovalDecided) string {
-	switch {
-	case b.Decision == AllowOnce || b.Decision == AllowAlways:
-		return ""
-	case b.Note != "":
-		return "A person did not allow this: " + b.Note
-	}
-	return "A person did not allow this."
-}
-
-// answerText is the result the model gets for a question.
-func answerText(b QuestionAnswered) string {
-	if b.Ending != Answered {
-		return "Nobody answered: the question " + map[CardEnding]string{
-			QuestionExpired: "expired", QuestionCancelled: "was cancelled"}[b.Ending] + "."
-	}
-	raw, _ := json.Marshal(map[string]any{"answers": b.Answers}) // strings only: cannot fail
-	return string(raw)
 }

@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,150 +19,99 @@ type Timer struct {
 	Text  string   // what it says when it fires
 }
 
-// A FollowUp is what an agent wants to come back for.
-type FollowUp struct {
-	Delay   time.Duration
-	Reason  string
-	Message string // what it is told then; empty: the reason
-}
+// FollowUpNamed begins the names of inputs that timers make.
+const FollowUpNamed = "timer_autonomous_"
 
-// Autonomy is what an agent may do without being asked. Zero: nothing.
-type Autonomy struct {
-	Enabled        bool   `json:"enabled"`
-	MaxConsecutive int    `json:"max_consecutive,omitempty"` // messages without one of a person in between
-	CooldownMS     int64  `json:"cooldown_ms,omitempty"`     // from one such message to the next
-	MaxFollowUps   int    `json:"max_follow_ups,omitempty"`  // that wait in one session
-	Evaluator      string `json:"evaluator,omitempty"`       // model that is asked after each run whether to come back; empty: none
-}
+// A TimerSource is who sets a timer.
+type TimerSource string
 
 const (
-	MinDelay      = time.Second
-	MaxDelay      = 30 * 24 * time.Hour
-	MaxReason     = 1 << 10 // bytes
-	MaxFollowUp   = 4 << 10 // bytes of its message
-	MaxFollowUps  = 10      // that wait in one session, whatever is configured
-	FollowUpNamed = "timer_autonomous_"
-
-	MostConsecutive = 100
-	MostCooldownMS  = 24 * 60 * 60 * 1000
+	TimerByTool      TimerSource = "tool"
+	TimerByEvaluator TimerSource = "evaluator"
 )
 
-// Check says what is wrong with an agent's own limits, and with which. Zero is
-// none of its own.
-func (a Autonomy) Check() (key string, err error) {
-	switch {
-	case a.MaxConsecutive < 0 || a.MaxConsecutive > MostConsecutive:
-		key, err = "max_consecutive", fmt.Errorf("max_consecutive is from 1 to %d, not %d", MostConsecutive, a.MaxConsecutive)
-	case a.CooldownMS < 0 || a.CooldownMS > MostCooldownMS:
-		key, err = "cooldown_ms", fmt.Errorf("cooldown_ms is from 0 to %d, not %d", MostCooldownMS, a.CooldownMS)
-	case a.MaxFollowUps < 0 || a.MaxFollowUps > MaxFollowUps:
-		key, err = "max_follow_ups", fmt.Errorf("max_follow_ups is from 1 to %d, not %d", MaxFollowUps, a.MaxFollowUps)
+// A TimerEnd is why a timer does not fire, or not yet.
+type TimerEnd string
+
+const (
+	TimerByPerson  TimerEnd = "cancelled"
+	TimerByMessage TimerEnd = "user_message" // somebody wrote
+	TimerByAgent   TimerEnd = "agent"        // cancel_follow_ups
+	TimerByRun     TimerEnd = "run_cancelled"
+	TimerByHalt    TimerEnd = "halted"
+	TimerByDelete  TimerEnd = "deleted"
+	TimerAtCap     TimerEnd = "hard_cap"
+	TimerCooling   TimerEnd = "cooldown"
+	TimerDisabled  TimerEnd = "disabled" // the agent, or the server, does nothing unasked any more
+	TimerStopped   TimerEnd = "agent_stopped"
+	TimerNoAgent   TimerEnd = "agent_gone"
+)
+
+type TimerSet struct {
+	At      time.Time   `json:"at"`
+	Reason  string      `json:"reason"`
+	Message string      `json:"message,omitempty"` // what the agent is told then; empty: the reason
+	By      TimerSource `json:"by"`
+	Agent   AgentRef    `json:"agent"`
+	Call    CallID      `json:"call,omitempty"`
+}
+
+// TimerPostponed: its time has come, and a limit has it wait.
+type TimerPostponed struct {
+	Timer TimerID   `json:"timer"`
+	At    time.Time `json:"at"`
+	Why   TimerEnd  `json:"why"`
+}
+
+// TimerFired: the synthetic InputReceived behind it says what for.
+type TimerFired struct {
+	Timer TimerID   `json:"timer"`
+	At    time.Time `json:"at"`           // by the clock, which may have been set back since the event before
+	Stamp int64     `json:"stamp"`        // the second that names the message; later than that of any before
+	Due   time.Time `json:"due,omitzero"` // when it was to fire
+}
+
+type TimerCancelled struct {
+	Timer TimerID  `json:"timer"`
+	Why   TimerEnd `json:"why"`
+}
+
+func (b TimerSet) fold(s State, e Event) State {
+	text := FollowUp{Reason: b.Reason, Message: b.Message}.text()
+	s.Timers = append(slices.Clip(s.Timers), Timer{TimerID(e.Seq), b.At, e.Run, b.Agent, text})
+	return s
+}
+
+func (b TimerPostponed) fold(s State, _ Event) State {
+	if s.Timers = slices.Clone(s.Timers); s.timer(b.Timer) != nil {
+		s.timer(b.Timer).At = b.At
 	}
-	return key, err
+	return s
 }
 
-// DefaultAutonomy holds where nothing else is said.
-func DefaultAutonomy() Autonomy {
-	return Autonomy{MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: MaxFollowUps}
+func (b TimerFired) fold(s State, _ Event) State {
+	s.LastAutonomous, s.Stamp = b.At, b.Stamp
+	return s.withoutTimer(b.Timer)
 }
 
-// Within is autonomy that is no wider than another's: an agent's within the
-// server's. A limit of zero is none of its own.
-func (a Autonomy) Within(most Autonomy) Autonomy {
-	if !a.Enabled || !most.Enabled {
-		return Autonomy{}
-	}
-	least := func(mine, most int) int {
-		if mine == 0 || most > 0 && most < mine {
-			return most
-		}
-		return mine
-	}
-	a.MaxConsecutive, a.MaxFollowUps = least(a.MaxConsecutive, most.MaxConsecutive), least(a.MaxFollowUps, most.MaxFollowUps)
-	a.CooldownMS = max(a.CooldownMS, most.CooldownMS)
-	return a
+func (b TimerCancelled) fold(s State, _ Event) State { return s.withoutTimer(b.Timer) }
+
+func (s State) withoutTimer(id TimerID) State {
+	s.Timers = without(s.Timers, func(t Timer) bool { return t.ID == id })
+	return s
 }
 
-func (a Autonomy) cooldown() time.Duration { return time.Duration(a.CooldownMS) * time.Millisecond }
+func (b TimerSet) rowOf(e Event) Row     { return TimerOpened{TimerID(e.Seq), e.Run, b} }
+func (b TimerPostponed) rowOf(Event) Row { return TimerMoved{b.Timer, b.At, b.Why} }
+func (b TimerFired) rowOf(Event) Row     { return TimerClosed{b.Timer, TimerDone, ""} }
+func (b TimerCancelled) rowOf(Event) Row { return TimerClosed{b.Timer, TimerGone, b.Why} }
 
-// Check says which limit a follow-up breaks by itself.
-func (f FollowUp) Check() error {
-	switch {
-	case f.Delay < MinDelay || f.Delay > MaxDelay:
-		return fmt.Errorf("a follow-up waits from %d second to %d days", MinDelay/time.Second, MaxDelay/(24*time.Hour))
-	case IsBlank(f.Reason):
-		return fmt.Errorf("the reason of a follow-up is not blank")
-	case len(f.Reason) > MaxReason:
-		return fmt.Errorf("the reason of a follow-up has at most %d bytes", MaxReason)
-	case len(f.Message) > MaxFollowUp:
-		return fmt.Errorf("the message of a follow-up has at most %d bytes", MaxFollowUp)
-	}
-	return nil
-}
+// CancelTimer takes back a follow-up that waits.
+type CancelTimer struct{ Timer TimerID }
 
-func (f FollowUp) text() string {
-	if IsBlank(f.Message) {
-		return f.Reason
-	}
-	return f.Message
-}
+func (CancelTimer) Rules() Rules { return Rules{Action: ActMessage} }
 
-// refuses says why a session does not take a follow-up of an agent now; empty:
-// it does.
-func (s State) refuses(agent AgentRef, f FollowUp) string {
-	limits := agent.Autonomy
-	if err := f.Check(); err != nil {
-		return err.Error()
-	}
-	switch {
-	case !limits.Enabled || s.Parent != nil:
-		return "this agent does not come back unasked"
-	case s.flagged():
-		// It would outlive the conversation that was attacked.
-		return "something that was said or read was flagged, so nothing happens later without a person"
-	case slices.ContainsFunc(s.Queue, func(w Waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
-		return "the user has written again; that is answered first"
-	case len(s.Timers) >= min(limits.MaxFollowUps, MaxFollowUps):
-		return fmt.Sprintf("at most %d follow-ups wait in a session; cancel_follow_ups cancels them", min(limits.MaxFollowUps, MaxFollowUps))
-	case s.Autonomous >= limits.MaxConsecutive:
-		return fmt.Sprintf("hard cap reached: %d/%d messages without one of the user", s.Autonomous, limits.MaxConsecutive)
-	}
-	return ""
-}
-
-func (d *decision) setTimer(run RunID, call CallID, agent AgentRef, by TimerSource, f FollowUp) {
-	d.emit(run, TimerSet{At: d.at.Add(f.Delay).UTC().Truncate(time.Microsecond), Reason: f.Reason, Message: f.Message, By: by, Agent: agent, Call: call})
-}
-
-// followUp carries out a call that sets one. It lands in the log with its call,
-// or not at all.
-func (d *decision) followUp(call CallID, name string, f FollowUp) {
-	r := d.s.Run
-	if why := d.s.refuses(r.Agent, f); why != "" {
-		d.emit(r.ID, ToolCallBlocked{Call: call, Name: name, Reason: why})
-		return
-	}
-	d.setTimer(r.ID, call, r.Agent, TimerByTool, f)
-	d.emit(r.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded,
-		Result: fmt.Sprintf("The follow-up is set for %s. It is cancelled if the user writes before.", d.at.Add(f.Delay).UTC().Format(time.RFC3339))})
-}
-
-func (d *decision) noFollowUps(call CallID, name string) {
-	n := d.cancelTimers(TimerByAgent, func(Timer) bool { return true })
-	d.emit(d.s.Run.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded, Result: fmt.Sprintf("%d follow-ups were cancelled.", n)})
-}
-
-func (d *decision) cancelTimers(why TimerEnd, which func(Timer) bool) (n int) {
-	for _, t := range d.s.Timers {
-		if which(t) {
-			d.emit(0, TimerCancelled{t.ID, why})
-			n++
-		}
-	}
-	return n
-}
-
-func (d *decision) cancelTimer(do CancelTimer) error {
+func (do CancelTimer) decide(d *decision, _ Command) error {
 	if d.s.timer(do.Timer) == nil {
 		return Errorf(CodeClosed, "This follow-up does not wait: it has fired, was cancelled or never was.")
 	}
@@ -169,24 +119,22 @@ func (d *decision) cancelTimer(do CancelTimer) error {
 	return nil
 }
 
-// personSpoke takes back what was to come unasked: it was thought of before. What
-// a person waits for is left alone, and so is a run that has begun.
-func (d *decision) personSpoke() {
-	d.cancelTimers(TimerByMessage, func(Timer) bool { return true })
-	for _, w := range d.s.Queue {
-		if w.Synthetic && (d.s.Run == nil || d.s.Run.Input != w.ID) {
-			d.withdraw(w, WithdrawnByMessage)
-		}
-	}
-	for _, id := range d.s.Owed {
-		d.emit(0, EffectCancelled{id, TimerByMessage})
-	}
+// FireTimer is the clock's: the time of a timer has come. Agent is its agent
+// as it is now; Why says why it cannot be asked.
+type FireTimer struct {
+	Timer TimerID
+	Agent AgentRef
+	Why   TimerEnd
 }
 
-// fire is what becomes of a timer whose time has come. All that are due for its
-// agent fire together, as one message: however many there are and however late,
-// there is no burst, and none is lost to the limits (ADR 0028).
-func (d *decision) fire(do FireTimer) error {
+func (FireTimer) Rules() Rules {
+	return Rules{Action: ActMessage, ServerOnly: "Only the clock fires timers."}
+}
+
+// decide says what becomes of a timer whose time has come. All that are due for
+// its agent fire together, as one message: however many there are and however
+// late, there is no burst, and none is lost to the limits (ADR 0028).
+func (do FireTimer) decide(d *decision, _ Command) error {
 	t := d.s.timer(do.Timer)
 	switch {
 	case t == nil || d.at.Before(t.At):
@@ -234,6 +182,25 @@ func (d *decision) fire(do FireTimer) error {
 	return nil
 }
 
+// Fire: the time of a timer has come.
+type Fire struct{ Timer TimerID }
+
+func (Fire) step() {}
+
+func (d *decision) setTimer(run RunID, call CallID, agent AgentRef, by TimerSource, f FollowUp) {
+	d.emit(run, TimerSet{At: d.at.Add(f.Delay).UTC().Truncate(time.Microsecond), Reason: f.Reason, Message: f.Message, By: by, Agent: agent, Call: call})
+}
+
+func (d *decision) cancelTimers(why TimerEnd, which func(Timer) bool) (n int) {
+	for _, t := range d.s.Timers {
+		if which(t) {
+			d.emit(0, TimerCancelled{t.ID, why})
+			n++
+		}
+	}
+	return n
+}
+
 // together is one message of several.
 func together(texts []string) string {
 	if len(texts) == 1 {
@@ -245,11 +212,6 @@ func together(texts []string) string {
 		fmt.Fprintf(&b, "\n\n%d. %s", i+1, text)
 	}
 	return b.String()
-}
-
-// quiet reports whether a session may begin something by itself.
-func (s State) quiet() bool {
-	return s.Run == nil && len(s.Queue) == 0 && s.Owner != "" && !s.Deleted && s.Halted == "" && !s.orphans()
 }
 
 func (s State) timer(id TimerID) *Timer {
@@ -287,70 +249,89 @@ func (s State) timerSteps(now time.Time) (steps []Step) {
 	return steps
 }
 
-// An Evaluation that is wanted: is the agent to come back after this run?
-type Evaluation struct {
+// Timers and effects have rows, too. Those of timers follow from the log alone.
+// Of effects the log says what is owed, and the row how far delivery got: that is
+// in no event.
+
+// A TimerStatus is what became of a timer, in the words of document 002.
+type TimerStatus string
+
+const (
+	TimerPending TimerStatus = "pending"
+	TimerDone    TimerStatus = "promoted" // it has fired
+	TimerGone    TimerStatus = "cancelled"
+)
+
+// A TimerQuery narrows a list of timers. What is empty does not.
+type TimerQuery struct {
+	Owner   PrincipalID
+	Session SessionID
+	Timer   TimerID // of that session
+	Status  TimerStatus
+	Limit   int
+}
+
+// A TimerInfo is what lists of timers show.
+type TimerInfo struct {
+	ID        string      `json:"id"` // Ref of session and seq
+	Session   SessionID   `json:"session"`
+	Timer     TimerID     `json:"timer"`
+	Run       RunID       `json:"run,omitempty"`
+	Agent     string      `json:"agent"`
+	Owner     PrincipalID `json:"owner"`
+	By        TimerSource `json:"by"`
+	Reason    string      `json:"reason"`
+	Message   string      `json:"message,omitempty"`
+	Status    TimerStatus `json:"status"`
+	Why       TimerEnd    `json:"why,omitempty"` // it was cancelled, or waits for longer
+	FireAt    time.Time   `json:"fire_at"`
+	CreatedAt time.Time   `json:"created_at"`
+	UpdatedAt time.Time   `json:"updated_at"`
+}
+
+// Payload is what a row of a timer keeps of what it says.
+type Payload struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// Read takes it back from the row.
+func (t *TimerInfo) Read(payload []byte) error {
+	var p Payload
+	err := json.Unmarshal(payload, &p)
+	t.Reason, t.Message, t.ID = p.Reason, p.Message, Ref(t.Session, Seq(t.Timer))
+	return err
+}
+
+// TimerOpened adds the row of a timer.
+type TimerOpened struct {
+	Timer TimerID
 	Run   RunID
-	Agent AgentRef
+	TimerSet
 }
 
-// evaluates reports whether somebody is to be asked after a run. Whoever could
-// not set a follow-up anyway is not asked.
-func (s State) evaluates(r *Run, b RunFinished) bool {
-	probe := FollowUp{Delay: MinDelay, Reason: "-"}
-	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged &&
-		s.refuses(r.Agent, probe) == ""
+func (TimerOpened) row() {}
+
+// Payload is what the row keeps of it.
+func (t TimerOpened) Payload() []byte {
+	raw, _ := json.Marshal(Payload{t.Reason, t.Message}) // two texts: cannot fail
+	return raw
 }
 
-// evaluated: what a failed evaluation amounts to is that there is no follow-up.
-func (d *decision) evaluated(b EvaluationEnded) {
-	e := d.s.Evaluate
-	if e == nil || e.Run != b.Run || d.s.Run != nil {
-		return
-	}
-	done := FollowUpEvaluated{Run: b.Run, Reason: b.Reason, Code: b.Code, Message: b.Message, Usage: b.Usage}
-	if f := b.FollowUp; f != nil {
-		done.Reason = f.Reason
-		done.Message = d.s.refuses(e.Agent, *f)
-		done.Scheduled = done.Message == ""
-	}
-	d.emit(0, done)
-	if done.Scheduled {
-		d.setTimer(0, 0, e.Agent, TimerByEvaluator, *b.FollowUp)
-	}
+// TimerMoved says in it until when the timer waits, and why.
+type TimerMoved struct {
+	Timer TimerID
+	At    time.Time
+	Why   TimerEnd
 }
 
-// foldTimer folds what comes unasked, and what is owed of it.
-func (s State) foldTimer(e Event) State {
-	switch b := e.Body.(type) {
-	case TimerSet:
-		text := FollowUp{Reason: b.Reason, Message: b.Message}.text()
-		s.Timers = append(slices.Clip(s.Timers), Timer{TimerID(e.Seq), b.At, e.Run, b.Agent, text})
-	case TimerPostponed:
-		if s.Timers = slices.Clone(s.Timers); s.timer(b.Timer) != nil {
-			s.timer(b.Timer).At = b.At
-		}
-	case TimerFired:
-		s.Timers = withoutTimer(s.Timers, b.Timer)
-		s.LastAutonomous, s.Stamp = b.At, b.Stamp
-	case TimerCancelled:
-		s.Timers = withoutTimer(s.Timers, b.Timer)
-	case EffectEnqueued:
-		if b.Autonomous {
-			s.Owed = append(slices.Clip(s.Owed), e.Seq)
-		}
-	case EffectCancelled:
-		if s.Owed = slices.DeleteFunc(slices.Clone(s.Owed), func(id Seq) bool { return id == b.Effect }); len(s.Owed) == 0 {
-			s.Owed = nil
-		}
-	case FollowUpEvaluated:
-		s.Evaluate = nil
-	}
-	return s
+func (TimerMoved) row() {}
+
+// TimerClosed says in it what became of the timer.
+type TimerClosed struct {
+	Timer  TimerID
+	Status TimerStatus
+	Why    TimerEnd
 }
 
-func withoutTimer(list []Timer, id TimerID) []Timer {
-	if list = slices.DeleteFunc(slices.Clone(list), func(t Timer) bool { return t.ID == id }); len(list) == 0 {
-		return nil
-	}
-	return list
-}
+func (TimerClosed) row() {}

@@ -191,12 +191,6 @@ func (d *decision) ask(card ApprovalRequested, policy bool, untrusted []Source) 
 	d.emit(d.s.Run.ID, card)
 }
 
-// card is what a person is shown of a call.
-func (c CallAsked) card(call CallID) ApprovalRequested {
-	v := c.Verdict
-	return ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires}
-}
-
 // reading is the state after content from some sources was read.
 func (s State) reading(sources ...Source) State {
 	for _, source := range sources {
@@ -207,8 +201,22 @@ func (s State) reading(sources ...Source) State {
 	return s
 }
 
+// grant folds a decision that holds for the rest of the session.
+func (s State) grant(e Event, b ApprovalDecided) State {
+	if s.Run == nil || e.Run != s.Run.ID || b.Decision != AllowAlways {
+		return s
+	}
+	if c := s.Run.call(b.Call); c != nil {
+		s.Always = append(slices.Clip(s.Always), Grant{c.Digest, c.Despite})
+	}
+	return s
+}
+
 // readResult folds the sources of what a call of the open run came to.
-func (s State) readResult(b ToolCallFinished) State {
+func (s State) readResult(e Event, b ToolCallFinished) State {
+	if s.Run == nil || e.Run != s.Run.ID {
+		return s
+	}
 	c := s.Run.call(b.Call)
 	if c == nil || b.Outcome == CallDenied || b.Outcome == CallCancelled {
 		return s // the model is told what the server or a person says of it

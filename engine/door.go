@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"parley"
@@ -13,112 +11,15 @@ import (
 // Submit is behind every dialect. See parley.Door.
 func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
 	c.Tenant, c.By, c.At = who.Tenant, who.ID, e.Now()
-	if err := checkCommand(c); err != nil {
+	if err := c.Check(); err != nil {
 		return parley.Receipt{}, err
 	}
-	a, done, err := e.use(key{c.Tenant, c.Session}, starts(c.Do))
+	a, done, err := e.use(key{c.Tenant, c.Session}, c.Do.Rules().Starts)
 	if err != nil {
 		return parley.Receipt{}, err
 	}
 	defer done()
 	return a.submit(ctx, &request{who: who, command: c, reply: make(chan reply, 1)})
-}
-
-func checkCommand(c parley.Command) error {
-	switch {
-	case c.Do == nil:
-		return parley.Errorf(parley.CodeInvalid, "Nothing is asked for.")
-	case !c.Tenant.Valid() || c.By == "":
-		return parley.Errorf(parley.CodeForbidden, "Nobody in particular asks for this.")
-	case !c.Session.Valid():
-		return parley.Errorf(parley.CodeInvalid, "A session's id is a UUID of version 4.")
-	}
-	var l limits
-	l.check("id of a request", string(c.ID), parley.MaxName)
-	switch do := c.Do.(type) {
-	case parley.OpenSession:
-		if do.Parent != nil || do.Root != "" {
-			return parley.Errorf(parley.CodeInvalid, "Only an agent starts sub-agents.")
-		}
-		l.check("title", do.Title, parley.MaxNote)
-		l.check("name of an agent", do.Agent, parley.MaxName)
-	case parley.RenameSession:
-		l.check("title", do.Title, parley.MaxNote)
-	case parley.HaltSession:
-		l.check("reason", do.Reason, parley.MaxNote)
-	case parley.SubmitInput:
-		l.check("message", do.Content, parley.MaxContent)
-		l.check("id of a request", do.Request, parley.MaxName)
-		l.check("name of an agent", do.Agent.Name, parley.MaxName)
-		if strings.HasPrefix(do.Request, "timer_") {
-			return parley.Errorf(parley.CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
-		}
-		if do.Request == parley.ChildRequest {
-			return parley.Errorf(parley.CodeInvalid, "The id of a request must not be %s: that is the name of what an agent delegates.", parley.ChildRequest)
-		}
-		if do.Mode != "" && do.Mode != parley.ModePlan {
-			return parley.Errorf(parley.CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
-		}
-	case parley.SetMission:
-		l.check("text of a mission", do.Text, parley.MaxMission)
-	case parley.PromptAgent:
-		return parley.Errorf(parley.CodeInvalid, "Only the server prompts idle agents.")
-	case parley.SetWebhook:
-		return parley.Errorf(parley.CodeInvalid, "A webhook is set by a request of its own.") // whose secret is sealed, and whose URL was looked at
-	case parley.FireTimer:
-		return parley.Errorf(parley.CodeInvalid, "Only the clock fires timers.")
-	case parley.DecidePlan:
-		l.check("text of a plan", do.Text, parley.MaxPlan)
-		l.check("name of an agent", do.Agent.Name, parley.MaxName)
-	case parley.ChangeSettings:
-		for name, value := range do.Values {
-			l.check("name of a setting", name, parley.MaxName)
-			l.check("value of a setting", string(value), parley.MaxNote)
-			if !json.Valid(value) {
-				return parley.Errorf(parley.CodeInvalid, "%.80s must be JSON.", name)
-			}
-		}
-	case parley.AcceptTools:
-		l.check("name of a server", do.Server, parley.MaxName)
-		if do.First {
-			return parley.Errorf(parley.CodeInvalid, "Only an agent meets a server for the first time.")
-		}
-	case parley.CancelRun:
-		l.check("id of a request", do.Request, parley.MaxName)
-	case parley.StartAgent:
-		l.check("name of an agent", do.Agent, parley.MaxName)
-	case parley.StopAgent:
-		l.check("name of an agent", do.Agent, parley.MaxName)
-	case parley.MakeAgent:
-		l.check("instructions", do.Agent.Instructions, parley.MaxInstructions)
-		l.check("description", do.Agent.Description, parley.MaxDescription)
-	case parley.DeleteAgent:
-		l.check("name of an agent", do.Agent, parley.MaxName)
-	case parley.DecideApproval:
-		l.check("note", do.Note, parley.MaxNote)
-	case parley.ResolveToolCall:
-		l.check("note", do.Note, parley.MaxNote)
-	case parley.AnswerQuestion:
-		all := len(do.Answers)
-		for _, chosen := range do.Answers {
-			for _, answer := range chosen {
-				all += 1 + len(answer)
-			}
-		}
-		l.checkSize("answer", all, parley.MaxNote)
-	}
-	return l.err
-}
-
-// limits finds the first text that is too long.
-type limits struct{ err error }
-
-func (l *limits) check(what, text string, most int) { l.checkSize(what, len(text), most) }
-
-func (l *limits) checkSize(what string, size, most int) {
-	if l.err == nil && size > most {
-		l.err = parley.Errorf(parley.CodeTooLarge, "The %s is longer than %d bytes.", what, most)
-	}
 }
 
 // Follow is behind every dialect. See parley.Door.

@@ -52,7 +52,7 @@ func (a *everyAgent) List(tenant parley.TenantID) []parley.Agent {
 	files := len(list)
 	e := a.engine
 	s, err := e.tenant(e.ctx, tenant)
-	for _, made := range s.Made {
+	for _, made := range s.Facts.Made {
 		if slices.ContainsFunc(list[:files], func(f parley.Agent) bool { return f.Name == made.Name }) {
 			continue
 		}

@@ -19,9 +19,9 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 		<-ctx.Done()
 		return nil
 	}
-	vigil := parley.Vigil{}
+	schedule := idleSchedule{}
 	for {
-		next, err := a.lookAround(ctx, step.Mission, vigil)
+		next, err := a.lookAround(ctx, step.Mission, schedule)
 		wait := e.Retry
 		switch {
 		case err == nil && next.IsZero():
@@ -38,7 +38,7 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 }
 
 // lookAround reports the agents that are due, and says when to look again.
-func (a *actor) lookAround(ctx context.Context, id parley.MissionID, vigil parley.Vigil) (next time.Time, err error) {
+func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule idleSchedule) (next time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.New(a.panicked(p))
@@ -46,11 +46,11 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, vigil parle
 	}()
 	e := a.engine
 	s, err := e.tenant(ctx, a.tenant)
-	m := s.ActiveMission(id)
+	m := s.Facts.ActiveMission(id)
 	if err != nil || m == nil {
 		return time.Time{}, err // then this is about to end
 	}
-	var idlers []parley.Idler
+	var idlers []idleAgent
 	found := map[string]parley.AgentFoundIdle{}
 	for _, agent := range e.Agents.List(a.tenant) {
 		idler, report, err := a.idler(ctx, s, *m, agent)
@@ -63,10 +63,10 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, vigil parle
 	}
 	now := e.Now()
 	var due []string
-	due, next = vigil.Look(idlers, now)
+	due, next = schedule.look(idlers, now)
 	for _, agent := range due {
 		select {
-		case a.reports <- report{Report: parley.Report{At: now, Body: found[agent]}, step: parley.WatchMission{Mission: id, Since: s.Watched}}:
+		case a.reports <- report{Report: parley.Report{At: now, Body: found[agent]}, step: parley.WatchMission{Mission: id, Since: s.Facts.Watched}}:
 		case <-ctx.Done():
 			return next, nil
 		}
@@ -79,30 +79,30 @@ const longRun = 24 * time.Hour
 
 // idler is what is known of an agent, and what to report when it is due; without
 // a name in it the agent is not prompted until some fact changes.
-func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i parley.Idler, found parley.AgentFoundIdle, err error) {
+func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i idleAgent, found parley.AgentFoundIdle, err error) {
 	e := a.engine
-	text, interval := s.Prompting(m, agent)
+	text, interval := s.Facts.Prompting(m, agent)
 	who := parley.Principal{ID: m.By, Tenant: a.tenant, Roles: m.Roles}
-	if parley.IsBlank(text) || s.IsStopped(agent.Name) ||
+	if parley.IsBlank(text) || s.Facts.IsStopped(agent.Name) ||
 		e.Access.Permit(who, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow}) != nil {
 		return i, found, nil
 	}
 	done := m.Prompted(agent.Name)
-	i = parley.Idler{Agent: agent.Name, Interval: max(interval, e.Prompts.Interval), Since: done.Last}
+	i = idleAgent{name: agent.Name, interval: max(interval, e.Prompts.Interval), since: done.Last}
 	found = parley.AgentFoundIdle{Mission: m.ID, Agent: agent.Name, Last: done.Last, Most: e.Prompts.Prompts}
-	activity, err := e.Store.Tenant(a.tenant).Activity(ctx, agent.Name, e.Now().Add(-i.Interval-longRun))
+	activity, err := e.Store.Tenant(a.tenant).Activity(ctx, agent.Name, e.Now().Add(-i.interval-longRun))
 	if err != nil {
 		return i, found, err
 	}
-	if activity.Last.After(i.Since) {
-		i.Since = activity.Last
+	if activity.Last.After(i.since) {
+		i.since = activity.Last
 	}
 	session, err := load(ctx, e.Store, a.tenant, parley.IdleSession(m.ID, agent.Name), e.Snapshot)
 	if err != nil {
 		if parley.CodeOf(err) != parley.CodeCorrupt {
 			return i, found, err
 		}
-		i.Held = true // nothing more can be said in it
+		i.held = true // nothing more can be said in it
 		return i, found, nil
 	}
 	there := session.state
@@ -112,7 +112,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	if taken {
 		a.log.Warn("an idle agent is not prompted: the session is somebody else's", "agent", agent.Name, "session", there.ID)
 	}
-	i.Held = activity.Open || unreachable || there.Deleted || there.Halted != "" || taken
+	i.held = activity.Open || unreachable || there.Deleted || there.Halted != "" || taken
 	return i, found, nil
 }
 
@@ -141,7 +141,7 @@ func (a *actor) handOver(ctx context.Context, prompt parley.Seq) error {
 		return err
 	}
 	b, _ := event.Body.(parley.AgentPrompted)
-	m := s.ActiveMission(b.Mission)
+	m := s.Facts.ActiveMission(b.Mission)
 	if m == nil {
 		return errMissionOver
 	}
@@ -160,7 +160,7 @@ var errMissionOver = parley.Errorf(parley.CodeClosed, "The mission is over.")
 func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAgent, error) {
 	e := a.engine
 	s, err := e.tenant(e.ctx, a.tenant)
-	m := s.ActiveMission(do.Mission)
+	m := s.Facts.ActiveMission(do.Mission)
 	if err == nil && m == nil {
 		err = errMissionOver
 	}
@@ -175,26 +175,14 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 	}
 	agent, err := a.agentFor(do.Agent.Name)
 	do.Agent, do.Goal = a.ref(agent), m.Text
-	if do.Text, _ = s.Prompting(*m, agent); err == nil && parley.IsBlank(do.Text) {
+	if do.Text, _ = s.Facts.Prompting(*m, agent); err == nil && parley.IsBlank(do.Text) {
 		err = parley.Errorf(parley.CodeClosed, "The agent has no idle prompt any more.")
 	}
 	return &agent, do, err
 }
 
-// setsMission looks at what agents are to be told before anybody is: it is read
-// by models, and in every prompt, so what would only be flagged in a message is
-// refused. It also notes as whom agents are prompted.
-func (a *actor) setsMission(who parley.Principal, c parley.Command, do parley.SetMission) (parley.SetMission, error) {
-	do.Roles = who.Roles
-	texts := []string{do.Text}
-	for _, agent := range do.Agents {
-		if agent.Prompt != nil {
-			texts = append(texts, *agent.Prompt)
-		}
-	}
-	return do, a.screenOrders(who, c, texts...)
-}
-
+// screenOrders looks at texts that models are given again and again: what would
+// only be flagged in a message is refused.
 func (a *actor) screenOrders(who parley.Principal, c parley.Command, texts ...string) error {
 	for _, text := range texts {
 		finding, err := a.engine.scan(nil, text)
@@ -217,14 +205,14 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 		return nil, err
 	}
 	list := []parley.MissionInfo{}
-	if m := s.Mission(project); m != nil {
+	if m := s.Facts.Mission(project); m != nil {
 		info := parley.MissionInfo{ID: m.ID, Project: project, Text: m.Text, Agents: m.Agents, By: m.By, At: m.At}
 		for _, idle := range m.Idle {
 			info.Prompted = append(info.Prompted, parley.PromptedAgent{Agent: idle.Agent, Session: parley.IdleSession(m.ID, idle.Agent), Count: idle.Count, Last: idle.Last})
 		}
 		list = append(list, info)
 	}
-	for _, ended := range slices.Backward(s.Ended) {
+	for _, ended := range slices.Backward(s.Facts.Ended) {
 		if len(list) >= limit {
 			break
 		}
@@ -260,7 +248,7 @@ func (e *Engine) Override(ctx context.Context, who parley.Principal, project, ag
 	if err == nil {
 		_, err = e.Agents.Agent(who.Tenant, agent)
 	}
-	return s.Override(project, agent), err
+	return s.Facts.Override(project, agent), err
 }
 
 // tenantFor is the state of the tenant's session, for who may read it.

@@ -7,41 +7,25 @@ import (
 	"parley"
 )
 
-// starts reports whether a command starts something, which nothing may while the
-// server stops.
-func starts(do parley.CommandBody) bool {
-	switch do := do.(type) {
-	case parley.SubmitInput:
-		return true
-	case parley.DecidePlan:
-		return do.Decision == parley.ApprovePlan
-	}
-	return false
-}
-
-// planned finds the agent that carries an approved plan out, who made it unless
-// another is named, and has what a person makes of a plan screened: the model is
-// told it.
+// planned finds the agent that carries out an approved plan: the one that made it,
+// unless another is named.
 func (a *actor) planned(who parley.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan, error) {
-	switch do.Decision {
-	case parley.EditPlan:
-		return nil, do, a.screenAnswer(who, c, do.Text)
-	case parley.ApprovePlan:
-		name := do.Agent.Name
-		if plan := a.s.state.Plan; name == "" && plan != nil {
-			name = plan.Agent
-		}
-		agent, err := a.agentFor(name)
-		if err == nil {
-			err = a.mayTalk(who, c.Via, agent)
-		}
-		if err == nil {
-			err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
-		}
-		do.Agent = a.ref(agent)
-		return &agent, do, err
+	if do.Decision != parley.ApprovePlan {
+		return nil, do, nil
 	}
-	return nil, do, nil
+	name := do.Agent.Name
+	if plan := a.s.state.Plan; name == "" && plan != nil {
+		name = plan.Agent
+	}
+	agent, err := a.agentFor(name)
+	if err == nil {
+		err = a.mayTalk(who, c.Via, agent)
+	}
+	if err == nil {
+		err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
+	}
+	do.Agent = a.ref(agent)
+	return &agent, do, err
 }
 
 // instructed is what the model of a run is told before anything else.

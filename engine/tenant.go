@@ -70,7 +70,7 @@ func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, 
 // running refuses what is for an agent that somebody has stopped.
 func (e *Engine) running(ctx context.Context, tenant parley.TenantID, agent string) error {
 	s, err := e.tenant(ctx, tenant)
-	if err == nil && s.IsStopped(agent) {
+	if err == nil && s.Facts.IsStopped(agent) {
 		err = parley.Errorf(parley.CodeStopped, "agent is not running")
 	}
 	return err
@@ -82,7 +82,7 @@ func (e *Engine) Stopped(ctx context.Context, who parley.Principal) ([]string, e
 		return nil, err
 	}
 	s, err := e.tenant(ctx, who.Tenant)
-	return slices.Clone(s.Stopped), err
+	return slices.Clone(s.Facts.Stopped), err
 }
 
 // tenantSession is Session for the tenant's own, which is there before anything
@@ -112,33 +112,4 @@ func (a *actor) resource() parley.Resource {
 		return parley.Resource{Kind: parley.OwnSessions, Tenant: a.tenant, Session: a.session} // whoever opens it has it
 	}
 	return parley.Resource{Kind: parley.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
-}
-
-// belongs says whether a command and the actor's session are for each other, and
-// whether the agent it is about exists. Decide sees to the first too; here it
-// keeps what is refused anyway from being screened and put on record.
-func (a *actor) belongs(do parley.CommandBody) (err error) {
-	if parley.ForTenant(do) != (a.session == parley.TenantSession) {
-		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
-	}
-	var names []string // without one Decide refuses it; to Agents it is the default
-	name := ""
-	switch do := do.(type) {
-	case parley.SetMission:
-		for _, agent := range do.Agents {
-			names = append(names, agent.Agent)
-		}
-	case parley.SetOverride:
-		name = do.Agent
-	case parley.StartAgent:
-		name = do.Agent
-	case parley.StopAgent:
-		name = do.Agent
-	}
-	for _, name := range append(names, name) {
-		if name != "" && err == nil {
-			_, err = a.engine.Agents.Agent(a.tenant, name)
-		}
-	}
-	return err
 }

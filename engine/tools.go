@@ -35,7 +35,7 @@ func (l ledger) Tenant() parley.TenantID { return l.tenant }
 
 func (l ledger) Accepted(ctx context.Context) (map[string]map[string]string, error) {
 	s, err := l.engine.tenant(ctx, l.tenant)
-	return s.Accepted, err // nobody changes what a state holds
+	return s.Facts.Accepted, err // nobody changes what a state holds
 }
 
 // AcceptFirst is the engine's own doing: who sets a server up means it to be

@@ -100,13 +100,17 @@ type StoredWebhook struct {
 	Gone   time.Time // when the receiver said that it wants no more; zero: it did not
 }
 
-func (WebhookChanged) event() {}
-func (SetWebhook) command()   {}
-func (SetWebhook) Action() Action {
-	return ActMessage
+func (b WebhookChanged) fold(s State, _ Event) State {
+	s.Hook = b.Hook
+	return s
 }
 
-func (d *decision) setWebhook(do SetWebhook) error {
+func (SetWebhook) Rules() Rules {
+	// Its secret has to be sealed and its URL looked at.
+	return Rules{Action: ActMessage, ServerOnly: "A webhook is set by a request of its own."}
+}
+
+func (do SetWebhook) decide(d *decision, _ Command) error {
 	if d.s.Parent != nil {
 		return Errorf(CodeInvalid, "The session of a sub-agent has no webhook of its own; that of the session above it is told.")
 	}
@@ -250,15 +254,6 @@ type HookFate struct {
 	Why    string
 	At     time.Time
 	Next   time.Time
-}
-
-// Row is what the row of an effect keeps of it besides: its run, also if that has
-// ended, and who is told.
-func (e EffectEnqueued) Row(run RunID) (RunID, string) {
-	if e.Hook != nil {
-		return e.Hook.Run, e.Hook.Target
-	}
-	return run, ""
 }
 
 // IsAgentHook reports whether a place is an agent's.

@@ -1,0 +1,204 @@
+package parley
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Autonomy is what an agent may do without being asked. Zero: nothing.
+type Autonomy struct {
+	Enabled        bool   `json:"enabled"`
+	MaxConsecutive int    `json:"max_consecutive,omitempty"` // messages without one of a person in between
+	CooldownMS     int64  `json:"cooldown_ms,omitempty"`     // from one such message to the next
+	MaxFollowUps   int    `json:"max_follow_ups,omitempty"`  // that wait in one session
+	Evaluator      string `json:"evaluator,omitempty"`       // model that is asked after each run whether to come back; empty: none
+}
+
+// Check says what is wrong with an agent's own limits, and with which. Zero is
+// none of its own.
+func (a Autonomy) Check() (key string, err error) {
+	switch {
+	case a.MaxConsecutive < 0 || a.MaxConsecutive > MostConsecutive:
+		key, err = "max_consecutive", fmt.Errorf("max_consecutive is from 1 to %d, not %d", MostConsecutive, a.MaxConsecutive)
+	case a.CooldownMS < 0 || a.CooldownMS > MostCooldownMS:
+		key, err = "cooldown_ms", fmt.Errorf("cooldown_ms is from 0 to %d, not %d", MostCooldownMS, a.CooldownMS)
+	case a.MaxFollowUps < 0 || a.MaxFollowUps > MaxFollowUps:
+		key, err = "max_follow_ups", fmt.Errorf("max_follow_ups is from 1 to %d, not %d", MaxFollowUps, a.MaxFollowUps)
+	}
+	return key, err
+}
+
+// DefaultAutonomy holds where nothing else is said.
+func DefaultAutonomy() Autonomy {
+	return Autonomy{MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: MaxFollowUps}
+}
+
+// Within is autonomy that is no wider than another's: an agent's within the
+// server's. A limit of zero is none of its own.
+func (a Autonomy) Within(most Autonomy) Autonomy {
+	if !a.Enabled || !most.Enabled {
+		return Autonomy{}
+	}
+	least := func(mine, most int) int {
+		if mine == 0 || most > 0 && most < mine {
+			return most
+		}
+		return mine
+	}
+	a.MaxConsecutive, a.MaxFollowUps = least(a.MaxConsecutive, most.MaxConsecutive), least(a.MaxFollowUps, most.MaxFollowUps)
+	a.CooldownMS = max(a.CooldownMS, most.CooldownMS)
+	return a
+}
+
+func (a Autonomy) cooldown() time.Duration { return time.Duration(a.CooldownMS) * time.Millisecond }
+
+// A FollowUp is what an agent wants to come back for.
+type FollowUp struct {
+	Delay   time.Duration
+	Reason  string
+	Message string // what it is told then; empty: the reason
+}
+
+// Check says which limit a follow-up breaks by itself.
+func (f FollowUp) Check() error {
+	switch {
+	case f.Delay < MinDelay || f.Delay > MaxDelay:
+		return fmt.Errorf("a follow-up waits from %d second to %d days", MinDelay/time.Second, MaxDelay/(24*time.Hour))
+	case IsBlank(f.Reason):
+		return fmt.Errorf("the reason of a follow-up is not blank")
+	case len(f.Reason) > MaxReason:
+		return fmt.Errorf("the reason of a follow-up has at most %d bytes", MaxReason)
+	case len(f.Message) > MaxFollowUp:
+		return fmt.Errorf("the message of a follow-up has at most %d bytes", MaxFollowUp)
+	}
+	return nil
+}
+
+func (f FollowUp) text() string {
+	if IsBlank(f.Message) {
+		return f.Reason
+	}
+	return f.Message
+}
+
+// FollowUpEvaluated: a model was asked whether to come back after a run.
+type FollowUpEvaluated struct {
+	Run       RunID  `json:"run"`
+	Scheduled bool   `json:"scheduled,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Code      Code   `json:"code,omitempty"` // it could not be asked
+	Message   string `json:"message,omitempty"`
+	Usage     Usage  `json:"usage"`
+}
+
+func (FollowUpEvaluated) fold(s State, _ Event) State {
+	s.Evaluate = nil
+	return s
+}
+
+// EvaluationEnded is what a model said of coming back after a run.
+type EvaluationEnded struct {
+	Run      RunID
+	FollowUp *FollowUp // nil: there is to be none
+	Reason   string
+	Usage    Usage
+	Code     Code // it could not be asked
+	Message  string
+}
+
+// decide: after a failed evaluation there is no follow-up.
+func (b EvaluationEnded) decide(d *decision, _ Report) {
+	e := d.s.Evaluate
+	if e == nil || e.Run != b.Run || d.s.Run != nil {
+		return
+	}
+	done := FollowUpEvaluated{Run: b.Run, Reason: b.Reason, Code: b.Code, Message: b.Message, Usage: b.Usage}
+	if f := b.FollowUp; f != nil {
+		done.Reason = f.Reason
+		done.Message = d.s.refuses(e.Agent, *f)
+		done.Scheduled = done.Message == ""
+	}
+	d.emit(0, done)
+	if done.Scheduled {
+		d.setTimer(0, 0, e.Agent, TimerByEvaluator, *b.FollowUp)
+	}
+}
+
+// Evaluate: have a model say whether the agent is to come back after a run.
+type Evaluate struct {
+	Run   RunID
+	Agent AgentRef
+	From  Seq
+}
+
+func (Evaluate) step() {}
+
+// An Evaluation that is wanted: is the agent to come back after this run?
+type Evaluation struct {
+	Run   RunID
+	Agent AgentRef
+}
+
+// refuses says why a session does not take a follow-up of an agent now; empty:
+// it does.
+func (s State) refuses(agent AgentRef, f FollowUp) string {
+	limits := agent.Autonomy
+	if err := f.Check(); err != nil {
+		return err.Error()
+	}
+	switch {
+	case !limits.Enabled || s.Parent != nil:
+		return "this agent does not come back unasked"
+	case s.flagged():
+		// It would outlive the conversation that was attacked.
+		return "something that was said or read was flagged, so nothing happens later without a person"
+	case slices.ContainsFunc(s.Queue, func(w Waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
+		return "the user has written again; that is answered first"
+	case len(s.Timers) >= min(limits.MaxFollowUps, MaxFollowUps):
+		return fmt.Sprintf("at most %d follow-ups wait in a session; cancel_follow_ups cancels them", min(limits.MaxFollowUps, MaxFollowUps))
+	case s.Autonomous >= limits.MaxConsecutive:
+		return fmt.Sprintf("hard cap reached: %d/%d messages without one of the user", s.Autonomous, limits.MaxConsecutive)
+	}
+	return ""
+}
+
+// evaluates reports whether somebody is to be asked after a run. Whoever could
+// not set a follow-up anyway is not asked.
+func (s State) evaluates(r *Run, b RunFinished) bool {
+	probe := FollowUp{Delay: MinDelay, Reason: "-"}
+	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged &&
+		s.refuses(r.Agent, probe) == ""
+}
+
+// followUp carries out a call that sets one. It lands in the log with its call,
+// or not at all.
+func (d *decision) followUp(call CallID, name string, f FollowUp) {
+	r := d.s.Run
+	if why := d.s.refuses(r.Agent, f); why != "" {
+		d.emit(r.ID, ToolCallBlocked{Call: call, Name: name, Reason: why})
+		return
+	}
+	d.setTimer(r.ID, call, r.Agent, TimerByTool, f)
+	d.emit(r.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded,
+		Result: fmt.Sprintf("The follow-up is set for %s. It is cancelled if the user writes before.", d.at.Add(f.Delay).UTC().Format(time.RFC3339))})
+}
+
+func (d *decision) noFollowUps(call CallID, name string) {
+	n := d.cancelTimers(TimerByAgent, func(Timer) bool { return true })
+	d.emit(d.s.Run.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded, Result: fmt.Sprintf("%d follow-ups were cancelled.", n)})
+}
+
+// personSpoke takes back what was to come unasked: it was thought of before. What
+// a person waits for is left alone, and so is a run that has begun.
+func (d *decision) personSpoke() {
+	d.cancelTimers(TimerByMessage, func(Timer) bool { return true })
+	for _, w := range d.s.Queue {
+		if w.Synthetic && (d.s.Run == nil || d.s.Run.Input != w.ID) {
+			d.withdraw(w, WithdrawnByMessage)
+		}
+	}
+	for _, id := range d.s.Owed {
+		d.emit(0, EffectCancelled{id, TimerByMessage})
+	}
+}

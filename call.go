@@ -1,0 +1,338 @@
+package parley
+
+import (
+	"slices"
+	"time"
+)
+
+// A ToolClass says what a crash in the middle of a call means.
+type ToolClass string
+
+const (
+	Pure       ToolClass = "pure"       // reads only: run it again
+	Idempotent ToolClass = "idempotent" // repeats under one key have one effect: run it again
+	Effectful  ToolClass = "effectful"  // anything else: a person decides
+)
+
+// A CallOutcome is how a tool call ended.
+type CallOutcome string
+
+const (
+	CallSucceeded CallOutcome = "succeeded"
+	CallFailed    CallOutcome = "failed"
+	CallDenied    CallOutcome = "denied"
+	CallCancelled CallOutcome = "cancelled"
+	CallUnknown   CallOutcome = "unknown" // nobody knows whether it happened
+)
+
+// A Resolution is what a person says about a call of unknown fate.
+type Resolution string
+
+const (
+	Rerun    Resolution = "rerun"
+	MarkDone Resolution = "mark_done"
+	Abandon  Resolution = "abandon"
+)
+
+// Tool calls. A call ends exactly once: blocked or finished. One whose fate a
+// crash made unknown is finished as unknown and then resolved by a person.
+type (
+	ToolCallRequested struct {
+		Turn      TurnID    `json:"turn"`
+		Name      string    `json:"name"`
+		Arguments string    `json:"arguments"` // JSON, byte for byte what was asked
+		Provider  string    `json:"provider,omitempty"`
+		Class     ToolClass `json:"class,omitempty"`
+		Source    Source    `json:"source,omitempty"` // of its result; empty: the conversation
+		RerunOf   CallID    `json:"rerun_of,omitempty"`
+		Remote    bool      `json:"remote,omitempty"` // an agent elsewhere reports it: the server neither judged nor made it
+	}
+	ToolCallBlocked struct {
+		Call   CallID `json:"call"`
+		Name   string `json:"name"`
+		Reason string `json:"reason"`
+	}
+	ToolCallStarted struct {
+		Call    CallID `json:"call"`
+		Attempt int    `json:"attempt"`
+	}
+	ToolOutputAppended struct {
+		Call   CallID `json:"call"`
+		Offset int    `json:"offset"`
+		Text   string `json:"text"`
+	}
+	ToolCallFinished struct {
+		Call    CallID      `json:"call"`
+		Name    string      `json:"name"`
+		Outcome CallOutcome `json:"outcome"`
+		Result  string      `json:"result,omitempty"`
+		Finding *Finding    `json:"finding,omitempty"` // the sentinel flagged the result
+		Exit    *int        `json:"exit,omitempty"`    // of a command
+	}
+	ToolCallResolved struct {
+		Call       CallID     `json:"call"`
+		Resolution Resolution `json:"resolution"`
+		Note       string     `json:"note,omitempty"`
+	}
+)
+
+func (b ToolCallRequested) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments,
+			Class: b.Class, Source: b.source(r.Agent), Status: CallReady})
+		r.withCall(b.RerunOf, func(c *Call) { c.Status = CallEnded })
+	})
+}
+
+func (b ToolCallBlocked) fold(s State, e Event) State {
+	return s.inCall(e, b.Call, func(c *Call) { c.Status = CallEnded })
+}
+
+func (b ToolCallStarted) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		r.withCall(b.Call, func(c *Call) {
+			c.Status, c.Attempt, c.Output = CallStarted, b.Attempt, 0
+			r.Touched = r.Touched || r.touchedBy(*c)
+		})
+	})
+}
+
+func (b ToolOutputAppended) fold(s State, e Event) State {
+	return s.inCall(e, b.Call, func(c *Call) { c.Output += len(b.Text) })
+}
+
+func (b ToolCallFinished) fold(s State, e Event) State {
+	return s.readResult(e, b).inCall(e, b.Call, func(c *Call) {
+		c.Status, c.Card = CallEnded, 0
+		if b.Outcome == CallUnknown {
+			c.Status = CallLost
+		}
+	})
+}
+
+func (b ToolCallResolved) fold(s State, e Event) State {
+	return s.inCall(e, b.Call, func(c *Call) { c.Status = afterResolution[b.Resolution] })
+}
+
+// A call of unknown outcome waits for a person as a card does.
+func (b ToolCallFinished) rowOf(e Event) Row {
+	if b.Outcome == CallUnknown {
+		return CardOpened{CardCall, Seq(b.Call), e.Run, b.Call}
+	}
+	return nil
+}
+
+func (b ToolCallResolved) rowOf(Event) Row { return CardClosed{Seq(b.Call)} }
+
+// LateResultNoted is evidence: what a worker of an ended run still had to say.
+// It stands outside the run and is shown in the log only.
+type LateResultNoted struct {
+	Run    RunID       `json:"run"`
+	Call   CallID      `json:"call"`
+	Result CallOutcome `json:"result"`
+	Text   string      `json:"text,omitempty"`
+}
+
+func (LateResultNoted) fold(s State, _ Event) State { return s }
+
+// A Call of the last or open turn.
+type Call struct {
+	ID      CallID
+	Turn    TurnID
+	Name    string
+	Args    string
+	Class   ToolClass
+	Source  Source `json:",omitempty"` // of its result
+	Status  CallStatus
+	Card    CardID // the open card
+	Digest  string
+	Despite []Source `json:",omitempty"` // untrusted sources that the card names
+	Expires time.Time
+	Attempt int
+	Output  int    // bytes of live output shown
+	Asks    int    // questions of its card
+	Answer  string // what to finish it with: an answer or a person's note
+	Spawned Seq    // where the event that names its child is
+
+	Explaining bool `json:",omitempty"` // the model is to say what its approval is about
+}
+
+type CallStatus string
+
+const (
+	CallReady     CallStatus = "ready"     // may start
+	CallApproving CallStatus = "approving" // an approval is open
+	CallAsking    CallStatus = "asking"    // a question is open
+	CallRefused   CallStatus = "refused"   // denied, not yet finished
+	CallStopping  CallStatus = "stopping"  // denied with the whole run
+	CallAnswered  CallStatus = "answered"  // answered, not yet finished
+	CallStarted   CallStatus = "started"
+	CallDelegated CallStatus = "delegated" // a child works on it
+	CallLost      CallStatus = "lost"      // finished as unknown; a person must resolve it
+	CallRerunning CallStatus = "rerunning" // resolved: ask for it anew
+	CallAbandoned CallStatus = "abandoned" // resolved: end the run
+	CallEnded     CallStatus = "ended"
+)
+
+func (r *Run) call(id CallID) *Call {
+	for i := range r.Calls {
+		if r.Calls[i].ID == id {
+			return &r.Calls[i]
+		}
+	}
+	return nil
+}
+
+// withCall changes a copy of one call.
+func (r *Run) withCall(id CallID, change func(*Call)) {
+	for i := range r.Calls {
+		if r.Calls[i].ID == id {
+			r.Calls = slices.Clone(r.Calls)
+			change(&r.Calls[i])
+			return
+		}
+	}
+}
+
+// CallTool: carry out this attempt of a started call.
+type CallTool struct {
+	Run     RunID
+	Call    CallID
+	Attempt int
+	Name    string
+	Args    string
+	Agent   AgentRef
+	// Touches: it may change files, and the run says at its end which.
+	Touches bool
+}
+
+func (CallTool) step() {}
+
+// performing is the started call the report is of, if it is still wanted.
+func (d *decision) performing(rep Report) *Call {
+	if r := d.s.Run; r != nil && r.ID == rep.Run {
+		if c := r.call(rep.Call); c != nil && c.Status == CallStarted {
+			return c
+		}
+	}
+	return nil
+}
+
+// ToolPiece is live output of a call.
+type ToolPiece struct{ Text string }
+
+func (b ToolPiece) decide(d *decision, rep Report) {
+	if c := d.performing(rep); c != nil && b.Text != "" {
+		d.emit(rep.Run, ToolOutputAppended{Call: c.ID, Offset: c.Output, Text: b.Text})
+	}
+}
+
+// ToolEnded: a call was carried out, or could not be.
+type ToolEnded struct {
+	Outcome CallOutcome
+	Result  string
+	Finding *Finding
+	Exit    *int // of a command
+}
+
+func (b ToolEnded) decide(d *decision, rep Report) {
+	c := d.performing(rep)
+	if c == nil {
+		d.emit(0, LateResultNoted{Run: rep.Run, Call: rep.Call, Result: b.Outcome, Text: b.Result})
+		return
+	}
+	d.emit(rep.Run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: b.Outcome, Result: b.Result,
+		Finding: b.Finding, Exit: b.Exit})
+}
+
+// recoverCall starts a call again that a dead process had started, or says that
+// nobody knows whether it happened.
+func (d *decision) recoverCall(c Call) {
+	if c.Class == Pure || c.Class == Idempotent {
+		d.emit(d.s.Run.ID, ToolCallStarted{Call: c.ID, Attempt: c.Attempt + 1})
+		return
+	}
+	d.emit(d.s.Run.ID, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallUnknown,
+		Result: "The server stopped while this ran. Nobody knows whether it happened."})
+}
+
+// advanceCall reports false when it ended the run.
+func (d *decision) advanceCall(c Call) bool {
+	run := d.s.Run.ID
+	expired := c.Card != 0 && !d.at.Before(c.Expires)
+	if c.Status != CallStarted && c.Status != CallEnded && (expired || c.Card == 0) {
+		d.part()
+	}
+	switch c.Status {
+	case CallReady:
+		d.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})
+	case CallApproving:
+		if expired {
+			d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: CardExpired, Note: "nobody answered in time"})
+		}
+	case CallAsking:
+		if expired {
+			d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: QuestionExpired})
+		}
+	case CallRefused:
+		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
+	case CallAnswered:
+		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallSucceeded, Result: c.Answer})
+	case CallRerunning:
+		d.emit(run, ToolCallRequested{Turn: c.Turn, Name: c.Name, Arguments: c.Args,
+			Class: c.Class, Source: c.Source, RerunOf: c.ID})
+	case CallStopping:
+		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
+		d.endRun(Denied, CodeForbidden, "A person said no and stopped the run.")
+		return false
+	case CallAbandoned:
+		d.endRun(Interrupted, CodeInterrupted, "A call of unknown outcome was abandoned.")
+		return false
+	}
+	return true
+}
+
+func (d *decision) cancelCall(c Call) {
+	run := d.s.Run.ID
+	switch c.Status {
+	case CallApproving:
+		d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: CardCancelled})
+	case CallAsking:
+		d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: QuestionCancelled})
+	case CallEnded, CallLost, CallRerunning, CallAbandoned:
+		return // it has ended
+	}
+	d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallCancelled})
+}
+
+// ResolveToolCall is what a person says about a call of unknown fate.
+type ResolveToolCall struct {
+	Call       CallID
+	Resolution Resolution
+	Note       string
+}
+
+func (do ResolveToolCall) Rules() Rules {
+	return Rules{Action: ActMessage, Answers: true, Says: []string{do.Note}, Limits: []limit{noteLimit(do.Note)}}
+}
+
+func (do ResolveToolCall) decide(d *decision, _ Command) error {
+	if d.s.Run == nil {
+		return Errorf(CodeClosed, "This call needs no resolution.")
+	}
+	c := d.s.Run.call(do.Call)
+	if c == nil || c.Status != CallLost || d.s.Run.Agent.Remote {
+		return Errorf(CodeClosed, "This call needs no resolution.")
+	}
+	if afterResolution[do.Resolution] == "" {
+		return Errorf(CodeInvalid, "A resolution is rerun, mark_done or abandon, not %q.", do.Resolution)
+	}
+	d.emit(d.s.Run.ID, ToolCallResolved{Call: c.ID, Resolution: do.Resolution, Note: CleanText(do.Note)})
+	return nil
+}
+
+var afterResolution = map[Resolution]CallStatus{
+	Rerun:    CallRerunning,
+	MarkDone: CallEnded,
+	Abandon:  CallAbandoned,
+}

@@ -1,0 +1,291 @@
+package parley
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// A Decision is how an approval ended.
+type Decision string
+
+const (
+	AllowOnce     Decision = "allow"
+	AllowAlways   Decision = "always" // exactly this, for the rest of the session
+	Deny          Decision = "deny"   // the model is told and goes on
+	DenyAndStop   Decision = "stop"   // the run ends as denied
+	CardExpired   Decision = "expired"
+	CardCancelled Decision = "cancelled"
+)
+
+// A CardEnding is how a question ended.
+type CardEnding string
+
+const (
+	Answered          CardEnding = "answered"
+	QuestionExpired   CardEnding = "expired"
+	QuestionCancelled CardEnding = "cancelled"
+)
+
+// A Question is one thing an agent asks a person.
+type Question struct {
+	Question    string   `json:"question"`
+	Header      string   `json:"header,omitempty"`
+	Options     []Option `json:"options,omitempty"`
+	MultiSelect bool     `json:"multi_select,omitempty"`
+}
+
+type Option struct {
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+}
+
+// Cards are what waits for a person: an approval or a question, always of a call.
+// A card ends exactly once.
+type ApprovalRequested struct {
+	Call    CallID    `json:"call"`
+	Name    string    `json:"name"`
+	Show    string    `json:"show"`   // exactly what will be done
+	Digest  string    `json:"digest"` // of tool, arguments and place
+	Expires time.Time `json:"expires"`
+	Why     string    `json:"why,omitempty"` // what untrusted or flagged content it follows
+	// Sources of that content.
+	Sources []Source `json:"sources,omitempty"`
+}
+
+func (b ApprovalRequested) fold(s State, e Event) State {
+	return s.inCall(e, b.Call, func(c *Call) {
+		c.Status, c.Card, c.Digest, c.Despite, c.Expires = CallApproving, CardID(e.Seq), b.Digest, b.Sources, b.Expires
+	})
+}
+
+func (b ApprovalRequested) rowOf(e Event) Row { return CardOpened{CardApproval, e.Seq, e.Run, b.Call} }
+
+type ApprovalDecided struct {
+	Card     CardID   `json:"card"`
+	Call     CallID   `json:"call"`
+	Decision Decision `json:"decision"`
+	Note     string   `json:"note,omitempty"`
+}
+
+func (b ApprovalDecided) fold(s State, e Event) State {
+	return s.grant(e, b).inCall(e, b.Call, func(c *Call) {
+		c.Status, c.Card, c.Answer, c.Explaining = afterDecision[b.Decision], 0, denial(b), false
+		if c.Status == CallReady && c.Spawned != 0 {
+			c.Status = CallDelegated
+		}
+	})
+}
+
+func (b ApprovalDecided) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }
+
+type QuestionAsked struct {
+	Call      CallID     `json:"call"`
+	Questions []Question `json:"questions"`
+	Expires   time.Time  `json:"expires"`
+}
+
+func (b QuestionAsked) fold(s State, e Event) State {
+	return s.inCall(e, b.Call, func(c *Call) {
+		c.Status, c.Card, c.Expires, c.Asks = CallAsking, CardID(e.Seq), b.Expires, len(b.Questions)
+	})
+}
+
+func (b QuestionAsked) rowOf(e Event) Row { return CardOpened{CardQuestion, e.Seq, e.Run, b.Call} }
+
+type QuestionAnswered struct {
+	Card    CardID     `json:"card"`
+	Call    CallID     `json:"call"`
+	Ending  CardEnding `json:"ending"`
+	Answers [][]string `json:"answers,omitempty"` // per question, the chosen labels or free text
+}
+
+func (b QuestionAnswered) fold(s State, e Event) State {
+	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Card, c.Answer = CallAnswered, 0, answerText(b) })
+}
+
+func (b QuestionAnswered) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }
+
+func (r *Run) card(id CardID) *Call {
+	for i := range r.Calls {
+		if id != 0 && r.Calls[i].Card == id {
+			return &r.Calls[i]
+		}
+	}
+	return nil
+}
+
+var errCardClosed = Errorf(CodeClosed, "This was already answered, has expired or never was.")
+
+// waitingCard is the call whose card is open, in a status, and has not expired.
+func (d *decision) waitingCard(card CardID, status CallStatus) (*Call, error) {
+	if d.s.Run == nil {
+		return nil, errCardClosed
+	}
+	c := d.s.Run.card(card)
+	if c == nil || c.Status != status || !d.at.Before(c.Expires) {
+		return nil, errCardClosed
+	}
+	return c, nil
+}
+
+type DecideApproval struct {
+	Card     CardID
+	Decision Decision
+	Note     string
+	Digest   string // if given, what the person saw
+}
+
+func (do DecideApproval) Rules() Rules {
+	return Rules{Action: ActMessage, Answers: true, Says: []string{do.Note}, Limits: []limit{noteLimit(do.Note)}}
+}
+
+func (do DecideApproval) decide(d *decision, _ Command) error {
+	c, err := d.waitingCard(do.Card, CallApproving)
+	switch {
+	case err != nil:
+		return err
+	case do.Digest != "" && do.Digest != c.Digest:
+		return Errorf(CodeConflict, "What you decided about is not what was asked.")
+	}
+	switch do.Decision {
+	case AllowOnce, AllowAlways, Deny, DenyAndStop:
+	default:
+		return Errorf(CodeInvalid, "A decision is allow, always, deny or stop, not %q.", do.Decision)
+	}
+	d.part()
+	d.emit(d.s.Run.ID, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: do.Decision, Note: CleanText(do.Note)})
+	return nil
+}
+
+// AnswerQuestion has one list of answers for each question of the card.
+type AnswerQuestion struct {
+	Card    CardID
+	Answers [][]string
+}
+
+func (do AnswerQuestion) Rules() Rules {
+	says := slices.Concat(do.Answers...)
+	size := len(do.Answers)
+	for _, answer := range says {
+		size += 1 + len(answer)
+	}
+	return Rules{Action: ActMessage, Answers: true, Says: says, Limits: []limit{{"answer", size, MaxNote}}}
+}
+
+func (do AnswerQuestion) decide(d *decision, _ Command) error {
+	c, err := d.waitingCard(do.Card, CallAsking)
+	if err != nil {
+		return err
+	}
+	if len(do.Answers) != c.Asks {
+		return Errorf(CodeInvalid, "%d answers are needed, one for each question.", c.Asks)
+	}
+	var answers [][]string // nil if there are none, as it will be when read back
+	for _, chosen := range do.Answers {
+		var clean []string
+		for _, a := range chosen {
+			clean = append(clean, CleanText(a))
+		}
+		answers = append(answers, clean)
+	}
+	d.emit(d.s.Run.ID, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: Answered, Answers: answers})
+	return nil
+}
+
+var afterDecision = map[Decision]CallStatus{
+	AllowOnce:     CallReady,
+	AllowAlways:   CallReady,
+	Deny:          CallRefused,
+	DenyAndStop:   CallStopping,
+	CardExpired:   CallRefused,
+	CardCancelled: CallRefused,
+}
+
+// denial is the result the model gets for a call that a person did not allow.
+func denial(b ApprovalDecided) string {
+	switch {
+	case b.Decision == AllowOnce || b.Decision == AllowAlways:
+		return ""
+	case b.Note != "":
+		return "A person did not allow this: " + b.Note
+	}
+	return "A person did not allow this."
+}
+
+// answerText is the result the model gets for a question.
+func answerText(b QuestionAnswered) string {
+	if b.Ending != Answered {
+		return "Nobody answered: the question " + map[CardEnding]string{
+			QuestionExpired: "expired", QuestionCancelled: "was cancelled"}[b.Ending] + "."
+	}
+	raw, _ := json.Marshal(map[string]any{"answers": b.Answers}) // strings only: cannot fail
+	return string(raw)
+}
+
+// A CardKind is what a person is waited for to do.
+type CardKind string
+
+const (
+	CardApproval CardKind = "approval" // to decide it
+	CardQuestion CardKind = "question" // to answer it
+	CardCall     CardKind = "call"     // to say what became of a call of unknown outcome
+)
+
+// A CardQuery narrows a list of what waits for a person. What is empty does not.
+type CardQuery struct {
+	Owner   PrincipalID
+	Session SessionID
+	Root    SessionID // only those of a tree; not together with Session
+	Kind    CardKind
+	Limit   int
+}
+
+// A CardInfo is something that waits for a person.
+type CardInfo struct {
+	Kind      CardKind    `json:"kind"`
+	Session   SessionID   `json:"session"`
+	Root      SessionID   `json:"root"`
+	Run       RunID       `json:"run"`
+	Seq       Seq         `json:"seq"` // by which it is answered: the card's, or the call's
+	Call      CallID      `json:"call"`
+	Agent     string      `json:"agent"`
+	Owner     PrincipalID `json:"owner"`
+	Tool      string      `json:"tool"`
+	Arguments string      `json:"arguments"`
+	Show      string      `json:"show,omitempty"` // exactly what will be done
+	Digest    string      `json:"digest,omitempty"`
+	Why       string      `json:"why,omitempty"`
+	Questions []Question  `json:"questions,omitempty"`
+	AskedAt   time.Time   `json:"asked_at"`
+	Expires   time.Time   `json:"expires,omitzero"` // calls wait for ever
+	Position  Position    `json:"-"`                // of the event that Seq names
+}
+
+// Read takes what the log says about the card from the events that made the card
+// and the call; for a call of unknown outcome that is one event.
+func (c *CardInfo) Read(card, call EventBody) {
+	if b, ok := call.(ToolCallRequested); ok {
+		c.Tool, c.Arguments = b.Name, b.Arguments
+	}
+	switch b := card.(type) {
+	case ApprovalRequested:
+		c.Show, c.Digest, c.Why, c.Expires = b.Show, b.Digest, b.Why, b.Expires
+	case QuestionAsked:
+		c.Questions, c.Expires = b.Questions, b.Expires
+	}
+}
+
+// CardOpened adds the row of something that waits for a person.
+type CardOpened struct {
+	Kind CardKind
+	Seq  Seq
+	Run  RunID
+	Call CallID
+}
+
+func (CardOpened) row() {}
+
+type CardClosed struct{ Seq Seq }
+
+func (CardClosed) row() {}

@@ -1,0 +1,209 @@
+package parley
+
+import "unicode/utf8"
+
+// A ContextSize is how much of its window a model was given to read.
+type ContextSize struct {
+	Tokens    int
+	Limit     int // the window of the model
+	Messages  int
+	Estimated bool // nobody counted
+}
+
+// A Compaction that was asked for and has not ended.
+type Compaction struct {
+	Since Seq // names it
+	Auto  bool
+}
+
+// Compacted says where the model begins to read.
+type Compacted struct {
+	From  Seq // no event up to here is needed any more
+	Upto  Seq // what was said up to here is in the summary
+	Tried int // tokens there were after the last attempt
+}
+
+// The context of the model: what it is given to read, and how that was made
+// shorter. A compaction ends exactly once, and changes nothing if it fails.
+type (
+	ContextMeasured struct {
+		Turn     TurnID `json:"turn"`
+		Tokens   int    `json:"tokens"`
+		Limit    int    `json:"limit"`
+		Messages int    `json:"messages"`
+		// Estimated: the vendor did not count.
+		Estimated bool `json:"estimated,omitempty"`
+	}
+	CompactionStarted struct {
+		Auto bool `json:"auto,omitempty"` // nobody asked for it
+	}
+	// ContextCompacted: what was said up to a seq is from now on replaced by a
+	// summary.
+	ContextCompacted struct {
+		From     Seq    `json:"from,omitempty"` // no event up to here is needed any more
+		Upto     Seq    `json:"upto"`
+		Summary  string `json:"summary"`
+		Before   int    `json:"before"` // tokens
+		After    int    `json:"after"`
+		Limit    int    `json:"limit"`
+		Messages int    `json:"messages"` // afterwards
+		Auto     bool   `json:"auto,omitempty"`
+		Usage    Usage  `json:"usage"`
+	}
+	CompactionFailed struct {
+		Code    Code   `json:"code"`
+		Message string `json:"message"` // safe to show
+		Auto    bool   `json:"auto,omitempty"`
+	}
+)
+
+func (b ContextMeasured) fold(s State, _ Event) State {
+	s.Context = ContextSize{b.Tokens, b.Limit, b.Messages, b.Estimated}
+	return s
+}
+
+func (b CompactionStarted) fold(s State, e Event) State {
+	s.Compact = &Compaction{e.Seq, b.Auto}
+	return s
+}
+
+func (CompactionFailed) fold(s State, _ Event) State {
+	s.Compact, s.Compacted.Tried = nil, s.Context.Tokens
+	return s
+}
+
+func (b ContextCompacted) fold(s State, _ Event) State {
+	s.Compact = nil
+	s.Compacted = Compacted{From: b.From, Upto: b.Upto, Tried: b.After}
+	s.Context = ContextSize{b.After, b.Limit, b.Messages, true}
+	return s
+}
+
+// CompactContext makes the conversation shorter for the model, at the next
+// place between turns.
+type CompactContext struct{}
+
+func (CompactContext) Rules() Rules { return Rules{Action: ActMessage} }
+
+func (CompactContext) decide(d *decision, _ Command) error {
+	switch {
+	case d.s.Last.Name == "":
+		return Errorf(CodeEmpty, "There is nothing to compact yet.")
+	case d.s.Compact == nil:
+		d.emit(0, CompactionStarted{})
+	}
+	return nil
+}
+
+// CompactionEnded says what is to replace a conversation, or, with a Code,
+// why it cannot be replaced.
+type CompactionEnded struct {
+	Since         Seq
+	From, Upto    Seq
+	Summary       string
+	Before, After int
+	Limit         int
+	Messages      int
+	Usage         Usage
+	Code          Code
+	Message       string // safe to show
+}
+
+func (b CompactionEnded) decide(d *decision, _ Report) {
+	c := d.s.Compact
+	switch {
+	case c == nil || c.Since != b.Since:
+	case b.Code != "":
+		d.emit(0, CompactionFailed{Code: b.Code, Message: b.Message, Auto: c.Auto})
+	case b.After >= b.Before || b.Upto <= d.s.Compacted.Upto || b.Upto > d.s.Head:
+		d.emit(0, CompactionFailed{Code: CodeEmpty, Message: "The conversation cannot be made shorter than it is.", Auto: c.Auto})
+	default:
+		d.emit(0, ContextCompacted{From: b.From, Upto: b.Upto, Summary: b.Summary, Before: b.Before, After: b.After,
+			Limit: b.Limit, Messages: b.Messages, Auto: c.Auto, Usage: b.Usage})
+	}
+}
+
+// Compact: make what was said shorter.
+type Compact struct {
+	Since Seq
+	Agent AgentRef
+	From  Seq
+}
+
+func (Compact) step() {}
+
+// EstimateTokens says about how many tokens a model makes of a text: one for
+// every four characters.
+func EstimateTokens(texts ...string) int {
+	n := 0
+	for _, t := range texts {
+		n += (utf8.RuneCountInString(t) + 3) / 4
+	}
+	return n
+}
+
+// Tokens estimates a message.
+func (m Message) Tokens() int {
+	n := EstimateTokens(m.Text) + 4
+	for _, c := range m.Calls {
+		n += EstimateTokens(c.Name, c.Arguments)
+	}
+	return n + len(m.Images)*1000
+}
+
+// CompactionCut is the number of messages, from the first on, that a compaction
+// replaces. It leaves the last ones, up to keep tokens and at most half of all
+// there is, and never parts a call from its result. Zero: there is nothing to be
+// gained.
+func CompactionCut(messages []Message, keep int) int {
+	total := 0
+	for _, m := range messages {
+		total += m.Tokens()
+	}
+	cut, kept := len(messages), 0
+	for i := len(messages) - 1; i > 0; i-- {
+		if kept += messages[i].Tokens(); kept > min(keep, total/2) {
+			break
+		}
+		if messages[i].Role != RoleTool {
+			cut = i
+		}
+	}
+	return cut
+}
+
+// stopCompacting ends one with what it was for.
+func (d *decision) stopCompacting() {
+	if c := d.s.Compact; c != nil {
+		d.emit(0, CompactionFailed{Code: CodeClosed, Message: "The session was closed.", Auto: c.Auto})
+	}
+}
+
+// full reports whether the context is to be made shorter before the next turn.
+// One that was just tried is not tried again before the context has grown: a
+// compaction that gains nothing must not be the only thing that ever happens.
+func (d *decision) full() bool {
+	at := d.s.Run.Agent.Compact
+	if at == 0 {
+		at = CompactAt
+	}
+	c := d.s.Context
+	return c.Limit > 0 && c.Tokens*100 > c.Limit*at && c.Tokens*10 > d.s.Compacted.Tried*11
+}
+
+// compactable reports whether nothing is being said or done, so that what was
+// said so far can be replaced.
+func (s State) compactable() bool {
+	if s.Compact == nil || s.Deleted || s.Halted != "" {
+		return false
+	}
+	if s.Run == nil {
+		return true
+	}
+	for _, c := range s.Run.Calls {
+		if c.Status != CallEnded {
+			return false
+		}
+	}
+	return s.Run.Turn == nil
+}

@@ -1,0 +1,165 @@
+package parley
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Agents come from files of the operator's, or are made by people of a tenant.
+// That one was made is a fact of the tenant. What it says is kept by its digest,
+// like every definition that runs go by: instructions are not for everybody who
+// may read what agents there are.
+
+// A MadeAgent is one that somebody made.
+type MadeAgent struct {
+	Name   string
+	Digest string // of its definition
+}
+
+// An AgentProblem is what is wrong with the file of an agent, which keeps the
+// definition it had. Without an Agent it never had one.
+type AgentProblem struct {
+	Agent string
+	Text  string // begins with the file and the line
+}
+
+// AgentChanged: an agent has another definition from now on, or none. Made:
+// somebody of the tenant made it so; else its file says so.
+type AgentChanged struct {
+	Agent  string `json:"agent"`
+	Digest string `json:"digest,omitempty"` // of its definition
+	Made   bool   `json:"made,omitempty"`
+	Gone   bool   `json:"gone,omitempty"`
+}
+
+func (b AgentChanged) fold(s State, e Event) State {
+	s.Facts.Watched = e.Seq
+	if !b.Made {
+		return s // who reads files knows
+	}
+	i, there := s.Facts.made(b.Agent)
+	list := slices.Clone(s.Facts.Made)
+	switch {
+	case b.Gone && there:
+		list = slices.Delete(list, i, i+1)
+	case b.Gone:
+	case there:
+		list[i].Digest = b.Digest
+	default:
+		list = slices.Insert(list, i, MadeAgent{b.Agent, b.Digest})
+	}
+	if s.Facts.Made = list; len(list) == 0 {
+		s.Facts.Made = nil
+	}
+	return s
+}
+
+// made finds a custom agent.
+func (t TenantFacts) made(name string) (int, bool) {
+	return slices.BinarySearchFunc(t.Made, name, func(m MadeAgent, name string) int { return strings.Compare(m.Name, name) })
+}
+
+// MakeAgent makes an agent, or changes one that was made.
+type MakeAgent struct{ Agent Agent }
+
+// Rules: an agent that asks less often than the default needs the same right as
+// that setting of the whole tenant.
+func (do MakeAgent) Rules() Rules {
+	action := ActSettings
+	if do.Agent.Approval == "" || do.Agent.Approval == "suggest" {
+		action = ActAdmin
+	}
+	return Rules{Action: action, Tenant: true, Limits: []limit{
+		{"instructions", len(do.Agent.Instructions), MaxInstructions},
+		{"description", len(do.Agent.Description), MaxDescription},
+	}}
+}
+
+func (do MakeAgent) decide(d *decision, _ Command) error {
+	a := do.Agent
+	if err := CheckAgent(a); err != nil {
+		return err
+	}
+	i, there := d.s.Facts.made(a.Name)
+	switch {
+	case there && d.s.Facts.Made[i].Digest == a.Digest():
+		return nil
+	case !there && len(d.s.Facts.Made) >= MaxMade:
+		return Errorf(CodeLimited, "%d agents were made already; delete one first.", MaxMade)
+	}
+	d.emitTenant(AgentChanged{Agent: a.Name, Digest: a.Digest(), Made: true})
+	return nil
+}
+
+type DeleteAgent struct{ Agent string }
+
+func (do DeleteAgent) Rules() Rules {
+	return Rules{Action: ActAdmin, Tenant: true, Limits: []limit{agentLimit(do.Agent)}}
+}
+
+func (do DeleteAgent) decide(d *decision, _ Command) error {
+	if _, there := d.s.Facts.made(do.Agent); !there {
+		return Errorf(CodeNotFound, "There is no agent %.63q that was made.", do.Agent)
+	}
+	d.emitTenant(AgentChanged{Agent: do.Agent, Made: true, Gone: true})
+	return nil
+}
+
+// NoteAgents is the engine's own: files say something else of these, or,
+// without a digest, nothing any more.
+type NoteAgents struct{ Agents []MadeAgent }
+
+func (NoteAgents) Rules() Rules {
+	return Rules{Action: ActAdmin, Tenant: true, ServerOnly: "Only the server says what its files are."}
+}
+
+func (do NoteAgents) decide(d *decision, _ Command) error {
+	for _, a := range do.Agents {
+		d.emitTenant(AgentChanged{Agent: a.Name, Digest: a.Digest, Gone: a.Digest == ""})
+	}
+	return nil
+}
+
+// CheckAgent says what is wrong with a definition that somebody makes.
+func CheckAgent(a Agent) error {
+	switch {
+	case !ValidAgentName(a.Name):
+		return Errorf(CodeInvalid, "name must be up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.")
+	case len(a.Description) > MaxDescription:
+		return Errorf(CodeTooLarge, "The description is longer than %d bytes.", MaxDescription)
+	case IsBlank(a.Instructions):
+		return Errorf(CodeEmpty, "The instructions are missing.")
+	case len(a.Instructions) > MaxInstructions:
+		return Errorf(CodeTooLarge, "The instructions are longer than %d bytes.", MaxInstructions)
+	case a.Approval != "" && a.Approval != "suggest" && a.Approval != "auto-edit" && a.Approval != "full-auto":
+		return Errorf(CodeInvalid, "approval must be suggest, auto-edit or full-auto.")
+	case a.Limits.Turns < 0 || a.Limits.Tokens < 0 || a.Limits.Minutes < 0 || a.Limits.CostUSD < 0:
+		return Errorf(CodeInvalid, "limits must not be negative.")
+	case a.Allow != nil && (len(a.Allow.Roles) == 0 || slices.Contains(a.Allow.Roles, "")):
+		return Errorf(CodeInvalid, "allow names nobody who could talk to this agent.")
+	case len(a.IdlePrompt) > MaxIdlePrompt:
+		return Errorf(CodeTooLarge, "idle_prompt is longer than %d bytes.", MaxIdlePrompt)
+	case a.IdleSeconds < 0 || a.IdleSeconds > int64(MaxIdleInterval/time.Second):
+		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.", int64(MaxIdleInterval/time.Second))
+	case len(a.Fallback)+len(a.Tools)+len(a.Delegates)+len(a.Trust) > 200:
+		return Errorf(CodeTooLarge, "These are too many names.")
+	}
+	if _, err := a.Autonomy.Check(); err != nil {
+		return Errorf(CodeInvalid, "autonomy: %v.", err)
+	}
+	if err := CheckTrust(a.Trust); err != nil {
+		return Errorf(CodeInvalid, "%v.", err)
+	}
+	for _, name := range slices.Concat([]string{a.Model, a.Autonomy.Evaluator}, a.Fallback) {
+		if name != "" && !modelPattern.MatchString(name) {
+			return Errorf(CodeInvalid, "%.80q is no name of a model.", name)
+		}
+	}
+	for _, name := range slices.Concat(a.Tools, a.Delegates) {
+		if name == "" || len(name) > MaxName {
+			return Errorf(CodeInvalid, "The name of a tool or an agent has 1 to %d bytes.", MaxName)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package parley
+
+import (
+	"context"
+	"sync"
+)
+
+// The Door is how everybody outside reaches sessions. Permission, limits and
+// screening sit behind it, so that no dialect can forget them.
+type Door interface {
+	// Submit hands a command to its session. It returns when the command's
+	// events are durable, or with the reason why nothing was appended.
+	Submit(context.Context, Principal, Command) (Receipt, error)
+	// Follow follows a log from a cursor. CodeResync: the cursor is not of
+	// this log.
+	Follow(context.Context, Principal, Scope, Cursor) (Follower, error)
+	// Head is where all logs of the tenant end now, by position: who follows
+	// what it may read from there knows where it began.
+	Head(context.Context, Principal) (Cursor, error)
+	Session(context.Context, Principal, SessionID) (Summary, error)
+	Sessions(context.Context, Principal, SessionQuery) ([]Summary, error)
+	// Runs and Cards list what the principal may see: of everybody, or else
+	// its own; of one session, if it names one.
+	Runs(context.Context, Principal, RunQuery) ([]RunInfo, error)
+	Cards(context.Context, Principal, CardQuery) ([]CardInfo, error)
+	// Timers and Effects do the same.
+	Timers(context.Context, Principal, TimerQuery) ([]TimerInfo, error)
+	Effects(context.Context, Principal, EffectQuery) ([]EffectInfo, error)
+	// Plan is the last plan of a session; CodeNotFound: it has none.
+	Plan(context.Context, Principal, SessionID) (Plan, error)
+
+	// Settings are those in effect for the principal's tenant. They are changed
+	// by a command to its TenantSession.
+	Settings(context.Context, Principal) (Settings, error)
+
+	// Missions lists those of a project, newest first; the active one, if there
+	// is, is the first. Override is what was chosen for an agent. Both are
+	// changed by commands to the TenantSession.
+	Missions(ctx context.Context, who Principal, project string, limit int) ([]MissionInfo, error)
+	Override(ctx context.Context, who Principal, project, agent string) (Override, error)
+
+	// ShowFile, ShowFolder and ShowTree show the files of the project of the
+	// principal's tenant, see Files. CodeNotFound: the tenant has no project.
+	ShowFile(ctx context.Context, who Principal, path string) (string, error)
+	ShowFolder(ctx context.Context, who Principal, path string) ([]FileEntry, error)
+	ShowTree(context.Context, Principal) (FileTree, error)
+
+	// Resume is where a client that keeps no cursor is to follow a session
+	// from: the oldest run it is owed, else the start of the open run, else
+	// the head.
+	Resume(context.Context, Principal, SessionID) (Cursor, error)
+	// Delivered says that such a client was shown the end of a run.
+	Delivered(context.Context, Principal, SessionID, ...RunID) error
+	// Epoch is what cursors of this server begin with.
+	Epoch() string
+
+	// May says whether a principal is permitted something that is no command
+	// and no session. Like every refusal behind the door, it goes on record.
+	May(context.Context, Principal, Action, Resource) error
+	// Audited lists what is on record for the principal's tenant, newest first.
+	Audited(context.Context, Principal, AuditQuery) ([]AuditRow, error)
+
+	// Stopped lists the agents of the principal's tenant that are stopped. What
+	// is for them is refused with CodeStopped; who wants to hear of changes
+	// follows the TenantSession.
+	Stopped(context.Context, Principal) ([]string, error)
+	// SetContext keeps what an agent is to know in every session of the
+	// principal, in place of what was kept before. via says how it came.
+	SetContext(ctx context.Context, who Principal, agent, text, via string) error
+}
+
+// A Scope is what is followed: one session, a tree of them by its root, or,
+// when both are empty, the whole tenant.
+type Scope struct {
+	Session SessionID
+	// Below adds the sessions below Session while they work for it, in order
+	// of position; the cursor stays a seq of Session. One that is itself below
+	// another has only itself.
+	Below bool
+	Root  SessionID
+	// Readable narrows the whole tenant to what the principal may read:
+	// everybody's sessions, or else its own.
+	Readable bool
+}
+
+// A Cursor is where a follower is: the last Seq it has, or the last Position if
+// it follows more than one session. Beginning and Live stand for themselves.
+type Cursor struct {
+	Epoch string // empty: whatever this store's is
+	After int64
+}
+
+var (
+	Beginning = Cursor{}
+	Live      = Cursor{After: -1} // only what comes from now on
+)
+
+// A Follower sees every event of its scope after its cursor once, in order. It
+// is for one goroutine.
+type Follower interface {
+	// Next waits for events. It fails with CodeUnavailable when the server
+	// drains, and with ctx's error.
+	Next(context.Context) ([]*Item, error)
+	// Close releases what the follower holds. Next must not be called again.
+	Close()
+}
+
+// An Item is an event on its way to followers. All followers of one process
+// share it, so that what is made of the event is made once.
+type Item struct {
+	Event
+	mu   sync.Mutex
+	made map[string][]byte
+}
+
+// Made returns the bytes kept under key, making them on first use. What make
+// returns must depend on the log alone, not on who follows it.
+func (i *Item) Made(key string, make func() []byte) []byte {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if b, ok := i.made[key]; ok {
+		return b
+	}
+	b := make()
+	if i.made == nil {
+		i.made = map[string][]byte{}
+	}
+	i.made[key] = b
+	return b
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"cmp"
+	"time"
+
+	"parley"
+)
+
+// command applies the rules of a command, has it prepared, and commits what it
+// comes to. A command under an id that was used before gets the first receipt.
+func (a *actor) command(r *request) (parley.Receipt, error) {
+	who, c := r.who, r.command
+	rules := c.Do.Rules()
+	if !r.own {
+		if err := a.engine.permit(a.engine.ctx, who, c.Via, rules.Action, a.resource()); err != nil {
+			return parley.Receipt{}, err
+		}
+	}
+	if err := a.belongs(rules); err != nil {
+		return parley.Receipt{}, err
+	}
+	var en entry
+	if c.ID != "" {
+		first, ok, err := a.repeated(who, c)
+		if err != nil || ok {
+			return first, err
+		}
+		en.receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: a.session, Command: c.ID},
+			Digest: digest(c.Do), By: who.ID}
+	}
+	if err := a.screened(who, c, rules); err != nil {
+		return parley.Receipt{}, err
+	}
+	var err error
+	if en.in, en.agent, err = a.prepared(r); err != nil {
+		return parley.Receipt{}, err
+	}
+	if do, ok := c.Do.(parley.SetWebhook); ok {
+		en.webhook = &parley.StoredWebhook{URL: do.URL, Sealed: do.Sealed, Hook: do.Hook,
+			At: c.At.UTC().Truncate(time.Microsecond)}
+	}
+	events, err := a.take(en)
+	if err != nil {
+		return parley.Receipt{}, err
+	}
+	receipt := parley.Receipt{Session: a.session, Command: c.ID, Last: a.s.state.Head}
+	if len(events) > 0 {
+		receipt.First = events[0].Seq
+	}
+	return receipt, nil
+}
+
+// belongs says whether a command and the actor's session are for each other, and
+// whether the agents it is about exist. Decide sees to the first too; here it
+// keeps what is refused anyway from being screened and put on record.
+func (a *actor) belongs(rules parley.Rules) error {
+	if rules.Tenant != (a.session == parley.TenantSession) {
+		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	for _, name := range rules.Agents {
+		if name == "" {
+			continue // Decide refuses it; to Agents it is the default
+		}
+		if _, err := a.engine.Agents.Agent(a.tenant, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repeated is the receipt of an earlier command under the same id, if there was
+// one.
+func (a *actor) repeated(who parley.Principal, c parley.Command) (parley.Receipt, bool, error) {
+	first, ok, err := a.engine.Store.Tenant(a.tenant).Receipt(a.engine.ctx, a.session, c.ID)
+	if err == nil && ok && (first.Digest != digest(c.Do) || first.By != who.ID) {
+		err = parley.Errorf(parley.CodeConflict, "The id %q was used for another request.", c.ID)
+	}
+	first.Repeated = ok
+	return first.Receipt, ok, err
+}
+
+// screened refuses answers of people who may not talk to the agent, and texts that
+// no model is to be given.
+func (a *actor) screened(who parley.Principal, c parley.Command, rules parley.Rules) error {
+	if rules.Answers {
+		if err := a.mayAnswer(who, c.Via); err != nil {
+			return err
+		}
+	}
+	if rules.Says != nil {
+		if err := a.screenAnswer(who, c, rules.Says...); err != nil {
+			return err
+		}
+	}
+	return a.screenOrders(who, c, rules.Orders...)
+}
+
+// prepared completes a command with what the engine knows and Decide needs: agents
+// as they are defined now, and who sends it. The agent, if there is one, is the
+// definition that the command's events refer to.
+func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err error) {
+	who := r.who
+	c = r.command
+	switch do := c.Do.(type) {
+	case parley.SubmitInput:
+		agent, c.Do, err = a.addressed(r, do)
+	case parley.DecidePlan:
+		agent, c.Do, err = a.planned(who, c, do)
+	case parley.PromptAgent:
+		agent, c.Do, err = a.prompted(do)
+	case parley.MakeAgent:
+		agent, c.Do, err = a.makes(who, c, do)
+	case parley.DeleteAgent:
+		err = a.ofNoFile(do.Agent)
+	case parley.SetMission:
+		do.Roles = who.Roles
+		c.Do = do
+	}
+	return c, agent, err
+}
+
+// addressed finds the agent that an input is for, and has the input screened. An
+// input of the engine's own is one that an agent delegates: it was screened as
+// that agent's output, and what the agent may use and trusts limits this one.
+func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, parley.SubmitInput, error) {
+	who, c := r.who, r.command
+	agent, err := a.agentFor(in.Agent.Name)
+	if err == nil && !r.own {
+		err = a.mayTalk(who, c.Via, agent)
+	}
+	if err == nil {
+		err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
+	}
+	if err == nil && !r.own {
+		agent, in, err = a.withSkill(agent, in)
+	}
+	if err != nil {
+		return nil, in, err
+	}
+	ref := a.ref(agent)
+	if r.own {
+		in.Agent = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros).WithoutTrust(in.Untrusted)
+		return &agent, in, nil
+	}
+	in.Agent = ref
+	in, err = a.screen(who, c, in)
+	return &agent, in, err
+}
+
+// agentFor is the agent an input is for, the one it names or the session's, with
+// what its definition leaves to the tenant. The run keeps it like that.
+func (a *actor) agentFor(name string) (parley.Agent, error) {
+	if name == "" {
+		name = a.s.state.Agent
+	}
+	agent, err := a.engine.Agents.Agent(a.tenant, name)
+	if err != nil {
+		return agent, err
+	}
+	if agent.Autonomy = agent.Autonomy.Within(a.engine.Autonomy); a.s.state.Parent != nil {
+		agent.Autonomy = parley.Autonomy{} // who works for an agent comes back to it, and to nobody else
+	}
+	settings, err := a.engine.settings(a.engine.ctx, a.tenant)
+	if agent.Address != "" { // its model is its own affair
+		return agent, err
+	}
+	agent = settings.Complete(agent)
+	agent.Model = cmp.Or(agent.Model, a.engine.DefaultModel)
+	return agent, err
+}
+
+// mayTalk asks whether an agent may be talked to.
+func (a *actor) mayTalk(who parley.Principal, via string, agent parley.Agent) error {
+	return a.engine.permit(a.engine.ctx, who, via, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
+}
+
+// mayAnswer asks the same of the agent that is running, as it is defined now:
+// who may no longer talk to it may not allow it anything either. One that is
+// gone is asked as it was when the run started.
+func (a *actor) mayAnswer(who parley.Principal, via string) error {
+	run := a.s.state.Run
+	if run == nil {
+		return nil
+	}
+	agent, err := a.engine.Agents.Agent(a.tenant, run.Agent.Name)
+	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {
+		agent, err = a.definition(a.engine.ctx, run.Agent)
+	}
+	if err != nil {
+		return err
+	}
+	return a.mayTalk(who, via, agent)
+}

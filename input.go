@@ -1,0 +1,261 @@
+package parley
+
+import (
+	"slices"
+	"strings"
+)
+
+// BusyMode says what happens to an input that comes while a run is going.
+type BusyMode string
+
+const (
+	Queue BusyMode = "queue" // a run of its own, afterwards
+	Steer BusyMode = "steer" // adopted at the next turn of the current run
+)
+
+type WithdrawReason string
+
+const (
+	WithdrawnByRequest WithdrawReason = "cancelled"
+	WithdrawnByHalt    WithdrawReason = "halted"
+	WithdrawnByDelete  WithdrawReason = "deleted"
+	WithdrawnByMessage WithdrawReason = "user_message" // nobody waited for it, and somebody wrote
+)
+
+// An Image that somebody shows to the model.
+type Image struct {
+	Type string `json:"type"` // image/png, image/jpeg, image/gif or image/webp
+	Data []byte `json:"data"`
+}
+
+// InputReceived is followed, sooner or later, by one InputAdopted or one
+// InputWithdrawn.
+type InputReceived struct {
+	Content string    `json:"content"`
+	Request string    `json:"request,omitempty"` // the wire's name for it
+	Agent   AgentRef  `json:"agent"`
+	Busy    BusyMode  `json:"busy"`
+	Command CommandID `json:"command,omitempty"`
+	Deliver bool      `json:"deliver,omitempty"` // its answer is owed to a client without a cursor
+	Finding *Finding  `json:"finding,omitempty"` // the sentinel flagged it
+	// Classify: the run that adopts it waits for an InputScreened.
+	Classify bool    `json:"classify,omitempty"`
+	Images   []Image `json:"images,omitempty"`
+	Mode     RunMode `json:"mode,omitempty"` // of the run it starts
+	// Plan: its run carries out the plan that was approved. Fresh: without
+	// what was said before.
+	Plan  bool `json:"plan,omitempty"`
+	Fresh bool `json:"fresh,omitempty"`
+	// Skill is what was added to what the agent of the run is told.
+	Skill *SkillUse `json:"skill,omitempty"`
+	// Synthetic: nobody said it. A timer did, in the role of the user.
+	Synthetic bool `json:"synthetic,omitempty"`
+	// Mission: it is an idle prompt, for this mission of the tenant.
+	Mission MissionID `json:"mission,omitempty"`
+	// Sources the agent has read from that delegates it.
+	Sources []Source `json:"sources,omitempty"`
+}
+
+func (b InputReceived) fold(s State, e Event) State {
+	s.Queue = append(slices.Clip(s.Queue), Waiting{ID: InputID(e.Seq), Request: b.Request, Agent: b.Agent, Busy: b.Busy,
+		Deliver: b.Deliver, Flagged: b.Finding != nil, Classify: b.Classify, Mode: b.Mode, Plan: b.Plan,
+		Synthetic: b.Synthetic})
+	s.Evaluate = nil
+	s = s.reading(b.Sources...)
+	if b.Synthetic {
+		s.Autonomous++
+		return s
+	}
+	s.Autonomous = 0
+	s.Recent = recent(s.Recent, b.Content)
+	if s.Title == "" {
+		s.Title = titleOf(b.Content)
+	}
+	return s
+}
+
+type InputAdopted struct {
+	Input   InputID `json:"input"`
+	Request string  `json:"request,omitempty"`
+}
+
+func (b InputAdopted) fold(s State, _ Event) State {
+	i := s.waiting(b.Input)
+	if i < 0 {
+		return s
+	}
+	w := s.Queue[i]
+	return s.withoutInput(b.Input).withRun(func(r *Run) {
+		if w.ID == r.Input {
+			r.Adopted, r.Approved = true, w.Plan
+		} else {
+			r.Requests = append(slices.Clip(r.Requests), w.Request)
+			r.Steered = append(slices.Clip(r.Steered), w.ID)
+		}
+		r.Flagged = r.Flagged || w.Flagged
+		if w.Classify {
+			r.Screen = append(slices.Clip(r.Screen), w.ID)
+		}
+	})
+}
+
+type InputWithdrawn struct {
+	Input   InputID        `json:"input"`
+	Request string         `json:"request,omitempty"`
+	Reason  WithdrawReason `json:"reason"`
+}
+
+func (b InputWithdrawn) fold(s State, _ Event) State { return s.withoutInput(b.Input) }
+
+// A Waiting input.
+type Waiting struct {
+	ID      InputID
+	Request string
+	Agent   AgentRef
+	Busy    BusyMode
+	Deliver bool
+
+	Flagged  bool
+	Classify bool
+	Mode     RunMode
+	Plan     bool // its run carries out the approved plan
+
+	Synthetic bool `json:",omitempty"` // a timer said it
+}
+
+// SubmitInput says something to the session's agent, or to another by name.
+type SubmitInput struct {
+	Content string
+	Request string // the wire's name for it; its endings carry it
+	Agent   AgentRef
+	Busy    BusyMode
+	Deliver bool // the client has no cursor: keep a bookmark until it was shown the end
+
+	Open      bool `json:",omitempty"` // the session, if there is none yet
+	Transient bool `json:",omitempty"` // and leave it out of lists
+
+	Images []Image `json:",omitempty"`
+	Mode   RunMode `json:",omitempty"`
+
+	// What the engine found out about it.
+	Finding  *Finding  // it was flagged
+	Classify bool      // a classifier is to look at it before the model does
+	Skill    *SkillUse `json:",omitempty"` // that it calls
+	// What the agent has read that delegates this, and what of it that agent
+	// does not trust. Only the engine sets these.
+	Sources, Untrusted []Source `json:",omitempty"`
+}
+
+func (do SubmitInput) Rules() Rules {
+	r := Rules{Action: ActMessage, Opens: do.Open, Starts: true,
+		Limits: []limit{{"message", len(do.Content), MaxContent}, requestLimit(do.Request), agentLimit(do.Agent.Name)}}
+	switch {
+	case strings.HasPrefix(do.Request, "timer_"):
+		r.Wrong = Errorf(CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
+	case do.Request == ChildRequest:
+		r.Wrong = Errorf(CodeInvalid, "The id of a request must not be %s: that is the name of what an agent delegates.",
+			ChildRequest)
+	case do.Mode != "" && do.Mode != ModePlan:
+		r.Wrong = Errorf(CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
+	}
+	return r
+}
+
+func (do SubmitInput) decide(d *decision, c Command) error {
+	if do.Open {
+		if d.s.Owner == "" {
+			if err := (OpenSession{Transient: do.Transient}).decide(d, c); err != nil {
+				return err
+			}
+		}
+		if err := d.isOpen(false); err != nil {
+			return err
+		}
+	}
+	content := CleanText(do.Content)
+	switch {
+	case IsBlank(content):
+		return Errorf(CodeEmpty, "The message is empty.")
+	case len(content) > MaxContent:
+		return Errorf(CodeTooLarge, "The message is longer than %d bytes.", MaxContent)
+	}
+	if err := d.room(do.Agent); err != nil {
+		return err
+	}
+	if do.Agent.Remote && do.Mode == ModePlan {
+		return errCannotPlan
+	}
+	busy := do.Busy
+	if busy == "" {
+		busy = Queue
+	}
+	d.personSpoke()
+	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID,
+		Deliver: do.Deliver, Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode,
+		Skill: do.Skill, Sources: do.Sources})
+	return nil
+}
+
+// room says why an input for an agent cannot be taken.
+func (d *decision) room(agent AgentRef) error {
+	switch {
+	case len(d.s.Queue) >= MaxQueue:
+		return Errorf(CodeQueueFull, "%d messages wait in this session already; try again when one is answered.", MaxQueue)
+	case agent.Name == "":
+		return Errorf(CodeInvalid, "No agent was named and the session has none.")
+	}
+	return nil
+}
+
+// WithdrawInput takes back an input that waits and that no run was started for.
+type WithdrawInput struct{ Input InputID }
+
+func (WithdrawInput) Rules() Rules { return Rules{Action: ActMessage} }
+
+func (do WithdrawInput) decide(d *decision, _ Command) error {
+	i := d.s.waiting(do.Input)
+	if i < 0 || d.s.Run != nil && d.s.Run.Input == do.Input {
+		return Errorf(CodeClosed, "This message does not wait: it was answered, is being answered or was taken back.")
+	}
+	d.withdraw(d.s.Queue[i], WithdrawnByRequest)
+	return nil
+}
+
+func (d *decision) adopt(w Waiting) {
+	d.emit(d.s.Run.ID, InputAdopted{w.ID, w.Request})
+	if w.Deliver {
+		d.emit(d.s.Run.ID, EffectEnqueued{Type: SendMessage, Request: w.Request, Autonomous: w.Synthetic})
+	}
+}
+
+func (d *decision) withdraw(w Waiting, why WithdrawReason) {
+	d.emit(0, InputWithdrawn{Input: w.ID, Request: w.Request, Reason: why})
+}
+
+func (d *decision) withdrawAll(why WithdrawReason) {
+	for _, w := range d.s.Queue {
+		d.withdraw(w, why)
+	}
+}
+
+func (s State) waiting(id InputID) int {
+	return slices.IndexFunc(s.Queue, func(w Waiting) bool { return w.ID == id })
+}
+
+func (s State) withoutInput(id InputID) State {
+	s.Queue = without(s.Queue, func(w Waiting) bool { return w.ID == id })
+	return s
+}
+
+// recent keeps the ends of the last few inputs.
+func recent(list []string, content string) []string {
+	const most, size = 3, 1 << 10
+	if len(content) > size {
+		content = content[len(content)-size:]
+		for content != "" && content[0]&0xC0 == 0x80 { // not in the middle of a character
+			content = content[1:]
+		}
+	}
+	list = append(slices.Clip(list), content)
+	return list[max(len(list)-most, 0):]
+}

@@ -1,0 +1,48 @@
+package parley
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+)
+
+// A Model speaks. The sequence yields what it says in order and ends with one
+// ModelDone or an error. The message of an *Error is shown to people, and
+// CodeOverloaded or CodeUnavailable says that trying again may help, after
+// RetryAfter. Leaving the loop ends the upstream call.
+type Model interface {
+	Stream(context.Context, ModelRequest) iter.Seq2[Said, error]
+}
+
+type ModelRequest struct {
+	Model        string
+	Instructions string
+	Messages     []Message
+	Tools        []ToolSpec
+	Fallback     []string // models to ask instead, in this order, if Model cannot answer
+}
+
+// Said is one thing a model said: exactly one field is set. FellBack comes
+// before anything else is said.
+type Said struct {
+	Text     string
+	Thinking string
+	Call     *MessageCall
+	Done     *ModelDone
+	FellBack *FellBack
+}
+
+type ModelDone struct {
+	Stop  Stop
+	Usage Usage
+	Memo  *Memo // what the provider wants back with this turn; nil: nothing
+}
+
+// A Memo is what a provider needs to be told again with the next request for a
+// turn to be understood as it was meant: signatures of thinking, for example. It
+// is opaque to everybody else, and given back to who wrote it alone.
+type Memo struct {
+	Provider string          `json:"provider"`
+	Model    string          `json:"model"`
+	Data     json.RawMessage `json:"data"`
+}

@@ -1,0 +1,187 @@
+package parley
+
+import (
+	"context"
+	"time"
+)
+
+// A Store keeps logs and every row they imply. All methods may be called
+// concurrently.
+type Store interface {
+	// Epoch identifies the store's history. A store that was restored from a
+	// backup must be given a new one: without it, [1,2,3] read before and
+	// [1,2,3',4] read after would look like one log to a client that resumes
+	// at 3.
+	Epoch() string
+
+	// Append commits a batch. It returns once the batch is durable, in one
+	// group with whatever other sessions had to append at the time. An error
+	// means that this batch, and only this one, may not have been committed.
+	Append(context.Context, Batch) (Appended, error)
+
+	// DueBefore lists sessions that are due and that no actor holds, soonest
+	// first, and the time at which the next one will be (zero: none).
+	DueBefore(ctx context.Context, now time.Time, limit int) (due []DueSession, next time.Time, err error)
+
+	// Trim deletes the pieces of outputs that were finished before a time,
+	// whose OutputFinished says all of it again; what claims to come from after
+	// now is taken for old, or a clock that once jumped would end retention.
+	// It does a bounded part of that, and says whether to come back for more.
+	Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error)
+
+	// Tenants lists everybody who has anything here.
+	Tenants(context.Context) ([]TenantID, error)
+
+	// Ready says why nothing can be appended right now. It asks the disk or
+	// the database only if the last append failed, so it may be called often.
+	Ready(context.Context) error
+
+	// Tenant is the only way to read.
+	Tenant(TenantID) TenantStore
+
+	Close() error
+}
+
+// A TenantStore reads what belongs to one tenant. Absent sessions are
+// CodeNotFound, rows that cannot be decoded CodeCorrupt.
+type TenantStore interface {
+	Session(context.Context, SessionID) (Stored, error)
+	// Sessions lists summaries, most recently changed first.
+	Sessions(context.Context, SessionQuery) ([]Summary, error)
+	// Runs lists runs of sessions that are not deleted, newest first.
+	Runs(context.Context, RunQuery) ([]RunInfo, error)
+	// Cards lists what waits for a person, longest first.
+	Cards(context.Context, CardQuery) ([]CardInfo, error)
+	// Activity is what rows of runs know of an agent: those that are open,
+	// whenever they began, and those that began after a time.
+	Activity(ctx context.Context, agent string, after time.Time) (Activity, error)
+
+	// Events reads a session's log in order, after a seq: at most limit events
+	// and, unless the first is larger, not much more than PageBytes. None: the
+	// seq is the head. No seq is missing but those of pieces that Trim deleted.
+	Events(ctx context.Context, id SessionID, after Seq, limit int) ([]Event, error)
+	// Spoken is the log of a session after a seq, without the pieces of outputs:
+	// what the conversation is made of.
+	Spoken(ctx context.Context, id SessionID, after Seq) ([]Event, error)
+	// Tree reads the logs of all sessions under a root, in order of position
+	// and in pages like Events. An empty root stands for the whole tenant. A
+	// row that cannot be decoded is an event with an Unreadable body: one
+	// session's trouble is not to keep its neighbours from being followed.
+	Tree(ctx context.Context, root SessionID, after Position, limit int) ([]Event, error)
+	// Position is the last position given out.
+	Position(context.Context) (Position, error)
+
+	// Snapshot is the last one that was kept.
+	Snapshot(context.Context, SessionID) (Snapshot, bool, error)
+	// Receipt finds what an earlier command under this id was answered.
+	Receipt(context.Context, SessionID, CommandID) (StoredReceipt, bool, error)
+	Definition(ctx context.Context, digest string) (Agent, error)
+
+	// Audited lists what is on record, newest first. AuditChain reads the rows
+	// of the chain in order, after a number.
+	Audited(context.Context, AuditQuery) ([]AuditRow, error)
+	AuditChain(ctx context.Context, after int64, limit int) ([]AuditRow, error)
+
+	// Context is what a user wants an agent to know; false: nothing.
+	Context(ctx context.Context, agent string, user PrincipalID) (UserContext, bool, error)
+
+	// Timers lists those of sessions that are not deleted, latest first; if it is
+	// asked for those that wait, soonest first.
+	Timers(context.Context, TimerQuery) ([]TimerInfo, error)
+	// Effects lists what is or was owed, newest first.
+	Effects(context.Context, EffectQuery) ([]EffectInfo, error)
+
+	// Webhook is that of a session, or of AgentHook; false: there is none.
+	Webhook(context.Context, SessionID) (StoredWebhook, bool, error)
+
+	// Undelivered lists the bookmarks that were made after a time and are pending
+	// or executing, oldest first. The others leave these alone that are neither.
+	Undelivered(ctx context.Context, id SessionID, after time.Time) ([]Bookmark, error)
+	// Delivered completes the bookmarks of runs.
+	Delivered(ctx context.Context, id SessionID, at time.Time, runs ...RunID) error
+	// Attempted notes that somebody has come for a bookmark, which is executing
+	// until then.
+	Attempted(ctx context.Context, id SessionID, effect Seq, at, until time.Time) error
+	// SetAside fails a bookmark.
+	SetAside(ctx context.Context, id SessionID, effect Seq, why string, at time.Time) error
+	// Expire fails what was made before a time, and has what is executing for
+	// too long pending again. It says when the oldest was made that is left, and
+	// when the next will have been executing for too long; zero: there is none.
+	// Webhooks are another matter: who tells them ends them. See HookStore.
+	Expire(ctx context.Context, before, at time.Time) (Expired, error)
+}
+
+// A Batch is what an actor has to append at once.
+type Batch struct {
+	Tenant  TenantID
+	Session SessionID
+	// Epoch of the writer and the head it built on. An append that is of an
+	// older epoch than the session's last one, or that builds on another head,
+	// is fenced: somebody else writes this session now.
+	Epoch int64
+	After Seq
+
+	Events  []Event
+	Trimmed bool    // seqs that are missing between the events are of pieces that were deleted
+	Summary Summary // after the events
+	Parent  *Origin // of a sub-agent's session
+	// Snapshot, if given, replaces the one that is kept.
+	Snapshot *Snapshot
+	Receipt  *StoredReceipt
+	Agent    *Agent // a definition the events refer to
+
+	Due *DueChange // nil leaves the session's row as it is
+
+	// Context, if given, replaces the one of its user and agent.
+	Context *UserContext
+
+	// Webhook, if given, replaces the session's; without a target there is none.
+	Webhook *StoredWebhook
+
+	// Revocation, if given, is kept unless a later one of its principal is. It
+	// is of the batch's tenant.
+	Revocation *Revocation
+
+	// Audit goes on record in the same transaction. A batch without a session
+	// has nothing but this, a Context and a Revocation; one without a tenant too
+	// is of the server's own chain.
+	Audit []Audit
+}
+
+// A DueChange replaces a session's due row. Held keeps it from DueBefore for as
+// long as this process lives: an actor takes care of the session.
+type DueChange struct {
+	Due
+	Held  bool
+	Clear bool // there is to be no row
+}
+
+// Appended says what became of a batch.
+type Appended struct {
+	Fenced    bool
+	Positions []Position // of the events, in order
+}
+
+// Stored is what is known of a session without reading its log.
+type Stored struct {
+	Summary Summary
+	Epoch   int64 // of the last writer
+}
+
+type StoredReceipt struct {
+	Receipt
+	Digest string // of the command
+	By     PrincipalID
+}
+
+type DueSession struct {
+	Tenant  TenantID
+	Session SessionID
+	Due
+}
+
+// Expired is what became of effects with the time.
+type Expired struct {
+	Failed         int
+	Oldest, Leased time.Time
+}

@@ -1,0 +1,213 @@
+package parley
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A session is opened once, by its first command. It may be renamed, halted and
+// reopened, and ends with its deletion.
+type (
+	SessionOpened struct {
+		Owner     PrincipalID `json:"owner"`
+		Agent     string      `json:"agent,omitempty"`
+		Title     string      `json:"title,omitempty"`
+		Transient bool        `json:"transient,omitempty"`
+		Parent    *Origin     `json:"parent,omitempty"` // of a sub-agent's session
+		Hooks     []HookRef   `json:"hooks,omitempty"`  // of who is above it, to be told if a person is needed
+	}
+	SessionRenamed struct {
+		Title string `json:"title"`
+	}
+	SessionHalted struct {
+		Reason string `json:"reason"`
+	}
+	SessionReopened struct{}
+	SessionDeleted  struct{}
+)
+
+func (b SessionOpened) fold(s State, e Event) State {
+	s.Owner, s.Agent, s.Title, s.Transient, s.OpenedAt = b.Owner, b.Agent, b.Title, b.Transient, e.At
+	s.Root, s.Parent, s.Above = e.Root, b.Parent, b.Hooks
+	return s
+}
+
+func (b SessionRenamed) fold(s State, _ Event) State {
+	s.Title = b.Title
+	return s
+}
+
+func (b SessionHalted) fold(s State, _ Event) State {
+	s.Halted, s.Evaluate = b.Reason, nil
+	return s
+}
+
+func (SessionReopened) fold(s State, _ Event) State {
+	s.Halted = ""
+	return s
+}
+
+func (SessionDeleted) fold(s State, _ Event) State {
+	s.Deleted, s.Evaluate = true, nil
+	return s
+}
+
+func (SessionDeleted) rowOf(Event) Row { return RowsGone{} }
+
+var errNoSession = Errorf(CodeNotFound, "There is no such session.")
+
+// isOpen says why a session takes no commands.
+func (d *decision) isOpen(halted bool) error {
+	switch {
+	case d.s.Owner == "" || d.s.Deleted:
+		return errNoSession
+	case d.s.Halted != "" && !halted:
+		return Errorf(CodeClosed, "This session was halted: %s.", d.s.Halted)
+	}
+	return nil
+}
+
+// OpenSession opens the session, or does nothing if it is open already.
+type OpenSession struct {
+	Agent     string
+	Title     string
+	Transient bool
+	// Of a sub-agent's session; only the engine sets these.
+	Parent *Origin   `json:",omitempty"`
+	Root   SessionID `json:",omitempty"`
+	Hooks  []HookRef `json:",omitempty"`
+}
+
+func (do OpenSession) Rules() Rules {
+	r := Rules{Action: ActMessage, Opens: true,
+		Limits: []limit{{"title", len(do.Title), MaxNote}, agentLimit(do.Agent)}}
+	if do.Parent != nil || do.Root != "" {
+		r.Wrong = Errorf(CodeInvalid, "Only an agent starts sub-agents.")
+	}
+	return r
+}
+
+func (do OpenSession) decide(d *decision, c Command) error {
+	switch {
+	case d.s.Deleted:
+		return Errorf(CodeClosed, "This session was deleted.")
+	case d.s.Owner != "":
+		return nil
+	case c.By == "":
+		return Errorf(CodeForbidden, "A session needs an owner.")
+	}
+	if do.Parent != nil {
+		d.s.Root = do.Root
+	}
+	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)),
+		Transient: do.Transient, Parent: do.Parent, Hooks: do.Hooks})
+	return nil
+}
+
+type RenameSession struct{ Title string }
+
+func (do RenameSession) Rules() Rules {
+	return Rules{Action: ActMessage, Halted: true, Limits: []limit{{"title", len(do.Title), MaxNote}}}
+}
+
+func (do RenameSession) decide(d *decision, _ Command) error {
+	title := CleanText(do.Title)
+	if IsBlank(title) || len([]rune(title)) > MaxTitleRunes {
+		return Errorf(CodeInvalid, "A title has 1 to %d characters.", MaxTitleRunes)
+	}
+	if title != d.s.Title {
+		d.emit(0, SessionRenamed{title})
+	}
+	return nil
+}
+
+// HaltSession ends everything that goes on, until a ReopenSession.
+type HaltSession struct{ Reason string }
+
+func (do HaltSession) Rules() Rules {
+	return Rules{Action: ActAdmin, Limits: []limit{{"reason", len(do.Reason), MaxNote}}}
+}
+
+func (do HaltSession) decide(d *decision, _ Command) error {
+	reason := CleanText(do.Reason)
+	if IsBlank(reason) {
+		reason = "by an operator"
+	}
+	d.halt(reason)
+	return nil
+}
+
+type ReopenSession struct{}
+
+func (ReopenSession) Rules() Rules { return Rules{Action: ActAdmin, Halted: true} }
+
+func (ReopenSession) decide(d *decision, _ Command) error {
+	if d.s.Halted != "" {
+		d.emit(0, SessionReopened{})
+	}
+	return nil
+}
+
+type DeleteSession struct{}
+
+func (DeleteSession) Rules() Rules { return Rules{Action: ActMessage, Halted: true} }
+
+func (DeleteSession) decide(d *decision, _ Command) error {
+	d.delete()
+	return nil
+}
+
+// halt ends everything that goes on; only a person can open the session again.
+func (d *decision) halt(reason string) {
+	d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
+	d.withdrawAll(WithdrawnByHalt)
+	d.cancelTimers(TimerByHalt, func(Timer) bool { return true })
+	d.stopCompacting()
+	d.emit(0, SessionHalted{reason})
+}
+
+// delete takes the session out of sight, and ends everything in it.
+func (d *decision) delete() {
+	d.endRun(Cancelled, "", "")
+	d.withdrawAll(WithdrawnByDelete)
+	d.cancelTimers(TimerByDelete, func(Timer) bool { return true })
+	d.stopCompacting()
+	d.emit(0, SessionDeleted{})
+}
+
+// titleOf is the first line of what a session began with.
+func titleOf(content string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
+	if runes := []rune(line); len(runes) > MaxTitleRunes {
+		line = string(runes[:MaxTitleRunes-1]) + "…"
+	}
+	return line
+}
+
+// expires is when a session goes by itself, if it does: one of a connection, in
+// which nothing goes on and to which nothing will come. Those of sub-agents are
+// part of a conversation and stay with it.
+func (s State) expires() (at time.Time, does bool) {
+	does = s.Transient && s.Root == s.ID && s.quiet() && len(s.Timers) == 0
+	return s.LastAt.Add(KeepTransient), does
+}
+
+// A SessionQuery narrows a list. Owner empty: everybody's.
+type SessionQuery struct {
+	Owner     PrincipalID
+	Search    string    // in the title
+	Transient bool      // list those too
+	Running   bool      // only those that have an open run
+	Root      SessionID // only this one and those below it
+	Limit     int
+}
+
+// derivedSession is an id that follows from a text. It is a UUID of version 4, as
+// all ids of sessions are.
+func derivedSession(format string, args ...any) SessionID {
+	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
+	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
+	return SessionID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+}

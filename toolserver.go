@@ -1,0 +1,118 @@
+package parley
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+)
+
+// A ToolServer is a program outside that offers tools, as a tenant sees it.
+type ToolServer struct {
+	Name      string       `json:"name"`
+	Transport string       `json:"transport"` // stdio or http
+	Status    string       `json:"status"`    // stopped, starting, running or failed
+	Problem   string       `json:"problem,omitempty"`
+	Trusted   bool         `json:"trusted"`
+	Tools     []ServerTool `json:"tools"` // as it last listed them
+}
+
+type ServerTool struct {
+	Name        string          `json:"name"`   // as models know it
+	Status      string          `json:"status"` // available, waiting (to be accepted) or unusable
+	Reason      string          `json:"reason,omitempty"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Digest      string          `json:"digest"`             // of what the server says of it now
+	Accepted    string          `json:"accepted,omitempty"` // of what was accepted
+}
+
+// Tools of servers outside are accepted by what is said of them: one that says
+// something else later (of what it does, or of its arguments) is another tool,
+// which a person has to accept first. What a server offers a tenant when it is
+// first used is accepted as it is.
+
+// ServerSeparator parts the name of a server from that of its tool.
+const ServerSeparator = "__"
+
+var (
+	serverPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
+	toolPattern   = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// ValidServerName reports whether a server of tools can be called that. There is
+// no underscore in it, so that the name of a tool names its server.
+func ValidServerName(name string) bool { return serverPattern.MatchString(name) }
+
+// ValidServerTool reports whether models can be told of a tool by its name.
+func ValidServerTool(server, tool string) bool {
+	return toolPattern.MatchString(tool) && len(server)+len(ServerSeparator)+len(tool) <= maxToolName
+}
+
+// ToolsAccepted: tools of a server outside may be called, as long as what
+// the server says of them has these digests.
+type ToolsAccepted struct {
+	Server string            `json:"server"`
+	Tools  map[string]string `json:"tools"`
+	First  bool              `json:"first,omitempty"` // nothing of the server was known; nobody was asked
+}
+
+// AcceptTools lets agents call tools of a server, as they are by digest.
+type AcceptTools struct {
+	Server string
+	Tools  map[string]string
+	First  bool // do nothing if something of the server was accepted before
+}
+
+// withTools is what is accepted after more was. What was there is not changed.
+func withTools(was map[string]map[string]string, more ToolsAccepted) map[string]map[string]string {
+	now := maps.Clone(was)
+	if now == nil {
+		now = map[string]map[string]string{}
+	}
+	tools := maps.Clone(now[more.Server])
+	if tools == nil {
+		tools = map[string]string{}
+	}
+	maps.Copy(tools, more.Tools)
+	now[more.Server] = tools
+	return now
+}
+
+func (b ToolsAccepted) fold(s State, _ Event) State {
+	s.Facts.Accepted = withTools(s.Facts.Accepted, b)
+	return s
+}
+
+func (do AcceptTools) Rules() Rules {
+	r := Rules{Action: ActAdmin, Tenant: true, Limits: []limit{{"name of a server", len(do.Server), MaxName}}}
+	if do.First {
+		r.Wrong = Errorf(CodeInvalid, "Only an agent meets a server for the first time.")
+	}
+	return r
+}
+
+func (do AcceptTools) decide(d *decision, _ Command) error {
+	known := d.s.Facts.Accepted[do.Server]
+	switch {
+	case !ValidServerName(do.Server):
+		return Errorf(CodeInvalid, "Say which server.")
+	case len(do.Tools) == 0 || len(do.Tools) > MaxServerTools:
+		return Errorf(CodeInvalid, "Say which tools, 1 to %d of them, by name and digest.", MaxServerTools)
+	case do.First && known != nil:
+		return nil
+	}
+	news := map[string]string{}
+	for tool, digest := range do.Tools {
+		if !ValidServerTool(do.Server, tool) || !digestPattern.MatchString(digest) {
+			return Errorf(CodeInvalid, "A tool is accepted by its name and the digest that it is shown with.")
+		}
+		if known[tool] != digest {
+			news[tool] = digest
+		}
+	}
+	if len(news) > 0 {
+		d.emitTenant(ToolsAccepted{Server: do.Server, Tools: news, First: do.First})
+	}
+	return nil
+}

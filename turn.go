@@ -1,0 +1,299 @@
+package parley
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Stop is why a turn ended.
+type Stop string
+
+const (
+	StopEnd       Stop = "end"       // the model has said all it wanted
+	StopTools     Stop = "tools"     // it waits for the calls it asked for
+	StopLength    Stop = "length"    // it ran into a limit of its own
+	StopRefusal   Stop = "refusal"   // it would not answer
+	StopCut       Stop = "cut"       // the call was lost after something was shown
+	StopFailed    Stop = "failed"    // the call failed, and is not made again for this turn
+	StopCancelled Stop = "cancelled" // the run was ended from outside
+)
+
+type OutputKind string
+
+const (
+	Text     OutputKind = "text"
+	Thinking OutputKind = "thinking"
+)
+
+// A turn is one call of the model. It is finished when the model has spoken; the
+// tool calls it asked for are carried out before the next turn starts.
+type TurnStarted struct {
+	Number int    `json:"number"`
+	Model  string `json:"model,omitempty"`
+}
+
+func (TurnStarted) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		r.Turns++
+		r.Turn, r.Calls, r.Stop, r.Reported = &Turn{ID: TurnID(e.Seq)}, nil, "", false
+	})
+}
+
+type TurnFinished struct {
+	Turn    TurnID `json:"turn"`
+	Stop    Stop   `json:"stop"`
+	Usage   Usage  `json:"usage"`
+	Code    Code   `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+	Memo    *Memo  `json:"memo,omitempty"` // for the provider that spoke, and nobody else
+}
+
+func (b TurnFinished) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		r.Turn, r.Stop, r.Code, r.Message = nil, b.Stop, b.Code, b.Message
+		r.Usage = r.Usage.Plus(b.Usage)
+		if b.Stop == StopCut {
+			r.Cuts++
+		}
+	})
+}
+
+// Output of the model. The pieces of an output, joined, are a prefix of the
+// Text of the event that finishes it.
+type (
+	OutputStarted struct {
+		Turn TurnID     `json:"turn"`
+		Kind OutputKind `json:"kind"`
+	}
+	OutputAppended struct {
+		Output OutputID   `json:"output"`
+		Kind   OutputKind `json:"kind"`
+		Offset int        `json:"offset"` // in bytes
+		Text   string     `json:"text"`
+	}
+	OutputFinished struct {
+		Output     OutputID   `json:"output"`
+		Kind       OutputKind `json:"kind"`
+		Text       string     `json:"text"`
+		First      Seq        `json:"first,omitempty"` // its first piece
+		Incomplete bool       `json:"incomplete,omitempty"`
+	}
+)
+
+func (b OutputStarted) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		r.Turn = &Turn{ID: b.Turn, Shown: true, Output: &Output{ID: OutputID(e.Seq), Kind: b.Kind}}
+	})
+}
+
+func (b OutputAppended) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		if r.Turn == nil || r.Turn.Output == nil || r.Turn.Output.ID != b.Output {
+			return
+		}
+		o := *r.Turn.Output
+		if o.First == 0 {
+			o.First = e.Seq
+		}
+		o.text = o.text.plus(b.Text)
+		r.Turn = &Turn{ID: r.Turn.ID, Shown: true, Output: &o}
+	})
+}
+
+func (OutputFinished) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) {
+		if r.Turn != nil {
+			r.Turn = &Turn{ID: r.Turn.ID, Shown: true}
+		}
+	})
+}
+
+// ModelFellBack: another model than the preferred one speaks in this turn.
+type ModelFellBack struct {
+	Turn      TurnID `json:"turn"`
+	Preferred string `json:"preferred"`
+	Actual    string `json:"actual"`
+	Reason    string `json:"reason"`
+}
+
+func (ModelFellBack) fold(s State, _ Event) State { return s }
+
+// ProblemReported is trouble that does not end a run.
+type ProblemReported struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"` // safe to show
+}
+
+func (ProblemReported) fold(s State, _ Event) State { return s }
+
+// A Turn that is open.
+type Turn struct {
+	ID     TurnID
+	Output *Output // the open one
+	Shown  bool    // something of it was shown
+}
+
+// An Output that is open.
+type Output struct {
+	ID    OutputID
+	Kind  OutputKind
+	First Seq
+	text  *pieces
+}
+
+// pieces is the text of an open output. Appending shares what was there, so
+// that folding a long output costs no copy of it per piece.
+type pieces struct {
+	before *pieces
+	text   string
+	size   int
+}
+
+func (p *pieces) len() int {
+	if p == nil {
+		return 0
+	}
+	return p.size
+}
+
+func (p *pieces) plus(text string) *pieces { return &pieces{p, text, p.len() + len(text)} }
+
+func (p *pieces) String() string {
+	var all []string
+	for ; p != nil; p = p.before {
+		all = append(all, p.text)
+	}
+	slices.Reverse(all)
+	return strings.Join(all, "")
+}
+
+// CallModel: have the model speak this turn.
+type CallModel struct {
+	Run   RunID
+	Turn  TurnID
+	Agent AgentRef
+	From  Seq // what was said before is in a summary behind it
+	Mode  RunMode
+}
+
+func (CallModel) step() {}
+
+// speaking reports whether the model call the report is of is still wanted.
+func (d *decision) speaking(rep Report) bool {
+	r := d.s.Run
+	return r != nil && r.ID == rep.Run && r.Turn != nil && r.Turn.ID == rep.Turn
+}
+
+// ModelPiece is some text from the model, as it comes.
+type ModelPiece struct {
+	Kind OutputKind
+	Text string
+}
+
+func (b ModelPiece) decide(d *decision, rep Report) {
+	if !d.speaking(rep) || b.Text == "" {
+		return
+	}
+	r := d.s.Run
+	if o := r.Turn.Output; o == nil || o.Kind != b.Kind {
+		d.finishOutput(false)
+		d.emit(r.ID, OutputStarted{Turn: r.Turn.ID, Kind: b.Kind})
+	}
+	o := d.s.Run.Turn.Output
+	d.emit(r.ID, OutputAppended{Output: o.ID, Kind: o.Kind, Offset: o.text.len(), Text: b.Text})
+}
+
+// ModelEnded: the model has said all of its turn.
+type ModelEnded struct {
+	Stop  Stop
+	Usage Usage
+	Calls []CallAsked
+	// Context is what the model was given to read, and what it said.
+	Context ContextSize
+	Memo    *Memo
+}
+
+// decide closes the turn and opens the calls it asked for. TurnFinished comes
+// last: calls without it were never wholly asked for and end with a cut.
+func (b ModelEnded) decide(d *decision, rep Report) {
+	if !d.speaking(rep) {
+		return
+	}
+	run, turn := d.s.Run.ID, d.s.Run.Turn.ID
+	d.finishOutput(false)
+	d.endRemoteCalls(CallFailed, "The agent ended its answer without saying what came of this.")
+	children := 0
+	for _, c := range b.Calls {
+		if c.Verdict.Kind == VerdictChild {
+			children++
+		}
+	}
+	for _, c := range b.Calls {
+		d.request(turn, c, b.Usage, children)
+	}
+	stop := b.Stop
+	if len(b.Calls) > 0 {
+		stop = StopTools
+	}
+	d.emit(run, TurnFinished{Turn: turn, Stop: stop, Usage: b.Usage, Memo: b.Memo})
+	if c := b.Context; c.Limit > 0 {
+		d.emit(run, ContextMeasured{Turn: turn, Tokens: c.Tokens, Limit: c.Limit, Messages: c.Messages, Estimated: c.Estimated})
+	}
+}
+
+// FellBack: another model is asked than was wanted, from now until the end
+// of the turn.
+type FellBack struct {
+	Preferred string
+	Actual    string
+	Reason    string // safe to show
+}
+
+func (b FellBack) decide(d *decision, rep Report) {
+	if d.speaking(rep) && d.s.Run.Turn.Output == nil {
+		d.emit(rep.Run, ModelFellBack{Turn: rep.Turn, Preferred: b.Preferred, Actual: b.Actual, Reason: b.Reason})
+	}
+}
+
+// ModelFailed: the call of the model came to nothing, or broke off.
+type ModelFailed struct {
+	Code    Code
+	Message string // safe to show
+}
+
+// decide: shown text cannot be taken back, so a call that failed after it counts
+// as cut; one that showed nothing fails the run.
+func (b ModelFailed) decide(d *decision, rep Report) {
+	if !d.speaking(rep) {
+		return
+	}
+	r := d.s.Run
+	switch {
+	case r.Agent.Remote && b.Code != CodeInterrupted: // it said so itself, or was never reached
+		d.finishOutput(true)
+		d.endRemoteCalls(CallUnknown, "The agent failed while it did this. Nobody knows whether it happened.")
+	case r.Turn.Shown && b.Code == CodeTooLarge: // it would be too large the next time, too
+		d.finishOutput(true)
+	case r.Agent.Remote, r.Turn.Shown:
+		d.cut(b.Code, b.Message)
+		return
+	}
+	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopFailed, Code: b.Code, Message: b.Message})
+}
+
+func (d *decision) cut(code Code, message string) {
+	r := d.s.Run
+	d.finishOutput(true)
+	d.endRemoteCalls(CallUnknown, "The agent was lost while it did this. Nobody knows whether it happened.")
+	for _, c := range d.s.Run.Calls {
+		d.cancelCall(c)
+	}
+	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut, Code: code, Message: message})
+}
+
+// finishOutput finishes the open output with what was shown of it.
+func (d *decision) finishOutput(incomplete bool) {
+	if o := d.s.Run.Turn.Output; o != nil {
+		d.emit(d.s.Run.ID, OutputFinished{Output: o.ID, Kind: o.Kind, Text: o.text.String(), First: o.First, Incomplete: incomplete})
+	}
+}
