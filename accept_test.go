@@ -39,7 +39,7 @@ func TestToolsAreAccepted(t *testing.T) {
 		t.Errorf("%+v was read back as %+v", a.state, back)
 	}
 	records := parley.AuditOf(parley.Command{Via: parley.ViaHTTP}, a.log)
-	if len(records) != 3 || records[1].Action != parley.AuditToolsAccepted || records[1].ID != "files" || !strings.Contains(string(records[1].Metadata), two) {
+	if len(records) != 3 || records[1].Action != "tools.accepted" || records[1].ID != "files" || !strings.Contains(string(records[1].Metadata), two) {
 		t.Errorf("on record are %+v", records)
 	}
 }

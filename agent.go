@@ -21,11 +21,11 @@ type Agent struct {
 	Instructions string      `json:"instructions,omitempty"`
 	Delegates    []string    `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
 	// Trust lists the sources whose content does not make calls ask, besides the
-	// conversation; nil: DefaultTrust.
+	// conversation; nil: defaultTrust.
 	Trust   []Source `json:"trust,omitzero"`
 	Address string   `json:"address,omitempty"` // where it runs, if that is elsewhere: tcp://host:port or unix:///path
 	// IdlePrompt is what it is told when it is idle during a mission; empty: it
-	// is not. IdleSeconds is how long it is left idle; 0: DefaultIdleInterval.
+	// is not. IdleSeconds is how long it is left idle; 0: defaultIdleInterval.
 	IdlePrompt  string   `json:"idle_prompt,omitempty"`
 	IdleSeconds int64    `json:"idle_interval_secs,omitempty"`
 	Autonomy    Autonomy `json:"autonomy,omitzero"`
@@ -58,9 +58,9 @@ type AgentRef struct {
 	Tokens  int64 `json:"tokens,omitempty"`
 	Seconds int64 `json:"seconds,omitempty"`
 	Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
-	// Compact: at how many percent of the window; 0: CompactAt.
+	// Compact: at how many percent of the window; 0: compactAt.
 	Compact int `json:"compact,omitempty"`
-	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: MaxDepth
+	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: maxDepth
 	// Files: its runs say at their end what they did to files.
 	Files bool `json:"files,omitempty"`
 	// Remote: the agent runs elsewhere. See remote.go.
@@ -68,7 +68,7 @@ type AgentRef struct {
 	// Autonomy is what it may do unasked, within what the server allows.
 	Autonomy Autonomy `json:"autonomy,omitzero"`
 	// Trust is what it trusts of what it reads.
-	Trust Trust `json:"trust,omitempty"`
+	Trust trust `json:"trust,omitempty"`
 	// Hook is what the log knows of its webhook.
 	Hook Hook `json:"hook,omitzero"`
 }
@@ -87,7 +87,7 @@ func (a Agent) Ref() AgentRef {
 	}
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
 		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth,
-		Remote: a.Address != "", Autonomy: a.Autonomy, Trust: TrustOf(a.Trust), Hook: hook}
+		Remote: a.Address != "", Autonomy: a.Autonomy, Trust: trustOf(a.Trust), Hook: hook}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

@@ -20,41 +20,41 @@ type Audit struct {
 
 // Actions that are put on record.
 const (
-	AuditMessage         = "message.sent"     // by HTTP
-	AuditMessageWS       = "agent.message.ws" // by WebSocket
+	auditMessage         = "message.sent"     // by HTTP
+	auditMessageWS       = "agent.message.ws" // by WebSocket
 	AuditMessageBlocked  = "message.blocked"
 	AuditAccessDenied    = "access.denied"
 	AuditAuthDenied      = "auth.denied"
-	AuditApproval        = "approval.resolved"
-	AuditToolStarted     = "tool.started"
-	AuditToolExecuted    = "tool.executed"
-	AuditToolFailed      = "tool.failed"
-	AuditToolBlocked     = "tool.blocked"
-	AuditToolResolved    = "tool.resolved"
-	AuditPlan            = "plan.decided"
-	AuditSettings        = "settings.changed"
-	AuditToolsAccepted   = "tools.accepted"
-	AuditSessionHalted   = "session.halted"
-	AuditSessionReopened = "session.reopened"
-	AuditSessionDeleted  = "session.deleted"
+	auditApproval        = "approval.resolved"
+	auditToolStarted     = "tool.started"
+	auditToolExecuted    = "tool.executed"
+	auditToolFailed      = "tool.failed"
+	auditToolBlocked     = "tool.blocked"
+	auditToolResolved    = "tool.resolved"
+	auditPlan            = "plan.decided"
+	auditSettings        = "settings.changed"
+	auditToolsAccepted   = "tools.accepted"
+	auditSessionHalted   = "session.halted"
+	auditSessionReopened = "session.reopened"
+	auditSessionDeleted  = "session.deleted"
 	AuditSessionRead     = "session.read" // by somebody else than its owner
-	AuditSessionRenamed  = "session.renamed"
+	auditSessionRenamed  = "session.renamed"
 	AuditSessionExported = "session.exported"
 	AuditFileRead        = "file.read" // of the workspace, by a person
 	AuditTokenMinted     = "token.minted"
 	AuditTicket          = "ticket.issued"
 	AuditRevoked         = "principal.revoked"
 	AuditSignedIn        = "user.signed_in" // with a browser
-	AuditAgentStarted    = "agent.started"
-	AuditAgentStopped    = "agent.stopped"
-	AuditAgentMade       = "agent.created" // or changed
-	AuditAgentDeleted    = "agent.deleted"
+	auditAgentStarted    = "agent.started"
+	auditAgentStopped    = "agent.stopped"
+	auditAgentMade       = "agent.created" // or changed
+	auditAgentDeleted    = "agent.deleted"
 	AuditContext         = "context.applied"
-	AuditMissionSet      = "mission.set"
-	AuditMissionCleared  = "mission.cleared"
-	AuditOverride        = "agent.overridden"
-	AuditWebhookSet      = "webhook.set"
-	AuditWebhookRemoved  = "webhook.removed"
+	auditMissionSet      = "mission.set"
+	auditMissionCleared  = "mission.cleared"
+	auditOverride        = "agent.overridden"
+	auditWebhookSet      = "webhook.set"
+	auditWebhookRemoved  = "webhook.removed"
 	AuditSealed          = "audit.sealed" // rows before this one were written without a key
 )
 
@@ -86,9 +86,9 @@ func AuditOf(in In, events []Event) []Audit {
 		call := func(id CallID) string { return Ref(e.Session, Seq(id)) }
 		switch b := e.Body.(type) {
 		case InputReceived:
-			action := AuditMessage
+			action := auditMessage
 			if source == ViaWebSocket {
-				action = AuditMessageWS
+				action = auditMessageWS
 			}
 			values := map[string]any{"bytes": len(b.Content)}
 			if b.Request != "" {
@@ -103,11 +103,11 @@ func AuditOf(in In, events []Event) []Audit {
 				record(AuditMessageBlocked, "session", string(e.Session), map[string]any{"reason": b.Finding.Reason, "score": b.Finding.Score, "input": b.Input})
 			}
 		case ApprovalDecided:
-			record(AuditApproval, "approval", Ref(e.Session, Seq(b.Card)), map[string]any{"decision": b.Decision, "call": call(b.Call)})
+			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)), map[string]any{"decision": b.Decision, "call": call(b.Call)})
 		case ToolCallStarted:
-			record(AuditToolStarted, "tool", call(b.Call), map[string]any{"attempt": b.Attempt})
+			record(auditToolStarted, "tool", call(b.Call), map[string]any{"attempt": b.Attempt})
 		case ToolCallBlocked:
-			record(AuditToolBlocked, "tool", call(b.Call), map[string]any{"tool_name": b.Name, "reason": b.Reason})
+			record(auditToolBlocked, "tool", call(b.Call), map[string]any{"tool_name": b.Name, "reason": b.Reason})
 		case ToolCallFinished:
 			values := map[string]any{"tool_name": b.Name}
 			if b.Finding != nil {
@@ -115,51 +115,51 @@ func AuditOf(in In, events []Event) []Audit {
 			}
 			switch b.Outcome {
 			case CallSucceeded:
-				record(AuditToolExecuted, "tool", call(b.Call), values)
+				record(auditToolExecuted, "tool", call(b.Call), values)
 			case CallFailed, CallUnknown:
 				values["outcome"] = b.Outcome
-				record(AuditToolFailed, "tool", call(b.Call), values)
+				record(auditToolFailed, "tool", call(b.Call), values)
 			}
 		case SettingsChanged:
-			record(AuditSettings, "tenant", "", map[string]any{"values": b.Values})
+			record(auditSettings, "tenant", "", map[string]any{"values": b.Values})
 		case ToolsAccepted:
-			record(AuditToolsAccepted, "tool_server", b.Server, map[string]any{"tools": b.Tools, "first": b.First})
+			record(auditToolsAccepted, "tool_server", b.Server, map[string]any{"tools": b.Tools, "first": b.First})
 		case PlanChanged:
 			if e.By != "" { // else it is an agent's
-				record(AuditPlan, "session", string(e.Session), map[string]any{"status": b.Status})
+				record(auditPlan, "session", string(e.Session), map[string]any{"status": b.Status})
 			}
 		case ToolCallResolved:
-			record(AuditToolResolved, "tool", call(b.Call), map[string]any{"resolution": b.Resolution})
+			record(auditToolResolved, "tool", call(b.Call), map[string]any{"resolution": b.Resolution})
 		case WebhookChanged:
-			action := AuditWebhookSet
+			action := auditWebhookSet
 			if b.Hook == (Hook{}) {
-				action = AuditWebhookRemoved
+				action = auditWebhookRemoved
 			}
 			record(action, "session", string(e.Session), map[string]any{"target": b.Target, "events": b.Events()})
 		case SessionHalted:
-			record(AuditSessionHalted, "session", string(e.Session), map[string]any{"reason": b.Reason})
+			record(auditSessionHalted, "session", string(e.Session), map[string]any{"reason": b.Reason})
 		case SessionReopened:
-			record(AuditSessionReopened, "session", string(e.Session), map[string]any{})
+			record(auditSessionReopened, "session", string(e.Session), map[string]any{})
 		case SessionRenamed:
-			record(AuditSessionRenamed, "session", string(e.Session), map[string]any{"bytes": len(b.Title)})
+			record(auditSessionRenamed, "session", string(e.Session), map[string]any{"bytes": len(b.Title)})
 		case SessionDeleted:
-			record(AuditSessionDeleted, "session", string(e.Session), map[string]any{})
+			record(auditSessionDeleted, "session", string(e.Session), map[string]any{})
 		case MissionSet:
-			record(AuditMissionSet, "tenant", "", map[string]any{"project": b.Project, "bytes": len(b.Text), "agents": len(b.Agents)})
+			record(auditMissionSet, "tenant", "", map[string]any{"project": b.Project, "bytes": len(b.Text), "agents": len(b.Agents)})
 		case MissionCleared:
-			record(AuditMissionCleared, "tenant", "", map[string]any{"project": b.Project, "mission": b.Mission})
+			record(auditMissionCleared, "tenant", "", map[string]any{"project": b.Project, "mission": b.Mission})
 		case OverrideSet:
-			record(AuditOverride, "agent", b.Agent, map[string]any{"project": b.Project, "prompt": b.Prompt != nil, "interval": b.Seconds})
+			record(auditOverride, "agent", b.Agent, map[string]any{"project": b.Project, "prompt": b.Prompt != nil, "interval": b.Seconds})
 		case AgentStarted:
-			record(AuditAgentStarted, "agent", b.Agent, map[string]any{})
+			record(auditAgentStarted, "agent", b.Agent, map[string]any{})
 		case AgentStopped:
-			record(AuditAgentStopped, "agent", b.Agent, map[string]any{})
+			record(auditAgentStopped, "agent", b.Agent, map[string]any{})
 		case AgentChanged:
 			switch {
 			case b.Made && b.Gone:
-				record(AuditAgentDeleted, "agent", b.Agent, map[string]any{})
+				record(auditAgentDeleted, "agent", b.Agent, map[string]any{})
 			case b.Made:
-				record(AuditAgentMade, "agent", b.Agent, map[string]any{"digest": b.Digest})
+				record(auditAgentMade, "agent", b.Agent, map[string]any{"digest": b.Digest})
 			}
 		}
 	}

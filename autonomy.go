@@ -29,11 +29,6 @@ func (a Autonomy) Check() (key string, err error) {
 	return key, err
 }
 
-// DefaultAutonomy holds where nothing else is said.
-func DefaultAutonomy() Autonomy {
-	return Autonomy{MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: MaxFollowUps}
-}
-
 // Within is autonomy that is no wider than another's: an agent's within the
 // server's. A limit of zero is none of its own.
 func (a Autonomy) Within(most Autonomy) Autonomy {
@@ -63,14 +58,14 @@ type FollowUp struct {
 // Check says which limit a follow-up breaks by itself.
 func (f FollowUp) Check() error {
 	switch {
-	case f.Delay < MinDelay || f.Delay > MaxDelay:
-		return fmt.Errorf("a follow-up waits from %d second to %d days", MinDelay/time.Second, MaxDelay/(24*time.Hour))
+	case f.Delay < minDelay || f.Delay > maxDelay:
+		return fmt.Errorf("a follow-up waits from %d second to %d days", minDelay/time.Second, maxDelay/(24*time.Hour))
 	case IsBlank(f.Reason):
 		return fmt.Errorf("the reason of a follow-up is not blank")
-	case len(f.Reason) > MaxReason:
-		return fmt.Errorf("the reason of a follow-up has at most %d bytes", MaxReason)
-	case len(f.Message) > MaxFollowUp:
-		return fmt.Errorf("the message of a follow-up has at most %d bytes", MaxFollowUp)
+	case len(f.Reason) > maxReason:
+		return fmt.Errorf("the reason of a follow-up has at most %d bytes", maxReason)
+	case len(f.Message) > maxFollowUp:
+		return fmt.Errorf("the message of a follow-up has at most %d bytes", maxFollowUp)
 	}
 	return nil
 }
@@ -121,7 +116,7 @@ func (b EvaluationEnded) decide(d *decision, _ Report) {
 	}
 	d.emit(0, done)
 	if done.Scheduled {
-		d.setTimer(0, 0, e.Agent, TimerByEvaluator, *b.FollowUp)
+		d.setTimer(0, 0, e.Agent, timerByEvaluator, *b.FollowUp)
 	}
 }
 
@@ -135,7 +130,7 @@ type Evaluate struct {
 func (Evaluate) step() {}
 
 // An Evaluation that is wanted: is the agent to come back after this run?
-type Evaluation struct {
+type evaluation struct {
 	Run   RunID
 	Agent AgentRef
 }
@@ -153,7 +148,7 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 	case s.flagged():
 		// It would outlive the conversation that was attacked.
 		return "something that was said or read was flagged, so nothing happens later without a person"
-	case slices.ContainsFunc(s.Queue, func(w Waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
+	case slices.ContainsFunc(s.Queue, func(w waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
 		return "the user has written again; that is answered first"
 	case len(s.Timers) >= min(limits.MaxFollowUps, MaxFollowUps):
 		return fmt.Sprintf("at most %d follow-ups wait in a session; cancel_follow_ups cancels them", min(limits.MaxFollowUps, MaxFollowUps))
@@ -166,7 +161,7 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 // evaluates reports whether somebody is to be asked after a run. Whoever could
 // not set a follow-up anyway is not asked.
 func (s State) evaluates(r *Run, b RunFinished) bool {
-	probe := FollowUp{Delay: MinDelay, Reason: "-"}
+	probe := FollowUp{Delay: minDelay, Reason: "-"}
 	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged &&
 		s.refuses(r.Agent, probe) == ""
 }
@@ -179,26 +174,26 @@ func (d *decision) followUp(call CallID, name string, f FollowUp) {
 		d.emit(r.ID, ToolCallBlocked{Call: call, Name: name, Reason: why})
 		return
 	}
-	d.setTimer(r.ID, call, r.Agent, TimerByTool, f)
+	d.setTimer(r.ID, call, r.Agent, timerByTool, f)
 	d.emit(r.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded,
 		Result: fmt.Sprintf("The follow-up is set for %s. It is cancelled if the user writes before.", d.at.Add(f.Delay).UTC().Format(time.RFC3339))})
 }
 
 func (d *decision) noFollowUps(call CallID, name string) {
-	n := d.cancelTimers(TimerByAgent, func(Timer) bool { return true })
+	n := d.cancelTimers(timerByAgent, func(Timer) bool { return true })
 	d.emit(d.s.Run.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded, Result: fmt.Sprintf("%d follow-ups were cancelled.", n)})
 }
 
 // personSpoke takes back what was to come unasked: it was thought of before. What
 // a person waits for is left alone, and so is a run that has begun.
 func (d *decision) personSpoke() {
-	d.cancelTimers(TimerByMessage, func(Timer) bool { return true })
+	d.cancelTimers(timerByMessage, func(Timer) bool { return true })
 	for _, w := range d.s.Queue {
 		if w.Synthetic && (d.s.Run == nil || d.s.Run.Input != w.ID) {
 			d.withdraw(w, WithdrawnByMessage)
 		}
 	}
 	for _, id := range d.s.Owed {
-		d.emit(0, EffectCancelled{id, TimerByMessage})
+		d.emit(0, EffectCancelled{id, timerByMessage})
 	}
 }

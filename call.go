@@ -79,19 +79,19 @@ type (
 func (b ToolCallRequested) fold(s State, e Event) State {
 	return s.inRun(e, func(r *Run) {
 		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments,
-			Class: b.Class, Source: b.source(r.Agent), Status: CallReady})
-		r.withCall(b.RerunOf, func(c *Call) { c.Status = CallEnded })
+			Class: b.Class, Source: b.source(r.Agent), Status: callReady})
+		r.withCall(b.RerunOf, func(c *Call) { c.Status = callEnded })
 	})
 }
 
 func (b ToolCallBlocked) fold(s State, e Event) State {
-	return s.inCall(e, b.Call, func(c *Call) { c.Status = CallEnded })
+	return s.inCall(e, b.Call, func(c *Call) { c.Status = callEnded })
 }
 
 func (b ToolCallStarted) fold(s State, e Event) State {
 	return s.inRun(e, func(r *Run) {
 		r.withCall(b.Call, func(c *Call) {
-			c.Status, c.Attempt, c.Output = CallStarted, b.Attempt, 0
+			c.Status, c.Attempt, c.Output = callStarted, b.Attempt, 0
 			r.Touched = r.Touched || r.touchedBy(*c)
 		})
 	})
@@ -103,9 +103,9 @@ func (b ToolOutputAppended) fold(s State, e Event) State {
 
 func (b ToolCallFinished) fold(s State, e Event) State {
 	return s.readResult(e, b).inCall(e, b.Call, func(c *Call) {
-		c.Status, c.Card = CallEnded, 0
+		c.Status, c.Card = callEnded, 0
 		if b.Outcome == CallUnknown {
-			c.Status = CallLost
+			c.Status = callLost
 		}
 	})
 }
@@ -143,7 +143,7 @@ type Call struct {
 	Args    string
 	Class   ToolClass
 	Source  Source `json:",omitempty"` // of its result
-	Status  CallStatus
+	Status  callStatus
 	Card    CardID // the open card
 	Digest  string
 	Despite []Source `json:",omitempty"` // untrusted sources that the card names
@@ -157,21 +157,21 @@ type Call struct {
 	Explaining bool `json:",omitempty"` // the model is to say what its approval is about
 }
 
-type CallStatus string
+type callStatus string
 
 const (
-	CallReady     CallStatus = "ready"     // may start
-	CallApproving CallStatus = "approving" // an approval is open
-	CallAsking    CallStatus = "asking"    // a question is open
-	CallRefused   CallStatus = "refused"   // denied, not yet finished
-	CallStopping  CallStatus = "stopping"  // denied with the whole run
-	CallAnswered  CallStatus = "answered"  // answered, not yet finished
-	CallStarted   CallStatus = "started"
-	CallDelegated CallStatus = "delegated" // a child works on it
-	CallLost      CallStatus = "lost"      // finished as unknown; a person must resolve it
-	CallRerunning CallStatus = "rerunning" // resolved: ask for it anew
-	CallAbandoned CallStatus = "abandoned" // resolved: end the run
-	CallEnded     CallStatus = "ended"
+	callReady     callStatus = "ready"     // may start
+	callApproving callStatus = "approving" // an approval is open
+	callAsking    callStatus = "asking"    // a question is open
+	callRefused   callStatus = "refused"   // denied, not yet finished
+	callStopping  callStatus = "stopping"  // denied with the whole run
+	callAnswered  callStatus = "answered"  // answered, not yet finished
+	callStarted   callStatus = "started"
+	callDelegated callStatus = "delegated" // a child works on it
+	callLost      callStatus = "lost"      // finished as unknown; a person must resolve it
+	callRerunning callStatus = "rerunning" // resolved: ask for it anew
+	callAbandoned callStatus = "abandoned" // resolved: end the run
+	callEnded     callStatus = "ended"
 )
 
 func (r *Run) call(id CallID) *Call {
@@ -211,7 +211,7 @@ func (CallTool) step() {}
 // performing is the started call the report is of, if it is still wanted.
 func (d *decision) performing(rep Report) *Call {
 	if r := d.s.Run; r != nil && r.ID == rep.Run {
-		if c := r.call(rep.Call); c != nil && c.Status == CallStarted {
+		if c := r.call(rep.Call); c != nil && c.Status == callStarted {
 			return c
 		}
 	}
@@ -260,32 +260,32 @@ func (d *decision) recoverCall(c Call) {
 func (d *decision) advanceCall(c Call) bool {
 	run := d.s.Run.ID
 	expired := c.Card != 0 && !d.at.Before(c.Expires)
-	if c.Status != CallStarted && c.Status != CallEnded && (expired || c.Card == 0) {
+	if c.Status != callStarted && c.Status != callEnded && (expired || c.Card == 0) {
 		d.part()
 	}
 	switch c.Status {
-	case CallReady:
+	case callReady:
 		d.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})
-	case CallApproving:
+	case callApproving:
 		if expired {
-			d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: CardExpired, Note: "nobody answered in time"})
+			d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: cardExpired, Note: "nobody answered in time"})
 		}
-	case CallAsking:
+	case callAsking:
 		if expired {
-			d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: QuestionExpired})
+			d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: questionExpired})
 		}
-	case CallRefused:
+	case callRefused:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
-	case CallAnswered:
+	case callAnswered:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallSucceeded, Result: c.Answer})
-	case CallRerunning:
+	case callRerunning:
 		d.emit(run, ToolCallRequested{Turn: c.Turn, Name: c.Name, Arguments: c.Args,
 			Class: c.Class, Source: c.Source, RerunOf: c.ID})
-	case CallStopping:
+	case callStopping:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})
 		d.endRun(Denied, CodeForbidden, "A person said no and stopped the run.")
 		return false
-	case CallAbandoned:
+	case callAbandoned:
 		d.endRun(Interrupted, CodeInterrupted, "A call of unknown outcome was abandoned.")
 		return false
 	}
@@ -295,11 +295,11 @@ func (d *decision) advanceCall(c Call) bool {
 func (d *decision) cancelCall(c Call) {
 	run := d.s.Run.ID
 	switch c.Status {
-	case CallApproving:
+	case callApproving:
 		d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: CardCancelled})
-	case CallAsking:
-		d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: QuestionCancelled})
-	case CallEnded, CallLost, CallRerunning, CallAbandoned:
+	case callAsking:
+		d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: questionCancelled})
+	case callEnded, callLost, callRerunning, callAbandoned:
 		return // it has ended
 	}
 	d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallCancelled})
@@ -321,7 +321,7 @@ func (do ResolveToolCall) decide(d *decision, _ Command) error {
 		return Errorf(CodeClosed, "This call needs no resolution.")
 	}
 	c := d.s.Run.call(do.Call)
-	if c == nil || c.Status != CallLost || d.s.Run.Agent.Remote {
+	if c == nil || c.Status != callLost || d.s.Run.Agent.Remote {
 		return Errorf(CodeClosed, "This call needs no resolution.")
 	}
 	if afterResolution[do.Resolution] == "" {
@@ -331,8 +331,8 @@ func (do ResolveToolCall) decide(d *decision, _ Command) error {
 	return nil
 }
 
-var afterResolution = map[Resolution]CallStatus{
-	Rerun:    CallRerunning,
-	MarkDone: CallEnded,
-	Abandon:  CallAbandoned,
+var afterResolution = map[Resolution]callStatus{
+	Rerun:    callRerunning,
+	MarkDone: callEnded,
+	Abandon:  callAbandoned,
 }

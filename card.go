@@ -14,17 +14,17 @@ const (
 	AllowAlways   Decision = "always" // exactly this, for the rest of the session
 	Deny          Decision = "deny"   // the model is told and goes on
 	DenyAndStop   Decision = "stop"   // the run ends as denied
-	CardExpired   Decision = "expired"
+	cardExpired   Decision = "expired"
 	CardCancelled Decision = "cancelled"
 )
 
-// A CardEnding is how a question ended.
-type CardEnding string
+// A cardEnding is how a question ended.
+type cardEnding string
 
 const (
-	Answered          CardEnding = "answered"
-	QuestionExpired   CardEnding = "expired"
-	QuestionCancelled CardEnding = "cancelled"
+	questionAnswered  cardEnding = "answered"
+	questionExpired   cardEnding = "expired"
+	questionCancelled cardEnding = "cancelled"
 )
 
 // A Question is one thing an agent asks a person.
@@ -55,7 +55,7 @@ type ApprovalRequested struct {
 
 func (b ApprovalRequested) fold(s State, e Event) State {
 	return s.inCall(e, b.Call, func(c *Call) {
-		c.Status, c.Card, c.Digest, c.Despite, c.Expires = CallApproving, CardID(e.Seq), b.Digest, b.Sources, b.Expires
+		c.Status, c.Card, c.Digest, c.Despite, c.Expires = callApproving, CardID(e.Seq), b.Digest, b.Sources, b.Expires
 	})
 }
 
@@ -71,8 +71,8 @@ type ApprovalDecided struct {
 func (b ApprovalDecided) fold(s State, e Event) State {
 	return s.grant(e, b).inCall(e, b.Call, func(c *Call) {
 		c.Status, c.Card, c.Answer, c.Explaining = afterDecision[b.Decision], 0, denial(b), false
-		if c.Status == CallReady && c.Spawned != 0 {
-			c.Status = CallDelegated
+		if c.Status == callReady && c.Spawned != 0 {
+			c.Status = callDelegated
 		}
 	})
 }
@@ -87,7 +87,7 @@ type QuestionAsked struct {
 
 func (b QuestionAsked) fold(s State, e Event) State {
 	return s.inCall(e, b.Call, func(c *Call) {
-		c.Status, c.Card, c.Expires, c.Asks = CallAsking, CardID(e.Seq), b.Expires, len(b.Questions)
+		c.Status, c.Card, c.Expires, c.Asks = callAsking, CardID(e.Seq), b.Expires, len(b.Questions)
 	})
 }
 
@@ -96,12 +96,12 @@ func (b QuestionAsked) rowOf(e Event) Row { return CardOpened{CardQuestion, e.Se
 type QuestionAnswered struct {
 	Card    CardID     `json:"card"`
 	Call    CallID     `json:"call"`
-	Ending  CardEnding `json:"ending"`
+	Ending  cardEnding `json:"ending"`
 	Answers [][]string `json:"answers,omitempty"` // per question, the chosen labels or free text
 }
 
 func (b QuestionAnswered) fold(s State, e Event) State {
-	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Card, c.Answer = CallAnswered, 0, answerText(b) })
+	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Card, c.Answer = callAnswered, 0, answerText(b) })
 }
 
 func (b QuestionAnswered) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }
@@ -118,7 +118,7 @@ func (r *Run) card(id CardID) *Call {
 var errCardClosed = Errorf(CodeClosed, "This was already answered, has expired or never was.")
 
 // waitingCard is the call whose card is open, in a status, and has not expired.
-func (d *decision) waitingCard(card CardID, status CallStatus) (*Call, error) {
+func (d *decision) waitingCard(card CardID, status callStatus) (*Call, error) {
 	if d.s.Run == nil {
 		return nil, errCardClosed
 	}
@@ -141,7 +141,7 @@ func (do DecideApproval) Rules() Rules {
 }
 
 func (do DecideApproval) decide(d *decision, _ Command) error {
-	c, err := d.waitingCard(do.Card, CallApproving)
+	c, err := d.waitingCard(do.Card, callApproving)
 	switch {
 	case err != nil:
 		return err
@@ -174,7 +174,7 @@ func (do AnswerQuestion) Rules() Rules {
 }
 
 func (do AnswerQuestion) decide(d *decision, _ Command) error {
-	c, err := d.waitingCard(do.Card, CallAsking)
+	c, err := d.waitingCard(do.Card, callAsking)
 	if err != nil {
 		return err
 	}
@@ -189,17 +189,17 @@ func (do AnswerQuestion) decide(d *decision, _ Command) error {
 		}
 		answers = append(answers, clean)
 	}
-	d.emit(d.s.Run.ID, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: Answered, Answers: answers})
+	d.emit(d.s.Run.ID, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: questionAnswered, Answers: answers})
 	return nil
 }
 
-var afterDecision = map[Decision]CallStatus{
-	AllowOnce:     CallReady,
-	AllowAlways:   CallReady,
-	Deny:          CallRefused,
-	DenyAndStop:   CallStopping,
-	CardExpired:   CallRefused,
-	CardCancelled: CallRefused,
+var afterDecision = map[Decision]callStatus{
+	AllowOnce:     callReady,
+	AllowAlways:   callReady,
+	Deny:          callRefused,
+	DenyAndStop:   callStopping,
+	cardExpired:   callRefused,
+	CardCancelled: callRefused,
 }
 
 // denial is the result the model gets for a call that a person did not allow.
@@ -215,9 +215,9 @@ func denial(b ApprovalDecided) string {
 
 // answerText is the result the model gets for a question.
 func answerText(b QuestionAnswered) string {
-	if b.Ending != Answered {
-		return "Nobody answered: the question " + map[CardEnding]string{
-			QuestionExpired: "expired", QuestionCancelled: "was cancelled"}[b.Ending] + "."
+	if b.Ending != questionAnswered {
+		return "Nobody answered: the question " + map[cardEnding]string{
+			questionExpired: "expired", questionCancelled: "was cancelled"}[b.Ending] + "."
 	}
 	raw, _ := json.Marshal(map[string]any{"answers": b.Answers}) // strings only: cannot fail
 	return string(raw)

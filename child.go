@@ -65,7 +65,7 @@ type (
 
 func (b ChildSpawned) fold(s State, e Event) State {
 	s.Children = append(slices.Clip(s.Children), Child{b.Call, b.Child, b.Agent})
-	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Spawned = CallDelegated, e.Seq })
+	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Spawned = callDelegated, e.Seq })
 }
 
 func (b ChildReturned) fold(s State, e Event) State {
@@ -171,7 +171,7 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 	tokens, seconds, micros := r.share(d.at, turn, children)
 	most := r.Agent.Depth
 	if most == 0 {
-		most = MaxDepth
+		most = maxDepth
 	}
 	switch {
 	case most < 0:
@@ -186,7 +186,7 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 			Depth: d.s.depth() + 1, Sources: d.s.reading(untrusted...).Sources, Untrusted: untrusted,
 			Tokens: tokens, Seconds: seconds, Micros: micros, Hooks: d.s.below()})
 		if v.Remote {
-			d.ask(c.card(call), false, slices.DeleteFunc(untrusted, func(s Source) bool { return s == RemoteSource(v.Agent) }))
+			d.ask(c.card(call), false, slices.DeleteFunc(untrusted, func(s Source) bool { return s == remoteSource(v.Agent) }))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (s State) orphan(c Child) bool {
 		return true
 	}
 	call := s.Run.call(c.Call)
-	return call == nil || call.Status != CallDelegated && call.Status != CallApproving
+	return call == nil || call.Status != callDelegated && call.Status != callApproving
 }
 
 // orphans: they have to be gone before anything new starts.
@@ -208,7 +208,7 @@ func (s State) childSteps() (steps []Step) {
 	for _, c := range s.Children {
 		if s.orphan(c) {
 			steps = append(steps, StopChild{c.Session})
-		} else if call := s.Run.call(c.Call); s.Run.Turn == nil && call.Status == CallDelegated {
+		} else if call := s.Run.call(c.Call); s.Run.Turn == nil && call.Status == callDelegated {
 			steps = append(steps, RunChild{s.Run.ID, c.Call, c.Session, call.Spawned})
 		}
 	}

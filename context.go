@@ -11,13 +11,13 @@ type ContextSize struct {
 }
 
 // A Compaction that was asked for and has not ended.
-type Compaction struct {
+type compaction struct {
 	Since Seq // names it
 	Auto  bool
 }
 
 // Compacted says where the model begins to read.
-type Compacted struct {
+type compacted struct {
 	From  Seq // no event up to here is needed any more
 	Upto  Seq // what was said up to here is in the summary
 	Tried int // tokens there were after the last attempt
@@ -63,7 +63,7 @@ func (b ContextMeasured) fold(s State, _ Event) State {
 }
 
 func (b CompactionStarted) fold(s State, e Event) State {
-	s.Compact = &Compaction{e.Seq, b.Auto}
+	s.Compact = &compaction{e.Seq, b.Auto}
 	return s
 }
 
@@ -74,7 +74,7 @@ func (CompactionFailed) fold(s State, _ Event) State {
 
 func (b ContextCompacted) fold(s State, _ Event) State {
 	s.Compact = nil
-	s.Compacted = Compacted{From: b.From, Upto: b.Upto, Tried: b.After}
+	s.Compacted = compacted{From: b.From, Upto: b.Upto, Tried: b.After}
 	s.Context = ContextSize{b.After, b.Limit, b.Messages, true}
 	return s
 }
@@ -185,7 +185,7 @@ func (d *decision) stopCompacting() {
 func (d *decision) full() bool {
 	at := d.s.Run.Agent.Compact
 	if at == 0 {
-		at = CompactAt
+		at = compactAt
 	}
 	c := d.s.Context
 	return c.Limit > 0 && c.Tokens*100 > c.Limit*at && c.Tokens*10 > d.s.Compacted.Tried*11
@@ -201,7 +201,7 @@ func (s State) compactable() bool {
 		return true
 	}
 	for _, c := range s.Run.Calls {
-		if c.Status != CallEnded {
+		if c.Status != callEnded {
 			return false
 		}
 	}

@@ -71,8 +71,8 @@ func (do MakeAgent) Rules() Rules {
 		action = ActAdmin
 	}
 	return Rules{Action: action, Tenant: true, Limits: []limit{
-		{"instructions", len(do.Agent.Instructions), MaxInstructions},
-		{"description", len(do.Agent.Description), MaxDescription},
+		{"instructions", len(do.Agent.Instructions), maxInstructions},
+		{"description", len(do.Agent.Description), maxDescription},
 	}}
 }
 
@@ -85,8 +85,8 @@ func (do MakeAgent) decide(d *decision, _ Command) error {
 	switch {
 	case there && d.s.Facts.Made[i].Digest == a.Digest():
 		return nil
-	case !there && len(d.s.Facts.Made) >= MaxMade:
-		return Errorf(CodeLimited, "%d agents were made already; delete one first.", MaxMade)
+	case !there && len(d.s.Facts.Made) >= maxMade:
+		return Errorf(CodeLimited, "%d agents were made already; delete one first.", maxMade)
 	}
 	d.emitTenant(AgentChanged{Agent: a.Name, Digest: a.Digest(), Made: true})
 	return nil
@@ -126,12 +126,12 @@ func CheckAgent(a Agent) error {
 	switch {
 	case !ValidAgentName(a.Name):
 		return Errorf(CodeInvalid, "name must be up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.")
-	case len(a.Description) > MaxDescription:
-		return Errorf(CodeTooLarge, "The description is longer than %d bytes.", MaxDescription)
+	case len(a.Description) > maxDescription:
+		return Errorf(CodeTooLarge, "The description is longer than %d bytes.", maxDescription)
 	case IsBlank(a.Instructions):
 		return Errorf(CodeEmpty, "The instructions are missing.")
-	case len(a.Instructions) > MaxInstructions:
-		return Errorf(CodeTooLarge, "The instructions are longer than %d bytes.", MaxInstructions)
+	case len(a.Instructions) > maxInstructions:
+		return Errorf(CodeTooLarge, "The instructions are longer than %d bytes.", maxInstructions)
 	case a.Approval != "" && a.Approval != "suggest" && a.Approval != "auto-edit" && a.Approval != "full-auto":
 		return Errorf(CodeInvalid, "approval must be suggest, auto-edit or full-auto.")
 	case a.Limits.Turns < 0 || a.Limits.Tokens < 0 || a.Limits.Minutes < 0 || a.Limits.CostUSD < 0:

@@ -92,7 +92,7 @@ func (d *decision) advance() {
 		if !d.advanceCall(c) {
 			return // the run is over
 		}
-		open = open || c.Status != CallEnded
+		open = open || c.Status != callEnded
 	}
 	if !open && r.Turn == nil {
 		d.boundary()

@@ -349,7 +349,7 @@ func TestApprovals(t *testing.T) {
 	}
 	a.model(parley.Advance{})
 	a.expect("ApprovalDecided ToolCallFinished TurnStarted")
-	if d := last[parley.ApprovalDecided](a); d.Decision != parley.CardExpired {
+	if d := last[parley.ApprovalDecided](a); d.Decision != "expired" {
 		t.Errorf("%+v", d)
 	}
 
@@ -646,7 +646,7 @@ func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
 			taint(a)
 			a.model(parley.ModelEnded{Calls: []parley.CallAsked{read, write}})
 			calls := a.state.Run.Calls
-			if calls[0].Status != parley.CallStarted || calls[1].Status != parley.CallApproving {
+			if calls[0].Status != "started" || calls[1].Status != "approving" {
 				t.Errorf("reading is %s, writing is %s", calls[0].Status, calls[1].Status)
 			}
 			a.do(parley.CancelRun{})
@@ -654,11 +654,11 @@ func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
 			a.model(parley.ModelEnded{Calls: []parley.CallAsked{write}})
 			// What a tool has read stays in the conversation; what a person said was
 			// about that run.
-			want := parley.CallStarted
+			want := "started"
 			if name == "result of a tool" {
-				want = parley.CallApproving
+				want = "approving"
 			}
-			if got := a.state.Run.Calls[0].Status; got != want {
+			if got := a.state.Run.Calls[0].Status; string(got) != want {
 				t.Errorf("in the next run writing is %s, not %s", got, want)
 			}
 		})

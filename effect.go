@@ -74,16 +74,16 @@ type Bookmark struct {
 }
 
 // Poisoned reports whether it is to be set aside.
-func (b Bookmark) Poisoned() bool { return b.Attempts >= MaxAttempts }
+func (b Bookmark) Poisoned() bool { return b.Attempts >= maxAttempts }
 
 // Rests reports whether it is left out for now, because too many came for it in
 // vain: what was made after it does not wait for it. The pause grows from a
 // second to ten minutes. A clock that was set back does not make it longer.
 func (b Bookmark) Rests(now time.Time) bool {
-	if b.Attempts < FreeAttempts {
+	if b.Attempts < freeAttempts {
 		return false
 	}
-	pause := min(time.Second<<min(b.Attempts-FreeAttempts, 20), longestPause)
+	pause := min(time.Second<<min(b.Attempts-freeAttempts, 20), longestPause)
 	since := now.Sub(b.LastAttemptAt)
 	return -pause < since && since < pause
 }

@@ -12,7 +12,7 @@ type ExplanationRequested struct {
 }
 
 func (b ExplanationRequested) fold(s State, e Event) State {
-	return s.inCall(e, b.Call, func(c *Call) { c.Explaining = c.Status == CallApproving })
+	return s.inCall(e, b.Call, func(c *Call) { c.Explaining = c.Status == callApproving })
 }
 
 // ApprovalExplained has the explanation, or says why there is none.
@@ -36,7 +36,7 @@ type ExplainApproval struct{ Card CardID }
 func (ExplainApproval) Rules() Rules { return Rules{Action: ActMessage, Answers: true} }
 
 func (do ExplainApproval) decide(d *decision, _ Command) error {
-	c, err := d.waitingCard(do.Card, CallApproving)
+	c, err := d.waitingCard(do.Card, callApproving)
 	if err == nil && !c.Explaining {
 		d.emit(d.s.Run.ID, ExplanationRequested{Card: c.Card, Call: c.ID})
 	}

@@ -101,7 +101,7 @@ func (t TenantFacts) Prompting(m Mission, a Agent) (text string, interval time.D
 	if c.Prompt != nil {
 		text = *c.Prompt
 	}
-	if interval = DefaultIdleInterval; c.Seconds != nil {
+	if interval = defaultIdleInterval; c.Seconds != nil {
 		interval = time.Duration(*c.Seconds) * time.Second
 	}
 	return text, interval
@@ -128,7 +128,7 @@ func (b OverrideSet) fold(s State, e Event) State {
 		t.Overrides = nil
 	}
 	if m := t.Mission(b.Project); m != nil { // somebody takes care of the agent
-		t = t.withIdle(m.ID, b.Agent, func(i *Idle) { i.Count = 0 })
+		t = t.withIdle(m.ID, b.Agent, func(i *idlePrompting) { i.Count = 0 })
 	}
 	t.Watched = e.Seq
 	s.Facts = t
@@ -162,15 +162,15 @@ func (do SetOverride) decide(d *decision, _ Command) error {
 		return Errorf(CodeInvalid, "%.63q is no name of an agent.", do.Agent)
 	case choice.none() && !there:
 		return nil
-	case !there && len(d.s.Facts.Overrides) >= MaxOverrides:
-		return Errorf(CodeLimited, "%d agents have overrides already; take one back first.", MaxOverrides)
+	case !there && len(d.s.Facts.Overrides) >= maxOverrides:
+		return Errorf(CodeLimited, "%d agents have overrides already; take one back first.", maxOverrides)
 	}
 	d.emitTenant(OverrideSet{Project: do.Project, Agent: do.Agent, IdleChoice: choice})
 	return nil
 }
 
 // An Idle is how far the prompting of an agent under a mission got.
-type Idle struct {
+type idlePrompting struct {
 	Agent  string
 	Count  int       // prompts since somebody spoke to it in that session, or chose anew
 	Last   time.Time // by the clock
@@ -178,19 +178,19 @@ type Idle struct {
 }
 
 // Prompted is how far the prompting of an agent got.
-func (m Mission) Prompted(agent string) Idle {
+func (m Mission) Prompted(agent string) idlePrompting {
 	if i, there := m.prompted(agent); there {
 		return m.Idle[i]
 	}
-	return Idle{Agent: agent}
+	return idlePrompting{Agent: agent}
 }
 
 func (m Mission) prompted(agent string) (int, bool) {
-	return slices.BinarySearchFunc(m.Idle, agent, func(i Idle, agent string) int { return strings.Compare(i.Agent, agent) })
+	return slices.BinarySearchFunc(m.Idle, agent, func(i idlePrompting, agent string) int { return strings.Compare(i.Agent, agent) })
 }
 
 // withIdle changes how far the prompting of an agent got.
-func (t TenantFacts) withIdle(mission MissionID, agent string, change func(*Idle)) TenantFacts {
+func (t TenantFacts) withIdle(mission MissionID, agent string, change func(*idlePrompting)) TenantFacts {
 	t.Missions = slices.Clone(t.Missions)
 	m := t.ActiveMission(mission)
 	if m == nil {
@@ -199,7 +199,7 @@ func (t TenantFacts) withIdle(mission MissionID, agent string, change func(*Idle
 	m.Idle = slices.Clone(m.Idle)
 	i, there := m.prompted(agent)
 	if !there {
-		m.Idle = slices.Insert(m.Idle, i, Idle{Agent: agent})
+		m.Idle = slices.Insert(m.Idle, i, idlePrompting{Agent: agent})
 	}
 	change(&m.Idle[i])
 	return t
@@ -218,7 +218,7 @@ type AgentPrompted struct {
 }
 
 func (b AgentPrompted) fold(s State, e Event) State {
-	s.Facts = s.Facts.withIdle(b.Mission, b.Agent, func(i *Idle) { i.Count, i.Last, i.Prompt = b.Number, b.At, e.Seq })
+	s.Facts = s.Facts.withIdle(b.Mission, b.Agent, func(i *idlePrompting) { i.Count, i.Last, i.Prompt = b.Number, b.At, e.Seq })
 	return s
 }
 
@@ -232,7 +232,7 @@ type PromptSettled struct {
 }
 
 func (b PromptSettled) fold(s State, _ Event) State {
-	s.Facts = s.Facts.withIdle(b.Mission, b.Agent, func(i *Idle) { i.Prompt = 0 })
+	s.Facts = s.Facts.withIdle(b.Mission, b.Agent, func(i *idlePrompting) { i.Prompt = 0 })
 	return s
 }
 

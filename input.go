@@ -57,7 +57,7 @@ type InputReceived struct {
 }
 
 func (b InputReceived) fold(s State, e Event) State {
-	s.Queue = append(slices.Clip(s.Queue), Waiting{ID: InputID(e.Seq), Request: b.Request, Agent: b.Agent, Busy: b.Busy,
+	s.Queue = append(slices.Clip(s.Queue), waiting{ID: InputID(e.Seq), Request: b.Request, Agent: b.Agent, Busy: b.Busy,
 		Deliver: b.Deliver, Flagged: b.Finding != nil, Classify: b.Classify, Mode: b.Mode, Plan: b.Plan,
 		Synthetic: b.Synthetic})
 	s.Evaluate = nil
@@ -108,7 +108,7 @@ type InputWithdrawn struct {
 func (b InputWithdrawn) fold(s State, _ Event) State { return s.withoutInput(b.Input) }
 
 // A Waiting input.
-type Waiting struct {
+type waiting struct {
 	ID      InputID
 	Request string
 	Agent   AgentRef
@@ -221,14 +221,14 @@ func (do WithdrawInput) decide(d *decision, _ Command) error {
 	return nil
 }
 
-func (d *decision) adopt(w Waiting) {
+func (d *decision) adopt(w waiting) {
 	d.emit(d.s.Run.ID, InputAdopted{w.ID, w.Request})
 	if w.Deliver {
 		d.emit(d.s.Run.ID, EffectEnqueued{Type: SendMessage, Request: w.Request, Autonomous: w.Synthetic})
 	}
 }
 
-func (d *decision) withdraw(w Waiting, why WithdrawReason) {
+func (d *decision) withdraw(w waiting, why WithdrawReason) {
 	d.emit(0, InputWithdrawn{Input: w.ID, Request: w.Request, Reason: why})
 }
 
@@ -239,11 +239,11 @@ func (d *decision) withdrawAll(why WithdrawReason) {
 }
 
 func (s State) waiting(id InputID) int {
-	return slices.IndexFunc(s.Queue, func(w Waiting) bool { return w.ID == id })
+	return slices.IndexFunc(s.Queue, func(w waiting) bool { return w.ID == id })
 }
 
 func (s State) withoutInput(id InputID) State {
-	s.Queue = without(s.Queue, func(w Waiting) bool { return w.ID == id })
+	s.Queue = without(s.Queue, func(w waiting) bool { return w.ID == id })
 	return s
 }
 

@@ -10,23 +10,23 @@ const (
 	MaxContent          = 1 << 20  // one input
 	MaxNote             = 8 << 10  // a note, a title, the answers to a card
 	MaxName             = 128      // the name of a request, an agent, a setting
-	MaxTitleRunes       = 60       // a title, in characters
+	maxTitleRunes       = 60       // a title, in characters
 	MaxOutput           = 4 << 20  // everything a model says in one turn
 	MaxArguments        = 1 << 20  // the arguments of one tool call
 	MaxResult           = 1 << 20  // the result of one tool call
 	MaxExplanation      = 8 << 10  // the explanation of an approval
-	MaxPlan             = 32 << 10 // a plan that a person has edited
+	maxPlan             = 32 << 10 // a plan that a person has edited
 	MaxContext          = 64 << 10 // what a user wants an agent to know
 	MaxMemo             = 1 << 20  // the data of one Memo
 	MaxSummary          = 64 << 10 // the summary that replaces a conversation
-	MaxInstructions     = 64 << 10 // of a custom agent
-	MaxDescription      = 1024     // of a custom agent
+	maxInstructions     = 64 << 10 // of a custom agent
+	maxDescription      = 1024     // of a custom agent
 	MaxSkillText        = 64 << 10 // a skill with its arguments
 	MaxSkillDescription = 1024     // of a skill: every model is told
 	MaxMission          = 16 << 10 // the text of a mission
 	MaxIdlePrompt       = 4 << 10
-	MaxReason           = 1 << 10 // why an agent wants to come back
-	MaxFollowUp         = 4 << 10 // what it is told then
+	maxReason           = 1 << 10 // why an agent wants to come back
+	maxFollowUp         = 4 << 10 // what it is told then
 	MaxDiff             = 12000   // the diff of one file, in characters
 	MaxShownFile        = 1 << 20 // a project file that people are shown
 	PageBytes           = 1 << 20 // read from a log at once
@@ -36,40 +36,40 @@ const (
 const (
 	MaxQueue         = 32  // inputs waiting in one session
 	MaxCuts          = 3   // lost model calls of one run
-	DefaultTurns     = 50  // of one run, unless its agent or tenant chooses otherwise
+	defaultTurns     = 50  // of one run, unless its agent or tenant chooses otherwise
 	MaxCalls         = 64  // tool calls of one turn
 	MaxRemoteCalls   = 256 // tool calls that a remote agent may report in one turn
-	MaxDepth         = 2   // levels of sub-agents, unless the tenant chooses otherwise
+	maxDepth         = 2   // levels of sub-agents, unless the tenant chooses otherwise
 	MaxChildren      = 16  // sub-agents of one session at the same time
-	CompactAt        = 80  // percent of the window at which a context is compacted, unless the tenant chooses otherwise
+	compactAt        = 80  // percent of the window at which a context is compacted, unless the tenant chooses otherwise
 	MaxFollowUps     = 10  // waiting in one session, whatever is configured
 	MostConsecutive  = 100 // the most that max_consecutive can be
 	MaxFilesChanged  = 20  // files in one FilesChanged
 	MaxShownEntries  = 5000
 	MaxShownDepth    = 12
-	MaxMade          = 100 // custom agents of one tenant
+	maxMade          = 100 // custom agents of one tenant
 	MaxSkills        = 64
 	MaxServerTools   = 128 // tools of one server
 	maxToolName      = 64  // bytes of a tool's name with its server's: model vendors take no more
-	MaxMissionAgents = 32  // agents that one mission has choices for
+	maxMissionAgents = 32  // agents that one mission has choices for
 	MaxEndedMissions = 100 // in a list; the log has all
-	MaxOverrides     = 100 // of one tenant
+	maxOverrides     = 100 // of one tenant
 	MaxTickets       = 100 // unused, of one principal
 
-	// FreeAttempts to deliver an effect are made without a pause: connections
+	// freeAttempts to deliver an effect are made without a pause: connections
 	// break, and a client that is lost after every frame must get the whole of it
-	// in the end. After MaxAttempts the effect is set aside.
-	FreeAttempts = 256
-	MaxAttempts  = FreeAttempts + 13
+	// in the end. After maxAttempts the effect is set aside.
+	freeAttempts = 256
+	maxAttempts  = freeAttempts + 13
 )
 
 // Times.
 const (
-	MinDelay       = time.Second // of a follow-up
-	MaxDelay       = 30 * 24 * time.Hour
+	minDelay       = time.Second // of a follow-up
+	maxDelay       = 30 * 24 * time.Hour
 	MostCooldownMS = 24 * 60 * 60 * 1000
-	// DefaultIdleInterval holds for agents for which nobody chooses another.
-	DefaultIdleInterval = time.Minute
+	// defaultIdleInterval holds for agents for which nobody chooses another.
+	defaultIdleInterval = time.Minute
 	MaxIdleInterval     = 30 * 24 * time.Hour
 	// EffectLife is how long the server tries to deliver an effect.
 	EffectLife = 24 * time.Hour
@@ -77,9 +77,9 @@ const (
 	// is heard of it.
 	EffectLease  = time.Minute
 	longestPause = 10 * time.Minute // between attempts to deliver an effect
-	// KeepTransient is how long the session of a connection is kept after its last
+	// keepTransient is how long the session of a connection is kept after its last
 	// event.
-	KeepTransient = 7 * 24 * time.Hour
+	keepTransient = 7 * 24 * time.Hour
 	// MaxTicketLife lets a store forget tickets without a clock: a new ticket shows
 	// that tickets which end this much earlier have expired, even if the clocks of
 	// two servers differ by some seconds.

@@ -42,7 +42,7 @@ func TestMadeAgentsAreFacts(t *testing.T) {
 	if a.state.Facts.Made != nil {
 		t.Errorf("%+v", a.state.Facts.Made)
 	}
-	for i := range parley.MaxMade {
+	for i := range 100 {
 		a.do(agent(fmt.Sprint("n", i), "x"))
 	}
 	if err := a.try(agent("one-more", "x")); parley.CodeOf(err) != parley.CodeLimited {

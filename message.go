@@ -2,7 +2,7 @@ package parley
 
 // A Message is one entry of the conversation as a model is given it.
 type Message struct {
-	Role       Role
+	Role       role
 	Text       string
 	Incomplete bool          // an assistant's text that was cut off
 	Calls      []MessageCall // what an assistant asked for
@@ -21,12 +21,12 @@ type MessageCall struct {
 	Arguments string
 }
 
-type Role string
+type role string
 
 const (
-	RoleUser      Role = "user"
-	RoleAssistant Role = "assistant"
-	RoleTool      Role = "tool"
+	RoleUser      role = "user"
+	RoleAssistant role = "assistant"
+	RoleTool      role = "tool"
 )
 
 // Conversation reads the messages back from a log. Pieces are not needed. Every

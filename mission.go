@@ -27,11 +27,11 @@ type Mission struct {
 	By      PrincipalID    // whose its sessions are
 	Roles   []string       `json:",omitempty"` // of By when it was set: agents that do not talk to them are not prompted
 	At      time.Time
-	Idle    []Idle `json:",omitempty"` // agents that were prompted, by name
+	Idle    []idlePrompting `json:",omitempty"` // agents that were prompted, by name
 }
 
-// An EndedMission is found in the log by its ID.
-type EndedMission struct {
+// An endedMission is found in the log by its ID.
+type endedMission struct {
 	ID      MissionID
 	Project string `json:",omitempty"`
 	At      time.Time
@@ -92,7 +92,7 @@ func (t TenantFacts) endMission(project string, at time.Time) TenantFacts {
 	if m == nil {
 		return t
 	}
-	t.Ended = append(slices.Clip(t.Ended), EndedMission{m.ID, project, at})
+	t.Ended = append(slices.Clip(t.Ended), endedMission{m.ID, project, at})
 	t.Ended = t.Ended[max(len(t.Ended)-MaxEndedMissions, 0):]
 	t.Missions = without(t.Missions, func(m Mission) bool { return m.Project == project })
 	return t
@@ -125,8 +125,8 @@ func (do SetMission) decide(d *decision, _ Command) error {
 		return Errorf(CodeEmpty, "The text of the mission is missing.")
 	case len(text) > MaxMission:
 		return Errorf(CodeTooLarge, "The text of the mission is longer than %d bytes.", MaxMission)
-	case len(do.Agents) > MaxMissionAgents:
-		return Errorf(CodeTooLarge, "A mission says something of at most %d agents.", MaxMissionAgents)
+	case len(do.Agents) > maxMissionAgents:
+		return Errorf(CodeTooLarge, "A mission says something of at most %d agents.", maxMissionAgents)
 	}
 	set := MissionSet{Project: do.Project, Text: text, Roles: append([]string(nil), do.Roles...)}
 	for _, a := range do.Agents {

@@ -72,7 +72,7 @@ func sameAsSnapshot(t *testing.T, state parley.State) {
 }
 
 func TestMissionsThatAreRefused(t *testing.T) {
-	many := make([]parley.MissionAgent, parley.MaxMissionAgents+1)
+	many := make([]parley.MissionAgent, 32+1)
 	for i := range many {
 		many[i].Agent = fmt.Sprint("a", i)
 	}
@@ -127,7 +127,7 @@ func TestOverrides(t *testing.T) {
 	}
 	a.do(parley.SetMission{Text: "x"})
 	is("file", 100)
-	if got, interval := a.state.Facts.Prompting(*a.state.Facts.Mission(""), parley.Agent{Name: "coder"}); got != "" || interval != parley.DefaultIdleInterval {
+	if got, interval := a.state.Facts.Prompting(*a.state.Facts.Mission(""), parley.Agent{Name: "coder"}); got != "" || interval != time.Minute {
 		t.Errorf("of an agent that says nothing: %q after %v", got, interval)
 	}
 	a.do(parley.SetOverride{Agent: "coder", IdleChoice: chosen("", 50)})
@@ -148,7 +148,7 @@ func TestOverrides(t *testing.T) {
 		t.Errorf("%+v", a.state.Facts.Overrides)
 	}
 	sameAsSnapshot(t, a.state)
-	for i := range parley.MaxOverrides - 1 {
+	for i := range 100 - 1 {
 		a.do(parley.SetOverride{Agent: fmt.Sprint("a", i), IdleChoice: chosen("x", 0)})
 	}
 	if err := a.take(parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now, Do: parley.SetOverride{Agent: "z", IdleChoice: chosen("x", 0)}}); parley.CodeOf(err) != parley.CodeLimited {

@@ -37,7 +37,7 @@ func Next(s State, now time.Time) []Step {
 	}
 	var wake time.Time
 	for _, c := range r.Calls {
-		if c.Status == CallStarted && !r.Agent.Remote {
+		if c.Status == callStarted && !r.Agent.Remote {
 			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent, r.touchedBy(c)})
 		}
 		if c.Explaining {

@@ -76,7 +76,7 @@ type DecidePlan struct {
 
 func (do DecidePlan) Rules() Rules {
 	r := Rules{Action: ActMessage, Starts: do.Decision == ApprovePlan,
-		Limits: []limit{{"text of a plan", len(do.Text), MaxPlan}, agentLimit(do.Agent.Name)}}
+		Limits: []limit{{"text of a plan", len(do.Text), maxPlan}, agentLimit(do.Agent.Name)}}
 	if do.Decision == EditPlan {
 		r.Says = []string{do.Text}
 	}
@@ -105,8 +105,8 @@ func (do DecidePlan) decide(d *decision, c Command) error {
 		switch {
 		case IsBlank(text):
 			return Errorf(CodeEmpty, "The text of the plan is empty.")
-		case len(text) > MaxPlan:
-			return Errorf(CodeTooLarge, "The text of a plan has at most %d bytes.", MaxPlan)
+		case len(text) > maxPlan:
+			return Errorf(CodeTooLarge, "The text of a plan has at most %d bytes.", maxPlan)
 		}
 		if plan.Text != text {
 			plan.Text = text

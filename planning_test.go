@@ -70,7 +70,7 @@ func TestAPlanIsProposedDecidedAndCarriedOut(t *testing.T) {
 
 	a.refused(parley.DecidePlan{Decision: "shrug"}, parley.CodeInvalid)
 	a.refused(parley.DecidePlan{Decision: parley.EditPlan, Text: " "}, parley.CodeEmpty)
-	a.refused(parley.DecidePlan{Decision: parley.EditPlan, Text: strings.Repeat("x", parley.MaxPlan+1)}, parley.CodeTooLarge)
+	a.refused(parley.DecidePlan{Decision: parley.EditPlan, Text: strings.Repeat("x", (32<<10)+1)}, parley.CodeTooLarge)
 	a.refused(parley.DecidePlan{Decision: parley.ApprovePlan}, parley.CodeInvalid) // who is to do it?
 	a.do(parley.DecidePlan{Decision: parley.EditPlan, Text: "sweep\x00 only"})
 	if a.plan(parley.PlanProposed, "sweep:pending dust:pending"); a.state.Plan.Text != "sweep only" {
@@ -143,7 +143,7 @@ func TestWhatPlansAndWhatDoesAreApart(t *testing.T) {
 	}
 	a.do(parley.SubmitInput{Content: "do it now", Busy: parley.Steer, Agent: helper})
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("write", parley.VerdictRun, parley.Effectful), ask("who", parley.VerdictCard, parley.Pure), plans("x")}})
-	if a.state.Run.Calls[0].Status != parley.CallEnded || a.state.Run.Calls[1].Status != parley.CallAsking || a.state.Run.Calls[2].Status != parley.CallEnded {
+	if a.state.Run.Calls[0].Status != "ended" || a.state.Run.Calls[1].Status != "asking" || a.state.Run.Calls[2].Status != "ended" {
 		t.Errorf("%+v", a.state.Run.Calls)
 	}
 	a.do(parley.DecidePlan{Decision: parley.RejectPlan})

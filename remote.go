@@ -184,7 +184,7 @@ func (d *decision) part() {
 // has not ended: what an agent says of the tool is about that one.
 func (r *Run) allowed(name string) CallID {
 	for _, c := range r.Calls {
-		if c.Name == name && c.Status == CallStarted {
+		if c.Name == name && c.Status == callStarted {
 			return c.ID
 		}
 	}
@@ -198,7 +198,7 @@ func (d *decision) endRemoteCalls(outcome CallOutcome, result string) {
 		return
 	}
 	for _, c := range d.s.Run.Calls {
-		if c.Status == CallStarted {
+		if c.Status == callStarted {
 			d.emit(d.s.Run.ID, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: outcome, Result: result})
 		} else {
 			d.cancelCall(c)

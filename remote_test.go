@@ -142,7 +142,7 @@ func TestRemoteApproval(t *testing.T) {
 	s.now = wantsToSend.Expires
 	s.goOn()
 	s.want("ToolCallRequested", "ApprovalRequested", "ApprovalDecided", "ToolCallFinished")
-	if d := body[parley.ApprovalDecided](s); d.Decision != parley.CardExpired || s.state.Run == nil {
+	if d := body[parley.ApprovalDecided](s); d.Decision != "expired" || s.state.Run == nil {
 		t.Errorf("%+v", d)
 	}
 

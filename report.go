@@ -40,7 +40,7 @@ func (Recover) decide(d *decision, _ Report) {
 		d.cut(CodeInterrupted, "The server stopped in the middle of the answer.")
 	default:
 		for _, c := range r.Calls {
-			if c.Status == CallStarted {
+			if c.Status == callStarted {
 				d.recoverCall(c)
 			}
 		}

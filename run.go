@@ -55,7 +55,7 @@ func (b RunStarted) fold(s State, e Event) State {
 	s.Last = b.Agent
 	s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
 	if b.Agent.Remote { // what it says is content from elsewhere, to other agents of the session
-		s = s.reading(RemoteSource(b.Agent.Name))
+		s = s.reading(remoteSource(b.Agent.Name))
 	}
 	return s
 }
@@ -72,7 +72,7 @@ type RunFinished struct {
 func (b RunFinished) fold(s State, _ Event) State {
 	r := s.Run
 	if s.Run = nil; s.evaluates(r, b) {
-		s.Evaluate = &Evaluation{r.ID, r.Agent}
+		s.Evaluate = &evaluation{r.ID, r.Agent}
 	}
 	return s
 }
@@ -111,13 +111,13 @@ func (r *Run) status() Status {
 	status := StatusRunning
 	for _, c := range r.Calls {
 		switch c.Status {
-		case CallApproving, CallAsking, CallLost:
+		case callApproving, callAsking, callLost:
 			if status == StatusRunning {
 				status = StatusWaiting
 			}
-		case CallDelegated:
+		case callDelegated:
 			status = StatusDelegated
-		case CallEnded:
+		case callEnded:
 		default:
 			return StatusRunning
 		}
@@ -145,7 +145,7 @@ func (do CancelRun) decide(d *decision, _ Command) error {
 	r := d.s.Run
 	if do.Request != "" || do.Input != 0 {
 		// What a run was started for does not wait any more, adopted or not.
-		if i := slices.IndexFunc(d.s.Queue, func(w Waiting) bool {
+		if i := slices.IndexFunc(d.s.Queue, func(w waiting) bool {
 			return (do.Request == "" || w.Request == do.Request) && (do.Input == 0 || w.ID == do.Input) && (r == nil || w.ID != r.Input)
 		}); i >= 0 {
 			d.withdraw(d.s.Queue[i], WithdrawnByRequest)
@@ -157,7 +157,7 @@ func (do CancelRun) decide(d *decision, _ Command) error {
 		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
 	}
 	d.endRun(Cancelled, "", "")
-	d.cancelTimers(TimerByRun, func(t Timer) bool { return t.Run == r.ID }) // nothing of it is heard any more
+	d.cancelTimers(timerByRun, func(t Timer) bool { return t.Run == r.ID }) // nothing of it is heard any more
 	return nil
 }
 
@@ -189,11 +189,11 @@ func (d *decision) boundary() {
 	r := d.s.Run
 	limit := r.Agent.Turns
 	if limit == 0 {
-		limit = DefaultTurns
+		limit = defaultTurns
 	}
 	// What is said to plan must not steer a run that does more, nor the other
 	// way round.
-	steers := func(w Waiting) bool { return w.Busy == Steer && w.Mode == r.Mode }
+	steers := func(w waiting) bool { return w.Busy == Steer && w.Mode == r.Mode }
 	steered := slices.ContainsFunc(d.s.Queue, steers)
 	switch {
 	case r.Blocked != "":

@@ -114,8 +114,8 @@ func (do RenameSession) Rules() Rules {
 
 func (do RenameSession) decide(d *decision, _ Command) error {
 	title := CleanText(do.Title)
-	if IsBlank(title) || len([]rune(title)) > MaxTitleRunes {
-		return Errorf(CodeInvalid, "A title has 1 to %d characters.", MaxTitleRunes)
+	if IsBlank(title) || len([]rune(title)) > maxTitleRunes {
+		return Errorf(CodeInvalid, "A title has 1 to %d characters.", maxTitleRunes)
 	}
 	if title != d.s.Title {
 		d.emit(0, SessionRenamed{title})
@@ -163,7 +163,7 @@ func (DeleteSession) decide(d *decision, _ Command) error {
 func (d *decision) halt(reason string) {
 	d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
 	d.withdrawAll(WithdrawnByHalt)
-	d.cancelTimers(TimerByHalt, func(Timer) bool { return true })
+	d.cancelTimers(timerByHalt, func(Timer) bool { return true })
 	d.stopCompacting()
 	d.emit(0, SessionHalted{reason})
 }
@@ -172,7 +172,7 @@ func (d *decision) halt(reason string) {
 func (d *decision) delete() {
 	d.endRun(Cancelled, "", "")
 	d.withdrawAll(WithdrawnByDelete)
-	d.cancelTimers(TimerByDelete, func(Timer) bool { return true })
+	d.cancelTimers(timerByDelete, func(Timer) bool { return true })
 	d.stopCompacting()
 	d.emit(0, SessionDeleted{})
 }
@@ -180,8 +180,8 @@ func (d *decision) delete() {
 // titleOf is the first line of what a session began with.
 func titleOf(content string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
-	if runes := []rune(line); len(runes) > MaxTitleRunes {
-		line = string(runes[:MaxTitleRunes-1]) + "…"
+	if runes := []rune(line); len(runes) > maxTitleRunes {
+		line = string(runes[:maxTitleRunes-1]) + "…"
 	}
 	return line
 }
@@ -191,7 +191,7 @@ func titleOf(content string) string {
 // part of a conversation and stay with it.
 func (s State) expires() (at time.Time, does bool) {
 	does = s.Transient && s.Root == s.ID && s.quiet() && len(s.Timers) == 0
-	return s.LastAt.Add(KeepTransient), does
+	return s.LastAt.Add(keepTransient), does
 }
 
 // A SessionQuery narrows a list. Owner empty: everybody's.

@@ -21,7 +21,7 @@ type Settings struct {
 
 // DefaultSettings are those of a tenant that has chosen nothing.
 func DefaultSettings() Settings {
-	return Settings{Approval: "suggest", Turns: DefaultTurns, CompactAt: 0.8, MaxDelegationDepth: 2}
+	return Settings{Approval: "suggest", Turns: defaultTurns, CompactAt: 0.8, MaxDelegationDepth: 2}
 }
 
 // A setting is a field of Settings, and what it must be.

@@ -26,14 +26,14 @@ type State struct {
 
 	Last      AgentRef // of the last run
 	Context   ContextSize
-	Compact   *Compaction // asked for and not ended
-	Compacted Compacted
+	Compact   *compaction // asked for and not ended
+	Compacted compacted
 
 	Children []Child // that have not returned
 
-	Queue  []Waiting // received and neither adopted nor withdrawn, oldest first
+	Queue  []waiting // received and neither adopted nor withdrawn, oldest first
 	Run    *Run      // the open run
-	Always []Grant   // calls a person allowed for the rest of the session
+	Always []grant   // calls a person allowed for the rest of the session
 	Recent []string  // the ends of the last inputs: attacks come in parts
 	// Sources that content was read from, sorted. It stays in what the model is
 	// told, also as a summary, so none of them is ever taken away.
@@ -44,7 +44,7 @@ type State struct {
 	LastAutonomous time.Time   `json:",omitzero"`  // when the last one came
 	Stamp          int64       `json:",omitempty"` // that names it
 	Owed           []Seq       `json:",omitempty"` // effects of such messages that may still be undelivered
-	Evaluate       *Evaluation `json:",omitempty"` // wanted
+	Evaluate       *evaluation `json:",omitempty"` // wanted
 
 	Hook  Hook      `json:",omitzero"`  // the session's webhook
 	Above []HookRef `json:",omitempty"` // hooks of who is above it
@@ -66,7 +66,7 @@ const (
 	StatusIdle    Status = "idle"
 	StatusRunning Status = "running"
 	StatusWaiting Status = "waiting" // for a person
-	StatusHalted  Status = "halted"
+	statusHalted  Status = "halted"
 	// StatusDelegated is what the row of a session says whose run waits for
 	// sub-agents. Whether they work or wait for a person is in their rows: the
 	// Door says running or waiting.
@@ -76,7 +76,7 @@ const (
 func (s State) Status() Status {
 	switch {
 	case s.Halted != "":
-		return StatusHalted
+		return statusHalted
 	case s.Run == nil && len(s.Queue) == 0:
 		return StatusIdle
 	case s.Run != nil:

@@ -19,7 +19,7 @@ type TenantFacts struct {
 	Settings  map[string]json.RawMessage   `json:",omitempty"` // that were changed
 	Accepted  map[string]map[string]string `json:",omitempty"` // digests by server and tool
 	Missions  []Mission                    `json:",omitempty"` // that are active, one per project
-	Ended     []EndedMission               `json:",omitempty"` // the last of them, oldest first
+	Ended     []endedMission               `json:",omitempty"` // the last of them, oldest first
 	Overrides []Override                   `json:",omitempty"` // by project and agent
 	Watched   Seq                          `json:",omitempty"` // the last fact that says who is prompted, and for what
 }

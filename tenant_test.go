@@ -94,7 +94,7 @@ func TestStoppingIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	records := parley.AuditOf(stop, a.log)
-	if len(records) != 1 || records[0].Action != parley.AuditAgentStopped || records[0].Resource != "agent" || records[0].ID != "coder" || records[0].By != "ann" || records[0].Source != parley.ViaHTTP {
+	if len(records) != 1 || records[0].Action != "agent.stopped" || records[0].Resource != "agent" || records[0].ID != "coder" || records[0].By != "ann" || records[0].Source != parley.ViaHTTP {
 		t.Errorf("%+v", records)
 	}
 }

@@ -22,27 +22,27 @@ type Timer struct {
 // FollowUpNamed begins the names of inputs that timers make.
 const FollowUpNamed = "timer_autonomous_"
 
-// A TimerSource is who sets a timer.
-type TimerSource string
+// A timerSource is who sets a timer.
+type timerSource string
 
 const (
-	TimerByTool      TimerSource = "tool"
-	TimerByEvaluator TimerSource = "evaluator"
+	timerByTool      timerSource = "tool"
+	timerByEvaluator timerSource = "evaluator"
 )
 
 // A TimerEnd is why a timer does not fire, or not yet.
 type TimerEnd string
 
 const (
-	TimerByPerson  TimerEnd = "cancelled"
-	TimerByMessage TimerEnd = "user_message" // somebody wrote
-	TimerByAgent   TimerEnd = "agent"        // cancel_follow_ups
-	TimerByRun     TimerEnd = "run_cancelled"
-	TimerByHalt    TimerEnd = "halted"
-	TimerByDelete  TimerEnd = "deleted"
-	TimerAtCap     TimerEnd = "hard_cap"
-	TimerCooling   TimerEnd = "cooldown"
-	TimerDisabled  TimerEnd = "disabled" // the agent, or the server, does nothing unasked any more
+	timerByPerson  TimerEnd = "cancelled"
+	timerByMessage TimerEnd = "user_message" // somebody wrote
+	timerByAgent   TimerEnd = "agent"        // cancel_follow_ups
+	timerByRun     TimerEnd = "run_cancelled"
+	timerByHalt    TimerEnd = "halted"
+	timerByDelete  TimerEnd = "deleted"
+	timerAtCap     TimerEnd = "hard_cap"
+	timerCooling   TimerEnd = "cooldown"
+	timerDisabled  TimerEnd = "disabled" // the agent, or the server, does nothing unasked any more
 	TimerStopped   TimerEnd = "agent_stopped"
 	TimerNoAgent   TimerEnd = "agent_gone"
 )
@@ -51,7 +51,7 @@ type TimerSet struct {
 	At      time.Time   `json:"at"`
 	Reason  string      `json:"reason"`
 	Message string      `json:"message,omitempty"` // what the agent is told then; empty: the reason
-	By      TimerSource `json:"by"`
+	By      timerSource `json:"by"`
 	Agent   AgentRef    `json:"agent"`
 	Call    CallID      `json:"call,omitempty"`
 }
@@ -115,7 +115,7 @@ func (do CancelTimer) decide(d *decision, _ Command) error {
 	if d.s.timer(do.Timer) == nil {
 		return Errorf(CodeClosed, "This follow-up does not wait: it has fired, was cancelled or never was.")
 	}
-	d.emit(0, TimerCancelled{do.Timer, TimerByPerson})
+	d.emit(0, TimerCancelled{do.Timer, timerByPerson})
 	return nil
 }
 
@@ -153,9 +153,9 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 	switch {
 	case why != "":
 	case !limits.Enabled:
-		why = TimerDisabled
+		why = timerDisabled
 	case d.s.Autonomous >= limits.MaxConsecutive:
-		why = TimerAtCap
+		why = timerAtCap
 	}
 	// A clock that was set back by more than the cooldown must not hold things
 	// up for as long as it was wrong.
@@ -170,7 +170,7 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 		case why != "":
 			d.emit(0, TimerCancelled{t.ID, why})
 		case cooling:
-			d.emit(0, TimerPostponed{Timer: t.ID, At: d.s.LastAutonomous.Add(gap), Why: TimerCooling})
+			d.emit(0, TimerPostponed{Timer: t.ID, At: d.s.LastAutonomous.Add(gap), Why: timerCooling})
 		default:
 			d.emit(0, TimerFired{Timer: t.ID, At: at, Stamp: stamp, Due: t.At})
 			texts = append(texts, t.Text)
@@ -187,7 +187,7 @@ type Fire struct{ Timer TimerID }
 
 func (Fire) step() {}
 
-func (d *decision) setTimer(run RunID, call CallID, agent AgentRef, by TimerSource, f FollowUp) {
+func (d *decision) setTimer(run RunID, call CallID, agent AgentRef, by timerSource, f FollowUp) {
 	d.emit(run, TimerSet{At: d.at.Add(f.Delay).UTC().Truncate(time.Microsecond), Reason: f.Reason, Message: f.Message, By: by, Agent: agent, Call: call})
 }
 
@@ -279,7 +279,7 @@ type TimerInfo struct {
 	Run       RunID       `json:"run,omitempty"`
 	Agent     string      `json:"agent"`
 	Owner     PrincipalID `json:"owner"`
-	By        TimerSource `json:"by"`
+	By        timerSource `json:"by"`
 	Reason    string      `json:"reason"`
 	Message   string      `json:"message,omitempty"`
 	Status    TimerStatus `json:"status"`
@@ -290,14 +290,14 @@ type TimerInfo struct {
 }
 
 // Payload is what a row of a timer keeps of what it says.
-type Payload struct {
+type timerPayload struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
 }
 
 // Read takes it back from the row.
 func (t *TimerInfo) Read(payload []byte) error {
-	var p Payload
+	var p timerPayload
 	err := json.Unmarshal(payload, &p)
 	t.Reason, t.Message, t.ID = p.Reason, p.Message, Ref(t.Session, Seq(t.Timer))
 	return err
@@ -314,7 +314,7 @@ func (TimerOpened) row() {}
 
 // Payload is what the row keeps of it.
 func (t TimerOpened) Payload() []byte {
-	raw, _ := json.Marshal(Payload{t.Reason, t.Message}) // two texts: cannot fail
+	raw, _ := json.Marshal(timerPayload{t.Reason, t.Message}) // two texts: cannot fail
 	return raw
 }
 

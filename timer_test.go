@@ -105,7 +105,7 @@ func TestAFollowUp(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "ask how it went"))
 	set := last[parley.TimerSet](a)
-	if want := (parley.TimerSet{At: start.Add(62 * time.Second), Reason: "because", Message: "ask how it went", By: parley.TimerByTool, Agent: wanderer, Call: set.Call}); set != want {
+	if want := (parley.TimerSet{At: start.Add(62 * time.Second), Reason: "because", Message: "ask how it went", By: "tool", Agent: wanderer, Call: set.Call}); set != want {
 		t.Errorf("%+v, want %+v", set, want)
 	}
 	if end := last[parley.ToolCallFinished](a); end.Outcome != parley.CallSucceeded || !strings.Contains(end.Result, "2026-03-01T09:01:02Z") {
@@ -138,7 +138,7 @@ func TestTheCap(t *testing.T) {
 	a.promises(calls...)
 	a.clock(wanderer, start.Add(time.Hour))
 	equal(t, a.unasked(), "1m2s message 1", "2m2s message 2", "3m2s message 3")
-	if n := count[parley.TimerCancelled](a); n != 2 || last[parley.TimerCancelled](a).Why != parley.TimerAtCap {
+	if n := count[parley.TimerCancelled](a); n != 2 || last[parley.TimerCancelled](a).Why != "hard_cap" {
 		t.Errorf("%d were cancelled, the last for %q", n, last[parley.TimerCancelled](a).Why)
 	}
 	a.sound()
@@ -171,7 +171,7 @@ func TestTheCooldown(t *testing.T) {
 	a.promises(comesBack(60*time.Second, "one"), comesBack(65*time.Second, "two"), comesBack(70*time.Second, "three"), comesBack(90*time.Second, "four"))
 	a.clock(wanderer, start.Add(time.Hour))
 	equal(t, a.unasked(), "1m2s one", "1m17s 2 follow-ups are due:\n\n1. two\n\n2. three", "1m32s four")
-	if p := last[parley.TimerPostponed](a); count[parley.TimerPostponed](a) != 2 || p.Why != parley.TimerCooling || !p.At.Equal(start.Add(77*time.Second)) {
+	if p := last[parley.TimerPostponed](a); count[parley.TimerPostponed](a) != 2 || p.Why != "cooldown" || !p.At.Equal(start.Add(77*time.Second)) {
 		t.Errorf("%d were postponed, the last %+v", count[parley.TimerPostponed](a), p)
 	}
 	a.sound()
@@ -202,7 +202,7 @@ func TestAMessageTakesBackWhatCameUnasked(t *testing.T) {
 	effect := a.state.Owed
 	a.do(parley.SubmitInput{Content: "I am here", Request: "r2", Agent: wanderer, Deliver: true})
 	a.expect("TimerCancelled TimerCancelled EffectCancelled InputReceived RunStarted InputAdopted EffectEnqueued TurnStarted")
-	if c := last[parley.EffectCancelled](a); len(effect) != 1 || c.Effect != effect[0] || c.Why != parley.TimerByMessage {
+	if c := last[parley.EffectCancelled](a); len(effect) != 1 || c.Effect != effect[0] || c.Why != "user_message" {
 		t.Errorf("%+v, owed was %v", c, effect)
 	}
 	// What somebody waits for is not taken back.
@@ -255,7 +255,7 @@ func TestAMessageMeetsAnotherUnasked(t *testing.T) {
 }
 
 func TestFollowUpsAreRefused(t *testing.T) {
-	long := strings.Repeat("x", parley.MaxFollowUp+1)
+	long := strings.Repeat("x", (4<<10)+1)
 	none, few := wanderer, wanderer
 	none.Autonomy, few.Autonomy.MaxFollowUps = parley.Autonomy{}, 1
 	flagged := &parley.Finding{Verdict: parley.ScreenFlag, Reason: "pattern:x"}
@@ -313,13 +313,13 @@ func TestFollowUpsAreCancelled(t *testing.T) {
 		why  parley.TimerEnd
 		left int
 	}{
-		"by a person":    {func(a *tale) { a.do(parley.CancelTimer{Timer: a.state.Timers[1].ID}) }, parley.TimerByPerson, 1},
-		"by a halt":      {func(a *tale) { a.do(parley.HaltSession{}) }, parley.TimerByHalt, 0},
-		"by deletion":    {func(a *tale) { a.do(parley.DeleteSession{}) }, parley.TimerByDelete, 0},
-		"by the agent":   {func(a *tale) { a.clock(wanderer, start.Add(time.Hour+30*time.Minute)) }, parley.TimerByAgent, 0},
-		"switched off":   {func(a *tale) { a.clock(parley.AgentRef{Name: "helper"}, start.Add(90*time.Minute)) }, parley.TimerDisabled, 1},
-		"by a plan":      {nil, parley.TimerByMessage, 0},
-		"with their run": {nil, parley.TimerByRun, 0},
+		"by a person":    {func(a *tale) { a.do(parley.CancelTimer{Timer: a.state.Timers[1].ID}) }, "cancelled", 1},
+		"by a halt":      {func(a *tale) { a.do(parley.HaltSession{}) }, "halted", 0},
+		"by deletion":    {func(a *tale) { a.do(parley.DeleteSession{}) }, "deleted", 0},
+		"by the agent":   {func(a *tale) { a.clock(wanderer, start.Add(time.Hour+30*time.Minute)) }, "agent", 0},
+		"switched off":   {func(a *tale) { a.clock(parley.AgentRef{Name: "helper"}, start.Add(90*time.Minute)) }, "disabled", 1},
+		"by a plan":      {nil, "user_message", 0},
+		"with their run": {nil, "run_cancelled", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTale(t)
@@ -475,7 +475,7 @@ func TestTheEvaluator(t *testing.T) {
 	ended(a, parley.EvaluationEnded{Run: run + 1, FollowUp: &parley.FollowUp{Delay: time.Minute, Reason: "of another run"}})
 	ended(a, parley.EvaluationEnded{Run: run, FollowUp: &parley.FollowUp{Delay: time.Minute, Reason: "check in"}, Usage: parley.Usage{Input: 3}})
 	a.expect("RunFinished FollowUpEvaluated TimerSet")
-	if s := last[parley.TimerSet](a); s.By != parley.TimerByEvaluator || s.Agent != judged {
+	if s := last[parley.TimerSet](a); s.By != "evaluator" || s.Agent != judged {
 		t.Errorf("%+v", s)
 	}
 	ended(a, parley.EvaluationEnded{Run: run, FollowUp: &parley.FollowUp{Delay: time.Minute, Reason: "once more"}})

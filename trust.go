@@ -29,25 +29,25 @@ const (
 // ServerSource is an MCP server.
 func ServerSource(server string) Source { return Source(mcpPrefix + server) }
 
-// RemoteSource is an agent that runs elsewhere.
-func RemoteSource(agent string) Source { return Source(remotePrefix + agent) }
+// remoteSource is an agent that runs elsewhere.
+func remoteSource(agent string) Source { return Source(remotePrefix + agent) }
 
 // flagged reports whether the content was flagged. No agent can trust it.
 func (s Source) flagged() bool { return strings.HasPrefix(string(s), flaggedPrefix) }
 
 // Trust is the list of sources an agent trusts, sorted and joined by commas: steps
-// are compared, and a step names its agent. Empty: DefaultTrust.
-type Trust string
+// are compared, and a step names its agent. Empty: defaultTrust.
+type trust string
 
 const (
-	DefaultTrust = Trust(SourceWorkspace)
+	defaultTrust = trust(SourceWorkspace)
 	// trustNothing trusts the conversation alone, as every list does.
-	trustNothing Trust = "conversation"
+	trustNothing trust = "conversation"
 )
 
-// TrustOf is the trust of an agent whose definition lists these sources; nil: it
+// trustOf is the trust of an agent whose definition lists these sources; nil: it
 // has no list.
-func TrustOf(list []Source) Trust {
+func trustOf(list []Source) trust {
 	if list == nil {
 		return ""
 	}
@@ -59,12 +59,12 @@ func TrustOf(list []Source) Trust {
 		names[i] = string(s)
 	}
 	slices.Sort(names)
-	return Trust(strings.Join(slices.Compact(names), ","))
+	return trust(strings.Join(slices.Compact(names), ","))
 }
 
-func (t Trust) list() []Source {
+func (t trust) list() []Source {
 	if t == "" {
-		t = DefaultTrust
+		t = defaultTrust
 	}
 	var list []Source
 	for name := range strings.SplitSeq(string(t), ",") {
@@ -74,14 +74,14 @@ func (t Trust) list() []Source {
 }
 
 // without is the trust with some sources taken away.
-func (t Trust) without(sources []Source) Trust {
+func (t trust) without(sources []Source) trust {
 	kept := []Source{}
 	for _, s := range t.list() {
 		if !slices.Contains(sources, s) && s != Source(trustNothing) {
 			kept = append(kept, s)
 		}
 	}
-	return TrustOf(kept)
+	return trustOf(kept)
 }
 
 // CheckTrust says which entry of a trust list is wrong.
@@ -101,7 +101,7 @@ func CheckTrust(list []Source) error {
 // trusts reports whether content from a source does not make calls of this agent
 // ask. An agent that runs elsewhere trusts its own words.
 func (a AgentRef) trusts(s Source) bool {
-	return !s.flagged() && slices.Contains(a.Trust.list(), s) || a.Remote && s == RemoteSource(a.Name)
+	return !s.flagged() && slices.Contains(a.Trust.list(), s) || a.Remote && s == remoteSource(a.Name)
 }
 
 // WithoutTrust is the definition with less trust: a sub-agent does not trust what
@@ -115,7 +115,7 @@ func (a AgentRef) WithoutTrust(sources []Source) AgentRef {
 
 // A Grant is a call that a person allowed for the rest of the session. Despite is
 // what was untrusted then, as the card said.
-type Grant struct {
+type grant struct {
 	Digest  string
 	Despite []Source `json:",omitempty"`
 }
@@ -123,7 +123,7 @@ type Grant struct {
 // granted reports whether a person allowed exactly this call for good, knowing of
 // every source that is untrusted now. No grant covers a call after flagged content.
 func (s State) granted(digest string, untrusted []Source) bool {
-	return digest != "" && slices.ContainsFunc(s.Always, func(g Grant) bool {
+	return digest != "" && slices.ContainsFunc(s.Always, func(g grant) bool {
 		return g.Digest == digest && !slices.ContainsFunc(untrusted, func(u Source) bool {
 			return u.flagged() || !slices.Contains(g.Despite, u)
 		})
@@ -207,7 +207,7 @@ func (s State) grant(e Event, b ApprovalDecided) State {
 		return s
 	}
 	if c := s.Run.call(b.Call); c != nil {
-		s.Always = append(slices.Clip(s.Always), Grant{c.Digest, c.Despite})
+		s.Always = append(slices.Clip(s.Always), grant{c.Digest, c.Despite})
 	}
 	return s
 }
@@ -239,7 +239,7 @@ func (b ToolCallRequested) source(agent AgentRef) Source {
 	case b.Source != "":
 		return b.Source
 	case b.Remote:
-		return RemoteSource(agent.Name)
+		return remoteSource(agent.Name)
 	case ofServer:
 		return ServerSource(server)
 	}

@@ -47,9 +47,9 @@ func (a *tale) asksFor(c parley.CallAsked) (card parley.ApprovalRequested, asked
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{c}})
 	call := a.state.Run.Calls[0]
 	switch call.Status {
-	case parley.CallApproving:
+	case "approving":
 		return last[parley.ApprovalRequested](a), true
-	case parley.CallStarted:
+	case "started":
 		return card, false
 	}
 	a.t.Fatalf("the call is %s", call.Status)
@@ -245,7 +245,7 @@ func TestRemoteWordsAreASource(t *testing.T) {
 
 	a.to(far)
 	a.model(wantsToSend)
-	if got := a.state.Run.Calls[0].Status; got != parley.CallStarted {
+	if got := a.state.Run.Calls[0].Status; got != "started" {
 		t.Errorf("what was allowed for good is %s", got)
 	}
 	a.do(parley.CancelRun{})
@@ -356,13 +356,13 @@ func TestDelegatingElsewhere(t *testing.T) {
 	kid = a.state.Children[0]
 	a.tool(kid.Call, parley.ChildEnded{Child: kid.Session, Outcome: parley.Completed})
 	a.reads(from("mcp:mail", "mail__read", parley.Pure), "x")
-	for _, how := range []parley.Decision{parley.AllowOnce, parley.Deny, parley.CardExpired, parley.DenyAndStop} {
+	for _, how := range []parley.Decision{parley.AllowOnce, parley.Deny, "expired", parley.DenyAndStop} {
 		delegate(a)
 		card := last[parley.ApprovalRequested](a)
 		if runs(a) != 0 || !slices.Equal(card.Sources, []parley.Source{"mcp:mail"}) || a.state.Status() != parley.StatusWaiting {
 			t.Fatalf("%s: %+v, %s", how, card, a.state.Status())
 		}
-		if how == parley.CardExpired {
+		if how == "expired" {
 			a.now = a.now.Add(time.Hour)
 			if err := a.take(parley.Report{At: a.now, Body: parley.Advance{}}); err != nil {
 				t.Fatal(err)
@@ -514,19 +514,19 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 			}
 			c := rapid.SampledFrom(r.Calls).Draw(t, "call")
 			switch c.Status {
-			case parley.CallApproving:
+			case "approving":
 				a.do(parley.DecideApproval{Card: c.Card, Decision: rapid.SampledFrom(decisions).Draw(t, "decision")})
-			case parley.CallStarted:
+			case "started":
 				ended := parley.ToolEnded{Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome")}
 				if rapid.IntRange(0, 19).Draw(t, "flagged") == 0 {
 					ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag}
 				}
 				a.tool(c.ID, ended)
-			case parley.CallDelegated:
+			case "delegated":
 				i := slices.IndexFunc(a.state.Children, func(k parley.Child) bool { return k.Call == c.ID })
 				kid := a.state.Children[i].Session
 				a.tool(c.ID, parley.ChildEnded{Child: kid, Outcome: parley.Completed, Sources: someSources("child")})
-			case parley.CallLost:
+			case "lost":
 				a.do(parley.ResolveToolCall{Call: c.ID, Resolution: rapid.SampledFrom(resolutions).Draw(t, "resolution")})
 			}
 		}

@@ -36,7 +36,7 @@ func (c *check) timerEvent(e parley.Event) {
 	case parley.TimerSet:
 		limits := b.Agent.Autonomy
 		c.must(limits.Enabled, "the agent may do nothing unasked")
-		c.must(c.run != 0 && c.turn != 0 && e.Run == c.run || c.run == 0 && b.By == parley.TimerByEvaluator, "neither in a turn nor after a run")
+		c.must(c.run != 0 && c.turn != 0 && e.Run == c.run || c.run == 0 && b.By == "evaluator", "neither in a turn nor after a run")
 		c.must(len(u.timers) < limits.MaxFollowUps && len(u.timers) < parley.MaxFollowUps, "%d wait already", len(u.timers))
 		c.must(u.count < limits.MaxConsecutive, "%d messages came unasked already", u.count)
 		c.must(!c.tainted && !c.foreign, "it follows on what was flagged")

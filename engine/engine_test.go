@@ -425,7 +425,7 @@ func TestCardsExpire(t *testing.T) {
 		if end := all[parley.RunFinished](log); len(end) != 1 || end[0].Outcome != parley.Completed {
 			t.Fatalf("nobody answered, and the run did not go on:\n%s", story(log))
 		}
-		if d := all[parley.ApprovalDecided](log)[0]; d.Decision != parley.CardExpired {
+		if d := all[parley.ApprovalDecided](log)[0]; d.Decision != "expired" {
 			t.Errorf("%+v", d)
 		}
 		r.check(id)

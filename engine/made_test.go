@@ -60,7 +60,7 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		"no name":        {Instructions: "x"},
 		"a bad name":     {Name: "Not This", Instructions: "x"},
 		"says nothing":   {Name: "x", Instructions: " "},
-		"too much":       {Name: "x", Instructions: strings.Repeat("x", parley.MaxInstructions+1)},
+		"too much":       {Name: "x", Instructions: strings.Repeat("x", (64<<10)+1)},
 		"no such tool":   {Name: "x", Instructions: "x", Tools: []string{"hammer"}},
 		"no such server": {Name: "x", Instructions: "x", Tools: []string{"Tool Shed__hammer"}},
 		"a bad mode":     {Name: "x", Instructions: "x", Approval: "whatever"},

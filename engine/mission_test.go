@@ -120,7 +120,7 @@ func TestIdleAgentsArePrompted(t *testing.T) {
 		if got := texts(log); err != nil || !slices.Equal(got, []string{"on it", "on it", "on it"}) || m.Owner != "ann" || m.Title != "Mission: tidy up" || m.Transient {
 			t.Errorf("%v, %+v, %v", got, m, err)
 		}
-		if in := unaskedInputs(log)[0]; in.Content != "[Mission] tidy up\n\n[Your standing instruction] go; say on it" || in.Agent.Turns != parley.DefaultTurns {
+		if in := unaskedInputs(log)[0]; in.Content != "[Mission] tidy up\n\n[Your standing instruction] go; say on it" || in.Agent.Turns != 50 {
 			t.Errorf("%+v", in)
 		}
 		spoke := time.Now()
@@ -423,7 +423,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		if _, err := r.Override(ctx, reader, "/p", "nobody"); parley.CodeOf(err) != parley.CodeNotFound {
 			t.Errorf("of nobody: %v", err)
 		}
-		for action, n := range map[string]int{parley.AuditMissionSet: 4, parley.AuditMissionCleared: 1, parley.AuditOverride: 1} {
+		for action, n := range map[string]int{"mission.set": 4, "mission.cleared": 1, "agent.overridden": 1} {
 			if rows := r.audited(action); len(rows) != n {
 				t.Errorf("%s is on record %d times, want %d", action, len(rows), n)
 			}

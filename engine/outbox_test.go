@@ -104,7 +104,7 @@ func TestPoison(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		poison, good := list[0].Run, list[1].Run
-		for i := range parley.FreeAttempts {
+		for i := range 256 {
 			if got := comes(); got != poison {
 				t.Fatalf("time %d begins at run %d", i, got)
 			}
@@ -123,7 +123,7 @@ func TestPoison(t *testing.T) {
 		if err := r.Delivered(context.Background(), ann, id, good); err != nil {
 			t.Fatal(err)
 		}
-		tried := parley.FreeAttempts
+		tried := 256
 		for start := time.Now(); status() != parley.EffectFailed; time.Sleep(time.Second) {
 			if comes() == poison {
 				tried++
@@ -133,7 +133,7 @@ func TestPoison(t *testing.T) {
 			}
 		}
 		one, _ := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id, Effect: list[0].Effect})
-		if tried != parley.MaxAttempts || one[0].Why != parley.EffectPoisoned || one[0].Attempts != parley.MaxAttempts {
+		if tried != 269 || one[0].Why != parley.EffectPoisoned || one[0].Attempts != 269 {
 			t.Errorf("tried %d times: %+v", tried, one[0])
 		}
 		if got := comes(); int(got) != len(r.log(id))+1 {
@@ -190,7 +190,7 @@ func TestAnOpenRunIsNoPoison(t *testing.T) {
 	id := r.open()
 	r.do(id, parley.SubmitInput{Content: "hang", Request: "r1", Deliver: true})
 	r.until(id, "a turn", func(log []parley.Event) bool { return len(all[parley.TurnStarted](log)) > 0 })
-	for range 2 * parley.MaxAttempts {
+	for range 2 * 269 {
 		if _, err := r.Resume(context.Background(), ann, id); err != nil {
 			t.Fatal(err)
 		}

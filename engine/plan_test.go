@@ -88,7 +88,7 @@ func plansOn(t *testing.T, open func() parley.Store) {
 		t.Errorf("the plan changed %d times: %s", n, story(log))
 	}
 	r.check(id)
-	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: parley.AuditPlan, Limit: 10})
+	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: "plan.decided", Limit: 10})
 	if err != nil || len(records) != 1 || records[0].By != "ann" || !strings.Contains(string(records[0].Metadata), "approved") {
 		t.Errorf("on record: %+v, %v", records, err)
 	}

@@ -219,7 +219,7 @@ func (m *machine) resolve() {
 	call := parley.CallID(m.someSeq())
 	if r := m.s.state.Run; r != nil {
 		for _, c := range r.Calls {
-			if c.Status == parley.CallLost {
+			if c.Status == "lost" {
 				call = c.ID
 			}
 		}

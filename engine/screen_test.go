@@ -124,7 +124,7 @@ func TestALeakIsNeverShown(t *testing.T) {
 			if halts := all[parley.SessionHalted](log); len(halts) != 1 || halts[0].Reason != parley.CanaryLeak {
 				t.Errorf("halted: %+v", halts)
 			}
-			if rows := r.audited(parley.AuditSessionHalted); len(rows) != 1 {
+			if rows := r.audited("session.halted"); len(rows) != 1 {
 				t.Errorf("on record: %+v", rows)
 			}
 			if _, err := r.try(id, parley.SubmitInput{Content: "say hello"}); parley.CodeOf(err) != parley.CodeClosed {
@@ -269,7 +269,7 @@ func TestRefusalsAreOnRecord(t *testing.T) {
 	}
 	r.say(id, "say hello")
 	r.finished(id, 1)
-	if rows := r.audited(parley.AuditMessage); len(rows) != 1 || rows[0].By != "ann" {
+	if rows := r.audited("message.sent"); len(rows) != 1 || rows[0].By != "ann" {
 		t.Errorf("on record: %+v", rows)
 	}
 }

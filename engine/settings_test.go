@@ -77,8 +77,8 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 	if code := set(ann, "turns", "null"); code != "" {
 		t.Error(code)
 	}
-	sees(user, parley.DefaultTurns)
-	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: parley.AuditSettings, Limit: 10})
+	sees(user, 50)
+	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: "settings.changed", Limit: 10})
 	if err != nil || len(records) != 3 || records[1].By != "dora" {
 		t.Errorf("on record: %+v, %v", records, err)
 	}

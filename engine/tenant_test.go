@@ -66,7 +66,7 @@ func TestAStoppedAgentTakesNoInputs(t *testing.T) {
 		}
 		r.check(parley.TenantSession)
 		r.check(id)
-		for _, action := range []string{parley.AuditAgentStopped, parley.AuditAgentStarted} {
+		for _, action := range []string{"agent.stopped", "agent.started"} {
 			if rows := r.audited(action); len(rows) != 1 || rows[0].ID != "puppet" || rows[0].By != "ann" {
 				t.Errorf("%s is on record as %+v", action, rows)
 			}

@@ -82,9 +82,9 @@ func TestAFollowUpSurvivesRestarts(t *testing.T) {
 // What was switched off, stopped or taken away since counts.
 func TestFollowUpsOfAgentsThatMayNot(t *testing.T) {
 	for want, change := range map[parley.TimerEnd]func(*rig){
-		parley.TimerDisabled: func(r *rig) { r.config.Autonomy = parley.Autonomy{} },
-		parley.TimerNoAgent:  func(r *rig) { r.config.Agents = noAgents{} },
-		parley.TimerStopped:  func(*rig) {},
+		"disabled":          func(r *rig) { r.config.Autonomy = parley.Autonomy{} },
+		parley.TimerNoAgent: func(r *rig) { r.config.Agents = noAgents{} },
+		parley.TimerStopped: func(*rig) {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, forward)

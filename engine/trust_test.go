@@ -138,7 +138,9 @@ func TestUntrustedContentReachesTheParent(t *testing.T) {
 // TestFollowUpsOfUntrustedContent: a follow-up comes in the same session, and what
 // its run does asks like everything else there.
 func TestFollowUpsOfUntrustedContent(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Autonomy = parley.DefaultAutonomy(); c.Autonomy.Enabled = true })
+	r := newRig(t, func(c *Config) {
+		c.Autonomy = parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}
+	})
 	id := r.open()
 	r.tell(id, "call mail__get x | call schedule_follow_up 1 call do x | say end")
 	log := r.until(id, "the follow-up asks, or ends", askedOrEnded(2))

@@ -138,8 +138,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	// I6: a call ends once, and nothing is silently done twice.
 	{"after a crash a call with an effect is run again", "decide.go",
 		"if c.Class == Pure || c.Class == Idempotent {", "if true {", "./engine", "TestPrefixes"},
-	{"a call is started twice", "decide.go",
-		"case CallReady:\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})", "case CallReady:\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 2})", "./engine", "TestPrefixes"},
+	{"a call is started twice", "call.go",
+		"case callReady:\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})", "case callReady:\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 2})", "./engine", "TestPrefixes"},
 
 	{"a peaceful stop leaves a call unperformed", "engine/actor.go",
 		"if a.workers[step] == nil && !(draining && a.watches(step)) {", "if a.workers[step] == nil && !draining {", "./engine", "TestAPeacefulStopMakesNothingUnknown"},
@@ -158,7 +158,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 
 	// I8: a command repeated under its id has one effect.
 	{"receipts are not looked for", "engine/command.go",
-		"if err != nil || ok {", "if err != nil {", "./engine", "TestCommandsHaveOneEffect"},
+		"if err != nil || ok {", "if err != nil || ok && false {", "./engine", "TestCommandsHaveOneEffect"},
 	{"receipts are not kept", "store/sqlite/writer.go",
 		"if r := b.Receipt; r != nil {", "if r := b.Receipt; r != nil && r.Command == \"\" {", "./engine", "TestCommandsHaveOneEffect"},
 
@@ -174,13 +174,13 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"only flagged content has calls ask", "trust.go",
 		"if !s.Run.Agent.trusts(source) {", "if source.flagged() {", ".", "TestUntrustedContentAsks"},
 	{"the trust list of an agent is ignored", "trust.go",
-		"if t == \"\" {\n\t\tt = DefaultTrust", "if true {\n\t\tt = DefaultTrust", ".", "TestUntrustedContentAsks"},
+		"if t == \"\" {\n\t\tt = defaultTrust", "if true {\n\t\tt = defaultTrust", ".", "TestUntrustedContentAsks"},
 	{"a list without the workspace trusts it all the same", "trust.go",
 		"return !s.flagged() && slices.Contains(", "return s == SourceWorkspace || !s.flagged() && slices.Contains(", ".", "TestUntrustedContentAsks"},
 	{"what was read is forgotten with the run", "run.go",
 		"if s.Run = nil; s.evaluates", "if s.Run, s.Sources = nil, nil; s.evaluates", ".", "TestUntrustedContentStays"},
 	{"what was read is forgotten by a compaction", "context.go",
-		"s.Compacted = Compacted{", "s.Sources = nil\n\ts.Compacted = Compacted{", ".", "TestUntrustedContentStays"},
+		"s.Compacted = compacted{", "s.Sources = nil\n\ts.Compacted = compacted{", ".", "TestUntrustedContentStays"},
 	{"what was read is forgotten by a restart", "state.go",
 		"Sources []Source `json:\",omitempty\"`\n\n\tTimers", "Sources []Source `json:\"-\"`\n\n\tTimers", "./engine", "TestUntrustedContentSurvivesRestarts"},
 	{"a parent does not know what its sub-agent has read", "engine/child.go",
@@ -385,7 +385,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"the audit is written without a key", "cmd/parley/store.go",
 		"opened.KeyAudit(parley.AuditKeyOf(key))", "", "./cmd/parley", "TestAForgedAuditIsFound"},
 	{"a renamed session is not on record", "audit.go",
-		"record(AuditSessionRenamed, ", "func(...any) {}(", ".", "TestRenamesAreOnRecord"},
+		"record(auditSessionRenamed, ", "func(...any) {}(", ".", "TestRenamesAreOnRecord"},
 	{"a token is minted that is not on record", "cmd/parley/token.go",
 		"	if err != nil {\n\t\treturn err\n\t}\n\t_, err = fmt.Fprintln", "\t_, err = fmt.Fprintln", "./cmd/parley", "TestWhatCannotBePutOnRecordIsNotDone"},
 	{"a file is shown that is not on record", "engine/files.go",
@@ -559,7 +559,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"an agent elsewhere that was lost is asked again", "decide.go",
 		"case r.Stop == StopCut && r.Agent.Remote:", "case false:", ".", "TestRemoteEndings"},
 	{"what an agent elsewhere was allowed is made here", "next.go",
-		"if c.Status == CallStarted && !r.Agent.Remote {", "if c.Status == CallStarted {", ".", "TestRemoteApproval"},
+		"if c.Status == callStarted && !r.Agent.Remote {", "if c.Status == callStarted {", ".", "TestRemoteApproval"},
 	{"a canary leaves by what an agent elsewhere reports", "engine/remote.go",
 		"if err == nil && r.mouth.check(words(said)) != nil {", "if false {", "./engine", "TestRemotesAreFiltered"},
 	{"a no is told as a yes", "remote/frames/request.go",
@@ -725,8 +725,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"if other.Agent.Name == t.Agent.Name && !d.at.Before(other.At) {", "if other.ID == t.ID {", "./engine", "TestAnOutageOfDays"},
 	{"what nobody waits for is shown after somebody wrote", "timer.go",
 		"for _, id := range d.s.Owed {", "for _, id := range d.s.Owed[:0] {", "./engine", "TestAMessageAtAnyTime"},
-	{"one effect that nobody can take is in the way of all others", "rows_timer.go",
-		"if b.Attempts < FreeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestPoison"},
+	{"one effect that nobody can take is in the way of all others", "effect.go",
+		"if b.Attempts < freeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestPoison"},
 
 	// A terminal shows what is asked, and nothing else draws on it.
 	{"a file draws on the terminal of who reads it", "cmd/parley/visible.go",

@@ -397,7 +397,7 @@ func TestAnAnswerThatIsSentAgain(t *testing.T) {
 	const answer = `{"id":"550e8400-e29b-41d4-a716-446655440001","type":"approval_response","payload":{"review":"no-continue"}}`
 	r.send(answer)
 	r.submits(parley.DecideApproval{Card: 7, Decision: parley.Deny})
-	r.happens(firstGiven, parley.ApprovalDecided{Card: 9, Call: 8, Decision: parley.CardExpired})
+	r.happens(firstGiven, parley.ApprovalDecided{Card: 9, Call: 8, Decision: "expired"})
 	r.shows("response_item:call_a", "approval_request:rm", "approval_closed:expired", "response_item:call_b")
 	r.send(answer)
 	r.fence()

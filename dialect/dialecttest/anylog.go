@@ -363,14 +363,14 @@ func (s *session) answer() {
 	}
 	for _, c := range s.state.Run.Calls {
 		switch c.Status {
-		case parley.CallApproving:
+		case "approving":
 			decisions := []parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.Deny, parley.DenyAndStop}
 			s.command(parley.DecideApproval{Card: c.Card, Decision: decisions[s.pick("decision", 4)]})
 			return
-		case parley.CallAsking:
+		case "asking":
 			s.command(parley.AnswerQuestion{Card: c.Card, Answers: [][]string{{"this"}}})
 			return
-		case parley.CallLost:
+		case "lost":
 			resolutions := []parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon}
 			s.command(parley.ResolveToolCall{Call: c.ID, Resolution: resolutions[s.pick("resolution", 3)]})
 			return

@@ -85,8 +85,8 @@ func (d *door) Timers(_ context.Context, _ parley.Principal, q parley.TimerQuery
 	if d.timerQuery = q; q.Timer == 404 {
 		return nil, nil
 	}
-	return []parley.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder", Owner: "ann", By: parley.TimerByTool, Reason: "a reminder",
-		Status: parley.TimerPending, Why: parley.TimerCooling, FireAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
+	return []parley.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder", Owner: "ann", By: "tool", Reason: "a reminder",
+		Status: parley.TimerPending, Why: "cooldown", FireAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
 }
 
 func (d *door) Effects(_ context.Context, _ parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {

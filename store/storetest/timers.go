@@ -48,7 +48,7 @@ func timersAreRows(t *testing.T, f *fixture) {
 	f.reopen()
 	all := check(parley.TimerQuery{Status: parley.TimerPending}, "ann one pending ", "ann three\u2028 pending ", "bob  pending ", "ann two pending ")
 	check(parley.TimerQuery{}, "ann two pending ", "bob  pending ", "ann three\u2028 pending ", "ann one pending ")
-	want := parley.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer, Run: run, Agent: "helper", Owner: "ann", By: parley.TimerByTool,
+	want := parley.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer, Run: run, Agent: "helper", Owner: "ann", By: "tool",
 		Reason: "be\x1acause é", Message: "one", Status: parley.TimerPending, FireAt: at.Add(time.Minute), CreatedAt: at, UpdatedAt: at}
 	if diff := cmp.Diff(want, all[0]); diff != "" {
 		t.Error(diff)
@@ -83,7 +83,7 @@ func timersAreRows(t *testing.T, f *fixture) {
 	if e := effects[0]; e.Status != parley.EffectPending || e.Request != "r2" || e.Owner != "ann" || e.Attempts != 0 {
 		t.Errorf("%+v", e)
 	}
-	if e := effects[1]; e.Status != parley.EffectGone || e.Why != string(parley.TimerByMessage) {
+	if e := effects[1]; e.Status != parley.EffectGone || e.Why != string("user_message") {
 		t.Errorf("%+v", e)
 	}
 	l.do(parley.DeleteSession{})
