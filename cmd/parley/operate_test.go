@@ -110,7 +110,9 @@ func (c *conversation) until(kind string, times int) parley.Event {
 		c.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
 		var e parley.Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			c.t.Fatal(err)

@@ -46,6 +46,17 @@ func programs() (string, error) {
 	return "", errNoPrograms
 }
 
+// Program is the path of one of PostgreSQL's programs. A test that needs one is
+// skipped where there is none.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	bin, err := programs()
+	if err != nil {
+		t.Skip("no PostgreSQL:", err)
+	}
+	return filepath.Join(bin, name)
+}
+
 func start() (*Server, error) {
 	bin, err := programs()
 	if err != nil {
