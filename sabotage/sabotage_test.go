@@ -9,10 +9,10 @@ package sabotage
 
 import (
 	"encoding/json"
-	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,8 +22,9 @@ import (
 // onStores run on several stores; one is enough.
 var onStores = []string{"TestAnythingMayHappen", "TestPrefixes", "TestKilledAgainAndAgain", "TestAnIdlePromptIsTakenOnce", "TestMissionsBehindTheDoor"}
 
-// A bug replaces old by new. The text old must stand exactly once in the file,
-// or, if the code has moved, exactly once in one other file of the package.
+// A bug replaces old by new. The code old must stand exactly once in the file,
+// or, if the code has moved, exactly once in one other file of the package. How
+// it is broken into lines does not matter: see find.
 type bug struct {
 	what     string // it breaks
 	file     string
@@ -783,14 +784,16 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 
 // TestEveryBugCanBePlanted finds entries whose code or tests were renamed. It builds nothing.
 func TestEveryBugCanBePlanted(t *testing.T) {
-	tests, names := testIndex{}, map[string]bool{}
+	tests, code, names := testIndex{}, codeIndex{}, map[string]bool{}
 	for _, b := range bugs {
 		if names[b.what] {
 			t.Errorf("two bugs are called %q", b.what)
 		}
 		names[b.what] = true
-		if _, _, err := find("..", b); err != nil {
+		if file, changed, err := code.find("..", b); err != nil {
 			t.Errorf("%s: %v", b.what, err)
+		} else if _, err := parser.ParseFile(token.NewFileSet(), file, changed, parser.SkipObjectResolution); err != nil {
+			t.Errorf("%s: with the bug it is not Go: %v", b.what, err)
 		}
 		if files, err := tests.files("..", b); err != nil {
 			t.Errorf("%s: %v", b.what, err)
@@ -853,46 +856,10 @@ func TestEveryBugIsNoticed(t *testing.T) {
 	}
 }
 
-// find returns the file to change, relative to root, and its text with the bug.
-// If the code has moved to another file of its package, find follows it there.
-func find(root string, b bug) (file, changed string, err error) {
-	all, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(path.Dir(b.file)), "*"+path.Ext(b.file)))
-	if err != nil {
-		return "", "", err
-	}
-	places := map[string]int{} // how often old stands in each file that has it
-	for _, name := range all {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			return "", "", err
-		}
-		here := path.Join(path.Dir(b.file), filepath.Base(name))
-		if strings.HasSuffix(name, "_test.go") && here != b.file {
-			continue
-		}
-		n := strings.Count(string(raw), b.old)
-		if n > 0 {
-			places[here] = n
-		}
-		if n == 1 && (here == b.file || changed == "") {
-			file, changed = here, strings.Replace(string(raw), b.old, b.new, 1)
-		}
-	}
-	switch n := places[b.file]; {
-	case n == 1:
-		return b.file, changed, nil
-	case n == 0 && len(places) == 1 && file != "":
-		return file, changed, nil
-	default:
-		return "", "", fmt.Errorf("%s has %d places, and its package %v, with the text\n%s\nThe bug needs exactly one. "+
-			"If the code was renamed, rename it in the entry too", b.file, n, places, b.old)
-	}
-}
-
 // plant writes the changed file and the overlay that puts it in place.
 func plant(t *testing.T, root string, b bug) string {
 	t.Helper()
-	file, source, err := find(root, b)
+	file, source, err := codeIndex{}.find(root, b)
 	if err != nil {
 		t.Fatal(err)
 	}

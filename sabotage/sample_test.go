@@ -38,9 +38,9 @@ func sample(t *testing.T, root string) []bug {
 	if err != nil {
 		t.Logf("Without the history, all bugs of the sample are chosen at random: %v", err)
 	}
-	recent, others, tests := []bug(nil), []bug(nil), testIndex{}
+	recent, others, tests, code := []bug(nil), []bug(nil), testIndex{}, codeIndex{}
 	for _, b := range bugs {
-		file, _, err := find(root, b)
+		file, _, err := code.find(root, b)
 		if err != nil {
 			t.Fatalf("%s: %v", b.what, err)
 		}
@@ -160,37 +160,5 @@ func TestSampleHasALimitAndCanBeRepeated(t *testing.T) {
 	}
 	if some, more := choose(many[:3], nil, 7); !slices.Equal(some, many[:3]) || more != nil {
 		t.Errorf("of three bugs chose %v and %v", some, more)
-	}
-}
-
-func TestFindFollowsMovedCode(t *testing.T) {
-	root := t.TempDir()
-	for name, text := range map[string]string{
-		"p/a.go": "one two two", "p/b.go": "three four", "p/c.go": "four", "p/b_test.go": "three", "q/a.go": "five",
-	} {
-		name = filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []struct{ file, old, want, changed string }{
-		{"p/a.go", "one", "p/a.go", "NEW two two"},
-		{"p/a.go", "three", "p/b.go", "NEW four"},    // moved to another file
-		{"p/gone.go", "three", "p/b.go", "NEW four"}, // its file was renamed
-		{"p/b.go", "four", "p/b.go", "three NEW"},    // another file is no matter
-		{"p/c.go", "four", "p/c.go", "NEW"},          //
-		{"p/a.go", "two", "", ""},                    // twice in its file
-		{"p/a.go", "four", "", ""},                   // in two other files
-		{"p/b.go", "two", "", ""},                    // twice in another file
-		{"p/a.go", "five", "", ""},                   // in another package
-		{"p/a.go", "renamed", "", ""},                // nowhere
-	} {
-		file, changed, err := find(root, bug{file: c.file, old: c.old, new: "NEW"})
-		if file != c.want || changed != c.changed || (err != nil) != (c.want == "") {
-			t.Errorf("%q of %s: found %q with %q (%v), want %q with %q", c.old, c.file, file, changed, err, c.want, c.changed)
-		}
 	}
 }
