@@ -144,7 +144,7 @@ func promised(t *testing.T, store parley.Store, id parley.SessionID, at time.Tim
 	model(parley.ModelEnded{Stop: parley.StopTools, Calls: []parley.CallAsked{{Name: "schedule_follow_up", Arguments: "{}", Verdict: parley.Verdict{Kind: parley.VerdictFollowUp,
 		Class: parley.Idempotent, FollowUp: parley.FollowUp{Delay: time.Second, Reason: "because", Message: "say here"}}}}})
 	model(parley.ModelEnded{Stop: parley.StopEnd})
-	due := dueChange(state, false)
+	due := dueChange(state, nil, false)
 	if due.Clear || due.Reason != "timer" {
 		t.Fatalf("due %+v", due)
 	}

@@ -115,7 +115,7 @@ func writeLong(t testing.TB, store parley.Store, id parley.SessionID, length par
 			}
 			events, state = append(events, more...), fold(state, more)
 		}
-		if err := s.append(context.Background(), entry{}, events, state); err != nil {
+		if err := s.append(context.Background(), entry{}, events, state, s.ask(state, now)); err != nil {
 			t.Fatal(err)
 		}
 		take(parley.Report{At: now, Run: state.Run.ID, Turn: state.Run.Turn.ID, Body: parley.ModelEnded{Stop: parley.StopEnd}})

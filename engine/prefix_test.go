@@ -104,7 +104,7 @@ func importLog(t testing.TB, store parley.Store, id parley.SessionID, log []parl
 		state = parley.Fold(state, e)
 		events[i] = e
 	}
-	due := dueChange(state, true)
+	due := dueChange(state, nil, true)
 	res, err := store.Append(context.Background(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, Events: events,
 		Summary: state.Summary(), Agent: agent, Due: &due})
 	if err != nil || res.Fenced {

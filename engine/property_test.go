@@ -113,7 +113,7 @@ func (m *machine) load() {
 	}
 }
 
-func always(parley.State) bool { return true }
+func always([]parley.Step) bool { return true }
 
 func (m *machine) take(in parley.In) []parley.Event {
 	events, err := m.s.take(context.Background(), entry{in: in, goOn: always})
@@ -459,6 +459,10 @@ func (m *machine) check() {
 		m.t.Fatalf("the log folds to\n%+v\nthe session remembers\n%+v", got, m.s.state)
 	}
 	m.checkRows(log)
+	steps := parley.Next(m.s.state, m.now)
+	if got, want := dueChange(m.s.state, steps, true), dueChange(m.s.state, nil, true); got != want {
+		m.t.Fatalf("with %+v to do the session is due %+v, which DueOf says is %+v", steps, got, want)
+	}
 	due, _, err := m.store.DueBefore(context.Background(), m.now.Add(1000*time.Hour), 1<<20)
 	if err != nil {
 		m.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"parley"
 )
@@ -24,6 +25,9 @@ type session struct {
 	every parley.Seq        // events between snapshots
 	kept  parley.Seq        // where the last one is
 	due   *parley.DueChange // as last written by this session; nil: unknown
+
+	next  *agenda // of state, for the first who wants it after a take; nil: ask
+	asked int     // how often Next was
 }
 
 var errFenced = errors.New("the session has another writer")
@@ -78,9 +82,9 @@ type entry struct {
 	receipt *parley.StoredReceipt
 	agent   *parley.Agent
 	webhook *parley.StoredWebhook
-	// goOn says whether the log may go on by itself from a state. It may not
-	// while something of an ended run is still alive.
-	goOn func(parley.State) bool
+	// goOn says whether the log may go on by itself from a state in which these
+	// steps are wanted. It may not while something of an ended run is still alive.
+	goOn func(wanted []parley.Step) bool
 }
 
 // take decides what the input amounts to, lets the log go on from there as far
@@ -99,20 +103,24 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 		at = in.At
 	}
 	state := fold(s.state, events)
-	for e.goOn != nil && e.goOn(state) && wants(parley.Next(state, at), parley.LogOn{}) {
+	next := s.ask(state, at)
+	for e.goOn != nil && wants(next.steps, parley.LogOn{}) && e.goOn(next.steps) {
 		more, err := parley.Decide(state, parley.Report{At: at, Body: parley.Advance{}})
 		if err != nil {
 			return nil, err
 		}
 		events, state = append(events, more...), fold(state, more)
+		next = s.ask(state, at)
 	}
 	if len(events) == 0 && (e.receipt == nil || s.state.Head == 0) {
+		s.next = next
 		return nil, nil
 	}
-	return events, s.append(ctx, e, events, state)
+	return events, s.append(ctx, e, events, state, next)
 }
 
-func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State) error {
+// append commits events. The agenda is that of the state behind them.
+func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State, next *agenda) error {
 	b := parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
 		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook, Audit: parley.AuditOf(e.in, events)}
 	if e.receipt != nil {
@@ -128,7 +136,7 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 			b.Snapshot, kept = &snapshot, state.Head
 		}
 	}
-	due := dueChange(state, true)
+	due := dueChange(state, next.steps, true)
 	if s.due == nil || !sameDue(*s.due, due) {
 		b.Due = &due
 	}
@@ -139,7 +147,7 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 	for i := range events {
 		events[i].Position = res.Positions[i]
 	}
-	s.state, s.due, s.kept = state, &due, kept
+	s.state, s.next, s.due, s.kept = state, next, &due, kept
 	return nil
 }
 
@@ -149,7 +157,7 @@ func (s *session) hold(ctx context.Context) error    { return s.setDue(ctx, true
 func (s *session) release(ctx context.Context) error { return s.setDue(ctx, false) }
 
 func (s *session) setDue(ctx context.Context, held bool) error {
-	due := dueChange(s.state, held)
+	due := dueChange(s.state, nil, held)
 	if s.state.Head == 0 || s.due != nil && sameDue(*s.due, due) {
 		return nil
 	}
@@ -172,8 +180,14 @@ func (s *session) commit(ctx context.Context, b parley.Batch) (parley.Appended, 
 	return res, nil
 }
 
-func dueChange(state parley.State, held bool) parley.DueChange {
-	due, ok := parley.DueOf(state)
+// dueChange is the due row of a state. Of one whose steps want a worker, DueOf
+// says that it is due now; not to ask DueOf spares asking Next again for every
+// chunk of a model.
+func dueChange(state parley.State, steps []parley.Step, held bool) parley.DueChange {
+	due, ok := parley.Due{At: state.LastAt, Reason: "run"}, slices.ContainsFunc(steps, needsWorker)
+	if !ok {
+		due, ok = parley.DueOf(state)
+	}
 	return parley.DueChange{Due: due, Held: ok && held, Clear: !ok}
 }
 
@@ -191,15 +205,6 @@ func fold(s parley.State, events []parley.Event) parley.State {
 		s = parley.Fold(s, e)
 	}
 	return s
-}
-
-func wants(steps []parley.Step, step parley.Step) bool {
-	for _, s := range steps {
-		if s == step {
-			return true
-		}
-	}
-	return false
 }
 
 // digest identifies what a command asks for, not when or by whom.

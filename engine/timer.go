@@ -10,16 +10,6 @@ import (
 	"parley"
 )
 
-// fires is the timer whose time has come.
-func fires(steps []parley.Step) (parley.TimerID, bool) {
-	for _, step := range steps {
-		if f, ok := step.(parley.Fire); ok {
-			return f.Timer, true
-		}
-	}
-	return 0, false
-}
-
 // fire fires a timer, or does away with it. Its agent is asked for as it is now:
 // what was switched off, stopped or made stricter since the timer was set counts.
 func (a *actor) fire(id parley.TimerID, now time.Time) error {

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"time"
+
+	"parley"
+)
+
+// settle makes true what should be going on, as far as it is not, and says
+// after how long to look again.
+func (a *actor) settle() (wake time.Duration, err error) {
+	e := a.engine
+	now := e.Now()
+	steps := a.s.steps(now)
+	draining := e.draining.Load()
+	for step, w := range a.workers {
+		if !wants(steps, step) || draining && a.watches(step) {
+			w.cancel()
+		}
+	}
+	if wants(steps, parley.LogOn{}) && a.clear(steps) {
+		if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Advance{}}}); err != nil {
+			return 0, err
+		}
+		return a.settle()
+	}
+	if t, due := fires(steps); due && a.clear(steps) {
+		if err := a.fire(t, now); err != nil {
+			return 0, err
+		}
+		return a.settle()
+	}
+	if len(a.resting) > 0 && a.atRest(steps) {
+		for _, r := range a.resting {
+			r.reply <- reply{}
+		}
+		a.resting = nil
+	}
+	wake = e.Idle
+	if a.s.state.Head == 0 {
+		wake = idleEmpty
+	}
+	for _, step := range steps {
+		if w, ok := step.(parley.WakeAt); ok {
+			wake = min(wake, max(w.At.Sub(e.Now()), 0)+time.Millisecond)
+		}
+		// Also while draining: the log says that it was started.
+		if needsWorker(step) && a.workers[step] == nil && !(draining && a.watches(step)) {
+			a.work(step)
+		}
+	}
+	return wake, nil
+}
+
+// atRest reports whether nothing that is no longer wanted is alive, here or in
+// a child.
+func (a *actor) atRest(steps []parley.Step) bool {
+	for _, step := range steps {
+		if _, stopping := step.(parley.StopChild); stopping {
+			return false
+		}
+	}
+	return a.onlyWanted(steps)
+}
+
+// onlyWanted reports whether no worker is alive that is not wanted any more.
+func (a *actor) onlyWanted(steps []parley.Step) bool {
+	for step := range a.workers {
+		if !wants(steps, step) {
+			return false
+		}
+	}
+	return true
+}
+
+// watches reports whether a step does nothing itself: what it waits for goes on,
+// or stops, without it. A server that stops does not wait for people either, and
+// whether to come back can be asked later.
+func (a *actor) watches(step parley.Step) bool {
+	switch step := step.(type) {
+	case parley.RunChild, parley.StopChild, parley.Evaluate, parley.WatchMission, parley.DeliverPrompt:
+		return true
+	case parley.CallModel:
+		return step.Agent.Remote && a.s.state.Status() == parley.StatusWaiting
+	}
+	return false
+}
+
+// clear reports whether the log may go on by itself: nothing that is no longer
+// wanted may be alive, and the server must not be stopping.
+func (a *actor) clear(wanted []parley.Step) bool {
+	return !a.engine.draining.Load() && a.onlyWanted(wanted)
+}
