@@ -56,8 +56,7 @@ func (a *actor) reportChanges(ctx context.Context, step parley.ReportChanges) pa
 		return found
 	}
 	for _, f := range changed.Files {
-		whole := a.redactor()
-		f.Diff = whole.Write(f.Diff) + whole.Close()
+		f.Diff = a.redacted(f.Diff)
 		found.Files = append(found.Files, f)
 	}
 	found.Truncated = changed.Truncated

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,33 +27,23 @@ func (a *actor) runChild(ctx context.Context, step parley.RunChild) parley.Repor
 		a.log.Warn("a sub-agent could not be started", "child", step.Child, "error", err)
 		return parley.ChildEnded{Child: step.Child, Outcome: parley.Failed, Result: parley.MessageOf(err)}
 	}
-	switch finding, err := a.engine.scan(nil, ended.Result); {
-	case err != nil:
-		ended.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
-	case finding.Verdict == parley.ScreenFlag || finding.Verdict == parley.ScreenBlock:
-		ended.Finding = &finding
-	}
+	ended.Finding = a.engine.suspect(ended.Result)
 	return ended
 }
 
 func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.ChildEnded, error) {
 	ended := parley.ChildEnded{Child: step.Child}
-	logs := a.engine.Store.Tenant(a.tenant)
-	events, err := logs.Events(ctx, a.session, step.Spawned-1, 1)
+	event, spawned, err := readEvent[parley.ChildSpawned](ctx, a, step.Spawned)
 	if err != nil {
 		return ended, err
 	}
-	if len(events) == 0 {
-		return ended, errors.New("the event that names the child is gone")
-	}
-	spawned, root := events[0].Body.(parley.ChildSpawned), events[0].Root
-	mine, err := logs.Session(ctx, a.session)
+	mine, err := a.engine.Store.Tenant(a.tenant).Session(ctx, a.session)
 	if err != nil {
 		return ended, err
 	}
 	owner := mine.Summary.Owner
 	origin := &parley.Origin{Session: a.session, Run: step.Run, Call: step.Call, Depth: spawned.Depth}
-	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: root, Hooks: spawned.Hooks}); err != nil {
+	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: event.Root, Hooks: spawned.Hooks}); err != nil {
 		return ended, err
 	}
 	agent := parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros}

@@ -77,11 +77,7 @@ func (a *actor) compact(ctx context.Context, step parley.Compact) parley.Compact
 
 func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.CompactionEnded, error) {
 	ended := parley.CompactionEnded{Since: step.Since}
-	agent, err := a.definition(ctx, step.Agent)
-	if err != nil {
-		return ended, err
-	}
-	log, err := a.engine.Store.Tenant(a.tenant).Spoken(ctx, a.session, step.From)
+	agent, log, err := a.recall(ctx, step.Agent, step.From)
 	if err != nil {
 		return ended, err
 	}
@@ -91,22 +87,12 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 	if cut == 0 || cut == 1 && messages[0].Input == 0 { // nothing, or a summary alone
 		return ended, parley.Errorf(parley.CodeEmpty, "There is nothing to compact.")
 	}
-	select {
-	case a.engine.slots <- struct{}{}:
-		defer func() { <-a.engine.slots }()
-	case <-ctx.Done():
-		return ended, ctx.Err()
-	}
 	var summary strings.Builder
-	said, err := a.stream(ctx, parley.ModelRequest{
+	said, err := a.ask(ctx, parley.ModelRequest{
 		Model:        agent.Model,
 		Instructions: summaryOrders,
 		Messages:     []parley.Message{{Role: parley.RoleUser, Text: record(messages[:cut], limit*2)}},
-	}, parley.Agent{Name: agent.Name, Model: agent.Model, Tools: []string{}}, func(kind parley.OutputKind, text string) {
-		if kind == parley.Text {
-			summary.WriteString(text)
-		}
-	}, untold)
+	}, parley.Agent{Name: agent.Name, Model: agent.Model, Tools: []string{}}, func(text string) { summary.WriteString(text) })
 	switch {
 	case err != nil:
 		return ended, err

@@ -62,8 +62,10 @@ func notExplained(inTime context.Context, err error) string {
 	case parley.CodeOf(err) == parley.CodeInternal:
 		reason = "The model could not answer."
 	}
-	return "Unable to generate an explanation for this call. " + reason
+	return unexplained + reason
 }
+
+const unexplained = "Unable to generate an explanation for this call. "
 
 var errEnough = errors.New("the explanation is long enough")
 
@@ -72,23 +74,14 @@ func (a *actor) explanation(ctx context.Context, step parley.Explain) (string, p
 	if err != nil {
 		return "", parley.Usage{}, err
 	}
-	select {
-	case a.engine.slots <- struct{}{}:
-		defer func() { <-a.engine.slots }()
-	case <-ctx.Done():
-		return "", parley.Usage{}, ctx.Err()
-	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var said strings.Builder
-	ended, err := a.stream(ctx, request, agent, func(kind parley.OutputKind, text string) {
-		if kind != parley.Text {
-			return
-		}
+	ended, err := a.ask(ctx, request, agent, func(text string) {
 		if said.WriteString(text); said.Len() > parley.MaxExplanation {
 			stop(errEnough)
 		}
-	}, untold)
+	})
 	text := strings.ToValidUTF8(said.String(), "\uFFFD")
 	switch {
 	case errors.Is(err, errLeaked):
@@ -123,11 +116,11 @@ func (a *actor) explainRequest(ctx context.Context, step parley.Explain) (parley
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
-	call, err := readEvent[parley.ToolCallRequested](ctx, a, parley.Seq(step.Call))
+	_, call, err := readEvent[parley.ToolCallRequested](ctx, a, parley.Seq(step.Call))
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
-	card, err := readEvent[parley.ApprovalRequested](ctx, a, parley.Seq(step.Card))
+	_, card, err := readEvent[parley.ApprovalRequested](ctx, a, parley.Seq(step.Card))
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
@@ -144,17 +137,4 @@ func part(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:explainArguments], "") + fmt.Sprintf("\n(%d more bytes are left out here: say so)", len(text)-explainArguments)
-}
-
-func readEvent[T parley.EventBody](ctx context.Context, a *actor, seq parley.Seq) (body T, err error) {
-	events, err := a.engine.Store.Tenant(a.tenant).Events(ctx, a.session, seq-1, 1)
-	if err != nil {
-		return body, err
-	}
-	if len(events) == 1 {
-		if b, ok := events[0].Body.(T); ok {
-			return b, nil
-		}
-	}
-	return body, fmt.Errorf("seq %d is no %T", seq, body)
 }

@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// most bounds a list; few is what one is given who does not say.
+// most bounds a list; few is the default limit.
 const (
 	most = 200
 	few  = 50
@@ -19,43 +19,53 @@ func (e *Engine) Runs(ctx context.Context, who parley.Principal, q parley.RunQue
 	if about == "" && q.Parent != nil {
 		about = q.Parent.Session
 	}
-	owner, err := e.mayList(ctx, who, about)
-	if err != nil {
+	if err := e.mayList(ctx, who, about, &q.Owner, &q.Limit); err != nil {
 		return nil, err
 	}
-	if owner != "" {
-		q.Owner = owner
-	}
-	q.Limit = atMost(q.Limit)
 	return e.Store.Tenant(who.Tenant).Runs(ctx, q)
 }
 
 // Cards is behind every dialect. See parley.Door.
 func (e *Engine) Cards(ctx context.Context, who parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
-	owner, err := e.mayList(ctx, who, cmp.Or(q.Session, q.Root))
-	if err != nil {
+	if err := e.mayList(ctx, who, cmp.Or(q.Session, q.Root), &q.Owner, &q.Limit); err != nil {
 		return nil, err
 	}
-	if owner != "" {
-		q.Owner = owner
-	}
-	q.Limit = atMost(q.Limit)
 	return e.Store.Tenant(who.Tenant).Cards(ctx, q)
 }
 
-// mayList says whose things a list may show; empty: everybody's. A session that
-// it is about must be one the principal may look at.
-func (e *Engine) mayList(ctx context.Context, who parley.Principal, about parley.SessionID) (parley.PrincipalID, error) {
+// Timers is behind every dialect. See parley.Door.
+func (e *Engine) Timers(ctx context.Context, who parley.Principal, q parley.TimerQuery) ([]parley.TimerInfo, error) {
+	if err := e.mayList(ctx, who, q.Session, &q.Owner, &q.Limit); err != nil {
+		return nil, err
+	}
+	return e.Store.Tenant(who.Tenant).Timers(ctx, q)
+}
+
+// Effects is behind every dialect. See parley.Door.
+func (e *Engine) Effects(ctx context.Context, who parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {
+	if err := e.mayList(ctx, who, q.Session, &q.Owner, &q.Limit); err != nil {
+		return nil, err
+	}
+	return e.Store.Tenant(who.Tenant).Effects(ctx, q)
+}
+
+// mayList narrows a query to what the principal may see: its own, unless it may
+// read everybody's sessions. A session that the query is about must be one that
+// the principal may look at.
+func (e *Engine) mayList(
+	ctx context.Context, who parley.Principal, about parley.SessionID, owner *parley.PrincipalID, limit *int,
+) error {
 	if about != "" {
 		if _, err := e.Session(ctx, who, about); err != nil {
-			return "", err
+			return err
 		}
 	}
 	everybody, err := e.mayReadAll(ctx, who)
-	if err != nil || everybody {
-		return "", err
+	if err == nil && !everybody {
+		*owner = who.ID
 	}
-	return who.ID, nil
+	*limit = atMost(*limit)
+	return err
 }
 
 func atMost(limit int) int {

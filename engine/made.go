@@ -150,14 +150,11 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 			return nil, do, parley.Errorf(parley.CodeInvalid, "There is no tool %.80q; there are %s, or * for all.", name, strings.Join(there[1:], ", "))
 		}
 	}
-	// It stands in the instructions of every call, as a user's context does: what
-	// would only be flagged in a message is refused.
-	finding, err := a.engine.scan(nil, agent.Description+"\n"+agent.Instructions+"\n"+agent.IdlePrompt)
-	if err == nil && (finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag) {
-		err = a.engine.refuse(a.engine.ctx, who, parley.Errorf(parley.CodeBlocked, "instructions blocked: %s", finding.Reason),
-			parley.Audit{Action: parley.AuditMessageBlocked, Resource: "agent", ID: agent.Name, Source: c.Via,
-				Metadata: parley.Metadata(map[string]any{"what": "instructions", "reason": finding.Reason, "score": finding.Score})})
-	}
+	_, err := a.engine.screenText(a.engine.ctx, who, screening{
+		name: "instructions", text: agent.Description + "\n" + agent.Instructions + "\n" + agent.IdlePrompt, strict: true,
+		record: parley.Audit{Resource: "agent", ID: agent.Name, Source: c.Via},
+		more:   map[string]any{"what": "instructions"},
+	})
 	return agent, do, err
 }
 

@@ -7,32 +7,6 @@ import (
 	"parley"
 )
 
-// Timers is behind every dialect. See parley.Door.
-func (e *Engine) Timers(ctx context.Context, who parley.Principal, q parley.TimerQuery) ([]parley.TimerInfo, error) {
-	owner, err := e.mayList(ctx, who, q.Session)
-	if err != nil {
-		return nil, err
-	}
-	if owner != "" {
-		q.Owner = owner
-	}
-	q.Limit = atMost(q.Limit)
-	return e.Store.Tenant(who.Tenant).Timers(ctx, q)
-}
-
-// Effects is behind every dialect. See parley.Door.
-func (e *Engine) Effects(ctx context.Context, who parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {
-	owner, err := e.mayList(ctx, who, q.Session)
-	if err != nil {
-		return nil, err
-	}
-	if owner != "" {
-		q.Owner = owner
-	}
-	q.Limit = atMost(q.Limit)
-	return e.Store.Tenant(who.Tenant).Effects(ctx, q)
-}
-
 // owed is the run to begin with for somebody who comes without a cursor: the
 // oldest that is owed, and does not rest; zero: none. That somebody comes for a
 // run that has ended is noted. What does not get through, however often, is set

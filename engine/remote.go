@@ -72,7 +72,7 @@ type remoteTurn struct {
 }
 
 func (r *remoteTurn) tell(body parley.ReportBody) {
-	r.reports <- report{Report: parley.Report{At: r.engine.Now(), Run: r.step.Run, Turn: r.step.Turn, Body: body}, step: r.step}
+	r.send(r.step, parley.Report{Run: r.step.Run, Turn: r.step.Turn, Body: body})
 }
 
 func (r *remoteTurn) say(kind parley.OutputKind, text string) {
@@ -155,11 +155,7 @@ func words(s parley.RemoteSaid) string {
 
 // request is the conversation, as the agent is given it.
 func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) {
-	agent, err := r.definition(ctx, r.step.Agent)
-	if err != nil {
-		return parley.RemoteRequest{}, err
-	}
-	log, err := r.engine.Store.Tenant(r.tenant).Spoken(ctx, r.session, r.step.From)
+	agent, log, err := r.recall(ctx, r.step.Agent, r.step.From)
 	if err != nil {
 		return parley.RemoteRequest{}, err
 	}
@@ -316,10 +312,7 @@ func (r *remoteTurn) mayUse(tool string) bool {
 // clean is a text of the agent that may be shown: no secrets, no controls, no
 // more of it than is of use.
 func (r *remoteTurn) clean(text string, most int) string {
-	f := r.redactor()
-	text = f.Write(strings.ToValidUTF8(text, "\uFFFD"))
-	text = parley.CleanText(text + f.Close())
-	return shorten(text, most)
+	return shorten(parley.CleanText(r.redacted(strings.ToValidUTF8(text, "\uFFFD"))), most)
 }
 
 func (r *remoteTurn) name(name string) string {

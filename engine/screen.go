@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -56,18 +57,44 @@ func (e *Engine) refuse(ctx context.Context, who parley.Principal, refusal error
 	return refusal
 }
 
-// screen looks at an input before anything is appended.
+// A screening is a text that a model will read, and the record of its refusal.
+type screening struct {
+	name   string // of the text, for people
+	recent []string
+	text   string
+	// strict: the text becomes part of instructions, where no run can be told to
+	// trust it less. So it is refused also if a message would only be flagged.
+	strict bool
+	record parley.Audit   // which resource, and by which way the text came
+	more   map[string]any // for the record
+}
+
+// screenText looks at a text before anything is appended. A refusal is on record
+// before it is returned.
+func (e *Engine) screenText(ctx context.Context, who parley.Principal, s screening) (parley.Finding, error) {
+	finding, err := e.scan(s.recent, s.text)
+	refused := finding.Verdict == parley.ScreenBlock || s.strict && finding.Verdict == parley.ScreenFlag
+	if err != nil || !refused {
+		return finding, err
+	}
+	about := map[string]any{"reason": finding.Reason, "score": finding.Score}
+	maps.Copy(about, s.more)
+	s.record.Action, s.record.Metadata = parley.AuditMessageBlocked, parley.Metadata(about)
+	refusal := parley.Errorf(parley.CodeBlocked, "%s blocked: %s", s.name, finding.Reason)
+	return finding, e.refuse(ctx, who, refusal, s.record)
+}
+
+// screen looks at an input.
 func (a *actor) screen(who parley.Principal, c parley.Command, in parley.SubmitInput) (parley.SubmitInput, error) {
-	finding, err := a.engine.scan(a.s.state.Recent, in.Content)
+	finding, err := a.engine.screenText(a.engine.ctx, who, screening{
+		name: "message", recent: a.s.state.Recent, text: in.Content,
+		record: parley.Audit{Resource: "agent", ID: in.Agent.Name, Source: c.Via},
+		more:   map[string]any{"session": a.session, "request": in.Request},
+	})
 	if err != nil {
 		return in, err
 	}
-	switch finding.Verdict {
-	case parley.ScreenBlock:
-		return in, a.engine.refuse(a.engine.ctx, who, parley.Errorf(parley.CodeBlocked, "message blocked: %s", finding.Reason),
-			parley.Audit{Action: parley.AuditMessageBlocked, Resource: "agent", ID: in.Agent.Name, Source: c.Via,
-				Metadata: parley.Metadata(map[string]any{"session": a.session, "request": in.Request, "reason": finding.Reason, "score": finding.Score})})
-	case parley.ScreenFlag:
+	if finding.Verdict == parley.ScreenFlag {
 		in.Finding = &finding
 	}
 	in.Classify = a.engine.Classifier != nil
@@ -77,13 +104,11 @@ func (a *actor) screen(who parley.Principal, c parley.Command, in parley.SubmitI
 // screenAnswer looks at what a person says in another way than by an input: the
 // model is told it all the same.
 func (a *actor) screenAnswer(who parley.Principal, c parley.Command, texts ...string) error {
-	finding, err := a.engine.scan(a.s.state.Recent, strings.Join(texts, "\n"))
-	if err != nil || finding.Verdict != parley.ScreenBlock {
-		return err
-	}
-	return a.engine.refuse(a.engine.ctx, who, parley.Errorf(parley.CodeBlocked, "message blocked: %s", finding.Reason),
-		parley.Audit{Action: parley.AuditMessageBlocked, Resource: "session", ID: string(a.session), Source: c.Via,
-			Metadata: parley.Metadata(map[string]any{"reason": finding.Reason, "score": finding.Score})})
+	_, err := a.engine.screenText(a.engine.ctx, who, screening{
+		name: "message", recent: a.s.state.Recent, text: strings.Join(texts, "\n"),
+		record: parley.Audit{Resource: "session", ID: string(a.session), Source: c.Via},
+	})
+	return err
 }
 
 // scan looks at a text as it is stored. It fails closed: what could not be looked
@@ -99,6 +124,19 @@ func (e *Engine) scan(recent []string, text string) (finding parley.Finding, err
 		}
 	}()
 	return e.Screen.Scan(recent, parley.CleanText(text)), nil
+}
+
+// suspect is what is found in a text that comes from outside; nil: nothing. A
+// text that could not be looked at is suspect.
+func (e *Engine) suspect(text string) *parley.Finding {
+	finding, err := e.scan(nil, text)
+	if err != nil {
+		finding = parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
+	}
+	if finding.Verdict != parley.ScreenFlag && finding.Verdict != parley.ScreenBlock {
+		return nil
+	}
+	return &finding
 }
 
 // classifyWithin is how long a classifier may take.
@@ -128,17 +166,14 @@ func (a *actor) verdict(ctx context.Context, step parley.Classify) (finding parl
 	if agent, err = a.definition(ctx, step.Agent); err != nil {
 		return finding, agent, err
 	}
-	events, err := a.engine.Store.Tenant(a.tenant).Events(ctx, a.session, parley.Seq(step.Input)-1, 1)
-	if err != nil {
-		return finding, agent, err
+	if a.engine.Classifier == nil {
+		return finding, agent, errors.New("there is no classifier")
 	}
-	if len(events) == 1 {
-		if in, ok := events[0].Body.(parley.InputReceived); ok && a.engine.Classifier != nil {
-			finding, err = a.engine.Classifier.Classify(ctx, in.Content)
-			return finding, agent, err
-		}
+	_, in, err := readEvent[parley.InputReceived](ctx, a, parley.Seq(step.Input))
+	if err == nil {
+		finding, err = a.engine.Classifier.Classify(ctx, in.Content)
 	}
-	return finding, agent, errors.New("there is no classifier, or nothing for it to look at")
+	return finding, agent, err
 }
 
 // errLeaked: the model said its canary.
@@ -218,6 +253,12 @@ func (a *actor) redactor() parley.Filter {
 		return open{}
 	}
 	return a.engine.Screen.Redactor()
+}
+
+// redacted is a whole text without secrets.
+func (a *actor) redacted(text string) string {
+	whole := a.redactor()
+	return whole.Write(text) + whole.Close()
 }
 
 // open lets everything pass.

@@ -139,30 +139,20 @@ func (a *actor) evaluate(ctx context.Context, step parley.Evaluate) parley.Repor
 }
 
 func (a *actor) evaluator(ctx context.Context, step parley.Evaluate) (said evaluation, usage parley.Usage, err error) {
-	agent, err := a.definition(ctx, step.Agent)
+	agent, log, err := a.recall(ctx, step.Agent, step.From)
 	if err != nil {
 		return said, usage, err
-	}
-	log, err := a.engine.Store.Tenant(a.tenant).Spoken(ctx, a.session, step.From)
-	if err != nil {
-		return said, usage, err
-	}
-	select {
-	case a.engine.slots <- struct{}{}:
-		defer func() { <-a.engine.slots }()
-	case <-ctx.Done():
-		return said, usage, ctx.Err()
 	}
 	var text strings.Builder
-	ended, err := a.stream(ctx, parley.ModelRequest{
+	ended, err := a.ask(ctx, parley.ModelRequest{
 		Model:        step.Agent.Autonomy.Evaluator,
 		Instructions: evaluatorOrders,
 		Messages:     []parley.Message{{Role: parley.RoleUser, Text: clipped(record(parley.Conversation(log), evaluateBytes), evaluateBytes)}},
-	}, parley.Agent{Name: agent.Name, Tools: []string{}}, func(kind parley.OutputKind, piece string) {
-		if kind == parley.Text && text.Len() < 16<<10 {
+	}, parley.Agent{Name: agent.Name, Tools: []string{}}, func(piece string) {
+		if text.Len() < 16<<10 {
 			text.WriteString(piece)
 		}
-	}, untold)
+	})
 	if err != nil {
 		return said, ended.Usage, err
 	}

@@ -7,9 +7,6 @@ import (
 )
 
 // SetContext keeps what an agent is to know of a user. See parley.Door.
-//
-// It stands in the instructions of every call from now on, where no run can be
-// told to trust it less. So what would only be flagged in a message is refused.
 func (e *Engine) SetContext(ctx context.Context, who parley.Principal, agent, text, via string) error {
 	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := e.permit(ctx, who, via, parley.ActMessage, ask); err != nil {
@@ -31,13 +28,11 @@ func (e *Engine) SetContext(ctx context.Context, who parley.Principal, agent, te
 		return parley.Errorf(parley.CodeTooLarge, "The context is longer than %d bytes.", parley.MaxContext)
 	}
 	record := parley.Audit{At: e.Now(), By: who.ID, Resource: "agent", ID: definition.Name, Source: via}
-	finding, err := e.scan(nil, text)
+	_, err = e.screenText(ctx, who, screening{
+		name: "message", text: text, strict: true, record: record, more: map[string]any{"what": "context"},
+	})
 	if err != nil {
 		return err
-	}
-	if finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag {
-		record.Action, record.Metadata = parley.AuditMessageBlocked, parley.Metadata(map[string]any{"what": "context", "reason": finding.Reason, "score": finding.Score})
-		return e.refuse(ctx, who, parley.Errorf(parley.CodeBlocked, "message blocked: %s", finding.Reason), record)
 	}
 	record.Action, record.Metadata = parley.AuditContext, parley.Metadata(map[string]any{"bytes": len(text)})
 	_, err = e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record},

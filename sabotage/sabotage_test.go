@@ -142,9 +142,9 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"a call is started twice", "call.go",
 		"case callReady:\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})", "case callReady:\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 2})", "./engine", "TestPrefixes"},
 
-	{"a peaceful stop leaves a call unperformed", "engine/actor.go",
+	{"a peaceful stop leaves a call unperformed", "engine/settle.go",
 		"a.workers[step] == nil && !(draining && a.watches(step)) {", "a.workers[step] == nil && !draining {", "./engine", "TestAPeacefulStopMakesNothingUnknown"},
-	{"what cannot be stored as it is runs all the same", "engine/worker.go",
+	{"what cannot be stored as it is runs all the same", "engine/model.go",
 		"case !utf8.ValidString(c.Name + c.Arguments + c.Provider):", "case !utf8.ValidString(\"\"):", "./engine", "TestTextIsStoredAsShown"},
 
 	// I7: after a cancel there is silence.
@@ -154,7 +154,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"d.emit(0, LateResultNoted{", "d.emit(rep.Run, LateResultNoted{", "./engine", "TestAnythingMayHappen"},
 	{"a model that was told to stop is still heard", "decide.go",
 		"return r != nil && r.ID == rep.Run && r.Turn != nil && r.Turn.ID == rep.Turn", "return r != nil && r.Turn != nil", "./engine", "TestAnythingMayHappen|TestCancelThenSilence"},
-	{"the next run does not wait for the last one's workers", "engine/actor.go",
+	{"the next run does not wait for the last one's workers", "engine/settle.go",
 		"for step := range a.workers {\n\t\tif !wants(steps, step) {\n\t\t\treturn false", "for step := range a.workers {\n\t\tif !wants(steps, step) {\n\t\t\treturn true", "./engine", "TestNextRunWaitsForTheLastOnesWorkers"},
 
 	// I8: a command repeated under its id has one effect.
@@ -192,7 +192,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		".WithoutTrust(in.Untrusted)", "", "./engine", "TestUntrustedContentReachesSubAgents"},
 	{"a grant from before the content was read covers what follows it", "trust.go",
 		"return u.flagged() || !slices.Contains(g.Despite, u)", "return u.flagged()", ".", "TestGrantsAndUntrustedContent"},
-	{"an agent elsewhere is given a task after untrusted content", "engine/worker.go",
+	{"an agent elsewhere is given a task after untrusted content", "engine/model.go",
 		"asked.Verdict.Remote = other.Address != \"\"", "asked.Verdict.Remote = other.Address == \"never\"", "./engine", "TestATaskForElsewhereAsks"},
 	{"a long result of a server, read again, comes from the workspace", "tool/join.go",
 		"j.spool(parley.ServerSource(server))", "j.spool(parley.SourceWorkspace + parley.Source(server[:0]))", "./tool", "TestJoinedTools"},
@@ -450,7 +450,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"what was answered still waits", "card.go",
 		"func (b QuestionAnswered) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }", "func (b QuestionAnswered) rowOf(Event) Row { return nil }", "./store/sqlite", "TestStore"},
 	{"everybody is shown everybody's runs", "engine/lists.go",
-		"return who.ID, nil", "return \"\", nil", "./engine", "TestRunsAndCardsAreSeenByWhoMaySeeThem"},
+		"*owner = who.ID", "_ = owner", "./engine", "TestRunsAndCardsAreSeenByWhoMaySeeThem"},
 	{"open runs are looked for among all runs", "store/sqlite/rows.go",
 		"r INDEXED BY runs_open`", "r`", "./store/sqlite", "TestListsUseIndexes"},
 
@@ -524,7 +524,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	// Models: what vendors do wrong is nobody else's trouble.
 	{"a model that has spoken is tried again", "provider/patient.go",
 		"end.err == nil || end.said || end.left", "end.err == nil || end.left", "./provider", "TestPatience"},
-	{"another model answers and nobody is told", "engine/worker.go",
+	{"another model answers and nobody is told", "engine/model.go",
 		"tell(*s.FellBack)", "", "./engine", "TestFallingBackShows"},
 	{"a model without its key is answered for by the demo", "provider/provider.go",
 		"yield(parley.Said{}, err)\n\t\t\treturn\n\t\t}\n\t\tabout", "name = Demo\n\t\t}\n\t\tabout", "./provider", "TestAModelWithoutItsKey"},
@@ -578,7 +578,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"what was decided is explained all the same", "explain.go",
 		"c != nil && c.Explaining {", "c != nil {", ".", "TestOnlyAnOpenApprovalIsExplained"},
 	{"an explanation leaks the canary", "engine/explain.go",
-		"ended, err := a.stream(ctx, request, agent, func(kind", "ended, err := (&actor{key: a.key, engine: &Engine{Config: Config{Model: a.engine.Model, Tools: a.engine.Tools, Now: a.engine.Now}}}).stream(ctx, request, agent, func(kind", "./engine", "TestAnExplanationDoesNotLeak"},
+		"ended, err := a.ask(ctx, request", "ended, err := (&actor{key: a.key, engine: &Engine{slots: a.engine.slots, Config: Config{Model: a.engine.Model, Tools: a.engine.Tools, Now: a.engine.Now}}}).ask(ctx, request", "./engine", "TestAnExplanationDoesNotLeak"},
 	{"an answer that crossed its request decides the next one", "dialect/agentloop/conn.go",
 		"doubt := a.doubt && !d.Named", "doubt := false && !d.Named", "./dialect/agentloop", "TestAnAnswerThatCrossedItsRequest"},
 	{"who resumes is asked what was decided long ago", "dialect/agentloop/conn.go",
@@ -640,7 +640,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"agents that another tenant makes get at the workspace", "engine/made.go",
 		"if e.isHome(tenant) {", "if true {", "./engine", "TestAgentsElsewhereHaveNoWorkspace"},
 	{"instructions of agents that are made are not screened", "engine/made.go",
-		"finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag", "finding.Score < 0", "./engine", "TestInstructionsAreScreened"},
+		`text: agent.Description + "\n" + agent.Instructions + "\n" + agent.IdlePrompt`, `text: ""`, "./engine", "TestInstructionsAreScreened"},
 	{"an agent that was made takes the place of a file's", "engine/made.go",
 		"if err := a.ofNoFile(agent.Name); err != nil {", "if err := a.ofNoFile(agent.Name); false && err != nil {", "./engine", "TestAgentsAreMade"},
 	{"a file that breaks takes its agent away", "config/agents.go",
@@ -704,7 +704,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"something else is accepted than was shown", "dialect/native/mcp.go",
 		"case servers[i].Tools[at].Digest != digest:", "case false:", "./dialect/native", "TestToolServers"},
 	// What a model gets wrong is told to it, and ends nothing.
-	{"too many calls are dropped without a word", "engine/worker.go",
+	{"too many calls are dropped without a word", "engine/model.go",
 		"case n == parley.MaxCalls: // that there are more is told once", "case n < 0:", "./engine", "TestTooManyCallsAreTold"},
 	{"a call that could not be is sent back as it was", "provider/upstream/talk.go",
 		"toolName(c.Name), object(c.Arguments)", "c.Name, c.Arguments", "./provider/upstream", "TestTalkOfCallsThatCouldNotBe"},

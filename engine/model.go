@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"parley"
+)
+
+// slot waits until one more model may be called. The caller gives the slot back
+// by release.
+func (e *Engine) slot(ctx context.Context) (release func(), err error) {
+	select {
+	case e.slots <- struct{}{}:
+		return func() { <-e.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ask has a model answer something that is no turn of the conversation. Its text
+// goes to gather, piece by piece; nothing else of it is told or on record.
+func (a *actor) ask(
+	ctx context.Context, request parley.ModelRequest, agent parley.Agent, gather func(text string),
+) (parley.ModelEnded, error) {
+	release, err := a.engine.slot(ctx)
+	if err != nil {
+		return parley.ModelEnded{}, err
+	}
+	defer release()
+	return a.stream(ctx, request, agent, func(kind parley.OutputKind, text string) {
+		if kind == parley.Text {
+			gather(text)
+		}
+	}, func(parley.ReportBody) {})
+}
+
+// callModel has the model speak a turn. If it breaks off after something was
+// shown, only Decide knows what to do.
+func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parley.Plan) parley.ReportBody {
+	release, err := a.engine.slot(ctx)
+	if err != nil {
+		return nil
+	}
+	defer release()
+	tell := func(body parley.ReportBody) { a.send(step, parley.Report{Run: step.Run, Turn: step.Turn, Body: body}) }
+	out := a.coalesce(func(kind parley.OutputKind, text string) { tell(parley.ModelPiece{Kind: kind, Text: text}) })
+	defer out.close()
+	var request parley.ModelRequest
+	var agent parley.Agent
+	err = a.patiently(ctx, func() (err error) {
+		request, agent, err = a.request(ctx, step, plan)
+		return err
+	})
+	if err != nil {
+		return a.modelFailed(ctx, err)
+	}
+	ended, err := a.stream(ctx, request, agent, out.say, tell)
+	out.close()
+	switch {
+	case errors.Is(err, errLeaked):
+		a.log.Warn("the model said its canary; the session is halted")
+		return parley.CanaryLeaked{}
+	case err != nil:
+		return a.modelFailed(ctx, err)
+	}
+	return ended
+}
+
+func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley.Plan) (parley.ModelRequest, parley.Agent, error) {
+	agent, log, err := a.recall(ctx, step.Agent, step.From)
+	if err != nil {
+		return parley.ModelRequest{}, agent, err
+	}
+	return parley.ModelRequest{
+		Model:        agent.Model,
+		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent)+a.skillsFor(agent), agent.Name),
+		Messages:     parley.Conversation(log),
+		Tools:        offered(a.tools(ctx).Specs(agent), step.Mode),
+		Fallback:     agent.Fallback,
+	}, agent, nil
+}
+
+// stream has the model speak once, within limits.
+func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent, say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
+	var ended parley.ModelEnded
+	if request.Model == "" && agent.Address != "" {
+		return ended, parley.Errorf(parley.CodeModel, "This agent runs elsewhere, and its file names no model for what is done about it here.")
+	}
+	said := 0
+	mouth := a.mouth(say)
+	defer mouth.rest()
+	request.Instructions = mouth.instructions(request.Instructions)
+	for s, err := range a.engine.Model.Stream(ctx, request) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return ended, err
+		}
+		if said += len(s.Text) + len(s.Thinking); said > parley.MaxOutput {
+			return ended, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of one turn.", parley.MaxOutput)
+		}
+		switch {
+		case s.FellBack != nil:
+			tell(*s.FellBack)
+		case s.Text != "":
+			if err := mouth.speak(parley.Text, s.Text); err != nil {
+				return ended, err
+			}
+		case s.Thinking != "":
+			if err := mouth.speak(parley.Thinking, s.Thinking); err != nil {
+				return ended, err
+			}
+		case s.Call != nil:
+			if err := mouth.check(s.Call.Name + s.Call.Arguments); err != nil {
+				return ended, err
+			}
+			switch n := len(ended.Calls); {
+			case n < parley.MaxCalls:
+				ended.Calls = append(ended.Calls, a.judge(ctx, agent, *s.Call))
+			case n == parley.MaxCalls: // that there are more is told once
+				ended.Calls = append(ended.Calls, tooMany(*s.Call))
+			}
+		case s.Done != nil:
+			ended.Stop, ended.Usage, ended.Memo = s.Done.Stop, s.Done.Usage, s.Done.Memo
+			ended.Context = a.measure(request, ended.Usage, said)
+			if ended.Memo != nil {
+				return ended, mouth.check(string(ended.Memo.Data))
+			}
+			return ended, nil
+		}
+	}
+	return ended, parley.Errorf(parley.CodeUnavailable, "The model stopped in the middle of its answer.")
+}
+
+// tooMany stands for all calls beyond what a turn may have.
+func tooMany(c parley.MessageCall) parley.CallAsked {
+	return parley.CallAsked{Name: known(c.Name), Arguments: "{}", Provider: strings.ToValidUTF8(c.Provider, "\uFFFD"),
+		Verdict: parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("a turn has at most %d calls; this one, and all that came after it, were left out", parley.MaxCalls)}}
+}
+
+// known is the name of a tool as far as it can be one.
+func known(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), parley.MaxName)], "\uFFFD")
+}
+
+// judge asks policy about a call. What could not be stored byte for byte must
+// not run: after a restart it would be something else than was approved.
+func (a *actor) judge(ctx context.Context, agent parley.Agent, c parley.MessageCall) parley.CallAsked {
+	asked := parley.CallAsked{Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
+		Expires: a.engine.Now().Add(a.engine.CardLife).UTC().Truncate(time.Microsecond)}
+	switch {
+	case !utf8.ValidString(c.Name + c.Arguments + c.Provider):
+		asked.Name, asked.Provider = strings.ToValidUTF8(c.Name, "\uFFFD"), strings.ToValidUTF8(c.Provider, "\uFFFD")
+		asked.Arguments = strings.ToValidUTF8(c.Arguments, "\uFFFD")
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the call is not valid UTF-8"}
+	case len(c.Name) > parley.MaxName || len(c.Arguments) > parley.MaxArguments:
+		asked.Name, asked.Arguments = known(c.Name), "{}"
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("the name of a tool has at most %d bytes, and its arguments %d", parley.MaxName, parley.MaxArguments)}
+	case a.engine.Screen != nil && a.engine.Screen.HasSecret(c.Arguments):
+		// Not altered, because an approval covers what was asked, byte for byte;
+		// but not kept either.
+		asked.Arguments = "{}"
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the arguments hold one of the server's own secrets"}
+	default:
+		asked.Verdict = a.tools(ctx).Judge(agent, c.Name, c.Arguments)
+	}
+	if v := asked.Verdict; v.Kind == parley.VerdictChild {
+		other, err := a.mayDelegate(agent, v.Agent)
+		if asked.Verdict.Remote = other.Address != ""; err != nil {
+			asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: parley.MessageOf(err)}
+		}
+	}
+	return asked
+}
+
+func (a *actor) modelFailed(ctx context.Context, err error) parley.ReportBody {
+	if ctx.Err() != nil {
+		return nil // nobody wants it any more, or the server stops
+	}
+	a.log.Warn("model call failed", "error", err)
+	if parley.CodeOf(err) == parley.CodeInternal {
+		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model could not answer."}
+	}
+	return parley.ModelFailed{Code: parley.CodeOf(err), Message: parley.MessageOf(err)}
+}
