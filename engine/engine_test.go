@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/access"
-	"parley/checker"
 )
 
 func TestARunFromEndToEnd(t *testing.T) {
@@ -227,96 +224,6 @@ func TestAnswersOvertakeInputs(t *testing.T) {
 	r.check(id)
 }
 
-// TestACutRunGoesOn: the process ends in the middle of an answer, in peace or
-// not, and the next one goes on with it.
-func TestACutRunGoesOn(t *testing.T) {
-	for _, cut := range []bool{false, true} {
-		r := newRig(t)
-		id := r.open()
-		r.say(id, "say one; hang")
-		r.until(id, "it hangs", seen[parley.OutputAppended](1))
-		r.say(id, "say two")
-		if !cut { // nothing ends by itself, so patience must run out
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-			_ = r.Engine.Close(ctx)
-			cancel()
-		}
-		r.noHang = true
-		r.restart(cut)
-		log := r.finished(id, 2)
-		if want := []string{"one", "one", "two"}; !slices.Equal(texts(log), want) {
-			t.Errorf("said %q, want %q", texts(log), want)
-		}
-		if out := all[parley.OutputFinished](log)[0]; !out.Incomplete {
-			t.Errorf("what was cut is not marked: %+v", out)
-		}
-		r.check(id)
-	}
-}
-
-// TestDrainReachesABoundary: a tool that is running may end; what would come
-// after it is left to the next process.
-func TestDrainReachesABoundary(t *testing.T) {
-	synctest.Test(t, drainReachesABoundary)
-}
-
-func drainReachesABoundary(t *testing.T) {
-	r := newRig(t)
-	id := r.open()
-	r.hands.wait = make(chan struct{})
-	r.say(id, "call wait x | say done")
-	r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
-	stopped := make(chan struct{})
-	go func() {
-		r.stop(false)
-		close(stopped)
-	}()
-	synctest.Wait() // the drain waits for the tool
-	close(r.hands.wait)
-	<-stopped
-	r.start()
-	log := r.finished(id, 1)
-	if n := len(all[parley.ToolCallFinished](log)); n != 1 || all[parley.ToolCallFinished](log)[0].Outcome != parley.CallSucceeded {
-		t.Errorf("the tool did not end in peace:\n%s", story(log))
-	}
-	if len(all[parley.TurnFinished](log)) != 2 || len(all[parley.TurnStarted](log)) != 2 {
-		t.Errorf("a turn was cut:\n%s", story(log))
-	}
-	r.check(id)
-}
-
-func TestDrainingRefuses(t *testing.T) {
-	r := newRig(t)
-	id := r.open()
-	if err := r.Engine.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	if _, err := r.try(id, input("say hello", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
-		t.Errorf("%v", err)
-	}
-	_ = r.Engine.Close(context.Background()) // twice is once
-}
-
-func TestWaitingSurvivesRestarts(t *testing.T) {
-	r := newRig(t)
-	id := r.open()
-	r.say(id, "call write x; call ask y | say done")
-	approval, question := card[parley.ApprovalRequested](r, id, 1), card[parley.QuestionAsked](r, id, 1)
-	for _, cut := range []bool{true, false, true} {
-		r.restart(cut)
-	}
-	if m, err := r.Session(context.Background(), ann, id); err != nil || m.Status != parley.StatusWaiting {
-		t.Fatalf("%+v, %v", m, err)
-	}
-	r.do(id, parley.DecideApproval{Card: approval, Decision: parley.AllowOnce})
-	r.restart(true)
-	r.do(id, parley.AnswerQuestion{Card: question, Answers: [][]string{{"me"}}})
-	r.until(id, "it waits or has ended", func(log []parley.Event) bool {
-		return len(all[parley.RunFinished](log)) > 0 || len(all[parley.ToolCallFinished](log)) == 2
-	})
-	r.check(id)
-}
-
 // TestFollowersSeeTheLog: what followers were shown, together, is the log.
 func TestFollowersSeeTheLog(t *testing.T) {
 	r := newRig(t)
@@ -512,110 +419,4 @@ func TestModelsAreTriedAgain(t *testing.T) {
 			t.Errorf("%+v", end)
 		}
 	})
-}
-
-// faulty is a store whose appends fail while broken; with lie set, after they
-// were made.
-type faulty struct {
-	parley.Store
-	mu     sync.Mutex
-	broken bool
-	lie    bool
-}
-
-func (f *faulty) set(broken, lie bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.broken, f.lie = broken, lie
-}
-
-func (f *faulty) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
-	f.mu.Lock()
-	broken, lie := f.broken, f.lie
-	f.mu.Unlock()
-	if broken && lie {
-		if _, err := f.Store.Append(ctx, b); err != nil {
-			return parley.Appended{}, err
-		}
-	}
-	if broken {
-		return parley.Appended{}, parley.Errorf(parley.CodeUnavailable, "The disk is full.")
-	}
-	return f.Store.Append(ctx, b)
-}
-
-// TestAStoreThatFails: whatever becomes of an append that failed, the session
-// goes on from what is in the log once the store is well again.
-func TestAStoreThatFails(t *testing.T) {
-	for _, lie := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			store := &faulty{}
-			r := newRig(t, func(c *Config) { c.Store = store })
-			id, other := r.open(), r.open()
-			r.say(id, "say one; hang")
-			r.until(id, "it hangs", seen[parley.OutputAppended](1))
-			store.set(true, lie)
-			if _, err := r.try(id, input("say two", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
-				t.Errorf("an append failed and Submit said %v", err)
-			}
-			if _, err := r.try(other, input("say no", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
-				t.Errorf("an append failed and Submit said %v", err)
-			}
-			time.Sleep(time.Minute) // it fails again and again
-			synctest.Wait()
-			r.puppet.mu.Lock()
-			r.puppet.noHang = true
-			r.puppet.mu.Unlock()
-			store.set(false, false)
-			log := r.finished(id, 1)
-			if lie {
-				log = r.finished(id, 2) // it was accepted after all
-			}
-			for _, err := range checker.Check(log) {
-				t.Error(err)
-			}
-			synctest.Wait()
-			for _, err := range checker.Settled(r.log(id)) {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestACorruptLog: that session says so, others do not notice.
-func TestACorruptLog(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Access = access.Rules{} })
-	bad, good := r.open(), r.open()
-	store := &unreadable{Store: r.Store, id: bad}
-	r.stop(true)
-	r.config.Store = store
-	r.start()
-	for range 3 {
-		if _, err := r.try(bad, input("say x", parley.Queue)); parley.CodeOf(err) != parley.CodeCorrupt {
-			t.Errorf("%v", err)
-		}
-	}
-	r.say(good, "say fine")
-	r.finished(good, 1)
-}
-
-type unreadable struct {
-	parley.Store
-	id parley.SessionID
-}
-
-func (u *unreadable) Tenant(t parley.TenantID) parley.TenantStore {
-	return unreadableTenant{u.Store.Tenant(t), u.id}
-}
-
-type unreadableTenant struct {
-	parley.TenantStore
-	id parley.SessionID
-}
-
-func (u unreadableTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
-	if id == u.id {
-		return nil, &parley.Error{Code: parley.CodeCorrupt, Message: "A part of this session's log cannot be read.", Err: errors.New("seq 1")}
-	}
-	return u.TenantStore.Events(ctx, id, after, limit)
 }
