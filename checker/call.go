@@ -1,0 +1,155 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+type call struct {
+	key                       string // tool and arguments
+	source                    parley.Source
+	named, distrusted         []parley.Source // sources that its card names; that are not trusted
+	class                     parley.ToolClass
+	asked, allowed, tainted   bool
+	started, ended, lost, run bool
+	attempt, output           int
+}
+
+// inChild checks sub-agents.
+func (c *check) inChild(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.ChildSpawned:
+		k := c.call(b.Call)
+		c.must(!k.ended && !k.started && !k.asked, "call %d has ended, started or waits", b.Call)
+		c.must(c.children[b.Child] == 0, "child %s is there already", b.Child)
+		c.children[b.Child] = b.Call
+		own := parley.Source("remote:" + b.Agent) // which the child knows anyway
+		k.distrusted = slices.DeleteFunc(k.distrusted, func(s parley.Source) bool { return s == own })
+	case parley.ChildReturned:
+		c.must(c.children[b.Child] == b.Call && b.Call != 0, "child %s is not out for call %d", b.Child, b.Call)
+		if e.Run != 0 {
+			k := c.call(b.Call)
+			c.must(!k.ended, "call %d has ended", b.Call)
+			c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
+		}
+		delete(c.children, b.Child)
+	default:
+		c.inCall(e)
+	}
+}
+
+// inCall checks tool calls.
+func (c *check) inCall(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.ToolCallRequested:
+		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
+		c.must(b.Remote == c.remote, "an agent elsewhere makes its calls itself, and no other agent does")
+		k := &call{key: b.Name + " " + b.Arguments, source: sourceOf(b), distrusted: c.distrusted(), class: b.Class,
+			tainted: c.tainted || c.foreign || c.handed}
+		if b.RerunOf != 0 {
+			old := c.call(b.RerunOf)
+			c.must(old.lost && old.run, "call %d was not to be run again", b.RerunOf)
+			old.lost, old.run, k.allowed = false, false, true
+		}
+		c.calls[parley.CallID(e.Seq)] = k
+	case parley.ToolCallBlocked:
+		k := c.call(b.Call)
+		c.must(!k.ended && !k.started, "call %d has ended or started", b.Call)
+		k.ended = true
+	case parley.ToolCallStarted:
+		k := c.call(b.Call)
+		c.must(c.turn == 0 || c.remote, "turn %d is open", c.turn)
+		c.must(!k.ended, "call %d has ended", b.Call)
+		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
+		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked, "call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
+		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.asked ||
+			c.provenance.grants[k.key].cover(k.distrusted), "call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
+		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
+		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect already", b.Call)
+		k.started, k.attempt, k.output = true, b.Attempt, 0
+	case parley.ToolOutputAppended:
+		k := c.call(b.Call)
+		c.must(k.started && !k.ended, "call %d does not run", b.Call)
+		c.must(b.Offset == k.output, "offset %d after %d bytes", b.Offset, k.output)
+		k.output += len(b.Text)
+	case parley.ToolCallFinished:
+		k := c.call(b.Call)
+		c.foreign = c.foreign || b.Finding != nil
+		if b.Outcome != parley.CallDenied && b.Outcome != parley.CallCancelled {
+			c.reads(k.source)
+		}
+		c.must(!k.ended, "call %d has ended", b.Call)
+		for card, id := range c.cards {
+			c.must(id != b.Call, "card %d of it is open", card)
+		}
+		if b.Outcome == parley.CallUnknown {
+			c.must(k.started && k.class != parley.Pure && k.class != parley.Idempotent, "call %d is not unknown", b.Call)
+		}
+		k.ended, k.lost = true, b.Outcome == parley.CallUnknown
+	case parley.ToolCallResolved:
+		k := c.call(b.Call)
+		c.must(k.lost && !k.run, "call %d needs no resolution", b.Call)
+		k.run = b.Resolution == parley.Rerun
+		k.lost = b.Resolution != parley.MarkDone
+	case parley.LateResultNoted:
+		c.must(e.Run == 0, "late evidence inside run %d", e.Run)
+		c.must(b.Run != c.run || c.call(b.Call).ended, "call %d is open", b.Call)
+	default:
+		c.inCard(e)
+	}
+}
+
+// inCard checks approvals and questions.
+func (c *check) inCard(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.ApprovalRequested:
+		c.call(b.Call).asked = true
+		c.must(b.Digest != "" && b.Show != "", "shows nothing")
+		k := c.call(b.Call)
+		k.named = b.Sources
+		for _, s := range k.distrusted {
+			named := slices.Contains(b.Sources, s) && strings.Contains(b.Why, string(s))
+			c.must(k.class == parley.Pure || named, "does not name %s", s)
+		}
+		c.cards[parley.CardID(e.Seq)] = b.Call
+		c.approvals[parley.CardID(e.Seq)] = true
+	case parley.ExplanationRequested:
+		c.must(c.cards[b.Card] == b.Call && c.approvals[b.Card], "card %d is no approval that is open", b.Card)
+		c.must(!c.explaining[b.Card], "card %d is being explained already", b.Card)
+		c.explaining[b.Card] = true
+	case parley.ApprovalExplained:
+		c.must(c.cards[b.Card] == b.Call && c.explaining[b.Card], "nobody asked about card %d", b.Card)
+		c.must(!parley.IsBlank(b.Text), "says nothing")
+		delete(c.explaining, b.Card)
+	case parley.ApprovalDecided:
+		c.closeCard(b.Card, b.Call)
+		k := c.call(b.Call)
+		k.allowed = b.Decision == parley.AllowOnce || b.Decision == parley.AllowAlways
+		if b.Decision == parley.AllowAlways {
+			c.provenance.grants[k.key] = append(c.provenance.grants[k.key], k.named)
+		}
+	case parley.QuestionAsked:
+		c.call(b.Call).asked = true
+		c.cards[parley.CardID(e.Seq)] = b.Call
+	case parley.QuestionAnswered:
+		c.closeCard(b.Card, b.Call)
+	}
+}
+
+func (c *check) call(id parley.CallID) *call {
+	k := c.calls[id]
+	if k == nil {
+		c.fail("call %d is not of this run", id)
+		k = &call{}
+	}
+	return k
+}
+
+func (c *check) closeCard(card parley.CardID, id parley.CallID) {
+	c.must(c.cards[card] == id && id != 0, "card %d is not open", card)
+	delete(c.cards, card)
+	delete(c.approvals, card)
+	delete(c.explaining, card)
+}

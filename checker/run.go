@@ -1,0 +1,138 @@
+package checker
+
+import "parley"
+
+// inRun checks runs and turns.
+func (c *check) inRun(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.RunStarted:
+		c.must(c.run == 0, "run %d is open", c.run)
+		c.must(len(c.children) == 0, "%d children of the last run are out", len(c.children))
+		c.must(e.Run == parley.RunID(e.Seq), "is named %d", e.Run)
+		c.must(!c.halted, "the session is halted")
+		c.must(c.inputs[b.Input] == "received", "its input %d is %q", b.Input, c.inputs[b.Input])
+		for id, state := range c.inputs {
+			c.must(state != "received" || id >= b.Input, "input %d has waited longer than %d", id, b.Input)
+		}
+		c.run, c.input, c.adopted, c.turns, c.cuts = e.Run, b.Input, false, 0, 0
+		c.remote = b.Agent.Remote
+		clear(c.calls)
+		clear(c.screen)
+		c.blocked, c.tainted, c.reported = false, false, false
+	case parley.RunFinished:
+		c.must(c.run != 0, "no run is open")
+		c.must(c.turn == 0 && c.output == 0, "turn %d is open", c.turn)
+		c.must(len(c.cards) == 0, "%d cards are open", len(c.cards))
+		c.callsEnded()
+		c.must(b.Outcome != "", "has no outcome")
+		c.must(b.Outcome != parley.Completed || c.adopted && c.turns > 0, "completed without an answer")
+		c.must(b.Outcome != parley.Interrupted || c.cuts == parley.MaxCuts || c.abandoned() || c.remote && c.cuts == 1, "interrupted after %d cuts", c.cuts)
+		c.run = 0
+	case parley.TurnStarted:
+		c.must(c.run != 0 && c.turn == 0, "run %d, turn %d", c.run, c.turn)
+		c.must(c.adopted, "the input that started the run is not adopted")
+		c.must(len(c.screen) == 0 && !c.blocked, "what was said was not screened, or blocked")
+		for id, k := range c.calls {
+			c.must(k.ended && !k.lost, "call %d is open", id)
+		}
+		c.must(!c.remote || c.cuts == 0, "an agent elsewhere that was lost is asked again")
+		c.must(!c.compacting, "a compaction is under way")
+		c.must(len(c.children) == 0, "%d children of the last turn are out", len(c.children))
+		c.turn = parley.TurnID(e.Seq)
+		c.reported = false
+		c.turns++
+		c.must(b.Number == c.turns, "is number %d, not %d", b.Number, c.turns)
+	case parley.TurnFinished:
+		c.must(c.turn != 0 && b.Turn == c.turn, "open is turn %d", c.turn)
+		c.must(c.output == 0, "output %d is open", c.output)
+		for id, k := range c.calls {
+			c.must(!c.remote || k.ended, "call %d of an agent elsewhere is open", id)
+		}
+		if b.Stop == parley.StopCut {
+			c.cuts++
+			c.must(c.cuts <= parley.MaxCuts, "%d cuts", c.cuts)
+		}
+		c.turn = 0
+	case parley.ModelFellBack:
+		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
+		c.must(b.Actual != "" && b.Actual != b.Preferred, "from %s to %s", b.Preferred, b.Actual)
+	case parley.FilesChanged:
+		c.must(c.run != 0 && c.turn == 0 && c.turns > 0, "not after the last turn of a run")
+		c.must(!c.reported, "was said already")
+		c.must(len(b.Files) > 0 && len(b.Files) <= parley.MaxFilesChanged, "has %d files", len(b.Files))
+		c.callsEnded()
+		c.reported = true
+	case parley.EffectEnqueued:
+		c.must(b.Type == parley.Webhook || c.run != 0 && c.turn == 0, "not between turns of a run")
+	default:
+		c.inOutput(e)
+	}
+}
+
+// inOutput checks what models say.
+func (c *check) inOutput(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.OutputStarted:
+		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
+		c.output, c.text, c.first, c.hole = parley.OutputID(e.Seq), "", 0, 0
+	case parley.OutputAppended:
+		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
+		c.must(b.Offset == len(c.text) && c.hole == 0, "offset %d after %d bytes, hole %d", b.Offset, len(c.text), c.hole)
+		c.must(b.Text != "", "is empty")
+		if c.first == 0 {
+			c.first = e.Seq
+		}
+		c.text += b.Text
+	case parley.OutputFinished:
+		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
+		if c.hole != 0 { // all pieces of an output go, or none
+			c.must(c.first == 0 && b.First == c.hole && b.Text != "", "the pieces of output %d were not all deleted", c.output)
+		} else {
+			c.must(b.Text == c.text && b.First == c.first, "its text is not its pieces")
+		}
+		c.output = 0
+	default:
+		c.inContext(e)
+	}
+}
+
+// inContext checks measures and compactions of the context.
+func (c *check) inContext(e parley.Event) {
+	switch b := e.Body.(type) {
+	case parley.ContextMeasured:
+		c.must(c.run != 0 && c.turn == 0, "not after a turn")
+	case parley.CompactionStarted:
+		c.must(!c.compacting, "one is under way")
+		c.compacting = true
+	case parley.CompactionFailed:
+		c.must(c.compacting, "none is under way")
+		c.compacting = false
+	case parley.ContextCompacted:
+		c.must(c.compacting, "none is under way")
+		c.must(c.turn == 0, "turn %d is open", c.turn)
+		for id, k := range c.calls {
+			c.must(c.run == 0 || k.ended && !k.lost, "call %d is open", id)
+		}
+		c.must(b.After < b.Before, "from %d tokens to %d", b.Before, b.After)
+		c.must(b.From <= b.Upto && b.Upto < e.Seq && b.Upto > c.upto, "from %d up to %d, the last was up to %d", b.From, b.Upto, c.upto)
+		c.compacting, c.upto = false, b.Upto
+	default:
+		c.inChild(e)
+	}
+}
+
+func (c *check) abandoned() bool {
+	for _, k := range c.calls {
+		if k.lost {
+			return true
+		}
+	}
+	return false
+}
+
+// callsEnded: no call of the run is open.
+func (c *check) callsEnded() {
+	for id, k := range c.calls {
+		c.must(k.ended, "call %d is open", id)
+	}
+}
