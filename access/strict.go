@@ -1,10 +1,11 @@
 package access
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"unicode/utf8"
+
+	"parley"
 )
 
 // maxDepth bounds how deep JSON may nest; tokens and keys need three.
@@ -21,42 +22,11 @@ func strictObject(raw []byte) (object, error) {
 	case json.Unmarshal(raw, &o) != nil || o == nil: // null is no object
 		return nil, errors.New("not a JSON object")
 	}
-	return o, unambiguous(json.NewDecoder(bytes.NewReader(raw)))
-}
-
-// unambiguous reads JSON that is known to be well-formed.
-func unambiguous(d *json.Decoder) error {
-	type level struct {
-		seen map[string]bool // nil in a list
-		key  bool            // a key comes next
+	if _, repeated := parley.RepeatedKey(raw, parley.AllLevels); repeated {
+		return o, errors.New("ambiguous: a key is there twice")
 	}
-	var open []level
-	d.UseNumber()
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return nil // the end
-		}
-		if here := len(open) - 1; here >= 0 && open[here].seen != nil {
-			if name, ok := token.(string); ok && open[here].key {
-				if open[here].seen[name] {
-					return errors.New("ambiguous: a key is there twice")
-				}
-				open[here].seen[name], open[here].key = true, false
-				continue
-			}
-			open[here].key = true // after this value
-		}
-		switch token {
-		case json.Delim('{'):
-			open = append(open, level{seen: map[string]bool{}, key: true})
-		case json.Delim('['):
-			open = append(open, level{})
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-		}
-		if len(open) > maxDepth {
-			return errors.New("nested too deep")
-		}
+	if parley.DeeperJSON(raw, maxDepth) {
+		return o, errors.New("nested too deep")
 	}
+	return o, nil
 }

@@ -1,9 +1,10 @@
 package dialect
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"parley"
 )
 
 // An Object is a JSON object from a client, read strictly: keys are compared
@@ -19,50 +20,17 @@ func ParseObject(data []byte) (Object, error) {
 	if !json.Valid(data) {
 		return nil, fmt.Errorf("the message is not valid JSON")
 	}
-	if tooDeep(data) {
+	if parley.DeeperJSON(data, maxDepth) {
 		return nil, fmt.Errorf("the message is nested deeper than %d levels", maxDepth)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
+	var o Object
+	if json.Unmarshal(data, &o) != nil || o == nil { // null is no object
 		return nil, fmt.Errorf("the message is not a JSON object")
 	}
-	o := Object{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		name := key.(string) // what else is valid here
-		if _, twice := o[name]; twice {
-			return nil, fmt.Errorf("the key %q is there twice", name)
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		o[name] = value
+	if key, repeated := parley.RepeatedKey(data, 1); repeated {
+		return nil, fmt.Errorf("the key %q is there twice", key)
 	}
 	return o, nil
-}
-
-func tooDeep(data []byte) bool {
-	depth, inString := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 // Has reports whether a key is there with another value than null.

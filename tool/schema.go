@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"parley"
 )
 
 // A schema is the part of JSON Schema that the tools use. A bound of zero is no
@@ -32,10 +35,8 @@ type schema struct {
 // mustSchema refuses keywords it does not know: a model must not be told a rule
 // that is not enforced.
 func mustSchema(raw string) *schema {
-	d := json.NewDecoder(strings.NewReader(raw))
-	d.DisallowUnknownFields()
 	var s schema
-	if err := d.Decode(&s); err != nil {
+	if err := parley.DecodeKnown([]byte(raw), &s); err != nil {
 		panic(fmt.Sprintf("a schema built into the program is broken: %v: %s", err, raw))
 	}
 	return &s
@@ -55,61 +56,24 @@ func (s *schema) decode(arguments string, into any) error {
 	case !utf8.ValidString(arguments):
 		return errors.New("they are not valid UTF-8")
 	}
-	// Reading tokens would let pass what stands behind the end.
+	// A decoder would not notice what stands behind the end.
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &whole); err != nil {
 		return fmt.Errorf("they are not valid JSON: %w", err)
 	}
-	d := json.NewDecoder(strings.NewReader(arguments))
+	if key, repeated := parley.RepeatedKey(whole, parley.AllLevels); repeated {
+		return fmt.Errorf("the key %.80q is given twice", key)
+	}
+	d := json.NewDecoder(bytes.NewReader(whole))
 	d.UseNumber()
-	v, err := read(d)
-	if err != nil {
+	var v any
+	if err := d.Decode(&v); err != nil {
 		return err
 	}
 	if err := s.check("", v); err != nil {
 		return err
 	}
 	return json.Unmarshal([]byte(arguments), into)
-}
-
-// read reads one value like Unmarshal into an any, but refuses objects that
-// hold a key twice: readers differ in which of the two they believe.
-func read(d *json.Decoder) (any, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch token {
-	case json.Delim('{'):
-		object := map[string]any{}
-		for d.More() {
-			key, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			name := key.(string)
-			if _, twice := object[name]; twice {
-				return nil, fmt.Errorf("the key %.80q is given twice", name)
-			}
-			if object[name], err = read(d); err != nil {
-				return nil, err
-			}
-		}
-		_, err := d.Token()
-		return object, err
-	case json.Delim('['):
-		array := []any{}
-		for d.More() {
-			v, err := read(d)
-			if err != nil {
-				return nil, err
-			}
-			array = append(array, v)
-		}
-		_, err := d.Token()
-		return array, err
-	}
-	return token, nil
 }
 
 // check reports how v breaks the schema, if it does. at is where v was found.

@@ -1,11 +1,9 @@
 package dialecttest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -56,7 +54,7 @@ type reader struct {
 
 func (r *reader) line(raw []byte) error {
 	var l logLine
-	if err := strictly(raw, &l); err != nil {
+	if err := parley.DecodeKnown(raw, &l); err != nil {
 		return err
 	}
 	if r.seqs == nil {
@@ -115,21 +113,9 @@ func withBody(e parley.Event, name string, body json.RawMessage) (parley.Event, 
 		err = json.Unmarshal(raw, &e)
 	}
 	if err == nil {
-		err = strictly(body, reflect.New(reflect.TypeOf(e.Body)).Interface())
+		err = parley.DecodeKnown(body, reflect.New(reflect.TypeOf(e.Body)).Interface())
 	}
 	return e, err
-}
-
-func strictly(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows the object")
-	}
-	return nil
 }
 
 func or[T any](given *T, otherwise T) T {

@@ -1,8 +1,6 @@
 package native
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -15,9 +13,7 @@ import (
 // would be all of them.
 func (h *Handler) makeAgent(r request) (int, any, error) {
 	var do parley.MakeAgent
-	dec := json.NewDecoder(bytes.NewReader(dialect.Encode(r.body)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&do.Agent); err != nil {
+	if err := parley.DecodeKnown(dialect.Encode(r.body), &do.Agent); err != nil {
 		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := h.submit(r, string(parley.TenantSession), do); err != nil {
