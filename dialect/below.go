@@ -22,37 +22,6 @@ type subAgent struct {
 	calls           []parley.Event // that have not ended
 }
 
-// A Card asks something of a person.
-type Card struct {
-	ID    string           // by which it is answered
-	Agent string           // who asks
-	Asks  parley.EventBody // ApprovalRequested, QuestionAsked, or the ToolCallFinished of a call of unknown outcome
-	// Call is what it is about.
-	Call parley.ToolCallRequested
-
-	// The card as its own session knows it; for a call of unknown outcome the call.
-	Session parley.SessionID
-	Seq     parley.Seq
-}
-
-// Kind is what a person is waited for to do.
-func (c Card) Kind() parley.CardKind {
-	switch c.Asks.(type) {
-	case parley.ApprovalRequested:
-		return parley.CardApproval
-	case parley.QuestionAsked:
-		return parley.CardQuestion
-	}
-	return parley.CardCall
-}
-
-// A Closed card waits no longer, and How says why: what was decided, or how the
-// run has ended that it was of.
-type Closed struct {
-	Card
-	How string
-}
-
 // A Change is what an event does to cards.
 type Change struct {
 	Opened *Card
@@ -92,31 +61,23 @@ func (b Below) After(top parley.SessionID, e parley.Event) (Below, Change) {
 
 // cards is about one of those who are out.
 func (b Below) cards(i int, e parley.Event) (Below, Change) {
+	var change Change
+	if c, ok := Opens(e); ok {
+		b, change = b.opens(i, c)
+	} else if c, ok := Closes(e); ok {
+		return b.close(c.How, func(o Card) bool { return o.ID == c.ID })
+	}
 	switch body := e.Body.(type) {
 	case parley.ToolCallRequested:
-		return b.withCalls(i, append(slices.Clip(b.out[i].calls), e)), Change{}
+		b = b.withCalls(i, append(slices.Clip(b.out[i].calls), e))
 	case parley.ToolCallBlocked:
-		return b.withoutCall(i, body.Call), Change{}
-	case parley.ApprovalRequested:
-		return b.asks(i, e, e.Seq, body.Call)
-	case parley.QuestionAsked:
-		return b.asks(i, e, e.Seq, body.Call)
+		b = b.withoutCall(i, body.Call)
 	case parley.ToolCallFinished:
-		if body.Outcome == parley.CallUnknown { // only a person can make the run go on
-			next, change := b.asks(i, e, parley.Seq(body.Call), body.Call)
-			return next.withoutCall(i, body.Call), change
-		}
-		return b.withoutCall(i, body.Call), Change{}
-	case parley.ApprovalDecided:
-		return b.close(string(body.Decision), func(c Card) bool { return c.Session == e.Session && c.Seq == parley.Seq(body.Card) })
-	case parley.QuestionAnswered:
-		return b.close(string(body.Ending), func(c Card) bool { return c.Session == e.Session && c.Seq == parley.Seq(body.Card) })
-	case parley.ToolCallResolved:
-		return b.close(string(body.Resolution), func(c Card) bool { return c.Session == e.Session && c.Seq == parley.Seq(body.Call) })
+		b = b.withoutCall(i, body.Call)
 	case parley.RunFinished:
 		return b.withCalls(i, nil).close(string(body.Outcome), func(c Card) bool { return c.Session == e.Session })
 	}
-	return b, Change{}
+	return b, change
 }
 
 // End closes what still waits when the run at the top ends. Whoever is out then
@@ -126,10 +87,11 @@ func (b Below) End(how parley.Outcome) []Closed {
 	return change.Closed
 }
 
-func (b Below) asks(i int, e parley.Event, seq parley.Seq, call parley.CallID) (Below, Change) {
-	c := Card{ID: parley.Ref(e.Session, seq), Agent: b.out[i].agent, Asks: e.Body, Session: e.Session, Seq: seq}
+// opens adds a card of a sub-agent, with the call that the card is about.
+func (b Below) opens(i int, c Card) (Below, Change) {
+	c.Agent = b.out[i].agent
 	for _, k := range b.out[i].calls {
-		if k.Seq == parley.Seq(call) {
+		if k.Seq == parley.Seq(c.call) {
 			c.Call = k.Body.(parley.ToolCallRequested)
 		}
 	}

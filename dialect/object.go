@@ -54,3 +54,19 @@ func (o Object) Into(key string, v any, what string) error {
 	}
 	return nil
 }
+
+// Fields are where the strings under some keys go, as pointers to strings.
+type Fields []struct {
+	Key string
+	To  any
+}
+
+// Strings reads the strings under some keys, if they are there.
+func (o Object) Strings(fields Fields) error {
+	for _, f := range fields {
+		if err := o.Into(f.Key, f.To, "a string"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -41,33 +41,12 @@ func decode(who parley.Principal, own parley.SessionID, data []byte) (c parley.C
 	if err != nil {
 		kind = string(o["type"])
 	}
+	if read, ok := dialect.Answers[kind]; ok {
+		return dialect.Answer(o, "id", "id does not name a card", read)
+	}
 	switch kind {
 	case "chat":
 		return chat(who, own, o)
-	case "approval_response":
-		return about(o, func(card parley.Seq) (parley.CommandBody, error) {
-			do := parley.DecideApproval{Card: parley.CardID(card)}
-			if err := o.Into("decision", &do.Decision, "a string"); err != nil {
-				return nil, err
-			}
-			return do, o.Into("note", &do.Note, "a string")
-		})
-	case "question_response":
-		return about(o, func(card parley.Seq) (parley.CommandBody, error) {
-			do := parley.AnswerQuestion{Card: parley.CardID(card)}
-			if !o.Has("answers") {
-				return nil, fmt.Errorf("answers is missing")
-			}
-			return do, o.Into("answers", &do.Answers, "a list with a list of strings for each question")
-		})
-	case "tool_call_resolution":
-		return about(o, func(call parley.Seq) (parley.CommandBody, error) {
-			do := parley.ResolveToolCall{Call: parley.CallID(call)}
-			if err := o.Into("resolution", &do.Resolution, "a string"); err != nil {
-				return nil, err
-			}
-			return do, o.Into("note", &do.Note, "a string")
-		})
 	case "":
 		if !o.Has("type") {
 			kind = "None" // as the original has it
@@ -111,21 +90,4 @@ func sessionOf(who parley.Principal, own parley.SessionID, name string) parley.S
 // client is not told whether it is somebody else's, or was deleted.
 func named(who parley.Principal, name string) parley.SessionID {
 	return dialect.SessionFor(who, "agentchat", name)
-}
-
-// about reads an answer to something that waits for a person.
-func about(o dialect.Object, read func(parley.Seq) (parley.CommandBody, error)) (c parley.Command, err error) {
-	id, err := o.String("id")
-	if err != nil {
-		return c, err
-	}
-	session, seq, ok := parley.ParseRef(id)
-	if !ok {
-		return c, fmt.Errorf("id does not name a card")
-	}
-	do, err := read(seq)
-	if err != nil {
-		return c, err
-	}
-	return parley.Command{Session: session, Do: do}, nil
 }

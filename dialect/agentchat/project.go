@@ -153,32 +153,21 @@ func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
 
 // card shows what waits for a person, and that it does no longer.
 func (v View) card(e parley.Event) (View, []dialect.Frame) {
-	id, of := parley.Ref(e.Session, e.Seq), func(seq parley.Seq) string { return parley.Ref(e.Session, seq) }
-	switch b := e.Body.(type) {
-	case parley.ToolCallFinished:
-		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
-			id = of(parley.Seq(b.Call))
-			return v.opened(id, callUnknown{"tool_call_unknown", id, b.Name, b.Result, v.agent})
-		}
-	case parley.ToolCallResolved:
-		return v.closed(cardClosed{"tool_call_resolved", of(parley.Seq(b.Call)), string(b.Resolution)})
-	case parley.ApprovalRequested:
-		return v.opened(id, approvalRequest{"approval_request", id, b.Name, b.Show, b.Expires, b.Why, v.agent})
-	case parley.ApprovalDecided:
-		return v.closed(cardClosed{"approval_closed", of(parley.Seq(b.Card)), string(b.Decision)})
-	case parley.QuestionAsked:
-		return v.opened(id, question{"question", id, b.Questions, b.Expires, v.agent})
-	case parley.QuestionAnswered:
-		return v.closed(cardClosed{"question_closed", of(parley.Seq(b.Card)), string(b.Ending)})
-	case parley.RunFinished:
-		var frames []dialect.Frame
-		for _, c := range v.cards { // calls of unknown fate that nobody resolved
-			frames = append(frames, dialect.Frame{Body: cardClosed{"tool_call_resolved", c.id, string(b.Outcome)}})
+	if c, ok := dialect.Opens(e); ok {
+		c.Agent = v.agent
+		return v.opened(c.ID, asking(c))
+	}
+	if c, ok := dialect.Closes(e); ok {
+		return v.closed(closing(c))
+	}
+	var frames []dialect.Frame
+	if b, ends := e.Body.(parley.RunFinished); ends {
+		for _, c := range v.cards { // calls of unknown outcome that were not resolved
+			frames = append(frames, dialect.Frame{Body: closing(dialect.ClosesCall(c.id, b.Outcome))})
 		}
 		v.cards = nil
-		return v, frames
 	}
-	return v, nil
+	return v, frames
 }
 
 // saying adds a text. The texts of several turns are one answer, set apart by an

@@ -10,11 +10,7 @@
 // wrong with a client's message is told to that client alone.
 package agentchat
 
-import (
-	"time"
-
-	"parley"
-)
+import "parley/dialect"
 
 // The document's events. Every field is always there.
 type (
@@ -53,31 +49,34 @@ type (
 // agent is who asks, where that is a sub-agent.
 type (
 	approvalRequest struct {
-		Type      string    `json:"type"` // approval_request
-		ID        string    `json:"id"`
-		ToolName  string    `json:"tool_name"`
-		Command   string    `json:"command"` // exactly what will be done
-		ExpiresAt time.Time `json:"expires_at"`
-		Why       string    `json:"why,omitempty"`
-		Agent     string    `json:"agent,omitempty"`
+		Type string `json:"type"` // approval_request
+		dialect.ApprovalFields
 	}
 	question struct {
-		Type      string            `json:"type"` // question
-		ID        string            `json:"id"`
-		Questions []parley.Question `json:"questions"`
-		ExpiresAt time.Time         `json:"expires_at"`
-		Agent     string            `json:"agent,omitempty"`
+		Type string `json:"type"` // question
+		dialect.QuestionFields
 	}
 	callUnknown struct {
-		Type     string `json:"type"` // tool_call_unknown
-		ID       string `json:"id"`
-		ToolName string `json:"tool_name"`
-		Message  string `json:"message"`
-		Agent    string `json:"agent,omitempty"`
+		Type string `json:"type"` // tool_call_unknown
+		dialect.CallFields
 	}
 	cardClosed struct {
-		Type     string `json:"type"` // approval_closed, question_closed, tool_call_resolved
-		ID       string `json:"id"`
-		Decision string `json:"decision"`
+		Type string `json:"type"` // approval_closed, question_closed, tool_call_resolved
+		dialect.ClosedFields
 	}
 )
+
+// asking is the frame that shows a card.
+func asking(c dialect.Card) any {
+	switch f := c.Fields().(type) {
+	case dialect.ApprovalFields:
+		return approvalRequest{c.Frame(), f}
+	case dialect.QuestionFields:
+		return question{c.Frame(), f}
+	case dialect.CallFields:
+		return callUnknown{c.Frame(), f}
+	}
+	return nil
+}
+
+func closing(c dialect.Closed) cardClosed { return cardClosed{c.Frame(), c.Fields()} }

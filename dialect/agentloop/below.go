@@ -16,13 +16,12 @@ func (p *projection) subAgents(session parley.SessionID) {
 		p.subAgentAsks(*change.Opened)
 	}
 	for _, c := range change.Closed {
-		if c.Kind() == parley.CardApproval {
+		if c.Kind == parley.CardApproval {
 			p.closes(cardRef{c.Session, parley.CardID(c.Seq)}, c.How)
 			continue
 		}
-		if i := slices.IndexFunc(p.others, func(o other) bool { return o.id == c.ID }); i >= 0 {
-			p.show(p.others[i].closing(c.How))
-			p.closed(c.ID)
+		if slices.ContainsFunc(p.others, func(o other) bool { return o.ID == c.ID }) {
+			p.closesOther(c)
 		}
 	}
 	switch b := p.e.Body.(type) {
@@ -54,14 +53,12 @@ func ends(body parley.EventBody) bool {
 }
 
 func (p *projection) subAgentAsks(c dialect.Card) {
-	switch b := c.Asks.(type) {
-	case parley.ApprovalRequested:
-		payload := approval(call{tool: c.Call.Name, arguments: c.Call.Arguments}, b.Why)
-		payload.Agent, payload.ApprovalID = c.Agent, c.ID
-		p.opens(card{cardRef{c.Session, parley.CardID(c.Seq)}, payload})
-	case parley.QuestionAsked:
-		p.others = append(slices.Clip(p.others), other{c.ID, p.show("question", question{c.ID, b.Questions, b.Expires, c.Agent})})
-	case parley.ToolCallFinished:
-		p.others = append(slices.Clip(p.others), other{c.ID, p.show("tool_call_unknown", callUnknown{c.ID, b.Name, b.Result, c.Agent})})
+	b, ok := c.Asks.(parley.ApprovalRequested)
+	if !ok {
+		p.opensOther(c)
+		return
 	}
+	payload := approval(call{tool: c.Call.Name, arguments: c.Call.Arguments}, b.Why)
+	payload.Agent, payload.ApprovalID = c.Agent, c.ID
+	p.opens(card{cardRef{c.Session, parley.CardID(c.Seq)}, payload})
 }

@@ -287,47 +287,16 @@ func (m received) samePatch(shown *patchCommand) error {
 	return err
 }
 
-func (m received) questionResponse(Asked) (d Decoded, err error) {
-	session, card, err := m.about("questionId")
-	if err != nil {
-		return d, err
-	}
-	do := parley.AnswerQuestion{Card: parley.CardID(card)}
-	if !m.payload.Has("answers") {
-		return d, fmt.Errorf("answers is missing")
-	}
-	if err := m.payload.Into("answers", &do.Answers, "a list with a list of strings for each question"); err != nil {
-		return d, err
-	}
-	d.Command.Session, d.Command.Do = session, do
-	return d, nil
+func (m received) questionResponse(Asked) (Decoded, error) {
+	return m.answer("questionId", dialect.AnswerQuestion)
 }
 
-func (m received) resolution(Asked) (d Decoded, err error) {
-	session, call, err := m.about("callId")
-	if err != nil {
-		return d, err
-	}
-	do := parley.ResolveToolCall{Call: parley.CallID(call)}
-	if err := m.payload.Into("resolution", &do.Resolution, "a string"); err != nil {
-		return d, err
-	}
-	if do.Note, err = m.payload.String("note"); err != nil {
-		return d, err
-	}
-	d.Command.Session, d.Command.Do = session, do
-	return d, nil
+func (m received) resolution(Asked) (Decoded, error) {
+	return m.answer("callId", dialect.ResolveCall)
 }
 
-// about is what an answer is about: of the session, or of one below it.
-func (m received) about(key string) (parley.SessionID, parley.Seq, error) {
-	id, err := m.payload.String(key)
-	if err != nil {
-		return "", 0, err
-	}
-	session, seq, ok := parley.ParseRef(id)
-	if !ok {
-		return "", 0, fmt.Errorf("%s does not name anything of this session", key)
-	}
-	return session, seq, nil
+// answer reads an answer to a card of the session, or of a session below it.
+func (m received) answer(key string, read dialect.ReadAnswer) (d Decoded, err error) {
+	d.Command, err = dialect.Answer(m.payload, key, key+" does not name anything of this session", read)
+	return d, err
 }

@@ -66,18 +66,10 @@ type decided struct {
 	how string
 }
 
-// other is a frame that asks something of a person, until they answer.
+// other is a question or a call of unknown outcome, and the frame that shows it.
 type other struct {
-	id    string
+	dialect.Card
 	frame message
-}
-
-// closing is the frame that says it is no longer asked.
-func (o other) closing(how string) (string, any) {
-	if o.frame.Type == "question" {
-		return "question_closed", questionClosed{o.id, how}
-	}
-	return "tool_call_resolved", callResolved{o.id, how}
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -218,7 +210,7 @@ func (p *projection) outputFinished(b parley.OutputFinished) {
 // finish shows the one ending of a run.
 func (p *projection) finish(b parley.RunFinished) {
 	for _, o := range p.others { // calls of unknown fate that nobody resolved, and what sub-agents wait for
-		p.show(o.closing(string(b.Outcome)))
+		p.showClosed(dialect.Closed{Card: o.Card, How: string(b.Outcome)})
 	}
 	var open []decided
 	for _, c := range p.cards { // of sub-agents
@@ -254,10 +246,9 @@ func (p *projection) call() {
 		p.withCall(b.Call, func(c *call) { c.began = p.e.At })
 	case parley.ToolCallFinished:
 		p.finished(b)
-	case parley.ToolCallResolved:
-		id := parley.Ref(p.e.Session, parley.Seq(b.Call))
-		p.closed(id)
-		p.show("tool_call_resolved", callResolved{id, string(b.Resolution)})
+	case parley.ToolCallResolved, parley.QuestionAnswered:
+		c, _ := dialect.Closes(p.e)
+		p.closesOther(c)
 	case parley.ApprovalRequested:
 		if c := p.find(b.Call); c != nil {
 			p.opens(card{cardRef{p.e.Session, parley.CardID(p.e.Seq)}, approval(*c, b.Why)})
@@ -273,12 +264,8 @@ func (p *projection) call() {
 			p.askNext()
 		}
 	case parley.QuestionAsked:
-		id := parley.Ref(p.e.Session, p.e.Seq)
-		p.others = append(slices.Clip(p.others), other{id, p.show("question", question{id, b.Questions, b.Expires, ""})})
-	case parley.QuestionAnswered:
-		id := parley.Ref(p.e.Session, parley.Seq(b.Card))
-		p.closed(id)
-		p.show("question_closed", questionClosed{id, string(b.Ending)})
+		c, _ := dialect.Opens(p.e)
+		p.opensOther(c)
 	}
 }
 
@@ -382,15 +369,35 @@ func (p *projection) finished(b parley.ToolCallFinished) {
 		p.ended(b.Call, toolOutput{"aborted", took})
 	case parley.CallUnknown: // only a person can make the run go on
 		p.ended(b.Call, toolOutput{b.Result, took})
-		id := parley.Ref(p.e.Session, parley.Seq(b.Call))
-		p.others = append(slices.Clip(p.others), other{id, p.show("tool_call_unknown", callUnknown{id, b.Name, b.Result, ""})})
+		lost, _ := dialect.Opens(p.e)
+		p.opensOther(lost)
 	default:
 		p.ended(b.Call, toolOutput{b.Result, took})
 	}
 }
 
-func (p *projection) closed(id string) {
-	p.others = slices.DeleteFunc(slices.Clone(p.others), func(o other) bool { return o.id == id })
+func (p *projection) opensOther(c dialect.Card) {
+	var payload any
+	switch b := c.Asks.(type) {
+	case parley.QuestionAsked:
+		payload = question{c.ID, b.Questions, b.Expires, c.Agent}
+	case parley.ToolCallFinished:
+		payload = callUnknown{c.ID, b.Name, b.Result, c.Agent}
+	}
+	p.others = append(slices.Clip(p.others), other{c, p.show(c.Frame(), payload)})
+}
+
+func (p *projection) closesOther(c dialect.Closed) {
+	p.others = slices.DeleteFunc(slices.Clone(p.others), func(o other) bool { return o.ID == c.ID })
+	p.showClosed(c)
+}
+
+func (p *projection) showClosed(c dialect.Closed) {
+	if c.Kind == parley.CardQuestion {
+		p.show(c.Frame(), questionClosed{c.ID, c.How})
+	} else {
+		p.show(c.Frame(), callResolved{c.ID, c.How})
+	}
 }
 
 func (v View) find(id parley.CallID) *call {

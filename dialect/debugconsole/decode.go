@@ -43,39 +43,17 @@ func decode(to Place, data []byte) (c parley.Command, err error) {
 	if err != nil {
 		return c, nil // no type that anybody knows
 	}
-	switch kind {
-	case "message":
-		content, err := o.String("content")
-		if err != nil || parley.IsBlank(parley.CleanText(content)) {
-			return c, err
-		}
-		return to.input(content), nil
-	case "approval_response":
-		return about(o, func(card parley.Seq) (parley.CommandBody, error) {
-			do := parley.DecideApproval{Card: parley.CardID(card)}
-			if err := o.Into("decision", &do.Decision, "a string"); err != nil {
-				return nil, err
-			}
-			return do, o.Into("note", &do.Note, "a string")
-		})
-	case "question_response":
-		return about(o, func(card parley.Seq) (parley.CommandBody, error) {
-			do := parley.AnswerQuestion{Card: parley.CardID(card)}
-			if !o.Has("answers") {
-				return nil, errors.New("answers is missing")
-			}
-			return do, o.Into("answers", &do.Answers, "a list with a list of strings for each question")
-		})
-	case "tool_call_resolution":
-		return about(o, func(call parley.Seq) (parley.CommandBody, error) {
-			do := parley.ResolveToolCall{Call: parley.CallID(call)}
-			if err := o.Into("resolution", &do.Resolution, "a string"); err != nil {
-				return nil, err
-			}
-			return do, o.Into("note", &do.Note, "a string")
-		})
+	if read, ok := dialect.Answers[kind]; ok {
+		return dialect.Answer(o, "id", "id does not name a card", read)
 	}
-	return c, nil
+	if kind != "message" {
+		return c, nil
+	}
+	content, err := o.String("content")
+	if err != nil || parley.IsBlank(parley.CleanText(content)) {
+		return c, err
+	}
+	return to.input(content), nil
 }
 
 // input is what somebody says there. The session opens with it, and is left out
@@ -83,23 +61,6 @@ func decode(to Place, data []byte) (c parley.Command, err error) {
 func (to Place) input(content string) parley.Command {
 	return parley.Command{Session: to.Session, Do: parley.SubmitInput{Content: content, Request: to.Request,
 		Agent: parley.AgentRef{Name: to.Agent}, Busy: parley.Queue, Open: true, Transient: true}}
-}
-
-// about reads an answer to something that waits for a person.
-func about(o dialect.Object, read func(parley.Seq) (parley.CommandBody, error)) (c parley.Command, err error) {
-	id, err := o.String("id")
-	if err != nil {
-		return c, err
-	}
-	session, seq, ok := parley.ParseRef(id)
-	if !ok {
-		return c, errors.New("id does not name a card")
-	}
-	do, err := read(seq)
-	if err != nil {
-		return c, err
-	}
-	return parley.Command{Session: session, Do: do}, nil
 }
 
 // An asked is the body of a request by HTTP.

@@ -181,29 +181,21 @@ func (v View) tool(e parley.Event, b parley.ToolCallFinished) (View, []dialect.F
 	case parley.CallDenied:
 		return v.show(toolStopped{v.head("tool_blocked"), b.Name, b.Result})
 	case parley.CallUnknown: // only a person can make the run go on
-		id := parley.Ref(e.Session, parley.Seq(b.Call))
-		v.lost = append(slices.Clip(v.lost), id)
-		return v.show(toolStopped{v.head("tool_failed"), b.Name, b.Result}, callUnknown{v.head("tool_call_unknown"), id, b.Name, b.Result, ""})
+		c, _ := dialect.Opens(e)
+		v.lost = append(slices.Clip(v.lost), c.ID)
+		return v.show(toolStopped{v.head("tool_failed"), b.Name, b.Result}, v.asking(c))
 	}
 	return v.show(toolStopped{v.head("tool_failed"), b.Name, cmp.Or(b.Result, "Cancelled before it ended.")})
 }
 
 // card shows what waits for a person, and that it does no longer.
 func (v View) card(e parley.Event) (View, []dialect.Frame) {
-	id, of := parley.Ref(e.Session, e.Seq), func(seq parley.Seq) string { return parley.Ref(e.Session, seq) }
-	switch b := e.Body.(type) {
-	case parley.ApprovalRequested:
-		return v.show(approvalRequest{v.head("approval_request"), id, b.Name, b.Show, b.Expires, b.Why, ""})
-	case parley.ApprovalDecided:
-		return v.show(cardClosed{v.head("approval_closed"), of(parley.Seq(b.Card)), string(b.Decision)})
-	case parley.QuestionAsked:
-		return v.show(question{v.head("question"), id, b.Questions, b.Expires, ""})
-	case parley.QuestionAnswered:
-		return v.show(cardClosed{v.head("question_closed"), of(parley.Seq(b.Card)), string(b.Ending)})
-	case parley.ToolCallResolved:
-		call := of(parley.Seq(b.Call))
-		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == call })
-		return v.show(cardClosed{v.head("tool_call_resolved"), call, string(b.Resolution)})
+	if c, ok := dialect.Opens(e); ok {
+		return v.show(v.asking(c))
+	}
+	if c, ok := dialect.Closes(e); ok {
+		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == c.ID })
+		return v.show(v.closing(c))
 	}
 	return v, nil
 }
@@ -211,27 +203,29 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 // changed shows what became of cards of sub-agents.
 func (v View) changed(c dialect.Change) (View, []dialect.Frame) {
 	var bodies []frame
-	if c := c.Opened; c != nil {
-		switch b := c.Asks.(type) {
-		case parley.ApprovalRequested:
-			bodies = append(bodies, approvalRequest{v.head("approval_request"), c.ID, b.Name, b.Show, b.Expires, b.Why, c.Agent})
-		case parley.QuestionAsked:
-			bodies = append(bodies, question{v.head("question"), c.ID, b.Questions, b.Expires, c.Agent})
-		case parley.ToolCallFinished:
-			bodies = append(bodies, callUnknown{v.head("tool_call_unknown"), c.ID, b.Name, b.Result, c.Agent})
-		}
+	if c.Opened != nil {
+		bodies = append(bodies, v.asking(*c.Opened))
 	}
 	for _, c := range c.Closed {
-		bodies = append(bodies, cardClosed{v.head(closings[c.Kind()]), c.ID, c.How})
+		bodies = append(bodies, v.closing(c))
 	}
 	return v.show(bodies...)
 }
 
-var closings = map[parley.CardKind]string{
-	parley.CardApproval: "approval_closed",
-	parley.CardQuestion: "question_closed",
-	parley.CardCall:     "tool_call_resolved",
+// asking is the frame that shows a card.
+func (v View) asking(c dialect.Card) frame {
+	switch f := c.Fields().(type) {
+	case dialect.ApprovalFields:
+		return approvalRequest{v.head(c.Frame()), f}
+	case dialect.QuestionFields:
+		return question{v.head(c.Frame()), f}
+	case dialect.CallFields:
+		return callUnknown{v.head(c.Frame()), f}
+	}
+	return nil
 }
+
+func (v View) closing(c dialect.Closed) frame { return cardClosed{v.head(c.Frame()), c.Fields()} }
 
 // ending ends every request that the run answers. Those of a run that a halt ended
 // are ended by it.
@@ -239,10 +233,10 @@ func (v View) ending(b parley.RunFinished) (View, []dialect.Frame) {
 	after := View{Session: v.Session}
 	var bodies []frame
 	for _, c := range v.below.End(b.Outcome) {
-		bodies = append(bodies, cardClosed{v.head(closings[c.Kind()]), c.ID, c.How})
+		bodies = append(bodies, v.closing(c))
 	}
 	for _, id := range v.lost {
-		bodies = append(bodies, cardClosed{v.head("tool_call_resolved"), id, string(b.Outcome)})
+		bodies = append(bodies, v.closing(dialect.ClosesCall(id, b.Outcome)))
 	}
 	last := ""
 	if b.Outcome == parley.Completed && len(bodies) == 0 {

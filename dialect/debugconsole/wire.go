@@ -12,9 +12,8 @@
 package debugconsole
 
 import (
-	"time"
-
 	"parley"
+	"parley/dialect"
 )
 
 // head is what all frames begin with. The id is that of the message they are
@@ -63,31 +62,19 @@ type (
 type (
 	approvalRequest struct {
 		head
-		ID        string    `json:"id"`
-		ToolName  string    `json:"tool_name"`
-		Command   string    `json:"command"` // exactly what will be done
-		ExpiresAt time.Time `json:"expires_at"`
-		Why       string    `json:"why,omitempty"`
-		Agent     string    `json:"agent,omitempty"`
+		dialect.ApprovalFields
 	}
 	question struct {
 		head
-		ID        string            `json:"id"`
-		Questions []parley.Question `json:"questions"`
-		ExpiresAt time.Time         `json:"expires_at"`
-		Agent     string            `json:"agent,omitempty"`
+		dialect.QuestionFields
 	}
 	callUnknown struct { // tool_call_unknown
 		head
-		ID       string `json:"id"`
-		ToolName string `json:"tool_name"`
-		Message  string `json:"message"`
-		Agent    string `json:"agent,omitempty"`
+		dialect.CallFields
 	}
 	cardClosed struct { // approval_closed, question_closed, tool_call_resolved
 		head
-		ID       string `json:"id"`
-		Decision string `json:"decision"`
+		dialect.ClosedFields
 	}
 )
 

@@ -27,8 +27,9 @@ func (p *projection) inCall() {
 		p.progress(b)
 	case parley.ToolCallFinished:
 		p.callEnded(b)
-	case parley.ToolCallResolved:
-		p.close(parley.Ref(p.e.Session, parley.Seq(b.Call)), string(b.Resolution))
+	case parley.ToolCallResolved, parley.ApprovalDecided, parley.QuestionAnswered:
+		c, _ := dialect.Closes(p.e)
+		p.close(c.ID, c.How)
 	case parley.ApprovalRequested:
 		ask := "Allow " + b.Name + "?"
 		if b.Why != "" {
@@ -38,16 +39,12 @@ func (p *projection) inCall() {
 			Questions: []question{{Question: ask + "\n\n" + b.Show, Header: "Permission", Options: options(allowOnce, allowAlways, deny)}}})
 	case parley.ApprovalExplained:
 		p.says(p.v.agent, p.v.peer(), "assistant", b.Text)
-	case parley.ApprovalDecided:
-		p.close(parley.Ref(p.e.Session, parley.Seq(b.Card)), string(b.Decision))
 	case parley.QuestionAsked:
 		a := askUser{ExpiresAt: &b.Expires, Questions: []question{}}
 		for _, q := range b.Questions {
 			a.Questions = append(a.Questions, questionOf(q))
 		}
 		p.ask(parley.Ref(p.e.Session, p.e.Seq), a)
-	case parley.QuestionAnswered:
-		p.close(parley.Ref(p.e.Session, parley.Seq(b.Card)), string(b.Ending))
 	}
 }
 

@@ -96,13 +96,9 @@ func (h *Handler) say(r request) (a started, err error) {
 // decodeChat reads a message and the name of its session.
 func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err error) {
 	do = parley.SubmitInput{Busy: parley.Steer, Open: true}
-	for _, f := range []struct {
-		key string
-		to  *string
-	}{{"message", &do.Content}, {"agent_id", &do.Agent.Name}, {"session_id", &session}} {
-		if *f.to, err = o.String(f.key); err != nil {
-			return do, "", invalid("%s", err)
-		}
+	fields := dialect.Fields{{"message", &do.Content}, {"agent_id", &do.Agent.Name}, {"session_id", &session}}
+	if err := o.Strings(fields); err != nil {
+		return do, "", invalid("%s", err)
 	}
 	session, do.Agent.Name = strings.TrimSpace(session), strings.TrimSpace(do.Agent.Name)
 	if agent, rest, ok := addressed(do.Content); ok {

@@ -28,7 +28,7 @@ func (h *Handler) listMissions(r request) (int, any, error) {
 
 func (h *Handler) setMission(r request) (int, any, error) {
 	do := parley.SetMission{Project: h.project(r.who.Tenant)}
-	if err := stringsInto(r.body, field{"text", &do.Text}); err != nil {
+	if err := r.body.Strings(dialect.Fields{{"text", &do.Text}}); err != nil {
 		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
 	}
 	var agents []json.RawMessage
@@ -41,7 +41,7 @@ func (h *Handler) setMission(r request) (int, any, error) {
 			return 0, nil, parley.Errorf(parley.CodeInvalid, "agents must be a list of objects.")
 		}
 		var a parley.MissionAgent
-		if err := stringsInto(o, field{"agent", &a.Agent}); err != nil {
+		if err := o.Strings(dialect.Fields{{"agent", &a.Agent}}); err != nil {
 			return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
 		}
 		if a.IdleChoice, err = idleChoice(o); err != nil {

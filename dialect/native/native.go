@@ -83,8 +83,8 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/effects":                  h.asks(h.listEffects),
 		"GET /api/v1/effects/{id}":             h.asks(h.getEffect),
 		"POST /api/v1/approvals/{id}":          h.asks(h.answer(decideApproval)),
-		"POST /api/v1/questions/{id}":          h.asks(h.answer(answerQuestion)),
-		"POST /api/v1/calls/{id}":              h.asks(h.answer(resolveCall)),
+		"POST /api/v1/questions/{id}":          h.asks(h.answer(dialect.AnswerQuestion)),
+		"POST /api/v1/calls/{id}":              h.asks(h.answer(dialect.ResolveCall)),
 		"GET /api/v1/sessions/{id}/log":        h.sessionLog,
 		"GET /api/v1/log":                      h.tenantLog,
 		"GET /api/v1/audit/events":             h.asks(h.listAudit),
@@ -327,7 +327,7 @@ func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error
 }
 
 // answer submits what the body says about the card or call in the path.
-func (h *Handler) answer(decode func(parley.Seq, dialect.Object) (parley.CommandBody, error)) func(request) (int, any, error) {
+func (h *Handler) answer(decode dialect.ReadAnswer) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
 		session, seq, ok := parley.ParseRef(r.PathValue("id"))
 		if !ok {
@@ -342,25 +342,11 @@ func (h *Handler) answer(decode func(parley.Seq, dialect.Object) (parley.Command
 	}
 }
 
-// A field is where the string under a key goes.
-type field struct {
-	key string
-	to  any
-}
-
-func stringsInto(o dialect.Object, fields ...field) error {
-	for _, f := range fields {
-		if err := o.Into(f.key, f.to, "a string"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
-	if err := stringsInto(o, field{"content", &do.Content}, field{"agent", &do.Agent.Name}, field{"request", &do.Request}, field{"busy", &busy}, field{"mode", &do.Mode}); err != nil {
+	if err := o.Strings(dialect.Fields{{"content", &do.Content}, {"agent", &do.Agent.Name}, {"request", &do.Request},
+		{"busy", &busy}, {"mode", &do.Mode}}); err != nil {
 		return nil, err
 	}
 	do.Busy = parley.BusyMode(busy)
@@ -387,26 +373,14 @@ func haltSession(o dialect.Object) (parley.CommandBody, error) {
 const explain = "explain"
 
 func decideApproval(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
-	do := parley.DecideApproval{Card: parley.CardID(card)}
-	err := stringsInto(o, field{"decision", &do.Decision}, field{"note", &do.Note}, field{"digest", &do.Digest})
-	if do.Decision == explain {
+	body, err := dialect.DecideApproval(card, o)
+	if err != nil {
+		return nil, err
+	}
+	do := body.(parley.DecideApproval)
+	if do.Digest, err = o.String("digest"); do.Decision == explain {
 		return parley.ExplainApproval{Card: do.Card}, err
 	}
-	return do, err
-}
-
-func answerQuestion(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
-	do := parley.AnswerQuestion{Card: parley.CardID(card)}
-	if !o.Has("answers") {
-		return nil, fmt.Errorf("answers is missing")
-	}
-	err := o.Into("answers", &do.Answers, "a list with a list of strings for each question")
-	return do, err
-}
-
-func resolveCall(call parley.Seq, o dialect.Object) (parley.CommandBody, error) {
-	do := parley.ResolveToolCall{Call: parley.CallID(call)}
-	err := stringsInto(o, field{"resolution", &do.Resolution}, field{"note", &do.Note})
 	return do, err
 }
 

@@ -27,7 +27,8 @@ func (h *Handler) changeSettings(r request) (int, any, error) {
 
 func decidePlan(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.DecidePlan
-	if err := stringsInto(o, field{"decision", &do.Decision}, field{"text", &do.Text}, field{"agent", &do.Agent.Name}); err != nil {
+	fields := dialect.Fields{{"decision", &do.Decision}, {"text", &do.Text}, {"agent", &do.Agent.Name}}
+	if err := o.Strings(fields); err != nil {
 		return nil, err
 	}
 	return do, o.Into("fresh", &do.Fresh, "true or false")

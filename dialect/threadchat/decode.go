@@ -41,18 +41,16 @@ func (d *Decoded) decode(thread parley.SessionID, data []byte) error {
 	if err != nil {
 		return err
 	}
+	if read, ok := dialect.Answers[kind]; ok {
+		d.Command, err = dialect.Answer(o, "id", "id does not name a card of this thread", read)
+		return err
+	}
 	switch kind {
 	case "chat.request", "message":
 		d.Shape = map[string]Shape{"chat.request": Document, "message": Original}[kind]
 		return d.request(thread, o)
 	case "cancel":
 		return d.cancel(thread, o)
-	case "approval_response":
-		return d.approval(o)
-	case "question_response":
-		return d.answer(o)
-	case "tool_call_resolution":
-		return d.resolution(o)
 	case "":
 		return fmt.Errorf("the message has no type")
 	}
@@ -112,69 +110,4 @@ func (d *Decoded) cancel(thread parley.SessionID, o dialect.Object) error {
 	}
 	d.Command.Session, d.Command.Do = thread, do
 	return nil
-}
-
-func (d *Decoded) approval(o dialect.Object) error {
-	session, card, err := about(o)
-	if err != nil {
-		return err
-	}
-	do := parley.DecideApproval{Card: parley.CardID(card)}
-	decision, err := o.String("decision")
-	if err != nil {
-		return err
-	}
-	do.Decision = parley.Decision(decision)
-	if do.Note, err = o.String("note"); err != nil {
-		return err
-	}
-	d.Command.Session, d.Command.Do = session, do
-	return nil
-}
-
-func (d *Decoded) answer(o dialect.Object) error {
-	session, card, err := about(o)
-	if err != nil {
-		return err
-	}
-	do := parley.AnswerQuestion{Card: parley.CardID(card)}
-	if !o.Has("answers") {
-		return fmt.Errorf("answers is missing")
-	}
-	if err := o.Into("answers", &do.Answers, "a list with a list of strings for each question"); err != nil {
-		return err
-	}
-	d.Command.Session, d.Command.Do = session, do
-	return nil
-}
-
-func (d *Decoded) resolution(o dialect.Object) error {
-	session, call, err := about(o)
-	if err != nil {
-		return err
-	}
-	do := parley.ResolveToolCall{Call: parley.CallID(call)}
-	resolution, err := o.String("resolution")
-	if err != nil {
-		return err
-	}
-	do.Resolution = parley.Resolution(resolution)
-	if do.Note, err = o.String("note"); err != nil {
-		return err
-	}
-	d.Command.Session, d.Command.Do = session, do
-	return nil
-}
-
-// about is what an answer is about: of the thread, or of a session below it.
-func about(o dialect.Object) (parley.SessionID, parley.Seq, error) {
-	id, err := o.String("id")
-	if err != nil {
-		return "", 0, err
-	}
-	session, seq, ok := parley.ParseRef(id)
-	if !ok {
-		return "", 0, fmt.Errorf("id does not name a card of this thread")
-	}
-	return session, seq, nil
 }

@@ -94,10 +94,10 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	if v.run != 0 {
 		var change dialect.Change
 		if v.below, change = v.below.After(thread, e); change.Opened != nil {
-			show(v.card(*change.Opened))
+			show(v.asking(*change.Opened))
 		}
 		for _, c := range change.Closed {
-			show(v.closed(c))
+			show(v.closing(c))
 		}
 	}
 	if e.Session != thread {
@@ -146,10 +146,10 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		}
 	case parley.RunFinished:
 		for _, id := range v.lost {
-			show(cardClosed{"tool_call_resolved", id, v.request(), string(b.Outcome)})
+			show(v.closing(dialect.ClosesCall(id, b.Outcome)))
 		}
 		for _, c := range v.below.End(b.Outcome) {
-			show(v.closed(c))
+			show(v.closing(c))
 		}
 		for _, id := range v.requests {
 			show(v.ending(e, b, v.wire(id)))
@@ -162,52 +162,45 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		} else {
 			show(v.failure(id, parley.Errorf(parley.CodeClosed, "The thread was %s before this was answered.", b.Reason)))
 		}
-	case parley.ApprovalRequested:
-		show(approvalRequest{"approval_request", parley.Ref(e.Session, e.Seq), v.request(), b.Name, b.Show, b.Expires, b.Why, ""})
-	case parley.ApprovalDecided:
-		show(cardClosed{"approval_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Decision)})
-	case parley.QuestionAsked:
-		show(question{"question", parley.Ref(e.Session, e.Seq), v.request(), b.Questions, b.Expires, ""})
-	case parley.QuestionAnswered:
-		show(cardClosed{"question_closed", parley.Ref(e.Session, parley.Seq(b.Card)), v.request(), string(b.Ending)})
-	case parley.ToolCallFinished:
-		if b.Outcome == parley.CallUnknown { // only a person can make the run go on
-			id := parley.Ref(e.Session, parley.Seq(b.Call))
-			v.lost = append(slices.Clip(v.lost), id)
-			show(callUnknown{"tool_call_unknown", id, v.request(), b.Name, b.Result, ""})
-		}
-	case parley.ToolCallResolved:
-		call := parley.Ref(e.Session, parley.Seq(b.Call))
-		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == call })
-		show(cardClosed{"tool_call_resolved", call, v.request(), string(b.Resolution)})
 	case parley.SessionDeleted:
 		frames = append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
+	default:
+		var cards []dialect.Frame
+		v, cards = v.card(e)
+		frames = append(frames, cards...)
 	}
 	return v, frames
 }
 
-// card is a frame that asks what a sub-agent's card asks.
-func (v View) card(c dialect.Card) any {
+// card shows what waits for a person, and that it does no longer.
+func (v View) card(e parley.Event) (View, []dialect.Frame) {
+	if c, ok := dialect.Opens(e); ok {
+		if c.Kind == parley.CardCall {
+			v.lost = append(slices.Clip(v.lost), c.ID)
+		}
+		return v, []dialect.Frame{{Body: v.asking(c)}}
+	}
+	if c, ok := dialect.Closes(e); ok {
+		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == c.ID })
+		return v, []dialect.Frame{{Body: v.closing(c)}}
+	}
+	return v, nil
+}
+
+// asking is the frame that shows a card.
+func (v View) asking(c dialect.Card) any {
 	switch b := c.Asks.(type) {
 	case parley.ApprovalRequested:
-		return approvalRequest{"approval_request", c.ID, v.request(), b.Name, b.Show, b.Expires, b.Why, c.Agent}
+		return approvalRequest{c.Frame(), c.ID, v.request(), b.Name, b.Show, b.Expires, b.Why, c.Agent}
 	case parley.QuestionAsked:
-		return question{"question", c.ID, v.request(), b.Questions, b.Expires, c.Agent}
+		return question{c.Frame(), c.ID, v.request(), b.Questions, b.Expires, c.Agent}
 	case parley.ToolCallFinished:
-		return callUnknown{"tool_call_unknown", c.ID, v.request(), b.Name, b.Result, c.Agent}
+		return callUnknown{c.Frame(), c.ID, v.request(), b.Name, b.Result, c.Agent}
 	}
 	return nil
 }
 
-var closings = map[parley.CardKind]string{
-	parley.CardApproval: "approval_closed",
-	parley.CardQuestion: "question_closed",
-	parley.CardCall:     "tool_call_resolved",
-}
-
-func (v View) closed(c dialect.Closed) any {
-	return cardClosed{closings[c.Kind()], c.ID, v.request(), c.How}
-}
+func (v View) closing(c dialect.Closed) any { return cardClosed{c.Frame(), c.ID, v.request(), c.How} }
 
 // requestID is the wire's name of an input; those that came by a dialect
 // without such names are given one that follows from the log.
