@@ -1,8 +1,7 @@
 package dialect
 
 import (
-	"cmp"
-	"errors"
+	"context"
 	"net/http"
 
 	"parley"
@@ -16,45 +15,29 @@ type Guard interface {
 	Who(*http.Request) (parley.Principal, error)
 }
 
-// statuses of refusals; anything else is 500.
-var statuses = map[parley.Code]int{
-	parley.CodeInvalid:         http.StatusBadRequest,
-	parley.CodeEmpty:           http.StatusBadRequest,
-	parley.CodeTooLarge:        http.StatusRequestEntityTooLarge,
-	parley.CodeNotFound:        http.StatusNotFound,
-	parley.CodeUnauthenticated: http.StatusUnauthorized,
-	parley.CodeForbidden:       http.StatusForbidden,
-	parley.CodeBlocked:         http.StatusForbidden,
-	parley.CodeConflict:        http.StatusConflict,
-	parley.CodeClosed:          http.StatusGone,
-	parley.CodeResync:          http.StatusGone,
-	parley.CodeQueueFull:       http.StatusTooManyRequests,
-	parley.CodeLimited:         http.StatusTooManyRequests,
-	parley.CodeOverloaded:      http.StatusServiceUnavailable,
-	parley.CodeUnavailable:     http.StatusServiceUnavailable,
-	parley.CodeStopped:         http.StatusServiceUnavailable,
+// EnterReader lets in the connection of a principal that may read sessions. If
+// ok is false, the request was answered.
+func EnterReader(w http.ResponseWriter, r *http.Request, guard Guard, door parley.Door) (visit parley.Visit, ok bool) {
+	visit, err := guard.Enter(r, "")
+	if err != nil {
+		Refuse(w, err)
+		return visit, false
+	}
+	own := parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant}
+	if err := door.May(r.Context(), visit.Who, parley.ActRead, own); err != nil {
+		visit.Leave()
+		Refuse(w, err)
+		return visit, false
+	}
+	return visit, true
 }
 
-// Status is that of an HTTP answer to what err refuses. It sets the headers that
-// belong to it.
-func Status(err error, h http.Header) int {
-	var knows interface{ Status(http.Header) int }
-	if errors.As(err, &knows) {
-		return knows.Status(h)
+// Attend makes the context of an answer that lasts. leave ends the context and
+// the visit.
+func Attend(ctx context.Context, visit parley.Visit) (_ context.Context, leave func()) {
+	ctx, done := visit.Watch(ctx)
+	return ctx, func() {
+		done()
+		visit.Leave()
 	}
-	return cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)
-}
-
-// Refuse answers a request that is not let in, before any dialect is spoken: a
-// status, and as JSON the reason in a few words.
-func Refuse(w http.ResponseWriter, err error) {
-	text := parley.MessageOf(err)
-	var knows interface{ Text() string }
-	if errors.As(err, &knows) {
-		text = knows.Text()
-	}
-	status := Status(err, w.Header())
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(Encode(map[string]string{"error": text}), '\n')) // nobody left to tell
 }

@@ -21,14 +21,8 @@ type Handler struct {
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	visit, err := h.Guard.Enter(r, "")
-	if err != nil {
-		dialect.Refuse(w, err)
-		return
-	}
-	if err := h.Door.May(r.Context(), visit.Who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant}); err != nil {
-		visit.Leave()
-		dialect.Refuse(w, err)
+	visit, ok := dialect.EnterReader(w, r, h.Guard, h.Door)
+	if !ok {
 		return
 	}
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
@@ -108,7 +102,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	case d.Refusal != "":
 		c.Reply(ctx, failure{"error", d.Refusal})
 	case !c.Submit(ctx, d.Command, func(err error) { c.elsewhere(ctx, d.Command, err, refuse) }):
-		refuse(parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers."))
+		refuse(dialect.ErrTooMany)
 	}
 }
 

@@ -185,15 +185,15 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 		c.Reply(ctx, reply("error", *d.Refusal))
 	case d.Query == getSession:
 		if !c.After(func() { c.sessionInfo(ctx) }) {
-			c.refuse(ctx, nil, errTooMany)
+			c.refuse(ctx, nil, dialect.ErrTooMany)
 		}
 	case d.Query != "":
 		if !c.Later(func() { c.contextInfo(ctx) }) {
-			c.refuse(ctx, nil, errTooMany)
+			c.refuse(ctx, nil, dialect.ErrTooMany)
 		}
 	case c.mistaken(ctx, d):
 	case !c.submit(ctx, d.Command):
-		c.refuse(ctx, d.Command.Do, errTooMany)
+		c.refuse(ctx, d.Command.Do, dialect.ErrTooMany)
 	}
 }
 
@@ -210,8 +210,6 @@ func (c *conn) submit(ctx context.Context, cmd parley.Command) bool {
 		}
 	})
 }
-
-var errTooMany = parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers.")
 
 // overtakes reports whether a command stops or answers something.
 func overtakes(do parley.CommandBody) bool {

@@ -14,18 +14,7 @@ import (
 	"parley/transport"
 )
 
-const (
-	maxBody     = 1 << 20
-	writeWithin = 10 * time.Second
-	keepAlive   = 15 * time.Second
-)
-
-func answer(w http.ResponseWriter, status int, v any) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // where that can be done
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(dialect.Encode(v), '\n')) // nobody left to tell
-}
+const maxBody = 1 << 20
 
 // A refusal is an answer that is none, in the document's words.
 type refusal struct {
@@ -33,25 +22,24 @@ type refusal struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-const (
-	blockedPrefix = "message blocked: "
-	terminated    = "session terminated for security reasons"
-)
+const terminated = "session terminated for security reasons"
+
+func blocked(message string) refusal {
+	return refusal{"message blocked: potential prompt injection", strings.TrimPrefix(message, "message blocked: ")}
+}
 
 // refuse says no, as the original does.
 func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	message := parley.MessageOf(err)
 	switch parley.CodeOf(err) {
 	case parley.CodeForbidden:
-		answer(w, http.StatusForbidden, refusal{"insufficient permissions", message})
+		dialect.WriteJSON(w, http.StatusForbidden, refusal{"insufficient permissions", message})
 	case parley.CodeBlocked:
-		answer(w, http.StatusForbidden, refusal{"message blocked: potential prompt injection", strings.TrimPrefix(message, blockedPrefix)})
+		dialect.WriteJSON(w, http.StatusForbidden, blocked(message))
 	case parley.CodeClosed:
-		answer(w, http.StatusServiceUnavailable, refusal{Error: terminated})
+		dialect.WriteJSON(w, http.StatusServiceUnavailable, refusal{Error: terminated})
 	default:
-		if status := dialect.Status(err, w.Header()); status >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped {
-			h.Log.Error("request failed", "error", err)
-		}
+		dialect.LogFailure(h.Log, err)
 		dialect.Refuse(w, err)
 	}
 }
@@ -60,7 +48,7 @@ func (h *Handler) refuse(w http.ResponseWriter, err error) {
 // words.
 func (h *Handler) refuseTwin(w http.ResponseWriter, err error) {
 	if parley.CodeOf(err) == parley.CodeStopped {
-		answer(w, http.StatusServiceUnavailable, refusal{Error: "agent not running"})
+		dialect.WriteJSON(w, http.StatusServiceUnavailable, refusal{Error: "agent not running"})
 		return
 	}
 	h.refuse(w, err)
@@ -88,9 +76,9 @@ func (h *Handler) context(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err == nil:
-		answer(w, http.StatusOK, map[string]string{"status": "applied"})
+		dialect.WriteJSON(w, http.StatusOK, map[string]string{"status": "applied"})
 	case parley.CodeOf(err) == parley.CodeUnavailable:
-		answer(w, http.StatusServiceUnavailable, refusal{"context store unavailable", parley.MessageOf(err)})
+		dialect.WriteJSON(w, http.StatusServiceUnavailable, refusal{"context store unavailable", parley.MessageOf(err)})
 	default:
 		h.refuse(w, err)
 	}
@@ -112,11 +100,7 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request) (x *exchange, ctx 
 		dialect.Refuse(w, err)
 		return nil, nil, nil
 	}
-	ctx, done := visit.Watch(r.Context())
-	leave = func() {
-		done()
-		visit.Leave()
-	}
+	ctx, leave = dialect.Attend(r.Context(), visit)
 	x, err = h.submit(ctx, w, r, visit.Who, agent)
 	if err != nil {
 		leave()
@@ -165,37 +149,22 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return &exchange{h, who, to, receipt.First}, err
 }
 
-// follow hands over what is about the message, up to its end or until each says
-// that it is enough. When there was nothing for a while it hands over nothing.
-func (x *exchange) follow(ctx context.Context, each func(...frame) (more bool)) error {
-	f, err := x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session, Below: true}, parley.Cursor{After: int64(x.from) - 1})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// follow follows the session from the message on. frames are those of an item
+// that are about the message.
+func (x *exchange) follow(ctx context.Context) (f parley.Follower, frames func(*parley.Item) []frame, err error) {
+	from := parley.Cursor{After: int64(x.from) - 1}
+	f, err = x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session, Below: true}, from)
 	v := View{Session: x.to.Session}
-	for {
-		waiting, cancel := context.WithTimeout(ctx, keepAlive)
-		items, err := f.Next(waiting)
-		cancel()
-		quiet := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
-		if err != nil && !quiet {
-			return err
-		}
-		var mine []frame
-		for _, i := range items {
-			var frames []dialect.Frame
-			v, frames = Project(v, i.Event)
-			for _, f := range frames {
-				if body, ok := f.Body.(frame); ok && body.about().RequestID == x.to.Request {
-					mine = append(mine, body)
-				}
+	return f, func(i *parley.Item) (mine []frame) {
+		var all []dialect.Frame
+		v, all = Project(v, i.Event)
+		for _, f := range all {
+			if body, ok := f.Body.(frame); ok && body.about().RequestID == x.to.Request {
+				mine = append(mine, body)
 			}
 		}
-		if (quiet || len(mine) > 0) && !each(mine...) || len(mine) > 0 && isEnd(mine[len(mine)-1]) {
-			return nil
-		}
-	}
+		return mine
+	}, err
 }
 
 // awaiting is what a person has to do before there is an answer.
@@ -246,45 +215,60 @@ func (h *Handler) message(w http.ResponseWriter, r *http.Request) {
 	}
 	inTime, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	var text strings.Builder
-	status, said := 0, any(nil)
-	err := x.follow(inTime, func(frames ...frame) bool {
-		for _, f := range frames {
-			if a, ok := x.awaits(f); ok {
-				status, said = http.StatusAccepted, a
-				return false
-			}
-			switch f := f.(type) {
-			case chunk:
-				text.WriteString(f.Content)
-				status, said = http.StatusOK, map[string]string{"content": text.String()}
-			case failure:
-				status, said = ended(f)
-			case sessionHalt:
-				status, said = http.StatusServiceUnavailable, refusal{terminated, f.Reason}
-			}
-		}
-		return true
-	})
+	status, said, err := x.wait(inTime)
 	switch {
 	case err == nil:
-		answer(w, status, said)
+		dialect.WriteJSON(w, status, said)
 	case ctx.Err() != nil: // the client has gone, or is no longer who they were
 		if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
 			dialect.Refuse(w, cause)
 		}
 	case inTime.Err() != nil:
-		answer(w, http.StatusGatewayTimeout, refusal{"agent error: timeout",
+		dialect.WriteJSON(w, http.StatusGatewayTimeout, refusal{"agent error: timeout",
 			"There was no answer within " + within.String() + ". The run goes on; its log is /api/v1/sessions/" + string(x.to.Session) + "/log."})
 	default:
 		h.refuse(w, err)
 	}
 }
 
+// wait returns the answer to the message, or what a person has to do first.
+func (x *exchange) wait(ctx context.Context) (status int, said any, err error) {
+	follower, frames, err := x.follow(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer follower.Close()
+	var text strings.Builder
+	for {
+		items, err := follower.Next(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		for _, i := range items {
+			for _, f := range frames(i) {
+				if a, ok := x.awaits(f); ok {
+					return http.StatusAccepted, a, nil
+				}
+				switch f := f.(type) {
+				case chunk:
+					if text.WriteString(f.Content); f.Done {
+						return http.StatusOK, map[string]string{"content": text.String()}, nil
+					}
+				case failure:
+					status, said := ended(f)
+					return status, said, nil
+				case sessionHalt:
+					return http.StatusServiceUnavailable, refusal{terminated, f.Reason}, nil
+				}
+			}
+		}
+	}
+}
+
 // ended is the answer to a message that a failure ended.
 func ended(f failure) (int, refusal) {
 	if f.code == parley.CodeBlocked {
-		return http.StatusForbidden, refusal{"message blocked: potential prompt injection", strings.TrimPrefix(f.Message, blockedPrefix)}
+		return http.StatusForbidden, blocked(f.Message)
 	}
 	text := f.Message
 	if !strings.HasPrefix(text, "agent error: ") {
@@ -305,30 +289,26 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	failed := false
-	err = x.follow(ctx, func(frames ...frame) bool {
-		if len(frames) == 0 {
-			failed = s.Comment("still here") != nil
-			return !failed
-		}
-		var out []transport.Message
-		for _, f := range frames {
-			out = append(out, x.event(f))
-		}
-		failed = s.Send(out...) != nil
-		return !failed
-	})
-	switch {
-	case failed:
-	case err == nil:
-		_ = s.Send(transport.Message{Event: "done", Data: []byte("{}")}) // the end follows
-	default:
-		// Without a done: what was streamed is not all of it.
-		if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
-			err = cause
-		}
-		_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(failure{head{"error", x.to.Request}, parley.MessageOf(err), ""})})
+	follower, frames, err := x.follow(ctx)
+	if err == nil {
+		defer follower.Close()
+		err = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
+			for _, f := range frames(i) {
+				out, last = append(out, x.event(f)), isEnd(f)
+			}
+			return out, last
+		})
 	}
+	if err == nil {
+		_ = s.Send(transport.Message{Event: "done", Data: []byte("{}")}) // the end follows
+		return
+	}
+	// Without a done: what was streamed is not all of it.
+	if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
+		err = cause
+	}
+	message := failure{head{"error", x.to.Request}, parley.MessageOf(err), ""}
+	_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(message)}) // fails if the client has gone
 }
 
 // event is a frame as a server-sent event. The original has another name for what

@@ -152,7 +152,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	case d.Refusal != "":
 		refuse(parley.Errorf(parley.CodeInvalid, "%s", d.Refusal))
 	case !c.Submit(ctx, d.Command, refuse):
-		refuse(parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers."))
+		refuse(dialect.ErrTooMany)
 	}
 }
 

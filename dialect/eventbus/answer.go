@@ -31,11 +31,11 @@ func (h *Handler) answer(r request) (any, error) {
 		return nil, unknownQuestion
 	}
 	if !r.body.Has("answers") {
-		return nil, invalid("answers is missing")
+		return nil, dialect.Invalid("answers is missing")
 	}
 	var answers []given
 	if json.Unmarshal(r.body["answers"], &answers) != nil {
-		return nil, invalid("answers must be a list of {question_index, selected, custom_text}")
+		return nil, dialect.Invalid("answers must be a list of {question_index, selected, custom_text}")
 	}
 	asked, err := h.eventAt(r, session, seq)
 	if err != nil {
@@ -82,11 +82,11 @@ func answerTo(e parley.Event, answers []given) (parley.CommandBody, error) {
 // choice reads the one answer to a card that has one question and takes a note.
 func choice(answers []given, labels ...string) (label, note string, err error) {
 	if len(answers) != 1 || answers[0].Index != nil && *answers[0].Index != 0 {
-		return "", "", invalid("answers must be one, with question_index 0")
+		return "", "", dialect.Invalid("answers must be one, with question_index 0")
 	}
 	a := answers[0]
 	if len(a.Selected) != 1 || !slices.Contains(labels, a.Selected[0]) {
-		return "", "", invalid("answers[0].selected must be one of %q", labels)
+		return "", "", dialect.Invalid("answers[0].selected must be one of %q", labels)
 	}
 	if a.Custom != nil {
 		note = *a.Custom
@@ -103,28 +103,29 @@ func answersTo(questions []parley.Question, answers []given) ([][]string, error)
 			n = *a.Index
 		}
 		if n < 0 || n >= len(questions) || list[n] != nil {
-			return nil, invalid("answers[%d].question_index: there is no question %d, or it is answered twice", i, n)
+			return nil, dialect.Invalid(
+				"answers[%d].question_index: there is no question %d, or it is answered twice", i, n)
 		}
 		q := questions[n]
 		for _, label := range a.Selected {
 			if !slices.ContainsFunc(q.Options, func(o parley.Option) bool { return o.Label == label }) {
-				return nil, invalid("answers[%d].selected: %q is no option", i, clip(label, maxPreview))
+				return nil, dialect.Invalid("answers[%d].selected: %q is no option", i, clip(label, maxPreview))
 			}
 		}
 		if len(a.Selected) > 1 && !q.MultiSelect {
-			return nil, invalid("answers[%d].selected: only one can be chosen", i)
+			return nil, dialect.Invalid("answers[%d].selected: only one can be chosen", i)
 		}
 		list[n] = slices.Clone(a.Selected)
 		if a.Custom != nil && !parley.IsBlank(*a.Custom) {
 			list[n] = append(list[n], *a.Custom)
 		}
 		if len(list[n]) == 0 {
-			return nil, invalid("answers[%d] is empty: selected or custom_text is needed", i)
+			return nil, dialect.Invalid("answers[%d] is empty: selected or custom_text is needed", i)
 		}
 	}
 	for n := range list {
 		if list[n] == nil {
-			return nil, invalid("answers: question %d is not answered", n)
+			return nil, dialect.Invalid("answers: question %d is not answered", n)
 		}
 	}
 	return list, nil

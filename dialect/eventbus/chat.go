@@ -28,15 +28,12 @@ type started struct {
 	Run     string           `json:"run_id,omitempty"`
 }
 
-// chat serves POST /api/chat, which has two owners: the body decides.
+// chat serves POST /api/chat.
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 	q, err := h.ask(w, r, maxChat)
 	if err == nil && q.body.Has("threadId") {
-		if h.ThreadChat != nil {
-			h.ThreadChat(w, r, q.who, q.body)
-			return
-		}
-		err = invalid("threadId is of another protocol; send message, and session_id to go on with a conversation")
+		err = dialect.Invalid(
+			"threadId is of another protocol; send message, and session_id to go on with a conversation")
 	}
 	var answer started
 	if err == nil {
@@ -46,12 +43,12 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	writeJSON(w, answer)
+	dialect.WriteJSON(w, http.StatusOK, answer)
 }
 
 func (h *Handler) say(r request) (a started, err error) {
 	if !r.body.Has("message") {
-		return a, invalid("message is missing")
+		return a, dialect.Invalid("message is missing")
 	}
 	do, name, err := decodeChat(r.body)
 	if err != nil {
@@ -98,7 +95,7 @@ func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err er
 	do = parley.SubmitInput{Busy: parley.Steer, Open: true}
 	fields := dialect.Fields{{"message", &do.Content}, {"agent_id", &do.Agent.Name}, {"session_id", &session}}
 	if err := o.Strings(fields); err != nil {
-		return do, "", invalid("%s", err)
+		return do, "", dialect.Invalid("%s", err)
 	}
 	session, do.Agent.Name = strings.TrimSpace(session), strings.TrimSpace(do.Agent.Name)
 	if agent, rest, ok := addressed(do.Content); ok {
@@ -106,14 +103,14 @@ func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err er
 	}
 	do.Content = strings.TrimSpace(parley.CleanText(do.Content))
 	if parley.IsBlank(do.Content) {
-		return do, "", invalid("message is empty")
+		return do, "", dialect.Invalid("message is empty")
 	}
 	mode, err := o.String("mode")
 	if err != nil {
-		return do, "", invalid("%s", err)
+		return do, "", dialect.Invalid("%s", err)
 	}
 	if do.Mode = parley.RunMode(mode); mode != "" && do.Mode != parley.ModePlan {
-		return do, "", invalid("mode must be plan, or left out")
+		return do, "", dialect.Invalid("mode must be plan, or left out")
 	}
 	do.Images, err = images(o)
 	return do, session, err
@@ -135,30 +132,30 @@ func addressed(content string) (agent, rest string, ok bool) {
 func images(o dialect.Object) (list []parley.Image, err error) {
 	var given []string
 	if err := o.Into("images", &given, "a list of base64 strings or data URLs"); err != nil {
-		return nil, invalid("%s", err)
+		return nil, dialect.Invalid("%s", err)
 	}
 	if len(given) > maxImages {
-		return nil, invalid("images: at most %d", maxImages)
+		return nil, dialect.Invalid("images: at most %d", maxImages)
 	}
 	all := 0
 	for i, s := range given {
 		if rest, isURL := strings.CutPrefix(s, "data:"); isURL {
 			head, encoded, _ := strings.Cut(rest, ",")
 			if !strings.HasSuffix(head, ";base64") {
-				return nil, invalid("images[%d] must be a data URL in base64", i)
+				return nil, dialect.Invalid("images[%d] must be a data URL in base64", i)
 			}
 			s = encoded
 		}
 		data, err := base64.StdEncoding.DecodeString(s)
 		if err != nil || len(data) == 0 {
-			return nil, invalid("images[%d] is not base64", i)
+			return nil, dialect.Invalid("images[%d] is not base64", i)
 		}
 		if all += len(data); all > maxImageBytes {
 			return nil, parley.Errorf(parley.CodeTooLarge, "images: more than %d bytes in all.", maxImageBytes)
 		}
 		kind := imageType(data)
 		if kind == "" {
-			return nil, invalid("images[%d] is no PNG, JPEG, GIF or WebP", i)
+			return nil, dialect.Invalid("images[%d] is no PNG, JPEG, GIF or WebP", i)
 		}
 		list = append(list, parley.Image{Type: kind, Data: data})
 	}

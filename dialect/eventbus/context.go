@@ -42,7 +42,7 @@ func (h *Handler) runContext(r request) (any, error) {
 	}
 	view := r.URL.Query().Get("view")
 	if view != "" && view != "summary" && view != "raw" {
-		return nil, invalid("view must be summary or raw")
+		return nil, dialect.Invalid("view must be summary or raw")
 	}
 	m, err := h.Door.Session(r.Context(), r.who, i.Session)
 	if err != nil {

@@ -3,7 +3,6 @@ package eventbus
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,24 +14,15 @@ import (
 	"parley/transport"
 )
 
-const (
-	keepAlive = 15 * time.Second
-	// maxBehind is how many events a client may have missed before it is told
-	// to fetch what there is instead.
-	maxBehind = 10_000
-)
+// maxBehind is how many events a client may have missed before it is told to
+// fetch what there is instead.
+const maxBehind = 10_000
 
 // events serves GET /api/events: server-sent events, or a socket if one is asked
 // for.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
-	visit, err := h.Guard.Enter(r, "")
-	if err != nil {
-		dialect.Refuse(w, err)
-		return
-	}
-	if err := h.Door.May(r.Context(), visit.Who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant}); err != nil {
-		visit.Leave()
-		dialect.Refuse(w, err)
+	visit, ok := dialect.EnterReader(w, r, h.Guard, h.Door)
+	if !ok {
 		return
 	}
 	if err := h.project(visit.Who.Tenant, r.URL.Query().Get("project_root")); err != nil {
@@ -46,9 +36,8 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	defer visit.Leave()
-	ctx, done := visit.Watch(r.Context())
-	defer done()
+	ctx, leave := dialect.Attend(r.Context(), visit)
+	defer leave()
 	b, err := h.begin(ctx, visit.Who, wishOf(r))
 	if err != nil {
 		h.fail(w, err)
@@ -200,28 +189,14 @@ func (h *Handler) first(s *transport.Stream, b *beginning) error {
 
 // stream sends messages until the client goes or the server stops.
 func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning) {
-	for {
-		waiting, cancel := context.WithTimeout(ctx, keepAlive)
-		items, err := b.follower.Next(waiting)
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			err = s.Comment("still here")
+	err := dialect.Stream(ctx, s, b.follower, func(i *parley.Item) (out []transport.Message, _ bool) {
+		for _, m := range b.show(ctx, i) {
+			out = append(out, transport.Message{ID: b.cursor(m.seq), Data: m.data})
 		}
-		if err != nil {
-			if ctx.Err() == nil && parley.CodeOf(err) == parley.CodeCorrupt {
-				h.Log.Error("log cannot be read", "error", err)
-			}
-			return
-		}
-		var out []transport.Message
-		for _, i := range items {
-			for _, m := range b.show(ctx, i) {
-				out = append(out, transport.Message{ID: b.cursor(m.seq), Data: m.data})
-			}
-		}
-		if len(out) > 0 && s.Send(out...) != nil {
-			return
-		}
+		return out, false
+	})
+	if ctx.Err() == nil && parley.CodeOf(err) == parley.CodeCorrupt {
+		h.Log.Error("log cannot be read", "error", err)
 	}
 }
 

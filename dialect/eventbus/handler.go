@@ -3,7 +3,6 @@ package eventbus
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -28,10 +27,6 @@ type Handler struct {
 	// NoPrompts says why idle agents are not prompted on this server; empty:
 	// they are.
 	NoPrompts string
-
-	// ThreadChat answers POST /api/chat with a body of document 002, which has
-	// the same address: one that names a threadId. Nil: they are refused.
-	ThreadChat func(w http.ResponseWriter, r *http.Request, who parley.Principal, body dialect.Object)
 
 	look parley.Seq // for tests; zero: lookBack
 }
@@ -87,7 +82,7 @@ func (r request) field(name string) (string, error) {
 	}
 	s, err := r.body.String(name)
 	if err != nil {
-		return "", invalid("%s", err)
+		return "", dialect.Invalid("%s", err)
 	}
 	return s, nil
 }
@@ -96,13 +91,9 @@ func (r request) field(name string) (string, error) {
 func (r request) need(name string) (string, error) {
 	s, err := r.field(name)
 	if err == nil && strings.TrimSpace(s) == "" {
-		err = invalid("%s is missing", name)
+		err = dialect.Invalid("%s is missing", name)
 	}
 	return s, err
-}
-
-func invalid(format string, args ...any) error {
-	return parley.Errorf(parley.CodeInvalid, "%s.", fmt.Sprintf(format, args...))
 }
 
 // asks makes a handler of a function from a request to an answer. A project that
@@ -118,7 +109,7 @@ func (h *Handler) asks(f func(request) (answer any, err error)) http.HandlerFunc
 			h.fail(w, err)
 			return
 		}
-		writeJSON(w, answer)
+		dialect.WriteJSON(w, http.StatusOK, answer)
 	}
 }
 
@@ -156,18 +147,12 @@ func (h *Handler) project(tenant parley.TenantID, root string) error {
 	if root == "" || filepath.Clean(root) == h.Project(tenant) {
 		return nil
 	}
-	return invalid("project_root: there is no project at %q; leave it out for the workspace", clip(root, maxPreview))
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(dialect.Encode(v), '\n')) // nobody left to tell
+	return dialect.Invalid("project_root: there is no project at %q; leave it out for the workspace",
+		clip(root, maxPreview))
 }
 
 func (h *Handler) fail(w http.ResponseWriter, err error) {
-	if dialect.Status(err, http.Header{}) >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped {
-		h.Log.Error("request failed", "error", err)
-	}
+	dialect.LogFailure(h.Log, err)
 	dialect.Refuse(w, err)
 }
 
@@ -183,7 +168,7 @@ const maxSessionID = 256
 // one that takes the place of each, when it was deleted or is not theirs.
 func sessionsOf(who parley.Principal, name string) (ids []parley.SessionID, err error) {
 	if name = strings.TrimSpace(name); len(name) > maxSessionID {
-		return nil, invalid("session_id is longer than %d bytes", maxSessionID)
+		return nil, dialect.Invalid("session_id is longer than %d bytes", maxSessionID)
 	}
 	if id := parley.SessionID(strings.ToLower(name)); id.Valid() && id != parley.TenantSession {
 		ids, name = append(ids, id), string(id)
@@ -258,7 +243,7 @@ func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func
 			}
 		}
 		if err := r.body.Into("clear_context", &do.Fresh, "true or false"); err != nil {
-			return nil, invalid("%s", err)
+			return nil, dialect.Invalid("%s", err)
 		}
 		if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
 			return nil, err

@@ -77,12 +77,12 @@ func (h *Handler) history(r request) (any, error) {
 
 // errBefore: an earlier is the run that the page after it begins with, and where
 // the bus began for the newest: a sub-agent may have gone on since.
-var errBefore = invalid("before must be what an answer had as earlier")
+var errBefore = dialect.Invalid("before must be what an answer had as earlier")
 
 func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position, err error) {
 	q := r.URL.Query()
 	if limit, err = strconv.Atoi(cmp.Or(q.Get("limit"), strconv.Itoa(usualRuns))); err != nil || limit < 1 || limit > mostRuns {
-		return 0, 0, 0, invalid("limit must be a number of runs from 1 to %d", mostRuns)
+		return 0, 0, 0, dialect.Invalid("limit must be a number of runs from 1 to %d", mostRuns)
 	}
 	if earlier := q.Get("before"); earlier != "" {
 		run, position, _ := strings.Cut(earlier, ".")

@@ -72,35 +72,27 @@ func (h *Handler) setMission(r request) (any, error) {
 	}
 	var agents []json.RawMessage
 	if err := r.body.Into("agents", &agents, "a list of objects"); err != nil {
-		return nil, invalid("%s", err)
+		return nil, dialect.Invalid("%s", err)
 	}
 	for i, raw := range agents {
 		in := fmt.Sprintf("agents[%d]", i)
 		o, err := dialect.ParseObject(raw)
 		if err != nil {
-			return nil, invalid("%s must be an object with an id", in)
+			return nil, dialect.Invalid("%s must be an object with an id", in)
 		}
 		var a parley.MissionAgent
 		if a.Agent, err = o.String("id"); err == nil && a.Agent == "" {
 			err = fmt.Errorf("id is missing")
 		}
 		if err == nil {
-			a.IdleChoice, err = idleChoice(o)
+			a.IdleChoice, err = dialect.ReadIdleChoice(o)
 		}
 		if err != nil {
-			return nil, invalid("%s: %s", in, err)
+			return nil, dialect.Invalid("%s: %s", in, err)
 		}
 		do.Agents = append(do.Agents, a)
 	}
 	return h.changed(r, do)
-}
-
-// idleChoice reads what is chosen for an agent; absent and null are nothing.
-func idleChoice(o dialect.Object) (c parley.IdleChoice, err error) {
-	if err = o.Into("idle_prompt", &c.Prompt, "a string"); err == nil {
-		err = o.Into("idle_interval_secs", &c.Seconds, "a whole number of seconds")
-	}
-	return c, err
 }
 
 func (h *Handler) clearMission(r request) (any, error) {
@@ -133,8 +125,8 @@ func (h *Handler) setOverride(r request) (any, error) {
 	if do.Agent, err = r.agentID(); err != nil {
 		return nil, err
 	}
-	if do.IdleChoice, err = idleChoice(r.body); err != nil {
-		return nil, invalid("%s", err)
+	if do.IdleChoice, err = dialect.ReadIdleChoice(r.body); err != nil {
+		return nil, dialect.Invalid("%s", err)
 	}
 	if _, err := h.changed(r, do); err != nil {
 		return nil, err
@@ -146,7 +138,7 @@ func (h *Handler) setOverride(r request) (any, error) {
 func (r request) agentID() (string, error) {
 	agent, err := r.need("agent_id")
 	if err == nil && !parley.ValidAgentName(agent) {
-		err = invalid("agent_id: %q is no name of an agent", clip(agent, maxPreview))
+		err = dialect.Invalid("agent_id: %q is no name of an agent", clip(agent, maxPreview))
 	}
 	return agent, err
 }

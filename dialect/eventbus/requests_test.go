@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,12 +74,6 @@ func TestChat(t *testing.T) {
 	// Four pictures of a megabyte are taken.
 	picture := base64.StdEncoding.EncodeToString(append([]byte("GIF89a"), make([]byte, maxImageBytes/4-6)...))
 	wants(t, h, "POST", "/api/chat", `{"message":"x","images":["`+strings.Join(slices.Repeat([]string{picture}, 4), `","`)+`"]}`, 200, `{"status"`)
-
-	// The other owner of the address.
-	h.ThreadChat = func(w http.ResponseWriter, _ *http.Request, who parley.Principal, body dialect.Object) {
-		fmt.Fprintf(w, "%s %s", who.ID, body["threadId"])
-	}
-	wants(t, h, "POST", "/api/chat", `{"threadId":"t","message":"x","userId":"u"}`, 200, `ann "t"`)
 }
 
 // TestNamesOfSessions: an id that one cannot use is a name, and a name that leads

@@ -105,7 +105,7 @@ func (h *Handler) changeSettings(r request) (any, error) {
 			return nil, err
 		}
 		if other, twice := wires[name]; twice {
-			return nil, invalid("%s and %s are two names of one setting; send one of them", other, wire)
+			return nil, dialect.Invalid("%s and %s are two names of one setting; send one of them", other, wire)
 		}
 		changed[name], wires[name] = value, wire
 	}
@@ -123,7 +123,7 @@ func (h *Handler) changeSettings(r request) (any, error) {
 func toSetting(wire string, raw json.RawMessage) (string, json.RawMessage, error) {
 	i := slices.IndexFunc(settings, func(s setting) bool { return s.wire == wire })
 	if i < 0 {
-		return "", nil, invalid("%s cannot be changed while the server runs", clip(wire, maxPreview))
+		return "", nil, dialect.Invalid("%s cannot be changed while the server runs", clip(wire, maxPreview))
 	}
 	s := settings[i]
 	if s.take == nil || string(raw) == "null" {
@@ -131,7 +131,7 @@ func toSetting(wire string, raw json.RawMessage) (string, json.RawMessage, error
 	}
 	value, ok := s.take(raw)
 	if !ok {
-		return "", nil, invalid("%s must be %s", wire, s.must)
+		return "", nil, dialect.Invalid("%s must be %s", wire, s.must)
 	}
 	return s.name, dialect.Encode(value), nil
 }
@@ -149,7 +149,7 @@ func inTheirWords(err error, wires map[string]string) error {
 func flatten(o dialect.Object, prefix string, into map[string]json.RawMessage) error {
 	for key, raw := range o {
 		if strings.Contains(key, ".") || key == "" {
-			return invalid("%s%s is no setting", prefix, clip(key, maxPreview))
+			return dialect.Invalid("%s%s is no setting", prefix, clip(key, maxPreview))
 		}
 		if raw[0] != '{' {
 			into[prefix+key] = raw
@@ -157,7 +157,7 @@ func flatten(o dialect.Object, prefix string, into map[string]json.RawMessage) e
 		}
 		below, err := dialect.ParseObject(raw)
 		if err != nil {
-			return invalid("%s%s: %s", prefix, clip(key, maxPreview), err)
+			return dialect.Invalid("%s%s: %s", prefix, clip(key, maxPreview), err)
 		}
 		if err := flatten(below, prefix+key+".", into); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/dialect"
 )
 
 // What goes on and what waits for a person, across sessions. A thing is named by
@@ -26,7 +27,7 @@ func (h *Handler) listRuns(r request) (int, any, error) {
 	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"), Open: q.Get("open") == "1", Limit: limit}
 	if before := q.Get("before"); before != "" {
 		if query.Before, err = time.Parse(time.RFC3339, before); err != nil {
-			return 0, nil, parley.Errorf(parley.CodeInvalid, "before must be a time like 2026-01-02T15:04:05Z.")
+			return 0, nil, dialect.Invalid("before must be a time like 2026-01-02T15:04:05Z")
 		}
 	}
 	if parent := q.Get("parent"); parent != "" {
@@ -88,7 +89,7 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 			return 0, nil, err
 		}
 		if status := q.Get("status"); kind == parley.CardCall && status != "" && status != "unknown" {
-			return 0, nil, parley.Errorf(parley.CodeInvalid, "status must be unknown: other calls wait for nobody, and are in the log.")
+			return 0, nil, dialect.Invalid("status must be unknown: other calls wait for nobody, and are in the log")
 		}
 		cards, err := h.Door.Cards(r.Context(), r.who, parley.CardQuery{Session: parley.SessionID(q.Get("session")), Kind: kind, Limit: limit})
 		list := []cardLine{}
@@ -102,7 +103,7 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 func limitOf(r request) (int, error) {
 	limit, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("limit"), "50"))
 	if err != nil || limit < 1 {
-		return 0, parley.Errorf(parley.CodeInvalid, "limit must be a number from 1 to 200.")
+		return 0, dialect.Invalid("limit must be a number from 1 to 200")
 	}
 	return min(limit, 200), nil
 }

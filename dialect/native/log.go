@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,10 +14,8 @@ import (
 	"parley/transport"
 )
 
-const (
-	keepAlive   = 15 * time.Second
-	writeWithin = 10 * time.Second
-)
+// writeWithin is how long a client may take to receive some lines.
+const writeWithin = 10 * time.Second
 
 // sessionLog serves a session's log after a cursor: up to its head, or with
 // ?follow=1 or as server-sent events, for as long as the client stays.
@@ -48,11 +45,8 @@ func (h *Handler) letIn(r *http.Request, lasts bool) (_ *http.Request, who parle
 	if err != nil {
 		return r, who, nil, err
 	}
-	ctx, done := visit.Watch(r.Context())
-	return r.WithContext(ctx), visit.Who, func() {
-		done()
-		visit.Leave()
-	}, nil
+	ctx, leave := dialect.Attend(r.Context(), visit)
+	return r.WithContext(ctx), visit.Who, leave, nil
 }
 
 func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope) {
@@ -138,31 +132,17 @@ func parseCursor(s string) (parley.Cursor, error) {
 
 // stream sends events until the client goes or the server stops.
 func (h *Handler) stream(ctx context.Context, s *transport.Stream, f parley.Follower, scope parley.Scope) {
-	for {
-		waiting, cancel := context.WithTimeout(ctx, keepAlive)
-		items, err := f.Next(waiting)
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			err = s.Comment("still here")
+	err := dialect.Stream(ctx, s, f, func(i *parley.Item) ([]transport.Message, bool) {
+		n := int64(i.Seq)
+		if scope.Session == "" {
+			n = int64(i.Position)
 		}
-		if err != nil {
-			if ctx.Err() == nil && parley.CodeOf(err) == parley.CodeCorrupt {
-				h.Log.Error("log cannot be read", "error", err)
-				_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(refusalOf(err))}) // the end follows
-			}
-			return
-		}
-		var out []transport.Message
-		for _, i := range items {
-			n := int64(i.Seq)
-			if scope.Session == "" {
-				n = int64(i.Position)
-			}
-			out = append(out, transport.Message{ID: h.Door.Epoch() + "-" + strconv.FormatInt(n, 10), Data: bytes.TrimSuffix(shared(i), []byte("\n"))})
-		}
-		if len(out) > 0 && s.Send(out...) != nil {
-			return
-		}
+		id := h.Door.Epoch() + "-" + strconv.FormatInt(n, 10)
+		return []transport.Message{{ID: id, Data: bytes.TrimSuffix(shared(i), []byte("\n"))}}, false
+	})
+	if ctx.Err() == nil && parley.CodeOf(err) == parley.CodeCorrupt {
+		h.Log.Error("log cannot be read", "error", err)
+		_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(refusalOf(err))}) // the end follows
 	}
 }
 

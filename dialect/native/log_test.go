@@ -320,7 +320,7 @@ func TestKeepAlive(t *testing.T) {
 		r.Header.Set("Accept", "text/event-stream")
 		done := make(chan struct{})
 		go func() { defer close(done); mux(&door{}).ServeHTTP(w, r) }()
-		time.Sleep(2*keepAlive + time.Second) // of the bubble's time
+		time.Sleep(31 * time.Second) // of the bubble's time
 		synctest.Wait()
 		if got := w.Body.String(); got != ": still here\n\n: still here\n\n" {
 			t.Errorf("sent was %q", got)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/dialect"
 )
 
 // ToolServers tells of the servers outside whose tools agents may call.
@@ -31,7 +32,7 @@ func (h *Handler) acceptTools(r request) (int, any, error) {
 	}
 	var wanted map[string]string
 	if err := r.body.Into("tools", &wanted, "an object of tools and the digests that they are shown with"); err != nil {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		return 0, nil, dialect.Invalid("%s", err)
 	}
 	servers, err := h.Servers.ToolServers(r.Context(), r.who)
 	if err != nil {

@@ -28,24 +28,25 @@ func (h *Handler) listMissions(r request) (int, any, error) {
 
 func (h *Handler) setMission(r request) (int, any, error) {
 	do := parley.SetMission{Project: h.project(r.who.Tenant)}
-	if err := r.body.Strings(dialect.Fields{{"text", &do.Text}}); err != nil {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+	var err error
+	if do.Text, err = r.body.String("text"); err != nil {
+		return 0, nil, dialect.Invalid("%s", err)
 	}
 	var agents []json.RawMessage
 	if err := r.body.Into("agents", &agents, "a list of objects"); err != nil {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		return 0, nil, dialect.Invalid("%s", err)
 	}
 	for _, raw := range agents {
 		o, err := dialect.ParseObject(raw)
 		if err != nil {
-			return 0, nil, parley.Errorf(parley.CodeInvalid, "agents must be a list of objects.")
+			return 0, nil, dialect.Invalid("agents must be a list of objects")
 		}
 		var a parley.MissionAgent
-		if err := o.Strings(dialect.Fields{{"agent", &a.Agent}}); err != nil {
-			return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		if a.Agent, err = o.String("agent"); err != nil {
+			return 0, nil, dialect.Invalid("%s", err)
 		}
-		if a.IdleChoice, err = idleChoice(o); err != nil {
-			return 0, nil, err
+		if a.IdleChoice, err = dialect.ReadIdleChoice(o); err != nil {
+			return 0, nil, dialect.Invalid("%s", err)
 		}
 		do.Agents = append(do.Agents, a)
 	}
@@ -64,22 +65,12 @@ func (h *Handler) getOverride(r request) (int, any, error) {
 }
 
 func (h *Handler) setOverride(r request) (int, any, error) {
-	choice, err := idleChoice(r.body)
+	choice, err := dialect.ReadIdleChoice(r.body)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, dialect.Invalid("%s", err)
 	}
 	if _, err := h.submit(r, string(parley.TenantSession), parley.SetOverride{Project: h.project(r.who.Tenant), Agent: r.PathValue("id"), IdleChoice: choice}); err != nil {
 		return 0, nil, err
 	}
 	return h.getOverride(r)
-}
-
-func idleChoice(o dialect.Object) (c parley.IdleChoice, err error) {
-	if err = o.Into("idle_prompt", &c.Prompt, "a string"); err == nil {
-		err = o.Into("idle_interval_secs", &c.Seconds, "a whole number of seconds")
-	}
-	if err != nil {
-		err = parley.Errorf(parley.CodeInvalid, "%s.", err)
-	}
-	return c, err
 }

@@ -136,7 +136,7 @@ func (h *Handler) asks(f func(request) (status int, answer any, err error)) http
 			h.fail(w, err)
 			return
 		}
-		writeJSON(w, status, answer)
+		dialect.WriteJSON(w, status, answer)
 	}
 }
 
@@ -148,18 +148,9 @@ func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
 	return nil, nil
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(dialect.Encode(v), '\n')) // nobody left to tell
-}
-
 func (h *Handler) fail(w http.ResponseWriter, err error) {
-	status := dialect.Status(err, w.Header())
-	if status >= http.StatusInternalServerError {
-		h.Log.Error("request failed", "error", err)
-	}
-	writeJSON(w, status, map[string]refusal{"error": refusalOf(err)})
+	dialect.LogFailure(h.Log, err)
+	dialect.WriteJSON(w, dialect.Status(err, w.Header()), map[string]refusal{"error": refusalOf(err)})
 }
 
 // Wire is what is answered, under the names it has in documents. The lines of logs
@@ -254,7 +245,7 @@ func (h *Handler) listSessions(r request) (int, any, error) {
 	q := r.URL.Query()
 	limit, err := strconv.Atoi(cmp.Or(q.Get("limit"), "50"))
 	if err != nil {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "limit must be a number.")
+		return 0, nil, dialect.Invalid("limit must be a number")
 	}
 	list, err := h.Door.Sessions(r.Context(), r.who, parley.SessionQuery{Search: q.Get("search"), Transient: q.Get("transient") == "1", Limit: limit})
 	if list == nil {
@@ -278,7 +269,7 @@ func (h *Handler) openSession(r request) (int, any, error) {
 		do.Title, err = r.body.String("title")
 	}
 	if err != nil {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		return 0, nil, dialect.Invalid("%s", err)
 	}
 	if do.Agent != "" {
 		if _, err := h.Agents.Agent(r.who.Tenant, do.Agent); err != nil {
@@ -302,7 +293,7 @@ func (h *Handler) openSession(r request) (int, any, error) {
 func (h *Handler) renameSession(r request) (int, any, error) {
 	title, err := r.body.String("title")
 	if err != nil {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		return 0, nil, dialect.Invalid("%s", err)
 	}
 	if _, err := h.submit(r, r.PathValue("id"), parley.RenameSession{Title: title}); err != nil {
 		return 0, nil, err
@@ -319,7 +310,7 @@ func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error
 	return func(r request) (int, any, error) {
 		do, err := decode(r.body)
 		if err != nil {
-			return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+			return 0, nil, dialect.Invalid("%s", err)
 		}
 		receipt, err := h.submit(r, r.PathValue("id"), do)
 		return http.StatusAccepted, receipt, err
@@ -335,7 +326,7 @@ func (h *Handler) answer(decode dialect.ReadAnswer) func(request) (int, any, err
 		}
 		do, err := decode(seq, r.body)
 		if err != nil {
-			return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+			return 0, nil, dialect.Invalid("%s", err)
 		}
 		receipt, err := h.submit(r, string(session), do)
 		return http.StatusAccepted, receipt, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/dialect"
 )
 
 // An Office gives tickets, and takes away what tokens permit.
@@ -33,7 +34,7 @@ func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
 		}
 		agent, err := body.String("agent")
 		if err != nil || agent != "" && !parley.ValidAgentName(agent) {
-			return "", parley.Errorf(parley.CodeInvalid, "agent must be the name of one.")
+			return "", dialect.Invalid("agent must be the name of one")
 		}
 		return agent, nil
 	})
@@ -41,7 +42,7 @@ func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	writeJSON(w, http.StatusCreated, ticketInfo{ticket, expires.UTC()})
+	dialect.WriteJSON(w, http.StatusCreated, ticketInfo{ticket, expires.UTC()})
 }
 
 // revoke ends what somebody's tokens permit, from now on and everywhere.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley"
+	"parley/dialect"
 )
 
 // What comes unasked, and how far it got. A thing is named by its session and seq.
@@ -17,7 +18,7 @@ func (h *Handler) listTimers(r request) (int, any, error) {
 	}
 	status := parley.TimerStatus(q.Get("status"))
 	if !slices.Contains([]parley.TimerStatus{"", parley.TimerPending, parley.TimerDone, parley.TimerGone}, status) {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "status must be pending, promoted or cancelled.")
+		return 0, nil, dialect.Invalid("status must be pending, promoted or cancelled")
 	}
 	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: parley.SessionID(q.Get("session")), Status: status, Limit: limit})
 	if list == nil {
@@ -34,7 +35,7 @@ func (h *Handler) listEffects(r request) (int, any, error) {
 	}
 	status := parley.EffectStatus(q.Get("status"))
 	if !slices.Contains([]parley.EffectStatus{"", parley.EffectPending, parley.EffectExecuting, parley.EffectCompleted, parley.EffectFailed, parley.EffectGone}, status) {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "status must be pending, executing, completed, failed or cancelled.")
+		return 0, nil, dialect.Invalid("status must be pending, executing, completed, failed or cancelled")
 	}
 	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: parley.SessionID(q.Get("session")), Status: status, Limit: limit})
 	if list == nil {

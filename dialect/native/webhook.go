@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"parley"
+	"parley/dialect"
 )
 
 // Webhooks keeps those of sessions.
@@ -28,7 +29,7 @@ func (h *Handler) setWebhook(r request) (int, any, error) {
 		ask.Secret, err = r.body.String("secret")
 	}
 	if err != nil {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", err)
+		return 0, nil, dialect.Invalid("%s", err)
 	}
 	if raw, given := r.body["events"]; given {
 		if json.Unmarshal(raw, &ask.Events) != nil || len(ask.Events) == 0 {

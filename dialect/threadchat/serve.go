@@ -119,7 +119,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 		return
 	}
 	if !c.Within(ctx, c.thread, d.Command, refuse) {
-		refuse(parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers."))
+		refuse(dialect.ErrTooMany)
 	}
 }
 

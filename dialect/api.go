@@ -1,0 +1,167 @@
+package dialect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"os"
+	"time"
+
+	"parley"
+	"parley/transport"
+)
+
+// Invalid refuses a request. The message is a sentence, without its full stop.
+func Invalid(format string, args ...any) error {
+	return parley.Errorf(parley.CodeInvalid, "%s.", fmt.Sprintf(format, args...))
+}
+
+// ErrTooMany refuses a message of a client that has too many under way.
+var ErrTooMany = parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers.")
+
+// ReadBody reads the JSON body of a request of at most so many bytes. The server
+// limits how long the client may take to send it. Call it after the request was
+// let in: a client without a credential is not to cost more than its header.
+func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	// A page on another site can send a form without being asked; it cannot
+	// send JSON.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, parley.Errorf(parley.CodeInvalid, "Send the header Content-Type: application/json.")
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, big := errors.AsType[*http.MaxBytesError](err); big {
+		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", most)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, parley.Errorf(parley.CodeInvalid, "The body arrived too slowly. Send it again over a faster connection.")
+	}
+	if err != nil {
+		return nil, parley.Errorf(parley.CodeInvalid, "The body could not be read.")
+	}
+	return data, nil
+}
+
+// ReadObject reads a body that is a JSON object; no body is an empty one.
+func ReadObject(w http.ResponseWriter, r *http.Request, most int64) (Object, error) {
+	if r.ContentLength == 0 {
+		return Object{}, nil
+	}
+	data, err := ReadBody(w, r, most)
+	if err != nil || len(data) == 0 {
+		return Object{}, err
+	}
+	o, err := ParseObject(data)
+	if err != nil {
+		return nil, Invalid("%s", err)
+	}
+	return o, nil
+}
+
+// writeWithin is how long a client may take to receive an answer. It counts from
+// when the answer is ready: a route may take longer than the server gives it.
+const writeWithin = 30 * time.Second
+
+// WriteJSON answers a request.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // on connections that have one
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(Encode(v), '\n')) // if it fails, the client has gone
+}
+
+// statuses of refusals; anything else is 500.
+var statuses = map[parley.Code]int{
+	parley.CodeInvalid:         http.StatusBadRequest,
+	parley.CodeEmpty:           http.StatusBadRequest,
+	parley.CodeTooLarge:        http.StatusRequestEntityTooLarge,
+	parley.CodeNotFound:        http.StatusNotFound,
+	parley.CodeUnauthenticated: http.StatusUnauthorized,
+	parley.CodeForbidden:       http.StatusForbidden,
+	parley.CodeBlocked:         http.StatusForbidden,
+	parley.CodeConflict:        http.StatusConflict,
+	parley.CodeClosed:          http.StatusGone,
+	parley.CodeResync:          http.StatusGone,
+	parley.CodeQueueFull:       http.StatusTooManyRequests,
+	parley.CodeLimited:         http.StatusTooManyRequests,
+	parley.CodeOverloaded:      http.StatusServiceUnavailable,
+	parley.CodeUnavailable:     http.StatusServiceUnavailable,
+	parley.CodeStopped:         http.StatusServiceUnavailable,
+}
+
+// Status is that of an HTTP answer to what err refuses. It sets the headers that
+// belong to it.
+func Status(err error, h http.Header) int {
+	var knows interface{ Status(http.Header) int }
+	if errors.As(err, &knows) {
+		return knows.Status(h)
+	}
+	return cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)
+}
+
+// Refuse answers a request that is not let in, before any dialect is spoken: a
+// status, and as JSON the reason in a few words.
+func Refuse(w http.ResponseWriter, err error) {
+	text := parley.MessageOf(err)
+	var knows interface{ Text() string }
+	if errors.As(err, &knows) {
+		text = knows.Text()
+	}
+	WriteJSON(w, Status(err, w.Header()), map[string]string{"error": text})
+}
+
+// LogFailure logs an error if it is a fault of the server: neither the client nor
+// a stopped agent is the cause.
+func LogFailure(log *slog.Logger, err error) {
+	if Status(err, http.Header{}) >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped {
+		log.Error("request failed", "error", err)
+	}
+}
+
+// keepAlive is how long a stream is silent at most. Proxies drop connections on
+// which nothing happens.
+const keepAlive = 15 * time.Second
+
+// Stream sends what show makes of the items of a follower, until one was the
+// last, and comments while nothing happens. It fails when the client leaves, when
+// ctx ends, or when the follower fails.
+func Stream(ctx context.Context, s *transport.Stream, f parley.Follower,
+	show func(*parley.Item) (out []transport.Message, last bool)) error {
+	for last := false; !last; {
+		waiting, cancel := context.WithTimeout(ctx, keepAlive)
+		items, err := f.Next(waiting)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = s.Comment("still here")
+		}
+		if err != nil {
+			return err
+		}
+		var out []transport.Message
+		for n := 0; n < len(items) && !last; n++ {
+			var more []transport.Message
+			more, last = show(items[n])
+			out = append(out, more...)
+		}
+		if len(out) == 0 {
+			continue
+		}
+		if err := s.Send(out...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadIdleChoice reads idle_prompt and idle_interval_secs; absent and null are
+// not chosen.
+func ReadIdleChoice(o Object) (c parley.IdleChoice, err error) {
+	if err = o.Into("idle_prompt", &c.Prompt, "a string"); err == nil {
+		err = o.Into("idle_interval_secs", &c.Seconds, "a whole number of seconds")
+	}
+	return c, err
+}
