@@ -10,10 +10,12 @@
 package dialect
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -68,4 +70,43 @@ func SessionFor(who parley.Principal, space, name string) parley.SessionID {
 	id := uuid.UUID(sum[:16])
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, as all sessions are
 	return parley.SessionID(id.String())
+}
+
+// Bounds of names that clients give to sessions.
+const (
+	maxSessionName = 256 // bytes
+	// maxElsewhere is how often the session of a name may be deleted before the
+	// name is of no more use.
+	maxElsewhere = 16
+)
+
+// SessionsNamed are the sessions a client may mean by a session_id, in order: the
+// one that has this id, the one that has this name with this principal, and then
+// the one that takes the place of each, when it was deleted or is not theirs. The
+// client is not told which of the two it is.
+func SessionsNamed(who parley.Principal, space, name string) (ids []parley.SessionID, err error) {
+	if name = strings.TrimSpace(name); len(name) > maxSessionName {
+		return nil, fmt.Errorf("session_id is longer than %d bytes", maxSessionName)
+	}
+	if id := parley.SessionID(strings.ToLower(name)); id.Valid() && id != parley.TenantSession {
+		ids, name = append(ids, id), string(id)
+	}
+	for range maxElsewhere {
+		id := SessionFor(who, space, name)
+		ids, name = append(ids, id), string(id)
+	}
+	return ids, nil
+}
+
+// SubmitFirst hands a command to the first of some sessions that takes it: one
+// that is not there for the principal does not.
+func SubmitFirst(ctx context.Context, door parley.Door, who parley.Principal, ids []parley.SessionID,
+	c parley.Command) (receipt parley.Receipt, err error) {
+	for _, c.Session = range ids {
+		receipt, err = door.Submit(ctx, who, c)
+		if err == nil || parley.CodeOf(err) != parley.CodeNotFound {
+			break
+		}
+	}
+	return receipt, err
 }

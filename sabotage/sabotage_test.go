@@ -632,8 +632,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"if tenant != h.Workspace.Tenant {", "if false {", "./dialect/eventbus", "TestAProjectIsItsTenants"},
 	{"who comes now is asked what was asked after", "dialect/eventbus/watch.go",
 		"if c.Position > upto || w.only", "if w.only", "./dialect/eventbus", "TestWhoComesNowSeesWhatIsOpen"},
-	{"a session that was refused counts as opened", "dialect/agentloop/serve.go",
-		"if err == nil {\n\t\tu.open()\n\t}", "u.open()", "./dialect/agentloop", "TestASessionOpensWithItsFirstInput"},
+	{"a session that was refused counts as opened", "dialect/own.go",
+		"if err == nil && c.Session == o.id {", "if c.Session == o.id {", "./dialect/agentloop", "TestASessionOpensWithItsFirstInput"},
 	{"who comes back to the agent loop misses the start of a run", "dialect/agentloop/resume.go",
 		"return e.Seq - 1, nil", "return e.Seq, nil", "./dialect/agentloop", "TestWhoComesBackIsShownWhatItMissed"},
 

@@ -14,9 +14,6 @@ type Decoded struct {
 	Refusal string // why it was not understood; Command is empty then
 }
 
-// maxSessionID bounds session_id, in bytes.
-const maxSessionID = 256
-
 // Decode reads a message of somebody whose connection has a session of its own,
 // for messages that name none.
 func Decode(who parley.Principal, own parley.SessionID, data []byte) Decoded {
@@ -68,26 +65,17 @@ func chat(who parley.Principal, own parley.SessionID, o dialect.Object) (c parle
 	if err != nil {
 		return c, err
 	}
-	if name = strings.TrimSpace(name); len(name) > maxSessionID {
-		return c, fmt.Errorf("session_id is longer than %d bytes", maxSessionID)
+	do := parley.SubmitInput{Content: message, Busy: parley.Queue, Open: true}
+	if strings.TrimSpace(name) == "" {
+		do.Transient = true
+		return parley.Command{Session: own, Do: do}, nil
 	}
-	return parley.Command{Session: sessionOf(who, own, name), Do: parley.SubmitInput{Content: message, Busy: parley.Queue, Open: true, Transient: name == ""}}, nil
+	ids, err := dialect.SessionsNamed(who, space, name)
+	if err != nil {
+		return c, err
+	}
+	return parley.Command{Session: ids[0], Do: do}, nil
 }
 
-// sessionOf is the session a client means by a session_id: the one that has this
-// id, else the one that has this name with this principal.
-func sessionOf(who parley.Principal, own parley.SessionID, name string) parley.SessionID {
-	if name == "" {
-		return own
-	}
-	if id := parley.SessionID(strings.ToLower(name)); id.Valid() {
-		return id
-	}
-	return named(who, name)
-}
-
-// named is also where messages go to that are for a session one cannot use: the
-// client is not told whether it is somebody else's, or was deleted.
-func named(who parley.Principal, name string) parley.SessionID {
-	return dialect.SessionFor(who, "agentchat", name)
-}
+// space is that of names of sessions in this dialect.
+const space = "agentchat"

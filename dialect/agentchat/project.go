@@ -1,7 +1,6 @@
 package agentchat
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -116,11 +115,11 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			show(agentThinking{"agent_thinking", text})
 		}
 	case parley.ToolCallRequested:
-		show(toolCall{"tool_call", b.Name, arguments(b.Arguments)})
+		show(toolCall{"tool_call", b.Name, string(dialect.Arguments(b.Arguments))})
 	case parley.ToolCallBlocked:
 		show(toolResult{"tool_result", b.Name, b.Reason, false})
 	case parley.ToolCallFinished:
-		show(toolResult{"tool_result", b.Name, result(b), b.Outcome == parley.CallSucceeded})
+		show(toolResult{"tool_result", b.Name, dialect.Result(b), b.Outcome == parley.CallSucceeded})
 		var asks []dialect.Frame
 		v, asks = v.card(e)
 		frames = append(frames, asks...)
@@ -203,19 +202,4 @@ func (v View) opened(id string, body any) (View, []dialect.Frame) {
 func (v View) closed(body cardClosed) (View, []dialect.Frame) {
 	v.cards = slices.DeleteFunc(slices.Clone(v.cards), func(c card) bool { return c.id == body.ID })
 	return v, []dialect.Frame{{Body: body}}
-}
-
-// arguments are always JSON here, also where a model wrote something else.
-func arguments(given string) string {
-	if json.Valid([]byte(given)) {
-		return given
-	}
-	return string(dialect.Encode(given))
-}
-
-func result(b parley.ToolCallFinished) string {
-	if b.Outcome == parley.CallCancelled && b.Result == "" {
-		return "Cancelled before it ended."
-	}
-	return b.Result
 }

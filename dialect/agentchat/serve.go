@@ -109,21 +109,15 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 // elsewhere finds a place for a message to a session that is not there for this
 // principal: it is somebody else's, or was deleted. Its id is then a mere name.
 func (c *conn) elsewhere(ctx context.Context, cmd parley.Command, err error, refuse func(error)) {
-	_, asks := cmd.Do.(parley.SubmitInput)
-	for n := 0; asks && n < maxElsewhere && parley.CodeOf(err) == parley.CodeNotFound; n++ {
-		cmd.Session, cmd.Via = named(c.Visit.Who, string(cmd.Session)), parley.ViaWebSocket
-		if _, err = c.Door.Submit(ctx, c.Visit.Who, cmd); err == nil {
-			return
-		}
+	if _, asks := cmd.Do.(parley.SubmitInput); asks && parley.CodeOf(err) == parley.CodeNotFound {
+		ids, _ := dialect.SessionsNamed(c.Visit.Who, space, string(cmd.Session)) // no id is too long
+		cmd.Via = parley.ViaWebSocket
+		_, err = dialect.SubmitFirst(ctx, c.Door, c.Visit.Who, ids[1:], cmd)
 	}
-	if ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		refuse(err)
 	}
 }
-
-// maxElsewhere is how often the session of a name may be deleted before the name
-// is of no more use.
-const maxElsewhere = 16
 
 func (c *conn) Show(ctx context.Context, i *parley.Item) (out [][]byte, _ *dialect.Goodbye) {
 	v := c.views[i.Session]

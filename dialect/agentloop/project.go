@@ -2,7 +2,6 @@ package agentloop
 
 import (
 	"cmp"
-	"encoding/json"
 	"math"
 	"net/http"
 	"slices"
@@ -324,7 +323,7 @@ func (p *projection) showCall(id parley.CallID) {
 		p.item(shellItem{"shell_" + bare(c.name), "local_shell_call", shellAction{argv}, "completed"})
 		return
 	}
-	p.item(callItem{c.name, "function_call", c.name, c.tool, arguments(c.arguments)})
+	p.item(callItem{c.name, "function_call", c.name, c.tool, string(dialect.Arguments(c.arguments))})
 }
 
 // ended shows the output of a call, which is the last of it.
@@ -429,14 +428,6 @@ func (v View) local(c call) ([]string, bool) {
 // bare is the name of a call without the prefix that most vendors give it: that
 // of its output is another, as in the document.
 func bare(name string) string { return strings.TrimPrefix(name, "call_") }
-
-// arguments are always JSON here, also where a model wrote something else.
-func arguments(given string) string {
-	if json.Valid([]byte(given)) {
-		return given
-	}
-	return string(dialect.Encode(given))
-}
 
 func approval(c call, why string) approvalRequest {
 	argv, patch, whole := command(c.tool, c.arguments)

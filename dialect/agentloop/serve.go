@@ -100,8 +100,8 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 		return
 	}
 	if c.resumes == nil {
-		u := newUnopened(h.Door, follower, c.Visit.Who, c.session)
-		c.Door, follower = u, u
+		own := dialect.NewOwnSession(h.Door, c.Visit.Who, c.session, follower)
+		c.Door, follower = own, own
 	}
 	c.Run(ctx, follower, c)
 }
@@ -123,58 +123,3 @@ func (h *Handler) heads(ctx context.Context, c *conn) (map[parley.SessionID]parl
 // mostBelow sub-agents are looked at. What others have settled since the run
 // began may be asked again, and is then said to be settled.
 const mostBelow = 200
-
-// An unopened session cannot be followed: it is not there, and nobody else may
-// learn of it. It opens with the first command that is accepted, and is followed
-// from its beginning then. Until that happens the tenant's session is followed
-// instead, where next to nothing happens, to hear that the server stops.
-type unopened struct {
-	parley.Door
-	parley.Follower
-	id     parley.SessionID
-	who    parley.Principal
-	opened context.Context // ends when it is
-	open   context.CancelFunc
-	own    bool // it is followed
-}
-
-func newUnopened(door parley.Door, tenant parley.Follower, who parley.Principal, id parley.SessionID) *unopened {
-	u := &unopened{Door: door, Follower: tenant, id: id, who: who}
-	u.opened, u.open = context.WithCancel(context.Background())
-	return u
-}
-
-func (u *unopened) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
-	receipt, err := u.Door.Submit(ctx, who, c)
-	if err == nil {
-		u.open()
-	}
-	return receipt, err
-}
-
-func (u *unopened) Next(ctx context.Context) ([]*parley.Item, error) {
-	if !u.own {
-		if err := u.wait(ctx); err != nil {
-			return nil, err
-		}
-		own, err := u.Door.Follow(ctx, u.who, parley.Scope{Session: u.id, Below: true}, parley.Beginning)
-		if err != nil {
-			return nil, err
-		}
-		u.Follower.Close()
-		u.Follower, u.own = own, true
-	}
-	return u.Follower.Next(ctx)
-}
-
-func (u *unopened) wait(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(u.opened, stop)()
-	for u.opened.Err() == nil {
-		if _, err := u.Follower.Next(ctx); err != nil && u.opened.Err() == nil {
-			return err
-		}
-	}
-	return nil
-}

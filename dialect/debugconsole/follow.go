@@ -47,54 +47,16 @@ func (w *watch) run(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// ownSession is the session of a connection. It opens with the first message that
-// is accepted; until then there is nothing to follow. It is the connection's
-// follower, and the door by which it submits.
-type ownSession struct {
-	parley.Door
-	who    parley.Principal
-	id     parley.SessionID
-	watch  *watch
-	opened chan struct{}
-	once   sync.Once
-
-	f parley.Follower // nil: not opened yet
-}
-
-func (o *ownSession) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
-	receipt, err := o.Door.Submit(ctx, who, c)
-	if err == nil && c.Session == o.id {
-		o.once.Do(func() { close(o.opened) })
-	}
-	return receipt, err
-}
-
-// Next waits for the session, and then for what happens in it and below it. A
-// server that stops is noticed by who follows something, and before there is a
-// session that is the watch.
-func (o *ownSession) Next(ctx context.Context) ([]*parley.Item, error) {
-	if o.f == nil {
-		select {
-		case <-o.opened:
-		case <-o.watch.over:
-			if ctx.Err() == nil {
-				return nil, o.watch.why
-			}
-			return nil, ctx.Err()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		f, err := o.Door.Follow(ctx, o.who, parley.Scope{Session: o.id, Below: true}, parley.Beginning)
-		if err != nil {
-			return nil, err
-		}
-		o.f = f
-	}
-	return o.f.Next(ctx)
-}
-
-func (o *ownSession) Close() {
-	if o.f != nil {
-		o.f.Close()
+// Next waits until nothing more is heard of the agent. A connection follows the
+// watch until its own session opens.
+func (w *watch) Next(ctx context.Context) ([]*parley.Item, error) {
+	select {
+	case <-w.over:
+		return nil, w.why
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
+
+// Close does nothing: the facts are closed by their owner.
+func (w *watch) Close() {}

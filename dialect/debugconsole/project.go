@@ -16,9 +16,7 @@ type View struct {
 	Session  parley.SessionID // empty: the root of what it sees
 	run      parley.RunID
 	requests []string // that the run answers; the first is on all its frames
-	whole    bool     // what was said last was not cut off
-	gap      string   // stands before the text that is being said
-	shown    int      // how many bytes of that text were shown
+	text     dialect.Text
 	held     string   // text that is known and goes with the next frame
 	lost     []string // calls of unknown fate that nobody has resolved
 	halted   []string // requests whose end is the session_halt to come
@@ -106,18 +104,20 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			v.requests = append(slices.Clip(v.requests), id)
 		}
 	case parley.OutputStarted:
-		// The texts of several turns are one answer here; a text that was cut
-		// off is gone on with as if nothing had happened.
-		if v.gap, v.shown = "", 0; v.whole {
-			v.gap = "\n\n"
-		}
+		v.text = v.text.Start()
 	case parley.OutputAppended:
 		if b.Kind == parley.Text {
-			return v.piece(b)
+			var text string
+			v.text, text = v.text.Piece(b)
+			return v.show(chunk{v.head("chunk"), text, false})
 		}
 	case parley.OutputFinished:
 		if b.Kind == parley.Text {
-			v = v.finished(b)
+			// What no piece has shown is held until the next frame, so that the
+			// last of it can be the chunk that is done.
+			var rest string
+			v.text, rest = v.text.End(b)
+			v.held += rest
 		}
 	case parley.ToolCallBlocked:
 		return v.show(toolStopped{v.head("tool_blocked"), b.Name, b.Reason})
@@ -149,29 +149,6 @@ func (v View) show(bodies ...frame) (View, []dialect.Frame) {
 		frames = append(frames, dialect.Frame{Body: b})
 	}
 	return v, frames
-}
-
-func (v View) piece(b parley.OutputAppended) (View, []dialect.Frame) {
-	text := b.Text
-	if b.Offset == 0 {
-		text = v.gap + text
-	}
-	v.shown = b.Offset + len(b.Text)
-	return v.show(chunk{v.head("chunk"), text, false})
-}
-
-// finished holds what of a text no piece has shown, as in a log whose pieces were
-// deleted. It is held no longer than until the next frame, so that the last of it
-// can be the chunk that is done.
-func (v View) finished(b parley.OutputFinished) View {
-	if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" {
-		if v.shown == 0 {
-			rest = v.gap + rest
-		}
-		v.held += rest
-	}
-	v.whole = !b.Incomplete
-	return v
 }
 
 func (v View) tool(e parley.Event, b parley.ToolCallFinished) (View, []dialect.Frame) {

@@ -126,7 +126,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	log := h.Log.With("session", to.Session, "agent", to.Agent)
 	watch := &watch{facts: facts, agent: to.Agent, over: make(chan struct{})}
 	visit.Watch = watch.around(visit.Watch)
-	own := &ownSession{Door: h.Door, who: visit.Who, id: to.Session, opened: make(chan struct{}), watch: watch}
+	own := dialect.NewOwnSession(h.Door, visit.Who, to.Session, watch)
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: own, Visit: visit, Log: log}, to: to}
 	c.Run(ctx, own, c)
 }

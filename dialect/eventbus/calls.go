@@ -1,7 +1,6 @@
 package eventbus
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ func (p *projection) inCall() {
 		p.v.calls = append(slices.Clip(p.v.calls), call{id: parley.CallID(p.e.Seq), name: b.Name, args: b.Arguments})
 		block := parley.Ref(p.e.Session, p.e.Seq)
 		p.show(message{ID: "cb-start-" + block, Kind: "content_block", Phase: "start", AgentID: p.v.agent,
-			Data: blockStart{block, "tool_use", b.Name, arguments(b.Arguments), p.v.parentID()}})
+			Data: blockStart{block, "tool_use", b.Name, dialect.Arguments(b.Arguments), p.v.parentID()}})
 	case parley.ToolCallBlocked:
 		p.v = p.v.withoutCall(b.Call)
 		p.update(b.Call, "blocked", b.Reason, true)
@@ -60,14 +59,6 @@ func (v View) withoutCall(id parley.CallID) View {
 	return v
 }
 
-// arguments are always JSON here, also where a model wrote something else.
-func arguments(given string) json.RawMessage {
-	if json.Valid([]byte(given)) {
-		return json.RawMessage(given)
-	}
-	return dialect.Encode(given)
-}
-
 const (
 	maxSummary = 200     // characters
 	maxLine    = 4 << 10 // bytes after which a line is shown though it has not ended
@@ -97,11 +88,7 @@ func (p *projection) callEnded(b parley.ToolCallFinished) {
 	if c.line != "" {
 		p.progressed(b.Call, b.Name, c.line)
 	}
-	result := b.Result
-	if b.Outcome == parley.CallCancelled && result == "" {
-		result = "Cancelled before it ended."
-	}
-	p.update(b.Call, callStatuses[b.Outcome], result, b.Outcome != parley.CallSucceeded)
+	p.update(b.Call, callStatuses[b.Outcome], dialect.Result(b), b.Outcome != parley.CallSucceeded)
 	switch {
 	case b.Outcome == parley.CallUnknown: // only a person can make the run go on
 		p.ask(parley.Ref(p.e.Session, parley.Seq(b.Call)), askUser{Questions: []question{{

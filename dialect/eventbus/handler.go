@@ -160,29 +160,14 @@ func (h *Handler) may(r request, action parley.Action, kind parley.ResourceKind)
 	return h.Door.May(r.Context(), r.who, action, parley.Resource{Kind: kind, Tenant: r.who.Tenant})
 }
 
-// maxSessionID bounds session_id, in bytes.
-const maxSessionID = 256
-
-// sessionsOf are the sessions a client may mean by a session_id, in order: the one
-// that has this id, the one that has this name with this principal, and then the
-// one that takes the place of each, when it was deleted or is not theirs.
-func sessionsOf(who parley.Principal, name string) (ids []parley.SessionID, err error) {
-	if name = strings.TrimSpace(name); len(name) > maxSessionID {
-		return nil, dialect.Invalid("session_id is longer than %d bytes", maxSessionID)
-	}
-	if id := parley.SessionID(strings.ToLower(name)); id.Valid() && id != parley.TenantSession {
-		ids, name = append(ids, id), string(id)
-	}
-	for range maxElsewhere {
-		id := dialect.SessionFor(who, "eventbus", name)
-		ids, name = append(ids, id), string(id)
+// sessionsOf are the sessions a client may mean by a session_id.
+func sessionsOf(who parley.Principal, name string) ([]parley.SessionID, error) {
+	ids, err := dialect.SessionsNamed(who, "eventbus", name)
+	if err != nil {
+		return nil, dialect.Invalid("%s", err)
 	}
 	return ids, nil
 }
-
-// maxElsewhere is how often the session of a name may be deleted before the name
-// is of no more use.
-const maxElsewhere = 16
 
 // find is the first of some sessions that is there for a principal.
 func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.SessionID) (m parley.Summary, err error) {
@@ -195,16 +180,10 @@ func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.S
 	return m, err
 }
 
-// submit hands a command to the first of some sessions that takes it: one that is
-// not there for the principal does not.
-func (h *Handler) submit(r request, ids []parley.SessionID, do parley.CommandBody) (receipt parley.Receipt, err error) {
-	for _, id := range ids {
-		receipt, err = h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Session: id, Via: parley.ViaHTTP, Do: do})
-		if parley.CodeOf(err) != parley.CodeNotFound || err == nil {
-			break
-		}
-	}
-	return receipt, err
+// submit hands a command to the first of some sessions that takes it.
+func (h *Handler) submit(r request, ids []parley.SessionID, do parley.CommandBody) (parley.Receipt, error) {
+	c := parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Via: parley.ViaHTTP, Do: do}
+	return dialect.SubmitFirst(r.Context(), h.Door, r.who, ids, c)
 }
 
 // named are the sessions a request means.

@@ -30,9 +30,7 @@ type View struct {
 	agent    string
 	began    time.Time
 	said     string // the answer so far, for shapes that repeat it whole
-	whole    bool   // what was said last was not cut off
-	gap      string // stands before the text that is being said
-	shown    int    // how many bytes of that text were shown
+	text     dialect.Text
 
 	lost  []string // calls of unknown fate that nobody has resolved
 	below dialect.Below
@@ -118,31 +116,20 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			}
 		}
 	case parley.OutputStarted:
-		// The texts of several turns are one answer here; a text that was cut
-		// off is gone on with as if nothing had happened.
-		if v.gap, v.shown = "", 0; v.whole {
-			v.gap = "\n\n"
-		}
+		v.text = v.text.Start()
 	case parley.OutputAppended:
-		text := b.Text
-		if b.Offset == 0 {
-			text = v.gap + text
-		}
 		if v.run != 0 && b.Kind == parley.Text {
+			var text string
+			v.text, text = v.text.Piece(b)
 			show(v.piece(text))
-			v.shown = b.Offset + len(b.Text)
 		}
 	case parley.OutputFinished:
 		if b.Kind == parley.Text {
-			// Pieces of a log that was trimmed are shown here.
-			if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" && v.run != 0 {
-				if v.shown == 0 {
-					rest = v.gap + rest
-				}
+			v.said += v.text.Gap() + b.Text
+			var rest string
+			if v.text, rest = v.text.End(b); rest != "" && v.run != 0 {
 				frames = append(frames, dialect.Frame{Body: v.piece(rest), Own: true})
 			}
-			v.said += v.gap + b.Text
-			v.whole = !b.Incomplete
 		}
 	case parley.RunFinished:
 		for _, id := range v.lost {
