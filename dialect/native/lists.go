@@ -25,10 +25,8 @@ func (h *Handler) listRuns(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"), Open: q.Get("open") == "1", Limit: limit}
-	if before := q.Get("before"); before != "" {
-		if query.Before, err = time.Parse(time.RFC3339, before); err != nil {
-			return 0, nil, dialect.Invalid("before must be a time like 2026-01-02T15:04:05Z")
-		}
+	if query.Before, err = r.time("before"); err != nil {
+		return 0, nil, err
 	}
 	if parent := q.Get("parent"); parent != "" {
 		session, run, ok := parley.ParseRef(parent)
@@ -52,24 +50,19 @@ func lineOf(run parley.RunInfo) runLine {
 var errNoRun = parley.Errorf(parley.CodeNotFound, "There is no such run.")
 
 func (h *Handler) getRun(r request) (int, any, error) {
-	session, run, ok := parley.ParseRef(r.PathValue("id"))
-	if !ok {
-		return 0, nil, errNoRun
-	}
-	runs, err := h.Door.Runs(r.Context(), r.who, parley.RunQuery{Session: session, Run: parley.RunID(run), Limit: 1})
+	session, run, err := r.ref(errNoRun)
 	if err != nil {
 		return 0, nil, err
 	}
-	if len(runs) == 0 {
-		return 0, nil, errNoRun
-	}
-	return http.StatusOK, lineOf(runs[0]), nil
+	runs, err := h.Door.Runs(r.Context(), r.who, parley.RunQuery{Session: session, Run: parley.RunID(run), Limit: 1})
+	one, err := only(runs, err, errNoRun)
+	return http.StatusOK, lineOf(one), err
 }
 
 func (h *Handler) cancelOneRun(r request) (int, any, error) {
-	session, run, ok := parley.ParseRef(r.PathValue("id"))
-	if !ok {
-		return 0, nil, errNoRun
+	session, run, err := r.ref(errNoRun)
+	if err != nil {
+		return 0, nil, err
 	}
 	receipt, err := h.submit(r, string(session), parley.CancelRun{Run: parley.RunID(run)})
 	return http.StatusAccepted, receipt, err
@@ -100,6 +93,36 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 	}
 }
 
+// ref reads the session and seq in the path. none is the error if the path names
+// neither.
+func (r request) ref(none error) (parley.SessionID, parley.Seq, error) {
+	session, seq, ok := parley.ParseRef(r.PathValue("id"))
+	if !ok {
+		return "", 0, none
+	}
+	return session, seq, nil
+}
+
+// only returns the one row that was asked for. none is the error if there is no
+// such row.
+func only[T any](rows []T, err, none error) (row T, _ error) {
+	if err != nil || len(rows) == 0 {
+		return row, cmp.Or(err, none)
+	}
+	return rows[0], nil
+}
+
+// time reads a time in the address; absent is zero.
+func (r request) time(name string) (t time.Time, err error) {
+	if given := r.URL.Query().Get(name); given != "" {
+		if t, err = time.Parse(time.RFC3339, given); err != nil {
+			err = dialect.Invalid("%s must be a time like 2026-01-02T15:04:05Z", name)
+		}
+	}
+	return t, err
+}
+
+// limitOf reads how many rows are asked for: 50, if the address does not say.
 func limitOf(r request) (int, error) {
 	limit, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("limit"), "50"))
 	if err != nil || limit < 1 {

@@ -317,12 +317,14 @@ func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error
 	}
 }
 
+var errNoCard = parley.Errorf(parley.CodeNotFound, "There is no such thing to answer.")
+
 // answer submits what the body says about the card or call in the path.
 func (h *Handler) answer(decode dialect.ReadAnswer) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
-		session, seq, ok := parley.ParseRef(r.PathValue("id"))
-		if !ok {
-			return 0, nil, parley.Errorf(parley.CodeNotFound, "There is no such thing to answer.")
+		session, seq, err := r.ref(errNoCard)
+		if err != nil {
+			return 0, nil, err
 		}
 		do, err := decode(seq, r.body)
 		if err != nil {

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -74,18 +73,17 @@ type auditEvent struct {
 
 func (h *Handler) listAudit(r request) (int, any, error) {
 	q := r.URL.Query()
-	limit, err := strconv.Atoi(cmp.Or(q.Get("limit"), "50"))
-	if err != nil || limit < 1 {
-		return 0, nil, parley.Errorf(parley.CodeInvalid, "limit must be a number from 1 to %d.", maxAudit)
+	limit, err := limitOf(r)
+	if err != nil {
+		return 0, nil, err
 	}
 	query := parley.AuditQuery{By: parley.PrincipalID(q.Get("user_id")), Action: q.Get("action"), Resource: q.Get("resource_type"),
-		Source: q.Get("source"), Limit: min(limit, maxAudit)}
-	for name, to := range map[string]*time.Time{"after": &query.After, "before": &query.Before} {
-		if given := q.Get(name); given != "" {
-			if *to, err = time.Parse(time.RFC3339, given); err != nil {
-				return 0, nil, parley.Errorf(parley.CodeInvalid, "%s must be a time like 2026-01-02T15:04:05Z.", name)
-			}
-		}
+		Source: q.Get("source"), Limit: limit}
+	if query.After, err = r.time("after"); err != nil {
+		return 0, nil, err
+	}
+	if query.Before, err = r.time("before"); err != nil {
+		return 0, nil, err
 	}
 	rows, err := h.Door.Audited(r.Context(), r.who, query)
 	events := []auditEvent{}
@@ -94,5 +92,3 @@ func (h *Handler) listAudit(r request) (int, any, error) {
 	}
 	return http.StatusOK, map[string]any{"events": events, "count": len(events)}, err
 }
-
-const maxAudit = 200

@@ -50,26 +50,21 @@ var (
 )
 
 func (h *Handler) getTimer(r request) (int, any, error) {
-	session, seq, ok := parley.ParseRef(r.PathValue("id"))
-	if !ok {
-		return 0, nil, errNoTimer
-	}
-	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: session, Timer: parley.TimerID(seq), Limit: 1})
-	if err == nil && len(list) == 0 {
-		err = errNoTimer
-	}
+	session, seq, err := r.ref(errNoTimer)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, list[0], nil
+	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: session, Timer: parley.TimerID(seq), Limit: 1})
+	one, err := only(list, err, errNoTimer)
+	return http.StatusOK, one, err
 }
 
 // cancelTimer takes a follow-up back. A session knows those that wait, the rows
 // those that once did.
 func (h *Handler) cancelTimer(r request) (int, any, error) {
-	session, seq, ok := parley.ParseRef(r.PathValue("id"))
-	if !ok {
-		return 0, nil, errNoTimer
+	session, seq, err := r.ref(errNoTimer)
+	if err != nil {
+		return 0, nil, err
 	}
 	receipt, err := h.submit(r, string(session), parley.CancelTimer{Timer: parley.TimerID(seq)})
 	if parley.CodeOf(err) == parley.CodeClosed {
@@ -81,16 +76,11 @@ func (h *Handler) cancelTimer(r request) (int, any, error) {
 }
 
 func (h *Handler) getEffect(r request) (int, any, error) {
-	session, seq, ok := parley.ParseRef(r.PathValue("id"))
-	if !ok {
-		return 0, nil, errNoEffect
-	}
-	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: session, Effect: seq, Limit: 1})
-	if err == nil && len(list) == 0 {
-		err = errNoEffect
-	}
+	session, seq, err := r.ref(errNoEffect)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, list[0], nil
+	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: session, Effect: seq, Limit: 1})
+	one, err := only(list, err, errNoEffect)
+	return http.StatusOK, one, err
 }
