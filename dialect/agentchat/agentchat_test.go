@@ -2,10 +2,7 @@ package agentchat
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,39 +36,18 @@ func TestTranscripts(t *testing.T) {
 
 // Every example of the document is in a transcript, byte for byte but for space.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
-	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
-	documents, err := filepath.Glob(filepath.Join(seeds, "001_*.txt"))
-	if err != nil || len(documents) == 0 {
-		t.Skipf("document 001 is not in %s; PARLEY_SEEDS says where it is", seeds)
-	}
-	document, err := os.ReadFile(documents[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shown strings.Builder
-	transcripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range transcripts {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown.Write(raw)
-	}
-	blocks := strings.Split(string(document), "```json\n")[1:]
+	shown := dialecttest.Transcripts(t)
+	blocks := dialecttest.Examples(dialecttest.Document(t, "001"))
 	if len(blocks) != 7 {
 		t.Errorf("the document has %d examples", len(blocks))
 	}
-	for _, block := range blocks {
-		example, _, _ := strings.Cut(block, "```")
+	for _, example := range blocks {
 		var line bytes.Buffer
 		if err := json.Compact(&line, []byte(example)); err != nil {
 			t.Fatal(err)
 		}
 		refusal := dialect.Encode(map[string]string{"refusal": line.String()})
-		if !strings.Contains(shown.String(), "\n"+line.String()+"\n") && !strings.Contains(shown.String(), "\n"+string(refusal)+"\n") {
+		if !strings.Contains(shown, "\n"+line.String()+"\n") && !strings.Contains(shown, "\n"+string(refusal)+"\n") {
 			t.Errorf("no transcript shows %s", line.Bytes())
 		}
 	}

@@ -1,11 +1,8 @@
 package agentchat
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,24 +33,12 @@ func TestDecodeTakesAnything(t *testing.T) {
 	})
 }
 
-// message draws bytes: any, or such as come near a message.
+// message draws a message of a client.
 func message(t *rapid.T) []byte {
-	if rapid.Bool().Draw(t, "any") {
-		return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
-	}
-	value := rapid.OneOf(
-		rapid.SampledFrom([]string{`"chat"`, `"approval_response"`, `"question_response"`, `"tool_call_resolution"`,
-			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`, `null`, `1`, `[["a"]]`, `{}`, `"\ud800"`, `"\u0000"`, ``}),
-		rapid.Map(rapid.String(), func(s string) string { return string(dialect.Encode(s)) }),
-	)
-	data := []byte("{")
-	for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"type", "type", "message", "session_id", "id", "decision", "note", "answers", "resolution"}), 1, 8).Draw(t, "keys") {
-		if i > 0 {
-			data = append(data, ',')
-		}
-		data = append(data, `"`+key+`":`+value.Draw(t, key)...)
-	}
-	return append(data, '}')
+	return dialecttest.AnyMessage(t,
+		[]string{"type", "type", "message", "session_id", "id", "decision", "note", "answers", "resolution"},
+		[]string{`"chat"`, `"approval_response"`, `"question_response"`, `"tool_call_resolution"`,
+			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`})
 }
 
 // A shown frame, of any type, with the seq of the event it is of.
@@ -247,16 +232,7 @@ func TestATrimmedLogSaysTheSame(t *testing.T) {
 // Text goes through all of it byte for byte but for space around it and controls:
 // from a client's message into the log, and from the log to clients.
 func TestNaughtyStrings(t *testing.T) {
-	name := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "..", "shared", "data")), "text", "blns.json")
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Skip("no naughty strings here: ", err)
-	}
-	var list []string
-	if err := json.Unmarshal(raw, &list); err != nil || len(list) < 500 {
-		t.Fatalf("%s holds %d strings (%v)", name, len(list), err)
-	}
-	for _, s := range list {
+	for _, s := range dialecttest.NaughtyStrings(t) {
 		d := Decode(ann, dialecttest.Session, dialect.Encode(map[string]string{"type": "chat", "message": s, "session_id": s}))
 		clean := strings.TrimSpace(parley.CleanText(s))
 		if parley.IsBlank(clean) {

@@ -2,9 +2,7 @@ package agentloop
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,15 +49,6 @@ func TestTranscripts(t *testing.T) {
 // byte but for space, what the server sends but for ids and for the spacing of
 // JSON inside of JSON.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
-	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
-	documents, err := filepath.Glob(filepath.Join(seeds, "003_*.txt"))
-	if err != nil || len(documents) == 0 {
-		t.Skipf("document 003 is not in %s; PARLEY_SEEDS says where it is", seeds)
-	}
-	document, err := os.ReadFile(documents[0])
-	if err != nil {
-		t.Fatal(err)
-	}
 	shown := map[string]bool{}
 	transcripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil {
@@ -80,13 +69,12 @@ func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 			}
 		}
 	}
-	blocks := strings.Split(string(document), "```json\n")[1:]
+	blocks := dialecttest.Examples(dialecttest.Document(t, "003"))
 	if len(blocks) != 19 {
 		t.Errorf("the document has %d examples", len(blocks))
 	}
 	left := 0
-	for _, block := range blocks {
-		example, _, _ := strings.Cut(block, "```")
+	for _, example := range blocks {
 		var line bytes.Buffer
 		if err := json.Compact(&line, []byte(example)); err != nil {
 			t.Fatal(err)

@@ -1,10 +1,7 @@
 package agentloop
 
 import (
-	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,25 +53,20 @@ func TestDecodeTakesAnything(t *testing.T) {
 	})
 }
 
-// anyMessage draws bytes: any, or such as come near a message.
+// anyMessage draws a message of a client.
 func anyMessage(t *rapid.T) []byte {
 	if rapid.IntRange(0, 3).Draw(t, "any") == 0 {
 		return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
 	}
-	value := rapid.OneOf(
-		rapid.SampledFrom([]string{`"yes"`, `"no-exit"`, `"explain"`, `"x"`, `"req-1"`, `"` + string(dialecttest.Session) + `.7"`, `null`, `1`, `{}`, `[]`, `""`,
-			`[["a"]]`, `{"patch":"*** Begin Patch"}`, `[{"role":"user","content":"hi"}]`, `[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]`, `"\ud800"`, ``}),
-		rapid.Map(rapid.String(), func(s string) string { return string(dialect.Encode(s)) }),
-	)
-	payload := "{"
-	for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"input", "review", "review", "customDenyMessage", "explanation", "applyPatch", "requestId", "questionId", "callId", "answers", "resolution", "note"}), 0, 4).Draw(t, "keys") {
-		if i > 0 {
-			payload += ","
-		}
-		payload += `"` + key + `":` + value.Draw(t, key)
-	}
-	kind := rapid.SampledFrom([]string{"user_input", "approval_response", "approval_response", "get_context_info", "manual_compact", "cancel", "question_response", "tool_call_resolution", "get_session", "x"}).Draw(t, "type")
-	return []byte(`{"id":"x","type":"` + kind + `","payload":` + payload + `}}`)
+	payload := dialecttest.AnyObject(t, 0, 4,
+		[]string{"input", "review", "review", "customDenyMessage", "explanation", "applyPatch", "requestId", "questionId",
+			"callId", "answers", "resolution", "note"},
+		[]string{`"yes"`, `"no-exit"`, `"explain"`, `"x"`, `"req-1"`, `"` + string(dialecttest.Session) + `.7"`, `[]`, `""`,
+			`{"patch":"*** Begin Patch"}`, `[{"role":"user","content":"hi"}]`,
+			`[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]`})
+	kind := rapid.SampledFrom([]string{"user_input", "approval_response", "approval_response", "get_context_info",
+		"manual_compact", "cancel", "question_response", "tool_call_resolution", "get_session", "x"}).Draw(t, "type")
+	return []byte(`{"id":"x","type":"` + kind + `","payload":` + payload + `}`)
 }
 
 // A shown frame, of any type, with the seq of the event it is of.
@@ -407,16 +399,7 @@ func TestMessagesAreWhatWasSaid(t *testing.T) {
 // Text goes through all of it byte for byte but for controls: from a client's
 // message into the log, and from the log to clients.
 func TestNaughtyStrings(t *testing.T) {
-	name := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "..", "shared", "data")), "text", "blns.json")
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Skip("no naughty strings here: ", err)
-	}
-	var list []string
-	if err := json.Unmarshal(raw, &list); err != nil || len(list) < 500 {
-		t.Fatalf("%s holds %d strings (%v)", name, len(list), err)
-	}
-	for _, s := range list {
+	for _, s := range dialecttest.NaughtyStrings(t) {
 		d := Decode(dialecttest.Session, Asked{}, dialect.Encode(message{"x", "user_input", map[string]any{"input": []any{map[string]any{"role": "user", "content": s}}}}))
 		in, ok := d.Command.Do.(parley.SubmitInput)
 		if ok == parley.IsBlank(parley.CleanText(s)) || ok && in.Content != s {

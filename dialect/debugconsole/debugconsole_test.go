@@ -2,10 +2,7 @@ package debugconsole
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,37 +40,15 @@ func TestTranscripts(t *testing.T) {
 
 // Every example of the document is in a transcript, byte for byte but for space.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
-	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
-	documents, err := filepath.Glob(filepath.Join(seeds, "000_*.txt"))
-	if err != nil || len(documents) == 0 {
-		t.Skipf("document 000 is not in %s; PARLEY_SEEDS says where it is", seeds)
-	}
-	document, err := os.ReadFile(documents[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shown strings.Builder
-	transcripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range transcripts {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown.Write(raw)
-	}
-	examples := 0
-	for _, block := range strings.Split(string(document), "```json\n")[1:] {
-		block, _, _ = strings.Cut(block, "```")
+	shown, examples := dialecttest.Transcripts(t), 0
+	for _, block := range dialecttest.Examples(dialecttest.Document(t, "000")) {
 		for line := range strings.Lines(block) {
 			examples++
 			var example bytes.Buffer
 			if err := json.Compact(&example, []byte(line)); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(shown.String(), "\n"+example.String()+"\n") {
+			if !strings.Contains(shown, "\n"+example.String()+"\n") {
 				t.Errorf("no transcript shows %s", example.Bytes())
 			}
 		}

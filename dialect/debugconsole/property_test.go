@@ -1,10 +1,7 @@
 package debugconsole
 
 import (
-	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,25 +38,14 @@ func TestDecodeTakesAnything(t *testing.T) {
 	})
 }
 
-// message draws bytes: any, or such as come near a message.
+// message draws a message of a client.
 func message(t *rapid.T) []byte {
-	if rapid.Bool().Draw(t, "any") {
-		return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
-	}
-	value := rapid.OneOf(
-		rapid.SampledFrom([]string{`"message"`, `"approval_response"`, `"question_response"`, `"tool_call_resolution"`, `"user"`, `"assistant"`,
+	return dialecttest.AnyMessage(t,
+		[]string{"type", "type", "content", "content", "role", "messages", "session_id", "id", "decision", "note", "answers",
+			"resolution"},
+		[]string{`"message"`, `"approval_response"`, `"question_response"`, `"tool_call_resolution"`, `"user"`, `"assistant"`,
 			`[{"role":"user","content":"x"}]`, `[{"content":7}]`, `[]`,
-			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`, `null`, `1`, `[["a"]]`, `{}`, `"\ud800"`, `"\u0000"`, ``}),
-		rapid.Map(rapid.String(), func(s string) string { return string(dialect.Encode(s)) }),
-	)
-	data := []byte("{")
-	for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"type", "type", "content", "content", "role", "messages", "session_id", "id", "decision", "note", "answers", "resolution"}), 1, 8).Draw(t, "keys") {
-		if i > 0 {
-			data = append(data, ',')
-		}
-		data = append(data, `"`+key+`":`+value.Draw(t, key)...)
-	}
-	return append(data, '}')
+			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`})
 }
 
 // show is what is shown of a log, up to the end of the connection.
@@ -278,16 +264,7 @@ func TestCardsOfSubAgentsAreShown(t *testing.T) {
 // Text goes through all of it byte for byte: from a client's message into a
 // command, and from the log to clients.
 func TestNaughtyStrings(t *testing.T) {
-	file := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "..", "shared", "data")), "text", "blns.json")
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Skip("no naughty strings here: ", err)
-	}
-	var list []string
-	if err := json.Unmarshal(raw, &list); err != nil || len(list) < 500 {
-		t.Fatalf("%s holds %d strings (%v)", file, len(list), err)
-	}
-	for _, s := range list {
+	for _, s := range dialecttest.NaughtyStrings(t) {
 		d := Decode(place, dialect.Encode(map[string]string{"type": "message", "content": s}))
 		if parley.IsBlank(parley.CleanText(s)) {
 			if d.Refusal != "" || d.Command.Do != nil {

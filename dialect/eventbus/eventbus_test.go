@@ -1,10 +1,7 @@
 package eventbus
 
 import (
-	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -51,15 +48,7 @@ func TestTranscripts(t *testing.T) {
 // TestEveryRowOfTheDocumentIsShown: the kind/phase table of the document, row by
 // row, is in some transcript; and so is every field its first table names.
 func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
-	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
-	documents, err := filepath.Glob(filepath.Join(seeds, "004_*.txt"))
-	if err != nil || len(documents) == 0 {
-		t.Skipf("document 004 is not in %s; PARLEY_SEEDS says where it is", seeds)
-	}
-	raw, err := os.ReadFile(documents[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := dialecttest.Document(t, "004")
 	shown := map[string]bool{}
 	for _, log := range dialecttest.Logs(t) {
 		v := NewView("/p")
@@ -78,7 +67,7 @@ func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
 	// Not of the log: it is made when a client comes.
 	shown["run/resync"] = true
 	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `(\\w+)` \\| ([^|]+) \\|")
-	rows := row.FindAllStringSubmatch(string(raw), -1)
+	rows := row.FindAllStringSubmatch(document, -1)
 	if len(rows) != 17 {
 		t.Fatalf("the table has %d rows", len(rows))
 	}
@@ -96,7 +85,7 @@ func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
 		t.Error("no transcript shows an idle prompt")
 	}
 	for _, status := range []string{modelLoading, isThinking, callingTool, working, idle} {
-		if !shown["status "+status] || !strings.Contains(string(raw), "`"+status+"`") {
+		if !shown["status "+status] || !strings.Contains(document, "`"+status+"`") {
 			t.Errorf("status %s is not shown, or not of the document", status)
 		}
 	}
@@ -105,19 +94,11 @@ func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
 // TestEveryRouteOfTheDocumentIsServed: its list of requests, but for
 // what is the server's own, and the fields of its one message, in its order.
 func TestEveryRouteOfTheDocumentIsServed(t *testing.T) {
-	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
-	documents, err := filepath.Glob(filepath.Join(seeds, "004_*.txt"))
-	if err != nil || len(documents) == 0 {
-		t.Skipf("document 004 is not in %s; PARLEY_SEEDS says where it is", seeds)
-	}
-	raw, err := os.ReadFile(documents[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := dialecttest.Document(t, "004")
 	later := map[string]string{"GET /api/health": "the server's own"}
 	served := (&Handler{}).Routes()
 	routes := 0
-	for _, line := range regexp.MustCompile("(?m)^- `([A-Z/]+) (/api/[a-z/-]+)").FindAllStringSubmatch(string(raw), -1) {
+	for _, line := range regexp.MustCompile("(?m)^- `([A-Z/]+) (/api/[a-z/-]+)").FindAllStringSubmatch(document, -1) {
 		for method := range strings.SplitSeq(line[1], "/") {
 			routes++
 			route := method + " " + line[2]
@@ -131,7 +112,7 @@ func TestEveryRouteOfTheDocumentIsServed(t *testing.T) {
 		t.Errorf("the document has %d routes", routes)
 	}
 
-	_, fields, _ := strings.Cut(string(raw), "interface UiSseMessage {")
+	_, fields, _ := strings.Cut(document, "interface UiSseMessage {")
 	fields, _, _ = strings.Cut(fields, "}")
 	empty := ""
 	wire := string(dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "r", map[string]int{}}))

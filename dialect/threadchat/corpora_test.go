@@ -1,10 +1,7 @@
 package threadchat
 
 import (
-	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"parley"
@@ -16,17 +13,8 @@ import (
 // log, and from the log to a client. Only what a person cannot see as a message
 // is refused, and C0 controls are dropped.
 func TestNaughtyStrings(t *testing.T) {
-	name := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "..", "shared", "data")), "text", "blns.json")
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Skip("no naughty strings here: ", err)
-	}
-	var list []string
-	if err := json.Unmarshal(raw, &list); err != nil || len(list) < 500 {
-		t.Fatalf("%s holds %d strings (%v)", name, len(list), err)
-	}
 	refused := 0
-	for _, s := range list {
+	for _, s := range dialecttest.NaughtyStrings(t) {
 		if parley.IsBlank(s) {
 			refused++
 		}

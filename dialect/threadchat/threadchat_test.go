@@ -2,12 +2,9 @@ package threadchat
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -41,31 +38,10 @@ func TestTranscripts(t *testing.T) {
 
 // Every example of the document is in a transcript, byte for byte but for space.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
-	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
-	documents, err := filepath.Glob(filepath.Join(seeds, "002_*.txt"))
-	if err != nil || len(documents) == 0 {
-		t.Skipf("document 002 is not in %s; PARLEY_SEEDS says where it is", seeds)
-	}
-	document, err := os.ReadFile(documents[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shown strings.Builder
-	transcripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range transcripts {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown.Write(raw)
-	}
+	shown := dialecttest.Transcripts(t)
 	comment := regexp.MustCompile(`(?m)^//.*$`)
 	examples := 0
-	for _, block := range strings.Split(string(document), "```json\n")[1:] {
-		block, _, _ = strings.Cut(block, "```")
+	for _, block := range dialecttest.Examples(dialecttest.Document(t, "002")) {
 		messages := json.NewDecoder(strings.NewReader(comment.ReplaceAllString(block, "")))
 		for {
 			var message json.RawMessage
@@ -79,7 +55,7 @@ func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 			if err := json.Compact(&line, message); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(shown.String(), "\n"+line.String()+"\n") {
+			if !strings.Contains(shown, "\n"+line.String()+"\n") {
 				t.Errorf("no transcript shows %s", line.Bytes())
 			}
 		}
