@@ -4,14 +4,15 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -99,8 +100,15 @@ func parseKeySet(raw []byte) (set keySet, leftOut []error, err error) {
 
 var errOtherPurpose = errors.New("it is not for verifying signatures")
 
-// parseKey reads a JWK. Its type, curve and alg say by which algorithm it
-// verifies; RSA keys that do not say are for RS256.
+// parseKey reads a JWK with go-jose. Its type, curve and alg determine the one
+// algorithm that it verifies; RSA keys without an alg are for RS256.
+//
+// It is stricter than go-jose, which accepts keys for another use, private keys,
+// base64url with line breaks or stray bits, RSA keys of any size, RSA exponents
+// cut to 64 bits, keys of the broken ROCA generator, Ed25519 keys of any length,
+// an alg that does not belong to the key, and short secrets. Certificates are not
+// passed to go-jose: it would reject a good key for a bad certificate. See
+// docs/adr/0049.
 func parseKey(raw []byte) (id string, k key, err error) {
 	o, err := strictObject(raw)
 	if err != nil {
@@ -108,7 +116,7 @@ func parseKey(raw []byte) (id string, k key, err error) {
 	}
 	var kty, alg, use string
 	if !o.text("kid", &id) || len(id) > maxKeyID || !o.text("kty", &kty) || !o.text("alg", &alg) || !o.text("use", &use) {
-		return "", key{}, errors.New("kid, kty, alg or use cannot be")
+		return "", key{}, errors.New("kid, kty, alg or use is not a string, or kid is too long")
 	}
 	_, private := o["d"]
 	_, hasOps := o["key_ops"]
@@ -116,76 +124,85 @@ func parseKey(raw []byte) (id string, k key, err error) {
 	case use != "" && use != "sig" || hasOps && !slices.Contains(o.list("key_ops"), "verify"):
 		return id, key{}, errOtherPurpose
 	case private:
-		return id, key{}, errors.New("its private part is there for everybody to read")
+		return id, key{}, errors.New("the key set publishes its private part")
 	}
-	switch kty {
-	case "RSA":
-		k, err = rsaKey(o, alg)
-	case "EC":
-		k, err = curveKey(o, alg)
-	case "OKP":
-		k, err = edwardsKey(o, alg)
-	case "oct":
-		var secret []byte
-		if secret, err = o.bytes("k"); err == nil {
-			k, err = secretKey(alg, secret)
-		}
-	default:
-		err = errors.New("its type is not supported")
-	}
+	k, err = o.key(kty, alg)
 	return id, k, err
 }
 
-// bytes reads base64url, which must be there.
-func (o object) bytes(name string) ([]byte, error) {
-	var s string
-	if !o.text(name, &s) || s == "" {
-		return nil, fmt.Errorf("%s is missing", name)
-	}
-	b, err := decodeBase64(s)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not base64url", name)
-	}
-	return b, nil
-}
+// keyMembers are the members that hold the bytes of a key, by its type.
+var keyMembers = map[string][]string{"RSA": {"n", "e"}, "EC": {"x", "y"}, "OKP": {"x"}, "oct": {"k"}}
 
-func rsaKey(o object, alg string) (key, error) {
-	if alg == "" {
-		alg = "RS256"
+func (o object) key(kty, alg string) (key, error) {
+	members, last := object{"kty": o["kty"]}, []byte(nil)
+	if kty == "EC" || kty == "OKP" {
+		members["crv"] = o["crv"]
 	}
-	if !slices.Contains([]string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}, alg) {
-		return key{}, errors.New("the algorithm is not one of RSA")
+	for _, name := range keyMembers[kty] {
+		var text string
+		var err error
+		if !o.text(name, &text) || text == "" {
+			return key{}, fmt.Errorf("%s is missing", name)
+		}
+		if last, err = decodeBase64(text); err != nil {
+			return key{}, fmt.Errorf("%s is not base64url", name)
+		}
+		members[name] = o[name]
 	}
-	modulus, err := o.bytes("n")
+	raw, err := json.Marshal(members)
 	if err != nil {
 		return key{}, err
 	}
-	exponent, err := o.bytes("e")
-	if err != nil {
+	var parsed jose.JSONWebKey
+	if err := parsed.UnmarshalJSON(raw); err != nil {
 		return key{}, err
 	}
-	n, e := new(big.Int).SetBytes(modulus), new(big.Int).SetBytes(exponent)
+	var algs []string // the first is the default
+	switch k := parsed.Key.(type) {
+	case []byte:
+		return secretKey(alg, k)
+	case *rsa.PublicKey:
+		algs, err = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}, checkRSA(k.N, new(big.Int).SetBytes(last))
+	case *ecdsa.PublicKey:
+		algs = []string{map[string]string{"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}[k.Params().Name]}
+	case ed25519.PublicKey:
+		if algs = []string{"EdDSA"}; len(last) != ed25519.PublicKeySize {
+			err = fmt.Errorf("the Ed25519 key has %d bytes instead of %d", len(last), ed25519.PublicKeySize)
+		}
+	}
 	switch {
-	case n.BitLen() < 2048 || n.BitLen() > 8192 || n.Bit(0) == 0:
-		return key{}, errors.New("the modulus must be odd and have 2048 to 8192 bits")
-	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
-		return key{}, errors.New("the exponent must be odd and from 3 to 2^31-1")
-	case rocaWeak(n):
-		return key{}, errors.New("it was made by a broken generator (ROCA) and can be factored")
+	case err != nil:
+		return key{}, err
+	case alg == "":
+		alg = algs[0]
+	case !slices.Contains(algs, alg):
+		return key{}, fmt.Errorf("alg is %.20q; this key is for %s", alg, strings.Join(algs, ", "))
 	}
 	method := jwt.GetSigningMethod(alg)
 	if pss, ok := method.(*jwt.SigningMethodRSAPSS); ok {
-		// The library takes salts of any length; the standard knows one.
+		// golang-jwt and go-jose accept salts of any length; RFC 7518 allows one.
 		strict := *pss
 		strict.VerifyOptions = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}
 		method = &strict
 	}
-	return key{method: method, material: &rsa.PublicKey{N: n, E: int(e.Int64())}}, nil
+	return key{method: method, material: parsed.Key}, nil
 }
 
-// rocaWeak knows moduli by CVE-2017-15361: their primes are k*M + 65537^a mod M,
-// M being a product of small primes, so the modulus is a power of 65537 modulo
-// each of them. Of other moduli about one in 2^27 is.
+func checkRSA(n, e *big.Int) error {
+	switch {
+	case n.BitLen() < 2048 || n.BitLen() > 8192 || n.Bit(0) == 0:
+		return errors.New("the RSA modulus must be odd and have 2048 to 8192 bits")
+	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
+		return errors.New("the RSA exponent must be odd and from 3 to 2^31-1")
+	case rocaWeak(n):
+		return errors.New("a broken generator (ROCA) made the RSA key, so it can be factored")
+	}
+	return nil
+}
+
+// rocaWeak recognizes moduli of CVE-2017-15361: their primes are k*M + 65537^a
+// mod M, where M is a product of small primes. So the modulus is a power of 65537
+// modulo each small prime. About one in 2^27 other moduli is, too.
 func rocaWeak(n *big.Int) bool {
 	for _, p := range []int64{
 		3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97,
@@ -202,50 +219,4 @@ func rocaWeak(n *big.Int) bool {
 		}
 	}
 	return true
-}
-
-var curves = map[string]struct {
-	curve elliptic.Curve
-	alg   string
-	size  int
-}{
-	"P-256": {elliptic.P256(), "ES256", 32},
-	"P-384": {elliptic.P384(), "ES384", 48},
-	"P-521": {elliptic.P521(), "ES512", 66},
-}
-
-func curveKey(o object, alg string) (key, error) {
-	var crv string
-	if !o.text("crv", &crv) {
-		return key{}, errors.New("crv cannot be")
-	}
-	c, ok := curves[crv]
-	if !ok || alg != "" && alg != c.alg {
-		return key{}, errors.New("the curve is not supported, or not that of the algorithm")
-	}
-	x, errX := o.bytes("x")
-	y, errY := o.bytes("y")
-	if err := errors.Join(errX, errY); err != nil {
-		return key{}, err
-	}
-	if len(x) != c.size || len(y) != c.size {
-		return key{}, errors.New("x and y must be as long as the curve's field")
-	}
-	public, err := ecdsa.ParseUncompressedPublicKey(c.curve, slices.Concat([]byte{4}, x, y))
-	if err != nil {
-		return key{}, errors.New("the point is not on the curve")
-	}
-	return key{method: jwt.GetSigningMethod(c.alg), material: public}, nil
-}
-
-func edwardsKey(o object, alg string) (key, error) {
-	var crv string
-	if !o.text("crv", &crv) || crv != "Ed25519" || alg != "" && alg != "EdDSA" {
-		return key{}, errors.New("of these keys only those of Ed25519 are supported")
-	}
-	x, err := o.bytes("x")
-	if err != nil || len(x) != ed25519.PublicKeySize {
-		return key{}, errors.New("x is not a public key of Ed25519")
-	}
-	return key{method: jwt.SigningMethodEdDSA, material: ed25519.PublicKey(x)}, nil
 }

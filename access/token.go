@@ -96,9 +96,10 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	return v.identify(payload)
 }
 
-// verifySignature returns the payload of a JWS in compact form. Which algorithm
-// is used is a property of the key; that the token names the same one is all
-// its header has to say about it. Keys that come in the header are not looked at.
+// verifySignature returns the payload of a JWS in compact form. The key determines
+// the algorithm, and the token has to name the same one. Keys and certificates in
+// the header are ignored. golang-jwt checks the signature; the checks in front of
+// it are stricter than the parsers of golang-jwt and go-jose: see docs/adr/0049.
 func verifySignature(ctx context.Context, keys keySource, token string) ([]byte, error) {
 	if len(token) > maxToken {
 		return nil, deny(TokenInvalid, "the token is too long")

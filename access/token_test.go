@@ -323,6 +323,7 @@ func TestAnAlgorithmBelongsToItsKey(t *testing.T) {
 func TestKeysThatAreNotUsed(t *testing.T) {
 	p := &must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).PublicKey
 	ok := jwk(t, "a", "", p)
+	ofRSA := jwk(t, "a", "", &must(rsa.GenerateKey(rand.Reader, 2048)).PublicKey)
 	for name, set := range map[string]string{
 		"private part":  strings.Replace(ok, `{`, `{"d":"AA",`, 1),
 		"no curve":      strings.Replace(ok, `"P-256"`, `"P-224"`, 1),
@@ -338,6 +339,10 @@ func TestKeysThatAreNotUsed(t *testing.T) {
 		"no alg":        `{"kty":"oct","k":"` + encode(secret) + `"}`,
 		"Ed448":         `{"kty":"OKP","crv":"Ed448","x":"AAAA"}`,
 		"short Ed25519": `{"kty":"OKP","crv":"Ed25519","x":"AAAA"}`,
+		"exponent 1":    strings.Replace(ofRSA, `"AQAB"`, `"AQ"`, 1),
+		"exponent 2^72 + 65537, of which 64 bits are 65537": strings.Replace(ofRSA, `"AQAB"`, `"AQAAAAAAAAEAAQ"`, 1),
+		"stray bits in base64url":                           strings.Replace(ofRSA, `"AQAB"`, `"AQABAR"`, 1),
+		"a line break in base64url":                         strings.Replace(ofRSA, `"AQAB"`, `"AQ\nAB"`, 1),
 	} {
 		if got, leftOut, err := parseKeySet([]byte(`{"keys":[` + set + `]}`)); err != nil || len(got) != 0 || len(leftOut) != 1 {
 			t.Errorf("%s: %v %v %v", name, got, leftOut, err)
@@ -353,6 +358,13 @@ func TestKeysThatAreNotUsed(t *testing.T) {
 	} {
 		if got, _, err := parseKeySet([]byte(doc)); err == nil {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for name, member := range map[string]string{
+		"a certificate that cannot be read": `"x5c":["AAAA"]`, "a thumbprint of another length": `"x5t":"AAAA"`, "an unknown member": `"x":1`,
+	} {
+		if got, leftOut, err := parseKeySet([]byte(`{"keys":[` + strings.Replace(ofRSA, `{`, `{`+member+`,`, 1) + `]}`)); len(got) != 1 {
+			t.Errorf("a good key with %s: %v %v", name, leftOut, err)
 		}
 	}
 	both := `{"keys":[` + ok + `,` + strings.Replace(ok, `"sig"`, `"enc"`, 1) + `]}`
