@@ -320,6 +320,26 @@ func TestAnAlgorithmBelongsToItsKey(t *testing.T) {
 	}
 }
 
+// RFC 7518 allows one length of the salt; libraries accept any.
+func TestASaltIsAsLongAsTheHash(t *testing.T) {
+	r := must(rsa.GenerateKey(rand.Reader, 2048))
+	set, _, err := parseKeySet([]byte(`{"keys":[` + jwk(t, "", "PS256", &r.PublicKey) + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []int{0, 20, 31, 32, 33, 64} {
+		by := *jwt.SigningMethodPS256
+		by.Options = &rsa.PSSOptions{SaltLength: length}
+		if length == 0 {
+			by.Options.SaltLength = rsa.PSSSaltLengthAuto // as long as the key allows
+		}
+		token := sign(t, &by, r, `{"alg":"PS256"}`, with("", nil))
+		if _, err := verifySignature(t.Context(), set, token); (err == nil) != (length == 32) {
+			t.Errorf("a salt of %d bytes: %v", length, err)
+		}
+	}
+}
+
 func TestKeysThatAreNotUsed(t *testing.T) {
 	p := &must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).PublicKey
 	ok := jwk(t, "a", "", p)
