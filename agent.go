@@ -4,22 +4,23 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"regexp"
 )
 
 // An Agent is a definition: who answers, and how. A run keeps the definition it
 // started with, by digest.
 type Agent struct {
-	Name         string      `json:"name"`
-	Description  string      `json:"description,omitempty"`
-	Model        string      `json:"model,omitempty"` // empty: the server's default
-	Fallback     []string    `json:"fallback_models,omitempty"`
-	Tools        []string    `json:"tools"` // nil or "*" for all; empty: none
-	Approval     string      `json:"approval,omitempty"`
-	Limits       AgentLimits `json:"limits,omitzero"`
-	Allow        *AgentAllow `json:"allow,omitempty"` // nil: everybody who may talk to agents
-	Instructions string      `json:"instructions,omitempty"`
-	Delegates    []string    `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
+	Name         string       `json:"name"`
+	Description  string       `json:"description,omitempty"`
+	Model        string       `json:"model,omitempty"` // empty: the server's default
+	Fallback     []string     `json:"fallback_models,omitempty"`
+	Tools        []string     `json:"tools"`              // nil or "*" for all; empty: none
+	Approval     ApprovalMode `json:"approval,omitempty"` // empty: the tenant's
+	Limits       AgentLimits  `json:"limits,omitzero"`
+	Allow        *AgentAllow  `json:"allow,omitempty"` // nil: everybody who may talk to agents
+	Instructions string       `json:"instructions,omitempty"`
+	Delegates    []string     `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
 	// Trust lists the sources whose content does not make calls ask, besides the
 	// conversation; nil: defaultTrust.
 	Trust   []Source `json:"trust,omitzero"`
@@ -31,6 +32,30 @@ type Agent struct {
 	Autonomy    Autonomy `json:"autonomy,omitzero"`
 	// Webhook is told how its runs fare. Only a file can name one.
 	Webhook *AgentWebhook `json:"webhook,omitempty"`
+}
+
+// An ApprovalMode determines which tool calls of an agent a person has to approve.
+// An unknown mode counts as the strictest.
+type ApprovalMode string
+
+const (
+	ApprovalSuggest  ApprovalMode = "suggest"   // edits, and commands that do more than read, ask
+	ApprovalAutoEdit ApprovalMode = "auto-edit" // edits inside the workspace run
+	ApprovalFullAuto ApprovalMode = "full-auto" // everything runs, commands inside the sandbox
+)
+
+const approvalModes = string(ApprovalSuggest + ", " + ApprovalAutoEdit + " or " + ApprovalFullAuto)
+
+func (m ApprovalMode) known() bool {
+	return m == ApprovalSuggest || m == ApprovalAutoEdit || m == ApprovalFullAuto
+}
+
+// ParseApprovalMode reads a mode. Its error lists the modes, to follow "approval is".
+func ParseApprovalMode(text string) (ApprovalMode, error) {
+	if mode := ApprovalMode(text); mode.known() {
+		return mode, nil
+	}
+	return "", fmt.Errorf("%s, not %q", approvalModes, text)
 }
 
 type AgentLimits struct {

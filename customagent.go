@@ -67,7 +67,7 @@ type MakeAgent struct{ Agent Agent }
 // that setting of the whole tenant.
 func (do MakeAgent) Rules() Rules {
 	action := ActSettings
-	if do.Agent.Approval == "" || do.Agent.Approval == "suggest" {
+	if do.Agent.Approval == "" || do.Agent.Approval == ApprovalSuggest {
 		action = ActAdmin
 	}
 	return Rules{Action: action, Tenant: true, Limits: []limit{
@@ -132,8 +132,8 @@ func CheckAgent(a Agent) error {
 		return Errorf(CodeEmpty, "The instructions are missing.")
 	case len(a.Instructions) > maxInstructions:
 		return Errorf(CodeTooLarge, "The instructions are longer than %d bytes.", maxInstructions)
-	case a.Approval != "" && a.Approval != "suggest" && a.Approval != "auto-edit" && a.Approval != "full-auto":
-		return Errorf(CodeInvalid, "approval must be suggest, auto-edit or full-auto.")
+	case a.Approval != "" && !a.Approval.known():
+		return Errorf(CodeInvalid, "approval must be %s.", approvalModes)
 	case a.Limits.Turns < 0 || a.Limits.Tokens < 0 || a.Limits.Minutes < 0 || a.Limits.CostUSD < 0:
 		return Errorf(CodeInvalid, "limits must not be negative.")
 	case a.Allow != nil && (len(a.Allow.Roles) == 0 || slices.Contains(a.Allow.Roles, "")):

@@ -12,16 +12,16 @@ import (
 // Settings are what a tenant has chosen, or else what the server does by itself.
 // What an agent's definition says counts for more.
 type Settings struct {
-	Model              string  `json:"model,omitempty"` // of agents that name none; empty: the server's
-	Approval           string  `json:"approval"`        // likewise
-	Turns              int     `json:"turns"`           // of one run; likewise
-	CompactAt          float64 `json:"compact_at"`      // the part of a model's context that may be full before it is made shorter
-	MaxDelegationDepth int     `json:"max_delegation_depth"`
+	Model              string       `json:"model,omitempty"` // of agents that name none; empty: the server's
+	Approval           ApprovalMode `json:"approval"`        // likewise
+	Turns              int          `json:"turns"`           // of one run; likewise
+	CompactAt          float64      `json:"compact_at"`      // the part of a model's context that may be full before it is made shorter
+	MaxDelegationDepth int          `json:"max_delegation_depth"`
 }
 
 // DefaultSettings are those of a tenant that has chosen nothing.
 func DefaultSettings() Settings {
-	return Settings{Approval: "suggest", Turns: defaultTurns, CompactAt: 0.8, MaxDelegationDepth: 2}
+	return Settings{Approval: ApprovalSuggest, Turns: defaultTurns, CompactAt: 0.8, MaxDelegationDepth: 2}
 }
 
 // A setting is a field of Settings, and what it must be.
@@ -39,10 +39,8 @@ func (k setting) take(s *Settings, raw json.RawMessage) bool {
 var settings = map[string]setting{
 	"model": {"must be the name of a model", func(s *Settings) any { return &s.Model },
 		func(s Settings) bool { return modelPattern.MatchString(s.Model) }},
-	"approval": {"must be suggest, auto-edit or full-auto", func(s *Settings) any { return &s.Approval },
-		func(s Settings) bool {
-			return s.Approval == "suggest" || s.Approval == "auto-edit" || s.Approval == "full-auto"
-		}},
+	"approval": {"must be " + approvalModes, func(s *Settings) any { return &s.Approval },
+		func(s Settings) bool { return s.Approval.known() }},
 	"turns": {"must be a whole number from 1 to 1000", func(s *Settings) any { return &s.Turns },
 		func(s Settings) bool { return s.Turns >= 1 && s.Turns <= 1000 }},
 	"compact_at": {"must be a number from 0.1 to 0.95", func(s *Settings) any { return &s.CompactAt },

@@ -99,7 +99,6 @@ func parseAgent(path, text string) (definition, error) {
 		Model:        f.Model,
 		Fallback:     f.FallbackModels,
 		Tools:        f.Tools,
-		Approval:     f.Approval, // none: the tenant's
 		Instructions: strings.TrimSpace(body),
 		Delegates:    f.Delegates,
 		Trust:        f.Trust,
@@ -126,12 +125,14 @@ func parseAgent(path, text string) (definition, error) {
 	if agent.Webhook, err = f.webhook(doc); err != nil {
 		return definition{}, err
 	}
+	mode, badMode := parley.ParseApprovalMode(f.Approval)
+	agent.Approval = mode
 	def := definition{path: path, line: doc.line("name"), tools: doc.line("tools"), agent: agent}
 	switch {
 	case !parley.ValidAgentName(agent.Name):
 		err = at(path, def.line, "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", agent.Name)
-	case !slices.Contains([]string{"", "suggest", "auto-edit", "full-auto"}, agent.Approval):
-		err = at(path, doc.line("approval"), "approval is suggest, auto-edit or full-auto, not %q", agent.Approval)
+	case f.Approval != "" && badMode != nil:
+		err = at(path, doc.line("approval"), "approval is %v", badMode)
 	case f.Limits.Turns != nil && agent.Limits.Turns < 1:
 		err = at(path, doc.line("limits.turns"), "limits.turns is 1 or more, not %d", agent.Limits.Turns)
 	case f.Limits.Tokens < 0:

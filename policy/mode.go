@@ -6,16 +6,9 @@ import (
 	"parley"
 )
 
-// The approval modes of agents. One that nobody knows counts as the strictest.
-const (
-	Suggest  = "suggest"   // edits, and commands that do more than read, ask
-	AutoEdit = "auto-edit" // edits inside the workspace run
-	FullAuto = "full-auto" // everything runs, commands inside the sandbox
-)
-
 // Edit says what is to become of an edit inside the workspace.
-func Edit(mode string) parley.VerdictKind {
-	if mode == AutoEdit || mode == FullAuto {
+func Edit(mode parley.ApprovalMode) parley.VerdictKind {
+	if mode == parley.ApprovalAutoEdit || mode == parley.ApprovalFullAuto {
 		return parley.VerdictRun
 	}
 	return parley.VerdictAsk
@@ -25,13 +18,13 @@ func Edit(mode string) parley.VerdictKind {
 // would otherwise be. Without a sandbox, missing says why there is none: then
 // nothing runs unasked, because a command that only reads may read whatever the
 // server can, and who chose full-auto chose it for inside a sandbox.
-func Command(mode string, j Judgement, missing error) (parley.VerdictKind, string) {
+func Command(mode parley.ApprovalMode, j Judgement, missing error) (parley.VerdictKind, string) {
 	switch {
-	case missing != nil && mode == FullAuto:
+	case missing != nil && mode == parley.ApprovalFullAuto:
 		return parley.VerdictBlock, fmt.Sprintf("under full-auto commands run in a sandbox only, and there is none: %v", missing)
 	case missing != nil:
 		return parley.VerdictAsk, fmt.Sprintf("it would run without a sandbox: %v", missing)
-	case j.Safe || mode == FullAuto:
+	case j.Safe || mode == parley.ApprovalFullAuto:
 		return parley.VerdictRun, ""
 	}
 	return parley.VerdictAsk, j.Why

@@ -220,29 +220,29 @@ func TestModes(t *testing.T) {
 	safe, other := Judgement{Safe: true}, Judgement{Why: "it deletes"}
 	none := errors.New("no bubblewrap")
 	for _, c := range []struct {
-		mode    string
+		mode    parley.ApprovalMode
 		j       Judgement
 		missing error
 		want    parley.VerdictKind
 		why     string
 	}{
-		{Suggest, safe, nil, parley.VerdictRun, ""},
-		{Suggest, other, nil, parley.VerdictAsk, "it deletes"},
+		{parley.ApprovalSuggest, safe, nil, parley.VerdictRun, ""},
+		{parley.ApprovalSuggest, other, nil, parley.VerdictAsk, "it deletes"},
 		{"", other, nil, parley.VerdictAsk, "it deletes"},
 		{"yolo", other, nil, parley.VerdictAsk, "it deletes"},
-		{AutoEdit, other, nil, parley.VerdictAsk, "it deletes"},
-		{FullAuto, other, nil, parley.VerdictRun, ""},
-		{Suggest, safe, none, parley.VerdictAsk, "without a sandbox: no bubblewrap"},
-		{AutoEdit, safe, none, parley.VerdictAsk, "without a sandbox"},
-		{FullAuto, safe, none, parley.VerdictBlock, "no bubblewrap"},
-		{FullAuto, other, none, parley.VerdictBlock, "no bubblewrap"},
+		{parley.ApprovalAutoEdit, other, nil, parley.VerdictAsk, "it deletes"},
+		{parley.ApprovalFullAuto, other, nil, parley.VerdictRun, ""},
+		{parley.ApprovalSuggest, safe, none, parley.VerdictAsk, "without a sandbox: no bubblewrap"},
+		{parley.ApprovalAutoEdit, safe, none, parley.VerdictAsk, "without a sandbox"},
+		{parley.ApprovalFullAuto, safe, none, parley.VerdictBlock, "no bubblewrap"},
+		{parley.ApprovalFullAuto, other, none, parley.VerdictBlock, "no bubblewrap"},
 	} {
 		kind, why := Command(c.mode, c.j, c.missing)
 		if kind != c.want || !strings.Contains(why, c.why) || (why == "") != (kind == parley.VerdictRun) {
 			t.Errorf("%s %+v %v: %s, %s", c.mode, c.j, c.missing, kind, why)
 		}
 	}
-	for mode, want := range map[string]parley.VerdictKind{Suggest: parley.VerdictAsk, "": parley.VerdictAsk, "x": parley.VerdictAsk, AutoEdit: parley.VerdictRun, FullAuto: parley.VerdictRun} {
+	for mode, want := range map[parley.ApprovalMode]parley.VerdictKind{parley.ApprovalSuggest: parley.VerdictAsk, "": parley.VerdictAsk, "x": parley.VerdictAsk, parley.ApprovalAutoEdit: parley.VerdictRun, parley.ApprovalFullAuto: parley.VerdictRun} {
 		if got := Edit(mode); got != want {
 			t.Errorf("%s: %s", mode, got)
 		}

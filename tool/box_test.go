@@ -187,9 +187,10 @@ func TestAnAgentHasTheToolsItLists(t *testing.T) {
 func TestJudge(t *testing.T) {
 	write := `{"path":"a.txt","content":"x"}`
 	for _, c := range []struct {
-		approval, name, arguments string
-		kind                      parley.VerdictKind
-		class                     parley.ToolClass
+		approval        parley.ApprovalMode
+		name, arguments string
+		kind            parley.VerdictKind
+		class           parley.ToolClass
 	}{
 		{"suggest", "list_files", `{}`, parley.VerdictRun, parley.Pure},
 		{"suggest", "list_files", ``, parley.VerdictRun, parley.Pure},

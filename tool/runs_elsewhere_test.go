@@ -46,7 +46,7 @@ func TestFilesThatRunElsewhereAsk(t *testing.T) {
 			}
 			continue
 		}
-		for _, mode := range []string{"auto-edit", "full-auto"} {
+		for _, mode := range []parley.ApprovalMode{"auto-edit", "full-auto"} {
 			for _, call := range []struct{ tool, arguments string }{
 				{"write_file", `{"path":` + quoted(name) + `,"content":"x"}`},
 				{"edit_file", `{"path":` + quoted(name) + `,"old_text":"x","new_text":"y"}`},

@@ -135,21 +135,21 @@ func TestWhatShellAsks(t *testing.T) {
 	in, out := sandboxed(t), bared(t)
 	for _, c := range []struct {
 		b         *bench
-		mode      string
+		mode      parley.ApprovalMode
 		arguments string
 		kind      parley.VerdictKind
 		class     parley.ToolClass
 	}{
-		{in, policy.Suggest, read, parley.VerdictRun, parley.Pure},
-		{in, policy.Suggest, write, parley.VerdictAsk, parley.Effectful},
+		{in, parley.ApprovalSuggest, read, parley.VerdictRun, parley.Pure},
+		{in, parley.ApprovalSuggest, write, parley.VerdictAsk, parley.Effectful},
 		{in, "", write, parley.VerdictAsk, parley.Effectful},
-		{in, policy.AutoEdit, write, parley.VerdictAsk, parley.Effectful},
-		{in, policy.FullAuto, write, parley.VerdictRun, parley.Effectful},
-		{in, policy.FullAuto, read, parley.VerdictRun, parley.Pure},
-		{out, policy.Suggest, read, parley.VerdictAsk, parley.Effectful},
-		{out, policy.Suggest, write, parley.VerdictAsk, parley.Effectful},
-		{out, policy.FullAuto, read, parley.VerdictBlock, parley.Effectful},
-		{out, policy.FullAuto, write, parley.VerdictBlock, parley.Effectful},
+		{in, parley.ApprovalAutoEdit, write, parley.VerdictAsk, parley.Effectful},
+		{in, parley.ApprovalFullAuto, write, parley.VerdictRun, parley.Effectful},
+		{in, parley.ApprovalFullAuto, read, parley.VerdictRun, parley.Pure},
+		{out, parley.ApprovalSuggest, read, parley.VerdictAsk, parley.Effectful},
+		{out, parley.ApprovalSuggest, write, parley.VerdictAsk, parley.Effectful},
+		{out, parley.ApprovalFullAuto, read, parley.VerdictBlock, parley.Effectful},
+		{out, parley.ApprovalFullAuto, write, parley.VerdictBlock, parley.Effectful},
 	} {
 		v := c.b.box.Judge(parley.Agent{Approval: c.mode}, "shell", c.arguments)
 		if v.Kind != c.kind || v.Class != c.class {
@@ -176,7 +176,7 @@ func TestWhatShellAsks(t *testing.T) {
 // TestFullAutoWithoutASandbox: what Judge blocks, Perform does not run either.
 func TestFullAutoWithoutASandbox(t *testing.T) {
 	b := bared(t)
-	_, err := b.box.Perform(t.Context(), parley.Agent{Approval: policy.FullAuto}, "shell", `{"command":["touch","made"]}`, nil)
+	_, err := b.box.Perform(t.Context(), parley.Agent{Approval: parley.ApprovalFullAuto}, "shell", `{"command":["touch","made"]}`, nil)
 	if parley.CodeOf(err) != parley.CodeInvalid || !strings.Contains(err.Error(), "there is none") {
 		t.Errorf("%v", err)
 	}

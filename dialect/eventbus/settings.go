@@ -28,13 +28,14 @@ var settings = []setting{
 	{wire: "agent.approval", name: "approval", show: func(s parley.Settings) any { return s.Approval }},
 	{wire: "agent.tool_permission_mode", name: "approval", must: "ask or auto",
 		show: func(s parley.Settings) any {
-			if s.Approval == "full-auto" {
+			if s.Approval == parley.ApprovalFullAuto {
 				return "auto"
 			}
 			return "ask"
 		},
 		take: func(raw json.RawMessage) (any, bool) {
-			mode := map[string]string{`"ask"`: "suggest", `"auto"`: "full-auto"}[string(raw)]
+			modes := map[string]parley.ApprovalMode{`"ask"`: parley.ApprovalSuggest, `"auto"`: parley.ApprovalFullAuto}
+			mode := modes[string(raw)]
 			return mode, mode != ""
 		}},
 	{wire: "routing.default_models", name: "model", must: "a list of at most one model",

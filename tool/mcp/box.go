@@ -132,7 +132,7 @@ func (b *box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	v := parley.Verdict{Kind: parley.VerdictAsk, Class: t.class(l.server.Trust), Source: parley.ServerSource(l.server.Name),
 		Digest: digest("mcp", l.server.Name, t.name, arguments, t.digest),
 		Show:   fmt.Sprintf("Call the tool %s of the server %s with:\n\n%s", t.name, l.server.Name, arguments)}
-	if agent.Approval == "full-auto" {
+	if agent.Approval == parley.ApprovalFullAuto {
 		v.Kind = parley.VerdictRun
 	}
 	return v

@@ -268,10 +268,10 @@ func TestAServerAsksForNothing(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	r := newRig(t)
 	r.meet()
-	judge := func(mode, name, arguments string) parley.Verdict {
+	judge := func(mode parley.ApprovalMode, name, arguments string) parley.Verdict {
 		return r.box().Judge(parley.Agent{Approval: mode}, "test__"+name, arguments)
 	}
-	for mode, want := range map[string]parley.VerdictKind{"": parley.VerdictAsk, "suggest": parley.VerdictAsk, "auto-edit": parley.VerdictAsk, "no such": parley.VerdictAsk, "full-auto": parley.VerdictRun} {
+	for mode, want := range map[parley.ApprovalMode]parley.VerdictKind{"": parley.VerdictAsk, "suggest": parley.VerdictAsk, "auto-edit": parley.VerdictAsk, "no such": parley.VerdictAsk, "full-auto": parley.VerdictRun} {
 		if v := judge(mode, "echo", `{"text":"x"}`); v.Kind != want || v.Class != parley.Effectful || !strings.Contains(v.Show, `{"text":"x"}`) {
 			t.Errorf("under %q: %+v", mode, v)
 		}
