@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/policy"
 	"parley/sandbox"
 	"parley/workspace"
 )
