@@ -70,7 +70,7 @@ type AgentLimits struct {
 
 // An AgentAllow narrows who may talk to an agent: those with one of the roles.
 type AgentAllow struct {
-	Roles []string `json:"roles"`
+	Roles []UserRole `json:"roles"`
 }
 
 // An AgentRef names one definition of an agent.

@@ -16,7 +16,7 @@ func TestDigestsAreStable(t *testing.T) {
 		t.Errorf("the digest of %s is now %s", old, got)
 	}
 	narrowed := agent
-	narrowed.Allow = &AgentAllow{Roles: []string{"dept_head"}}
+	narrowed.Allow = &AgentAllow{Roles: []UserRole{"dept_head"}}
 	if narrowed.Digest() == agent.Digest() {
 		t.Error("who may talk to an agent is not part of its digest")
 	}

@@ -25,7 +25,7 @@ type Mission struct {
 	Text    string
 	Agents  []MissionAgent `json:",omitempty"`
 	By      PrincipalID    // whose its sessions are
-	Roles   []string       `json:",omitempty"` // of By when it was set: agents that do not talk to them are not prompted
+	Roles   []UserRole     `json:",omitempty"` // of By when it was set: agents that do not talk to them are not prompted
 	At      time.Time
 	Idle    []idlePrompting `json:",omitempty"` // agents that were prompted, by name
 }
@@ -65,7 +65,7 @@ type MissionSet struct {
 	Project string         `json:"project,omitempty"`
 	Text    string         `json:"text"`
 	Agents  []MissionAgent `json:"agents,omitempty"`
-	Roles   []string       `json:"roles,omitempty"`
+	Roles   []UserRole     `json:"roles,omitempty"`
 }
 
 func (b MissionSet) fold(s State, e Event) State {
@@ -103,7 +103,7 @@ type SetMission struct {
 	Project string
 	Text    string
 	Agents  []MissionAgent
-	Roles   []string // of who sets it; the engine knows them
+	Roles   []UserRole // of who sets it; the engine knows them
 }
 
 func (do SetMission) Rules() Rules {
@@ -128,7 +128,7 @@ func (do SetMission) decide(d *decision, _ Command) error {
 	case len(do.Agents) > maxMissionAgents:
 		return Errorf(CodeTooLarge, "A mission says something of at most %d agents.", maxMissionAgents)
 	}
-	set := MissionSet{Project: do.Project, Text: text, Roles: append([]string(nil), do.Roles...)}
+	set := MissionSet{Project: do.Project, Text: text, Roles: append([]UserRole(nil), do.Roles...)}
 	for _, a := range do.Agents {
 		if err := a.Check(); err != nil {
 			return err

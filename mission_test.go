@@ -33,7 +33,7 @@ func TestMissions(t *testing.T) {
 	if len(a.log) != 0 {
 		t.Fatalf("clearing nothing left %s", a.types(9))
 	}
-	a.do(parley.SetMission{Text: "first", Roles: []string{"dept_head"}})
+	a.do(parley.SetMission{Text: "first", Roles: []parley.UserRole{"dept_head"}})
 	a.expect("SessionOpened MissionSet")
 	a.do(parley.SetMission{Text: "first"}) // the same words are another mission
 	a.do(parley.SetMission{Project: "/elsewhere", Text: "other", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("look", 7)}}})

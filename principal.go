@@ -3,6 +3,7 @@ package parley
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"regexp"
 	"time"
 )
@@ -11,7 +12,28 @@ import (
 type Principal struct {
 	ID     PrincipalID
 	Tenant TenantID
-	Roles  []string
+	Roles  []UserRole
+}
+
+// A UserRole is a set of permissions. Tokens name roles. A role that is none of
+// these permits nothing.
+type UserRole string
+
+const (
+	RoleLocal        UserRole = "local"     // the one principal of local mode; no token can name it
+	RoleOrgAdmin     UserRole = "org_admin" // everything within its tenant
+	RoleDeptHead     UserRole = "dept_head"
+	RoleStandardUser UserRole = "standard_user"
+	RoleReadOnly     UserRole = "read_only"
+)
+
+// ParseUserRole reads a role that a token can name. The error lists these roles.
+func ParseUserRole(text string) (UserRole, error) {
+	switch role := UserRole(text); role {
+	case RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly:
+		return role, nil
+	}
+	return "", fmt.Errorf("%.80s is not a role; use %s, %s, %s, %s", text, RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly)
 }
 
 // A Visit is a connection that was let in.

@@ -12,18 +12,9 @@ import (
 	"parley"
 )
 
-// The roles there are. One that is not in the table permits nothing.
-const (
-	RoleLocal        = "local"     // of the one principal of local mode
-	RoleOrgAdmin     = "org_admin" // everything within its tenant
-	RoleDeptHead     = "dept_head"
-	RoleStandardUser = "standard_user"
-	RoleReadOnly     = "read_only"
-)
-
 // Local is who everybody is in local mode, where only this machine can connect.
 func Local(tenant parley.TenantID) parley.Principal {
-	return parley.Principal{ID: "local", Tenant: tenant, Roles: []string{RoleLocal}}
+	return parley.Principal{ID: "local", Tenant: tenant, Roles: []parley.UserRole{parley.RoleLocal}}
 }
 
 type role struct {
@@ -38,20 +29,14 @@ var everything = []parley.Action{
 	parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments,
 }
 
-var roles = map[string]role{
-	RoleLocal:    {actions: everything, everybody: true},
-	RoleOrgAdmin: {actions: everything, everybody: true},
-	RoleDeptHead: {actions: []parley.Action{parley.ActRead, parley.ActMessage, parley.ActAdmin,
+var roles = map[parley.UserRole]role{
+	parley.RoleLocal:    {actions: everything, everybody: true},
+	parley.RoleOrgAdmin: {actions: everything, everybody: true},
+	parley.RoleDeptHead: {actions: []parley.Action{parley.ActRead, parley.ActMessage, parley.ActAdmin,
 		parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments}},
-	RoleStandardUser: {actions: []parley.Action{parley.ActRead, parley.ActMessage}},
-	RoleReadOnly:     {actions: []parley.Action{parley.ActRead}},
+	parley.RoleStandardUser: {actions: []parley.Action{parley.ActRead, parley.ActMessage}},
+	parley.RoleReadOnly:     {actions: []parley.Action{parley.ActRead}},
 }
-
-// Roles are those that a token can name.
-func Roles() []string { return []string{RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly} }
-
-// KnownRole reports whether a token can name it.
-func KnownRole(name string) bool { return slices.Contains(Roles(), name) }
 
 func (r role) permits(action parley.Action) bool {
 	return slices.Contains(r.actions, action) ||
@@ -103,14 +88,14 @@ func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resour
 
 // Administers reports whether a principal has a role above all others.
 func Administers(who parley.Principal) bool {
-	return slices.ContainsFunc(who.Roles, func(name string) bool { return roles[name].everybody })
+	return slices.ContainsFunc(who.Roles, func(name parley.UserRole) bool { return roles[name].everybody })
 }
 
 // Permissions are the actions that somebody's roles permit, on something.
 func Permissions(who parley.Principal) []parley.Action {
 	list := []parley.Action{}
 	for _, action := range everything {
-		if slices.ContainsFunc(who.Roles, func(name string) bool { return roles[name].permits(action) }) {
+		if slices.ContainsFunc(who.Roles, func(name parley.UserRole) bool { return roles[name].permits(action) }) {
 			list = append(list, action)
 		}
 	}
@@ -118,8 +103,8 @@ func Permissions(who parley.Principal) []parley.Action {
 }
 
 // overlap reports whether a role that exists is in both lists.
-func overlap(a, b []string) bool {
-	return slices.ContainsFunc(a, func(name string) bool {
+func overlap(a, b []parley.UserRole) bool {
+	return slices.ContainsFunc(a, func(name parley.UserRole) bool {
 		_, known := roles[name]
 		return known && slices.Contains(b, name)
 	})

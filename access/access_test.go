@@ -48,23 +48,23 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-var allRoles = []string{RoleLocal, RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly}
+var allRoles = []parley.UserRole{parley.RoleLocal, parley.RoleOrgAdmin, parley.RoleDeptHead, parley.RoleStandardUser, parley.RoleReadOnly}
 
 // Every role, action and resource there is, against the table as it was
 // promised: a cell that nobody thought of cannot be open.
 func TestEveryCell(t *testing.T) {
-	promised := map[string]string{
-		RoleLocal:        "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
-		RoleOrgAdmin:     "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
-		RoleDeptHead:     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
-		RoleStandardUser: "agents:read agents:message",
-		RoleReadOnly:     "agents:read",
+	promised := map[parley.UserRole]string{
+		parley.RoleLocal:        "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
+		parley.RoleOrgAdmin:     "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
+		parley.RoleDeptHead:     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
+		parley.RoleStandardUser: "agents:read agents:message",
+		parley.RoleReadOnly:     "agents:read",
 	}
-	wide := map[string]bool{RoleLocal: true, RoleOrgAdmin: true}
+	wide := map[parley.UserRole]bool{parley.RoleLocal: true, parley.RoleOrgAdmin: true}
 	actions := append([]parley.Action{"", "*", "agents:dream"}, everything...)
 	cells := 0
-	for _, name := range append([]string{"", "king"}, allRoles...) {
-		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: []string{name}}
+	for _, name := range append([]parley.UserRole{"", "king"}, allRoles...) {
+		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{name}}
 		for _, action := range actions {
 			has := slices.Contains(strings.Fields(promised[name]), string(action))
 			for _, c := range []struct {
@@ -109,7 +109,7 @@ func expect(t *testing.T, what string, err error, want parley.Code) {
 
 func TestNobodyMayDoNothing(t *testing.T) {
 	for _, who := range []parley.Principal{
-		{}, {Roles: []string{RoleOrgAdmin}}, {ID: "eve", Roles: []string{RoleOrgAdmin}}, {Tenant: "acme", Roles: []string{RoleOrgAdmin}},
+		{}, {Roles: []parley.UserRole{parley.RoleOrgAdmin}}, {ID: "eve", Roles: []parley.UserRole{parley.RoleOrgAdmin}}, {Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
 	} {
 		for _, tenant := range []parley.TenantID{"", "acme"} {
 			expect(t, fmt.Sprintf("%+v in %q", who, tenant), Rules{}.Permit(who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: tenant}), parley.CodeNotFound)
@@ -123,7 +123,7 @@ func TestNobodyMayDoNothing(t *testing.T) {
 func TestExistenceIsNotToBeKnown(t *testing.T) {
 	absent := parley.Resource{Kind: parley.OwnSessions, Tenant: "acme", Session: "s"}
 	others := parley.Resource{Kind: parley.OneSession, Tenant: "acme", Session: "s", Owner: "bob"}
-	reader := parley.Principal{ID: "ann", Tenant: "acme", Roles: []string{RoleReadOnly}}
+	reader := parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{parley.RoleReadOnly}}
 	a, b := Rules{}.Permit(reader, parley.ActMessage, absent), Rules{}.Permit(reader, parley.ActMessage, others)
 	if a == nil || b == nil || a.Error() != b.Error() {
 		t.Errorf("absent: %v; another's: %v", a, b)
@@ -148,21 +148,21 @@ func TestWritingImpliesTalking(t *testing.T) {
 
 func TestAllowNarrows(t *testing.T) {
 	for _, c := range []struct {
-		allow []string
-		roles []string
+		allow []parley.UserRole
+		roles []parley.UserRole
 		want  parley.Code
 	}{
-		{[]string{RoleStandardUser}, []string{RoleStandardUser}, ""},
-		{[]string{RoleDeptHead, RoleStandardUser}, []string{RoleReadOnly, RoleStandardUser}, ""},
-		{[]string{RoleDeptHead}, []string{RoleStandardUser}, parley.CodeForbidden},
-		{[]string{RoleStandardUser}, []string{RoleDeptHead}, parley.CodeForbidden},
-		{[]string{RoleDeptHead}, []string{RoleOrgAdmin}, ""},
-		{[]string{RoleDeptHead}, []string{RoleLocal}, ""},
+		{[]parley.UserRole{parley.RoleStandardUser}, []parley.UserRole{parley.RoleStandardUser}, ""},
+		{[]parley.UserRole{parley.RoleDeptHead, parley.RoleStandardUser}, []parley.UserRole{parley.RoleReadOnly, parley.RoleStandardUser}, ""},
+		{[]parley.UserRole{parley.RoleDeptHead}, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
+		{[]parley.UserRole{parley.RoleStandardUser}, []parley.UserRole{parley.RoleDeptHead}, parley.CodeForbidden},
+		{[]parley.UserRole{parley.RoleDeptHead}, []parley.UserRole{parley.RoleOrgAdmin}, ""},
+		{[]parley.UserRole{parley.RoleDeptHead}, []parley.UserRole{parley.RoleLocal}, ""},
 		// To be named is not to be permitted.
-		{[]string{RoleReadOnly}, []string{RoleReadOnly}, parley.CodeForbidden},
-		{[]string{"king"}, []string{"king", RoleStandardUser}, parley.CodeForbidden},
-		{[]string{}, []string{RoleStandardUser}, parley.CodeForbidden},
-		{nil, []string{RoleStandardUser}, parley.CodeForbidden},
+		{[]parley.UserRole{parley.RoleReadOnly}, []parley.UserRole{parley.RoleReadOnly}, parley.CodeForbidden},
+		{[]parley.UserRole{"king"}, []parley.UserRole{"king", parley.RoleStandardUser}, parley.CodeForbidden},
+		{[]parley.UserRole{}, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
+		{nil, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
 	} {
 		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: c.roles}
 		on := parley.Resource{Kind: parley.OneAgent, Tenant: "acme", Agent: "coder", Allow: &parley.AgentAllow{Roles: c.allow}}
@@ -172,7 +172,7 @@ func TestAllowNarrows(t *testing.T) {
 }
 
 func TestPermissionsAreThoseOfTheRoles(t *testing.T) {
-	for role, want := range map[string]string{
+	for role, want := range map[parley.UserRole]string{
 		"read_only":     "agents:read",
 		"standard_user": "agents:read agents:message",
 		"dept_head":     "agents:read agents:message agents:write audit:read users:read users:write departments:read",
@@ -180,7 +180,7 @@ func TestPermissionsAreThoseOfTheRoles(t *testing.T) {
 		"king":          "",
 	} {
 		var got []string
-		for _, action := range Permissions(parley.Principal{ID: "ann", Tenant: "acme", Roles: []string{role}}) {
+		for _, action := range Permissions(parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{role}}) {
 			got = append(got, string(action))
 		}
 		if strings.Join(got, " ") != want {

@@ -164,9 +164,9 @@ func TestCredentials(t *testing.T) {
 		{"A19 a ticket for another agent", s, ws + "?ticket=" + ticket("boss", ""), nil, 401, `{"error":"invalid token"}`},
 		{"A19 a ticket of another page", s, ws + "?ticket=" + ticket("", "https://app.example.com"), map[string]string{"Origin": "http://localhost:3000"}, 401, `{"error":"invalid token"}`},
 		{"no ticket", s, ws + "?ticket=", nil, 401, `{"error":"invalid token"}`},
-		{"A30 who may only read", s, ws + "?access_token=" + token(t, "roles", []string{RoleReadOnly}), nil, 403, `{"error":"insufficient permissions"}`},
+		{"A30 who may only read", s, ws + "?access_token=" + token(t, "roles", []parley.UserRole{parley.RoleReadOnly}), nil, 403, `{"error":"insufficient permissions"}`},
 		{"a role nobody knows", s, ws + "?access_token=" + token(t, "roles", []string{"king"}), nil, 403, `{"error":"insufficient permissions"}`},
-		{"who may write may talk", s, ws + "?access_token=" + token(t, "roles", []string{RoleDeptHead}), nil, 200, "ann of acme"},
+		{"who may write may talk", s, ws + "?access_token=" + token(t, "roles", []parley.UserRole{parley.RoleDeptHead}), nil, 200, "ann of acme"},
 	} {
 		status, body, h := c.site.ask(c.path, c.header)
 		if status != c.status || body != c.body {

@@ -124,12 +124,12 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 // revokes stay good; which these are, is returned. The server cannot ask what
 // roles a user has: tokens say it, and it is compared when they are used.
 func (e *Entrance) Revoke(ctx context.Context, by parley.Principal,
-	who parley.PrincipalID) (spared []string, err error) {
+	who parley.PrincipalID) (spared []parley.UserRole, err error) {
 	now := e.Revocations.now()
 	v := Revocation{Tenant: by.Tenant, Principal: who, Before: now.Add(RevokeUntil), SparesAdmins: !Administers(by)}
 	more := map[string]any{}
 	if v.SparesAdmins {
-		spared = []string{RoleOrgAdmin}
+		spared = []parley.UserRole{parley.RoleOrgAdmin}
 		more["spared_roles"] = spared
 	}
 	return spared, e.Revocations.Revoke(ctx, v, didOf(now, by, parley.AuditRevoked, "user", string(who), more))

@@ -76,7 +76,7 @@ func (l *lobby) dial(token string, header http.Header) (*websocket.Conn, *http.R
 
 func (l *lobby) token(who parley.PrincipalID, life time.Duration) string {
 	now := time.Now()
-	return must(Mint(secret, Claims{Issuer: "parley", Principal: parley.Principal{ID: who, Tenant: "acme", Roles: []string{RoleStandardUser}}, Issued: now, Expires: now.Add(life)}))
+	return must(Mint(secret, Claims{Issuer: "parley", Principal: parley.Principal{ID: who, Tenant: "acme", Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: now, Expires: now.Add(life)}))
 }
 
 // waits reads until the socket is closed.

@@ -10,12 +10,12 @@ import (
 
 // A Mapping says what is made of what an issuer says of a person.
 type Mapping struct {
-	User   string            // the claim that names them: sub, or email where it is verified
-	Tenant string            // the claim that names their tenant; empty: Home
-	Home   parley.TenantID   // of everybody, without such a claim
-	Roles  string            // the claim that lists what they are
-	Names  map[string]string // what it lists, and the role that is; empty: roles by their own names
-	Else   string            // role of who has none by that; empty: they do not come in
+	User   string                     // the claim that names them: sub, or email where it is verified
+	Tenant string                     // the claim that names their tenant; empty: Home
+	Home   parley.TenantID            // of everybody, without such a claim
+	Roles  string                     // the claim that lists what they are
+	Names  map[string]parley.UserRole // what it lists, and the role that is; empty: roles by their own names
+	Else   parley.UserRole            // role of who has none by that; empty: they do not come in
 }
 
 // principal is who somebody is here. Who belongs to no tenant or has no role is
@@ -42,14 +42,14 @@ func (m Mapping) principal(claims object) (parley.Principal, error) {
 	}
 	for _, name := range listed {
 		if len(m.Names) > 0 {
-			name = m.Names[name]
+			name = string(m.Names[name])
 		}
-		if KnownRole(name) && !slices.Contains(p.Roles, name) {
-			p.Roles = append(p.Roles, name)
+		if role, err := parley.ParseUserRole(name); err == nil && !slices.Contains(p.Roles, role) {
+			p.Roles = append(p.Roles, role)
 		}
 	}
 	if len(p.Roles) == 0 && m.Else != "" {
-		p.Roles = []string{m.Else}
+		p.Roles = []parley.UserRole{m.Else}
 	}
 	if len(p.Roles) == 0 {
 		return parley.Principal{}, fmt.Errorf("the claim %s names no role", m.Roles)

@@ -29,7 +29,7 @@ func Mint(secret string, c Claims) (string, error) {
 	}
 	roles := c.Roles
 	if roles == nil {
-		roles = []string{}
+		roles = []parley.UserRole{}
 	}
 	claims := jwt.MapClaims{
 		"iss": c.Issuer, "sub": string(c.Principal.ID), "tid": string(c.Tenant), "roles": roles, "type": "access",

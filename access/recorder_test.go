@@ -95,7 +95,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 func TestLocalIsNoRoleOfTokens(t *testing.T) {
 	now := time.Now()
 	secret := "a secret of more than thirty-two bytes"
-	token, err := Mint(secret, Claims{Issuer: "parley", Principal: parley.Principal{ID: "eve", Tenant: "acme", Roles: []string{RoleLocal, RoleReadOnly}}, Issued: now, Expires: now.Add(time.Hour)})
+	token, err := Mint(secret, Claims{Issuer: "parley", Principal: parley.Principal{ID: "eve", Tenant: "acme", Roles: []parley.UserRole{parley.RoleLocal, parley.RoleReadOnly}}, Issued: now, Expires: now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestLocalIsNoRoleOfTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := v.Verify(context.Background(), token)
-	if err != nil || len(id.Roles) != 1 || id.Roles[0] != RoleReadOnly {
+	if err != nil || len(id.Roles) != 1 || id.Roles[0] != parley.RoleReadOnly {
 		t.Errorf("%+v, %v", id, err)
 	}
 }

@@ -170,7 +170,7 @@ func TestARoleIsTakenAway(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		is := until(time.Now(), time.Now().Add(time.Hour))
-		is.Roles = []string{RoleReadOnly}
+		is.Roles = []parley.UserRole{parley.RoleReadOnly}
 		if ctx.Err() == nil || r.Check(was) == nil || r.Check(is) != nil {
 			t.Error("the old identity is good, or the new one is not")
 		}
@@ -232,23 +232,23 @@ func TestRevokingARoleAbove(t *testing.T) {
 	r := revocations(t, store)
 	e := &Entrance{Revocations: r}
 	issued, later := time.Now(), time.Now().Add(time.Hour)
-	token := func(roles ...string) Identity {
+	token := func(roles ...parley.UserRole) Identity {
 		id := until(issued, later)
 		id.Roles = roles
 		return id
 	}
-	as := func(role string) parley.Principal {
-		return parley.Principal{ID: "dora", Tenant: "acme", Roles: []string{role}}
+	as := func(role parley.UserRole) parley.Principal {
+		return parley.Principal{ID: "dora", Tenant: "acme", Roles: []parley.UserRole{role}}
 	}
-	user, head, admin := token(RoleStandardUser), token(RoleDeptHead), token(RoleReadOnly, RoleOrgAdmin)
+	user, head, admin := token(parley.RoleStandardUser), token(parley.RoleDeptHead), token(parley.RoleReadOnly, parley.RoleOrgAdmin)
 	open := map[string]context.Context{}
 	for name, id := range map[string]Identity{"user": user, "admin": admin} {
 		ctx, done := r.Watch(t.Context(), id)
 		defer done()
 		open[name] = ctx
 	}
-	spared, err := e.Revoke(t.Context(), as(RoleDeptHead), "ann")
-	if err != nil || len(spared) != 1 || spared[0] != RoleOrgAdmin {
+	spared, err := e.Revoke(t.Context(), as(parley.RoleDeptHead), "ann")
+	if err != nil || len(spared) != 1 || spared[0] != parley.RoleOrgAdmin {
 		t.Errorf("%v %v", spared, err)
 	}
 	if string(store.records[0].Metadata) != `{"spared_roles":["org_admin"]}` || store.records[0].By != "dora" || store.records[0].ID != "ann" {
@@ -263,7 +263,7 @@ func TestRevokingARoleAbove(t *testing.T) {
 	if again := revocations(t, store); again.Check(admin) != nil || again.Check(user) == nil {
 		t.Error("after a restart it is another")
 	}
-	if spared, err := e.Revoke(t.Context(), as(RoleOrgAdmin), "ann"); err != nil || len(spared) != 0 {
+	if spared, err := e.Revoke(t.Context(), as(parley.RoleOrgAdmin), "ann"); err != nil || len(spared) != 0 {
 		t.Errorf("%v %v", spared, err)
 	}
 	if r.Check(admin) == nil || open["admin"].Err() == nil {

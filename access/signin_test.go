@@ -62,7 +62,7 @@ func newHall(t *testing.T, change ...func(*SignInConfig)) *hall {
 			http.Error(w, string(d.Reason), d.Status(w.Header()))
 			return
 		}
-		fmt.Fprintf(w, "%s of %s: %s", who.ID, who.Tenant, strings.Join(who.Roles, " "))
+		fmt.Fprintf(w, "%s of %s: %s", who.ID, who.Tenant, strings.Trim(fmt.Sprint(who.Roles), "[]"))
 	})
 	return h
 }
@@ -246,7 +246,7 @@ func TestProofsThatAreNone(t *testing.T) {
 		"no person":                  {set("sub", ""), "nobody"},
 		"a person not to be printed": {set("sub", "ann\u202e"), "nobody"},
 		"a role nobody knows":        {set("roles", []string{"king"}), "nobody"},
-		"the role of local mode":     {set("roles", []string{RoleLocal}), "nobody"},
+		"the role of local mode":     {set("roles", []parley.UserRole{parley.RoleLocal}), "nobody"},
 		"roles that are none":        {set("roles", 7), "nobody"},
 		"signed by another":          {func(i *issuer) { i.sign = func(c map[string]any) string { return signedBy(other, c) } }, "refused"},
 		"signed by nobody": {func(i *issuer) {
@@ -425,7 +425,7 @@ func TestWithoutSigningIn(t *testing.T) {
 
 func TestWhatIsMadeOfClaims(t *testing.T) {
 	claims := func(text string) object { return must(strictObject([]byte(text))) }
-	groups := Mapping{User: "email", Tenant: "org", Roles: "groups", Names: map[string]string{"admins": "org_admin", "staff": "standard_user"}}
+	groups := Mapping{User: "email", Tenant: "org", Roles: "groups", Names: map[string]parley.UserRole{"admins": "org_admin", "staff": "standard_user"}}
 	for _, test := range []struct {
 		m      Mapping
 		claims string

@@ -17,7 +17,7 @@ import (
 )
 
 func identity(id parley.PrincipalID) Identity {
-	return Identity{Principal: parley.Principal{ID: id, Tenant: "acme", Roles: []string{RoleStandardUser}}, Issued: start, Expires: start.Add(time.Hour), TokenID: "t-1"}
+	return Identity{Principal: parley.Principal{ID: id, Tenant: "acme", Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: start, Expires: start.Add(time.Hour), TokenID: "t-1"}
 }
 
 func newTickets(c *clock) (*Tickets, *MemoryTickets) {

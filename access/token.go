@@ -199,14 +199,19 @@ func (v *Verifier) identify(payload []byte) (Identity, error) {
 	if !claims.text("tid", &tid) || !parley.TenantID(tid).Valid() {
 		return Identity{}, deny(TokenInvalid, "tid is no tenant id")
 	}
-	if id.Roles = claims.list("roles"); id.Roles == nil || len(id.Roles) > maxRoles {
+	names := claims.list("roles")
+	if names == nil || len(names) > maxRoles {
 		return Identity{}, deny(TokenInvalid, "roles is missing, too long or not a list of texts")
 	}
 	if !claims.text("jti", &id.TokenID) || len(id.TokenID) > maxString {
 		return Identity{}, deny(TokenInvalid, "jti cannot be")
 	}
-	// Of local mode, and of nothing that comes from elsewhere.
-	id.Roles = slices.DeleteFunc(id.Roles, func(role string) bool { return role == RoleLocal })
+	id.Roles = make([]parley.UserRole, 0, len(names))
+	for _, name := range names {
+		if role := parley.UserRole(name); role != parley.RoleLocal { // which only local mode gives
+			id.Roles = append(id.Roles, role)
+		}
+	}
 	id.ID, id.Tenant = parley.PrincipalID(sub), parley.TenantID(tid)
 	return id, nil
 }

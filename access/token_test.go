@@ -43,7 +43,7 @@ func hs256(t testing.TB, header, payload string) string {
 // good are claims that are accepted at start.
 func good() map[string]any {
 	return map[string]any{
-		"iss": "parley", "sub": "ann", "tid": "acme", "roles": []string{RoleStandardUser}, "type": "access",
+		"iss": "parley", "sub": "ann", "tid": "acme", "roles": []parley.UserRole{parley.RoleStandardUser}, "type": "access",
 		"iat": start.Unix(), "exp": start.Add(time.Hour).Unix(), "jti": "t-1",
 	}
 }
@@ -218,7 +218,7 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	id, err := verifier(t).Verify(t.Context(), hs256(t, h, payload))
-	if err != nil || id.Principal.ID != "ann" || id.Tenant != "acme" || id.Roles[0] != RoleStandardUser || id.TokenID != "t-1" ||
+	if err != nil || id.Principal.ID != "ann" || id.Tenant != "acme" || id.Roles[0] != parley.RoleStandardUser || id.TokenID != "t-1" ||
 		!id.Issued.Equal(start) || !id.Expires.Equal(start.Add(time.Hour)) || id.Ticket {
 		t.Errorf("%+v, %v", id, err)
 	}
@@ -395,7 +395,7 @@ func TestKeysThatAreNotUsed(t *testing.T) {
 
 func TestMint(t *testing.T) {
 	claims := Claims{Issuer: "parley", Audience: "us", ID: "t-9", Issued: start, Expires: start.Add(time.Minute),
-		Principal: parley.Principal{ID: "ann", Tenant: "acme", Roles: []string{RoleOrgAdmin}}}
+		Principal: parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}}}
 	token, err := Mint(secret, claims)
 	if err != nil {
 		t.Fatal(err)
@@ -407,7 +407,7 @@ func TestMint(t *testing.T) {
 	for name, change := range map[string]func(*Claims){
 		"nobody": func(c *Claims) { c.Principal.ID = "" }, "no tenant": func(c *Claims) { c.Tenant = "A" },
 		"over": func(c *Claims) { c.Expires = start }, "for ever": func(c *Claims) { c.Expires = start.Add(10 * MaxTokenLife) },
-		"an empty role": func(c *Claims) { c.Roles = []string{""} }, "no issuer": func(c *Claims) { c.Issuer = "" },
+		"an empty role": func(c *Claims) { c.Roles = []parley.UserRole{""} }, "no issuer": func(c *Claims) { c.Issuer = "" },
 	} {
 		c := claims
 		change(&c)

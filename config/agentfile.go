@@ -43,7 +43,7 @@ type frontMatter struct {
 	IdleIntervalSecs *int64          `yaml:"idle_interval_secs"`
 
 	Allow *struct {
-		Roles []string `yaml:"roles"`
+		Roles []parley.UserRole `yaml:"roles"`
 	} `yaml:"allow"`
 	Runtime  string `yaml:"runtime"`
 	Address  string `yaml:"address"`

@@ -69,7 +69,7 @@ func TestAgents(t *testing.T) {
 	want := []parley.Agent{
 		{Name: "a_none", Tools: []string{}, Trust: []parley.Source{}, Instructions: "Talk.\nMore."},
 		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"}, Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
-			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"}, Trust: []parley.Source{"mcp:github", "workspace", "remote:far"}, Allow: &parley.AgentAllow{Roles: []string{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
+			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"}, Trust: []parley.Source{"mcp:github", "workspace", "remote:far"}, Allow: &parley.AgentAllow{Roles: []parley.UserRole{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
 		{Name: "c", Tools: []string{"*"}, Instructions: "Think."},
 	}
 	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {

@@ -3,9 +3,10 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
+
+	"parley"
 )
 
 // OIDC is who vouches for people that sign in with a browser, and what is made of
@@ -23,23 +24,24 @@ type OIDC struct {
 	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Address of this server as browsers know it, like https://parley.example.com; the provider leads back to /auth/callback there, and links in webhooks begin with it (default: the one listened on, if it is of this machine)."`
 }
 
-// KnownRoles are those of package access; a test of cmd compares.
-var KnownRoles = []string{"org_admin", "dept_head", "standard_user", "read_only"}
-
 // RoleNames are roles by what others call them.
-type RoleNames map[string]string
+type RoleNames map[string]parley.UserRole
 
 func (n *RoleNames) UnmarshalText(text []byte) error {
 	*n = nil
 	for _, pair := range commas(text) {
-		theirs, ours, ok := strings.Cut(pair, "=")
-		if !ok || theirs == "" || !slices.Contains(KnownRoles, ours) {
-			return fmt.Errorf("%q is not THEIRS=ROLE; roles are %s", pair, strings.Join(KnownRoles, ", "))
+		theirs, ours, _ := strings.Cut(pair, "=")
+		role, err := parley.ParseUserRole(ours)
+		switch {
+		case theirs == "" || ours == "":
+			return fmt.Errorf("%q is not THEIRS=ROLE", pair)
+		case err != nil:
+			return fmt.Errorf("%q: %w", pair, err)
 		}
 		if *n == nil {
 			*n = RoleNames{}
 		}
-		(*n)[theirs] = ours
+		(*n)[theirs] = role
 	}
 	return nil
 }
@@ -53,6 +55,7 @@ func (a *Access) validateOIDC(listen string) error {
 		return nil
 	}
 	own, err := url.Parse(a.Public(listen))
+	_, badRole := parley.ParseUserRole(a.OIDCDefaultRole)
 	switch {
 	case a.Auth != "jwt":
 		return fmt.Errorf("--oidc-issuer is given, and --auth %s has nobody sign in; set PARLEY_AUTH=jwt", a.Auth)
@@ -66,8 +69,8 @@ func (a *Access) validateOIDC(listen string) error {
 		return fmt.Errorf("--oidc-issuer needs --public-url, since --listen %s does not say how browsers reach this server", listen)
 	case err != nil || !safeURL(a.Public(listen)) || own.Path != "" && own.Path != "/" || own.RawQuery != "" || own.Fragment != "":
 		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without a path: browsers would otherwise send what they are given in the clear")
-	case a.OIDCDefaultRole != "" && !slices.Contains(KnownRoles, a.OIDCDefaultRole):
-		return fmt.Errorf("--oidc-default-role %s is not a role; use %s", a.OIDCDefaultRole, strings.Join(KnownRoles, ", "))
+	case a.OIDCDefaultRole != "" && badRole != nil:
+		return fmt.Errorf("--oidc-default-role %w", badRole)
 	case a.OIDCUserClaim == "" || a.OIDCRolesClaim == "":
 		return fmt.Errorf("--oidc-user-claim and --oidc-roles-claim name claims; leave them out for sub and roles")
 	case a.OIDCLife < time.Minute || a.OIDCLife > 24*time.Hour:

@@ -38,7 +38,7 @@ type visitor struct {
 }
 
 // visitor makes a token: user@tenant with a role, for as long as given.
-func (s *server) visitor(name string, life time.Duration, roles ...string) *visitor {
+func (s *server) visitor(name string, life time.Duration, roles ...parley.UserRole) *visitor {
 	s.t.Helper()
 	user, tenant, _ := strings.Cut(name, "@")
 	now := time.Now()

@@ -8,22 +8,21 @@ import (
 	"time"
 
 	"parley"
-	"parley/access"
 )
 
-func member(id parley.PrincipalID, role string) parley.Principal {
-	return parley.Principal{ID: id, Tenant: acme, Roles: []string{role}}
+func member(id parley.PrincipalID, role parley.UserRole) parley.Principal {
+	return parley.Principal{ID: id, Tenant: acme, Roles: []parley.UserRole{role}}
 }
 
 // narrow lets one role talk to any agent; which one can change.
 type narrow struct {
 	agents
-	role *atomic.Pointer[string]
+	role *atomic.Pointer[parley.UserRole]
 }
 
 func (n narrow) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
 	agent, err := n.agents.Agent(tenant, name)
-	agent.Allow = &parley.AgentAllow{Roles: []string{*n.role.Load()}}
+	agent.Allow = &parley.AgentAllow{Roles: []parley.UserRole{*n.role.Load()}}
 	return agent, err
 }
 
@@ -37,7 +36,7 @@ func (r *rig) as(who parley.Principal, id parley.SessionID, do parley.CommandBod
 
 func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 	r := newRig(t)
-	bob, eve, reader := member("bob", access.RoleStandardUser), member("eve", access.RoleStandardUser), member("rita", access.RoleReadOnly)
+	bob, eve, reader := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
 	id, absent := parley.SessionID("22222222-2222-4222-8222-000000000001"), parley.SessionID("22222222-2222-4222-8222-000000000002")
 	if code := r.as(bob, id, parley.OpenSession{}); code != "" {
 		t.Fatal(code)
@@ -87,8 +86,8 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 // nothing else: not what others do, and not what another tenant does.
 func TestFollowingWhatOneMayRead(t *testing.T) {
 	r := newRig(t)
-	bob, eve := member("bob", access.RoleStandardUser), member("eve", access.RoleStandardUser)
-	stranger := parley.Principal{ID: "bob", Tenant: "rival", Roles: []string{access.RoleStandardUser}}
+	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
+	stranger := parley.Principal{ID: "bob", Tenant: "rival", Roles: []parley.UserRole{parley.RoleStandardUser}}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	ids := map[string]parley.SessionID{"bob": "22222222-2222-4222-8222-00000000000a", "eve": "22222222-2222-4222-8222-00000000000b",
@@ -156,16 +155,16 @@ func codeOf(err error) parley.Code {
 // A card is open when the one who may decide it loses the right to: by another
 // role, or because the agent is not for them any more.
 func TestPermissionIsAskedAgainWhenACardIsDecided(t *testing.T) {
-	role := new(atomic.Pointer[string])
-	let := func(name string) { role.Store(&name) }
-	let(access.RoleStandardUser)
+	role := new(atomic.Pointer[parley.UserRole])
+	let := func(name parley.UserRole) { role.Store(&name) }
+	let(parley.RoleStandardUser)
 	r := newRig(t, func(c *Config) { c.Agents = narrow{role: role} })
-	bob := member("bob", access.RoleStandardUser)
+	bob := member("bob", parley.RoleStandardUser)
 	id := parley.SessionID("22222222-2222-4222-8222-000000000003")
-	if code := r.as(member("dora", access.RoleDeptHead), id, parley.OpenSession{}); code != "" {
+	if code := r.as(member("dora", parley.RoleDeptHead), id, parley.OpenSession{}); code != "" {
 		t.Fatal(code)
 	}
-	if code := r.as(member("dora", access.RoleDeptHead), id, parley.SubmitInput{Content: "say hello"}); code != parley.CodeForbidden {
+	if code := r.as(member("dora", parley.RoleDeptHead), id, parley.SubmitInput{Content: "say hello"}); code != parley.CodeForbidden {
 		t.Errorf("who is not allowed to talk to the agent: %q", code)
 	}
 	id = "22222222-2222-4222-8222-000000000004"
@@ -175,13 +174,13 @@ func TestPermissionIsAskedAgainWhenACardIsDecided(t *testing.T) {
 		}
 	}
 	decide := parley.DecideApproval{Card: card[parley.ApprovalRequested](r, id, 1), Decision: parley.AllowOnce}
-	if code := r.as(member("bob", access.RoleReadOnly), id, decide); code != parley.CodeForbidden {
+	if code := r.as(member("bob", parley.RoleReadOnly), id, decide); code != parley.CodeForbidden {
 		t.Errorf("with a lesser role: %q", code)
 	}
-	if code := r.as(member("eve", access.RoleStandardUser), id, decide); code != parley.CodeNotFound {
+	if code := r.as(member("eve", parley.RoleStandardUser), id, decide); code != parley.CodeNotFound {
 		t.Errorf("somebody else: %q", code)
 	}
-	let(access.RoleDeptHead)
+	let(parley.RoleDeptHead)
 	if code := r.as(bob, id, decide); code != parley.CodeForbidden {
 		t.Errorf("once the agent is for others: %q", code)
 	}
@@ -191,7 +190,7 @@ func TestPermissionIsAskedAgainWhenACardIsDecided(t *testing.T) {
 	if n := len(all[parley.ApprovalDecided](r.log(id))); n != 0 {
 		t.Errorf("%d decisions were taken", n)
 	}
-	let(access.RoleStandardUser)
+	let(parley.RoleStandardUser)
 	if code := r.as(bob, id, decide); code != "" {
 		t.Errorf("bob: %q", code)
 	}

@@ -110,7 +110,7 @@ func TestRefusals(t *testing.T) {
 		{"bad session", ann, "nonsense", input("hello", parley.Queue), parley.CodeInvalid},
 		{"no such session", ann, "99999999-9999-4999-8999-999999999999", input("hello", parley.Queue), parley.CodeNotFound},
 		{"no rights", parley.Principal{ID: "eve", Tenant: acme}, id, input("hello", parley.Queue), parley.CodeForbidden},
-		{"unknown role", parley.Principal{ID: "eve", Tenant: acme, Roles: []string{"king"}}, id, input("hello", parley.Queue), parley.CodeForbidden},
+		{"unknown role", parley.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"king"}}, id, input("hello", parley.Queue), parley.CodeForbidden},
 		{"nobody", parley.Principal{}, id, input("hello", parley.Queue), parley.CodeForbidden},
 		{"no tenant", parley.Principal{ID: "eve", Roles: ann.Roles}, id, input("hello", parley.Queue), parley.CodeForbidden},
 		{"another tenant", parley.Principal{ID: "eve", Tenant: "rival", Roles: ann.Roles}, id, input("hello", parley.Queue), parley.CodeNotFound},

@@ -38,12 +38,12 @@ func TestFilesBehindTheDoor(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Files, c.Home = files, acme })
 	for _, c := range []struct {
 		tenant parley.TenantID
-		roles  []string
+		roles  []parley.UserRole
 		code   parley.Code
 	}{
-		{acme, []string{"org_admin"}, ""}, {acme, []string{"read_only"}, ""},
-		{acme, nil, parley.CodeForbidden}, {acme, []string{"nonsense"}, parley.CodeForbidden},
-		{"rival", []string{"org_admin"}, parley.CodeNotFound},
+		{acme, []parley.UserRole{"org_admin"}, ""}, {acme, []parley.UserRole{"read_only"}, ""},
+		{acme, nil, parley.CodeForbidden}, {acme, []parley.UserRole{"nonsense"}, parley.CodeForbidden},
+		{"rival", []parley.UserRole{"org_admin"}, parley.CodeNotFound},
 	} {
 		who := parley.Principal{ID: "ann", Tenant: c.tenant, Roles: c.roles}
 		before := files.shown
@@ -72,8 +72,8 @@ func TestFilesOnRecord(t *testing.T) {
 			return broken
 		}
 	})
-	ann := parley.Principal{ID: "ann", Tenant: acme, Roles: []string{"org_admin"}}
-	stranger := parley.Principal{ID: "eve", Tenant: "rival", Roles: []string{"org_admin"}}
+	ann := parley.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{"org_admin"}}
+	stranger := parley.Principal{ID: "eve", Tenant: "rival", Roles: []parley.UserRole{"org_admin"}}
 	if _, err := r.ShowFile(t.Context(), ann, "x"); err != nil {
 		t.Error(err)
 	}

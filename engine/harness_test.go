@@ -80,7 +80,7 @@ func fewerChecks(t *testing.T) {
 
 const acme = parley.TenantID("acme")
 
-var ann = parley.Principal{ID: "ann", Tenant: acme, Roles: []string{access.RoleLocal}}
+var ann = parley.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{parley.RoleLocal}}
 
 // agents has one agent under any name but "nobody"; "hasty" may take two turns.
 // All come back unasked if the server lets them, and after "judged" somebody

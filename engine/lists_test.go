@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"parley"
-	"parley/access"
 )
 
 // TestRunsAndCardsAreSeenByWhoMaySeeThem: as sessions are.
@@ -16,7 +15,7 @@ func runsAndCards(t *testing.T, open func() parley.Store) {
 	r.stop(true)
 	r.reopen = open
 	r.start()
-	bob, eve := member("bob", access.RoleStandardUser), member("eve", access.RoleStandardUser)
+	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
 	ctx := context.Background()
 	theirs := parley.SessionID("22222222-2222-4222-8222-00000000000a")
 	if code := r.as(bob, theirs, parley.SubmitInput{Open: true, Content: "call write x; call ask y", Request: "bob's"}); code != "" {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"parley"
-	"parley/access"
 )
 
 // fromFiles are agents of the operator's.
@@ -129,7 +128,7 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 // another makes does not get at them.
 func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Agents, c.Home = fromFiles{}, acme })
-	boss := parley.Principal{ID: "rex", Tenant: "rival", Roles: []string{access.RoleOrgAdmin}}
+	boss := parley.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 	for _, tools := range [][]string{nil, {"*"}, {"read", "write"}} {
 		if _, err := r.Submit(context.Background(), boss, parley.Command{Session: parley.TenantSession,
 			Do: parley.MakeAgent{Agent: parley.Agent{Name: "spy", Instructions: "Look around.", Tools: tools}}}); err != nil {

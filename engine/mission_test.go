@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/access"
 )
 
 // crew has agents that say what they want to be told when they are idle, and
@@ -163,12 +162,12 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 // left alone; a cleared mission is the end, and a run that goes on ends by itself.
 func TestWhoIsNotPrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "x", Allow: &parley.AgentAllow{Roles: []string{access.RoleOrgAdmin}}},
+		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "x", Allow: &parley.AgentAllow{Roles: []parley.UserRole{parley.RoleOrgAdmin}}},
 			parley.Agent{Name: "lazy", Instructions: "obey", IdlePrompt: "x"}, parley.Agent{Name: "away", IdlePrompt: "x", Address: "tcp://127.0.0.1:1"}),
 			func(c *Config) { c.Remotes = nobodyHome{} })
 		release := make(chan struct{})
 		r.hands.wait = release
-		head := member("dora", access.RoleDeptHead)
+		head := member("dora", parley.RoleDeptHead)
 		prompt := "x; call wait x | say done"
 		r.do(parley.TenantSession, parley.StopAgent{Agent: "lazy"})
 		if code := r.as(head, parley.TenantSession, parley.SetMission{Text: "tidy up", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}}}); code != "" {
@@ -193,7 +192,7 @@ func TestWhoIsNotPrompted(t *testing.T) {
 		}
 		// Under a mission of an administrator all are, once they run; who deletes
 		// or halts the session of one puts an end to that.
-		admin := member("olga", access.RoleOrgAdmin)
+		admin := member("olga", parley.RoleOrgAdmin)
 		if code := r.as(admin, parley.TenantSession, parley.SetMission{Text: "tidy up"}); code != "" {
 			t.Fatal(code)
 		}
@@ -352,7 +351,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		r.reopen = reopen
 		r.start()
 		ctx := context.Background()
-		head, user, reader := member("dora", access.RoleDeptHead), member("uwe", access.RoleStandardUser), member("rita", access.RoleReadOnly)
+		head, user, reader := member("dora", parley.RoleDeptHead), member("uwe", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
 		prompt, bad := "look", wicked
 		choose := parley.SetOverride{Project: "/p", Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}
 		for _, c := range []struct {
@@ -410,7 +409,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		if _, err := r.Missions(ctx, member("mia", "king"), "/p", 1); parley.CodeOf(err) != parley.CodeForbidden {
 			t.Errorf("who may not look: %v", err)
 		}
-		rival := parley.Principal{ID: "rex", Tenant: "rival", Roles: []string{access.RoleOrgAdmin}}
+		rival := parley.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 		if list, err := r.Missions(ctx, rival, "/p", 10); err != nil || len(list) != 0 {
 			t.Errorf("another tenant: %+v, %v", list, err)
 		}
@@ -456,8 +455,8 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 // one is not shown what a mission has an agent do there.
 func TestNobodyTakesTheSessionOfAMission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "say inner orders", Allow: &parley.AgentAllow{Roles: []string{access.RoleOrgAdmin}}}))
-		user, admin := member("uwe", access.RoleStandardUser), member("olga", access.RoleOrgAdmin)
+		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "say inner orders", Allow: &parley.AgentAllow{Roles: []parley.UserRole{parley.RoleOrgAdmin}}}))
+		user, admin := member("uwe", parley.RoleStandardUser), member("olga", parley.RoleOrgAdmin)
 		for n := parley.MissionID(1); n < 4; n++ {
 			if code := r.as(user, parley.IdleSession(n, "aloof"), parley.OpenSession{Agent: "silent"}); code != "" {
 				t.Fatal(code)

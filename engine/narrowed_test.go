@@ -48,7 +48,7 @@ func sessionNo(n int) parley.SessionID {
 
 func narrowedTo(id parley.PrincipalID, s *shaky, pages ...[]*parley.Item) *narrowed {
 	e := &Engine{Config: Config{Store: s, Access: access.Rules{}}, ctx: context.Background()}
-	return &narrowed{Follower: &given{pages}, engine: e, who: member(id, access.RoleStandardUser), mine: map[parley.SessionID]bool{}}
+	return &narrowed{Follower: &given{pages}, engine: e, who: member(id, parley.RoleStandardUser), mine: map[parley.SessionID]bool{}}
 }
 
 func event(session, seq int) *parley.Item {

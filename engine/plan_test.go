@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"parley"
-	"parley/access"
 )
 
 // TestPlans: a run that plans is offered what reads, is told so, and what it
@@ -60,7 +59,7 @@ func plansOn(t *testing.T, open func() parley.Store) {
 	if plan, err := r.Plan(ctx, ann, id); err != nil || plan.Status != parley.PlanProposed || len(plan.Items) != 2 {
 		t.Fatalf("%+v, %v", plan, err)
 	}
-	eve := member("eve", access.RoleStandardUser)
+	eve := member("eve", parley.RoleStandardUser)
 	if _, err := r.Plan(ctx, eve, id); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("another's plan: %v", err)
 	}

@@ -256,7 +256,7 @@ func TestClassifiers(t *testing.T) {
 func TestRefusalsAreOnRecord(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	eve := parley.Principal{ID: "eve", Tenant: acme, Roles: []string{"read_only"}}
+	eve := parley.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"read_only"}}
 	if _, err := r.Submit(context.Background(), eve, parley.Command{Session: id, Via: parley.ViaWebSocket, Do: parley.SubmitInput{Content: "x"}}); parley.CodeOf(err) != parley.CodeForbidden {
 		t.Fatal(err)
 	}

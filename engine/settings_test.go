@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"parley"
-	"parley/access"
 )
 
 // TestSettings: who may change them changes them for every run that starts from
@@ -22,7 +21,7 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 	set := func(who parley.Principal, name, value string) parley.Code {
 		return r.as(who, parley.TenantSession, parley.ChangeSettings{Values: map[string]json.RawMessage{name: json.RawMessage(value)}})
 	}
-	head, admin, user, reader := member("hugo", access.RoleDeptHead), member("dora", access.RoleOrgAdmin), member("uwe", access.RoleStandardUser), member("rita", access.RoleReadOnly)
+	head, admin, user, reader := member("hugo", parley.RoleDeptHead), member("dora", parley.RoleOrgAdmin), member("uwe", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
 	for _, c := range []struct {
 		who  parley.Principal
 		code parley.Code
@@ -41,7 +40,7 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 		}
 	}
 	sees(reader, 2)
-	if s, err := r.Settings(ctx, parley.Principal{ID: "rex", Tenant: "rival", Roles: []string{access.RoleOrgAdmin}}); err != nil || s != parley.DefaultSettings() {
+	if s, err := r.Settings(ctx, parley.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}); err != nil || s != parley.DefaultSettings() {
 		t.Errorf("another tenant: %+v, %v", s, err)
 	}
 	if _, err := r.Settings(ctx, member("mia", "king")); parley.CodeOf(err) != parley.CodeForbidden {

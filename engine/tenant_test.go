@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/access"
 )
 
 // A stopped agent takes no inputs, in any session, by anybody, also after a
@@ -80,8 +79,8 @@ func TestTheTenantsSession(t *testing.T) {
 	r := newRig(t, screened)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	head, reader, king := member("dora", access.RoleDeptHead), member("rita", access.RoleReadOnly), member("mia", "king")
-	user, stranger := member("bob", access.RoleStandardUser), parley.Principal{ID: "eve", Tenant: "rival", Roles: []string{access.RoleOrgAdmin}}
+	head, reader, king := member("dora", parley.RoleDeptHead), member("rita", parley.RoleReadOnly), member("mia", "king")
+	user, stranger := member("bob", parley.RoleStandardUser), parley.Principal{ID: "eve", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 	follow := func(who parley.Principal, scope parley.Scope) parley.Follower {
 		t.Helper()
 		f, err := r.Follow(ctx, who, scope, parley.Live)

@@ -100,7 +100,7 @@ func TestToolsOfATenant(t *testing.T) {
 	}
 
 	two := map[string]string{"read": strings.Repeat("2", 64)}
-	member := parley.Principal{ID: "mem", Tenant: acme, Roles: []string{"standard_user"}}
+	member := parley.Principal{ID: "mem", Tenant: acme, Roles: []parley.UserRole{"standard_user"}}
 	accept := func(who parley.Principal, first bool) error {
 		_, err := r.Submit(context.Background(), who, parley.Command{Session: parley.TenantSession, Do: parley.AcceptTools{Server: "files", Tools: two, First: first}})
 		return err

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"parley"
-	"parley/access"
 )
 
 // instructions are those of the last call of the model.
@@ -38,7 +37,7 @@ func TestContextIsTold(t *testing.T) {
 		r.reopen = reopen
 		r.start()
 		ctx := context.Background()
-		bob, eve := member("bob", access.RoleStandardUser), member("eve", access.RoleStandardUser)
+		bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
 		set := func(who parley.Principal, agent, text string) {
 			t.Helper()
 			if err := r.SetContext(ctx, who, agent, text, parley.ViaHTTP); err != nil {
@@ -64,7 +63,7 @@ func TestContextIsTold(t *testing.T) {
 		if got := told(bob, first, "puppet"); got != want {
 			t.Errorf("told was %q", got)
 		}
-		if got := told(member("carl", access.RoleStandardUser), second, "puppet"); got != "obey" {
+		if got := told(member("carl", parley.RoleStandardUser), second, "puppet"); got != "obey" {
 			t.Errorf("somebody without one: %q", got)
 		}
 		runs = 1
@@ -85,7 +84,7 @@ func TestContextIsTold(t *testing.T) {
 func TestContextsThatAreRefused(t *testing.T) {
 	r := newRig(t, screened)
 	ctx := context.Background()
-	bob := member("bob", access.RoleStandardUser)
+	bob := member("bob", parley.RoleStandardUser)
 	for _, c := range []struct {
 		who         parley.Principal
 		agent, text string
@@ -96,7 +95,7 @@ func TestContextsThatAreRefused(t *testing.T) {
 		{bob, "puppet", strings.Repeat("x", parley.MaxContext+1), parley.CodeTooLarge, "65536"},
 		{bob, "puppet", wicked, parley.CodeBlocked, "message blocked: "},
 		{bob, "nobody", "x", parley.CodeNotFound, ""},
-		{member("rita", access.RoleReadOnly), "puppet", "x", parley.CodeForbidden, "agents:message"},
+		{member("rita", parley.RoleReadOnly), "puppet", "x", parley.CodeForbidden, "agents:message"},
 		{bob, "puppet", strings.Repeat("x", parley.MaxContext), "", ""},
 	} {
 		err := r.SetContext(ctx, c.who, c.agent, c.text, parley.ViaHTTP)

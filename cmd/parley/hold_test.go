@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"parley/access"
 )
 
 // TestNoRouteHoldsAConnection: on every route, a client without a credential that
@@ -79,7 +77,7 @@ func TestAThousandConnectionsAreHeld(t *testing.T) {
 	if refused != 900 {
 		t.Errorf("%d of 1000 were refused", refused)
 	}
-	auth := "Bearer " + token(t, "acme", "ann", time.Minute, access.RoleStandardUser)
+	auth := "Bearer " + token(t, "acme", "ann", time.Minute, "standard_user")
 	if status, body := w.ask("GET", "/api/v1/me", auth, ""); status != http.StatusOK {
 		t.Errorf("with a token: %d %s", status, body)
 	}

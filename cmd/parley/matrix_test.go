@@ -33,8 +33,12 @@ const testSecret = "a secret of more than thirty-two bytes"
 
 func token(t testing.TB, tenant parley.TenantID, user parley.PrincipalID, ttl time.Duration, roles ...string) string {
 	t.Helper()
+	var named []parley.UserRole
+	for _, role := range roles {
+		named = append(named, parley.UserRole(role))
+	}
 	now := time.Now()
-	token, err := access.Mint(testSecret, access.Claims{Issuer: "parley", Principal: parley.Principal{ID: user, Tenant: tenant, Roles: roles},
+	token, err := access.Mint(testSecret, access.Claims{Issuer: "parley", Principal: parley.Principal{ID: user, Tenant: tenant, Roles: named},
 		Issued: now, Expires: now.Add(ttl), ID: rand.Text()})
 	if err != nil {
 		t.Fatal(err)
@@ -530,7 +534,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := v.Verify(context.Background(), strings.TrimSpace(out.String()))
-	if err != nil || id.ID != "ann" || id.Tenant != "acme" || !slices.Equal(id.Roles, []string{"org_admin"}) || time.Until(id.Expires) > time.Minute {
+	if err != nil || id.ID != "ann" || id.Tenant != "acme" || !slices.Equal(id.Roles, []parley.UserRole{"org_admin"}) || time.Until(id.Expires) > time.Minute {
 		t.Errorf("%+v, %v", id, err)
 	}
 	for _, args := range [][]string{{"token"}, {"token", "--user", "ann", "--tenant", "A!"}, {"token", "--user", "ann", "--ttl", "-1h"}, {"token", "--user", "ann", "--ttl", "99999h"}} {

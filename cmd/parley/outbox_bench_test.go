@@ -40,7 +40,7 @@ type town struct {
 	url   string
 }
 
-var mayor = parley.Principal{ID: "ann", Tenant: "default", Roles: []string{access.RoleLocal}}
+var mayor = parley.Principal{ID: "ann", Tenant: "default", Roles: []parley.UserRole{parley.RoleLocal}}
 
 func onEachStore(b *testing.B, run func(*testing.B, *town)) {
 	b.Run("sqlite", func(b *testing.B) {

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"parley"
@@ -15,7 +14,7 @@ import (
 type tokenCommand struct {
 	User   parley.PrincipalID `required:"" help:"Who the token is for."`
 	Tenant parley.TenantID    `default:"default" help:"Tenant they belong to."`
-	Role   []string           `default:"standard_user" help:"Roles they have: org_admin, dept_head, standard_user, read_only."`
+	Role   []parley.UserRole  `default:"standard_user" help:"Roles they have: org_admin, dept_head, standard_user, read_only."`
 	TTL    time.Duration      `name:"ttl" default:"24h" help:"How long it is good for."`
 	config.Signing
 	config.Store
@@ -27,8 +26,8 @@ func (c *tokenCommand) Run(p *program) error {
 		return errors.New("there is no secret to sign with: set PARLEY_JWT_SECRET, here or in .env, to what the server has")
 	}
 	for _, role := range c.Role {
-		if !access.KnownRole(role) {
-			return fmt.Errorf("--role %s is not a role; use %s", role, strings.Join(access.Roles(), ", "))
+		if _, err := parley.ParseUserRole(string(role)); err != nil {
+			return fmt.Errorf("--role %w", err)
 		}
 	}
 	now, id := time.Now(), rand.Text()

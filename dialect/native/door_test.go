@@ -249,7 +249,7 @@ func (office) Ticket(r *http.Request, wanted func() (string, error)) (string, ti
 	return fmt.Sprintf("for %s to %s", who.ID, agent), dialecttest.Begin, err
 }
 
-func (office) Revoke(_ context.Context, _ parley.Principal, who parley.PrincipalID) ([]string, error) {
+func (office) Revoke(_ context.Context, _ parley.Principal, who parley.PrincipalID) ([]parley.UserRole, error) {
 	if who == "ghost" {
 		return nil, parley.Errorf(parley.CodeUnavailable, "Not now.")
 	}

@@ -20,14 +20,14 @@ type About struct {
 type me struct {
 	User        parley.PrincipalID `json:"user"`
 	Tenant      parley.TenantID    `json:"tenant"`
-	Roles       []string           `json:"roles"`
+	Roles       []parley.UserRole  `json:"roles"`
 	Permissions []parley.Action    `json:"permissions"`
 	Project     string             `json:"project,omitempty"` // the tenant's folder
 	About
 }
 
 func (h *Handler) whoAmI(r request) (int, any, error) {
-	m := me{User: r.who.ID, Tenant: r.who.Tenant, Roles: slices.Concat([]string{}, r.who.Roles), Permissions: h.Permissions(r.who), About: h.About}
+	m := me{User: r.who.ID, Tenant: r.who.Tenant, Roles: slices.Concat([]parley.UserRole{}, r.who.Roles), Permissions: h.Permissions(r.who), About: h.About}
 	if h.Project != nil {
 		m.Project = h.Project(r.who.Tenant)
 	}

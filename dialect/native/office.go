@@ -15,7 +15,7 @@ type Office interface {
 	Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error)
 	// Revoke ends the tokens of a user of the same tenant. It returns the roles
 	// whose tokens stay good, because they are above those of by.
-	Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) (spared []string, err error)
+	Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) (spared []parley.UserRole, err error)
 }
 
 type ticketInfo struct {
