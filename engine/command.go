@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"time"
 
 	"parley"
@@ -165,9 +164,7 @@ func (a *actor) agentFor(name string) (parley.Agent, error) {
 	if agent.Address != "" { // its model is its own affair
 		return agent, err
 	}
-	agent = settings.Complete(agent)
-	agent.Model = cmp.Or(agent.Model, a.engine.DefaultModel)
-	return agent, err
+	return settings.Complete(agent), err
 }
 
 // mayTalk asks whether an agent may be talked to.

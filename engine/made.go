@@ -11,7 +11,9 @@ import (
 )
 
 // everyAgent is the agents of files and then those that were made. Where both
-// have a name, the file counts: it is the operator's.
+// have a name, the file counts: it is the operator's. An agent that names no model
+// has the one that its runs would use now: the tenant's choice, or else
+// Config.DefaultModel.
 type everyAgent struct {
 	files  parley.Agents
 	engine *Engine
@@ -31,7 +33,11 @@ const maxDefinitions = 1024
 
 func (a *everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
 	agent, err := a.files.Agent(tenant, name)
-	if err == nil || parley.CodeOf(err) != parley.CodeNotFound {
+	if err == nil {
+		s, err := a.engine.settings(a.engine.ctx, tenant)
+		return a.engine.withModel(s, agent), err
+	}
+	if parley.CodeOf(err) != parley.CodeNotFound {
 		return agent, err
 	}
 	var names []string
@@ -65,7 +71,20 @@ func (a *everyAgent) List(tenant parley.TenantID) []parley.Agent {
 	if err != nil && e.ctx.Err() == nil {
 		e.Log.Error("agents that were made cannot be read", "tenant", tenant, "error", err)
 	}
+	settings := parley.EffectiveSettings(s.Facts.Settings)
+	for i := range list {
+		list[i] = e.withModel(settings, list[i])
+	}
 	return list
+}
+
+// withModel gives an agent that names no model the default one. An agent that runs
+// elsewhere chooses its own.
+func (e *Engine) withModel(s parley.Settings, agent parley.Agent) parley.Agent {
+	if agent.Address == "" {
+		agent.Model = cmp.Or(agent.Model, s.Model, e.DefaultModel)
+	}
+	return agent
 }
 
 func (a *everyAgent) definition(tenant parley.TenantID, digest string) (parley.Agent, error) {

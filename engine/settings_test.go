@@ -86,3 +86,25 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 		t.Errorf("among conversations: %+v, %v", list, err)
 	}
 }
+
+// TestTheDefaultModel: an agent that names no model is shown with the one that its
+// runs use: the tenant's choice, or else the server's default.
+func TestTheDefaultModel(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.DefaultModel = "server-model" })
+	id := r.open()
+	for i, test := range []struct{ choice, want string }{{"", "server-model"}, {`"tenant-model"`, "tenant-model"}, {"null", "server-model"}} {
+		if test.choice != "" {
+			r.do(parley.TenantSession, parley.ChangeSettings{Values: map[string]json.RawMessage{"model": json.RawMessage(test.choice)}})
+		}
+		if a, err := r.Agents.Agent(acme, "coder"); err != nil || a.Model != test.want {
+			t.Errorf("after %s the agent is shown with %q, %v; want %q", test.choice, a.Model, err, test.want)
+		}
+		r.say(id, "say hello")
+		if started := all[parley.RunStarted](r.finished(id, i+1)); started[i].Agent.Model != test.want {
+			t.Errorf("after %s the run uses %q; want %q", test.choice, started[i].Agent.Model, test.want)
+		}
+		if a, err := r.Agents.Agent("rival", "coder"); err != nil || a.Model != "server-model" {
+			t.Errorf("after %s another tenant is shown %q, %v", test.choice, a.Model, err)
+		}
+	}
+}
