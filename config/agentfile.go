@@ -14,8 +14,7 @@ import (
 // A definition is an agent and where it comes from.
 type definition struct {
 	path    string
-	line    int // of the name
-	tools   int // the line of its tools
+	lines   map[string]int // by key
 	agent   parley.Agent
 	ignored []string
 }
@@ -127,10 +126,13 @@ func parseAgent(path, text string) (definition, error) {
 	}
 	mode, badMode := parley.ParseApprovalMode(f.Approval)
 	agent.Approval = mode
-	def := definition{path: path, line: doc.line("name"), tools: doc.line("tools"), agent: agent}
+	def := definition{path: path, lines: map[string]int{}, agent: agent}
+	for _, e := range doc.entries {
+		def.lines[e.key] = e.line
+	}
 	switch {
 	case !parley.ValidAgentName(agent.Name):
-		err = at(path, def.line, "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", agent.Name)
+		err = at(path, doc.line("name"), "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", agent.Name)
 	case f.Approval != "" && badMode != nil:
 		err = at(path, doc.line("approval"), "approval is %v", badMode)
 	case f.Limits.Turns != nil && agent.Limits.Turns < 1:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,10 +22,14 @@ type Agents struct {
 	files   *workspace.Workspace
 	dir     string
 	tenant  parley.TenantID
-	check   func(parley.Agent) error // nil: what a file says by itself is enough
+	check   AgentCheck // nil: a file that can be read is good
 	current atomic.Pointer[[]definition]
 	wrong   atomic.Pointer[[]parley.AgentProblem]
 }
+
+// An AgentCheck rejects an agent that this server cannot serve, and names the key
+// of the agent's file that the error is about.
+type AgentCheck func(parley.Agent) (key string, err error)
 
 var _ parley.Agents = (*Agents)(nil)
 
@@ -43,10 +48,10 @@ have to allow what you want to do; if they refuse, respect it and look for anoth
 
 // LoadAgents reads the *.md files of a folder, in order of their names; the
 // first one's agent is the default. A folder that is missing or has no such
-// file yields BuiltIn. Any file that is wrong is an error that names the line; in
-// the workspace, symbolic links are.
-func LoadAgents(files *workspace.Workspace, dir string, tenant parley.TenantID) (*Agents, error) {
-	a := &Agents{files: files, dir: dir, tenant: tenant}
+// file yields BuiltIn. Any file that is wrong, or fails the check, is an error that
+// names the line; in the workspace, symbolic links are.
+func LoadAgents(files *workspace.Workspace, dir string, tenant parley.TenantID, check AgentCheck) (*Agents, error) {
+	a := &Agents{files: files, dir: dir, tenant: tenant, check: check}
 	defs, _, err := a.read(nil)
 	if err != nil {
 		return nil, err
@@ -63,13 +68,6 @@ func (a *Agents) Reload() error {
 	a.current.Store(&defs)
 	a.wrong.Store(&wrong)
 	return err
-}
-
-// CheckWith has every agent pass a check from now on, also when its file changes.
-// The error is of those there are.
-func (a *Agents) CheckWith(check func(parley.Agent) error) error {
-	a.check = check
-	return a.Reload()
 }
 
 // Problems says what is wrong with files, since they were last read.
@@ -150,8 +148,9 @@ func (a *Agents) read(last []definition) ([]definition, []parley.AgentProblem, e
 			err = nameTaken(defs, def)
 		}
 		if err == nil && a.check != nil {
-			if err = a.check(def.agent); err != nil {
-				err = at(path, def.tools, "%w", err)
+			var key string
+			if key, err = a.check(def.agent); err != nil {
+				err = at(path, cmp.Or(def.lines[key], 1), "%w", err)
 			}
 		}
 		if err != nil {
@@ -190,7 +189,7 @@ func agentFiles(folder *workspace.Dir) (names []string, err error) {
 func nameTaken(defs []definition, def definition) error {
 	for _, other := range defs {
 		if other.agent.Name == def.agent.Name {
-			return at(def.path, def.line, "the name %s is taken by %s; every agent needs its own", def.agent.Name, filepath.Base(other.path))
+			return at(def.path, cmp.Or(def.lines["name"], 1), "the name %s is taken by %s; every agent needs its own", def.agent.Name, filepath.Base(other.path))
 		}
 	}
 	return nil

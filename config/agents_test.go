@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,7 +43,7 @@ func writeAgent(t *testing.T, dir, name, text string) {
 
 func load(t *testing.T, dir string) *Agents {
 	t.Helper()
-	agents, err := LoadAgents(anywhere(t), dir, tenant)
+	agents, err := LoadAgents(anywhere(t), dir, tenant, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func TestBrokenAgentFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.md")
 			write(t, path, test.text)
-			_, err := LoadAgents(anywhere(t), filepath.Dir(path), tenant)
+			_, err := LoadAgents(anywhere(t), filepath.Dir(path), tenant, nil)
 			if want := path + ":" + test.want; err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
@@ -215,10 +216,24 @@ func TestBrokenAgentFiles(t *testing.T) {
 
 func TestAgentsAreNamedOnce(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "|A.", "b.md": "tools: []\nname: a\n|B.", "c.md": "name: C\n|C."})
-	_, err := LoadAgents(anywhere(t), dir, tenant)
+	_, err := LoadAgents(anywhere(t), dir, tenant, nil)
 	want := filepath.Join(dir, "b.md") + ":3: the name a is taken by a.md; every agent needs its own\n" + filepath.Join(dir, "c.md") + ":2: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestACheckNamesTheLineOfItsKey: the line of the key that the check is about, and
+// the first line if the file does not have that key.
+func TestACheckNamesTheLineOfItsKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.md")
+	write(t, path, "---\ntools: ['*']\ndescription: x\ntrust: [workspace]\n---\nA.")
+	for key, line := range map[string]string{"tools": "2", "trust": "4", "webhook": "1"} {
+		check := func(parley.Agent) (string, error) { return key, errors.New("no") }
+		_, err := LoadAgents(anywhere(t), filepath.Dir(path), tenant, check)
+		if want := path + ":" + line + ": no"; err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 	}
 }
 

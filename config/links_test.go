@@ -33,7 +33,7 @@ func inside(t *testing.T) (root string, files *workspace.Workspace) {
 func TestLinksAreNotLoaded(t *testing.T) {
 	root, files := inside(t)
 	in := func(name string) string { return filepath.Join(root, name) }
-	agents, err := LoadAgents(files, in("agents"), tenant)
+	agents, err := LoadAgents(files, in("agents"), tenant, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +52,10 @@ func TestLinksAreNotLoaded(t *testing.T) {
 	if p := agents.Problems(tenant); len(p) != 1 || !strings.HasPrefix(p[0].Text, "evil.md:1: ") {
 		t.Errorf("%+v", p)
 	}
-	if _, err := LoadAgents(files, in("agents"), tenant); err == nil || !strings.Contains(err.Error(), told) {
+	if _, err := LoadAgents(files, in("agents"), tenant, nil); err == nil || !strings.Contains(err.Error(), told) {
 		t.Error(err)
 	}
-	if _, err := LoadAgents(files, in("more"), tenant); err == nil || !strings.Contains(err.Error(), told) {
+	if _, err := LoadAgents(files, in("more"), tenant, nil); err == nil || !strings.Contains(err.Error(), told) {
 		t.Error(err)
 	}
 	skills := LoadSkills(files, tenant, in("skills"), in("more"))
@@ -79,7 +79,7 @@ func TestFoldersOfLinksOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	agents, err := LoadAgents(files, dir, tenant)
+	agents, err := LoadAgents(files, dir, tenant, nil)
 	if err != nil || names(agents) != "good" {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestFoldersOfLinksOutside(t *testing.T) {
 func TestLoadingWhileFoldersAreSwapped(t *testing.T) {
 	root, files := inside(t)
 	in := func(name string) string { return filepath.Join(root, name) }
-	agents, err := LoadAgents(files, in("agents"), tenant)
+	agents, err := LoadAgents(files, in("agents"), tenant, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,17 +16,26 @@ import (
 // steps.
 const quiet = 100 * time.Millisecond
 
-// Watch calls changed whenever something was changed in one of the folders, or in
-// a folder in one, and has been left alone for a moment. Folders that do not
-// exist are waited for. changed is called by one goroutine, which stop ends and
-// waits for. The operating system tells of changes, nothing is polled; where it
-// does not, as on some file systems of a network, nothing is noticed.
-func Watch(files *workspace.Workspace, folders []string, changed func()) (stop func(), err error) {
+// A Watcher calls a function whenever a file was changed in one of its folders, or
+// in a folder in one, and has been left alone for a moment. It waits for folders
+// that do not exist. The function is called by one goroutine, from Start to Close.
+// The operating system reports changes, nothing is polled; on file systems that
+// report none, as some network file systems, changes go unnoticed.
+type Watcher struct {
+	system  *fsnotify.Watcher
+	files   *workspace.Workspace
+	folders []string // absolute
+	changed func()
+	wg      sync.WaitGroup
+}
+
+// NewWatcher notes changes from now on; changed is called after Start.
+func NewWatcher(files *workspace.Workspace, folders []string, changed func()) (*Watcher, error) {
 	system, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{Watcher: system, files: files}
+	w := &Watcher{system: system, files: files, changed: changed}
 	for _, f := range folders {
 		path, err := filepath.Abs(f)
 		if err != nil {
@@ -36,18 +45,17 @@ func Watch(files *workspace.Workspace, folders []string, changed func()) (stop f
 		w.folders = append(w.folders, path)
 	}
 	w.arm()
-	var gone sync.WaitGroup
-	gone.Go(func() { w.run(changed) })
-	return func() {
-		system.Close()
-		gone.Wait()
-	}, nil
+	return w, nil
 }
 
-type watcher struct {
-	*fsnotify.Watcher
-	files   *workspace.Workspace
-	folders []string // absolute
+// Start begins to report changes. It is for once.
+func (w *Watcher) Start() { w.wg.Go(w.run) }
+
+// Close waits for a call of the function that is under way. There is none after it.
+func (w *Watcher) Close(context.Context) error {
+	err := w.system.Close()
+	w.wg.Wait()
+	return err
 }
 
 // maxWatched bounds how many folders in one folder are watched.
@@ -56,53 +64,53 @@ const maxWatched = 1000
 // arm watches what there is: each folder, the folders in it, and those on the way
 // to it, in which it may yet be made. What is watched already stays so; what
 // cannot be loaded is not watched.
-func (w *watcher) arm() {
+func (w *Watcher) arm() {
 	for _, folder := range w.folders {
 		if dir, err := w.files.Load(folder); err == nil {
-			_ = w.Add(folder)
+			_ = w.system.Add(folder)
 			entries, _, _ := dir.Entries(context.Background(), maxWatched)
 			for _, e := range entries {
 				if e.IsDir() {
-					_ = w.Add(filepath.Join(folder, e.Name()))
+					_ = w.system.Add(filepath.Join(folder, e.Name()))
 				}
 			}
 			dir.Close()
 		}
 		for dir := filepath.Dir(folder); ; dir = filepath.Dir(dir) {
-			if w.Add(dir) == nil || dir == filepath.Dir(dir) {
+			if w.system.Add(dir) == nil || dir == filepath.Dir(dir) {
 				break // the nearest one is enough: it tells of the next
 			}
 		}
 	}
 }
 
-func (w *watcher) run(changed func()) {
+func (w *Watcher) run() {
 	timer := time.NewTimer(quiet)
 	timer.Stop()
 	defer timer.Stop()
 	for {
 		select {
-		case e, ok := <-w.Events:
+		case e, ok := <-w.system.Events:
 			if !ok {
 				return
 			}
 			if e.Op != fsnotify.Chmod && w.concerns(e.Name) {
 				timer.Reset(quiet)
 			}
-		case _, ok := <-w.Errors: // some events were lost
+		case _, ok := <-w.system.Errors: // some events were lost
 			if !ok {
 				return
 			}
 			timer.Reset(quiet)
 		case <-timer.C:
 			w.arm() // first: what is made from now on is told, what was made before is read
-			changed()
+			w.changed()
 		}
 	}
 }
 
 // concerns reports whether a path is in one of the folders, or on the way to it.
-func (w *watcher) concerns(path string) bool {
+func (w *Watcher) concerns(path string) bool {
 	for _, folder := range w.folders {
 		if within(folder, path) || within(path, folder) {
 			return true

@@ -21,9 +21,16 @@ func TestWatch(t *testing.T) {
 	top := t.TempDir()
 	agents, skills := filepath.Join(top, "agents"), filepath.Join(top, ".parley", "skills")
 	changed := make(chan struct{}, 100)
-	stop, err := Watch(anywhere(t), []string{agents, skills}, func() { changed <- struct{}{} })
+	w, err := NewWatcher(anywhere(t), []string{agents, skills}, func() { changed <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
+	}
+	w.Start()
+	stop := func() {
+		t.Helper()
+		if err := w.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 	defer stop()
 	notices := func(what string) {

@@ -95,7 +95,7 @@ func (c *Conns) count(route string, change int) {
 
 // Close waits for every connection to end, as they do when their followers end,
 // and cuts those that have not when ctx ends.
-func (c *Conns) Close(ctx context.Context) {
+func (c *Conns) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
@@ -103,6 +103,7 @@ func (c *Conns) Close(ctx context.Context) {
 	c.wg.Wait()
 	stop()
 	c.cut()
+	return nil
 }
 
 // A Conn is one socket that speaks a dialect and follows a log. Commands of a

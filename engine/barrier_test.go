@@ -72,9 +72,10 @@ func oneFire(t *testing.T, n int, stores ...parley.Store) {
 	for _, store := range stores {
 		log := slog.New(slog.DiscardHandler)
 		f := feed.New(store)
-		defer f.Close()
+		defer f.Close(t.Context())
 		e := New(Config{Store: &contested{store, b}, Feed: f, Access: access.Rules{}, Agents: agents{}, Log: log, Now: time.Now, Model: provider.Patient(&puppet{}, log), Tools: &hands{},
 			Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}, Retry: time.Hour})
+		e.Start()
 		engines = append(engines, e)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)

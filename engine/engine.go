@@ -106,8 +106,8 @@ type key struct {
 	session parley.SessionID
 }
 
-// New starts an engine. What an earlier process left open is taken up at once,
-// in the background.
+// New makes an engine that is whole and starts nothing: until Start it does what
+// commands ask for, and takes up nothing else.
 func New(c Config) *Engine {
 	if c.Idle == 0 {
 		c.Idle = time.Minute
@@ -132,12 +132,17 @@ func New(c Config) *Engine {
 	e.made = &everyAgent{files: c.Agents, engine: e, read: map[definitionKey]parley.Agent{}}
 	e.Agents = e.made
 	e.ctx, e.cut = context.WithCancel(context.Background())
+	return e
+}
+
+// Start begins the background work. What an earlier process left open is taken up
+// at once. It is for once.
+func (e *Engine) Start() {
 	e.wg.Go(e.schedule)
 	e.wg.Go(e.expire)
-	if c.Keep > 0 {
+	if e.Keep > 0 {
 		e.wg.Go(e.retain)
 	}
-	return e
 }
 
 // Close stops the engine. Nothing new is accepted from now on; runs may go on

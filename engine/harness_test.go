@@ -164,6 +164,7 @@ func (r *rig) start() {
 		c.Tools = r.hands
 	}
 	r.Engine = New(c)
+	r.Engine.Start()
 }
 
 // stop stops the engine: in peace, or cutting whatever goes on.
@@ -177,7 +178,7 @@ func (r *rig) stop(cut bool) {
 	if err := r.Engine.Close(ctx); err != nil {
 		r.t.Error(err)
 	}
-	r.feed.Close()
+	_ = r.feed.Close(ctx)
 	if err := r.Store.Close(); err != nil {
 		r.t.Error("close:", err)
 	}

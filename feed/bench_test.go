@@ -63,7 +63,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	defer store.Close()
 	f := &bench{Feed: New(store), t: b, store: store}
-	defer f.Close()
+	defer f.Close(b.Context())
 	for range length / 100 {
 		f.writePieces(1, 100, "some twenty bytes ok")
 	}

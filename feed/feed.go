@@ -49,7 +49,7 @@ func New(store parley.Store) *Feed {
 
 // Close ends every follower once it has read what its window holds, and waits
 // for the feed's own goroutines.
-func (f *Feed) Close() {
+func (f *Feed) Close(context.Context) error {
 	f.mu.Lock()
 	if !f.closed {
 		f.closed = true
@@ -60,6 +60,7 @@ func (f *Feed) Close() {
 	}
 	f.mu.Unlock()
 	f.wg.Wait()
+	return nil
 }
 
 // Publish tells followers of events that were just committed, all of one

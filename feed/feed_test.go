@@ -43,7 +43,7 @@ func newBench(t testing.TB) *bench {
 	}
 	b := &bench{Feed: New(store), t: t, store: store}
 	t.Cleanup(func() {
-		b.Close()
+		_ = b.Close(context.Background())
 		store.Close()
 	})
 	return b
@@ -249,8 +249,8 @@ func TestEndings(t *testing.T) {
 	late, tree := b.Session(acme, id(1), 0), b.Tree(acme, "", 0)
 	defer late.Close()
 	defer tree.Close()
-	b.Feed.Close()
-	b.Feed.Close()
+	_ = b.Feed.Close(ctx)
+	_ = b.Feed.Close(ctx)
 	dense(t, read(t, late, 1), 1) // what was published is still read
 	for _, f := range []parley.Follower{late, f} {
 		if _, err := f.Next(context.Background()); parley.CodeOf(err) != parley.CodeUnavailable {
@@ -375,7 +375,7 @@ func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
 	}
 	b := &bench{Feed: New(store), t: t, store: store}
 	defer store.Close()
-	defer b.Close()
+	defer b.Close(t.Context())
 	f := b.Tree(acme, "", 0)
 	defer f.Close()
 	b.write(1, 1, 1, "x", false)

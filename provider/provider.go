@@ -86,10 +86,11 @@ func New(c Config) *Models {
 }
 
 // Close gives up the connections that are kept.
-func (m *Models) Close() {
+func (m *Models) Close() error {
 	for _, s := range m.speakers {
 		s.Close()
 	}
+	return nil
 }
 
 // Default is the model of agents that name none.

@@ -7,17 +7,16 @@ import (
 	"net/http/pprof"
 )
 
-// Admin serves profiles on a listener of its own, for clients on this machine that
-// name it by its address: a page whose own name resolves to this machine does not.
-// The function stops it.
-func Admin(l net.Listener, log *slog.Logger) (stop func()) {
+// NewAdmin serves profiles to clients on this machine that name it by its address:
+// a page whose own name resolves to this machine does not.
+func NewAdmin(l net.Listener, log *slog.Logger) *Aux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return aside(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return newAux(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !byAddress(r.Host) {
 			answer(w, http.StatusForbidden, `{"error":"ask for these by the address of this machine"}`)
 			return

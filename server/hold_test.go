@@ -39,22 +39,15 @@ func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0
 func inMemory(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipeListener{make(chan net.Conn), make(chan struct{})}
-		s := New(slog.New(slog.DiscardHandler), Options{
-			Admit: func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Header.Get("X-Bad") != "" {
-					w.WriteHeader(http.StatusForbidden)
-				}
-				return r.Header.Get("X-Bad") == ""
-			},
-			Able: func(context.Context) error { return nil }})
-		s.Handle("POST /upload", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		routes := map[string]http.Handler{}
+		routes["POST /upload"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			n, err := io.Copy(io.Discard, r.Body)
 			if err != nil {
 				w.WriteHeader(http.StatusBadRequest)
 			}
 			fmt.Fprintf(w, "%d bytes", n)
-		}))
-		s.Handle("/stream", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		})
+		routes["/stream"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				_, _ = io.Copy(io.Discard, r.Body)
 			}
@@ -70,8 +63,16 @@ func inMemory(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 				}
 			}
 			fmt.Fprintln(w, "the end")
-		}))
-		s.Start(l)
+		})
+		s := New(l, slog.New(slog.DiscardHandler), Options{Routes: routes,
+			Admit: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Header.Get("X-Bad") != "" {
+					w.WriteHeader(http.StatusForbidden)
+				}
+				return r.Header.Get("X-Bad") == ""
+			},
+			Able: func(context.Context) error { return nil }})
+		s.Start()
 		test(t, func() net.Conn {
 			ours, theirs := net.Pipe()
 			l.conns <- theirs
@@ -80,8 +81,7 @@ func inMemory(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		s.Close(ctx)
-		if err := <-s.Failed(); err != nil {
+		if err := s.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})

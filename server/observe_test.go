@@ -20,20 +20,7 @@ func TestEveryRequestIsCountedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan string, 10)
-	s := New(slog.New(slog.DiscardHandler), Options{
-		Admit: func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Header.Get("X-Bad") != "" {
-				w.WriteHeader(http.StatusForbidden)
-			}
-			return r.Header.Get("X-Bad") == ""
-		},
-		Answered: func(route string, status int, took time.Duration, lasted bool) {
-			if took <= 0 {
-				t.Errorf("%s took %v", route, took)
-			}
-			told <- fmt.Sprint(route, " ", status, " ", lasted)
-		}})
-	s.Handle("GET /thing/{id}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	thing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.PathValue("id") {
 		case "teapot":
 			w.WriteHeader(http.StatusTeapot)
@@ -53,12 +40,22 @@ func TestEveryRequestIsCountedOnce(t *testing.T) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: close\r\n\r\n")
 			conn.Close()
 		}
-	}))
-	s.Start(l)
-	defer func() {
-		s.Close(t.Context())
-		<-s.Failed()
-	}()
+	})
+	s := New(l, slog.New(slog.DiscardHandler), Options{Routes: map[string]http.Handler{"GET /thing/{id}": thing},
+		Admit: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Header.Get("X-Bad") != "" {
+				w.WriteHeader(http.StatusForbidden)
+			}
+			return r.Header.Get("X-Bad") == ""
+		},
+		Answered: func(route string, status int, took time.Duration, lasted bool) {
+			if took <= 0 {
+				t.Errorf("%s took %v", route, took)
+			}
+			told <- fmt.Sprint(route, " ", status, " ", lasted)
+		}})
+	s.Start()
+	defer s.Close(t.Context())
 	url := "http://" + l.Addr().String()
 	for _, test := range []struct{ path, bad, want string }{
 		{"/thing/1", "", "GET /thing/{id} 200 false"},
@@ -112,7 +109,8 @@ func TestNumbersAreForWhoRunsTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := Metrics(l, numbers, test.token, slog.New(slog.DiscardHandler))
+		s := NewMetrics(l, numbers, test.token, slog.New(slog.DiscardHandler))
+		s.Start()
 		header := map[string]string{}
 		if test.host != "" {
 			header["Host"] = test.host
@@ -124,6 +122,6 @@ func TestNumbersAreForWhoRunsTheServer(t *testing.T) {
 		if status != test.status || (body == "numbers") != (status == 200) {
 			t.Errorf("%+v: %d %s", test, status, body)
 		}
-		stop()
+		_ = s.Close(t.Context())
 	}
 }

@@ -1,11 +1,12 @@
-// Package server is the HTTP side of a Parley: what every request passes,
-// health, and an end in good order.
+// Package server is the HTTP side of a Parley: what every request passes, health,
+// and shutdown.
 package server
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,21 +18,24 @@ import (
 	"parley"
 )
 
-// Server serves HTTP until it is closed.
+// Server serves HTTP from Start to Close.
 type Server struct {
+	serving
 	mux      *http.ServeMux
 	patterns []string
 	options  Options
-	http     *http.Server
-	log      *slog.Logger
 	draining atomic.Bool
-	served   chan error
-	upgrade  http.Handler // of /; nil: it is not to be upgraded
-	page     http.Handler // of / for browsers; nil: they get the text
+	failed   chan error
 }
 
-// Options say who is answered, and when.
+// Options say what is served, to whom, and when.
 type Options struct {
+	// Routes are served besides health, each by its pattern.
+	Routes map[string]http.Handler
+	// Upgrade takes WebSockets that clients open at / itself; nil: none are taken.
+	Upgrade http.Handler
+	// Page answers browsers that ask for / itself; nil: they get a text.
+	Page http.Handler
 	// Admit says whether a request is to be answered, and has answered it if
 	// it is not.
 	Admit func(http.ResponseWriter, *http.Request) bool
@@ -49,9 +53,10 @@ type Options struct {
 	Answered func(route string, status int, took time.Duration, lasted bool)
 }
 
-// New makes a server with health routes and nothing else.
-func New(log *slog.Logger, o Options) *Server {
-	s := &Server{mux: http.NewServeMux(), options: o, log: log, served: make(chan error, 1)}
+// New makes a server for a listener, which the server owns from now on.
+func New(l net.Listener, log *slog.Logger, o Options) *Server {
+	s := &Server{mux: http.NewServeMux(), options: o, failed: make(chan error, 1)}
+	s.listener = l
 	s.http = &http.Server{
 		Handler:           timed(s.observed(s.guarded(s.mux))),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -61,36 +66,36 @@ func New(log *slog.Logger, o Options) *Server {
 		ConnState:         o.Changed,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	s.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) }))
-	s.Handle("GET /api/health", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"ok":true,"status":"ok"}`) }))
-	s.Handle("GET /readyz", http.HandlerFunc(s.ready))
-	s.Handle("GET /{$}", http.HandlerFunc(s.root))
+	s.handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) })
+	s.handle("GET /api/health", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, `{"ok":true,"status":"ok"}`)
+	})
+	s.handle("GET /readyz", s.ready)
+	s.handle(Root, s.root)
+	for pattern, h := range o.Routes {
+		s.handle(pattern, h.ServeHTTP)
+	}
 	return s
 }
 
-// Handle adds a route.
-func (s *Server) Handle(pattern string, h http.Handler) {
+// Root is the pattern of / itself.
+const Root = "GET /{$}"
+
+func (s *Server) handle(pattern string, h http.HandlerFunc) {
 	s.patterns = append(s.patterns, pattern)
 	s.mux.Handle(pattern, h)
 }
 
-// Upgrade says who takes connections that are made to / itself. It is for before
-// Start.
-func (s *Server) Upgrade(h http.Handler) { s.upgrade = h }
-
-// Page says who answers browsers that ask for / itself. It is for before Start.
-func (s *Server) Page(h http.Handler) { s.page = h }
-
-// root is a page for people, a text for who asks with other means, and for programs the place where they find a socket
-// if they know nothing but the address.
+// root answers browsers with a page and other clients with a text. Clients that
+// know only the address of the server open a socket here.
 func (s *Server) root(w http.ResponseWriter, r *http.Request) {
-	if s.upgrade != nil && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		s.upgrade.ServeHTTP(w, r)
+	if s.options.Upgrade != nil && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		s.options.Upgrade.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Add("Vary", "Accept")
-	if s.page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		s.page.ServeHTTP(w, r)
+	if s.options.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		s.options.Page.ServeHTTP(w, r)
 		return
 	}
 	welcome(w, r)
@@ -141,20 +146,11 @@ func answer(w http.ResponseWriter, status int, body string) {
 	_, _ = w.Write([]byte(body + "\n")) // nobody left to tell
 }
 
-// Start serves a listener, which it closes, on a goroutine that Close waits for.
-// Failed tells if it ends by itself.
-func (s *Server) Start(l net.Listener) {
-	go func() {
-		err := s.http.Serve(l)
-		if errors.Is(err, http.ErrServerClosed) {
-			err = nil
-		}
-		s.served <- err
-	}()
-}
+// Start begins to serve. It is for once.
+func (s *Server) Start() { s.start(func(err error) { s.failed <- err }) }
 
-// Failed is sent to when serving ends, with what ended it.
-func (s *Server) Failed() <-chan error { return s.served }
+// Failed receives the error if serving ends before Close.
+func (s *Server) Failed() <-chan error { return s.failed }
 
 // Drain has the server say that it is not ready. It still answers, so that who
 // comes now is told to come back rather than left guessing.
@@ -163,14 +159,14 @@ func (s *Server) Drain() {
 	s.http.SetKeepAlivesEnabled(false)
 }
 
-// Close stops listening and waits for the requests under way, until ctx ends.
-// Sockets are not requests any more; whoever accepted them ends them.
-func (s *Server) Close(ctx context.Context) {
+// Close stops listening, waits for the requests under way, and cuts them when ctx
+// ends. Sockets are not requests any more: dialect.Conns ends them.
+func (s *Server) Close(ctx context.Context) error {
 	s.Drain()
-	if err := s.http.Shutdown(ctx); err != nil {
-		s.log.Warn("requests were cut", "error", err)
-		_ = s.http.Close() // nothing is left to be done about it
+	if err := s.close(ctx); err != nil {
+		return fmt.Errorf("requests were cut: %w", err)
 	}
+	return nil
 }
 
 // answerWithin is how long a client may take to be given an answer.

@@ -23,13 +23,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var trouble atomic.Pointer[parley.Error]
 
 // start serves on a real port until the test ends.
-func start(t *testing.T) (*Server, string) {
+func start(t *testing.T, change ...func(*Options)) (*Server, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(slog.New(slog.DiscardHandler), Options{Origins: []string{"https://app.example"},
+	thing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "thing") })
+	o := Options{Routes: map[string]http.Handler{"GET /thing": thing}, Origins: []string{"https://app.example"},
 		Admit: func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Header.Get("X-Bad") != "" {
 				w.WriteHeader(http.StatusForbidden)
@@ -42,15 +43,17 @@ func start(t *testing.T) (*Server, string) {
 				return why
 			}
 			return nil
-		}})
+		}}
+	for _, f := range change {
+		f(&o)
+	}
+	s := New(l, slog.New(slog.DiscardHandler), o)
 	t.Cleanup(func() { trouble.Store(nil) })
-	s.Handle("GET /thing", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "thing") }))
-	s.Start(l)
+	s.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		s.Close(ctx)
-		if err := <-s.Failed(); err != nil {
+		if err := s.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -157,8 +160,9 @@ func TestProfilesAreServedElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := Admin(l, slog.New(slog.DiscardHandler))
-	defer stop()
+	admin := NewAdmin(l, slog.New(slog.DiscardHandler))
+	admin.Start()
+	defer admin.Close(t.Context())
 	if status, body, _ := get(t, "http://"+l.Addr().String()+"/debug/pprof/goroutine?debug=1", nil); status != http.StatusOK || !strings.Contains(body, "goroutine profile") {
 		t.Errorf("%d %.100s", status, body)
 	}
@@ -176,12 +180,14 @@ func TestProfilesAreServedElsewhere(t *testing.T) {
 
 // TestTheRoot: people get a page, programs that ask for it a socket.
 func TestTheRoot(t *testing.T) {
-	s, url := start(t)
+	_, url := start(t)
 	upgrade := map[string]string{"Connection": "Upgrade", "Upgrade": "WebSocket"}
 	if status, body, _ := get(t, url+"/", upgrade); status != 200 || !strings.Contains(body, "parley chat") {
 		t.Errorf("nobody takes sockets: %d %s", status, body)
 	}
-	s.Upgrade(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	_, url = start(t, func(o *Options) {
+		o.Upgrade = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	})
 	if status, _, _ := get(t, url+"/", upgrade); status != http.StatusTeapot {
 		t.Errorf("a socket: %d", status)
 	}
@@ -197,4 +203,59 @@ func TestTheRoot(t *testing.T) {
 	if status, _, _ := get(t, url+"/", upgrade); status != http.StatusForbidden {
 		t.Errorf("who is not admitted: %d", status)
 	}
+}
+
+// TestCloseWithoutStart: a server that was never started gives up its port, and a
+// second Close changes nothing.
+func TestCloseWithoutStart(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(l, slog.New(slog.DiscardHandler), Options{})
+	for range 2 {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	again, err := net.Listen("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+}
+
+// TestCloseCutsRequests that do not end, says so, and waits for the goroutine that
+// accepts connections. TestMain sees that none is left.
+func TestCloseCutsRequests(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, ended := make(chan struct{}), make(chan struct{})
+	hang := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+		close(ended)
+	})
+	s := New(l, slog.New(slog.DiscardHandler), Options{Routes: map[string]http.Handler{"GET /hang": hang},
+		Admit: func(http.ResponseWriter, *http.Request) bool { return true }})
+	s.Start()
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		if res, err := client.Get("http://" + l.Addr().String() + "/hang"); err == nil {
+			res.Body.Close()
+			t.Error("a request that was cut is answered")
+		}
+	}()
+	<-began
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Close(over); err == nil || !strings.Contains(err.Error(), "requests were cut") {
+		t.Errorf("closed with %v", err)
+	}
+	<-ended
+	<-asked
 }

@@ -35,10 +35,6 @@ func artifactSource(name string) parley.Source {
 	return parley.SourceWorkspace
 }
 
-// KeepArtifacts has long outputs kept in a folder, which is made when there is
-// the first.
-func (b *Box) KeepArtifacts(folder string) { b.artifacts = folder }
-
 // spool is where a long output from a source goes, or nil.
 func (b *Box) spool(source parley.Source) *spool {
 	if b.artifacts == "" {

@@ -38,8 +38,27 @@ type Box struct {
 
 var _ parley.Toolbox = (*Box)(nil)
 
-// New offers tools over a workspace, whose rules they keep.
-func New(files *workspace.Workspace) *Box { return &Box{files: files} }
+// Options are what the tools of a Box work with.
+type Options struct {
+	Files *workspace.Workspace // whose rules the tools keep
+	// Sandbox has the box offer shell; nil: it does not. If the sandbox does not
+	// work, commands ask a person, or are refused.
+	Sandbox *sandbox.Sandbox
+	// Artifacts is the folder in which long outputs are kept, made with the first
+	// of them; empty: they are not kept.
+	Artifacts string
+	// Skills has the box offer skill while there are any; nil: there are none.
+	Skills func() []parley.Skill
+	// Servers are the MCP servers whose tools are offered as well; may be nil.
+	// Their results pass the same cap as all others.
+	Servers parley.TenantToolbox
+}
+
+// New offers tools over a workspace.
+func New(o Options) *Box {
+	return &Box{files: o.Files, sandbox: o.Sandbox, slots: make(chan struct{}, maxCommands), artifacts: o.Artifacts,
+		skills: o.Skills, servers: o.Servers}
+}
 
 // The tools, in the order models are told of them.
 var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate), anywhere(scheduleFollowUp), anywhere(cancelFollowUps), anywhere(finalizeTask)}

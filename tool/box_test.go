@@ -59,7 +59,7 @@ func newBox(t testing.TB, folder string, hidden ...string) *Box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(files)
+	return New(Options{Files: files})
 }
 
 // put makes a file of the workspace, or a directory if the name ends in a slash.

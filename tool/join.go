@@ -7,10 +7,6 @@ import (
 	"parley"
 )
 
-// Join has the box offer what servers outside have, too. Whatever a tool is of,
-// its result passes the same cap, and is kept whole if it is long.
-func (b *Box) Join(servers parley.TenantToolbox) { b.servers = servers }
-
 var _ parley.TenantToolbox = (*Box)(nil)
 
 // Of is the box of a tenant. Without servers there is only one that has results

@@ -29,11 +29,11 @@ func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress
 // What servers say passes the same cap as anything else, and is kept whole.
 func TestJoinedTools(t *testing.T) {
 	b := newBox(t, t.TempDir())
-	b.KeepArtifacts(t.TempDir())
+	b.artifacts = t.TempDir()
 	if b.Of(t.Context(), nil) != parley.Toolbox(b) {
 		t.Error("a box without servers is not the same for all")
 	}
-	b.Join(far{said: "begin\n" + strings.Repeat("x", 100<<10) + "\x01end"})
+	b.servers = far{said: "begin\n" + strings.Repeat("x", 100<<10) + "\x01end"}
 	all := b.Of(t.Context(), nil)
 	var names []string
 	for _, s := range all.Specs(parley.Agent{}) {
@@ -83,7 +83,7 @@ func (l ledgerOf) Tenant() parley.TenantID { return l.tenant }
 // they read by another.
 func TestArtifactsOfTenants(t *testing.T) {
 	b := newBox(t, t.TempDir())
-	b.KeepArtifacts(t.TempDir())
+	b.artifacts = t.TempDir()
 	keep := func(box *Box) string {
 		s := box.spool(parley.SourceWorkspace)
 		s.add(strings.Repeat("x", outputLimit+1))
@@ -94,7 +94,7 @@ func TestArtifactsOfTenants(t *testing.T) {
 		return err
 	}
 	early := keep(b)
-	b.Join(far{})
+	b.servers = far{}
 	acme, rival := b.Of(t.Context(), ledgerOf{tenant: "acme"}), b.Of(t.Context(), ledgerOf{tenant: "rival"})
 	first := keep(acme.(*joined).Box)
 	for range maxArtifacts + 1 {

@@ -62,12 +62,6 @@ var shell = define("shell", shellDescription, shellSchema, func(args shellArgume
 	return action{class: parley.Effectful, path: c.dir, command: &c}, nil
 })
 
-// UseSandbox has the box offer shell. Without a sandbox that works, commands
-// ask a person, or are refused.
-func (b *Box) UseSandbox(s *sandbox.Sandbox) {
-	b.sandbox, b.slots = s, make(chan struct{}, maxCommands)
-}
-
 const maxCommands = 32 // at the same time; further ones wait
 
 // judgeCommand fills in what a verdict says about a command. What only reads

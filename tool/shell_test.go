@@ -30,8 +30,7 @@ func newShellBench(t testing.TB, hidden ...string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box.UseSandbox(s)
-	box.KeepArtifacts(filepath.Join(b.workspace, "var", "artifacts"))
+	box.sandbox, box.artifacts = s, filepath.Join(b.workspace, "var", "artifacts")
 	b.box = box
 	return b
 }
@@ -53,7 +52,7 @@ func bared(t testing.TB) *bench {
 	if err != nil || s.Missing() == nil {
 		t.Fatal(err)
 	}
-	b.box.UseSandbox(s)
+	b.box.sandbox = s
 	return b
 }
 
@@ -211,7 +210,7 @@ func TestAnApprovalIsForOnePlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.box.UseSandbox(s)
+	b.box.sandbox = s
 	judge("outside", `{"command":["make"]}`)
 }
 
@@ -296,7 +295,7 @@ func TestShellIsWatched(t *testing.T) {
 func TestArtifactsMakeRoom(t *testing.T) {
 	b := newBench(t)
 	folder := filepath.Join(b.outside, "artifacts")
-	b.box.KeepArtifacts(folder)
+	b.box.artifacts = folder
 	var names []string
 	for range maxArtifacts + 3 {
 		s := b.box.spool(parley.SourceWorkspace)

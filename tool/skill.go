@@ -26,9 +26,6 @@ var skill = define("skill", skillDescription, skillSchema, func(args skillArgume
 	return action{class: parley.Pure, skill: &args}, nil
 })
 
-// UseSkills has the box offer skill, for as long as there are any.
-func (b *Box) UseSkills(skills func() []parley.Skill) { b.skills = skills }
-
 // callable are the skills that models may call.
 func (b *Box) callable() []parley.Skill {
 	if b.skills == nil {

@@ -17,7 +17,7 @@ func TestSkill(t *testing.T) {
 		t.Error("skill is offered, and there is none")
 	}
 	skills := []parley.Skill{{Name: "people", Text: "x", People: true}}
-	b.box.UseSkills(func() []parley.Skill { return skills })
+	b.box.skills = func() []parley.Skill { return skills }
 	if has() {
 		t.Error("skill is offered, and there is none for models")
 	}

@@ -52,9 +52,12 @@ type Dispatcher struct {
 	sender *sender
 	poked  chan struct{}
 	ended  chan landing
-	stop   context.CancelFunc // no more is begun
-	cut    context.CancelFunc // what is under way ends
 	wg     sync.WaitGroup
+
+	looking context.Context // ends when no more is begun
+	stop    context.CancelFunc
+	telling context.Context // ends when deliveries under way are cut
+	cut     context.CancelFunc
 }
 
 // A flight is a delivery under way.
@@ -71,15 +74,18 @@ type landing struct {
 	failed error // the store: it is as due as it was
 }
 
-// Start begins with what an earlier process has left.
-func Start(c Config) *Dispatcher {
-	d := &Dispatcher{Config: c, sender: newSender(c.Allow, "Parley/"+c.Version), poked: make(chan struct{}, 1), ended: make(chan landing, flying)}
-	looking, stop := context.WithCancel(context.Background())
-	telling, cut := context.WithCancel(context.Background())
-	d.stop, d.cut = stop, cut
-	d.wg.Go(func() { d.look(looking, telling) })
+// New makes a dispatcher that delivers nothing before Start.
+func New(c Config) *Dispatcher {
+	d := &Dispatcher{Config: c, sender: newSender(c.Allow, "Parley/"+c.Version), poked: make(chan struct{}, 1),
+		ended: make(chan landing, flying)}
+	d.looking, d.stop = context.WithCancel(context.Background())
+	d.telling, d.cut = context.WithCancel(context.Background())
 	return d
 }
+
+// Start begins with the deliveries that an earlier process has left. It is for
+// once.
+func (d *Dispatcher) Start() { d.wg.Go(func() { d.look(d.looking, d.telling) }) }
 
 // Poke says that somebody may have to be told something.
 func (d *Dispatcher) Poke() {
@@ -89,13 +95,15 @@ func (d *Dispatcher) Poke() {
 	}
 }
 
-// Close begins nothing new, and lets deliveries end until ctx does.
-func (d *Dispatcher) Close(ctx context.Context) {
+// Close begins nothing new, and cuts deliveries that are under way when ctx ends:
+// they are made again after the next start.
+func (d *Dispatcher) Close(ctx context.Context) error {
 	d.stop()
 	defer context.AfterFunc(ctx, d.cut)()
 	d.wg.Wait()
 	d.cut()
 	d.sender.close()
+	return nil
 }
 
 // look begins deliveries as they are due, and waits for the next: for its time,

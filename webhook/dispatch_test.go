@@ -123,15 +123,16 @@ func (b *bench) start() { b.startOn(b.store) }
 
 func (b *bench) startOn(store Store) {
 	env := func(name string) (string, bool) { return secretOfAgent, name == "HOOK" }
-	b.d = Start(Config{Store: store, Sealer: b.seal, Allow: b.allow, Env: env, Public: "https://parley.example", Version: "1", Now: b.clock,
+	b.d = New(Config{Store: store, Sealer: b.seal, Allow: b.allow, Env: env, Public: "https://parley.example", Version: "1", Now: b.clock,
 		Log: slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Told: func(outcome string, _ time.Duration) { b.told <- outcome }})
+	b.d.Start()
 }
 
 func (b *bench) stop() {
 	if b.d != nil {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		b.d.Close(over)
+		_ = b.d.Close(over)
 		b.d = nil
 	}
 }

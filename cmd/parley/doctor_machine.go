@@ -13,10 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"parley"
 	"parley/config"
 	"parley/sandbox"
-	"parley/tool"
 )
 
 // The machine a server runs on, and what an operator has put there.
@@ -146,25 +144,17 @@ func (d *doctor) agents() {
 		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", err)
 		return
 	}
-	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant)
+	box, _ := d.commands() // if it fails, sandbox says so
+	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant, checkAgent(builtInTools(files, box), d.ToolServers))
 	if err != nil {
 		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
-		return
-	}
-	tools := tool.New(files)
-	if box, err := d.commands(); err == nil {
-		tools.UseSandbox(box)
-	}
-	list := agents.List(d.DefaultTenant)
-	if err := agents.CheckWith(func(a parley.Agent) error { return checkAgent(a, tools, d.ToolServers) }); err != nil {
-		d.say(name, problem, "correct its file in "+d.Agents+": parley serve would not start", "%v", err)
 		return
 	}
 	for _, note := range agents.Ignored() {
 		d.say(name, warning, "remove the line, or know that nothing comes of it", "%s", note)
 	}
 	var names []string
-	for _, a := range list {
+	for _, a := range agents.List(d.DefaultTenant) {
 		names = append(names, a.Name)
 	}
 	where := "from " + d.Agents

@@ -22,11 +22,11 @@ func (d *doctor) models() {
 	if err != nil {
 		return // the agents say so
 	}
-	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant)
+	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant, nil)
 	if err != nil {
 		return // likewise
 	}
-	wanted := modelsOf(withModel{agents, models.Default()}.List(d.DefaultTenant), d.Classifier)
+	wanted := modelsOf(agents.List(d.DefaultTenant), models.Default(), d.Classifier)
 	var ready []string
 	for _, model := range wanted {
 		if err := models.Check(model); err == nil {

@@ -15,13 +15,19 @@ import (
 	"parley/store/postgres"
 )
 
-// An entrance is who may come in, as the settings say, and what has to go on for
-// as long as somebody may.
+// An entrance decides which requests are let in, as the settings say. From Start to
+// Close it keeps revocations, counts of refusals and the records that commands
+// leave up to date.
 type entrance struct {
 	*access.Entrance
 	signIn *access.SignIn // nil: nobody signs in with a browser
-	stop   context.CancelFunc
-	wg     sync.WaitGroup
+	inbox  string         // folder of the records that commands leave
+	store  store
+	log    *slog.Logger
+
+	ctx  context.Context // of the background work
+	stop context.CancelFunc
+	wg   sync.WaitGroup
 }
 
 func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Addr, log *slog.Logger) (*entrance, error) {
@@ -44,7 +50,7 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 	if c.Auth == "jwt" {
 		each = max(c.MaxConnections/20, 1)
 	}
-	e := &entrance{Entrance: &access.Entrance{
+	e := &entrance{inbox: inboxOf(&c.Store), store: store, log: log, Entrance: &access.Entrance{
 		Auth: access.NewLocal(c.DefaultTenant, c.AllowOrigin...),
 		Gate: access.NewGate(access.GateConfig{Connections: connections, Messages: messages, Reconnections: reconnections,
 			Most: c.MaxConnections, Each: each, Now: time.Now}),
@@ -70,17 +76,22 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 			return nil, err
 		}
 	}
-	ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e.wg.Go(func() { e.Revocations.Keep(ctx, 2*time.Second, log) })
-	e.wg.Go(func() { e.Record.Keep(ctx) })
-	e.wg.Go(func() { keepRecords(ctx, inboxOf(&c.Store), store, log) })
+	e.ctx, e.stop = context.WithCancel(context.Background())
 	return e, nil
 }
 
-// Close writes down what is still to be said of refusals.
-func (e *entrance) Close() {
+// Start begins the background work. It is for once.
+func (e *entrance) Start() {
+	e.wg.Go(func() { e.Revocations.Keep(e.ctx, 2*time.Second, e.log) })
+	e.wg.Go(func() { e.Record.Keep(e.ctx) })
+	e.wg.Go(func() { keepRecords(e.ctx, e.inbox, e.store, e.log) })
+}
+
+// Close records the refusals that were counted last.
+func (e *entrance) Close(context.Context) error {
 	e.stop()
 	e.wg.Wait()
+	return nil
 }
 
 // admit is asked before anything else, and answers if the request goes no

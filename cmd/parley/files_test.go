@@ -13,7 +13,7 @@ import (
 
 // project is a server whose data folder, agents, secrets and settings are all
 // inside the workspace.
-func project(t *testing.T) (workspace string, get func(path string) (int, string)) {
+func newProject(t *testing.T) (workspace string, get func(path string) (int, string)) {
 	t.Helper()
 	workspace = t.TempDir()
 	for name, text := range map[string]string{
@@ -65,7 +65,7 @@ func put(t *testing.T, name, text string) {
 // TestPeopleAreNotShownWhatTheServerKeeps: secrets, the data folder, agents and
 // the settings file are in no answer, by content or by name.
 func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
-	workspace, get := project(t)
+	workspace, get := newProject(t)
 	for _, path := range []string{
 		".env", "sub/.Env.Local", "dir/.env.txt/x", "parley.yaml", "agents/coder.md", "Agents/coder.md",
 		"var/parley.key", "var/sub/topsecret.txt",
@@ -101,7 +101,7 @@ func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
 // TestFilesAreShownWhileTheyAreSwapped: what a name leads to when it is judged is
 // what is shown, however often a file or folder and a link change places.
 func TestFilesAreShownWhileTheyAreSwapped(t *testing.T) {
-	workspace, get := project(t)
+	workspace, get := newProject(t)
 	for link, to := range map[string]string{"link": "var/parley.key", "env": ".env", "folder": "var", "dir/link": "../var/sub"} {
 		if err := os.Symlink(to, filepath.Join(workspace, link)); err != nil {
 			t.Fatal(err)

@@ -101,7 +101,7 @@ func (s *limiterState) summarize(message string, w *logWindowOf) {
 
 // Close logs the numbers of the windows that are open. Later records are passed
 // on as they are.
-func (l *logLimiter) Close() {
+func (l *logLimiter) Close() error {
 	l.state.mu.Lock()
 	open := l.state.windows
 	l.state.windows, l.state.closed = map[string]*logWindowOf{}, true
@@ -110,4 +110,5 @@ func (l *logLimiter) Close() {
 		w.end.Stop()
 		l.state.summarize(message, w)
 	}
+	return nil
 }

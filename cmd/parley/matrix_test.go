@@ -200,10 +200,8 @@ func (r rule) expected(role, whose string) cell {
 // is one's own, another's and another tenant's. What other tenants keep is in no
 // byte of any answer, nor in the server's log.
 func TestEveryRouteForEveryRole(t *testing.T) {
-	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
-	for pattern, h := range routes(nil, nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, native.Handler{}, nil) {
-		web.Handle(pattern, h)
-	}
+	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
+	web := server.New(nil, slog.New(slog.DiscardHandler), server.Options{Routes: r.handlers})
 	for _, pattern := range web.Patterns() {
 		if _, ok := rules[pattern]; !ok {
 			t.Errorf("%s has no rule: nobody has said who may use it", pattern)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,12 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"parley/config"
+	"parley/dialect"
+	"parley/dialect/eventbus"
+	"parley/dialect/native"
+	"parley/server"
 )
 
 // scrape reads what Prometheus would.
@@ -185,5 +192,53 @@ func TestMetricsOfTenants(t *testing.T) {
 	}
 	if n := value(scrape(t, "http://"+aside, "Bearer "+secret), "parley_http_requests_total", "route", "none", "code", "404"); n != 1 {
 		t.Errorf("%v requests came to nothing", n)
+	}
+}
+
+// TestEverySocketHasADialect: every route that takes a WebSocket is counted under
+// the name of its dialect.
+func TestEverySocketHasADialect(t *testing.T) {
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
+	defer stop()
+	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
+	want := map[string]int{}
+	for _, pattern := range append(slices.Collect(maps.Keys(r.handlers)), server.Root) {
+		path, ok := strings.CutPrefix(pattern, "GET ")
+		if !ok {
+			continue
+		}
+		path = strings.NewReplacer("{$}", "", "{id}", config.BuiltIn.Name).Replace(path) + "?threadId=" + uuid.NewString()
+		socket, _, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(addr, "http")+path, nil)
+		if err != nil {
+			continue // not a socket
+		}
+		defer socket.CloseNow()
+		want[r.dialects[pattern]]++
+	}
+	if len(want) < 5 || want["agentloop"] != 2 || want[""] != 0 {
+		t.Fatalf("sockets: %v", want)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for { // a socket is counted on a goroutine of its own
+		got := map[string]int{}
+		for _, m := range scrape(t, addr, "")["parley_sockets"].Metric {
+			if n := int(m.GetGauge().GetValue()); n > 0 {
+				got[m.Label[0].GetValue()] = n
+			}
+		}
+		if maps.Equal(got, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("counted %v, opened %v", got, want)
+		}
+	}
+}
+
+// TestARouteOfNoDialect is counted under its own pattern.
+func TestARouteOfNoDialect(t *testing.T) {
+	r := routes{dialects: map[string]string{"GET /a": "a"}}
+	if got := r.sockets(map[string]int{"GET /a": 1, "GET /b": 2}); !maps.Equal(got, map[string]int{"a": 1, "GET /b": 2}) {
+		t.Errorf("%v", got)
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"log/slog"
 	"slices"
 
 	"parley"
@@ -8,7 +10,7 @@ import (
 	"parley/provider"
 )
 
-// newModels is everybody who can answer.
+// newModels has a client for every vendor.
 func newModels(c *config.Settings) *provider.Models {
 	api := c.OpenAIAPI
 	if api == "auto" {
@@ -24,42 +26,30 @@ func newModels(c *config.Settings) *provider.Models {
 	})
 }
 
-// withModel gives agents that name no model the server's default. It is a part
-// of their definition from then on: a run goes on with the model it began with,
-// and the log says which that is.
-type withModel struct {
-	parley.Agents
-	model string
-}
-
-func (w withModel) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
-	agent, err := w.Agents.Agent(tenant, name)
-	return w.complete(agent), err
-}
-
-func (w withModel) List(tenant parley.TenantID) []parley.Agent {
-	agents := slices.Clone(w.Agents.List(tenant))
-	for i, agent := range agents {
-		agents[i] = w.complete(agent)
+// warnOfModels logs which models of these agents cannot be called.
+func warnOfModels(c *config.Settings, models *provider.Models, agents []parley.Agent, log *slog.Logger) {
+	for _, name := range modelsOf(agents, models.Default(), c.Classifier) {
+		if err := models.Check(name); err != nil {
+			log.Warn("a model cannot be called", "error", err)
+		}
 	}
-	return agents
-}
-
-func (w withModel) complete(agent parley.Agent) parley.Agent {
-	if agent.Model == "" && agent.Address == "" {
-		agent.Model = w.model
+	if models.Default() == provider.Demo && c.OpenAIURL+c.AnthropicURL+c.GoogleURL != "" {
+		log.Warn("a base URL is set and no model: the scripted demo answers; name a model of that server with MODEL")
 	}
-	return agent
 }
 
-// modelsOf lists every model that may be called, each once.
-func modelsOf(agents []parley.Agent, classifier string) (names []string) {
+// modelsOf lists every model that may be called, each once. An agent that names no
+// model is called with the default.
+func modelsOf(agents []parley.Agent, byDefault, classifier string) (names []string) {
 	add := func(name string) {
 		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	for _, a := range agents {
+		if a.Address == "" { // an agent that runs elsewhere chooses its own
+			a.Model = cmp.Or(a.Model, byDefault)
+		}
 		add(a.Model)
 		for _, name := range a.Fallback {
 			add(name)

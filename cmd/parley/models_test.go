@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"parley"
@@ -21,22 +22,30 @@ func TestKeysAreSecrets(t *testing.T) {
 	}
 }
 
-type fixed []parley.Agent
-
-func (f fixed) Agent(parley.TenantID, string) (parley.Agent, error) { return f[0], nil }
-func (f fixed) List(parley.TenantID) []parley.Agent                 { return f }
-
-// TestTheDefaultIsAPartOfAnAgent that names no model, and of no other.
-func TestTheDefaultIsAPartOfAnAgent(t *testing.T) {
-	given := fixed{{Name: "a", Fallback: []string{"m-2", "m-0"}}, {Name: "b", Model: "m-1"}}
-	agents := withModel{given, "m-0"}
-	if a, err := agents.Agent("", ""); err != nil || a.Model != "m-0" || a.Ref().Model != "m-0" {
-		t.Errorf("%+v, %v", a, err)
-	}
-	if got := modelsOf(agents.List(""), "m-3"); !slices.Equal(got, []string{"m-0", "m-2", "m-1", "m-3"}) {
+// TestModelsOf: the default stands in for the model of an agent that names none.
+func TestModelsOf(t *testing.T) {
+	given := []parley.Agent{{Name: "a", Fallback: []string{"m-2", "m-0"}}, {Name: "b", Model: "m-1"}}
+	if got := modelsOf(given, "m-0", "m-3"); !slices.Equal(got, []string{"m-0", "m-2", "m-1", "m-3"}) {
 		t.Errorf("%v", got)
 	}
 	if given[0].Model != "" {
 		t.Error("the definition itself was changed")
+	}
+}
+
+// TestDialectsShowTheModelOfTheTenant: the model that runs use, in the native
+// protocol and on the event bus.
+func TestDialectsShowTheModelOfTheTenant(t *testing.T) {
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
+	defer stop()
+	for _, test := range []struct{ setting, want string }{{"null", "demo"}, {`"llama-of-the-tenant"`, "llama-of-the-tenant"}, {"null", "demo"}} {
+		if status, body := ask(t, "PATCH", addr+"/api/v1/settings", `{"model":`+test.setting+`}`); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+		for _, path := range []string{"/api/v1/agents", "/api/v1/agents/" + config.BuiltIn.Name, "/api/settings"} {
+			if body := get(t, addr+path); !strings.Contains(body, `"model":"`+test.want+`"`) {
+				t.Errorf("with the setting %s, %s says %s", test.setting, path, body)
+			}
+		}
 	}
 }

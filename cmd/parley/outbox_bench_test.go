@@ -67,18 +67,19 @@ func newTown(b *testing.B, store parley.Store) *town {
 	if err != nil {
 		b.Fatal(err)
 	}
-	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{}, Agents: oneAgent{agent}, Model: prompt{}, Tools: tool.New(files), Log: log, Now: time.Now,
+	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{}, Agents: oneAgent{agent}, Model: prompt{}, Tools: tool.New(tool.Options{Files: files}), Log: log, Now: time.Now,
 		Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: parley.MostConsecutive, MaxFollowUps: parley.MaxFollowUps}})
+	door.Start()
 	conns := dialect.NewConns()
 	web := httptest.NewServer(&threadchat.Handler{Door: door, Guard: openDoor{}, Conns: conns, Log: log})
 	c.url = strings.Replace(web.URL, "http", "ws", 1)
 	b.Cleanup(func() {
-		conns.Close(context.Background())
+		_ = conns.Close(context.Background())
 		web.Close()
 		if err := door.Close(context.Background()); err != nil {
 			b.Error(err)
 		}
-		c.feed.Close()
+		_ = c.feed.Close(context.Background())
 		if err := store.Close(); err != nil {
 			b.Error(err)
 		}

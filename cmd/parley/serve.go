@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,321 +17,170 @@ import (
 	"parley"
 	"parley/access"
 	"parley/config"
-	"parley/dialect"
-	"parley/dialect/agentchat"
-	"parley/dialect/agentloop"
-	"parley/dialect/debugconsole"
 	"parley/dialect/eventbus"
 	"parley/dialect/native"
-	"parley/dialect/threadchat"
-	"parley/engine"
-	"parley/feed"
 	"parley/metrics"
 	"parley/provider"
-	"parley/remote/frames"
+	"parley/sandbox"
 	"parley/screen"
 	"parley/server"
 	"parley/store/postgres"
 	"parley/tool"
+	"parley/tool/mcp"
 	console "parley/web"
-	"parley/webhook"
+	"parley/workspace"
 )
 
 type serveCommand struct{ config.Serve }
 
-// Run puts everything together. Each part is stopped after those that use it;
-// this is the only place that knows all of them.
+// Run serves until a signal ends it. A second signal kills the process.
 func (c *serveCommand) Run(p *program) error {
 	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal kills
+	context.AfterFunc(ctx, stop)
 	limiter := newLogLimiter(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	defer limiter.Close()
-	log := slog.New(limiter)
+	h, err := build(ctx, &c.Settings, p.env, slog.New(limiter))
+	if err != nil {
+		return err
+	}
+	h.start()
+	select {
+	case <-ctx.Done():
+	case err = <-h.failed:
+	}
+	h.stop()
+	return err
+}
 
-	if err := config.ReserveData(p.env, c.Workspace); err != nil {
-		log.Warn("the default data folder cannot be made: start later servers with --data, too", "error", err)
-	}
+func (h *host) start() {
+	h.base.start()
+	h.work.start()
+	h.log.Info("parley is ready", h.facts...)
+}
 
-	if unused := config.UnusedData(p.env, c.Data); unused != "" {
-		log.Warn("a second data folder is not used; choose it with --data, or remove it", "used", c.Data, "unused", unused)
-	}
+func (h *host) stop() {
+	h.log.Info("stopping", "connections", h.conns.Open())
+	h.work.close(h.drain, h.log)
+	h.base.close(lastWords, h.log)
+	h.log.Info("stopped")
+}
 
-	// Agents, and what they can do.
-	files, err := newWorkspace(&c.Settings)
-	if err != nil {
-		return err
-	}
-	agents, err := config.LoadAgents(files, c.Agents, c.DefaultTenant)
-	if err != nil {
-		return err
-	}
-	for _, note := range agents.Ignored() {
-		log.Warn("agent file", "note", note)
-	}
-	tools := tool.New(files)
-	commands, err := newSandbox(&c.Settings, files)
-	if err != nil {
-		return err
-	}
-	skills := newSkills(&c.Settings, files, tools, log)
-	if missing := commands.Missing(); missing != nil {
-		log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
-	}
-	tools.UseSandbox(commands)
-	tools.KeepArtifacts(filepath.Join(c.Data, "artifacts"))
-	hooks, err := newHooks(&c.Settings, p.env)
-	if err != nil {
-		return err
-	}
-	if err := agents.CheckWith(func(a parley.Agent) error { return cmp.Or(checkAgent(a, tools, c.ToolServers), hooks.check(a)) }); err != nil {
-		return err
-	}
-	models := newModels(&c.Settings)
-	defer models.Close()
-	known := withModel{agents, models.Default()}
-	for _, name := range modelsOf(known.List(c.DefaultTenant), c.Classifier) {
-		if err := models.Check(name); err != nil {
-			log.Warn("a model cannot be called", "error", err)
-		}
-	}
-	if models.Default() == provider.Demo && c.OpenAIURL+c.AnthropicURL+c.GoogleURL != "" {
-		log.Warn("a base URL is set and no model: the scripted demo answers; name a model of that server with MODEL")
-	}
-	numbers := metrics.New(version, time.Now)
-	model := numbers.Model(provider.Patient(models, log))
+// lastWords is how long clients and webhooks may take to be told the last of it.
+const lastWords = 3 * time.Second
 
-	// The listener comes before the store: an address in use is found out
-	// without touching anything.
-	listener, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w (choose another address with --listen)", c.Listen, err)
-	}
-	defer listener.Close()
-	listeners := []net.Listener{listener}
-	if c.AdminListen != "" {
-		admin, err := net.Listen("tcp", c.AdminListen)
-		if err != nil {
-			return fmt.Errorf("cannot listen on %s: %w (choose another address with --admin-listen)", c.AdminListen, err)
-		}
-		defer server.Admin(admin, log)()
-		listeners = append(listeners, admin)
-	}
-
-	reading, stopMetrics, err := serveMetrics(&c.Settings, numbers, log)
-	if err != nil {
-		return err
-	}
-	defer stopMetrics()
-	if reading != nil {
-		listeners = append(listeners, reading)
-	}
-
-	// The log.
-	store, key, err := openStore(ctx, &c.Store, "serving on "+listener.Addr().String(), c.New, postgres.WithFolder(c.Data))
-	if err != nil {
-		return err
-	}
-	if pg, ok := store.(*postgres.Store); ok && pg.Others() > 0 {
-		log.Warn("another process uses this database, or died less than 10 s ago; one server per database is supported",
-			"others", pg.Others())
-	}
-	store = withFailpoints(store)
-	defer func() {
-		if err := store.Close(); err != nil {
-			log.Error("store was not closed well", "error", err)
-		}
-	}()
+// facts are logged when the server is ready.
+func facts(c *config.Settings, at net.Addr, agents int, model string) []any {
 	kept := c.Data
 	if c.DatabaseURL != "" {
 		kept = "postgres" // the address may hold a password
 	}
-	if err := sealAudit(ctx, store, parley.AuditKeyOf(key), log); err != nil {
-		return err
+	list := []any{"address", openAt(at)}
+	if open := openAt(at); open != "http://"+at.String() {
+		list = append(list, "listening", at.String())
 	}
-	followers := feed.New(store)
-	defer followers.Close()
+	return append(list, "sessions", kept, "agents", agents, "model", model, "version", version, "pid", os.Getpid())
+}
 
-	// Who may come in.
-	guard, err := newEntrance(ctx, &c.Settings, store, listener.Addr(), log)
+// warnOfFolders logs data folders that a later start could take for this one's.
+func warnOfFolders(c *config.Settings, env config.Lookup, log *slog.Logger) {
+	if err := config.ReserveData(env, c.Workspace); err != nil {
+		log.Warn("the default data folder cannot be made: start later servers with --data, too", "error", err)
+	}
+	if unused := config.UnusedData(env, c.Data); unused != "" {
+		log.Warn("a second data folder is not used; choose it with --data, or remove it", "used", c.Data, "unused", unused)
+	}
+}
+
+// openServed opens the store of a server.
+func openServed(ctx context.Context, c *config.Settings, at net.Addr, log *slog.Logger) (store, []byte, error) {
+	opened, key, err := openStore(ctx, &c.Store, "serving on "+at.String(), c.New, postgres.WithFolder(c.Data))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer guard.Close()
-
-	var classifier parley.Classifier
-	if c.Classifier != "" {
-		classifier = &screen.Classifier{Model: model, Name: c.Classifier}
+	if pg, ok := opened.(*postgres.Store); ok && pg.Others() > 0 {
+		log.Warn("another process uses this database, or died less than 10 s ago; one server per database is supported",
+			"others", pg.Others())
 	}
+	return withFailpoints(opened), key, nil
+}
 
-	sentinel := screen.New(key, c.Sentinel, append(ownSecrets(&c.Settings, p.env, key), hooks.secrets(agents.List(c.DefaultTenant))...)...)
-
-	// Tools of others, which start when somebody has a use for them.
-	outside, err := newToolServers(&c.Settings, commands, sentinel, log, listeners...)
-	if err != nil {
-		return err
+// newClassifier judges messages by a model; nil: the settings name none.
+func newClassifier(c *config.Settings, model parley.Model) parley.Classifier {
+	if c.Classifier == "" {
+		return nil
 	}
-	defer outside.Close()
-	tools.Join(outside)
+	return &screen.Classifier{Model: model, Name: c.Classifier}
+}
 
-	// Agents that run elsewhere.
-	remotes := frames.New(frames.Options{Log: log})
-	defer remotes.Close()
-	keepRemotes(remotes, agents.List(c.DefaultTenant), c.DefaultTenant, log)
+func newToolbox(c *config.Settings, p project, servers *mcp.Servers) *tool.Box {
+	return tool.New(tool.Options{Files: p.files, Sandbox: p.commands, Artifacts: filepath.Join(c.Data, "artifacts"),
+		Skills: func() []parley.Skill { return p.skills.Skills(c.DefaultTenant) }, Servers: servers})
+}
 
-	// Webhooks that an earlier process has not told.
-	if hooks.Sealer, err = webhook.NewSealer(key); err != nil {
-		return err
-	}
-	telling := hooks.tell(&c.Settings, store, listener.Addr(), numbers, log)
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	defer telling.Close(over)
+func newNative(
+	c *config.Settings, s shared, p project, models *provider.Models, servers toolServers, bus *eventbus.Handler,
+) *native.Handler {
+	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard, Log: s.log,
+		Problems: p.agents.Problems, Files: p.agents, Access: access.Rules{}, Skills: p.skills, Servers: servers,
+		Webhooks: servers.door, Permissions: access.Permissions, Project: bus.Project,
+		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(),
+			Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""}}
+}
 
-	// The engine. What an earlier process left open goes on from here.
-	door := engine.New(engine.Config{
-		Store: numbers.Store(store), Feed: counted{followers, numbers, telling.Poke}, Access: access.Rules{}, Agents: agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
-		Model: model, Tools: numbers.Tools(tools), Remotes: remotes, Log: log, Now: time.Now, Idle: c.Idle, Keep: c.KeepPieces,
-		Window:  func(model string) int { return provider.About(model).Window },
-		Changes: newChanges(&c.Settings, files, log), Files: files, FileRead: guard.Record.ReadFile, Skills: skills, Home: c.DefaultTenant, Webhooks: hooks, Told: numbers.Delivered,
-		Classifier: classifier, Refusals: guard.Record, Screen: sentinel,
-	})
-
-	known.Agents = door.Agents // with those that were made
-	stopWatching := watchFiles(&c.Settings, files, agents, skills, remotes, door, log)
-	defer stopWatching()
-
-	// The dialects.
-	conns := dialect.NewConns()
-	web := server.New(log, server.Options{Admit: guard.admit, Connected: guard.Connected, Changed: guard.Changed,
-		Origins: c.AllowOrigin, Able: store.Ready, Answered: numbers.Answered})
-	bus, err := newEventBus(&c.Settings, known, models.Provider, listener.Addr())
-	if err != nil {
-		return err
-	}
-	own := native.Handler{
-		Problems: agents.Problems, Files: agents, Access: access.Rules{}, Skills: skills, Servers: toolServers{door, outside}, Webhooks: door,
-		Permissions: access.Permissions, Project: bus.Project,
-		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(), Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""},
-	}
-	served := routes(door, known, remotes, guard, conns, bus, own, log)
-	for pattern, handler := range served {
-		web.Handle(pattern, handler)
-	}
+// newWeb serves the routes, and the console if the binary has it.
+func newWeb(
+	c *config.Settings, l net.Listener, r routes, guard *entrance, store store, m *metrics.Metrics, log *slog.Logger,
+) *server.Server {
+	o := server.Options{Routes: r.handlers, Upgrade: r.handlers[socketRoute], Admit: guard.admit,
+		Connected: guard.Connected, Changed: guard.Changed, Origins: c.AllowOrigin, Able: store.Ready, Answered: m.Answered}
 	if pages := console.New(); pages != nil {
 		for pattern, handler := range pages.Routes() {
-			web.Handle(pattern, handler)
+			o.Routes[pattern] = handler
 		}
-		web.Page(pages)
+		o.Page = pages
 	} else {
 		log.Warn("this binary was built without the console; make build builds it")
 	}
-	watch(numbers, store, followers, door, conns)
 	if c.Auth == "local" { // whose only principal may know everything
-		web.Handle("GET /metrics", numbers.Handler())
+		o.Routes["GET /metrics"] = http.Handler(m.Handler())
 	}
-	web.Upgrade(served["GET /api/agentloop/ws"]) // its clients know the address of the server and no path
-	web.Start(listener)
-	log.Info("parley is ready", "address", "http://"+listener.Addr().String(), "sessions", kept, "agents", len(agents.List(c.DefaultTenant)), "model", models.Default(), "version", version, "pid", os.Getpid())
-
-	select {
-	case <-ctx.Done():
-		err = nil
-	case err = <-web.Failed():
-	}
-
-	// The end: nothing new comes in; runs reach a boundary or are cut; clients
-	// see the last of it and are told to come back; then the files are closed.
-	log.Info("stopping", "connections", conns.Open())
-	stopWatching()
-	web.Drain()
-	drain, cancel := context.WithTimeout(context.Background(), c.Drain)
-	defer cancel()
-	if err := door.Close(drain); err != nil {
-		log.Warn("stopping all the same", "error", err)
-	}
-	outside.Close() // nothing calls them any more
-	followers.Close()
-	last, cancel := context.WithTimeout(context.Background(), lastWords)
-	defer cancel()
-	telling.Close(last)
-	web.Close(last) // first, so that no connection is made that nobody ends
-	conns.Close(last)
-	log.Info("stopped")
-	return err
+	return server.New(l, log, o)
 }
 
-// routes is everything that is served besides health.
-func routes(door parley.Door, agents parley.Agents, remotes parley.Remotes, guard *entrance, conns *dialect.Conns, bus eventbus.Handler, own native.Handler, log *slog.Logger) map[string]http.Handler {
-	all := map[string]http.Handler{
-		"GET /api/chat/ws": &threadchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
-		"GET /ws":          &agentchat.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
-
-		"GET /api/agentloop/ws": &agentloop.Handler{Door: door, Guard: guard, Conns: conns, Log: log},
+// builtInTools are the names of the tools that agents may list. The tool skill
+// counts also while there are no skills.
+func builtInTools(files *workspace.Workspace, commands *sandbox.Sandbox) []string {
+	names := []string{"skill"}
+	box := tool.New(tool.Options{Files: files, Sandbox: commands})
+	for _, spec := range box.Specs(parley.Agent{Autonomy: parley.Autonomy{Enabled: true}}) {
+		names = append(names, spec.Name)
 	}
-	for pattern, handler := range (&debugconsole.Handler{Door: door, Agents: agents, Remotes: remotes, Guard: guard, Conns: conns, Log: log}).Routes() {
-		all[pattern] = handler
-	}
-	var signIn *access.SignIn
-	if guard != nil {
-		signIn = guard.signIn
-	}
-	for pattern, handler := range signInRoutes(signIn) {
-		all[pattern] = handler
-	}
-	own.Door, own.Agents, own.Remotes, own.Guard, own.Office, own.Log = door, agents, remotes, guard, guard, log
-	for pattern, handler := range own.Routes() {
-		all[pattern] = handler
-	}
-	bus.Door, bus.Agents, bus.Guard, bus.Conns, bus.Log = door, agents, guard, conns, log
-	for pattern, handler := range bus.Routes() {
-		all[pattern] = handler
-	}
-	return all
+	return names
 }
 
-// keepRemotes connects to the agents that run elsewhere.
-func keepRemotes(pool *frames.Pool, agents []parley.Agent, tenant parley.TenantID, log *slog.Logger) {
-	for _, a := range agents {
-		network, at, err := parley.ParseAddress(a.Address)
-		if err != nil || network != "tcp" {
-			continue
-		}
-		host, _, _ := net.SplitHostPort(at)
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			log.Warn("what is said to an agent on another machine is neither encrypted nor authenticated; use a tunnel, or a network that is your own", "agent", a.Name, "address", a.Address)
-		}
-	}
-	pool.Keep(tenant, agents)
-}
-
-// checkAgent finds what an agent asks for and this server does not have.
-func checkAgent(a parley.Agent, tools *tool.Box, servers []config.ToolServer) error {
-	if a.Address != "" {
-		return nil // its tools are its own
-	}
-	there := []string{"skill"} // also while there are none
-	for _, spec := range tools.Specs(parley.Agent{Autonomy: parley.Autonomy{Enabled: true}}) {
-		if spec.Name != "skill" {
-			there = append(there, spec.Name)
-		}
-	}
+// checkAgent rejects agents that name a tool or an MCP server that this server
+// does not have.
+func checkAgent(builtIn []string, servers []config.ToolServer) config.AgentCheck {
+	there := slices.Clone(builtIn)
 	for _, s := range servers {
 		there = append(there, s.Name+parley.ServerSeparator+"*")
 	}
-	for _, name := range a.Tools {
-		if name != "*" && !slices.Contains(there, name) && !ofServer(servers, name) {
-			return fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
+	return func(a parley.Agent) (key string, err error) {
+		if a.Address != "" {
+			return "", nil // its tools are its own
 		}
-	}
-	for _, source := range a.Trust {
-		name, ok := strings.CutPrefix(string(source), "mcp:")
-		if ok && !slices.ContainsFunc(servers, func(s config.ToolServer) bool { return s.Name == name }) {
-			return fmt.Errorf("agent %s: trust names %s, and no MCP server of that name is configured", a.Name, source)
+		for _, name := range a.Tools {
+			if name != "*" && !slices.Contains(there, name) && !ofServer(servers, name) {
+				return "tools", fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
+			}
 		}
+		for _, source := range a.Trust {
+			name, ok := strings.CutPrefix(string(source), "mcp:")
+			if ok && !slices.ContainsFunc(servers, func(s config.ToolServer) bool { return s.Name == name }) {
+				return "trust", fmt.Errorf("agent %s: trust names %s, and no MCP server of that name is configured", a.Name, source)
+			}
+		}
+		return "", nil
 	}
-	return nil
 }
-
-// lastWords bounds how long clients may take to be told goodbye.
-const lastWords = 3 * time.Second

@@ -145,10 +145,8 @@ func newTenancy(t *testing.T) *tenancy {
 			}
 		}
 	}
-	web := server.New(slog.New(slog.DiscardHandler), server.Options{})
-	for pattern, h := range routes(nil, nil, nil, nil, dialect.NewConns(), eventbus.Handler{}, native.Handler{}, nil) {
-		web.Handle(pattern, h)
-	}
+	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
+	web := server.New(nil, slog.New(slog.DiscardHandler), server.Options{Routes: r.handlers})
 	w.patterns = web.Patterns()
 	return w
 }
@@ -301,13 +299,12 @@ func TestEveryToolHasTenants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box := tool.New(files)
 	commands, err := sandbox.New(sandbox.Options{Workspace: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	box.UseSandbox(commands)
-	box.UseSkills(func() []parley.Skill { return []parley.Skill{{Name: "trick", Models: true}} })
+	box := tool.New(tool.Options{Files: files, Sandbox: commands,
+		Skills: func() []parley.Skill { return []parley.Skill{{Name: "trick", Models: true}} }})
 	u := &tenantUser{tenancy: &tenancy{t: t, marks: map[parley.TenantID]map[string]string{}}, tenant: home}
 	for _, spec := range box.Specs(parley.Agent{Autonomy: parley.Autonomy{Enabled: true}}) {
 		if u.calls()[spec.Name] == nil {

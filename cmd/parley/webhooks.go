@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,14 +12,14 @@ import (
 	"parley/webhook"
 )
 
-// hooks are the webhooks of a server: what may be told, and by what it is signed.
-type hooks struct {
+// hookRules say which addresses webhooks may reach, and find the secrets that sign
+// the webhooks of agents.
+type hookRules struct {
 	webhook.Allow
-	webhook.Sealer
 	env config.Lookup
 }
 
-func newHooks(c *config.Settings, env config.Lookup) (h hooks, err error) {
+func newHookRules(c *config.Settings, env config.Lookup) (h hookRules, err error) {
 	if h.Allow, err = webhook.ParseAllow(c.WebhookAllow); err != nil {
 		return h, fmt.Errorf("--webhook-allow: %w", err)
 	}
@@ -28,8 +27,8 @@ func newHooks(c *config.Settings, env config.Lookup) (h hooks, err error) {
 	return h, err
 }
 
-// check finds what a file asks for and cannot have.
-func (h hooks) check(a parley.Agent) error {
+// check rejects a webhook of an agent that cannot be delivered.
+func (h hookRules) check(a parley.Agent) error {
 	if a.Webhook == nil {
 		return nil
 	}
@@ -46,8 +45,8 @@ func (h hooks) check(a parley.Agent) error {
 	return nil
 }
 
-// secrets are what nobody is to see of them.
-func (h hooks) secrets(agents []parley.Agent) (list []string) {
+// secrets are those that sign the webhooks of agents.
+func (h hookRules) secrets(agents []parley.Agent) (list []string) {
 	for _, a := range agents {
 		if a.Webhook != nil {
 			secret, _ := h.env(a.Webhook.SecretEnv)
@@ -57,8 +56,24 @@ func (h hooks) secrets(agents []parley.Agent) (list []string) {
 	return list
 }
 
-// tell begins to tell webhooks what they are owed.
-func (h hooks) tell(c *config.Settings, store store, at net.Addr, numbers *metrics.Metrics, log *slog.Logger) *webhook.Dispatcher {
-	public := cmp.Or(c.Public(at.String()), "http://"+at.String())
-	return webhook.Start(webhook.Config{Store: store, Sealer: h.Sealer, Allow: h.Allow, Env: h.env, Public: public, Version: version, Log: log, Now: time.Now, Told: numbers.Told})
+// hooks are the rules for webhooks, and the key that seals the secrets of sessions.
+type hooks struct {
+	hookRules
+	webhook.Sealer
+}
+
+func newHooks(rules hookRules, key []byte) (hooks, error) {
+	sealer, err := webhook.NewSealer(key)
+	return hooks{rules, sealer}, err
+}
+
+func (h hooks) newDispatcher(
+	c *config.Settings, store store, at net.Addr, m *metrics.Metrics, log *slog.Logger,
+) *webhook.Dispatcher {
+	public := c.Public(at.String())
+	if public == "" {
+		public = openAt(at)
+	}
+	return webhook.New(webhook.Config{Store: store, Sealer: h.Sealer, Allow: h.Allow, Env: h.env, Public: public,
+		Version: version, Log: log, Now: time.Now, Told: m.Told})
 }

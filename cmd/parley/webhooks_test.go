@@ -68,7 +68,7 @@ func TestAgentsWhoseWebhookCannotBeTold(t *testing.T) {
 		{"https://169.254.169.254/x", secret, "private addresses"},
 		{"https://a:b@hooks.example.com/x", secret, "no name and password"},
 	} {
-		h, err := newHooks(&config.Settings{}, func(name string) (string, bool) { return test.secret, name == "HOOK" })
+		h, err := newHookRules(&config.Settings{}, func(name string) (string, bool) { return test.secret, name == "HOOK" })
 		if err != nil {
 			t.Fatal(err)
 		}

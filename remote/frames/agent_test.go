@@ -198,7 +198,7 @@ func newPool(t *testing.T, change ...func(*Options)) *Pool {
 		f(&o)
 	}
 	p := New(o)
-	t.Cleanup(p.Close)
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
 

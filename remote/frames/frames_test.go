@@ -642,7 +642,7 @@ func TestHeartbeats(t *testing.T) {
 			}
 			return ours, nil
 		}})
-		defer pool.Close()
+		defer pool.Close(t.Context())
 		var fell atomic.Bool // silent
 		a := &agent{t: t, handle: func(p *peer, f Frame) {
 			p.chunk(f.ID, "a long time", false)
@@ -701,7 +701,7 @@ func TestReconnectingGetsSlower(t *testing.T) {
 		if _, err := pool.Ask(t.Context(), ask("tcp://far:1", "go")); code(err) != parley.CodeUnavailable || len(dials) != n+1 || time.Since(at) > 0 {
 			t.Errorf("%v, %d attempts, after %v", err, len(dials)-n, time.Since(at))
 		}
-		pool.Close()
+		_ = pool.Close(t.Context())
 	})
 }
 

@@ -107,12 +107,13 @@ func (p *Pool) Keep(tenant parley.TenantID, agents []parley.Agent) {
 }
 
 // Close ends all connections. Answers that are under way end as interrupted.
-func (p *Pool) Close() {
+func (p *Pool) Close(context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.stop()
 	p.wg.Wait()
+	return nil
 }
 
 var errClosed = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")

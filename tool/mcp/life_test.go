@@ -170,7 +170,7 @@ func TestClose(t *testing.T) {
 		done <- err
 	}()
 	<-begun
-	r.Close()
+	_ = r.Close(t.Context())
 	if err := <-done; !errors.Is(err, parley.ErrFateUnknown) {
 		t.Errorf("%v", err)
 	}
@@ -275,7 +275,7 @@ func TestHTTP(t *testing.T) {
 	if s := r.List("acme", nil)[0]; s.Transport != "http" || s.Status != "running" {
 		t.Errorf("%+v", s)
 	}
-	r.Close()
+	_ = r.Close(t.Context())
 }
 
 // A refusal is an answer: nothing happened. A connection that breaks is none. A

@@ -114,12 +114,13 @@ func New(o Options) *Servers {
 }
 
 // Close ends all connections and processes, and returns when they are gone.
-func (s *Servers) Close() {
+func (s *Servers) Close(context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.cancel()
 	s.wg.Wait()
+	return nil
 }
 
 // enter takes a place for a connection, whose keeper is then s.wg's.

@@ -117,7 +117,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	}
 	r.Servers = New(o)
 	t.Cleanup(func() {
-		r.Close()
+		_ = r.Close(context.Background())
 		if left := r.processes(); len(left) > 0 {
 			t.Errorf("processes are left: %q", left)
 		}

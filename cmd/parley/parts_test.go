@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// A fakePart notes when it is started and closed.
+type fakePart struct {
+	name  string
+	notes *[]string
+	err   error
+}
+
+func (p fakePart) Start() { *p.notes = append(*p.notes, "start "+p.name) }
+
+func (p fakePart) Close(ctx context.Context) error {
+	if _, limited := ctx.Deadline(); !limited {
+		return errors.New("no time limit")
+	}
+	*p.notes = append(*p.notes, "close "+p.name)
+	return p.err
+}
+
+// TestPartsCloseInReverse, all of them, also after one has failed.
+func TestPartsCloseInReverse(t *testing.T) {
+	var made parts
+	var notes []string
+	var log bytes.Buffer
+	made.add("b", fakePart{"b", &notes, errors.New("stuck")})
+	made.add("c", fakePart{"c", &notes, nil})
+	made.add("a", fakePart{"a", &notes, nil})
+	made.add("bell", onClose(func() { notes = append(notes, "bell") }))
+	ordered := made.pick("a", "optional", "b", "bell", "c")
+	if len(made) != 0 {
+		t.Errorf("left: %v", made)
+	}
+	ordered.start()
+	ordered.close(time.Minute, slog.New(slog.NewTextHandler(&log, nil)))
+	want := []string{"start a", "start b", "start c", "close c", "bell", "close b", "close a"}
+	if !slices.Equal(notes, want) {
+		t.Errorf("got  %q\nwant %q", notes, want)
+	}
+	if !strings.Contains(log.String(), "part=b error=stuck") {
+		t.Errorf("logged %q", &log)
+	}
+}
+
+// TestStopOrder: a server stops its parts in the reverse order of their start.
+// TestMain sees that no goroutine is left.
+func TestStopOrder(t *testing.T) {
+	var log bytes.Buffer
+	_, stop := serveLogged(t, noEnv, &log, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
+		"--metrics-listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--log-level", "debug")
+	stop()
+	var stopped []string
+	for _, m := range regexp.MustCompile(`msg="part stopped" part=(?:"([^"]*)"|(\S+))`).FindAllStringSubmatch(log.String(), -1) {
+		stopped = append(stopped, m[1]+m[2])
+	}
+	want := slices.Concat(baseParts, workParts)
+	slices.Reverse(want)
+	if !slices.Equal(stopped, want) {
+		t.Errorf("stopped %q\nwant    %q", stopped, want)
+	}
+	before := func(first, then string) {
+		t.Helper()
+		if slices.Index(stopped, first) > slices.Index(stopped, then) {
+			t.Errorf("%s stops after %s", first, then)
+		}
+	}
+	before("readiness", "engine") // no new clients are sent here while runs reach a boundary
+	before("files", "engine")     // which hears of changed files
+	before("engine", "mcp servers")
+	before("engine", "feed") // followers read the last events of runs
+	before("feed", "http")   // streams end when their followers do
+	before("http", "connections")
+	before("connections", "store")
+	before("entrance", "store") // it records the last refusals
+	before("webhooks", "store")
+}
+
+// TestAFailedStartLeavesNothing: wherever the start fails, every port is free again,
+// the data folder is not locked, and no goroutine is left.
+func TestAFailedStartLeavesNothing(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, test := range map[string]struct {
+		plant func(t *testing.T, data string) (args []string)
+		want  string
+	}{
+		"the port is taken":     {func(*testing.T, string) []string { return []string{"--listen", taken.Addr().String()} }, "--listen"},
+		"the port for profiles": {func(*testing.T, string) []string { return []string{"--admin-listen", taken.Addr().String()} }, "--admin-listen"},
+		"the port for metrics":  {func(*testing.T, string) []string { return []string{"--metrics-listen", taken.Addr().String()} }, "--metrics-listen"},
+		"the store": {func(t *testing.T, data string) []string {
+			if err := os.WriteFile(filepath.Join(data, "parley.db"), []byte(strings.Repeat("no database", 500)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		}, "not a database"},
+		"an MCP server, after the store": {func(t *testing.T, data string) []string {
+			file := filepath.Join(t.TempDir(), "p.yaml")
+			text := fmt.Sprintf("mcp:\n  servers:\n    x: {command: ['true'], write: ['%s']}\n", data)
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"--config", file}
+		}, "MCP server x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			free := freeAddress(t)
+			data := t.TempDir()
+			args := append([]string{"serve", "--data", data, "--workspace", t.TempDir(), "--listen", free}, test.plant(t, data)...)
+			refused(t, test.want, "", args...)
+			if l, err := net.Listen("tcp", free); err != nil {
+				t.Errorf("the port is still in use: %v", err)
+			} else {
+				l.Close()
+			}
+			if name != "the store" {
+				mustRun(t, "", "migrate", "--data", data)
+			}
+			goleak.VerifyNone(t, before)
+		})
+	}
+}
+
+// freeAddress is an address on which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+
+	"parley"
+	"parley/access"
+	"parley/dialect"
+	"parley/dialect/agentchat"
+	"parley/dialect/agentloop"
+	"parley/dialect/debugconsole"
+	"parley/dialect/eventbus"
+	"parley/dialect/native"
+	"parley/dialect/threadchat"
+	"parley/server"
+)
+
+// shared is what the handlers of several dialects need.
+type shared struct {
+	door    parley.Door
+	agents  parley.Agents
+	remotes parley.Remotes
+	guard   *entrance
+	conns   *dialect.Conns
+	log     *slog.Logger
+}
+
+// routes are everything that is served besides health: the handler of each pattern
+// and the dialect that it speaks.
+type routes struct {
+	handlers map[string]http.Handler
+	dialects map[string]string // by pattern
+}
+
+// socketRoute is the socket that a client reaches as well at the root, if it knows
+// the address of the server and no path.
+const socketRoute = "GET /api/agentloop/ws"
+
+func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
+	r := routes{handlers: map[string]http.Handler{}, dialects: map[string]string{}}
+	speak(r, "threadchat", map[string]http.Handler{
+		"GET /api/chat/ws": &threadchat.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
+	speak(r, "agentchat", map[string]http.Handler{
+		"GET /ws": &agentchat.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
+	speak(r, "agentloop", map[string]http.Handler{
+		socketRoute: &agentloop.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
+	speak(r, "debugconsole", (&debugconsole.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard,
+		Conns: s.conns, Log: s.log}).Routes())
+	speak(r, "native", own.Routes())
+	speak(r, "eventbus", bus.Routes())
+	r.dialects[server.Root] = r.dialects[socketRoute]
+	var signIn *access.SignIn
+	if s.guard != nil {
+		signIn = s.guard.signIn
+	}
+	for pattern, handler := range signInRoutes(signIn) {
+		r.handlers[pattern] = handler
+	}
+	return r
+}
+
+// speak adds the routes of a dialect.
+func speak[H http.Handler](r routes, dialect string, handlers map[string]H) {
+	for pattern, handler := range handlers {
+		r.handlers[pattern], r.dialects[pattern] = handler, dialect
+	}
+}
+
+// sockets is how many are open of each dialect, from how many are open of each
+// route. A route of no dialect stands for itself.
+func (r routes) sockets(open map[string]int) map[string]int {
+	by := map[string]int{}
+	for _, dialect := range r.dialects {
+		by[dialect] = 0
+	}
+	for pattern, n := range open {
+		by[cmp.Or(r.dialects[pattern], pattern)] += n
+	}
+	return by
+}

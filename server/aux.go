@@ -1,0 +1,66 @@
+package server
+
+import (
+	"context"
+	"crypto/subtle"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// An Aux is an HTTP server on a listener of its own, for the operator. Start and
+// Close are as of Server. A failure of it does not end the process.
+type Aux struct {
+	serving
+	what string
+	log  *slog.Logger
+}
+
+func newAux(l net.Listener, h http.Handler, what string, log *slog.Logger) *Aux {
+	return &Aux{what: what, log: log, serving: serving{listener: l,
+		http: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}}}
+}
+
+// Start begins to serve. It is for once.
+func (a *Aux) Start() {
+	a.start(func(err error) { a.log.Error(a.what+" are no longer served", "error", err) })
+}
+
+// Close stops serving, and cuts requests that are under way after a second or
+// when ctx ends: an operator can ask again.
+func (a *Aux) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = a.close(ctx) // a request that was cut is no loss
+	return nil
+}
+
+// NewMetrics serves metrics to clients with the token. Without a token it serves
+// clients on this machine that name it by its address: a page of another site
+// cannot.
+func NewMetrics(l net.Listener, metrics http.Handler, token string, log *slog.Logger) *Aux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		switch given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); {
+		case token == "" && !byAddress(r.Host):
+			answer(w, http.StatusForbidden, `{"error":"ask for these by the address of this machine"}`)
+		case token != "" && (!ok || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			answer(w, http.StatusUnauthorized, `{"error":"the token of PARLEY_METRICS_TOKEN is missing or another"}`)
+		default:
+			metrics.ServeHTTP(w, r)
+		}
+	})
+	return newAux(l, mux, "metrics", log)
+}
+
+func byAddress(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || host == "localhost"
+}
