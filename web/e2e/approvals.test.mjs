@@ -17,7 +17,14 @@ async function waiting(t, ...names) {
   await until('all wait', async () => (await server.ask('GET', '/api/v1/approvals')).approvals.length === names.length)
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/approvals')
-  return { model, server, visitor, page, rail: new Rail(page), cards: page.getByRole('article', { name: /wants to use/ }) }
+  return {
+    model,
+    server,
+    visitor,
+    page,
+    rail: new Rail(page),
+    cards: page.getByRole('article', { name: /wants to use/ }),
+  }
 }
 
 test('everything that waits is answered in one place', async (t) => {
@@ -27,12 +34,18 @@ test('everything that waits is answered in one place', async (t) => {
   const one = cards.filter({ hasText: 'one.txt' })
   const two = cards.filter({ hasText: 'two.txt' })
   const other = await visitor.tab('/approvals')
-  await other.getByRole('article', { name: /wants to use/ }).first().waitFor()
+  await other
+    .getByRole('article', { name: /wants to use/ })
+    .first()
+    .waitFor()
 
   await one.getByRole('button', { name: 'Allow once' }).click()
   await one.waitFor({ state: 'detached' })
   await until('it ran', () => existsSync(join(server.workspace, 'one.txt')))
-  await until('it is gone elsewhere', async () => (await other.getByRole('article', { name: /wants to use/ }).count()) === 1)
+  await until(
+    'it is gone elsewhere',
+    async () => (await other.getByRole('article', { name: /wants to use/ }).count()) === 1,
+  )
   await rail.pages.getByRole('link', { name: /Approvals 1/ }).waitFor()
 
   await two.getByLabel('Note for the agent').fill('Better not.')
@@ -46,7 +59,10 @@ test('what is approved happens where bubblewrap is not installed', async (t) => 
   const server = await Server.start(t, { env: { PATH: temporary(t, 'path') }, files: { '.env': 'KEY=1' } })
   const visitor = await Visitor.come(t, server)
   const chat = new Chat(await visitor.tab('/'))
-  for (const [words, name] of [['write hello to note.txt', 'note.txt'], ['run touch x', 'x']]) {
+  for (const [words, name] of [
+    ['write hello to note.txt', 'note.txt'],
+    ['run touch x', 'x'],
+  ]) {
     await chat.say(words)
     await chat.card.getByRole('button', { name: 'Allow once' }).click()
     await until(`${name} is there`, () => existsSync(join(server.workspace, name)))
@@ -68,7 +84,11 @@ test('a card is answered with the keyboard', async (t) => {
 
 test('what nobody knows the outcome of is decided by a person', async (t) => {
   const model = await Model.start(t)
-  model.script('wait long', { toolCalls: [call('shell', { command: ['sh', '-c', 'touch begun; sleep 600'] })] }, 'It was done.')
+  model.script(
+    'wait long',
+    { toolCalls: [call('shell', { command: ['sh', '-c', 'touch begun; sleep 600'] })] },
+    'It was done.',
+  )
   const server = await Server.start(t, { env: model.env })
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/')

@@ -5,7 +5,8 @@ import { Chat } from './lib/chat.mjs'
 import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
 
-const story = 'Once upon a time there was a log. Everything that was shown had been written to it first. Nobody was ever surprised again. The end.'
+const story =
+  'Once upon a time there was a log. Everything that was shown had been written to it first. Nobody was ever surprised again. The end.'
 
 async function open(t, { files, git, prepare = () => {}, ...rest } = {}) {
   const model = await Model.start(t)
@@ -68,7 +69,9 @@ test('an answer streams in', async (t) => {
 })
 
 test('a run is stopped, by button and by Escape twice', async (t) => {
-  const { model, page, chat } = await open(t, { prepare: (m) => m.script('a story', story).script('anything else', 'Nothing else.').script('another tale', story) })
+  const { model, page, chat } = await open(t, {
+    prepare: (m) => m.script('a story', story).script('anything else', 'Nothing else.').script('another tale', story),
+  })
   const hold = model.hold('a story')
   await chat.say('Tell me a story')
   await hold.reached
@@ -119,8 +122,15 @@ test('a tool is denied, and the agent is told why', async (t) => {
 })
 
 test('an agent asks, and is answered', async (t) => {
-  const question = { question: 'Which colour?', header: 'Colour', options: [{ label: 'Blue' }, { label: 'Green', description: 'as grass' }], multi_select: false }
-  const { model, chat } = await open(t, { prepare: (m) => m.script('paint it', { toolCalls: [call('ask_user', { questions: [question] })] }, 'Painted.') })
+  const question = {
+    question: 'Which colour?',
+    header: 'Colour',
+    options: [{ label: 'Blue' }, { label: 'Green', description: 'as grass' }],
+    multi_select: false,
+  }
+  const { model, chat } = await open(t, {
+    prepare: (m) => m.script('paint it', { toolCalls: [call('ask_user', { questions: [question] })] }, 'Painted.'),
+  })
   await chat.say('Please paint it')
   await chat.card.getByText('Which colour?').waitFor()
   await chat.card.getByRole('radio', { name: 'Green' }).check()
@@ -140,7 +150,18 @@ test('a plan is shown, and one that waits is approved', async (t) => {
     prepare: (m) =>
       m
         .script('plan as you go', { toolCalls: [call('update_plan', { summary: 'Three steps', items })] }, 'On my way.')
-        .script('plan first', { toolCalls: [call('update_plan', { summary: 'Only a proposal', items: items.map((i) => ({ ...i, status: 'pending' })) })] }, 'What do you think?')
+        .script(
+          'plan first',
+          {
+            toolCalls: [
+              call('update_plan', {
+                summary: 'Only a proposal',
+                items: items.map((i) => ({ ...i, status: 'pending' })),
+              }),
+            ],
+          },
+          'What do you think?',
+        )
         .script('Plan approved', 'Carried out.'),
   })
   await chat.say('Please plan as you go')
@@ -164,7 +185,11 @@ test('who works for an answer is a tree, and asks through it', async (t) => {
     files: team,
     prepare: (m) =>
       m
-        .script('get help', { content: 'I ask helper.', toolCalls: [call('delegate', { agent_id: 'helper', task: 'Make made.txt' })] }, 'Helper did it.')
+        .script(
+          'get help',
+          { content: 'I ask helper.', toolCalls: [call('delegate', { agent_id: 'helper', task: 'Make made.txt' })] },
+          'Helper did it.',
+        )
         .script('Make made.txt', touch, 'Made by helper.'),
   })
   await chat.say('Please get help')
@@ -181,7 +206,12 @@ test('what became of files is reported, side by side', async (t) => {
   const { chat, page, server } = await open(t, {
     files: { 'notes.txt': 'one\ntwo\nthree\n' },
     git: true,
-    prepare: (m) => m.script('change a line', { toolCalls: [call('edit_file', { path: 'notes.txt', old_text: 'two', new_text: 'TWO' })] }, 'Changed.'),
+    prepare: (m) =>
+      m.script(
+        'change a line',
+        { toolCalls: [call('edit_file', { path: 'notes.txt', old_text: 'two', new_text: 'TWO' })] },
+        'Changed.',
+      ),
   })
   await chat.say('Please change a line')
   await chat.card.getByRole('button', { name: 'Allow once' }).click()
@@ -196,7 +226,10 @@ test('what became of files is reported, side by side', async (t) => {
 
 test('what is said meanwhile waits, is taken back, or is read', async (t) => {
   const { model, chat } = await open(t, {
-    prepare: (m) => m.script('a story', { content: story, toolCalls: [call('list_files', {})] }, 'unused').script('also this', 'I read that too.'),
+    prepare: (m) =>
+      m
+        .script('a story', { content: story, toolCalls: [call('list_files', {})] }, 'unused')
+        .script('also this', 'I read that too.'),
   })
   const hold = model.hold('a story')
   await chat.say('Tell me a story')
@@ -223,7 +256,9 @@ test('a draft is still there after a reload', async (t) => {
 
 test('who reads the end is shown what wants an answer', async (t) => {
   const long = Array.from({ length: 40 }, (_, i) => `Line ${i} of a long answer.`).join('\n\n')
-  const { chat } = await open(t, { prepare: (m) => m.script('make a file', { ...touch, content: long }, 'It is there.') })
+  const { chat } = await open(t, {
+    prepare: (m) => m.script('make a file', { ...touch, content: long }, 'It is there.'),
+  })
   await chat.say('Please make a file')
   const allow = chat.card.getByRole('button', { name: 'Allow once' })
   await allow.waitFor()
@@ -235,12 +270,20 @@ test('who reads the end is shown what wants an answer', async (t) => {
 })
 
 test('a conversation on a phone', async (t) => {
-  const { chat, page, server } = await open(t, { width: 390, height: 844, prepare: (m) => m.script('make a file', { ...touch, content: `\`${'x'.repeat(300)}\`` }, 'It is there.') })
+  const { chat, page, server } = await open(t, {
+    width: 390,
+    height: 844,
+    prepare: (m) => m.script('make a file', { ...touch, content: `\`${'x'.repeat(300)}\`` }, 'It is there.'),
+  })
   await chat.say('Please make a file')
   await chat.card.getByRole('button', { name: 'Allow once' }).click()
   await chat.ended('It is there.')
   assert(existsSync(join(server.workspace, 'made.txt')))
-  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, 'it is wider than a phone')
+  assert.equal(
+    await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
+    0,
+    'it is wider than a phone',
+  )
   await page.getByRole('button', { name: 'Menu' }).click()
   await page.getByRole('dialog', { name: 'Menu' }).getByRole('link', { name: 'Please make a file' }).waitFor()
 })

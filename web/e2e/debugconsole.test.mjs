@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { DebugConsole } from './lib/agent.mjs'
 import { call, jwt, Model, Server, test, token, until, Visitor } from './lib/index.mjs'
 
-const coder = { 'agents/coder.md': '---\nname: coder\ndescription: writes code\ntools: [list_files, shell]\n---\nHelp.\n' }
+const coder = {
+  'agents/coder.md': '---\nname: coder\ndescription: writes code\ntools: [list_files, shell]\n---\nHelp.\n',
+}
 const story = 'Once upon a time there was a log, and everything was in it. The end.'
 
 async function open(t, prepare = () => {}) {
@@ -47,7 +49,9 @@ test('3: tools that run are lines of their own', async (t) => {
 
 test('4: blocked tools and halts are plain to see', async (t) => {
   const { debug, server, page } = await open(t, (m) =>
-    m.script('a note', { toolCalls: [call('write_file', { path: 'note.txt', content: 'x' })] }, 'I may not.').script('a story', story),
+    m
+      .script('a note', { toolCalls: [call('write_file', { path: 'note.txt', content: 'x' })] }, 'I may not.')
+      .script('a story', story),
   )
   await debug.connected()
   await debug.say('Leave a note')
@@ -69,7 +73,10 @@ test('5: what the sentinel blocks is an error, and reaches nobody', async (t) =>
 test('6: the connection ends well when one leaves, and when the agent is stopped', async (t) => {
   const { server, page, debug } = await open(t)
   const closed = []
-  page.on('websocket', (socket) => socket.url().includes('/agents/coder/ws') && socket.on('close', () => closed.push(socket.url())))
+  page.on(
+    'websocket',
+    (socket) => socket.url().includes('/agents/coder/ws') && socket.on('close', () => closed.push(socket.url())),
+  )
   await page.reload()
   await debug.connected()
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Runs' }).click()

@@ -8,12 +8,24 @@ const session = '550e8400-e29b-41d4-a716-446655440000'
 
 function conversation() {
   let seq = 0
-  const message = (rest) => ({ id: `m-${(seq += 8)}`, seq, rev: seq, ts_ms: 1_760_000_000_000 + seq, agent_id: 'coder', session_id: session, ...rest })
+  const message = (rest) => ({
+    id: `m-${(seq += 8)}`,
+    seq,
+    rev: seq,
+    ts_ms: 1_760_000_000_000 + seq,
+    agent_id: 'coder',
+    session_id: session,
+    ...rest,
+  })
   const runs = (from, to) => {
     const list = []
     for (let i = from; i < to; i++) {
       list.push(
-        message({ kind: 'message', text: `Question ${i}.`, data: { from: 'user', to: 'coder', role: 'user', input_id: `${session}.${i}` } }),
+        message({
+          kind: 'message',
+          text: `Question ${i}.`,
+          data: { from: 'user', to: 'coder', role: 'user', input_id: `${session}.${i}` },
+        }),
         message({ kind: 'activity', phase: 'doing', text: 'Model loading...', data: { status: 'model_loading' } }),
         message({ kind: 'text_segment', text: `Answer ${i}. `.repeat((i % 40) + 1) }),
         message({ kind: 'run', phase: 'outcome', data: { outcome: { type: 'none', run_status: 'completed' } } }),
@@ -37,12 +49,15 @@ async function open(t) {
   })
   await visitor.context.route('**/api/history?*', async (route) => {
     const cursor = talk.cursor()
-    if (!new URL(route.request().url()).searchParams.has('before')) return route.fulfill({ json: { messages: talk.messages, cursor, earlier: 'before' } })
+    if (!new URL(route.request().url()).searchParams.has('before'))
+      return route.fulfill({ json: { messages: talk.messages, cursor, earlier: 'before' } })
     hold.asked()
     await released
     return route.fulfill({ json: { messages: talk.earlier, cursor, earlier: null } })
   })
-  await visitor.context.route(`**/api/v1/sessions/${session}`, (route) => route.fulfill({ json: { id: session, root: session, title: 'Long', agent: 'coder', status: 'idle' } }))
+  await visitor.context.route(`**/api/v1/sessions/${session}`, (route) =>
+    route.fulfill({ json: { id: session, root: session, title: 'Long', agent: 'coder', status: 'idle' } }),
+  )
   await visitor.context.route('**/api/v1/runs?*', (route) => route.fulfill({ json: { runs: [] } }))
   let socket
   await visitor.context.routeWebSocket(/api\/events\?session_id/, (ws) => {
@@ -63,7 +78,11 @@ test('ten thousand messages: only what is in view is drawn, and the end is follo
   await until('it opens at its end', async () => (await left()) < 2)
   assert((await chat.log.getByRole('article').count()) < 60)
 
-  say({ kind: 'message', text: 'One more.', data: { from: 'user', to: 'coder', role: 'user', input_id: `${session}.9` } })
+  say({
+    kind: 'message',
+    text: 'One more.',
+    data: { from: 'user', to: 'coder', role: 'user', input_id: `${session}.9` },
+  })
   for (let i = 0; i < 200; i++) say({ kind: 'token', text: `word ${i}\n\n` })
   await chat.answers.getByText('word 199').waitFor()
   await until('who is at the end stays there', async () => (await left()) < 2)

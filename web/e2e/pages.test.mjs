@@ -12,17 +12,37 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 // violations are the serious ones, of WCAG 2.2 A and AA.
 async function violations(page) {
   await page.evaluate(axe)
-  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }),
+  )
   return violations
     .filter((v) => v.impact === 'serious' || v.impact === 'critical')
     .map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} (${n.failureSummary?.replaceAll('\n', ' ')})`).join('; ')}`)
 }
 
-for (const [name, look] of Object.entries({ light: {}, dark: { dark: true }, 'on a phone': { width: 390, height: 844 } })) {
+for (const [name, look] of Object.entries({
+  light: {},
+  dark: { dark: true },
+  'on a phone': { width: 390, height: 844 },
+})) {
   test(`nothing serious is found by axe, ${name}`, async (t) => {
     const model = await Model.start(t)
-    const items = [{ title: 'Look', status: 'done' }, { title: 'Fix', status: 'in_progress' }]
-    model.script('everything', { content: '# Hello\n\n`code` and [a link](https://example.com)\n\n```go\nfunc main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |', toolCalls: [call('update_plan', { summary: 'A plan', items }), call('shell', { command: ['rm', '-rf', 'build'] })] }, 'Done.')
+    const items = [
+      { title: 'Look', status: 'done' },
+      { title: 'Fix', status: 'in_progress' },
+    ]
+    model.script(
+      'everything',
+      {
+        content:
+          '# Hello\n\n`code` and [a link](https://example.com)\n\n```go\nfunc main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |',
+        toolCalls: [
+          call('update_plan', { summary: 'A plan', items }),
+          call('shell', { command: ['rm', '-rf', 'build'] }),
+        ],
+      },
+      'Done.',
+    )
     const server = await Server.start(t, { env: model.env })
     const visitor = await Visitor.come(t, server, look)
     const page = await visitor.tab('/')
@@ -39,10 +59,24 @@ for (const [name, look] of Object.entries({ light: {}, dark: { dark: true }, 'on
     await chat.log.getByRole('heading', { name: 'Hello' }).waitFor()
     await look_at('/chat')
     const { runs } = await server.ask('GET', '/api/v1/runs')
-    for (const path of ['/agents', '/agents/helpful-assistant', '/approvals', '/runs', `/runs/${runs[0].id}`, '/settings']) {
+    for (const path of [
+      '/agents',
+      '/agents/helpful-assistant',
+      '/approvals',
+      '/runs',
+      `/runs/${runs[0].id}`,
+      '/settings',
+    ]) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).first().waitFor()
-      await until(`${path} has loaded`, async () => (await page.getByRole('main').getByText(/^(Loading|Looking)/).count()) === 0)
+      await until(
+        `${path} has loaded`,
+        async () =>
+          (await page
+            .getByRole('main')
+            .getByText(/^(Loading|Looking)/)
+            .count()) === 0,
+      )
       await look_at(path.replace(runs[0].id, '{id}'))
     }
     const rail = new Rail(page)
@@ -103,7 +137,14 @@ const hostile = [
 
 test('a hostile answer does nothing', async (t) => {
   const model = await Model.start(t)
-  model.script('be evil', { content: hostile, toolCalls: [call('shell', { command: ['echo', 'safe\u202egnp.exe', '<img src=x onerror=1>'] })] }, 'Done.')
+  model.script(
+    'be evil',
+    {
+      content: hostile,
+      toolCalls: [call('shell', { command: ['echo', 'safe\u202egnp.exe', '<img src=x onerror=1>'] })],
+    },
+    'Done.',
+  )
   const server = await Server.start(t, { env: model.env })
   const visitor = await Visitor.come(t, server)
   const asked = []
@@ -117,7 +158,11 @@ test('a hostile answer does nothing', async (t) => {
     assert(/^https?:/.test(to ?? ''), `a link to ${to}`)
   }
   assert.equal(await page.evaluate(() => window.pwned), undefined)
-  const inside = await chat.log.evaluate((log) => [...log.querySelectorAll('script, iframe, style, base, form, object, embed, img[src^="http"]')].map((e) => e.outerHTML))
+  const inside = await chat.log.evaluate((log) =>
+    [...log.querySelectorAll('script, iframe, style, base, form, object, embed, img[src^="http"]')].map(
+      (e) => e.outerHTML,
+    ),
+  )
   assert.deepEqual(inside, [])
   const raw = await chat.log.evaluate((log) => /[\u202a-\u202e\u2066-\u2069\u001b]/.test(log.innerText))
   assert.equal(raw, false, 'characters that deceive are shown as they are')
@@ -127,7 +172,9 @@ test('a hostile answer does nothing', async (t) => {
 
 test('a whole conversation without a mouse', async (t) => {
   const model = await Model.start(t)
-  model.script('make a file', { toolCalls: [call('shell', { command: ['touch', 'made.txt'] })] }, 'It is there.').script('thank you', 'You are welcome.')
+  model
+    .script('make a file', { toolCalls: [call('shell', { command: ['touch', 'made.txt'] })] }, 'It is there.')
+    .script('thank you', 'You are welcome.')
   const server = await Server.start(t, { env: model.env })
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/')

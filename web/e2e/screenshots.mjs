@@ -42,7 +42,14 @@ func (c *Cache) Get(key string) string {
 I propose this change, and run the tests with \`-race\` afterwards.`
 
 const plan = (first, second, third) =>
-  call('update_plan', { summary: 'Make the test reliable', items: [{ title: 'Reproduce it', status: first }, { title: 'Fix the race', status: second }, { title: 'Run the tests again', status: third }] })
+  call('update_plan', {
+    summary: 'Make the test reliable',
+    items: [
+      { title: 'Reproduce it', status: first },
+      { title: 'Fix the race', status: second },
+      { title: 'Run the tests again', status: third },
+    ],
+  })
 
 async function picture(page, name) {
   await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' })
@@ -62,18 +69,59 @@ try {
   const model = await Model.start(t)
   model.script(
     'Fix the flaky test',
-    { content: 'I look at the cache first.', toolCalls: [plan('in_progress', 'pending', 'pending'), call('read_file', { path: 'cache.go' }), call('search_files', { pattern: 'items' })] },
-    { content: answer, toolCalls: [plan('done', 'in_progress', 'pending'), call('edit_file', { path: 'cache.go', old_text: '\treturn c.items[key]', new_text: '\tc.mu.Lock()\n\tdefer c.mu.Unlock()\n\treturn c.items[key]' })] },
-    { content: 'Now the tests.', toolCalls: [plan('done', 'done', 'in_progress'), call('shell', { command: ['go', 'test', '-race', './...'] })] },
-    { content: 'The race is gone, and the test passes a hundred times in a row.', toolCalls: [plan('done', 'done', 'done')] },
+    {
+      content: 'I look at the cache first.',
+      toolCalls: [
+        plan('in_progress', 'pending', 'pending'),
+        call('read_file', { path: 'cache.go' }),
+        call('search_files', { pattern: 'items' }),
+      ],
+    },
+    {
+      content: answer,
+      toolCalls: [
+        plan('done', 'in_progress', 'pending'),
+        call('edit_file', {
+          path: 'cache.go',
+          old_text: '\treturn c.items[key]',
+          new_text: '\tc.mu.Lock()\n\tdefer c.mu.Unlock()\n\treturn c.items[key]',
+        }),
+      ],
+    },
+    {
+      content: 'Now the tests.',
+      toolCalls: [plan('done', 'done', 'in_progress'), call('shell', { command: ['go', 'test', '-race', './...'] })],
+    },
+    {
+      content: 'The race is gone, and the test passes a hundred times in a row.',
+      toolCalls: [plan('done', 'done', 'done')],
+    },
     'Done: the cache takes its lock when it is read, too.',
   )
-  model.script('How do you keep', 'Everything a client is shown was appended to the log first. A connection is a cursor into that log, so a lost one, a second one and a restarted server are the same case: somebody reads on from where they were. Nothing is pushed that is not written.')
-  model.script('What can you do', { toolCalls: [call('list_files', {})] }, 'I can read this project, run its tests and propose changes. Whatever changes something asks you first.')
-  model.script('Clean up', { content: 'There is an old build folder.', toolCalls: [call('shell', { command: ['rm', '-rf', 'build'] })] }, 'Gone.')
-  const files = { 'cache.go': cache, 'cache_test.go': 'package cache\n', 'build/old.o': '', 'agents/coder.md': '---\nname: coder\ndescription: writes and fixes code\n---\nYou fix code in this project. Explain what you found before you change it.\n' }
+  model.script(
+    'How do you keep',
+    'Everything a client is shown was appended to the log first. A connection is a cursor into that log, so a lost one, a second one and a restarted server are the same case: somebody reads on from where they were. Nothing is pushed that is not written.',
+  )
+  model.script(
+    'What can you do',
+    { toolCalls: [call('list_files', {})] },
+    'I can read this project, run its tests and propose changes. Whatever changes something asks you first.',
+  )
+  model.script(
+    'Clean up',
+    { content: 'There is an old build folder.', toolCalls: [call('shell', { command: ['rm', '-rf', 'build'] })] },
+    'Gone.',
+  )
+  const files = {
+    'cache.go': cache,
+    'cache_test.go': 'package cache\n',
+    'build/old.o': '',
+    'agents/coder.md':
+      '---\nname: coder\ndescription: writes and fixes code\n---\nYou fix code in this project. Explain what you found before you change it.\n',
+  }
   const server = await Server.start(t, { env: model.env, files, git: true })
-  for (const title of ['Release notes', 'Why is CI slow?']) await server.ask('POST', '/api/v1/sessions', { body: { title } })
+  for (const title of ['Release notes', 'Why is CI slow?'])
+    await server.ask('POST', '/api/v1/sessions', { body: { title } })
   const visitor = await Visitor.come(t, server, { width: 1280, height: 800, reducedMotion: 'reduce' })
   const page = await visitor.tab('/')
   const chat = new Chat(page)
@@ -120,9 +168,14 @@ try {
   const { approvals } = await server.ask('GET', '/api/v1/approvals')
   const edit = approvals.find((a) => a.tool === 'edit_file')
   await server.ask('POST', `/api/v1/approvals/${edit.id}`, { body: { decision: 'allow' } })
-  const next = await until('the tests want to run', async () => (await server.ask('GET', '/api/v1/approvals')).approvals.find((a) => a.session === edit.session))
+  const next = await until('the tests want to run', async () =>
+    (await server.ask('GET', '/api/v1/approvals')).approvals.find((a) => a.session === edit.session),
+  )
   await server.ask('POST', `/api/v1/approvals/${next.id}`, { body: { decision: 'allow' } })
-  await until('the run has ended', async () => (await server.ask('GET', `/api/v1/runs?session=${edit.session}`)).runs[0].outcome)
+  await until(
+    'the run has ended',
+    async () => (await server.ask('GET', `/api/v1/runs?session=${edit.session}`)).runs[0].outcome,
+  )
   const { runs } = await server.ask('GET', `/api/v1/runs?session=${edit.session}`)
   await page.goto(`/runs/${runs[0].id}`)
   await page.getByRole('heading', { name: 'Timeline' }).waitFor()

@@ -155,7 +155,10 @@ test('a lost server is told of, and comes back', async (t) => {
   await rail.conversation('Before').waitFor() // it is still there
   await server.launch()
   await server.ask('POST', '/api/v1/sessions', { body: { title: 'Meanwhile' } })
-  await page.getByRole('button', { name: 'Try now' }).click({ timeout: 2_000 }).catch(() => {}) // it may have been quicker
+  await page
+    .getByRole('button', { name: 'Try now' })
+    .click({ timeout: 2_000 })
+    .catch(() => {}) // it may have been quicker
   await page.getByText('Offline: nothing').waitFor({ state: 'detached' })
   await page.getByText('online', { exact: true }).waitFor()
   await rail.conversation('Meanwhile').waitFor()

@@ -57,7 +57,13 @@ test('what a role may not do is not offered', async (t) => {
 })
 
 function withIssuer(issuer) {
-  return { ...jwt, PARLEY_OIDC_ISSUER: issuer, PARLEY_OIDC_CLIENT_ID: clientID, PARLEY_OIDC_ROLES_CLAIM: 'groups', PARLEY_OIDC_ROLES: 'staff=standard_user' }
+  return {
+    ...jwt,
+    PARLEY_OIDC_ISSUER: issuer,
+    PARLEY_OIDC_CLIENT_ID: clientID,
+    PARLEY_OIDC_ROLES_CLAIM: 'groups',
+    PARLEY_OIDC_ROLES: 'staff=standard_user',
+  }
 }
 
 test('people sign in at their provider, and stay so across tabs', async (t) => {
@@ -74,7 +80,12 @@ test('people sign in at their provider, and stay so across tabs', async (t) => {
   const cookie = (await visitor.context.cookies()).find((c) => c.name === 'parley_session')
   assert.deepEqual([cookie.httpOnly, cookie.sameSite, cookie.path], [true, 'Strict', '/'])
   assert.equal((await visitor.context.cookies()).length, 1)
-  assert.equal(await page.evaluate(() => /eyJ|parley/.test(document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }))), false)
+  assert.equal(
+    await page.evaluate(() =>
+      /eyJ|parley/.test(document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage })),
+    ),
+    false,
+  )
 
   const second = await visitor.tab('/settings')
   await second.getByText('ann · standard_user').waitFor()
@@ -84,8 +95,19 @@ test('people sign in at their provider, and stay so across tabs', async (t) => {
   visitor.expect(/.*/)
   const outcomes = await evil.evaluate(async (server) => {
     const tries = [
-      fetch(`${server}/api/v1/sessions`, { method: 'POST', credentials: 'include', mode: 'no-cors', headers: { 'Content-Type': 'text/plain' }, body: '{}' }),
-      fetch(`${server}/api/v1/sessions`, { method: 'POST', credentials: 'include', headers: { 'Content-Type': 'application/json' }, body: '{}' }),
+      fetch(`${server}/api/v1/sessions`, {
+        method: 'POST',
+        credentials: 'include',
+        mode: 'no-cors',
+        headers: { 'Content-Type': 'text/plain' },
+        body: '{}',
+      }),
+      fetch(`${server}/api/v1/sessions`, {
+        method: 'POST',
+        credentials: 'include',
+        headers: { 'Content-Type': 'application/json' },
+        body: '{}',
+      }),
       fetch(`${server}/api/v1/sessions`, { credentials: 'include' }),
       new Promise((resolve, reject) => {
         const socket = new WebSocket(`${server.replace('http', 'ws')}/api/events`)
@@ -93,7 +115,9 @@ test('people sign in at their provider, and stay so across tabs', async (t) => {
         socket.onerror = () => reject(new Error('refused'))
       }),
     ]
-    return (await Promise.allSettled(tries)).map((o) => (o.status === 'fulfilled' ? (o.value?.type ?? 'open') : 'failed'))
+    return (await Promise.allSettled(tries)).map((o) =>
+      o.status === 'fulfilled' ? (o.value?.type ?? 'open') : 'failed',
+    )
   }, server.url)
   assert.deepEqual(outcomes, ['failed', 'failed', 'failed', 'failed'])
   const form = await evil.evaluate((server) => {
@@ -144,7 +168,8 @@ test('the usual limits are enough for who leafs through conversations', async (t
   const { PARLEY_AUTH, PARLEY_JWT_SECRET } = jwt
   const server = await Server.start(t, { env: { PARLEY_AUTH, PARLEY_JWT_SECRET } })
   const ann = token('ann', 'standard_user')
-  for (let i = 0; i < 12; i++) await server.ask('POST', '/api/v1/sessions', { token: ann, body: { title: `Number ${i}` } })
+  for (let i = 0; i < 12; i++)
+    await server.ask('POST', '/api/v1/sessions', { token: ann, body: { title: `Number ${i}` } })
   const visitor = await Visitor.come(t, server, { tolerate: [/401/] })
   const page = await visitor.tab('/')
   for (let i = 0; i < 12; i++) {

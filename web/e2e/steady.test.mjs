@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { Chat } from './lib/chat.mjs'
 import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
 
-const story = 'Once upon a time there was a log. Everything that was shown had been written to it first. Nobody was ever surprised again. The end.'
+const story =
+  'Once upon a time there was a log. Everything that was shown had been written to it first. Nobody was ever surprised again. The end.'
 
 async function midStream(t) {
   const model = await Model.start(t)
@@ -40,7 +41,10 @@ test('a server that dies in the middle of an answer comes back, and so does the 
   visitor.expect(/ERR_|WebSocket|502|503/)
   await server.kill()
   hold.release()
-  await page.getByText(/connection is lost|Offline/i).first().waitFor()
+  await page
+    .getByText(/connection is lost|Offline/i)
+    .first()
+    .waitFor()
   await chat.field.fill('typed while it was away')
   await server.launch()
   await chat.ended('The end.')

@@ -53,10 +53,22 @@ test('an answer that is lost on the way does not send a message twice', async (t
 test('lists that cannot be had say so, and come when asked for again', async (t) => {
   const { visitor } = await open(t)
   visitor.expect(/500/)
-  for (const [path, route] of [['/agents', '**/api/v1/agents'], ['/approvals', '**/api/v1/approvals*'], ['/runs', '**/api/v1/runs*']]) {
+  for (const [path, route] of [
+    ['/agents', '**/api/v1/agents'],
+    ['/approvals', '**/api/v1/approvals*'],
+    ['/runs', '**/api/v1/runs*'],
+  ]) {
     const page = await visitor.tab('/settings')
     let broken = true
-    await page.route(route, (r) => (broken ? r.fulfill({ status: 500, contentType: 'application/json', body: '{"error":{"code":"internal","message":"Out of order."}}' }) : r.continue()))
+    await page.route(route, (r) =>
+      broken
+        ? r.fulfill({
+            status: 500,
+            contentType: 'application/json',
+            body: '{"error":{"code":"internal","message":"Out of order."}}',
+          })
+        : r.continue(),
+    )
     await page.goto(path)
     const alert = page.getByRole('main').getByRole('alert').filter({ hasText: 'Out of order.' })
     await alert.waitFor()
@@ -77,7 +89,19 @@ test('frames that cannot be read are passed over', async (t) => {
   await page.routeWebSocket(/\/api\/events/, (ws) => {
     const server = ws.connectToServer()
     server.onMessage((message) => {
-      for (const bad of ['{', '[]', 'null', '42', '"x"', '{}', '{"kind":7,"seq":"x"}', '{"id":"a","seq":1,"rev":1,"ts_ms":0,"kind":"nonsense"}', '{"id":"b","seq":1,"kind":"token","data":null}', '{"id":"c","seq":1,"kind":"ask_user","data":{"questions":null}}', '{"id":"d","seq":1,"kind":"run","phase":"plan_update"}']) {
+      for (const bad of [
+        '{',
+        '[]',
+        'null',
+        '42',
+        '"x"',
+        '{}',
+        '{"kind":7,"seq":"x"}',
+        '{"id":"a","seq":1,"rev":1,"ts_ms":0,"kind":"nonsense"}',
+        '{"id":"b","seq":1,"kind":"token","data":null}',
+        '{"id":"c","seq":1,"kind":"ask_user","data":{"questions":null}}',
+        '{"id":"d","seq":1,"kind":"run","phase":"plan_update"}',
+      ]) {
         ws.send(bad)
         noise++
       }

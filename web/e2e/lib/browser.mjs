@@ -42,16 +42,30 @@ const left = /WebSocket is closed before the connection is established/
 
 // A Visitor is one person's browser: tabs that share cookies and storage.
 export class Visitor {
-  static async come(t, server, { width = 1280, height = 800, dark = false, reducedMotion = 'reduce', tolerate = [] } = {}) {
+  static async come(
+    t,
+    server,
+    { width = 1280, height = 800, dark = false, reducedMotion = 'reduce', tolerate = [] } = {},
+  ) {
     const visitor = new Visitor()
     visitor.server = server
     visitor.troubles = []
     visitor.tolerate = [left, ...tolerate]
-    visitor.context = await (await browser()).newContext({ baseURL: server.url, viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion, locale: 'en-GB' })
+    visitor.context = await (
+      await browser()
+    ).newContext({
+      baseURL: server.url,
+      viewport: { width, height },
+      colorScheme: dark ? 'dark' : 'light',
+      reducedMotion,
+      locale: 'en-GB',
+    })
     visitor.context.setDefaultTimeout(patience)
     visitor.context.setDefaultNavigationTimeout(patience)
     await visitor.context.addInitScript(() => {
-      document.addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI}`))
+      document.addEventListener('securitypolicyviolation', (e) =>
+        console.error(`policy: ${e.violatedDirective} ${e.blockedURI}`),
+      )
     })
     atEnd(t, async () => {
       await visitor.context.close()
@@ -73,7 +87,8 @@ export class Visitor {
     }
     page.on('pageerror', (error) => trouble(`thrown: ${error.stack ?? error}`))
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') trouble(`${message.type()}: ${message.text()} (${message.location().url})`)
+      if (message.type() === 'error' || message.type() === 'warning')
+        trouble(`${message.type()}: ${message.text()} (${message.location().url})`)
     })
     await page.goto(at)
     return page

@@ -28,13 +28,22 @@ export class Chat {
   }
 
   async idle() {
-    await until('nothing runs', async () => (await this.stop.count()) === 0 && (await this.log.locator('[aria-busy="true"]').count()) === 0)
+    await until(
+      'nothing runs',
+      async () => (await this.stop.count()) === 0 && (await this.log.locator('[aria-busy="true"]').count()) === 0,
+    )
   }
 
   // picture is what a reader sees, without times and what is folded away.
   async picture() {
     const rows = await this.log.getByRole('article').evaluateAll((articles) =>
-      articles.map((a) => `${a.getAttribute('aria-label')}: ${a.innerText.replace(/\b\d+(\.\d+)? ?m?s\b|\d\d:\d\d(:\d\d)?/g, '').replace(/\s+/g, ' ').trim()}`),
+      articles.map(
+        (a) =>
+          `${a.getAttribute('aria-label')}: ${a.innerText
+            .replace(/\b\d+(\.\d+)? ?m?s\b|\d\d:\d\d(:\d\d)?/g, '')
+            .replace(/\s+/g, ' ')
+            .trim()}`,
+      ),
     )
     return rows.join('\n')
   }

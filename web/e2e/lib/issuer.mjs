@@ -11,11 +11,15 @@ export async function startIssuer(t) {
   const codes = new Map()
   const server = createServer((request, response) => {
     const url = new URL(request.url, issuer)
-    const json = (value, status = 200) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value))
+    const json = (value, status = 200) =>
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value))
     switch (url.pathname) {
       case '/.well-known/openid-configuration':
         return json({
-          issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/keys`,
+          issuer,
+          authorization_endpoint: `${issuer}/authorize`,
+          token_endpoint: `${issuer}/token`,
+          jwks_uri: `${issuer}/keys`,
           id_token_signing_alg_values_supported: ['RS256'],
         })
       case '/keys':
@@ -24,7 +28,9 @@ export async function startIssuer(t) {
         const again = [...url.searchParams].map(([k, v]) => `<input type="hidden" name="${k}" value="${v}">`).join('')
         return response
           .writeHead(200, { 'Content-Type': 'text/html' })
-          .end(`<!doctype html><title>Who are you?</title><link rel="icon" href="data:,"><form action="/continue">${again}<button name="user" value="ann">Continue as ann</button><button name="user" value="eve">Continue as eve</button></form>`)
+          .end(
+            `<!doctype html><title>Who are you?</title><link rel="icon" href="data:,"><form action="/continue">${again}<button name="user" value="ann">Continue as ann</button><button name="user" value="eve">Continue as eve</button></form>`,
+          )
       }
       case '/continue': {
         const code = randomUUID()
@@ -41,11 +47,21 @@ export async function startIssuer(t) {
           const asked = new URLSearchParams(body)
           const found = codes.get(asked.get('code'))
           codes.delete(asked.get('code'))
-          const challenge = createHash('sha256').update(asked.get('code_verifier') ?? '').digest('base64url')
+          const challenge = createHash('sha256')
+            .update(asked.get('code_verifier') ?? '')
+            .digest('base64url')
           if (found?.get('code_challenge') !== challenge) return json({ error: 'invalid_grant' }, 400)
           const now = Math.floor(Date.now() / 1000)
           const user = found.get('user')
-          const claims = { iss: issuer, aud: clientID, sub: user, nonce: found.get('nonce'), iat: now, exp: now + 300, groups: user === 'ann' ? ['staff'] : [] }
+          const claims = {
+            iss: issuer,
+            aud: clientID,
+            sub: user,
+            nonce: found.get('nonce'),
+            iat: now,
+            exp: now + 300,
+            groups: user === 'ann' ? ['staff'] : [],
+          }
           return json({ access_token: 'x', token_type: 'Bearer', id_token: jws(privateKey, claims) })
         })
       }
@@ -62,6 +78,8 @@ export async function startIssuer(t) {
 }
 
 function jws(key, claims) {
-  const text = [{ alg: 'RS256', kid: '1', typ: 'JWT' }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  const text = [{ alg: 'RS256', kid: '1', typ: 'JWT' }, claims]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.')
   return `${text}.${sign('RSA-SHA256', Buffer.from(text), createPrivateKey(key.export({ type: 'pkcs8', format: 'pem' }))).toString('base64url')}`
 }

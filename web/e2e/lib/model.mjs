@@ -37,7 +37,11 @@ export class Model {
     turns.forEach((turn, i) => {
       const response = typeof turn === 'string' ? { content: turn } : turn
       // A session goes on, so turns are counted from the user's last words.
-      this.mock.on({ predicate: (r) => lastUser(r.messages).text.includes(user) && lastUser(r.messages).turns === i }, response, { chunkSize: 12 })
+      this.mock.on(
+        { predicate: (r) => lastUser(r.messages).text.includes(user) && lastUser(r.messages).turns === i },
+        response,
+        { chunkSize: 12 },
+      )
     })
     return this
   }
@@ -70,27 +74,30 @@ export class Model {
     const at = this.holds.findIndex((h) => lastWords(text).includes(h.user))
     const hold = at < 0 ? undefined : this.holds.splice(at, 1)[0]
     const headers = { ...request.headers, host: target.host, 'content-length': body.length }
-    const onward = send({ host: target.hostname, port: target.port, path: request.url, method: request.method, headers }, async (answer) => {
-      response.writeHead(answer.statusCode ?? 500, answer.headers)
-      let events = 0
-      try {
-        for await (const chunk of answer) {
-          for (const part of chunk.toString().split(/(?<=\n\n)/)) {
-            if (hold !== undefined && events === hold.after) {
-              hold.arrive()
-              await hold.released
+    const onward = send(
+      { host: target.hostname, port: target.port, path: request.url, method: request.method, headers },
+      async (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers)
+        let events = 0
+        try {
+          for await (const chunk of answer) {
+            for (const part of chunk.toString().split(/(?<=\n\n)/)) {
+              if (hold !== undefined && events === hold.after) {
+                hold.arrive()
+                await hold.released
+              }
+              if (response.destroyed) return
+              response.write(part)
+              if (part.endsWith('\n\n')) events++
             }
-            if (response.destroyed) return
-            response.write(part)
-            if (part.endsWith('\n\n')) events++
           }
+          hold?.arrive()
+          response.end()
+        } catch {
+          response.destroy()
         }
-        hold?.arrive()
-        response.end()
-      } catch {
-        response.destroy()
-      }
-    })
+      },
+    )
     onward.on('error', () => response.destroy())
     response.on('close', () => onward.destroy())
     onward.end(body)

@@ -61,7 +61,12 @@ export class Server {
     }
     if (git) {
       const as = ['-c', 'user.name=a', '-c', 'user.email=a@b.c']
-      for (const args of [['init', '-q'], ['add', '-A'], [...as, 'commit', '-qm', 'x']]) execFileSync('git', args, { cwd: server.workspace })
+      for (const args of [
+        ['init', '-q'],
+        ['add', '-A'],
+        [...as, 'commit', '-qm', 'x'],
+      ])
+        execFileSync('git', args, { cwd: server.workspace })
     }
     atEnd(t, () => server.kill())
     await server.launch()
@@ -69,9 +74,23 @@ export class Server {
   }
 
   async launch() {
-    const args = ['serve', '--listen', this.listen, '--data', this.data, '--workspace', this.workspace, '--drain', '100ms']
+    const args = [
+      'serve',
+      '--listen',
+      this.listen,
+      '--data',
+      this.data,
+      '--workspace',
+      this.workspace,
+      '--drain',
+      '100ms',
+    ]
     this.log = []
-    this.process = spawn(binary, args, { cwd: this.workspace, env: { LOG_LEVEL: 'info', PATH: process.env.PATH, ...this.env }, stdio: ['ignore', 'ignore', 'pipe'] })
+    this.process = spawn(binary, args, {
+      cwd: this.workspace,
+      env: { LOG_LEVEL: 'info', PATH: process.env.PATH, ...this.env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
     this.exited = new Promise((resolve) => this.process.once('exit', resolve))
     const lines = createInterface({ input: this.process.stderr })
     const ready = new Promise((resolve, reject) => {
@@ -104,7 +123,11 @@ export class Server {
     const headers = { Accept: 'application/json' }
     if (token !== undefined) headers.Authorization = `Bearer ${token}`
     if (body !== undefined) headers['Content-Type'] = 'application/json'
-    const response = await fetch(this.url + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) })
+    const response = await fetch(this.url + path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
     return text === '' ? undefined : JSON.parse(text)
@@ -123,7 +146,9 @@ export const jwt = {
 
 export function token(user, role, ttl = '1h') {
   const env = { PATH: process.env.PATH, PARLEY_JWT_SECRET: secret }
-  return execFileSync(binary, ['token', '--user', user, '--role', role, '--ttl', ttl], { env, cwd: tmpdir() }).toString().trim()
+  return execFileSync(binary, ['token', '--user', user, '--role', role, '--ttl', ttl], { env, cwd: tmpdir() })
+    .toString()
+    .trim()
 }
 
 export async function within(promise, what, limit = patience) {
@@ -141,7 +166,7 @@ export async function within(promise, what, limit = patience) {
 // until waits for something that nobody tells about.
 export async function until(what, holds, limit = patience) {
   const deadline = Date.now() + limit
-  for (let last; ; ) {
+  for (let last; ;) {
     try {
       const found = await holds()
       if (found) return found

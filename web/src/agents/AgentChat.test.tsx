@@ -24,7 +24,8 @@ async function shown() {
 }
 
 const say = (...frames: object[]) => act(() => frames.forEach((frame) => FakeSocket.last.say(frame)))
-const types = () => [...document.querySelectorAll('[data-type]')].map((one) => [(one as HTMLElement).dataset.type, one.textContent])
+const types = () =>
+  [...document.querySelectorAll('[data-type]')].map((one) => [(one as HTMLElement).dataset.type, one.textContent])
 
 it('shows a conversation as the document has it', async () => {
   await shown()
@@ -54,7 +55,11 @@ it('shows a conversation as the document has it', async () => {
     ['halt', 'Session haltedcanary token detected'],
   ])
   const aligned = (type: string) => document.querySelector(`[data-type="${type}"]`)!.className
-  expect([aligned('user'), aligned('assistant'), aligned('tool')].map((name) => /self-(\w+)/.exec(name)?.[1])).toEqual(['end', 'start', 'center'])
+  expect([aligned('user'), aligned('assistant'), aligned('tool')].map((name) => /self-(\w+)/.exec(name)?.[1])).toEqual([
+    'end',
+    'start',
+    'center',
+  ])
   expect(screen.getAllByRole('alert')).toHaveLength(2)
 })
 
@@ -66,11 +71,27 @@ it('makes tricks of an answer visible', async () => {
 
 it('asks what waits for a person, and lets go of it', async () => {
   await shown()
-  say({ type: 'approval_request', request_id: 'r', id: 's.4', tool_name: 'shell', command: 'rm old.log', expires_at: '2026-01-03T03:04:05Z', agent: 'explorer' })
+  say({
+    type: 'approval_request',
+    request_id: 'r',
+    id: 's.4',
+    tool_name: 'shell',
+    command: 'rm old.log',
+    expires_at: '2026-01-03T03:04:05Z',
+    agent: 'explorer',
+  })
   expect(screen.getByRole('article', { name: 'Approval of shell by explorer' }).textContent).toContain('rm old.log')
   fireEvent.click(screen.getByRole('button', { name: 'Deny' }))
   expect(FakeSocket.last.sent).toEqual([{ type: 'approval_response', decision: 'deny', id: 's.4' }])
-  say({ type: 'approval_closed', request_id: 'r', id: 's.4', decision: 'deny' }, { type: 'question', request_id: 'r', id: 's.5', questions: [{ question: 'Tea or coffee?', options: [{ label: 'Tea' }] }] })
+  say(
+    { type: 'approval_closed', request_id: 'r', id: 's.4', decision: 'deny' },
+    {
+      type: 'question',
+      request_id: 'r',
+      id: 's.5',
+      questions: [{ question: 'Tea or coffee?', options: [{ label: 'Tea' }] }],
+    },
+  )
   expect(screen.queryByRole('article', { name: /Approval/ })).toBeNull()
   fireEvent.click(screen.getByLabelText('Tea'))
   fireEvent.click(screen.getByRole('button', { name: 'Answer' }))

@@ -10,7 +10,12 @@ import { ConsoleCardView } from './ConsoleCardView'
 import type { ChatMessage } from './frames'
 import { useAgentWebSocket, type SocketStatus } from './useAgentWebSocket'
 
-const words: Record<SocketStatus, string> = { connecting: 'Connecting…', connected: 'Connected', disconnected: 'Not connected', error: 'Connection failed' }
+const words: Record<SocketStatus, string> = {
+  connecting: 'Connecting…',
+  connected: 'Connected',
+  disconnected: 'Not connected',
+  error: 'Connection failed',
+}
 
 // AgentChat is the debug console of one agent that runs. Nothing of it is kept:
 // who leaves the page leaves the conversation.
@@ -32,7 +37,10 @@ export function AgentChat({ agentId }: { agentId: string }) {
     send()
   }
   return (
-    <section aria-label="Debug console" className="flex h-[32rem] max-h-[80dvh] flex-col overflow-hidden rounded-lg border border-line">
+    <section
+      aria-label="Debug console"
+      className="flex h-[32rem] max-h-[80dvh] flex-col overflow-hidden rounded-lg border border-line"
+    >
       <header className="flex items-center gap-3 border-b border-line bg-raised px-4 py-2">
         <h2 className="grow text-sm font-semibold">Debug console</h2>
         <span role="status" aria-label="Connection">
@@ -44,8 +52,19 @@ export function AgentChat({ agentId }: { agentId: string }) {
           </Button>
         )}
       </header>
-      <div ref={area} role="log" aria-label="Messages" tabIndex={0} className="flex grow flex-col gap-3 overflow-y-auto px-4 py-3">
-        {messages.length === 0 && <p className="m-auto max-w-sm text-center text-sm text-ink-soft">Say something to see what the agent answers and which tools it uses. Nothing said here is kept in your conversations.</p>}
+      <div
+        ref={area}
+        role="log"
+        aria-label="Messages"
+        tabIndex={0}
+        className="flex grow flex-col gap-3 overflow-y-auto px-4 py-3"
+      >
+        {messages.length === 0 && (
+          <p className="m-auto max-w-sm text-center text-sm text-ink-soft">
+            Say something to see what the agent answers and which tools it uses. Nothing said here is kept in your
+            conversations.
+          </p>
+        )}
         {messages.map((message) => (
           <Message key={message.id} message={message} />
         ))}
@@ -87,14 +106,28 @@ function Message({ message }: { message: ChatMessage }) {
   switch (message.type) {
     case 'user':
       return (
-        <div data-type="user" className="max-w-[85%] self-end whitespace-pre-wrap break-words rounded-lg bg-accent-soft px-3 py-2 text-sm">
+        <div
+          data-type="user"
+          className="max-w-[85%] self-end whitespace-pre-wrap break-words rounded-lg bg-accent-soft px-3 py-2 text-sm"
+        >
           <Exact>{message.content}</Exact>
         </div>
       )
     case 'assistant':
       return (
-        <div data-type="assistant" data-streaming={message.streaming || undefined} className="max-w-[85%] self-start whitespace-pre-wrap break-words rounded-lg border border-line bg-raised px-3 py-2 text-sm">
-          {message.content === '' && !message.streaming ? <span className="text-ink-soft">(The agent said nothing.)</span> : <Exact>{message.content}</Exact>}
+        <div
+          data-type="assistant"
+          data-streaming={message.streaming || undefined}
+          className={classes(
+            'max-w-[85%] self-start whitespace-pre-wrap break-words',
+            'rounded-lg border border-line bg-raised px-3 py-2 text-sm',
+          )}
+        >
+          {message.content === '' && !message.streaming ? (
+            <span className="text-ink-soft">(The agent said nothing.)</span>
+          ) : (
+            <Exact>{message.content}</Exact>
+          )}
           {message.streaming && (
             <span aria-hidden="true" className="animate-pulse">
               ▌
@@ -110,7 +143,14 @@ function Message({ message }: { message: ChatMessage }) {
       )
     case 'error':
       return (
-        <div data-type="error" role="alert" className="flex items-start gap-2 break-words rounded-md border border-failed bg-failed-soft px-3 py-2 text-sm text-failed">
+        <div
+          data-type="error"
+          role="alert"
+          className={classes(
+            'flex items-start gap-2 break-words rounded-md border',
+            'border-failed bg-failed-soft px-3 py-2 text-sm text-failed',
+          )}
+        >
           <WarningIcon className="mt-1 shrink-0" />
           <span className="min-w-0">
             <Exact>{message.content}</Exact>
@@ -119,7 +159,14 @@ function Message({ message }: { message: ChatMessage }) {
       )
     case 'halt':
       return (
-        <div data-type="halt" role="alert" className="flex items-start gap-3 break-words rounded-md border-2 border-failed bg-failed-soft px-4 py-3 text-failed">
+        <div
+          data-type="halt"
+          role="alert"
+          className={classes(
+            'flex items-start gap-3 break-words rounded-md',
+            'border-2 border-failed bg-failed-soft px-4 py-3 text-failed',
+          )}
+        >
           <WarningIcon className="mt-0.5 size-5 shrink-0" />
           <span className="min-w-0">
             <strong className="block font-semibold">Session halted</strong>

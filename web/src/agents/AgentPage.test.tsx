@@ -15,7 +15,13 @@ let permissions: string[]
 let posts: string[]
 
 beforeEach(() => {
-  agent = { id: 'coder', name: 'coder', description: 'writes code', status: 'running', definition: { name: 'coder', tools: ['read_file'], instructions: 'Be brief.', limits: { turns: 7 } } }
+  agent = {
+    id: 'coder',
+    name: 'coder',
+    description: 'writes code',
+    status: 'running',
+    definition: { name: 'coder', tools: ['read_file'], instructions: 'Be brief.', limits: { turns: 7 } },
+  }
   permissions = ['agents:read', 'agents:message', 'agents:write']
   posts = []
   FakeSocket.made = []
@@ -27,7 +33,17 @@ beforeEach(() => {
       agent = { ...agent, status: path.endsWith('/stop') ? 'stopped' : 'running' }
       return answer(agent)
     }
-    if (path === '/api/v1/me') return answer({ user: 'ann', tenant: 't', roles: [], permissions, auth: 'local', version: '', model: '', demo: true })
+    if (path === '/api/v1/me')
+      return answer({
+        user: 'ann',
+        tenant: 't',
+        roles: [],
+        permissions,
+        auth: 'local',
+        version: '',
+        model: '',
+        demo: true,
+      })
     if (path === '/api/v1/agents/coder') return answer(agent)
     if (path.startsWith('/api/v1/runs')) return answer({ runs: [] })
     if (path.startsWith('/api/v1/sessions')) return answer({ sessions: [] })

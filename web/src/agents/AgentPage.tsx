@@ -33,7 +33,14 @@ export function AgentPage() {
   if (agent === undefined && error instanceof Problem && error.status === 404)
     return (
       <Page title={id}>
-        <EmptyState title="There is no such agent" action={<Link to="/agents" className="text-accent underline">All agents</Link>}>
+        <EmptyState
+          title="There is no such agent"
+          action={
+            <Link to="/agents" className="text-accent underline">
+              All agents
+            </Link>
+          }
+        >
           {error.message}
         </EmptyState>
       </Page>
@@ -61,7 +68,10 @@ function Shown({ agent }: { agent: AgentDetail }) {
       actions={may('agents:write') ? <Actions agent={agent} /> : undefined}
     >
       {agent.problem !== undefined && (
-        <div role="alert" className="flex flex-col gap-2 rounded-md border border-failed bg-failed-soft px-4 py-3 text-sm">
+        <div
+          role="alert"
+          className="flex flex-col gap-2 rounded-md border border-failed bg-failed-soft px-4 py-3 text-sm"
+        >
           <p className="font-medium">Its file is broken; the agent keeps the definition it had.</p>
           <Mono block>{agent.problem}</Mono>
         </div>
@@ -88,7 +98,10 @@ function Shown({ agent }: { agent: AgentDetail }) {
 function Console({ agent }: { agent: AgentDetail }) {
   if (agent.status === 'running') return <AgentChat agentId={agent.id} />
   return (
-    <section aria-label="Debug console" className="flex min-h-48 flex-col rounded-lg border border-dashed border-line-strong">
+    <section
+      aria-label="Debug console"
+      className="flex min-h-48 flex-col rounded-lg border border-dashed border-line-strong"
+    >
       <EmptyState title={agent.status === 'stopped' ? 'This agent is stopped' : 'This agent cannot be reached'}>
         {agent.status === 'stopped'
           ? 'The debug console talks to agents that run. Start it to say something to it.'
@@ -130,7 +143,11 @@ function Actions({ agent }: { agent: AgentDetail }) {
         actions={
           <>
             <Button onClick={() => setDeleting(false)}>Keep it</Button>
-            <Button kind="danger" busy={remove.isPending} onClick={() => remove.mutate(undefined, { ...told, onSuccess: () => void navigate({ to: '/agents' }) })}>
+            <Button
+              kind="danger"
+              busy={remove.isPending}
+              onClick={() => remove.mutate(undefined, { ...told, onSuccess: () => void navigate({ to: '/agents' }) })}
+            >
               Delete
             </Button>
           </>

@@ -13,6 +13,7 @@ import { useMe } from '../wire/me'
 import type { Agent } from '../wire/native.generated'
 import { MakeAgent } from './MakeAgent'
 import { agentsQuery, useAgentsLive } from './queries'
+import { classes } from '../ui/classes'
 
 export function AgentsPage() {
   const { may } = useMe()
@@ -25,8 +26,14 @@ export function AgentsPage() {
     </Button>
   )
   return (
-    <Page title="Agents" lead="Who answers, and how: instructions, a model, tools and limits." actions={make || undefined}>
-      {error !== null && <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />}
+    <Page
+      title="Agents"
+      lead="Who answers, and how: instructions, a model, tools and limits."
+      actions={make || undefined}
+    >
+      {error !== null && (
+        <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />
+      )}
       {isPending && <Spinner word="Listing agents…" />}
       {data?.agents.length === 0 && (
         <EmptyState title="There is no agent yet" action={make || undefined}>
@@ -61,7 +68,14 @@ export function AgentsPage() {
 function Row({ agent }: { agent: Agent }) {
   return (
     <li className="border-b border-line last:border-b-0">
-      <Link to="/agents/$id" params={{ id: agent.id }} className="flex flex-wrap items-center gap-x-4 gap-y-1 bg-raised px-4 py-3 hover:bg-sunken focus-visible:-outline-offset-2">
+      <Link
+        to="/agents/$id"
+        params={{ id: agent.id }}
+        className={classes(
+          'flex flex-wrap items-center gap-x-4 gap-y-1 bg-raised',
+          'px-4 py-3 hover:bg-sunken focus-visible:-outline-offset-2',
+        )}
+      >
         <span className="min-w-0 grow basis-64">
           <span className="flex flex-wrap items-center gap-2 font-medium">
             {agent.name}

@@ -29,9 +29,15 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
   const danger = risky(shown.tool, shown.command, '', shown.why, replaces)
   const who = card.agent === undefined ? '' : ` by ${card.agent}`
   return (
-    <article data-console-card={card.kind} aria-label={card.kind === 'question' ? `Question${who}` : `Approval of ${card.tool}${who}`} className="flex flex-col gap-3 rounded-lg border border-line bg-raised p-3">
+    <article
+      data-console-card={card.kind}
+      aria-label={card.kind === 'question' ? `Question${who}` : `Approval of ${card.tool}${who}`}
+      className="flex flex-col gap-3 rounded-lg border border-line bg-raised p-3"
+    >
       <p className="flex flex-wrap items-center gap-2 text-sm">
-        <StatusBadge status="waiting">{card.kind === 'approval' ? 'Approval' : card.kind === 'question' ? 'Question' : 'Unknown outcome'}</StatusBadge>
+        <StatusBadge status="waiting">
+          {card.kind === 'approval' ? 'Approval' : card.kind === 'question' ? 'Question' : 'Unknown outcome'}
+        </StatusBadge>
         {card.kind !== 'question' && <Mono>{card.tool}</Mono>}
         {card.agent !== undefined && <span className="text-ink-soft">asked by {card.agent}</span>}
       </p>
@@ -49,7 +55,13 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
           />
         </>
       )}
-      {card.kind === 'question' && <QuestionForm questions={card.questions} busy={off} answer={(answers) => answer({ type: 'question_response', answers })} />}
+      {card.kind === 'question' && (
+        <QuestionForm
+          questions={card.questions}
+          busy={off}
+          answer={(answers) => answer({ type: 'question_response', answers })}
+        />
+      )}
       {card.kind === 'call' && (
         <>
           <p className="text-sm">
@@ -70,7 +82,15 @@ export function ConsoleCardView({ card, respond, disabled }: ConsoleCardProps) {
   )
 }
 
-function Buttons({ choices, choose, off }: { choices: { value: string; words: string; primary?: boolean }[]; choose: (value: string) => void; off: boolean }) {
+function Buttons({
+  choices,
+  choose,
+  off,
+}: {
+  choices: { value: string; words: string; primary?: boolean }[]
+  choose: (value: string) => void
+  off: boolean
+}) {
   return (
     <div className="flex flex-wrap gap-2">
       {choices.map(({ value, words, primary }) => (

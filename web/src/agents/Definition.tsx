@@ -11,11 +11,24 @@ export function Definition({ agent }: { agent: AgentDetail }) {
   const limits = definition?.limits ?? {}
   const facts: [string, React.ReactNode][] = [
     ['Model', <Mono key="model">{agent.model ?? 'the tenant’s, or the server’s'}</Mono>],
-    ['Falls back to', definition?.fallback_models?.length ? <Names key="fallback" names={definition.fallback_models} /> : 'nothing'],
+    [
+      'Falls back to',
+      definition?.fallback_models?.length ? <Names key="fallback" names={definition.fallback_models} /> : 'nothing',
+    ],
     ['Tools', <Tools key="tools" tools={definition?.tools ?? null} />],
     ['Approval', definition?.approval ?? 'the tenant’s'],
-    ['Delegates to', definition?.delegates === undefined ? 'everybody who talks to everybody' : <Names key="delegates" names={definition.delegates} />],
-    ['Who may talk to it', definition?.allow === undefined ? 'everybody who may talk to agents' : definition.allow.roles.join(', ')],
+    [
+      'Delegates to',
+      definition?.delegates === undefined ? (
+        'everybody who talks to everybody'
+      ) : (
+        <Names key="delegates" names={definition.delegates} />
+      ),
+    ],
+    [
+      'Who may talk to it',
+      definition?.allow === undefined ? 'everybody who may talk to agents' : definition.allow.roles.join(', '),
+    ],
     [
       'Limits of a run',
       [
@@ -29,7 +42,10 @@ export function Definition({ agent }: { agent: AgentDetail }) {
     ],
   ]
   if (definition?.idle_prompt !== undefined)
-    facts.push(['When idle', `${definition.idle_prompt}${definition.idle_interval_secs === undefined ? '' : ` (after ${definition.idle_interval_secs} s)`}`])
+    facts.push([
+      'When idle',
+      `${definition.idle_prompt}${definition.idle_interval_secs === undefined ? '' : ` (after ${definition.idle_interval_secs} s)`}`,
+    ])
   if (definition?.address !== undefined) facts.push(['Runs at', <Mono key="address">{definition.address}</Mono>])
   return (
     <div className="flex flex-col gap-4">
@@ -66,7 +82,9 @@ function Instructions({ text }: { text: string }) {
         <Mono block className="bg-paper">
           {text}
         </Mono>
-        {!open && <div aria-hidden="true" className="absolute inset-x-0 bottom-0 h-12 rounded-md bg-gradient-to-t from-paper" />}
+        {!open && (
+          <div aria-hidden="true" className="absolute inset-x-0 bottom-0 h-12 rounded-md bg-gradient-to-t from-paper" />
+        )}
       </div>
       {long && (
         <Button small kind="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>

@@ -20,7 +20,8 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
   const [model, setModel] = useState(was?.model ?? '')
   const [tools, setTools] = useState((was?.tools ?? ['*']).join(' '))
   const [approval, setApproval] = useState(was?.approval ?? '')
-  const wrong = name !== '' && !good.test(name) ? 'Up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.' : undefined
+  const wrong =
+    name !== '' && !good.test(name) ? 'Up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.' : undefined
   const ready = good.test(name) && instructions.trim() !== ''
 
   const submit = (event: FormEvent) => {
@@ -28,7 +29,15 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
     if (!ready) return
     const named = tools.split(/[\s,]+/).filter((tool) => tool !== '')
     make.mutate(
-      { ...was, name, instructions, tools: named, description: description || undefined, model: model || undefined, approval: approval || undefined },
+      {
+        ...was,
+        name,
+        instructions,
+        tools: named,
+        description: description || undefined,
+        model: model || undefined,
+        approval: approval || undefined,
+      },
       {
         onSuccess: (agent) => {
           close()
@@ -42,7 +51,11 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
       open
       onOpenChange={(open) => !open && close()}
       title={was === undefined ? 'New agent' : `Change ${was.name}`}
-      description={was === undefined ? 'It belongs to your tenant, and can be changed and deleted. Agents from files stay the operator’s.' : 'Runs that have begun go on with what it was.'}
+      description={
+        was === undefined
+          ? 'It belongs to your tenant, and can be changed and deleted. Agents from files stay the operator’s.'
+          : 'Runs that have begun go on with what it was.'
+      }
       actions={
         <>
           <Button onClick={close}>Cancel</Button>
@@ -54,19 +67,54 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
     >
       <form id="make-agent" onSubmit={submit} className="mt-4 flex flex-col gap-4">
         <Field label="Name" problem={wrong} hint="a-z, 0-9, - and _">
-          {(control) => <TextInput {...control} autoFocus disabled={was !== undefined} autoComplete="off" spellCheck={false} value={name} onChange={(event) => setName(event.target.value)} />}
+          {(control) => (
+            <TextInput
+              {...control}
+              autoFocus
+              disabled={was !== undefined}
+              autoComplete="off"
+              spellCheck={false}
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          )}
         </Field>
         <Field label="Instructions" hint="What the agent is told before everything else.">
-          {(control) => <TextArea {...control} rows={5} value={instructions} onChange={(event) => setInstructions(event.target.value)} />}
+          {(control) => (
+            <TextArea
+              {...control}
+              rows={5}
+              value={instructions}
+              onChange={(event) => setInstructions(event.target.value)}
+            />
+          )}
         </Field>
         <Field label="Description" hint="For people, and for agents that delegate.">
-          {(control) => <TextInput {...control} value={description} onChange={(event) => setDescription(event.target.value)} />}
+          {(control) => (
+            <TextInput {...control} value={description} onChange={(event) => setDescription(event.target.value)} />
+          )}
         </Field>
         <Field label="Tools" hint="Names with spaces between, * for all, nothing for none.">
-          {(control) => <TextInput {...control} className="font-mono" spellCheck={false} value={tools} onChange={(event) => setTools(event.target.value)} />}
+          {(control) => (
+            <TextInput
+              {...control}
+              className="font-mono"
+              spellCheck={false}
+              value={tools}
+              onChange={(event) => setTools(event.target.value)}
+            />
+          )}
         </Field>
         <Field label="Model" hint="Leave empty for the tenant’s.">
-          {(control) => <TextInput {...control} className="font-mono" spellCheck={false} value={model} onChange={(event) => setModel(event.target.value)} />}
+          {(control) => (
+            <TextInput
+              {...control}
+              className="font-mono"
+              spellCheck={false}
+              value={model}
+              onChange={(event) => setModel(event.target.value)}
+            />
+          )}
         </Field>
         <Field label="Approval">
           {(control) => (
@@ -78,7 +126,12 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
             </Select>
           )}
         </Field>
-        {make.error !== null && <ErrorState what={was === undefined ? 'The agent was not made.' : 'The agent was not changed.'} error={make.error} />}
+        {make.error !== null && (
+          <ErrorState
+            what={was === undefined ? 'The agent was not made.' : 'The agent was not changed.'}
+            error={make.error}
+          />
+        )}
       </form>
     </Dialog>
   )

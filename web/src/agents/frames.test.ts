@@ -43,21 +43,29 @@ describe('transcripts of the server', () => {
     const state = play(frames)
     // the chunks of a message, joined, are its answer, in one bubble
     const answers = new Map<unknown, string>()
-    for (const frame of frames) if (frame.type === 'chunk') answers.set(frame.request_id, (answers.get(frame.request_id) ?? '') + frame.content)
+    for (const frame of frames)
+      if (frame.type === 'chunk') answers.set(frame.request_id, (answers.get(frame.request_id) ?? '') + frame.content)
     const bubbles = state.messages.filter((message) => message.type === 'assistant')
     expect(bubbles.map((message) => [message.requestId, message.content])).toEqual([...answers])
     // every line, error and halt is there once
     const count = (...types: string[]) => frames.filter((frame) => types.includes(frame.type)).length
-    expect(state.messages.filter((message) => message.type === 'tool')).toHaveLength(count('tool_executed', 'tool_failed', 'tool_blocked'))
+    expect(state.messages.filter((message) => message.type === 'tool')).toHaveLength(
+      count('tool_executed', 'tool_failed', 'tool_blocked'),
+    )
     expect(state.messages.filter((message) => message.type === 'error')).toHaveLength(count('error'))
     expect(state.messages.filter((message) => message.type === 'halt')).toHaveLength(count('session_halt'))
     // what has an end waits for nothing
     for (const frame of frames)
       if (frame.type === 'error' || frame.type === 'session_halt' || frame.done === true)
         expect(bubbles.find((message) => message.requestId === frame.request_id)?.streaming ?? false).toBe(false)
-    const opened = frames.filter((frame) => ['approval_request', 'question', 'tool_call_unknown'].includes(frame.type)).map((frame) => frame.id)
-    const closed = frames.filter((frame) => ['approval_closed', 'question_closed', 'tool_call_resolved'].includes(frame.type)).map((frame) => frame.id)
-    if (count('session_halt') === 0) expect(state.cards.map((card) => card.id)).toEqual(opened.filter((id) => !closed.includes(id)))
+    const opened = frames
+      .filter((frame) => ['approval_request', 'question', 'tool_call_unknown'].includes(frame.type))
+      .map((frame) => frame.id)
+    const closed = frames
+      .filter((frame) => ['approval_closed', 'question_closed', 'tool_call_resolved'].includes(frame.type))
+      .map((frame) => frame.id)
+    if (count('session_halt') === 0)
+      expect(state.cards.map((card) => card.id)).toEqual(opened.filter((id) => !closed.includes(id)))
     expect(new Set(state.messages.map((message) => message.id)).size).toBe(state.messages.length)
   })
 })
@@ -96,7 +104,9 @@ describe('the document’s examples', () => {
 
 it('makes a bubble of a first chunk that is already the last', () => {
   const state = play([{ type: 'chunk', request_id: 'r', content: 'All of it.', done: true }])
-  expect(state.messages).toEqual([{ id: 'm1', type: 'assistant', content: 'All of it.', requestId: 'r', timestamp: 0, streaming: false }])
+  expect(state.messages).toEqual([
+    { id: 'm1', type: 'assistant', content: 'All of it.', requestId: 'r', timestamp: 0, streaming: false },
+  ])
 })
 
 it('passes over what it does not know', () => {
@@ -119,17 +129,28 @@ it('survives frames whose fields are not what they should be', () => {
 it('knows what has no end yet', () => {
   let state = consoleReducer(nothing, { type: 'sent', content: 'Hello', at: 1 })
   expect([state.pending, texts(state)]).toEqual([1, ['user: Hello']])
-  state = consoleReducer(state, { type: 'frame', frame: { type: 'chunk', request_id: 'r', content: 'Hi', done: false }, at: 2 })
+  state = consoleReducer(state, {
+    type: 'frame',
+    frame: { type: 'chunk', request_id: 'r', content: 'Hi', done: false },
+    at: 2,
+  })
   expect([state.pending, state.messages[1]!.streaming]).toEqual([1, true])
   const lost = consoleReducer(state, { type: 'lost', at: 3 })
   expect([lost.pending, lost.messages[1]!.streaming]).toEqual([0, false])
-  state = consoleReducer(state, { type: 'frame', frame: { type: 'chunk', request_id: 'r', content: '', done: true }, at: 3 })
+  state = consoleReducer(state, {
+    type: 'frame',
+    frame: { type: 'chunk', request_id: 'r', content: '', done: true },
+    at: 3,
+  })
   expect(state.pending).toBe(0)
 })
 
 it('says that another connection is another conversation', () => {
   expect(consoleReducer(nothing, { type: 'joined', at: 1 })).toBe(nothing)
-  const state = consoleReducer(consoleReducer(nothing, { type: 'sent', content: 'Hello', at: 1 }), { type: 'joined', at: 2 })
+  const state = consoleReducer(consoleReducer(nothing, { type: 'sent', content: 'Hello', at: 1 }), {
+    type: 'joined',
+    at: 2,
+  })
   expect(state.messages[1]!.type).toBe('tool')
   expect(consoleReducer(state, { type: 'reset' })).toEqual(nothing)
 })

@@ -53,14 +53,21 @@ export function parseFrame(data: unknown): Frame | null {
 export function consoleReducer(state: ConsoleState, action: ConsoleAction): ConsoleState {
   switch (action.type) {
     case 'sent':
-      return push({ ...state, pending: state.pending + 1 }, { type: 'user', content: action.content, timestamp: action.at })
+      return push(
+        { ...state, pending: state.pending + 1 },
+        { type: 'user', content: action.content, timestamp: action.at },
+      )
     case 'frame':
       return onFrame(state, action.frame, action.at)
     case 'lost':
       return { ...settled(state), cards: [], pending: 0 }
     case 'joined':
       if (state.messages.length === 0) return state
-      return push(state, { type: 'tool', content: 'A new conversation: the agent does not know what was said above.', timestamp: action.at })
+      return push(state, {
+        type: 'tool',
+        content: 'A new conversation: the agent does not know what was said above.',
+        timestamp: action.at,
+      })
     case 'reset':
       return nothing
   }
@@ -80,9 +87,17 @@ function onFrame(state: ConsoleState, frame: Frame, at: number): ConsoleState {
     case 'tool_blocked':
       return line(`Tool \`${tool}\` blocked: ${text(frame.reason)}`)
     case 'error':
-      return push(ended(settled(state, requestId)), { type: 'error', content: text(frame.message), requestId, timestamp: at })
+      return push(ended(settled(state, requestId)), {
+        type: 'error',
+        content: text(frame.message),
+        requestId,
+        timestamp: at,
+      })
     case 'session_halt':
-      return push({ ...settled(state), pending: 0, cards: [] }, { type: 'halt', content: text(frame.reason), requestId, timestamp: at })
+      return push(
+        { ...settled(state), pending: 0, cards: [] },
+        { type: 'halt', content: text(frame.reason), requestId, timestamp: at },
+      )
     case 'approval_request':
     case 'question':
     case 'tool_call_unknown': {
@@ -101,15 +116,39 @@ function onFrame(state: ConsoleState, frame: Frame, at: number): ConsoleState {
 // the last too.
 function onChunk(state: ConsoleState, requestId: string, content: string, done: boolean, at: number): ConsoleState {
   const after = done ? ended(state) : state
-  const bubble = state.messages.findLastIndex((message) => message.type === 'assistant' && message.requestId === requestId && message.streaming)
+  const bubble = state.messages.findLastIndex(
+    (message) => message.type === 'assistant' && message.requestId === requestId && message.streaming,
+  )
   if (bubble < 0) return push(after, { type: 'assistant', content, requestId, timestamp: at, streaming: !done })
-  return { ...after, messages: state.messages.map((message, i) => (i === bubble ? { ...message, content: message.content + content, streaming: !done } : message)) }
+  return {
+    ...after,
+    messages: state.messages.map((message, i) =>
+      i === bubble ? { ...message, content: message.content + content, streaming: !done } : message,
+    ),
+  }
 }
 
 function cardOf(frame: Frame, requestId: string): ConsoleCard {
-  const common = { id: text(frame.id), requestId, agent: text(frame.agent) || undefined, expiresAt: text(frame.expires_at) || undefined }
-  if (frame.type === 'question') return { ...common, kind: 'question', questions: Array.isArray(frame.questions) ? (frame.questions as Question[]) : [] }
-  if (frame.type === 'approval_request') return { ...common, kind: 'approval', tool: text(frame.tool_name), command: text(frame.command), why: text(frame.why) || undefined }
+  const common = {
+    id: text(frame.id),
+    requestId,
+    agent: text(frame.agent) || undefined,
+    expiresAt: text(frame.expires_at) || undefined,
+  }
+  if (frame.type === 'question')
+    return {
+      ...common,
+      kind: 'question',
+      questions: Array.isArray(frame.questions) ? (frame.questions as Question[]) : [],
+    }
+  if (frame.type === 'approval_request')
+    return {
+      ...common,
+      kind: 'approval',
+      tool: text(frame.tool_name),
+      command: text(frame.command),
+      why: text(frame.why) || undefined,
+    }
   return { ...common, kind: 'call', tool: text(frame.tool_name), message: text(frame.message) }
 }
 
@@ -119,9 +158,13 @@ function push(state: ConsoleState, message: Omit<ChatMessage, 'id'>): ConsoleSta
 
 // settled has no bubble (of a message) that waits for more.
 function settled(state: ConsoleState, requestId?: string): ConsoleState {
-  const over = (message: ChatMessage) => message.streaming && (requestId === undefined || message.requestId === requestId)
+  const over = (message: ChatMessage) =>
+    message.streaming && (requestId === undefined || message.requestId === requestId)
   if (!state.messages.some(over)) return state
-  return { ...state, messages: state.messages.map((message) => (over(message) ? { ...message, streaming: false } : message)) }
+  return {
+    ...state,
+    messages: state.messages.map((message) => (over(message) ? { ...message, streaming: false } : message)),
+  }
 }
 
 function ended(state: ConsoleState): ConsoleState {

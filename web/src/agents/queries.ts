@@ -25,7 +25,8 @@ export function useAgentsLive(): void {
 export function useSetAgent(id: string) {
   const queries = useQueryClient()
   return useMutation({
-    mutationFn: (to: 'start' | 'stop') => ask<Agent>('POST', `/api/v1/agents/${encodeURIComponent(id)}/${to}`, { body: {} }),
+    mutationFn: (to: 'start' | 'stop') =>
+      ask<Agent>('POST', `/api/v1/agents/${encodeURIComponent(id)}/${to}`, { body: {} }),
     onSettled: () => queries.invalidateQueries({ queryKey: ['agents'] }),
   })
 }

@@ -20,7 +20,9 @@ afterEach(() => {
 const settle = (ms = 0) => act(() => vi.advanceTimersByTimeAsync(ms))
 
 async function mounted(enabled = true) {
-  const hook = renderHook(({ enabled, id }) => useAgentWebSocket(id, enabled), { initialProps: { enabled, id: 'coder' } })
+  const hook = renderHook(({ enabled, id }) => useAgentWebSocket(id, enabled), {
+    initialProps: { enabled, id: 'coder' },
+  })
   await settle()
   return hook
 }
@@ -64,7 +66,9 @@ it('sends a message and shows the answer', async () => {
 
 it('answers cards', async () => {
   const { result } = await connected()
-  act(() => FakeSocket.last.say({ type: 'approval_request', request_id: 'r', id: 's.4', tool_name: 'shell', command: 'rm x' }))
+  act(() =>
+    FakeSocket.last.say({ type: 'approval_request', request_id: 'r', id: 's.4', tool_name: 'shell', command: 'rm x' }),
+  )
   expect(result.current.cards).toHaveLength(1)
   act(() => result.current.respond({ type: 'approval_response', id: 's.4', decision: 'deny' }))
   expect(FakeSocket.last.sent).toEqual([{ type: 'approval_response', id: 's.4', decision: 'deny' }])
@@ -179,7 +183,9 @@ describe('with a token', () => {
 
   it('says why there is none, and does not ask again', async () => {
     keepToken('secret')
-    const fetch = vi.fn(async () => new Response('{"error":{"code":"unauthorized","message":"token expired"}}', { status: 401 }))
+    const fetch = vi.fn(
+      async () => new Response('{"error":{"code":"unauthorized","message":"token expired"}}', { status: 401 }),
+    )
     vi.stubGlobal('fetch', fetch)
     const { result } = await mounted()
     await settle(120_000)

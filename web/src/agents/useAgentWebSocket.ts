@@ -91,7 +91,14 @@ export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSo
         dispatch({ type: 'lost', at: Date.now() })
         if (onPurpose.includes(code)) {
           setStatus('disconnected')
-          setError(code === 1000 ? null : reason || (code === 1001 ? 'The agent was stopped, or the server stops.' : 'The server ended the conversation.'))
+          setError(
+            code === 1000
+              ? null
+              : reason ||
+                  (code === 1001
+                    ? 'The agent was stopped, or the server stops.'
+                    : 'The server ended the conversation.'),
+          )
           return
         }
         if (Date.now() - since >= steady) failures = 0
@@ -133,5 +140,14 @@ export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSo
 
   const reconnect = useCallback(() => setRound((n) => n + 1), [])
 
-  return { messages: state.messages, sendMessage, status, error, cards: state.cards, busy: state.pending > 0, respond, reconnect }
+  return {
+    messages: state.messages,
+    sendMessage,
+    status,
+    error,
+    cards: state.cards,
+    busy: state.pending > 0,
+    respond,
+    reconnect,
+  }
 }

@@ -23,10 +23,14 @@ export function ApprovalsPage() {
   )
   return (
     <Page title="Approvals" lead={<>What waits for a person, longest first.{keys}</>}>
-      {failed !== null && <ErrorState what="What waits could not be listed." error={failed} retry={() => void refetch()} />}
+      {failed !== null && (
+        <ErrorState what="What waits could not be listed." error={failed} retry={() => void refetch()} />
+      )}
       {loading && failed === null && <Spinner word="Looking for what waits…" />}
       {!loading && failed === null && cards.length === 0 && (
-        <EmptyState title="Nothing waits for you">Commands and changes that agents want your word for, and what they ask, will be here as soon as they wait.</EmptyState>
+        <EmptyState title="Nothing waits for you">
+          Commands and changes that agents want your word for, and what they ask, will be here as soon as they wait.
+        </EmptyState>
       )}
       {more && <p className="text-sm text-waiting">More wait than are shown: these have waited longest.</p>}
       <div ref={list} className="flex flex-col gap-4">
@@ -46,7 +50,8 @@ function useSteps(list: React.RefObject<HTMLElement | null>): void {
     const at = cards.findIndex((card) => card.contains(document.activeElement))
     const next = cards[at < 0 ? 0 : Math.min(cards.length - 1, Math.max(0, at + by))]
     if (next === undefined) return
-    const safe = next.dataset.danger === undefined ? null : next.querySelector<HTMLElement>('button[data-answer="deny"]')
+    const safe =
+      next.dataset.danger === undefined ? null : next.querySelector<HTMLElement>('button[data-answer="deny"]')
     ;(safe ?? next).focus({ preventScroll: true })
     next.scrollIntoView({ block: 'start' })
   }

@@ -7,10 +7,22 @@ import { current, dismiss } from '../ui/toast'
 import { ApprovalsPage } from './ApprovalsPage'
 import { useCards } from './useCards'
 
-vi.mock('@tanstack/react-router', () => ({ Link: ({ children }: { children: React.ReactNode }) => <a href="/">{children}</a> }))
+vi.mock('@tanstack/react-router', () => ({
+  Link: ({ children }: { children: React.ReactNode }) => <a href="/">{children}</a>,
+}))
 
 const common = { session: 's', root: 's', run: 3, owner: 'ann', agent: 'coder', asked_at: '2026-01-02T03:04:05Z' }
-const edit = { ...common, id: 's.5', kind: 'approval', seq: 5, call: 4, tool: 'write_file', arguments: '{"path":"a.txt","content":"hi"}', show: 'Write 2 bytes to "a.txt", replacing it if it exists:\n\nhi', digest: 'd5' }
+const edit = {
+  ...common,
+  id: 's.5',
+  kind: 'approval',
+  seq: 5,
+  call: 4,
+  tool: 'write_file',
+  arguments: '{"path":"a.txt","content":"hi"}',
+  show: 'Write 2 bytes to "a.txt", replacing it if it exists:\n\nhi',
+  digest: 'd5',
+}
 const danger = {
   ...common,
   id: 's.9',
@@ -23,8 +35,27 @@ const danger = {
   show: 'Run in the workspace, for at most 2m0s:\n\nrm -rf x\n\nThis asks because "rm" is not known.\nNote that it deletes or overwrites files.',
   digest: 'd9',
 }
-const question = { ...common, id: 's.11', kind: 'question', seq: 11, call: 10, asked_at: '2026-01-02T03:04:07Z', tool: 'ask_user', arguments: '{}', questions: [{ question: 'Tea or coffee?', options: [{ label: 'Tea' }, { label: 'Coffee' }] }] }
-const call = { ...common, id: 's.13', kind: 'call', seq: 13, call: 13, asked_at: '2026-01-02T03:04:08Z', tool: 'send', arguments: '{"to":"bob"}' }
+const question = {
+  ...common,
+  id: 's.11',
+  kind: 'question',
+  seq: 11,
+  call: 10,
+  asked_at: '2026-01-02T03:04:07Z',
+  tool: 'ask_user',
+  arguments: '{}',
+  questions: [{ question: 'Tea or coffee?', options: [{ label: 'Tea' }, { label: 'Coffee' }] }],
+}
+const call = {
+  ...common,
+  id: 's.13',
+  kind: 'call',
+  seq: 13,
+  call: 13,
+  asked_at: '2026-01-02T03:04:08Z',
+  tool: 'send',
+  arguments: '{"to":"bob"}',
+}
 
 interface Server {
   file?: string // that a.txt holds
@@ -38,20 +69,39 @@ interface Server {
 let server: Server
 
 beforeEach(() => {
-  server = { approvals: [edit, danger], questions: [question], calls: [call], permissions: ['agents:read', 'agents:message'], posts: [], status: 202 }
+  server = {
+    approvals: [edit, danger],
+    questions: [question],
+    calls: [call],
+    permissions: ['agents:read', 'agents:message'],
+    posts: [],
+    status: 202,
+  }
   vi.stubGlobal('WebSocket', FakeSocket)
   vi.stubGlobal('fetch', async (path: string, init?: RequestInit) => {
-    const answer = (body: unknown, status = 200) => new Response(typeof body === 'string' ? body : JSON.stringify(body), { status })
+    const answer = (body: unknown, status = 200) =>
+      new Response(typeof body === 'string' ? body : JSON.stringify(body), { status })
     if (init?.method === 'POST') {
       server.posts.push([path, JSON.parse(String(init.body))])
       return answer(server.status < 400 ? {} : { error: { code: 'gone', message: 'It waits no more.' } }, server.status)
     }
-    if (path.startsWith('/api/v1/me')) return answer({ user: 'ann', tenant: 't', roles: [], permissions: server.permissions, auth: 'local', version: '', model: '', demo: true })
+    if (path.startsWith('/api/v1/me'))
+      return answer({
+        user: 'ann',
+        tenant: 't',
+        roles: [],
+        permissions: server.permissions,
+        auth: 'local',
+        version: '',
+        model: '',
+        demo: true,
+      })
     if (path.startsWith('/api/v1/approvals')) return answer({ approvals: server.approvals })
     if (path.startsWith('/api/v1/questions')) return answer({ questions: server.questions })
     if (path.startsWith('/api/v1/calls')) return answer({ calls: server.calls })
     if (path.startsWith('/api/v1/sessions?')) return answer({ sessions: [] })
-    if (path.includes('/log')) return answer('{"seq":10,"type":"ApprovalExplained","body":{"card":9,"text":"It deletes x."}}\n')
+    if (path.includes('/log'))
+      return answer('{"seq":10,"type":"ApprovalExplained","body":{"card":9,"text":"It deletes x."}}\n')
     if (path === '/api/files?path=') return answer(server.file === undefined ? [] : [{ name: 'a.txt', isDir: false }])
     if (path === '/api/file?path=a.txt' && server.file !== undefined) return answer({ content: server.file })
     return answer({}, 404)
@@ -191,7 +241,11 @@ it('explains', async () => {
 it('knows that there may be more than it was given', async () => {
   const hook = () => {
     const client = new QueryClient()
-    return renderHook(useCards, { wrapper: ({ children }: { children: React.ReactNode }) => <QueryClientProvider client={client}>{children}</QueryClientProvider> })
+    return renderHook(useCards, {
+      wrapper: ({ children }: { children: React.ReactNode }) => (
+        <QueryClientProvider client={client}>{children}</QueryClientProvider>
+      ),
+    })
   }
   server.calls = Array.from({ length: 199 }, (_, i) => ({ ...call, id: `t.${i}` }))
   const few = hook()

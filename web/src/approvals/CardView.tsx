@@ -13,6 +13,7 @@ import { QuestionForm } from './QuestionForm'
 import { useReplaced } from './replaced'
 import { risky } from './show'
 import { What } from './What'
+import { classes } from '../ui/classes'
 
 export type Answer = (card: Card, path: string, body: unknown) => Promise<void>
 
@@ -22,7 +23,11 @@ interface CardViewProps {
   answer: Answer
 }
 
-const words: Record<string, string> = { approval: 'wants to use', question: 'asks', call: 'does not know what became of' }
+const words: Record<string, string> = {
+  approval: 'wants to use',
+  question: 'asks',
+  call: 'does not know what became of',
+}
 
 // CardView is one thing that waits. It can be focused; on a focused card Enter
 // allows and Backspace denies, unless that is dangerous: then the answer that
@@ -32,7 +37,8 @@ export function CardView({ card, may, answer }: CardViewProps) {
   const danger = card.kind === 'approval' && risky(card.tool, card.show ?? '', card.arguments, card.why, replaces)
   const element = useRef<HTMLElement>(null)
   const titleOf = useTitles()
-  const press = (name: string) => element.current?.querySelector<HTMLButtonElement>(`button[data-answer="${name}"]`)?.click()
+  const press = (name: string) =>
+    element.current?.querySelector<HTMLButtonElement>(`button[data-answer="${name}"]`)?.click()
   const onKeyDown = (event: KeyboardEvent) => {
     const typing = event.target instanceof HTMLElement && ['INPUT', 'TEXTAREA', 'SELECT'].includes(event.target.tagName)
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
@@ -49,15 +55,25 @@ export function CardView({ card, may, answer }: CardViewProps) {
       data-danger={danger || undefined}
       aria-label={`${card.agent} ${words[card.kind]} ${card.kind === 'question' ? 'something' : card.tool}`}
       onKeyDown={onKeyDown}
-      className="flex scroll-mt-4 flex-col gap-3 rounded-lg border border-line bg-raised p-4 focus:border-accent focus:outline-2 focus:outline-offset-2 focus:outline-accent"
+      className={classes(
+        'flex scroll-mt-4 flex-col gap-3 rounded-lg border border-line bg-raised p-4',
+        'focus:border-accent focus:outline-2 focus:outline-offset-2 focus:outline-accent',
+      )}
     >
       <header className="flex flex-wrap items-center gap-x-2 gap-y-1 text-sm">
-        <StatusBadge status="waiting">{card.kind === 'approval' ? 'Approval' : card.kind === 'question' ? 'Question' : 'Unknown outcome'}</StatusBadge>
+        <StatusBadge status="waiting">
+          {card.kind === 'approval' ? 'Approval' : card.kind === 'question' ? 'Question' : 'Unknown outcome'}
+        </StatusBadge>
         <span>
-          <strong className="font-semibold">{card.agent}</strong> {words[card.kind]} {card.kind !== 'question' && <Mono>{card.tool}</Mono>}
+          <strong className="font-semibold">{card.agent}</strong> {words[card.kind]}{' '}
+          {card.kind !== 'question' && <Mono>{card.tool}</Mono>}
         </span>
         <span className="ml-auto flex min-w-0 gap-3 text-xs text-ink-soft">
-          <Link to="/chat/$session" params={{ session: card.root }} className="max-w-64 truncate text-accent underline-offset-2 hover:underline">
+          <Link
+            to="/chat/$session"
+            params={{ session: card.root }}
+            className="max-w-64 truncate text-accent underline-offset-2 hover:underline"
+          >
             <Exact>{titleOf(card.root) ?? 'Conversation'}</Exact>
           </Link>
           <span className="shrink-0">
@@ -99,18 +115,31 @@ function Failed({ problem }: { problem: unknown }) {
 }
 
 function Looking({ may, children }: { may: boolean; children: ReactNode }) {
-  return may ? children : <p className="text-sm text-ink-soft">You may look at this, and not answer it: that needs agents:message.</p>
+  return may ? (
+    children
+  ) : (
+    <p className="text-sm text-ink-soft">You may look at this, and not answer it: that needs agents:message.</p>
+  )
 }
 
 function NoteInput({ note, setNote }: { note: string; setNote: (note: string) => void }) {
-  return <input aria-label="Note for the agent" placeholder="Note for the agent (optional)" className={input} value={note} onChange={(event) => setNote(event.target.value)} />
+  return (
+    <input
+      aria-label="Note for the agent"
+      placeholder="Note for the agent (optional)"
+      className={input}
+      value={note}
+      onChange={(event) => setNote(event.target.value)}
+    />
+  )
 }
 
 function Approval({ card, may, answer, danger }: CardViewProps & { danger: boolean }) {
   const [note, setNote] = useState('')
   const { sent, problem, give } = useAnswer(card, answer)
   const explanation = useExplanation(card)
-  const decide = (decision: string) => give(decision, `/api/v1/approvals/${card.id}`, { decision, note: note.trim() || undefined, digest: card.digest })
+  const decide = (decision: string) =>
+    give(decision, `/api/v1/approvals/${card.id}`, { decision, note: note.trim() || undefined, digest: card.digest })
   const busy = sent !== undefined
   return (
     <>
@@ -120,16 +149,40 @@ function Approval({ card, may, answer, danger }: CardViewProps & { danger: boole
       <Looking may={may}>
         <NoteInput note={note} setNote={setNote} />
         <div className="flex flex-wrap gap-2">
-          <Button kind={danger ? 'plain' : 'primary'} busy={sent === 'allow'} disabled={busy} data-answer="allow" onClick={() => decide('allow')}>
+          <Button
+            kind={danger ? 'plain' : 'primary'}
+            busy={sent === 'allow'}
+            disabled={busy}
+            data-answer="allow"
+            onClick={() => decide('allow')}
+          >
             Allow once {!danger && <Key>↵</Key>}
           </Button>
-          <Button busy={sent === 'always'} disabled={busy} data-answer="always" title="Exactly this, for the rest of the session" onClick={() => decide('always')}>
+          <Button
+            busy={sent === 'always'}
+            disabled={busy}
+            data-answer="always"
+            title="Exactly this, for the rest of the session"
+            onClick={() => decide('always')}
+          >
             Always
           </Button>
-          <Button kind={danger ? 'primary' : 'plain'} busy={sent === 'deny'} disabled={busy} data-answer="deny" onClick={() => decide('deny')}>
+          <Button
+            kind={danger ? 'primary' : 'plain'}
+            busy={sent === 'deny'}
+            disabled={busy}
+            data-answer="deny"
+            onClick={() => decide('deny')}
+          >
             Deny <Key>⌫</Key>
           </Button>
-          <Button kind="danger" busy={sent === 'stop'} disabled={busy} data-answer="stop" onClick={() => decide('stop')}>
+          <Button
+            kind="danger"
+            busy={sent === 'stop'}
+            disabled={busy}
+            data-answer="stop"
+            onClick={() => decide('stop')}
+          >
             Deny and stop
           </Button>
           <span className="grow" />
@@ -147,7 +200,11 @@ function Asked({ card, may, answer }: CardViewProps) {
     <>
       <Failed problem={problem} />
       {may ? (
-        <QuestionForm questions={questions} busy={sent !== undefined} answer={(answers) => void give('answer', `/api/v1/questions/${card.id}`, { answers })} />
+        <QuestionForm
+          questions={questions}
+          busy={sent !== undefined}
+          answer={(answers) => void give('answer', `/api/v1/questions/${card.id}`, { answers })}
+        />
       ) : (
         <>
           {questions.map((question, at) => (
@@ -165,11 +222,14 @@ function Asked({ card, may, answer }: CardViewProps) {
 function Unknown({ card, may, answer }: CardViewProps) {
   const [note, setNote] = useState('')
   const { sent, problem, give } = useAnswer(card, answer)
-  const resolve = (resolution: string) => give(resolution, `/api/v1/calls/${card.id}`, { resolution, note: note.trim() || undefined })
+  const resolve = (resolution: string) =>
+    give(resolution, `/api/v1/calls/${card.id}`, { resolution, note: note.trim() || undefined })
   const busy = sent !== undefined
   return (
     <>
-      <p className="text-sm">The server stopped while this ran, and nobody knows whether it happened. Look, and say what became of it.</p>
+      <p className="text-sm">
+        The server stopped while this ran, and nobody knows whether it happened. Look, and say what became of it.
+      </p>
       <Mono block className="max-h-[40dvh]">
         {card.arguments}
       </Mono>
@@ -177,13 +237,30 @@ function Unknown({ card, may, answer }: CardViewProps) {
       <Looking may={may}>
         <NoteInput note={note} setNote={setNote} />
         <div className="flex flex-wrap gap-2">
-          <Button busy={sent === 'mark_done'} disabled={busy} data-answer="mark_done" onClick={() => resolve('mark_done')}>
+          <Button
+            busy={sent === 'mark_done'}
+            disabled={busy}
+            data-answer="mark_done"
+            onClick={() => resolve('mark_done')}
+          >
             It was done
           </Button>
-          <Button busy={sent === 'rerun'} disabled={busy} data-answer="rerun" title="If it did happen, it happens twice" onClick={() => resolve('rerun')}>
+          <Button
+            busy={sent === 'rerun'}
+            disabled={busy}
+            data-answer="rerun"
+            title="If it did happen, it happens twice"
+            onClick={() => resolve('rerun')}
+          >
             Run it again
           </Button>
-          <Button kind="danger" busy={sent === 'abandon'} disabled={busy} data-answer="deny" onClick={() => resolve('abandon')}>
+          <Button
+            kind="danger"
+            busy={sent === 'abandon'}
+            disabled={busy}
+            data-answer="deny"
+            onClick={() => resolve('abandon')}
+          >
             Stop the run <Key>⌫</Key>
           </Button>
         </div>

@@ -23,7 +23,8 @@ export function useExplanation(card: Card) {
       const mine = events.filter((event) => event.body?.card === card.seq)
       const said = mine.findLast((event) => event.type === 'ApprovalExplained')
       if (said !== undefined) return String(said.body?.text ?? '')
-      if (!mine.some((event) => event.type === 'ExplanationRequested')) await ask('POST', `/api/v1/approvals/${card.id}`, { body: { decision: 'explain' } })
+      if (!mine.some((event) => event.type === 'ExplanationRequested'))
+        await ask('POST', `/api/v1/approvals/${card.id}`, { body: { decision: 'explain' } })
       return null // it is being thought about
     },
     staleTime: Infinity,
@@ -37,7 +38,8 @@ export function useExplanation(card: Card) {
 
 export function Explanation({ of: { wanted, query } }: { of: ReturnType<typeof useExplanation> }) {
   if (!wanted) return null
-  if (query.error !== null) return <ErrorState what="This could not be explained." error={query.error} retry={() => void query.refetch()} />
+  if (query.error !== null)
+    return <ErrorState what="This could not be explained." error={query.error} retry={() => void query.refetch()} />
   if (typeof query.data !== 'string') return <Spinner word="The model is asked what this would do…" />
   return (
     <div role="note" aria-label="Explanation" className="rounded-md border border-line bg-paper px-3 py-2 text-sm">

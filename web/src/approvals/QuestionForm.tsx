@@ -3,6 +3,7 @@ import { Button } from '../ui/Button'
 import { input } from '../ui/Field'
 import { Exact } from '../ui/Mono'
 import type { Question } from '../wire/native.generated'
+import { classes } from '../ui/classes'
 
 interface QuestionFormProps {
   questions: Question[]
@@ -29,7 +30,12 @@ export function QuestionForm({ questions, busy, answer }: QuestionFormProps) {
   return (
     <form onSubmit={submit} className="flex flex-col gap-4">
       {questions.map((question, at) => (
-        <One key={at} question={question} given={given[at]!} change={(next) => setGiven(given.map((one, i) => (i === at ? next : one)))} />
+        <One
+          key={at}
+          question={question}
+          given={given[at]!}
+          change={(next) => setGiven(given.map((one, i) => (i === at ? next : one)))}
+        />
       ))}
       <div>
         <Button type="submit" kind="primary" disabled={!ready} busy={busy}>
@@ -45,7 +51,8 @@ function One({ question, given, change }: { question: Question; given: Answer; c
   const several = question.multi_select ?? false
   const options = question.options ?? []
   const choose = (label: string, on: boolean) => {
-    if (several) change({ ...given, chosen: on ? [...given.chosen, label] : given.chosen.filter((other) => other !== label) })
+    if (several)
+      change({ ...given, chosen: on ? [...given.chosen, label] : given.chosen.filter((other) => other !== label) })
     else change({ chosen: [label], typed: '' })
   }
   return (
@@ -61,7 +68,13 @@ function One({ question, given, change }: { question: Question; given: Answer; c
         </span>
       </legend>
       {options.map((option) => (
-        <label key={option.label} className="flex cursor-pointer items-start gap-3 rounded-md border border-line bg-paper px-3 py-2 text-sm has-[:checked]:border-accent has-[:checked]:bg-accent-soft">
+        <label
+          key={option.label}
+          className={classes(
+            'flex cursor-pointer items-start gap-3 rounded-md border border-line bg-paper',
+            'px-3 py-2 text-sm has-[:checked]:border-accent has-[:checked]:bg-accent-soft',
+          )}
+        >
           <input
             type={several ? 'checkbox' : 'radio'}
             name={id}
@@ -84,7 +97,9 @@ function One({ question, given, change }: { question: Question; given: Answer; c
         placeholder={options.length > 0 ? 'Something else…' : 'Your answer…'}
         className={input}
         value={given.typed}
-        onChange={(event) => change({ chosen: several || event.target.value === '' ? given.chosen : [], typed: event.target.value })}
+        onChange={(event) =>
+          change({ chosen: several || event.target.value === '' ? given.chosen : [], typed: event.target.value })
+        }
       />
     </fieldset>
   )

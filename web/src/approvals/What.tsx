@@ -7,6 +7,7 @@ import { Exact, Mono } from '../ui/Mono'
 import { tricky, type Trick } from '../ui/visible'
 import { useReplaced, wordsOf } from './replaced'
 import { deleted, editOf, readShow } from './show'
+import { classes } from '../ui/classes'
 
 interface WhatProps {
   tool: string
@@ -58,7 +59,11 @@ export function What({ tool, show, args = '', why }: WhatProps) {
         </>
       ) : (
         <>
-          {tool === 'write_file' && <p className="text-xs text-ink-soft">{replaced === null ? 'A new file, and all that it will hold.' : 'All that the file will hold.'}</p>}
+          {tool === 'write_file' && (
+            <p className="text-xs text-ink-soft">
+              {replaced === null ? 'A new file, and all that it will hold.' : 'All that the file will hold.'}
+            </p>
+          )}
           <Diff text={patch!} label="What would be changed" />
         </>
       )}
@@ -87,7 +92,12 @@ export function What({ tool, show, args = '', why }: WhatProps) {
 
 function Note({ children }: { children: React.ReactNode }) {
   return (
-    <span className="inline-flex items-center gap-1.5 rounded bg-waiting-soft px-2 py-0.5 text-xs font-medium text-waiting">
+    <span
+      className={classes(
+        'inline-flex items-center gap-1.5 rounded',
+        'bg-waiting-soft px-2 py-0.5 text-xs font-medium text-waiting',
+      )}
+    >
       <WarningIcon className="shrink-0" />
       <span>{children}</span>
     </span>

@@ -18,28 +18,55 @@ describe('a command', () => {
   })
 
   it('may be alone, and without reasons', () => {
-    expect(readShow('shell', 'Run in the workspace, for at most 2m0s:\n\nmake')).toEqual({ heading: 'Run in the workspace, for at most 2m0s:', command: 'make', parts: [], because: undefined, risks: [] })
-    expect(readShow('shell', 'Run in the workspace, for at most 2m0s:\n\nmake\nNote that it runs a program that cannot be judged.')?.risks).toEqual(['runs a program that cannot be judged'])
+    expect(readShow('shell', 'Run in the workspace, for at most 2m0s:\n\nmake')).toEqual({
+      heading: 'Run in the workspace, for at most 2m0s:',
+      command: 'make',
+      parts: [],
+      because: undefined,
+      risks: [],
+    })
+    expect(
+      readShow(
+        'shell',
+        'Run in the workspace, for at most 2m0s:\n\nmake\nNote that it runs a program that cannot be judged.',
+      )?.risks,
+    ).toEqual(['runs a program that cannot be judged'])
   })
 
   it.each([
     ['another tool', 'send', 'Run in the workspace, for at most 2m0s:\n\nmake'],
     ['something behind it', 'shell', 'Run in the workspace, for at most 2m0s:\n\nmake\nrm -rf /'],
     ['something before it', 'shell', '\nRun in the workspace, for at most 2m0s:\n\nmake'],
-    ['a list that is none', 'shell', 'Run in the workspace, for at most 2m0s:\n\nmake\n\nThese commands are in it:\n make'],
+    [
+      'a list that is none',
+      'shell',
+      'Run in the workspace, for at most 2m0s:\n\nmake\n\nThese commands are in it:\n make',
+    ],
     ['other words', 'shell', 'rm old.log'],
   ])('is shown as it came with %s', (_, tool, show) => expect(readShow(tool, show)).toBeUndefined())
 })
 
 it.each([
   ['a command nothing is noted about', false, 'shell', 'Run in the workspace, for at most 2m0s:\n\nmytool', '{}'],
-  ['a command with a note', true, 'shell', 'Run in the workspace, for at most 2m0s:\n\nrm x\nNote that it deletes or overwrites files.', '{}'],
+  [
+    'a command with a note',
+    true,
+    'shell',
+    'Run in the workspace, for at most 2m0s:\n\nrm x\nNote that it deletes or overwrites files.',
+    '{}',
+  ],
   ['a command that is not told in parts', true, 'shell', 'rm x', '{}'],
   ['a tool of somebody else', true, 'files__write', 'Call the tool', '{}'],
   ['a file that may be there', true, 'write_file', 'Write', '{"path":"a","content":"b"}'],
   ['a file with a trick in it', true, 'write_file', 'Write', '{"path":"a","content":"b\u202e"}'],
   ['a patch', false, 'apply_patch', '*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch', '{}'],
-  ['a patch that deletes', true, 'apply_patch', '*** Begin Patch\n*** Update File: a\n-x\n+y\n*** Delete File: b\n*** End Patch', '{}'],
+  [
+    'a patch that deletes',
+    true,
+    'apply_patch',
+    '*** Begin Patch\n*** Update File: a\n-x\n+y\n*** Delete File: b\n*** End Patch',
+    '{}',
+  ],
 ])('%s: risky is %s', (_, want, tool, show, args) => {
   expect(risky(tool, show, args)).toBe(want)
   expect(risky(tool, show, args, 'what it read was flagged')).toBe(true)
@@ -47,14 +74,20 @@ it.each([
 
 describe('an edit', () => {
   it('is a diff', () => {
-    const edit = editOf('edit_file', JSON.stringify({ path: 'a.go', old_text: 'x\n*** End Patch\n', new_text: 'y\n' }), '')!
+    const edit = editOf(
+      'edit_file',
+      JSON.stringify({ path: 'a.go', old_text: 'x\n*** End Patch\n', new_text: 'y\n' }),
+      '',
+    )!
     const [file] = parseDiff(edit)
     expect([titleOf(file!), count([file!])]).toEqual(['a.go', { added: 1, removed: 2 }])
     expect(parseDiff(edit)).toHaveLength(1)
   })
 
   it('of a whole file is what it will hold', () => {
-    const files = parseDiff(editOf('write_file', JSON.stringify({ path: 'a.txt', content: 'one\n\n+two\n*** Delete File: b' }), '')!)
+    const files = parseDiff(
+      editOf('write_file', JSON.stringify({ path: 'a.txt', content: 'one\n\n+two\n*** Delete File: b' }), '')!,
+    )
     expect(files[0]!.hunks[0]!.lines.map((line) => line.text)).toEqual(['one', '', '+two', '*** Delete File: b'])
     expect(files).toHaveLength(1)
   })

@@ -13,7 +13,8 @@ export interface Shown {
   risks: string[]
 }
 
-const shape = /^(Run in the workspace[^\n]*:)\n\n([^\n]+)(?:\n\nThese commands are in it:((?:\n {2}[^\n]*)+))?(?:\n\nThis asks because ([\s\S]*?)\.)?(?:\nNote that it ([^\n]*)\.)?$/
+const shape =
+  /^(Run in the workspace[^\n]*:)\n\n([^\n]+)(?:\n\nThese commands are in it:((?:\n {2}[^\n]*)+))?(?:\n\nThis asks because ([\s\S]*?)\.)?(?:\nNote that it ([^\n]*)\.)?$/
 
 // readShow is undefined for what is not a command, or not all of which would be
 // shown by its parts.
@@ -69,8 +70,18 @@ export function editOf(tool: string, args: string, show: string): string | undef
   }
   const { path, old_text, new_text, content } = given
   if (typeof path !== 'string' || path.includes('\n')) return undefined
-  const marked = (mark: string, text: string) => (text === '' ? '' : text.replace(/\n$/, '').split('\n').map((line) => mark + line + '\n').join(''))
-  if (tool === 'write_file') return typeof content === 'string' ? `*** Begin Patch\n*** Update File: ${path}\n${marked('+', content)}*** End Patch\n` : undefined
+  const marked = (mark: string, text: string) =>
+    text === ''
+      ? ''
+      : text
+          .replace(/\n$/, '')
+          .split('\n')
+          .map((line) => mark + line + '\n')
+          .join('')
+  if (tool === 'write_file')
+    return typeof content === 'string'
+      ? `*** Begin Patch\n*** Update File: ${path}\n${marked('+', content)}*** End Patch\n`
+      : undefined
   if (typeof old_text !== 'string' || typeof new_text !== 'string') return undefined
   return `*** Begin Patch\n*** Update File: ${path}\n@@\n${marked('-', old_text)}${marked('+', new_text)}*** End Patch\n`
 }

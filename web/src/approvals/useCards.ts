@@ -22,14 +22,13 @@ export function useCards() {
   const result = useQueries({
     queries: lists.map(({ key, path, name }) => ({
       queryKey: key,
-      queryFn: async ({ signal }: { signal: AbortSignal }) => (await ask<Record<string, Card[]>>('GET', path, { signal }))[name] ?? [],
+      queryFn: async ({ signal }: { signal: AbortSignal }) =>
+        (await ask<Record<string, Card[]>>('GET', path, { signal }))[name] ?? [],
       staleTime: 0,
     })),
   })
   const failed = result.find((one) => one.error !== null)
-  const cards = result
-    .flatMap((one) => one.data ?? [])
-    .sort((a, b) => a.asked_at.localeCompare(b.asked_at))
+  const cards = result.flatMap((one) => one.data ?? []).sort((a, b) => a.asked_at.localeCompare(b.asked_at))
 
   const refetch = useCallback(() => queries.invalidateQueries({ queryKey: ['waiting'] }), [queries])
 
@@ -44,7 +43,8 @@ export function useCards() {
     for (const { id, resolution } of resolvedBy(message)) {
       const card = cards.find((one) => one.id === id)
       if (card === undefined) continue
-      if (!mine.current.has(id)) toast(`What ${card.agent} asked was answered elsewhere${resolution === '' ? '' : `: ${resolution}`}.`)
+      if (!mine.current.has(id))
+        toast(`What ${card.agent} asked was answered elsewhere${resolution === '' ? '' : `: ${resolution}`}.`)
       drop(id)
     }
   }
@@ -81,5 +81,7 @@ export function resolvedBy(message: BusMessage): { id: string; resolution: strin
   if (typeof message.data !== 'object' || message.data === null) return []
   const { widget_id, widget_ids, resolution } = message.data as Record<string, unknown>
   const ids = Array.isArray(widget_ids) ? widget_ids : [widget_id]
-  return ids.filter((id) => typeof id === 'string').map((id) => ({ id, resolution: typeof resolution === 'string' ? resolution : '' }))
+  return ids
+    .filter((id) => typeof id === 'string')
+    .map((id) => ({ id, resolution: typeof resolution === 'string' ? resolution : '' }))
 }

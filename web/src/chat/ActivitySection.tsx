@@ -35,7 +35,8 @@ export function ActivitySection({ blocks, going, live }: ActivitySectionProps) {
           head={
             <>
               <span className="shrink-0">
-                {statuses.includes('running') ? 'Running' : statuses.includes('waiting') ? 'Wants to run' : 'Ran'} {tools.length === 1 ? '1 tool' : `${tools.length} tools`}
+                {statuses.includes('running') ? 'Running' : statuses.includes('waiting') ? 'Wants to run' : 'Ran'}{' '}
+                {tools.length === 1 ? '1 tool' : `${tools.length} tools`}
               </span>
               <span className="min-w-0 truncate font-mono text-xs">
                 <Prose>{summarize(tools)}</Prose>
@@ -60,7 +61,14 @@ export function ActivitySection({ blocks, going, live }: ActivitySectionProps) {
 function ThoughtLine({ thought, live }: { thought: Thought; live: boolean }) {
   const took = thought.endedMs === undefined ? undefined : thought.endedMs - thought.startedMs
   return (
-    <Fold open={live && thought.open} head={<span>{took === undefined ? 'Thinking' : took < 1000 ? 'Thought briefly' : `Thought for ${lasting(took)}`}</span>}>
+    <Fold
+      open={live && thought.open}
+      head={
+        <span>
+          {took === undefined ? 'Thinking' : took < 1000 ? 'Thought briefly' : `Thought for ${lasting(took)}`}
+        </span>
+      }
+    >
       <div className="mt-0.5 mb-1 border-l border-line pl-3 text-sm whitespace-pre-wrap text-ink-soft">
         <Prose>{thought.text}</Prose>
       </div>

@@ -28,11 +28,13 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
   const box = useRef<HTMLElement>(null)
   const open = !closed && mayMessage
   const single = card.questions.length === 1 ? card.questions[0] : undefined
-  const kind = single?.header === 'Permission' ? 'Approval' : single?.header === 'Unknown' ? 'Unknown outcome' : 'Question'
+  const kind =
+    single?.header === 'Permission' ? 'Approval' : single?.header === 'Unknown' ? 'Unknown outcome' : 'Question'
 
   // Somebody who types is not interrupted; somebody who does nothing is led here.
   useEffect(() => {
-    if (open && (document.activeElement === document.body || document.activeElement === null)) box.current?.focus({ preventScroll: true })
+    if (open && (document.activeElement === document.body || document.activeElement === null))
+      box.current?.focus({ preventScroll: true })
   }, [open])
 
   return (
@@ -43,14 +45,27 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
       data-card={card.question_id}
       className={classes('rounded-lg border bg-paper shadow-sm', open ? 'border-waiting' : 'border-line')}
     >
-      <header className={classes('flex items-center gap-2 rounded-t-lg border-b border-line px-4 py-2 text-sm', open ? 'bg-waiting-soft' : 'bg-raised')}>
+      <header
+        className={classes(
+          'flex items-center gap-2 rounded-t-lg border-b border-line px-4 py-2 text-sm',
+          open ? 'bg-waiting-soft' : 'bg-raised',
+        )}
+      >
         <span aria-hidden="true" className="text-xs text-waiting">
           ◐
         </span>
         <h2 className="font-semibold">{kind}</h2>
-        {card.session !== session && card.agent !== '' && <span className="truncate text-ink-soft">for {card.agent}, a sub-agent</span>}
+        {card.session !== session && card.agent !== '' && (
+          <span className="truncate text-ink-soft">for {card.agent}, a sub-agent</span>
+        )}
         <span className="ml-auto shrink-0 text-xs text-ink-soft">
-          {closed ? 'not open' : card.expires_at !== undefined && <>expires <RelativeTime at={card.expires_at} /></>}
+          {closed
+            ? 'not open'
+            : card.expires_at !== undefined && (
+                <>
+                  expires <RelativeTime at={card.expires_at} />
+                </>
+              )}
         </span>
       </header>
       <div className="px-4 py-3">
@@ -63,7 +78,12 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
         )}
         {!mayMessage && !closed && <p className="mt-2 text-sm text-ink-soft">Your role may look, but not decide.</p>}
         {answering.problem !== null && (
-          <ErrorState className="mt-3" what="The answer did not arrive." error={answering.problem.error} retry={answering.problem.again} />
+          <ErrorState
+            className="mt-3"
+            what="The answer did not arrive."
+            error={answering.problem.error}
+            retry={answering.problem.again}
+          />
         )}
       </div>
     </section>
@@ -94,12 +114,18 @@ function useAnswer(card: Card): Answering {
     setProblem(null)
     try {
       await ask('POST', '/api/ask-user-response', {
-        body: { question_id: card.question_id, answers: answers.map((given, at) => ({ question_index: at, custom_text: null, ...given })) },
+        body: {
+          question_id: card.question_id,
+          answers: answers.map((given, at) => ({ question_index: at, custom_text: null, ...given })),
+        },
       })
       return // busy until it is gone
     } catch (error) {
       const gone = error instanceof Problem && (error.status === 410 || error.status === 404)
-      setProblem({ error: gone ? new Problem('It was answered elsewhere, or has expired.', 410) : error, again: gone ? undefined : () => void send(label, answers) })
+      setProblem({
+        error: gone ? new Problem('It was answered elsewhere, or has expired.', 410) : error,
+        again: gone ? undefined : () => void send(label, answers),
+      })
     }
     setBusy('')
   }
@@ -113,7 +139,13 @@ function useAnswer(card: Card): Answering {
       setProblem({ error, again: () => void explain() })
     }
   }
-  return { busy, problem, explaining, answer: (label, answers) => void send(label, answers), explain: () => void explain() }
+  return {
+    busy,
+    problem,
+    explaining,
+    answer: (label, answers) => void send(label, answers),
+    explain: () => void explain(),
+  }
 }
 
 interface BodyProps {
@@ -126,7 +158,13 @@ const once = 'Allow once'
 const always = 'Always allow exactly this'
 const deny = 'Deny'
 
-function ApprovalBody({ card, question, answering, open, box }: BodyProps & { card: Card; box: React.RefObject<HTMLElement | null> }) {
+function ApprovalBody({
+  card,
+  question,
+  answering,
+  open,
+  box,
+}: BodyProps & { card: Card; box: React.RefObject<HTMLElement | null> }) {
   const approval = approvalOf(question)
   const replaced = useReplaced(approval.tool, approval.show)
   const risks = replaced === null ? approval.risks : [wordsOf(replaced), ...approval.risks]
@@ -134,7 +172,8 @@ function ApprovalBody({ card, question, answering, open, box }: BodyProps & { ca
   const [exact, setExact] = useState(!approval.patch)
   const denyButton = useRef<HTMLButtonElement>(null)
   const risky = risks.length > 0
-  const decide = (label: string) => answering.answer(label, [{ selected: [label], custom_text: note?.trim() ? note.trim() : undefined }])
+  const decide = (label: string) =>
+    answering.answer(label, [{ selected: [label], custom_text: note?.trim() ? note.trim() : undefined }])
 
   // Enter and Backspace on the card itself; in a field they are what they are.
   useEffect(() => {
@@ -176,7 +215,13 @@ function ApprovalBody({ card, question, answering, open, box }: BodyProps & { ca
           ))}
         </ul>
       )}
-      <div className="mt-2">{exact || !approval.patch ? <Exact text={approval.show} /> : <Diff text={approval.show} label="What would be changed" />}</div>
+      <div className="mt-2">
+        {exact || !approval.patch ? (
+          <Exact text={approval.show} />
+        ) : (
+          <Diff text={approval.show} label="What would be changed" />
+        )}
+      </div>
       {open && (
         <>
           {note !== null && (
@@ -191,16 +236,40 @@ function ApprovalBody({ card, question, answering, open, box }: BodyProps & { ca
             />
           )}
           <div className="mt-3 flex flex-wrap items-center gap-2">
-            <Button kind={risky ? 'plain' : 'primary'} small disabled={answering.busy !== ''} busy={answering.busy === once} onClick={() => decide(once)}>
+            <Button
+              kind={risky ? 'plain' : 'primary'}
+              small
+              disabled={answering.busy !== ''}
+              busy={answering.busy === once}
+              onClick={() => decide(once)}
+            >
               Allow once {!risky && <Key>↵</Key>}
             </Button>
-            <Button small disabled={answering.busy !== ''} busy={answering.busy === always} title="Exactly this, for the rest of the session" onClick={() => decide(always)}>
+            <Button
+              small
+              disabled={answering.busy !== ''}
+              busy={answering.busy === always}
+              title="Exactly this, for the rest of the session"
+              onClick={() => decide(always)}
+            >
               Always
             </Button>
-            <Button ref={denyButton} kind={risky ? 'primary' : 'plain'} small disabled={answering.busy !== ''} busy={answering.busy === deny} onClick={() => decide(deny)}>
+            <Button
+              ref={denyButton}
+              kind={risky ? 'primary' : 'plain'}
+              small
+              disabled={answering.busy !== ''}
+              busy={answering.busy === deny}
+              onClick={() => decide(deny)}
+            >
               Deny <Key>⌫</Key>
             </Button>
-            <Button small kind="quiet" disabled={card.explained || answering.explaining || answering.busy !== ''} onClick={answering.explain}>
+            <Button
+              small
+              kind="quiet"
+              disabled={card.explained || answering.explaining || answering.busy !== ''}
+              onClick={answering.explain}
+            >
               {card.explained ? 'Explained above' : answering.explaining ? 'Explaining…' : 'Explain'}
             </Button>
             {note === null && (
@@ -256,7 +325,13 @@ function UnknownBody({ question, answering, open }: BodyProps) {
       {open && (
         <div className="mt-3 flex flex-wrap gap-2">
           {question.options.map((option) => (
-            <Button key={option.label} small disabled={answering.busy !== ''} busy={answering.busy === option.label} onClick={() => answering.answer(option.label, [{ selected: [option.label] }])}>
+            <Button
+              key={option.label}
+              small
+              disabled={answering.busy !== ''}
+              busy={answering.busy === option.label}
+              onClick={() => answering.answer(option.label, [{ selected: [option.label] }])}
+            >
               {option.label}
             </Button>
           ))}
@@ -271,7 +346,11 @@ function QuestionsBody({ card, answering, open }: { card: Card; answering: Answe
   const set = (at: number, next: Given) => setGiven(given.with(at, next))
   const complete = given.every((g) => g.selected.length > 0 || (g.custom_text ?? '').trim() !== '')
   const single = card.questions.length === 1 && !card.questions[0]!.multi_select
-  const send = () => answering.answer('Answer', given.map((g) => ({ selected: g.selected, custom_text: g.custom_text?.trim() || undefined })))
+  const send = () =>
+    answering.answer(
+      'Answer',
+      given.map((g) => ({ selected: g.selected, custom_text: g.custom_text?.trim() || undefined })),
+    )
   return (
     <form
       onSubmit={(event) => {
@@ -283,7 +362,9 @@ function QuestionsBody({ card, answering, open }: { card: Card; answering: Answe
       {card.questions.map((question, at) => (
         <fieldset key={at} disabled={!open || answering.busy !== ''} className="min-w-0">
           <legend className="mb-2 text-sm">
-            {question.header !== '' && <span className="mr-2 rounded bg-sunken px-1.5 py-0.5 text-xs text-ink-soft">{question.header}</span>}
+            {question.header !== '' && (
+              <span className="mr-2 rounded bg-sunken px-1.5 py-0.5 text-xs text-ink-soft">{question.header}</span>
+            )}
             <span className="font-medium">
               <Prose>{question.question}</Prose>
             </span>
@@ -298,7 +379,9 @@ function QuestionsBody({ card, answering, open }: { card: Card; answering: Answe
                 name={`${card.question_id}-${at}`}
                 chosen={given[at]!.selected.includes(option.label)}
                 onChoose={(is) => {
-                  const others = question.multi_select ? given[at]!.selected.filter((label) => label !== option.label) : []
+                  const others = question.multi_select
+                    ? given[at]!.selected.filter((label) => label !== option.label)
+                    : []
                   const selected = is ? [...others, option.label] : others
                   set(at, { ...given[at]!, selected })
                 }}
@@ -310,7 +393,9 @@ function QuestionsBody({ card, answering, open }: { card: Card; answering: Answe
                 placeholder={question.options.length > 0 ? 'Or in your own words' : 'Your answer'}
                 value={given[at]!.custom_text ?? ''}
                 onChange={(event) => set(at, { ...given[at]!, custom_text: event.target.value })}
-                onKeyDown={(event: KeyboardEvent) => event.key === 'Escape' && set(at, { ...given[at]!, custom_text: '' })}
+                onKeyDown={(event: KeyboardEvent) =>
+                  event.key === 'Escape' && set(at, { ...given[at]!, custom_text: '' })
+                }
               />
             )}
           </div>
@@ -327,10 +412,34 @@ function QuestionsBody({ card, answering, open }: { card: Card; answering: Answe
   )
 }
 
-function Choice({ option, many, name, chosen, onChoose }: { option: Question['options'][number]; many: boolean; name: string; chosen: boolean; onChoose: (is: boolean) => void }) {
+function Choice({
+  option,
+  many,
+  name,
+  chosen,
+  onChoose,
+}: {
+  option: Question['options'][number]
+  many: boolean
+  name: string
+  chosen: boolean
+  onChoose: (is: boolean) => void
+}) {
   return (
-    <label className={classes('flex cursor-pointer items-start gap-2 rounded-md border px-3 py-1.5 text-sm has-[:focus-visible]:outline-2 has-[:focus-visible]:outline-accent', chosen ? 'border-accent bg-accent-soft' : 'border-line hover:bg-sunken')}>
-      <input type={many ? 'checkbox' : 'radio'} name={name} checked={chosen} onChange={(event) => onChoose(event.target.checked)} className="mt-1 accent-accent" />
+    <label
+      className={classes(
+        'flex cursor-pointer items-start gap-2 rounded-md border px-3 py-1.5',
+        'text-sm has-[:focus-visible]:outline-2 has-[:focus-visible]:outline-accent',
+        chosen ? 'border-accent bg-accent-soft' : 'border-line hover:bg-sunken',
+      )}
+    >
+      <input
+        type={many ? 'checkbox' : 'radio'}
+        name={name}
+        checked={chosen}
+        onChange={(event) => onChoose(event.target.checked)}
+        className="mt-1 accent-accent"
+      />
       <span className="min-w-0 break-words">
         <Prose>{option.label}</Prose>
         {option.description !== null && (

@@ -19,13 +19,31 @@ interface ChatHeaderProps {
   onClear: () => void
 }
 
-export function ChatHeader({ title, agent, agents, status, mayMessage, inspecting, onInspect, onCompact, onClear }: ChatHeaderProps) {
+export function ChatHeader({
+  title,
+  agent,
+  agents,
+  status,
+  mayMessage,
+  inspecting,
+  onInspect,
+  onCompact,
+  onClear,
+}: ChatHeaderProps) {
   return (
     <header className="flex h-12 shrink-0 items-center gap-2 border-b border-line px-4">
-      <h1 className="min-w-0 truncate text-sm font-semibold"><Exact>{title}</Exact></h1>
-      {status !== undefined && <StatusBadge status={status}>{status === 'waiting' ? 'waits for you' : status === 'running' ? 'working' : undefined}</StatusBadge>}
+      <h1 className="min-w-0 truncate text-sm font-semibold">
+        <Exact>{title}</Exact>
+      </h1>
+      {status !== undefined && (
+        <StatusBadge status={status}>
+          {status === 'waiting' ? 'waits for you' : status === 'running' ? 'working' : undefined}
+        </StatusBadge>
+      )}
       <div className="ml-auto flex shrink-0 items-center gap-1">
-        {agent !== undefined && <span className="hidden max-w-40 truncate text-xs text-ink-soft sm:inline">{agent} ·</span>}
+        {agent !== undefined && (
+          <span className="hidden max-w-40 truncate text-xs text-ink-soft sm:inline">{agent} ·</span>
+        )}
         <span className="hidden sm:contents">
           <ModelPicker agents={agents} agent={agent} />
         </span>
@@ -53,7 +71,13 @@ export function ChatHeader({ title, agent, agents, status, mayMessage, inspectin
             <DotsIcon />
           </IconButton>
         </Menu>
-        <IconButton small label={inspecting ? 'Hide the run’s details' : 'Show the run’s details'} aria-pressed={inspecting} onClick={onInspect} className={classes(inspecting && 'bg-sunken text-ink')}>
+        <IconButton
+          small
+          label={inspecting ? 'Hide the run’s details' : 'Show the run’s details'}
+          aria-pressed={inspecting}
+          onClick={onInspect}
+          className={classes(inspecting && 'bg-sunken text-ink')}
+        >
           <PanelIcon />
         </IconButton>
       </div>
@@ -63,7 +87,16 @@ export function ChatHeader({ title, agent, agents, status, mayMessage, inspectin
 
 function PanelIcon() {
   return (
-    <svg viewBox="0 0 16 16" width="1em" height="1em" fill="none" stroke="currentColor" strokeWidth="1.5" aria-hidden="true" focusable="false">
+    <svg
+      viewBox="0 0 16 16"
+      width="1em"
+      height="1em"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.5"
+      aria-hidden="true"
+      focusable="false"
+    >
       <path d="M2.5 3.5h11v9h-11zM10 3.5v9" />
     </svg>
   )

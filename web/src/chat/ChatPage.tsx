@@ -12,7 +12,13 @@ export function ChatPage() {
   const { session } = useParams({ strict: false })
   if (session === undefined) return <FirstRun />
   return (
-    <Suspense fallback={<div className="flex h-full items-center justify-center"><Spinner word="Loading the conversation" /></div>}>
+    <Suspense
+      fallback={
+        <div className="flex h-full items-center justify-center">
+          <Spinner word="Loading the conversation" />
+        </div>
+      }
+    >
       <ChatPanel key={session} session={session} />
     </Suspense>
   )

@@ -26,6 +26,7 @@ import type { Connection } from './useSseConnection'
 import { useInspecting } from './useInspecting'
 import type { UiMessage } from './wire'
 import { dollars } from './describe'
+import { classes } from '../ui/classes'
 
 // ChatPanel is one conversation: what was said, what waits for the reader, where
 // to say more, and beside it what the run does.
@@ -37,7 +38,8 @@ export function ChatPanel({ session }: { session: string }) {
     (message: UiMessage) => {
       if (message.kind !== 'run') return
       if (message.phase === 'sync') void queries.invalidateQueries({ queryKey: sessionKey(session) })
-      if (message.phase === 'outcome' || message.phase === 'context_usage') void queries.invalidateQueries({ queryKey: runsKey(session) })
+      if (message.phase === 'outcome' || message.phase === 'context_usage')
+        void queries.invalidateQueries({ queryKey: runsKey(session) })
       if (message.phase === 'outcome') void queries.invalidateQueries({ queryKey: sessionKey(session) })
     },
     [queries, session],
@@ -55,7 +57,10 @@ export function ChatPanel({ session }: { session: string }) {
   const running = current(state) >= 0
   const said = useMemo(() => state.messages.filter((m) => m.role === 'user').map((m) => m.text), [state.messages])
   const agent = info?.agent || agents[0]?.id
-  const context = useMemo(() => ({ session, agent, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan }), [session, agent, mayMessage, state.cards, state.plan])
+  const context = useMemo(
+    () => ({ session, agent, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan }),
+    [session, agent, mayMessage, state.cards, state.plan],
+  )
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
 
   const stop = useCallback(async () => {
@@ -69,7 +74,11 @@ export function ChatPanel({ session }: { session: string }) {
   useShortcuts([
     { keys: '/', what: 'Write a message, beginning with a command', run: (event) => compose(event, '/') },
     { keys: 'm', what: 'Write a message', run: (event) => compose(event, '') },
-    { keys: 'w', what: 'Go to what waits for you', run: () => document.querySelector<HTMLElement>('[data-card]')?.focus() },
+    {
+      keys: 'w',
+      what: 'Go to what waits for you',
+      run: () => document.querySelector<HTMLElement>('[data-card]')?.focus(),
+    },
     { keys: 'i', what: 'Show or hide the run’s details', run: () => setInspecting(!inspecting) },
     { keys: 'Escape Escape', what: 'Stop the run' },
     { keys: 'Enter', what: 'Allow once, on an approval that is focused' },
@@ -95,11 +104,20 @@ export function ChatPanel({ session }: { session: string }) {
     }
   }
 
-  const gone = (connection.problem?.status === 404 && connection.status === 'failed') || (infoError instanceof Problem && infoError.status === 404)
+  const gone =
+    (connection.problem?.status === 404 && connection.status === 'failed') ||
+    (infoError instanceof Problem && infoError.status === 404)
   if (gone)
     return (
       <div className="flex h-full flex-col justify-center">
-        <EmptyState title="This conversation is not there" action={<Button kind="primary" onClick={() => void navigate({ to: '/' })}>Start another</Button>}>
+        <EmptyState
+          title="This conversation is not there"
+          action={
+            <Button kind="primary" onClick={() => void navigate({ to: '/' })}>
+              Start another
+            </Button>
+          }
+        >
           It was deleted, or belongs to somebody else.
         </EmptyState>
       </div>
@@ -113,7 +131,15 @@ export function ChatPanel({ session }: { session: string }) {
             title={info?.title || 'Conversation'}
             agent={agent}
             agents={agents}
-            status={running ? (state.cards.length > 0 ? 'waiting' : 'running') : info?.status === 'halted' ? 'halted' : undefined}
+            status={
+              running
+                ? state.cards.length > 0
+                  ? 'waiting'
+                  : 'running'
+                : info?.status === 'halted'
+                  ? 'halted'
+                  : undefined
+            }
             mayMessage={mayMessage}
             inspecting={inspecting}
             onInspect={() => setInspecting(!inspecting)}
@@ -123,18 +149,37 @@ export function ChatPanel({ session }: { session: string }) {
           <Trouble connection={connection} loaded={state.loaded} />
           {info?.status === 'halted' && <Halted session={session} mayReopen={mayMessage} />}
           <p aria-live="polite" className="sr-only">
-            {state.loaded && (state.cards.length > 0 ? 'Something waits for your decision.' : running ? `${agent ?? 'The agent'} works.` : state.messages.length > 0 ? `${agent ?? 'The agent'} has finished.` : '')}
+            {state.loaded &&
+              (state.cards.length > 0
+                ? 'Something waits for your decision.'
+                : running
+                  ? `${agent ?? 'The agent'} works.`
+                  : state.messages.length > 0
+                    ? `${agent ?? 'The agent'} has finished.`
+                    : '')}
           </p>
           {state.loaded ? (
             state.messages.length === 0 && state.cards.length === 0 ? (
               <div className="flex grow items-center">
-                <EmptyState title="Nothing was said yet">Say something below: {agent ?? 'the agent'} answers here.</EmptyState>
+                <EmptyState title="Nothing was said yet">
+                  Say something below: {agent ?? 'the agent'} answers here.
+                </EmptyState>
               </div>
             ) : (
-              <MessageList messages={state.messages} cards={state.cards} waiting={state.waiting} more={state.earlier !== null} earlier={earlier} onEarlier={loadEarlier} sent={sent} />
+              <MessageList
+                messages={state.messages}
+                cards={state.cards}
+                waiting={state.waiting}
+                more={state.earlier !== null}
+                earlier={earlier}
+                onEarlier={loadEarlier}
+                sent={sent}
+              />
             )
           ) : (
-            <div className="flex grow items-center justify-center">{connection.status !== 'failed' && <Spinner word="Loading the conversation" />}</div>
+            <div className="flex grow items-center justify-center">
+              {connection.status !== 'failed' && <Spinner word="Loading the conversation" />}
+            </div>
           )}
           {mayMessage ? (
             <Composer
@@ -147,7 +192,9 @@ export function ChatPanel({ session }: { session: string }) {
               meter={
                 <span className="flex items-center gap-2">
                   {state.context !== undefined && <ContextMeter usage={state.context} className="max-sm:hidden" />}
-                  {cost > 0 && <span className="text-xs text-ink-soft tabular-nums max-sm:hidden">{dollars(cost)}</span>}
+                  {cost > 0 && (
+                    <span className="text-xs text-ink-soft tabular-nums max-sm:hidden">{dollars(cost)}</span>
+                  )}
                 </span>
               }
               onSent={() => setSent((n) => n + 1)}
@@ -156,13 +203,28 @@ export function ChatPanel({ session }: { session: string }) {
               onCompact={() => void compact()}
             />
           ) : (
-            me !== undefined && <p className="border-t border-line px-6 py-4 text-center text-sm text-ink-soft">Your role may read conversations, but not take part in them.</p>
+            me !== undefined && (
+              <p className="border-t border-line px-6 py-4 text-center text-sm text-ink-soft">
+                Your role may read conversations, but not take part in them.
+              </p>
+            )
           )}
         </section>
         {inspecting && (
           <>
-            <button type="button" aria-label="Hide the run’s details" className="absolute inset-0 z-20 bg-black/30 lg:hidden" onClick={() => setInspecting(false)} />
-            <aside aria-label="Details of the run" className="z-20 w-72 shrink-0 overflow-y-auto border-l border-line bg-raised max-lg:absolute max-lg:inset-y-0 max-lg:right-0 max-lg:shadow-xl">
+            <button
+              type="button"
+              aria-label="Hide the run’s details"
+              className="absolute inset-0 z-20 bg-black/30 lg:hidden"
+              onClick={() => setInspecting(false)}
+            />
+            <aside
+              aria-label="Details of the run"
+              className={classes(
+                'z-20 w-72 shrink-0 overflow-y-auto border-l border-line bg-raised',
+                'max-lg:absolute max-lg:inset-y-0 max-lg:right-0 max-lg:shadow-xl',
+              )}
+            >
               <div className="flex justify-end px-2 pt-2 lg:hidden">
                 <IconButton small label="Hide the run’s details" onClick={() => setInspecting(false)}>
                   <CrossIcon />
@@ -204,7 +266,13 @@ function Halted({ session, mayReopen }: { session: string; mayReopen: boolean })
     }
   }
   return (
-    <div role="alert" className="flex flex-wrap items-center justify-center gap-3 border-b border-failed bg-failed-soft px-4 py-1.5 text-sm">
+    <div
+      role="alert"
+      className={classes(
+        'flex flex-wrap items-center justify-center gap-3',
+        'border-b border-failed bg-failed-soft px-4 py-1.5 text-sm',
+      )}
+    >
       <span>
         <b className="font-semibold">Halted.</b> Nothing runs here until somebody reopens it.
       </span>
@@ -221,10 +289,21 @@ function Halted({ session, mayReopen }: { session: string; mayReopen: boolean })
 // away the shell says so.
 function Trouble({ connection, loaded }: { connection: Connection; loaded: boolean }) {
   const { state } = useConnection()
-  if (connection.status === 'failed') return <ErrorState className="m-4" what="The conversation cannot be followed." error={connection.problem} retry={connection.retry} />
+  if (connection.status === 'failed')
+    return (
+      <ErrorState
+        className="m-4"
+        what="The conversation cannot be followed."
+        error={connection.problem}
+        retry={connection.retry}
+      />
+    )
   if (connection.status !== 'reconnecting' || !loaded || state === 'offline') return null
   return (
-    <div role="status" className="flex items-center justify-center gap-3 border-b border-line bg-waiting-soft px-4 py-1.5 text-sm">
+    <div
+      role="status"
+      className="flex items-center justify-center gap-3 border-b border-line bg-waiting-soft px-4 py-1.5 text-sm"
+    >
       The connection is lost; it is tried again. What is missed is shown then.
       <Button small onClick={connection.retry}>
         Try now

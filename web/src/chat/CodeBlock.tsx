@@ -31,7 +31,11 @@ export function CodeBlock({ code, language, live }: CodeBlockProps) {
         <span className="grow">{language ?? 'text'}</span>
         <CopyButton text={code} label="Copy code" />
       </div>
-      <pre dir="ltr" tabIndex={0} className="overflow-x-auto px-3 py-2.5 font-mono text-sm leading-5 [unicode-bidi:isolate]">
+      <pre
+        dir="ltr"
+        tabIndex={0}
+        className="overflow-x-auto px-3 py-2.5 font-mono text-sm leading-5 [unicode-bidi:isolate]"
+      >
         <code>{pieces?.code === code ? pieces.list.map(show) : <Prose>{code}</Prose>}</code>
       </pre>
     </div>

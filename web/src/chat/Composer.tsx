@@ -1,4 +1,14 @@
-import { useEffect, useId, useLayoutEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode } from 'react'
+import {
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  type ReactNode,
+} from 'react'
 import { ask } from '../wire/api'
 import { Button, IconButton } from '../ui/Button'
 import { classes } from '../ui/classes'
@@ -33,7 +43,19 @@ interface ComposerProps {
 
 // Composer is where people say something. What they typed stays until the server
 // has it.
-export function Composer({ session, agent, running = false, said = [], offline, meter, focus, onSent, onStop, onClear, onCompact }: ComposerProps) {
+export function Composer({
+  session,
+  agent,
+  running = false,
+  said = [],
+  offline,
+  meter,
+  focus,
+  onSent,
+  onStop,
+  onClear,
+  onCompact,
+}: ComposerProps) {
   const [draft, setDraft] = useDraft(session ?? 'new')
   const [pictures, setPictures] = useState<Picture[]>([])
   const [problems, setProblems] = useState<string[]>([])
@@ -84,7 +106,13 @@ export function Composer({ session, agent, running = false, said = [], offline, 
       setText('')
       return meant.do === 'help' ? setHelp(true) : meant.do === 'clear' ? onClear?.() : onCompact?.()
     }
-    const body = { message: meant.message, session_id: session, agent_id: who, mode: meant.mode, images: pictures.length > 0 ? pictures.map((p) => p.url) : undefined }
+    const body = {
+      message: meant.message,
+      session_id: session,
+      agent_id: who,
+      mode: meant.mode,
+      images: pictures.length > 0 ? pictures.map((p) => p.url) : undefined,
+    }
     const same = JSON.stringify([body.message, body.session_id, body.agent_id, body.mode, pictures.length])
     if (key.current.of !== same) key.current = { of: same, id: newID() }
     setSending(true)
@@ -143,7 +171,8 @@ export function Composer({ session, agent, running = false, said = [], offline, 
     if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
       event.preventDefault()
       void send()
-    } else if ((event.key === 'ArrowUp' && goBack(1)) || (event.key === 'ArrowDown' && goBack(-1))) event.preventDefault()
+    } else if ((event.key === 'ArrowUp' && goBack(1)) || (event.key === 'ArrowDown' && goBack(-1)))
+      event.preventDefault()
   }
 
   const onPaste = (event: ClipboardEvent) => {
@@ -161,7 +190,14 @@ export function Composer({ session, agent, running = false, said = [], offline, 
 
   return (
     <div className="mx-auto w-full max-w-[46rem] px-4 pb-3 sm:px-6">
-      {failure !== null && <ErrorState className="mb-2" what="Your message was not sent. It is still here." error={failure} retry={() => void send()} />}
+      {failure !== null && (
+        <ErrorState
+          className="mb-2"
+          what="Your message was not sent. It is still here."
+          error={failure}
+          retry={() => void send()}
+        />
+      )}
       {problems.length > 0 && (
         <p role="alert" className="mb-2 text-sm text-failed">
           {problems.join(' ')}
@@ -175,10 +211,21 @@ export function Composer({ session, agent, running = false, said = [], offline, 
         }}
         onDragLeave={() => setDropping(false)}
         onDrop={onDrop}
-        className={classes('relative rounded-xl border bg-paper shadow-sm transition-colors focus-within:border-accent', dropping ? 'border-accent bg-accent-soft' : 'border-line-strong')}
+        className={classes(
+          'relative rounded-xl border bg-paper shadow-sm transition-colors focus-within:border-accent',
+          dropping ? 'border-accent bg-accent-soft' : 'border-line-strong',
+        )}
       >
         {suggestions.length > 0 && (
-          <ul id={listId} role="listbox" aria-label="Suggestions" className="absolute right-0 bottom-full left-0 z-20 mb-2 max-h-72 overflow-y-auto rounded-lg border border-line bg-paper p-1 shadow-lg">
+          <ul
+            id={listId}
+            role="listbox"
+            aria-label="Suggestions"
+            className={classes(
+              'absolute right-0 bottom-full left-0 z-20 mb-2 max-h-72',
+              'overflow-y-auto rounded-lg border border-line bg-paper p-1 shadow-lg',
+            )}
+          >
             {suggestions.map((suggestion, at) => (
               <li
                 key={suggestion.name}
@@ -189,7 +236,10 @@ export function Composer({ session, agent, running = false, said = [], offline, 
                   event.preventDefault()
                   pick(suggestion)
                 }}
-                className={classes('flex cursor-pointer items-baseline gap-3 rounded-md px-3 py-1.5 text-sm', at === chosen && 'bg-sunken')}
+                className={classes(
+                  'flex cursor-pointer items-baseline gap-3 rounded-md px-3 py-1.5 text-sm',
+                  at === chosen && 'bg-sunken',
+                )}
               >
                 <span className="shrink-0 font-mono">{suggestion.name}</span>
                 <span className="min-w-0 truncate text-ink-soft">{suggestion.about}</span>
@@ -201,8 +251,18 @@ export function Composer({ session, agent, running = false, said = [], offline, 
           <ul aria-label="Images to send" className="flex flex-wrap gap-2 px-3 pt-3">
             {pictures.map((picture, at) => (
               <li key={at} className="relative">
-                <img src={picture.url} alt={picture.name} className="h-16 w-16 rounded-md border border-line object-cover" />
-                <IconButton small kind="plain" label={`Remove ${picture.name}`} className="absolute -top-2 -right-2 size-6 rounded-full" onClick={() => setPictures(pictures.toSpliced(at, 1))}>
+                <img
+                  src={picture.url}
+                  alt={picture.name}
+                  className="h-16 w-16 rounded-md border border-line object-cover"
+                />
+                <IconButton
+                  small
+                  kind="plain"
+                  label={`Remove ${picture.name}`}
+                  className="absolute -top-2 -right-2 size-6 rounded-full"
+                  onClick={() => setPictures(pictures.toSpliced(at, 1))}
+                >
                   <CrossIcon />
                 </IconButton>
               </li>
@@ -217,7 +277,9 @@ export function Composer({ session, agent, running = false, said = [], offline, 
           aria-label={`Message ${who ?? 'the agent'}`}
           aria-controls={suggestions.length > 0 ? listId : undefined}
           aria-activedescendant={suggestions.length > 0 ? `${listId}-${chosen}` : undefined}
-          placeholder={dropping ? 'Drop images here' : running ? `Steer ${who ?? 'the agent'}…` : `Message ${who ?? 'the agent'}…`}
+          placeholder={
+            dropping ? 'Drop images here' : running ? `Steer ${who ?? 'the agent'}…` : `Message ${who ?? 'the agent'}…`
+          }
           onChange={(event) => {
             setText(event.target.value)
             setActive(0)
@@ -225,17 +287,37 @@ export function Composer({ session, agent, running = false, said = [], offline, 
           onKeyDown={onKeyDown}
           onPaste={onPaste}
           readOnly={sending}
-          className="block max-h-[40dvh] w-full resize-none bg-transparent px-4 pt-3 pb-1 text-base outline-none placeholder:text-ink-soft"
+          className={classes(
+            'block max-h-[40dvh] w-full resize-none bg-transparent px-4',
+            'pt-3 pb-1 text-base outline-none placeholder:text-ink-soft',
+          )}
         />
         <div className="flex items-center gap-1 px-2 pb-2">
-          <input ref={files} type="file" accept={accept} multiple hidden aria-label="Images" onChange={(event) => {
-            void add([...(event.target.files ?? [])])
-            event.target.value = ''
-          }} />
-          <IconButton small label={`Add images (up to ${maxImages}, or paste them)`} disabled={pictures.length >= maxImages} onClick={() => files.current?.click()}>
+          <input
+            ref={files}
+            type="file"
+            accept={accept}
+            multiple
+            hidden
+            aria-label="Images"
+            onChange={(event) => {
+              void add([...(event.target.files ?? [])])
+              event.target.value = ''
+            }}
+          />
+          <IconButton
+            small
+            label={`Add images (up to ${maxImages}, or paste them)`}
+            disabled={pictures.length >= maxImages}
+            onClick={() => files.current?.click()}
+          >
             <PlusIcon />
           </IconButton>
-          <AgentPicker agents={agents} agent={who} onChoose={(next) => setDraft({ ...draft, agent: next === agent ? undefined : next })} />
+          <AgentPicker
+            agents={agents}
+            agent={who}
+            onChoose={(next) => setDraft({ ...draft, agent: next === agent ? undefined : next })}
+          />
           <span className="hidden text-xs text-ink-soft sm:inline">
             <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents
           </span>
@@ -244,7 +326,14 @@ export function Composer({ session, agent, running = false, said = [], offline, 
             {offline && <span className="text-xs text-waiting">not connected</span>}
             {running && onStop !== undefined && <StopButton onStop={onStop} />}
             {(!running || !empty) && (
-              <Button kind="primary" small disabled={empty || sending} busy={sending} onClick={() => void send()} title={running ? 'The agent reads it at its next turn' : undefined}>
+              <Button
+                kind="primary"
+                small
+                disabled={empty || sending}
+                busy={sending}
+                onClick={() => void send()}
+                title={running ? 'The agent reads it at its next turn' : undefined}
+              >
                 <SendIcon /> {running ? 'Steer' : sending ? 'Sending' : 'Send'}
               </Button>
             )}

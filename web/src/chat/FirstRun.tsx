@@ -7,6 +7,7 @@ import { Composer, type Sent } from './Composer'
 import { preloadChat } from './preload'
 import { useAgents } from './queries'
 import { newID } from './uuid'
+import { classes } from '../ui/classes'
 
 interface Idea {
   name: string
@@ -17,17 +18,50 @@ interface Idea {
 
 // What the demo model understands, so that each does what it says.
 const demoIdeas: Idea[] = [
-  { name: 'Watch an answer stream', about: 'It thinks, then answers; stop it whenever you like.', message: 'think about what a conversation is' },
-  { name: 'Let a tool ask first', about: 'It wants to write a file, and shows you exactly what.', message: 'write Hello from Parley! to hello.txt' },
-  { name: 'A plan with a sub-agent', about: 'It plans three steps and hands one to a sub-agent.', message: 'plan a tidy workspace and delegate to AGENT' },
-  { name: 'A follow-up in a minute', about: 'It comes back to you by itself.', message: 'remind me in 1 minute to stretch' },
+  {
+    name: 'Watch an answer stream',
+    about: 'It thinks, then answers; stop it whenever you like.',
+    message: 'think about what a conversation is',
+  },
+  {
+    name: 'Let a tool ask first',
+    about: 'It wants to write a file, and shows you exactly what.',
+    message: 'write Hello from Parley! to hello.txt',
+  },
+  {
+    name: 'A plan with a sub-agent',
+    about: 'It plans three steps and hands one to a sub-agent.',
+    message: 'plan a tidy workspace and delegate to AGENT',
+  },
+  {
+    name: 'A follow-up in a minute',
+    about: 'It comes back to you by itself.',
+    message: 'remind me in 1 minute to stretch',
+  },
 ]
 
 const ideas: Idea[] = [
-  { name: 'Look around', about: 'What is in this workspace, and how it is built.', message: 'Look around this workspace and tell me in a few sentences what it is and how it is built.' },
-  { name: 'Find something to fix', about: 'A small bug or a failing test, with a patch you approve.', message: 'Find one small thing in this workspace that is wrong or untested, and propose a patch.' },
-  { name: 'Plan before doing', about: 'It looks, asks and proposes; nothing is done before you approve.', message: 'Plan how to improve the tests of this workspace.', mode: 'plan' },
-  { name: 'Follow up in a minute', about: 'It comes back to you by itself, where that is allowed.', message: 'Follow up with me in one minute with a summary of what you can do here.' },
+  {
+    name: 'Look around',
+    about: 'What is in this workspace, and how it is built.',
+    message: 'Look around this workspace and tell me in a few sentences what it is and how it is built.',
+  },
+  {
+    name: 'Find something to fix',
+    about: 'A small bug or a failing test, with a patch you approve.',
+    message: 'Find one small thing in this workspace that is wrong or untested, and propose a patch.',
+  },
+  {
+    name: 'Plan before doing',
+    about: 'It looks, asks and proposes; nothing is done before you approve.',
+    message: 'Plan how to improve the tests of this workspace.',
+    mode: 'plan',
+  },
+  {
+    name: 'Follow up in a minute',
+    about: 'It comes back to you by itself, where that is allowed.',
+    message: 'Follow up with me in one minute with a summary of what you can do here.',
+  },
 ]
 
 // FirstRun is the page before there is a conversation: who answers, what it can
@@ -48,7 +82,12 @@ export function FirstRun() {
     setBusy(idea.name)
     setFailure(null)
     try {
-      go(await ask<Sent>('POST', '/api/chat', { body: { message: spoken(idea), agent_id: agent?.id, mode: idea.mode }, once: newID() }))
+      go(
+        await ask<Sent>('POST', '/api/chat', {
+          body: { message: spoken(idea), agent_id: agent?.id, mode: idea.mode },
+          once: newID(),
+        }),
+      )
     } catch (problem) {
       setFailure({ error: problem, idea })
     }
@@ -63,18 +102,26 @@ export function FirstRun() {
             <h1 className="text-2xl font-semibold tracking-tight">Hello. I am {agent?.id ?? 'your agent'}.</h1>
             {me?.demo ? (
               <p className="max-w-[36rem] text-ink-soft">
-                A demo model speaks for me: scripted, the same every time, and not clever. Everything around it is real: the tools, the approvals, the sub-agents, and a log that keeps all of it.
+                A demo model speaks for me: scripted, the same every time, and not clever. Everything around it is real:
+                the tools, the approvals, the sub-agents, and a log that keeps all of it.
               </p>
             ) : (
               <p className="max-w-[36rem] text-ink-soft">
-                {agent?.description ? agent.description.replace(/[^.!?…]$/, '$&.') : 'I work in this project, ask before I change anything, and show you what I do.'}
+                {agent?.description
+                  ? agent.description.replace(/[^.!?…]$/, '$&.')
+                  : 'I work in this project, ask before I change anything, and show you what I do.'}
                 {me?.model ? ` ${me.model} answers.` : ''}
               </p>
             )}
           </header>
-          {error !== null && <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />}
+          {error !== null && (
+            <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />
+          )}
           {query.isSuccess && !mayMessage ? (
-            <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm text-ink-soft">Your role may look at agents and at conversations of your own, but not take part in them. Somebody who may change roles can give you another.</p>
+            <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm text-ink-soft">
+              Your role may look at agents and at conversations of your own, but not take part in them. Somebody who may
+              change roles can give you another.
+            </p>
           ) : (
             <ul aria-label="Things to try" className="grid grid-cols-[minmax(0,1fr)] gap-3 sm:grid-cols-2">
               {(me?.demo === false ? ideas : demoIdeas).map((idea) => (
@@ -84,21 +131,35 @@ export function FirstRun() {
                     disabled={busy !== '' || !mayMessage}
                     aria-busy={busy === idea.name}
                     onClick={() => void begin(idea)}
-                    className="flex h-full w-full flex-col gap-1 rounded-xl border border-line bg-raised px-4 py-3 text-left transition-colors hover:border-line-strong hover:bg-sunken disabled:opacity-60"
+                    className={classes(
+                      'flex h-full w-full flex-col gap-1 rounded-xl border border-line bg-raised px-4 py-3',
+                      'text-left transition-colors hover:border-line-strong hover:bg-sunken disabled:opacity-60',
+                    )}
                   >
                     <span className="text-sm font-semibold">{idea.name}</span>
                     <span className="text-sm text-ink-soft">{idea.about}</span>
-                    <span className="mt-1 truncate font-mono text-xs text-ink-soft">{idea.mode === 'plan' ? '/plan ' : ''}
-                      {spoken(idea)}</span>
+                    <span className="mt-1 truncate font-mono text-xs text-ink-soft">
+                      {idea.mode === 'plan' ? '/plan ' : ''}
+                      {spoken(idea)}
+                    </span>
                   </button>
                 </li>
               ))}
             </ul>
           )}
-          {failure !== null && <ErrorState what="The conversation was not started." error={failure.error} retry={() => void begin(failure.idea)} />}
+          {failure !== null && (
+            <ErrorState
+              what="The conversation was not started."
+              error={failure.error}
+              retry={() => void begin(failure.idea)}
+            />
+          )}
           {me?.demo && mayMessage && (
             <p className="text-sm text-ink-soft">
-              To plug in a real model, start the server with a key in its environment: <code className="rounded bg-sunken px-1.5 py-0.5 font-mono text-xs whitespace-nowrap text-ink">ANTHROPIC_API_KEY=… make run</code>
+              To plug in a real model, start the server with a key in its environment:{' '}
+              <code className="rounded bg-sunken px-1.5 py-0.5 font-mono text-xs whitespace-nowrap text-ink">
+                ANTHROPIC_API_KEY=… make run
+              </code>
             </p>
           )}
         </div>

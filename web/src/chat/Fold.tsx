@@ -22,7 +22,10 @@ export function Fold({ head, children, open = false, className }: FoldProps) {
         aria-expanded={shown}
         aria-controls={shown ? id : undefined}
         onClick={() => setChosen(!shown)}
-        className="-mx-1.5 flex min-h-7 w-[calc(100%+0.75rem)] items-center gap-1.5 rounded-md px-1.5 text-left text-sm text-ink-soft hover:bg-sunken hover:text-ink"
+        className={classes(
+          '-mx-1.5 flex min-h-7 w-[calc(100%+0.75rem)] items-center gap-1.5',
+          'rounded-md px-1.5 text-left text-sm text-ink-soft hover:bg-sunken hover:text-ink',
+        )}
       >
         <ChevronRightIcon className={classes('shrink-0 text-xs transition-transform', shown && 'rotate-90')} />
         {head}

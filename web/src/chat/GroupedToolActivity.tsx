@@ -104,7 +104,11 @@ export function ToolLine({ tool, status, going }: { tool: ToolUse; status: strin
             <span className="min-w-0 truncate font-mono text-xs">
               <Prose>{object}</Prose>
             </span>
-            {!['done', 'running'].includes(status) && <span aria-hidden="true" className="shrink-0 text-xs">{status}</span>}
+            {!['done', 'running'].includes(status) && (
+              <span aria-hidden="true" className="shrink-0 text-xs">
+                {status}
+              </span>
+            )}
             <span className="ml-auto shrink-0 pl-2 text-xs tabular-nums">
               {tool.endedMs === undefined ? running && <Since at={tool.startedMs} from={1} /> : took(tool)}
             </span>
@@ -138,7 +142,8 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
         <div>
           <p className="text-xs text-ink-soft">
             Output
-            {tool.cut > 0 && ` (the last ${Math.round(tool.output.length / 1024)} KiB; ${Math.ceil(tool.cut / 1024)} KiB before are in the log)`}
+            {tool.cut > 0 &&
+              ` (the last ${Math.round(tool.output.length / 1024)} KiB; ${Math.ceil(tool.cut / 1024)} KiB before are in the log)`}
           </p>
           <Mono block className="max-h-80 text-xs">
             {tool.output.replace(/\n$/, '')}

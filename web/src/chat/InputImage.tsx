@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Spinner } from '../ui/Spinner'
 import { inputImages } from './log'
+import { classes } from '../ui/classes'
 
 // A source names an image by its input and number: the images themselves are in
 // the log, and fetched when somebody looks.
@@ -18,8 +19,19 @@ export function InputImage({ source, name }: { source: string; name: string }) {
   })
   const url = data?.[Number(at)]
   return (
-    <div className="flex min-h-24 min-w-24 items-center justify-center overflow-hidden rounded-lg border border-line bg-sunken">
-      {url ? <img src={url} alt={name} className="max-h-56 max-w-full object-contain" /> : isPending ? <Spinner word="Image" /> : <span className="px-3 text-xs text-ink-soft">{name} is not there</span>}
+    <div
+      className={classes(
+        'flex min-h-24 min-w-24 items-center justify-center',
+        'overflow-hidden rounded-lg border border-line bg-sunken',
+      )}
+    >
+      {url ? (
+        <img src={url} alt={name} className="max-h-56 max-w-full object-contain" />
+      ) : isPending ? (
+        <Spinner word="Image" />
+      ) : (
+        <span className="px-3 text-xs text-ink-soft">{name} is not there</span>
+      )}
     </div>
   )
 }

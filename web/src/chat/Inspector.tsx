@@ -21,14 +21,32 @@ export function Inspector({ state }: { state: ChatState }) {
   const [raw, setRaw] = useState<RunInfo | 'all' | null>(null)
   const message = state.messages.findLast((m) => m.role === 'agent' && m.from !== 'system')
   const latest = runs[0]
-  const status = message?.isGenerating ? (cards.length > 0 ? 'waiting' : 'running') : (message?.outcome ?? (message === undefined ? 'idle' : 'done'))
+  const status = message?.isGenerating
+    ? cards.length > 0
+      ? 'waiting'
+      : 'running'
+    : (message?.outcome ?? (message === undefined ? 'idle' : 'done'))
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
   return (
     <div className="flex flex-col gap-5 p-4 text-sm">
       <Part name="Run">
         <div className="flex items-center gap-2">
-          <StatusBadge status={status}>{status === 'running' ? 'working' : status === 'waiting' ? 'waits for you' : status === 'cancelled' ? 'stopped' : undefined}</StatusBadge>
-          {message?.isGenerating && message.timestampMs !== undefined ? <Since at={message.timestampMs} /> : message?.durationMs !== undefined && <span className="text-xs text-ink-soft">{lasting(message.durationMs)}</span>}
+          <StatusBadge status={status}>
+            {status === 'running'
+              ? 'working'
+              : status === 'waiting'
+                ? 'waits for you'
+                : status === 'cancelled'
+                  ? 'stopped'
+                  : undefined}
+          </StatusBadge>
+          {message?.isGenerating && message.timestampMs !== undefined ? (
+            <Since at={message.timestampMs} />
+          ) : (
+            message?.durationMs !== undefined && (
+              <span className="text-xs text-ink-soft">{lasting(message.durationMs)}</span>
+            )
+          )}
           <span className="ml-auto truncate text-xs text-ink-soft">{message?.from}</span>
         </div>
         {message === undefined ? <p className="text-ink-soft">Nothing has run yet.</p> : <Turns message={message} />}
@@ -37,16 +55,30 @@ export function Inspector({ state }: { state: ChatState }) {
         {state.context !== undefined && <ContextMeter usage={state.context} />}
         <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5 text-xs">
           <Row name="This run" value={latest === undefined ? '–' : usageOf(latest)} />
-          {(latest?.usage?.cached ?? 0) > 0 && <Row name="of it cached" value={`${tokens(latest!.usage!.cached!)} in`} />}
-          <Row name="Conversation" value={runs.length === 0 ? '–' : `${tokens(runs.reduce((sum, run) => sum + (run.usage?.input ?? 0) + (run.usage?.output ?? 0), 0))} tokens`} />
-          <Row name="Cost" value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'no price known' : '–'} />
+          {(latest?.usage?.cached ?? 0) > 0 && (
+            <Row name="of it cached" value={`${tokens(latest!.usage!.cached!)} in`} />
+          )}
+          <Row
+            name="Conversation"
+            value={
+              runs.length === 0
+                ? '–'
+                : `${tokens(runs.reduce((sum, run) => sum + (run.usage?.input ?? 0) + (run.usage?.output ?? 0), 0))} tokens`
+            }
+          />
+          <Row
+            name="Cost"
+            value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'no price known' : '–'}
+          />
           <Row name="Runs" value={runs.length >= 200 ? '200 or more' : String(runs.length)} />
         </dl>
       </Part>
       {state.plan !== undefined && (
         <Part name="Plan">
           <div className="flex items-center gap-2">
-            <StatusBadge status={state.plan.status}>{state.plan.status === 'planned' ? 'waits for you' : undefined}</StatusBadge>
+            <StatusBadge status={state.plan.status}>
+              {state.plan.status === 'planned' ? 'waits for you' : undefined}
+            </StatusBadge>
           </div>
           <PlanItems plan={state.plan} className="text-xs" />
         </Part>
@@ -61,7 +93,9 @@ export function Inspector({ state }: { state: ChatState }) {
           </Button>
         </div>
       </Part>
-      {raw !== null && <RawLog session={session} run={raw === 'all' ? undefined : raw.run} onClose={() => setRaw(null)} />}
+      {raw !== null && (
+        <RawLog session={session} run={raw === 'all' ? undefined : raw.run} onClose={() => setRaw(null)} />
+      )}
     </div>
   )
 }
@@ -104,7 +138,9 @@ function Turns({ message }: { message: ChatMessage }) {
           <li key={at}>
             <div className="flex items-baseline gap-2 text-xs">
               <span className="font-medium">turn {at + 1}</span>
-              <span className="ml-auto text-ink-soft tabular-nums">{until === undefined ? <Since at={start} from={0} /> : lasting(until - start)}</span>
+              <span className="ml-auto text-ink-soft tabular-nums">
+                {until === undefined ? <Since at={start} from={0} /> : lasting(until - start)}
+              </span>
             </div>
             <ul>
               {tools
@@ -115,7 +151,17 @@ function Turns({ message }: { message: ChatMessage }) {
                     <span className="min-w-0 truncate font-mono" title={describe(tool).object}>
                       {tool.tool}
                     </span>
-                    <span className="ml-auto shrink-0 text-ink-soft tabular-nums">{tool.endedMs === undefined ? (asked.has(tool.tool) ? 'waits' : <Since at={tool.startedMs} from={0} />) : took(tool)}</span>
+                    <span className="ml-auto shrink-0 text-ink-soft tabular-nums">
+                      {tool.endedMs === undefined ? (
+                        asked.has(tool.tool) ? (
+                          'waits'
+                        ) : (
+                          <Since at={tool.startedMs} from={0} />
+                        )
+                      ) : (
+                        took(tool)
+                      )}
+                    </span>
                   </li>
                 ))}
             </ul>

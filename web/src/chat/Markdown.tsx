@@ -26,7 +26,12 @@ const plugins = [remarkGfm]
 
 const Chunk = memo(function Chunk({ text, live }: { text: string; live: boolean }) {
   return (
-    <ReactMarkdown remarkPlugins={plugins} rehypePlugins={marks} components={live ? liveComponents : components} urlTransform={(url) => (safeTarget(url) === null ? '' : url)}>
+    <ReactMarkdown
+      remarkPlugins={plugins}
+      rehypePlugins={marks}
+      components={live ? liveComponents : components}
+      urlTransform={(url) => (safeTarget(url) === null ? '' : url)}
+    >
       {text}
     </ReactMarkdown>
   )
@@ -47,7 +52,8 @@ const marks = [
   },
 ]
 
-const suspicious = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/u
+const suspicious =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/u
 
 function walk(node: Node): void {
   if (node.tagName === 'code' || node.children === undefined) return // shown by CodeBlock and Code
@@ -71,7 +77,13 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
   const name = targetName(target)
   const says = textOf(children)
   return (
-    <a href={target.href} target="_blank" rel="noopener noreferrer nofollow" title={target.href} className="text-accent underline decoration-from-font underline-offset-2">
+    <a
+      href={target.href}
+      target="_blank"
+      rel="noopener noreferrer nofollow"
+      title={target.href}
+      className="text-accent underline decoration-from-font underline-offset-2"
+    >
       {children}
       {!says.includes(name) && <span className="text-xs text-ink-soft"> ({name})</span>}
     </a>
@@ -82,10 +94,20 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
 function Picture({ src, alt }: { src?: string; alt?: string }) {
   const target = typeof src === 'string' ? safeTarget(src) : null
   return (
-    <span className="my-1 inline-flex max-w-full items-center gap-2 rounded-md border border-dashed border-line-strong px-3 py-2 text-sm text-ink-soft">
+    <span
+      className={classes(
+        'my-1 inline-flex max-w-full items-center gap-2 rounded-md border',
+        'border-dashed border-line-strong px-3 py-2 text-sm text-ink-soft',
+      )}
+    >
       <span className="truncate">Image{alt ? `: ${alt}` : ''}</span>
       {target !== null && (
-        <a href={target.href} target="_blank" rel="noopener noreferrer nofollow" className="inline-flex items-center gap-1 whitespace-nowrap text-accent underline">
+        <a
+          href={target.href}
+          target="_blank"
+          rel="noopener noreferrer nofollow"
+          className="inline-flex items-center gap-1 whitespace-nowrap text-accent underline"
+        >
           open at {targetName(target)} <LinkIcon />
         </a>
       )}
@@ -115,18 +137,26 @@ const components: Components = {
 
 const liveComponents: Components = {
   ...components,
-  code: ({ className, children, node }) => <Code className={className} text={textOf(children)} block={isBlock(node)} live />,
+  code: ({ className, children, node }) => (
+    <Code className={className} text={textOf(children)} block={isBlock(node)} live />
+  ),
 }
 
 // A fence spans lines, or has a language; `code` in a line does neither.
 function isBlock(node: unknown): boolean {
-  const { position, children } = node as { position?: { start: { line: number }; end: { line: number } }; children?: { value?: string }[] }
-  return (position !== undefined && position.start.line !== position.end.line) || (children?.[0]?.value ?? '').endsWith('\n')
+  const { position, children } = node as {
+    position?: { start: { line: number }; end: { line: number } }
+    children?: { value?: string }[]
+  }
+  return (
+    (position !== undefined && position.start.line !== position.end.line) || (children?.[0]?.value ?? '').endsWith('\n')
+  )
 }
 
 function Code({ className, text, block, live }: { className?: string; text: string; block: boolean; live?: boolean }) {
   const language = /language-([\w+#-]+)/.exec(className ?? '')?.[1]
-  if (block || language !== undefined) return <CodeBlock code={text.replace(/\n$/, '')} language={language} live={live} />
+  if (block || language !== undefined)
+    return <CodeBlock code={text.replace(/\n$/, '')} language={language} live={live} />
   return (
     <code className="rounded bg-sunken px-1 py-0.5 font-mono text-[0.88em] [overflow-wrap:anywhere]">
       <Prose>{text}</Prose>

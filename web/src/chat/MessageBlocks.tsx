@@ -11,6 +11,7 @@ import { PlanBlock } from './PlanBlock'
 import { Prose } from './prose'
 import { fields, type Fields } from './read'
 import { SubagentTreeView } from './SubagentTreeView'
+import { classes } from '../ui/classes'
 
 type Doing = Extract<ContentBlock, { type: 'thinking' | 'tool_use' }>
 type Group = { doing: Doing[] } | { helpers: SubagentTreeEntry[] } | { block: Exclude<ContentBlock, Doing> }
@@ -23,12 +24,18 @@ export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Gro
   const planned = content.some((block) => block.type === 'plan')
   let apart = false // something that is not shown lies between two texts
   for (const block of content) {
-    if (planned && block.type === 'tool_use' && block.tool === 'update_plan' && (block.status === 'done' || block.status === 'running')) {
+    if (
+      planned &&
+      block.type === 'tool_use' &&
+      block.tool === 'update_plan' &&
+      (block.status === 'done' || block.status === 'running')
+    ) {
       apart = true // the plan shows it
       continue
     }
     const last = groups.at(-1)
-    const helper = block.type === 'tool_use' && block.tool === 'delegate' ? takeHelper(left, fields(block.args)) : undefined
+    const helper =
+      block.type === 'tool_use' && block.tool === 'delegate' ? takeHelper(left, fields(block.args)) : undefined
     if (helper !== undefined) {
       if (last !== undefined && 'helpers' in last) last.helpers.push(helper)
       else groups.push({ helpers: [helper] })
@@ -51,7 +58,10 @@ function takeHelper(left: SubagentTreeEntry[], args: Fields): SubagentTreeEntry 
 // MessageBlocks is what a message consists of, in the order it came.
 export function MessageBlocks({ message }: { message: ChatMessage }) {
   const tree = message.subagentTree ?? []
-  const groups = grouped(message.content ?? (message.text === '' ? [] : [{ type: 'text', text: message.text, open: false }]), tree)
+  const groups = grouped(
+    message.content ?? (message.text === '' ? [] : [{ type: 'text', text: message.text, open: false }]),
+    tree,
+  )
   const going = message.isGenerating === true
   return (
     <div className="flex min-w-0 flex-col gap-3">
@@ -65,13 +75,28 @@ export function MessageBlocks({ message }: { message: ChatMessage }) {
   )
 }
 
-function Block({ block, message, live }: { block: Exclude<ContentBlock, Doing>; message: ChatMessage; live: boolean }): ReactNode {
+function Block({
+  block,
+  message,
+  live,
+}: {
+  block: Exclude<ContentBlock, Doing>
+  message: ChatMessage
+  live: boolean
+}): ReactNode {
   const { plan, session } = useChat()
   switch (block.type) {
     case 'text':
       return <MessageBody text={block.text} live={live && block.open} />
     case 'plan':
-      return <PlanBlock plan={block.plan} deciding={block.plan === plan && plan.status === 'planned' && message.session === session && !message.isGenerating} />
+      return (
+        <PlanBlock
+          plan={block.plan}
+          deciding={
+            block.plan === plan && plan.status === 'planned' && message.session === session && !message.isGenerating
+          }
+        />
+      )
     case 'change_report':
       return <ChangeReportBlock files={block.files} truncated={block.truncated} />
     case 'finalize_task':
@@ -81,7 +106,8 @@ function Block({ block, message, live }: { block: Exclude<ContentBlock, Doing>; 
         <p className="flex items-start gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm">
           <WarningIcon className="mt-1 shrink-0 text-waiting" />
           <span className="min-w-0 break-words">
-            Answered by <b className="font-medium">{block.fallback.actual_model}</b>: {block.fallback.preferred_model} could not ({block.fallback.reason}).
+            Answered by <b className={classes('font-medium')}>{block.fallback.actual_model}</b>:{' '}
+            {block.fallback.preferred_model} could not ({block.fallback.reason}).
           </span>
         </p>
       )
@@ -93,13 +119,24 @@ function Block({ block, message, live }: { block: Exclude<ContentBlock, Doing>; 
         </div>
       )
     case 'notice':
-      return <Notice text={block.text} failed={message.outcome !== undefined && message.outcome !== 'completed' && message.outcome !== 'cancelled'} />
+      return (
+        <Notice
+          text={block.text}
+          failed={message.outcome !== undefined && message.outcome !== 'completed' && message.outcome !== 'cancelled'}
+        />
+      )
   }
 }
 
 export function Notice({ text, failed }: { text: string; failed: boolean }) {
   return (
-    <p className={failed ? 'flex items-start gap-2 rounded-md border border-failed bg-failed-soft px-3 py-2 text-sm' : 'flex items-start gap-2 rounded-md bg-sunken px-3 py-2 text-sm text-ink-soft'}>
+    <p
+      className={
+        failed
+          ? 'flex items-start gap-2 rounded-md border border-failed bg-failed-soft px-3 py-2 text-sm'
+          : 'flex items-start gap-2 rounded-md bg-sunken px-3 py-2 text-sm text-ink-soft'
+      }
+    >
       {failed && <WarningIcon className="mt-1 shrink-0 text-failed" />}
       <span className="min-w-0 break-words whitespace-pre-wrap">
         <Prose>{text}</Prose>

@@ -22,7 +22,9 @@ export class MessageBoundary extends Component<{ children: ReactNode; raw: unkno
     return (
       <details className="rounded-md border border-failed bg-failed-soft px-3 py-2 text-sm">
         <summary>This message cannot be shown. Its contents are here, as they came.</summary>
-        <pre className="mt-2 max-h-64 overflow-auto font-mono text-xs whitespace-pre-wrap">{safely(this.props.raw)}</pre>
+        <pre className="mt-2 max-h-64 overflow-auto font-mono text-xs whitespace-pre-wrap">
+          {safely(this.props.raw)}
+        </pre>
       </details>
     )
   }

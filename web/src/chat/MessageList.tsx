@@ -38,13 +38,23 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
 
   // Names of rows, new only when rows come or go: the list measures all of them
   // anew then, which is too much for every word of an answer.
-  const names = [first, messages.length, messages[0]?.id, messages.at(-1)?.id, ...cards.map((card) => card.question_id), waiting.length > 0].join(' ')
-  const keyOf = useCallback((at: number): string => {
-    if (at < first) return 'earlier'
-    const message = messages[at - first]
-    if (message !== undefined) return message.id
-    return cards[at - first - messages.length]?.question_id ?? 'waiting'
-  }, [names])
+  const names = [
+    first,
+    messages.length,
+    messages[0]?.id,
+    messages.at(-1)?.id,
+    ...cards.map((card) => card.question_id),
+    waiting.length > 0,
+  ].join(' ')
+  const keyOf = useCallback(
+    (at: number): string => {
+      if (at < first) return 'earlier'
+      const message = messages[at - first]
+      if (message !== undefined) return message.id
+      return cards[at - first - messages.length]?.question_id ?? 'waiting'
+    },
+    [names],
+  )
 
   const virtual = useVirtualizer({
     count,
@@ -90,7 +100,8 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     const left = element.scrollHeight - element.clientHeight - element.scrollTop
     end.current = left < atEnd
     setAway(left > atEnd * 2)
-    if (more && !earlier.loading && earlier.error === undefined && element.scrollTop < nearTop && begun.current) onEarlier()
+    if (more && !earlier.loading && earlier.error === undefined && element.scrollTop < nearTop && begun.current)
+      onEarlier()
   }
 
   useEffect(() => {
@@ -105,29 +116,67 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
   const row = (at: number) => {
     if (at < first)
       return earlier.error === undefined ? (
-        <div className="flex h-8 justify-center">{earlier.loading ? <Spinner word="Loading what was said before" /> : <Button small kind="quiet" onClick={onEarlier}>Load what was said before</Button>}</div>
+        <div className="flex h-8 justify-center">
+          {earlier.loading ? (
+            <Spinner word="Loading what was said before" />
+          ) : (
+            <Button small kind="quiet" onClick={onEarlier}>
+              Load what was said before
+            </Button>
+          )}
+        </div>
       ) : (
         <ErrorState what="What was said before could not be loaded." error={earlier.error} retry={onEarlier} />
       )
     const message = messages[at - first]
-    if (message !== undefined) return <MessageBoundary raw={message}>{message.role === 'user' ? <UserMessage message={message} /> : <AgentMessage message={message} />}</MessageBoundary>
+    if (message !== undefined)
+      return (
+        <MessageBoundary raw={message}>
+          {message.role === 'user' ? <UserMessage message={message} /> : <AgentMessage message={message} />}
+        </MessageBoundary>
+      )
     const card = cards[at - first - messages.length]
-    return card === undefined ? <QueuedMessages messages={waiting} /> : <MessageBoundary raw={card}><AskUserCard card={card} /></MessageBoundary>
+    return card === undefined ? (
+      <QueuedMessages messages={waiting} />
+    ) : (
+      <MessageBoundary raw={card}>
+        <AskUserCard card={card} />
+      </MessageBoundary>
+    )
   }
 
   return (
     <div className="relative min-h-0 grow">
-      <div ref={box} onScroll={onScroll} onClickCapture={(event) => (event.target as Element).closest('[aria-expanded]') !== null && setHeld(true)} role="log" aria-label="Conversation" aria-live="off" tabIndex={0} className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:outline-offset-[-2px]">
+      <div
+        ref={box}
+        onScroll={onScroll}
+        onClickCapture={(event) => (event.target as Element).closest('[aria-expanded]') !== null && setHeld(true)}
+        role="log"
+        aria-label="Conversation"
+        aria-live="off"
+        tabIndex={0}
+        className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:outline-offset-[-2px]"
+      >
         <div className="relative w-full" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((item) => (
-            <div key={item.key} data-index={item.index} ref={virtual.measureElement} className="absolute top-0 left-0 w-full" style={{ transform: `translateY(${item.start}px)` }}>
+            <div
+              key={item.key}
+              data-index={item.index}
+              ref={virtual.measureElement}
+              className="absolute top-0 left-0 w-full"
+              style={{ transform: `translateY(${item.start}px)` }}
+            >
               <div className="mx-auto w-full max-w-[46rem] px-4 sm:px-6">{row(item.index)}</div>
             </div>
           ))}
         </div>
       </div>
       {away && (
-        <Button className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-md" small onClick={() => virtual.scrollToEnd({ behavior: 'auto' })}>
+        <Button
+          className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-md"
+          small
+          onClick={() => virtual.scrollToEnd({ behavior: 'auto' })}
+        >
           <ChevronDownIcon /> To the latest
         </Button>
       )}

@@ -31,7 +31,11 @@ export function ModelPicker({ agents, agent }: { agents: AgentInfo[]; agent?: st
     try {
       await ask('PATCH', '/api/v1/settings', { body: { model: next } })
       setAsking(null)
-      toast(next === null ? 'The server’s own model answers from the next run on.' : `${next} answers from the next run on.`)
+      toast(
+        next === null
+          ? 'The server’s own model answers from the next run on.'
+          : `${next} answers from the next run on.`,
+      )
     } catch (problem) {
       if (asking === null) toast(`The model was not changed. ${why(problem)}`, 'failed')
       setError(problem)
@@ -40,13 +44,23 @@ export function ModelPicker({ agents, agent }: { agents: AgentInfo[]; agent?: st
   }
   if (!mayChange) return <span className="truncate text-xs text-ink-soft">{model}</span>
 
-  const known = [...new Set([chosen, ...agents.map((each) => each.model)].filter((name): name is string => Boolean(name) && name !== me?.model))]
+  const known = [
+    ...new Set(
+      [chosen, ...agents.map((each) => each.model)].filter(
+        (name): name is string => Boolean(name) && name !== me?.model,
+      ),
+    ),
+  ]
   return (
     <>
       <Menu
         items={
           <>
-            {own ? <p className="max-w-72 px-2 py-1.5 text-xs text-ink-soft">The definition of {agent} names {own}. The choice below is for agents that name none.</p> : null}
+            {own ? (
+              <p className="max-w-72 px-2 py-1.5 text-xs text-ink-soft">
+                The definition of {agent} names {own}. The choice below is for agents that name none.
+              </p>
+            ) : null}
             <MenuItem onSelect={() => void set(null)}>
               <CheckIcon className={chosen ? 'invisible' : ''} /> The server’s own{me?.model ? ` (${me.model})` : ''}
             </MenuItem>
@@ -72,7 +86,11 @@ export function ModelPicker({ agents, agent }: { agents: AgentInfo[]; agent?: st
         actions={
           <>
             <Button onClick={() => setAsking(null)}>Cancel</Button>
-            <Button kind="primary" disabled={(asking ?? '').trim() === ''} onClick={() => void set((asking ?? '').trim())}>
+            <Button
+              kind="primary"
+              disabled={(asking ?? '').trim() === ''}
+              onClick={() => void set((asking ?? '').trim())}
+            >
               Use it
             </Button>
           </>
@@ -80,7 +98,9 @@ export function ModelPicker({ agents, agent }: { agents: AgentInfo[]; agent?: st
       >
         <div className="mt-3 flex flex-col gap-3">
           <Field label="Name of the model" hint="claude-sonnet-4-5, gpt-4.1, gemini-2.5-pro, llama3.2 …">
-            {(control) => <TextInput {...control} value={asking ?? ''} onChange={(event) => setAsking(event.target.value)} />}
+            {(control) => (
+              <TextInput {...control} value={asking ?? ''} onChange={(event) => setAsking(event.target.value)} />
+            )}
           </Field>
           {error !== null && <ErrorState what="The model was not changed." error={error} />}
         </div>

@@ -18,7 +18,10 @@ export function PlanBlock({ plan, deciding }: { plan: Plan; deciding?: boolean }
   const { mayMessage } = useChat()
   const done = plan.items.filter((item) => item.status === 'done' || item.status === 'skipped').length
   return (
-    <section aria-label="Plan" className={classes('rounded-lg border bg-raised px-4 py-3', deciding ? 'border-waiting' : 'border-line')}>
+    <section
+      aria-label="Plan"
+      className={classes('rounded-lg border bg-raised px-4 py-3', deciding ? 'border-waiting' : 'border-line')}
+    >
       <header className="flex items-center gap-2 text-sm">
         <h2 className="grow font-semibold">Plan</h2>
         {plan.items.length > 0 && (
@@ -63,7 +66,13 @@ export function PlanItems({ plan, className }: { plan: Plan; className?: string 
               <span aria-hidden="true">{sign}</span>
               <span className="sr-only">{item.status.replace('_', ' ')}</span>
             </span>
-            <span className={classes('min-w-0 break-words', item.status === 'skipped' && 'text-ink-soft line-through', item.status === 'in_progress' && 'font-medium')}>
+            <span
+              className={classes(
+                'min-w-0 break-words',
+                item.status === 'skipped' && 'text-ink-soft line-through',
+                item.status === 'in_progress' && 'font-medium',
+              )}
+            >
               <Prose>{item.title}</Prose>
               {item.description !== undefined && (
                 <span className="block text-xs font-normal text-ink-soft">
@@ -80,7 +89,17 @@ export function PlanItems({ plan, className }: { plan: Plan; className?: string 
 
 // asText is a plan to be edited.
 export function asText(plan: Plan): string {
-  return plan.plan_text ?? [plan.summary, ...plan.items.map((item, at) => `${at + 1}. ${item.title}${item.description === undefined ? '' : `: ${item.description}`}`)].filter((line) => line !== '').join('\n')
+  return (
+    plan.plan_text ??
+    [
+      plan.summary,
+      ...plan.items.map(
+        (item, at) => `${at + 1}. ${item.title}${item.description === undefined ? '' : `: ${item.description}`}`,
+      ),
+    ]
+      .filter((line) => line !== '')
+      .join('\n')
+  )
 }
 
 function Decide({ plan }: { plan: Plan }) {
@@ -105,7 +124,13 @@ function Decide({ plan }: { plan: Plan }) {
   return (
     <div className="mt-3 flex flex-col gap-2 border-t border-line pt-3">
       <div className="flex flex-wrap items-center gap-2">
-        <Button kind="primary" small busy={busy === 'approve'} disabled={busy !== ''} onClick={() => decide('approve', { clear_context: fresh })}>
+        <Button
+          kind="primary"
+          small
+          busy={busy === 'approve'}
+          disabled={busy !== ''}
+          onClick={() => decide('approve', { clear_context: fresh })}
+        >
           Approve and carry out
         </Button>
         <Button small disabled={busy !== ''} onClick={() => setEditing(asText(plan))}>
@@ -119,7 +144,9 @@ function Decide({ plan }: { plan: Plan }) {
           start fresh: without what was said before
         </label>
       </div>
-      {problem !== null && <ErrorState what="The plan could not be decided." error={problem.error} retry={problem.again} />}
+      {problem !== null && (
+        <ErrorState what="The plan could not be decided." error={problem.error} retry={problem.again} />
+      )}
       <Dialog
         open={editing !== null}
         onOpenChange={(open) => !open && setEditing(null)}
@@ -129,13 +156,24 @@ function Decide({ plan }: { plan: Plan }) {
         actions={
           <>
             <Button onClick={() => setEditing(null)}>Cancel</Button>
-            <Button kind="primary" busy={busy === 'edit'} disabled={(editing ?? '').trim() === ''} onClick={() => decide('edit', { text: editing })}>
+            <Button
+              kind="primary"
+              busy={busy === 'edit'}
+              disabled={(editing ?? '').trim() === ''}
+              onClick={() => decide('edit', { text: editing })}
+            >
               Save
             </Button>
           </>
         }
       >
-        <TextArea aria-label="Plan" rows={14} value={editing ?? ''} onChange={(event) => setEditing(event.target.value)} className="mt-3 font-mono" />
+        <TextArea
+          aria-label="Plan"
+          rows={14}
+          value={editing ?? ''}
+          onChange={(event) => setEditing(event.target.value)}
+          className="mt-3 font-mono"
+        />
       </Dialog>
     </div>
   )

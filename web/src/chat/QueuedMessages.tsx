@@ -7,6 +7,7 @@ import { toast } from '../ui/toast'
 import { useChat } from './chatContext'
 import type { ChatMessage } from './message'
 import { Prose } from './prose'
+import { classes } from '../ui/classes'
 
 // QueuedMessages are what the agent has not read yet, and may still be taken back.
 export function QueuedMessages({ messages }: { messages: ChatMessage[] }) {
@@ -18,7 +19,12 @@ export function QueuedMessages({ messages }: { messages: ChatMessage[] }) {
     try {
       await ask('DELETE', `/api/v1/inputs/${id}`)
     } catch (error) {
-      toast(error instanceof Problem && error.status === 410 ? 'Too late: the agent has read it.' : `It could not be taken back. ${why(error)}`, 'failed')
+      toast(
+        error instanceof Problem && error.status === 410
+          ? 'Too late: the agent has read it.'
+          : `It could not be taken back. ${why(error)}`,
+        'failed',
+      )
     }
     setBusy(null)
   }
@@ -26,14 +32,27 @@ export function QueuedMessages({ messages }: { messages: ChatMessage[] }) {
   return (
     <ul aria-label="Queued messages" className="flex flex-col items-end gap-1.5">
       {messages.map((message) => (
-        <li key={message.id} className="flex max-w-[85%] items-center gap-2 rounded-2xl border border-dashed border-line-strong py-1 pr-1 pl-4 text-sm text-ink-soft">
+        <li
+          key={message.id}
+          className={classes(
+            'flex max-w-[85%] items-center gap-2 rounded-2xl border',
+            'border-dashed border-line-strong py-1 pr-1 pl-4 text-sm text-ink-soft',
+          )}
+        >
           <ClockIcon className="shrink-0" />
-          <span className="shrink-0 font-medium">queued{message.to && message.to !== agent ? ` for ${message.to}` : ''}:</span>
+          <span className="shrink-0 font-medium">
+            queued{message.to && message.to !== agent ? ` for ${message.to}` : ''}:
+          </span>
           <span className="min-w-0 truncate">
             <Prose>{message.text}</Prose>
           </span>
           {mayMessage && message.inputId !== undefined && (
-            <IconButton small label={`Take back: ${message.text.slice(0, 60)}`} disabled={busy === message.inputId} onClick={() => void withdraw(message.inputId!)}>
+            <IconButton
+              small
+              label={`Take back: ${message.text.slice(0, 60)}`}
+              disabled={busy === message.inputId}
+              onClick={() => void withdraw(message.inputId!)}
+            >
               <CrossIcon />
             </IconButton>
           )}

@@ -29,7 +29,11 @@ export function SubagentTreeView({ roots, entries }: SubagentTreeViewProps) {
                   <Prose>{entry.task}</Prose>
                 </span>
                 <span className="ml-auto flex shrink-0 items-center gap-2 pl-2 text-xs tabular-nums">
-                  {entry.endedMs === undefined ? <Since at={entry.startedMs} /> : lasting(entry.endedMs - entry.startedMs)}
+                  {entry.endedMs === undefined ? (
+                    <Since at={entry.startedMs} />
+                  ) : (
+                    lasting(entry.endedMs - entry.startedMs)
+                  )}
                   <StatusBadge status={entry.status} />
                 </span>
               </>
@@ -56,7 +60,16 @@ export function SubagentTreeView({ roots, entries }: SubagentTreeViewProps) {
 
 function Doing({ entry }: { entry: SubagentTreeEntry }) {
   const { message } = entry
-  const words = { thinking: 'Thinking', working: message.activitySummary ?? 'Working', streaming: 'Writing', done: 'Finishing' }[getMessagePhase(message)]
+  const words = {
+    thinking: 'Thinking',
+    working: message.activitySummary ?? 'Working',
+    streaming: 'Writing',
+    done: 'Finishing',
+  }[getMessagePhase(message)]
   const waiting = message.activitySummary === undefined || isTransient(message.activitySummary)
-  return <p className="truncate pb-1 pl-5 text-xs text-ink-soft">{words === 'Writing' && waiting && message.text === '' ? 'Starting' : words}…</p>
+  return (
+    <p className="truncate pb-1 pl-5 text-xs text-ink-soft">
+      {words === 'Writing' && waiting && message.text === '' ? 'Starting' : words}…
+    </p>
+  )
 }

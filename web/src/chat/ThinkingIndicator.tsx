@@ -12,7 +12,11 @@ export function ThinkingIndicator({ word, sinceMs, still }: { word: string; sinc
       ) : (
         <span aria-hidden="true" className="flex gap-1">
           {[0, 1, 2].map((dot) => (
-            <span key={dot} className="size-1.5 animate-pulse rounded-full bg-accent" style={{ animationDelay: `${dot * 180}ms` }} />
+            <span
+              key={dot}
+              className="size-1.5 animate-pulse rounded-full bg-accent"
+              style={{ animationDelay: `${dot * 180}ms` }}
+            />
           ))}
         </span>
       )}

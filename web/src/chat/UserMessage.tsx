@@ -9,7 +9,10 @@ const long = 4000
 export const UserMessage = memo(function UserMessage({ message }: { message: ChatMessage }) {
   const text = message.text
   return (
-    <article aria-label={message.from === 'parent' ? 'The agent that asked said' : 'You said'} className="flex flex-col items-end gap-1.5">
+    <article
+      aria-label={message.from === 'parent' ? 'The agent that asked said' : 'You said'}
+      className="flex flex-col items-end gap-1.5"
+    >
       {message.from === 'parent' && <p className="text-xs text-ink-soft">from the agent that asked</p>}
       {message.images !== undefined && (
         <div className="flex flex-wrap justify-end gap-2">
@@ -18,7 +21,10 @@ export const UserMessage = memo(function UserMessage({ message }: { message: Cha
           ))}
         </div>
       )}
-      <div className="max-w-[85%] rounded-2xl rounded-br-md bg-sunken px-4 py-2 break-words whitespace-pre-wrap" title={message.timestampMs === undefined ? undefined : new Date(message.timestampMs).toLocaleString()}>
+      <div
+        className="max-w-[85%] rounded-2xl rounded-br-md bg-sunken px-4 py-2 break-words whitespace-pre-wrap"
+        title={message.timestampMs === undefined ? undefined : new Date(message.timestampMs).toLocaleString()}
+      >
         {text.length <= long ? (
           <Prose>{text}</Prose>
         ) : (

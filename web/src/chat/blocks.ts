@@ -16,7 +16,11 @@ export function withBlock(message: ChatMessage, block: ContentBlock): ChatMessag
 
 // withLast changes the last block for which is holds; none: the message stays as
 // it is.
-export function withLast(message: ChatMessage, is: (block: ContentBlock) => boolean, change: (block: ContentBlock) => ContentBlock): ChatMessage {
+export function withLast(
+  message: ChatMessage,
+  is: (block: ContentBlock) => boolean,
+  change: (block: ContentBlock) => ContentBlock,
+): ChatMessage {
   const content = blocksOf(message)
   const at = content.findLastIndex(is)
   return at < 0 ? message : { ...message, content: content.with(at, change(content[at]!)) }
@@ -24,19 +28,31 @@ export function withLast(message: ChatMessage, is: (block: ContentBlock) => bool
 
 // A token may be the rest of an output, or all of it: of what has ended long ago
 // the pieces are not sent again.
-export function withToken(message: ChatMessage, text: string, thinking: boolean, done: boolean, at: number): ChatMessage {
+export function withToken(
+  message: ChatMessage,
+  text: string,
+  thinking: boolean,
+  done: boolean,
+  at: number,
+): ChatMessage {
   const type = thinking ? 'thinking' : 'text'
   const last = blocksOf(message).at(-1)
   let next: ChatMessage = { ...message, isThinking: thinking && !done, activitySummary: undefined }
   if (last === undefined || last.type !== type || !last.open) {
     if (text === '' && done) return next
-    next = withBlock(next, thinking ? { type, text: '', open: true, startedMs: message.statusSinceMs ?? at } : { type: 'text', text: '', open: true })
+    next = withBlock(
+      next,
+      thinking
+        ? { type, text: '', open: true, startedMs: message.statusSinceMs ?? at }
+        : { type: 'text', text: '', open: true },
+    )
   }
   next = withLast(
     next,
     (block) => block.type === type && block.open,
     (block) => {
-      if (block.type === 'thinking') return { ...block, text: block.text + text, open: !done, endedMs: done ? at : undefined }
+      if (block.type === 'thinking')
+        return { ...block, text: block.text + text, open: !done, endedMs: done ? at : undefined }
       if (block.type === 'text') return { ...block, text: block.text + text, open: !done }
       return block
     },
@@ -109,7 +125,11 @@ export function withEnd(message: ChatMessage, at: number, outcome?: string): Cha
     isThinking: false,
     activitySummary: summaryOf(message),
     statusSinceMs: undefined,
-    subagentTree: message.subagentTree?.map((entry) => (entry.status === 'running' && outcome !== undefined ? { ...entry, status: 'cancelled', endedMs: at, message: withEnd(entry.message, at, 'cancelled') } : entry)),
+    subagentTree: message.subagentTree?.map((entry) =>
+      entry.status === 'running' && outcome !== undefined
+        ? { ...entry, status: 'cancelled', endedMs: at, message: withEnd(entry.message, at, 'cancelled') }
+        : entry,
+    ),
     ...(outcome === undefined ? {} : { outcome }),
   }
 }
@@ -121,5 +141,7 @@ export function summaryOf(message: ChatMessage): string | undefined {
 
 // isEmpty: nothing was heard of the message yet.
 export function isEmpty(message: ChatMessage): boolean {
-  return blocksOf(message).length === 0 && (message.turns ?? []).length === 0 && (message.subagentTree ?? []).length === 0
+  return (
+    blocksOf(message).length === 0 && (message.turns ?? []).length === 0 && (message.subagentTree ?? []).length === 0
+  )
 }

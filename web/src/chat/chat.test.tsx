@@ -36,9 +36,22 @@ beforeEach(() => {
   answer = () => new Response('{"status":"ok","session_id":"s"}')
   localStorage.clear()
   vi.stubGlobal('fetch', (path: string, init: RequestInit = {}) => {
-    const one = { method: init.method ?? 'GET', path, body: init.body === undefined ? undefined : (JSON.parse(String(init.body)) as unknown), once: new Headers(init.headers).get('Idempotency-Key') }
-    if (path === '/api/v1/agents') return Promise.resolve(new Response('{"agents":[{"id":"coder","name":"coder","description":"codes","status":"running"},{"id":"explorer","name":"explorer","description":"looks","status":"running"}]}'))
-    if (path === '/api/v1/skills') return Promise.resolve(new Response('{"skills":[{"name":"review","description":"reviews","user_invocable":true}]}'))
+    const one = {
+      method: init.method ?? 'GET',
+      path,
+      body: init.body === undefined ? undefined : (JSON.parse(String(init.body)) as unknown),
+      once: new Headers(init.headers).get('Idempotency-Key'),
+    }
+    if (path === '/api/v1/agents')
+      return Promise.resolve(
+        new Response(
+          '{"agents":[{"id":"coder","name":"coder","description":"codes","status":"running"},{"id":"explorer","name":"explorer","description":"looks","status":"running"}]}',
+        ),
+      )
+    if (path === '/api/v1/skills')
+      return Promise.resolve(
+        new Response('{"skills":[{"name":"review","description":"reviews","user_invocable":true}]}'),
+      )
     asked.push(one)
     return Promise.resolve(answer(one))
   })
@@ -63,25 +76,60 @@ function message(over: Partial<ChatMessage>): ChatMessage {
 }
 
 function tool(over: Partial<ToolUse>): ToolUse {
-  return { type: 'tool_use', id: 't', tool: 'shell', args: { command: ['go', 'test'] }, status: 'running', summary: '', output: '', cut: 0, startedMs: 1000, turn: 1, ...over }
+  return {
+    type: 'tool_use',
+    id: 't',
+    tool: 'shell',
+    args: { command: ['go', 'test'] },
+    status: 'running',
+    summary: '',
+    output: '',
+    cut: 0,
+    startedMs: 1000,
+    turn: 1,
+    ...over,
+  }
 }
 
 describe('AgentMessage', () => {
   it('says what goes on in every phase', () => {
     const { rerender } = show(<AgentMessage message={message({ isThinking: true })} />)
     expect(screen.getByRole('status').textContent).toContain('Thinking')
-    rerender(<AgentMessage message={message({ turns: [1], activitySummary: 'Running go test', content: [tool({ output: 'ok\n' })] })} />)
+    rerender(
+      <AgentMessage
+        message={message({ turns: [1], activitySummary: 'Running go test', content: [tool({ output: 'ok\n' })] })}
+      />,
+    )
     expect(screen.getByText('Run')).toBeTruthy()
     expect(screen.getByLabelText('Live output').textContent).toContain('ok')
     rerender(<AgentMessage message={message({ turns: [1], content: [{ type: 'text', text: 'Half', open: true }] })} />)
     expect(screen.getByRole('article').dataset.phase).toBe('streaming')
-    rerender(<AgentMessage message={message({ isGenerating: false, outcome: 'failed', content: [{ type: 'notice', text: 'The key is wrong.' }] })} />)
+    rerender(
+      <AgentMessage
+        message={message({
+          isGenerating: false,
+          outcome: 'failed',
+          content: [{ type: 'notice', text: 'The key is wrong.' }],
+        })}
+      />,
+    )
     expect(screen.getByText('failed')).toBeTruthy()
     expect(screen.getByText('The key is wrong.')).toBeTruthy()
   })
 
   it('folds what was done to a line that tells enough', () => {
-    show(<AgentMessage message={message({ isGenerating: false, turns: [1], content: [tool({ id: 'a', status: 'done', endedMs: 1400 }), tool({ id: 'b', tool: 'read_file', args: { path: 'x/main.go' }, status: 'failed', endedMs: 1500 })] })} />)
+    show(
+      <AgentMessage
+        message={message({
+          isGenerating: false,
+          turns: [1],
+          content: [
+            tool({ id: 'a', status: 'done', endedMs: 1400 }),
+            tool({ id: 'b', tool: 'read_file', args: { path: 'x/main.go' }, status: 'failed', endedMs: 1500 }),
+          ],
+        })}
+      />,
+    )
     const line = screen.getByRole('button', { name: /Ran 2 tools/ })
     expect(line.textContent).toContain('go test')
     expect(line.textContent).toContain('main.go')
@@ -93,9 +141,25 @@ describe('AgentMessage', () => {
   })
 
   it('shows sub-agents in place of the call that asked for them', () => {
-    const entry = { id: 'c', agent: 'explorer', task: 'look', status: 'completed', startedMs: 1, endedMs: 2000, message: message({ isGenerating: false, content: [{ type: 'text', text: 'Nothing.', open: false }] }) }
+    const entry = {
+      id: 'c',
+      agent: 'explorer',
+      task: 'look',
+      status: 'completed',
+      startedMs: 1,
+      endedMs: 2000,
+      message: message({ isGenerating: false, content: [{ type: 'text', text: 'Nothing.', open: false }] }),
+    }
     const below = { ...entry, id: 'd', parent: 'c', agent: 'digger', task: 'dig' }
-    show(<AgentMessage message={message({ isGenerating: false, content: [tool({ tool: 'delegate', args: { agent_id: 'explorer', task: 'look' }, endedMs: 2 })], subagentTree: [entry, below] })} />)
+    show(
+      <AgentMessage
+        message={message({
+          isGenerating: false,
+          content: [tool({ tool: 'delegate', args: { agent_id: 'explorer', task: 'look' }, endedMs: 2 })],
+          subagentTree: [entry, below],
+        })}
+      />,
+    )
     expect(screen.queryByText('Delegate')).toBeNull()
     expect(screen.getAllByLabelText('Sub-agents')).toHaveLength(2)
     fireEvent.click(screen.getByRole('button', { name: /explorer/ }))
@@ -105,11 +169,20 @@ describe('AgentMessage', () => {
 
 describe('MessageBody', () => {
   it('shows JSON of a known type as what it is', () => {
-    const { container, rerender } = show(<MessageBody text='{"type":"plan","summary":"Fix it","items":[{"title":"Find","status":"done"}],"status":"executing"}' />)
+    const { container, rerender } = show(
+      <MessageBody text='{"type":"plan","summary":"Fix it","items":[{"title":"Find","status":"done"}],"status":"executing"}' />,
+    )
     expect(screen.getByLabelText('Plan').textContent).toContain('Find')
     rerender(<MessageBody text='{"type":"finalize_task","title":"Mended","acceptance_criteria":["it works"]}' />)
     expect(screen.getByLabelText('Task').textContent).toContain('it works')
-    rerender(<MessageBody text={JSON.stringify({ type: 'change_report', files: [{ path: 'a.go', summary: 'Modified', diff: '@@ -1 +1 @@\n-a\n+b' }] })} />)
+    rerender(
+      <MessageBody
+        text={JSON.stringify({
+          type: 'change_report',
+          files: [{ path: 'a.go', summary: 'Modified', diff: '@@ -1 +1 @@\n-a\n+b' }],
+        })}
+      />,
+    )
     expect(screen.getByLabelText('Changed files').textContent).toContain('a.go')
     for (const text of ['{"type":"news"}', '{"type":', 'type: plan', '{}']) {
       rerender(<MessageBody text={text} />)
@@ -118,7 +191,11 @@ describe('MessageBody', () => {
   })
 
   it('lets a model write a card, but nobody answer it', () => {
-    const card = { type: 'ask_user', question_id: 'x.1', questions: [{ question: 'Allow shell?\n\nrm -rf /', header: 'Permission', options: [{ label: 'Allow once' }] }] }
+    const card = {
+      type: 'ask_user',
+      question_id: 'x.1',
+      questions: [{ question: 'Allow shell?\n\nrm -rf /', header: 'Permission', options: [{ label: 'Allow once' }] }],
+    }
     show(<MessageBody text={JSON.stringify(card)} />)
     expect(screen.queryByRole('button', { name: /Allow/ })).toBeNull()
     expect(screen.getByText('not open')).toBeTruthy()
@@ -127,7 +204,14 @@ describe('MessageBody', () => {
 
 const permission = (show: string, why = ''): Card => ({
   question_id: session + '.7',
-  questions: [{ question: `Allow shell?${why === '' ? '' : ` (${why})`}\n\n${show}`, header: 'Permission', options: [], multi_select: false }],
+  questions: [
+    {
+      question: `Allow shell?${why === '' ? '' : ` (${why})`}\n\n${show}`,
+      header: 'Permission',
+      options: [],
+      multi_select: false,
+    },
+  ],
   agent: 'coder',
   session,
   askedMs: 1,
@@ -194,10 +278,18 @@ describe('AskUserCard', () => {
 
   it('asks all questions of a card', async () => {
     const options = (...labels: string[]) => labels.map((label) => ({ label, description: null, preview: null }))
-    const card = { ...permission(''), questions: [
-      { question: 'Which database?', header: 'Database', options: options('SQLite', 'PostgreSQL'), multi_select: false },
-      { question: 'Which extras?', header: 'Extras', options: options('Search', 'Audit'), multi_select: true },
-    ] }
+    const card = {
+      ...permission(''),
+      questions: [
+        {
+          question: 'Which database?',
+          header: 'Database',
+          options: options('SQLite', 'PostgreSQL'),
+          multi_select: false,
+        },
+        { question: 'Which extras?', header: 'Extras', options: options('Search', 'Audit'), multi_select: true },
+      ],
+    }
     show(<AskUserCard card={card} />)
     const send = screen.getByRole('button', { name: 'Answer all' }) as HTMLButtonElement
     fireEvent.click(screen.getByLabelText('SQLite'))
@@ -218,7 +310,9 @@ describe('AskUserCard', () => {
 
 describe('PlanBlock', () => {
   it('is decided where it waits', async () => {
-    show(<PlanBlock plan={{ summary: '', status: 'planned', items: [{ title: 'Find', status: 'pending' }] }} deciding />)
+    show(
+      <PlanBlock plan={{ summary: '', status: 'planned', items: [{ title: 'Find', status: 'pending' }] }} deciding />,
+    )
     fireEvent.click(screen.getByRole('button', { name: 'Approve and carry out' }))
     await waitFor(() => expect(asked).toHaveLength(1))
     expect(asked[0]).toMatchObject({ path: '/api/plan/approve', body: { session_id: session } })
@@ -252,7 +346,10 @@ describe('Composer', () => {
     answer = () => new Response('{"status":"started","session_id":"s"}')
     fireEvent.click(screen.getByRole('button', { name: 'Try again' }))
     await waitFor(() => expect(sent).toHaveBeenCalledOnce())
-    expect(asked[1]).toMatchObject({ path: '/api/chat', body: { message: 'hello', session_id: session, agent_id: 'coder' } })
+    expect(asked[1]).toMatchObject({
+      path: '/api/chat',
+      body: { message: 'hello', session_id: session, agent_id: 'coder' },
+    })
     expect(asked[1]!.once).toBe(asked[0]!.once)
     expect(area().value).toBe('')
     type('hello')
@@ -312,12 +409,22 @@ describe('Composer', () => {
     expect(meaning('/clear')).toEqual({ do: 'clear' })
     expect(meaning('/tour')).toEqual({ do: 'say', message: '/tour' })
     expect(suggest('say /', [], [])).toEqual([])
-    expect(commands([{ name: 'plan', description: '', user_invocable: true }]).filter((c) => c.name === '/plan')).toHaveLength(1)
+    expect(
+      commands([{ name: 'plan', description: '', user_invocable: true }]).filter((c) => c.name === '/plan'),
+    ).toHaveLength(1)
   })
 
   it('takes images the server takes', async () => {
     const file = (name: string, type: string, size = 10) => new File([new Uint8Array(size)], name, { type })
-    const { pictures, problems } = await choose([], [file('a.png', 'image/png'), file('b.txt', 'text/plain'), file('c.jpg', 'image/jpeg', maxBytes), ...['d', 'e', 'f', 'g'].map((n) => file(n + '.webp', 'image/webp'))])
+    const { pictures, problems } = await choose(
+      [],
+      [
+        file('a.png', 'image/png'),
+        file('b.txt', 'text/plain'),
+        file('c.jpg', 'image/jpeg', maxBytes),
+        ...['d', 'e', 'f', 'g'].map((n) => file(n + '.webp', 'image/webp')),
+      ],
+    )
     expect(pictures.map((p) => p.name)).toEqual(['a.png', 'd.webp', 'e.webp', 'f.webp'])
     expect(problems).toHaveLength(3)
     expect(pictures[0]!.url).toMatch(/^data:image\/png;base64,/)
@@ -340,7 +447,8 @@ describe('useChatMessages', () => {
     await waitFor(() => expect(FakeSocket.made).toHaveLength(1))
     act(() => FakeSocket.last.open())
     const before = drawn
-    const send = (seq: number, over: object) => FakeSocket.last.say({ id: 'x' + seq, seq, ts_ms: 1, session_id: session, agent_id: 'coder', ...over })
+    const send = (seq: number, over: object) =>
+      FakeSocket.last.say({ id: 'x' + seq, seq, ts_ms: 1, session_id: session, agent_id: 'coder', ...over })
     act(() => {
       send(8, { kind: 'message', text: 'Hi', data: { from: 'user', to: 'coder', role: 'user', input_id: 's.2' } })
       for (let seq = 16; seq < 816; seq += 8) send(seq, { kind: 'token', text: 'x' })
@@ -377,11 +485,21 @@ describe('what cannot be drawn', () => {
 
 describe('words for people', () => {
   it('say what tools do', () => {
-    expect(describeTool({ tool: 'shell', args: { command: ['bash', '-lc', 'go  test ./...'] } })).toEqual({ verb: 'Run', object: 'go test ./...' })
+    expect(describeTool({ tool: 'shell', args: { command: ['bash', '-lc', 'go  test ./...'] } })).toEqual({
+      verb: 'Run',
+      object: 'go test ./...',
+    })
     expect(describeTool({ tool: 'shell', args: { command: ['rm', "it's"] } }).object).toBe(`rm 'it'\\''s'`)
-    expect(describeTool({ tool: 'apply_patch', args: { patch: '*** Begin Patch\n*** Update File: a.go\n*** Add File: b.go\n' } }).object).toBe('a.go, b.go')
+    expect(
+      describeTool({
+        tool: 'apply_patch',
+        args: { patch: '*** Begin Patch\n*** Update File: a.go\n*** Add File: b.go\n' },
+      }).object,
+    ).toBe('a.go, b.go')
     expect(describeTool({ tool: 'x__y', args: 'no json' })).toEqual({ verb: 'x__y', object: '' })
-    expect(summarize([1, 2, 3].map((n) => tool({ tool: 'read_file', args: { path: `d/${n}.go` } })))).toBe('Read 1.go and 2 more')
+    expect(summarize([1, 2, 3].map((n) => tool({ tool: 'read_file', args: { path: `d/${n}.go` } })))).toBe(
+      'Read 1.go and 2 more',
+    )
   })
   it('never round something to nothing', () => {
     expect([dollars(0), dollars(10), dollars(1500), dollars(40_000)]).toEqual(['$0', '< $0.0001', '$0.0015', '$0.04'])

@@ -22,6 +22,8 @@ export function useChat(): ChatContext {
 
 // askedTools are the tools of approvals that wait.
 export function askedTools(cards: Card[]): Set<string> {
-  const names = cards.flatMap((card) => card.questions.filter((q) => q.header === 'Permission').map((q) => /^Allow (\S+)\?/.exec(q.question)?.[1] ?? ''))
+  const names = cards.flatMap((card) =>
+    card.questions.filter((q) => q.header === 'Permission').map((q) => /^Allow (\S+)\?/.exec(q.question)?.[1] ?? ''),
+  )
   return new Set(names.filter((name) => name !== ''))
 }

@@ -22,14 +22,36 @@ function freeze<T>(value: T): T {
 let next = 0
 function said(kind: string, over: Partial<UiMessage> = {}): UiMessage {
   next += 8
-  return { id: `${kind}-${next}`, seq: next, rev: next, ts_ms: 1000 + next, kind, agent_id: 'coder', session_id: session, ...over }
+  return {
+    id: `${kind}-${next}`,
+    seq: next,
+    rev: next,
+    ts_ms: 1000 + next,
+    kind,
+    agent_id: 'coder',
+    session_id: session,
+    ...over,
+  }
 }
 const user = (text: string, input: string, to = 'coder') =>
   said('message', { text, agent_id: 'user', data: { from: 'user', to, role: 'user', input_id: input } })
-const doing = (status: string, text: string, over: Partial<UiMessage> = {}) => said('activity', { phase: 'doing', text, data: { status }, ...over })
+const doing = (status: string, text: string, over: Partial<UiMessage> = {}) =>
+  said('activity', { phase: 'doing', text, data: { status }, ...over })
 const queue = (items: string[], over: object = {}) =>
-  said('queue', { data: { items: items.map((id) => ({ id, agent_id: 'coder', session_id: session, preview: 'preview of ' + id, timestamp: 1 })), ...over } })
-const outcome = (status = 'completed') => said('run', { phase: 'outcome', data: { outcome: { type: 'none', run_status: status } } })
+  said('queue', {
+    data: {
+      items: items.map((id) => ({
+        id,
+        agent_id: 'coder',
+        session_id: session,
+        preview: 'preview of ' + id,
+        timestamp: 1,
+      })),
+      ...over,
+    },
+  })
+const outcome = (status = 'completed') =>
+  said('run', { phase: 'outcome', data: { outcome: { type: 'none', run_status: status } } })
 
 describe('transcripts of the projectors', () => {
   const all = transcripts()
@@ -40,7 +62,9 @@ describe('transcripts of the projectors', () => {
 
     // Every run ends, and nothing of it stays open.
     const lastRun = messages.findLastIndex((m) => m.session_id === of && m.kind === 'run' && m.phase === 'outcome')
-    const later = messages.slice(lastRun + 1).some((m) => m.session_id === of && ['activity', 'token', 'message'].includes(m.kind))
+    const later = messages
+      .slice(lastRun + 1)
+      .some((m) => m.session_id === of && ['activity', 'token', 'message'].includes(m.kind))
     if (lastRun >= 0 && !later) {
       expect(current(whole)).toBe(-1)
       for (const m of whole.messages) expect(getMessagePhase(m)).toBe('done')
@@ -77,7 +101,10 @@ describe('a single agent turn', () => {
     ])
     expect(step(said('token', { text: 'Hm. ', data: { thinking: true } }))).toBe('thinking')
     expect(step(doing('calling_tool', 'Reading file.ts'))).toBe('working')
-    expect(state.messages.at(-1)).toMatchObject({ activitySummary: 'Reading file.ts', activityEntries: ['Reading file.ts'] })
+    expect(state.messages.at(-1)).toMatchObject({
+      activitySummary: 'Reading file.ts',
+      activityEntries: ['Reading file.ts'],
+    })
     expect(step(said('token', { text: 'Found ' }))).toBe('streaming')
     expect(step(said('token', { text: 'it.' }))).toBe('streaming')
     expect(state.messages.at(-1)).toMatchObject({ text: 'Found it.', liveText: 'Found it.' })
@@ -99,7 +126,15 @@ describe('a single agent turn', () => {
 
   it('shows an answer once, though it is sent twice', () => {
     const answer = said('message', { text: 'One. Two.', data: { from: 'coder', to: 'user', role: 'assistant' } })
-    const state = fold([user('Hi', 's.2'), said('token', { text: 'One. ' }), said('text_segment', { text: 'One. ' }), said('token', { text: 'Two.' }), said('text_segment', { text: 'Two.' }), { ...answer, seq: next + 1 }, outcome()])
+    const state = fold([
+      user('Hi', 's.2'),
+      said('token', { text: 'One. ' }),
+      said('text_segment', { text: 'One. ' }),
+      said('token', { text: 'Two.' }),
+      said('text_segment', { text: 'Two.' }),
+      { ...answer, seq: next + 1 },
+      outcome(),
+    ])
     expect(state.messages.map((m) => m.text)).toEqual(['Hi', 'One. Two.'])
   })
 
@@ -108,7 +143,11 @@ describe('a single agent turn', () => {
       user('Hi', 's.2'),
       said('ask_user', { data: { question_id: 's.7', questions: [] } }),
       said('message', { text: 'It writes a file.', data: { from: 'coder', to: 'user', role: 'assistant' } }),
-      said('message', { text: 'The key is wrong.', agent_id: 'system', data: { from: 'system', to: 'user', role: 'assistant' } }),
+      said('message', {
+        text: 'The key is wrong.',
+        agent_id: 'system',
+        data: { from: 'system', to: 'user', role: 'assistant' },
+      }),
       outcome('failed'),
     ])
     expect(state.messages.at(-1)?.content).toEqual([
@@ -121,7 +160,13 @@ describe('a single agent turn', () => {
 })
 
 describe('what is said while the agent is busy', () => {
-  const busy = () => [user('Count', 's.2'), doing('working', 'Working...'), said('token', { text: '1 2' }), user('Stop', 's.8'), queue(['s.8'])]
+  const busy = () => [
+    user('Count', 's.2'),
+    doing('working', 'Working...'),
+    said('token', { text: '1 2' }),
+    user('Stop', 's.8'),
+    queue(['s.8']),
+  ]
 
   it('waits, and is answered from where it was read', () => {
     const waiting = fold(busy())
@@ -149,7 +194,11 @@ describe('what is said while the agent is busy', () => {
 
 describe('sub-agents', () => {
   const child = '44444444-4444-4444-8444-000000000001'
-  const spawned = () => said('run', { phase: 'subagent_spawned', data: { subagent_id: 'explorer', subagent_session_id: child, task: 'look' } })
+  const spawned = () =>
+    said('run', {
+      phase: 'subagent_spawned',
+      data: { subagent_id: 'explorer', subagent_session_id: child, task: 'look' },
+    })
 
   it('are in the tree of the message, and nowhere else', () => {
     const inChild = { session_id: child, agent_id: 'explorer' }
@@ -160,7 +209,10 @@ describe('sub-agents', () => {
       doing('calling_tool', 'Reading a', inChild),
       said('token', { ...inChild, text: 'Nothing.' }),
       said('ask_user', { ...inChild, data: { question_id: child + '.7', questions: [] } }),
-      said('run', { phase: 'subagent_result', data: { subagent_id: 'explorer', subagent_session_id: child, outcome: { run_status: 'completed' } } }),
+      said('run', {
+        phase: 'subagent_result',
+        data: { subagent_id: 'explorer', subagent_session_id: child, outcome: { run_status: 'completed' } },
+      }),
     ])
     expect(state.messages.map((m) => [m.role, m.text])).toEqual([
       ['user', 'Go'],
@@ -179,7 +231,12 @@ describe('sub-agents', () => {
 })
 
 describe('history', () => {
-  const page = (n: number) => [user(`q${n}`, `s.${n}`), doing('working', 'Working...'), said('token', { text: `a${n}`, phase: 'done' }), outcome()]
+  const page = (n: number) => [
+    user(`q${n}`, `s.${n}`),
+    doing('working', 'Working...'),
+    said('token', { text: `a${n}`, phase: 'done' }),
+    outcome(),
+  ]
 
   it('is put in front page by page, and is the same as the whole', () => {
     const pages = [1, 2, 3].map(page)
@@ -201,16 +258,50 @@ describe('the rest', () => {
   it('keeps the end of a long output, and says how much is gone', () => {
     const input = user('Go', 's.2')
     const start = said('content_block', { phase: 'start', data: { block_id: 'b', tool: 'shell', args: {} } })
-    const lines = Array.from({ length: 3 }, () => said('tool_progress', { data: { block_id: 'b', tool: 'shell', line: 'x'.repeat(40_000) } }))
+    const lines = Array.from({ length: 3 }, () =>
+      said('tool_progress', { data: { block_id: 'b', tool: 'shell', line: 'x'.repeat(40_000) } }),
+    )
     const [tool] = fold([input, start, ...lines]).messages[1]!.content!
     expect(tool).toMatchObject({ type: 'tool_use', cut: 3 * 40_001 - 65_536 })
   })
 
   it('survives what is not as it should be', () => {
-    for (const kind of ['run', 'message', 'activity', 'queue', 'token', 'text_segment', 'ask_user', 'model_fallback', 'tool_progress', 'content_block', 'widget_resolved', 'turn_complete', 'news']) {
-      for (const data of [undefined, null, 7, 'x', [], { items: 7, questions: [null], plan: [], files: {} }, { items: [{ id: 'x', timestamp: 1e300 }], role: 'user' }]) {
-        for (const phase of ['', 'start', 'done', 'outcome', 'plan_update', 'change_report', 'subagent_spawned', 'context_usage']) {
-          for (const ts_ms of [1, 1e20, NaN]) expect(() => fold([said(kind, { data, phase, ts_ms, text: undefined })])).not.toThrow()
+    for (const kind of [
+      'run',
+      'message',
+      'activity',
+      'queue',
+      'token',
+      'text_segment',
+      'ask_user',
+      'model_fallback',
+      'tool_progress',
+      'content_block',
+      'widget_resolved',
+      'turn_complete',
+      'news',
+    ]) {
+      for (const data of [
+        undefined,
+        null,
+        7,
+        'x',
+        [],
+        { items: 7, questions: [null], plan: [], files: {} },
+        { items: [{ id: 'x', timestamp: 1e300 }], role: 'user' },
+      ]) {
+        for (const phase of [
+          '',
+          'start',
+          'done',
+          'outcome',
+          'plan_update',
+          'change_report',
+          'subagent_spawned',
+          'context_usage',
+        ]) {
+          for (const ts_ms of [1, 1e20, NaN])
+            expect(() => fold([said(kind, { data, phase, ts_ms, text: undefined })])).not.toThrow()
         }
       }
     }

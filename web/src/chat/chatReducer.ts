@@ -3,7 +3,19 @@
 // connection end in the same picture.
 
 import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from './wire'
-import { blocksOf, hasSaid, isEmpty, withBlock, withEnd, withLast, withOutput, withSegment, withToken, withTool, withToolUpdate } from './blocks'
+import {
+  blocksOf,
+  hasSaid,
+  isEmpty,
+  withBlock,
+  withEnd,
+  withLast,
+  withOutput,
+  withSegment,
+  withToken,
+  withTool,
+  withToolUpdate,
+} from './blocks'
 import type { Card, ChatMessage, ContentBlock, SubagentTreeEntry, ToolUse } from './message'
 import { isTransient } from './message'
 import { stamp } from './read'
@@ -81,23 +93,51 @@ export function chatReducer(state: ChatState, action: ChatAction): ChatState {
     case 'CLEAR_MESSAGES':
       return { ...initialState(state.session), seq: state.seq, loaded: state.loaded }
     case 'PUSH_MESSAGE':
-      return action.message.role === 'user' ? pushUser(state, action.message) : { ...state, messages: [...state.messages, action.message] }
+      return action.message.role === 'user'
+        ? pushUser(state, action.message)
+        : { ...state, messages: [...state.messages, action.message] }
     case 'SET_QUEUE':
       return setQueue(state, action)
     case 'SET_ASK_USER':
-      return { ...state, cards: [...state.cards.filter((card) => card.question_id !== action.card.question_id), action.card] }
+      return {
+        ...state,
+        cards: [...state.cards.filter((card) => card.question_id !== action.card.question_id), action.card],
+      }
     case 'RESOLVE_CARDS':
       return { ...state, cards: state.cards.filter((card) => !action.ids.includes(card.question_id)) }
     case 'ADD_SUBAGENT':
-      return onCurrent(state, undefined, (m) => ({ ...m, subagentTree: [...(m.subagentTree ?? []).filter((e) => e.id !== action.entry.id), action.entry] }))
+      return onCurrent(state, undefined, (m) => ({
+        ...m,
+        subagentTree: [...(m.subagentTree ?? []).filter((e) => e.id !== action.entry.id), action.entry],
+      }))
     case 'MARK_SUBAGENT_DONE':
-      return onEntry(state, action.id, (e) => ({ ...e, status: action.status, endedMs: action.at, message: withEnd(e.message, action.at, action.status) }))
+      return onEntry(state, action.id, (e) => ({
+        ...e,
+        status: action.status,
+        endedMs: action.at,
+        message: withEnd(e.message, action.at, action.status),
+      }))
     default:
       return ofOne(state, action)
   }
 }
 
-type OfOne = Exclude<ChatAction, { type: 'RECEIVE' | 'LOAD_HISTORY' | 'PREPEND_HISTORY' | 'CLEAR_MESSAGES' | 'PUSH_MESSAGE' | 'SET_QUEUE' | 'SET_ASK_USER' | 'RESOLVE_CARDS' | 'ADD_SUBAGENT' | 'MARK_SUBAGENT_DONE' }>
+type OfOne = Exclude<
+  ChatAction,
+  {
+    type:
+      | 'RECEIVE'
+      | 'LOAD_HISTORY'
+      | 'PREPEND_HISTORY'
+      | 'CLEAR_MESSAGES'
+      | 'PUSH_MESSAGE'
+      | 'SET_QUEUE'
+      | 'SET_ASK_USER'
+      | 'RESOLVE_CARDS'
+      | 'ADD_SUBAGENT'
+      | 'MARK_SUBAGENT_DONE'
+  }
+>
 
 // ofOne changes the message that is being made: the conversation's, or a
 // sub-agent's.
@@ -119,15 +159,23 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
     case 'SET_ACTIVITY':
       return setActivity(state, action)
     case 'ACTIVITY_DONE':
-      return onLast(state, session, (m) => (m.activitySummary === action.text && m.isGenerating ? { ...m, activitySummary: undefined } : m))
+      return onLast(state, session, (m) =>
+        m.activitySummary === action.text && m.isGenerating ? { ...m, activitySummary: undefined } : m,
+      )
     case 'SET_CONTEXT_USAGE': {
-      const counted = onLast(state, session, (m) => ({ ...m, contextTokens: action.usage.estimated_tokens, messageCount: action.usage.message_count }))
+      const counted = onLast(state, session, (m) => ({
+        ...m,
+        contextTokens: action.usage.estimated_tokens,
+        messageCount: action.usage.message_count,
+      }))
       return ours ? { ...counted, context: action.usage } : counted
     }
     case 'SET_PLAN':
       return setPlan(state, session, action.plan)
     case 'SET_MODEL_FALLBACK': {
-      const fallen = onCurrent(state, session, (m) => withBlock(m, { type: 'model_fallback', fallback: action.fallback }))
+      const fallen = onCurrent(state, session, (m) =>
+        withBlock(m, { type: 'model_fallback', fallback: action.fallback }),
+      )
       return ours ? { ...fallen, fallback: action.fallback } : fallen
     }
     case 'PUSH_TEXT_SEGMENT':
@@ -135,15 +183,24 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
     case 'SAY':
       return say(state, session, action.message, action.notice)
     case 'ADD_TOOL':
-      return onCurrent(state, session, (m) => withTool(m, { ...action.tool, turn: Math.max(1, (m.turns ?? []).length) }))
+      return onCurrent(state, session, (m) =>
+        withTool(m, { ...action.tool, turn: Math.max(1, (m.turns ?? []).length) }),
+      )
     case 'UPDATE_TOOL':
       return onLast(state, session, (m) =>
-        withToolUpdate(m, action.id, (tool) => ({ ...tool, status: action.status, summary: action.summary, endedMs: action.at })),
+        withToolUpdate(m, action.id, (tool) => ({
+          ...tool,
+          status: action.status,
+          summary: action.summary,
+          endedMs: action.at,
+        })),
       )
     case 'APPEND_TOOL_OUTPUT':
       return onLast(state, session, (m) => withOutput(m, action.id, action.tool, action.line))
     case 'ADD_CHANGE_REPORT':
-      return onCurrent(state, session, (m) => withBlock(m, { type: 'change_report', files: action.files, truncated: action.truncated }))
+      return onCurrent(state, session, (m) =>
+        withBlock(m, { type: 'change_report', files: action.files, truncated: action.truncated }),
+      )
     case 'COMPLETE_TURN':
       return onLast(state, session, (m) => ({
         ...m,
@@ -168,7 +225,9 @@ function receive(state: ChatState, frames: Frame[]): ChatState {
 function prepend(state: ChatState, frames: Frame[], earlier: string | null): ChatState {
   const page = receive(initialState(state.session), frames)
   const known = new Set([...state.messages, ...state.waiting].flatMap((m) => m.inputId ?? []))
-  const whole = new Map([...page.waiting, ...page.messages].flatMap((m) => (m.inputId === undefined ? [] : [[m.inputId, m.text]])))
+  const whole = new Map(
+    [...page.waiting, ...page.messages].flatMap((m) => (m.inputId === undefined ? [] : [[m.inputId, m.text]])),
+  )
   const rewrite = (m: ChatMessage) => {
     const text = m.inputId === undefined ? undefined : whole.get(m.inputId)
     return text === undefined || text === m.text ? m : { ...m, text }
@@ -176,7 +235,9 @@ function prepend(state: ChatState, frames: Frame[], earlier: string | null): Cha
   return {
     ...state,
     messages: [
-      ...page.messages.filter((m) => m.inputId === undefined || !known.has(m.inputId)).map((m) => (m.isGenerating ? withEnd(m, m.timestampMs ?? 0) : m)),
+      ...page.messages
+        .filter((m) => m.inputId === undefined || !known.has(m.inputId))
+        .map((m) => (m.isGenerating ? withEnd(m, m.timestampMs ?? 0) : m)),
       ...page.waiting.filter((m) => m.inputId === undefined || !known.has(m.inputId)),
       ...state.messages.map(rewrite),
     ],
@@ -188,7 +249,17 @@ function prepend(state: ChatState, frames: Frame[], earlier: string | null): Cha
 }
 
 export function agentMessage(session: string, id: string, from: string, at: number): ChatMessage {
-  return { role: 'agent', from, to: 'user', text: '', timestamp: stamp(at), timestampMs: at, isGenerating: true, id, session }
+  return {
+    role: 'agent',
+    from,
+    to: 'user',
+    text: '',
+    timestamp: stamp(at),
+    timestampMs: at,
+    isGenerating: true,
+    id,
+    session,
+  }
 }
 
 // current is where the message that is being made is; -1: none is.
@@ -212,7 +283,10 @@ function answerTo(state: ChatState, message: ChatMessage): ChatMessage {
 
 // setQueue: what is listed waits. What is not listed any more was read by the
 // agent, which answers it from here on, unless it was withdrawn.
-function setQueue(state: ChatState, { agent, items, withdrawn, at, seq }: Extract<ChatAction, { type: 'SET_QUEUE' }>): ChatState {
+function setQueue(
+  state: ChatState,
+  { agent, items, withdrawn, at, seq }: Extract<ChatAction, { type: 'SET_QUEUE' }>,
+): ChatState {
   const listed = new Map(items.map((item) => [item.id, item]))
   const gone = state.waiting.filter((m) => m.to === agent && !listed.has(m.inputId ?? ''))
   const others = state.waiting.filter((m) => !gone.includes(m))
@@ -231,7 +305,17 @@ function setQueue(state: ChatState, { agent, items, withdrawn, at, seq }: Extrac
 
 function queuedMessage(session: string, agent: string, item: Queued): ChatMessage {
   const at = item.timestamp * 1000
-  return { role: 'user', from: 'user', to: agent, text: item.preview, timestamp: stamp(at), timestampMs: at, id: 'input-' + item.id, session, inputId: item.id }
+  return {
+    role: 'user',
+    from: 'user',
+    to: agent,
+    text: item.preview,
+    timestamp: stamp(at),
+    timestampMs: at,
+    id: 'input-' + item.id,
+    session,
+    inputId: item.id,
+  }
 }
 
 // withoutInput takes out what was withdrawn before anything was done about it.
@@ -249,11 +333,17 @@ function adopt(state: ChatState, message: ChatMessage, at: number, seq: number):
   if (going < 0) return pushUser(state, message)
   const before = state.messages[going]!
   if (isEmpty(before)) return { ...state, messages: state.messages.toSpliced(going, 0, message) }
-  const rest = { ...agentMessage(state.session, `answer-${message.id}-${seq}`, before.from ?? '', at), statusSinceMs: before.statusSinceMs }
+  const rest = {
+    ...agentMessage(state.session, `answer-${message.id}-${seq}`, before.from ?? '', at),
+    statusSinceMs: before.statusSinceMs,
+  }
   return { ...state, messages: [...state.messages.with(going, withEnd(before, at)), message, rest] }
 }
 
-function setActivity(state: ChatState, { session, text, status, agent, at, seq }: Extract<ChatAction, { type: 'SET_ACTIVITY' }>): ChatState {
+function setActivity(
+  state: ChatState,
+  { session, text, status, agent, at, seq }: Extract<ChatAction, { type: 'SET_ACTIVITY' }>,
+): ChatState {
   let next = state
   if (session === undefined && current(state) < 0) {
     next = { ...state, messages: [...state.messages, agentMessage(state.session, 'answer-' + seq, agent, at)] }
@@ -273,7 +363,10 @@ function setActivity(state: ChatState, { session, text, status, agent, at, seq }
 // where it was last seen.
 function setPlan(state: ChatState, session: string | undefined, plan: Plan): ChatState {
   const isPlan = (block: ContentBlock) => block.type === 'plan'
-  const put = (m: ChatMessage) => (blocksOf(m).some(isPlan) ? withLast(m, isPlan, () => ({ type: 'plan', plan })) : withBlock(m, { type: 'plan', plan }))
+  const put = (m: ChatMessage) =>
+    blocksOf(m).some(isPlan)
+      ? withLast(m, isPlan, () => ({ type: 'plan', plan }))
+      : withBlock(m, { type: 'plan', plan })
   if (session !== undefined) return onCurrent(state, session, put)
   const going = current(state)
   const at = going >= 0 ? going : state.messages.findLastIndex((m) => blocksOf(m).some(isPlan))
@@ -284,25 +377,42 @@ function setPlan(state: ChatState, session: string | undefined, plan: Plan): Cha
 // a card that is open, or an answer that was shown as it came.
 function say(state: ChatState, session: string | undefined, message: ChatMessage, notice: boolean): ChatState {
   const explains = !notice && state.cards.some((card) => card.session === message.session)
-  const block: ContentBlock = notice ? { type: 'notice', text: message.text } : explains ? { type: 'explanation', text: message.text } : { type: 'text', text: message.text, open: false }
+  const block: ContentBlock = notice
+    ? { type: 'notice', text: message.text }
+    : explains
+      ? { type: 'explanation', text: message.text }
+      : { type: 'text', text: message.text, open: false }
   const put = (m: ChatMessage) => {
     if (notice || explains) return withBlock(m, block)
     return hasSaid(m, message.text) ? m : withSegment({ ...m, liveText: '' }, message.text)
   }
-  const next = explains ? { ...state, cards: state.cards.map((card) => (card.session === message.session ? { ...card, explained: true } : card)) } : state
+  const next = explains
+    ? {
+        ...state,
+        cards: state.cards.map((card) => (card.session === message.session ? { ...card, explained: true } : card)),
+      }
+    : state
   if (session !== undefined) return onEntry(next, session, (e) => ({ ...e, message: put(e.message) }))
   const going = current(next)
   if (going >= 0) return { ...next, messages: next.messages.with(going, put(next.messages[going]!)) }
   const last = next.messages.at(-1)
   if (!notice && last?.role === 'agent' && hasSaid(last, message.text)) return next
-  return { ...next, messages: [...next.messages, { ...message, content: [block], ...(notice ? {} : { segments: [{ text: message.text }] }) }] }
+  return {
+    ...next,
+    messages: [
+      ...next.messages,
+      { ...message, content: [block], ...(notice ? {} : { segments: [{ text: message.text }] }) },
+    ],
+  }
 }
 
 // onCurrent changes the message that is being made.
 function onCurrent(state: ChatState, session: string | undefined, change: (m: ChatMessage) => ChatMessage): ChatState {
   if (session !== undefined) return onEntry(state, session, (e) => ({ ...e, message: change(e.message) }))
   const at = current(state)
-  return at < 0 ? onLast(state, undefined, change) : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
+  return at < 0
+    ? onLast(state, undefined, change)
+    : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
 }
 
 // onLast changes it also if it has ended.
@@ -319,5 +429,11 @@ function onEntry(state: ChatState, id: string, change: (entry: SubagentTreeEntry
   const at = state.messages.findLastIndex((m) => m.subagentTree?.some((e) => e.id === id))
   if (at < 0) return state
   const message = state.messages[at]!
-  return { ...state, messages: state.messages.with(at, { ...message, subagentTree: message.subagentTree?.map((e) => (e.id === id ? change(e) : e)) }) }
+  return {
+    ...state,
+    messages: state.messages.with(at, {
+      ...message,
+      subagentTree: message.subagentTree?.map((e) => (e.id === id ? change(e) : e)),
+    }),
+  }
 }

@@ -17,23 +17,32 @@ const own: Suggestion[] = [
 
 export function commands(skills: SkillInfo[]): Suggestion[] {
   const named = new Set(own.map((command) => command.name))
-  return [...own, ...skills.filter((skill) => !named.has('/' + skill.name)).map((skill) => ({ insert: `/${skill.name} `, name: '/' + skill.name, about: [skill.argument_hint, skill.description].filter(Boolean).join(' — ') }))]
+  return [
+    ...own,
+    ...skills
+      .filter((skill) => !named.has('/' + skill.name))
+      .map((skill) => ({
+        insert: `/${skill.name} `,
+        name: '/' + skill.name,
+        about: [skill.argument_hint, skill.description].filter(Boolean).join(' — '),
+      })),
+  ]
 }
 
 // suggest lists what the beginning of a text may become; empty: it is just text.
 export function suggest(text: string, skills: SkillInfo[], agents: AgentInfo[]): Suggestion[] {
   const slash = /^\/([\w-]*)$/.exec(text)?.[1]
-  if (slash !== undefined) return commands(skills).filter((command) => command.name.startsWith('/' + slash.toLowerCase()))
+  if (slash !== undefined)
+    return commands(skills).filter((command) => command.name.startsWith('/' + slash.toLowerCase()))
   const at = /^@([\w-]*)$/.exec(text)?.[1]
-  if (at !== undefined) return agents.filter((agent) => agent.id.startsWith(at.toLowerCase())).map((agent) => ({ insert: `@${agent.id} `, name: '@' + agent.id, about: agent.description }))
+  if (at !== undefined)
+    return agents
+      .filter((agent) => agent.id.startsWith(at.toLowerCase()))
+      .map((agent) => ({ insert: `@${agent.id} `, name: '@' + agent.id, about: agent.description }))
   return []
 }
 
-export type Meant =
-  | { do: 'clear' }
-  | { do: 'compact' }
-  | { do: 'help' }
-  | { do: 'say'; message: string; mode?: 'plan' }
+export type Meant = { do: 'clear' } | { do: 'compact' } | { do: 'help' } | { do: 'say'; message: string; mode?: 'plan' }
 
 // meaning reads what is to be sent. Skills and what nobody knows are the server's
 // and the model's to understand.

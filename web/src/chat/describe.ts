@@ -52,7 +52,8 @@ export function describe({ tool, args }: Pick<ToolUse, 'tool' | 'args'>): Doing 
 function command(given: unknown): string {
   const words = list(given, str)
   const [shell, flag, script] = words
-  if (words.length === 3 && /^(?:\/\S*\/)?(?:ba|z|da)?sh$/.test(shell ?? '') && /^-l?c$/.test(flag ?? '')) return lines(script ?? '')
+  if (words.length === 3 && /^(?:\/\S*\/)?(?:ba|z|da)?sh$/.test(shell ?? '') && /^-l?c$/.test(flag ?? ''))
+    return lines(script ?? '')
   return words.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ')
 }
 
@@ -70,7 +71,9 @@ export function summarize(tools: ToolUse[]): string {
     if (last?.tool === tool.tool) last.labels.push(label)
     else groups.push({ tool: tool.tool, labels: [label] })
   }
-  return groups.map(({ labels }) => (labels.length > 2 ? `${labels[0]} and ${labels.length - 1} more` : labels.join(' · '))).join(' · ')
+  return groups
+    .map(({ labels }) => (labels.length > 2 ? `${labels[0]} and ${labels.length - 1} more` : labels.join(' · ')))
+    .join(' · ')
 }
 
 // short leaves the folders of a path out.
@@ -80,7 +83,11 @@ function short(tool: string, object: string): string {
 
 export function tokens(count: number): string {
   if (count < 1000) return String(count)
-  return count < 100_000 ? `${(count / 1000).toFixed(1).replace(/\.0$/, '')}k` : count < 1_000_000 ? `${Math.round(count / 1000)}k` : `${(count / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
+  return count < 100_000
+    ? `${(count / 1000).toFixed(1).replace(/\.0$/, '')}k`
+    : count < 1_000_000
+      ? `${Math.round(count / 1000)}k`
+      : `${(count / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
 }
 
 // dollars of so many millionths; what is not nothing is never shown as nothing.

@@ -13,7 +13,10 @@ const prefix = 'parley.draft.'
 export function readDraft(key: string): Draft {
   try {
     const value = JSON.parse(localStorage.getItem(prefix + key) ?? '{}') as Partial<Draft>
-    return { text: typeof value.text === 'string' ? value.text : '', agent: typeof value.agent === 'string' ? value.agent : undefined }
+    return {
+      text: typeof value.text === 'string' ? value.text : '',
+      agent: typeof value.agent === 'string' ? value.agent : undefined,
+    }
   } catch {
     return { text: '' }
   }

@@ -27,9 +27,17 @@ let seen: UiMessage[] = []
 let histories: History[] = []
 let statuses: ConnectionStatus[] = []
 
-const page = (cursor: string, ...messages: object[]) => () => new Response(JSON.stringify({ messages, cursor, earlier: null }))
+const page =
+  (cursor: string, ...messages: object[]) =>
+  () =>
+    new Response(JSON.stringify({ messages, cursor, earlier: null }))
 const settle = (ms = 0) => vi.advanceTimersByTimeAsync(ms)
-const begin = () => follow(session, { onHistory: (h) => histories.push(h), onMessage: (m) => seen.push(m), onStatus: (s) => statuses.push(s) })
+const begin = () =>
+  follow(session, {
+    onHistory: (h) => histories.push(h),
+    onMessage: (m) => seen.push(m),
+    onStatus: (s) => statuses.push(s),
+  })
 
 beforeEach(() => {
   asked = []
@@ -128,7 +136,9 @@ it('uses a stream where no socket opens, but not because the server was away', a
   following.close()
   expect(FakeStream.made[0]!.closed).toBe(true)
 
-  vi.stubGlobal('fetch', (path: string) => (path === '/api/health' ? Promise.reject(new TypeError('no')) : Promise.resolve(page('k3-87')())))
+  vi.stubGlobal('fetch', (path: string) =>
+    path === '/api/health' ? Promise.reject(new TypeError('no')) : Promise.resolve(page('k3-87')()),
+  )
   const away = begin()
   await settle()
   for (let i = 0; i < 6; i++) {

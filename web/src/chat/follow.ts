@@ -65,7 +65,10 @@ export function follow(session: string, follower: Follower): Following {
       if (problem.again) later(problem)
       else follower.onStatus('failed', problem)
     }
-    if (cursor === undefined) load(current).then(() => connect(current)).catch(failed)
+    if (cursor === undefined)
+      load(current)
+        .then(() => connect(current))
+        .catch(failed)
     else connect(current).catch(failed)
   }
 
@@ -109,7 +112,11 @@ export function follow(session: string, follower: Follower): Following {
       later()
       // A server that is there, and to which no socket opens: something between
       // does not let sockets through.
-      if (!wasOpen) ask('GET', '/api/health', { signal: stop.signal }).then(() => closedUnopened++, () => {})
+      if (!wasOpen)
+        ask('GET', '/api/health', { signal: stop.signal }).then(
+          () => closedUnopened++,
+          () => {},
+        )
     }
   }
 
@@ -135,7 +142,12 @@ export function follow(session: string, follower: Follower): Following {
   }
 }
 
-type Opener = (url: string, opened: () => void, heard: (data: unknown) => void, lost: (wasOpen: boolean) => void) => () => void
+type Opener = (
+  url: string,
+  opened: () => void,
+  heard: (data: unknown) => void,
+  lost: (wasOpen: boolean) => void,
+) => () => void
 
 const bySocket: Opener = (url, opened, heard, lost) => {
   const socket = new WebSocket(url)

@@ -22,12 +22,16 @@ export async function readLog(session: string, after: number, most: number, sign
   if (bearer !== null) headers.set('Authorization', `Bearer ${bearer}`)
   let response: Response
   try {
-    response = await fetch(`/api/v1/sessions/${encodeURIComponent(session)}/log?after=${Math.max(0, after)}`, { headers, signal })
+    response = await fetch(`/api/v1/sessions/${encodeURIComponent(session)}/log?after=${Math.max(0, after)}`, {
+      headers,
+      signal,
+    })
   } catch (error) {
     if (signal?.aborted) throw error
     throw new Problem('The server cannot be reached.', 0)
   }
-  if (!response.ok || response.body === null) throw new Problem(`The server answered ${response.status} ${response.statusText}.`, response.status)
+  if (!response.ok || response.body === null)
+    throw new Problem(`The server answered ${response.status} ${response.statusText}.`, response.status)
   const events: LogEvent[] = []
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
@@ -58,5 +62,7 @@ export async function inputImages(inputId: string, signal?: AbortSignal): Promis
   const cut = inputId.lastIndexOf('.')
   const { events } = await readLog(inputId.slice(0, cut), Number(inputId.slice(cut + 1)) - 1, 1, signal)
   const images = (events[0]?.body as { images?: { type?: string; data?: string }[] } | undefined)?.images ?? []
-  return images.map(({ type, data }) => (/^image\/(png|jpeg|gif|webp)$/.test(type ?? '') ? `data:${type};base64,${data ?? ''}` : ''))
+  return images.map(({ type, data }) =>
+    /^image\/(png|jpeg|gif|webp)$/.test(type ?? '') ? `data:${type};base64,${data ?? ''}` : '',
+  )
 }

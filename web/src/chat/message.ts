@@ -101,7 +101,9 @@ export function isTransient(status: string): boolean {
   return transient.has(status)
 }
 
-export function getMessagePhase(message: Pick<ChatMessage, 'isGenerating' | 'isThinking' | 'activitySummary'>): MessagePhase {
+export function getMessagePhase(
+  message: Pick<ChatMessage, 'isGenerating' | 'isThinking' | 'activitySummary'>,
+): MessagePhase {
   if (!message.isGenerating) return 'done'
   if (message.isThinking) return 'thinking'
   if (message.activitySummary !== undefined && !isTransient(message.activitySummary)) return 'working'

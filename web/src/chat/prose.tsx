@@ -9,7 +9,8 @@ const used = /^[\u200c\u200d\ufe00-\ufe0f\u00ad]$/
 
 export function proseParts(text: string): Part[] {
   return visible(text).map((part) => {
-    const harmless = part.trick === 'space' || part.trick === 'lookalike' || (part.trick === 'invisible' && used.test(part.text))
+    const harmless =
+      part.trick === 'space' || part.trick === 'lookalike' || (part.trick === 'invisible' && used.test(part.text))
     return harmless ? { text: part.text, shown: part.text } : part
   })
 }
@@ -25,7 +26,12 @@ export function Prose({ children }: { children: string }): ReactNode {
     part.trick === undefined ? (
       part.shown
     ) : (
-      <mark key={at} title={part.name} data-trick={part.trick} className="rounded-sm bg-waiting-soft font-mono text-waiting underline decoration-dotted underline-offset-2">
+      <mark
+        key={at}
+        title={part.name}
+        data-trick={part.trick}
+        className="rounded-sm bg-waiting-soft font-mono text-waiting underline decoration-dotted underline-offset-2"
+      >
         {part.shown}
       </mark>
     ),

@@ -41,15 +41,28 @@ export const runsKey = (session: string) => ['runs', 'of', session]
 export const sessionKey = (session: string) => ['session', session]
 
 export function useAgents() {
-  return useQuery({ queryKey: ['agents'], queryFn: ({ signal }) => ask<{ agents: AgentInfo[] }>('GET', '/api/v1/agents', { signal }), staleTime: 30_000, select: (answer) => answer.agents ?? [] })
+  return useQuery({
+    queryKey: ['agents'],
+    queryFn: ({ signal }) => ask<{ agents: AgentInfo[] }>('GET', '/api/v1/agents', { signal }),
+    staleTime: 30_000,
+    select: (answer) => answer.agents ?? [],
+  })
 }
 
 export function useSkills() {
-  return useQuery({ queryKey: ['skills'], queryFn: ({ signal }) => ask<{ skills: SkillInfo[] }>('GET', '/api/v1/skills', { signal }), staleTime: 60_000, select: (answer) => (answer.skills ?? []).filter((skill) => skill.user_invocable) })
+  return useQuery({
+    queryKey: ['skills'],
+    queryFn: ({ signal }) => ask<{ skills: SkillInfo[] }>('GET', '/api/v1/skills', { signal }),
+    staleTime: 60_000,
+    select: (answer) => (answer.skills ?? []).filter((skill) => skill.user_invocable),
+  })
 }
 
 export function useSession(session: string) {
-  return useQuery({ queryKey: sessionKey(session), queryFn: ({ signal }) => ask<SessionInfo>('GET', `/api/v1/sessions/${session}`, { signal }) })
+  return useQuery({
+    queryKey: sessionKey(session),
+    queryFn: ({ signal }) => ask<SessionInfo>('GET', `/api/v1/sessions/${session}`, { signal }),
+  })
 }
 
 export function useRuns(session: string, enabled: boolean) {
@@ -62,5 +75,10 @@ export function useRuns(session: string, enabled: boolean) {
 }
 
 export function useSettings(enabled: boolean) {
-  return useQuery({ queryKey: ['settings'], queryFn: ({ signal }) => ask<{ model?: string }>('GET', '/api/v1/settings', { signal }), enabled, staleTime: 30_000 })
+  return useQuery({
+    queryKey: ['settings'],
+    queryFn: ({ signal }) => ask<{ model?: string }>('GET', '/api/v1/settings', { signal }),
+    enabled,
+    staleTime: 30_000,
+  })
 }

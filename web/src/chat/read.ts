@@ -77,7 +77,11 @@ export function readPlan(value: unknown): Plan {
 
 export function readTask(value: unknown): Task {
   const f = fields(value)
-  return { title: str(f.title), user_stories: list(f.user_stories, str), acceptance_criteria: list(f.acceptance_criteria, str) }
+  return {
+    title: str(f.title),
+    user_stories: list(f.user_stories, str),
+    acceptance_criteria: list(f.acceptance_criteria, str),
+  }
 }
 
 export function readFiles(value: unknown): FileChange[] {
@@ -110,7 +114,13 @@ export function readAskUser(value: unknown): AskUser {
 export function readQueue(value: unknown): Queued[] {
   return list(value, (item) => {
     const f = fields(item)
-    return { id: str(f.id), agent_id: str(f.agent_id), session_id: str(f.session_id), preview: str(f.preview), timestamp: num(f.timestamp) ?? 0 }
+    return {
+      id: str(f.id),
+      agent_id: str(f.agent_id),
+      session_id: str(f.session_id),
+      preview: str(f.preview),
+      timestamp: num(f.timestamp) ?? 0,
+    }
   }).filter((item) => item.id !== '')
 }
 

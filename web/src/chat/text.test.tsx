@@ -9,7 +9,8 @@ import { isPlain } from './prose'
 afterEach(cleanup)
 
 describe('chunks', () => {
-  const text = '# A\n\nOne\ntwo.\n\n- a\n\n- b\n\n  more of b\n\nAfter\n\n```go\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |\n\nEnd'
+  const text =
+    '# A\n\nOne\ntwo.\n\n- a\n\n- b\n\n  more of b\n\nAfter\n\n```go\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |\n\nEnd'
   it('joined are the text', () => {
     for (let to = 0; to <= text.length; to++) expect(chunks(text.slice(0, to)).join('')).toBe(text.slice(0, to))
   })
@@ -36,7 +37,8 @@ describe('chunks', () => {
 
 describe('what a model wrote', () => {
   it('cannot bring HTML, scripts or pictures along', () => {
-    const evil = '<img src=x onerror=alert(1)> <script>alert(1)</script> [a](javascript:alert(1)) [b](data:text/html,x) [c](/settings) ![p](https://evil.example/p.png?secret) <a href="https://x">y</a>'
+    const evil =
+      '<img src=x onerror=alert(1)> <script>alert(1)</script> [a](javascript:alert(1)) [b](data:text/html,x) [c](/settings) ![p](https://evil.example/p.png?secret) <a href="https://x">y</a>'
     const { container } = render(<Markdown text={evil} />)
     expect(container.querySelector('img, script, iframe')).toBeNull()
     expect([...container.querySelectorAll('a')].map((a) => a.href)).toEqual(['https://evil.example/p.png?secret'])
@@ -60,7 +62,19 @@ describe('what a model wrote', () => {
     expect(container.querySelectorAll('p code')).toHaveLength(1)
   })
   it('has links only to where links may lead', () => {
-    expect(['http://a', 'https://a', 'mailto:a@b', 'javascript:x', 'JAVASCRIPT:x', ' javascript:x', 'file:///x', '//a', 'a'].map((a) => safeTarget(a) !== null)).toEqual([true, true, true, false, false, false, false, false, false])
+    expect(
+      [
+        'http://a',
+        'https://a',
+        'mailto:a@b',
+        'javascript:x',
+        'JAVASCRIPT:x',
+        ' javascript:x',
+        'file:///x',
+        '//a',
+        'a',
+      ].map((a) => safeTarget(a) !== null),
+    ).toEqual([true, true, true, false, false, false, false, false, false])
   })
 })
 
@@ -68,7 +82,8 @@ describe('code', () => {
   it('is coloured, and stays what it is', async () => {
     const code = 'func main() { return "x" } // y'
     const pieces = await highlight(code, 'golang')
-    const flat = (list: NonNullable<typeof pieces>): string => list.map((p) => (typeof p === 'string' ? p : flat(p.inside))).join('')
+    const flat = (list: NonNullable<typeof pieces>): string =>
+      list.map((p) => (typeof p === 'string' ? p : flat(p.inside))).join('')
     expect(flat(pieces!)).toBe(code)
     expect(JSON.stringify(pieces)).toContain('text-accent')
     expect(await highlight('x', 'constructor')).toBeNull()

@@ -32,7 +32,9 @@ export function transcripts(): Transcript[] {
     for (const { name, lines } of sections(file)) {
       if (name === 'log') log = lines
       if (name !== 'frames') continue
-      const messages = lines.filter((line) => line.startsWith('{')).flatMap((line) => readMessage(JSON.parse(line)) ?? [])
+      const messages = lines
+        .filter((line) => line.startsWith('{'))
+        .flatMap((line) => readMessage(JSON.parse(line)) ?? [])
       const session = messages.find((m) => m.session_id !== undefined)?.session_id ?? ''
       list.push({ name: `${file} ${list.length}: ${log.length} events`, session, messages })
     }

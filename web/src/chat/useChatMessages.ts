@@ -27,7 +27,11 @@ export function useChatMessages(session: string, onMessage?: (message: UiMessage
     () => ({
       onHistory(history: History) {
         batch.drop() // it is in the history
-        dispatch({ type: 'LOAD_HISTORY', frames: history.messages.map((m) => frameOf(m, session)), earlier: history.earlier })
+        dispatch({
+          type: 'LOAD_HISTORY',
+          frames: history.messages.map((m) => frameOf(m, session)),
+          earlier: history.earlier,
+        })
       },
       onMessage(message: UiMessage) {
         batch.add(frameOf(message, session))
@@ -47,7 +51,11 @@ export function useChatMessages(session: string, onMessage?: (message: UiMessage
     setEarlier({ loading: true })
     fetchHistory(session, before)
       .then((page) => {
-        dispatch({ type: 'PREPEND_HISTORY', frames: page.messages.map((m) => frameOf(m, session)), earlier: page.earlier })
+        dispatch({
+          type: 'PREPEND_HISTORY',
+          frames: page.messages.map((m) => frameOf(m, session)),
+          earlier: page.earlier,
+        })
         setEarlier({ loading: false })
       })
       .catch((error: unknown) => setEarlier({ loading: false, error }))

@@ -13,6 +13,7 @@ import { useBus } from '../wire/bus'
 import type { Run } from '../wire/native.generated'
 import { useTitles } from './titles'
 import { money, tokens } from './waterfall'
+import { classes } from '../ui/classes'
 
 interface RunListProps {
   agent?: string
@@ -33,7 +34,15 @@ export function tookOf(run: Run): number | undefined {
 }
 
 // RunList lists runs, newest first, and older ones when asked.
-export function RunList({ agent, session, parent, open, limit = 30, small, empty = 'Runs will be here: everything from a message, or another trigger, until its end.' }: RunListProps) {
+export function RunList({
+  agent,
+  session,
+  parent,
+  open,
+  limit = 30,
+  small,
+  empty = 'Runs will be here: everything from a message, or another trigger, until its end.',
+}: RunListProps) {
   const queries = useQueryClient()
   const titleOf = useTitles()
   const key = ['runs', { agent, session, parent, open, limit }]
@@ -54,7 +63,8 @@ export function RunList({ agent, session, parent, open, limit = 30, small, empty
   useBus(['run', 'message', 'ask_user', 'widget_resolved'], () => void queries.invalidateQueries({ queryKey: key }))
 
   if (isPending) return <Spinner word="Listing runs…" />
-  if (data === undefined) return <ErrorState what="The runs could not be listed." error={error} retry={() => void refetch()} />
+  if (data === undefined)
+    return <ErrorState what="The runs could not be listed." error={error} retry={() => void refetch()} />
   const runs = data.pages.flat()
   if (runs.length === 0 && small) return <p className="text-sm text-ink-soft">{empty}</p>
   if (runs.length === 0) return <EmptyState title="No runs">{empty}</EmptyState>
@@ -79,18 +89,30 @@ function Row({ run, title, agent }: { run: Run; title?: string; agent: boolean }
   const took = tookOf(run)
   return (
     <li className="border-b border-line last:border-b-0">
-      <Link to="/runs/$id" params={{ id: run.id }} className="grid grid-cols-[1fr_auto] items-center gap-x-4 gap-y-0.5 bg-raised px-4 py-2 text-sm hover:bg-sunken focus-visible:-outline-offset-2 sm:grid-cols-[7rem_1fr_6rem_8rem_5rem]">
+      <Link
+        to="/runs/$id"
+        params={{ id: run.id }}
+        className={classes(
+          'grid grid-cols-[1fr_auto] items-center gap-x-4 gap-y-0.5 bg-raised px-4 py-2 text-sm',
+          'hover:bg-sunken focus-visible:-outline-offset-2 sm:grid-cols-[7rem_1fr_6rem_8rem_5rem]',
+        )}
+      >
         <span className="justify-self-start">
           <StatusBadge status={statusOf(run)} />
         </span>
         <span className="order-3 col-span-2 min-w-0 truncate sm:order-none sm:col-span-1">
           {agent && <span className="font-medium">{run.agent}</span>}
-          {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>} <bdi className="text-ink-soft">
+          {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>}{' '}
+          <bdi className="text-ink-soft">
             <Exact>{run.message ?? title ?? `${run.session.slice(0, 8)}….${run.run}`}</Exact>
           </bdi>
         </span>
-        <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{took === undefined ? 'goes on' : lasting(took)}</span>
-        <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">{money(run.usage) ?? tokens(run.usage) ?? ''}</span>
+        <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">
+          {took === undefined ? 'goes on' : lasting(took)}
+        </span>
+        <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">
+          {money(run.usage) ?? tokens(run.usage) ?? ''}
+        </span>
         <RelativeTime at={run.started_at} className="text-right text-xs text-ink-soft" />
       </Link>
     </li>

@@ -22,14 +22,24 @@ import { Timeline } from './Timeline'
 import { useTitles } from './titles'
 import { useLog } from './useLog'
 import { money, usageOf, waterfall } from './waterfall'
+import { classes } from '../ui/classes'
 
 export function RunPage() {
   const { id } = useParams({ from: '/runs/$id' })
   const queries = useQueryClient()
   const key = ['runs', id]
-  const { data: run, error, isPending, refetch } = useQuery({ queryKey: key, queryFn: ({ signal }) => ask<Run>('GET', `/api/v1/runs/${encodeURIComponent(id)}`, { signal }) })
+  const {
+    data: run,
+    error,
+    isPending,
+    refetch,
+  } = useQuery({
+    queryKey: key,
+    queryFn: ({ signal }) => ask<Run>('GET', `/api/v1/runs/${encodeURIComponent(id)}`, { signal }),
+  })
   useBus(['run', 'ask_user', 'widget_resolved'], (message) => {
-    if (message.session_id === undefined || message.session_id === run?.session) void queries.invalidateQueries({ queryKey: key })
+    if (message.session_id === undefined || message.session_id === run?.session)
+      void queries.invalidateQueries({ queryKey: key })
   })
   if (isPending)
     return (
@@ -41,7 +51,14 @@ export function RunPage() {
     return (
       <Page title="Run">
         {error instanceof Problem && error.status === 404 ? (
-          <EmptyState title="There is no such run" action={<Link to="/runs" className="text-accent underline">All runs</Link>}>
+          <EmptyState
+            title="There is no such run"
+            action={
+              <Link to="/runs" className="text-accent underline">
+                All runs
+              </Link>
+            }
+          >
             It may have been deleted with its conversation, or belong to somebody else.
           </EmptyState>
         ) : (
@@ -56,7 +73,10 @@ function Shown({ run }: { run: Run }) {
   const { may } = useMe()
   const status = statusOf(run)
   const log = useLog(run.session, run.run, run.outcome === undefined)
-  const fall = useMemo(() => (log.events === undefined ? undefined : waterfall(log.events, run.run)), [log.events, run.run])
+  const fall = useMemo(
+    () => (log.events === undefined ? undefined : waterfall(log.events, run.run)),
+    [log.events, run.run],
+  )
   const usage = run.usage ?? (fall === undefined ? {} : usageOf(fall))
   const titleOf = useTitles()
   const took = tookOf(run)
@@ -81,7 +101,11 @@ function Shown({ run }: { run: Run }) {
           {run.parent !== undefined && (
             <>
               , asked for by{' '}
-              <Link to="/runs/$id" params={{ id: `${run.parent.session}.${run.parent.run}` }} className="text-accent underline underline-offset-2">
+              <Link
+                to="/runs/$id"
+                params={{ id: `${run.parent.session}.${run.parent.run}` }}
+                className="text-accent underline underline-offset-2"
+              >
                 the run above it
               </Link>
             </>
@@ -92,20 +116,41 @@ function Shown({ run }: { run: Run }) {
     >
       {run.message !== undefined && (
         <div className="rounded-md border border-line bg-raised px-4 py-3 text-sm">
-          <Exact>{run.message}</Exact> {run.code !== undefined && <span className="font-mono text-xs text-ink-soft">({run.code})</span>}
+          <Exact>{run.message}</Exact>{' '}
+          {run.code !== undefined && <span className="font-mono text-xs text-ink-soft">({run.code})</span>}
         </div>
       )}
-      <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 lg:grid-cols-6">
+      <dl
+        className={classes(
+          'grid grid-cols-2 gap-px overflow-hidden rounded-lg',
+          'border border-line bg-line sm:grid-cols-3 lg:grid-cols-6',
+        )}
+      >
         <Stat name="Took" what={took === undefined ? 'goes on' : lasting(took)} />
         <Stat name="Turns" what={count(fall?.bars.filter((bar) => bar.kind === 'turn').length)} />
         <Stat name="Calls" what={count(fall?.bars.filter((bar) => bar.kind === 'tool').length)} />
-        <Stat name="Tokens read" what={count(usage.input)} more={usage.cached ? `${count(usage.cached)} cached` : undefined} />
+        <Stat
+          name="Tokens read"
+          what={count(usage.input)}
+          more={usage.cached ? `${count(usage.cached)} cached` : undefined}
+        />
         <Stat name="Tokens said" what={count(usage.output)} />
-        <Stat name="Cost" what={money(usage) ?? '–'} more={money(usage) === undefined ? 'price not known' : undefined} />
+        <Stat
+          name="Cost"
+          what={money(usage) ?? '–'}
+          more={money(usage) === undefined ? 'price not known' : undefined}
+        />
       </dl>
-      <Section title="Timeline" aside={<span className="text-xs text-ink-soft">Solid: worked. Striped: waited for a person.</span>}>
+      <Section
+        title="Timeline"
+        aside={<span className="text-xs text-ink-soft">Solid: worked. Striped: waited for a person.</span>}
+      >
         {log.error !== null && <ErrorState what="The log could not be read." error={log.error} retry={log.again} />}
-        {fall === undefined ? log.error === null && <Spinner word="Reading the log…" /> : <Timeline fall={fall} open={run.outcome === undefined} />}
+        {fall === undefined ? (
+          log.error === null && <Spinner word="Reading the log…" />
+        ) : (
+          <Timeline fall={fall} open={run.outcome === undefined} />
+        )}
       </Section>
       <Section title="Sub-agents">
         <RunList small parent={run.id} limit={20} empty="This run has delegated nothing." />

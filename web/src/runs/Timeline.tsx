@@ -17,7 +17,12 @@ export function Timeline({ fall, open }: { fall: Waterfall; open: boolean }) {
   const [all, setAll] = useState(false)
   const shown = all ? fall.bars : fall.bars.slice(-most)
   const end = Math.max(open ? now : fall.end, fall.start + 1)
-  if (fall.bars.length === 0) return <p className="text-sm text-ink-soft">{open ? 'It has begun, and no model was asked yet.' : 'No model was asked.'}</p>
+  if (fall.bars.length === 0)
+    return (
+      <p className="text-sm text-ink-soft">
+        {open ? 'It has begun, and no model was asked yet.' : 'No model was asked.'}
+      </p>
+    )
   return (
     <ol className="overflow-hidden rounded-lg border border-line">
       {fall.bars.length > shown.length && (
@@ -44,19 +49,36 @@ function Line({ bar, from, to }: { bar: Bar; from: number; to: number }) {
         type="button"
         aria-expanded={open}
         onClick={() => setOpen(!open)}
-        className="grid w-full grid-cols-[1fr_auto] items-center gap-x-4 gap-y-1 bg-raised px-3 py-1.5 text-left text-sm hover:bg-sunken focus-visible:-outline-offset-2 md:grid-cols-[16rem_1fr_5rem]"
+        className={classes(
+          'grid w-full grid-cols-[1fr_auto] items-center gap-x-4 gap-y-1 bg-raised px-3 py-1.5',
+          'text-left text-sm hover:bg-sunken focus-visible:-outline-offset-2 md:grid-cols-[16rem_1fr_5rem]',
+        )}
       >
         <span className="flex min-w-0 items-center gap-2" style={{ paddingLeft: `${bar.depth * 1.25}rem` }}>
-          {open ? <ChevronDownIcon className="shrink-0 text-ink-soft" /> : <ChevronRightIcon className="shrink-0 text-ink-soft" />}
+          {open ? (
+            <ChevronDownIcon className="shrink-0 text-ink-soft" />
+          ) : (
+            <ChevronRightIcon className="shrink-0 text-ink-soft" />
+          )}
           <span className={classes('truncate', bar.kind === 'tool' && 'font-mono text-xs')}>
             <Exact>{bar.name}</Exact>
           </span>
           {!quiet && <StatusBadge status={bar.status} />}
         </span>
-        <span aria-hidden="true" className="relative order-3 col-span-2 h-3 rounded bg-sunken md:order-none md:col-span-1">
-          <span className="absolute inset-y-[5px] rounded bg-line-strong/40" style={place(bar.start, bar.end ?? to, from, to)} />
+        <span
+          aria-hidden="true"
+          className="relative order-3 col-span-2 h-3 rounded bg-sunken md:order-none md:col-span-1"
+        >
+          <span
+            className="absolute inset-y-[5px] rounded bg-line-strong/40"
+            style={place(bar.start, bar.end ?? to, from, to)}
+          />
           {bar.spans.map((span, at) => (
-            <span key={at} className={classes('absolute inset-y-0 rounded', colour(bar, span))} style={{ ...place(span.start, span.end ?? to, from, to), ...(span.kind === 'waited' && striped) }} />
+            <span
+              key={at}
+              className={classes('absolute inset-y-0 rounded', colour(bar, span))}
+              style={{ ...place(span.start, span.end ?? to, from, to), ...(span.kind === 'waited' && striped) }}
+            />
           ))}
         </span>
         <span className="text-right text-xs tabular-nums text-ink-soft">{lasting(took)}</span>
@@ -85,7 +107,9 @@ function Detail({ bar }: { bar: Bar }) {
   const asked = bar.events.find((event) => event.type === 'ToolCallRequested')?.body?.arguments
   const result = bar.events.find((event) => event.type === 'ToolCallFinished')?.body?.result
   const raw = JSON.stringify(bar.events, null, 2)
-  const waited = bar.spans.filter((span) => span.kind === 'waited' && span.end !== undefined).reduce((sum, span) => sum + span.end! - span.start, 0)
+  const waited = bar.spans
+    .filter((span) => span.kind === 'waited' && span.end !== undefined)
+    .reduce((sum, span) => sum + span.end! - span.start, 0)
   return (
     <div className="flex flex-col gap-2 border-t border-line bg-paper px-4 py-3 text-sm">
       <p className="flex flex-wrap gap-x-4 gap-y-1 text-xs text-ink-soft">
@@ -94,7 +118,11 @@ function Detail({ bar }: { bar: Bar }) {
         {tokens(bar.usage) !== undefined && <span>{tokens(bar.usage)}</span>}
         {money(bar.usage) !== undefined && <span>{money(bar.usage)}</span>}
         {bar.child !== undefined && (
-          <Link to="/runs" search={{ session: bar.child } as never} className="text-accent underline underline-offset-2">
+          <Link
+            to="/runs"
+            search={{ session: bar.child } as never}
+            className="text-accent underline underline-offset-2"
+          >
             Runs of the sub-agent
           </Link>
         )}
@@ -107,7 +135,9 @@ function Detail({ bar }: { bar: Bar }) {
       {typeof asked === 'string' && <Labelled name="Arguments" text={asked} />}
       {typeof result === 'string' && <Labelled name="Result" text={result} />}
       <details>
-        <summary className="cursor-pointer text-xs text-ink-soft">Raw JSON of {bar.events.length === 1 ? '1 event' : `${bar.events.length} events`}</summary>
+        <summary className="cursor-pointer text-xs text-ink-soft">
+          Raw JSON of {bar.events.length === 1 ? '1 event' : `${bar.events.length} events`}
+        </summary>
         <div className="mt-1 flex items-start gap-1">
           <Mono block className="max-h-80 grow text-xs">
             {raw}

@@ -8,7 +8,16 @@ const begin = Date.parse('2026-03-01T09:00:00Z')
 // One event per second: its time tells its seq.
 function event(type: string, body: Record<string, unknown> = {}, run = 3): LogEvent {
   seq++
-  return { session: 's', root: 's', seq, position: seq, at: new Date(begin + seq * 1000).toISOString(), run, type, body }
+  return {
+    session: 's',
+    root: 's',
+    seq,
+    position: seq,
+    at: new Date(begin + seq * 1000).toISOString(),
+    run,
+    type,
+    body,
+  }
 }
 
 function log(...make: (() => LogEvent)[]): LogEvent[] {
@@ -17,9 +26,23 @@ function log(...make: (() => LogEvent)[]): LogEvent[] {
 }
 
 const bars = (events: LogEvent[]) =>
-  waterfall(events, 3).bars.map((bar) => [bar.name, bar.depth, bar.status, bar.start - begin, bar.end === undefined ? undefined : bar.end - begin, bar.spans.map((span) => `${span.kind} ${(span.start - begin) / 1000}-${span.end === undefined ? '' : (span.end - begin) / 1000}`)])
+  waterfall(events, 3).bars.map((bar) => [
+    bar.name,
+    bar.depth,
+    bar.status,
+    bar.start - begin,
+    bar.end === undefined ? undefined : bar.end - begin,
+    bar.spans.map(
+      (span) =>
+        `${span.kind} ${(span.start - begin) / 1000}-${span.end === undefined ? '' : (span.end - begin) / 1000}`,
+    ),
+  ])
 
-const opening = [() => event('SessionOpened', {}, 0), () => event('InputReceived', {}, 0), () => event('RunStarted', {}, 0)]
+const opening = [
+  () => event('SessionOpened', {}, 0),
+  () => event('InputReceived', {}, 0),
+  () => event('RunStarted', {}, 0),
+]
 
 describe('a run over time', () => {
   it('has turns, calls that waited and ran, and an end', () => {
@@ -80,7 +103,9 @@ describe('a run over time', () => {
       () => event('ToolCallFinished', { call: 4, outcome: 'unknown' }), // 6
     ]
     expect(bars(log(...lost))).toEqual([['send', 1, 'waiting', 4000, undefined, ['ran 5-6', 'waited 6-']]])
-    expect(bars(log(...lost, () => event('ToolCallResolved', { call: 4, resolution: 'mark_done' })))).toEqual([['send', 1, 'done', 4000, 7000, ['ran 5-6', 'waited 6-7']]])
+    expect(bars(log(...lost, () => event('ToolCallResolved', { call: 4, resolution: 'mark_done' })))).toEqual([
+      ['send', 1, 'done', 4000, 7000, ['ran 5-6', 'waited 6-7']],
+    ])
   })
 
   it('may be empty', () => expect(waterfall([], 3)).toEqual({ start: 0, end: 0, bars: [], events: [] }))
@@ -109,6 +134,14 @@ it('reads no more of a log than is wanted, wherever it is cut', async () => {
 })
 
 it('says what it cost', () => {
-  expect([money(undefined), money({ cost_micros: 1234 }), money({ cost_micros: 41_000 })]).toEqual([undefined, '$0.0012', '$0.04'])
-  expect([tokens({}), tokens({ input: 12_345, output: 678 }), tokens({ input: 1_500_000 })]).toEqual([undefined, '12k in, 678 out', '1.5M in, 0 out'])
+  expect([money(undefined), money({ cost_micros: 1234 }), money({ cost_micros: 41_000 })]).toEqual([
+    undefined,
+    '$0.0012',
+    '$0.04',
+  ])
+  expect([tokens({}), tokens({ input: 12_345, output: 678 }), tokens({ input: 1_500_000 })]).toEqual([
+    undefined,
+    '12k in, 678 out',
+    '1.5M in, 0 out',
+  ])
 })

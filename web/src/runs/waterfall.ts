@@ -38,7 +38,11 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
   const events = log.filter((event) => event.run === run || event.seq === run)
   const bars: Bar[] = []
   const byId = new Map<number, Bar>()
-  const open = (event: LogEvent, bar: Omit<Bar, 'id' | 'start' | 'spans' | 'events' | 'status'>, spans: Span[] = []) => {
+  const open = (
+    event: LogEvent,
+    bar: Omit<Bar, 'id' | 'start' | 'spans' | 'events' | 'status'>,
+    spans: Span[] = [],
+  ) => {
     const made: Bar = { id: event.seq, start: time(event), status: 'running', spans, events: [event], ...bar }
     bars.push(made)
     byId.set(event.seq, made)
@@ -60,7 +64,11 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
         break
       case 'TurnFinished':
         at(body.turn, event, (bar, t) => {
-          finish(bar, t, body.stop === 'failed' || body.stop === 'cut' ? 'failed' : body.stop === 'cancelled' ? 'cancelled' : 'done')
+          finish(
+            bar,
+            t,
+            body.stop === 'failed' || body.stop === 'cut' ? 'failed' : body.stop === 'cancelled' ? 'cancelled' : 'done',
+          )
           bar.usage = body.usage as Usage | undefined
           bar.note = text(body.message)
         })
@@ -142,7 +150,8 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
 // usageOf adds up what turns have used so far; a run that goes on has no sum yet.
 export function usageOf(fall: Waterfall): Usage {
   const sum: Required<Usage> = { input: 0, output: 0, cached: 0, written: 0, cost_micros: 0 }
-  for (const { usage } of fall.bars) for (const key of Object.keys(sum) as (keyof Usage)[]) sum[key] += usage?.[key] ?? 0
+  for (const { usage } of fall.bars)
+    for (const key of Object.keys(sum) as (keyof Usage)[]) sum[key] += usage?.[key] ?? 0
   return sum
 }
 

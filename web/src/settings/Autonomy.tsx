@@ -11,6 +11,7 @@ import { useMe } from '../wire/me'
 import type { Effect, Timer } from '../wire/native.generated'
 import { Fetched, useAct } from './Fetched'
 import { Mission } from './Mission'
+import { classes } from '../ui/classes'
 
 // What agents do without being asked: a mission that they are reminded of when
 // they are idle, follow-ups that they have set themselves, and messages that are
@@ -47,13 +48,24 @@ function Timers() {
             {timers.map((timer) => (
               <Line
                 key={timer.id}
-                status={<StatusBadge status={timer.status === 'pending' ? 'waiting' : timer.status === 'promoted' ? 'done' : 'cancelled'}>{timer.status === 'promoted' ? 'came' : timer.status}</StatusBadge>}
+                status={
+                  <StatusBadge
+                    status={timer.status === 'pending' ? 'waiting' : timer.status === 'promoted' ? 'done' : 'cancelled'}
+                  >
+                    {timer.status === 'promoted' ? 'came' : timer.status}
+                  </StatusBadge>
+                }
                 session={timer.session}
                 at={timer.fire_at}
                 action={
                   timer.status === 'pending' &&
                   may('agents:message') && (
-                    <Button small kind="quiet" busy={cancel.isPending} onClick={() => cancel.mutate({ path: `/api/v1/timers/${timer.id}` })}>
+                    <Button
+                      small
+                      kind="quiet"
+                      busy={cancel.isPending}
+                      onClick={() => cancel.mutate({ path: `/api/v1/timers/${timer.id}` })}
+                    >
                       Take back
                     </Button>
                   )
@@ -78,8 +90,19 @@ function Effects() {
         ) : (
           <Lines>
             {effects.map((effect) => (
-              <Line key={effect.id} status={<StatusBadge status={effect.status === 'pending' ? 'waiting' : effect.status}>{effect.status}</StatusBadge>} session={effect.session} at={effect.created_at}>
-                <Mono>{effect.type}</Mono> {effect.attempts > 0 && <span className="text-ink-soft">tried {effect.attempts} times</span>} {effect.why}
+              <Line
+                key={effect.id}
+                status={
+                  <StatusBadge status={effect.status === 'pending' ? 'waiting' : effect.status}>
+                    {effect.status}
+                  </StatusBadge>
+                }
+                session={effect.session}
+                at={effect.created_at}
+              >
+                <Mono>{effect.type}</Mono>{' '}
+                {effect.attempts > 0 && <span className="text-ink-soft">tried {effect.attempts} times</span>}{' '}
+                {effect.why}
               </Line>
             ))}
           </Lines>
@@ -93,9 +116,26 @@ function Lines({ children }: { children: ReactNode }) {
   return <ul className="overflow-hidden rounded-lg border border-line">{children}</ul>
 }
 
-function Line({ status, session, at, action, children }: { status: ReactNode; session: string; at: string; action?: ReactNode; children: ReactNode }) {
+function Line({
+  status,
+  session,
+  at,
+  action,
+  children,
+}: {
+  status: ReactNode
+  session: string
+  at: string
+  action?: ReactNode
+  children: ReactNode
+}) {
   return (
-    <li className="flex flex-wrap items-center gap-x-4 gap-y-1 border-b border-line bg-raised px-4 py-2 text-sm last:border-b-0">
+    <li
+      className={classes(
+        'flex flex-wrap items-center gap-x-4 gap-y-1 border-b',
+        'border-line bg-raised px-4 py-2 text-sm last:border-b-0',
+      )}
+    >
       {status}
       <span className="min-w-0 grow basis-56 break-words">{children}</span>
       <Link to="/chat/$session" params={{ session }} className="text-xs text-accent underline-offset-2 hover:underline">

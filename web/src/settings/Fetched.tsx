@@ -7,10 +7,15 @@ import { ask, Problem } from '../wire/api'
 
 // Fetched shows what was fetched, or why not. A server may not have it at all.
 export function Fetched<T>({ path, name, children }: { path: string; name: string; children: (data: T) => ReactNode }) {
-  const { data, error, isPending, refetch } = useQuery({ queryKey: ['autonomy', path], queryFn: ({ signal }) => ask<T>('GET', path, { signal }) })
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: ['autonomy', path],
+    queryFn: ({ signal }) => ask<T>('GET', path, { signal }),
+  })
   if (isPending) return <Spinner word={`Fetching ${name}…`} />
-  if (error instanceof Problem && error.status === 404) return <p className="text-sm text-ink-soft">This is not available on this server.</p>
-  if (data === undefined) return <ErrorState what={`The ${name} could not be fetched.`} error={error} retry={() => void refetch()} />
+  if (error instanceof Problem && error.status === 404)
+    return <p className="text-sm text-ink-soft">This is not available on this server.</p>
+  if (data === undefined)
+    return <ErrorState what={`The ${name} could not be fetched.`} error={error} retry={() => void refetch()} />
   return children(data)
 }
 
@@ -18,7 +23,8 @@ export function Fetched<T>({ path, name, children }: { path: string; name: strin
 export function useAct(method: 'POST' | 'DELETE', done: string) {
   const queries = useQueryClient()
   return useMutation({
-    mutationFn: ({ path, body }: { path: string; body?: unknown }) => ask<{ note?: string } | undefined>(method, path, { body }),
+    mutationFn: ({ path, body }: { path: string; body?: unknown }) =>
+      ask<{ note?: string } | undefined>(method, path, { body }),
     onSuccess: (answer) => toast(answer?.note ?? done),
     onError: (error) => toast(error.message, 'failed'),
     onSettled: () => queries.invalidateQueries({ queryKey: ['autonomy'] }),

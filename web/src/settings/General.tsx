@@ -11,11 +11,16 @@ import { Theme } from './Theme'
 
 export function General() {
   const { me, may, query } = useMe()
-  const settings = useQuery({ queryKey: ['settings'], queryFn: ({ signal }) => ask<Settings>('GET', '/api/v1/settings', { signal }) })
+  const settings = useQuery({
+    queryKey: ['settings'],
+    queryFn: ({ signal }) => ask<Settings>('GET', '/api/v1/settings', { signal }),
+  })
   return (
     <>
       <Section title="You">
-        {query.error !== null && <ErrorState what="Who you are could not be asked." error={query.error} retry={() => void query.refetch()} />}
+        {query.error !== null && (
+          <ErrorState what="Who you are could not be asked." error={query.error} retry={() => void query.refetch()} />
+        )}
         {query.isPending && <Spinner word="Asking who you are…" />}
         {me !== undefined && (
           <Box className="p-4">
@@ -34,10 +39,20 @@ export function General() {
         <Theme />
       </Section>
       <Section title="Agents of this tenant">
-        <p className="-mt-2 text-sm text-ink-soft">For agents whose definition says nothing else, and for runs that start afterwards.</p>
-        {settings.error !== null && <ErrorState what="The settings could not be read." error={settings.error} retry={() => void settings.refetch()} />}
+        <p className="-mt-2 text-sm text-ink-soft">
+          For agents whose definition says nothing else, and for runs that start afterwards.
+        </p>
+        {settings.error !== null && (
+          <ErrorState
+            what="The settings could not be read."
+            error={settings.error}
+            retry={() => void settings.refetch()}
+          />
+        )}
         {settings.isPending && <Spinner word="Reading settings…" />}
-        {settings.data !== undefined && <SettingsForm key={JSON.stringify(settings.data)} settings={settings.data} may={may('tenant:write')} />}
+        {settings.data !== undefined && (
+          <SettingsForm key={JSON.stringify(settings.data)} settings={settings.data} may={may('tenant:write')} />
+        )}
       </Section>
       {me !== undefined && (
         <Section title="Server">
@@ -45,7 +60,12 @@ export function General() {
             <Facts
               facts={[
                 ['Version', <Mono key="version">{me.version}</Mono>],
-                ['Model', <Mono key="model">{me.model + (me.demo ? ' (a demo, which knows a few tricks and no more)' : '')}</Mono>],
+                [
+                  'Model',
+                  <Mono key="model">
+                    {me.model + (me.demo ? ' (a demo, which knows a few tricks and no more)' : '')}
+                  </Mono>,
+                ],
                 ['Project', me.project === undefined ? 'none' : <Mono key="project">{me.project}</Mono>],
                 ['Sign-in', me.auth === 'local' ? 'off: only this machine can connect' : 'by token'],
               ]}

@@ -30,7 +30,15 @@ export function Mission() {
   return (
     <>
       <Fetched<Shown> path="/api/mission" name="mission">
-        {(mission) => (mission.active ? <Active mission={mission} may={may('agents:write')} /> : may('agents:write') ? <SetMission /> : <p className="text-sm text-ink-soft">There is none.</p>)}
+        {(mission) =>
+          mission.active ? (
+            <Active mission={mission} may={may('agents:write')} />
+          ) : may('agents:write') ? (
+            <SetMission />
+          ) : (
+            <p className="text-sm text-ink-soft">There is none.</p>
+          )
+        }
       </Fetched>
       <Fetched<{ missions: Shown[] }> path="/api/missions" name="earlier missions">
         {({ missions }) => <Earlier missions={missions.filter((one) => !one.active)} />}
@@ -51,7 +59,8 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
         <ul className="flex flex-col gap-1 text-sm text-ink-soft">
           {mission.agents.map((agent) => (
             <li key={agent.id}>
-              <Mono>{agent.id}</Mono> {agent.idle_interval_secs !== null && `after ${agent.idle_interval_secs} s`} {agent.idle_prompt !== null && <Exact>{agent.idle_prompt}</Exact>}
+              <Mono>{agent.id}</Mono> {agent.idle_interval_secs !== null && `after ${agent.idle_interval_secs} s`}{' '}
+              {agent.idle_prompt !== null && <Exact>{agent.idle_prompt}</Exact>}
             </li>
           ))}
         </ul>
@@ -74,7 +83,9 @@ function Earlier({ missions }: { missions: Shown[] }) {
   if (missions.length === 0) return null
   return (
     <details className="text-sm">
-      <summary className="cursor-pointer text-ink-soft">{missions.length === 1 ? '1 earlier mission' : `${missions.length} earlier missions`}</summary>
+      <summary className="cursor-pointer text-ink-soft">
+        {missions.length === 1 ? '1 earlier mission' : `${missions.length} earlier missions`}
+      </summary>
       <ul className="mt-2 flex flex-col gap-2">
         {missions.map((mission) => (
           <li key={mission.created_at} className="flex flex-wrap justify-between gap-x-4">
@@ -116,12 +127,17 @@ function SetMission() {
   }
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
-      <Field label="What agents should work towards" hint="Agents with an idle prompt are reminded of it when they have had nothing to do for a while.">
+      <Field
+        label="What agents should work towards"
+        hint="Agents with an idle prompt are reminded of it when they have had nothing to do for a while."
+      >
         {(control) => <TextArea {...control} rows={3} value={text} onChange={(event) => setText(event.target.value)} />}
       </Field>
       {text.trim() !== '' && (
         <fieldset className="flex flex-col gap-2">
-          <legend className="mb-1 text-sm font-medium">Something else than their definitions say, for this mission</legend>
+          <legend className="mb-1 text-sm font-medium">
+            Something else than their definitions say, for this mission
+          </legend>
           {agents.map(({ id }) => (
             <Choosing key={id} id={id} choice={chosen[id]} choose={(choice) => choose(id, choice)} />
           ))}
@@ -136,19 +152,46 @@ function SetMission() {
   )
 }
 
-function Choosing({ id, choice, choose }: { id: string; choice: Choice | undefined; choose: (choice: Choice | undefined) => void }) {
+function Choosing({
+  id,
+  choice,
+  choose,
+}: {
+  id: string
+  choice: Choice | undefined
+  choose: (choice: Choice | undefined) => void
+}) {
   return (
     <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-sm">
       <label className="flex w-40 items-center gap-2">
-        <input type="checkbox" className="accent-accent" checked={choice !== undefined} onChange={(event) => choose(event.target.checked ? { prompt: '', minutes: '10' } : undefined)} />
+        <input
+          type="checkbox"
+          className="accent-accent"
+          checked={choice !== undefined}
+          onChange={(event) => choose(event.target.checked ? { prompt: '', minutes: '10' } : undefined)}
+        />
         {id}
       </label>
       {choice !== undefined && (
         <>
-          <TextInput aria-label={`What ${id} is told`} placeholder="What it is told when it is idle" className="min-w-48 flex-1" value={choice.prompt} onChange={(event) => choose({ ...choice, prompt: event.target.value })} />
+          <TextInput
+            aria-label={`What ${id} is told`}
+            placeholder="What it is told when it is idle"
+            className="min-w-48 flex-1"
+            value={choice.prompt}
+            onChange={(event) => choose({ ...choice, prompt: event.target.value })}
+          />
           <label className="flex items-center gap-2 text-ink-soft">
             after
-            <input type="number" min={1} max={1440} aria-label={`Minutes until ${id} is told`} className="w-20 rounded-md border border-line-strong bg-paper px-2 py-1.5 text-ink" value={choice.minutes} onChange={(event) => choose({ ...choice, minutes: event.target.value })} />
+            <input
+              type="number"
+              min={1}
+              max={1440}
+              aria-label={`Minutes until ${id} is told`}
+              className="w-20 rounded-md border border-line-strong bg-paper px-2 py-1.5 text-ink"
+              value={choice.minutes}
+              onChange={(event) => choose({ ...choice, minutes: event.target.value })}
+            />
             min
           </label>
         </>

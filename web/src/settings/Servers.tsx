@@ -16,14 +16,19 @@ interface Listed {
 }
 
 export function Servers() {
-  const { data, error, isPending, refetch } = useQuery({ queryKey: ['mcp'], queryFn: ({ signal }) => ask<Listed>('GET', '/api/v1/mcp', { signal }) })
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: ['mcp'],
+    queryFn: ({ signal }) => ask<Listed>('GET', '/api/v1/mcp', { signal }),
+  })
   if (isPending) return <Spinner word="Listing servers of tools…" />
-  if (data === undefined) return <ErrorState what="The servers of tools could not be listed." error={error} retry={() => void refetch()} />
+  if (data === undefined)
+    return <ErrorState what="The servers of tools could not be listed." error={error} retry={() => void refetch()} />
   const servers = data.servers ?? []
   if (servers.length === 0)
     return (
       <EmptyState title="No servers of tools">
-        Programs that offer tools by the Model Context Protocol will be here. They are set up by the operator, in a file: see docs/mcp.md.
+        Programs that offer tools by the Model Context Protocol will be here. They are set up by the operator, in a
+        file: see docs/mcp.md.
       </EmptyState>
     )
   return servers.map((server) => <Server key={server.name} server={server} />)
@@ -35,7 +40,10 @@ function Server({ server }: { server: ToolServer }) {
   const tools = server.tools ?? []
   const waiting = tools.filter((tool) => tool.status === 'waiting')
   const accept = useMutation({
-    mutationFn: (some: ServerTool[]) => ask<Listed>('POST', `/api/v1/mcp/${encodeURIComponent(server.name)}/accept`, { body: { tools: Object.fromEntries(some.map((tool) => [tool.name, tool.digest])) } }),
+    mutationFn: (some: ServerTool[]) =>
+      ask<Listed>('POST', `/api/v1/mcp/${encodeURIComponent(server.name)}/accept`, {
+        body: { tools: Object.fromEntries(some.map((tool) => [tool.name, tool.digest])) },
+      }),
     onSuccess: (now) => queries.setQueryData(['mcp'], now),
     onError: (error) => {
       toast(error.message, 'failed')
@@ -65,8 +73,14 @@ function Server({ server }: { server: ToolServer }) {
             <div className="flex min-w-0 grow basis-72 flex-col gap-1">
               <span className="flex flex-wrap items-center gap-2">
                 <Mono>{tool.name}</Mono>
-                <StatusBadge status={tool.status === 'available' ? 'done' : tool.status === 'waiting' ? 'waiting' : 'blocked'}>
-                  {tool.status === 'waiting' ? (tool.accepted === undefined ? 'waits to be accepted' : 'changed since it was accepted') : tool.status}
+                <StatusBadge
+                  status={tool.status === 'available' ? 'done' : tool.status === 'waiting' ? 'waiting' : 'blocked'}
+                >
+                  {tool.status === 'waiting'
+                    ? tool.accepted === undefined
+                      ? 'waits to be accepted'
+                      : 'changed since it was accepted'
+                    : tool.status}
                 </StatusBadge>
               </span>
               <p className="whitespace-pre-wrap break-words text-sm text-ink-soft">
@@ -76,7 +90,11 @@ function Server({ server }: { server: ToolServer }) {
               <details>
                 <summary className="cursor-pointer text-xs text-ink-soft">Parameters and digest</summary>
                 <Mono block className="mt-1 max-h-60 text-xs">
-                  {JSON.stringify({ digest: tool.digest, accepted: tool.accepted, parameters: tool.parameters }, null, 2)}
+                  {JSON.stringify(
+                    { digest: tool.digest, accepted: tool.accepted, parameters: tool.parameters },
+                    null,
+                    2,
+                  )}
                 </Mono>
               </details>
             </div>
@@ -87,7 +105,9 @@ function Server({ server }: { server: ToolServer }) {
             )}
           </li>
         ))}
-        {tools.length === 0 && <li className="border-t border-line px-4 py-3 text-sm text-ink-soft">It has listed no tools yet.</li>}
+        {tools.length === 0 && (
+          <li className="border-t border-line px-4 py-3 text-sm text-ink-soft">It has listed no tools yet.</li>
+        )}
       </ul>
     </Box>
   )

@@ -80,11 +80,24 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
       <Box className="flex flex-col gap-4 p-4">
         <div className="grid gap-4 sm:grid-cols-2">
           <Field label="Model" hint="Empty: the server’s.">
-            {(control) => <TextInput {...control} className="font-mono" spellCheck={false} value={draft.model} onChange={(event) => set({ model: event.target.value })} />}
+            {(control) => (
+              <TextInput
+                {...control}
+                className="font-mono"
+                spellCheck={false}
+                value={draft.model}
+                onChange={(event) => set({ model: event.target.value })}
+              />
+            )}
           </Field>
           <Field label="Approval" hint="What agents may do without asking.">
             {(control) => (
-              <Select {...control} className="w-full" value={draft.approval} onChange={(event) => set({ approval: event.target.value })}>
+              <Select
+                {...control}
+                className="w-full"
+                value={draft.approval}
+                onChange={(event) => set({ approval: event.target.value })}
+              >
                 {Object.entries(approvals).map(([value, words]) => (
                   <option key={value} value={value}>
                     {words}
@@ -94,13 +107,43 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
             )}
           </Field>
           <Field label="Turns of a run" hint="1 to 1000.">
-            {(control) => <TextInput {...control} type="number" min={1} max={1000} required value={draft.turns} onChange={(event) => set({ turns: event.target.value })} />}
+            {(control) => (
+              <TextInput
+                {...control}
+                type="number"
+                min={1}
+                max={1000}
+                required
+                value={draft.turns}
+                onChange={(event) => set({ turns: event.target.value })}
+              />
+            )}
           </Field>
           <Field label="Make the context shorter at (%)" hint="Of the model’s window, 10 to 95.">
-            {(control) => <TextInput {...control} type="number" min={10} max={95} required value={draft.compact} onChange={(event) => set({ compact: event.target.value })} />}
+            {(control) => (
+              <TextInput
+                {...control}
+                type="number"
+                min={10}
+                max={95}
+                required
+                value={draft.compact}
+                onChange={(event) => set({ compact: event.target.value })}
+              />
+            )}
           </Field>
           <Field label="Depth of delegation" hint="How far sub-agents may have sub-agents; 0: none.">
-            {(control) => <TextInput {...control} type="number" min={0} max={5} required value={draft.depth} onChange={(event) => set({ depth: event.target.value })} />}
+            {(control) => (
+              <TextInput
+                {...control}
+                type="number"
+                min={0}
+                max={5}
+                required
+                value={draft.depth}
+                onChange={(event) => set({ depth: event.target.value })}
+              />
+            )}
           </Field>
         </div>
         {save.error !== null && <ErrorState what="The settings were not saved." error={save.error} />}

@@ -5,6 +5,7 @@ import { Autonomy } from './Autonomy'
 import { General } from './General'
 import { Servers } from './Servers'
 import { Skills } from './Skills'
+import { classes } from '../ui/classes'
 
 const tabs = [
   { id: 'general', name: 'General', show: <General /> },
@@ -28,7 +29,11 @@ export function SettingsPage() {
             <Tabs.Trigger
               key={id}
               value={id}
-              className="-mb-px shrink-0 border-b-2 border-transparent px-3 py-2 text-sm text-ink-soft hover:text-ink focus-visible:-outline-offset-2 data-[state=active]:border-accent data-[state=active]:font-medium data-[state=active]:text-ink"
+              className={classes(
+                '-mb-px shrink-0 border-b-2 border-transparent px-3 py-2 text-sm',
+                'text-ink-soft hover:text-ink focus-visible:-outline-offset-2',
+                'data-[state=active]:border-accent data-[state=active]:font-medium data-[state=active]:text-ink',
+              )}
             >
               {name}
             </Tabs.Trigger>

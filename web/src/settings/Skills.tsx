@@ -8,14 +8,19 @@ import { ask } from '../wire/api'
 import type { Skill } from '../wire/native.generated'
 
 export function Skills() {
-  const { data, error, isPending, refetch } = useQuery({ queryKey: ['skills'], queryFn: ({ signal }) => ask<{ skills: Skill[]; problems: string[] }>('GET', '/api/v1/skills', { signal }) })
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: ['skills'],
+    queryFn: ({ signal }) => ask<{ skills: Skill[]; problems: string[] }>('GET', '/api/v1/skills', { signal }),
+  })
   if (isPending) return <Spinner word="Listing skills…" />
-  if (data === undefined) return <ErrorState what="The skills could not be listed." error={error} retry={() => void refetch()} />
+  if (data === undefined)
+    return <ErrorState what="The skills could not be listed." error={error} retry={() => void refetch()} />
   return (
     <>
       {data.skills.length === 0 && (
         <EmptyState title="No skills">
-          A skill tells an agent how something is done here. It is a folder with a SKILL.md, in the folder <Mono>skills</Mono> of the workspace: see docs/agents.md.
+          A skill tells an agent how something is done here. It is a folder with a SKILL.md, in the folder{' '}
+          <Mono>skills</Mono> of the workspace: see docs/agents.md.
         </EmptyState>
       )}
       {data.skills.length > 0 && (
@@ -24,7 +29,9 @@ export function Skills() {
             <li key={skill.name} className="border-b border-line bg-raised px-4 py-3 last:border-b-0">
               <p className="flex flex-wrap items-center gap-2">
                 <Mono>{`/${skill.name}${skill.argument_hint === undefined ? '' : ' ' + skill.argument_hint}`}</Mono>
-                <span className="text-xs text-ink-soft">{skill.user_invocable ? (skill.model_invocable ? 'by people and models' : 'by people') : 'by models'}</span>
+                <span className="text-xs text-ink-soft">
+                  {skill.user_invocable ? (skill.model_invocable ? 'by people and models' : 'by people') : 'by models'}
+                </span>
               </p>
               <p className="text-sm text-ink-soft">{skill.description}</p>
             </li>

@@ -8,7 +8,10 @@ const draft = { model: 'demo', approval: 'suggest', turns: '50', compact: '80', 
 it('sends what differs, and nothing else', () => {
   expect(changes(was, draft)).toEqual({})
   expect(changes(was, { ...draft, turns: '7', compact: '29' })).toEqual({ turns: 7, compact_at: 0.29 })
-  expect(changes(was, { ...draft, depth: '0', approval: 'full-auto' })).toEqual({ max_delegation_depth: 0, approval: 'full-auto' })
+  expect(changes(was, { ...draft, depth: '0', approval: 'full-auto' })).toEqual({
+    max_delegation_depth: 0,
+    approval: 'full-auto',
+  })
 })
 
 it('takes a model back with null', () => {
@@ -17,7 +20,13 @@ it('takes a model back with null', () => {
 })
 
 it('sends what a mission chooses for agents', () => {
-  expect(choices({ coder: { prompt: ' Test. ', minutes: '2' }, scout: { prompt: '', minutes: '' }, other: { prompt: '', minutes: '0.5' } })).toEqual([
+  expect(
+    choices({
+      coder: { prompt: ' Test. ', minutes: '2' },
+      scout: { prompt: '', minutes: '' },
+      other: { prompt: '', minutes: '0.5' },
+    }),
+  ).toEqual([
     { id: 'coder', idle_prompt: 'Test.', idle_interval_secs: 120 },
     { id: 'scout', idle_prompt: null, idle_interval_secs: null },
     { id: 'other', idle_prompt: null, idle_interval_secs: 30 },

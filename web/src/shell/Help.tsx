@@ -2,6 +2,7 @@ import { Dialog } from 'radix-ui'
 import { CloseIcon } from './icons'
 import { Keys } from './Palette'
 import { lettersOn, turnLetters, useAllShortcuts } from './shortcuts'
+import { classes } from '../ui/classes'
 
 // Help lists what the keyboard can do, here and everywhere.
 export function Help({ close }: { close: () => void }) {
@@ -13,7 +14,10 @@ export function Help({ close }: { close: () => void }) {
         <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <Dialog.Content
           aria-describedby={undefined}
-          className="fixed top-[10vh] left-1/2 z-50 max-h-[80vh] w-[min(36rem,calc(100vw-2rem))] -translate-x-1/2 overflow-y-auto rounded-lg border border-line bg-paper p-5 shadow-2xl"
+          className={classes(
+            'fixed top-[10vh] left-1/2 z-50 max-h-[80vh] w-[min(36rem,calc(100vw-2rem))]',
+            '-translate-x-1/2 overflow-y-auto rounded-lg border border-line bg-paper p-5 shadow-2xl',
+          )}
         >
           <div className="mb-3 flex items-center justify-between">
             <Dialog.Title className="font-semibold">Keyboard shortcuts</Dialog.Title>
@@ -28,7 +32,10 @@ export function Help({ close }: { close: () => void }) {
                 {all
                   .filter((s) => s.group === group)
                   .map((s, i) => (
-                    <div key={i} className="flex items-center justify-between gap-4 border-b border-line py-1.5 last:border-0">
+                    <div
+                      key={i}
+                      className="flex items-center justify-between gap-4 border-b border-line py-1.5 last:border-0"
+                    >
                       <dt>{s.what}</dt>
                       <dd>
                         <Keys keys={s.keys} />

@@ -18,11 +18,19 @@ export function Offline({ connection }: { connection: Connection }) {
     return () => clearTimeout(timer)
   }, [lost])
   return (
-    <div role="status" className={shown && lost ? 'flex flex-wrap items-center gap-x-3 border-b border-waiting bg-waiting-soft px-4 py-2 text-sm text-waiting' : undefined}>
+    <div
+      role="status"
+      className={
+        shown && lost
+          ? 'flex flex-wrap items-center gap-x-3 border-b border-waiting bg-waiting-soft px-4 py-2 text-sm text-waiting'
+          : undefined
+      }
+    >
       {shown && lost && (
         <>
           <span>
-            Offline: nothing was heard of the server since {time.format(connection.since)}. It is tried again by itself, and what you typed is kept.
+            Offline: nothing was heard of the server since {time.format(connection.since)}. It is tried again by itself,
+            and what you typed is kept.
           </span>
           <button className="rounded underline" onClick={connection.again}>
             Try now
@@ -35,7 +43,11 @@ export function Offline({ connection }: { connection: Connection }) {
 
 // Online is the same in one word, for the rail.
 export function Online({ connection }: { connection: Connection }) {
-  const look = { online: 'rounded-full bg-done', connecting: 'rounded-full border border-ink-soft', offline: 'rotate-45 bg-waiting' }[connection.state]
+  const look = {
+    online: 'rounded-full bg-done',
+    connecting: 'rounded-full border border-ink-soft',
+    offline: 'rotate-45 bg-waiting',
+  }[connection.state]
   return (
     <span className="flex items-center gap-1.5">
       <span aria-hidden="true" className={`size-2 ${look}`} />

@@ -7,6 +7,7 @@ import type { Me } from '../wire/native.generated'
 import type { AgentSummary } from '../wire/types-shell'
 import { titleOf, useSessions } from './sessions'
 import { useAllShortcuts, written } from './shortcuts'
+import { classes } from '../ui/classes'
 
 interface Choice {
   id: string
@@ -43,7 +44,10 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
         <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <Dialog.Content
           aria-describedby={undefined}
-          className="fixed top-[12vh] left-1/2 z-50 flex max-h-[70vh] w-[min(36rem,calc(100vw-2rem))] -translate-x-1/2 flex-col overflow-hidden rounded-lg border border-line bg-paper shadow-2xl"
+          className={classes(
+            'fixed top-[12vh] left-1/2 z-50 flex max-h-[70vh] w-[min(36rem,calc(100vw-2rem))]',
+            '-translate-x-1/2 flex-col overflow-hidden rounded-lg border border-line bg-paper shadow-2xl',
+          )}
         >
           <Dialog.Title className="sr-only">Command palette</Dialog.Title>
           <input
@@ -76,7 +80,10 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
                 ref={i === index ? chosen : undefined}
                 role="option"
                 aria-selected={i === index}
-                className={`flex cursor-pointer items-center gap-2 rounded px-2 py-1.5 text-sm ${i === index ? 'bg-accent-soft' : ''}`}
+                className={classes(
+                  'flex cursor-pointer items-center gap-2 rounded px-2 py-1.5 text-sm',
+                  i === index ? 'bg-accent-soft' : '',
+                )}
                 onMouseMove={() => setAt(i)}
                 onClick={() => run(choice)}
               >
@@ -131,18 +138,39 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
       ] as const
     ).map(([name, to]): Choice => ({ id: to, group: 'Page', name, run: () => void navigate({ to }) }))
     const doable: Choice[] = actions.map((a) => ({ id: `action ${a.name}`, group: 'Action', ...a }))
-    if (me.permissions.includes('agents:message')) doable.unshift({ id: 'new', group: 'Action', name: 'New conversation', run: () => void navigate({ to: '/' }) })
+    if (me.permissions.includes('agents:message'))
+      doable.unshift({ id: 'new', group: 'Action', name: 'New conversation', run: () => void navigate({ to: '/' }) })
     for (const s of shortcuts) {
       const run = s.run
       if (run === undefined || s.group === 'Everywhere' || s.group === 'Conversations') continue
-      doable.push({ id: `key ${s.keys}`, group: s.group, name: s.what, keys: s.keys, run: () => run(new KeyboardEvent('keydown')) })
+      doable.push({
+        id: `key ${s.keys}`,
+        group: s.group,
+        name: s.what,
+        keys: s.keys,
+        run: () => run(new KeyboardEvent('keydown')),
+      })
     }
     return [
       // Those found for other words are shown until these are found: they must fit.
       ...(sessions ?? [])
         .filter((s) => fits(titleOf(s)))
-        .map((s): Choice => ({ id: s.id, group: 'Conversation', name: titleOf(s), note: s.agent, run: () => void navigate({ to: '/chat/$session', params: { session: s.id } }) })),
-      ...(agents ?? []).map((a): Choice => ({ id: `agent ${a.id}`, group: 'Agent', name: a.name, note: a.status, run: () => void navigate({ to: '/agents/$id', params: { id: a.id } }) })).filter((c) => fits(`${c.name} agent`)),
+        .map((s): Choice => ({
+          id: s.id,
+          group: 'Conversation',
+          name: titleOf(s),
+          note: s.agent,
+          run: () => void navigate({ to: '/chat/$session', params: { session: s.id } }),
+        })),
+      ...(agents ?? [])
+        .map((a): Choice => ({
+          id: `agent ${a.id}`,
+          group: 'Agent',
+          name: a.name,
+          note: a.status,
+          run: () => void navigate({ to: '/agents/$id', params: { id: a.id } }),
+        }))
+        .filter((c) => fits(`${c.name} agent`)),
       ...[...pages, ...doable].filter((c) => fits(`${c.name} ${c.group}`)),
     ]
   }, [wanted, sessions, agents, actions, shortcuts, me, navigate])

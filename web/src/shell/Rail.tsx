@@ -1,10 +1,20 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Me } from '../wire/native.generated'
-import { AgentsIcon, ApprovalsIcon, KeyboardIcon, PlusIcon, RunsIcon, SearchIcon, SettingsIcon, ThemeIcon } from './icons'
+import {
+  AgentsIcon,
+  ApprovalsIcon,
+  KeyboardIcon,
+  PlusIcon,
+  RunsIcon,
+  SearchIcon,
+  SettingsIcon,
+  ThemeIcon,
+} from './icons'
 import { SessionList } from './SessionList'
 import { written } from './shortcuts'
 import type { Theme } from './theme'
+import { classes } from '../ui/classes'
 
 export interface RailProps {
   me: Me
@@ -28,7 +38,14 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
         <Link to="/" className="rounded font-semibold tracking-tight">
           Parley
         </Link>
-        <button className="flex items-center gap-1.5 rounded border border-line px-1.5 py-0.5 text-xs text-ink-soft hover:text-ink" aria-keyshortcuts="Control+K Meta+K" onClick={openPalette}>
+        <button
+          className={classes(
+            'flex items-center gap-1.5 rounded border',
+            'border-line px-1.5 py-0.5 text-xs text-ink-soft hover:text-ink',
+          )}
+          aria-keyshortcuts="Control+K Meta+K"
+          onClick={openPalette}
+        >
           <SearchIcon />
           <span className="sr-only">Open the command palette</span>
           <kbd aria-hidden="true" className="font-sans">
@@ -37,7 +54,13 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
         </button>
       </div>
       {talks && (
-        <button className="mx-2 mb-2 flex items-center gap-2 rounded border border-line-strong bg-paper px-2 py-1.5 text-sm hover:bg-sunken" onClick={() => void navigate({ to: '/' })}>
+        <button
+          className={classes(
+            'mx-2 mb-2 flex items-center gap-2 rounded border',
+            'border-line-strong bg-paper px-2 py-1.5 text-sm hover:bg-sunken',
+          )}
+          onClick={() => void navigate({ to: '/' })}
+        >
           <PlusIcon /> New conversation
         </button>
       )}
@@ -53,7 +76,12 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
       <div className="flex items-center gap-1 border-t border-line px-3 py-2 text-xs text-ink-soft">
         {connection}
         <span className="grow" />
-        <button className="rounded p-1 hover:text-ink" aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)" onClick={openHelp}>
+        <button
+          className="rounded p-1 hover:text-ink"
+          aria-label="Keyboard shortcuts"
+          title="Keyboard shortcuts (?)"
+          onClick={openHelp}
+        >
           <KeyboardIcon />
         </button>
         <button
@@ -81,10 +109,24 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
   )
 }
 
-function Page({ to, icon, name, count = 0 }: { to: '/agents' | '/approvals' | '/runs' | '/settings'; icon: ReactNode; name: string; count?: number }) {
+function Page({
+  to,
+  icon,
+  name,
+  count = 0,
+}: {
+  to: '/agents' | '/approvals' | '/runs' | '/settings'
+  icon: ReactNode
+  name: string
+  count?: number
+}) {
   return (
     <li>
-      <Link to={to} className="flex items-center gap-2 rounded px-1.5 py-1.5 hover:bg-sunken" activeProps={{ className: 'bg-accent-soft', 'aria-current': 'page' }}>
+      <Link
+        to={to}
+        className="flex items-center gap-2 rounded px-1.5 py-1.5 hover:bg-sunken"
+        activeProps={{ className: 'bg-accent-soft', 'aria-current': 'page' }}
+      >
         {icon}
         <span className="grow">{name}</span>
         {count > 0 && (

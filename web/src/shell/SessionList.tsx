@@ -4,6 +4,7 @@ import { SearchIcon } from './icons'
 import { byDay } from './days'
 import { SessionRow } from './SessionRow'
 import { useSessions } from './sessions'
+import { classes } from '../ui/classes'
 
 const page = 50
 
@@ -18,7 +19,12 @@ export function SessionList({ editable }: { editable: boolean }) {
   const groups = byDay(data?.sessions ?? [], (s) => s.updated_at, new Date())
   return (
     <>
-      <label className="mx-2 flex items-center gap-2 rounded border border-line px-2 text-ink-soft focus-within:border-line-strong">
+      <label
+        className={classes(
+          'mx-2 flex items-center gap-2 rounded border',
+          'border-line px-2 text-ink-soft focus-within:border-line-strong',
+        )}
+      >
         <SearchIcon />
         <input
           type="search"
@@ -62,7 +68,10 @@ export function SessionList({ editable }: { editable: boolean }) {
           </section>
         ))}
         {data?.more && (
-          <button className="w-full rounded px-2 py-1.5 text-left text-sm text-ink-soft hover:bg-sunken" onClick={() => setLimit(limit + page)}>
+          <button
+            className="w-full rounded px-2 py-1.5 text-left text-sm text-ink-soft hover:bg-sunken"
+            onClick={() => setLimit(limit + page)}
+          >
             Show more
           </button>
         )}

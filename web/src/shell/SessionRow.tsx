@@ -6,6 +6,7 @@ import { MoreIcon } from './icons'
 import { Exact } from '../ui/Mono'
 import { titleOf, useDelete, useRename } from './sessions'
 import { StatusDot } from './Status'
+import { classes } from '../ui/classes'
 
 interface Props {
   session: SessionSummary
@@ -23,7 +24,12 @@ export function SessionRow({ session, current, editable }: Props) {
   }
   if (doing === 'renaming') return <Renaming session={session} done={done} />
   return (
-    <li className={`group flex items-center rounded ${current ? 'bg-accent-soft' : 'hover:bg-sunken focus-within:bg-sunken'}`}>
+    <li
+      className={classes(
+        'group flex items-center rounded',
+        current ? 'bg-accent-soft' : 'hover:bg-sunken focus-within:bg-sunken',
+      )}
+    >
       <Link
         to="/chat/$session"
         params={{ session: session.id }}
@@ -31,23 +37,38 @@ export function SessionRow({ session, current, editable }: Props) {
         className="flex min-w-0 grow items-center gap-1.5 rounded py-1.5 pl-1.5 text-sm"
       >
         <StatusDot status={session.status} />
-        <bdi className="truncate"><Exact>{title}</Exact></bdi>
+        <bdi className="truncate">
+          <Exact>{title}</Exact>
+        </bdi>
       </Link>
       {editable && (
         <DropdownMenu.Root>
           <DropdownMenu.Trigger
             ref={menu}
             aria-label={`Actions for ${title}`}
-            className="mr-1 rounded p-1 text-ink-soft hover:text-ink focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100"
+            className={classes(
+              'mr-1 rounded p-1 text-ink-soft hover:text-ink',
+              'focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100',
+            )}
           >
             <MoreIcon />
           </DropdownMenu.Trigger>
           <DropdownMenu.Portal>
-            <DropdownMenu.Content align="start" className="z-50 min-w-36 rounded border border-line bg-raised p-1 text-sm shadow-lg" onCloseAutoFocus={(e) => doing !== 'nothing' && e.preventDefault()}>
-              <DropdownMenu.Item className="rounded px-2 py-1.5 outline-none data-highlighted:bg-sunken" onSelect={() => setDoing('renaming')}>
+            <DropdownMenu.Content
+              align="start"
+              className="z-50 min-w-36 rounded border border-line bg-raised p-1 text-sm shadow-lg"
+              onCloseAutoFocus={(e) => doing !== 'nothing' && e.preventDefault()}
+            >
+              <DropdownMenu.Item
+                className="rounded px-2 py-1.5 outline-none data-highlighted:bg-sunken"
+                onSelect={() => setDoing('renaming')}
+              >
                 Rename
               </DropdownMenu.Item>
-              <DropdownMenu.Item className="rounded px-2 py-1.5 text-failed outline-none data-highlighted:bg-sunken" onSelect={() => setDoing('deleting')}>
+              <DropdownMenu.Item
+                className="rounded px-2 py-1.5 text-failed outline-none data-highlighted:bg-sunken"
+                onSelect={() => setDoing('deleting')}
+              >
                 Delete…
               </DropdownMenu.Item>
             </DropdownMenu.Content>
@@ -104,10 +125,18 @@ function Deleting({ session, current, done }: { session: SessionSummary; current
     <AlertDialog.Root open onOpenChange={(open) => !open && done()}>
       <AlertDialog.Portal>
         <AlertDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
-        <AlertDialog.Content className="fixed top-1/3 left-1/2 z-50 w-[min(26rem,calc(100vw-2rem))] -translate-x-1/2 rounded-lg border border-line bg-paper p-5 shadow-xl">
+        <AlertDialog.Content
+          className={classes(
+            'fixed top-1/3 left-1/2 z-50 w-[min(26rem,calc(100vw-2rem))]',
+            '-translate-x-1/2 rounded-lg border border-line bg-paper p-5 shadow-xl',
+          )}
+        >
           <AlertDialog.Title className="font-semibold">Delete this conversation?</AlertDialog.Title>
           <AlertDialog.Description className="mt-2 text-sm text-ink-soft">
-            <bdi className="font-medium text-ink"><Exact>{titleOf(session)}</Exact></bdi> and everything its agents said and did in it will be gone, for everybody. What runs in it is stopped.
+            <bdi className="font-medium text-ink">
+              <Exact>{titleOf(session)}</Exact>
+            </bdi>{' '}
+            and everything its agents said and did in it will be gone, for everybody. What runs in it is stopped.
           </AlertDialog.Description>
           {remove.isError && (
             <p role="alert" className="mt-3 text-sm text-failed">
@@ -116,7 +145,11 @@ function Deleting({ session, current, done }: { session: SessionSummary; current
           )}
           <div className="mt-5 flex justify-end gap-2 text-sm">
             <AlertDialog.Cancel className="rounded border border-line-strong px-3 py-1.5">Keep it</AlertDialog.Cancel>
-            <button className="rounded border border-failed bg-failed-soft px-3 py-1.5 text-failed" disabled={remove.isPending} onClick={() => void confirm()}>
+            <button
+              className="rounded border border-failed bg-failed-soft px-3 py-1.5 text-failed"
+              disabled={remove.isPending}
+              onClick={() => void confirm()}
+            >
               {remove.isPending ? 'Deleting…' : remove.isError ? 'Try again' : 'Delete'}
             </button>
           </div>

@@ -17,6 +17,7 @@ import { listen, useShortcuts } from './shortcuts'
 import { useTheme } from './theme'
 import { pageName, useTitle } from './titles'
 import { useWaiting, waitingKey } from './waiting'
+import { classes } from '../ui/classes'
 
 const Palette = lazy(() => import('./Palette').then((m) => ({ default: m.Palette })))
 const Help = lazy(() => import('./Help').then((m) => ({ default: m.Help })))
@@ -31,7 +32,8 @@ export function Shell() {
       onRefused(() => {
         // Who is refused is asked for anew, unless that is what was refused.
         const known = queries.getQueryState(['me'])
-        if (known?.status === 'success' && known.fetchStatus === 'idle') void queries.invalidateQueries({ queryKey: ['me'] })
+        if (known?.status === 'success' && known.fetchStatus === 'idle')
+          void queries.invalidateQueries({ queryKey: ['me'] })
       }),
     [queries],
   )
@@ -81,7 +83,12 @@ function Frame({ me }: { me: Me }) {
     { keys: 'mod+k', what: 'Open the command palette', group: 'Everywhere', run: () => setOpen('palette') },
     { keys: '?', what: 'List the shortcuts', group: 'Everywhere', run: () => setOpen('help') },
     { keys: 'g a', what: 'Go to agents', group: 'Everywhere', run: () => void navigate({ to: '/agents' }) },
-    { keys: 'g w', what: 'Go to what waits: approvals', group: 'Everywhere', run: () => void navigate({ to: '/approvals' }) },
+    {
+      keys: 'g w',
+      what: 'Go to what waits: approvals',
+      group: 'Everywhere',
+      run: () => void navigate({ to: '/approvals' }),
+    },
     { keys: 'g r', what: 'Go to runs', group: 'Everywhere', run: () => void navigate({ to: '/runs' }) },
     { keys: 'g s', what: 'Go to settings', group: 'Everywhere', run: () => void navigate({ to: '/settings' }) },
     { keys: 'c', what: 'New conversation', group: 'Conversations', run: () => void navigate({ to: '/' }) },
@@ -110,7 +117,13 @@ function Frame({ me }: { me: Me }) {
   )
   return (
     <div className="flex h-full">
-      <a href="#main" className="sr-only z-50 rounded bg-accent px-3 py-2 text-accent-ink focus:not-sr-only focus:absolute focus:top-2 focus:left-2">
+      <a
+        href="#main"
+        className={classes(
+          'sr-only z-50 rounded bg-accent px-3 py-2 text-accent-ink',
+          'focus:not-sr-only focus:absolute focus:top-2 focus:left-2',
+        )}
+      >
         Skip to the page
       </a>
       <header className="hidden w-64 shrink-0 border-r border-line md:block">
@@ -118,13 +131,21 @@ function Frame({ me }: { me: Me }) {
       </header>
       <div className="flex min-w-0 grow flex-col">
         <div className="flex items-center gap-2 border-b border-line bg-raised px-2 py-1.5 md:hidden">
-          <button aria-label={waiting > 0 ? `Menu, ${waiting} waiting` : 'Menu'} className="relative rounded p-2" onClick={() => setOpen('drawer')}>
+          <button
+            aria-label={waiting > 0 ? `Menu, ${waiting} waiting` : 'Menu'}
+            className="relative rounded p-2"
+            onClick={() => setOpen('drawer')}
+          >
             <MenuIcon />
-            {waiting > 0 && <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-waiting" />}
+            {waiting > 0 && (
+              <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-waiting" />
+            )}
           </button>
-          <bdi className="min-w-0 truncate text-sm font-medium">{path.startsWith('/chat/') ? 'Parley' : name}</bdi> {/* a conversation has its name below */}
+          <bdi className="min-w-0 truncate text-sm font-medium">{path.startsWith('/chat/') ? 'Parley' : name}</bdi>{' '}
+          {/* a conversation has its name below */}
         </div>
-        {!path.startsWith('/chat/') && <Offline connection={connection} />} {/* a conversation says so itself, of its own socket */}
+        {!path.startsWith('/chat/') && <Offline connection={connection} />}{' '}
+        {/* a conversation says so itself, of its own socket */}
         <main id="main" tabIndex={-1} className="min-h-0 grow overflow-y-auto outline-none">
           <Outlet />
         </main>
@@ -173,7 +194,10 @@ function Drawer({ rail, close }: { rail: RailProps; close: () => void }) {
     <Dialog.Root open onOpenChange={(open) => !open && close()}>
       <Dialog.Portal>
         <Dialog.Overlay className="fixed inset-0 z-30 bg-black/40 md:hidden" />
-        <Dialog.Content aria-describedby={undefined} className="fixed inset-y-0 left-0 z-40 w-[min(20rem,85vw)] border-r border-line bg-raised shadow-xl md:hidden">
+        <Dialog.Content
+          aria-describedby={undefined}
+          className="fixed inset-y-0 left-0 z-40 w-[min(20rem,85vw)] border-r border-line bg-raised shadow-xl md:hidden"
+        >
           <Dialog.Title className="sr-only">Menu</Dialog.Title>
           <Rail {...rail} />
           <Dialog.Close aria-label="Close the menu" className="absolute top-2 -right-11 rounded bg-raised p-2">

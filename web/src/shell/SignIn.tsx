@@ -11,7 +11,10 @@ export function SignIn() {
   const [wrong, setWrong] = useState(cameBack)
   const [asking, setAsking] = useState(false)
   const note = useId()
-  const ways = useQuery({ queryKey: ['sign-in'], queryFn: ({ signal }) => ask<SignInWays>('GET', '/auth/options', { signal }) })
+  const ways = useQuery({
+    queryKey: ['sign-in'],
+    queryFn: ({ signal }) => ask<SignInWays>('GET', '/auth/options', { signal }),
+  })
   useEffect(() => {
     document.title = 'Sign in · Parley'
   }, [])
@@ -25,7 +28,11 @@ export function SignIn() {
       queries.setQueryData(['me'], me)
     } catch (error) {
       keepToken(null)
-      setWrong(error instanceof Problem && error.status !== 401 ? error.message : `This token does not let you in: ${error instanceof Error ? error.message : String(error)}`)
+      setWrong(
+        error instanceof Problem && error.status !== 401
+          ? error.message
+          : `This token does not let you in: ${error instanceof Error ? error.message : String(error)}`,
+      )
     } finally {
       setAsking(false)
     }
@@ -65,9 +72,13 @@ export function SignIn() {
           onChange={(e) => setText(e.target.value)}
         />
         <p id={note} className="mt-1 mb-4 text-xs text-ink-soft">
-          It is kept until you close this tab. Who runs the server makes one with <code className="font-mono">parley token --user NAME --role standard_user</code>.
+          It is kept until you close this tab. Who runs the server makes one with{' '}
+          <code className="font-mono">parley token --user NAME --role standard_user</code>.
         </p>
-        <button className="rounded border border-line-strong px-3 py-1.5 text-sm" disabled={text.trim() === '' || asking}>
+        <button
+          className="rounded border border-line-strong px-3 py-1.5 text-sm"
+          disabled={text.trim() === '' || asking}
+        >
           {asking ? 'Signing in…' : 'Sign in with this token'}
         </button>
       </form>

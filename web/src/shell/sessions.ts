@@ -26,7 +26,8 @@ export function titleOf(session: SessionSummary): string {
 export function useRename() {
   const queries = useQueryClient()
   return useMutation({
-    mutationFn: ({ id, title }: { id: string; title: string }) => ask('PATCH', `/api/v1/sessions/${id}`, { body: { title } }),
+    mutationFn: ({ id, title }: { id: string; title: string }) =>
+      ask('PATCH', `/api/v1/sessions/${id}`, { body: { title } }),
     onSettled: () => queries.invalidateQueries({ queryKey: sessionsKey }),
   })
 }

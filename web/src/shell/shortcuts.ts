@@ -49,7 +49,10 @@ export function useShortcuts(offered: readonly Shortcut[]): void {
   useEffect(
     () =>
       register(
-        latest.current.map((s, i) => ({ ...s, run: s.run && ((event: KeyboardEvent) => latest.current[i]?.run?.(event)) })),
+        latest.current.map((s, i) => ({
+          ...s,
+          run: s.run && ((event: KeyboardEvent) => latest.current[i]?.run?.(event)),
+        })),
       ),
     [names],
   )
@@ -125,7 +128,10 @@ export function keyOf(event: KeyboardEvent): string {
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  )
 }
 
 function inDialog(of: Document): boolean {
@@ -136,5 +142,7 @@ function inDialog(of: Document): boolean {
 export function written(keys: string): string[] {
   return keys
     .split(/[+ ]/)
-    .map((key) => (key === 'mod' ? (isMac() ? '⌘' : 'Ctrl') : key === 'Escape' ? 'Esc' : key.length === 1 ? key.toUpperCase() : key))
+    .map((key) =>
+      key === 'mod' ? (isMac() ? '⌘' : 'Ctrl') : key === 'Escape' ? 'Esc' : key.length === 1 ? key.toUpperCase() : key,
+    )
 }

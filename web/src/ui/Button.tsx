@@ -23,7 +23,16 @@ export interface ButtonProps extends ComponentProps<'button'> {
   busy?: boolean
 }
 
-export function Button({ kind = 'plain', small, busy, className, disabled, type = 'button', children, ...rest }: ButtonProps) {
+export function Button({
+  kind = 'plain',
+  small,
+  busy,
+  className,
+  disabled,
+  type = 'button',
+  children,
+  ...rest
+}: ButtonProps) {
   return (
     <button
       type={type}
@@ -44,7 +53,15 @@ export interface IconButtonProps extends Omit<ComponentProps<'button'>, 'aria-la
   children: ReactNode
 }
 
-export function IconButton({ label, kind = 'quiet', small, className, type = 'button', children, ...rest }: IconButtonProps) {
+export function IconButton({
+  label,
+  kind = 'quiet',
+  small,
+  className,
+  type = 'button',
+  children,
+  ...rest
+}: IconButtonProps) {
   return (
     <button
       type={type}

@@ -4,7 +4,17 @@ import { CheckIcon, CopyIcon } from './icons'
 import { toast } from './toast'
 
 // CopyButton copies exactly the text; what is shown may have been made visible.
-export function CopyButton({ text, label = 'Copy', words, className }: { text: string | (() => string); label?: string; words?: boolean; className?: string }) {
+export function CopyButton({
+  text,
+  label = 'Copy',
+  words,
+  className,
+}: {
+  text: string | (() => string)
+  label?: string
+  words?: boolean
+  className?: string
+}) {
   const [copied, setCopied] = useState(false)
   useEffect(() => {
     if (!copied) return

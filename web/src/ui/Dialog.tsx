@@ -38,10 +38,14 @@ export function Dialog({ open, onOpenChange, title, description, wide, children,
             </Radix.Close>
           </header>
           <div className="grow overflow-y-auto px-5 pb-4">
-            {description !== undefined && <Radix.Description className="mt-1 text-sm text-ink-soft">{description}</Radix.Description>}
+            {description !== undefined && (
+              <Radix.Description className="mt-1 text-sm text-ink-soft">{description}</Radix.Description>
+            )}
             {children}
           </div>
-          {actions !== undefined && <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{actions}</footer>}
+          {actions !== undefined && (
+            <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{actions}</footer>
+          )}
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>

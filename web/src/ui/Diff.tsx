@@ -48,7 +48,9 @@ function File({ file, unified }: { file: FileDiff; unified: boolean }) {
       {file.hunks.length > 0 && (
         <div tabIndex={0} role="region" aria-label={titleOf(file)} className="overflow-x-auto">
           <table className="w-full border-collapse font-mono leading-5">
-            {file.hunks.map((hunk, at) => (unified || oneSided(file) ? <Unified key={at} hunk={hunk} /> : <Beside key={at} hunk={hunk} />))}
+            {file.hunks.map((hunk, at) =>
+              unified || oneSided(file) ? <Unified key={at} hunk={hunk} /> : <Beside key={at} hunk={hunk} />,
+            )}
           </table>
         </div>
       )}

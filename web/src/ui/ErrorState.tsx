@@ -17,7 +17,13 @@ export function why(error: unknown): string {
 // ErrorState says what failed and why, and offers to try again.
 export function ErrorState({ what, error, retry, className }: ErrorStateProps) {
   return (
-    <div role="alert" className={classes('flex flex-wrap items-start gap-3 rounded-md border border-failed bg-failed-soft px-4 py-3 text-sm', className)}>
+    <div
+      role="alert"
+      className={classes(
+        'flex flex-wrap items-start gap-3 rounded-md border border-failed bg-failed-soft px-4 py-3 text-sm',
+        className,
+      )}
+    >
       <WarningIcon className="mt-0.5 size-4 shrink-0 text-failed" />
       <div className="min-w-0 grow basis-56">
         <p className="font-medium">{what}</p>

@@ -1,12 +1,23 @@
 import { useId, type ComponentProps, type ReactNode } from 'react'
 import { classes } from './classes'
 
-const box = 'rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink placeholder:text-ink-soft disabled:opacity-50'
+const box =
+  'rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink placeholder:text-ink-soft disabled:opacity-50'
 
 export const input = 'w-full ' + box
 
 // Field ties a label, a hint and what is wrong to the one control inside it.
-export function Field({ label, hint, problem, children }: { label: string; hint?: ReactNode; problem?: string; children: (control: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: true }) => ReactNode }) {
+export function Field({
+  label,
+  hint,
+  problem,
+  children,
+}: {
+  label: string
+  hint?: ReactNode
+  problem?: string
+  children: (control: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: true }) => ReactNode
+}) {
   const id = useId()
   const said = hint !== undefined || problem !== undefined
   return (
@@ -14,7 +25,11 @@ export function Field({ label, hint, problem, children }: { label: string; hint?
       <label htmlFor={id} className="text-sm font-medium">
         {label}
       </label>
-      {children({ id, 'aria-describedby': said ? id + '-hint' : undefined, 'aria-invalid': problem === undefined ? undefined : true })}
+      {children({
+        id,
+        'aria-describedby': said ? id + '-hint' : undefined,
+        'aria-invalid': problem === undefined ? undefined : true,
+      })}
       {said && (
         <p id={id + '-hint'} className={classes('text-xs', problem === undefined ? 'text-ink-soft' : 'text-failed')}>
           {problem ?? hint}

@@ -13,7 +13,12 @@ export function Menu({ children, items, align = 'end' }: MenuProps) {
     <Radix.Root>
       <Radix.Trigger asChild>{children}</Radix.Trigger>
       <Radix.Portal>
-        <Radix.Content align={align} sideOffset={4} collisionPadding={8} className="z-50 min-w-44 rounded-md border border-line bg-paper p-1 shadow-lg">
+        <Radix.Content
+          align={align}
+          sideOffset={4}
+          collisionPadding={8}
+          className="z-50 min-w-44 rounded-md border border-line bg-paper p-1 shadow-lg"
+        >
           {items}
         </Radix.Content>
       </Radix.Portal>
@@ -35,7 +40,8 @@ export function MenuItem({ onSelect, danger, disabled, hint, children }: MenuIte
       onSelect={onSelect}
       disabled={disabled}
       className={classes(
-        'flex min-h-8 cursor-pointer items-center gap-2 rounded px-2 text-sm outline-none data-[disabled]:cursor-not-allowed data-[highlighted]:bg-sunken data-[disabled]:opacity-50',
+        'flex min-h-8 cursor-pointer items-center gap-2 rounded px-2 text-sm outline-none',
+        'data-[disabled]:cursor-not-allowed data-[highlighted]:bg-sunken data-[disabled]:opacity-50',
         danger && 'text-failed',
       )}
     >

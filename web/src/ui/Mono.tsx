@@ -17,7 +17,12 @@ export function Exact({ children, quoted }: { children: string; quoted?: boolean
     part.trick === undefined ? (
       part.shown
     ) : (
-      <mark key={at} title={part.name} data-trick={part.trick} className="rounded-sm bg-waiting-soft text-waiting underline decoration-dotted underline-offset-2">
+      <mark
+        key={at}
+        title={part.name}
+        data-trick={part.trick}
+        className="rounded-sm bg-waiting-soft text-waiting underline decoration-dotted underline-offset-2"
+      >
         {part.shown}
       </mark>
     ),
@@ -31,12 +36,27 @@ export function Mono({ children, block, bare, quoted, className }: MonoProps) {
   // dir and isolation: what is inside cannot turn what is around it
   if (block)
     return (
-      <pre dir="ltr" tabIndex={0} className={classes('overflow-auto whitespace-pre-wrap break-words rounded-md bg-sunken px-3 py-2 font-mono text-sm [overflow-wrap:anywhere] [unicode-bidi:isolate]', className)}>
+      <pre
+        dir="ltr"
+        tabIndex={0}
+        className={classes(
+          'overflow-auto whitespace-pre-wrap break-words rounded-md bg-sunken px-3',
+          'py-2 font-mono text-sm [overflow-wrap:anywhere] [unicode-bidi:isolate]',
+          className,
+        )}
+      >
         {inner}
       </pre>
     )
   return (
-    <code dir="ltr" className={classes('whitespace-pre-wrap break-words font-mono [overflow-wrap:anywhere] [unicode-bidi:isolate]', !bare && 'rounded bg-sunken px-1 text-[0.9em]', className)}>
+    <code
+      dir="ltr"
+      className={classes(
+        'whitespace-pre-wrap break-words font-mono [overflow-wrap:anywhere] [unicode-bidi:isolate]',
+        !bare && 'rounded bg-sunken px-1 text-[0.9em]',
+        className,
+      )}
+    >
       {inner}
     </code>
   )

@@ -41,10 +41,24 @@ const looks: Record<Tone, string> = {
 // A shape for each, since colour alone says nothing to many.
 const shapes: Record<Tone, string> = { accent: '●', waiting: '◐', failed: '▲', done: '✓', quiet: '○' }
 
-export function StatusBadge({ status, children, className }: { status: string; children?: React.ReactNode; className?: string }) {
+export function StatusBadge({
+  status,
+  children,
+  className,
+}: {
+  status: string
+  children?: React.ReactNode
+  className?: string
+}) {
   const tone = tones[status] ?? 'quiet'
   return (
-    <span className={classes('inline-flex items-center gap-1 whitespace-nowrap rounded-full px-2 py-0.5 text-xs font-medium', looks[tone], className)}>
+    <span
+      className={classes(
+        'inline-flex items-center gap-1 whitespace-nowrap rounded-full px-2 py-0.5 text-xs font-medium',
+        looks[tone],
+        className,
+      )}
+    >
       <span aria-hidden="true" className={classes('text-[0.625rem]', tone === 'accent' && 'animate-pulse')}>
         {shapes[tone]}
       </span>

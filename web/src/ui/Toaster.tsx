@@ -9,7 +9,14 @@ import { current, dismiss, subscribe, type Toast } from './toast'
 export function Toaster() {
   const toasts = useSyncExternalStore(subscribe, current)
   return (
-    <div role="status" aria-live="polite" className="pointer-events-none fixed inset-x-4 bottom-4 z-50 flex flex-col items-center gap-2 sm:inset-x-auto sm:right-4 sm:items-end">
+    <div
+      role="status"
+      aria-live="polite"
+      className={classes(
+        'pointer-events-none fixed inset-x-4 bottom-4 z-50 flex',
+        'flex-col items-center gap-2 sm:inset-x-auto sm:right-4 sm:items-end',
+      )}
+    >
       {toasts.map((toast) => (
         <Line key={toast.id} toast={toast} />
       ))}
@@ -33,9 +40,16 @@ function Line({ toast }: { toast: Toast }) {
       onMouseLeave={release}
       onFocus={hold}
       onBlur={release}
-      className={classes('pointer-events-auto flex max-w-sm items-start gap-2 rounded-md border bg-paper px-3 py-2 text-sm shadow-lg', toast.tone === 'failed' ? 'border-failed' : 'border-line')}
+      className={classes(
+        'pointer-events-auto flex max-w-sm items-start gap-2 rounded-md border bg-paper px-3 py-2 text-sm shadow-lg',
+        toast.tone === 'failed' ? 'border-failed' : 'border-line',
+      )}
     >
-      {toast.tone === 'failed' ? <WarningIcon className="mt-1 shrink-0 text-failed" /> : <CheckIcon className="mt-1 shrink-0 text-done" />}
+      {toast.tone === 'failed' ? (
+        <WarningIcon className="mt-1 shrink-0 text-failed" />
+      ) : (
+        <CheckIcon className="mt-1 shrink-0 text-done" />
+      )}
       <span className="grow break-words">{toast.text}</span>
       <IconButton small label="Dismiss" className="-my-1 -mr-1" onClick={() => dismiss(toast.id)}>
         <CrossIcon />

@@ -8,7 +8,11 @@ export function Tooltip({ text, children }: { text: ReactNode; children: ReactNo
       <Radix.Root>
         <Radix.Trigger asChild>{children}</Radix.Trigger>
         <Radix.Portal>
-          <Radix.Content sideOffset={4} collisionPadding={8} className="z-50 max-w-xs rounded bg-ink px-2 py-1 text-xs text-paper shadow">
+          <Radix.Content
+            sideOffset={4}
+            collisionPadding={8}
+            className="z-50 max-w-xs rounded bg-ink px-2 py-1 text-xs text-paper shadow"
+          >
             {text}
           </Radix.Content>
         </Radix.Portal>

@@ -6,7 +6,19 @@ import type { ComponentProps } from 'react'
 function icon(path: string) {
   return function Icon(props: ComponentProps<'svg'>) {
     return (
-      <svg viewBox="0 0 16 16" width="1em" height="1em" fill="none" stroke="currentColor" strokeWidth="1.5" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true" focusable="false" {...props}>
+      <svg
+        viewBox="0 0 16 16"
+        width="1em"
+        height="1em"
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="1.5"
+        strokeLinecap="round"
+        strokeLinejoin="round"
+        aria-hidden="true"
+        focusable="false"
+        {...props}
+      >
         <path d={path} />
       </svg>
     )
@@ -32,4 +44,6 @@ export const TrashIcon = icon('M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.5 9h6l.5-9')
 export const PencilIcon = icon('M3 13l.6-2.6 7-7 2 2-7 7z')
 export const LinkIcon = icon('M9.5 3H13v3.5M13 3L7.5 8.5M11 9.5V13H3V5h3.5')
 export const MenuIcon = icon('M2.5 4.5h11M2.5 8h11M2.5 11.5h11')
-export const ToolIcon = icon('M9.8 6.2l3.4-3.4M10.5 2.5a3 3 0 00-3.8 3.8L2.8 10.2a1.8 1.8 0 002.9 2.9l3.9-3.9a3 3 0 003.8-3.8')
+export const ToolIcon = icon(
+  'M9.8 6.2l3.4-3.4M10.5 2.5a3 3 0 00-3.8 3.8L2.8 10.2a1.8 1.8 0 002.9 2.9l3.9-3.9a3 3 0 003.8-3.8',
+)

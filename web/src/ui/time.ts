@@ -3,8 +3,20 @@ export function since(then: number, now: number): string {
   const seconds = Math.round((now - then) / 1000)
   const far = Math.abs(seconds)
   if (far < 10) return 'now'
-  const [amount, unit] = far < 60 ? [far, 's'] : far < 3600 ? [Math.floor(far / 60), 'min'] : far < 86_400 ? [Math.floor(far / 3600), 'h'] : [Math.floor(far / 86_400), 'd']
-  if (unit === 'd' && amount > 6) return new Date(then).toLocaleDateString(undefined, { day: 'numeric', month: 'short', year: amount > 300 ? 'numeric' : undefined })
+  const [amount, unit] =
+    far < 60
+      ? [far, 's']
+      : far < 3600
+        ? [Math.floor(far / 60), 'min']
+        : far < 86_400
+          ? [Math.floor(far / 3600), 'h']
+          : [Math.floor(far / 86_400), 'd']
+  if (unit === 'd' && amount > 6)
+    return new Date(then).toLocaleDateString(undefined, {
+      day: 'numeric',
+      month: 'short',
+      year: amount > 300 ? 'numeric' : undefined,
+    })
   return seconds > 0 ? `${amount} ${unit} ago` : `in ${amount} ${unit}`
 }
 

@@ -61,8 +61,8 @@ export function parseDiff(text: string): FileDiff[] {
     if (hunk === undefined) open('')
     const line: Line = { mark, text: content }
     if (!patch) {
-      if (mark !== 'add') (line.before = before++), oldLeft--
-      if (mark !== 'remove') (line.after = after++), newLeft--
+      if (mark !== 'add') ((line.before = before++), oldLeft--)
+      if (mark !== 'remove') ((line.after = after++), newLeft--)
     }
     hunk!.lines.push(line)
   }
@@ -85,7 +85,9 @@ export function parseDiff(text: string): FileDiff[] {
       continue
     }
     const trimmed = line.trim()
-    const section = /^\*\*\* (Begin Patch|End Patch|End of File|(Add|Delete|Update) File: (.+)|Move to: (.+))$/.exec(trimmed)
+    const section = /^\*\*\* (Begin Patch|End Patch|End of File|(Add|Delete|Update) File: (.+)|Move to: (.+))$/.exec(
+      trimmed,
+    )
     if (section !== null && (patch || section[1] === 'Begin Patch')) {
       const [, all, verb, path = '', moved] = section
       if (all === 'Begin Patch') patch = true
@@ -101,7 +103,8 @@ export function parseDiff(text: string): FileDiff[] {
       if (line.startsWith('@@')) {
         const heading = line.replace(/^@@ ?/, '')
         // several @@ lines are one place, told step by step
-        if (hunk !== undefined && hunk.lines.length === 0) hunk.heading = [hunk.heading, heading].filter(Boolean).join(' › ')
+        if (hunk !== undefined && hunk.lines.length === 0)
+          hunk.heading = [hunk.heading, heading].filter(Boolean).join(' › ')
         else open(hunkHeader.test(line) ? '' : heading)
       } else if (file === undefined || file.to === '') {
         if (trimmed !== '') note(line)
@@ -126,8 +129,8 @@ export function parseDiff(text: string): FileDiff[] {
     else if (line.startsWith('+++ ') && file !== undefined) file.to = path(line)
     else if (line.startsWith('rename from ') && file !== undefined) file.from = line.slice(12)
     else if (line.startsWith('rename to ') && file !== undefined) file.to = line.slice(10)
-    else if (line.startsWith('new file mode') && file !== undefined) (file.from = ''), note(line)
-    else if (line.startsWith('deleted file mode') && file !== undefined) (file.to = ''), note(line)
+    else if (line.startsWith('new file mode') && file !== undefined) ((file.from = ''), note(line))
+    else if (line.startsWith('deleted file mode') && file !== undefined) ((file.to = ''), note(line))
     else if (line.startsWith('\\')) lastOf(hunk)
     else if (!line.startsWith('index ') && trimmed !== '') note(line)
   }
@@ -173,7 +176,10 @@ export function sideBySide(lines: Line[]): Row[] {
 
 export function count(files: FileDiff[]): { added: number; removed: number } {
   const lines = files.flatMap((file) => file.hunks.flatMap((hunk) => hunk.lines))
-  return { added: lines.filter((line) => line.mark === 'add').length, removed: lines.filter((line) => line.mark === 'remove').length }
+  return {
+    added: lines.filter((line) => line.mark === 'add').length,
+    removed: lines.filter((line) => line.mark === 'remove').length,
+  }
 }
 
 // titleOf says in a few words what becomes of the file.

@@ -33,11 +33,18 @@ describe('visible', () => {
 
   it('loses no byte', () => {
     const all = cases.map(([, text]) => text).join('|')
-    expect(visible(all).map((part) => part.text).join('')).toBe(all)
+    expect(
+      visible(all)
+        .map((part) => part.text)
+        .join(''),
+    ).toBe(all)
   })
 
   it('marks what a quoted text spells out', () => {
-    const marked = (text: string) => visible(text, true).map((part) => (part.trick ? `[${part.shown}]` : part.shown)).join('')
+    const marked = (text: string) =>
+      visible(text, true)
+        .map((part) => (part.trick ? `[${part.shown}]` : part.shown))
+        .join('')
     expect(marked('bash -lc "a\\u202eb \\n \\\\n \\x1b[0m"')).toBe('bash -lc "a[\\u202e]b [\\n] \\\\n [\\x1b][0m"')
     expect(shown('a\\u202e')).toBe('a\\u202e')
   })

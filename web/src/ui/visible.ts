@@ -12,14 +12,20 @@ export interface Part {
 
 // ESC and what a terminal would take with it: a control sequence, a string such
 // as a title or a link, or one more character.
-const escape = '\\u001b(?:\\[[\\u0020-\\u003f]*[\\u0040-\\u007e]?|[\\]PX^_][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)?|[\\u0020-\\u002f]*[\\u0030-\\u007e])?'
+const escape =
+  '\\u001b(?:\\[[\\u0020-\\u003f]*[\\u0040-\\u007e]?|[\\]PX^_][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)?|[\\u0020-\\u002f]*[\\u0030-\\u007e])?'
 const control = '[\\u0000-\\u0008\\u000b-\\u001a\\u001c-\\u001f\\u007f-\\u009f]'
 const bidi = '[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]'
-const invisible = '[\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u2065\\u206a-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}\\ud800-\\udfff]'
+const invisible =
+  '[\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u2065\\u206a-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}\\ud800-\\udfff]'
 const space = '[\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]'
 // A Latin word with Greek or Cyrillic letters in it.
-const mixed = '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}]*\\p{Script=Latin})(?=[\\p{L}\\p{N}]*[\\p{Script=Cyrillic}\\p{Script=Greek}])[\\p{L}\\p{N}]+'
-const tricks = new RegExp(`(?<ansi>${escape})|(?<control>${control})|(?<bidi>${bidi})|(?<invisible>${invisible})|(?<space>${space})|(?<mixed>${mixed})`, 'gu')
+const mixed =
+  '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}]*\\p{Script=Latin})(?=[\\p{L}\\p{N}]*[\\p{Script=Cyrillic}\\p{Script=Greek}])[\\p{L}\\p{N}]+'
+const tricks = new RegExp(
+  `(?<ansi>${escape})|(?<control>${control})|(?<bidi>${bidi})|(?<invisible>${invisible})|(?<space>${space})|(?<mixed>${mixed})`,
+  'gu',
+)
 const foreign = /[\p{Script=Cyrillic}\p{Script=Greek}]/u
 
 const names: Record<number, string> = {
@@ -89,7 +95,16 @@ function tricksOf(text: string): Part[] {
       for (const letter of found) parts.push(foreign.test(letter) ? lookalike(letter) : { text: letter, shown: letter })
       continue
     }
-    const trick: Trick = groups.ansi !== undefined ? 'ansi' : groups.control !== undefined ? 'control' : groups.bidi !== undefined ? 'bidi' : groups.invisible !== undefined ? 'invisible' : 'space'
+    const trick: Trick =
+      groups.ansi !== undefined
+        ? 'ansi'
+        : groups.control !== undefined
+          ? 'control'
+          : groups.bidi !== undefined
+            ? 'bidi'
+            : groups.invisible !== undefined
+              ? 'invisible'
+              : 'space'
     parts.push({ text: found, shown: spell(found, trick), trick, name: nameOf(found, trick) })
   }
   plain(text.length)
@@ -102,7 +117,12 @@ export function tricky(text: string): Trick[] {
 }
 
 function lookalike(letter: string): Part {
-  return { text: letter, shown: letter, trick: 'lookalike', name: `${code(letter)}: ${/\p{Script=Greek}/u.test(letter) ? 'Greek' : 'Cyrillic'}, not Latin` }
+  return {
+    text: letter,
+    shown: letter,
+    trick: 'lookalike',
+    name: `${code(letter)}: ${/\p{Script=Greek}/u.test(letter) ? 'Greek' : 'Cyrillic'}, not Latin`,
+  }
 }
 
 function spell(found: string, trick: Trick): string {
@@ -131,7 +151,12 @@ function code(character: string): string {
 function nameOf(found: string, trick: Trick): string {
   if (trick === 'ansi') return 'terminal escape sequence'
   const name = names[found.codePointAt(0)!]
-  const kind = { control: 'control character', bidi: 'changes the direction of text', invisible: 'invisible character', space: 'looks like a space' }[trick as 'control']
+  const kind = {
+    control: 'control character',
+    bidi: 'changes the direction of text',
+    invisible: 'invisible character',
+    space: 'looks like a space',
+  }[trick as 'control']
   return name === undefined ? `${code(found)}: ${kind}` : `${code(found)} ${name}: ${kind}`
 }
 

@@ -55,7 +55,12 @@ export async function ask<T>(method: Method, path: string, { body, signal, once 
   if (body !== undefined) headers.set('Content-Type', 'application/json')
   let response: Response
   try {
-    response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal })
+    response = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+    })
   } catch (error) {
     if (signal?.aborted) throw error
     throw new Problem('The server cannot be reached.', 0)

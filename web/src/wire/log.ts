@@ -22,7 +22,10 @@ export async function readLog(session: string, { after = 0, until, signal }: Rea
   if (bearer !== null) headers.set('Authorization', `Bearer ${bearer}`)
   let response: Response
   try {
-    response = await fetch(`/api/v1/sessions/${encodeURIComponent(session)}/log${after > 0 ? `?after=${after}` : ''}`, { headers, signal })
+    response = await fetch(`/api/v1/sessions/${encodeURIComponent(session)}/log${after > 0 ? `?after=${after}` : ''}`, {
+      headers,
+      signal,
+    })
     if (response.ok && response.body !== null) return await take(response.body, until)
   } catch (error) {
     if (signal?.aborted) throw error
