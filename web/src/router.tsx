@@ -8,12 +8,12 @@ const root = createRootRoute({ component: Shell, errorComponent: Trouble, notFou
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
-  component: lazyRouteComponent(() => import('./chat/ChatPage'), 'ChatPage'),
+  component: lazyRouteComponent(() => import('./chat/view/ChatPage'), 'ChatPage'),
 })
 const chat = createRoute({
   getParentRoute: () => root,
   path: '/chat/$session',
-  component: lazyRouteComponent(() => import('./chat/ChatPage'), 'ChatPage'),
+  component: lazyRouteComponent(() => import('./chat/view/ChatPage'), 'ChatPage'),
 })
 const agents = createRoute({
   getParentRoute: () => root,

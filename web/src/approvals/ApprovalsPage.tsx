@@ -5,7 +5,7 @@ import { ErrorState } from '../ui/ErrorState'
 import { Page } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
 import { useMe } from '../wire/me'
-import { CardView } from './CardView'
+import { CardView } from '../cards/Card'
 import { useCards } from './useCards'
 
 // ApprovalsPage is everything that waits for a person, across sessions and what

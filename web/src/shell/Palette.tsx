@@ -3,8 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { ask } from '../wire/api'
-import type { Me } from '../wire/native.generated'
-import type { AgentSummary } from '../wire/types-shell'
+import type { Agent, Me } from '../wire/native.generated'
 import { titleOf, useSessions } from './sessions'
 import { useAllShortcuts, written } from './shortcuts'
 import { classes } from '../ui/classes'
@@ -124,7 +123,7 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
   const sessions = useSessions(wanted, 20).data?.sessions
   const agents = useQuery({
     queryKey: ['agents'],
-    queryFn: ({ signal }) => ask<{ agents: AgentSummary[] }>('GET', '/api/v1/agents', { signal }),
+    queryFn: ({ signal }) => ask<{ agents: Agent[] }>('GET', '/api/v1/agents', { signal }),
   }).data?.agents
   return useMemo(() => {
     const words = wanted.toLowerCase().split(/\s+/).filter(Boolean)

@@ -1,7 +1,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { AlertDialog, DropdownMenu } from 'radix-ui'
 import { useRef, useState } from 'react'
-import type { SessionSummary } from '../wire/types-shell'
+import type { Session } from '../wire/native.generated'
 import { MoreIcon } from './icons'
 import { Exact } from '../ui/Mono'
 import { titleOf, useDelete, useRename } from './sessions'
@@ -9,7 +9,7 @@ import { StatusDot } from './Status'
 import { classes } from '../ui/classes'
 
 interface Props {
-  session: SessionSummary
+  session: Session
   current: boolean
   editable: boolean // renamed and deleted
 }
@@ -80,7 +80,7 @@ export function SessionRow({ session, current, editable }: Props) {
   )
 }
 
-function Renaming({ session, done }: { session: SessionSummary; done: () => void }) {
+function Renaming({ session, done }: { session: Session; done: () => void }) {
   const rename = useRename()
   const [title, setTitle] = useState(session.title)
   const save = () => {
@@ -113,7 +113,7 @@ function Renaming({ session, done }: { session: SessionSummary; done: () => void
   )
 }
 
-function Deleting({ session, current, done }: { session: SessionSummary; current: boolean; done: () => void }) {
+function Deleting({ session, current, done }: { session: Session; current: boolean; done: () => void }) {
   const remove = useDelete()
   const navigate = useNavigate()
   // A page that shows it would be told that it is not there: leave it first.

@@ -2,7 +2,12 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useId, useState, type FormEvent } from 'react'
 import { ask, keepToken, Problem } from '../wire/api'
 import type { Me } from '../wire/native.generated'
-import type { SignInWays } from '../wire/types-shell'
+
+// SignInWays is the answer to GET /auth/options.
+interface SignInWays {
+  oidc: boolean
+  issuer?: string
+}
 
 // SignIn stands in for the console where the server does not know who asks.
 export function SignIn() {

@@ -30,7 +30,9 @@ test('every page has a name', () => {
     owner: '',
     agent: '',
     title: 'Fix it',
-    status: 'idle' as const,
+    status: 'idle',
+    transient: false,
+    head: 1,
     opened_at: '',
     updated_at: '',
   }

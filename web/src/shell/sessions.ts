@@ -1,6 +1,6 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { ask } from '../wire/api'
-import type { SessionSummary } from '../wire/types-shell'
+import type { Session } from '../wire/native.generated'
 
 export const sessionsKey = ['sessions']
 
@@ -12,14 +12,14 @@ export function useSessions(search: string, limit: number) {
     queryFn: async ({ signal }) => {
       const query = new URLSearchParams({ limit: String(limit) })
       if (search !== '') query.set('search', search)
-      const { sessions } = await ask<{ sessions: SessionSummary[] }>('GET', `/api/v1/sessions?${query}`, { signal })
+      const { sessions } = await ask<{ sessions: Session[] }>('GET', `/api/v1/sessions?${query}`, { signal })
       return { more: sessions.length >= limit, sessions: sessions.filter((s) => s.root === s.id) }
     },
     placeholderData: keepPreviousData,
   })
 }
 
-export function titleOf(session: SessionSummary): string {
+export function titleOf(session: Session): string {
   return session.title.trim() || 'Untitled conversation'
 }
 

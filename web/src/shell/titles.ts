@@ -1,11 +1,11 @@
 import { useEffect } from 'react'
-import type { SessionSummary } from '../wire/types-shell'
+import type { Session } from '../wire/native.generated'
 import { titleOf } from './sessions'
 
 const pages: Record<string, string> = { agents: 'Agents', approvals: 'Approvals', runs: 'Runs', settings: 'Settings' }
 
 // pageName is what a place in the console is called.
-export function pageName(path: string, sessions: readonly SessionSummary[]): string {
+export function pageName(path: string, sessions: readonly Session[]): string {
   const [, page = '', id] = path.split('/')
   if (page === '') return 'New conversation'
   if (page === 'chat') {

@@ -1,0 +1,439 @@
+// The state of a conversation is the fold of what the bus said: history and live
+// messages go through the same reducer, so that a reload, a second tab and a lost
+// connection end in the same picture.
+
+import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from './wire'
+import {
+  blocksOf,
+  hasSaid,
+  isEmpty,
+  withBlock,
+  withEnd,
+  withLast,
+  withOutput,
+  withSegment,
+  withToken,
+  withTool,
+  withToolUpdate,
+} from './blocks'
+import type { Card, ChatMessage, ContentBlock, SubagentTreeEntry, ToolUse } from './message'
+import { isTransient } from './message'
+import { stamp } from '../../wire/read'
+
+export interface ChatState {
+  session: string
+  seq: number // of the last message of the bus that is in here
+  messages: ChatMessage[]
+  waiting: ChatMessage[] // said while the agent was busy, and not read by it yet
+  cards: Card[] // open ones, of sub-agents too
+  context?: ContextUsage
+  plan?: Plan
+  fallback?: ModelFallback // of the last run
+  loaded: boolean
+  earlier: string | null // where history goes on; null: it does not
+}
+
+// An action of a sub-agent names its session.
+interface Of {
+  session?: string
+}
+
+export type ChatAction =
+  // Token streaming
+  | (Of & { type: 'APPEND_TOKEN'; text: string; thinking: boolean; done: boolean; at: number })
+  | (Of & { type: 'SET_THINKING'; thinking: boolean })
+  // Message lifecycle
+  | { type: 'PUSH_MESSAGE'; message: ChatMessage }
+  | (Of & { type: 'FINALIZE_MESSAGE'; outcome: string; task?: Task; at: number })
+  | { type: 'CLEAR_MESSAGES' }
+  // Activity
+  | (Of & { type: 'SET_ACTIVITY'; text: string; status: string; agent: string; at: number; seq: number })
+  | (Of & { type: 'ACTIVITY_DONE'; text: string })
+  // Run events
+  | (Of & { type: 'SET_CONTEXT_USAGE'; usage: ContextUsage })
+  | { type: 'ADD_SUBAGENT'; entry: SubagentTreeEntry }
+  | { type: 'MARK_SUBAGENT_DONE'; id: string; status: string; at: number }
+  | (Of & { type: 'SET_PLAN'; plan: Plan })
+  // Special
+  | { type: 'SET_ASK_USER'; card: Card }
+  | (Of & { type: 'SET_MODEL_FALLBACK'; fallback: ModelFallback })
+  | (Of & { type: 'PUSH_TEXT_SEGMENT'; text: string })
+  // What Parley's bus says beyond the document
+  | (Of & { type: 'SAY'; message: ChatMessage; notice: boolean })
+  | { type: 'SET_QUEUE'; agent: string; items: Queued[]; withdrawn: string; at: number; seq: number }
+  | { type: 'RESOLVE_CARDS'; ids: string[] }
+  | (Of & { type: 'ADD_TOOL'; tool: Omit<ToolUse, 'turn'> })
+  | (Of & { type: 'UPDATE_TOOL'; id: string; status: string; summary: string; at: number })
+  | (Of & { type: 'APPEND_TOOL_OUTPUT'; id: string; tool: string; line: string })
+  | (Of & { type: 'ADD_CHANGE_REPORT'; files: FileChange[]; truncated: number })
+  | (Of & { type: 'COMPLETE_TURN'; durationMs?: number; contextTokens?: number })
+  // Folding
+  | { type: 'RECEIVE'; frames: Frame[] }
+  | { type: 'LOAD_HISTORY'; frames: Frame[]; earlier: string | null }
+  | { type: 'PREPEND_HISTORY'; frames: Frame[]; earlier: string | null }
+
+// A Frame is what one message of the bus asks for.
+export interface Frame {
+  seq: number
+  actions: ChatAction[]
+}
+
+export function initialState(session: string): ChatState {
+  return { session, seq: 0, messages: [], waiting: [], cards: [], loaded: false, earlier: null }
+}
+
+export function chatReducer(state: ChatState, action: ChatAction): ChatState {
+  switch (action.type) {
+    case 'RECEIVE':
+      return receive(state, action.frames)
+    case 'LOAD_HISTORY':
+      return { ...receive(initialState(state.session), action.frames), loaded: true, earlier: action.earlier }
+    case 'PREPEND_HISTORY':
+      return prepend(state, action.frames, action.earlier)
+    case 'CLEAR_MESSAGES':
+      return { ...initialState(state.session), seq: state.seq, loaded: state.loaded }
+    case 'PUSH_MESSAGE':
+      return action.message.role === 'user'
+        ? pushUser(state, action.message)
+        : { ...state, messages: [...state.messages, action.message] }
+    case 'SET_QUEUE':
+      return setQueue(state, action)
+    case 'SET_ASK_USER':
+      return {
+        ...state,
+        cards: [...state.cards.filter((card) => card.question_id !== action.card.question_id), action.card],
+      }
+    case 'RESOLVE_CARDS':
+      return { ...state, cards: state.cards.filter((card) => !action.ids.includes(card.question_id)) }
+    case 'ADD_SUBAGENT':
+      return onCurrent(state, undefined, (m) => ({
+        ...m,
+        subagentTree: [...(m.subagentTree ?? []).filter((e) => e.id !== action.entry.id), action.entry],
+      }))
+    case 'MARK_SUBAGENT_DONE':
+      return onEntry(state, action.id, (e) => ({
+        ...e,
+        status: action.status,
+        endedMs: action.at,
+        message: withEnd(e.message, action.at, action.status),
+      }))
+    default:
+      return ofOne(state, action)
+  }
+}
+
+type OfOne = Exclude<
+  ChatAction,
+  {
+    type:
+      | 'RECEIVE'
+      | 'LOAD_HISTORY'
+      | 'PREPEND_HISTORY'
+      | 'CLEAR_MESSAGES'
+      | 'PUSH_MESSAGE'
+      | 'SET_QUEUE'
+      | 'SET_ASK_USER'
+      | 'RESOLVE_CARDS'
+      | 'ADD_SUBAGENT'
+      | 'MARK_SUBAGENT_DONE'
+  }
+>
+
+// ofOne changes the message that is being made: the conversation's, or a
+// sub-agent's.
+function ofOne(state: ChatState, action: OfOne): ChatState {
+  const { session } = action
+  const ours = session === undefined
+  switch (action.type) {
+    case 'APPEND_TOKEN':
+      return onCurrent(state, session, (m) => withToken(m, action.text, action.thinking, action.done, action.at))
+    case 'SET_THINKING':
+      return onCurrent(state, session, (m) => ({ ...m, isThinking: action.thinking }))
+    case 'FINALIZE_MESSAGE': {
+      const ended = onLast(state, session, (m) => {
+        const done = withEnd(m, action.at, action.outcome)
+        return action.task === undefined ? done : withBlock(done, { type: 'finalize_task', task: action.task })
+      })
+      return ours ? { ...ended, fallback: undefined } : ended
+    }
+    case 'SET_ACTIVITY':
+      return setActivity(state, action)
+    case 'ACTIVITY_DONE':
+      return onLast(state, session, (m) =>
+        m.activitySummary === action.text && m.isGenerating ? { ...m, activitySummary: undefined } : m,
+      )
+    case 'SET_CONTEXT_USAGE': {
+      const counted = onLast(state, session, (m) => ({
+        ...m,
+        contextTokens: action.usage.estimated_tokens,
+        messageCount: action.usage.message_count,
+      }))
+      return ours ? { ...counted, context: action.usage } : counted
+    }
+    case 'SET_PLAN':
+      return setPlan(state, session, action.plan)
+    case 'SET_MODEL_FALLBACK': {
+      const fallen = onCurrent(state, session, (m) =>
+        withBlock(m, { type: 'model_fallback', fallback: action.fallback }),
+      )
+      return ours ? { ...fallen, fallback: action.fallback } : fallen
+    }
+    case 'PUSH_TEXT_SEGMENT':
+      return onCurrent(state, session, (m) => withSegment(m, action.text))
+    case 'SAY':
+      return say(state, session, action.message, action.notice)
+    case 'ADD_TOOL':
+      return onCurrent(state, session, (m) =>
+        withTool(m, { ...action.tool, turn: Math.max(1, (m.turns ?? []).length) }),
+      )
+    case 'UPDATE_TOOL':
+      return onLast(state, session, (m) =>
+        withToolUpdate(m, action.id, (tool) => ({
+          ...tool,
+          status: action.status,
+          summary: action.summary,
+          endedMs: action.at,
+        })),
+      )
+    case 'APPEND_TOOL_OUTPUT':
+      return onLast(state, session, (m) => withOutput(m, action.id, action.tool, action.line))
+    case 'ADD_CHANGE_REPORT':
+      return onCurrent(state, session, (m) =>
+        withBlock(m, { type: 'change_report', files: action.files, truncated: action.truncated }),
+      )
+    case 'COMPLETE_TURN':
+      return onLast(state, session, (m) => ({
+        ...m,
+        durationMs: action.durationMs ?? m.durationMs,
+        contextTokens: action.contextTokens ?? m.contextTokens,
+      }))
+  }
+}
+
+// receive folds what came, once: what is not newer than what is here was seen.
+function receive(state: ChatState, frames: Frame[]): ChatState {
+  let next = state
+  for (const frame of frames) {
+    if (frame.seq <= next.seq) continue
+    next = { ...frame.actions.reduce(chatReducer, next), seq: frame.seq }
+  }
+  return next
+}
+
+// prepend puts an earlier page in front. Pages are of whole runs, so it can be
+// folded by itself; what still waited at its end was read in a later one.
+function prepend(state: ChatState, frames: Frame[], earlier: string | null): ChatState {
+  const page = receive(initialState(state.session), frames)
+  const known = new Set([...state.messages, ...state.waiting].flatMap((m) => m.inputId ?? []))
+  const whole = new Map(
+    [...page.waiting, ...page.messages].flatMap((m) => (m.inputId === undefined ? [] : [[m.inputId, m.text]])),
+  )
+  const rewrite = (m: ChatMessage) => {
+    const text = m.inputId === undefined ? undefined : whole.get(m.inputId)
+    return text === undefined || text === m.text ? m : { ...m, text }
+  }
+  return {
+    ...state,
+    messages: [
+      ...page.messages
+        .filter((m) => m.inputId === undefined || !known.has(m.inputId))
+        .map((m) => (m.isGenerating ? withEnd(m, m.timestampMs ?? 0) : m)),
+      ...page.waiting.filter((m) => m.inputId === undefined || !known.has(m.inputId)),
+      ...state.messages.map(rewrite),
+    ],
+    waiting: state.waiting.map(rewrite),
+    plan: state.plan ?? page.plan,
+    context: state.context ?? page.context,
+    earlier,
+  }
+}
+
+export function agentMessage(session: string, id: string, from: string, at: number): ChatMessage {
+  return {
+    role: 'agent',
+    from,
+    to: 'user',
+    text: '',
+    timestamp: stamp(at),
+    timestampMs: at,
+    isGenerating: true,
+    id,
+    session,
+  }
+}
+
+// current is where the message that is being made is; -1: none is.
+export function current(state: ChatState): number {
+  return state.messages.findLastIndex((m) => m.isGenerating === true)
+}
+
+// pushUser shows what a person said, and the answer that is to come.
+function pushUser(state: ChatState, message: ChatMessage): ChatState {
+  const going = current(state)
+  if (going < 0) return { ...state, messages: [...state.messages, message, answerTo(state, message)] }
+  if (isEmpty(state.messages[going]!) && message.to === state.messages[going]!.from) {
+    return { ...state, messages: state.messages.toSpliced(going, 0, message) }
+  }
+  return { ...state, messages: [...state.messages, message] }
+}
+
+function answerTo(state: ChatState, message: ChatMessage): ChatMessage {
+  return agentMessage(state.session, 'answer-' + message.id, message.to ?? '', message.timestampMs ?? 0)
+}
+
+// setQueue: what is listed waits. What is not listed any more was read by the
+// agent, which answers it from here on, unless it was withdrawn.
+function setQueue(
+  state: ChatState,
+  { agent, items, withdrawn, at, seq }: Extract<ChatAction, { type: 'SET_QUEUE' }>,
+): ChatState {
+  const listed = new Map(items.map((item) => [item.id, item]))
+  const gone = state.waiting.filter((m) => m.to === agent && !listed.has(m.inputId ?? ''))
+  const others = state.waiting.filter((m) => !gone.includes(m))
+  const held = new Set(others.map((m) => m.inputId))
+  const isListed = (m: ChatMessage) => m.role === 'user' && m.inputId !== undefined && listed.has(m.inputId)
+  const shown = state.messages.filter(isListed)
+  const fresh = items
+    .filter((item) => !held.has(item.id))
+    .map((item) => shown.find((m) => m.inputId === item.id) ?? queuedMessage(state.session, agent, item))
+  let next: ChatState = { ...state, waiting: [...others, ...fresh] }
+  if (shown.length > 0) next = { ...next, messages: state.messages.filter((m) => !isListed(m)) }
+  if (withdrawn !== '') next = withoutInput(next, withdrawn)
+  for (const m of gone) if (m.inputId !== withdrawn) next = adopt(next, m, at, seq)
+  return next
+}
+
+function queuedMessage(session: string, agent: string, item: Queued): ChatMessage {
+  const at = item.timestamp * 1000
+  return {
+    role: 'user',
+    from: 'user',
+    to: agent,
+    text: item.preview,
+    timestamp: stamp(at),
+    timestampMs: at,
+    id: 'input-' + item.id,
+    session,
+    inputId: item.id,
+  }
+}
+
+// withoutInput takes out what was withdrawn before anything was done about it.
+function withoutInput(state: ChatState, id: string): ChatState {
+  const at = state.messages.findIndex((m) => m.inputId === id)
+  if (at < 0) return state
+  const answer = state.messages[at + 1]
+  const none = answer !== undefined && answer.isGenerating === true && isEmpty(answer)
+  return { ...state, messages: state.messages.toSpliced(at, none ? 2 : 1) }
+}
+
+// adopt: the agent has read what waited, and goes on under it.
+function adopt(state: ChatState, message: ChatMessage, at: number, seq: number): ChatState {
+  const going = current(state)
+  if (going < 0) return pushUser(state, message)
+  const before = state.messages[going]!
+  if (isEmpty(before)) return { ...state, messages: state.messages.toSpliced(going, 0, message) }
+  const rest = {
+    ...agentMessage(state.session, `answer-${message.id}-${seq}`, before.from ?? '', at),
+    statusSinceMs: before.statusSinceMs,
+  }
+  return { ...state, messages: [...state.messages.with(going, withEnd(before, at)), message, rest] }
+}
+
+function setActivity(
+  state: ChatState,
+  { session, text, status, agent, at, seq }: Extract<ChatAction, { type: 'SET_ACTIVITY' }>,
+): ChatState {
+  let next = state
+  if (session === undefined && current(state) < 0) {
+    next = { ...state, messages: [...state.messages, agentMessage(state.session, 'answer-' + seq, agent, at)] }
+  }
+  return onCurrent(next, session, (m) => ({
+    ...m,
+    from: agent || m.from,
+    isThinking: status === 'thinking',
+    activitySummary: text,
+    activityEntries: isTransient(text) ? m.activityEntries : [...(m.activityEntries ?? []), text],
+    statusSinceMs: at,
+    turns: status === 'model_loading' ? [...(m.turns ?? []), at] : m.turns,
+  }))
+}
+
+// A message has one plan, where it was first made; between runs a plan changes
+// where it was last seen.
+function setPlan(state: ChatState, session: string | undefined, plan: Plan): ChatState {
+  const isPlan = (block: ContentBlock) => block.type === 'plan'
+  const put = (m: ChatMessage) =>
+    blocksOf(m).some(isPlan)
+      ? withLast(m, isPlan, () => ({ type: 'plan', plan }))
+      : withBlock(m, { type: 'plan', plan })
+  if (session !== undefined) return onCurrent(state, session, put)
+  const going = current(state)
+  const at = going >= 0 ? going : state.messages.findLastIndex((m) => blocksOf(m).some(isPlan))
+  return { ...state, plan, messages: at < 0 ? state.messages : state.messages.with(at, put(state.messages[at]!)) }
+}
+
+// say shows what was said as a whole: a word from the system, the explanation of
+// a card that is open, or an answer that was shown as it came.
+function say(state: ChatState, session: string | undefined, message: ChatMessage, notice: boolean): ChatState {
+  const explains = !notice && state.cards.some((card) => card.session === message.session)
+  const block: ContentBlock = notice
+    ? { type: 'notice', text: message.text }
+    : explains
+      ? { type: 'explanation', text: message.text }
+      : { type: 'text', text: message.text, open: false }
+  const put = (m: ChatMessage) => {
+    if (notice || explains) return withBlock(m, block)
+    return hasSaid(m, message.text) ? m : withSegment({ ...m, liveText: '' }, message.text)
+  }
+  const next = explains
+    ? {
+        ...state,
+        cards: state.cards.map((card) => (card.session === message.session ? { ...card, explained: true } : card)),
+      }
+    : state
+  if (session !== undefined) return onEntry(next, session, (e) => ({ ...e, message: put(e.message) }))
+  const going = current(next)
+  if (going >= 0) return { ...next, messages: next.messages.with(going, put(next.messages[going]!)) }
+  const last = next.messages.at(-1)
+  if (!notice && last?.role === 'agent' && hasSaid(last, message.text)) return next
+  return {
+    ...next,
+    messages: [
+      ...next.messages,
+      { ...message, content: [block], ...(notice ? {} : { segments: [{ text: message.text }] }) },
+    ],
+  }
+}
+
+// onCurrent changes the message that is being made.
+function onCurrent(state: ChatState, session: string | undefined, change: (m: ChatMessage) => ChatMessage): ChatState {
+  if (session !== undefined) return onEntry(state, session, (e) => ({ ...e, message: change(e.message) }))
+  const at = current(state)
+  return at < 0
+    ? onLast(state, undefined, change)
+    : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
+}
+
+// onLast changes it also if it has ended.
+function onLast(state: ChatState, session: string | undefined, change: (m: ChatMessage) => ChatMessage): ChatState {
+  if (session !== undefined) return onEntry(state, session, (e) => ({ ...e, message: change(e.message) }))
+  const going = current(state)
+  const at = going >= 0 ? going : state.messages.findLastIndex((m) => m.role === 'agent' && m.from !== 'system')
+  return at < 0 ? state : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
+}
+
+// onEntry changes a sub-agent. What is heard of one that was never seen to start
+// has nowhere to be shown.
+function onEntry(state: ChatState, id: string, change: (entry: SubagentTreeEntry) => SubagentTreeEntry): ChatState {
+  const at = state.messages.findLastIndex((m) => m.subagentTree?.some((e) => e.id === id))
+  if (at < 0) return state
+  const message = state.messages[at]!
+  return {
+    ...state,
+    messages: state.messages.with(at, {
+      ...message,
+      subagentTree: message.subagentTree?.map((e) => (e.id === id ? change(e) : e)),
+    }),
+  }
+}

@@ -1,0 +1,62 @@
+// What may be typed in front: commands of the console, skills, and agents.
+
+import type { Agent, Skill } from '../../wire/native.generated'
+
+export interface Suggestion {
+  insert: string
+  name: string
+  about: string
+}
+
+const own: Suggestion[] = [
+  { insert: '/plan ', name: '/plan', about: 'look and propose a plan first; nothing is done before you approve it' },
+  { insert: '/compact', name: '/compact', about: 'make what the model reads shorter' },
+  { insert: '/clear', name: '/clear', about: 'delete this conversation and start anew' },
+  { insert: '/help', name: '/help', about: 'what can be typed here' },
+]
+
+export function commands(skills: Skill[]): Suggestion[] {
+  const named = new Set(own.map((command) => command.name))
+  return [
+    ...own,
+    ...skills
+      .filter((skill) => !named.has('/' + skill.name))
+      .map((skill) => ({
+        insert: `/${skill.name} `,
+        name: '/' + skill.name,
+        about: [skill.argument_hint, skill.description].filter(Boolean).join(' — '),
+      })),
+  ]
+}
+
+// suggest lists what the beginning of a text may become; empty: it is just text.
+export function suggest(text: string, skills: Skill[], agents: Agent[]): Suggestion[] {
+  const slash = /^\/([\w-]*)$/.exec(text)?.[1]
+  if (slash !== undefined)
+    return commands(skills).filter((command) => command.name.startsWith('/' + slash.toLowerCase()))
+  const at = /^@([\w-]*)$/.exec(text)?.[1]
+  if (at !== undefined)
+    return agents
+      .filter((agent) => agent.id.startsWith(at.toLowerCase()))
+      .map((agent) => ({ insert: `@${agent.id} `, name: '@' + agent.id, about: agent.description }))
+  return []
+}
+
+export type Meant = { do: 'clear' } | { do: 'compact' } | { do: 'help' } | { do: 'say'; message: string; mode?: 'plan' }
+
+// meaning reads what is to be sent. Skills and what nobody knows are the server's
+// and the model's to understand.
+export function meaning(text: string): Meant {
+  const trimmed = text.trim()
+  switch (trimmed) {
+    case '/clear':
+      return { do: 'clear' }
+    case '/compact':
+      return { do: 'compact' }
+    case '/help':
+    case '/plan':
+      return { do: 'help' }
+  }
+  const plan = /^\/plan\s+(\S[\s\S]*)$/.exec(trimmed)?.[1]
+  return plan === undefined ? { do: 'say', message: trimmed } : { do: 'say', message: plan, mode: 'plan' }
+}

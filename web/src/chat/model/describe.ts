@@ -1,0 +1,98 @@
+// What tools do, in the words of people.
+
+import { fields, list, str } from '../../wire/read'
+import type { ToolUse } from './message'
+
+export interface Doing {
+  verb: string // Read, Ran, …
+  object: string // what, exactly as given
+}
+
+function lines(text: string): string {
+  return text.replace(/\s+/g, ' ').trim()
+}
+
+// describe says what a call is about, from its arguments.
+export function describe({ tool, args }: Pick<ToolUse, 'tool' | 'args'>): Doing {
+  const a = fields(args)
+  switch (tool) {
+    case 'read_file':
+      return { verb: 'Read', object: str(a.path) }
+    case 'write_file':
+      return { verb: 'Write', object: str(a.path) }
+    case 'edit_file':
+      return { verb: 'Edit', object: str(a.path) }
+    case 'apply_patch':
+      return { verb: 'Patch', object: patched(str(a.patch)).join(', ') }
+    case 'list_files':
+      return { verb: 'List', object: str(a.path) || 'files' }
+    case 'find_files':
+      return { verb: 'Find', object: str(a.pattern) }
+    case 'search_files':
+      return { verb: 'Search', object: str(a.pattern) }
+    case 'shell':
+      return { verb: 'Run', object: command(a.command) }
+    case 'update_plan':
+      return { verb: 'Update', object: 'the plan' }
+    case 'ask_user':
+      return { verb: 'Ask', object: list(a.questions, (q) => str(fields(q).question)).join(' ') }
+    case 'delegate':
+      return { verb: 'Delegate', object: `to ${str(a.agent_id)}: ${lines(str(a.task))}` }
+    case 'schedule_follow_up':
+      return { verb: 'Follow up', object: `in ${String(a.delay_seconds ?? '?')} s` }
+    case 'finalize_task':
+      return { verb: 'Finish', object: str(a.title) }
+    default:
+      return { verb: tool, object: '' }
+  }
+}
+
+// command is a command line as a person would type it; of a script that a shell
+// is given, the script.
+function command(given: unknown): string {
+  const words = list(given, str)
+  const [shell, flag, script] = words
+  if (words.length === 3 && /^(?:\/\S*\/)?(?:ba|z|da)?sh$/.test(shell ?? '') && /^-l?c$/.test(flag ?? ''))
+    return lines(script ?? '')
+  return words.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ')
+}
+
+function patched(patch: string): string[] {
+  return [...patch.matchAll(/^\*\*\* (?:Add|Update|Delete) File: (.+)$/gm)].map((match) => match[1]!)
+}
+
+// summarize says in a line what calls were about: several of a kind are counted.
+export function summarize(tools: ToolUse[]): string {
+  const groups: { tool: string; labels: string[] }[] = []
+  for (const tool of tools) {
+    const { verb, object } = describe(tool)
+    const last = groups.at(-1)
+    const label = lines(`${verb} ${short(tool.tool, object)}`)
+    if (last?.tool === tool.tool) last.labels.push(label)
+    else groups.push({ tool: tool.tool, labels: [label] })
+  }
+  return groups
+    .map(({ labels }) => (labels.length > 2 ? `${labels[0]} and ${labels.length - 1} more` : labels.join(' · ')))
+    .join(' · ')
+}
+
+// short leaves the folders of a path out.
+function short(tool: string, object: string): string {
+  return ['read_file', 'write_file', 'edit_file'].includes(tool) ? (object.split('/').at(-1) ?? object) : object
+}
+
+export function tokens(count: number): string {
+  if (count < 1000) return String(count)
+  return count < 100_000
+    ? `${(count / 1000).toFixed(1).replace(/\.0$/, '')}k`
+    : count < 1_000_000
+      ? `${Math.round(count / 1000)}k`
+      : `${(count / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
+}
+
+// dollars of so many millionths; what is not nothing is never shown as nothing.
+export function dollars(micros: number): string {
+  if (micros <= 0) return '$0'
+  if (micros < 100) return '< $0.0001'
+  return micros < 10_000 ? `$${(micros / 1e6).toFixed(4)}` : `$${(micros / 1e6).toFixed(2)}`
+}

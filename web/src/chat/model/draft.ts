@@ -1,0 +1,30 @@
+// What was typed and not sent, kept over reloads. A draft is of one session;
+// before there is one, of the first page.
+
+export interface Draft {
+  text: string
+  agent?: string // whom it is for, if that is not the session's agent
+}
+
+const prefix = 'parley.draft.'
+
+export function readDraft(key: string): Draft {
+  try {
+    const value = JSON.parse(localStorage.getItem(prefix + key) ?? '{}') as Partial<Draft>
+    return {
+      text: typeof value.text === 'string' ? value.text : '',
+      agent: typeof value.agent === 'string' ? value.agent : undefined,
+    }
+  } catch {
+    return { text: '' }
+  }
+}
+
+export function writeDraft(key: string, draft: Draft): void {
+  try {
+    if (draft.text === '' && draft.agent === undefined) localStorage.removeItem(prefix + key)
+    else localStorage.setItem(prefix + key, JSON.stringify(draft))
+  } catch {
+    // full or forbidden: then it lives as long as the page
+  }
+}

@@ -1,0 +1,44 @@
+import { fields, type Fields } from '../../wire/read'
+import type { ContentBlock, SubagentTreeEntry } from './message'
+
+export type Doing = Extract<ContentBlock, { type: 'thinking' | 'tool_use' }>
+export type Group = { doing: Doing[] } | { helpers: SubagentTreeEntry[] } | { block: Exclude<ContentBlock, Doing> }
+
+// grouped keeps what was done between two things that were said together. A call
+// that delegates is shown as who works on it, and one that plans as the plan.
+export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Group[] {
+  const groups: Group[] = []
+  const left = tree.filter((entry) => entry.parent === undefined)
+  const planned = content.some((block) => block.type === 'plan')
+  let apart = false // something that is not shown lies between two texts
+  for (const block of content) {
+    if (
+      planned &&
+      block.type === 'tool_use' &&
+      block.tool === 'update_plan' &&
+      (block.status === 'done' || block.status === 'running')
+    ) {
+      apart = true // the plan shows it
+      continue
+    }
+    const last = groups.at(-1)
+    const helper =
+      block.type === 'tool_use' && block.tool === 'delegate' ? takeHelper(left, fields(block.args)) : undefined
+    if (helper !== undefined) {
+      if (last !== undefined && 'helpers' in last) last.helpers.push(helper)
+      else groups.push({ helpers: [helper] })
+    } else if (block.type === 'thinking' || block.type === 'tool_use') {
+      if (last !== undefined && 'doing' in last) last.doing.push(block)
+      else groups.push({ doing: [block] })
+    } else if (block.type === 'text' && !apart && last !== undefined && 'block' in last && last.block.type === 'text') {
+      last.block = { ...block, text: last.block.text + block.text } // it was cut, and goes on
+    } else if (block.type !== 'text' || block.text.trim() !== '') groups.push({ block })
+    apart = false
+  }
+  return left.length > 0 ? [{ helpers: left }, ...groups] : groups
+}
+
+function takeHelper(left: SubagentTreeEntry[], args: Fields): SubagentTreeEntry | undefined {
+  const at = left.findIndex((entry) => entry.agent === args.agent_id && entry.task === args.task)
+  return at < 0 ? undefined : left.splice(at, 1)[0]
+}

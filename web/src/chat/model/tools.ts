@@ -1,0 +1,31 @@
+import { lasting } from '../../ui/time'
+import type { ToolUse } from './message'
+
+// statusOf: what somebody is asked about does not run.
+export function statusOf(tool: ToolUse, asked: ReadonlySet<string>, live: boolean): string {
+  if (tool.endedMs !== undefined) return tool.status
+  if (!live) return 'cancelled'
+  return asked.has(tool.tool) ? 'waiting' : 'running'
+}
+
+// group keeps calls of one tool in a row together, if there are three or more.
+export function group(tools: ToolUse[]): ToolUse[][] {
+  const groups: ToolUse[][] = []
+  for (const tool of tools) {
+    const last = groups.at(-1)
+    if (last?.[0]?.tool === tool.tool) last.push(tool)
+    else groups.push([tool])
+  }
+  return groups.flatMap((some) => (some.length < 3 ? some.map((tool) => [tool]) : [some]))
+}
+
+const order = ['running', 'waiting', 'unknown', 'failed', 'blocked', 'denied', 'cancelled', 'done']
+
+export function worst(statuses: string[]): string {
+  return order.find((status) => statuses.includes(status)) ?? 'done'
+}
+
+// took says nothing of what took no time.
+export function took({ startedMs, endedMs }: ToolUse): string {
+  return endedMs === undefined || endedMs - startedMs < 50 ? '' : lasting(endedMs - startedMs)
+}

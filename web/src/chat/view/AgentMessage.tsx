@@ -1,0 +1,106 @@
+import { memo } from 'react'
+import { lasting } from '../../ui/time'
+import { CopyButton } from '../../ui/CopyButton'
+import { StatusBadge } from '../../ui/StatusBadge'
+import { isEmpty } from '../model/blocks'
+import { useChat } from './chatContext'
+import { getMessagePhase, type ChatMessage } from '../model/message'
+import { MessageBlocks } from './MessageBlocks'
+import { Prose } from './Prose'
+import { ThinkingIndicator } from './ThinkingIndicator'
+import { tokens } from '../model/describe'
+import { classes } from '../../ui/classes'
+
+const badEnds = new Set(['failed', 'denied', 'interrupted', 'halted', 'cancelled'])
+
+// AgentMessage is one answer: who works for it, what was done, what was said. It
+// is drawn again only when it changes.
+export const AgentMessage = memo(function AgentMessage({ message }: { message: ChatMessage }) {
+  const phase = getMessagePhase(message)
+  if (phase === 'done' && isEmpty(message) && message.outcome === undefined) return null
+  if (message.from === 'system') return <Announcement message={message} />
+  return (
+    <article
+      aria-label={`${message.from || 'agent'} said`}
+      aria-busy={phase !== 'done'}
+      data-phase={phase}
+      className="group/message flex flex-col gap-2"
+    >
+      <header className="flex items-center gap-2 text-sm">
+        <span className="font-semibold">{message.from || 'agent'}</span>
+        {message.outcome !== undefined && badEnds.has(message.outcome) && (
+          <StatusBadge status={message.outcome}>
+            {message.outcome === 'cancelled' ? 'stopped' : message.outcome}
+          </StatusBadge>
+        )}
+      </header>
+      <MessageBlocks message={message} />
+      {phase !== 'done' && <Going message={message} />}
+      {phase === 'done' && <Foot message={message} />}
+    </article>
+  )
+})
+
+// Announcement is what nobody said: that a follow-up is due, or something failed
+// while nothing ran.
+function Announcement({ message }: { message: ChatMessage }) {
+  return (
+    <article
+      aria-label="Parley said"
+      className={classes(
+        'flex items-center gap-3 text-center text-xs text-ink-soft',
+        'before:h-px before:grow before:bg-line after:h-px after:grow after:bg-line',
+      )}
+    >
+      <p className="max-w-[80%] break-words">
+        <Prose>{message.text}</Prose>
+      </p>
+    </article>
+  )
+}
+
+// Going says what the agent does while nothing of it can be seen.
+function Going({ message }: { message: ChatMessage }) {
+  const { asked, cards } = useChat()
+  const last = message.content?.at(-1)
+  if (cards.length > 0 && (asked.size > 0 || last?.type === 'tool_use'))
+    return <ThinkingIndicator word="Waiting for you" still />
+  switch (getMessagePhase(message)) {
+    case 'thinking':
+      return last?.type === 'thinking' && last.open ? null : (
+        <ThinkingIndicator word="Thinking" sinceMs={message.statusSinceMs} />
+      )
+    case 'working':
+      return last?.type === 'tool_use' && last.endedMs === undefined ? null : (
+        <ThinkingIndicator word={message.activitySummary ?? 'Working'} sinceMs={message.statusSinceMs} />
+      )
+    default:
+      if (last?.type === 'text' && last.open) return null // it shows by itself
+      return (
+        <ThinkingIndicator
+          word={message.turns === undefined ? 'Starting' : 'Waiting for the model'}
+          sinceMs={message.statusSinceMs ?? message.timestampMs}
+        />
+      )
+  }
+}
+
+function Foot({ message }: { message: ChatMessage }) {
+  return (
+    <footer
+      className={classes(
+        '-mt-1 -mb-3 flex h-6 items-center gap-3 text-xs text-ink-soft opacity-0 transition-opacity',
+        'group-focus-within/message:opacity-100 group-hover/message:opacity-100 max-sm:opacity-100',
+      )}
+    >
+      {message.text.trim() !== '' && <CopyButton text={message.text} label="Copy answer" className="-ml-1.5" />}
+      {message.durationMs !== undefined && <span>{lasting(message.durationMs)}</span>}
+      {message.contextTokens !== undefined && <span>{tokens(message.contextTokens)} tokens read</span>}
+      {message.timestampMs !== undefined && (
+        <time dateTime={message.timestamp}>
+          {new Date(message.timestampMs).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}
+        </time>
+      )}
+    </footer>
+  )
+}

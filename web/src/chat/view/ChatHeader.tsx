@@ -1,0 +1,103 @@
+import { IconButton } from '../../ui/Button'
+import { classes } from '../../ui/classes'
+import { DotsIcon } from '../../ui/icons'
+import { Menu, MenuItem, MenuLine } from '../../ui/Menu'
+import { StatusBadge } from '../../ui/StatusBadge'
+import { ModelPicker } from './ModelPicker'
+import type { Agent } from '../../wire/native.generated'
+import { Exact } from '../../ui/Mono'
+
+interface ChatHeaderProps {
+  title: string
+  agent?: string
+  agents: Agent[]
+  status?: string
+  mayMessage: boolean
+  inspecting: boolean
+  onInspect: () => void
+  onCompact: () => void
+  onClear: () => void
+}
+
+export function ChatHeader({
+  title,
+  agent,
+  agents,
+  status,
+  mayMessage,
+  inspecting,
+  onInspect,
+  onCompact,
+  onClear,
+}: ChatHeaderProps) {
+  return (
+    <header className="flex h-12 shrink-0 items-center gap-2 border-b border-line px-4">
+      <h1 className="min-w-0 truncate text-sm font-semibold">
+        <Exact>{title}</Exact>
+      </h1>
+      {status !== undefined && (
+        <StatusBadge status={status}>
+          {status === 'waiting' ? 'waits for you' : status === 'running' ? 'working' : undefined}
+        </StatusBadge>
+      )}
+      <div className="ml-auto flex shrink-0 items-center gap-1">
+        {agent !== undefined && (
+          <span className="hidden max-w-40 truncate text-xs text-ink-soft sm:inline">{agent} ·</span>
+        )}
+        <span className="hidden sm:contents">
+          <ModelPicker agents={agents} agent={agent} />
+        </span>
+        <Menu
+          items={
+            <>
+              {mayMessage && (
+                <MenuItem onSelect={onCompact} hint="/compact">
+                  Shorten what the model reads
+                </MenuItem>
+              )}
+              <MenuItem onSelect={() => void navigator.clipboard.writeText(location.href)}>Copy the address</MenuItem>
+              {mayMessage && (
+                <>
+                  <MenuLine />
+                  <MenuItem danger onSelect={onClear} hint="/clear">
+                    Clear: delete the conversation
+                  </MenuItem>
+                </>
+              )}
+            </>
+          }
+        >
+          <IconButton small label="More about this conversation">
+            <DotsIcon />
+          </IconButton>
+        </Menu>
+        <IconButton
+          small
+          label={inspecting ? 'Hide the run’s details' : 'Show the run’s details'}
+          aria-pressed={inspecting}
+          onClick={onInspect}
+          className={classes(inspecting && 'bg-sunken text-ink')}
+        >
+          <PanelIcon />
+        </IconButton>
+      </div>
+    </header>
+  )
+}
+
+function PanelIcon() {
+  return (
+    <svg
+      viewBox="0 0 16 16"
+      width="1em"
+      height="1em"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.5"
+      aria-hidden="true"
+      focusable="false"
+    >
+      <path d="M2.5 3.5h11v9h-11zM10 3.5v9" />
+    </svg>
+  )
+}

@@ -1,0 +1,341 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useCallback, useEffect, useMemo, useState } from 'react'
+import { ask, Problem } from '../../wire/api'
+import { useConnection } from '../../wire/connection'
+import { useMe } from '../../wire/me'
+import { Button, IconButton } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { EmptyState } from '../../ui/EmptyState'
+import { ErrorState, why } from '../../ui/ErrorState'
+import { CrossIcon } from '../../ui/icons'
+import { Spinner } from '../../ui/Spinner'
+import { useShortcuts } from '../../shell/shortcuts'
+import { toast } from '../../ui/toast'
+import { askedTools } from '../model/approval'
+import { ChatProvider } from './chatContext'
+import { ChatHeader } from './ChatHeader'
+import { current } from '../model/chatReducer'
+import { Composer } from './Composer'
+import { ContextMeter } from './ContextMeter'
+import { Inspector } from './Inspector'
+import { MessageList } from './MessageList'
+import { loadMarkdown } from './preload'
+import { runsKey, sessionKey, useAgents, useRuns, useSession } from './queries'
+import { useChatMessages } from './useChatMessages'
+import type { Connection } from './useSseConnection'
+import { useInspecting } from './useInspecting'
+import type { UiMessage } from '../model/wire'
+import { dollars } from '../model/describe'
+import { classes } from '../../ui/classes'
+
+// ChatPanel is one conversation: what was said, what waits for the reader, where
+// to say more, and beside it what the run does.
+export function ChatPanel({ session }: { session: string }) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const { may, me } = useMe()
+  const onMessage = useCallback(
+    (message: UiMessage) => {
+      if (message.kind !== 'run') return
+      if (message.phase === 'sync') void queries.invalidateQueries({ queryKey: sessionKey(session) })
+      if (message.phase === 'outcome' || message.phase === 'context_usage')
+        void queries.invalidateQueries({ queryKey: runsKey(session) })
+      if (message.phase === 'outcome') void queries.invalidateQueries({ queryKey: sessionKey(session) })
+    },
+    [queries, session],
+  )
+  const { state, connection, loadEarlier, earlier } = useChatMessages(session, onMessage)
+  const { data: info, error: infoError } = useSession(session)
+  const { data: agents = [] } = useAgents()
+  const { data: runs = [] } = useRuns(session, state.loaded)
+  const [inspecting, setInspecting] = useInspecting()
+  const [clearing, setClearing] = useState(false)
+  const [sent, setSent] = useState(0)
+  useEffect(() => void loadMarkdown(), [])
+
+  const mayMessage = may('agents:message')
+  const running = current(state) >= 0
+  const said = useMemo(() => state.messages.filter((m) => m.role === 'user').map((m) => m.text), [state.messages])
+  const agent = info?.agent || agents[0]?.id
+  const context = useMemo(
+    () => ({ session, agent, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan }),
+    [session, agent, mayMessage, state.cards, state.plan],
+  )
+  const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
+
+  const stop = useCallback(async () => {
+    try {
+      await ask('POST', `/api/v1/sessions/${session}/cancel`, { body: {} })
+    } catch (error) {
+      toast(`The run was not stopped. ${why(error)}`, 'failed')
+    }
+  }, [session])
+  useTwice(running && mayMessage, stop)
+  useShortcuts([
+    { keys: '/', what: 'Write a message, beginning with a command', run: (event) => compose(event, '/') },
+    { keys: 'm', what: 'Write a message', run: (event) => compose(event, '') },
+    {
+      keys: 'w',
+      what: 'Go to what waits for you',
+      run: () => document.querySelector<HTMLElement>('[data-card]')?.focus(),
+    },
+    { keys: 'i', what: 'Show or hide the run’s details', run: () => setInspecting(!inspecting) },
+    { keys: 'Escape Escape', what: 'Stop the run' },
+    { keys: 'Enter', what: 'Allow once, on an approval that is focused' },
+    { keys: 'Backspace', what: 'Deny, on an approval that is focused' },
+  ])
+
+  const compact = async () => {
+    try {
+      await ask('POST', `/api/v1/sessions/${session}/compact`, { body: {} })
+      toast('What the model reads is made shorter.')
+    } catch (error) {
+      toast(`It was not made shorter. ${why(error)}`, 'failed')
+    }
+  }
+  const clear = async () => {
+    try {
+      await ask('POST', '/api/chat/clear', { body: { session_id: session } })
+      setClearing(false)
+      await queries.invalidateQueries({ queryKey: ['sessions'] })
+      await navigate({ to: '/' })
+    } catch (error) {
+      toast(`The conversation was not deleted. ${why(error)}`, 'failed')
+    }
+  }
+
+  const gone =
+    (connection.problem?.status === 404 && connection.status === 'failed') ||
+    (infoError instanceof Problem && infoError.status === 404)
+  if (gone)
+    return (
+      <div className="flex h-full flex-col justify-center">
+        <EmptyState
+          title="This conversation is not there"
+          action={
+            <Button kind="primary" onClick={() => void navigate({ to: '/' })}>
+              Start another
+            </Button>
+          }
+        >
+          It was deleted, or belongs to somebody else.
+        </EmptyState>
+      </div>
+    )
+
+  return (
+    <ChatProvider value={context}>
+      <div className="relative flex h-full min-h-0">
+        <section aria-label="Chat" className="flex min-w-0 grow flex-col">
+          <ChatHeader
+            title={info?.title || 'Conversation'}
+            agent={agent}
+            agents={agents}
+            status={
+              running
+                ? state.cards.length > 0
+                  ? 'waiting'
+                  : 'running'
+                : info?.status === 'halted'
+                  ? 'halted'
+                  : undefined
+            }
+            mayMessage={mayMessage}
+            inspecting={inspecting}
+            onInspect={() => setInspecting(!inspecting)}
+            onCompact={() => void compact()}
+            onClear={() => setClearing(true)}
+          />
+          <Trouble connection={connection} loaded={state.loaded} />
+          {info?.status === 'halted' && <Halted session={session} mayReopen={mayMessage} />}
+          <p aria-live="polite" className="sr-only">
+            {state.loaded &&
+              (state.cards.length > 0
+                ? 'Something waits for your decision.'
+                : running
+                  ? `${agent ?? 'The agent'} works.`
+                  : state.messages.length > 0
+                    ? `${agent ?? 'The agent'} has finished.`
+                    : '')}
+          </p>
+          {state.loaded ? (
+            state.messages.length === 0 && state.cards.length === 0 ? (
+              <div className="flex grow items-center">
+                <EmptyState title="Nothing was said yet">
+                  Say something below: {agent ?? 'the agent'} answers here.
+                </EmptyState>
+              </div>
+            ) : (
+              <MessageList
+                messages={state.messages}
+                cards={state.cards}
+                waiting={state.waiting}
+                more={state.earlier !== null}
+                earlier={earlier}
+                onEarlier={loadEarlier}
+                sent={sent}
+              />
+            )
+          ) : (
+            <div className="flex grow items-center justify-center">
+              {connection.status !== 'failed' && <Spinner word="Loading the conversation" />}
+            </div>
+          )}
+          {mayMessage ? (
+            <Composer
+              session={session}
+              agent={agent}
+              running={running}
+              said={said}
+              offline={connection.status === 'reconnecting'}
+              focus={state.loaded}
+              meter={
+                <span className="flex items-center gap-2">
+                  {state.context !== undefined && <ContextMeter usage={state.context} className="max-sm:hidden" />}
+                  {cost > 0 && (
+                    <span className="text-xs text-ink-soft tabular-nums max-sm:hidden">{dollars(cost)}</span>
+                  )}
+                </span>
+              }
+              onSent={() => setSent((n) => n + 1)}
+              onStop={stop}
+              onClear={() => setClearing(true)}
+              onCompact={() => void compact()}
+            />
+          ) : (
+            me !== undefined && (
+              <p className="border-t border-line px-6 py-4 text-center text-sm text-ink-soft">
+                Your role may read conversations, but not take part in them.
+              </p>
+            )
+          )}
+        </section>
+        {inspecting && (
+          <>
+            <button
+              type="button"
+              aria-label="Hide the run’s details"
+              className="absolute inset-0 z-20 bg-black/30 lg:hidden"
+              onClick={() => setInspecting(false)}
+            />
+            <aside
+              aria-label="Details of the run"
+              className={classes(
+                'z-20 w-72 shrink-0 overflow-y-auto border-l border-line bg-raised',
+                'max-lg:absolute max-lg:inset-y-0 max-lg:right-0 max-lg:shadow-xl',
+              )}
+            >
+              <div className="flex justify-end px-2 pt-2 lg:hidden">
+                <IconButton small label="Hide the run’s details" onClick={() => setInspecting(false)}>
+                  <CrossIcon />
+                </IconButton>
+              </div>
+              <Inspector state={state} />
+            </aside>
+          </>
+        )}
+        <Dialog
+          open={clearing}
+          onOpenChange={setClearing}
+          title="Delete this conversation?"
+          description="Everything that was said in it is deleted, for everybody. A run that is going is stopped."
+          actions={
+            <>
+              <Button onClick={() => setClearing(false)}>Keep it</Button>
+              <Button kind="danger" onClick={() => void clear()}>
+                Delete it
+              </Button>
+            </>
+          }
+        />
+      </div>
+    </ChatProvider>
+  )
+}
+
+// Halted: the server has stopped the conversation, for a reason that is the last
+// thing said in it.
+function Halted({ session, mayReopen }: { session: string; mayReopen: boolean }) {
+  const queries = useQueryClient()
+  const reopen = async () => {
+    try {
+      await ask('POST', `/api/v1/sessions/${session}/reopen`, { body: {} })
+      await queries.invalidateQueries({ queryKey: sessionKey(session) })
+    } catch (error) {
+      toast(`The conversation was not reopened. ${why(error)}`, 'failed')
+    }
+  }
+  return (
+    <div
+      role="alert"
+      className={classes(
+        'flex flex-wrap items-center justify-center gap-3',
+        'border-b border-failed bg-failed-soft px-4 py-1.5 text-sm',
+      )}
+    >
+      <span>
+        <b className="font-semibold">Halted.</b> Nothing runs here until somebody reopens it.
+      </span>
+      {mayReopen && (
+        <Button small onClick={() => void reopen()}>
+          Reopen
+        </Button>
+      )}
+    </div>
+  )
+}
+
+// Trouble is told here only if it is this conversation's: when the whole server is
+// away the shell says so.
+function Trouble({ connection, loaded }: { connection: Connection; loaded: boolean }) {
+  const { state } = useConnection()
+  if (connection.status === 'failed')
+    return (
+      <ErrorState
+        className="m-4"
+        what="The conversation cannot be followed."
+        error={connection.problem}
+        retry={connection.retry}
+      />
+    )
+  if (connection.status !== 'reconnecting' || !loaded || state === 'offline') return null
+  return (
+    <div
+      role="status"
+      className="flex items-center justify-center gap-3 border-b border-line bg-waiting-soft px-4 py-1.5 text-sm"
+    >
+      The connection is lost; it is tried again. What is missed is shown then.
+      <Button small onClick={connection.retry}>
+        Try now
+      </Button>
+    </div>
+  )
+}
+
+// compose goes to where messages are written, with what they begin with.
+function compose(event: KeyboardEvent, begin: string): void {
+  const area = document.querySelector<HTMLTextAreaElement>('textarea[data-composer]')
+  if (area === null) return
+  event.preventDefault()
+  area.focus()
+  if (begin !== '' && area.value === '') document.execCommand('insertText', false, begin)
+}
+
+const within = 800 // milliseconds
+
+// useTwice stops on the second Esc: the first closes what is open, and may be a slip.
+function useTwice(enabled: boolean, stop: () => Promise<void>): void {
+  useEffect(() => {
+    if (!enabled) return
+    let last = 0
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('[role="dialog"]') !== null) return
+      if (event.timeStamp - last < within) void stop()
+      else toast('Press Esc again to stop the run.')
+      last = event.timeStamp
+    }
+    window.addEventListener('keydown', press)
+    return () => window.removeEventListener('keydown', press)
+  }, [enabled, stop])
+}

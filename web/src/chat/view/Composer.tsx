@@ -1,0 +1,384 @@
+import {
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  type ReactNode,
+} from 'react'
+import { ask } from '../../wire/api'
+import { Button, IconButton } from '../../ui/Button'
+import { classes } from '../../ui/classes'
+import { ErrorState } from '../../ui/ErrorState'
+import { CrossIcon, PlusIcon, SendIcon, StopIcon } from '../../ui/icons'
+import { commands, meaning, suggest, type Suggestion } from '../model/commands'
+import { Dialog } from '../../ui/Dialog'
+import { useDraft } from './useDraft'
+import { accept, choose, maxImages, type Picture } from '../model/images'
+import { AgentPicker } from './AgentPicker'
+import { useAgents, useSkills } from './queries'
+import { newID } from '../../wire/uuid'
+
+export interface Sent {
+  session_id: string
+  status: string
+}
+
+interface ComposerProps {
+  session?: string // none: the first message opens one
+  agent?: string // who answers, if nobody else is chosen
+  running?: boolean
+  said?: string[] // what was said before, the latest last
+  offline?: boolean
+  meter?: ReactNode
+  focus?: boolean
+  onSent: (answer: Sent) => void
+  onStop?: () => Promise<void>
+  onClear?: () => void
+  onCompact?: () => void
+}
+
+// Composer is where people say something. What they typed stays until the server
+// has it.
+export function Composer({
+  session,
+  agent,
+  running = false,
+  said = [],
+  offline,
+  meter,
+  focus,
+  onSent,
+  onStop,
+  onClear,
+  onCompact,
+}: ComposerProps) {
+  const [draft, setDraft] = useDraft(session ?? 'new')
+  const [pictures, setPictures] = useState<Picture[]>([])
+  const [problems, setProblems] = useState<string[]>([])
+  const [sending, setSending] = useState(false)
+  const [failure, setFailure] = useState<unknown>(null)
+  const [help, setHelp] = useState(false)
+  const [dropping, setDropping] = useState(false)
+  const [active, setActive] = useState(0)
+  const [dismissed, setDismissed] = useState('')
+  const back = useRef({ at: 0, draft: '' }) // how far back in what was said
+  const key = useRef({ of: '', id: '' }) // a message that is sent again has one effect
+  const area = useRef<HTMLTextAreaElement>(null)
+  const files = useRef<HTMLInputElement>(null)
+  const { data: agents = [] } = useAgents()
+  const { data: skills = [] } = useSkills()
+  const listId = useId()
+
+  const text = draft.text
+  const setText = (next: string) => setDraft({ ...draft, text: next })
+  const suggestions = dismissed === text ? [] : suggest(text, skills, agents)
+  const chosen = Math.min(active, suggestions.length - 1)
+  const who = draft.agent ?? agent
+  const empty = text.trim() === ''
+
+  useLayoutEffect(() => {
+    const element = area.current
+    if (element === null) return
+    element.style.height = 'auto'
+    element.style.height = `${Math.min(element.scrollHeight, window.innerHeight * 0.4)}px`
+  }, [text])
+  useEffect(() => {
+    // Where there is no keyboard, one would come up over half of the page.
+    if (focus && matchMedia('(pointer: fine)').matches) area.current?.focus()
+  }, [focus])
+
+  const add = async (list: File[]) => {
+    if (list.length === 0) return
+    const { pictures: next, problems: why } = await choose(pictures, list)
+    setPictures(next)
+    setProblems(why)
+  }
+
+  const send = async () => {
+    const meant = meaning(text)
+    if (sending || (meant.do === 'say' && meant.message === '')) return
+    setFailure(null)
+    if (meant.do !== 'say') {
+      setText('')
+      return meant.do === 'help' ? setHelp(true) : meant.do === 'clear' ? onClear?.() : onCompact?.()
+    }
+    const body = {
+      message: meant.message,
+      session_id: session,
+      agent_id: who,
+      mode: meant.mode,
+      images: pictures.length > 0 ? pictures.map((p) => p.url) : undefined,
+    }
+    const same = JSON.stringify([body.message, body.session_id, body.agent_id, body.mode, pictures.length])
+    if (key.current.of !== same) key.current = { of: same, id: newID() }
+    setSending(true)
+    try {
+      const answer = await ask<Sent>('POST', '/api/chat', { body, once: key.current.id })
+      key.current = { of: '', id: '' }
+      back.current = { at: 0, draft: '' }
+      setDraft({ ...draft, text: '' })
+      setPictures([])
+      setProblems([])
+      onSent(answer)
+    } catch (error) {
+      setFailure(error)
+    }
+    setSending(false)
+    area.current?.focus()
+  }
+
+  const pick = (suggestion: Suggestion) => {
+    setText(suggestion.insert)
+    setActive(0)
+    area.current?.focus()
+  }
+
+  const goBack = (by: 1 | -1): boolean => {
+    const element = area.current
+    if (element === null || said.length === 0) return false
+    const { at } = back.current
+    if (at === 0 && (by < 0 || text !== '')) return false
+    if (at > 0 && text !== said[said.length - at]) return false // it was changed: the keys move the caret
+    const next = Math.min(Math.max(at + by, 0), said.length)
+    if (at === 0) back.current.draft = text
+    back.current.at = next
+    setText(next === 0 ? back.current.draft : said[said.length - next]!)
+    return true
+  }
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing) return
+    if (suggestions.length > 0) {
+      const exact = suggestions[chosen]!.insert.trim() === text.trim()
+      if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+        setActive((chosen + (event.key === 'ArrowDown' ? 1 : suggestions.length - 1)) % suggestions.length)
+        return event.preventDefault()
+      }
+      if (event.key === 'Tab' || (event.key === 'Enter' && !exact)) {
+        pick(suggestions[chosen]!)
+        return event.preventDefault()
+      }
+      if (event.key === 'Escape') {
+        setDismissed(text)
+        event.stopPropagation()
+        return event.preventDefault()
+      }
+    }
+    if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
+      event.preventDefault()
+      void send()
+    } else if ((event.key === 'ArrowUp' && goBack(1)) || (event.key === 'ArrowDown' && goBack(-1)))
+      event.preventDefault()
+  }
+
+  const onPaste = (event: ClipboardEvent) => {
+    const pasted = [...event.clipboardData.files]
+    if (pasted.length === 0) return
+    event.preventDefault()
+    void add(pasted)
+  }
+  const onDrop = (event: DragEvent) => {
+    setDropping(false)
+    if (event.dataTransfer.files.length === 0) return
+    event.preventDefault()
+    void add([...event.dataTransfer.files])
+  }
+
+  return (
+    <div className="mx-auto w-full max-w-[46rem] px-4 pb-3 sm:px-6">
+      {failure !== null && (
+        <ErrorState
+          className="mb-2"
+          what="Your message was not sent. It is still here."
+          error={failure}
+          retry={() => void send()}
+        />
+      )}
+      {problems.length > 0 && (
+        <p role="alert" className="mb-2 text-sm text-failed">
+          {problems.join(' ')}
+        </p>
+      )}
+      <div
+        onDragOver={(event) => {
+          if (!event.dataTransfer.types.includes('Files')) return
+          event.preventDefault()
+          setDropping(true)
+        }}
+        onDragLeave={() => setDropping(false)}
+        onDrop={onDrop}
+        className={classes(
+          'relative rounded-xl border bg-paper shadow-sm transition-colors focus-within:border-accent',
+          dropping ? 'border-accent bg-accent-soft' : 'border-line-strong',
+        )}
+      >
+        {suggestions.length > 0 && (
+          <ul
+            id={listId}
+            role="listbox"
+            aria-label="Suggestions"
+            className={classes(
+              'absolute right-0 bottom-full left-0 z-20 mb-2 max-h-72',
+              'overflow-y-auto rounded-lg border border-line bg-paper p-1 shadow-lg',
+            )}
+          >
+            {suggestions.map((suggestion, at) => (
+              <li
+                key={suggestion.name}
+                id={`${listId}-${at}`}
+                role="option"
+                aria-selected={at === chosen}
+                onMouseDown={(event) => {
+                  event.preventDefault()
+                  pick(suggestion)
+                }}
+                className={classes(
+                  'flex cursor-pointer items-baseline gap-3 rounded-md px-3 py-1.5 text-sm',
+                  at === chosen && 'bg-sunken',
+                )}
+              >
+                <span className="shrink-0 font-mono">{suggestion.name}</span>
+                <span className="min-w-0 truncate text-ink-soft">{suggestion.about}</span>
+              </li>
+            ))}
+          </ul>
+        )}
+        {pictures.length > 0 && (
+          <ul aria-label="Images to send" className="flex flex-wrap gap-2 px-3 pt-3">
+            {pictures.map((picture, at) => (
+              <li key={at} className="relative">
+                <img
+                  src={picture.url}
+                  alt={picture.name}
+                  className="h-16 w-16 rounded-md border border-line object-cover"
+                />
+                <IconButton
+                  small
+                  kind="plain"
+                  label={`Remove ${picture.name}`}
+                  className="absolute -top-2 -right-2 size-6 rounded-full"
+                  onClick={() => setPictures(pictures.toSpliced(at, 1))}
+                >
+                  <CrossIcon />
+                </IconButton>
+              </li>
+            ))}
+          </ul>
+        )}
+        <textarea
+          ref={area}
+          data-composer
+          rows={1}
+          value={text}
+          aria-label={`Message ${who ?? 'the agent'}`}
+          aria-controls={suggestions.length > 0 ? listId : undefined}
+          aria-activedescendant={suggestions.length > 0 ? `${listId}-${chosen}` : undefined}
+          placeholder={
+            dropping ? 'Drop images here' : running ? `Steer ${who ?? 'the agent'}…` : `Message ${who ?? 'the agent'}…`
+          }
+          onChange={(event) => {
+            setText(event.target.value)
+            setActive(0)
+          }}
+          onKeyDown={onKeyDown}
+          onPaste={onPaste}
+          readOnly={sending}
+          className={classes(
+            'block max-h-[40dvh] w-full resize-none bg-transparent px-4',
+            'pt-3 pb-1 text-base outline-none placeholder:text-ink-soft',
+          )}
+        />
+        <div className="flex items-center gap-1 px-2 pb-2">
+          <input
+            ref={files}
+            type="file"
+            accept={accept}
+            multiple
+            hidden
+            aria-label="Images"
+            onChange={(event) => {
+              void add([...(event.target.files ?? [])])
+              event.target.value = ''
+            }}
+          />
+          <IconButton
+            small
+            label={`Add images (up to ${maxImages}, or paste them)`}
+            disabled={pictures.length >= maxImages}
+            onClick={() => files.current?.click()}
+          >
+            <PlusIcon />
+          </IconButton>
+          <AgentPicker
+            agents={agents}
+            agent={who}
+            onChoose={(next) => setDraft({ ...draft, agent: next === agent ? undefined : next })}
+          />
+          <span className="hidden text-xs text-ink-soft sm:inline">
+            <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents
+          </span>
+          <span className="ml-auto flex items-center gap-2">
+            {meter}
+            {offline && <span className="text-xs text-waiting">not connected</span>}
+            {running && onStop !== undefined && <StopButton onStop={onStop} />}
+            {(!running || !empty) && (
+              <Button
+                kind="primary"
+                small
+                disabled={empty || sending}
+                busy={sending}
+                onClick={() => void send()}
+                title={running ? 'The agent reads it at its next turn' : undefined}
+              >
+                <SendIcon /> {running ? 'Steer' : sending ? 'Sending' : 'Send'}
+              </Button>
+            )}
+          </span>
+        </div>
+      </div>
+      <Help open={help} onClose={() => setHelp(false)} list={commands(skills)} />
+    </div>
+  )
+}
+
+function StopButton({ onStop }: { onStop: () => Promise<void> }) {
+  const [busy, setBusy] = useState(false)
+  return (
+    <Button
+      small
+      busy={busy}
+      title="Stop the run (Esc twice)"
+      onClick={async () => {
+        setBusy(true)
+        await onStop().finally(() => setBusy(false))
+      }}
+    >
+      <StopIcon className="text-failed" /> Stop
+    </Button>
+  )
+}
+
+function Help({ open, onClose, list }: { open: boolean; onClose: () => void; list: Suggestion[] }) {
+  return (
+    <Dialog open={open} onOpenChange={(is) => !is && onClose()} title="What can be typed here">
+      <dl className="mt-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 text-sm">
+        {[
+          ...list,
+          { insert: '', name: '@agent …', about: 'asks another agent' },
+          { insert: '', name: '↑ ↓', about: 'what you said before' },
+          { insert: '', name: 'Shift ↵', about: 'a new line' },
+          { insert: '', name: 'Esc Esc', about: 'stops the run' },
+        ].map(({ name, about }) => (
+          <div key={name} className="contents">
+            <dt className="font-mono whitespace-nowrap">{name}</dt>
+            <dd className="text-ink-soft">{about}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  )
+}

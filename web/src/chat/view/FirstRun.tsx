@@ -1,0 +1,170 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { ask } from '../../wire/api'
+import { useMe } from '../../wire/me'
+import { ErrorState } from '../../ui/ErrorState'
+import { Composer, type Sent } from './Composer'
+import { preloadChat } from './preload'
+import { useAgents } from './queries'
+import { newID } from '../../wire/uuid'
+import { classes } from '../../ui/classes'
+
+interface Idea {
+  name: string
+  about: string
+  message: string
+  mode?: 'plan'
+}
+
+// What the demo model understands, so that each does what it says.
+const demoIdeas: Idea[] = [
+  {
+    name: 'Watch an answer stream',
+    about: 'It thinks, then answers; stop it whenever you like.',
+    message: 'think about what a conversation is',
+  },
+  {
+    name: 'Let a tool ask first',
+    about: 'It wants to write a file, and shows you exactly what.',
+    message: 'write Hello from Parley! to hello.txt',
+  },
+  {
+    name: 'A plan with a sub-agent',
+    about: 'It plans three steps and hands one to a sub-agent.',
+    message: 'plan a tidy workspace and delegate to AGENT',
+  },
+  {
+    name: 'A follow-up in a minute',
+    about: 'It comes back to you by itself.',
+    message: 'remind me in 1 minute to stretch',
+  },
+]
+
+const ideas: Idea[] = [
+  {
+    name: 'Look around',
+    about: 'What is in this workspace, and how it is built.',
+    message: 'Look around this workspace and tell me in a few sentences what it is and how it is built.',
+  },
+  {
+    name: 'Find something to fix',
+    about: 'A small bug or a failing test, with a patch you approve.',
+    message: 'Find one small thing in this workspace that is wrong or untested, and propose a patch.',
+  },
+  {
+    name: 'Plan before doing',
+    about: 'It looks, asks and proposes; nothing is done before you approve.',
+    message: 'Plan how to improve the tests of this workspace.',
+    mode: 'plan',
+  },
+  {
+    name: 'Follow up in a minute',
+    about: 'It comes back to you by itself, where that is allowed.',
+    message: 'Follow up with me in one minute with a summary of what you can do here.',
+  },
+]
+
+// FirstRun is the page before there is a conversation: who answers, what it can
+// do, and where to begin.
+export function FirstRun() {
+  const navigate = useNavigate()
+  const { me, may, query } = useMe()
+  const { data: agents = [], error, refetch } = useAgents()
+  const [busy, setBusy] = useState('')
+  const [failure, setFailure] = useState<{ error: unknown; idea: Idea } | null>(null)
+  const agent = agents[0]
+  const mayMessage = may('agents:message')
+
+  const spoken = (idea: Idea) => idea.message.replace('AGENT', agent?.id ?? 'helpful-assistant')
+  const go = (sent: Sent) => void navigate({ to: '/chat/$session', params: { session: sent.session_id } })
+  const begin = async (idea: Idea) => {
+    preloadChat()
+    setBusy(idea.name)
+    setFailure(null)
+    try {
+      go(
+        await ask<Sent>('POST', '/api/chat', {
+          body: { message: spoken(idea), agent_id: agent?.id, mode: idea.mode },
+          once: newID(),
+        }),
+      )
+    } catch (problem) {
+      setFailure({ error: problem, idea })
+    }
+    setBusy('')
+  }
+
+  return (
+    <div className="flex h-full min-h-0 flex-col" onPointerOver={preloadChat} onKeyDown={preloadChat}>
+      <div className="grow overflow-y-auto">
+        <div className="mx-auto flex min-h-full w-full max-w-[46rem] flex-col justify-center gap-6 px-4 py-10 sm:px-6">
+          <header className="flex flex-col gap-3">
+            <h1 className="text-2xl font-semibold tracking-tight">Hello. I am {agent?.id ?? 'your agent'}.</h1>
+            {me?.demo ? (
+              <p className="max-w-[36rem] text-ink-soft">
+                A demo model speaks for me: scripted, the same every time, and not clever. Everything around it is real:
+                the tools, the approvals, the sub-agents, and a log that keeps all of it.
+              </p>
+            ) : (
+              <p className="max-w-[36rem] text-ink-soft">
+                {agent?.description
+                  ? agent.description.replace(/[^.!?…]$/, '$&.')
+                  : 'I work in this project, ask before I change anything, and show you what I do.'}
+                {me?.model ? ` ${me.model} answers.` : ''}
+              </p>
+            )}
+          </header>
+          {error !== null && (
+            <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />
+          )}
+          {query.isSuccess && !mayMessage ? (
+            <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm text-ink-soft">
+              Your role may look at agents and at conversations of your own, but not take part in them. Somebody who may
+              change roles can give you another.
+            </p>
+          ) : (
+            <ul aria-label="Things to try" className="grid grid-cols-[minmax(0,1fr)] gap-3 sm:grid-cols-2">
+              {(me?.demo === false ? ideas : demoIdeas).map((idea) => (
+                <li key={idea.name}>
+                  <button
+                    type="button"
+                    disabled={busy !== '' || !mayMessage}
+                    aria-busy={busy === idea.name}
+                    onClick={() => void begin(idea)}
+                    className={classes(
+                      'flex h-full w-full flex-col gap-1 rounded-xl border border-line bg-raised px-4 py-3',
+                      'text-left transition-colors hover:border-line-strong hover:bg-sunken disabled:opacity-60',
+                    )}
+                  >
+                    <span className="text-sm font-semibold">{idea.name}</span>
+                    <span className="text-sm text-ink-soft">{idea.about}</span>
+                    <span className="mt-1 truncate font-mono text-xs text-ink-soft">
+                      {idea.mode === 'plan' ? '/plan ' : ''}
+                      {spoken(idea)}
+                    </span>
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )}
+          {failure !== null && (
+            <ErrorState
+              what="The conversation was not started."
+              error={failure.error}
+              retry={() => void begin(failure.idea)}
+            />
+          )}
+          {me?.demo && mayMessage && (
+            <p className="text-sm text-ink-soft">
+              To plug in a real model, start the server with a key in its environment:{' '}
+              <code className="rounded bg-sunken px-1.5 py-0.5 font-mono text-xs whitespace-nowrap text-ink">
+                ANTHROPIC_API_KEY=… make run
+              </code>
+            </p>
+          )}
+        </div>
+      </div>
+      {mayMessage && <Composer agent={agent?.id} focus onSent={go} />}
+    </div>
+  )
+}

@@ -1,0 +1,36 @@
+import { useId, useState, type ReactNode } from 'react'
+import { classes } from '../../ui/classes'
+import { ChevronRightIcon } from '../../ui/icons'
+
+interface FoldProps {
+  head: ReactNode // enough to know what is inside
+  children: ReactNode | (() => ReactNode)
+  open?: boolean // until somebody decides otherwise
+  className?: string
+}
+
+// Fold is one line that tells enough, and everything when it is unfolded. Who has
+// folded something keeps it so, whatever happens inside.
+export function Fold({ head, children, open = false, className }: FoldProps) {
+  const id = useId()
+  const [chosen, setChosen] = useState<boolean | null>(null)
+  const shown = chosen ?? open
+  return (
+    <div className={className}>
+      <button
+        type="button"
+        aria-expanded={shown}
+        aria-controls={shown ? id : undefined}
+        onClick={() => setChosen(!shown)}
+        className={classes(
+          '-mx-1.5 flex min-h-7 w-[calc(100%+0.75rem)] items-center gap-1.5',
+          'rounded-md px-1.5 text-left text-sm text-ink-soft hover:bg-sunken hover:text-ink',
+        )}
+      >
+        <ChevronRightIcon className={classes('shrink-0 text-xs transition-transform', shown && 'rotate-90')} />
+        {head}
+      </button>
+      {shown && <div id={id}>{typeof children === 'function' ? children() : children}</div>}
+    </div>
+  )
+}

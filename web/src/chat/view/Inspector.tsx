@@ -1,0 +1,175 @@
+import { useState, type ReactNode } from 'react'
+import { Button } from '../../ui/Button'
+import { lasting } from '../../ui/time'
+import { StatusBadge } from '../../ui/StatusBadge'
+import { useChat } from './chatContext'
+import type { ChatState } from '../model/chatReducer'
+import { ContextMeter } from './ContextMeter'
+import { describe, dollars, tokens } from '../model/describe'
+import { statusOf, took } from '../model/tools'
+import { ToolSign } from './GroupedToolActivity'
+import type { ChatMessage, ToolUse } from '../model/message'
+import { PlanItems } from './PlanBlock'
+import type { Run } from '../../wire/native.generated'
+import { useRuns } from './queries'
+import { RawLog } from './RawLog'
+import { Since } from './Since'
+
+// Inspector is what the run does: since when, turn by turn, with what, at what
+// cost. It shows what the conversation folds away.
+export function Inspector({ state }: { state: ChatState }) {
+  const { session, cards } = useChat()
+  const { data: runs = [] } = useRuns(session, state.loaded)
+  const [raw, setRaw] = useState<Run | 'all' | null>(null)
+  const message = state.messages.findLast((m) => m.role === 'agent' && m.from !== 'system')
+  const latest = runs[0]
+  const status = message?.isGenerating
+    ? cards.length > 0
+      ? 'waiting'
+      : 'running'
+    : (message?.outcome ?? (message === undefined ? 'idle' : 'done'))
+  const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
+  return (
+    <div className="flex flex-col gap-5 p-4 text-sm">
+      <Part name="Run">
+        <div className="flex items-center gap-2">
+          <StatusBadge status={status}>
+            {status === 'running'
+              ? 'working'
+              : status === 'waiting'
+                ? 'waits for you'
+                : status === 'cancelled'
+                  ? 'stopped'
+                  : undefined}
+          </StatusBadge>
+          {message?.isGenerating && message.timestampMs !== undefined ? (
+            <Since at={message.timestampMs} />
+          ) : (
+            message?.durationMs !== undefined && (
+              <span className="text-xs text-ink-soft">{lasting(message.durationMs)}</span>
+            )
+          )}
+          <span className="ml-auto truncate text-xs text-ink-soft">{message?.from}</span>
+        </div>
+        {message === undefined ? <p className="text-ink-soft">Nothing has run yet.</p> : <Turns message={message} />}
+      </Part>
+      <Part name="Tokens and cost">
+        {state.context !== undefined && <ContextMeter usage={state.context} />}
+        <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5 text-xs">
+          <Row name="This run" value={latest === undefined ? '–' : usageOf(latest)} />
+          {(latest?.usage?.cached ?? 0) > 0 && (
+            <Row name="of it cached" value={`${tokens(latest!.usage!.cached!)} in`} />
+          )}
+          <Row
+            name="Conversation"
+            value={
+              runs.length === 0
+                ? '–'
+                : `${tokens(runs.reduce((sum, run) => sum + (run.usage?.input ?? 0) + (run.usage?.output ?? 0), 0))} tokens`
+            }
+          />
+          <Row
+            name="Cost"
+            value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'no price known' : '–'}
+          />
+          <Row name="Runs" value={runs.length >= 200 ? '200 or more' : String(runs.length)} />
+        </dl>
+      </Part>
+      {state.plan !== undefined && (
+        <Part name="Plan">
+          <div className="flex items-center gap-2">
+            <StatusBadge status={state.plan.status}>
+              {state.plan.status === 'planned' ? 'waits for you' : undefined}
+            </StatusBadge>
+          </div>
+          <PlanItems plan={state.plan} className="text-xs" />
+        </Part>
+      )}
+      <Part name="Raw">
+        <div className="flex flex-wrap gap-2">
+          <Button small disabled={latest === undefined} onClick={() => setRaw(latest ?? null)}>
+            Events of this run
+          </Button>
+          <Button small onClick={() => setRaw('all')}>
+            All events
+          </Button>
+        </div>
+      </Part>
+      {raw !== null && (
+        <RawLog session={session} run={raw === 'all' ? undefined : raw.run} onClose={() => setRaw(null)} />
+      )}
+    </div>
+  )
+}
+
+function usageOf(run: Run): string {
+  const { input = 0, output = 0 } = run.usage ?? {}
+  if (input + output === 0) return run.outcome === undefined ? 'counted at its end' : '–'
+  return `${tokens(input)} in, ${tokens(output)} out`
+}
+
+function Part({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <section className="flex flex-col gap-2">
+      <h2 className="text-xs font-semibold text-ink-soft">{name}</h2>
+      {children}
+    </section>
+  )
+}
+
+function Row({ name, value }: { name: string; value: string }) {
+  return (
+    <>
+      <dt className="text-ink-soft">{name}</dt>
+      <dd className="text-right tabular-nums">{value}</dd>
+    </>
+  )
+}
+
+// Turns are the model's, each with what it called.
+function Turns({ message }: { message: ChatMessage }) {
+  const { asked } = useChat()
+  const starts = message.turns ?? []
+  const tools = (message.content ?? []).filter((block): block is ToolUse => block.type === 'tool_use')
+  const end = message.isGenerating ? undefined : (message.timestampMs ?? 0) + (message.durationMs ?? 0)
+  return (
+    <ol className="flex flex-col gap-1.5">
+      {starts.map((start, at) => {
+        const until = starts[at + 1] ?? end
+        return (
+          <li key={at}>
+            <div className="flex items-baseline gap-2 text-xs">
+              <span className="font-medium">turn {at + 1}</span>
+              <span className="ml-auto text-ink-soft tabular-nums">
+                {until === undefined ? <Since at={start} from={0} /> : lasting(until - start)}
+              </span>
+            </div>
+            <ul>
+              {tools
+                .filter((tool) => tool.turn === at + 1)
+                .map((tool) => (
+                  <li key={tool.id} className="flex items-center gap-1.5 pl-2 text-xs">
+                    <ToolSign status={statusOf(tool, asked, message.isGenerating === true)} />
+                    <span className="min-w-0 truncate font-mono" title={describe(tool).object}>
+                      {tool.tool}
+                    </span>
+                    <span className="ml-auto shrink-0 text-ink-soft tabular-nums">
+                      {tool.endedMs === undefined ? (
+                        asked.has(tool.tool) ? (
+                          'waits'
+                        ) : (
+                          <Since at={tool.startedMs} from={0} />
+                        )
+                      ) : (
+                        took(tool)
+                      )}
+                    </span>
+                  </li>
+                ))}
+            </ul>
+          </li>
+        )
+      })}
+    </ol>
+  )
+}

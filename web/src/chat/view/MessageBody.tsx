@@ -1,0 +1,30 @@
+import { AskUserCard } from './AskUserCard'
+import { ChangeReportBlock } from './ChangeReportBlock'
+import { useChat } from './chatContext'
+import { FinalizeTaskBlock } from './FinalizeTaskBlock'
+import { MarkdownContent } from './MarkdownContent'
+import { PlanBlock } from './PlanBlock'
+import { special } from '../model/special'
+
+// MessageBody is what was said. A model can write anything, cards too: what it
+// writes shows as what it is called, and decides nothing.
+export function MessageBody({ text, live }: { text: string; live?: boolean }) {
+  const { cards } = useChat()
+  const block = live ? null : special(text)
+  switch (block?.type) {
+    case 'plan':
+      return <PlanBlock plan={block.plan} />
+    case 'finalize_task':
+      return <FinalizeTaskBlock task={block.task} />
+    case 'change_report':
+      return <ChangeReportBlock files={block.files} truncated={block.truncated} />
+    case 'ask_user': {
+      const open = cards.find((card) => card.question_id === block.asked.question_id)
+      return open === undefined ? (
+        <AskUserCard card={{ ...block.asked, agent: '', session: '', askedMs: 0 }} closed />
+      ) : null // it is shown where it can be answered
+    }
+    default:
+      return <MarkdownContent text={text} live={live} />
+  }
+}

@@ -1,0 +1,21 @@
+import { createContext, useContext } from 'react'
+import type { Plan } from '../model/wire'
+import type { Card } from '../model/message'
+
+// What messages need to know of the conversation they are in.
+export interface ChatContext {
+  session: string
+  agent?: string // who answers, if nobody else is named
+  mayMessage: boolean // who looks may say something, and decide
+  cards: Card[] // open ones
+  asked: ReadonlySet<string> // tools that a person is asked about
+  plan?: Plan // as it is now
+}
+
+const context = createContext<ChatContext>({ session: '', mayMessage: false, cards: [], asked: new Set() })
+
+export const ChatProvider = context.Provider
+
+export function useChat(): ChatContext {
+  return useContext(context)
+}

@@ -1,0 +1,24 @@
+import { useCallback, useEffect, useRef, useState } from 'react'
+import type { Problem } from '../../wire/api'
+import { follow, type ConnectionStatus, type Follower, type Following } from '../../wire/follow'
+
+export interface Connection {
+  status: ConnectionStatus
+  problem?: Problem
+  retry: () => void
+}
+
+// useSseConnection follows a conversation while it is shown. The bus is followed
+// over a socket, since a browser allows six streams per host and people have more
+// tabs than that; where no socket can be opened, over a stream.
+export function useSseConnection(session: string, { onHistory, onMessage }: Omit<Follower, 'onStatus'>): Connection {
+  const [state, setState] = useState<{ status: ConnectionStatus; problem?: Problem }>({ status: 'loading' })
+  const following = useRef<Following | null>(null)
+  useEffect(() => {
+    const made = follow(session, { onHistory, onMessage, onStatus: (status, problem) => setState({ status, problem }) })
+    following.current = made
+    return () => made.close()
+  }, [session, onHistory, onMessage])
+  const retry = useCallback(() => following.current?.retry(), [])
+  return { ...state, retry }
+}

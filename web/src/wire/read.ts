@@ -1,0 +1,149 @@
+// Reading what came over the wire: what is not of the type it should be is as if
+// it were not there.
+
+import type {
+  AskUser,
+  ContextUsage,
+  FileChange,
+  ModelFallback,
+  Plan,
+  Queued,
+  Task,
+  UiMessage,
+} from '../chat/model/wire'
+
+const lastMs = 8.64e15 // a Date can be
+
+export type Fields = Record<string, unknown>
+
+export function fields(value: unknown): Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+}
+
+export function str(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+export function num(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+
+export function list<T>(value: unknown, each: (item: unknown) => T): T[] {
+  return Array.isArray(value) ? value.map(each) : []
+}
+
+// stamp is a time as text; what is no time is the beginning of time.
+export function stamp(ms: number): string {
+  const date = new Date(ms)
+  return Number.isNaN(date.getTime()) ? new Date(0).toISOString() : date.toISOString()
+}
+
+// readMessage gives a message of the bus; null: this is none.
+export function readMessage(value: unknown): UiMessage | null {
+  const f = fields(value)
+  const seq = num(f.seq)
+  if (seq === undefined || str(f.kind) === '') return null
+  return {
+    id: str(f.id),
+    seq,
+    rev: num(f.rev) ?? seq,
+    ts_ms: Math.min(Math.max(num(f.ts_ms) ?? 0, 0), lastMs),
+    kind: str(f.kind),
+    phase: str(f.phase) || undefined,
+    text: typeof f.text === 'string' ? f.text : undefined,
+    agent_id: str(f.agent_id) || undefined,
+    session_id: str(f.session_id) || undefined,
+    project_root: str(f.project_root) || undefined,
+    data: f.data,
+  }
+}
+
+// parseMessage reads one frame. A broken one is logged and skipped.
+export function parseMessage(frame: string): UiMessage | null {
+  let value: unknown
+  try {
+    value = JSON.parse(frame)
+  } catch {
+    value = undefined
+  }
+  const message = readMessage(value)
+  if (message === null) console.warn('A broken frame was skipped.', frame.slice(0, 200))
+  return message
+}
+
+export function readPlan(value: unknown): Plan {
+  const f = fields(value)
+  return {
+    summary: str(f.summary),
+    status: str(f.status),
+    plan_text: str(f.plan_text) || undefined,
+    items: list(f.items, (item) => {
+      const i = fields(item)
+      return { title: str(i.title), description: str(i.description) || undefined, status: str(i.status) || 'pending' }
+    }),
+  }
+}
+
+export function readTask(value: unknown): Task {
+  const f = fields(value)
+  return {
+    title: str(f.title),
+    user_stories: list(f.user_stories, str),
+    acceptance_criteria: list(f.acceptance_criteria, str),
+  }
+}
+
+export function readFiles(value: unknown): FileChange[] {
+  return list(value, (file) => {
+    const f = fields(file)
+    return { path: str(f.path), summary: str(f.summary), diff: str(f.diff) }
+  })
+}
+
+export function readAskUser(value: unknown): AskUser {
+  const f = fields(value)
+  return {
+    question_id: str(f.question_id),
+    expires_at: str(f.expires_at) || undefined,
+    questions: list(f.questions, (question) => {
+      const q = fields(question)
+      return {
+        question: str(q.question),
+        header: str(q.header),
+        multi_select: q.multi_select === true,
+        options: list(q.options, (option) => {
+          const o = fields(option)
+          return { label: str(o.label), description: str(o.description) || null, preview: str(o.preview) || null }
+        }),
+      }
+    }),
+  }
+}
+
+export function readQueue(value: unknown): Queued[] {
+  return list(value, (item) => {
+    const f = fields(item)
+    return {
+      id: str(f.id),
+      agent_id: str(f.agent_id),
+      session_id: str(f.session_id),
+      preview: str(f.preview),
+      timestamp: num(f.timestamp) ?? 0,
+    }
+  }).filter((item) => item.id !== '')
+}
+
+export function readContext(value: unknown): ContextUsage {
+  const f = fields(value)
+  return {
+    message_count: num(f.message_count) ?? 0,
+    estimated_tokens: num(f.estimated_tokens) ?? 0,
+    token_limit: num(f.token_limit) ?? 0,
+    compressed: f.compressed === true,
+  }
+}
+
+export function readFallback(value: unknown): ModelFallback {
+  const f = fields(value)
+  return { preferred_model: str(f.preferred_model), actual_model: str(f.actual_model), reason: str(f.reason) }
+}
