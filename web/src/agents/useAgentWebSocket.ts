@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react'
-import { Problem, socketURL } from '../wire/api'
+import { keepConnected, type Cause, type ReconnectingSocket } from '../wire/socket'
 import { consoleReducer, nothing, parseFrame, type ChatMessage, type ConsoleCard } from './frames'
 
 export type SocketStatus = 'connecting' | 'connected' | 'disconnected' | 'error'
@@ -19,11 +19,19 @@ export interface AgentWebSocket {
 
 const attempts = 3
 const firstWait = 1_000 // milliseconds; doubled each time
-const steady = 30_000 // a connection that lasted this long counts as one that worked
 
-// Closed on purpose: by us, because the agent or the server stops, or because the
-// session was halted or the token ended. To come back would change nothing.
-const onPurpose = [1000, 1001, 1008]
+// The server closes on purpose because the agent or the server stops, the session was halted, or the token ended. A
+// new connection would end the same way.
+const onPurpose: Record<number, string> = {
+  1000: '',
+  1001: 'The agent was stopped, or the server is shutting down.',
+  1008: 'The server ended the conversation.',
+}
+
+function wait(failures: number, { problem, code = 0 }: Cause): number | undefined {
+  const refused = problem !== undefined && !problem.again
+  return refused || code in onPurpose || failures >= attempts ? undefined : firstWait * 2 ** failures
+}
 
 // useAgentWebSocket talks to one agent for as long as it is enabled. Messages are
 // kept here and nowhere else; a new connection is a new conversation.
@@ -31,8 +39,7 @@ export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSo
   const [state, dispatch] = useReducer(consoleReducer, nothing)
   const [status, setStatus] = useState<SocketStatus>('disconnected')
   const [error, setError] = useState<string | null>(null)
-  const [round, setRound] = useState(0)
-  const socket = useRef<WebSocket>(undefined)
+  const socket = useRef<ReconnectingSocket>(undefined)
 
   useEffect(() => dispatch({ type: 'reset' }), [agentId])
 
@@ -42,103 +49,57 @@ export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSo
       setError(null)
       return
     }
-    let gone = false
-    let failures = 0
-    let timer: ReturnType<typeof setTimeout> | undefined
-    let ws: WebSocket | undefined
-
-    const fail = (why: string) => {
-      if (failures >= attempts) {
-        setStatus('error')
-        setError(why)
-        return
-      }
-      setStatus('connecting')
-      timer = setTimeout(connect, firstWait * 2 ** failures++)
+    const ended = ({ problem, code = 0, reason }: Cause) => {
+      const meant = onPurpose[code]
+      setStatus(meant === undefined ? 'error' : 'disconnected')
+      setError(
+        meant === undefined ? (problem?.message ?? 'The connection was lost.') : (meant && (reason || meant)) || null,
+      )
     }
-
-    const connect = async () => {
-      setStatus('connecting')
-      try {
-        const url = await socketURL(`/api/v1/agents/${encodeURIComponent(agentId)}/ws`, agentId)
-        if (gone) return
-        ws = new WebSocket(url)
-      } catch (problem) {
-        if (gone) return
-        const why = problem instanceof Error ? problem.message : String(problem)
-        if (problem instanceof Problem && !problem.again) failures = attempts
-        fail(why)
-        return
-      }
-      const mine = ws
-      let since = Infinity
-      socket.current = mine
-      mine.onopen = () => {
-        since = Date.now()
-        setStatus('connected')
+    const made = keepConnected({
+      agent: agentId,
+      path: () => `/api/v1/agents/${encodeURIComponent(agentId)}/ws`,
+      wait,
+      onState(state, cause) {
+        if (state === 'lost' || state === 'ended') dispatch({ type: 'lost', at: Date.now() })
+        if (state === 'ended') return ended(cause)
+        setStatus(state === 'open' ? 'connected' : 'connecting')
+        if (state !== 'open') return
         setError(null)
         dispatch({ type: 'joined', at: Date.now() })
-      }
-      mine.onmessage = ({ data }: MessageEvent) => {
-        failures = 0
+      },
+      onMessage(data) {
         const frame = parseFrame(data)
         if (frame === null) console.warn('not a frame of the debug console', data)
         else dispatch({ type: 'frame', frame, at: Date.now() })
-      }
-      mine.onclose = ({ code, reason }: CloseEvent) => {
-        if (gone) return
-        socket.current = undefined
-        dispatch({ type: 'lost', at: Date.now() })
-        if (onPurpose.includes(code)) {
-          setStatus('disconnected')
-          setError(
-            code === 1000
-              ? null
-              : reason ||
-                  (code === 1001
-                    ? 'The agent was stopped, or the server stops.'
-                    : 'The server ended the conversation.'),
-          )
-          return
-        }
-        if (Date.now() - since >= steady) failures = 0
-        fail('The connection was lost.')
-      }
-    }
-
-    void connect()
+      },
+    })
+    socket.current = made
     return () => {
-      gone = true
-      clearTimeout(timer)
       socket.current = undefined
-      ws?.close(1000)
+      made.close()
     }
-  }, [agentId, enabled, round])
+  }, [agentId, enabled])
 
-  const send = useCallback((frame: object): boolean => {
-    const ws = socket.current
-    if (ws?.readyState !== WebSocket.OPEN) return false
-    ws.send(JSON.stringify(frame))
-    return true
-  }, [])
+  const send = useCallback((frame: object) => socket.current?.send(frame) ?? false, [])
 
   const sendMessage = useCallback(
     (content: string) => {
       if (content.trim() === '') return
       if (send({ type: 'message', content })) dispatch({ type: 'sent', content, at: Date.now() })
-      else setError('This was not sent: there is no connection.')
+      else setError('Your message was not sent: there is no connection.')
     },
     [send],
   )
 
   const respond = useCallback(
     (answer: object) => {
-      if (!send(answer)) setError('This was not sent: there is no connection.')
+      if (!send(answer)) setError('Your answer was not sent: there is no connection.')
     },
     [send],
   )
 
-  const reconnect = useCallback(() => setRound((n) => n + 1), [])
+  const reconnect = useCallback(() => socket.current?.reconnect(), [])
 
   return {
     messages: state.messages,

@@ -20,10 +20,9 @@ export function useExplanation(card: Card) {
     enabled: wanted,
     queryFn: async ({ signal }) => {
       const events = await readLog(card.session, { after: card.seq, signal })
-      const mine = events.filter((event) => event.body?.card === card.seq)
-      const said = mine.findLast((event) => event.type === 'ApprovalExplained')
-      if (said !== undefined) return String(said.body?.text ?? '')
-      if (!mine.some((event) => event.type === 'ExplanationRequested'))
+      const said = events.findLast((event) => event.type === 'ApprovalExplained' && event.body.card === card.seq)
+      if (said?.type === 'ApprovalExplained') return said.body.text
+      if (!events.some((event) => event.type === 'ExplanationRequested' && event.body.card === card.seq))
         await ask('POST', `/api/v1/approvals/${card.id}`, { body: { decision: 'explain' } })
       return null // it is being thought about
     },

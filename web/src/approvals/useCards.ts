@@ -2,7 +2,8 @@ import { useQueries, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useRef } from 'react'
 import { toast } from '../ui/toast'
 import { ask, Problem } from '../wire/api'
-import { useBus, type BusMessage } from '../wire/bus'
+import { useBus } from '../wire/bus'
+import type { UiMessage } from '../wire/bus.generated'
 import type { Card } from '../wire/native.generated'
 
 const most = 200 // of a kind, as the server has it
@@ -39,7 +40,7 @@ export function useCards() {
     [queries],
   )
 
-  const answered = (message: BusMessage) => {
+  const answered = (message: UiMessage) => {
     for (const { id, resolution } of resolvedBy(message)) {
       const card = cards.find((one) => one.id === id)
       if (card === undefined) continue
@@ -77,7 +78,7 @@ export function useCards() {
 }
 
 // resolvedBy reads a widget_resolved with care.
-export function resolvedBy(message: BusMessage): { id: string; resolution: string }[] {
+export function resolvedBy(message: UiMessage): { id: string; resolution: string }[] {
   if (typeof message.data !== 'object' || message.data === null) return []
   const { widget_id, widget_ids, resolution } = message.data as Record<string, unknown>
   const ids = Array.isArray(widget_ids) ? widget_ids : [widget_id]

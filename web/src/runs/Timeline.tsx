@@ -104,8 +104,8 @@ function place(start: number, end: number, from: number, to: number) {
 }
 
 function Detail({ bar }: { bar: Bar }) {
-  const asked = bar.events.find((event) => event.type === 'ToolCallRequested')?.body?.arguments
-  const result = bar.events.find((event) => event.type === 'ToolCallFinished')?.body?.result
+  const asked = bar.events.find((event) => event.type === 'ToolCallRequested')?.body.arguments
+  const result = bar.events.find((event) => event.type === 'ToolCallFinished')?.body.result
   const raw = JSON.stringify(bar.events, null, 2)
   const waited = bar.spans
     .filter((span) => span.kind === 'waited' && span.end !== undefined)

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { useSessionBus } from '../wire/bus'
-import { readLog, type LogEvent } from '../wire/log'
+import { readLog } from '../wire/log'
+import type { LogEvent } from '../wire/log.generated'
 
 const together = 250 // milliseconds in which what happens is fetched once
 

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
-import { parseLog, readLog, type LogEvent } from '../wire/log'
+import { parseLog, readLog } from '../wire/log'
+import type { LogEvent } from '../wire/log.generated'
 import { money, tokens, usageOf, waterfall } from './waterfall'
 
 let seq = 0
@@ -17,7 +18,7 @@ function event(type: string, body: Record<string, unknown> = {}, run = 3): LogEv
     run,
     type,
     body,
-  }
+  } as LogEvent
 }
 
 function log(...make: (() => LogEvent)[]): LogEvent[] {

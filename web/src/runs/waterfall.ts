@@ -1,4 +1,4 @@
-import type { LogEvent } from '../wire/log'
+import type { LogEvent } from '../wire/log.generated'
 import type { Usage } from '../wire/native.generated'
 
 // A run as bars over time: its turns, the calls they asked for, what was waited
@@ -56,75 +56,80 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
   let compaction: number | undefined
 
   for (const event of events) {
-    const body = event.body ?? {}
     const now = time(event)
     switch (event.type) {
       case 'TurnStarted':
-        open(event, { kind: 'turn', name: `Turn ${body.number ?? ''}`.trim(), depth: 0 }, [{ kind: 'ran', start: now }])
+        open(event, { kind: 'turn', name: `Turn ${event.body.number ?? ''}`.trim(), depth: 0 }, [
+          { kind: 'ran', start: now },
+        ])
         break
       case 'TurnFinished':
-        at(body.turn, event, (bar, t) => {
+        at(event.body.turn, event, (bar, t) => {
           finish(
             bar,
             t,
-            body.stop === 'failed' || body.stop === 'cut' ? 'failed' : body.stop === 'cancelled' ? 'cancelled' : 'done',
+            event.body.stop === 'failed' || event.body.stop === 'cut'
+              ? 'failed'
+              : event.body.stop === 'cancelled'
+                ? 'cancelled'
+                : 'done',
           )
-          bar.usage = body.usage as Usage | undefined
-          bar.note = text(body.message)
+          bar.usage = event.body.usage
+          bar.note = text(event.body.message)
         })
         break
       case 'ToolCallRequested':
-        open(event, { kind: 'tool', name: text(body.name) ?? 'tool', depth: 1 })
+        open(event, { kind: 'tool', name: text(event.body.name) ?? 'tool', depth: 1 })
         break
       case 'ApprovalRequested':
       case 'QuestionAsked':
-        at(body.call, event, (bar, t) => {
+        at(event.body.call, event, (bar, t) => {
           bar.status = 'waiting'
           bar.spans.push({ kind: 'waited', start: t })
         })
         break
       case 'ApprovalDecided':
       case 'QuestionAnswered':
-        at(body.call, event, (bar, t) => {
+        at(event.body.call, event, (bar, t) => {
           bar.status = 'running'
           shut(bar, t)
-          bar.note = text(body.decision) ?? text(body.ending)
+          bar.note = event.type === 'ApprovalDecided' ? event.body.decision : event.body.ending
         })
         break
       case 'ToolCallStarted':
       case 'ChildSpawned':
-        at(body.call, event, (bar, t) => {
+        at(event.body.call, event, (bar, t) => {
           shut(bar, t)
           bar.spans.push({ kind: 'ran', start: t })
-          if (event.type === 'ChildSpawned') bar.child = text(body.child)
+          if (event.type === 'ChildSpawned') bar.child = text(event.body.child)
         })
         break
       case 'ChildReturned':
       case 'ToolOutputAppended':
       case 'ExplanationRequested':
       case 'ApprovalExplained':
-        at(body.call, event, () => {})
+        at(event.body.call, event, () => {})
         break
       case 'ToolCallBlocked':
-        at(body.call, event, (bar, t) => {
+        at(event.body.call, event, (bar, t) => {
           finish(bar, t, 'blocked')
-          bar.note = text(body.reason)
+          bar.note = text(event.body.reason)
         })
         break
       case 'ToolCallFinished':
-        at(body.call, event, (bar, t) => {
-          finish(bar, t, text(body.outcome) ?? 'done')
-          if (body.outcome === 'unknown') {
+        at(event.body.call, event, (bar, t) => {
+          finish(bar, t, text(event.body.outcome) ?? 'done')
+          if (event.body.outcome === 'unknown') {
             bar.status = 'waiting'
             bar.end = undefined
             bar.spans.push({ kind: 'waited', start: t })
-          } else if (body.outcome !== 'succeeded') bar.note = firstLine(text(body.result)) ?? bar.note
+          } else if (event.body.outcome !== 'succeeded') bar.note = firstLine(text(event.body.result)) ?? bar.note
         })
         break
       case 'ToolCallResolved':
-        at(body.call, event, (bar, t) => {
-          finish(bar, t, body.resolution === 'abandon' ? 'cancelled' : 'done')
-          bar.note = text(body.resolution)
+        at(event.body.call, event, (bar, t) => {
+          finish(bar, t, event.body.resolution === 'abandon' ? 'cancelled' : 'done')
+          bar.note = text(event.body.resolution)
         })
         break
       case 'CompactionStarted':
@@ -135,7 +140,7 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
       case 'CompactionFailed':
         at(compaction, event, (bar, t) => {
           finish(bar, t, event.type === 'ContextCompacted' ? 'done' : 'failed')
-          bar.note = text(body.message)
+          if (event.type === 'CompactionFailed') bar.note = event.body.message
         })
         break
       case 'RunFinished':

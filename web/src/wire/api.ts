@@ -47,7 +47,8 @@ export interface Asking {
   once?: string
 }
 
-export async function ask<T>(method: Method, path: string, { body, signal, once }: Asking = {}): Promise<T> {
+// send asks, and gives the answer as it comes. A refusal is thrown, as a Problem.
+export async function send(method: Method, path: string, { body, signal, once }: Asking = {}): Promise<Response> {
   const headers = new Headers({ Accept: 'application/json' })
   const bearer = token()
   if (bearer !== null) headers.set('Authorization', `Bearer ${bearer}`)
@@ -62,19 +63,31 @@ export async function ask<T>(method: Method, path: string, { body, signal, once 
       signal,
     })
   } catch (error) {
-    if (signal?.aborted) throw error
-    throw new Problem('The server cannot be reached.', 0)
+    throw unreachable(error, signal)
   }
-  const text = await response.text()
-  if (!response.ok) {
-    if (response.status === 401) refused()
-    throw problemOf(response, text)
+  if (response.ok) return response
+  if (response.status === 401) refused()
+  throw problemOf(response, await response.text().catch(() => ''))
+}
+
+// unreachable is the Problem of a server that cannot be reached, unless the caller has given up.
+export function unreachable(error: unknown, signal?: AbortSignal): unknown {
+  return signal?.aborted ? error : new Problem('The server cannot be reached.', 0)
+}
+
+export async function ask<T>(method: Method, path: string, asking: Asking = {}): Promise<T> {
+  const response = await send(method, path, asking)
+  let text: string
+  try {
+    text = await response.text()
+  } catch (error) {
+    throw unreachable(error, asking.signal)
   }
   if (text === '') return undefined as T
   try {
     return JSON.parse(text) as T
   } catch {
-    throw new Problem('The server answered something that is not JSON.', response.status)
+    throw new Problem('The server’s answer is not JSON.', response.status)
   }
 }
 

@@ -1,6 +1,7 @@
 import { act, renderHook } from '@testing-library/react'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { useBus, type BusMessage } from './bus'
+import { useBus } from './bus'
+import type { UiMessage } from './bus.generated'
 import { FakeSocket } from './fakeSocket'
 
 beforeEach(() => {
@@ -19,8 +20,8 @@ afterEach(async () => {
 const settle = () => act(() => vi.advanceTimersByTimeAsync(0))
 
 it('shares one socket, goes on after the last message, and says when something may be missing', async () => {
-  const cards: BusMessage[] = []
-  const runs: BusMessage[] = []
+  const cards: UiMessage[] = []
+  const runs: UiMessage[] = []
   const a = renderHook(() => useBus(['ask_user', 'widget_resolved'], (m) => cards.push(m)))
   const b = renderHook(() => useBus(['run'], (m) => runs.push(m)))
   await settle()

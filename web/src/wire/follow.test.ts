@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { FakeSocket } from './fakeSocket'
-import { follow, type ConnectionStatus } from './follow'
-import type { History, UiMessage } from '../chat/model/wire'
+import { follow, type ConnectionStatus, type HistoryPage } from './follow'
+import type { UiMessage } from './bus.generated'
 
 const session = '550e8400-e29b-41d4-a716-446655440000'
 
@@ -24,7 +24,7 @@ class FakeStream {
 let asked: string[] = []
 let answers: (() => Response | Promise<Response>)[] = []
 let seen: UiMessage[] = []
-let histories: History[] = []
+let histories: HistoryPage[] = []
 let statuses: ConnectionStatus[] = []
 
 const page =
@@ -147,6 +147,24 @@ it('uses a stream where no socket opens, but not because the server was away', a
   }
   expect(FakeStream.made).toHaveLength(1)
   away.close()
+})
+
+it('takes no history that came too late', async () => {
+  let answerLate = (_: Response) => {}
+  answers = [() => new Promise<Response>((resolve) => (answerLate = resolve)), page('k3-95')]
+  const following = begin()
+  await settle()
+  following.retry()
+  await settle()
+  FakeSocket.last.open()
+  FakeSocket.last.say({ id: 'b', seq: 96, kind: 'token' })
+  answerLate(page('k3-87')())
+  await settle()
+  expect(histories.map((h) => h.cursor)).toEqual(['k3-95'])
+  FakeSocket.last.drop()
+  await settle(1_000)
+  expect(FakeSocket.last.url).toContain('last_event_id=k3-96')
+  following.close()
 })
 
 it('hears nothing any more once it is closed', async () => {

@@ -1,12 +1,5 @@
-import { Problem, token } from './api'
-import type { LogLine } from './log.generated'
-
-// An event as a log has it. The body is read by its type, and with care: later
-// releases may have types that this one does not know.
-export interface LogEvent extends LogLine {
-  type: string
-  body?: Record<string, unknown>
-}
+import { send, unreachable } from './api'
+import type { LogEvent } from './log.generated'
 
 export interface Reading {
   after?: number // a seq
@@ -17,21 +10,14 @@ export interface Reading {
 // readLog fetches the log of a session, up to its head. It comes as JSON lines;
 // one that cannot be read is passed over.
 export async function readLog(session: string, { after = 0, until, signal }: Reading = {}): Promise<LogEvent[]> {
-  const headers = new Headers()
-  const bearer = token()
-  if (bearer !== null) headers.set('Authorization', `Bearer ${bearer}`)
-  let response: Response
+  const query = after > 0 ? `?after=${after}` : ''
+  const response = await send('GET', `/api/v1/sessions/${encodeURIComponent(session)}/log${query}`, { signal })
+  if (response.body === null) return []
   try {
-    response = await fetch(`/api/v1/sessions/${encodeURIComponent(session)}/log${after > 0 ? `?after=${after}` : ''}`, {
-      headers,
-      signal,
-    })
-    if (response.ok && response.body !== null) return await take(response.body, until)
+    return await take(response.body, until)
   } catch (error) {
-    if (signal?.aborted) throw error
-    throw new Problem('The server cannot be reached.', 0)
+    throw unreachable(error, signal)
   }
-  throw new Problem(`The log could not be read: the server answered ${response.status}.`, response.status)
 }
 
 // take reads lines as they come, so that of a long log no more is fetched than is
@@ -56,15 +42,16 @@ async function take(body: ReadableStream<Uint8Array>, until: Reading['until']): 
   }
 }
 
+// parseLog reads lines. An event may be of a type that a later release has added: switches leave it alone.
 export function parseLog(text: string): LogEvent[] {
   const events: LogEvent[] = []
   for (const line of text.split('\n')) {
     if (line === '') continue
     try {
-      const event = JSON.parse(line) as LogEvent
+      const event = { body: {}, ...(JSON.parse(line) as object) } as LogEvent
       if (typeof event.seq === 'number' && typeof event.type === 'string') events.push(event)
     } catch {
-      console.warn('not an event', line)
+      console.warn('A broken line of the log was skipped.', line.slice(0, 200))
     }
   }
   return events

@@ -1,16 +1,7 @@
 // Reading what came over the wire: what is not of the type it should be is as if
 // it were not there.
 
-import type {
-  AskUser,
-  ContextUsage,
-  FileChange,
-  ModelFallback,
-  Plan,
-  Queued,
-  Task,
-  UiMessage,
-} from '../chat/model/wire'
+import type { AskUser, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task, UiMessage } from './bus.generated'
 
 const lastMs = 8.64e15 // a Date can be
 
@@ -59,15 +50,15 @@ export function readMessage(value: unknown): UiMessage | null {
 }
 
 // parseMessage reads one frame. A broken one is logged and skipped.
-export function parseMessage(frame: string): UiMessage | null {
+export function parseMessage(frame: unknown): UiMessage | null {
   let value: unknown
   try {
-    value = JSON.parse(frame)
+    value = JSON.parse(String(frame))
   } catch {
     value = undefined
   }
   const message = readMessage(value)
-  if (message === null) console.warn('A broken frame was skipped.', frame.slice(0, 200))
+  if (message === null) console.warn('A broken frame was skipped.', String(frame).slice(0, 200))
   return message
 }
 
@@ -90,6 +81,7 @@ export function readTask(value: unknown): Task {
     title: str(f.title),
     user_stories: list(f.user_stories, str),
     acceptance_criteria: list(f.acceptance_criteria, str),
+    mermaid_wireframe: str(f.mermaid_wireframe) || null,
   }
 }
 
@@ -136,10 +128,16 @@ export function readQueue(value: unknown): Queued[] {
 export function readContext(value: unknown): ContextUsage {
   const f = fields(value)
   return {
+    agent_id: str(f.agent_id),
+    stage: str(f.stage),
     message_count: num(f.message_count) ?? 0,
+    char_count: num(f.char_count) ?? null,
     estimated_tokens: num(f.estimated_tokens) ?? 0,
     token_limit: num(f.token_limit) ?? 0,
+    actual_prompt_tokens: num(f.actual_prompt_tokens) ?? null,
+    actual_completion_tokens: num(f.actual_completion_tokens) ?? null,
     compressed: f.compressed === true,
+    summary_count: num(f.summary_count) ?? 0,
   }
 }
 

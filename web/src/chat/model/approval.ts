@@ -3,7 +3,7 @@
 
 import { tricky } from '../../ui/visible'
 import type { Card } from './message'
-import type { Question } from './wire'
+import type { Question } from '../../wire/bus.generated'
 
 export interface Approval {
   tool: string

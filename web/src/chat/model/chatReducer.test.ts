@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { UiMessage } from './wire'
+import type { UiMessage } from '../../wire/bus.generated'
 import { chatReducer, current, initialState, type ChatState } from './chatReducer'
 import { getMessagePhase } from './message'
 import { frameOf } from './sseEventHandlers'

@@ -2,7 +2,7 @@
 // messages go through the same reducer, so that a reload, a second tab and a lost
 // connection end in the same picture.
 
-import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from './wire'
+import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from '../../wire/bus.generated'
 import {
   blocksOf,
   hasSaid,

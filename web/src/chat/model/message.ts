@@ -1,7 +1,7 @@
 // ChatMessage is what is rendered: document 004's model, and what Parley's bus
 // says beyond it.
 
-import type { AskUser, FileChange, ModelFallback, Plan, Task } from './wire'
+import type { AskUser, FileChange, ModelFallback, Plan, Task } from '../../wire/bus.generated'
 
 export interface ChatMessage {
   role: 'user' | 'agent'

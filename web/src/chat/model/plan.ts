@@ -1,4 +1,4 @@
-import type { Plan } from './wire'
+import type { Plan } from '../../wire/bus.generated'
 
 // asText is a plan to be edited.
 export function asText(plan: Plan): string {

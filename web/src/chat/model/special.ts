@@ -1,4 +1,4 @@
-import type { AskUser, FileChange, Plan, Task } from './wire'
+import type { AskUser, FileChange, Plan, Task } from '../../wire/bus.generated'
 import { fields, num, readAskUser, readFiles, readPlan, readTask } from '../../wire/read'
 
 export type Special =

@@ -1,7 +1,7 @@
 // From a message of the bus to actions, by its kind. Handlers keep nothing and
 // decide nothing that depends on what came before: that is the reducer's.
 
-import type { UiMessage } from './wire'
+import type { UiMessage } from '../../wire/bus.generated'
 import { agentMessage, type ChatAction, type Frame } from './chatReducer'
 import type { ChatMessage } from './message'
 import {

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { UiMessage } from './wire'
+import type { UiMessage } from '../../wire/bus.generated'
 import { readMessage } from '../../wire/read'
 
 const folder = join(import.meta.dirname, '../../../../dialect/eventbus/testdata')

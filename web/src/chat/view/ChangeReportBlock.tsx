@@ -1,5 +1,5 @@
 import { useMemo } from 'react'
-import type { FileChange } from '../model/wire'
+import type { FileChange } from '../../wire/bus.generated'
 import { Counts, Diff } from '../../ui/Diff'
 import { Mono } from '../../ui/Mono'
 import { count, parseDiff } from '../../ui/unified'

@@ -25,7 +25,7 @@ import { runsKey, sessionKey, useAgents, useRuns, useSession } from './queries'
 import { useChatMessages } from './useChatMessages'
 import type { Connection } from './useSseConnection'
 import { useInspecting } from './useInspecting'
-import type { UiMessage } from '../model/wire'
+import type { UiMessage } from '../../wire/bus.generated'
 import { dollars } from '../model/describe'
 import { classes } from '../../ui/classes'
 

@@ -1,5 +1,5 @@
 import { classes } from '../../ui/classes'
-import type { ContextUsage } from '../model/wire'
+import type { ContextUsage } from '../../wire/bus.generated'
 import { tokens } from '../model/describe'
 
 // ContextMeter says how much of what the model can read is used.

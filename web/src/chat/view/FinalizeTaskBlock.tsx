@@ -1,4 +1,4 @@
-import type { Task } from '../model/wire'
+import type { Task } from '../../wire/bus.generated'
 import { CheckIcon } from '../../ui/icons'
 import { Prose } from './Prose'
 

@@ -1,14 +1,20 @@
 import { useQuery } from '@tanstack/react-query'
 import { Spinner } from '../../ui/Spinner'
-import { inputImages } from '../model/log'
+import { readLog } from '../../wire/log'
 import { classes } from '../../ui/classes'
 
-// A source names an image by its input and number: the images themselves are in
-// the log, and fetched when somebody looks.
-export function imageSource(inputId: string, at: number): string {
-  return `${inputId}#${at}`
+// inputImages are the images that were sent with an input, as data URLs.
+async function inputImages(inputId: string, signal: AbortSignal): Promise<string[]> {
+  const cut = inputId.lastIndexOf('.')
+  const after = Number(inputId.slice(cut + 1)) - 1
+  const [event] = await readLog(inputId.slice(0, cut), { after, until: () => true, signal })
+  const images = event?.type === 'InputReceived' ? (event.body.images ?? []) : []
+  return images.map(({ type, data }) =>
+    /^image\/(png|jpeg|gif|webp)$/.test(type) ? `data:${type};base64,${data}` : '',
+  )
 }
 
+// InputImage shows an image that is named by its input and number. Images are in the log, and fetched when shown.
 export function InputImage({ source, name }: { source: string; name: string }) {
   const [inputId, at] = source.split('#')
   const { data, isPending } = useQuery({

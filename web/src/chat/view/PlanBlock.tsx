@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { ask } from '../../wire/api'
-import type { Plan } from '../model/wire'
+import type { Plan } from '../../wire/bus.generated'
 import { asText } from '../model/plan'
 import { Button } from '../../ui/Button'
 import { classes } from '../../ui/classes'

@@ -8,9 +8,13 @@ import { TextInput } from '../../ui/Field'
 import { Mono } from '../../ui/Mono'
 import { Spinner } from '../../ui/Spinner'
 import { Fold } from './Fold'
-import { readLog } from '../model/log'
+import { readLog, type Reading } from '../../wire/log'
 
 const most = 1000
+
+function atMost(count: number): Reading['until'] {
+  return () => --count === 0
+}
 
 // RawLog is what everything else is made of: the events, as they are stored.
 export function RawLog({ session, run, onClose }: { session: string; run?: number; onClose: () => void }) {
@@ -18,11 +22,12 @@ export function RawLog({ session, run, onClose }: { session: string; run?: numbe
   const after = run === undefined ? 0 : Math.max(0, run - 2) // its input is just before it
   const log = useQuery({
     queryKey: ['log', session, after],
-    queryFn: ({ signal }) => readLog(session, after, most, signal),
+    queryFn: ({ signal }) => readLog(session, { after, until: atMost(most + 1), signal }),
     staleTime: 0,
     gcTime: 0,
   })
-  const events = (log.data?.events ?? []).filter(
+  const more = (log.data?.length ?? 0) > most
+  const events = (log.data?.slice(0, most) ?? []).filter(
     (event) => filter === '' || event.type.toLowerCase().includes(filter.toLowerCase()),
   )
   return (
@@ -42,7 +47,7 @@ export function RawLog({ session, run, onClose }: { session: string; run?: numbe
           className="max-w-64"
         />
         <span className="text-xs text-ink-soft">
-          {log.data !== undefined && `${events.length} events${log.data.more ? ` of the first ${most}` : ''}`}
+          {log.data !== undefined && `${events.length} events${more ? ` of the first ${most}` : ''}`}
         </span>
         <span className="grow" />
         <CopyButton words label="Copy all" text={() => events.map((event) => JSON.stringify(event)).join('\n')} />

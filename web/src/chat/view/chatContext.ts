@@ -1,5 +1,5 @@
 import { createContext, useContext } from 'react'
-import type { Plan } from '../model/wire'
+import type { Plan } from '../../wire/bus.generated'
 import type { Card } from '../model/message'
 
 // What messages need to know of the conversation they are in.

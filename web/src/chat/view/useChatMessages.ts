@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from 'react'
-import type { History, UiMessage } from '../model/wire'
+import type { UiMessage } from '../../wire/bus.generated'
 import { chatReducer, initialState, type ChatAction, type ChatState, type Frame } from '../model/chatReducer'
-import { fetchHistory } from '../../wire/follow'
+import { fetchHistory, type HistoryPage } from '../../wire/follow'
 import { frameOf } from '../model/sseEventHandlers'
 import { useSseConnection, type Connection } from './useSseConnection'
 
@@ -25,7 +25,7 @@ export function useChatMessages(session: string, onMessage?: (message: UiMessage
 
   const handlers = useMemo(
     () => ({
-      onHistory(history: History) {
+      onHistory(history: HistoryPage) {
         batch.drop() // it is in the history
         dispatch({
           type: 'LOAD_HISTORY',

@@ -1,0 +1,174 @@
+import { ask, Problem, socketURL } from './api'
+
+// The one socket of the console that connects again by itself. The event bus, a conversation and the debug console
+// differ in the address, in how long they wait, and in what they do with a message.
+
+// A Cause is why there is no connection: the request for its ticket or address failed, or the socket was closed.
+export interface Cause {
+  problem?: Problem
+  code?: number
+  reason?: string
+}
+
+export type SocketState =
+  | 'connecting'
+  | 'open'
+  | 'lost' // the next attempt waits for its time
+  | 'ended' // there is no next attempt
+
+export interface SocketOptions {
+  // path is the address of the next attempt, with the cursor to go on from. It may have to fetch that.
+  path: (signal: AbortSignal) => string | Promise<string>
+  agent?: string // the ticket names it
+  // wait is the time until the next attempt, in milliseconds, after so many failures in a row; undefined: give up.
+  wait: (failures: number, cause: Cause) => number | undefined
+  onState: (state: SocketState, cause: Cause) => void
+  onMessage: (data: unknown) => void
+  resumes?: boolean // a new connection goes on where the old one ended, so it may replace one that seems open
+  stream?: boolean // server-sent events serve as well, where something on the way stops sockets
+}
+
+export interface ReconnectingSocket {
+  send(frame: object): boolean // false: there is no connection, and nothing was sent
+  reconnect(): void // at once
+  close(): void
+}
+
+// A connection worked if a message came over it, or if it lasted this long. Failures are counted anew then: one that
+// opens and breaks at once, again and again, is a failure each time.
+const steady = 5_000
+
+const unopenedSockets = 2 // to a server that answers requests, before a stream is tried
+
+// forever waits longer each time, up to 15 seconds. Times are spread, so that tabs do not come back all at once.
+export function forever(failures: number): number {
+  return Math.min(15_000, 500 * 2 ** failures) * (0.75 + Math.random() / 2)
+}
+
+export function keepConnected(options: SocketOptions): ReconnectingSocket {
+  let attempt = new AbortController() // aborted when the next one begins: what an older one says is not heard
+  let failures = 0
+  let unopened = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let line: Line | undefined
+
+  const fail = (cause: Cause) => {
+    line = undefined
+    const wait = options.wait(failures, cause)
+    if (wait === undefined) return options.onState('ended', cause)
+    failures++
+    timer = setTimeout(connect, wait)
+    options.onState('lost', cause)
+  }
+
+  const connect = async () => {
+    clearTimeout(timer)
+    timer = undefined
+    line?.close()
+    line = undefined
+    attempt.abort()
+    attempt = new AbortController()
+    const { signal } = attempt
+    const current = () => !signal.aborted
+    options.onState('connecting', {})
+    let url: string
+    try {
+      const path = await options.path(signal)
+      if (!current()) return
+      url = await socketURL(path, options.agent)
+    } catch (error) {
+      if (current()) fail({ problem: problemOf(error) })
+      return
+    }
+    if (!current()) return
+    let since: number | undefined
+    const open = options.stream && unopened >= unopenedSockets ? openStream : openSocket
+    line = open(url, {
+      opened() {
+        if (!current()) return
+        since = Date.now()
+        unopened = 0
+        options.onState('open', {})
+      },
+      heard(data) {
+        if (!current()) return
+        failures = 0
+        options.onMessage(data)
+      },
+      closed(cause) {
+        if (!current()) return
+        if (since !== undefined && Date.now() - since >= steady) failures = 0
+        fail(cause)
+        // A server that answers, and no socket to it opens: something on the way does not let sockets through.
+        if (options.stream && since === undefined)
+          ask('GET', '/api/health').then(
+            () => unopened++,
+            () => {},
+          )
+      },
+    })
+  }
+
+  const reconnect = () => {
+    failures = 0
+    void connect()
+  }
+  const online = () => {
+    if (timer !== undefined || options.resumes) reconnect()
+  }
+  window.addEventListener('online', online)
+  void connect()
+  return {
+    send: (frame) => line?.send(frame) ?? false,
+    reconnect,
+    close() {
+      attempt.abort()
+      clearTimeout(timer)
+      window.removeEventListener('online', online)
+      line?.close()
+      line = undefined
+    },
+  }
+}
+
+function problemOf(error: unknown): Problem {
+  return error instanceof Problem ? error : new Problem(error instanceof Error ? error.message : String(error), 0)
+}
+
+interface Line {
+  send(frame: object): boolean
+  close(): void
+}
+
+interface Listener {
+  opened(): void
+  heard(data: unknown): void
+  closed(cause: Cause): void
+}
+
+function openSocket(url: string, { opened, heard, closed }: Listener): Line {
+  const socket = new WebSocket(url)
+  socket.onopen = opened
+  socket.onmessage = (event) => heard(event.data)
+  socket.onclose = ({ code, reason }) => closed({ code, reason })
+  return {
+    send(frame) {
+      if (socket.readyState !== WebSocket.OPEN) return false
+      socket.send(JSON.stringify(frame))
+      return true
+    },
+    close: () => socket.close(1000),
+  }
+}
+
+// A browser reconnects a stream by itself, but with the ticket that it has used up.
+function openStream(url: string, { opened, heard, closed }: Listener): Line {
+  const stream = new EventSource(url.replace(/^ws/, 'http'))
+  stream.onopen = opened
+  stream.onmessage = (event) => heard(event.data)
+  stream.onerror = () => {
+    stream.close()
+    closed({})
+  }
+  return { send: () => false, close: () => stream.close() }
+}
