@@ -1,5 +1,5 @@
-// Command wiretypes writes what is on the wire as TypeScript, for the console. What
-// it writes is kept beside the sources that use it: `go generate ./web`.
+// Command wiretypes writes the Go types of the wire as TypeScript, for the console. Its
+// output is kept beside the sources that use it: `go generate ./web`.
 package main
 
 import (
@@ -44,7 +44,8 @@ func files() map[string]string {
 		bodies[name] = body
 	}
 	log := module(bodies)
-	log += "\nexport interface LogLine {\n  session: string\n  seq: number\n  position: number\n  root: string\n  at: string\n  run?: number\n  by?: string\n  version?: number\n}\n"
+	log += "\nexport interface LogLine {\n  session: string\n  seq: number\n  position: number\n  root: string\n" +
+		"  at: string\n  run?: number\n  by?: string\n  version?: number\n}\n"
 	log += "\nexport type LogEvent = LogLine &\n  (\n"
 	for _, name := range slices.Sorted(maps.Keys(bodies)) {
 		log += fmt.Sprintf("    | { type: '%s'; body: %s }\n", name, name)
@@ -59,7 +60,7 @@ func files() map[string]string {
 
 // module declares types under the names they are given.
 func module(types map[string]any) string {
-	w := writer{names: map[reflect.Type]string{}}
+	w := writer{names: map[reflect.Type]string{}, indent: "  "}
 	for name, value := range types {
 		w.names[reflect.TypeOf(value)] = name
 	}
@@ -72,12 +73,16 @@ func module(types map[string]any) string {
 }
 
 type writer struct {
-	names map[reflect.Type]string
-	text  strings.Builder
+	names  map[reflect.Type]string
+	indent string // of fields
+	text   strings.Builder
 }
 
-// fields declares those of a struct. Those of an embedded one are its own; if it is
-// embedded by a pointer, they may all be missing.
+// longest is how many characters a line may have.
+const longest = 120
+
+// fields declares the fields of a struct. The fields of an embedded struct become its
+// own; if it is embedded by a pointer, all of them may be missing.
 func (w *writer) fields(t reflect.Type, optional string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -99,7 +104,8 @@ func (w *writer) fields(t reflect.Type, optional string) {
 			if strings.Contains(rest, "omit") {
 				mark = "?"
 			}
-			fmt.Fprintf(&w.text, "  %s%s: %s\n", name, mark, w.of(f.Type, mark == ""))
+			start := w.indent + name + mark + ": "
+			w.text.WriteString(start + w.of(f.Type, mark == "", len(start)) + "\n")
 		}
 	}
 }
@@ -109,8 +115,9 @@ var (
 	raw    = reflect.TypeFor[json.RawMessage]()
 )
 
-// of is what a Go type is on the wire. A pointer that is always sent may be null.
-func (w *writer) of(t reflect.Type, always bool) string {
+// of returns the TypeScript of a Go type, to be written from a column on. A pointer
+// that is always sent may be null.
+func (w *writer) of(t reflect.Type, always bool, column int) string {
 	if name, known := w.names[t]; known {
 		return name
 	}
@@ -125,28 +132,34 @@ func (w *writer) of(t reflect.Type, always bool) string {
 		return "string"
 	case reflect.Bool:
 		return "boolean"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
 		return "number"
 	case reflect.Pointer:
 		if always {
-			return w.of(t.Elem(), true) + " | null"
+			return w.of(t.Elem(), true, column) + " | null"
 		}
-		return w.of(t.Elem(), true)
+		return w.of(t.Elem(), true, column)
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return "string" // base64
 		}
-		inner := w.of(t.Elem(), true)
+		inner := w.of(t.Elem(), true, column)
 		if strings.Contains(inner, " ") {
 			return "Array<" + inner + ">"
 		}
 		return inner + "[]"
 	case reflect.Map:
-		return "Record<string, " + w.of(t.Elem(), true) + ">"
+		return "Record<string, " + w.of(t.Elem(), true, column) + ">"
 	case reflect.Struct:
-		inline := writer{names: w.names}
-		inline.fields(t, "")
-		return "{ " + strings.Join(strings.Fields(strings.ReplaceAll(strings.TrimSpace(inline.text.String()), "\n", ";")), " ") + " }"
+		inner := writer{names: w.names, indent: w.indent + "  "}
+		inner.fields(t, "")
+		fields := inner.text.String()
+		line := "{ " + strings.Join(strings.Fields(strings.ReplaceAll(strings.TrimSpace(fields), "\n", ";")), " ") + " }"
+		if column+len("Array<>")+len(line) <= longest {
+			return line
+		}
+		return "{\n" + fields + w.indent + "}"
 	}
 	panic("there is no " + t.String() + " in JSON")
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTheConsoleKnowsTheWire: what the console is compiled against is what the
+// TestTheConsoleKnowsTheWire: the console is compiled against the types that the
 // server sends.
 func TestTheConsoleKnowsTheWire(t *testing.T) {
 	for name, want := range files() {

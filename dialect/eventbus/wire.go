@@ -197,6 +197,7 @@ func Wire() map[string]any {
 		"PlanUpdate": planUpdate{}, "Plan": plan{}, "PlanItem": parley.PlanItem{}, "ChangeReport": changeReport{}, "FileChange": fileChange{},
 		"Subagent": subagent{}, "RunOutcome": runOutcome{}, "Outcome": outcome{}, "Task": task{},
 		"ContextUsage": contextUsage{}, "ModelFallback": modelFallback{}, "TurnComplete": turnComplete{}, "Resync": resync{},
+		"Mission": mission{}, "MissionAgent": missionAgent{}, "FileEntry": entry{},
 	}
 }
 

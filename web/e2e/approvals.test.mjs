@@ -100,7 +100,7 @@ test('what nobody knows the outcome of is decided by a person', async (t) => {
   await server.kill()
   await server.launch()
   await page.goto('/approvals')
-  const card = page.getByRole('article', { name: /does not know what became of/ })
+  const card = page.getByRole('article', { name: /the outcome is unknown/ })
   await card.getByText('sleep 600').waitFor()
   await card.getByRole('button', { name: 'It was done' }).click()
   await page.getByText('Nothing waits for you').waitFor()

@@ -6,7 +6,7 @@ import { RetryIcon, SendIcon, WarningIcon } from '../ui/icons'
 import { Exact } from '../ui/Mono'
 import { Spinner } from '../ui/Spinner'
 import { StatusBadge } from '../ui/StatusBadge'
-import { ConsoleCardView } from './ConsoleCardView'
+import { ConsoleCard } from './ConsoleCard'
 import type { ChatMessage } from './frames'
 import { useAgentWebSocket, type SocketStatus } from './useAgentWebSocket'
 
@@ -69,7 +69,7 @@ export function AgentChat({ agentId }: { agentId: string }) {
           <Message key={message.id} message={message} />
         ))}
         {cards.map((card) => (
-          <ConsoleCardView key={card.id} card={card} respond={respond} disabled={!connected} />
+          <ConsoleCard key={card.id} card={card} agent={agentId} respond={respond} disabled={!connected} />
         ))}
         {busy && !streaming && cards.length === 0 && <Spinner word="Working…" />}
       </div>

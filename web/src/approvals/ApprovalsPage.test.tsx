@@ -153,7 +153,7 @@ it.each([
 
 it('answers questions and resolves calls', async () => {
   await shown()
-  const asked = within(card(/asks/))
+  const asked = within(card(/asks a question/))
   expect(asked.getByRole<HTMLButtonElement>('button', { name: 'Answer' }).disabled).toBe(true)
   fireEvent.click(asked.getByLabelText('Coffee'))
   fireEvent.click(asked.getByRole('button', { name: 'Answer' }))
@@ -227,7 +227,7 @@ it('keeps the card of an answer that failed', async () => {
   await shown()
   server.status = 409
   fireEvent.click(within(card(/write_file/)).getByRole('button', { name: /Allow once/ }))
-  await screen.findByText('The answer was not taken.')
+  await screen.findByText('Your answer was not accepted.')
   expect(card(/write_file/)).toBeTruthy()
 })
 

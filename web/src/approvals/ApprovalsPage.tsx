@@ -5,7 +5,7 @@ import { ErrorState } from '../ui/ErrorState'
 import { Page } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
 import { useMe } from '../wire/me'
-import { CardView } from '../cards/Card'
+import { InboxCard } from './InboxCard'
 import { useCards } from './useCards'
 
 // ApprovalsPage is everything that waits for a person, across sessions and what
@@ -35,7 +35,7 @@ export function ApprovalsPage() {
       {more && <p className="text-sm text-waiting">More wait than are shown: these have waited longest.</p>}
       <div ref={list} className="flex flex-col gap-4">
         {cards.map((card) => (
-          <CardView key={card.id} card={card} may={may('agents:message')} answer={answer} />
+          <InboxCard key={card.id} card={card} may={may('agents:message')} answer={answer} />
         ))}
       </div>
     </Page>

@@ -1,275 +1,239 @@
-import { Link } from '@tanstack/react-router'
-import { useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
-import { useTitles } from '../runs/titles'
+import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
-import { input } from '../ui/Field'
-import { Exact, Mono } from '../ui/Mono'
-import { RelativeTime } from '../ui/RelativeTime'
+import { TextInput } from '../ui/Field'
+import { Mono } from '../ui/Mono'
 import { StatusBadge } from '../ui/StatusBadge'
-import type { Card } from '../wire/native.generated'
-import { ExplainButton, Explanation, useExplanation } from '../approvals/Explanation'
+import { classes } from '../ui/classes'
+import { Problem } from '../wire/api'
+import { kindOf, titleOf, type CardContent, type Decision, type Reply, type Resolution } from './content'
 import { QuestionForm } from './QuestionForm'
 import { useReplaced } from './replaced'
 import { risky } from './show'
 import { What } from './What'
-import { classes } from '../ui/classes'
 
-export type Answer = (card: Card, path: string, body: unknown) => Promise<void>
-
-interface CardViewProps {
-  card: Card
-  may: boolean // answer
-  answer: Answer
+interface CardProps {
+  id: string
+  agent: string
+  content: CardContent
+  may: boolean // answer it
+  closed?: boolean // it cannot be answered, and is shown for what it was
+  disabled?: boolean // answers cannot be sent now
+  reply: (reply: Reply) => void | Promise<void>
+  aside?: ReactNode // in the header
+  note?: 'shown' | 'folded' // where an answer can carry one
+  stop?: boolean // denying can stop the run, too
+  explanation?: { button: ReactNode; text?: ReactNode }
+  takesFocus?: boolean // if nothing else has it
 }
 
-const words: Record<string, string> = {
-  approval: 'wants to use',
-  question: 'asks',
-  call: 'does not know what became of',
-}
-
-// CardView is one thing that waits. It can be focused; on a focused card Enter
-// allows and Backspace denies, unless that is dangerous: then the answer that
-// changes nothing has the focus, and Enter gives that.
-export function CardView({ card, may, answer }: CardViewProps) {
-  const replaces = useReplaced(card.tool, card.show ?? '') !== null
-  const danger = card.kind === 'approval' && risky(card.tool, card.show ?? '', card.arguments, card.why, replaces)
+// Card is one thing that waits for a person, wherever it is shown. On a card that has the focus Enter allows and
+// Backspace denies; where that is dangerous Enter goes to the answer that changes nothing.
+export function Card({ id, agent, content, may, closed = false, reply, aside, takesFocus, ...offers }: CardProps) {
   const element = useRef<HTMLElement>(null)
-  const titleOf = useTitles()
-  const press = (name: string) =>
-    element.current?.querySelector<HTMLButtonElement>(`button[data-answer="${name}"]`)?.click()
+  const danger = useDanger(content)
+  const answering = useAnswer(reply)
+  const open = may && !closed
+  const title = titleOf(agent, content)
+
+  useEffect(() => {
+    const idle = document.activeElement === document.body || document.activeElement === null
+    if (takesFocus && open && idle) element.current?.focus({ preventScroll: true })
+  }, [takesFocus, open])
+
+  const button = (name: string) => element.current?.querySelector<HTMLButtonElement>(`button[data-answer="${name}"]`)
   const onKeyDown = (event: KeyboardEvent) => {
     const typing = event.target instanceof HTMLElement && ['INPUT', 'TEXTAREA', 'SELECT'].includes(event.target.tagName)
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
-    if (event.key === 'Backspace') press('deny')
-    else if (event.key === 'Enter' && event.target === element.current && !danger) press('allow')
-    else return
+    if (event.key === 'Backspace') button('deny')?.click()
+    else if (event.key !== 'Enter' || event.target !== element.current) return
+    else if (danger) button('deny')?.focus()
+    else button('allow')?.click()
     event.preventDefault()
   }
   return (
     <article
       ref={element}
-      tabIndex={-1}
-      data-card={card.id}
+      tabIndex={open ? 0 : -1}
+      data-card={id}
       data-danger={danger || undefined}
-      aria-label={`${card.agent} ${words[card.kind]} ${card.kind === 'question' ? 'something' : card.tool}`}
+      aria-label={title.before + title.tool + title.after}
       onKeyDown={onKeyDown}
       className={classes(
-        'flex scroll-mt-4 flex-col gap-3 rounded-lg border border-line bg-raised p-4',
+        'flex scroll-mt-4 flex-col gap-3 rounded-lg border bg-raised p-4',
         'focus:border-accent focus:outline-2 focus:outline-offset-2 focus:outline-accent',
+        open ? 'border-waiting' : 'border-line',
       )}
     >
       <header className="flex flex-wrap items-center gap-x-2 gap-y-1 text-sm">
-        <StatusBadge status="waiting">
-          {card.kind === 'approval' ? 'Approval' : card.kind === 'question' ? 'Question' : 'Unknown outcome'}
-        </StatusBadge>
-        <span>
-          <strong className="font-semibold">{card.agent}</strong> {words[card.kind]}{' '}
-          {card.kind !== 'question' && <Mono>{card.tool}</Mono>}
-        </span>
+        <StatusBadge status="waiting">{kindOf(content)}</StatusBadge>
+        <h2>
+          {title.before}
+          {title.tool !== '' && <Mono>{title.tool}</Mono>}
+          {title.after}
+        </h2>
         <span className="ml-auto flex min-w-0 gap-3 text-xs text-ink-soft">
-          <Link
-            to="/chat/$session"
-            params={{ session: card.root }}
-            className="max-w-64 truncate text-accent underline-offset-2 hover:underline"
-          >
-            <Exact>{titleOf(card.root) ?? 'Conversation'}</Exact>
-          </Link>
-          <span className="shrink-0">
-            <RelativeTime at={card.asked_at} />
-            {card.expires !== undefined && (
-              <>
-                , expires <RelativeTime at={card.expires} />
-              </>
-            )}
-          </span>
+          {closed ? 'This is text from the model: nothing waits for an answer.' : aside}
         </span>
       </header>
-      {card.kind === 'approval' && <Approval card={card} may={may} answer={answer} danger={danger} />}
-      {card.kind === 'question' && <Asked card={card} may={may} answer={answer} />}
-      {card.kind === 'call' && <Unknown card={card} may={may} answer={answer} />}
+      <Body content={content} open={open} danger={danger} answering={answering} {...offers} />
+      {!may && !closed && (
+        <p className="text-sm text-ink-soft">You can read this, but not answer it: that needs agents:message.</p>
+      )}
+      {answering.problem !== null && (
+        <ErrorState what="Your answer was not accepted." error={answering.problem} retry={answering.again} />
+      )}
     </article>
   )
 }
 
-// useAnswer runs one answer at a time and keeps what went wrong.
-function useAnswer(card: Card, answer: Answer) {
+// useDanger says whether the answer that changes nothing is the one to have at hand.
+function useDanger(content: CardContent): boolean {
+  const { tool, show, args, why } = content.kind === 'approval' ? content : { tool: '', show: '' }
+  const replaces = useReplaced(tool, show) !== null
+  return content.kind === 'approval' && risky(tool, show, args, why, replaces)
+}
+
+interface Answering {
+  sent: string | undefined // the answer that is on its way, or arrived: a card goes when the server says so
+  problem: unknown
+  again?: () => void
+  give: (name: string, reply: Reply) => void
+}
+
+// useAnswer gives one answer at a time, and offers again one that did not arrive.
+function useAnswer(reply: CardProps['reply']): Answering {
   const [sent, setSent] = useState<string>()
-  const [problem, setProblem] = useState<unknown>(null)
-  const give = async (name: string, path: string, body: unknown) => {
+  const [failed, setFailed] = useState<{ problem: unknown; again?: () => void }>({ problem: null })
+  const give = async (name: string, answer: Reply) => {
     setSent(name)
-    setProblem(null)
+    setFailed({ problem: null })
     try {
-      await answer(card, path, body)
-    } catch (error) {
-      setProblem(error)
+      await reply(answer)
+    } catch (problem) {
+      const lasting = problem instanceof Problem && !problem.again
+      setFailed({ problem, again: lasting ? undefined : () => void give(name, answer) })
+      setSent(undefined)
     }
-    setSent(undefined)
   }
-  return { sent, problem, give }
+  return { sent, ...failed, give: (name, answer) => void give(name, answer) }
 }
 
-function Failed({ problem }: { problem: unknown }) {
-  return problem === null ? null : <ErrorState what="The answer was not taken." error={problem} />
+interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'stop' | 'explanation'> {
+  content: CardContent
+  open: boolean
+  danger: boolean
+  answering: Answering
 }
 
-function Looking({ may, children }: { may: boolean; children: ReactNode }) {
-  return may ? (
-    children
-  ) : (
-    <p className="text-sm text-ink-soft">You may look at this, and not answer it: that needs agents:message.</p>
-  )
-}
-
-function NoteInput({ note, setNote }: { note: string; setNote: (note: string) => void }) {
-  return (
-    <input
-      aria-label="Note for the agent"
-      placeholder="Note for the agent (optional)"
-      className={input}
-      value={note}
-      onChange={(event) => setNote(event.target.value)}
-    />
-  )
-}
-
-function Approval({ card, may, answer, danger }: CardViewProps & { danger: boolean }) {
-  const [note, setNote] = useState('')
-  const { sent, problem, give } = useAnswer(card, answer)
-  const explanation = useExplanation(card)
-  const decide = (decision: string) =>
-    give(decision, `/api/v1/approvals/${card.id}`, { decision, note: note.trim() || undefined, digest: card.digest })
-  const busy = sent !== undefined
-  return (
-    <>
-      <What tool={card.tool} show={card.show ?? ''} args={card.arguments} why={card.why} />
-      <Explanation of={explanation} />
-      <Failed problem={problem} />
-      <Looking may={may}>
-        <NoteInput note={note} setNote={setNote} />
-        <div className="flex flex-wrap gap-2">
-          <Button
-            kind={danger ? 'plain' : 'primary'}
-            busy={sent === 'allow'}
-            disabled={busy}
-            data-answer="allow"
-            onClick={() => decide('allow')}
-          >
-            Allow once {!danger && <Key>↵</Key>}
-          </Button>
-          <Button
-            busy={sent === 'always'}
-            disabled={busy}
-            data-answer="always"
-            title="Exactly this, for the rest of the session"
-            onClick={() => decide('always')}
-          >
-            Always
-          </Button>
-          <Button
-            kind={danger ? 'primary' : 'plain'}
-            busy={sent === 'deny'}
-            disabled={busy}
-            data-answer="deny"
-            onClick={() => decide('deny')}
-          >
-            Deny <Key>⌫</Key>
-          </Button>
-          <Button
-            kind="danger"
-            busy={sent === 'stop'}
-            disabled={busy}
-            data-answer="stop"
-            onClick={() => decide('stop')}
-          >
-            Deny and stop
-          </Button>
-          <span className="grow" />
-          <ExplainButton of={explanation} />
-        </div>
-      </Looking>
-    </>
-  )
-}
-
-function Asked({ card, may, answer }: CardViewProps) {
-  const { sent, problem, give } = useAnswer(card, answer)
-  const questions = card.questions ?? []
+function Body({ content, open, danger, answering, disabled = false, note, stop, explanation }: BodyProps) {
+  const [text, setText] = useState('')
+  const [noting, setNoting] = useState(note === 'shown')
+  const { sent, give } = answering
+  const off = disabled || sent !== undefined
+  if (content.kind === 'question')
+    return (
+      <QuestionForm
+        questions={content.questions}
+        open={open}
+        disabled={disabled}
+        busy={sent !== undefined}
+        answer={(answers) => give('answer', { kind: 'question', answers })}
+      />
+    )
+  const noted = { note: text.trim() || undefined }
+  const choices: Choice[] =
+    content.kind === 'approval'
+      ? approvals(danger, stop).map((choice) => ({
+          ...choice,
+          give: () => give(choice.name, { kind: 'approval', decision: choice.name, ...noted }),
+        }))
+      : calls.map((choice) => ({
+          ...choice,
+          give: () => give(choice.name, { kind: 'call', resolution: choice.name, ...noted }),
+        }))
   return (
     <>
-      <Failed problem={problem} />
-      {may ? (
-        <QuestionForm
-          questions={questions}
-          busy={sent !== undefined}
-          answer={(answers) => void give('answer', `/api/v1/questions/${card.id}`, { answers })}
-        />
+      {content.kind === 'approval' ? (
+        <What tool={content.tool} show={content.show} args={content.args} why={content.why} />
       ) : (
         <>
-          {questions.map((question, at) => (
-            <p key={at} className="font-medium">
-              <Exact>{question.question}</Exact>
-            </p>
-          ))}
-          <Looking may={may}>{null}</Looking>
+          <p className="text-sm">
+            The server stopped while this call was running, so it is not known whether it took effect. Check, then
+            choose.
+          </p>
+          <Mono block className="max-h-[40dvh]">
+            {content.text}
+          </Mono>
         </>
+      )}
+      {explanation?.text}
+      {open && noting && (
+        <TextInput
+          autoFocus={note === 'folded'}
+          aria-label="Note for the agent"
+          placeholder="Note for the agent (optional)"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={(event) => event.key === 'Escape' && setText('')}
+        />
+      )}
+      {open && (
+        <div className="flex flex-wrap gap-2">
+          {choices.map((choice) => (
+            <Button
+              key={choice.name}
+              kind={choice.kind}
+              title={choice.title}
+              data-answer={choice.key === '⌫' ? 'deny' : choice.name}
+              busy={sent === choice.name}
+              disabled={off}
+              onClick={choice.give}
+            >
+              {choice.words} {choice.key !== undefined && <Key>{choice.key}</Key>}
+            </Button>
+          ))}
+          {note === 'folded' && !noting && (
+            <Button kind="quiet" onClick={() => setNoting(true)}>
+              Add a note
+            </Button>
+          )}
+          <span className="grow" />
+          {explanation?.button}
+        </div>
       )}
     </>
   )
 }
 
-function Unknown({ card, may, answer }: CardViewProps) {
-  const [note, setNote] = useState('')
-  const { sent, problem, give } = useAnswer(card, answer)
-  const resolve = (resolution: string) =>
-    give(resolution, `/api/v1/calls/${card.id}`, { resolution, note: note.trim() || undefined })
-  const busy = sent !== undefined
-  return (
-    <>
-      <p className="text-sm">
-        The server stopped while this ran, and nobody knows whether it happened. Look, and say what became of it.
-      </p>
-      <Mono block className="max-h-[40dvh]">
-        {card.arguments}
-      </Mono>
-      <Failed problem={problem} />
-      <Looking may={may}>
-        <NoteInput note={note} setNote={setNote} />
-        <div className="flex flex-wrap gap-2">
-          <Button
-            busy={sent === 'mark_done'}
-            disabled={busy}
-            data-answer="mark_done"
-            onClick={() => resolve('mark_done')}
-          >
-            It was done
-          </Button>
-          <Button
-            busy={sent === 'rerun'}
-            disabled={busy}
-            data-answer="rerun"
-            title="If it did happen, it happens twice"
-            onClick={() => resolve('rerun')}
-          >
-            Run it again
-          </Button>
-          <Button
-            kind="danger"
-            busy={sent === 'abandon'}
-            disabled={busy}
-            data-answer="deny"
-            onClick={() => resolve('abandon')}
-          >
-            Stop the run <Key>⌫</Key>
-          </Button>
-        </div>
-      </Looking>
-    </>
-  )
+interface Option<Name extends string> {
+  name: Name
+  words: string
+  kind?: 'plain' | 'primary' | 'danger'
+  key?: string
+  title?: string
 }
 
-export function Key({ children }: { children: ReactNode }) {
+type Choice = Option<string> & { give: () => void }
+
+function approvals(danger: boolean, stop = false): Option<Decision>[] {
+  const all: Option<Decision>[] = [
+    { name: 'allow', words: 'Allow once', kind: danger ? 'plain' : 'primary', key: danger ? undefined : '↵' },
+    { name: 'always', words: 'Always', title: 'Allow exactly this for the rest of the conversation' },
+    { name: 'deny', words: 'Deny', kind: danger ? 'primary' : 'plain', key: '⌫' },
+  ]
+  return stop
+    ? [...all, { name: 'stop', words: 'Deny and stop', kind: 'danger', title: 'Deny, and stop the run' }]
+    : all
+}
+
+const calls: Option<Resolution>[] = [
+  { name: 'mark_done', words: 'It was done' },
+  { name: 'rerun', words: 'Run it again', title: 'If it did take effect, it takes effect twice' },
+  { name: 'abandon', words: 'Stop the run', kind: 'danger', key: '⌫' },
+]
+
+function Key({ children }: { children: string }) {
   return (
     <kbd aria-hidden="true" className="font-sans text-xs opacity-75">
       {children}

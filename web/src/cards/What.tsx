@@ -12,7 +12,7 @@ import { classes } from '../ui/classes'
 interface WhatProps {
   tool: string
   show: string
-  args?: string // of the call; without them edits are shown as text
+  args?: string // of the call: they may hide something, too
   why?: string // it would not have been asked otherwise
 }
 
@@ -21,18 +21,18 @@ interface WhatProps {
 export function What({ tool, show, args = '', why }: WhatProps) {
   const [raw, setRaw] = useState(false)
   const shown = readShow(tool, show)
-  const patch = editOf(tool, args, show)
+  const patch = editOf(tool, show)
   const replaced = useReplaced(tool, show)
   const notes = [
     ...(replaced === null ? [] : [wordsOf(replaced)]),
     ...(patch === undefined ? [] : deleted(patch)).map((name) => `It deletes ${name}.`),
     ...(shown?.risks ?? []).map((risk) => `It ${risk}.`),
-    ...tricky(show + args).map((trick) => warnings[trick]),
+    ...tricky(show + args + (patch ?? '')).map((trick) => warnings[trick]),
   ]
   const plain = raw || (shown === undefined && patch === undefined)
   return (
     <div className="flex flex-col gap-2">
-      {why !== undefined && <Note>This asks because {why}.</Note>}
+      {why !== undefined && <Note>This needs approval because {why}.</Note>}
       {plain ? (
         <Mono block className="max-h-[50dvh]">
           {show}
@@ -55,20 +55,27 @@ export function What({ tool, show, args = '', why }: WhatProps) {
               </ol>
             </div>
           )}
-          {shown.because !== undefined && <p className="text-sm text-ink-soft">This asks because {shown.because}.</p>}
+          {shown.because !== undefined && (
+            <p className="text-sm text-ink-soft">This needs approval because {shown.because}.</p>
+          )}
         </>
       ) : (
         <>
           {tool === 'write_file' && (
             <p className="text-xs text-ink-soft">
-              {replaced === null ? 'A new file, and all that it will hold.' : 'All that the file will hold.'}
+              {replaced === null ? 'This is a new file. Its full contents:' : 'The full new contents of the file:'}
             </p>
           )}
-          <Diff text={patch!} label="What would be changed" />
+          {tool === 'edit_file' && (
+            <p className="text-xs text-ink-soft">
+              <Exact>{show.slice(0, show.indexOf('\n'))}</Exact>
+            </p>
+          )}
+          <Diff text={patch!} label="Proposed changes" />
         </>
       )}
       {notes.length > 0 && (
-        <ul aria-label="Look twice" className="flex flex-wrap gap-1">
+        <ul aria-label="Warnings" className="flex flex-wrap gap-1">
           {notes.map((note) => (
             <li key={note}>
               <Note>
@@ -82,7 +89,7 @@ export function What({ tool, show, args = '', why }: WhatProps) {
         <CopyButton words text={patch !== undefined && !raw ? show : (shown?.command ?? show)} />
         {(shown !== undefined || patch !== undefined) && (
           <Button small kind="quiet" aria-pressed={raw} onClick={() => setRaw(!raw)}>
-            {raw ? 'In parts' : 'Exactly as asked'}
+            {raw ? 'Show it in parts' : 'Show the exact text'}
           </Button>
         )}
       </div>
@@ -105,11 +112,11 @@ function Note({ children }: { children: React.ReactNode }) {
 }
 
 const warnings: Record<Trick, string> = {
-  ansi: 'It holds terminal escape sequences.',
-  control: 'It holds control characters.',
-  bidi: 'It holds characters that change the direction of text.',
-  invisible: 'It holds invisible characters.',
-  space: 'It holds spaces that are none.',
-  lookalike: 'It holds letters that look like others.',
-  escape: 'It holds characters that are spelled out.',
+  ansi: 'It contains terminal escape sequences.',
+  control: 'It contains control characters.',
+  bidi: 'It contains characters that change the direction of text.',
+  invisible: 'It contains invisible characters.',
+  space: 'It contains unusual space characters.',
+  lookalike: 'It contains letters that look like other letters.',
+  escape: 'It contains characters written as escapes.',
 }

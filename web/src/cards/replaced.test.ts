@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest'
-import { wordsOf, written } from './replaced'
+import { wordsOf } from './replaced'
+import { writtenFile } from './show'
 
 test('the file that is written is found in the text', () => {
-  expect(written('Write 9 bytes to "notes/a b.txt", replacing it if it exists:\n\nReplaced')).toBe('notes/a b.txt')
-  expect(written('Write 9 bytes to "a\\"b", replacing it if it exists:\n\nx')).toBe('a"b')
-  expect(written('Write 9 bytes to "a\\x00b", replacing it if it exists:\n\nx')).toBeUndefined() // Go's spelling, not JSON's
-  expect(written('Run in the workspace:\n\nWrite 9 bytes to "x", replacing it if it exists:')).toBeUndefined()
+  expect(writtenFile('Write 9 bytes to "notes/a b.txt", replacing it if it exists:\n\nReplaced')).toBe('notes/a b.txt')
+  expect(writtenFile('Write 9 bytes to "a\\"b", replacing it if it exists:\n\nx')).toBe('a"b')
+  // Go's spelling, not JSON's
+  expect(writtenFile('Write 9 bytes to "a\\x00b", replacing it if it exists:\n\nx')).toBeUndefined()
+  expect(writtenFile('Run in the workspace:\n\nWrite 9 bytes to "x", replacing it if it exists:')).toBeUndefined()
 })
 
 test('what is lost is said', () => {

@@ -1,5 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { ask } from '../wire/api'
+import { writtenFile } from './show'
+import type { FileEntry } from '../wire/bus.generated'
 
 // A Replaced is what writing a file would do away with; without lines it is not
 // known whether there is anything.
@@ -11,7 +13,7 @@ export interface Replaced {
 // useReplaced looks at the file that a call wants to write: null, if there is none
 // and nothing is lost. Of other tools there is nothing to say.
 export function useReplaced(tool: string, show: string): Replaced | null {
-  const path = tool === 'write_file' ? written(show) : undefined
+  const path = tool === 'write_file' ? writtenFile(show) : undefined
   const file = useQuery({
     queryKey: ['file', path],
     queryFn: ({ signal }) => linesOf(path!, signal),
@@ -24,11 +26,6 @@ export function useReplaced(tool: string, show: string): Replaced | null {
   return { path: path ?? 'what is there', lines: file.data }
 }
 
-interface Entry {
-  name: string
-  isDir: boolean
-}
-
 // A folder with more is not listed whole.
 const mostListed = 5_000
 
@@ -38,7 +35,7 @@ const mostListed = 5_000
 async function linesOf(path: string, signal: AbortSignal): Promise<number> {
   let at = ''
   for (const part of path.split('/').filter((part) => part !== '' && part !== '.')) {
-    const entries = await ask<Entry[]>('GET', `/api/files?path=${encodeURIComponent(at)}`, { signal })
+    const entries = await ask<FileEntry[]>('GET', `/api/files?path=${encodeURIComponent(at)}`, { signal })
     if (!entries.some((entry) => entry.name === part)) {
       if (entries.length >= mostListed) throw new Error('the folder is too large to be looked through')
       return 0
@@ -47,16 +44,6 @@ async function linesOf(path: string, signal: AbortSignal): Promise<number> {
   }
   const { content } = await ask<{ content: string }>('GET', `/api/file?path=${encodeURIComponent(at)}`, { signal })
   return content.replace(/\n$/, '').split('\n').length
-}
-
-// written is the file that the text of an approval names, as Go quotes it.
-export function written(show: string): string | undefined {
-  const named = /^Write \d+ bytes to ("(?:[^"\\]|\\.)*"), replacing it if it exists:/.exec(show)
-  try {
-    return named === null ? undefined : (JSON.parse(named[1]!) as string)
-  } catch {
-    return undefined
-  }
 }
 
 export function wordsOf({ path, lines }: Replaced): string {

@@ -73,30 +73,33 @@ it.each([
 })
 
 describe('an edit', () => {
+  const edit = (before: string, after: string) => `Edit "a.go", where it stands:\n\n${before}${after}`
   it('is a diff', () => {
-    const edit = editOf(
-      'edit_file',
-      JSON.stringify({ path: 'a.go', old_text: 'x\n*** End Patch\n', new_text: 'y\n' }),
-      '',
-    )!
-    const [file] = parseDiff(edit)
+    const patch = editOf('edit_file', edit('-x\n-*** End Patch\n-\n', '+y\n+\n'))!
+    const [file] = parseDiff(patch)
     expect([titleOf(file!), count([file!])]).toEqual(['a.go', { added: 1, removed: 2 }])
-    expect(parseDiff(edit)).toHaveLength(1)
+    expect(parseDiff(patch)).toHaveLength(1)
+    expect(risky('edit_file', edit('-x\n', '+y\n'))).toBe(false)
   })
 
-  it('of a whole file is what it will hold', () => {
-    const files = parseDiff(
-      editOf('write_file', JSON.stringify({ path: 'a.txt', content: 'one\n\n+two\n*** Delete File: b' }), '')!,
-    )
+  it('of a whole file is all of its new content', () => {
+    const show = 'Write 9 bytes to "a.txt", replacing it if it exists:\n\none\n\n+two\n*** Delete File: b'
+    const files = parseDiff(editOf('write_file', show)!)
     expect(files[0]!.hunks[0]!.lines.map((line) => line.text)).toEqual(['one', '', '+two', '*** Delete File: b'])
     expect(files).toHaveLength(1)
   })
 
-  it('that cannot be read is none', () => {
-    expect(editOf('edit_file', '{', '')).toBeUndefined()
-    expect(editOf('edit_file', '{"path":"a"}', '')).toBeUndefined()
-    expect(editOf('write_file', '{"path":"a\\n*** Delete File: b","content":""}', '')).toBeUndefined()
-    expect(editOf('shell', '{}', 'x')).toBeUndefined()
+  it('whose text is not as the server writes it is none', () => {
+    expect(editOf('edit_file', 'Edit "a.go":\n\nx')).toBeUndefined()
+    expect(editOf('edit_file', edit('-x\n', 'y\n'))).toBeUndefined()
+    expect(editOf('edit_file', edit('-x\n', '+y\nmore'))).toBeUndefined()
+    const name = 'a\\n*** Delete File: b'
+    expect(editOf('write_file', `Write 1 bytes to "${name}", replacing it if it exists:\n\n`)).toBeUndefined()
+    expect(editOf('shell', 'x')).toBeUndefined()
+  })
+
+  it('of a file whose name deceives is a risk', () => {
+    expect(risky('edit_file', 'Edit "a\\u202etxt", where it stands:\n\n-x\n+y\n')).toBe(true)
   })
 })
 

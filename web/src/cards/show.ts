@@ -13,8 +13,12 @@ export interface Shown {
   risks: string[]
 }
 
-const shape =
-  /^(Run in the workspace[^\n]*:)\n\n([^\n]+)(?:\n\nThese commands are in it:((?:\n {2}[^\n]*)+))?(?:\n\nThis asks because ([\s\S]*?)\.)?(?:\nNote that it ([^\n]*)\.)?$/
+const shape = new RegExp(
+  '^(Run in the workspace[^\\n]*:)\\n\\n([^\\n]+)' +
+    '(?:\\n\\nThese commands are in it:((?:\\n {2}[^\\n]*)+))?' +
+    '(?:\\n\\nThis asks because ([\\s\\S]*?)\\.)?' +
+    '(?:\\nNote that it ([^\\n]*)\\.)?$',
+)
 
 // readShow is undefined for what is not a command, or not all of which would be
 // shown by its parts.
@@ -45,11 +49,11 @@ function written({ heading, command, parts, because, risks }: Shown): string {
 // always, but for commands nothing was noted about and changes by which nothing is
 // lost. Whether writing a file replaces one is for the caller to find out.
 export function risky(tool: string, show: string, args = '', why?: string, replaces = true): boolean {
-  if (why !== undefined || tricky(show + args).length > 0) return true
+  const patch = editOf(tool, show)
+  if (why !== undefined || tricky(show + args + (patch ?? '')).length > 0) return true
   if (tool === 'write_file') return replaces
   const shown = readShow(tool, show)
   if (shown !== undefined) return shown.risks.length > 0
-  const patch = editOf(tool, args, show)
   return patch === undefined || deleted(patch).length > 0
 }
 
@@ -58,30 +62,45 @@ export function deleted(patch: string): string[] {
   return parseDiff(patch).flatMap((file) => (file.to === '' && file.from !== '' ? [file.from] : []))
 }
 
-// editOf makes a patch of the arguments of a tool that changes files, for showing.
-export function editOf(tool: string, args: string, show: string): string | undefined {
-  if (tool === 'apply_patch') return show
-  if (tool !== 'edit_file' && tool !== 'write_file') return undefined
-  let given: { path?: unknown; old_text?: unknown; new_text?: unknown; content?: unknown }
-  try {
-    given = JSON.parse(args) as typeof given
-  } catch {
-    return undefined
+const quotedName = '("(?:[^"\\\\]|\\\\.)*")' // as Go quotes it
+const edit = new RegExp(`^Edit ${quotedName}, [^\\n]*:\\n\\n((?:-[^\\n]*\\n)+)((?:\\+[^\\n]*\\n)+)$`)
+const write = new RegExp(`^Write \\d+ bytes to ${quotedName}, replacing it if it exists:\\n\\n([^]*)$`)
+
+// editOf makes a patch of the text of a call that changes a file, for showing. Undefined: it is not such a text.
+export function editOf(tool: string, show: string): string | undefined {
+  switch (tool) {
+    case 'apply_patch':
+      return show
+    case 'edit_file': {
+      const [, name = '', before = '', after = ''] = edit.exec(show) ?? []
+      const bothEnd = before.endsWith('\n-\n') && after.endsWith('\n+\n') // with a newline, which is no line of its own
+      const cut = bothEnd ? -2 : undefined
+      return patchOf(name, '@@\n' + before.slice(0, cut) + after.slice(0, cut))
+    }
+    case 'write_file': {
+      const [, name = '', content = ''] = write.exec(show) ?? []
+      const lines = content === '' ? [] : content.replace(/\n$/, '').split('\n')
+      return patchOf(name, lines.map((line) => `+${line}\n`).join(''))
+    }
   }
-  const { path, old_text, new_text, content } = given
-  if (typeof path !== 'string' || path.includes('\n')) return undefined
-  const marked = (mark: string, text: string) =>
-    text === ''
-      ? ''
-      : text
-          .replace(/\n$/, '')
-          .split('\n')
-          .map((line) => mark + line + '\n')
-          .join('')
-  if (tool === 'write_file')
-    return typeof content === 'string'
-      ? `*** Begin Patch\n*** Update File: ${path}\n${marked('+', content)}*** End Patch\n`
-      : undefined
-  if (typeof old_text !== 'string' || typeof new_text !== 'string') return undefined
-  return `*** Begin Patch\n*** Update File: ${path}\n@@\n${marked('-', old_text)}${marked('+', new_text)}*** End Patch\n`
+  return undefined
+}
+
+// writtenFile is the file that the text of an approval would write.
+export function writtenFile(show: string): string | undefined {
+  return unquoted(write.exec(show)?.[1] ?? '')
+}
+
+function patchOf(name: string, lines: string): string | undefined {
+  const path = unquoted(name)
+  if (path === undefined || path.includes('\n')) return undefined
+  return `*** Begin Patch\n*** Update File: ${path}\n${lines}*** End Patch\n`
+}
+
+function unquoted(name: string): string | undefined {
+  try {
+    return JSON.parse(name) as string
+  } catch {
+    return undefined // Go has spellings that JSON has not
+  }
 }

@@ -6,23 +6,9 @@ import { Field, TextArea, TextInput } from '../ui/Field'
 import { Exact, Mono } from '../ui/Mono'
 import { Box } from '../ui/Page'
 import { RelativeTime } from '../ui/RelativeTime'
+import type { Mission as Shown, MissionAgent } from '../wire/bus.generated'
 import { useMe } from '../wire/me'
 import { Fetched, useAct } from './Fetched'
-
-interface MissionAgent {
-  id: string
-  idle_prompt: string | null
-  idle_interval_secs: number | null
-}
-
-interface Shown {
-  text: string
-  created_at: number // seconds
-  active: boolean
-  agents?: MissionAgent[]
-  ended_at?: number
-  note?: string // why nobody is prompted though it is active
-}
 
 // Mission is what agents are reminded of while they are idle: one at a time.
 export function Mission() {
@@ -55,7 +41,7 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
         <Exact>{mission.text}</Exact>
       </p>
       {mission.note !== undefined && <p className="text-sm text-waiting">{mission.note}</p>}
-      {mission.agents !== undefined && mission.agents.length > 0 && (
+      {mission.agents.length > 0 && (
         <ul className="flex flex-col gap-1 text-sm text-ink-soft">
           {mission.agents.map((agent) => (
             <li key={agent.id}>

@@ -66,11 +66,32 @@ export interface FileChange {
   diff: string
 }
 
+export interface FileEntry {
+  name: string
+  isDir: boolean
+  path: string
+}
+
 export interface History {
   messages: unknown[]
   cursor: string
   earlier: string | null
   cut?: boolean
+}
+
+export interface Mission {
+  text: string
+  created_at: number
+  active: boolean
+  agents: MissionAgent[]
+  ended_at?: number
+  note?: string
+}
+
+export interface MissionAgent {
+  id: string
+  idle_prompt: string | null
+  idle_interval_secs: number | null
 }
 
 export interface ModelFallback {

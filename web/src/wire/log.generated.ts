@@ -112,7 +112,16 @@ export interface EffectEnqueued {
   type: string
   request?: string
   autonomous?: boolean
-  hook?: { event: string; about: number; run: number; target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }
+  hook?: {
+    event: string
+    about: number
+    run: number
+    target: string
+    run_finished?: boolean
+    person_needed?: boolean
+    session?: string
+    agent?: string
+  }
 }
 
 export interface ExplanationRequested {
@@ -142,7 +151,28 @@ export interface InputAdopted {
 export interface InputReceived {
   content: string
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; trust?: string; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
+  agent: {
+    name: string
+    digest?: string
+    model?: string
+    turns?: number
+    tokens?: number
+    seconds?: number
+    micros?: number
+    compact?: number
+    depth?: number
+    files?: boolean
+    remote?: boolean
+    autonomy?: {
+      enabled: boolean
+      max_consecutive?: number
+      cooldown_ms?: number
+      max_follow_ups?: number
+      evaluator?: string
+    }
+    trust?: string
+    hook?: { target: string; run_finished?: boolean; person_needed?: boolean }
+  }
   busy: string
   command?: string
   deliver?: boolean
@@ -252,7 +282,12 @@ export interface QuestionAnswered {
 
 export interface QuestionAsked {
   call: number
-  questions: Array<{ question: string; header?: string; options?: Array<{ label: string; description?: string }>; multi_select?: boolean }>
+  questions: Array<{
+    question: string
+    header?: string
+    options?: Array<{ label: string; description?: string }>
+    multi_select?: boolean
+  }>
   expires: string
 }
 
@@ -266,7 +301,28 @@ export interface RunFinished {
 export interface RunStarted {
   input: number
   request?: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; trust?: string; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
+  agent: {
+    name: string
+    digest?: string
+    model?: string
+    turns?: number
+    tokens?: number
+    seconds?: number
+    micros?: number
+    compact?: number
+    depth?: number
+    files?: boolean
+    remote?: boolean
+    autonomy?: {
+      enabled: boolean
+      max_consecutive?: number
+      cooldown_ms?: number
+      max_follow_ups?: number
+      evaluator?: string
+    }
+    trust?: string
+    hook?: { target: string; run_finished?: boolean; person_needed?: boolean }
+  }
   mode?: string
 }
 
@@ -320,7 +376,28 @@ export interface TimerSet {
   reason: string
   message?: string
   by: string
-  agent: { name: string; digest?: string; model?: string; turns?: number; tokens?: number; seconds?: number; micros?: number; compact?: number; depth?: number; files?: boolean; remote?: boolean; autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }; trust?: string; hook?: { target: string; run_finished?: boolean; person_needed?: boolean } }
+  agent: {
+    name: string
+    digest?: string
+    model?: string
+    turns?: number
+    tokens?: number
+    seconds?: number
+    micros?: number
+    compact?: number
+    depth?: number
+    files?: boolean
+    remote?: boolean
+    autonomy?: {
+      enabled: boolean
+      max_consecutive?: number
+      cooldown_ms?: number
+      max_follow_ups?: number
+      evaluator?: string
+    }
+    trust?: string
+    hook?: { target: string; run_finished?: boolean; person_needed?: boolean }
+  }
   call?: number
 }
 

@@ -61,7 +61,14 @@ export interface Definition {
   fallback_models?: string[]
   tools: string[]
   approval?: string
-  limits?: { turns?: number; tokens?: number; minutes?: number; cost_usd?: number; compact?: number; depth?: number }
+  limits?: {
+    turns?: number
+    tokens?: number
+    minutes?: number
+    cost_usd?: number
+    compact?: number
+    depth?: number
+  }
   allow?: { roles: string[] }
   instructions?: string
   delegates?: string[]
@@ -69,7 +76,13 @@ export interface Definition {
   address?: string
   idle_prompt?: string
   idle_interval_secs?: number
-  autonomy?: { enabled: boolean; max_consecutive?: number; cooldown_ms?: number; max_follow_ups?: number; evaluator?: string }
+  autonomy?: {
+    enabled: boolean
+    max_consecutive?: number
+    cooldown_ms?: number
+    max_follow_ups?: number
+    evaluator?: string
+  }
   webhook?: { url: string; events?: string[]; secret_env: string; target: string }
 }
 
@@ -81,7 +94,16 @@ export interface Effect {
   owner: string
   type: string
   request?: string
-  hook?: { event: string; about: number; run: number; target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }
+  hook?: {
+    event: string
+    about: number
+    run: number
+    target: string
+    run_finished?: boolean
+    person_needed?: boolean
+    session?: string
+    agent?: string
+  }
   status: string
   why?: string
   attempts: number

@@ -1,43 +1,43 @@
-// What an approval says, taken apart for showing. Nothing is left out: the parts
-// are of the text the server sent, which is what will be done.
+// The cards of the bus: what of each is shown, and how it is answered. The bus asks approvals and calls of unknown
+// outcome as questions with a header and options of their own.
 
-import { tricky } from '../../ui/visible'
+import type { Answer, CardContent, Reply } from '../../cards/content'
 import type { Card } from './message'
-import type { Question } from '../../wire/bus.generated'
 
-export interface Approval {
-  tool: string
-  why: string // it asks, if that is not as usual
-  show: string // exactly what will be done
-  risks: string[] // what a person should know before
-  patch: boolean // show is a change of files
+const labels: Record<string, string> = {
+  allow: 'Allow once',
+  always: 'Always allow exactly this',
+  deny: 'Deny',
+  mark_done: 'It was done',
+  rerun: 'Run it again',
+  abandon: 'Stop the run',
 }
 
-const tricks: Record<string, string> = {
-  ansi: 'It has terminal escape sequences in it',
-  control: 'It has control characters in it',
-  bidi: 'It has characters in it that change the direction of text',
-  invisible: 'It has characters in it that cannot be seen',
-  lookalike: 'It has letters in it that look like others',
+// contentOf leaves nothing out: what an approval shows is the text that the server sent, which is what will be done.
+export function contentOf({ questions }: Pick<Card, 'questions'>): CardContent {
+  const [first] = questions
+  if (questions.length !== 1 || first === undefined) return { kind: 'question', questions }
+  if (first.header === 'Permission') {
+    const cut = first.question.indexOf('\n\n')
+    const head = cut < 0 ? first.question : first.question.slice(0, cut)
+    const show = cut < 0 ? '' : first.question.slice(cut + 2)
+    const [, tool = head, why] = /^Allow (.+?)\?(?: \(([\s\S]*)\))?$/.exec(head) ?? []
+    return { kind: 'approval', tool, show, why }
+  }
+  if (first.header === 'Unknown') {
+    return { kind: 'call', tool: /^([\w.-]+):/.exec(first.question)?.[1] ?? '', text: first.question }
+  }
+  return { kind: 'question', questions }
 }
 
-export function approvalOf(question: Question): Approval {
-  const cut = question.question.indexOf('\n\n')
-  const head = cut < 0 ? question.question : question.question.slice(0, cut)
-  const show = cut < 0 ? '' : question.question.slice(cut + 2)
-  const parts = /^Allow (.+?)\?(?: \(([\s\S]*)\))?$/.exec(head)
-  const why = parts?.[2] ?? ''
-  const risks = why === '' ? [] : [why]
-  const noted = /\nNote that it (.+)\.$/.exec(show)?.[1]
-  if (noted !== undefined) risks.push(...noted.split(', ').map((note) => 'It ' + note))
-  for (const trick of tricky(show)) if (tricks[trick] !== undefined) risks.push(tricks[trick])
-  return { tool: parts?.[1] ?? head, why, show, risks, patch: /^\*\*\* Begin Patch|^diff --git |^--- /m.test(show) }
+// answersTo are the answers of a card as the bus takes them.
+export function answersTo(reply: Reply): Answer[] {
+  if (reply.kind === 'question') return reply.answers
+  const name = reply.kind === 'approval' ? reply.decision : reply.resolution
+  return [{ selected: [labels[name] ?? name], custom_text: reply.note }]
 }
 
 // askedTools are the tools of approvals that wait.
 export function askedTools(cards: Card[]): Set<string> {
-  const names = cards.flatMap((card) =>
-    card.questions.filter((q) => q.header === 'Permission').map((q) => /^Allow (\S+)\?/.exec(q.question)?.[1] ?? ''),
-  )
-  return new Set(names.filter((name) => name !== ''))
+  return new Set(cards.map(contentOf).flatMap((content) => (content.kind === 'approval' ? [content.tool] : [])))
 }

@@ -62,7 +62,7 @@ function patched(patch: string): string[] {
 }
 
 // summarize says in a line what calls were about: several of a kind are counted.
-export function summarize(tools: ToolUse[]): string {
+export function summarize(tools: Pick<ToolUse, 'tool' | 'args'>[]): string {
   const groups: { tool: string; labels: string[] }[] = []
   for (const tool of tools) {
     const { verb, object } = describe(tool)

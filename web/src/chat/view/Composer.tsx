@@ -10,6 +10,7 @@ import {
   type ReactNode,
 } from 'react'
 import { ask } from '../../wire/api'
+import type { Started } from '../../wire/bus.generated'
 import { Button, IconButton } from '../../ui/Button'
 import { classes } from '../../ui/classes'
 import { ErrorState } from '../../ui/ErrorState'
@@ -22,11 +23,6 @@ import { AgentPicker } from './AgentPicker'
 import { useAgents, useSkills } from './queries'
 import { newID } from '../../wire/uuid'
 
-export interface Sent {
-  session_id: string
-  status: string
-}
-
 interface ComposerProps {
   session?: string // none: the first message opens one
   agent?: string // who answers, if nobody else is chosen
@@ -35,7 +31,7 @@ interface ComposerProps {
   offline?: boolean
   meter?: ReactNode
   focus?: boolean
-  onSent: (answer: Sent) => void
+  onSent: (answer: Started) => void
   onStop?: () => Promise<void>
   onClear?: () => void
   onCompact?: () => void
@@ -117,7 +113,7 @@ export function Composer({
     if (key.current.of !== same) key.current = { of: same, id: newID() }
     setSending(true)
     try {
-      const answer = await ask<Sent>('POST', '/api/chat', { body, once: key.current.id })
+      const answer = await ask<Started>('POST', '/api/chat', { body, once: key.current.id })
       key.current = { of: '', id: '' }
       back.current = { at: 0, draft: '' }
       setDraft({ ...draft, text: '' })

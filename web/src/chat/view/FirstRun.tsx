@@ -3,7 +3,8 @@ import { useState } from 'react'
 import { ask } from '../../wire/api'
 import { useMe } from '../../wire/me'
 import { ErrorState } from '../../ui/ErrorState'
-import { Composer, type Sent } from './Composer'
+import type { Started } from '../../wire/bus.generated'
+import { Composer } from './Composer'
 import { preloadChat } from './preload'
 import { useAgents } from './queries'
 import { newID } from '../../wire/uuid'
@@ -76,14 +77,14 @@ export function FirstRun() {
   const mayMessage = may('agents:message')
 
   const spoken = (idea: Idea) => idea.message.replace('AGENT', agent?.id ?? 'helpful-assistant')
-  const go = (sent: Sent) => void navigate({ to: '/chat/$session', params: { session: sent.session_id } })
+  const go = (sent: Started) => void navigate({ to: '/chat/$session', params: { session: sent.session_id } })
   const begin = async (idea: Idea) => {
     preloadChat()
     setBusy(idea.name)
     setFailure(null)
     try {
       go(
-        await ask<Sent>('POST', '/api/chat', {
+        await ask<Started>('POST', '/api/chat', {
           body: { message: spoken(idea), agent_id: agent?.id, mode: idea.mode },
           once: newID(),
         }),

@@ -1,0 +1,47 @@
+import { Card } from '../cards/Card'
+import { asLists, type CardContent, type Reply } from '../cards/content'
+import type { ConsoleCard as Waiting } from './frames'
+import type { AgentWebSocket } from './useAgentWebSocket'
+
+function contentOf(card: Waiting): CardContent {
+  switch (card.kind) {
+    case 'approval':
+      return { kind: 'approval', tool: card.tool, show: card.command, why: card.why }
+    case 'question':
+      return card
+    case 'call':
+      return { kind: 'call', tool: card.tool, text: card.message }
+  }
+}
+
+function frameOf(reply: Reply): { type: string } & Record<string, unknown> {
+  switch (reply.kind) {
+    case 'approval':
+      return { type: 'approval_response', decision: reply.decision }
+    case 'question':
+      return { type: 'question_response', answers: asLists(reply.answers) }
+    case 'call':
+      return { type: 'tool_call_resolution', resolution: reply.resolution }
+  }
+}
+
+interface ConsoleCardProps {
+  card: Waiting
+  agent: string // of the console; a card of a sub-agent names it
+  respond: AgentWebSocket['respond']
+  disabled: boolean
+}
+
+// ConsoleCard is a card in the debug console. It goes when the server says that it was answered, here or elsewhere.
+export function ConsoleCard({ card, agent, respond, disabled }: ConsoleCardProps) {
+  return (
+    <Card
+      id={card.id}
+      agent={card.agent ?? agent}
+      content={contentOf(card)}
+      may
+      disabled={disabled}
+      reply={(reply) => respond({ ...frameOf(reply), id: card.id })}
+    />
+  )
+}

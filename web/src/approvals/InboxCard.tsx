@@ -1,0 +1,73 @@
+import { Link } from '@tanstack/react-router'
+import { Card } from '../cards/Card'
+import { asLists, type CardContent, type Reply } from '../cards/content'
+import { useTitles } from '../runs/titles'
+import { Exact } from '../ui/Mono'
+import { RelativeTime } from '../ui/RelativeTime'
+import type { Card as Waiting } from '../wire/native.generated'
+import { ExplainButton, Explanation, useExplanation } from './Explanation'
+
+function contentOf({ kind, tool, show = '', arguments: args, why, questions = [] }: Waiting): CardContent {
+  if (kind === 'question') return { kind, questions }
+  return kind === 'call' ? { kind, tool, text: args } : { kind: 'approval', tool, show, args, why }
+}
+
+// requestOf is what is sent, and where: an approval names the digest of what was shown.
+function requestOf({ id, digest }: Waiting, reply: Reply): [path: string, body: unknown] {
+  switch (reply.kind) {
+    case 'approval':
+      return [`/api/v1/approvals/${id}`, { decision: reply.decision, note: reply.note, digest }]
+    case 'question':
+      return [`/api/v1/questions/${id}`, { answers: asLists(reply.answers) }]
+    case 'call':
+      return [`/api/v1/calls/${id}`, { resolution: reply.resolution, note: reply.note }]
+  }
+}
+
+interface InboxCardProps {
+  card: Waiting
+  may: boolean // answer
+  answer: (card: Waiting, path: string, body: unknown) => Promise<void>
+}
+
+// InboxCard is a card with the conversation that it belongs to.
+export function InboxCard({ card, may, answer }: InboxCardProps) {
+  const titleOf = useTitles()
+  const explanation = useExplanation(card)
+  const content = contentOf(card)
+  return (
+    <Card
+      id={card.id}
+      agent={card.agent}
+      content={content}
+      may={may}
+      reply={(reply) => answer(card, ...requestOf(card, reply))}
+      note="shown"
+      stop
+      explanation={
+        content.kind === 'approval'
+          ? { button: <ExplainButton of={explanation} />, text: <Explanation of={explanation} /> }
+          : undefined
+      }
+      aside={
+        <>
+          <Link
+            to="/chat/$session"
+            params={{ session: card.root }}
+            className="max-w-64 truncate text-accent underline-offset-2 hover:underline"
+          >
+            <Exact>{titleOf(card.root) ?? 'Conversation'}</Exact>
+          </Link>
+          <span className="shrink-0">
+            <RelativeTime at={card.asked_at} />
+            {card.expires !== undefined && (
+              <>
+                , expires <RelativeTime at={card.expires} />
+              </>
+            )}
+          </span>
+        </>
+      }
+    />
+  )
+}

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { describe as describeTool, dollars, summarize, tokens } from './describe'
+
+describe('words for people', () => {
+  it('say what tools do', () => {
+    expect(describeTool({ tool: 'shell', args: { command: ['bash', '-lc', 'go  test ./...'] } })).toEqual({
+      verb: 'Run',
+      object: 'go test ./...',
+    })
+    expect(describeTool({ tool: 'shell', args: { command: ['rm', "it's"] } }).object).toBe(`rm 'it'\\''s'`)
+    expect(
+      describeTool({
+        tool: 'apply_patch',
+        args: { patch: '*** Begin Patch\n*** Update File: a.go\n*** Add File: b.go\n' },
+      }).object,
+    ).toBe('a.go, b.go')
+    expect(describeTool({ tool: 'x__y', args: 'no json' })).toEqual({ verb: 'x__y', object: '' })
+    expect(summarize([1, 2, 3].map((n) => ({ tool: 'read_file', args: { path: `d/${n}.go` } })))).toBe(
+      'Read 1.go and 2 more',
+    )
+  })
+  it('never round something to nothing', () => {
+    expect([dollars(0), dollars(10), dollars(1500), dollars(40_000)]).toEqual(['$0', '< $0.0001', '$0.0015', '$0.04'])
+    expect([tokens(999), tokens(12_300), tokens(200_000), tokens(1_000_000)]).toEqual(['999', '12.3k', '200k', '1M'])
+  })
+})

@@ -1,0 +1,84 @@
+import { cleanup, fireEvent, screen, waitFor } from '@testing-library/react'
+import { describe, expect, it, vi } from 'vitest'
+import { Composer } from './Composer'
+import { writeDraft } from '../model/draft'
+import { server, session, show, useServer } from './testing'
+
+useServer()
+
+describe('Composer', () => {
+  const area = () => screen.getByRole('textbox') as HTMLTextAreaElement
+  const type = (text: string) => fireEvent.change(area(), { target: { value: text } })
+  const press = (key: string, over = {}) => fireEvent.keyDown(area(), { key, ...over })
+
+  it('keeps what was typed until the server has it, and sends it once', async () => {
+    server.answer = () => new Response('{"error":"The disk is full."}', { status: 503 })
+    const sent = vi.fn()
+    show(<Composer session={session} agent="coder" onSent={sent} />)
+    type('hello')
+    press('Enter', { shiftKey: true })
+    expect(server.asked).toEqual([])
+    press('Enter')
+    await screen.findByText('The disk is full.')
+    expect(area().value).toBe('hello')
+    server.answer = () => new Response('{"status":"started","session_id":"s"}')
+    fireEvent.click(screen.getByRole('button', { name: 'Try again' }))
+    await waitFor(() => expect(sent).toHaveBeenCalledOnce())
+    expect(server.asked[1]).toMatchObject({
+      path: '/api/chat',
+      body: { message: 'hello', session_id: session, agent_id: 'coder' },
+    })
+    expect(server.asked[1]!.once).toBe(server.asked[0]!.once)
+    expect(area().value).toBe('')
+    type('hello')
+    press('Enter')
+    await waitFor(() => expect(server.asked).toHaveLength(3))
+    expect(server.asked[2]!.once).not.toBe(server.asked[1]!.once) // said again on purpose
+  })
+
+  it('keeps drafts over a reload, each session its own', () => {
+    writeDraft('other', { text: 'not this' })
+    show(<Composer session={session} onSent={() => {}} />)
+    type('half a')
+    cleanup()
+    show(<Composer session={session} onSent={() => {}} />)
+    expect(area().value).toBe('half a')
+  })
+
+  it('goes back in what was said', () => {
+    show(<Composer session={session} said={['one', 'two']} onSent={() => {}} />)
+    press('ArrowUp')
+    expect(area().value).toBe('two')
+    press('ArrowUp')
+    expect(area().value).toBe('one')
+    press('ArrowDown')
+    press('ArrowDown')
+    expect(area().value).toBe('')
+    type('mine')
+    press('ArrowUp')
+    expect(area().value).toBe('mine')
+  })
+
+  it('suggests commands, skills and agents', async () => {
+    show(<Composer session={session} onSent={() => {}} onClear={() => {}} />)
+    await screen.findByRole('button', { name: /Agent: coder/ })
+    type('/re')
+    expect((await screen.findAllByRole('option')).map((o) => o.textContent)).toEqual(['/reviewreviews'])
+    press('Tab')
+    expect(area().value).toBe('/review ')
+    type('@')
+    expect(screen.getAllByRole('option')).toHaveLength(2)
+    press('ArrowDown')
+    press('Enter')
+    expect(area().value).toBe('@explorer ')
+    expect(server.asked).toEqual([])
+  })
+
+  it('offers to stop while a run goes, and to steer once something is typed', () => {
+    show(<Composer session={session} running onStop={() => Promise.resolve()} onSent={() => {}} />)
+    expect(screen.getByRole('button', { name: /Stop/ })).toBeTruthy()
+    expect(screen.queryByRole('button', { name: /Send|Steer/ })).toBeNull()
+    type('also this')
+    expect(screen.getByRole('button', { name: /Steer/ })).toBeTruthy()
+  })
+})

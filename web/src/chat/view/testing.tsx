@@ -1,0 +1,81 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { cleanup, render } from '@testing-library/react'
+import type { ReactElement, ReactNode } from 'react'
+import { afterEach, beforeEach, vi } from 'vitest'
+import { agentMessage } from '../model/chatReducer'
+import type { ChatMessage, ToolUse } from '../model/message'
+import { ChatProvider, type ChatContext } from './chatContext'
+
+// For tests of the view: a server that answers as it is told, and messages to be shown.
+
+export const session = '550e8400-e29b-41d4-a716-446655440000'
+
+interface Asked {
+  method: string
+  path: string
+  body: unknown
+  once: string | null
+}
+
+export const server: { asked: Asked[]; answer: (asked: Asked) => Response } = {
+  asked: [],
+  answer: () => new Response(),
+}
+
+const agents = ['coder', 'explorer'].map((id) => ({ id, name: id, description: '', status: 'running' }))
+const skills = [{ name: 'review', description: 'reviews', user_invocable: true, model_invocable: false }]
+
+// useServer gives every test of a file a server of its own.
+export function useServer(): void {
+  beforeEach(() => {
+    server.asked = []
+    server.answer = () => new Response('{"status":"ok","session_id":"s"}')
+    localStorage.clear()
+    vi.stubGlobal('fetch', async (path: string, init: RequestInit = {}) => {
+      if (path === '/api/v1/agents') return new Response(JSON.stringify({ agents }))
+      if (path === '/api/v1/skills') return new Response(JSON.stringify({ skills }))
+      const one = {
+        method: init.method ?? 'GET',
+        path,
+        body: init.body === undefined ? undefined : (JSON.parse(String(init.body)) as unknown),
+        once: new Headers(init.headers).get('Idempotency-Key'),
+      }
+      server.asked.push(one)
+      return server.answer(one)
+    })
+  })
+  afterEach(() => {
+    cleanup()
+    vi.unstubAllGlobals()
+  })
+}
+
+export function show(element: ReactElement, over: Partial<ChatContext> = {}) {
+  const context: ChatContext = { session, mayMessage: true, cards: [], asked: new Set(), ...over }
+  const wrapper = ({ children }: { children: ReactNode }) => (
+    <QueryClientProvider client={new QueryClient()}>
+      <ChatProvider value={context}>{children}</ChatProvider>
+    </QueryClientProvider>
+  )
+  return render(element, { wrapper })
+}
+
+export function message(over: Partial<ChatMessage>): ChatMessage {
+  return { ...agentMessage(session, 'm', 'coder', 1000), ...over }
+}
+
+export function tool(over: Partial<ToolUse>): ToolUse {
+  return {
+    type: 'tool_use',
+    id: 't',
+    tool: 'shell',
+    args: { command: ['go', 'test'] },
+    status: 'running',
+    summary: '',
+    output: '',
+    cut: 0,
+    startedMs: 1000,
+    turn: 1,
+    ...over,
+  }
+}
