@@ -29,7 +29,7 @@ export interface ConsoleState {
 
 export const nothing: ConsoleState = { messages: [], cards: [], pending: 0, made: 0 }
 
-export type ConsoleAction =
+type ConsoleAction =
   | { type: 'sent'; content: string; at: number }
   | { type: 'frame'; frame: Frame; at: number }
   | { type: 'lost'; at: number } // the connection, and with it the conversation

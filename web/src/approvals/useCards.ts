@@ -78,7 +78,7 @@ export function useCards() {
 }
 
 // resolvedBy reads a widget_resolved with care.
-export function resolvedBy(message: UiMessage): { id: string; resolution: string }[] {
+function resolvedBy(message: UiMessage): { id: string; resolution: string }[] {
   if (typeof message.data !== 'object' || message.data === null) return []
   const { widget_id, widget_ids, resolution } = message.data as Record<string, unknown>
   const ids = Array.isArray(widget_ids) ? widget_ids : [widget_id]

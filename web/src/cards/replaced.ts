@@ -5,7 +5,7 @@ import type { FileEntry } from '../wire/bus.generated'
 
 // A Replaced is what writing a file would do away with; without lines it is not
 // known whether there is anything.
-export interface Replaced {
+interface Replaced {
   path: string
   lines?: number
 }

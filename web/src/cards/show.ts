@@ -5,7 +5,7 @@ import { tricky } from '../ui/visible'
 // (tool/shell.go), so that every client can show it; here the parts get places of
 // their own. Whatever is not exactly that text is shown as it came.
 
-export interface Shown {
+interface Shown {
   heading: string // where, and for how long
   command: string
   parts: string[] // the commands it is made of, if there are several

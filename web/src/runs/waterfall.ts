@@ -4,7 +4,7 @@ import type { Usage } from '../wire/native.generated'
 // A run as bars over time: its turns, the calls they asked for, what was waited
 // for, and compactions. Pure: the log says all of it.
 
-export type SpanKind = 'ran' | 'waited' // worked, or waited for a person
+type SpanKind = 'ran' | 'waited' // worked, or waited for a person
 
 export interface Span {
   kind: SpanKind

@@ -1,5 +1,5 @@
 import { Dialog } from 'radix-ui'
-import { CloseIcon } from './icons'
+import { CrossIcon } from '../ui/icons'
 import { Keys } from './Palette'
 import { lettersOn, turnLetters, useAllShortcuts } from './shortcuts'
 import { classes } from '../ui/classes'
@@ -22,7 +22,7 @@ export function Help({ close }: { close: () => void }) {
           <div className="mb-3 flex items-center justify-between">
             <Dialog.Title className="font-semibold">Keyboard shortcuts</Dialog.Title>
             <Dialog.Close aria-label="Close" className="rounded p-1 text-ink-soft hover:text-ink">
-              <CloseIcon />
+              <CrossIcon className="size-4 shrink-0" />
             </Dialog.Close>
           </div>
           {groups.map((group) => (

@@ -17,7 +17,7 @@ interface Choice {
   run: () => void
 }
 
-export interface Action {
+interface Action {
   name: string
   run: () => void
 }

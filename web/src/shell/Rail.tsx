@@ -10,7 +10,7 @@ import {
   SearchIcon,
   SettingsIcon,
   ThemeIcon,
-} from './icons'
+} from '../ui/icons'
 import { SessionList } from './SessionList'
 import { written } from './shortcuts'
 import type { Theme } from './theme'
@@ -46,7 +46,7 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
           aria-keyshortcuts="Control+K Meta+K"
           onClick={openPalette}
         >
-          <SearchIcon />
+          <SearchIcon className="size-4 shrink-0" />
           <span className="sr-only">Open the command palette</span>
           <kbd aria-hidden="true" className="font-sans">
             {written('mod+k').join(' ')}
@@ -61,16 +61,16 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
           )}
           onClick={() => void navigate({ to: '/' })}
         >
-          <PlusIcon /> New conversation
+          <PlusIcon className="size-4 shrink-0" /> New conversation
         </button>
       )}
       <SessionList editable={talks} />
       <nav aria-label="Pages" className="border-t border-line p-2 text-sm">
         <ul>
-          <Page to="/agents" icon={<AgentsIcon />} name="Agents" />
-          <Page to="/approvals" icon={<ApprovalsIcon />} name="Approvals" count={waiting} />
-          <Page to="/runs" icon={<RunsIcon />} name="Runs" />
-          <Page to="/settings" icon={<SettingsIcon />} name="Settings" />
+          <Page to="/agents" icon={<AgentsIcon className="size-4 shrink-0" />} name="Agents" />
+          <Page to="/approvals" icon={<ApprovalsIcon className="size-4 shrink-0" />} name="Approvals" count={waiting} />
+          <Page to="/runs" icon={<RunsIcon className="size-4 shrink-0" />} name="Runs" />
+          <Page to="/settings" icon={<SettingsIcon className="size-4 shrink-0" />} name="Settings" />
         </ul>
       </nav>
       <div className="flex items-center gap-1 border-t border-line px-3 py-2 text-xs text-ink-soft">
@@ -82,7 +82,7 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
           title="Keyboard shortcuts (?)"
           onClick={openHelp}
         >
-          <KeyboardIcon />
+          <KeyboardIcon className="size-4 shrink-0" />
         </button>
         <button
           className="rounded p-1 hover:text-ink"
@@ -90,7 +90,7 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
           title={`Theme: ${theme}`}
           onClick={() => setTheme(nextTheme[theme])}
         >
-          <ThemeIcon />
+          <ThemeIcon className="size-4 shrink-0" />
         </button>
       </div>
       {me.auth !== 'local' && (

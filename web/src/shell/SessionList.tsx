@@ -1,6 +1,6 @@
 import { useParams } from '@tanstack/react-router'
 import { useDeferredValue, useId, useState } from 'react'
-import { SearchIcon } from './icons'
+import { SearchIcon } from '../ui/icons'
 import { byDay } from './days'
 import { SessionRow } from './SessionRow'
 import { useSessions } from './sessions'
@@ -25,7 +25,7 @@ export function SessionList({ editable }: { editable: boolean }) {
           'border-line px-2 text-ink-soft focus-within:border-line-strong',
         )}
       >
-        <SearchIcon />
+        <SearchIcon className="size-4 shrink-0" />
         <input
           type="search"
           aria-label="Search conversations"

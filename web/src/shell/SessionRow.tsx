@@ -2,7 +2,7 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { AlertDialog, DropdownMenu } from 'radix-ui'
 import { useRef, useState } from 'react'
 import type { Session } from '../wire/native.generated'
-import { MoreIcon } from './icons'
+import { DotsIcon } from '../ui/icons'
 import { Exact } from '../ui/Mono'
 import { titleOf, useDelete, useRename } from './sessions'
 import { StatusDot } from './Status'
@@ -51,7 +51,7 @@ export function SessionRow({ session, current, editable }: Props) {
               'focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100',
             )}
           >
-            <MoreIcon />
+            <DotsIcon className="size-4 shrink-0" />
           </DropdownMenu.Trigger>
           <DropdownMenu.Portal>
             <DropdownMenu.Content

@@ -8,7 +8,7 @@ import { useBus } from '../wire/bus'
 import { useConnection } from '../wire/connection'
 import { useMe } from '../wire/me'
 import type { Me } from '../wire/native.generated'
-import { CloseIcon, MenuIcon } from './icons'
+import { CrossIcon, MenuIcon } from '../ui/icons'
 import { Offline, Online } from './Offline'
 import { Rail, type RailProps } from './Rail'
 import { sessionsKey, useSessions } from './sessions'
@@ -136,7 +136,7 @@ function Frame({ me }: { me: Me }) {
             className="relative rounded p-2"
             onClick={() => setOpen('drawer')}
           >
-            <MenuIcon />
+            <MenuIcon className="size-4 shrink-0" />
             {waiting > 0 && (
               <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-waiting" />
             )}
@@ -201,7 +201,7 @@ function Drawer({ rail, close }: { rail: RailProps; close: () => void }) {
           <Dialog.Title className="sr-only">Menu</Dialog.Title>
           <Rail {...rail} />
           <Dialog.Close aria-label="Close the menu" className="absolute top-2 -right-11 rounded bg-raised p-2">
-            <CloseIcon />
+            <CrossIcon className="size-4 shrink-0" />
           </Dialog.Close>
         </Dialog.Content>
       </Dialog.Portal>

@@ -1,6 +1,6 @@
 // Sessions by the day they were last changed on, as a person counts days.
 
-export interface Group<T> {
+interface Group<T> {
   day: string
   items: T[]
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useSyncExternalStore } from 'react'
 // One registry of everything the keyboard can do, so that `?` can list it and no
 // two pages take the same key. A page registers what it offers while it is shown.
 
-export interface Shortcut {
+interface Shortcut {
   // keys as 'j', '?', 'Escape', 'mod+k' (Ctrl, or Command on a Mac), or a chord
   // of two, 'g a'.
   keys: string
@@ -113,12 +113,12 @@ function findLast(keys: string): Registered | undefined {
   return found.findLast((s) => s.group === page) ?? found.at(-1)
 }
 
-export function isMac(): boolean {
+function isMac(): boolean {
   return /Mac|iPhone|iPad/.test(navigator.userAgent)
 }
 
 // keyOf is a press as shortcuts write it, or empty for those that are none.
-export function keyOf(event: KeyboardEvent): string {
+function keyOf(event: KeyboardEvent): string {
   if (event.altKey || ['Shift', 'Control', 'Meta', 'Alt', 'Tab'].includes(event.key)) return ''
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key
   const mod = isMac() ? event.metaKey : event.ctrlKey

@@ -7,7 +7,7 @@ export type Theme = 'system' | 'light' | 'dark'
 const key = 'parley.theme'
 const watchers = new Set<() => void>()
 
-export function chosenTheme(): Theme {
+function chosenTheme(): Theme {
   const chosen = localStorage.getItem(key)
   return chosen === 'light' || chosen === 'dark' ? chosen : 'system'
 }

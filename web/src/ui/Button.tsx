@@ -3,7 +3,7 @@ import { classes } from './classes'
 
 // primary: the one thing to do here; plain: the others; quiet: in rows and bars;
 // danger: cannot be taken back.
-export type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'
+type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'
 
 const kinds: Record<ButtonKind, string> = {
   primary: 'border border-accent bg-accent text-accent-ink hover:opacity-90',
@@ -16,7 +16,7 @@ const common =
   'inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md font-medium transition-colors ' +
   'disabled:cursor-not-allowed disabled:opacity-50'
 
-export interface ButtonProps extends ComponentProps<'button'> {
+interface ButtonProps extends ComponentProps<'button'> {
   kind?: ButtonKind
   small?: boolean
   // busy keeps the button's place and says that it works; it cannot be pressed twice.
@@ -46,7 +46,7 @@ export function Button({
   )
 }
 
-export interface IconButtonProps extends Omit<ComponentProps<'button'>, 'aria-label' | 'children'> {
+interface IconButtonProps extends Omit<ComponentProps<'button'>, 'aria-label' | 'children'> {
   label: string // what it does, in words: read out, and shown when pointed at
   kind?: ButtonKind
   small?: boolean

@@ -25,7 +25,7 @@ export interface FileDiff {
 }
 
 // A Row shows a line of the old file beside one of the new.
-export interface Row {
+interface Row {
   left?: Line
   right?: Line
 }

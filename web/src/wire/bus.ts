@@ -7,7 +7,7 @@ import { forever, keepConnected, type ReconnectingSocket } from './socket'
 // The event bus, for what is not the open conversation: badges, lists, the inbox,
 // a run that is looked into. All of a tab that want the same share one socket.
 
-export type BusKind = 'run' | 'ask_user' | 'widget_resolved' | 'message'
+type BusKind = 'run' | 'ask_user' | 'widget_resolved' | 'message'
 
 const kinds: BusKind[] = ['run', 'ask_user', 'widget_resolved', 'message']
 

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { ask, byCookie, token } from './api'
 import type { Me } from './native.generated'
 
-export type Permission =
+type Permission =
   'agents:read' | 'agents:message' | 'agents:write' | 'tenant:write' | 'audit:read' | 'users:read' | 'users:write'
 
 // useMe also says what is permitted: nothing, until the server has said so. What

@@ -10,13 +10,13 @@ export interface Cause {
   reason?: string
 }
 
-export type SocketState =
+type SocketState =
   | 'connecting'
   | 'open'
   | 'lost' // the next attempt waits for its time
   | 'ended' // there is no next attempt
 
-export interface SocketOptions {
+interface SocketOptions {
   // path is the address of the next attempt, with the cursor to go on from. It may have to fetch that.
   path: (signal: AbortSignal) => string | Promise<string>
   agent?: string // the ticket names it

@@ -2,7 +2,7 @@
 
 import type { ChatMessage, ContentBlock, ToolUse } from './message'
 
-export const maxOutput = 64 * 1024 // characters of a tool's output that are kept
+const maxOutput = 64 * 1024 // characters of a tool's output that are kept
 
 const noBlocks: ContentBlock[] = []
 
@@ -134,7 +134,7 @@ export function withEnd(message: ChatMessage, at: number, outcome?: string): Cha
   }
 }
 
-export function summaryOf(message: ChatMessage): string | undefined {
+function summaryOf(message: ChatMessage): string | undefined {
   const count = message.toolCount ?? 0
   return count === 0 ? undefined : count === 1 ? 'Ran 1 tool' : `Ran ${count} tools`
 }

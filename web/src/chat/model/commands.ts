@@ -42,7 +42,7 @@ export function suggest(text: string, skills: Skill[], agents: Agent[]): Suggest
   return []
 }
 
-export type Meant = { do: 'clear' } | { do: 'compact' } | { do: 'help' } | { do: 'say'; message: string; mode?: 'plan' }
+type Meant = { do: 'clear' } | { do: 'compact' } | { do: 'help' } | { do: 'say'; message: string; mode?: 'plan' }
 
 // meaning reads what is to be sent. Skills and what nobody knows are the server's
 // and the model's to understand.

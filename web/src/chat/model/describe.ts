@@ -3,7 +3,7 @@
 import { fields, list, str } from '../../wire/read'
 import type { ToolUse } from './message'
 
-export interface Doing {
+interface Doing {
   verb: string // Read, Ran, …
   object: string // what, exactly as given
 }

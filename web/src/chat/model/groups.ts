@@ -2,7 +2,7 @@ import { fields, type Fields } from '../../wire/read'
 import type { ContentBlock, SubagentTreeEntry } from './message'
 
 export type Doing = Extract<ContentBlock, { type: 'thinking' | 'tool_use' }>
-export type Group = { doing: Doing[] } | { helpers: SubagentTreeEntry[] } | { block: Exclude<ContentBlock, Doing> }
+type Group = { doing: Doing[] } | { helpers: SubagentTreeEntry[] } | { block: Exclude<ContentBlock, Doing> }
 
 // grouped keeps what was done between two things that were said together. A call
 // that delegates is shown as who works on it, and one that plans as the plan.

@@ -11,7 +11,7 @@ export const maxBytes = 4 * 1024 * 1024 // of all together
 const types = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 export const accept = types.join(',')
 
-export interface Chosen {
+interface Chosen {
   pictures: Picture[]
   problems: string[] // why others were not taken
 }

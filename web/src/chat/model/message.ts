@@ -43,7 +43,7 @@ export interface ChatMessage {
   turns?: number[] // when each began
 }
 
-export interface MessageSegment {
+interface MessageSegment {
   text: string
 }
 
@@ -88,11 +88,10 @@ export type ContentBlock =
 export interface Card extends AskUser {
   agent: string
   session: string
-  askedMs: number
   explained?: boolean // what it would do, in the message above it
 }
 
-export type MessagePhase = 'thinking' | 'working' | 'streaming' | 'done'
+type MessagePhase = 'thinking' | 'working' | 'streaming' | 'done'
 
 // What a status says while nothing worth telling is going on.
 const transient = new Set(['Thinking...', 'Model loading...', 'Running', 'Working...', 'Idle'])

@@ -10,7 +10,3 @@ export function proseParts(text: string): Part[] {
     return harmless ? { text: part.text, shown: part.text } : part
   })
 }
-
-export function isPlain(text: string): boolean {
-  return proseParts(text).every((part) => part.trick === undefined)
-}

@@ -1,7 +1,7 @@
 import type { AskUser, FileChange, Plan, Task } from '../../wire/bus.generated'
 import { fields, num, readAskUser, readFiles, readPlan, readTask } from '../../wire/read'
 
-export type Special =
+type Special =
   | { type: 'plan'; plan: Plan }
   | { type: 'finalize_task'; task: Task }
   | { type: 'change_report'; files: FileChange[]; truncated: number }

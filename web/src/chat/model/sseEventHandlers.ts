@@ -32,7 +32,7 @@ function isOurs(message: UiMessage, session: string): boolean {
   return message.session_id === session
 }
 
-export const handleRun: Handler = (message, session) => {
+const handleRun: Handler = (message, session) => {
   const data = fields(message.data)
   switch (message.phase) {
     case 'outcome': {
@@ -95,7 +95,7 @@ export const handleRun: Handler = (message, session) => {
   }
 }
 
-export const handleMessage: Handler = (message, session) => {
+const handleMessage: Handler = (message, session) => {
   const data = fields(message.data)
   const from = str(data.from) || message.agent_id || ''
   const said: ChatMessage = {
@@ -120,7 +120,7 @@ export const handleMessage: Handler = (message, session) => {
   return [{ type: 'SAY', ...of(message, session), message: said, notice: from === 'system' }]
 }
 
-export const handleActivity: Handler = (message, session) => {
+const handleActivity: Handler = (message, session) => {
   const data = fields(message.data)
   const text = message.text ?? ''
   if (message.phase === 'done') return [{ type: 'ACTIVITY_DONE', ...of(message, session), text }]
@@ -137,7 +137,7 @@ export const handleActivity: Handler = (message, session) => {
   ]
 }
 
-export const handleQueue: Handler = (message, session) => {
+const handleQueue: Handler = (message, session) => {
   if (!isOurs(message, session)) return []
   const data = fields(message.data)
   return [
@@ -152,7 +152,7 @@ export const handleQueue: Handler = (message, session) => {
   ]
 }
 
-export const handleToken: Handler = (message, session) => {
+const handleToken: Handler = (message, session) => {
   const thinking = fields(message.data).thinking === true
   const done = message.phase === 'done'
   const append: ChatAction = {
@@ -166,31 +166,31 @@ export const handleToken: Handler = (message, session) => {
   return thinking ? [{ type: 'SET_THINKING', ...of(message, session), thinking: true }, append] : [append]
 }
 
-export const handleTextSegment: Handler = (message, session) => [
+const handleTextSegment: Handler = (message, session) => [
   { type: 'PUSH_TEXT_SEGMENT', ...of(message, session), text: message.text ?? '' },
 ]
 
-export const handleAskUser: Handler = (message, session) => {
+const handleAskUser: Handler = (message, session) => {
   const asked = readAskUser(message.data)
   if (asked.question_id === '') return []
   return [
     {
       type: 'SET_ASK_USER',
-      card: { ...asked, agent: message.agent_id ?? '', session: message.session_id ?? session, askedMs: message.ts_ms },
+      card: { ...asked, agent: message.agent_id ?? '', session: message.session_id ?? session },
     },
   ]
 }
 
-export const handleWidgetResolved: Handler = (message) => {
+const handleWidgetResolved: Handler = (message) => {
   const data = fields(message.data)
   return [{ type: 'RESOLVE_CARDS', ids: [str(data.widget_id), ...list(data.widget_ids, str)] }]
 }
 
-export const handleModelFallback: Handler = (message, session) => [
+const handleModelFallback: Handler = (message, session) => [
   { type: 'SET_MODEL_FALLBACK', ...of(message, session), fallback: readFallback(message.data) },
 ]
 
-export const handleToolProgress: Handler = (message, session) => {
+const handleToolProgress: Handler = (message, session) => {
   const data = fields(message.data)
   return [
     {
@@ -203,7 +203,7 @@ export const handleToolProgress: Handler = (message, session) => {
   ]
 }
 
-export const handleContentBlock: Handler = (message, session) => {
+const handleContentBlock: Handler = (message, session) => {
   const data = fields(message.data)
   const id = str(data.block_id)
   if (message.phase === 'start') {
@@ -232,7 +232,7 @@ export const handleContentBlock: Handler = (message, session) => {
   ]
 }
 
-export const handleTurnComplete: Handler = (message, session) => {
+const handleTurnComplete: Handler = (message, session) => {
   const data = fields(message.data)
   return [
     {

@@ -7,7 +7,7 @@ import { readMessage } from '../../wire/read'
 
 const folder = join(import.meta.dirname, '../../../../dialect/eventbus/testdata')
 
-export interface Transcript {
+interface Transcript {
   name: string
   session: string // of the conversation: its root
   messages: UiMessage[]

@@ -20,7 +20,6 @@ const permission = (show: string, why = ''): Card => ({
   ],
   agent: 'coder',
   session,
-  askedMs: 1,
 })
 const decided = () =>
   (server.asked.at(-1)?.body as { answers: { selected: string[]; custom_text: string | null }[] }).answers

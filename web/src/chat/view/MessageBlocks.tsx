@@ -86,7 +86,7 @@ function Block({
   }
 }
 
-export function Notice({ text, failed }: { text: string; failed: boolean }) {
+function Notice({ text, failed }: { text: string; failed: boolean }) {
   return (
     <p
       className={

@@ -7,7 +7,6 @@ import { useSseConnection, type Connection } from './useSseConnection'
 
 export interface Chat {
   state: ChatState
-  dispatch: (action: ChatAction) => void
   connection: Connection
   loadEarlier: () => void
   earlier: { loading: boolean; error?: unknown }
@@ -62,7 +61,7 @@ export function useChatMessages(session: string, onMessage?: (message: UiMessage
       .finally(() => (asked.current = null))
   }, [session, before])
 
-  return { state, dispatch, connection, loadEarlier, earlier }
+  return { state, connection, loadEarlier, earlier }
 }
 
 interface Batch {
