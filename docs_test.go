@@ -1,0 +1,70 @@
+package parley_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pathPages are pages that tell a contributor where to look.
+var pathPages = []string{"CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/extending.md"}
+
+// TestDocsNameFilesThatExist checks the paths in backticks: a path with a folder, and a file of the root package
+// or a page by its name alone. A word in capitals, such as NAME, is to be replaced by the reader.
+func TestDocsNameFilesThatExist(t *testing.T) {
+	span := regexp.MustCompile("`([A-Za-z0-9_./*-]+)`")
+	file := regexp.MustCompile(`^[A-Za-z0-9_./*-]+\.(go|md|sql|json|txt|txtar|ts|tsx|mjs|yaml|mod)$`)
+	placeholder := regexp.MustCompile(`(^|/)NAME`)
+	for _, page := range pathPages {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := 0
+		for _, m := range span.FindAllStringSubmatch(withoutFences(string(raw)), -1) {
+			name := m[1]
+			isFile, isFolder := file.MatchString(name), folderLike(name)
+			if placeholder.MatchString(name) || !isFile && !isFolder {
+				continue
+			}
+			checked++
+			if !exists(name, filepath.Join(filepath.Dir(page), name)) && !(isFile && inSomeDialect(name)) {
+				t.Errorf("%s names %s, which does not exist", page, name)
+			}
+		}
+		if checked == 0 {
+			t.Errorf("no path was found in %s", page)
+		}
+	}
+}
+
+// folderLike tells a repository path such as engine/ or remote/frames from a MIME type or an HTTP path.
+func folderLike(name string) bool {
+	first, _, nested := strings.Cut(name, "/")
+	if !nested || first == "" {
+		return false
+	}
+	info, err := os.Stat(first)
+	return strings.HasSuffix(name, "/") || err == nil && info.IsDir()
+}
+
+// inSomeDialect holds for names such as decode.go, which every dialect has.
+func inSomeDialect(name string) bool {
+	return exists(filepath.Join("dialect", "*", name))
+}
+
+func exists(patterns ...string) bool {
+	for _, p := range patterns {
+		if found, err := filepath.Glob(p); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutFences leaves out fenced blocks, whose backticks would be paired with those of the text.
+func withoutFences(page string) string {
+	return regexp.MustCompile("(?s)\n```.*?\n```").ReplaceAllString(page, "")
+}
