@@ -31,7 +31,7 @@ func TestCards(t *testing.T) {
 		id, frame, how string
 	}{
 		{parley.ApprovalDecided{Card: 6, Decision: parley.Deny}, ".6", "approval_closed", string(parley.Deny)},
-		{parley.QuestionAnswered{Card: 6, Ending: "answered"}, ".6", "question_closed", string(parley.Answered)},
+		{parley.QuestionAnswered{Card: 6, Ending: "answered"}, ".6", "question_closed", string("answered")},
 		{parley.ToolCallResolved{Call: 5, Resolution: parley.Rerun}, ".5", "tool_call_resolved", string(parley.Rerun)},
 		{parley.RunFinished{}, "", "", ""},
 	} {
