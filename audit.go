@@ -173,3 +173,12 @@ type AuditQuery struct {
 	After, Before            time.Time
 	Limit                    int
 }
+
+// An AuditRow is a record in the chain of its tenant; the chain of the server
+// itself has no tenant. Rows are numbered 1, 2, 3…
+type AuditRow struct {
+	Tenant TenantID
+	No     int64
+	Audit
+	Hash string // of the row and of the one before it; see package rules
+}

@@ -29,7 +29,6 @@ const (
 	maxFollowUp         = 4 << 10 // what it is told then
 	MaxDiff             = 12000   // the diff of one file, in characters
 	MaxShownFile        = 1 << 20 // a project file that people are shown
-	PageBytes           = 1 << 20 // read from a log at once
 )
 
 // Counts.
@@ -52,9 +51,9 @@ const (
 	MaxServerTools   = 128 // tools of one server
 	maxToolName      = 64  // bytes of a tool's name with its server's: model vendors take no more
 	maxMissionAgents = 32  // agents that one mission has choices for
+	MaxTickets       = 100 // unused, of one principal
 	MaxEndedMissions = 100 // in a list; the log has all
 	maxOverrides     = 100 // of one tenant
-	MaxTickets       = 100 // unused, of one principal
 
 	// freeAttempts to deliver an effect are made without a pause: connections
 	// break, and a client that is lost after every frame must get the whole of it

@@ -83,18 +83,6 @@ type Revocation struct {
 	SparesAdmins bool
 }
 
-// Revocations are those of a principal, as a store keeps them: the latest time of
-// each kind, as far as it is after another.
-func Revocations(of Revocation, before, sparing, after time.Time) (list []Revocation) {
-	if before.After(after) {
-		list = append(list, Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: before})
-	}
-	if sparing.After(after) {
-		list = append(list, Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: sparing, SparesAdmins: true})
-	}
-	return list
-}
-
 // An Action is what a principal wants to do; an Authorizer knows who may.
 type Action string
 

@@ -36,6 +36,7 @@ var allowed = []struct {
 	{"dialect", "transport", "connections are served once, for every dialect"},
 	{"dialect/*", "dialect", "what dialects have in common"},
 	{"dialect/*", "transport", "close codes and streams"},
+	{"store/*", "store/rules", "what stores have in common"},
 	{"tool", "tool/patch", "the grammar of patches is no concern of the other tools"},
 	{"provider", "provider/*", "a model's name says who speaks for it"},
 	{"provider/*", "provider/upstream", "what vendors have in common"},

@@ -2,7 +2,6 @@ package parley
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -190,7 +189,7 @@ type HookPromise struct {
 type HookStore interface {
 	// DueHooks lists those whose time has come, soonest first, without those of
 	// whom is busy, and says when the next one's will be (zero: there is none).
-	// Those whose time is further off than HookFar are due, and listed last.
+	// Those whose time is further off than any retry are due, and listed last.
 	DueHooks(ctx context.Context, now time.Time, except HooksBusy, limit int) (due []HookDue, next time.Time, err error)
 	// ClaimHook claims one as it was listed, and is false if somebody else has.
 	ClaimHook(ctx context.Context, due HookDue, now, until time.Time) (bool, error)
@@ -206,31 +205,6 @@ type HookStore interface {
 type HooksBusy struct {
 	Targets []string
 	Tenants []TenantID
-}
-
-// HookAtOnce is the time of what was never tried. It is no event's: those keep to
-// the clock of their log, which may be ahead of the one that is looked at.
-var HookAtOnce = time.Unix(0, 0).UTC()
-
-// HookFar is longer than anything is put off, with room for servers whose clocks
-// differ: what is to be tried later was written by a clock that was wrong.
-const HookFar = 90 * time.Minute
-
-// HooksDue is the answer of DueHooks, of those that were found, by their times.
-func HooksDue(found []HookDue, now time.Time, limit int) (due []HookDue, next time.Time) {
-	for _, d := range found {
-		at := d.Next
-		if at.After(now.Add(HookFar)) {
-			at = now
-		}
-		switch {
-		case !at.After(now) && len(due) < limit:
-			due = append(due, d)
-		case next.IsZero() || at.Before(next):
-			next = at
-		}
-	}
-	return due, next
 }
 
 // AgentHook is the place of an agent's webhook among those of sessions.
@@ -258,16 +232,6 @@ type HookFate struct {
 
 // IsAgentHook reports whether a place is an agent's.
 func IsAgentHook(whose SessionID) bool { return strings.HasPrefix(string(whose), "agent:") }
-
-// PromiseOf reads what the row of a webhook effect keeps of its event. What
-// cannot be read promises nothing to nobody.
-func PromiseOf(payload []byte) HookPromise {
-	var e EffectEnqueued
-	if err := json.Unmarshal(payload, &e); err != nil || e.Hook == nil {
-		return HookPromise{}
-	}
-	return *e.Hook
-}
 
 // Webhooks judges URLs, and seals secrets.
 type Webhooks interface {

@@ -2,10 +2,9 @@ package access
 
 import (
 	"context"
+	"parley"
 	"sync"
 	"time"
-
-	"parley"
 )
 
 const maxTickets = 10_000

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/store/rules"
 	"parley/store/sqlite"
 )
 
@@ -521,7 +522,7 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 // TestAClockThatIsSetBackSilencesNobody: neither those who were to be tried again
 // by the time that it was, nor those of sessions whose log goes on from there.
 func TestAClockThatIsSetBackSilencesNobody(t *testing.T) {
-	if maxPause*5/4 >= parley.HookFar {
+	if maxPause*5/4 >= rules.HookFar {
 		t.Error("what is put off for long is due at once")
 	}
 	b := newBench(t)

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/store/rules"
 )
 
 type auditCommand struct {
@@ -57,7 +58,7 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 		if tenant == "" {
 			name = "(server)"
 		}
-		check := &parley.ChainCheck{Key: parley.AuditKeyOf(key)}
+		check := &rules.ChainCheck{Key: rules.AuditKeyOf(key)}
 		wrong, err := verifyChain(p.ctx, store.Tenant(tenant), check, expected[tenant])
 		switch {
 		case err != nil:
@@ -108,7 +109,7 @@ func (c *auditVerifyCommand) expected() (map[parley.TenantID]map[int64]string, e
 }
 
 // verifyChain says in words what is wrong with a chain; nothing if it is whole.
-func verifyChain(ctx context.Context, logs parley.TenantStore, check *parley.ChainCheck,
+func verifyChain(ctx context.Context, logs parley.TenantStore, check *rules.ChainCheck,
 	expected map[int64]string) (wrong string, err error) {
 	for {
 		page, err := logs.AuditChain(ctx, check.No, 1000)
@@ -142,7 +143,7 @@ func verifyChain(ctx context.Context, logs parley.TenantStore, check *parley.Cha
 // sealAudit puts a row under the key at the end of every chain that has none,
 // which an earlier release wrote. So it shows up if rows without a key are added
 // or changed later.
-func sealAudit(ctx context.Context, store store, key parley.AuditKey, log *slog.Logger) error {
+func sealAudit(ctx context.Context, store store, key rules.AuditKey, log *slog.Logger) error {
 	tenants, err := store.Tenants(ctx)
 	if err != nil {
 		return err
@@ -157,8 +158,8 @@ func sealAudit(ctx context.Context, store store, key parley.AuditKey, log *slog.
 			before = rows[1].Hash
 		}
 		switch {
-		case len(rows) == 0 || rows[0].Sum(key, before) == rows[0].Hash:
-		case rows[0].Sum(nil, before) == rows[0].Hash:
+		case len(rows) == 0 || rules.Sum(key, rows[0], before) == rows[0].Hash:
+		case rules.Sum(nil, rows[0], before) == rows[0].Hash:
 			log.Warn("the audit has no key yet and is sealed; this is expected once, after an upgrade",
 				"tenant", tenant, "rows", rows[0].No)
 			record := parley.Audit{At: time.Now(), Action: parley.AuditSealed, Resource: "audit", Source: "system",

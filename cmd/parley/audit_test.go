@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/store/rules"
 )
 
 // audited is a store with so many records of two tenants, written under a key or
@@ -61,7 +62,7 @@ func rehash(t *testing.T, dir string, no int64) {
 			r.By = "nobody"
 		}
 		if r.No >= no {
-			r.Hash = r.Sum(nil, hash)
+			r.Hash = rules.Sum(nil, r, hash)
 		}
 		hash = r.Hash
 		if _, err := db.ExecContext(context.Background(), `UPDATE audit SET by = ?, hash = ? WHERE tenant = 'default' AND no = ?`, r.By, r.Hash, r.No); err != nil {

@@ -15,6 +15,7 @@ import (
 	"parley/provider"
 	"parley/sandbox"
 	"parley/screen"
+	"parley/store/rules"
 	"parley/workspace"
 )
 
@@ -105,7 +106,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	made.open("store", store)
-	if err := sealAudit(ctx, store, parley.AuditKeyOf(key), log); err != nil {
+	if err := sealAudit(ctx, store, rules.AuditKeyOf(key), log); err != nil {
 		return nil, err
 	}
 	guard, err := newEntrance(ctx, c, store, at, log)

@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/store/postgres"
+	"parley/store/rules"
 )
 
 type importCommand struct {
@@ -126,7 +127,7 @@ func untold(ctx context.Context, store store, tenant parley.TenantID, f *session
 	for _, e := range f.log {
 		if b, ok := e.Body.(parley.EffectEnqueued); ok && b.Type == parley.Webhook {
 			due := parley.HookDue{Tenant: tenant, Session: f.Session, Effect: e.Seq}
-			err = errors.Join(err, store.SettleHook(ctx, due, parley.HookAtOnce, parley.HookFate{Status: parley.EffectGone, Why: "imported", At: e.At}))
+			err = errors.Join(err, store.SettleHook(ctx, due, rules.HookAtOnce, parley.HookFate{Status: parley.EffectGone, Why: "imported", At: e.At}))
 		}
 	}
 	return err

@@ -65,8 +65,8 @@ type rule struct {
 	tenant bool // it is about the whole tenant: only for who may see everybody's
 }
 
-// rules is the table. A route that is not in it fails the test.
-var rules = map[string]rule{
+// routeRules is the table. A route that is not in it fails the test.
+var routeRules = map[string]rule{
 	"GET /healthz":    {ok: 200},
 	"GET /readyz":     {ok: 200},
 	"GET /api/health": {ok: 200},
@@ -203,14 +203,14 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
 	web := server.New(nil, slog.New(slog.DiscardHandler), server.Options{Routes: r.handlers})
 	for _, pattern := range web.Patterns() {
-		if _, ok := rules[pattern]; !ok {
+		if _, ok := routeRules[pattern]; !ok {
 			t.Errorf("%s has no rule: nobody has said who may use it", pattern)
 		}
 	}
 
 	onBoth(t, func(t *testing.T, store []string) {
 		w := newWorld(t, store)
-		for pattern, r := range rules {
+		for pattern, r := range routeRules {
 			method, path, _ := strings.Cut(pattern, " ")
 			path = strings.ReplaceAll(path, "{$}", "")
 			if r.needs == "" {
@@ -243,7 +243,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 		}
 		for role := range permissions {
 			for _, whose := range []string{"her own", "another's"} {
-				want := rules["GET /api/chat/ws"].expected(role, whose)
+				want := routeRules["GET /api/chat/ws"].expected(role, whose)
 				if got := w.thread(t, role, w.object("session", whose)); got != want {
 					t.Errorf("thread chat as %s on %s: %s, want %s", role, whose, got, want)
 				}

@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/store/postgres"
+	"parley/store/rules"
 	"parley/store/sqlite"
 )
 
@@ -42,7 +43,7 @@ type store interface {
 	Define(context.Context, parley.TenantID, parley.Agent) error
 	Backlog(ctx context.Context, now time.Time) (parley.Backlog, error)
 	Observe(commit func(batches int, took time.Duration))
-	KeyAudit(parley.AuditKey)
+	KeyAudit(rules.AuditKey)
 }
 
 // openStore opens where sessions are kept, and finds or makes the server's key,
@@ -66,7 +67,7 @@ func openStore(
 	if key, err = serverKey(s); err != nil {
 		return nil, nil, errors.Join(err, opened.Close())
 	}
-	opened.KeyAudit(parley.AuditKeyOf(key))
+	opened.KeyAudit(rules.AuditKeyOf(key))
 	return opened, key, nil
 }
 

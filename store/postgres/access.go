@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"parley/store/rules"
 	"slices"
 	"time"
 
@@ -68,7 +69,7 @@ func (s *Store) Revocations(ctx context.Context, after time.Time) ([]parley.Revo
 		var r parley.Revocation
 		var before, sparing time.Time
 		err := row.Scan((*text)(&r.Tenant), (*text)(&r.Principal), &before, &sparing)
-		return parley.Revocations(r, before.UTC(), sparing.UTC(), after), err
+		return rules.Revocations(r, before.UTC(), sparing.UTC(), after), err
 	}, listRevocations, after)
 	return slices.Concat(rows...), err
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"parley/store/rules"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,7 @@ const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, 
 
 // KeyAudit sets the key under which audit rows are written. It is for before the
 // first Append.
-func (s *Store) KeyAudit(key parley.AuditKey) { s.key = key }
+func (s *Store) KeyAudit(key rules.AuditKey) { s.key = key }
 
 func (t tenant) Audited(ctx context.Context, q parley.AuditQuery) ([]parley.AuditRow, error) {
 	query, args := auditColumns, []any{text(t.id)}

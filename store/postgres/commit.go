@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"parley/store/rules"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -199,7 +200,7 @@ func (t *transaction) audit(trip *pgx.Batch) int64 {
 		if !t.moved[i] {
 			continue
 		}
-		for _, r := range parley.Chain(t.store.key, w.Tenant, t.auditNo, t.auditHash, w.Audit) {
+		for _, r := range rules.Chain(t.store.key, w.Tenant, t.auditNo, t.auditHash, w.Audit) {
 			trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID), text(r.Source), string(r.Metadata), r.Hash)
 			t.auditNo, t.auditHash = r.No, r.Hash
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"parley/store/rules"
 	"strings"
 	"time"
 
@@ -122,7 +123,7 @@ const (
 )
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
-	events, bad, err := t.events(ctx, eventsPage, text(t.id), parley.PageBytes, text(id), int64(after), limit)
+	events, bad, err := t.events(ctx, eventsPage, text(t.id), rules.PageBytes, text(id), int64(after), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +151,9 @@ func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Se
 
 func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) (events []parley.Event, err error) {
 	if root == "" {
-		events, _, err = t.events(ctx, tenantPage, text(t.id), parley.PageBytes, int64(after), limit)
+		events, _, err = t.events(ctx, tenantPage, text(t.id), rules.PageBytes, int64(after), limit)
 	} else {
-		events, _, err = t.events(ctx, treePage, text(t.id), parley.PageBytes, text(root), int64(after), limit)
+		events, _, err = t.events(ctx, treePage, text(t.id), rules.PageBytes, text(root), int64(after), limit)
 	}
 	return events, err
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"parley/store/rules"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -147,7 +148,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		parley.CardInfo
 		good bool
 	}
-	query, args := allCards, []any{text(t.id), parley.PageBytes, text(q.Kind), q.Limit}
+	query, args := allCards, []any{text(t.id), rules.PageBytes, text(q.Kind), q.Limit}
 	switch {
 	case q.Session != "":
 		query, args = sessionCards, append(args, text(q.Session), text(q.Owner))

@@ -26,6 +26,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"parley/store/rules"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -75,7 +76,7 @@ type Store struct {
 	others   int                                                   // see Others
 	bypasses bool                                                  // see Bypasses
 	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
-	key      parley.AuditKey
+	key      rules.AuditKey
 
 	slots   chan struct{}  // one for each waiting batch
 	writers chan struct{}  // one for each commit under way

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"parley/store/rules"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,10 +57,10 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 	found, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (d parley.HookDue, err error) {
 		var payload []byte
 		err = row.Scan((*text)(&d.Tenant), (*text)(&d.Session), (*int64)(&d.Effect), &payload, &d.Attempts, &d.Made, &d.Next)
-		d.Made, d.Next, d.HookPromise = d.Made.UTC(), d.Next.UTC(), parley.PromiseOf(payload)
+		d.Made, d.Next, d.HookPromise = d.Made.UTC(), d.Next.UTC(), rules.PromiseOf(payload)
 		return d, err
-	}, dueHooks, targets, now.Add(parley.HookFar), limit+1, tenants)
-	due, next = parley.HooksDue(found, now, limit)
+	}, dueHooks, targets, now.Add(rules.HookFar), limit+1, tenants)
+	due, next = rules.HooksDue(found, now, limit)
 	return due, next, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"parley/store/rules"
 	"time"
 
 	"parley"
@@ -88,7 +89,7 @@ func (s *Store) Revocations(ctx context.Context, after time.Time) (list []parley
 		if err := rows.Scan(&r.Tenant, &r.Principal, &before, &sparing); err != nil {
 			return nil, unavailable(err)
 		}
-		list = append(list, parley.Revocations(r, fromMicros(before), fromMicros(sparing), after)...)
+		list = append(list, rules.Revocations(r, fromMicros(before), fromMicros(sparing), after)...)
 	}
 	return list, unavailable(rows.Err())
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"parley/store/rules"
 
 	"parley"
 )
@@ -11,7 +12,7 @@ const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, 
 
 // KeyAudit sets the key under which audit rows are written. It is for before the
 // first Append.
-func (s *Store) KeyAudit(key parley.AuditKey) { s.w.key = key }
+func (s *Store) KeyAudit(key rules.AuditKey) { s.w.key = key }
 
 func (t tenant) Audited(ctx context.Context, q parley.AuditQuery) ([]parley.AuditRow, error) {
 	text, args := auditColumns, []any{t.id}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"parley/store/rules"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ const (
 )
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
-	events, bad, err := t.events(ctx, id, parley.PageBytes, sessionEvents+`
+	events, bad, err := t.events(ctx, id, rules.PageBytes, sessionEvents+`
 		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 ORDER BY e.seq LIMIT ?4 + 0`, t.id, id, after, limit)
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Po
 			ORDER BY position LIMIT ?5 + 0`
 		args = []any{t.id, root, seq, after, limit}
 	}
-	events, _, err := t.events(ctx, "", parley.PageBytes, query, args...)
+	events, _, err := t.events(ctx, "", rules.PageBytes, query, args...)
 	return events, err
 }
 

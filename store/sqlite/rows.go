@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"parley/store/rules"
 
 	"parley"
 )
@@ -167,7 +168,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 	}
 	defer rows.Close()
 	var list []parley.CardInfo
-	for bytes := parley.PageBytes; bytes > 0 && rows.Next(); {
+	for bytes := rules.PageBytes; bytes > 0 && rows.Next(); {
 		var c parley.CardInfo
 		var asked int64
 		var card, call stored

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"parley/store/rules"
 	"time"
 
 	"parley"
@@ -65,7 +66,7 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), micros(now.Add(parley.HookFar)), limit+1, string(tenants))
+	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), micros(now.Add(rules.HookFar)), limit+1, string(tenants))
 	if err != nil {
 		return nil, time.Time{}, unavailable(err)
 	}
@@ -78,10 +79,10 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 		if err := rows.Scan(&d.Tenant, &d.Session, &d.Effect, &payload, &d.Attempts, &made, &at); err != nil {
 			return nil, time.Time{}, unavailable(err)
 		}
-		d.Made, d.Next, d.HookPromise = fromMicros(made), time.UnixMicro(at).UTC(), parley.PromiseOf(payload)
+		d.Made, d.Next, d.HookPromise = fromMicros(made), time.UnixMicro(at).UTC(), rules.PromiseOf(payload)
 		found = append(found, d)
 	}
-	due, next = parley.HooksDue(found, now, limit)
+	due, next = rules.HooksDue(found, now, limit)
 	return due, next, unavailable(rows.Err())
 }
 

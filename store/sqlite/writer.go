@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"maps"
+	"parley/store/rules"
 	"time"
 
 	"parley"
@@ -14,7 +15,7 @@ import (
 type writer struct {
 	conn  *sql.Conn
 	lease string
-	key   parley.AuditKey
+	key   rules.AuditKey
 	heads map[parley.TenantID]*head // of tenants that were written lately
 	moved map[parley.TenantID]*head // those of the transaction under way
 	rows  map[sessionKey]sessionRow // of sessions that were
@@ -164,7 +165,7 @@ func (w *writer) audit(ctx context.Context, b *waiting) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range parley.Chain(w.key, b.Tenant, h.auditNo, h.auditHash, b.Audit) {
+	for _, r := range rules.Chain(w.key, b.Tenant, h.auditNo, h.auditHash, b.Audit) {
 		if _, err := w.addAudit.ExecContext(ctx, r.Tenant, r.No, micros(r.At), r.By, r.Action, r.Resource, r.ID, r.Source, string(r.Metadata), r.Hash); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"parley/store/rules"
 	"slices"
 	"sync"
 	"testing"
@@ -16,7 +17,7 @@ import (
 func auditIsAChain(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	const writers, each = 8, 10
-	auditKey := parley.AuditKeyOf([]byte("of the server"))
+	auditKey := rules.AuditKeyOf([]byte("of the server"))
 	f.access().KeyAudit(auditKey)
 	var wg sync.WaitGroup
 	for i := range writers {
@@ -49,7 +50,7 @@ func auditIsAChain(t *testing.T, f *fixture) {
 		if len(rows) != c.want {
 			t.Errorf("%q has %d rows, want %d", c.tenant, len(rows), c.want)
 		}
-		check := parley.ChainCheck{Key: auditKey}
+		check := rules.ChainCheck{Key: auditKey}
 		if bad, why := check.Add(rows); bad != nil || check.Unkeyed != 0 {
 			t.Errorf("%q: row %v %s; %d rows without a key", c.tenant, bad, why, check.Unkeyed)
 		}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"parley/store/rules"
 	"slices"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 		}
 	}
 	d := all[slices.IndexFunc(all, func(d parley.HookDue) bool { return d.Tenant == tenant && d.Effect == 3 })]
-	if !d.Next.Equal(parley.HookAtOnce) || !d.Made.After(t0) || d.Attempts != 0 || d.Run != 2 || d.About != 2 || d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
+	if !d.Next.Equal(rules.HookAtOnce) || !d.Made.After(t0) || d.Attempts != 0 || d.Run != 2 || d.About != 2 || d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
 		t.Errorf("%+v", d)
 	}
 	if some, next := due(now, 2); len(some) != 2 || next.After(now) {
@@ -133,9 +134,9 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 		listed int
 		next   time.Time
 	}{
-		{again.Add(-parley.HookFar), 10, 3, again},
-		{again.Add(-parley.HookFar - time.Microsecond), 10, 4, time.Time{}}, // nobody puts off anything for so long
-		{again.Add(-parley.HookFar - time.Microsecond), 3, 3, again.Add(-parley.HookFar - time.Microsecond)},
+		{again.Add(-rules.HookFar), 10, 3, again},
+		{again.Add(-rules.HookFar - time.Microsecond), 10, 4, time.Time{}}, // nobody puts off anything for so long
+		{again.Add(-rules.HookFar - time.Microsecond), 3, 3, again.Add(-rules.HookFar - time.Microsecond)},
 	} {
 		if some, next := due(c.now, c.limit); len(some) != c.listed || !next.Equal(c.next) {
 			t.Errorf("at %v: %+v, then %v; want %d, then %v", c.now, some, next, c.listed, c.next)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"parley/store/rules"
 	"reflect"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func pagesAreBounded(t *testing.T, f *fixture) {
 	const n = 8
 	b := batch(ID(1), 0, n+1)
 	for i := range n {
-		b.Events[i+1].Body = parley.InputReceived{Content: strings.Repeat("x", parley.PageBytes*3/4), Busy: parley.Queue}
+		b.Events[i+1].Body = parley.InputReceived{Content: strings.Repeat("x", rules.PageBytes*3/4), Busy: parley.Queue}
 	}
 	want := f.mustAppend(b)
 	for name, read := range map[string]func(after parley.Event) ([]parley.Event, error){

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"parley/store/rules"
 	"reflect"
 	"testing"
 	"time"
@@ -256,7 +257,7 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	// What is shown of them is bounded, as pages of a log are.
 	ann.say("r3")
 	large := ann.asks(parley.VerdictAsk)
-	large.Verdict.Show = string(make([]byte, parley.PageBytes/4))
+	large.Verdict.Show = string(make([]byte, rules.PageBytes/4))
 	ann.model(large, large, large, large, large, large)
 	if got := f.cards(parley.CardQuery{}); len(got) == 0 || len(got) == 6 {
 		t.Errorf("%d large cards are shown at once", len(got))

@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"parley/store/rules"
 	"reflect"
 	"slices"
 	"testing"
@@ -85,7 +86,7 @@ type fixture struct {
 type accessStore interface {
 	parley.TicketStore
 	parley.RevocationStore
-	KeyAudit(parley.AuditKey)
+	KeyAudit(rules.AuditKey)
 }
 
 func (f *fixture) access() accessStore { return f.Store.(accessStore) }

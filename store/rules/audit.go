@@ -1,10 +1,13 @@
-package parley
+// Package rules is what every store keeps to: the audit chain, the order of
+// webhooks, the size of pages.
+package rules
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"parley"
 	"strconv"
 	"time"
 )
@@ -21,19 +24,10 @@ func AuditKeyOf(server []byte) AuditKey {
 	return h.Sum(nil)
 }
 
-// An AuditRow is a record in the chain of its tenant; the chain of the server
-// itself has no tenant. Rows are numbered 1, 2, 3…
-type AuditRow struct {
-	Tenant TenantID
-	No     int64
-	Audit
-	Hash string // see Sum
-}
-
 // Sum is the hash of a row that follows on one with the hash before. It covers
 // everything in the row, so that no row can be changed, moved or left out
 // without the chain showing where.
-func (r AuditRow) Sum(key AuditKey, before string) string {
+func Sum(key AuditKey, r parley.AuditRow, before string) string {
 	h := sha256.New()
 	if len(key) > 0 {
 		h = hmac.New(sha256.New, key)
@@ -46,20 +40,20 @@ func (r AuditRow) Sum(key AuditKey, before string) string {
 }
 
 // Chain makes rows of records that follow on a row.
-func Chain(key AuditKey, tenant TenantID, no int64, hash string, records []Audit) []AuditRow {
-	rows := make([]AuditRow, len(records))
+func Chain(key AuditKey, tenant parley.TenantID, no int64, hash string, records []parley.Audit) []parley.AuditRow {
+	rows := make([]parley.AuditRow, len(records))
 	for i, record := range records {
 		no++
 		record.At = record.At.UTC().Truncate(time.Microsecond)
-		rows[i] = AuditRow{Tenant: tenant, No: no, Audit: record}
-		hash = rows[i].Sum(key, hash)
+		rows[i] = parley.AuditRow{Tenant: tenant, No: no, Audit: record}
+		hash = Sum(key, rows[i], hash)
 		rows[i].Hash = hash
 	}
 	return rows
 }
 
 // A ChainCheck verifies a chain from its first row on, page by page. A chain may
-// begin with rows without a key. Then an AuditSealed under the key must follow,
+// begin with rows without a key. Then a parley.AuditSealed under the key must follow,
 // and from there on every row is under the key.
 type ChainCheck struct {
 	Key AuditKey
@@ -72,11 +66,11 @@ type ChainCheck struct {
 
 // Add finds the first row that does not follow on those before it, and says what
 // is wrong with it; nil if all do.
-func (c *ChainCheck) Add(rows []AuditRow) (*AuditRow, string) {
+func (c *ChainCheck) Add(rows []parley.AuditRow) (*parley.AuditRow, string) {
 	for i := range rows {
 		r := &rows[i]
-		keyed := len(c.Key) > 0 && r.Sum(c.Key, c.Hash) == r.Hash
-		plain := r.Sum(nil, c.Hash) == r.Hash
+		keyed := len(c.Key) > 0 && Sum(c.Key, *r, c.Hash) == r.Hash
+		plain := Sum(nil, *r, c.Hash) == r.Hash
 		first := c.Unkeyed == c.No // no row under the key was seen
 		switch {
 		case r.No != c.No+1, !keyed && !plain:
@@ -85,8 +79,8 @@ func (c *ChainCheck) Add(rows []AuditRow) (*AuditRow, string) {
 			return r, "is not under the key, though the one before it is"
 		case plain:
 			c.Unkeyed++
-		case first && c.No > 0 && r.Action != AuditSealed:
-			return r, "follows on rows that are not under the key, and is no " + AuditSealed
+		case first && c.No > 0 && r.Action != parley.AuditSealed:
+			return r, "follows on rows that are not under the key, and is no " + parley.AuditSealed
 		case first && c.No > 0:
 			c.Sealed = r.At
 		}
