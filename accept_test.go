@@ -34,7 +34,7 @@ func TestToolsAreAccepted(t *testing.T) {
 	if wrong := checker.Check(a.log); len(wrong) > 0 {
 		t.Error(wrong)
 	}
-	s, ok := parley.SnapshotOf(a.state)
+	s, ok := a.state.Snapshot()
 	if back, good := s.State(); !ok || !good || !reflect.DeepEqual(back, a.state) {
 		t.Errorf("%+v was read back as %+v", a.state, back)
 	}

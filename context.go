@@ -1,7 +1,5 @@
 package parley
 
-import "unicode/utf8"
-
 // A ContextSize is how much of its window a model was given to read.
 type ContextSize struct {
 	Tokens    int
@@ -131,46 +129,6 @@ type Compact struct {
 }
 
 func (Compact) step() {}
-
-// EstimateTokens says about how many tokens a model makes of a text: one for
-// every four characters.
-func EstimateTokens(texts ...string) int {
-	n := 0
-	for _, t := range texts {
-		n += (utf8.RuneCountInString(t) + 3) / 4
-	}
-	return n
-}
-
-// Tokens estimates a message.
-func (m Message) Tokens() int {
-	n := EstimateTokens(m.Text) + 4
-	for _, c := range m.Calls {
-		n += EstimateTokens(c.Name, c.Arguments)
-	}
-	return n + len(m.Images)*1000
-}
-
-// CompactionCut is the number of messages, from the first on, that a compaction
-// replaces. It leaves the last ones, up to keep tokens and at most half of all
-// there is, and never parts a call from its result. Zero: there is nothing to be
-// gained.
-func CompactionCut(messages []Message, keep int) int {
-	total := 0
-	for _, m := range messages {
-		total += m.Tokens()
-	}
-	cut, kept := len(messages), 0
-	for i := len(messages) - 1; i > 0; i-- {
-		if kept += messages[i].Tokens(); kept > min(keep, total/2) {
-			break
-		}
-		if messages[i].Role != RoleTool {
-			cut = i
-		}
-	}
-	return cut
-}
 
 // stopCompacting ends one with what it was for.
 func (d *decision) stopCompacting() {

@@ -78,7 +78,7 @@ func (do MakeAgent) Rules() Rules {
 
 func (do MakeAgent) decide(d *decision, _ Command) error {
 	a := do.Agent
-	if err := CheckAgent(a); err != nil {
+	if err := a.Check(); err != nil {
 		return err
 	}
 	i, there := d.s.Facts.made(a.Name)
@@ -121,8 +121,8 @@ func (do NoteAgents) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// CheckAgent says what is wrong with a definition that somebody makes.
-func CheckAgent(a Agent) error {
+// Check says what is wrong with a definition that somebody makes.
+func (a Agent) Check() error {
 	switch {
 	case !ValidAgentName(a.Name):
 		return Errorf(CodeInvalid, "name must be up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.")

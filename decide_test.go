@@ -496,19 +496,19 @@ func TestClocksGoBackLogsDoNot(t *testing.T) {
 
 func TestWhatIsDue(t *testing.T) {
 	a := newTale(t)
-	if _, ok := parley.DueOf(a.state); ok {
+	if _, ok := a.state.Due(); ok {
 		t.Error("an idle session is due")
 	}
 	a.say("do it")
-	if due, ok := parley.DueOf(a.state); !ok || due.Reason != "run" || due.At.After(a.now) {
+	if due, ok := a.state.Due(); !ok || due.Reason != "run" || due.At.After(a.now) {
 		t.Errorf("a run is due %+v", due)
 	}
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("tool", parley.VerdictAsk, parley.Effectful)}})
-	if due, ok := parley.DueOf(a.state); !ok || due.Reason != "card" || !due.At.Equal(start.Add(time.Hour)) {
+	if due, ok := a.state.Due(); !ok || due.Reason != "card" || !due.At.Equal(start.Add(time.Hour)) {
 		t.Errorf("a card is due %+v", due)
 	}
 	a.do(parley.DeleteSession{})
-	if _, ok := parley.DueOf(a.state); ok {
+	if _, ok := a.state.Due(); ok {
 		t.Error("a deleted session is due")
 	}
 }

@@ -150,8 +150,8 @@ func TypeOf(body EventBody) string { return reflect.TypeOf(body).Name() }
 
 // IsPiece reports whether the event that finishes what a body is a part of says
 // all of it again.
-func IsPiece(body EventBody) bool {
-	switch body.(type) {
+func (e Event) IsPiece() bool {
+	switch e.Body.(type) {
 	case OutputAppended, ToolOutputAppended:
 		return true
 	}

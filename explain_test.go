@@ -41,7 +41,7 @@ func TestAnApprovalIsExplained(t *testing.T) {
 	if steps := explaining(a.state, a.now); len(steps) != 1 || steps[0] != want {
 		t.Errorf("wanted is %+v", steps)
 	}
-	if due, ok := parley.DueOf(a.state); !ok || due.Reason != "run" {
+	if due, ok := a.state.Due(); !ok || due.Reason != "run" {
 		t.Errorf("after a crash it would be found as %+v, %v", due, ok)
 	}
 	if a.state.Status() != parley.StatusWaiting {
@@ -55,7 +55,7 @@ func TestAnApprovalIsExplained(t *testing.T) {
 	a.expect("ExplanationRequested ApprovalExplained")
 	a.tool(call.ID, parley.ExplanationEnded{Text: "late"})
 	a.expect("ExplanationRequested ApprovalExplained")
-	if due, ok := parley.DueOf(a.state); !ok || due.Reason != "card" {
+	if due, ok := a.state.Due(); !ok || due.Reason != "card" {
 		t.Errorf("it only waits for a person, and is due as %+v, %v", due, ok)
 	}
 	if a.state.Run.Turns != 1 || a.state.Run.Usage.Input != 15 {

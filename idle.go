@@ -56,9 +56,6 @@ type IdleLimits struct {
 	Prompts  int           // to one agent under one mission with no word of a person in between
 }
 
-// DefaultIdleLimits hold where nothing else is said.
-func DefaultIdleLimits() IdleLimits { return IdleLimits{30 * time.Second, 10} }
-
 // An Override is chosen for an agent in a project, whatever the mission.
 type Override struct {
 	Project string `json:",omitempty"`

@@ -33,7 +33,7 @@ func TestMadeAgentsAreFacts(t *testing.T) {
 	if err := a.try(parley.DeleteAgent{Agent: "c"}); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("%v", err)
 	}
-	s, ok := parley.SnapshotOf(a.state)
+	s, ok := a.state.Snapshot()
 	if back, good := s.State(); !ok || !good || !reflect.DeepEqual(back, a.state) {
 		t.Errorf("%+v was read back as %+v", a.state, back)
 	}

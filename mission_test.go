@@ -64,7 +64,7 @@ func TestMissions(t *testing.T) {
 
 func sameAsSnapshot(t *testing.T, state parley.State) {
 	t.Helper()
-	s, ok := parley.SnapshotOf(state)
+	s, ok := state.Snapshot()
 	back, good := s.State()
 	if !ok || !good || !reflect.DeepEqual(back, state) {
 		t.Errorf("%+v was read back as %+v", state, back)

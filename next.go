@@ -59,9 +59,9 @@ type Due struct {
 	Reason string
 }
 
-// DueOf is the row that finds the session again after a crash; false when the
+// Due is the row that finds the session again after a crash; false when the
 // session needs nobody.
-func DueOf(s State) (Due, bool) {
+func (s State) Due() (Due, bool) {
 	steps := Next(s, s.LastAt)
 	for _, step := range steps {
 		switch step.(type) {

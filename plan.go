@@ -202,9 +202,9 @@ const planning = `You are planning. Look and ask, but change nothing: tools that
 When you know enough, propose what is to be done with update_plan, every item pending, and end with a few words about it.
 A person then approves, edits or rejects the plan; nothing is done before.`
 
-// PlanInstructions is what the model of a run is told about planning and about
+// Instructions is what the model of a run is told about planning and about
 // the session's plan, if there is anything to tell.
-func PlanInstructions(mode RunMode, p *Plan) string {
+func (p *Plan) Instructions(mode RunMode) string {
 	var parts []string
 	if mode == ModePlan {
 		parts = append(parts, planning)

@@ -69,15 +69,15 @@ func TestPlansAreTold(t *testing.T) {
 	}
 	for status, want := range map[PlanStatus]string{PlanProposed: "waits", PlanApproved: "approved", PlanExecuting: "update_plan", PlanRejected: "rejected", PlanCompleted: ""} {
 		p.Status = status
-		got := PlanInstructions("", p)
+		got := p.Instructions("")
 		if want == "" && got != "" || want != "" && (!strings.Contains(got, want) || !strings.HasSuffix(got, plan)) {
 			t.Errorf("%s: %q", status, got)
 		}
-		if got := PlanInstructions(ModePlan, p); !strings.HasPrefix(got, "You are planning.") {
+		if got := p.Instructions(ModePlan); !strings.HasPrefix(got, "You are planning.") {
 			t.Errorf("%s: %q", status, got)
 		}
 	}
-	if got := PlanInstructions("", nil); got != "" {
+	if got := (*Plan)(nil).Instructions(""); got != "" {
 		t.Errorf("%q", got)
 	}
 }

@@ -13,9 +13,9 @@ type RowsGone struct{}
 
 func (RowsGone) row() {}
 
-// RowOf is nil for most events. Those that change rows say which by a method
+// Row is nil for most events. Those that change rows say which by a method
 // beside their type.
-func RowOf(e Event) Row {
+func (e Event) Row() Row {
 	if b, ok := e.Body.(interface{ rowOf(Event) Row }); ok {
 		return b.rowOf(e)
 	}

@@ -19,8 +19,8 @@ type Settings struct {
 	MaxDelegationDepth int          `json:"max_delegation_depth"`
 }
 
-// DefaultSettings are those of a tenant that has chosen nothing.
-func DefaultSettings() Settings {
+// defaultSettings are those of a tenant that has chosen nothing.
+func defaultSettings() Settings {
 	return Settings{Approval: ApprovalSuggest, Turns: defaultTurns, CompactAt: 0.8, MaxDelegationDepth: 2}
 }
 
@@ -51,11 +51,11 @@ var settings = map[string]setting{
 
 var modelPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
 
-// EffectiveSettings are those that values, of SettingsChanged, amount to. What a
+// Effective are the settings of a tenant: what it has chosen, and else the defaults. What a
 // later release may have allowed and this one does not know is passed over.
-func EffectiveSettings(values map[string]json.RawMessage) Settings {
-	s := DefaultSettings()
-	for name, raw := range values {
+func (t TenantFacts) Effective() Settings {
+	s := defaultSettings()
+	for name, raw := range t.Settings {
 		tried := s
 		if known, ok := settings[name]; ok && known.take(&tried, raw) {
 			s = tried

@@ -40,10 +40,10 @@ func TestSettings(t *testing.T) {
 	}
 	effective := func(want parley.Settings) {
 		t.Helper()
-		if got := parley.EffectiveSettings(a.state.Facts.Settings); got != want {
+		if got := a.state.Facts.Effective(); got != want {
 			t.Errorf("in effect are %+v, want %+v", got, want)
 		}
-		snapshot, _ := parley.SnapshotOf(a.state)
+		snapshot, _ := a.state.Snapshot()
 		if back, ok := snapshot.State(); !ok || fmt.Sprint(back) != fmt.Sprint(a.state) {
 			t.Errorf("%+v was read back as %+v", a.state, back)
 		}
@@ -65,13 +65,13 @@ func TestSettings(t *testing.T) {
 	want.Approval, want.Model = "full-auto", ""
 	effective(want)
 	a.do(change(t, `{"approval":null,"turns":null,"compact_at":null,"max_delegation_depth":null}`))
-	effective(parley.DefaultSettings())
+	effective(parley.TenantFacts{}.Effective())
 
 	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: "hi", Open: true, Agent: helper}, parley.DeleteSession{}} {
 		a.refused(do, parley.CodeNotFound)
 	}
 	newTale(t).refused(change(t, `{"turns":7}`), parley.CodeNotFound)
-	odd := parley.EffectiveSettings(map[string]json.RawMessage{"turns": json.RawMessage(`-1`), "later": json.RawMessage(`1`), "approval": json.RawMessage(`"auto-edit"`)})
+	odd := parley.TenantFacts{Settings: map[string]json.RawMessage{"turns": json.RawMessage(`-1`), "later": json.RawMessage(`1`), "approval": json.RawMessage(`"auto-edit"`)}}.Effective()
 	if odd.Turns != 50 || odd.Approval != "auto-edit" {
 		t.Errorf("%+v", odd)
 	}

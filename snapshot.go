@@ -15,9 +15,9 @@ type Snapshot struct {
 	Body    []byte
 }
 
-// SnapshotOf is false while an output is open: its text so far is no control
+// Snapshot is false while an output is open: its text so far is no control
 // fact, and it will not be open for long.
-func SnapshotOf(s State) (Snapshot, bool) {
+func (s State) Snapshot() (Snapshot, bool) {
 	if s.Run != nil && s.Run.Turn != nil {
 		return Snapshot{}, false
 	}

@@ -75,7 +75,7 @@ func TestSnapshots(t *testing.T) {
 	taken := 0
 	for _, e := range a.log {
 		state = parley.Fold(state, e)
-		snapshot, ok := parley.SnapshotOf(state)
+		snapshot, ok := state.Snapshot()
 		if open := state.Run != nil && state.Run.Turn != nil; ok == open {
 			t.Fatalf("seq %d: turn open %v, snapshot taken %v", e.Seq, open, ok)
 		}
@@ -90,7 +90,7 @@ func TestSnapshots(t *testing.T) {
 	if taken < 10 {
 		t.Errorf("only %d snapshots", taken)
 	}
-	good, _ := parley.SnapshotOf(state)
+	good, _ := state.Snapshot()
 	for name, bad := range map[string]parley.Snapshot{
 		"another version": {Seq: good.Seq, Version: parley.FoldVersion + 1, Body: good.Body},
 		"another seq":     {Seq: good.Seq - 1, Version: parley.FoldVersion, Body: good.Body},
@@ -112,7 +112,7 @@ func TestFoldVersion(t *testing.T) {
 	state := parley.NewState("acme", a.state.ID)
 	for _, e := range a.log {
 		state = parley.Fold(state, e)
-		if snapshot, ok := parley.SnapshotOf(state); ok {
+		if snapshot, ok := state.Snapshot(); ok {
 			fmt.Fprintf(&got, "%s\n", snapshot.Body)
 		}
 	}

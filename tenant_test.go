@@ -38,7 +38,7 @@ func TestAgentsAreStoppedAndStarted(t *testing.T) {
 	}
 	// A snapshot holds it, also when nothing is stopped any more.
 	for _, agent := range []string{"another", "zebra"} {
-		s, ok := parley.SnapshotOf(a.state)
+		s, ok := a.state.Snapshot()
 		back, good := s.State()
 		if !ok || !good || !reflect.DeepEqual(back, a.state) {
 			t.Errorf("%+v was read back as %+v", a.state, back)

@@ -60,7 +60,7 @@ func (a *tale) clock(agent parley.AgentRef, until time.Time) {
 			a.now = until
 			return
 		}
-		if due, ok := parley.DueOf(a.state); !ok || !due.At.Equal(wake) || due.Reason != "timer" {
+		if due, ok := a.state.Due(); !ok || !due.At.Equal(wake) || due.Reason != "timer" {
 			a.t.Fatalf("it waits until %v, and is due %+v", wake, due)
 		}
 		a.now = wake
@@ -121,7 +121,7 @@ func TestAFollowUp(t *testing.T) {
 	if e := last[parley.EffectEnqueued](a); !e.Autonomous || e.Request != in.Request {
 		t.Errorf("%+v", e)
 	}
-	if _, due := parley.DueOf(a.state); due || a.state.Title != "hello" || a.state.Autonomous != 1 {
+	if _, due := a.state.Due(); due || a.state.Title != "hello" || a.state.Autonomous != 1 {
 		t.Errorf("due %v, %+v", due, a.state)
 	}
 	a.sound()
@@ -415,7 +415,7 @@ func TestClocksJump(t *testing.T) {
 	a.do(parley.SubmitInput{Content: "hello", Agent: wanderer})
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "three"), comesBack(61*time.Second, "four")}})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
-	if due, ok := parley.DueOf(a.state); !ok || !due.At.Equal(a.now.Add(time.Minute)) {
+	if due, ok := a.state.Due(); !ok || !due.At.Equal(a.now.Add(time.Minute)) {
 		t.Errorf("due %+v at %v", due, a.now)
 	}
 	before := a.now
@@ -460,7 +460,7 @@ func TestTheEvaluator(t *testing.T) {
 			t.Error("it is asked while the run goes on")
 		}
 		a.model(parley.ModelEnded{Stop: parley.StopEnd})
-		if due, ok := parley.DueOf(a.state); !ok || due.Reason != "run" || wanted(a) == nil || len(checker.Settled(a.log)) == 0 {
+		if due, ok := a.state.Due(); !ok || due.Reason != "run" || wanted(a) == nil || len(checker.Settled(a.log)) == 0 {
 			t.Errorf("an evaluation is wanted, and it is due %+v, %v, settled %v", due, ok, checker.Settled(a.log))
 		}
 		return a

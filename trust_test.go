@@ -148,7 +148,7 @@ func TestUntrustedContentStays(t *testing.T) {
 	}
 	a.do(parley.CancelRun{})
 
-	kept, ok := parley.SnapshotOf(a.state)
+	kept, ok := a.state.Snapshot()
 	back, read := kept.State()
 	if !ok || !read || !reflect.DeepEqual(back, a.state) {
 		t.Fatalf("read back is %+v", back)
@@ -535,7 +535,7 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 			case 0:
 				a.recover()
 			case 1:
-				if kept, ok := parley.SnapshotOf(a.state); ok {
+				if kept, ok := a.state.Snapshot(); ok {
 					a.state, _ = kept.State()
 				}
 			case 2:

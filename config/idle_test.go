@@ -14,7 +14,7 @@ func TestIdlePromptsOfAServer(t *testing.T) {
 		want  parley.IdleLimits
 		wrong string
 	}{
-		{nil, parley.DefaultIdleLimits(), ""},
+		{nil, parley.IdleLimits{Interval: 30 * time.Second, Prompts: 10}, ""},
 		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1s", "PARLEY_IDLE_PROMPT_MAX": "2"}, parley.IdleLimits{Interval: time.Second, Prompts: 2}, ""},
 		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1ms"}, parley.IdleLimits{}, "from 1s to 24h, not 1ms"},
 		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "48h"}, parley.IdleLimits{}, "from 1s to 24h"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley"
 )
@@ -32,12 +33,12 @@ func (a *actor) measure(request parley.ModelRequest, usage parley.Usage, said in
 }
 
 func requestTokens(r parley.ModelRequest) int {
-	n := parley.EstimateTokens(r.Instructions)
+	n := estimateTokens(r.Instructions)
 	for _, t := range r.Tools {
-		n += parley.EstimateTokens(t.Name, t.Description, t.Parameters)
+		n += estimateTokens(t.Name, t.Description, t.Parameters)
 	}
 	for _, m := range r.Messages {
-		n += m.Tokens()
+		n += messageTokens(m)
 	}
 	return n
 }
@@ -83,7 +84,7 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 	}
 	messages := parley.Conversation(log)
 	limit := a.engine.window(agent.Model)
-	cut := parley.CompactionCut(messages, limit/10)
+	cut := compactionCut(messages, limit/10)
 	if cut == 0 || cut == 1 && messages[0].Input == 0 { // nothing, or a summary alone
 		return ended, parley.Errorf(parley.CodeEmpty, "There is nothing to compact.")
 	}
@@ -168,4 +169,44 @@ func clipped(text string, most int) string {
 	}
 	half := most / 2
 	return strings.ToValidUTF8(text[:half], "") + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-half:], "")
+}
+
+// estimateTokens says about how many tokens a model makes of a text: one for
+// every four characters.
+func estimateTokens(texts ...string) int {
+	n := 0
+	for _, t := range texts {
+		n += (utf8.RuneCountInString(t) + 3) / 4
+	}
+	return n
+}
+
+// messageTokens estimates a message.
+func messageTokens(m parley.Message) int {
+	n := estimateTokens(m.Text) + 4
+	for _, c := range m.Calls {
+		n += estimateTokens(c.Name, c.Arguments)
+	}
+	return n + len(m.Images)*1000
+}
+
+// compactionCut is the number of messages, from the first on, that a compaction
+// replaces. It leaves the last ones, up to keep tokens and at most half of all
+// there is, and never parts a call from its result. Zero: there is nothing to be
+// gained.
+func compactionCut(messages []parley.Message, keep int) int {
+	total := 0
+	for _, m := range messages {
+		total += messageTokens(m)
+	}
+	cut, kept := len(messages), 0
+	for i := len(messages) - 1; i > 0; i-- {
+		if kept += messageTokens(messages[i]); kept > min(keep, total/2) {
+			break
+		}
+		if messages[i].Role != parley.RoleTool {
+			cut = i
+		}
+	}
+	return cut
 }

@@ -122,7 +122,7 @@ func New(c Config) *Engine {
 		c.Calls = 256
 	}
 	if c.Prompts == (parley.IdleLimits{}) {
-		c.Prompts = parley.DefaultIdleLimits()
+		c.Prompts = parley.IdleLimits{Interval: 30 * time.Second, Prompts: 10}
 	}
 	if c.Snapshot == 0 {
 		c.Snapshot = 200

@@ -195,7 +195,7 @@ func TestNoIdlePromptsWithoutAMission(t *testing.T) {
 	if steps := parley.Next(w.state, w.now); len(steps) != 0 {
 		t.Errorf("%v", steps)
 	}
-	if _, due := parley.DueOf(w.state); due {
+	if _, due := w.state.Due(); due {
 		t.Error("the session is due")
 	}
 	head := w.state.Head
@@ -221,7 +221,7 @@ func TestAnIdlePromptIsPromisedOnce(t *testing.T) {
 	w.report(found)
 	w.until(time.Hour)
 	w.want("0s:1")
-	if due, ok := parley.DueOf(w.state); !ok || due.At.After(w.now) {
+	if due, ok := w.state.Due(); !ok || due.At.After(w.now) {
 		t.Errorf("it is due %+v, %v", due, ok)
 	}
 	if n := w.settle(); n != 1 {

@@ -71,7 +71,7 @@ func (a *everyAgent) List(tenant parley.TenantID) []parley.Agent {
 	if err != nil && e.ctx.Err() == nil {
 		e.Log.Error("agents that were made cannot be read", "tenant", tenant, "error", err)
 	}
-	settings := parley.EffectiveSettings(s.Facts.Settings)
+	settings := s.Facts.Effective()
 	for i := range list {
 		list[i] = e.withModel(settings, list[i])
 	}
@@ -154,7 +154,7 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 	if agent.Address != "" { // or anybody could have the server connect to anything
 		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent that runs elsewhere needs a file of the server.")
 	}
-	if err := parley.CheckAgent(*agent); err != nil {
+	if err := agent.Check(); err != nil {
 		return nil, do, err
 	}
 	if err := a.ofNoFile(agent.Name); err != nil {

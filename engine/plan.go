@@ -30,7 +30,7 @@ func (a *actor) planned(who parley.Principal, c parley.Command, do parley.Decide
 
 // instructed is what the model of a run is told before anything else.
 func instructed(agent parley.Agent, mode parley.RunMode, plan *parley.Plan) string {
-	about := parley.PlanInstructions(mode, plan)
+	about := plan.Instructions(mode)
 	return strings.Trim(agent.Instructions+"\n\n"+about, "\n")
 }
 

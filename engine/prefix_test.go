@@ -91,7 +91,7 @@ func importLog(t testing.TB, store parley.Store, id parley.SessionID, log []parl
 	var agent *parley.Agent
 	for _, in := range all[parley.InputReceived](log) {
 		a, _ := agents{}.Agent(acme, in.Agent.Name)
-		a = parley.DefaultSettings().Complete(a)
+		a = parley.TenantFacts{}.Effective().Complete(a)
 		var c Config
 		forward(&c)
 		a.Autonomy = a.Autonomy.Within(c.Autonomy)
@@ -143,7 +143,7 @@ func (r *rig) settled(sessions map[parley.SessionID][]parley.Event) {
 		for _, i := range items {
 			s := parley.Fold(states[i.Session], i.Event)
 			states[i.Session] = s
-			due, ok := parley.DueOf(s)
+			due, ok := s.Due()
 			if delete(busy, i.Session); ok && (due.Reason == "run" || due.Reason == "timer" && due.At.Before(time.Now().Add(time.Minute))) || int(s.Head) < len(sessions[i.Session]) {
 				busy[i.Session] = true
 			}

@@ -132,7 +132,7 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 	}
 	kept := s.kept
 	if state.Head-s.kept >= s.every {
-		if snapshot, ok := parley.SnapshotOf(state); ok {
+		if snapshot, ok := state.Snapshot(); ok {
 			b.Snapshot, kept = &snapshot, state.Head
 		}
 	}
@@ -186,7 +186,7 @@ func (s *session) commit(ctx context.Context, b parley.Batch) (parley.Appended, 
 func dueChange(state parley.State, steps []parley.Step, held bool) parley.DueChange {
 	due, ok := parley.Due{At: state.LastAt, Reason: "run"}, slices.ContainsFunc(steps, needsWorker)
 	if !ok {
-		due, ok = parley.DueOf(state)
+		due, ok = state.Due()
 	}
 	return parley.DueChange{Due: due, Held: ok && held, Clear: !ok}
 }

@@ -12,7 +12,7 @@ func (e *Engine) settings(ctx context.Context, tenant parley.TenantID) (parley.S
 	if err != nil {
 		return parley.Settings{}, err
 	}
-	return parley.EffectiveSettings(s.Facts.Settings), nil
+	return s.Facts.Effective(), nil
 }
 
 // Settings is behind every dialect. See parley.Door.

@@ -21,7 +21,7 @@ func TestNoRouteHoldsAConnection(t *testing.T) {
 	bodies := []string{"Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
 		"Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 100\r\n\r\n{"}
 	var wg sync.WaitGroup
-	for pattern, r := range rules {
+	for pattern, r := range routeRules {
 		method, path, _ := strings.Cut(pattern, " ")
 		path = strings.NewReplacer("{$}", "", "{id}", "00000000-0000-4000-8000-000000000001").Replace(path)
 		for _, body := range bodies {

@@ -93,10 +93,10 @@ func (f *sessionFile) rename(id parley.SessionID) {
 func importSession(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) error {
 	f.state.Tenant = tenant
 	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true, Summary: f.state.Summary(), Parent: f.state.Parent}
-	if snapshot, ok := parley.SnapshotOf(f.state); ok {
+	if snapshot, ok := f.state.Snapshot(); ok {
 		b.Snapshot = &snapshot
 	}
-	if due, ok := parley.DueOf(f.state); ok {
+	if due, ok := f.state.Due(); ok {
 		b.Due = &parley.DueChange{Due: due}
 	}
 	taken := &parley.Error{Code: parley.CodeConflict, Message: fmt.Sprintf("Nothing was imported: there is a session %s of tenant %s already.", f.Session, tenant),

@@ -118,13 +118,13 @@ func (u *tenantUser) body(pattern, id string) string {
 	if body, ok := bodies[pattern]; ok {
 		return body
 	}
-	return strings.ReplaceAll(rules[pattern].body, "{id}", id)
+	return strings.ReplaceAll(routeRules[pattern].body, "{id}", id)
 }
 
 // route uses a route, on something of anybody's.
 func (u *tenantUser) route(pattern string) {
 	method, path, _ := strings.Cut(pattern, " ")
-	rule, id := rules[pattern], u.id()
+	rule, id := routeRules[pattern], u.id()
 	if pattern == "POST /api/v1/sessions" {
 		id = uuid.NewString()
 		defer u.opened(id)

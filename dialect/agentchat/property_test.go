@@ -171,7 +171,7 @@ func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
 			case parley.RunStarted:
 				agents[e.Session] = b.Agent.Name
 			}
-			switch row := parley.RowOf(e).(type) {
+			switch row := e.Row().(type) {
 			case parley.CardOpened:
 				open[parley.Ref(e.Session, row.Seq)] = true
 			case parley.CardClosed:

@@ -82,7 +82,7 @@ func (c *conn) isOfSubAgent(ctx context.Context) (found bool, err error) {
 // shown.
 func asksOrTells(e parley.Event) bool {
 	_, explained := e.Body.(parley.ApprovalExplained)
-	return explained || parley.RowOf(e) != nil
+	return explained || e.Row() != nil
 }
 
 func hasFrame(e parley.Event, id string) bool {

@@ -86,7 +86,7 @@ func (b *below) after(e parley.Event) {
 	if agent == "" {
 		return // the top: its own cards are proved elsewhere
 	}
-	switch row := parley.RowOf(e).(type) {
+	switch row := e.Row().(type) {
 	case parley.CardOpened:
 		b.open[parley.Ref(e.Session, row.Seq)] = agent
 	case parley.CardClosed:

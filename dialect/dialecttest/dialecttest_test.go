@@ -337,7 +337,7 @@ func TestAnyTree(t *testing.T) {
 			if b, ok := e.Body.(parley.ChildSpawned); ok {
 				depth[b.Child] = b.Depth
 			}
-			if row, ok := parley.RowOf(e).(parley.CardOpened); ok {
+			if row, ok := e.Row().(parley.CardOpened); ok {
 				seen[fmt.Sprintf("%s at depth %d", row.Kind, depth[e.Session])]++
 			}
 			if _, out := tree.agents[e.Session]; !out {

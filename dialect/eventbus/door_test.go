@@ -72,7 +72,7 @@ func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) 
 		if e.Position > d.head || q.Root != "" && e.Root != q.Root {
 			continue
 		}
-		switch row := parley.RowOf(e).(type) {
+		switch row := e.Row().(type) {
 		case parley.RunOpened:
 			agents[runName(e.Session, row.Run)] = row.Agent
 		case parley.CardOpened:
@@ -247,7 +247,7 @@ func (d *door) Settings(_ context.Context, who parley.Principal) (parley.Setting
 	if who.ID == "clumsy" {
 		return parley.Settings{}, parley.Errorf(parley.CodeForbidden, "You may not do this: it needs agents:read.")
 	}
-	return parley.DefaultSettings(), nil
+	return parley.TenantFacts{}.Effective(), nil
 }
 
 func (d *door) Missions(_ context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo, error) {

@@ -78,7 +78,7 @@ func (d *door) Plan(context.Context, parley.Principal, parley.SessionID) (parley
 }
 
 func (d *door) Settings(context.Context, parley.Principal) (parley.Settings, error) {
-	return parley.DefaultSettings(), d.refusal
+	return parley.TenantFacts{}.Effective(), d.refusal
 }
 
 func (d *door) Timers(_ context.Context, _ parley.Principal, q parley.TimerQuery) ([]parley.TimerInfo, error) {

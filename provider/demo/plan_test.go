@@ -29,7 +29,7 @@ func TestPlans(t *testing.T) {
 		return h.text
 	}
 	req := say(allTools, "plan tea")
-	req.Instructions = "be brief\n\n" + parley.PlanInstructions(parley.ModePlan, nil)
+	req.Instructions = "be brief\n\n" + (*parley.Plan)(nil).Instructions(parley.ModePlan)
 	if said := follow(req, proposed); !strings.Contains(said, "Nothing is done before you approve it") {
 		t.Errorf("said %q", said)
 	}
@@ -42,8 +42,8 @@ func TestPlans(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 	approved := say(allTools, parley.PlanIsApproved) // without what was said before
-	approved.Instructions = parley.PlanInstructions("", &parley.Plan{Status: parley.PlanExecuting, Items: []parley.PlanItem{
-		{Title: "Look at tea", Status: "pending"}, {Title: "Do tea", Status: "pending"}, {Title: "Check tea", Status: "pending"}}})
+	approved.Instructions = (&parley.Plan{Status: parley.PlanExecuting, Items: []parley.PlanItem{
+		{Title: "Look at tea", Status: "pending"}, {Title: "Do tea", Status: "pending"}, {Title: "Check tea", Status: "pending"}}}).Instructions("")
 	if said := follow(approved, done...); !strings.Contains(said, "All 3 steps are done") {
 		t.Errorf("said %q", said)
 	}

@@ -34,7 +34,7 @@ const (
 // keep carries out what an event does to the rows of its session.
 func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 	tenant, session := text(w.Tenant), text(w.Session)
-	switch row := parley.RowOf(e).(type) {
+	switch row := e.Row().(type) {
 	case parley.RunOpened:
 		parent := make([]any, 4)
 		if o := w.Parent; o != nil {

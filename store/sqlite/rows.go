@@ -42,7 +42,7 @@ func (w *rowStatements) texts() map[**sql.Stmt]string {
 
 // keep carries out what an event does to the rows of its session.
 func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (err error) {
-	switch row := parley.RowOf(e).(type) {
+	switch row := e.Row().(type) {
 	case parley.RunOpened:
 		parent := make([]any, 4)
 		if o := b.Parent; o != nil {

@@ -202,7 +202,7 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 		e.Position, e.At = parley.Position(i+1), time.UnixMicro(int64(7+i)).UTC()
 		name, version, body, _ := parley.EncodeBody(e.Body)
 		if _, err := db.Exec(`INSERT INTO events VALUES ('acme', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			e.Session, e.Seq, e.Position, e.Root, micros(e.At), e.Run, e.By, name, version, parley.IsPiece(e.Body), string(body)); err != nil {
+			e.Session, e.Seq, e.Position, e.Root, micros(e.At), e.Run, e.By, name, version, e.IsPiece(), string(body)); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, e)

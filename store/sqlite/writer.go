@@ -308,7 +308,7 @@ func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error
 		b.result.Positions[i] = parley.Position(h.position)
 		root := sql.NullString{String: string(e.Root), Valid: e.Root != b.Session}
 		t := b.bodies[i]
-		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name, t.version, parley.IsPiece(e.Body), string(t.body)); err != nil {
+		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name, t.version, e.IsPiece(), string(t.body)); err != nil {
 			return err
 		}
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
