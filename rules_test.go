@@ -47,6 +47,7 @@ var allowed = []struct {
 	{"tool", "sandbox", "a command runs inside it"},
 	{"tool/mcp", "sandbox", "a server of tools is a command"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
+	{"dialect/dialecttest", "server", "the server limits how long bodies and answers of a dialect may take"},
 }
 
 func TestImports(t *testing.T) {

@@ -1,0 +1,78 @@
+package debugconsole
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+// A strict guard refuses requests with the header X-Nobody.
+type strictGuard struct{ *guard }
+
+var errNobody = parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
+
+func (g strictGuard) Ask(r *http.Request, agent string) (parley.Visit, error) {
+	if r.Header.Get("X-Nobody") != "" {
+		return parley.Visit{}, errNobody
+	}
+	return g.guard.Ask(r, agent)
+}
+
+func (g strictGuard) Who(r *http.Request) (parley.Principal, error) {
+	if r.Header.Get("X-Nobody") != "" {
+		return parley.Principal{}, errNobody
+	}
+	return g.guard.Who(r)
+}
+
+func strict(d *door) map[string]http.HandlerFunc {
+	return (&Handler{Door: d, Agents: agents{}, Guard: strictGuard{&guard{expired: make(chan struct{})}},
+		Conns: dialect.NewConns(), Log: slog.New(slog.DiscardHandler)}).Routes()
+}
+
+func TestSlowBodies(t *testing.T) {
+	for path, json := range map[string]string{"context": `{"context":"Hello"}`, "message": `{"content":"Hello"}`} {
+		routes := func() map[string]http.HandlerFunc {
+			d := newDoor()
+			d.answers = true
+			return strict(d)
+		}
+		body := dialecttest.Body{Path: "/api/v1/agents/scout/" + path, JSON: json, Nobody: "X-Nobody: 1"}
+		t.Run(path, func(t *testing.T) { dialecttest.Bodies(t, routes, body) })
+	}
+}
+
+// TestLateAnswers: an answer may take longer than a body, and than the server
+// gives a route to answer.
+func TestLateAnswers(t *testing.T) {
+	for path, want := range map[string]string{
+		"message": `{"content":"Hi"}`,
+		"stream":  ": still here\n\n: still here\n\n: still here\n\nevent: chunk",
+	} {
+		t.Run(path, func(t *testing.T) {
+			var d *door
+			routes := func() map[string]http.HandlerFunc {
+				d = newDoor()
+				return strict(d)
+			}
+			dialecttest.Serve(t, routes, func(t *testing.T, c *dialecttest.Client) {
+				c.Send("POST /api/v1/agents/scout/" + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+					"Content-Length: 16\r\n\r\n" + `{"content":"Hi"}`)
+				<-d.asked
+				time.AfterFunc(50*time.Second, func() {
+					d.say(parley.OutputAppended{Output: 3, Kind: parley.Text, Text: "Hi"},
+						parley.RunFinished{Outcome: parley.Completed})
+				})
+				if status, body := c.Answer(); status != http.StatusOK || !strings.Contains(body, want) {
+					t.Errorf("answered is %d %s", status, body)
+				}
+			})
+		})
+	}
+}
