@@ -267,6 +267,8 @@ func CannotBegin(err error) Goodbye {
 		code = transport.Policy
 	case parley.CodeUnavailable, parley.CodeOverloaded:
 		code = transport.TryLater
+	case parley.CodeStopped:
+		code = transport.GoingAway
 	}
 	return Goodbye{code, parley.MessageOf(err)}
 }

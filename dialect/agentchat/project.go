@@ -28,13 +28,12 @@ type card struct {
 }
 
 // Ignored are the types of events no client of this dialect is shown.
-var Ignored = map[string]string{
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the message that opened it is shown",
 	"SessionRenamed":       "sessions have no titles here",
 	"SessionHalted":        "the run it ended says so",
 	"SessionReopened":      "nothing to show until somebody says something",
 	"SessionDeleted":       "the run it ended says so; a connection is not of one session",
-	"InputScreened":        "a run that is blocked says so when it ends",
 	"InputAdopted":         "it was shown when it was received",
 	"RunStarted":           "what it answers was shown",
 	"TurnStarted":          "turns are not visible here",
@@ -43,14 +42,8 @@ var Ignored = map[string]string{
 	"OutputAppended":       "messages are whole here",
 	"ToolCallStarted":      "it was shown when it was asked for",
 	"ToolOutputAppended":   "results are whole here",
-	"EffectEnqueued":       "a bookmark for clients of another dialect",
-	"EffectCancelled":      "a bookmark for clients of another dialect",
 	"TimerSet":             "what comes unasked is shown when it comes",
-	"TimerPostponed":       "what comes unasked is shown when it comes",
-	"TimerCancelled":       "what comes unasked is shown when it comes",
-	"FollowUpEvaluated":    "what comes unasked is shown when it comes",
 	"TimerFired":           "what it says is announced",
-	"LateResultNoted":      "seen in the log only",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
 	"ChildSpawned":         "sub-agents are not visible here",
@@ -63,18 +56,7 @@ var Ignored = map[string]string{
 	"ProblemReported":      "what ends nothing is not visible here",
 	"ExplanationRequested": "cards are not explained here",
 	"ApprovalExplained":    "cards are not explained here",
-	"AgentStarted":         "of no conversation",
-	"AgentStopped":         "of no conversation",
-	"AgentChanged":         "of no conversation",
-	"SettingsChanged":      "of no conversation",
-	"MissionSet":           "of no conversation",
-	"MissionCleared":       "of no conversation",
-	"OverrideSet":          "of no conversation",
-	"AgentPrompted":        "of no conversation",
-	"PromptSettled":        "of no conversation",
-	"WebhookChanged":       "who is told by HTTP is nobody here",
-	"ToolsAccepted":        "of no conversation",
-}
+})
 
 // Project says what a client is shown of an event. Of sessions of sub-agents it is
 // shown what waits for a person, and nothing else: what they did is in a tool's

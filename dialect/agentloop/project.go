@@ -72,13 +72,12 @@ type other struct {
 }
 
 // Ignored are the types of events no client of this dialect is shown.
-var Ignored = map[string]string{
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the connection's first input opened it",
 	"SessionRenamed":       "sessions have no titles here",
 	"SessionHalted":        "the run it ended says so, and so does the answer to the next input",
 	"SessionReopened":      "nothing to show until somebody says something",
 	"InputReceived":        "loading_state says when it is being answered; the document does not echo",
-	"InputScreened":        "a run that is blocked says so when it ends",
 	"InputAdopted":         "loading_state says when it is being answered",
 	"TurnStarted":          "turns are not visible here",
 	"OutputStarted":        "its pieces are shown",
@@ -89,24 +88,7 @@ var Ignored = map[string]string{
 	"ChildReturned":        "it is the output of the call that delegates",
 	"ContextMeasured":      "context_info says it at the end of the run",
 	"CompactionStarted":    "its end is shown",
-	"AgentStarted":         "of the tenant's own session",
-	"AgentStopped":         "of the tenant's own session",
-	"AgentChanged":         "of the tenant's own session",
-	"SettingsChanged":      "of the tenant's own session",
-	"MissionSet":           "of the tenant's own session",
-	"MissionCleared":       "of the tenant's own session",
-	"OverrideSet":          "of the tenant's own session",
-	"AgentPrompted":        "of the tenant's own session",
-	"PromptSettled":        "of the tenant's own session",
-	"WebhookChanged":       "who is told by HTTP is nobody here",
-	"ToolsAccepted":        "of the tenant's own session",
-	"EffectEnqueued":       "a bookmark for clients of another dialect",
-	"EffectCancelled":      "a bookmark for clients of another dialect",
-	"TimerPostponed":       "the call that sets one is shown, and what comes of it when it comes",
-	"TimerCancelled":       "the call that sets one is shown, and what comes of it when it comes",
-	"FollowUpEvaluated":    "the call that sets one is shown, and what comes of it when it comes",
-	"LateResultNoted":      "seen in the log only",
-}
+})
 
 // Project says what a client is shown of an event.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {

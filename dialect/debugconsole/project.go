@@ -24,12 +24,11 @@ type View struct {
 }
 
 // Ignored are the types of events no client of this dialect is shown.
-var Ignored = map[string]string{
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the message that opened it is being answered",
 	"SessionRenamed":       "sessions have no titles here",
 	"SessionReopened":      "the halt closed the socket",
 	"InputReceived":        "the client knows what it said",
-	"InputScreened":        "a run that is blocked says so when it ends",
 	"InputAdopted":         "its answer is shown",
 	"RunStarted":           "its answer is shown",
 	"TurnStarted":          "turns are not visible here",
@@ -51,26 +50,9 @@ var Ignored = map[string]string{
 	"CompactionFailed":     "the document has no context to be shown",
 	"ModelFellBack":        "which model answers is not visible here",
 	"ProblemReported":      "an error ends a message here, and this does not",
-	"AgentStarted":         "a fact of the tenant, not of a conversation",
-	"AgentStopped":         "closes the socket; a fact of the tenant, not of a conversation",
-	"AgentChanged":         "a fact of the tenant, not of a conversation",
-	"SettingsChanged":      "a fact of the tenant, not of a conversation",
-	"MissionSet":           "a fact of the tenant, not of a conversation",
-	"MissionCleared":       "a fact of the tenant, not of a conversation",
-	"OverrideSet":          "a fact of the tenant, not of a conversation",
-	"AgentPrompted":        "a fact of the tenant, not of a conversation",
-	"PromptSettled":        "a fact of the tenant, not of a conversation",
-	"WebhookChanged":       "who is told by HTTP is nobody here",
-	"ToolsAccepted":        "a fact of the tenant, not of a conversation",
-	"EffectEnqueued":       "a bookmark for clients of another dialect",
-	"EffectCancelled":      "a bookmark for clients of another dialect",
 	"TimerSet":             "what comes unasked is shown when it comes",
-	"TimerPostponed":       "what comes unasked is shown when it comes",
-	"TimerCancelled":       "what comes unasked is shown when it comes",
-	"FollowUpEvaluated":    "what comes unasked is shown when it comes",
 	"TimerFired":           "the name of its request says that a timer fired",
-	"LateResultNoted":      "seen in the log only",
-}
+})
 
 // Project says what a client is shown of an event. Of sub-agents it is shown what
 // waits for a person.

@@ -117,9 +117,6 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	}
 	if err != nil {
 		bye := dialect.CannotBegin(err)
-		if parley.CodeOf(err) == parley.CodeStopped {
-			bye.Code = transport.GoingAway
-		}
 		socket.Close(bye.Code, bye.Reason)
 		return
 	}

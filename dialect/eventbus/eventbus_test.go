@@ -25,7 +25,7 @@ func TestTranscripts(t *testing.T) {
 		// What came before somebody connected is read, and not shown: where
 		// that starts is proved by TestWhoComesAnywhereSeesWhatOthersSee.
 		Starts:  func([]parley.Event) []int { return []int{0} },
-		Ignored: LeftOut,
+		Ignored: Ignored,
 		Decode: func(message []byte) dialecttest.Decoded {
 			body, err := dialect.ParseObject(message)
 			if err != nil {

@@ -71,25 +71,14 @@ func (v View) peer() string {
 	return "user"
 }
 
-// LeftOut are the types of events no client of this dialect is shown.
-var LeftOut = map[string]string{
-	"InputScreened":        "a run that is blocked says so when it ends",
+// Ignored are the types of events no client of this dialect is shown.
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, map[string]string{
 	"RunStarted":           "its input was shown, and its first turn says what it does",
 	"ExplanationRequested": "the explanation is shown",
 	"CompactionStarted":    "its end is shown",
-	"EffectEnqueued":       "a bookmark for clients of another dialect",
-	"WebhookChanged":       "who is told by HTTP is nobody here",
-	"ToolsAccepted":        "which tools a server offers is not told here",
-	"EffectCancelled":      "a bookmark for clients of another dialect",
 	"TimerSet":             "the call that sets one is shown, and what comes of it when it comes",
-	"TimerPostponed":       "the call that sets one is shown, and what comes of it when it comes",
-	"TimerCancelled":       "the call that sets one is shown, and what comes of it when it comes",
-	"FollowUpEvaluated":    "the call that sets one is shown, and what comes of it when it comes",
 	"TimerFired":           "what it says is announced",
-	"LateResultNoted":      "seen in the log only",
-	"AgentPrompted":        "the idle prompt is shown when its session takes it",
-	"PromptSettled":        "the idle prompt is shown when its session takes it",
-}
+})
 
 // A projection makes the messages of one event.
 type projection struct {

@@ -37,13 +37,12 @@ type View struct {
 }
 
 // Ignored are the types of events no client of this dialect is shown.
-var Ignored = map[string]string{
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the connection itself opened the thread",
 	"SessionRenamed":       "threads have no names here",
 	"SessionHalted":        "the run it ended says so",
 	"SessionReopened":      "nothing to show until somebody asks something",
 	"InputReceived":        "chat.started says when it is being answered",
-	"InputScreened":        "a run that is blocked says so when it ends",
 	"TurnStarted":          "turns are not visible here",
 	"TurnFinished":         "turns are not visible here",
 	"OutputStarted":        "its pieces are shown",
@@ -51,14 +50,8 @@ var Ignored = map[string]string{
 	"ToolCallBlocked":      "the model is told and says what it makes of it",
 	"ToolCallStarted":      "tools are not visible here",
 	"ToolOutputAppended":   "tools are not visible here",
-	"EffectEnqueued":       "a bookmark for clients of this dialect, not a message",
-	"EffectCancelled":      "a bookmark for clients of this dialect, not a message",
 	"TimerSet":             "what comes unasked is shown when it comes",
-	"TimerPostponed":       "what comes unasked is shown when it comes",
-	"TimerCancelled":       "what comes unasked is shown when it comes",
-	"FollowUpEvaluated":    "what comes unasked is shown when it comes",
 	"TimerFired":           "the run it starts is shown",
-	"LateResultNoted":      "seen in the log only",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
 	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
@@ -71,18 +64,7 @@ var Ignored = map[string]string{
 	"ProblemReported":      "what ends nothing is not visible here",
 	"ExplanationRequested": "cards are not explained here",
 	"ApprovalExplained":    "cards are not explained here",
-	"AgentStarted":         "of no conversation",
-	"AgentStopped":         "of no conversation",
-	"AgentChanged":         "of no conversation",
-	"SettingsChanged":      "of no conversation",
-	"MissionSet":           "of no conversation",
-	"MissionCleared":       "of no conversation",
-	"OverrideSet":          "of no conversation",
-	"AgentPrompted":        "of no conversation",
-	"PromptSettled":        "of no conversation",
-	"WebhookChanged":       "who is told by HTTP is nobody here",
-	"ToolsAccepted":        "of no conversation",
-}
+})
 
 // Project says what a client is shown of an event.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
