@@ -31,17 +31,17 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	// A page on another site can send a form without being asked; it cannot
 	// send JSON.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, parley.Errorf(parley.CodeInvalid, "Send the header Content-Type: application/json.")
+		return nil, Invalid("Send the header Content-Type: application/json")
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
 		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", most)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, parley.Errorf(parley.CodeInvalid, "The body arrived too slowly. Send it again over a faster connection.")
+		return nil, Invalid("The body arrived too slowly. Send it again over a faster connection")
 	}
 	if err != nil {
-		return nil, parley.Errorf(parley.CodeInvalid, "The body could not be read.")
+		return nil, Invalid("The body could not be read")
 	}
 	return data, nil
 }

@@ -59,10 +59,10 @@ func anyMessage(t *rapid.T) []byte {
 		return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
 	}
 	payload := dialecttest.AnyObject(t, 0, 4,
-		[]string{"input", "review", "review", "customDenyMessage", "explanation", "applyPatch", "requestId", "questionId",
-			"callId", "answers", "resolution", "note"},
-		[]string{`"yes"`, `"no-exit"`, `"explain"`, `"x"`, `"req-1"`, `"` + string(dialecttest.Session) + `.7"`, `[]`, `""`,
-			`{"patch":"*** Begin Patch"}`, `[{"role":"user","content":"hi"}]`,
+		[]string{"input", "review", "review", "customDenyMessage", "explanation", "applyPatch", "requestId",
+			"questionId", "callId", "answers", "resolution", "note"},
+		[]string{`"yes"`, `"no-exit"`, `"explain"`, `"x"`, `"req-1"`, `"` + string(dialecttest.Session) + `.7"`, `[]`,
+			`""`, `{"patch":"*** Begin Patch"}`, `[{"role":"user","content":"hi"}]`,
 			`[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]`})
 	kind := rapid.SampledFrom([]string{"user_input", "approval_response", "approval_response", "get_context_info",
 		"manual_compact", "cancel", "question_response", "tool_call_resolution", "get_session", "x"}).Draw(t, "type")

@@ -62,8 +62,8 @@ func TestLateAnswers(t *testing.T) {
 				return strict(d)
 			}
 			dialecttest.Serve(t, routes, func(t *testing.T, c *dialecttest.Client) {
-				c.Send("POST /api/v1/agents/scout/" + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
-					"Content-Length: 16\r\n\r\n" + `{"content":"Hi"}`)
+				c.Send("POST /api/v1/agents/scout/" + path + " HTTP/1.1\r\nHost: x\r\n" +
+					"Content-Type: application/json\r\nContent-Length: 16\r\n\r\n" + `{"content":"Hi"}`)
 				<-d.asked
 				time.AfterFunc(50*time.Second, func() {
 					d.say(parley.OutputAppended{Output: 3, Kind: parley.Text, Text: "Hi"},

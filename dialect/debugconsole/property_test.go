@@ -41,10 +41,10 @@ func TestDecodeTakesAnything(t *testing.T) {
 // message draws a message of a client.
 func message(t *rapid.T) []byte {
 	return dialecttest.AnyMessage(t,
-		[]string{"type", "type", "content", "content", "role", "messages", "session_id", "id", "decision", "note", "answers",
-			"resolution"},
-		[]string{`"message"`, `"approval_response"`, `"question_response"`, `"tool_call_resolution"`, `"user"`, `"assistant"`,
-			`[{"role":"user","content":"x"}]`, `[{"content":7}]`, `[]`,
+		[]string{"type", "type", "content", "content", "role", "messages", "session_id", "id", "decision", "note",
+			"answers", "resolution"},
+		[]string{`"message"`, `"approval_response"`, `"question_response"`, `"tool_call_resolution"`, `"user"`,
+			`"assistant"`, `[{"role":"user","content":"x"}]`, `[{"content":7}]`, `[]`,
 			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`})
 }
 

@@ -54,7 +54,8 @@ func (h *Handler) getTimer(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: session, Timer: parley.TimerID(seq), Limit: 1})
+	q := parley.TimerQuery{Session: session, Timer: parley.TimerID(seq), Limit: 1}
+	list, err := h.Door.Timers(r.Context(), r.who, q)
 	one, err := only(list, err, errNoTimer)
 	return http.StatusOK, one, err
 }
