@@ -68,3 +68,59 @@ func exists(patterns ...string) bool {
 func withoutFences(page string) string {
 	return regexp.MustCompile("(?s)\n```.*?\n```").ReplaceAllString(page, "")
 }
+
+// TestDocsLinksWork checks links between pages, to images, and to headings.
+func TestDocsLinksWork(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	if len(pages) < 50 {
+		t.Fatalf("only %d pages were found", len(pages))
+	}
+	// [text](target), and [text]: target at the beginning of a line.
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)|(?m:^\[[^\]]+\]: (\S+)$)`)
+	for _, page := range pages {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(withoutFences(string(raw)), -1) {
+			target := m[1] + m[2]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			name, heading, _ := strings.Cut(target, "#")
+			file := page
+			if name != "" {
+				file = filepath.Join(filepath.Dir(page), name)
+			}
+			if !exists(file) {
+				t.Errorf("%s links to %s, which does not exist", page, target)
+			} else if heading != "" && !hasHeading(t, file, heading) {
+				t.Errorf("%s links to %s, which has no such heading", page, target)
+			}
+		}
+	}
+}
+
+// hasHeading reports whether a page has a heading with this anchor, as GitHub and others derive it: lower case,
+// hyphens for spaces, no punctuation.
+func hasHeading(t *testing.T, page, anchor string) bool {
+	t.Helper()
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(withoutFences(string(raw)), -1) {
+		plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		if strings.ReplaceAll(plain, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
