@@ -82,23 +82,24 @@ type Client struct {
 // Serve serves routes to a client, inside a bubble with a fake clock.
 func Serve(t *testing.T, routes func() map[string]http.HandlerFunc, test func(*testing.T, *Client)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := server.New(slog.New(slog.DiscardHandler), server.Options{
-			Admit: func(http.ResponseWriter, *http.Request) bool { return true },
-			Able:  func(context.Context) error { return nil },
-		})
+		handlers := map[string]http.Handler{}
 		for pattern, h := range routes() {
-			s.Handle(pattern, h)
+			handlers[pattern] = h
 		}
 		ours, theirs := net.Pipe()
 		l := &pipe{conns: make(chan net.Conn, 1), done: make(chan struct{})}
 		l.conns <- theirs
-		s.Start(l)
+		s := server.New(l, slog.New(slog.DiscardHandler), server.Options{
+			Routes: handlers,
+			Admit:  func(http.ResponseWriter, *http.Request) bool { return true },
+			Able:   func(context.Context) error { return nil },
+		})
+		s.Start()
 		test(t, &Client{t, ours, bufio.NewReader(ours), time.Now()})
 		ours.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		s.Close(ctx)
-		if err := <-s.Failed(); err != nil {
+		if err := s.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})
