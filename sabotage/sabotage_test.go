@@ -563,7 +563,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"commands may change what the kernel shows of itself", "sandbox/wrap.go",
 		"\"--proc\", \"/proc\", \"--remount-ro\", \"/proc\",", "\"--proc\", \"/proc\",", "./sandbox", "TestNothingOutsideIsWritten"},
 	{"without a network of its own a command has sockets", "sandbox/seccomp.go",
-		"\tdecide(refuse)\n\tdecide(allow)\n\treturn p", "\tdecide(allow)\n\tdecide(allow)\n\treturn p", "./sandbox", "TestNoNetwork"},
+		"p.onValue(f, allow)\n\t}\n\tp.decide(refuse)", "p.onValue(f, allow)\n\t}\n\tp.decide(allow)", "./sandbox", "TestNoNetwork"},
 	{"a daemon outlives its command", "sandbox/supervise.go",
 		"unix.PR_SET_CHILD_SUBREAPER, 1,", "unix.PR_SET_CHILD_SUBREAPER, 0,", "./sandbox", "TestNobodyIsLeftBehind"},
 

@@ -5,18 +5,13 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -136,7 +131,7 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 		told.Folders = append(told.Folders, folder{f.Name(), folderFD + i, i >= len(c.Read)})
 	}
 	for attempt := 1; ; attempt++ {
-		ended, again, err := s.attempt(ctx, told, c, root, folders, attempt)
+		ended, again, err := s.attempt(ctx, launch{told, c, root, folders}, attempt)
 		if !again || attempt == maxAttempts {
 			return ended, err
 		}
@@ -144,9 +139,8 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 }
 
 // attempt runs a command with a folder for temporary files, which goes with it.
-func (s *Sandbox) attempt(
-	ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, number int,
-) (_ Ended, again bool, err error) {
+func (s *Sandbox) attempt(ctx context.Context, l launch, number int) (_ Ended, again bool, err error) {
+	told, c := &l.told, l.command // of this attempt alone
 	if told.Private, err = privateFolder(told.User); err != nil {
 		return Ended{}, false, fmt.Errorf("no folder for temporary files: %w", err)
 	}
@@ -154,11 +148,11 @@ func (s *Sandbox) attempt(
 	if told.Dir == "" {
 		told.Dir = told.temporary() + "/home"
 	}
-	told.Env = with(environment(told, c.ReadOnly), c.Env)
+	told.Env = with(environment(*told, c.ReadOnly), c.Env)
 	if told.Rung != bare && !c.NoWorkspace {
-		return s.build(ctx, told, c, root, folders, number)
+		return s.build(ctx, l, number)
 	}
-	started, err := startSupervisor(told, c, root, folders)
+	started, err := startSupervisor(l)
 	if err != nil {
 		return Ended{}, false, err
 	}
@@ -174,9 +168,8 @@ const maxAttempts = 4
 var errMoved = errors.New("other commands change the workspace faster than this one can be set up; try again when they have ended")
 
 // build starts a command while no other can change what it is given.
-func (s *Sandbox) build(
-	ctx context.Context, told spec, c Command, root *os.File, folders []*os.File, attempt int,
-) (ended Ended, again bool, err error) {
+func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended, again bool, err error) {
+	told, c, root := &l.told, l.command, int(l.root.Fd())
 	others, err := s.running.pause(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -190,24 +183,24 @@ func (s *Sandbox) build(
 	defer others.resume()
 	writes := !c.ReadOnly || len(c.Write) > 0
 	var covered []string
-	defer func() { s.covers.leave(int(root.Fd()), covered) }()
+	defer func() { s.covers.leave(root, covered) }()
 	for _, p := range s.protected {
 		if !writes {
 			break
 		}
-		if err := s.covers.use(int(root.Fd()), p.Path, s.secret(filepath.Base(p.Path))); err != nil {
+		if err := s.covers.use(root, p.Path, s.secret(filepath.Base(p.Path))); err != nil {
 			return Ended{}, false, err
 		}
 		covered = append(covered, p.Path)
 	}
 	told.Made = s.covers.made(covered)
-	if told.Places, err = s.places(int(root.Fd())); err != nil {
+	if told.Places, err = s.places(root); err != nil {
 		return Ended{}, false, err
 	}
 	if told.Rung == bubblewrap && len(told.Places) > maxWrapped {
 		told.Rung = namespaces // bubblewrap takes a limited number of arguments
 	}
-	started, err := startSupervisor(told, c, root, folders)
+	started, err := startSupervisor(l)
 	if err != nil {
 		return Ended{}, false, err
 	}
@@ -273,140 +266,6 @@ func closeAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
-}
-
-// A supervisor is a running one, seen from the server.
-type supervisor struct {
-	cmd    *exec.Cmd
-	output *os.File // of the command; its end is the end of everything that was started
-	built  chan struct{}
-	ended  chan struct{} // closed after the last message
-	answer chan message  // to the last order that is answered
-	forced atomic.Bool   // it was ended because it could not be paused
-
-	mu      sync.Mutex // guards the following; held for writes of a few bytes
-	control *os.File   // nil: closed
-	encoder *gob.Encoder
-
-	ending outcome // after ended
-	broken error   // likewise: there was no last word
-}
-
-// startSupervisor starts a supervisor and tells it what to run. Closing the
-// control is how it is told to end everything: that happens as well when this
-// process dies.
-func startSupervisor(told spec, c Command, root *os.File, folders []*os.File) (*supervisor, error) {
-	var opened []*os.File
-	pipe := func() (r, w *os.File) {
-		r, w, err := os.Pipe()
-		if err == nil {
-			opened = append(opened, r, w)
-		}
-		return r, w
-	}
-	output, outputW := pipe()
-	control, controlW := pipe()
-	last, lastW := pipe()
-	if len(opened) < 6 {
-		closeAll(opened)
-		return nil, errors.New("no pipe: too many open files")
-	}
-	cmd := exec.Command("/proc/self/exe", helperName, "supervise")
-	cmd.Env = told.Env
-	cmd.Stdout, cmd.Stderr = outputW, outputW
-	if c.Input != nil {
-		cmd.Stdin, cmd.Stdout = c.Input, c.Reply
-	}
-	cmd.ExtraFiles = append([]*os.File{control, lastW, root}, folders...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, and no signals of ours
-	if err := cmd.Start(); err != nil {
-		closeAll(opened)
-		return nil, fmt.Errorf("the supervisor did not start: %w", err)
-	}
-	closeAll([]*os.File{outputW, control, lastW})
-	s := &supervisor{cmd: cmd, output: output, control: controlW, encoder: gob.NewEncoder(controlW),
-		built: make(chan struct{}), ended: make(chan struct{}), answer: make(chan message, 1)}
-	go s.listen(last) // ends when the supervisor does; wait waits for it
-	if err := s.encoder.Encode(told); err != nil {
-		s.close()
-	}
-	return s, nil
-}
-
-func (s *supervisor) listen(last *os.File) {
-	defer close(s.ended)
-	defer last.Close()
-	in := gob.NewDecoder(last)
-	for {
-		var m message
-		switch s.broken = in.Decode(&m); {
-		case s.broken != nil:
-			return
-		case m.Built:
-			close(s.built)
-		case m.Done != 0 || m.Failed != 0:
-			select {
-			case <-s.answer: // one that came too late for its question
-			default:
-			}
-			s.answer <- m
-		case m.Ended != nil:
-			s.ending = *m.Ended
-			return
-		}
-	}
-}
-
-// order tells a supervisor something, if it still listens.
-func (s *supervisor) order(o order) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.control != nil {
-		_ = s.encoder.Encode(o) // one that is gone has ended
-	}
-}
-
-func (s *supervisor) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.control != nil {
-		s.control.Close()
-		s.control = nil
-	}
-}
-
-// wait passes on what the command writes and returns when everything is gone.
-func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
-	stop := context.AfterFunc(ctx, s.close)
-	defer stop()
-	flooded := false
-	if c.Input != nil {
-		io.Copy(c.Output, s.output)
-	} else if n, _ := io.CopyN(c.Output, s.output, MaxOutput); n == MaxOutput {
-		flooded = true
-		s.close()
-	}
-	io.Copy(io.Discard, s.output) // also if the caller does not take it: nothing is to wait for that
-	<-s.ended
-	s.close()
-	s.output.Close()
-	err := s.cmd.Wait()
-	switch {
-	case s.broken != nil && ctx.Err() != nil:
-		return Ended{Killed: true}, nil // before it could start
-	case s.broken != nil:
-		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w", errors.Join(err, s.broken))
-	case s.ending.Error != "" && !s.ending.Killed:
-		return Ended{}, errors.New(s.ending.Error)
-	}
-	s.ending.Flood, s.ending.Unpausable = flooded, s.forced.Load()
-	return s.ending.Ended, nil
-}
-
-// end ends a command that cannot be paused.
-func (s *supervisor) end() {
-	s.forced.Store(true)
-	s.close()
 }
 
 // privateFolder makes the folder of a command's temporary files, for the user it

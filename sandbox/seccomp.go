@@ -86,79 +86,125 @@ const (
 
 // filterCalls is for good, for this thread and all that it becomes and starts.
 func filterCalls(r rung, network bool) error {
-	program := filter(r, network)
-	f := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	list := filter(r, network)
+	f := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&f)), 0, 0)
 }
 
-// filter is a list of tests, each of which either decides or passes on.
+// A program is a list of tests, each of which either decides or passes on.
+type program []unix.SockFilter
+
+func (p *program) add(code uint16, yes, no uint8, value uint32) {
+	*p = append(*p, unix.SockFilter{Code: code, Jt: yes, Jf: no, K: value})
+}
+
+func (p *program) load(at uint32)     { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, at) }
+func (p *program) loadArg(arg uint32) { p.load(atFirstArg + 8*arg) }
+func (p *program) decide(what uint32) { p.add(unix.BPF_RET|unix.BPF_K, 0, 0, what) }
+
+// ifEqual skips so many instructions if what was loaded is the value.
+func (p *program) ifEqual(value uint32, skip uint8) {
+	p.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, skip, 0, value)
+}
+
+// unless skips so many instructions if the test does not hold.
+func (p *program) unless(test uint16, value uint32, skip uint8) {
+	p.add(unix.BPF_JMP|test|unix.BPF_K, 0, skip, value)
+}
+
+// onValue decides if what was loaded, as the number of the call, is the value.
+func (p *program) onValue(value, what uint32) {
+	p.unless(unix.BPF_JEQ, value, 1)
+	p.decide(what)
+}
+
+// onBits refuses a call if one of the bits is set in the argument, and else
+// allows it.
+func (p *program) onBits(call, arg, bits uint32) {
+	p.unless(unix.BPF_JEQ, call, 4)
+	p.refuseBits(arg, bits)
+}
+
+func (p *program) refuseBits(arg, bits uint32) {
+	p.loadArg(arg)
+	p.unless(unix.BPF_JSET, bits, 1)
+	p.decide(refuse)
+	p.decide(allow)
+}
+
+// filter is the program for a command.
 func filter(r rung, network bool) []unix.SockFilter {
+	var p program
+	p.machine()
+	refused := forbidden
+	if r == landlock {
+		refused = slices.Concat(forbidden, shared, named, oldNamed)
+		p.ownCalls()
+	}
+	for _, call := range refused {
+		p.onValue(call, refuse)
+	}
+	p.modes()
+	// What clone3 and openat2 are asked for cannot be seen from here; without
+	// them, clone and openat are used.
+	for _, call := range []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2} {
+		p.onValue(call, unknown)
+	}
+	p.onBits(unix.SYS_CLONE, 0, anyNamespace)
+	p.sockets(r, network)
+	p.decide(allow)
+	return p
+}
+
+// machine ends programs for other machines, as of 32 bits, which count calls
+// differently. The number of the call stays loaded.
+func (p *program) machine() {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
 		arch = unix.AUDIT_ARCH_AARCH64
 	}
-	var p []unix.SockFilter
-	statement := func(code uint16, value uint32) { p = append(p, unix.SockFilter{Code: code, K: value}) }
-	load := func(at uint32) { statement(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, at) }
-	unless := func(test uint16, value uint32, skip uint8) { // skip so many if it does not hold
-		p = append(p, unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, Jf: skip, K: value})
-	}
-	decide := func(what uint32) { statement(unix.BPF_RET|unix.BPF_K, what) }
-
-	load(atArch) // programs for other machines, as of 32 bits, count differently
-	p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: arch})
-	decide(unix.SECCOMP_RET_KILL_PROCESS)
-	load(atCall)
+	p.load(atArch)
+	p.ifEqual(arch, 1)
+	p.decide(unix.SECCOMP_RET_KILL_PROCESS)
+	p.load(atCall)
 	if runtime.GOARCH == "amd64" {
-		unless(unix.BPF_JGE, x32, 1)
-		decide(unknown)
+		p.unless(unix.BPF_JGE, x32, 1)
+		p.decide(unknown)
 	}
-	refused := forbidden
-	if r == landlock {
-		refused = slices.Concat(forbidden, shared, named, oldNamed)
-		for _, o := range own {
-			unless(unix.BPF_JEQ, o.call, uint8(3*o.zeros+1))
-			for i := range o.zeros {
-				load(atFirstArg + 8*i)
-				p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1})
-				decide(refuse)
-			}
-			decide(allow)
+}
+
+// ownCalls refuses calls about other processes.
+func (p *program) ownCalls() {
+	for _, o := range own {
+		p.unless(unix.BPF_JEQ, o.call, uint8(3*o.zeros+1))
+		for arg := range o.zeros {
+			p.loadArg(arg)
+			p.ifEqual(0, 1)
+			p.decide(refuse)
 		}
+		p.decide(allow)
 	}
-	for _, call := range refused {
-		unless(unix.BPF_JEQ, call, 1)
-		decide(refuse)
-	}
+}
+
+// modes refuses setuid and setgid bits.
+func (p *program) modes() {
 	for _, m := range modes {
 		if m.flags == 0 {
-			unless(unix.BPF_JEQ, m.call, 4)
-		} else {
-			unless(unix.BPF_JEQ, m.call, 6)
-			load(atFirstArg + 8*m.flags)
-			unless(unix.BPF_JSET, creating, 3)
+			p.onBits(m.call, m.mode, setID)
+			continue
 		}
-		load(atFirstArg + 8*m.mode)
-		unless(unix.BPF_JSET, setID, 1)
-		decide(refuse)
-		decide(allow)
+		p.unless(unix.BPF_JEQ, m.call, 6)
+		p.loadArg(m.flags)
+		p.unless(unix.BPF_JSET, creating, 3)
+		p.refuseBits(m.mode, setID)
 	}
-	// What clone3 and openat2 are asked for cannot be seen from here; without
-	// them, clone and openat are used.
-	for _, call := range []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2} {
-		unless(unix.BPF_JEQ, call, 1)
-		decide(unknown)
-	}
-	unless(unix.BPF_JEQ, unix.SYS_CLONE, 4)
-	load(atFirstArg)
-	unless(unix.BPF_JSET, anyNamespace, 1)
-	decide(refuse)
-	decide(allow)
+}
 
-	// Without a network of its own a command has no socket at all: one that is
-	// only a path leads to whoever listens there, as Docker does.
-	// The same goes for one that shares the machine's: names of sockets that are
-	// no paths are of the network.
+// sockets refuses sockets of other families than a command may have. Without a
+// network of its own a command has no socket at all: one that is only a path
+// leads to whoever listens there, as Docker does. The same goes for one that
+// shares the machine's: names of sockets that are no paths are of the network.
+func (p *program) sockets(r rung, network bool) {
 	var families []uint32
 	switch {
 	case network:
@@ -168,28 +214,21 @@ func filter(r rung, network bool) []unix.SockFilter {
 	}
 	if network {
 		// Landlock keeps a port from plain TCP and from connect alone.
-		for _, c := range []struct{ call, flags uint32 }{{unix.SYS_SENDTO, 3}, {unix.SYS_SENDMSG, 2}, {unix.SYS_SENDMMSG, 3}} {
-			unless(unix.BPF_JEQ, c.call, 4)
-			load(atFirstArg + 8*c.flags)
-			unless(unix.BPF_JSET, unix.MSG_FASTOPEN, 1)
-			decide(refuse)
-			decide(allow)
-		}
-		unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(len(protocols)+2*len(families)+4))
-		load(atFirstArg + 8*2)
+		p.onBits(unix.SYS_SENDTO, 3, unix.MSG_FASTOPEN)
+		p.onBits(unix.SYS_SENDMSG, 2, unix.MSG_FASTOPEN)
+		p.onBits(unix.SYS_SENDMMSG, 3, unix.MSG_FASTOPEN)
+		p.unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(len(protocols)+2*len(families)+4))
+		p.loadArg(2)
 		for i, protocol := range protocols { // one of these goes on to the families
-			p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(protocols) - i), K: protocol})
+			p.ifEqual(protocol, uint8(len(protocols)-i))
 		}
-		decide(refuse)
+		p.decide(refuse)
 	} else {
-		unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(2+2*len(families)))
+		p.unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(2+2*len(families)))
 	}
-	load(atFirstArg)
+	p.loadArg(0)
 	for _, f := range families {
-		unless(unix.BPF_JEQ, f, 1)
-		decide(allow)
+		p.onValue(f, allow)
 	}
-	decide(refuse)
-	decide(allow)
-	return p
+	p.decide(refuse)
 }

@@ -51,131 +51,146 @@ func Main() {
 // nothing gets away by forking twice or by starting a session of its own.
 func supervise() {
 	closeOnExec()
-	control, last := inherited(controlFD), gob.NewEncoder(inherited(lastFD))
-	var told spec
-	finish := func(o outcome) {
-		removeAll(told.Private) // also if the server is gone
-		if os.Getppid() != told.Server {
-			uncover(rootFD, told.Made)
-		}
-		last.Encode(message{Ended: &o})
-		unix.Exit(0)
-	}
-	in := gob.NewDecoder(control)
-	if err := in.Decode(&told); err != nil {
+	in := gob.NewDecoder(inherited(controlFD))
+	s := supervision{last: gob.NewEncoder(inherited(lastFD))}
+	if err := in.Decode(&s.told); err != nil {
 		unix.Exit(125) // the server is gone
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		finish(outcome{Error: "the supervisor cannot adopt processes: " + err.Error()})
+		s.finish(outcome{Error: "the supervisor cannot adopt processes: " + err.Error()})
 	}
-	report, err := start(told)
-	if err != nil {
-		finish(outcome{Error: err.Error()})
+	var err error
+	if s.report, err = start(s.told); err != nil {
+		s.finish(outcome{Error: err.Error()})
 	}
-	orders := make(chan order)
+	s.orders = orders(in)
+	built, said := s.report.read()
+	gone := make(chan reaped)
+	go reap(gone)
+	s.run(built, said, gone)
+}
+
+// A supervision is a supervisor at work. Its goroutines end with the process.
+type supervision struct {
+	told   spec
+	report starting
+	last   *gob.Encoder
+	orders <-chan order // nil: their end was acted on
+
+	next *order // one that came while another was carried out
+	over bool   // there are no more orders
+
+	ended   bool // the command, or everything is being ended
+	ending  outcome
+	stopped []process // by the last pause
+	was     still     // what they were like then
+}
+
+// run follows orders until everything that the command has started is gone.
+func (s *supervision) run(built <-chan struct{}, said <-chan string, gone <-chan reaped) {
+	for {
+		if s.next != nil {
+			o := *s.next
+			s.next = nil
+			s.follow(o)
+			continue
+		}
+		if s.over && s.orders != nil {
+			s.orders = nil
+			if !s.ended {
+				s.ended, s.ending.Killed = true, true
+			}
+			sweep()
+		}
+		select {
+		case o, more := <-s.orders:
+			if s.over = !more; more {
+				s.follow(o)
+			}
+		case <-built:
+			built = nil
+			s.last.Encode(message{Built: true})
+		case r, more := <-gone:
+			switch {
+			case !more:
+				if words := <-said; words != started {
+					s.ending.Error = s.report.trouble(words)
+				}
+				s.finish(s.ending)
+			case r.pid == s.report.pid && !s.ended:
+				s.ended, s.ending.Exit = true, r.exit
+			}
+			if s.ended {
+				sweep()
+			}
+		}
+	}
+}
+
+// follow carries out an order, and answers it if it is one that is answered.
+func (s *supervision) follow(o order) {
+	ok := true
+	switch o.Do {
+	case goOn:
+		s.report.allow()
+		return
+	case resume:
+		resumeAll(s.stopped)
+		s.stopped, s.was = nil, nil
+		return
+	case pause:
+		s.stopped, s.was, ok = pauseAll(s.abort)
+	case check:
+		ok = s.was != nil && stillStopped(s.was)
+	}
+	if ok {
+		s.last.Encode(message{Done: o.Number})
+	} else {
+		s.last.Encode(message{Failed: o.Number})
+	}
+}
+
+// abort reports whether the next order, or the end of orders, has come.
+func (s *supervision) abort() bool {
+	if s.next != nil || s.over {
+		return true
+	}
+	select {
+	case o, more := <-s.orders:
+		if s.over = !more; more {
+			s.next = &o
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// finish says the last word and does not return.
+func (s *supervision) finish(o outcome) {
+	removeAll(s.told.Private) // also if the server is gone
+	if os.Getppid() != s.told.Server {
+		uncover(rootFD, s.told.Made)
+	}
+	s.last.Encode(message{Ended: &o})
+	unix.Exit(0)
+}
+
+// orders passes on what the server orders. The channel is closed when the server
+// is done or gone.
+func orders(in *gob.Decoder) <-chan order {
+	list := make(chan order)
 	go func() {
-		defer close(orders)
+		defer close(list)
 		for {
 			var o order
 			if in.Decode(&o) != nil {
 				return
 			}
-			orders <- o
+			list <- o
 		}
 	}()
-	built, said := make(chan struct{}), make(chan string, 1)
-	go func() {
-		text := bufio.NewReader(report.pipe)
-		first, _ := text.ReadString('\n')
-		if first == builtLine {
-			close(built)
-			first = ""
-		}
-		rest, _ := io.ReadAll(text)
-		said <- first + string(rest)
-	}()
-	gone := make(chan reaped)
-	go reap(gone)
-
-	var ending outcome
-	var stopped []process
-	var was still
-	ended := false
-	// next is an order that came while another was carried out.
-	var next *order
-	over := false
-	abort := func() bool {
-		if next != nil || over {
-			return true
-		}
-		select {
-		case o, more := <-orders:
-			if over = !more; more {
-				next = &o
-			}
-			return true
-		default:
-			return false
-		}
-	}
-	follow := func(o order) {
-		ok := true
-		switch o.Do {
-		case goOn:
-			report.allow()
-			return
-		case resume:
-			resumeAll(stopped)
-			stopped, was = nil, nil
-			return
-		case pause:
-			stopped, was, ok = pauseAll(abort)
-		case check:
-			ok = was != nil && stillStopped(was)
-		}
-		if ok {
-			last.Encode(message{Done: o.Number})
-		} else {
-			last.Encode(message{Failed: o.Number})
-		}
-	}
-	for {
-		if next != nil {
-			o := *next
-			next = nil
-			follow(o)
-			continue
-		}
-		if over && orders != nil {
-			orders = nil
-			if !ended {
-				ended, ending.Killed = true, true
-			}
-			sweep()
-		}
-		select {
-		case o, more := <-orders:
-			if over = !more; more {
-				follow(o)
-			}
-		case <-built:
-			built = nil
-			last.Encode(message{Built: true})
-		case r, more := <-gone:
-			switch {
-			case !more:
-				if words := <-said; words != started {
-					ending.Error = report.trouble(words)
-				}
-				finish(ending)
-			case r.pid == report.pid && !ended:
-				ended, ending.Exit = true, r.exit
-			}
-			if ended {
-				sweep()
-			}
-		}
-	}
+	return list
 }
 
 // closeOnExec keeps from whoever is started what was open when this program was:
@@ -231,6 +246,23 @@ const builtLine = "built\n"
 // started is what the last step says when nothing is left to be done but to
 // become the command.
 const started = "started"
+
+// read listens to the last step: built is closed when the sandbox is, said gets
+// everything else at the end.
+func (s starting) read() (built <-chan struct{}, said <-chan string) {
+	done, rest := make(chan struct{}), make(chan string, 1)
+	go func() {
+		text := bufio.NewReader(s.pipe)
+		first, _ := text.ReadString('\n')
+		if first == builtLine {
+			close(done)
+			first = ""
+		}
+		more, _ := io.ReadAll(text)
+		rest <- first + string(more)
+	}()
+	return done, rest
+}
 
 func (s starting) trouble(words string) string {
 	words = strings.TrimPrefix(words, started)

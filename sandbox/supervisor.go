@@ -1,0 +1,158 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// A launch is one start of a command: what its supervisor is told and given.
+type launch struct {
+	told    spec
+	command Command
+	root    *os.File   // of the workspace
+	folders []*os.File // further ones
+}
+
+// A supervisor is a running one, seen from the server.
+type supervisor struct {
+	cmd    *exec.Cmd
+	output *os.File // of the command; its end is the end of everything that was started
+	built  chan struct{}
+	ended  chan struct{} // closed after the last message
+	answer chan message  // to the last order that is answered
+	forced atomic.Bool   // it was ended because it could not be paused
+
+	mu      sync.Mutex // guards the following; held for writes of a few bytes
+	control *os.File   // nil: closed
+	encoder *gob.Encoder
+
+	ending outcome // after ended
+	broken error   // likewise: there was no last word
+}
+
+// startSupervisor starts a supervisor and tells it what to run. Closing the
+// control is how it is told to end everything: that happens as well when this
+// process dies.
+func startSupervisor(l launch) (*supervisor, error) {
+	var opened []*os.File
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err == nil {
+			opened = append(opened, r, w)
+		}
+		return r, w
+	}
+	output, outputW := pipe()
+	control, controlW := pipe()
+	last, lastW := pipe()
+	if len(opened) < 6 {
+		closeAll(opened)
+		return nil, errors.New("no pipe: too many open files")
+	}
+	cmd := exec.Command("/proc/self/exe", helperName, "supervise")
+	cmd.Env = l.told.Env
+	cmd.Stdout, cmd.Stderr = outputW, outputW
+	if l.command.Input != nil {
+		cmd.Stdin, cmd.Stdout = l.command.Input, l.command.Reply
+	}
+	cmd.ExtraFiles = append([]*os.File{control, lastW, l.root}, l.folders...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, and no signals of ours
+	if err := cmd.Start(); err != nil {
+		closeAll(opened)
+		return nil, fmt.Errorf("the supervisor did not start: %w", err)
+	}
+	closeAll([]*os.File{outputW, control, lastW})
+	s := &supervisor{cmd: cmd, output: output, control: controlW, encoder: gob.NewEncoder(controlW),
+		built: make(chan struct{}), ended: make(chan struct{}), answer: make(chan message, 1)}
+	go s.listen(last) // ends when the supervisor does; wait waits for it
+	if err := s.encoder.Encode(l.told); err != nil {
+		s.close()
+	}
+	return s, nil
+}
+
+func (s *supervisor) listen(last *os.File) {
+	defer close(s.ended)
+	defer last.Close()
+	in := gob.NewDecoder(last)
+	for {
+		var m message
+		switch s.broken = in.Decode(&m); {
+		case s.broken != nil:
+			return
+		case m.Built:
+			close(s.built)
+		case m.Done != 0 || m.Failed != 0:
+			select {
+			case <-s.answer: // one that came too late for its question
+			default:
+			}
+			s.answer <- m
+		case m.Ended != nil:
+			s.ending = *m.Ended
+			return
+		}
+	}
+}
+
+// order tells a supervisor something, if it still listens.
+func (s *supervisor) order(o order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.control != nil {
+		_ = s.encoder.Encode(o) // one that is gone has ended
+	}
+}
+
+func (s *supervisor) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.control != nil {
+		s.control.Close()
+		s.control = nil
+	}
+}
+
+// wait passes on what the command writes and returns when everything is gone.
+func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
+	stop := context.AfterFunc(ctx, s.close)
+	defer stop()
+	flooded := false
+	if c.Input != nil {
+		io.Copy(c.Output, s.output)
+	} else if n, _ := io.CopyN(c.Output, s.output, MaxOutput); n == MaxOutput {
+		flooded = true
+		s.close()
+	}
+	io.Copy(io.Discard, s.output) // also if the caller does not take it: nothing is to wait for that
+	<-s.ended
+	s.close()
+	s.output.Close()
+	err := s.cmd.Wait()
+	switch {
+	case s.broken != nil && ctx.Err() != nil:
+		return Ended{Killed: true}, nil // before it could start
+	case s.broken != nil:
+		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w", errors.Join(err, s.broken))
+	case s.ending.Error != "" && !s.ending.Killed:
+		return Ended{}, errors.New(s.ending.Error)
+	}
+	s.ending.Flood, s.ending.Unpausable = flooded, s.forced.Load()
+	return s.ending.Ended, nil
+}
+
+// end ends a command that cannot be paused.
+func (s *supervisor) end() {
+	s.forced.Store(true)
+	s.close()
+}
