@@ -42,6 +42,8 @@ var sandboxBugs = []bug{
 		"return unix.Fstat(fd, &stat) == nil && stat.Size == 0", "return true", "./sandbox", "TestCoversAreRemovedWithoutLoss"},
 	{"a cover is removed while a person writes into it", "sandbox/cover.go",
 		"unix.F_SETLEASE, unix.F_WRLCK); err != nil {", "unix.F_SETLEASE, unix.F_WRLCK); false && err != nil {", "./sandbox", "TestCoversAreRemovedWithoutLoss"},
+	{"a server uncovers what a command of another server must not make", "sandbox/cover.go",
+		"return unix.Flock(lock, unix.LOCK_EX|unix.LOCK_NB) == nil", "return true", "./sandbox", "TestCoversOfTwoServers"},
 	{"a command without the workspace has it", "sandbox/run.go",
 		"open, told.Workspace, told.Outside = \"/\", \"\",", "_, _, told.Outside = \"/\", \"\",", "./sandbox", "TestACommandWithoutTheWorkspace"},
 	{"a further folder may hold something protected", "sandbox/sandbox.go",

@@ -489,12 +489,13 @@ func TestCoversAreRemovedWithoutLoss(t *testing.T) {
 		"open":                func() io.Closer { f, _ := os.OpenFile(name, os.O_WRONLY, 0); return f },
 	} {
 		var c covers
+		c.enter(root)
 		if err := c.use(root, ".env", true); err != nil {
 			t.Fatal(err)
 		}
 		closing := write()
 		want, _ := os.ReadFile(name)
-		c.leave(root, []string{".env"})
+		c.leave(root)
 		got, err := os.ReadFile(name)
 		if err != nil || string(got) != string(want) {
 			t.Errorf("%s: %q, %v", what, got, err)
@@ -505,10 +506,11 @@ func TestCoversAreRemovedWithoutLoss(t *testing.T) {
 		os.Remove(name)
 	}
 	var c covers
+	c.enter(root)
 	if err := c.use(root, ".env", true); err != nil {
 		t.Fatal(err)
 	}
-	c.leave(root, []string{".env"})
+	c.leave(root)
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("left behind: %v", entries)
 	}

@@ -6,25 +6,32 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Covers are empty files and folders in the place of protected ones that do not
 // exist: a command must not make them, and only what exists can be protected.
-// They go with the last command that needs them. To remove one earlier would
-// uncover the place for the others.
+// They go with the last command that can change the workspace. To remove one
+// earlier would uncover the place for the others, those of another server that
+// works on the same workspace among them.
 type covers struct {
-	mu sync.Mutex // held while files are made and removed: the two must not cross
-	of map[string]*cover
-}
+	mu       sync.Mutex // held while files are made and removed: the two must not cross
+	commands int        // that have entered
+	made     map[string]made
 
-type cover struct {
-	commands int
-	made     []made // outermost first
+	// lock is the folder of the workspace. A server has a shared lock on it while
+	// it has a command that can change the workspace. It removes covers only under
+	// an exclusive lock, which no server gets while another has the shared one, and
+	// no such command either. Nil: there is no command, or no lock.
+	lock *os.File
 }
 
 // made is a file or folder that was made in place of a missing one.
@@ -34,42 +41,73 @@ type made struct {
 	Dev, Ino uint64
 }
 
-// use covers a path beneath the folder root for as long as a command runs, if
-// nothing is there.
+// enter says that a command is to be set up that can change the workspace. It
+// returns the lock, for the supervisor: it holds the lock if the server is killed.
+func (c *covers) enter(root int) *os.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.commands++; c.commands == 1 {
+		c.lock = lockShared(root)
+	}
+	return c.lock
+}
+
+// lockTime bounds the wait for another server that removes its covers.
+const lockTime = time.Second
+
+// lockShared returns nil if the file system has no locks, or if another program
+// than a server keeps the folder locked.
+func lockShared(root int) *os.File {
+	fd, err := unix.Openat(root, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	for deadline := time.Now().Add(lockTime); ; time.Sleep(time.Millisecond) {
+		err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+		if err == nil {
+			return os.NewFile(uintptr(fd), "workspace")
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			unix.Close(fd)
+			return nil
+		}
+	}
+}
+
+// lockAlone makes a shared lock exclusive. It reports false if another server has
+// a command that can change the workspace.
+func lockAlone(lock int) bool { return unix.Flock(lock, unix.LOCK_EX|unix.LOCK_NB) == nil }
+
+// use covers a path beneath the folder root, if nothing is there, until the last
+// command has left.
 func (c *covers) use(root int, path string, file bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.of[path]; known != nil {
-		known.commands++
-		return nil
-	}
-	var new []made
 	names := strings.Split(filepath.ToSlash(path), "/")
 	for i := range names {
-		one, err := makeMissing(root, filepath.Join(names[:i+1]...), file && i == len(names)-1)
+		part := filepath.Join(names[:i+1]...)
+		there, fresh, err := makeMissing(root, part, file && i == len(names)-1)
 		if err != nil {
-			uncover(root, new)
 			return fmt.Errorf("%s cannot be protected: %w", path, err)
 		}
-		if one.Path != "" {
-			new = append(new, one)
+		if fresh {
+			if c.made == nil {
+				c.made = map[string]made{}
+			}
+			c.made[part] = there
+		} else if c.made[part] != there {
+			delete(c.made, part) // a person has replaced it
 		}
 	}
-	if new == nil {
-		return nil // it exists
-	}
-	if c.of == nil {
-		c.of = map[string]*cover{}
-	}
-	c.of[path] = &cover{commands: 1, made: new}
 	return nil
 }
 
-// makeMissing makes an empty file or folder, and returns nothing if one exists.
-func makeMissing(root int, path string, file bool) (made, error) {
+// makeMissing makes an empty file or folder, unless something exists there, and
+// returns what is there then.
+func makeMissing(root int, path string, file bool) (there made, fresh bool, err error) {
 	dir, _, err := openBeneath(root, filepath.Dir(path))
 	if err != nil {
-		return made{}, err
+		return made{}, false, err
 	}
 	defer unix.Close(dir)
 	name := filepath.Base(path)
@@ -81,41 +119,40 @@ func makeMissing(root int, path string, file bool) (made, error) {
 	} else {
 		err = unix.Mkdirat(dir, name, 0o755)
 	}
-	if errors.Is(err, unix.EEXIST) {
-		return made{}, nil
-	}
+	fresh = err == nil
 	var stat unix.Stat_t
-	if err == nil {
+	if fresh || errors.Is(err, unix.EEXIST) {
 		err = unix.Fstatat(dir, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 	}
-	return made{path, file, stat.Dev, stat.Ino}, err
+	return made{path, file, stat.Dev, stat.Ino}, fresh, err
 }
 
-// made lists what exists because of these paths.
-func (c *covers) made(paths []string) (list []made) {
+// list is everything that was made and not removed, outer folders first.
+func (c *covers) list() []made {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, path := range paths {
-		if known := c.of[path]; known != nil {
-			list = append(list, known.made...)
-		}
+	return c.sorted()
+}
+
+func (c *covers) sorted() []made {
+	return slices.SortedFunc(maps.Values(c.made), func(a, b made) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// leave says that a command has ended that had entered. If another server has a
+// command, the covers stay until the next of this server's commands has ended.
+func (c *covers) leave(root int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.commands--; c.commands > 0 {
+		return
 	}
-	return list
-}
-
-// leave says that a command has ended.
-func (c *covers) leave(root int, paths []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, path := range paths {
-		known := c.of[path]
-		if known == nil {
-			continue
-		}
-		if known.commands--; known.commands == 0 {
-			delete(c.of, path)
-			uncover(root, known.made)
-		}
+	if c.lock == nil || lockAlone(int(c.lock.Fd())) {
+		uncover(root, c.sorted())
+		clear(c.made)
+	}
+	if c.lock != nil {
+		c.lock.Close()
+		c.lock = nil
 	}
 }
 

@@ -38,6 +38,7 @@ type spec struct {
 	// What is removed with the command if the server, which would do that, is gone.
 	Server int
 	Made   []made
+	Lock   int // the descriptor of the covers' lock; zero: there is none
 }
 
 // A folder is one that a command has beside the workspace.
@@ -131,7 +132,7 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 		told.Folders = append(told.Folders, folder{f.Name(), folderFD + i, i >= len(c.Read)})
 	}
 	for attempt := 1; ; attempt++ {
-		ended, again, err := s.attempt(ctx, launch{told, c, root, folders}, attempt)
+		ended, again, err := s.attempt(ctx, launch{told: told, command: c, root: root, folders: folders}, attempt)
 		if !again || attempt == maxAttempts {
 			return ended, err
 		}
@@ -182,18 +183,16 @@ func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended
 	}
 	defer others.resume()
 	writes := !c.ReadOnly || len(c.Write) > 0
-	var covered []string
-	defer func() { s.covers.leave(root, covered) }()
-	for _, p := range s.protected {
-		if !writes {
-			break
+	if writes {
+		l.lock = s.covers.enter(root)
+		defer s.covers.leave(root)
+		for _, p := range s.protected {
+			if err := s.covers.use(root, p.Path, s.secret(filepath.Base(p.Path))); err != nil {
+				return Ended{}, false, err
+			}
 		}
-		if err := s.covers.use(root, p.Path, s.secret(filepath.Base(p.Path))); err != nil {
-			return Ended{}, false, err
-		}
-		covered = append(covered, p.Path)
+		told.Made = s.covers.list()
 	}
-	told.Made = s.covers.made(covered)
 	if told.Places, err = s.places(root); err != nil {
 		return Ended{}, false, err
 	}

@@ -379,23 +379,9 @@ func TestWhatIsHiddenStaysSoForEverybody(t *testing.T) {
 	each(t, func(b *bench) {
 		file := b.workspace + "/lib/.env"
 		b.box.protected = append(b.box.protected, Protected{"lib/.env", true})
-		for _, name := range []string{"go", "on"} {
-			if err := unix.Mkfifo(b.workspace+"/src/"+name, 0o600); err != nil {
-				b.t.Fatal(err)
-			}
-		}
-		slow := make(chan string)
-		go func() {
-			var out strings.Builder
-			_, err := b.box.Run(context.Background(), Command{Argv: []string{"bash", "-c", "echo > src/go; read x < src/on; echo PARLEY_AUTH=none > lib/.env || echo refused"}, Dir: b.workspace, Output: &out})
-			slow <- fmt.Sprint(out.String(), err)
-		}()
-		b.content(b.workspace + "/src/go") // it runs
+		slow := b.waiting(b.box, "slow", "echo PARLEY_AUTH=none > lib/.env || echo refused")
 		b.shell(0, "true")
-		if err := os.WriteFile(b.workspace+"/src/on", []byte("\n"), 0); err != nil {
-			b.t.Error(err)
-		}
-		if out := <-slow; !strings.Contains(out, "refused") {
+		if out := slow(); !strings.Contains(out, "refused") {
 			b.t.Errorf("%s", out)
 		}
 		if _, err := os.Lstat(file); err == nil {

@@ -169,7 +169,7 @@ func (s *supervision) abort() bool {
 // finish says the last word and does not return.
 func (s *supervision) finish(o outcome) {
 	removeAll(s.told.Private) // also if the server is gone
-	if os.Getppid() != s.told.Server {
+	if os.Getppid() != s.told.Server && (s.told.Lock == 0 || lockAlone(s.told.Lock)) {
 		uncover(rootFD, s.told.Made)
 	}
 	s.last.Encode(message{Ended: &o})

@@ -21,6 +21,7 @@ type launch struct {
 	command Command
 	root    *os.File   // of the workspace
 	folders []*os.File // further ones
+	lock    *os.File   // of the covers; nil: none
 }
 
 // A supervisor is a running one, seen from the server.
@@ -66,6 +67,9 @@ func startSupervisor(l launch) (*supervisor, error) {
 		cmd.Stdin, cmd.Stdout = l.command.Input, l.command.Reply
 	}
 	cmd.ExtraFiles = append([]*os.File{control, lastW, l.root}, l.folders...)
+	if l.lock != nil {
+		cmd.ExtraFiles, l.told.Lock = append(cmd.ExtraFiles, l.lock), folderFD+len(l.folders)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, and no signals of ours
 	if err := cmd.Start(); err != nil {
 		closeAll(opened)
