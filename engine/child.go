@@ -75,7 +75,7 @@ func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error)
 
 // whoElse tells an agent that can delegate to whom.
 func (a *actor) whoElse(agent parley.Agent) string {
-	if !slices.ContainsFunc(a.engine.Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == "delegate" }) {
+	if !a.offers(agent, "delegate") {
 		return ""
 	}
 	var b strings.Builder
@@ -172,24 +172,15 @@ func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley
 	if _, prompts := do.(parley.PromptAgent); prompts {
 		starts = true
 	}
-	a, done, err := e.use(key{tenant, session}, starts)
-	if err != nil {
-		return err
-	}
-	defer done()
 	c := parley.Command{ID: id, Tenant: tenant, Session: session, By: owner, At: e.Now(), Do: do}
-	_, err = a.submit(ctx, &request{who: parley.Principal{ID: owner, Tenant: tenant}, command: c, own: true, reply: make(chan reply, 1)})
+	who := parley.Principal{ID: owner, Tenant: tenant}
+	_, err := e.hand(ctx, key{tenant, session}, starts, &request{who: who, command: c, own: true})
 	return err
 }
 
 // rest waits until nothing of a session that has ended is alive.
 func (e *Engine) rest(ctx context.Context, k key) error {
-	a, done, err := e.use(k, false)
-	if err != nil {
-		return err
-	}
-	defer done()
-	_, err = a.submit(ctx, &request{rest: true, reply: make(chan reply, 1)})
+	_, err := e.hand(ctx, k, false, &request{rest: true})
 	return err
 }
 

@@ -14,12 +14,7 @@ func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Comm
 	if err := c.Check(); err != nil {
 		return parley.Receipt{}, err
 	}
-	a, done, err := e.use(key{c.Tenant, c.Session}, c.Do.Rules().Starts)
-	if err != nil {
-		return parley.Receipt{}, err
-	}
-	defer done()
-	return a.submit(ctx, &request{who: who, command: c, reply: make(chan reply, 1)})
+	return e.hand(ctx, key{c.Tenant, c.Session}, c.Do.Rules().Starts, &request{who: who, command: c})
 }
 
 // Follow is behind every dialect. See parley.Door.

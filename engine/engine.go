@@ -228,6 +228,17 @@ func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 	}, nil
 }
 
+// hand has the actor of a session answer a request.
+func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (parley.Receipt, error) {
+	a, done, err := e.use(k, starts)
+	if err != nil {
+		return parley.Receipt{}, err
+	}
+	defer done()
+	r.reply = make(chan reply, 1)
+	return a.submit(ctx, r)
+}
+
 // leave takes an actor that has nothing to do out of the map, unless somebody
 // uses it.
 func (e *Engine) leave(a *actor) bool {

@@ -34,7 +34,7 @@ func show[T any](ctx context.Context, e *Engine, who parley.Principal, look func
 	if err = e.permit(ctx, who, "", parley.ActRead, whole); err != nil {
 		return shown, err
 	}
-	if e.Files == nil || e.Home != "" && e.Home != who.Tenant {
+	if e.Files == nil || !e.isHome(who.Tenant) {
 		return shown, parley.Errorf(parley.CodeNotFound, "There is no project.")
 	}
 	return look(e.Files)

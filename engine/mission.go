@@ -185,14 +185,13 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 // only be flagged in a message is refused.
 func (a *actor) screenOrders(who parley.Principal, c parley.Command, texts ...string) error {
 	for _, text := range texts {
-		finding, err := a.engine.scan(nil, text)
+		_, err := a.engine.screenText(a.engine.ctx, who, screening{
+			name: "text", text: text, strict: true,
+			record: parley.Audit{Resource: "tenant", Source: c.Via},
+			more:   map[string]any{"what": "mission"},
+		})
 		if err != nil {
 			return err
-		}
-		if finding.Verdict == parley.ScreenBlock || finding.Verdict == parley.ScreenFlag {
-			return a.engine.refuse(a.engine.ctx, who, parley.Errorf(parley.CodeBlocked, "text blocked: %s", finding.Reason),
-				parley.Audit{Action: parley.AuditMessageBlocked, Resource: "tenant", Source: c.Via,
-					Metadata: parley.Metadata(map[string]any{"what": "mission", "reason": finding.Reason, "score": finding.Score})})
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"parley"
@@ -33,7 +32,7 @@ func (a *actor) withSkill(agent parley.Agent, in parley.SubmitInput) (parley.Age
 
 // skillsFor tells an agent that can call skills which there are.
 func (a *actor) skillsFor(agent parley.Agent) string {
-	if a.engine.Skills == nil || !slices.ContainsFunc(a.engine.Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == "skill" }) {
+	if a.engine.Skills == nil || !a.offers(agent, "skill") {
 		return ""
 	}
 	var b strings.Builder

@@ -78,10 +78,7 @@ func (e *Engine) running(ctx context.Context, tenant parley.TenantID, agent stri
 
 // Stopped lists the agents of a tenant that are stopped. See parley.Door.
 func (e *Engine) Stopped(ctx context.Context, who parley.Principal) ([]string, error) {
-	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
-		return nil, err
-	}
-	s, err := e.tenant(ctx, who.Tenant)
+	s, err := e.tenantFor(ctx, who)
 	return slices.Clone(s.Facts.Stopped), err
 }
 

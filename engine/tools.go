@@ -23,6 +23,11 @@ func (a *actor) toolless(agent parley.Agent) bool {
 		!slices.ContainsFunc(agent.Tools, func(name string) bool { return strings.Contains(name, parley.ServerSeparator) })
 }
 
+// offers reports whether an agent has a tool of the server's own.
+func (a *actor) offers(agent parley.Agent, tool string) bool {
+	return slices.ContainsFunc(a.engine.Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == tool })
+}
+
 // A ledger is what the session of a tenant knows of tools, on behalf of somebody
 // whose agent uses them.
 type ledger struct {
@@ -46,8 +51,6 @@ func (l ledger) AcceptFirst(ctx context.Context, server string, tools map[string
 
 // AcceptedTools is what the principal's tenant has accepted of servers outside.
 func (e *Engine) AcceptedTools(ctx context.Context, who parley.Principal) (map[string]map[string]string, error) {
-	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
-		return nil, err
-	}
-	return ledger{e, who.Tenant, who.ID}.Accepted(ctx)
+	s, err := e.tenantFor(ctx, who)
+	return s.Facts.Accepted, err // nobody changes what a state holds
 }

@@ -74,11 +74,6 @@ func (e *Engine) mayHook(ctx context.Context, who parley.Principal, id parley.Se
 
 func (e *Engine) hook(ctx context.Context, who parley.Principal, id parley.SessionID, via string, do parley.SetWebhook) (parley.Command, error) {
 	c := parley.Command{Tenant: who.Tenant, Session: id, By: who.ID, At: e.Now().UTC().Truncate(time.Microsecond), Via: via, Do: do}
-	a, done, err := e.use(key{c.Tenant, c.Session}, true)
-	if err != nil {
-		return c, err
-	}
-	defer done()
-	_, err = a.submit(ctx, &request{who: who, command: c, reply: make(chan reply, 1)})
+	_, err := e.hand(ctx, key{c.Tenant, c.Session}, true, &request{who: who, command: c})
 	return c, err
 }
