@@ -10,9 +10,6 @@ package tool
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -140,7 +137,7 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 		return parley.Verdict{Kind: parley.VerdictBlock, Reason: err.Error()}
 	}
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions, Agent: a.agent, Task: a.task}
-	v.Digest = digest(name, arguments, b.files.Root())
+	v.Digest = parley.Digest(name, arguments, b.files.Root())
 	v.Source = a.source
 	switch {
 	case len(a.questions) > 0:
@@ -271,15 +268,4 @@ func (b *Box) has(agent parley.Agent, name string) bool {
 		return false
 	}
 	return agent.Tools == nil || slices.Contains(agent.Tools, "*") || slices.Contains(agent.Tools, name)
-}
-
-// digest names what an approval covers. Each part goes in behind its length, so
-// that no two calls become one by moving bytes between parts.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
-		io.WriteString(h, p)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

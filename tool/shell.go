@@ -87,7 +87,7 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 	if missing != nil {
 		place = "bare" // what was allowed inside is not allowed outside
 	}
-	v.Digest = digest("shell", v.Digest, place)
+	v.Digest = parley.Digest("shell", v.Digest, place)
 	v.Source = sourceOfCommand(j, missing)
 	if j.Reads && missing == nil {
 		v.Class = parley.Pure

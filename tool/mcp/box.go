@@ -2,12 +2,8 @@ package mcp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -130,7 +126,7 @@ func (b *box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 		return parley.Verdict{Kind: parley.VerdictBlock, Reason: parley.MessageOf(err)}
 	}
 	v := parley.Verdict{Kind: parley.VerdictAsk, Class: t.class(l.server.Trust), Source: parley.ServerSource(l.server.Name),
-		Digest: digest("mcp", l.server.Name, t.name, arguments, t.digest),
+		Digest: parley.Digest("mcp", l.server.Name, t.name, arguments, t.digest),
 		Show:   fmt.Sprintf("Call the tool %s of the server %s with:\n\n%s", t.name, l.server.Name, arguments)}
 	if agent.Approval == parley.ApprovalFullAuto {
 		v.Kind = parley.VerdictRun
@@ -213,14 +209,4 @@ func fate(err error, class parley.ToolClass, message string) error {
 		return &parley.Error{Code: parley.CodeInterrupted, Message: message + " Nobody knows whether it happened.", Err: fmt.Errorf("%w: %w", parley.ErrFateUnknown, err)}
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: message + " It can be called again.", Err: err}
-}
-
-// digest names its parts, each behind its length.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
-		io.WriteString(h, p)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
