@@ -25,8 +25,6 @@ type Canary interface {
 	// it returns, and from then on it has leaked.
 	Filter() LeakFilter
 	Contains(text string) bool
-	// Hide puts [canary] in its place, for those who look at prompts.
-	Hide(text string) string
 }
 
 // A Filter holds back no more than could still become something to be changed.

@@ -3,8 +3,6 @@ package access
 import (
 	"errors"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 
 	"parley"
@@ -109,28 +107,4 @@ func (a *Authenticator) credential(r *http.Request) bool {
 	query := r.URL.Query()
 	return a.local != nil || len(r.Header["Authorization"]) > 0 || query.Has("access_token") || query.Has("ticket") ||
 		len(r.CookiesNamed(Cookie)) > 0
-}
-
-// credentials are what they are called in addresses. A code stands for a sign-in
-// until somebody has used it.
-var credentials = []string{"access_token", "ticket", "code", "state"}
-
-// CleanURL is an address as it may be logged: credentials are left out, and so
-// is what cannot be decoded, since it could be one.
-func CleanURL(u *url.URL) string {
-	if u.RawQuery == "" {
-		return u.EscapedPath()
-	}
-	parts := strings.FieldsFunc(u.RawQuery, func(r rune) bool { return r == '&' || r == ';' })
-	for i, part := range parts {
-		name, _, _ := strings.Cut(part, "=")
-		decoded, err := url.QueryUnescape(name)
-		switch {
-		case err != nil:
-			parts[i] = "-"
-		case slices.Contains(credentials, strings.ToLower(decoded)):
-			parts[i] = strings.ToLower(decoded) + "=-"
-		}
-	}
-	return u.EscapedPath() + "?" + strings.Join(parts, "&")
 }

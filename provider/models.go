@@ -144,9 +144,6 @@ func bare(name string) string {
 	return name
 }
 
-// Priced reports whether it is known what the model costs.
-func (m Model) Priced() bool { return len(m.prices) > 0 }
-
 // Cost is what usage costs, in millionths of a US dollar; zero if that is not
 // known.
 func (m Model) Cost(u parley.Usage) int64 {

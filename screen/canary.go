@@ -30,27 +30,6 @@ func Contains(token, text string) bool {
 	return leaked
 }
 
-// Hide is text with [canary] in the place of every token, for people who look at
-// prompts and logs.
-func Hide(token, text string) string {
-	var out strings.Builder
-	f := NewFilter(token)
-	from := 0
-	for i := range len(text) {
-		if begin := f.take(text[i], i); begin >= 0 {
-			out.WriteString(text[from:begin])
-			out.WriteString("[canary]")
-			from = i + 1
-			f.forget()
-		}
-	}
-	if from == 0 {
-		return text
-	}
-	out.WriteString(text[from:])
-	return out.String()
-}
-
 // letterForms are the writings of a token in which case does not matter.
 func letterForms(token string) []string {
 	token = strings.ToLower(token)

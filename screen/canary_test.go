@@ -130,9 +130,6 @@ func TestNoWritingOfATokenLeaves(t *testing.T) {
 					t.Fatalf("%s, closed at %d: %q, then %q, leaked %v", name, i, a, b, leaked)
 				}
 			}
-			if hidden := Hide(token, text); !strings.Contains(hidden, "[canary]") || Contains(token, hidden) {
-				t.Errorf("%s is shown as %q", name, hidden)
-			}
 		}
 	}
 }
@@ -238,21 +235,9 @@ func TestTheFilterKeepsRunesWhole(t *testing.T) {
 	}
 }
 
-func TestHideLeavesTheRest(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"", ""},
-		{"nothing here", "nothing here"},
-		{"Canary: " + token + ".", "Canary: [canary]."},
-		{token + token, "[canary][canary]"},
-		{"a " + token + " b " + backwards(token) + " c", "a [canary] b [canary] c"},
-		{token[:31], token[:31]},
-	} {
-		if got := Hide(token, c.text); got != c.want {
-			t.Errorf("%q: %q, want %q", c.text, got, c.want)
-		}
-	}
-	if got := Hide("", "text"); got != "text" || Contains("", "text") || Contains("", "") {
-		t.Errorf("no token: %q", got)
+func TestNoTokenIsInNoText(t *testing.T) {
+	if Contains("", "text") || Contains("", "") || Contains(token, token[:31]) {
+		t.Error("a text contains a token that is not there")
 	}
 }
 

@@ -117,10 +117,6 @@ func (f *Filter) hold() int {
 	return hold
 }
 
-func (f *Filter) forget() {
-	f.letters.at, f.decoded.at, f.base64.at, f.escaping = 0, 0, 0, 0
-}
-
 // unescape feeds the cursor that reads escapes.
 func (f *Filter) unescape(c byte, pos int) int {
 	if f.escaping == 0 {

@@ -44,7 +44,6 @@ type word string
 func (w word) Word() string              { return string(w) }
 func (w word) Filter() parley.LeakFilter { return &leaks{Filter: NewFilter(string(w))} }
 func (w word) Contains(text string) bool { return Contains(string(w), text) }
-func (w word) Hide(text string) string   { return Hide(string(w), text) }
 
 // leaks is a Filter that remembers.
 type leaks struct {

@@ -47,7 +47,7 @@ func TestOutputBeyondTheLimitKeepsHeadAndTail(t *testing.T) {
 			strings.Count(head, "\n")+1, strings.Count(whole[:len(whole)-len(tail)], "\n")+1); note != want {
 			t.Errorf("noted %q, want %q", note, want)
 		}
-		if Cap(whole) != got {
+		if gather(whole) != got {
 			t.Errorf("%d bytes are capped in two ways", n)
 		}
 		if len(got) > outputLimit || len(head) < half-noteRoom || len(tail) < half-noteRoom || !utf8.ValidString(got) {

@@ -268,6 +268,12 @@ func troublesOf(p *Pool, address string) *troubles {
 	return &l.current.troubles
 }
 
+func (t *troubles) of(kind string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count[kind]
+}
+
 func code(err error) parley.Code {
 	if err == nil {
 		return ""

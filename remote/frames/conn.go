@@ -351,12 +351,6 @@ func (t *troubles) note(kind, detail string) int {
 	return n
 }
 
-func (t *troubles) of(kind string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.count[kind]
-}
-
 func (t *troubles) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
