@@ -76,7 +76,7 @@ func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resour
 		if everybody {
 			return nil
 		}
-		return parley.Errorf(parley.CodeForbidden, "You may do this with sessions of your own only.")
+		return parley.Errorf(parley.CodeForbidden, "You may do this only with your own sessions.")
 	case parley.OneAgent:
 		if everybody || action == parley.ActRead || on.Allow == nil || overlap(on.Allow.Roles, who.Roles) {
 			return nil

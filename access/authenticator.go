@@ -50,7 +50,7 @@ func (a *Authenticator) Check(r *http.Request) error {
 	case a.jwt != nil:
 		return checkOrigin(r, a.jwt.Origins)
 	}
-	return deny(NoCredential, "no mode of authentication was chosen")
+	return deny(NoCredential, "no authentication mode is configured")
 }
 
 // Authenticate says who sends a request that is about no agent in particular.
@@ -87,7 +87,7 @@ func (c *JWTConfig) identify(r *http.Request, agent string) (Identity, error) {
 	case len(header) == 1:
 		scheme, token, _ := strings.Cut(header[0], " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return Identity{}, deny(TokenInvalid, "the Authorization is not a Bearer's")
+			return Identity{}, deny(TokenInvalid, "the Authorization header does not use the Bearer scheme")
 		}
 		return c.Verifier.Verify(r.Context(), strings.TrimLeft(token, " "))
 	case len(tokens) == 1 && tokens[0] != "" && c.QueryToken:

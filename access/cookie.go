@@ -15,9 +15,9 @@ func (c *JWTConfig) byCookie(r *http.Request) (Identity, error) {
 	case len(cookies) == 0 || len(r.Header["Upgrade"]) > 0:
 		return Identity{}, deny(NoCredential, "")
 	case len(cookies) > 1:
-		return Identity{}, deny(TwoCredentials, "a neighbour of this host may have set the other cookie")
+		return Identity{}, deny(TwoCredentials, "another server on this host may have set the second cookie")
 	case !ownPage(r):
-		return Identity{}, deny(OriginRefused, "a cookie came with a request that is not of our own page")
+		return Identity{}, deny(OriginRefused, "a request with the cookie did not come from a page of this server")
 	}
 	return c.Verifier.Verify(r.Context(), cookies[0].Value)
 }

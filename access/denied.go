@@ -44,14 +44,14 @@ var reasons = map[Reason]struct {
 	TokenInvalid:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
 	TokenType:      {http.StatusUnauthorized, parley.CodeUnauthenticated, "This is not an access token."},
 	TokenRevoked:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
-	TicketInvalid:  {http.StatusUnauthorized, parley.CodeUnauthenticated, "The ticket is not valid here; tickets can be used once, within seconds."},
-	TwoCredentials: {http.StatusBadRequest, parley.CodeInvalid, "There is more than one credential; send one."},
+	TicketInvalid:  {http.StatusUnauthorized, parley.CodeUnauthenticated, "The ticket is not valid. A ticket can be used once, within seconds."},
+	TwoCredentials: {http.StatusBadRequest, parley.CodeInvalid, "The request has more than one credential; send one."},
 	OriginRefused:  {http.StatusForbidden, parley.CodeForbidden, "Pages of this origin may not use this server."},
 	HostRefused:    {http.StatusForbidden, parley.CodeForbidden, "This server answers to localhost only."},
 	NotJSON:        {http.StatusUnsupportedMediaType, parley.CodeInvalid, "The body must be JSON: send Content-Type: application/json."},
 	TooOften:       {http.StatusTooManyRequests, parley.CodeLimited, "That is too often; come back later."},
-	SignInFailed:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The sign-in came to nothing."},
-	TooMany:        {http.StatusServiceUnavailable, parley.CodeOverloaded, "There are too many connections; come back later."},
+	SignInFailed:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The sign-in failed."},
+	TooMany:        {http.StatusServiceUnavailable, parley.CodeOverloaded, "Too many connections; try again later."},
 }
 
 // Denied is a refusal by this package. Its chain has a *parley.Error, so that

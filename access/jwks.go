@@ -50,7 +50,7 @@ type fetched struct {
 func newJWKS(c TokenConfig) (*jwks, error) {
 	u, err := url.Parse(c.JWKSURL)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopbackHost(u.Host)) {
-		return nil, errors.New("keys are fetched from an https URL without a password in it, or by http from this machine")
+		return nil, errors.New("the JWKS URL must be https without a password, or http on this machine")
 	}
 	// Keys are fetched too seldom for a connection to be kept.
 	client := &http.Client{
@@ -58,7 +58,7 @@ func newJWKS(c TokenConfig) (*jwks, error) {
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 3 || r.URL.Scheme != u.Scheme || r.URL.Host != u.Host {
-				return errors.New("it redirects elsewhere")
+				return errors.New("the key server redirects to another host")
 			}
 			return nil
 		},
@@ -76,7 +76,7 @@ func (j *jwks) key(ctx context.Context, id string) (key, error) {
 		known = ok
 	}
 	if err := j.refresh(ctx, !known); err != nil {
-		j.log.Warn("keys were not fetched", "error", err)
+		j.log.Warn("the key set could not be fetched; the keys in use stay", "error", err)
 	}
 	if c = j.current.Load(); c == nil {
 		return key{}, &parley.Error{Code: parley.CodeUnavailable, Message: "Tokens cannot be verified now.", Hint: "see why the key set cannot be fetched"}
@@ -134,9 +134,9 @@ func (j *jwks) fetch(ctx context.Context) error {
 	case err != nil:
 		return err
 	case res.StatusCode != http.StatusOK:
-		return fmt.Errorf("the answer is %s", res.Status)
+		return fmt.Errorf("the key server answered %s", res.Status)
 	case len(raw) > maxKeySet:
-		return errors.New("the key set is too large")
+		return errors.New("the key set is larger than 256 KiB")
 	}
 	set, leftOut, err := parseKeySet(raw)
 	if err != nil {
@@ -144,13 +144,13 @@ func (j *jwks) fetch(ctx context.Context) error {
 	}
 	for _, k := range set {
 		if k.secret {
-			return errors.New("the key set has secrets in it; who can read them can make tokens")
+			return errors.New("the key set publishes a secret, so anyone who reads it can sign tokens")
 		}
 	}
 	for _, why := range leftOut {
-		j.log.Info("a key is not used", "why", why)
+		j.log.Info("a key of the set is not used", "why", why)
 	}
-	j.log.Info("keys were fetched", "keys", len(set))
+	j.log.Info("the key set was fetched", "keys", len(set))
 	j.current.Store(&fetched{set, j.now()})
 	return nil
 }

@@ -35,7 +35,7 @@ type keySet map[string]key
 func (s keySet) key(_ context.Context, id string) (key, error) {
 	k, ok := s[id]
 	if !ok {
-		return key{}, deny(TokenInvalid, "there is no key of that id")
+		return key{}, deny(TokenInvalid, "no key has the id that the token names")
 	}
 	return k, nil
 }
@@ -46,10 +46,10 @@ var secretSizes = map[string]int{"HS256": 32, "HS384": 48, "HS512": 64}
 func secretKey(alg string, secret []byte) (key, error) {
 	least, ok := secretSizes[alg]
 	if !ok {
-		return key{}, errors.New("the algorithm is not one of a secret")
+		return key{}, errors.New("alg is not an algorithm for secrets: HS256, HS384 or HS512")
 	}
 	if len(secret) < least {
-		return key{}, fmt.Errorf("the secret has %d bytes; %s needs at least %d, from a good source of chance", len(secret), alg, least)
+		return key{}, fmt.Errorf("the secret has %d bytes; %s needs at least %d, from a random source", len(secret), alg, least)
 	}
 	return key{method: jwt.GetSigningMethod(alg), material: secret, secret: true}, nil
 }
@@ -67,7 +67,7 @@ func parseKeySet(raw []byte) (set keySet, leftOut []error, err error) {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(doc["keys"], &list); err != nil || len(list) > maxKeys {
-		return nil, nil, fmt.Errorf("the key set has no list of at most %d keys", maxKeys)
+		return nil, nil, fmt.Errorf("the key set needs a list of at most %d keys under keys", maxKeys)
 	}
 	set = keySet{}
 	ids := map[string]bool{}
@@ -81,7 +81,7 @@ func parseKeySet(raw []byte) (set keySet, leftOut []error, err error) {
 			continue
 		}
 		if ids[id] {
-			return nil, leftOut, errors.New("the key set has two keys of one id")
+			return nil, leftOut, errors.New("two keys of the key set have the same id")
 		}
 		ids[id] = true
 		if err != nil {
@@ -98,7 +98,7 @@ func parseKeySet(raw []byte) (set keySet, leftOut []error, err error) {
 	return set, leftOut, nil
 }
 
-var errOtherPurpose = errors.New("it is not for verifying signatures")
+var errOtherPurpose = errors.New("the key is not for verifying signatures")
 
 // parseKey reads a JWK with go-jose. Its type, curve and alg determine the one
 // algorithm that it verifies; RSA keys without an alg are for RS256.

@@ -31,7 +31,7 @@ func (m Mapping) principal(claims object) (parley.Principal, error) {
 	p := parley.Principal{ID: parley.PrincipalID(who), Tenant: m.Home}
 	if m.Tenant != "" {
 		if !claims.text(m.Tenant, &tenant) || !parley.TenantID(tenant).Valid() {
-			return parley.Principal{}, fmt.Errorf("the claim %s is no tenant id", m.Tenant)
+			return parley.Principal{}, fmt.Errorf("the claim %s is not a valid tenant id", m.Tenant)
 		}
 		p.Tenant = parley.TenantID(tenant)
 	}
@@ -52,7 +52,7 @@ func (m Mapping) principal(claims object) (parley.Principal, error) {
 		p.Roles = []parley.UserRole{m.Else}
 	}
 	if len(p.Roles) == 0 {
-		return parley.Principal{}, fmt.Errorf("the claim %s names no role", m.Roles)
+		return parley.Principal{}, fmt.Errorf("the claim %s names no known role", m.Roles)
 	}
 	slices.Sort(p.Roles)
 	return p, nil

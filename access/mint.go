@@ -46,7 +46,7 @@ func Mint(secret string, c Claims) (string, error) {
 		return "", err
 	}
 	if _, err := v.Verify(context.Background(), token); err != nil {
-		return "", fmt.Errorf("nobody would accept this token: %w", err)
+		return "", fmt.Errorf("the server would reject this token: %w", err)
 	}
 	return token, nil
 }

@@ -69,7 +69,7 @@ func NewRevocations(ctx context.Context, store RevocationStore, now func() time.
 // not hold, and is to be repeated.
 func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Audit) error {
 	if !v.Tenant.Valid() || !printable(string(v.Principal)) || v.Before.IsZero() || v.Before.After(r.now().Add(leeway)) {
-		return parley.Errorf(parley.CodeInvalid, "A revocation names a tenant, a principal, and a time that has come.")
+		return parley.Errorf(parley.CodeInvalid, "A revocation needs a tenant, a principal and a time that is not in the future.")
 	}
 	if err := r.room(v); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (r *Revocations) Keep(ctx context.Context, every time.Duration, log *slog.L
 			return
 		case <-tick.C:
 			if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
-				log.Warn("revocations by other servers are not known", "error", err)
+				log.Warn("the revocations of other servers could not be read", "error", err)
 			}
 		}
 	}

@@ -64,11 +64,11 @@ const (
 // NewSignIn makes one whose refusals and successes e puts on record.
 func NewSignIn(c SignInConfig, e *Entrance) (*SignIn, error) {
 	if c.Secret == "" {
-		return nil, errors.New("signing in needs a secret to sign with what is handed out")
+		return nil, errors.New("sign-in needs a secret that signs the session cookies")
 	}
 	u, err := url.Parse(c.PublicURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("the server's own address %q is no URL of one", c.PublicURL)
+		return nil, fmt.Errorf("the public URL %q is not an http or https URL", c.PublicURL)
 	}
 	mac := hmac.New(sha256.New, []byte(c.Secret))
 	mac.Write([]byte("parley: sign-ins under way"))
@@ -76,7 +76,9 @@ func NewSignIn(c SignInConfig, e *Entrance) (*SignIn, error) {
 	s.found <- nil
 	// A client secret goes where discovery says, and nowhere that somebody
 	// points to on the way.
-	s.client = &http.Client{Timeout: issuerPatience, CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the issuer redirects") }}
+	s.client = &http.Client{Timeout: issuerPatience, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("the issuer redirects, which is not followed")
+	}}
 	return s, nil
 }
 
@@ -143,7 +145,7 @@ func (s *SignIn) begin(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	p, err := s.provider(ctx)
 	if err != nil {
-		s.c.Log.Warn("the issuer of sign-ins cannot be reached", "issuer", s.c.Issuer, "error", err)
+		s.c.Log.Warn("the OpenID provider cannot be reached", "issuer", s.c.Issuer, "error", err)
 		s.fail(w, r, "unavailable")
 		return
 	}
@@ -212,24 +214,24 @@ func (s *SignIn) answered(w http.ResponseWriter, r *http.Request, l login) strin
 	defer cancel()
 	claims, why, err := s.exchange(ctx, r.URL.Query().Get("code"), l)
 	if err != nil {
-		s.c.Log.Warn("a sign-in came to nothing", "reason", why, "error", err)
+		s.c.Log.Warn("a sign-in failed", "reason", why, "error", err)
 		return why
 	}
 	who, err := s.c.Mapping.principal(claims)
 	if err != nil {
-		s.c.Log.Warn("somebody whom the issuer knows may not come in", "error", err)
+		s.c.Log.Warn("a user whom the OpenID provider knows has no access here", "error", err)
 		return "nobody"
 	}
 	now := s.c.Now()
 	token, err := Mint(s.c.Secret, Claims{Issuer: s.c.As, Audience: s.c.Audience, Principal: who, Issued: now, Expires: now.Add(s.c.Life), ID: rand.Text()})
 	if err != nil {
-		s.c.Log.Warn("no token can be made for somebody whom the issuer knows", "error", err)
+		s.c.Log.Warn("no token can be made for a user whom the OpenID provider knows", "error", err)
 		return "nobody"
 	}
 	// A sign-in that is not on record is none.
 	if s.entrance.Record != nil {
 		if err := s.entrance.Record.Did(r.Context(), who, parley.AuditSignedIn, "user", string(who.ID), map[string]any{"issuer": s.c.Issuer, "roles": who.Roles}); err != nil {
-			s.c.Log.Error("a sign-in cannot be put on record", "error", err)
+			s.c.Log.Error("a sign-in could not be written to the audit log, so it was refused", "error", err)
 			return "unavailable"
 		}
 	}
@@ -248,7 +250,7 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 	answer, err := s.oauth(p).Exchange(oidc.ClientContext(ctx, s.client), code, oauth2.VerifierOption(l.Verifier))
 	if err != nil {
 		if _, refused := errors.AsType[*oauth2.RetrieveError](err); refused {
-			return nil, "refused", errors.New("the issuer does not take the code") // its words may repeat it
+			return nil, "refused", errors.New("the OpenID provider rejected the code") // its words may repeat it
 		}
 		return nil, "unavailable", err
 	}
@@ -258,7 +260,7 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 	case err != nil:
 		return nil, "refused", err
 	case subtle.ConstantTimeCompare([]byte(proof.Nonce), []byte(l.Nonce)) != 1:
-		return nil, "refused", errors.New("the nonce is of another sign-in")
+		return nil, "refused", errors.New("the nonce belongs to another sign-in")
 	}
 	var payload json.RawMessage
 	if err := proof.Claims(&payload); err != nil {
@@ -269,7 +271,7 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 	}
 	var azp string
 	if !claims.text("azp", &azp) || azp != "" && azp != s.c.ClientID || azp == "" && len(proof.Audience) > 1 {
-		return nil, "refused", errors.New("azp is another, or missing where aud has several")
+		return nil, "refused", errors.New("azp names another client, or is missing although aud has several values")
 	}
 	return claims, "", nil
 }

@@ -23,7 +23,7 @@ func strictObject(raw []byte) (object, error) {
 		return nil, errors.New("not a JSON object")
 	}
 	if _, repeated := parley.RepeatedKey(raw, parley.AllLevels); repeated {
-		return o, errors.New("ambiguous: a key is there twice")
+		return o, errors.New("ambiguous: a key occurs twice")
 	}
 	if parley.DeeperJSON(raw, maxDepth) {
 		return o, errors.New("nested too deep")

@@ -33,7 +33,7 @@ func NewTickets(store TicketStore, now func() time.Time) *Tickets { return &Tick
 // another, and is not good for longer than the token.
 func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) (ticket string, expires time.Time, err error) {
 	if id.Ticket {
-		return "", time.Time{}, parley.Errorf(parley.CodeForbidden, "A ticket is given for a token, not for a ticket.")
+		return "", time.Time{}, parley.Errorf(parley.CodeForbidden, "A request with a ticket cannot get another ticket; send a token.")
 	}
 	expires = t.now().Add(TicketLife)
 	if !id.Expires.IsZero() && id.Expires.Before(expires) {
@@ -52,14 +52,14 @@ func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) 
 // take uses a ticket up, also when it turns out not to be good for this.
 func (t *Tickets) take(ctx context.Context, ticket, agent, origin string) (Identity, error) {
 	if len(ticket) != base64.RawURLEncoding.EncodedLen(32) {
-		return Identity{}, deny(TicketInvalid, "the ticket is not one of ours")
+		return Identity{}, deny(TicketInvalid, "the ticket does not have the form of a ticket")
 	}
 	claim, ok, err := t.store.TakeTicket(ctx, hashTicket(ticket))
 	switch {
 	case err != nil:
 		return Identity{}, err
 	case !ok:
-		return Identity{}, deny(TicketInvalid, "the ticket was used already, or never given")
+		return Identity{}, deny(TicketInvalid, "the ticket was used already, or never issued")
 	case !t.now().Before(claim.Until):
 		return Identity{}, deny(TicketInvalid, "the ticket has expired")
 	case claim.Agent != "" && claim.Agent != agent:

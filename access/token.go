@@ -61,9 +61,9 @@ func NewVerifier(c TokenConfig) (*Verifier, error) {
 	v := &Verifier{issuer: c.Issuer, audience: c.Audience, now: c.Now}
 	switch {
 	case c.Issuer == "":
-		return nil, fmt.Errorf("no issuer of tokens is named")
+		return nil, fmt.Errorf("the issuer of tokens is missing")
 	case (c.Secret == "") == (c.JWKSURL == ""):
-		return nil, fmt.Errorf("tokens are verified by a secret or by keys from a URL: one of them")
+		return nil, fmt.Errorf("configure either a secret or a JWKS URL to verify tokens")
 	case c.Secret != "":
 		k, err := secretKey("HS256", []byte(c.Secret))
 		if err != nil {
@@ -121,17 +121,17 @@ func verifySignature(ctx context.Context, keys keySource, token string) ([]byte,
 	}
 	var alg, id string
 	if !header.text("alg", &alg) || alg == "" || !header.text("kid", &id) || len(id) > maxKeyID {
-		return nil, deny(TokenInvalid, "alg or kid of the header cannot be")
+		return nil, deny(TokenInvalid, "alg of the header is missing, alg or kid is not a string, or kid is too long")
 	}
 	if _, ok := header["crit"]; ok {
-		return nil, deny(TokenInvalid, "the header has critical extensions; none is understood")
+		return nil, deny(TokenInvalid, "the header has critical extensions, and none is supported")
 	}
 	k, err := keys.key(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if alg != k.method.Alg() {
-		return nil, deny(TokenInvalid, "the token names another algorithm than its key is for")
+		return nil, deny(TokenInvalid, "the algorithm of the token is not the algorithm of its key")
 	}
 	signed := token[:len(parts[0])+1+len(parts[1])]
 	if err := k.method.Verify(signed, decoded[2], k.material); err != nil {
@@ -141,13 +141,13 @@ func verifySignature(ctx context.Context, keys keySource, token string) ([]byte,
 	// leaves it to the claim.
 	var typ string
 	if !header.text("typ", &typ) {
-		return nil, deny(TokenInvalid, "typ of the header cannot be")
+		return nil, deny(TokenInvalid, "typ of the header is not a string")
 	}
 	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
 	case "", "jwt", "at+jwt":
 		return decoded[1], nil
 	}
-	return nil, deny(TokenType, "typ of the header is not that of an access token")
+	return nil, deny(TokenType, "typ of the header is not JWT or at+JWT")
 }
 
 // decodeBase64 accepts the one spelling there is of some bytes; the standard
@@ -169,22 +169,22 @@ func (v *Verifier) identify(payload []byte) (Identity, error) {
 	var id Identity
 	now := v.now()
 	if !claims.text("iss", &iss) || iss != v.issuer {
-		return Identity{}, deny(TokenInvalid, "iss is another")
+		return Identity{}, deny(TokenInvalid, "iss is not the expected issuer")
 	}
 	if v.audience != "" && !claims.names("aud", v.audience) {
-		return Identity{}, deny(TokenInvalid, "aud is another")
+		return Identity{}, deny(TokenInvalid, "aud does not name this server")
 	}
 	for _, name := range []string{"nbf", "iat"} {
 		at, ok := claims.time(name)
 		if !ok || at.After(now.Add(leeway)) {
-			return Identity{}, deny(TokenInvalid, name+" is in the future, or no whole number")
+			return Identity{}, deny(TokenInvalid, name+" is in the future, or not a whole number")
 		}
 		id.Issued = at // of iat in the end
 	}
 	id.Expires, _ = claims.time("exp")
 	switch {
 	case id.Expires.IsZero():
-		return Identity{}, deny(TokenInvalid, "exp is missing, or no whole number")
+		return Identity{}, deny(TokenInvalid, "exp is missing, or not a whole number")
 	case !id.Expires.After(now):
 		return Identity{}, deny(TokenExpired, "")
 	case id.Expires.After(now.Add(MaxTokenLife)):
@@ -197,14 +197,14 @@ func (v *Verifier) identify(payload []byte) (Identity, error) {
 		return Identity{}, deny(TokenInvalid, "sub is missing, too long or not printable")
 	}
 	if !claims.text("tid", &tid) || !parley.TenantID(tid).Valid() {
-		return Identity{}, deny(TokenInvalid, "tid is no tenant id")
+		return Identity{}, deny(TokenInvalid, "tid is not a valid tenant id")
 	}
 	names := claims.list("roles")
 	if names == nil || len(names) > maxRoles {
-		return Identity{}, deny(TokenInvalid, "roles is missing, too long or not a list of texts")
+		return Identity{}, deny(TokenInvalid, "roles is missing, too long or not a list of strings")
 	}
 	if !claims.text("jti", &id.TokenID) || len(id.TokenID) > maxString {
-		return Identity{}, deny(TokenInvalid, "jti cannot be")
+		return Identity{}, deny(TokenInvalid, "jti is not a string, or too long")
 	}
 	id.Roles = make([]parley.UserRole, 0, len(names))
 	for _, name := range names {

@@ -24,7 +24,7 @@ func (r anything) judge(args []word) error {
 			return err
 		}
 		if a.glob && r.max >= 0 {
-			return errors.New("how many files it is given cannot be told")
+			return errors.New("the number of files it is given is unknown")
 		}
 	}
 	if r.max >= 0 && len(args) > r.max {

@@ -81,7 +81,7 @@ func (c checked) judge(args []word) error {
 		}
 	}
 	if slices.ContainsFunc(args, func(a word) bool { return a.glob }) {
-		return errors.New("which files it is given cannot be told")
+		return errors.New("the files it is given are unknown")
 	}
 	return c(texts(args))
 }
@@ -112,7 +112,7 @@ var seq = options{flags: "w", values: "fs", number: true, files: 3, check: func(
 // noResponseFiles: binutils read more options from @FILE.
 func noResponseFiles(files []word) error {
 	if slices.ContainsFunc(files, func(f word) bool { return strings.HasPrefix(f.text, "@") }) {
-		return errors.New("options from a file")
+		return errors.New("it reads options from a file")
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func verdictIn(answer string) (parley.Finding, error) {
 	answer = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(answer, "```json"), "```"), "```"))
 	err := json.Unmarshal([]byte(answer), &verdict)
 	if err != nil || verdict.Injection == nil || verdict.Confidence == nil || *verdict.Confidence < 0 || *verdict.Confidence > 1 {
-		return parley.Finding{}, fmt.Errorf("the classifier answered %.200q", answer)
+		return parley.Finding{}, fmt.Errorf("the classifier gave an unexpected answer: %.200q", answer)
 	}
 	finding := parley.Finding{Verdict: parley.ScreenAllow, Score: *verdict.Confidence}
 	switch {

@@ -94,7 +94,7 @@ func (h *hearing) end(model string) error {
 		stop = parley.StopRefusal
 	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall, genai.FinishReasonTooManyToolCalls:
 		if h.calls == 0 {
-			return parley.Errorf(parley.CodeUnavailable, "Google's model asked for something that cannot be understood.")
+			return parley.Errorf(parley.CodeUnavailable, "Google's model sent a tool call that cannot be parsed.")
 		}
 	}
 	if h.calls > 0 {

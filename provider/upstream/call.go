@@ -24,9 +24,9 @@ type call struct {
 }
 
 var (
-	errIdle    = errors.New("nothing came for too long")
-	errEndless = errors.New("the call did not come to an end")
-	errHuge    = errors.New("the answer did not come to an end")
+	errIdle    = errors.New("the server sent nothing for too long")
+	errEndless = errors.New("the call took too long")
+	errHuge    = errors.New("the answer is too long")
 )
 
 type callKey struct{}

@@ -56,7 +56,7 @@ func (c *Client) HTTP() *http.Client {
 }
 
 // errLeft: nobody listens any more.
-var errLeft = errors.New("the listener has left")
+var errLeft = errors.New("the caller has stopped reading")
 
 // Stream makes a call. speak does it with an SDK under the context it is given,
 // says what it hears, and returns when there is no more to hear; an error of say

@@ -140,7 +140,7 @@ func (c *conn) register(q *request) error {
 	case c.requests[q.id] != nil:
 		return fmt.Errorf("request %s is already in flight", q.id)
 	case len(c.requests) >= maxInFlight:
-		return parley.Errorf(parley.CodeOverloaded, "The agent has too much to do; try again in a moment.")
+		return parley.Errorf(parley.CodeOverloaded, "The agent is overloaded; try again in a moment.")
 	}
 	c.requests[q.id] = q
 	return nil
@@ -224,7 +224,7 @@ func (c *conn) write(raw []byte) error {
 	}
 	_, err := c.raw.Write(raw)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("it took no frame for %v", c.times().Write)
+		err = fmt.Errorf("the agent took no frame for %v", c.times().Write)
 	}
 	return err
 }
@@ -272,13 +272,13 @@ func (c *conn) readAll() error {
 		f, err := read(in, alive)
 		if broken, ok := errors.AsType[brokenFrame](err); ok {
 			if c.troubles.note("a frame is broken", broken.Error()) > maxBroken {
-				return errors.New("it sends what are no frames")
+				return errors.New("the agent sends data that are not frames")
 			}
 			continue
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("nothing was heard of it for %v", c.times().Dead)
+			return fmt.Errorf("the agent sent nothing for %v", c.times().Dead)
 		case err != nil:
 			return err
 		}
@@ -326,7 +326,7 @@ func (c *conn) acknowledged(id string, applied bool) {
 	case !known:
 		c.troubles.note("a frame has an unknown id", typeConfigAck)
 	case !applied && !began:
-		c.end(errors.New("it refuses its configuration"))
+		c.end(errors.New("the agent refuses its configuration"))
 	case !applied:
 		c.troubles.note("a configuration was refused", id)
 	}
@@ -346,7 +346,7 @@ func (t *troubles) note(kind, detail string) int {
 	n := t.count[kind]
 	t.mu.Unlock()
 	if n == 1 {
-		t.log("agent: "+kind+"; this is told once for each connection", "detail", fmt.Sprintf("%.100q", detail))
+		t.log("agent: "+kind+"; logged once for each connection", "detail", fmt.Sprintf("%.100q", detail))
 	}
 	return n
 }

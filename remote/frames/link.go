@@ -110,7 +110,7 @@ func (l *link) connect() (*conn, error) {
 	case <-c.gone:
 		err = c.err
 	case <-timer.C:
-		err = errors.New("it does not acknowledge its configuration")
+		err = errors.New("the agent did not acknowledge its configuration")
 	case <-l.ctx.Done():
 		err = l.ctx.Err()
 	}
