@@ -25,7 +25,7 @@ type Mission struct {
 	Text    string
 	Agents  []MissionAgent `json:",omitempty"`
 	By      PrincipalID    // whose its sessions are
-	Roles   []UserRole     `json:",omitempty"` // of By when it was set: agents that do not talk to them are not prompted
+	Roles   []UserRole     `json:",omitempty"` // of By when it was set: only agents that talk to them are prompted
 	At      time.Time
 	Idle    []idlePrompting `json:",omitempty"` // agents that were prompted, by name
 }

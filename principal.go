@@ -33,7 +33,8 @@ func ParseUserRole(text string) (UserRole, error) {
 	case RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly:
 		return role, nil
 	}
-	return "", fmt.Errorf("%.80s is not a role; use %s, %s, %s, %s", text, RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly)
+	return "", fmt.Errorf("%.80s is not a role; use %s, %s, %s, %s", text,
+		RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly)
 }
 
 // A Visit is a connection that was let in.

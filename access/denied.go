@@ -39,12 +39,13 @@ var reasons = map[Reason]struct {
 	code    parley.Code
 	message string
 }{
-	NoCredential:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "This needs a token: send it as Authorization: Bearer."},
-	TokenExpired:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token has expired."},
-	TokenInvalid:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
-	TokenType:      {http.StatusUnauthorized, parley.CodeUnauthenticated, "This is not an access token."},
-	TokenRevoked:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
-	TicketInvalid:  {http.StatusUnauthorized, parley.CodeUnauthenticated, "The ticket is not valid. A ticket can be used once, within seconds."},
+	NoCredential: {http.StatusUnauthorized, parley.CodeUnauthenticated, "This needs a token: send it as Authorization: Bearer."},
+	TokenExpired: {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token has expired."},
+	TokenInvalid: {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
+	TokenType:    {http.StatusUnauthorized, parley.CodeUnauthenticated, "This is not an access token."},
+	TokenRevoked: {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
+	TicketInvalid: {http.StatusUnauthorized, parley.CodeUnauthenticated,
+		"The ticket is not valid. A ticket can be used once, within seconds."},
 	TwoCredentials: {http.StatusBadRequest, parley.CodeInvalid, "The request has more than one credential; send one."},
 	OriginRefused:  {http.StatusForbidden, parley.CodeForbidden, "Pages of this origin may not use this server."},
 	HostRefused:    {http.StatusForbidden, parley.CodeForbidden, "This server answers to localhost only."},

@@ -99,7 +99,8 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 		return "", time.Time{}, err
 	}
 	if e.Tickets == nil {
-		return "", time.Time{}, parley.Errorf(parley.CodeNotFound, "This server needs no tickets: authentication is off (local mode).")
+		return "", time.Time{}, parley.Errorf(parley.CodeNotFound,
+			"This server needs no tickets: authentication is off (local mode).")
 	}
 	if err := e.Gate.Request(id.Principal, from, false); err != nil {
 		return "", time.Time{}, e.refuse(r.Context(), err, from)

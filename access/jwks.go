@@ -16,30 +16,34 @@ import (
 )
 
 const (
-	// keysFor is how long keys are used before they are fetched again, which
-	// is when one that was taken back stops being good.
+	// keysFor is how long keys are used before they are fetched again. A key
+	// that the issuer has removed stays good for as long.
 	keysFor = 10 * time.Minute
 	// fetchEvery is the least time between fetches: tokens with made-up key
-	// ids must not have us call somebody for each.
+	// ids must not cause a fetch each.
 	fetchEvery   = 10 * time.Second
 	fetchTimeout = 5 * time.Second
 	maxKeySet    = 256 << 10
 )
 
-// jwks are the keys found at a URL. They are fetched when somebody needs them,
-// by whoever needs them first; everybody else waits for that. There is no
-// goroutine of its own. While a fetch fails the last keys stay.
+// jwks are the keys published at a URL. The first request that needs them fetches
+// them, in its own goroutine, and later ones wait for it. If a fetch fails, the
+// last keys stay.
+//
+// go-oidc has a RemoteKeySet for this. It fetches for each unknown key id, reads
+// an answer of any size, never forgets a removed key before the next unknown id,
+// and leaves a goroutine without an owner. See docs/adr/0049.
 type jwks struct {
 	url    string
 	client *http.Client
 	log    *slog.Logger
 	now    func() time.Time
 
-	current atomic.Pointer[fetched] // nil: never
+	current atomic.Pointer[fetched] // nil: never fetched
 
 	mu        sync.Mutex
 	attempted time.Time
-	flight    chan struct{} // closed when who fetches is done; nil: nobody does
+	flight    chan struct{} // closed at the end of the fetch under way; nil: there is none
 }
 
 type fetched struct {
@@ -84,8 +88,8 @@ func (j *jwks) key(ctx context.Context, id string) (key, error) {
 	return c.keySet.key(ctx, id)
 }
 
-// refresh fetches the keys, unless that was tried a moment ago. If somebody is
-// at it, it waits for them if told to: who has an old key need not.
+// refresh fetches the keys, unless the last attempt was less than fetchEvery ago.
+// If a fetch is under way, it waits for that if told to.
 func (j *jwks) refresh(ctx context.Context, wait bool) error {
 	j.mu.Lock()
 	f, first := j.flight, false
@@ -107,12 +111,12 @@ func (j *jwks) refresh(ctx context.Context, wait bool) error {
 			j.mu.Unlock()
 			close(f)
 		}()
-		// Others wait for this: it does not end with who began it.
+		// Other requests wait for this fetch: it goes on when ctx ends.
 		return j.fetch(context.WithoutCancel(ctx))
 	}
 	select {
 	case <-f:
-		return nil // who fetched has told of an error
+		return nil // the request that fetched has logged an error
 	case <-ctx.Done():
 		return ctx.Err()
 	}

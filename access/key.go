@@ -49,7 +49,8 @@ func secretKey(alg string, secret []byte) (key, error) {
 		return key{}, errors.New("alg is not an algorithm for secrets: HS256, HS384 or HS512")
 	}
 	if len(secret) < least {
-		return key{}, fmt.Errorf("the secret has %d bytes; %s needs at least %d, from a random source", len(secret), alg, least)
+		return key{}, fmt.Errorf("the secret has %d bytes; %s needs at least %d, from a random source",
+			len(secret), alg, least)
 	}
 	return key{method: jwt.GetSigningMethod(alg), material: secret, secret: true}, nil
 }
@@ -162,7 +163,8 @@ func (o object) key(kty, alg string) (key, error) {
 	case []byte:
 		return secretKey(alg, k)
 	case *rsa.PublicKey:
-		algs, err = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}, checkRSA(k.N, new(big.Int).SetBytes(last))
+		algs = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}
+		err = checkRSA(k.N, new(big.Int).SetBytes(last))
 	case *ecdsa.PublicKey:
 		algs = []string{map[string]string{"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}[k.Params().Name]}
 	case ed25519.PublicKey:

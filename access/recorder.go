@@ -138,7 +138,8 @@ func (r *Recorder) finish(ctx context.Context, over map[kind]*counted) {
 		record.At = r.now()
 		record.Metadata = withCount(record.Metadata, d.n)
 		if err := r.append(ctx, k.tenant, record); err != nil {
-			r.log.Error("refusals could not be written to the audit log yet", "action", record.Action, "count", d.n, "error", err)
+			r.log.Error("refusals could not be written to the audit log yet",
+				"action", record.Action, "count", d.n, "error", err)
 			r.mu.Lock()
 			r.owe(k, d.record, d.n)
 			r.mu.Unlock()

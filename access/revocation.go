@@ -69,7 +69,8 @@ func NewRevocations(ctx context.Context, store RevocationStore, now func() time.
 // not hold, and is to be repeated.
 func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Audit) error {
 	if !v.Tenant.Valid() || !printable(string(v.Principal)) || v.Before.IsZero() || v.Before.After(r.now().Add(leeway)) {
-		return parley.Errorf(parley.CodeInvalid, "A revocation needs a tenant, a principal and a time that is not in the future.")
+		return parley.Errorf(parley.CodeInvalid,
+			"A revocation needs a tenant, a principal and a time that is not in the future.")
 	}
 	if err := r.room(v); err != nil {
 		return err

@@ -168,7 +168,8 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 	case err != nil:
 		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
 	case a.perform == nil && a.look == nil && a.command == nil && a.skill == nil:
-		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s is not run as a tool: a person or the server itself answers it.", name)
+		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid,
+			"%s is not run as a tool: a person or the server itself answers it.", name)
 	case ctx.Err() != nil:
 		return parley.ToolResult{}, ctx.Err()
 	case a.command != nil:

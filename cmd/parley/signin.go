@@ -20,8 +20,9 @@ func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, e *access.E
 	}
 	s, err := access.NewSignIn(access.SignInConfig{
 		Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret), PublicURL: c.Public(at.String()), Life: c.OIDCLife,
-		Mapping: access.Mapping{User: c.OIDCUserClaim, Tenant: c.OIDCTenantClaim, Home: c.DefaultTenant, Roles: c.OIDCRolesClaim, Names: c.OIDCRoles, Else: parley.UserRole(c.OIDCDefaultRole)},
-		Secret:  string(c.JWTSecret), As: c.JWTIssuer, Audience: c.JWTAudience, Log: log, Now: time.Now,
+		Mapping: access.Mapping{User: c.OIDCUserClaim, Tenant: c.OIDCTenantClaim, Home: c.DefaultTenant,
+			Roles: c.OIDCRolesClaim, Names: c.OIDCRoles, Else: parley.UserRole(c.OIDCDefaultRole)},
+		Secret: string(c.JWTSecret), As: c.JWTIssuer, Audience: c.JWTAudience, Log: log, Now: time.Now,
 	}, e)
 	if err != nil {
 		return nil, err

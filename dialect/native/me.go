@@ -27,7 +27,8 @@ type me struct {
 }
 
 func (h *Handler) whoAmI(r request) (int, any, error) {
-	m := me{User: r.who.ID, Tenant: r.who.Tenant, Roles: slices.Concat([]parley.UserRole{}, r.who.Roles), Permissions: h.Permissions(r.who), About: h.About}
+	m := me{User: r.who.ID, Tenant: r.who.Tenant, Roles: slices.Concat([]parley.UserRole{}, r.who.Roles),
+		Permissions: h.Permissions(r.who), About: h.About}
 	if h.Project != nil {
 		m.Project = h.Project(r.who.Tenant)
 	}

@@ -176,7 +176,8 @@ func (q *request) push(said parley.RemoteSaid, size int) {
 	size += 64 // what it costs to say nothing
 	// What nobody takes is not waited for: all other answers come by the same way.
 	if len(q.queue) > 0 && q.held+size > o.Unread || q.c.unread.Load()+int64(size) > int64(o.UnreadAll) {
-		q.breakOff(parley.Errorf(parley.CodeOverloaded, "The agent sends faster than its answer can be stored, so the answer was cut off."))
+		q.breakOff(parley.Errorf(parley.CodeOverloaded,
+			"The agent sends faster than its answer can be stored, so the answer was cut off."))
 		return
 	}
 	q.held += size

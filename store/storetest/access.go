@@ -17,7 +17,8 @@ import (
 
 func claimOf(tenant parley.TenantID, id parley.PrincipalID, until time.Time) parley.TicketClaim {
 	return parley.TicketClaim{Agent: "helper", Origin: "https://a.example", Until: until, Identity: parley.Identity{
-		Principal: parley.Principal{ID: id, Tenant: tenant, Roles: []parley.UserRole{parley.RoleReadOnly, "é\u0000"}}, Issued: t0, Expires: t0.Add(time.Hour), TokenID: "t-1"}}
+		Principal: parley.Principal{ID: id, Tenant: tenant, Roles: []parley.UserRole{parley.RoleReadOnly, "é\u0000"}},
+		Issued:    t0, Expires: t0.Add(time.Hour), TokenID: "t-1"}}
 }
 
 func hashOf(ticket string) parley.TicketHash { return sha256.Sum256([]byte(ticket)) }

@@ -68,7 +68,8 @@ func offer(t *sdk.Tool, server string, screen parley.Screen) offered {
 	if a := t.Annotations; a != nil {
 		o.reads, o.repeats = a.ReadOnlyHint, a.IdempotentHint
 	}
-	o.digest = parley.Digest("tool", t.Name, t.Title, t.Description, o.schema, strconv.FormatBool(o.reads), strconv.FormatBool(o.repeats))
+	o.digest = parley.Digest("tool", t.Name, t.Title, t.Description, o.schema,
+		strconv.FormatBool(o.reads), strconv.FormatBool(o.repeats))
 	switch _, isObject := t.InputSchema.(map[string]any); {
 	case !parley.ValidServerTool(server, t.Name):
 		o.unusable = "models take names of at most 64 letters, digits, - and _, the server's included"
