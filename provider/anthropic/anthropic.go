@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,19 +60,14 @@ func New(o Options) *Model {
 func (m *Model) Close() { m.client.Close() }
 
 // List names the models that the key may use.
-func (m *Model) List(ctx context.Context) (names []string, err error) {
-	err = m.client.Ask(ctx, func(ctx context.Context) error {
+func (m *Model) List(ctx context.Context) ([]string, error) {
+	return upstream.List(ctx, m.client, func(ctx context.Context) ([]anthropic.ModelInfo, error) {
 		page, err := m.models.List(ctx, anthropic.ModelListParams{Limit: anthropic.Int(1000)})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, model := range page.Data {
-			names = append(names, model.ID)
-		}
-		return nil
-	})
-	slices.Sort(names)
-	return names, err
+		return page.Data, nil
+	}, func(model anthropic.ModelInfo) string { return model.ID })
 }
 
 func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {

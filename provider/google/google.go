@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,22 +57,17 @@ func New(o Options) *Model {
 func (m *Model) Close() { m.client.Close() }
 
 // List names the models that the key may use.
-func (m *Model) List(ctx context.Context) (names []string, err error) {
+func (m *Model) List(ctx context.Context) ([]string, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	err = m.client.Ask(ctx, func(ctx context.Context) error {
+	return upstream.List(ctx, m.client, func(ctx context.Context) ([]*genai.Model, error) {
 		page, err := m.models.List(ctx, &genai.ListModelsConfig{PageSize: 1000})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, model := range page.Items {
-			names = append(names, strings.TrimPrefix(model.Name, "models/"))
-		}
-		return nil
-	})
-	slices.Sort(names)
-	return names, err
+		return page.Items, nil
+	}, func(model *genai.Model) string { return strings.TrimPrefix(model.Name, "models/") })
 }
 
 func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -117,19 +116,14 @@ func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[p
 var summaries = regexp.MustCompile(`(?i)reasoning[ ._]summar`)
 
 // List names the models that the server has.
-func (m *Model) List(ctx context.Context) (names []string, err error) {
-	err = m.client.Ask(ctx, func(ctx context.Context) error {
+func (m *Model) List(ctx context.Context) ([]string, error) {
+	return upstream.List(ctx, m.client, func(ctx context.Context) ([]openai.Model, error) {
 		page, err := m.models.List(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, model := range page.Data {
-			names = append(names, model.ID)
-		}
-		return nil
-	})
-	slices.Sort(names)
-	return names, err
+		return page.Data, nil
+	}, func(model openai.Model) string { return model.ID })
 }
 
 // ended says how a turn ended that was not cut short.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,15 +86,24 @@ func (c *Client) Stream(ctx context.Context, model string, speak func(ctx contex
 	}
 }
 
-// Ask makes a call that is not a conversation.
-func (c *Client) Ask(ctx context.Context, ask func(context.Context) error) error {
+// List asks for models and returns their names in order.
+func List[M any](ctx context.Context, c *Client,
+	ask func(context.Context) ([]M, error), name func(M) string) ([]string, error) {
 	with, call := c.begin(ctx, "")
 	defer call.end()
-	err := ask(with)
-	if err == nil || ctx.Err() != nil {
-		return err
+	models, err := ask(with)
+	if err != nil && ctx.Err() == nil {
+		err = call.explain(err)
 	}
-	return call.explain(err)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(models))
+	for _, model := range models {
+		names = append(names, name(model))
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // scrub takes the key out of a text, should a server repeat it.
