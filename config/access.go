@@ -45,12 +45,6 @@ func (a *Access) Limits() (connections, messages, reconnections parley.Rate) {
 	return pick(a.LimitConnections, 10), pick(a.LimitMessages, 60), pick(a.LimitReconnections, 5)
 }
 
-// A Secret does not show itself.
-type Secret string
-
-func (Secret) String() string   { return "(secret)" }
-func (Secret) GoString() string { return "(secret)" }
-
 // A Limit is a rate, and whether anybody gave one.
 type Limit struct {
 	parley.Rate

@@ -28,36 +28,18 @@ type ToolServer struct {
 	Idle     time.Duration // likewise
 
 	Command     []string
-	Env         []Secret // NAME=VALUE
+	Env         []Variable
 	Missing     []string // names of variables that it wants and that are not set
 	Writes      bool     // to the workspace
 	Read, Write []string // folders; absolute
 	Network     bool
 	Bare        bool // without a sandbox
 
-	URL     string
+	URL     SecretURL
 	Headers map[string]Secret
 }
 
-// Secrets are what of it nobody is to see.
-func (s ToolServer) Secrets() (list []string) {
-	for _, pair := range s.Env {
-		name, value, _ := strings.Cut(string(pair), "=")
-		if secretName.MatchString(name) {
-			list = append(list, value)
-		}
-	}
-	for _, value := range s.Headers {
-		list = append(list, string(value))
-		if _, token, ok := strings.Cut(string(value), " "); ok { // as in Bearer TOKEN
-			list = append(list, token)
-		}
-	}
-	return list
-}
-
 var (
-	secretName   = regexp.MustCompile(`(?i)key|token|secret|passw|auth|credential`)
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	headerName   = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 )
@@ -129,7 +111,7 @@ func readToolServers(doc document, env Lookup) (toolServers, error) {
 
 // read makes sense of one, or says which key does not.
 func (f serverFile) read(name string, env Lookup) (s ToolServer, key string, err error) {
-	s = ToolServer{Name: name, Trust: f.Trust, Command: f.Command, Network: f.Network, URL: f.URL, Writes: f.Workspace == "write", Bare: f.Sandbox != nil && !*f.Sandbox}
+	s = ToolServer{Name: name, Trust: f.Trust, Command: f.Command, Network: f.Network, URL: SecretURL(f.URL), Writes: f.Workspace == "write", Bare: f.Sandbox != nil && !*f.Sandbox}
 	if !parley.ValidServerName(name) {
 		return s, "", fmt.Errorf("a server's name has up to 31 of a-z, 0-9 and -, beginning with a letter")
 	}
@@ -193,7 +175,7 @@ func (s *ToolServer) readCommand(f serverFile, env Lookup) (key string, err erro
 			return "env", fmt.Errorf("%s is for Parley alone", name)
 		}
 		if value, ok := env(name); ok {
-			s.Env = append(s.Env, Secret(name+"="+value))
+			s.Env = append(s.Env, newVariable(name, value))
 		} else {
 			s.Missing = append(s.Missing, name)
 		}

@@ -65,7 +65,11 @@ func (s *Settings) checkReach(t ToolServer) (key string, err error) {
 // runs without a sandbox, or works for another tenant.
 func (s *Settings) checkPlace(t ToolServer) error {
 	var why string
-	switch given := append(slices.Clone(t.Missing), variablesOf(t.Env)...); {
+	given := slices.Clone(t.Missing)
+	for _, v := range t.Env {
+		given = append(given, v.Name)
+	}
+	switch {
 	case t.Bare:
 		why = "it runs without a sandbox"
 	case len(given) > 0:
@@ -83,9 +87,9 @@ func (s *Settings) checkPlace(t ToolServer) error {
 			c.writable = append(c.writable, leadsTo(folder))
 		}
 	}
-	for _, pair := range t.Env {
-		if path, ok := strings.CutPrefix(string(pair), "PATH="); ok {
-			c.path = filepath.SplitList(path)
+	for _, v := range t.Env {
+		if v.Name == "PATH" {
+			c.path = filepath.SplitList(v.Plain)
 		}
 	}
 	word, folder := c.find(t.Command)
@@ -100,14 +104,6 @@ func (s *Settings) checkPlace(t ToolServer) error {
 		"move it out of there, for example to /opt/%s, and write the new path here "+
 		"(and its folder under read, if the sandbox does not show it)",
 		word, folder, what, why, t.Name)
-}
-
-func variablesOf(env []Secret) (list []string) {
-	for _, pair := range env {
-		name, _, _ := strings.Cut(string(pair), "=")
-		list = append(list, name)
-	}
-	return list
 }
 
 // code finds what a command line runs, as far as that can be told without running

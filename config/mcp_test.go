@@ -38,19 +38,13 @@ mcp:
 	}
 	want := []ToolServer{
 		{Name: "files", Trust: true, Timeout: 30 * time.Second, Idle: 2 * time.Minute, Command: []string{filepath.Join(dir, "bin/files"), "--stdio"},
-			Env: []Secret{"FILES_TOKEN=token of files", "PLACE=somewhere nice"}, Missing: []string{"GONE"}, Writes: true, Read: []string{dir}, Network: true, Bare: true},
+			Env: []Variable{{Name: "FILES_TOKEN", Secret: "token of files"}, {Name: "PLACE", Plain: "somewhere nice"}}, Missing: []string{"GONE"}, Writes: true, Read: []string{dir}, Network: true, Bare: true},
 		{Name: "mail", URL: "https://mail.example/mcp", Headers: map[string]Secret{"Authorization": "Bearer mail-token"}, Missing: []string{"UNSET"}, Tenants: []parley.TenantID{"acme"}, Everyone: true},
 	}
 	if diff := cmp.Diff(want, got.ToolServers); diff != "" || got.Drain != time.Second {
 		t.Error(diff)
 	}
-	if shown := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(shown, "token of files") || strings.Contains(shown, "mail-token") {
+	if shown := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(shown, "token of files") || strings.Contains(shown, "mail-token") || strings.Contains(shown, "somewhere nice") {
 		t.Error("settings show what is secret in them")
-	}
-	if diff := cmp.Diff([]string{"token of files"}, want[0].Secrets()); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"Bearer mail-token", "mail-token"}, want[1].Secrets()); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -16,12 +16,12 @@ type Models struct {
 	Model    string `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none (default: one of the first vendor with a key; without any, the demo)."`
 
 	OpenAIKey    Secret        `name:"openai-api-key" var:"PARLEY_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"Key for OpenAI, or for a server like it. Better a variable than a flag, as for all keys."`
-	OpenAIURL    string        `name:"openai-base-url" var:"PARLEY_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server that is compatible with OpenAI's, like http://127.0.0.1:11434/v1 for Ollama (default: OpenAI)."`
+	OpenAIURL    SecretURL     `name:"openai-base-url" var:"PARLEY_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server that is compatible with OpenAI's, like http://127.0.0.1:11434/v1 for Ollama (default: OpenAI)."`
 	OpenAIAPI    string        `name:"openai-api" var:"PARLEY_OPENAI_API" default:"auto" help:"How that server is spoken to: responses, chat, or auto, which is responses for OpenAI itself and chat for all others."`
 	AnthropicKey Secret        `name:"anthropic-api-key" var:"PARLEY_ANTHROPIC_API_KEY,ANTHROPIC_API_KEY" placeholder:"KEY" help:"Key for Anthropic."`
-	AnthropicURL string        `name:"anthropic-base-url" var:"PARLEY_ANTHROPIC_BASE_URL,ANTHROPIC_BASE_URL" placeholder:"URL" help:"Where Anthropic is reached (default: at Anthropic)."`
+	AnthropicURL SecretURL     `name:"anthropic-base-url" var:"PARLEY_ANTHROPIC_BASE_URL,ANTHROPIC_BASE_URL" placeholder:"URL" help:"Where Anthropic is reached (default: at Anthropic)."`
 	GoogleKey    Secret        `name:"gemini-api-key" var:"PARLEY_GEMINI_API_KEY,GEMINI_API_KEY,GOOGLE_API_KEY" placeholder:"KEY" help:"Key for Google's Gemini."`
-	GoogleURL    string        `name:"google-gemini-base-url" var:"PARLEY_GOOGLE_GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL" placeholder:"URL" help:"Where Gemini is reached (default: at Google)."`
+	GoogleURL    SecretURL     `name:"google-gemini-base-url" var:"PARLEY_GOOGLE_GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL" placeholder:"URL" help:"Where Gemini is reached (default: at Google)."`
 	ModelSilence time.Duration `var:"PARLEY_MODEL_SILENCE" default:"1m" help:"How long a model may say nothing in the middle of an answer before the call counts as lost."`
 }
 
@@ -41,14 +41,12 @@ func (m *Models) CheckModels() error {
 	if m.ModelSilence < time.Second {
 		wrong("--model-silence %s would cut off every answer; use a second or more", m.ModelSilence)
 	}
-	for flag, address := range map[string]string{"openai-base-url": m.OpenAIURL, "anthropic-base-url": m.AnthropicURL, "google-gemini-base-url": m.GoogleURL} {
+	for flag, address := range map[string]SecretURL{
+		"openai-base-url": m.OpenAIURL, "anthropic-base-url": m.AnthropicURL, "google-gemini-base-url": m.GoogleURL} {
 		// The address is not repeated: it may hold a password.
-		if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		if u, err := url.Parse(string(address)); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 			wrong("--%s is not the address of a server; write it like https://host/v1", flag)
 		}
 	}
 	return errors.Join(errs...)
 }
-
-// Keys are those of all vendors.
-func (m *Models) Keys() []Secret { return []Secret{m.OpenAIKey, m.AnthropicKey, m.GoogleKey} }

@@ -27,7 +27,7 @@ import (
 // a flag, the first one set wins.
 type Store struct {
 	Data          string          `var:"PARLEY_DATA" type:"path" placeholder:"DIR" help:"Folder that holds everything the server keeps; made when missing (default: one per working folder in your state folder, such as ~/.local/state/parley; or var, if that holds data and the state folder does not)."`
-	DatabaseURL   string          `var:"PARLEY_DATABASE_URL" placeholder:"URL" help:"PostgreSQL database to keep sessions in, as postgres://…, of this server alone (default: SQLite in the data folder)."`
+	DatabaseURL   SecretURL       `var:"PARLEY_DATABASE_URL" placeholder:"URL" help:"PostgreSQL database to keep sessions in, as postgres://…, of this server alone (default: SQLite in the data folder)."`
 	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" help:"Connections to PostgreSQL."`
 	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" help:"Tenant that agents from files, and people in local mode, belong to."`
 	ServerKey     Secret          `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" help:"Secret of the server itself, at least 32 bytes, the same for all that share a database (default: one kept in the data folder)."`

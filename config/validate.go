@@ -80,7 +80,8 @@ func (s *Settings) validateAdmin() error {
 
 // validateDatabase does not repeat the address: it may hold a password.
 func (s *Store) validateDatabase() error {
-	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
+	scheme, _, _ := strings.Cut(string(s.DatabaseURL), "://")
+	if s.DatabaseURL != "" && scheme != "postgres" && scheme != "postgresql" {
 		return errors.New("--database-url is not of PostgreSQL; write postgres://USER:PASSWORD@HOST/DATABASE, or leave it out to keep sessions in the data folder")
 	}
 	if s.DatabasePool < 2 {

@@ -21,7 +21,7 @@ func audited(t *testing.T, store []string, keyed bool, rows int) {
 	t.Helper()
 	s := &config.Store{DatabasePool: 2, DefaultTenant: "default", Data: store[1]}
 	if len(store) > 2 {
-		s.DatabaseURL = store[3]
+		s.DatabaseURL = config.SecretURL(store[3])
 	}
 	opened, _, err := openStore(t.Context(), s, "a test", false)
 	if err != nil {

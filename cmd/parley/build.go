@@ -114,7 +114,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	made.add("entrance", guard)
-	secrets := append(ownSecrets(c, env, key), p.hooks.secrets(p.agents.List(c.DefaultTenant))...)
+	secrets := append(ownSecrets(c, p.hooks.env, key), p.hooks.secrets(p.agents.List(c.DefaultTenant))...)
 	sentinel := screen.New(key, c.Sentinel, secrets...)
 
 	// What agents reach outside, and what is told outside.

@@ -55,7 +55,7 @@ func (d *doctor) database() bool {
 func (d *doctor) postgres(name string) bool {
 	ctx, cancel := d.within(patience)
 	defer cancel()
-	f, err := postgres.Examine(ctx, d.DatabaseURL)
+	f, err := postgres.Examine(ctx, string(d.DatabaseURL))
 	switch {
 	case err != nil:
 		d.fail(name, err, "see that PostgreSQL is up and can be reached under the configured address")

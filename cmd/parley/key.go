@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -58,23 +56,15 @@ func findServerKey(s *config.Store) ([]byte, error) {
 
 func keyFile(s *config.Store) string { return filepath.Join(s.Data, keyName) }
 
-// ownSecrets are those that tools and models must not get hold of.
+// ownSecrets are the texts that tools and models must not see: those of the
+// configuration, the key of the server, and the password of the database, which
+// PostgreSQL also takes from its own variables and files.
 func ownSecrets(c *config.Settings, env config.Lookup, key []byte) []string {
-	own := []string{string(c.JWTSecret), string(c.OIDCClientSecret), string(c.ServerKey), string(c.MetricsToken), hex.EncodeToString(key)}
-	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
-		value, _ := env(name)
-		own = append(own, value)
-	}
-	for _, key := range c.Keys() { // of .env, which is not in the environment
-		own = append(own, string(key))
-	}
-	for _, s := range c.ToolServers {
-		own = append(own, s.Secrets()...)
-	}
+	own := append(config.Secrets(c, env), config.SecretForms(hex.EncodeToString(key))...)
 	if c.DatabaseURL != "" {
-		if db, err := pgconn.ParseConfig(c.DatabaseURL); err == nil {
-			own = append(own, db.Password, url.QueryEscape(db.Password), url.PathEscape(db.Password))
+		if db, err := pgconn.ParseConfig(string(c.DatabaseURL)); err == nil {
+			own = append(own, config.SecretForms(db.Password)...)
 		}
 	}
-	return slices.DeleteFunc(own, func(s string) bool { return len(s) < 8 }) // shorter ones are words
+	return own
 }

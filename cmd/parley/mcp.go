@@ -28,9 +28,9 @@ func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Scre
 	for _, s := range c.ToolServers {
 		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle,
 			Missing: s.Missing, Command: s.Command, Writes: s.Writes,
-			Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare, URL: s.URL, Headers: map[string]string{}}
-		for _, pair := range s.Env {
-			server.Env = append(server.Env, string(pair))
+			Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare, URL: string(s.URL), Headers: map[string]string{}}
+		for _, v := range s.Env {
+			server.Env = append(server.Env, v.Pair())
 		}
 		for name, value := range s.Headers {
 			server.Headers[name] = string(value)
@@ -82,7 +82,7 @@ func ofServer(servers []config.ToolServer, name string) bool {
 func (d *doctor) toolServers() {
 	const name = "mcp"
 	for _, s := range d.ToolServers {
-		address, _, _ := strings.Cut(s.URL, "?") // behind it may be a key
+		address, _, _ := strings.Cut(string(s.URL), "?") // behind it may be a key
 		what := s.Name + " (" + address + ")"
 		if s.URL == "" {
 			what = s.Name + " (" + strings.Join(s.Command, " ") + ")"

@@ -53,7 +53,7 @@ func (c *migrateCommand) Run(p *program) error {
 		fmt.Fprintf(p.stdout, "The database was migrated from version %d to %d.\n", from, to)
 	}
 	if c.Grant != "" {
-		if err := postgres.Grant(p.ctx, c.DatabaseURL, c.Grant); err != nil {
+		if err := postgres.Grant(p.ctx, string(c.DatabaseURL), c.Grant); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.stdout, "The role %s may serve it.\n", c.Grant)
@@ -83,14 +83,14 @@ func (c *migrateCommand) status(has, knows int64) string {
 
 func (c *migrateCommand) migrate(p *program) (from, to int64, err error) {
 	if c.DatabaseURL != "" {
-		return postgres.Migrate(p.ctx, c.DatabaseURL)
+		return postgres.Migrate(p.ctx, string(c.DatabaseURL))
 	}
 	return sqlite.Migrate(p.ctx, c.Data, holder("migrating"), existing(&c.Store, false)...)
 }
 
 func (c *migrateCommand) renew(p *program) (epoch string, err error) {
 	if c.DatabaseURL != "" {
-		return postgres.Renew(p.ctx, c.DatabaseURL)
+		return postgres.Renew(p.ctx, string(c.DatabaseURL))
 	}
 	return sqlite.Renew(p.ctx, c.Data, holder("migrating"))
 }

@@ -19,9 +19,9 @@ func newModels(c *config.Settings) *provider.Models {
 	return provider.New(provider.Config{
 		Provider:  c.Provider,
 		Model:     c.Model,
-		OpenAI:    provider.Account{Key: string(c.OpenAIKey), BaseURL: c.OpenAIURL, API: api},
-		Anthropic: provider.Account{Key: string(c.AnthropicKey), BaseURL: c.AnthropicURL},
-		Google:    provider.Account{Key: string(c.GoogleKey), BaseURL: c.GoogleURL},
+		OpenAI:    provider.Account{Key: string(c.OpenAIKey), BaseURL: string(c.OpenAIURL), API: api},
+		Anthropic: provider.Account{Key: string(c.AnthropicKey), BaseURL: string(c.AnthropicURL)},
+		Google:    provider.Account{Key: string(c.GoogleKey), BaseURL: string(c.GoogleURL)},
 		Idle:      c.ModelSilence,
 	})
 }

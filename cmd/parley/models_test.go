@@ -9,19 +9,6 @@ import (
 	"parley/config"
 )
 
-// TestKeysAreSecrets wherever they come from: those of .env are not in the
-// environment.
-func TestKeysAreSecrets(t *testing.T) {
-	c := &config.Settings{Models: config.Models{OpenAIKey: "sk-openai-1", AnthropicKey: "sk-anthropic-1", GoogleKey: "sk-google-1"}}
-	env := func(name string) (string, bool) { return "sk-other-google", name == "GOOGLE_API_KEY" }
-	own := ownSecrets(c, env, make([]byte, 32))
-	for _, want := range []string{"sk-openai-1", "sk-anthropic-1", "sk-google-1", "sk-other-google"} {
-		if !slices.Contains(own, want) {
-			t.Errorf("%s is not among them", want)
-		}
-	}
-}
-
 // TestModelsOf: the default stands in for the model of an agent that names none.
 func TestModelsOf(t *testing.T) {
 	given := []parley.Agent{{Name: "a", Fallback: []string{"m-2", "m-0"}}, {Name: "b", Model: "m-1"}}

@@ -152,7 +152,7 @@ func reading(t *testing.T, store []string) reader {
 		case "--data":
 			s.Data = store[i+1]
 		case "--database-url":
-			s.DatabaseURL = store[i+1]
+			s.DatabaseURL = config.SecretURL(store[i+1])
 		}
 	}
 	r, err := openReader(context.Background(), s)

@@ -29,7 +29,7 @@ func openReader(ctx context.Context, s *config.Store) (reader, error) {
 		return nil, err
 	}
 	if s.DatabaseURL != "" {
-		return postgres.OpenReader(ctx, s.DatabaseURL, postgres.WithConnections(s.DatabasePool))
+		return postgres.OpenReader(ctx, string(s.DatabaseURL), postgres.WithConnections(s.DatabasePool))
 	}
 	return sqlite.OpenReader(ctx, s.Data)
 }
@@ -57,7 +57,7 @@ func openStore(
 		return nil, nil, err
 	}
 	if s.DatabaseURL != "" {
-		opened, err = postgres.Open(ctx, s.DatabaseURL, append(options, postgres.WithConnections(s.DatabasePool))...)
+		opened, err = postgres.Open(ctx, string(s.DatabaseURL), append(options, postgres.WithConnections(s.DatabasePool))...)
 	} else {
 		opened, err = sqlite.Open(ctx, s.Data, holder(purpose), existing(s, fresh)...)
 	}
@@ -87,7 +87,7 @@ func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Get
 // would migrate it.
 func versions(ctx context.Context, s *config.Store) (has, knows int64, err error) {
 	if s.DatabaseURL != "" {
-		return postgres.Versions(ctx, s.DatabaseURL)
+		return postgres.Versions(ctx, string(s.DatabaseURL))
 	}
 	return sqlite.Versions(ctx, s.Data)
 }

@@ -1,0 +1,152 @@
+package config
+
+import (
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Secret does not show itself when it is printed, and is redacted: Secrets finds
+// every value of this type.
+type Secret string
+
+func (Secret) String() string   { return "(secret)" }
+func (Secret) GoString() string { return "(secret)" }
+
+// A SecretURL is an address that may hold a password or a key. It does not show
+// itself either. What is secret in it is redacted.
+type SecretURL string
+
+func (SecretURL) String() string   { return "(address)" }
+func (SecretURL) GoString() string { return "(address)" }
+
+// secrets are the password of an address, and those of its parameters that sound
+// like one.
+func (s SecretURL) secrets() (list []string) {
+	u, err := url.Parse(string(s))
+	if err != nil {
+		return []string{string(s)}
+	}
+	if password, ok := u.User.Password(); ok {
+		list = append(list, password)
+	}
+	for name, values := range u.Query() {
+		if secretName.MatchString(name) {
+			list = append(list, values...)
+		}
+	}
+	return list
+}
+
+// A Variable of a process. Its value is Secret if the name sounds like that of a
+// secret, and else Plain. It shows its name alone.
+type Variable struct {
+	Name   string
+	Plain  string
+	Secret Secret
+}
+
+func newVariable(name, value string) Variable {
+	if secretName.MatchString(name) {
+		return Variable{Name: name, Secret: Secret(value)}
+	}
+	return Variable{Name: name, Plain: value}
+}
+
+// Pair is NAME=VALUE.
+func (v Variable) Pair() string { return v.Name + "=" + v.Plain + string(v.Secret) }
+
+func (v Variable) String() string   { return v.Name }
+func (v Variable) GoString() string { return v.Name }
+
+var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|auth|credential`)
+
+// minSecret is the length below which a secret is taken for a word, and not
+// redacted.
+const minSecret = 8
+
+// Secrets are the texts to redact for a configuration: every Secret and SecretURL
+// that can be reached from it, whatever it is in. If its field names variables
+// (the tag var), the values of all of them count, also of those that another one
+// overrides.
+func Secrets(configuration any, env Lookup) []string {
+	w := secretWalk{env: env, seen: map[string]bool{}}
+	w.walk(reflect.ValueOf(configuration), "")
+	slices.Sort(w.found)
+	return w.found
+}
+
+type secretWalk struct {
+	env   Lookup
+	seen  map[string]bool
+	found []string
+}
+
+var (
+	secretType    = reflect.TypeFor[Secret]()
+	secretURLType = reflect.TypeFor[SecretURL]()
+)
+
+// walk looks at a value, of a field with these variables.
+func (w *secretWalk) walk(v reflect.Value, variables string) {
+	if !v.IsValid() {
+		return
+	}
+	switch v.Type() {
+	case secretType, secretURLType:
+		w.add(v.Type(), v.String())
+		for name := range strings.SplitSeq(variables, ",") {
+			if value, ok := w.env(name); ok && name != "" {
+				w.add(v.Type(), value)
+			}
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		w.walk(v.Elem(), variables)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			w.walk(v.Field(i), v.Type().Field(i).Tag.Get("var"))
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			w.walk(v.Index(i), variables)
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			w.walk(it.Key(), "")
+			w.walk(it.Value(), "")
+		}
+	}
+}
+
+func (w *secretWalk) add(kind reflect.Type, value string) {
+	values := []string{value}
+	if kind == secretURLType {
+		values = SecretURL(value).secrets()
+	} else if _, token, ok := strings.Cut(value, " "); ok { // as in Bearer TOKEN
+		values = append(values, token)
+	}
+	for _, value := range values {
+		for _, form := range SecretForms(value) {
+			if !w.seen[form] {
+				w.seen[form] = true
+				w.found = append(w.found, form)
+			}
+		}
+	}
+}
+
+// SecretForms are a secret as it is, and as it stands in addresses; none if it is
+// too short to be told from a word.
+func SecretForms(secret string) []string {
+	if len(secret) < minSecret {
+		return nil
+	}
+	forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret)}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"reflect"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type deepSecrets struct {
+	Embedded Secret `var:"FIRST_VARIABLE,SECOND_VARIABLE"`
+}
+
+// TestSecretsAreFoundAnywhere, by their type alone.
+func TestSecretsAreFoundAnywhere(t *testing.T) {
+	type settings struct {
+		deepSecrets
+		Name    string
+		Pointer *deepSecrets
+		Nothing *deepSecrets
+		List    []Secret
+		Map     map[string]Secret
+		Keys    map[Secret]bool
+		Inner   []struct{ Password Secret }
+		Any     any
+		private Secret
+		Empty   Secret
+		Short   Secret
+		Address SecretURL
+		Public  SecretURL
+		Set     []Variable
+	}
+	c := settings{
+		deepSecrets: deepSecrets{"in an embedded struct"},
+		Name:        "not a secret",
+		Pointer:     &deepSecrets{"behind a pointer"},
+		List:        []Secret{"of a list"},
+		Map:         map[string]Secret{"Authorization": "Bearer of-a-header"},
+		Keys:        map[Secret]bool{"the key of a map": true},
+		Inner:       []struct{ Password Secret }{{"of an inner struct"}},
+		Any:         []any{Secret("in an interface")},
+		private:     "of a private field",
+		Short:       "short",
+		Address:     "postgres://user:pass%2Fword1@host/name?sslkey=a-key-in-a-parameter&mode=not-secret",
+		Public:      "https://example.com/v1",
+		Set:         []Variable{newVariable("API_KEY", "of a variable"), newVariable("HOME", "/home/somebody")},
+	}
+	env := map[string]string{"FIRST_VARIABLE": "in an embedded struct", "SECOND_VARIABLE": "overridden", "OTHER_VARIABLE": "not a secret"}
+	got := Secrets(&c, func(name string) (string, bool) { value, ok := env[name]; return value, ok })
+	want := map[string]bool{}
+	for _, s := range []string{"in an embedded struct", "behind a pointer", "of a list", "Bearer of-a-header", "of-a-header",
+		"the key of a map", "of an inner struct", "in an interface", "of a private field", "pass/word1", "a-key-in-a-parameter",
+		"of a variable", "overridden"} {
+		want[s] = true
+		for _, form := range SecretForms(s) {
+			want[form] = true
+		}
+	}
+	// What follows the first space counts, as the token of a header does.
+	for _, s := range []string{"an embedded struct", "a pointer", "a list", "key of a map", "an inner struct", "an interface",
+		"a private field", "a variable"} {
+		for _, form := range SecretForms(s) {
+			want[form] = true
+		}
+	}
+	found := map[string]bool{}
+	for _, s := range got {
+		found[s] = true
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSecretsHaveTheType: a setting whose name sounds like a secret is of type
+// Secret, so that it is neither printed nor left unredacted.
+func TestSecretsHaveTheType(t *testing.T) {
+	sounds := regexp.MustCompile(`Key$|Secret$|Token$|Password$`)
+	noSecrets := map[string]bool{
+		"QueryToken": true, // on or off
+	}
+	var look func(typ reflect.Type)
+	look = func(typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			if sounds.MatchString(f.Name) && f.Type != secretType && !noSecrets[f.Name] {
+				t.Errorf("%s.%s is a %s; make it a Secret", typ.Name(), f.Name, f.Type)
+			}
+			if inner := f.Type; inner.Kind() == reflect.Struct {
+				look(inner)
+			} else if inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct {
+				look(inner.Elem())
+			}
+		}
+	}
+	look(reflect.TypeFor[Settings]())
+}
