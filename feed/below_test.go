@@ -41,23 +41,60 @@ func piece(n int) parley.EventBody {
 	return parley.OutputAppended{Output: 1, Kind: parley.Text, Text: fmt.Sprint(n)}
 }
 
+// seenAfter is what a follower of a tree was given after a seq of its root.
+type seenAfter struct {
+	after parley.Seq
+	list  []*parley.Item
+}
+
+// sawTree compares what followers of a tree were given with the log.
+func (b *bench) sawTree(root int, all []seenAfter) {
+	t := b.t
+	t.Helper()
+	want := map[parley.Seq]int{0: 0} // where each seq of the root stands
+	var log []parley.Event
+	for after := parley.Position(0); ; {
+		page, err := b.store.Tenant(acme).Tree(t.Context(), id(root), after, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, e := range page {
+			if log = append(log, e); e.Session == id(root) {
+				want[e.Seq] = len(log)
+			}
+		}
+		after = page[len(page)-1].Position
+	}
+	for _, s := range all {
+		rest := log[want[s.after]:]
+		if len(s.list) != len(rest) {
+			t.Errorf("after seq %d are %d events, seen were %d", s.after, len(rest), len(s.list))
+			continue
+		}
+		for i, e := range rest {
+			if got := s.list[i]; got.Session != e.Session || got.Seq != e.Seq || got.Position != e.Position {
+				t.Fatalf("after seq %d: number %d is %s.%d, not %s.%d", s.after, i, got.Session, got.Seq, e.Session, e.Seq)
+			}
+		}
+	}
+}
+
 // Whoever follows a session and what is below it, from wherever and since
 // whenever, sees the tree from there on, in order of position.
 func TestBelow(t *testing.T) {
 	const runs, root = 12, 1
 	b := newBench(t)
 	var wg sync.WaitGroup
-	type seen struct {
-		after parley.Seq
-		list  []*parley.Item
-	}
 	var mu sync.Mutex
-	var all []seen
+	var all []seenAfter
 	follow := func(after parley.Seq, quiet bool) {
 		f := b.Below(acme, id(root), after, quiet)
 		wg.Go(func() {
 			defer f.Close()
-			s := seen{after: after}
+			s := seenAfter{after: after}
 			for over := false; !over; {
 				items := read(t, f, 1)
 				s.list = append(s.list, items...)
@@ -120,38 +157,10 @@ func TestBelow(t *testing.T) {
 	b.add(root, root, parley.SessionHalted{})
 	wg.Wait()
 
-	want := map[parley.Seq]int{0: 0} // where each seq of the root stands
-	var log []parley.Event
-	for after := parley.Position(0); ; {
-		page, err := b.store.Tenant(acme).Tree(t.Context(), id(root), after, page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page) == 0 {
-			break
-		}
-		for _, e := range page {
-			if log = append(log, e); e.Session == id(root) {
-				want[e.Seq] = len(log)
-			}
-		}
-		after = page[len(page)-1].Position
-	}
 	if len(all) != 2+4*runs {
 		t.Errorf("%d have followed", len(all))
 	}
-	for _, s := range all {
-		rest := log[want[s.after]:]
-		if len(s.list) != len(rest) {
-			t.Errorf("after seq %d are %d events, seen were %d", s.after, len(rest), len(s.list))
-			continue
-		}
-		for i, e := range rest {
-			if got := s.list[i]; got.Session != e.Session || got.Seq != e.Seq || got.Position != e.Position {
-				t.Fatalf("after seq %d: number %d is %s.%d, not %s.%d", s.after, i, got.Session, got.Seq, e.Session, e.Seq)
-			}
-		}
-	}
+	b.sawTree(root, all)
 	if b.tenants[acme] != nil || len(b.sessions) != 0 {
 		t.Errorf("left are %v and %v", b.tenants, b.sessions)
 	}

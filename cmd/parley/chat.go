@@ -65,7 +65,6 @@ func (c chatCommand) Run(p *program) error {
 		terminal: terminal{out: p.stdout, session: session, color: isTerminal(p.stdout) && !plain},
 		server:   &serverClient{address: strings.TrimSuffix(c.Server, "/"), token: c.Token, session: session}}
 	defer t.server.close()
-	fmt.Fprintf(p.stdout, "Thread %s. Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n", c.Thread)
 	err := t.run(ctx)
 	t.line()
 	if t.cost > 0 {
@@ -171,6 +170,9 @@ func (t *chat) connected(ctx context.Context) (entered bool, err error) {
 		return err
 	}); err != nil {
 		return false, err
+	}
+	if !t.reached {
+		t.say("Thread " + t.Thread + ". Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n")
 	}
 	return true, t.talk(ctx, stream)
 }

@@ -74,14 +74,15 @@ func (s *serverClient) request(ctx context.Context, method, path string, header 
 	defer response.Body.Close()
 	said := refusalIn(response)
 	switch response.StatusCode {
+	case http.StatusUnauthorized:
+		said = s.unauthorized(said)
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return nil, s.away(errors.New(said))
 	}
 	return nil, &refusal{response.StatusCode, said}
 }
 
-// refusalIn is what an answer says about why, and what to do if it is about who
-// asks.
+// refusalIn is the reason that an answer gives, in one sentence.
 func refusalIn(res *http.Response) string {
 	var said struct{ Error json.RawMessage }
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // what there is of it
@@ -97,12 +98,19 @@ func refusalIn(res *http.Response) string {
 		}
 	}
 	if wait := res.Header.Get("Retry-After"); wait != "" {
-		message += "; come back in " + wait + " s"
-	}
-	if res.StatusCode == http.StatusUnauthorized {
-		message += " (give a token with --token, or as PARLEY_TOKEN; parley token makes one)"
+		message, _, _ = strings.Cut(message, "; come back ") // later, or in a moment
+		message = strings.TrimSuffix(message, ".") + "; come back in " + wait + " s."
 	}
 	return message
+}
+
+// unauthorized says what is wrong with the token.
+func (s *serverClient) unauthorized(reason string) string {
+	const get = "Give one with --token, or in the variable PARLEY_TOKEN; parley token, on the machine of the server, makes one."
+	if s.token == "" {
+		return fmt.Sprintf("The server at %s wants a token. %s", s.address, get)
+	}
+	return fmt.Sprintf("The server at %s does not accept the token. %s %s", s.address, reason, get)
 }
 
 // post asks for something to be done. Under the same key it is done once.

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/sandbox"
+	"parley/workspace"
 )
 
 type doctorCommand struct {
@@ -73,11 +74,19 @@ type doctor struct {
 	env   config.Lookup
 	found []finding
 
-	answers bool // a server does, on --listen
+	answers bool // a Parley does, on --listen
+
+	// The workspace and the sandbox of commands, as parley serve would have them.
+	files   *workspace.Workspace
+	noFiles error // why there is no workspace
 	box     *sandbox.Sandbox
+	noBox   error // why there is no sandbox
 }
 
 func (d *doctor) examine() {
+	if d.files, d.noFiles = newWorkspace(d.Settings); d.noFiles == nil {
+		d.box, d.noBox = newSandbox(d.Settings, d.files)
+	}
 	d.settings()
 	d.dataFolder()
 	d.port()

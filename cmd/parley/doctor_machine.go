@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"parley/config"
-	"parley/sandbox"
 )
 
 // The machine a server runs on, and what an operator has put there.
@@ -139,13 +138,11 @@ func answers(addr string) bool {
 
 func (d *doctor) agents() {
 	const name = "agents"
-	files, err := newWorkspace(d.Settings)
-	if err != nil {
-		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", err)
+	if d.noFiles != nil {
+		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", d.noFiles)
 		return
 	}
-	box, _ := d.commands() // if it fails, sandbox says so
-	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant, checkAgent(builtInTools(files, box), d.ToolServers))
+	agents, err := config.LoadAgents(d.files, d.Agents, d.DefaultTenant, checkAgent(builtInTools(d.files, d.box), d.ToolServers))
 	if err != nil {
 		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
 		return
@@ -164,27 +161,13 @@ func (d *doctor) agents() {
 	d.say(name, fine, "", "%s (%s)", strings.Join(names, ", "), where)
 }
 
-// commands is the sandbox of commands, which is looked for once.
-func (d *doctor) commands() (box *sandbox.Sandbox, err error) {
-	if d.box == nil {
-		files, err := newWorkspace(d.Settings)
-		if err != nil {
-			return nil, err
-		}
-		if d.box, err = newSandbox(d.Settings, files); err != nil {
-			return nil, err
-		}
-	}
-	return d.box, nil
-}
-
-// sandbox runs a command in it, as a server does when it starts.
+// sandbox tells what the sandbox can do, which was tried when it was made.
 func (d *doctor) sandbox() {
 	const name = "sandbox"
-	box, err := d.commands()
-	switch {
-	case err != nil:
-		d.say(name, problem, "move what it names, or name another folder with --workspace", "%v", err)
+	switch box := d.box; {
+	case d.noFiles != nil: // the agents say so
+	case d.noBox != nil:
+		d.say(name, problem, "move what it names, or name another folder with --workspace", "%v", d.noBox)
 	case box.Missing() != nil:
 		d.say(name, warning, "install bubblewrap; until then commands ask a person, and under full-auto are refused", "%s", box)
 	case box.Shortcomings() != "":

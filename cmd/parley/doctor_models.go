@@ -18,11 +18,10 @@ func (d *doctor) models() {
 	}
 	models := newModels(d.Settings)
 	defer models.Close()
-	files, err := newWorkspace(d.Settings)
-	if err != nil {
+	if d.noFiles != nil {
 		return // the agents say so
 	}
-	agents, err := config.LoadAgents(files, d.Agents, d.DefaultTenant, nil)
+	agents, err := config.LoadAgents(d.files, d.Agents, d.DefaultTenant, nil)
 	if err != nil {
 		return // likewise
 	}

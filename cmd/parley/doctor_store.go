@@ -32,8 +32,8 @@ func (d *doctor) database() bool {
 	}
 	d.clock(0)
 	if has, _, err := versions(d.ctx, &d.Store); err == nil && has == 0 {
-		if len(existing(&d.Store, d.New)) > 0 {
-			d.fail(name, sqlite.Lost(d.Data, "missing or empty", keyName), "")
+		if err := lost(&d.Store, d.New, has); err != nil {
+			d.fail(name, err, "")
 			return false
 		}
 		return true // said among the migrations

@@ -86,34 +86,34 @@ func TestDoctorFindsNothing(t *testing.T) {
 	})
 }
 
+// soundStore is a store with one conversation.
+func soundStore(t *testing.T) []string {
+	store := kinds["sqlite"](t)
+	served(t, store, func(addr, _ string) {
+		c := open(t, addr)
+		c.say("say hello")
+		c.until("RunFinished", 1)
+	})
+	return store
+}
+
+// agentFile is a folder with one agent.
+func agentFile(t *testing.T, text string) []string {
+	dir := t.TempDir()
+	writeText(t, filepath.Join(dir, "a.md"), text)
+	return []string{"--data", t.TempDir(), "--agents", dir}
+}
+
+// listeningOn is a port that something else than a Parley has.
+func listeningOn(t *testing.T, h http.Handler) []string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return []string{"--data", t.TempDir(), "--listen", s.Listener.Addr().String()}
+}
+
 // TestDoctorFindsProblems: each is planted, found under its name, and comes with
 // something to do.
 func TestDoctorFindsProblems(t *testing.T) {
-	sound := func(t *testing.T) []string {
-		store := kinds["sqlite"](t)
-		served(t, store, func(addr, _ string) {
-			c := open(t, addr)
-			c.say("say hello")
-			c.until("RunFinished", 1)
-		})
-		return store
-	}
-	write := func(t *testing.T, path, text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	agent := func(t *testing.T, text string) []string {
-		dir := t.TempDir()
-		write(t, filepath.Join(dir, "a.md"), text)
-		return []string{"--data", t.TempDir(), "--agents", dir}
-	}
-	listening := func(t *testing.T, h http.Handler) []string {
-		s := httptest.NewServer(h)
-		t.Cleanup(s.Close)
-		return []string{"--data", t.TempDir(), "--listen", s.Listener.Addr().String()}
-	}
 	for name, test := range map[string]struct {
 		plant func(t *testing.T) []string
 		check string
@@ -124,13 +124,13 @@ func TestDoctorFindsProblems(t *testing.T) {
 		"a folder that is not there":    {func(*testing.T) []string { return []string{"--data", "/nowhere"} }, "data folder", warning, "not there yet"},
 		"a folder that is a file": {func(t *testing.T) []string {
 			file := filepath.Join(t.TempDir(), "file")
-			write(t, file, "")
+			writeText(t, file, "")
 			return []string{"--data", file}
 		}, "data folder", problem, "not a folder"},
 		// /proc, because nobody can write there, not even root.
 		"a folder that is read-only": {func(*testing.T) []string { return []string{"--data", "/proc"} }, "data folder", problem, "cannot be written"},
 		"a folder for everybody": {func(t *testing.T) []string {
-			store := sound(t)
+			store := soundStore(t)
 			if err := os.Chmod(store[1], 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -138,11 +138,11 @@ func TestDoctorFindsProblems(t *testing.T) {
 		}, "data folder", warning, "others than its owner"},
 		"a file that is no database": {func(t *testing.T) []string {
 			store := kinds["sqlite"](t)
-			write(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
+			writeText(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
 			return store
 		}, "database", problem, "damaged"},
 		"a database with a damaged page": {func(t *testing.T) []string {
-			store := sound(t)
+			store := soundStore(t)
 			f, err := os.OpenFile(filepath.Join(store[1], "parley.db"), os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -160,27 +160,30 @@ func TestDoctorFindsProblems(t *testing.T) {
 			return store
 		}, "database", problem, "damaged"},
 		"a database of a newer release": {func(t *testing.T) []string {
-			store := sound(t)
+			store := soundStore(t)
 			execute(t, store, newerRelease)
 			return store
 		}, "migrations", problem, "newer release"},
 		"an event that cannot be read": {func(t *testing.T) []string {
-			store := sound(t)
+			store := soundStore(t)
 			execute(t, store, `UPDATE events SET body = '{' WHERE seq = 3`)
 			return store
 		}, "sessions", warning, "1 of the 1"},
 		"a row that does not fit its log": {func(t *testing.T) []string {
-			store := sound(t)
+			store := soundStore(t)
 			execute(t, store, `UPDATE sessions SET status = 'running'`)
 			return store
 		}, "sessions", warning, "1 of the 1"},
-		"a port that something else has": {func(t *testing.T) []string { return listening(t, http.NotFoundHandler()) }, "port", problem, "not a Parley"},
+		"a port that something else has": {func(t *testing.T) []string { return listeningOn(t, http.NotFoundHandler()) }, "port", problem, "not a Parley"},
 		"a port of something else that is healthy": {func(t *testing.T) []string {
-			return listening(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
+			return listeningOn(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
 		}, "port", problem, "not a Parley"},
-		"a broken agent file":                    {func(t *testing.T) []string { return agent(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
-		"an agent with a tool that is not there": {func(t *testing.T) []string { return agent(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem, `no tool "fly"`},
-		"an agent with a model that has no key":  {func(t *testing.T) []string { return agent(t, "---\nmodel: gpt-9\n---\nhi") }, "models", warning, "OPENAI_API_KEY is not set"},
+		"a broken agent file":                    {func(t *testing.T) []string { return agentFile(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
+		"an agent with a tool that is not there": {func(t *testing.T) []string { return agentFile(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem, `no tool "fly"`},
+		"an agent that trusts an MCP server that is not there": {func(t *testing.T) []string {
+			return agentFile(t, "---\ntools: ['*']\ndescription: x\ntrust: ['mcp:nope']\n---\nhi")
+		}, "agents", problem, "a.md:4: agent a: trust names mcp:nope"},
+		"an agent with a model that has no key": {func(t *testing.T) []string { return agentFile(t, "---\nmodel: gpt-9\n---\nhi") }, "models", warning, "OPENAI_API_KEY is not set"},
 		"a PostgreSQL that is not there": {func(t *testing.T) []string {
 			return []string{"--data", t.TempDir(), "--database-url", "postgres://nobody:secret@127.0.0.1:1/none"}
 		}, "database", problem, "database"},
@@ -266,5 +269,18 @@ func TestDoctorNamesToolServers(t *testing.T) {
 		if f := found["mcp"]; err != nil || f.Status != want.status && found["sandbox"].Status == fine || !strings.Contains(f.Message, want.says) && found["sandbox"].Status == fine {
 			t.Errorf("%s: %+v, %v", servers, f, err)
 		}
+	}
+}
+
+// TestDoctorNamesALinkedFolderOnce: a folder of agents that is a link inside the
+// workspace is one problem.
+func TestDoctorNamesALinkedFolderOnce(t *testing.T) {
+	workspace := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(workspace, "agents")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, "", "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--workspace", workspace)
+	if n := strings.Count(out, "problem "); err == nil || n != 1 || !strings.Contains(out, "problem  agents: ") {
+		t.Errorf("%d problems, %v:\n%s", n, err, out)
 	}
 }

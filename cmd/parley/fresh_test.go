@@ -69,6 +69,7 @@ func TestALostDatabaseIsNotReplaced(t *testing.T) {
 				}
 			}
 			refused(t, "parley.key", "", with(store, "migrate")...)
+			refused(t, "parley migrate --restored", "", with(store, "migrate", "--status")...)
 			doctor, _ := run(t, "", with(store, "doctor", "--workspace", t.TempDir())...)
 			if !strings.Contains(doctor, "problem  database: ") || !strings.Contains(doctor, "parley migrate --restored") {
 				t.Errorf("doctor says\n%s", doctor)

@@ -494,7 +494,7 @@ func TestChatWithAToken(t *testing.T) {
 	defer end.Close()
 	p := &program{ctx: context.Background(), stdin: silent, stdout: io.Discard, stderr: io.Discard}
 	err := p.run([]string{"chat", "--server", w.addr}, noEnv)
-	if err == nil || !strings.Contains(err.Error(), "This needs a token") || !strings.Contains(err.Error(), "PARLEY_TOKEN") {
+	if err == nil || !strings.Contains(err.Error(), "wants a token") || !strings.Contains(err.Error(), "PARLEY_TOKEN") {
 		t.Errorf("without a token: %v", err)
 	}
 	err = p.run([]string{"chat", "--server", w.addr}, func(name string) (string, bool) {

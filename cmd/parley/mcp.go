@@ -87,7 +87,6 @@ func (d *doctor) toolServers() {
 		if s.URL == "" {
 			what = s.Name + " (" + strings.Join(s.Command, " ") + ")"
 		}
-		box, err := d.commands()
 		switch {
 		case len(s.Missing) > 0:
 			d.say(name, warning, "set it, in the environment or in .env", "%s needs %s", what, strings.Join(s.Missing, ", "))
@@ -97,7 +96,7 @@ func (d *doctor) toolServers() {
 			d.say(name, warning, "install it, or correct the command", "%s cannot be started: there is no program %s", what, s.Command[0])
 		case s.Bare:
 			d.say(name, warning, "remove sandbox: false, if it can do without", "%s runs without a sandbox, with every right of the server", what)
-		case err == nil && box.Missing() != nil:
+		case d.box != nil && d.box.Missing() != nil:
 			d.say(name, warning, "install bubblewrap", "%s is not started without a sandbox", what)
 		default:
 			d.say(name, fine, "", "%s is started when an agent uses it", what)

@@ -33,6 +33,9 @@ func (c *migrateCommand) Run(p *program) error {
 		return err
 	}
 	if c.Status {
+		if err := lost(&c.Store, false, has); err != nil {
+			return err
+		}
 		_, err = fmt.Fprintln(p.stdout, c.status(has, knows))
 		return err
 	}

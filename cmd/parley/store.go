@@ -81,6 +81,15 @@ func existing(s *config.Store, fresh bool) []sqlite.Option {
 	return []sqlite.Option{sqlite.MustExist(keyName)}
 }
 
+// lost is the error of a data folder that was in use and has no database: has is
+// the version of the database, and zero if there is none.
+func lost(s *config.Store, fresh bool, has int64) error {
+	if s.DatabaseURL != "" || has != 0 || len(existing(s, fresh)) == 0 {
+		return nil
+	}
+	return sqlite.Lost(s.Data, "missing or empty", keyName)
+}
+
 func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Getpid(), purpose) }
 
 // versions says how far the database was migrated, and how far this release

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestRefusalsAreOneSentence, with the seconds that the server names.
+func TestRefusalsAreOneSentence(t *testing.T) {
+	for _, test := range []struct{ message, wait, want string }{
+		{"That is too often; come back later.", "4", "That is too often; come back in 4 s."},
+		{"The server is stopping; come back in a moment.", "1", "The server is stopping; come back in 1 s."},
+		{"The queue is full.", "9", "The queue is full; come back in 9 s."},
+		{"The queue is full.", "", "The queue is full."},
+	} {
+		res := &http.Response{StatusCode: http.StatusTooManyRequests, Status: "429 Too Many Requests", Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(`{"error":{"message":"` + test.message + `"}}`))}
+		if test.wait != "" {
+			res.Header.Set("Retry-After", test.wait)
+		}
+		if got := refusalIn(res); got != test.want {
+			t.Errorf("got  %q\nwant %q", got, test.want)
+		}
+	}
+}
+
+// TestChatAsksForAToken: without a token, and with a bad one, the chat says what the
+// server wants and how to get it, and greets nobody.
+func TestChatAsksForAToken(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":"The token is not valid here."}`)
+	}))
+	defer s.Close()
+	for args, want := range map[string]string{
+		"":            "The server at " + s.URL + " wants a token. Give one with --token, or in the variable PARLEY_TOKEN",
+		"--token bad": "The server at " + s.URL + " does not accept the token. The token is not valid here. Give one with --token",
+	} {
+		var out bytes.Buffer
+		p := &program{ctx: context.Background(), stdin: strings.NewReader("hi\n"), stdout: &out, stderr: &out}
+		err := p.run(append([]string{"chat", "--server", s.URL}, strings.Fields(args)...), noEnv)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+		if strings.TrimSpace(out.String()) != "" {
+			t.Errorf("%s: printed %q", args, &out)
+		}
+	}
+}
+
+// TestAddressesCanBeOpened: the log shows an address that a browser on this machine
+// can open, also where the server listens on all of them.
+func TestAddressesCanBeOpened(t *testing.T) {
+	for at, want := range map[string]string{
+		"127.0.0.1:8080": "http://127.0.0.1:8080",
+		"[::1]:8080":     "http://[::1]:8080",
+		"[::]:8080":      "http://localhost:8080",
+		"0.0.0.0:8080":   "http://localhost:8080",
+		"192.0.2.7:80":   "http://192.0.2.7:80",
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := openAt(addr); got != want {
+			t.Errorf("%s is shown as %s; want %s", at, got, want)
+		}
+	}
+	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
+	var log bytes.Buffer
+	addr, stop := serveLogged(t, env, &log, "--listen", "0.0.0.0:0", "--auth", "jwt", "--data", t.TempDir(), "--workspace", t.TempDir())
+	res, err := client.Get(addr + "/healthz")
+	if err != nil {
+		t.Error(err)
+	} else {
+		res.Body.Close()
+	}
+	stop()
+	if !strings.HasPrefix(addr, "http://localhost:") || !strings.Contains(log.String(), " listening=") {
+		t.Errorf("%s, %s", addr, &log)
+	}
+}
