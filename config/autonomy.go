@@ -10,9 +10,9 @@ import (
 // Autonomy is what agents may do unasked, at most; each of them has to want it
 // too. The variables without a prefix are the document's.
 type Autonomy struct {
-	AutonomyEnabled        bool  `name:"autonomy-enabled" var:"PARLEY_AUTONOMY_ENABLED,AUTONOMY_ENABLED" default:"false" help:"Whether agents may send messages unasked, if their files say so."`
-	AutonomyMaxConsecutive int   `name:"autonomy-max-consecutive" var:"PARLEY_AUTONOMY_MAX_CONSECUTIVE,AUTONOMY_MAX_CONSECUTIVE" default:"3" placeholder:"N" help:"How many such messages a session may get without one of a person in between."`
-	AutonomyCooldownMS     int64 `name:"autonomy-cooldown-ms" var:"PARLEY_AUTONOMY_COOLDOWN_MS,AUTONOMY_COOLDOWN_MS" default:"15000" placeholder:"MS" help:"Time from one such message of a session to the next, in milliseconds."`
+	AutonomyEnabled        bool  `name:"autonomy-enabled" var:"PARLEY_AUTONOMY_ENABLED,AUTONOMY_ENABLED" default:"false" help:"Let agents with autonomy enabled send messages on their own."`
+	AutonomyMaxConsecutive int   `name:"autonomy-max-consecutive" var:"PARLEY_AUTONOMY_MAX_CONSECUTIVE,AUTONOMY_MAX_CONSECUTIVE" default:"3" placeholder:"N" help:"Maximum number of autonomous messages in a session between two messages of a person (default: 3)."`
+	AutonomyCooldownMS     int64 `name:"autonomy-cooldown-ms" var:"PARLEY_AUTONOMY_COOLDOWN_MS,AUTONOMY_COOLDOWN_MS" default:"15000" placeholder:"MS" help:"Minimum time between two autonomous messages of a session, in milliseconds (default: 15000)."`
 }
 
 // Most is the most that any agent may do.

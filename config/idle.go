@@ -12,8 +12,8 @@ import (
 // IdlePrompts limits how often agents are prompted that are idle during a mission.
 // With AUTONOMY_ENABLED only.
 type IdlePrompts struct {
-	IdlePromptInterval time.Duration `name:"idle-prompt-interval" var:"PARLEY_IDLE_PROMPT_INTERVAL" default:"30s" help:"Least time that an agent is left idle before it is prompted during a mission, whatever is chosen for it."`
-	IdlePromptMax      int           `name:"idle-prompt-max" var:"PARLEY_IDLE_PROMPT_MAX" default:"10" placeholder:"N" help:"How often an agent is prompted during a mission without a word of a person in between."`
+	IdlePromptInterval time.Duration `name:"idle-prompt-interval" var:"PARLEY_IDLE_PROMPT_INTERVAL" default:"30s" help:"Minimum time that an agent is idle during a mission before it is prompted. It overrides shorter intervals of agents."`
+	IdlePromptMax      int           `name:"idle-prompt-max" var:"PARLEY_IDLE_PROMPT_MAX" default:"10" placeholder:"N" help:"Maximum number of idle prompts of an agent in a mission between two messages of a person (default: 10)."`
 }
 
 func (i IdlePrompts) IdleLimits() parley.IdleLimits {

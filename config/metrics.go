@@ -7,8 +7,8 @@ import (
 
 // Metrics is where numbers are served besides /metrics of a server in local mode.
 type Metrics struct {
-	MetricsListen string `var:"PARLEY_METRICS_LISTEN" placeholder:"ADDRESS" help:"Address to serve /metrics on, for Prometheus; beyond this machine only with a token (default: with --auth local on the server's own, with jwt none)."`
-	MetricsToken  Secret `var:"PARLEY_METRICS_TOKEN" placeholder:"TEXT" help:"Bearer token that readers of --metrics-listen must send, at least 16 bytes. Better a variable than a flag, which others see in the list of processes."`
+	MetricsListen string `var:"PARLEY_METRICS_LISTEN" placeholder:"ADDRESS" help:"Address to serve /metrics on, for Prometheus. An address that other machines reach needs --metrics-token. Default: the server's own address with --auth local, none with jwt."`
+	MetricsToken  Secret `var:"PARLEY_METRICS_TOKEN" placeholder:"TEXT" help:"Bearer token for --metrics-listen, at least 16 bytes. Prefer the variable: other users of the machine can see flags."`
 }
 
 // validateMetrics: the numbers are those of all tenants together, so they are for

@@ -12,17 +12,17 @@ import (
 // Models is who answers: models, and how their vendors are reached. The keys and
 // addresses have the names that the vendors' own tools know, too.
 type Models struct {
-	Provider string `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Whose models are called, whatever their names say: openai (or a server like it), anthropic, google or demo (default: the name of the model says it)."`
-	Model    string `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none (default: one of the first vendor with a key; without any, the demo)."`
+	Provider string `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Provider of every model: openai (or a compatible server), anthropic, google, or demo (a scripted model that needs no key). Default: chosen by the model's name."`
+	Model    string `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none (default: a model of the first provider with a key, in the order anthropic, openai, google; without a key, the scripted demo)."`
 
-	OpenAIKey    Secret        `name:"openai-api-key" var:"PARLEY_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"Key for OpenAI, or for a server like it. Better a variable than a flag, as for all keys."`
-	OpenAIURL    SecretURL     `name:"openai-base-url" var:"PARLEY_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server that is compatible with OpenAI's, like http://127.0.0.1:11434/v1 for Ollama (default: OpenAI)."`
-	OpenAIAPI    string        `name:"openai-api" var:"PARLEY_OPENAI_API" default:"auto" help:"How that server is spoken to: responses, chat, or auto, which is responses for OpenAI itself and chat for all others."`
-	AnthropicKey Secret        `name:"anthropic-api-key" var:"PARLEY_ANTHROPIC_API_KEY,ANTHROPIC_API_KEY" placeholder:"KEY" help:"Key for Anthropic."`
-	AnthropicURL SecretURL     `name:"anthropic-base-url" var:"PARLEY_ANTHROPIC_BASE_URL,ANTHROPIC_BASE_URL" placeholder:"URL" help:"Where Anthropic is reached (default: at Anthropic)."`
-	GoogleKey    Secret        `name:"gemini-api-key" var:"PARLEY_GEMINI_API_KEY,GEMINI_API_KEY,GOOGLE_API_KEY" placeholder:"KEY" help:"Key for Google's Gemini."`
-	GoogleURL    SecretURL     `name:"google-gemini-base-url" var:"PARLEY_GOOGLE_GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL" placeholder:"URL" help:"Where Gemini is reached (default: at Google)."`
-	ModelSilence time.Duration `var:"PARLEY_MODEL_SILENCE" default:"1m" help:"How long a model may say nothing in the middle of an answer before the call counts as lost."`
+	OpenAIKey    Secret        `name:"openai-api-key" var:"PARLEY_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"API key for OpenAI or a compatible server. Prefer the variable, as for all keys: other users of the machine can see flags."`
+	OpenAIURL    SecretURL     `name:"openai-base-url" var:"PARLEY_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Base URL of a server with an OpenAI-compatible API, such as http://127.0.0.1:11434/v1 for Ollama (default: OpenAI)."`
+	OpenAIAPI    string        `name:"openai-api" var:"PARLEY_OPENAI_API" default:"auto" help:"API to use with that server: responses, chat, or auto (responses for OpenAI, chat for other servers)."`
+	AnthropicKey Secret        `name:"anthropic-api-key" var:"PARLEY_ANTHROPIC_API_KEY,ANTHROPIC_API_KEY" placeholder:"KEY" help:"API key for Anthropic."`
+	AnthropicURL SecretURL     `name:"anthropic-base-url" var:"PARLEY_ANTHROPIC_BASE_URL,ANTHROPIC_BASE_URL" placeholder:"URL" help:"Base URL of the Anthropic API (default: Anthropic)."`
+	GoogleKey    Secret        `name:"gemini-api-key" var:"PARLEY_GEMINI_API_KEY,GEMINI_API_KEY,GOOGLE_API_KEY" placeholder:"KEY" help:"API key for Google Gemini."`
+	GoogleURL    SecretURL     `name:"google-gemini-base-url" var:"PARLEY_GOOGLE_GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL" placeholder:"URL" help:"Base URL of the Gemini API (default: Google)."`
+	ModelSilence time.Duration `var:"PARLEY_MODEL_SILENCE" default:"1m" help:"How long a model may pause in the middle of an answer before the call counts as lost."`
 }
 
 // providers are the names that --provider takes.

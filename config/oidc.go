@@ -12,16 +12,16 @@ import (
 // OIDC is who vouches for people that sign in with a browser, and what is made of
 // what it says of them.
 type OIDC struct {
-	OIDCIssuer       string        `name:"oidc-issuer" var:"PARLEY_OIDC_ISSUER" placeholder:"URL" help:"With --auth jwt: the OpenID provider that people sign in with in the console (default: none; tokens are pasted)."`
-	OIDCClientID     string        `name:"oidc-client-id" var:"PARLEY_OIDC_CLIENT_ID" placeholder:"TEXT" help:"What Parley is registered as with it."`
-	OIDCClientSecret Secret        `name:"oidc-client-secret" var:"PARLEY_OIDC_CLIENT_SECRET" placeholder:"TEXT" help:"Its secret there (default: none, a public client). Better a variable than a flag."`
-	OIDCUserClaim    string        `name:"oidc-user-claim" var:"PARLEY_OIDC_USER_CLAIM" default:"sub" help:"The claim that names a person; email counts where it is verified."`
-	OIDCTenantClaim  string        `name:"oidc-tenant-claim" var:"PARLEY_OIDC_TENANT_CLAIM" placeholder:"NAME" help:"The claim that names a person's tenant (default: everybody belongs to --default-tenant)."`
-	OIDCRolesClaim   string        `name:"oidc-roles-claim" var:"PARLEY_OIDC_ROLES_CLAIM" default:"roles" help:"The claim that lists a person's roles, or groups."`
-	OIDCRoles        RoleNames     `name:"oidc-roles" var:"PARLEY_OIDC_ROLES" placeholder:"LIST" help:"What that claim lists and which role it is, like parley-admins=org_admin,staff=standard_user (default: it lists roles by their names)."`
-	OIDCDefaultRole  string        `name:"oidc-default-role" var:"PARLEY_OIDC_DEFAULT_ROLE" placeholder:"ROLE" help:"Role of who has none by that claim (default: they do not come in)."`
-	OIDCLife         time.Duration `name:"oidc-life" var:"PARLEY_OIDC_LIFE" default:"1h" help:"How long somebody stays signed in."`
-	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Address of this server as browsers know it, like https://parley.example.com; the provider leads back to /auth/callback there, and links in webhooks begin with it (default: the one listened on, if it is of this machine)."`
+	OIDCIssuer       string        `name:"oidc-issuer" var:"PARLEY_OIDC_ISSUER" placeholder:"URL" help:"With --auth jwt: OpenID provider for sign-in to the console (default: none; users paste a token)."`
+	OIDCClientID     string        `name:"oidc-client-id" var:"PARLEY_OIDC_CLIENT_ID" placeholder:"TEXT" help:"Client id of Parley at the OpenID provider."`
+	OIDCClientSecret Secret        `name:"oidc-client-secret" var:"PARLEY_OIDC_CLIENT_SECRET" placeholder:"TEXT" help:"Client secret of Parley at the OpenID provider (default: none, a public client). Prefer the variable."`
+	OIDCUserClaim    string        `name:"oidc-user-claim" var:"PARLEY_OIDC_USER_CLAIM" default:"sub" help:"Claim with the user id. The claim email counts only if it is verified."`
+	OIDCTenantClaim  string        `name:"oidc-tenant-claim" var:"PARLEY_OIDC_TENANT_CLAIM" placeholder:"NAME" help:"Claim with the tenant of the user (default: every user belongs to --default-tenant)."`
+	OIDCRolesClaim   string        `name:"oidc-roles-claim" var:"PARLEY_OIDC_ROLES_CLAIM" default:"roles" help:"Claim with the roles or groups of the user."`
+	OIDCRoles        RoleNames     `name:"oidc-roles" var:"PARLEY_OIDC_ROLES" placeholder:"LIST" help:"Role for each value of that claim, such as parley-admins=org_admin,staff=standard_user (default: the values are the names of roles)."`
+	OIDCDefaultRole  string        `name:"oidc-default-role" var:"PARLEY_OIDC_DEFAULT_ROLE" placeholder:"ROLE" help:"Role of users without a role in that claim (default: none; they cannot sign in)."`
+	OIDCLife         time.Duration `name:"oidc-life" var:"PARLEY_OIDC_LIFE" default:"1h" help:"How long a sign-in lasts."`
+	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Address of this server for browsers, such as https://parley.example.com. The OpenID provider redirects to /auth/callback there, and links in webhooks start with it (default: the address of --listen, if it is a loopback address)."`
 }
 
 // RoleNames are roles by what others call them.

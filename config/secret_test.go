@@ -46,20 +46,21 @@ func TestSecretsAreFoundAnywhere(t *testing.T) {
 		Public:      "https://example.com/v1",
 		Set:         []Variable{newVariable("API_KEY", "of a variable"), newVariable("HOME", "/home/somebody")},
 	}
-	env := map[string]string{"FIRST_VARIABLE": "in an embedded struct", "SECOND_VARIABLE": "overridden", "OTHER_VARIABLE": "not a secret"}
+	env := map[string]string{"FIRST_VARIABLE": "in an embedded struct", "SECOND_VARIABLE": "overridden",
+		"OTHER_VARIABLE": "not a secret"}
 	got := Secrets(&c, func(name string) (string, bool) { value, ok := env[name]; return value, ok })
 	want := map[string]bool{}
-	for _, s := range []string{"in an embedded struct", "behind a pointer", "of a list", "Bearer of-a-header", "of-a-header",
-		"the key of a map", "of an inner struct", "in an interface", "of a private field", "pass/word1", "a-key-in-a-parameter",
-		"of a variable", "overridden"} {
+	for _, s := range []string{"in an embedded struct", "behind a pointer", "of a list", "Bearer of-a-header",
+		"of-a-header", "the key of a map", "of an inner struct", "in an interface", "of a private field", "pass/word1",
+		"a-key-in-a-parameter", "of a variable", "overridden"} {
 		want[s] = true
 		for _, form := range SecretForms(s) {
 			want[form] = true
 		}
 	}
 	// What follows the first space counts, as the token of a header does.
-	for _, s := range []string{"an embedded struct", "a pointer", "a list", "key of a map", "an inner struct", "an interface",
-		"a private field", "a variable"} {
+	for _, s := range []string{"an embedded struct", "a pointer", "a list", "key of a map", "an inner struct",
+		"an interface", "a private field", "a variable"} {
 		for _, form := range SecretForms(s) {
 			want[form] = true
 		}

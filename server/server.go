@@ -66,7 +66,9 @@ func New(l net.Listener, log *slog.Logger, o Options) *Server {
 		ConnState:         o.Changed,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	s.handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"status":"ok"}`) })
+	s.handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, `{"status":"ok"}`)
+	})
 	s.handle("GET /api/health", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, `{"ok":true,"status":"ok"}`)
 	})

@@ -16,12 +16,12 @@ import (
 )
 
 type auditCommand struct {
-	Verify auditVerifyCommand `cmd:"" help:"Check that nothing on record was changed, moved or left out. Needs the server's key."`
+	Verify auditVerifyCommand `cmd:"" help:"Check that no row of the audit log was changed, moved or removed. Needs the key of the server."`
 }
 
 type auditVerifyCommand struct {
 	config.Store
-	Expect []string `placeholder:"TENANT:NO:HASH" help:"A row that verify printed before, and that must still be there: so a record whose end was cut off is found too."`
+	Expect []string `placeholder:"TENANT:NO:HASH" help:"Row that an earlier audit verify printed. It must still be there; this finds a log whose end was cut off."`
 }
 
 // Run reads every chain from its beginning. It prints the last row of each, to be

@@ -11,7 +11,7 @@ import (
 
 type backupCommand struct {
 	config.Store
-	File string `arg:"" type:"path" help:"File to write, which must not exist."`
+	File string `arg:"" type:"path" help:"New file to write."`
 }
 
 func (c *backupCommand) Run(p *program) error {

@@ -62,8 +62,8 @@ func loadProject(c *config.Settings, env config.Lookup, log *slog.Logger) (p pro
 // webhooks get the last of it, and clients are told to come back; then the store
 // is closed.
 var (
-	baseParts = []string{"models", "listener", "profiles", "metrics", "store", "entrance", "remote agents", "connections",
-		"http", "webhooks", "feed", "mcp servers"}
+	baseParts = []string{"models", "listener", "profiles", "metrics", "store", "entrance", "remote agents",
+		"connections", "http", "webhooks", "feed", "mcp servers"}
 	workParts = []string{"engine", "files", "readiness"}
 )
 

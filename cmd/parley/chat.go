@@ -25,9 +25,9 @@ import (
 // may not have got it sends again, under the same id.
 type chatCommand struct {
 	Server string `placeholder:"URL" help:"Address of the server (default: http://127.0.0.1:8080, or $PARLEY_SERVER)."`
-	Thread string `placeholder:"UUID" help:"Thread to go on with (default: a new one)."`
-	Agent  string `placeholder:"NAME" help:"Agent to talk to (default: the server's first)."`
-	Token  string `placeholder:"TEXT" help:"Token to come in with, where the server wants one; better given as a variable ($PARLEY_TOKEN)."`
+	Thread string `placeholder:"UUID" help:"UUID of a thread to continue (default: a new thread)."`
+	Agent  string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
+	Token  string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
 }
 
 const usualServer = "http://127.0.0.1:8080"

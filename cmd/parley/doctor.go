@@ -15,7 +15,7 @@ import (
 
 type doctorCommand struct {
 	config.Settings
-	JSON bool `name:"json" help:"Print JSON, for programs."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // A finding is what one check has to say.

@@ -13,7 +13,9 @@ import (
 
 // newEventBus serves the event bus, which also shows the folder that agents work in
 // and what the server was started with.
-func newEventBus(c *config.Settings, s shared, provider func(model string) string, at net.Addr) (*eventbus.Handler, error) {
+func newEventBus(
+	c *config.Settings, s shared, provider func(model string) string, at net.Addr,
+) (*eventbus.Handler, error) {
 	root, err := filepath.Abs(c.Workspace)
 	if err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 
 type exportCommand struct {
 	config.Store
-	Session parley.SessionID `arg:"" help:"UUID of the session."`
+	Session parley.SessionID `arg:"" help:"Id of the session (a UUID)."`
 	Tenant  parley.TenantID  `placeholder:"T" help:"Tenant of the session (default: the default tenant)."`
-	Output  string           `type:"path" placeholder:"FILE" help:"Write to a new file (default: to standard output)."`
+	Output  string           `type:"path" placeholder:"FILE" help:"New file to write (default: standard output)."`
 }
 
 func (c *exportCommand) Run(p *program) (err error) {

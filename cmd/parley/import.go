@@ -16,9 +16,9 @@ import (
 
 type importCommand struct {
 	config.Store
-	File   string           `arg:"" optional:"" type:"path" help:"What parley export wrote (default: standard input)."`
-	Tenant parley.TenantID  `placeholder:"T" help:"Tenant to bring the session to (default: the default tenant)."`
-	As     parley.SessionID `placeholder:"UUID" help:"Bring the session in under another id."`
+	File   string           `arg:"" optional:"" type:"path" help:"File that parley export wrote (default: standard input)."`
+	Tenant parley.TenantID  `placeholder:"T" help:"Tenant that gets the session (default: the default tenant)."`
+	As     parley.SessionID `placeholder:"UUID" help:"New id of the session (default: the id in the file)."`
 }
 
 // Run brings a session in as one batch, in one transaction, so that nobody ever

@@ -13,7 +13,8 @@ import (
 // TestKeysAreSecrets wherever they come from: those of .env are not in the
 // environment.
 func TestKeysAreSecrets(t *testing.T) {
-	c := &config.Settings{Models: config.Models{OpenAIKey: "sk-openai-1", AnthropicKey: "sk-anthropic-1", GoogleKey: "sk-google-1"}}
+	c := &config.Settings{}
+	c.OpenAIKey, c.AnthropicKey, c.GoogleKey = "sk-openai-1", "sk-anthropic-1", "sk-google-1"
 	env := func(name string) (string, bool) { return "sk-other-google", name == "GOOGLE_API_KEY" }
 	own := ownSecrets(c, env, make([]byte, 32))
 	for _, want := range []string{"sk-openai-1", "sk-anthropic-1", "sk-google-1", "sk-other-google"} {

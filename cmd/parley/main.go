@@ -53,21 +53,24 @@ type program struct {
 	env            config.Lookup
 }
 
+// commands are the sub-commands of parley.
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Start the server."`
+	Chat    chatCommand    `cmd:"" help:"Talk to an agent of a running server in this terminal."`
+	Export  exportCommand  `cmd:"" help:"Write a session as JSON lines. The server may be running."`
+	Import  importCommand  `cmd:"" help:"Import a session that parley export wrote."`
+	Backup  backupCommand  `cmd:"" help:"Copy the SQLite database to a file. The server may be running."`
+	Migrate migrateCommand `cmd:"" help:"Migrate the database to this release, without starting the server."`
+	Doctor  doctorCommand  `cmd:"" help:"Check the configuration, the database, the models and the machine, and say how to fix problems."`
+	Token   tokenCommand   `cmd:"" help:"Print an access token, for a server with --auth jwt and PARLEY_JWT_SECRET."`
+	Audit   auditCommand   `cmd:"" help:"Check the audit log."`
+	Timers  timersCommand  `cmd:"" help:"List timers (follow-ups). The server may be running."`
+	Effects effectsCommand `cmd:"" help:"List effects: messages and webhooks that were promised, with their delivery. The server may be running."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
 func (p *program) run(args []string, env config.Lookup) error {
-	var cli struct {
-		Serve   serveCommand   `cmd:"" help:"Serve conversations."`
-		Chat    chatCommand    `cmd:"" help:"Talk to an agent of a running server."`
-		Export  exportCommand  `cmd:"" help:"Write a session, also of a running server, as JSON lines."`
-		Import  importCommand  `cmd:"" help:"Bring in a session that was exported."`
-		Backup  backupCommand  `cmd:"" help:"Copy the SQLite database, also of a running server, to a file."`
-		Migrate migrateCommand `cmd:"" help:"Bring the database up to date without serving."`
-		Doctor  doctorCommand  `cmd:"" help:"Look for what is wrong, and say what to do about it."`
-		Token   tokenCommand   `cmd:"" help:"Print a token for somebody, for servers with --auth jwt and a secret."`
-		Audit   auditCommand   `cmd:"" help:"Look after the record of security decisions."`
-		Timers  timersCommand  `cmd:"" help:"List follow-ups, also of a running server."`
-		Effects effectsCommand `cmd:"" help:"List what is or was owed to clients, also of a running server."`
-		Version versionCommand `cmd:"" help:"Print the version."`
-	}
+	var cli commands
 	p.env = env
 	exited := false
 	k, err := kong.New(&cli, kong.Name("parley"), kong.Description("A server for conversations with AI agents."),

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"go.uber.org/goleak"
 
+	"parley/config"
 	"parley/sandbox"
 	"parley/store/postgres/pgtest"
 )
@@ -45,6 +47,40 @@ func TestNoCommandPrintsHelp(t *testing.T) {
 	if err := p.run(nil, noEnv); err != nil || !strings.Contains(out.String(), "serve") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
+}
+
+// riddles are words that stand for a noun where a help text should have the noun.
+var riddles = regexp.MustCompile(`(?i)\b(who|whom|whoever|what|whatever|somebody|nobody|everybody|parted)\b`)
+
+// TestHelpIsPlain: every flag and command is described by sentences without
+// riddles, and a default that a placeholder hides is stated.
+func TestHelpIsPlain(t *testing.T) {
+	k, err := kong.New(&commands{}, kong.Name("parley"), config.Environment(noEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := func(name, help string) {
+		if !strings.HasSuffix(help, ".") && !strings.HasSuffix(help, ")") || riddles.MatchString(help) {
+			t.Errorf("%s: %q", name, help)
+		}
+	}
+	var look func(n *kong.Node)
+	look = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			plain(n.Name+" --"+f.Name, f.Help)
+			if f.HasDefault && f.PlaceHolder != "" && !strings.Contains(f.Help, "efault:") {
+				t.Errorf("%s --%s does not state its default, %s", n.Name, f.Name, f.Default)
+			}
+		}
+		for _, p := range n.Positional {
+			plain(n.Name+" "+p.Name, p.Help)
+		}
+		for _, child := range n.Children {
+			plain(child.Name, child.Help)
+			look(child)
+		}
+	}
+	look(k.Model.Node)
 }
 
 var address = regexp.MustCompile(`address=(\S+)`)

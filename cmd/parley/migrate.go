@@ -12,10 +12,10 @@ import (
 
 type migrateCommand struct {
 	config.Store
-	Restored bool `help:"The database comes from a backup: give it a new epoch, so that clients start again."`
-	Status   bool `help:"Say which version it has, and do nothing."`
+	Restored bool `help:"Give a database that was restored from a backup a new epoch, so that clients load their sessions again."`
+	Status   bool `help:"Print the version of the database and change nothing. Fails if the database is lost or cannot be read."`
 
-	Grant string `placeholder:"ROLE" help:"Let this role of PostgreSQL serve the database, and do no more with it."`
+	Grant string `placeholder:"ROLE" help:"Grant this PostgreSQL role the rights that parley serve needs, and no others."`
 }
 
 func (c *migrateCommand) Run(p *program) error {

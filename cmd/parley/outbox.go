@@ -12,10 +12,10 @@ import (
 
 type timersCommand struct {
 	config.Store
-	Tenant  parley.TenantID  `placeholder:"NAME" help:"Whose (default: the default tenant's)."`
-	Session parley.SessionID `placeholder:"ID" help:"Only those of this session."`
-	Status  string           `default:"pending" enum:"pending,promoted,cancelled,all" help:"Which: pending, promoted (they have fired), cancelled or all."`
-	Limit   int              `default:"100" help:"How many at most."`
+	Tenant  parley.TenantID  `placeholder:"NAME" help:"Tenant (default: the default tenant)."`
+	Session parley.SessionID `placeholder:"ID" help:"Show this session only."`
+	Status  string           `default:"pending" enum:"pending,promoted,cancelled,all" help:"Status to show: pending, promoted (the timer has fired), cancelled or all."`
+	Limit   int              `default:"100" help:"Maximum number of lines."`
 }
 
 // Run lists timers, also of a running server. What they say is shown to nobody
@@ -44,10 +44,10 @@ func (c *timersCommand) Run(p *program) error {
 
 type effectsCommand struct {
 	config.Store
-	Tenant  parley.TenantID  `placeholder:"NAME" help:"Whose (default: the default tenant's)."`
-	Session parley.SessionID `placeholder:"ID" help:"Only those of this session."`
-	Status  string           `default:"all" enum:"pending,executing,completed,failed,cancelled,all" help:"Which: pending, executing, completed, failed, cancelled or all."`
-	Limit   int              `default:"100" help:"How many at most."`
+	Tenant  parley.TenantID  `placeholder:"NAME" help:"Tenant (default: the default tenant)."`
+	Session parley.SessionID `placeholder:"ID" help:"Show this session only."`
+	Status  string           `default:"all" enum:"pending,executing,completed,failed,cancelled,all" help:"Status to show: pending, executing, completed, failed, cancelled or all."`
+	Limit   int              `default:"100" help:"Maximum number of lines."`
 }
 
 // Run lists effects, also of a running server.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -67,7 +66,8 @@ func TestStopOrder(t *testing.T) {
 		"--metrics-listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--log-level", "debug")
 	stop()
 	var stopped []string
-	for _, m := range regexp.MustCompile(`msg="part stopped" part=(?:"([^"]*)"|(\S+))`).FindAllStringSubmatch(log.String(), -1) {
+	part := regexp.MustCompile(`msg="part stopped" part=(?:"([^"]*)"|(\S+))`)
+	for _, m := range part.FindAllStringSubmatch(log.String(), -1) {
 		stopped = append(stopped, m[1]+m[2])
 	}
 	want := slices.Concat(baseParts, workParts)
@@ -100,25 +100,23 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+	takenBy := func(flag string) func(*testing.T, string) []string {
+		return func(*testing.T, string) []string { return []string{flag, taken.Addr().String()} }
+	}
 	for name, test := range map[string]struct {
 		plant func(t *testing.T, data string) (args []string)
 		want  string
 	}{
-		"the port is taken":     {func(*testing.T, string) []string { return []string{"--listen", taken.Addr().String()} }, "--listen"},
-		"the port for profiles": {func(*testing.T, string) []string { return []string{"--admin-listen", taken.Addr().String()} }, "--admin-listen"},
-		"the port for metrics":  {func(*testing.T, string) []string { return []string{"--metrics-listen", taken.Addr().String()} }, "--metrics-listen"},
+		"the port is taken":     {takenBy("--listen"), "--listen"},
+		"the port for profiles": {takenBy("--admin-listen"), "--admin-listen"},
+		"the port for metrics":  {takenBy("--metrics-listen"), "--metrics-listen"},
 		"the store": {func(t *testing.T, data string) []string {
-			if err := os.WriteFile(filepath.Join(data, "parley.db"), []byte(strings.Repeat("no database", 500)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeText(t, filepath.Join(data, "parley.db"), strings.Repeat("no database", 500))
 			return nil
 		}, "not a database"},
 		"an MCP server, after the store": {func(t *testing.T, data string) []string {
 			file := filepath.Join(t.TempDir(), "p.yaml")
-			text := fmt.Sprintf("mcp:\n  servers:\n    x: {command: ['true'], write: ['%s']}\n", data)
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeText(t, file, fmt.Sprintf("mcp:\n  servers:\n    x: {command: ['true'], write: ['%s']}\n", data))
 			return []string{"--config", file}
 		}, "MCP server x"},
 	} {
@@ -126,8 +124,8 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			free := freeAddress(t)
 			data := t.TempDir()
-			args := append([]string{"serve", "--data", data, "--workspace", t.TempDir(), "--listen", free}, test.plant(t, data)...)
-			refused(t, test.want, "", args...)
+			args := []string{"serve", "--data", data, "--workspace", t.TempDir(), "--listen", free}
+			refused(t, test.want, "", append(args, test.plant(t, data)...)...)
 			if l, err := net.Listen("tcp", free); err != nil {
 				t.Errorf("the port is still in use: %v", err)
 			} else {

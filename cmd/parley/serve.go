@@ -88,7 +88,8 @@ func warnOfFolders(c *config.Settings, env config.Lookup, log *slog.Logger) {
 		log.Warn("the default data folder cannot be made: start later servers with --data, too", "error", err)
 	}
 	if unused := config.UnusedData(env, c.Data); unused != "" {
-		log.Warn("a second data folder is not used; choose it with --data, or remove it", "used", c.Data, "unused", unused)
+		log.Warn("a second data folder is not used; choose it with --data, or remove it",
+			"used", c.Data, "unused", unused)
 	}
 }
 
@@ -121,8 +122,8 @@ func newToolbox(c *config.Settings, p project, servers *mcp.Servers) *tool.Box {
 func newNative(
 	c *config.Settings, s shared, p project, models *provider.Models, servers toolServers, bus *eventbus.Handler,
 ) *native.Handler {
-	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard, Log: s.log,
-		Problems: p.agents.Problems, Files: p.agents, Access: access.Rules{}, Skills: p.skills, Servers: servers,
+	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard,
+		Log: s.log, Problems: p.agents.Problems, Files: p.agents, Access: access.Rules{}, Skills: p.skills, Servers: servers,
 		Webhooks: servers.door, Permissions: access.Permissions, Project: bus.Project,
 		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(),
 			Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""}}
@@ -133,7 +134,8 @@ func newWeb(
 	c *config.Settings, l net.Listener, r routes, guard *entrance, store store, m *metrics.Metrics, log *slog.Logger,
 ) *server.Server {
 	o := server.Options{Routes: r.handlers, Upgrade: r.handlers[socketRoute], Admit: guard.admit,
-		Connected: guard.Connected, Changed: guard.Changed, Origins: c.AllowOrigin, Able: store.Ready, Answered: m.Answered}
+		Connected: guard.Connected, Changed: guard.Changed, Origins: c.AllowOrigin, Able: store.Ready,
+		Answered: m.Answered}
 	if pages := console.New(); pages != nil {
 		for pattern, handler := range pages.Routes() {
 			o.Routes[pattern] = handler
@@ -172,13 +174,15 @@ func checkAgent(builtIn []string, servers []config.ToolServer) config.AgentCheck
 		}
 		for _, name := range a.Tools {
 			if name != "*" && !slices.Contains(there, name) && !ofServer(servers, name) {
-				return "tools", fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all", a.Name, name, strings.Join(there, ", "))
+				return "tools", fmt.Errorf("agent %s: there is no tool %q; there are %s, or '*' for all",
+					a.Name, name, strings.Join(there, ", "))
 			}
 		}
 		for _, source := range a.Trust {
 			name, ok := strings.CutPrefix(string(source), "mcp:")
 			if ok && !slices.ContainsFunc(servers, func(s config.ToolServer) bool { return s.Name == name }) {
-				return "trust", fmt.Errorf("agent %s: trust names %s, and no MCP server of that name is configured", a.Name, source)
+				return "trust", fmt.Errorf("agent %s: trust names %s, and no MCP server of that name is configured",
+					a.Name, source)
 			}
 		}
 		return "", nil

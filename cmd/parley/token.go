@@ -12,10 +12,10 @@ import (
 )
 
 type tokenCommand struct {
-	User   parley.PrincipalID `required:"" help:"Who the token is for."`
-	Tenant parley.TenantID    `default:"default" help:"Tenant they belong to."`
-	Role   []parley.UserRole  `default:"standard_user" help:"Roles they have: org_admin, dept_head, standard_user, read_only."`
-	TTL    time.Duration      `name:"ttl" default:"24h" help:"How long it is good for."`
+	User   parley.PrincipalID `required:"" help:"User id in the token."`
+	Tenant parley.TenantID    `default:"default" help:"Tenant of the user."`
+	Role   []parley.UserRole  `default:"standard_user" help:"Roles of the user: org_admin, dept_head, standard_user, read_only."`
+	TTL    time.Duration      `name:"ttl" default:"24h" help:"How long the token is valid."`
 	config.Signing
 	config.Store
 }

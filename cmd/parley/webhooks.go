@@ -37,10 +37,12 @@ func (h hookRules) check(a parley.Agent) error {
 	}
 	secret, ok := h.env(a.Webhook.SecretEnv)
 	if !ok || secret == "" {
-		return fmt.Errorf("agent %s: its webhook is signed by what is in %s, which is not set; set it to what echo whsec_$(openssl rand -base64 32) prints", a.Name, a.Webhook.SecretEnv)
+		return fmt.Errorf("agent %s: its webhook is signed by the secret in %s, which is not set; "+
+			"set it to the output of echo whsec_$(openssl rand -base64 32)", a.Name, a.Webhook.SecretEnv)
 	}
 	if err := webhook.CheckSecret(secret); err != nil {
-		return fmt.Errorf("agent %s: %s holds no secret for a webhook: %s", a.Name, a.Webhook.SecretEnv, parley.MessageOf(err))
+		return fmt.Errorf("agent %s: %s holds no secret for a webhook: %s",
+			a.Name, a.Webhook.SecretEnv, parley.MessageOf(err))
 	}
 	return nil
 }
