@@ -6,7 +6,8 @@ import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
 
 const story =
-  'Once upon a time there was a log. Everything that was shown had been written to it first. Nobody was ever surprised again. The end.'
+  'Once upon a time there was a log. Everything that was shown had been written to it first. ' +
+  'Nobody was ever surprised again. The end.'
 
 async function open(t, { files, git, prepare = () => {}, ...rest } = {}) {
   const model = await Model.start(t)

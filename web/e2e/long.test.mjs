@@ -88,7 +88,7 @@ test('ten thousand messages: only what is in view is drawn, and the end is follo
   await until('who is at the end stays there', async () => (await left()) < 2)
 
   await go(-4000)
-  const back = page.getByRole('button', { name: 'To the latest' })
+  const back = page.getByRole('button', { name: 'Go to the latest message' })
   await back.waitFor()
   const top = await chat.log.evaluate((e) => e.scrollTop)
   for (let i = 200; i < 300; i++) say({ kind: 'token', text: `word ${i}\n\n` })

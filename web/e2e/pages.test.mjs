@@ -35,7 +35,8 @@ for (const [name, look] of Object.entries({
       'everything',
       {
         content:
-          '# Hello\n\n`code` and [a link](https://example.com)\n\n```go\nfunc main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |',
+          '# Hello\n\n`code` and [a link](https://example.com)\n\n```go\nfunc main() {}\n```\n\n' +
+          '| a | b |\n|---|---|\n| 1 | 2 |',
         toolCalls: [
           call('update_plan', { summary: 'A plan', items }),
           call('shell', { command: ['rm', '-rf', 'build'] }),
@@ -74,7 +75,7 @@ for (const [name, look] of Object.entries({
         async () =>
           (await page
             .getByRole('main')
-            .getByText(/^(Loading|Looking)/)
+            .getByText(/^Loading/)
             .count()) === 0,
       )
       await look_at(path.replace(runs[0].id, '{id}'))
@@ -129,10 +130,12 @@ test('the first page needs at most 200 KB of JavaScript, and nothing from elsewh
 
 const hostile = [
   '<script>window.pwned = 1</script><img src=x onerror="window.pwned = 2"><svg onload="window.pwned = 3">',
-  '[click](javascript:window.pwned=4) [again](JaVaScRiPt&colon;window.pwned=5) <a href="javascript:window.pwned=6">html</a> [data](data:text/html,<script>1</script>)',
+  '[click](javascript:window.pwned=4) [again](JaVaScRiPt&colon;window.pwned=5) <a ' +
+    'href="javascript:window.pwned=6">html</a> [data](data:text/html,<script>1</script>)',
   '![picture](https://evil.example.com/track.png) ![svg](data:image/svg+xml,<svg onload="window.pwned=7"/>)',
   '\u001b[31mred\u001b[0m and \u202eevil\u202c and \u2066iso\u2069',
-  '<style>* { display: none }</style><iframe src="https://evil.example.com"></iframe><base href="https://evil.example.com/"><form action="https://evil.example.com"><button>x</button></form>',
+  '<style>* { display: none }</style><iframe src="https://evil.example.com"></iframe><base ' +
+    'href="https://evil.example.com/"><form action="https://evil.example.com"><button>x</button></form>',
 ].join('\n\n')
 
 test('a hostile answer does nothing', async (t) => {

@@ -29,7 +29,8 @@ func (c *Cache) Get(key string) string {
 }
 `
 
-const answer = `I found it: \`Get\` reads the map **without holding the lock**, so a \`Set\` at the same time is a data race.
+const answer = `I found it: \`Get\` reads the map **without holding the lock**, so a \`Set\`
+at the same time is a data race.
 
 \`\`\`go
 func (c *Cache) Get(key string) string {
@@ -100,7 +101,9 @@ try {
   )
   model.script(
     'How do you keep',
-    'Everything a client is shown was appended to the log first. A connection is a cursor into that log, so a lost one, a second one and a restarted server are the same case: somebody reads on from where they were. Nothing is pushed that is not written.',
+    'Everything a client is shown was appended to the log first. A connection is a cursor into that ' +
+      'log, so a lost one, a second one and a restarted server are the same case: somebody reads on ' +
+      'from where they were. Nothing is pushed that is not written.',
   )
   model.script(
     'What can you do',
@@ -117,7 +120,8 @@ try {
     'cache_test.go': 'package cache\n',
     'build/old.o': '',
     'agents/coder.md':
-      '---\nname: coder\ndescription: writes and fixes code\n---\nYou fix code in this project. Explain what you found before you change it.\n',
+      '---\nname: coder\ndescription: writes and fixes code\n---\n' +
+      'You fix code in this project. Explain what you found before you change it.\n',
   }
   const server = await Server.start(t, { env: model.env, files, git: true })
   for (const title of ['Release notes', 'Why is CI slow?'])

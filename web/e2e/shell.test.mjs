@@ -47,7 +47,7 @@ test('what another tab does is seen at once', async (t) => {
   const visitor = await Visitor.come(t, server)
   const one = new Rail(await visitor.tab())
   const two = new Rail(await visitor.tab('/agents'))
-  await one.conversations.getByText('Conversations will be listed here').waitFor()
+  await one.conversations.getByText('Your conversations appear here').waitFor()
   await one.page.getByText('online', { exact: true }).waitFor()
   await two.page.getByText('online', { exact: true }).waitFor()
   await server.ask('POST', '/api/v1/sessions', { body: { title: 'Made elsewhere' } })
@@ -73,7 +73,7 @@ test('everything is reached with the keyboard', async (t) => {
   await rail.conversation('Second').waitFor()
 
   await page.keyboard.press('Tab')
-  await page.getByRole('link', { name: 'Skip to the page' }).press('Enter')
+  await page.getByRole('link', { name: 'Skip to the main content' }).press('Enter')
   await until('the page has the focus', () => page.evaluate(() => document.activeElement?.id === 'main'))
 
   await page.keyboard.press('Control+k')
@@ -98,7 +98,7 @@ test('everything is reached with the keyboard', async (t) => {
 
   await page.keyboard.press('?')
   await rail.help.getByText('Open the command palette').waitFor()
-  await rail.help.getByRole('checkbox', { name: 'Single keys do something' }).uncheck()
+  await rail.help.getByRole('checkbox', { name: 'Turn on single-key shortcuts' }).uncheck()
   await page.keyboard.press('Escape')
   await rail.help.waitFor({ state: 'detached' })
   await page.keyboard.press('g')
@@ -151,7 +151,7 @@ test('a lost server is told of, and comes back', async (t) => {
   await page.getByText('online', { exact: true }).waitFor()
   visitor.expect(/ERR_CONNECTION_REFUSED|WebSocket connection/)
   await server.stop()
-  await page.getByText('Offline: nothing was heard of the server since').waitFor()
+  await page.getByText('Offline: no connection to the server since').waitFor()
   await rail.conversation('Before').waitFor() // it is still there
   await server.launch()
   await server.ask('POST', '/api/v1/sessions', { body: { title: 'Meanwhile' } })
@@ -159,7 +159,7 @@ test('a lost server is told of, and comes back', async (t) => {
     .getByRole('button', { name: 'Try now' })
     .click({ timeout: 2_000 })
     .catch(() => {}) // it may have been quicker
-  await page.getByText('Offline: nothing').waitFor({ state: 'detached' })
+  await page.getByText('Offline: no connection').waitFor({ state: 'detached' })
   await page.getByText('online', { exact: true }).waitFor()
   await rail.conversation('Meanwhile').waitFor()
 })
@@ -172,7 +172,7 @@ test('an address of nothing says so', async (t) => {
     history.pushState({}, '', '/nowhere')
     dispatchEvent(new PopStateEvent('popstate'))
   })
-  await page.getByRole('heading', { name: 'There is nothing at this address' }).waitFor()
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor()
   await page.getByRole('link', { name: 'Start a conversation' }).click()
   await page.waitForURL(server.url + '/')
 })

@@ -5,7 +5,8 @@ import { Chat } from './lib/chat.mjs'
 import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
 
 const story =
-  'Once upon a time there was a log. Everything that was shown had been written to it first. Nobody was ever surprised again. The end.'
+  'Once upon a time there was a log. Everything that was shown had been written to it first. ' +
+  'Nobody was ever surprised again. The end.'
 
 async function midStream(t) {
   const model = await Model.start(t)

@@ -29,7 +29,10 @@ export async function startIssuer(t) {
         return response
           .writeHead(200, { 'Content-Type': 'text/html' })
           .end(
-            `<!doctype html><title>Who are you?</title><link rel="icon" href="data:,"><form action="/continue">${again}<button name="user" value="ann">Continue as ann</button><button name="user" value="eve">Continue as eve</button></form>`,
+            '<!doctype html><title>Who are you?</title><link rel="icon" href="data:,">' +
+              `<form action="/continue">${again}` +
+              '<button name="user" value="ann">Continue as ann</button>' +
+              '<button name="user" value="eve">Continue as eve</button></form>',
           )
       }
       case '/continue': {
@@ -81,5 +84,10 @@ function jws(key, claims) {
   const text = [{ alg: 'RS256', kid: '1', typ: 'JWT' }, claims]
     .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
     .join('.')
-  return `${text}.${sign('RSA-SHA256', Buffer.from(text), createPrivateKey(key.export({ type: 'pkcs8', format: 'pem' }))).toString('base64url')}`
+  const signature = sign(
+    'RSA-SHA256',
+    Buffer.from(text),
+    createPrivateKey(key.export({ type: 'pkcs8', format: 'pem' })),
+  )
+  return `${text}.${signature.toString('base64url')}`
 }

@@ -61,8 +61,8 @@ export function AgentChat({ agentId }: { agentId: string }) {
       >
         {messages.length === 0 && (
           <p className="m-auto max-w-sm text-center text-sm text-ink-soft">
-            Say something to see what the agent answers and which tools it uses. Nothing said here is kept in your
-            conversations.
+            Send a message to see how the agent answers and which tools it uses. Messages sent here are not added to
+            your conversations.
           </p>
         )}
         {messages.map((message) => (
@@ -124,7 +124,7 @@ function Message({ message }: { message: ChatMessage }) {
           )}
         >
           {message.content === '' && !message.streaming ? (
-            <span className="text-ink-soft">(The agent said nothing.)</span>
+            <span className="text-ink-soft">(The agent gave no answer.)</span>
           ) : (
             <Exact>{message.content}</Exact>
           )}

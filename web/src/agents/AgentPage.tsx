@@ -27,14 +27,14 @@ export function AgentPage() {
   if (isPending)
     return (
       <Page title={id}>
-        <Spinner word="Looking up the agent…" />
+        <Spinner word="Loading the agent…" />
       </Page>
     )
   if (agent === undefined && error instanceof Problem && error.status === 404)
     return (
       <Page title={id}>
         <EmptyState
-          title="There is no such agent"
+          title="Agent not found"
           action={
             <Link to="/agents" className="text-accent underline">
               All agents
@@ -48,7 +48,7 @@ export function AgentPage() {
   if (agent === undefined)
     return (
       <Page title={id}>
-        <ErrorState what="The agent could not be looked up." error={error} retry={() => void refetch()} />
+        <ErrorState what="The agent could not be loaded." error={error} retry={() => void refetch()} />
       </Page>
     )
   return <Shown key={id} agent={agent} />
@@ -72,7 +72,7 @@ function Shown({ agent }: { agent: AgentDetail }) {
           role="alert"
           className="flex flex-col gap-2 rounded-md border border-failed bg-failed-soft px-4 py-3 text-sm"
         >
-          <p className="font-medium">Its file is broken; the agent keeps the definition it had.</p>
+          <p className="font-medium">The file of this agent has an error. The agent keeps its last valid definition.</p>
           <Mono block>{agent.problem}</Mono>
         </div>
       )}
@@ -87,7 +87,7 @@ function Shown({ agent }: { agent: AgentDetail }) {
         </div>
       </div>
       <Section title="Recent runs">
-        <RunList small agent={agent.name} limit={8} empty="No runs of it that you may see." />
+        <RunList small agent={agent.name} limit={8} empty="This agent has no runs that you can see." />
       </Section>
     </Page>
   )
@@ -104,8 +104,8 @@ function Console({ agent }: { agent: AgentDetail }) {
     >
       <EmptyState title={agent.status === 'stopped' ? 'This agent is stopped' : 'This agent cannot be reached'}>
         {agent.status === 'stopped'
-          ? 'The debug console talks to agents that run. Start it to say something to it.'
-          : 'It runs in a program elsewhere that does not answer. The debug console is here again as soon as it does.'}
+          ? 'Start the agent to use the debug console.'
+          : 'The agent runs in another program, which does not respond. The debug console returns when it does.'}
       </EmptyState>
     </section>
   )
@@ -127,7 +127,7 @@ function Actions({ agent }: { agent: AgentDetail }) {
             <TrashIcon /> Delete
           </Button>
           <Button kind="quiet" onClick={() => setChanging(true)}>
-            <PencilIcon /> Change
+            <PencilIcon /> Edit
           </Button>
         </>
       )}
@@ -139,7 +139,7 @@ function Actions({ agent }: { agent: AgentDetail }) {
         open={deleting}
         onOpenChange={setDeleting}
         title={`Delete ${agent.name}?`}
-        description="Runs that have begun finish. Conversations stay, and can go on with another agent."
+        description="Its current runs finish. Conversations are kept and can continue with another agent."
         actions={
           <>
             <Button onClick={() => setDeleting(false)}>Keep it</Button>

@@ -28,16 +28,16 @@ export function AgentsPage() {
   return (
     <Page
       title="Agents"
-      lead="Who answers, and how: instructions, a model, tools and limits."
+      lead="An agent answers with its own instructions, model, tools and limits."
       actions={make || undefined}
     >
       {error !== null && (
-        <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />
+        <ErrorState what="The agents could not be loaded." error={error} retry={() => void refetch()} />
       )}
-      {isPending && <Spinner word="Listing agents…" />}
+      {isPending && <Spinner word="Loading agents…" />}
       {data?.agents.length === 0 && (
-        <EmptyState title="There is no agent yet" action={make || undefined}>
-          An agent is a Markdown file in the folder <Mono>agents</Mono> of the workspace, or made here.
+        <EmptyState title="No agents yet" action={make || undefined}>
+          Create an agent here, or add a Markdown file to the folder <Mono>agents</Mono> of the workspace.
         </EmptyState>
       )}
       {data !== undefined && data.agents.length > 0 && (
@@ -48,7 +48,7 @@ export function AgentsPage() {
         </ul>
       )}
       {data?.problems !== undefined && (
-        <Section title="Files that define no agent">
+        <Section title="Files with errors">
           <ul className="flex flex-col gap-2">
             {data.problems.map((problem) => (
               <li key={problem}>
@@ -79,12 +79,12 @@ function Row({ agent }: { agent: Agent }) {
         <span className="min-w-0 grow basis-64">
           <span className="flex flex-wrap items-center gap-2 font-medium">
             {agent.name}
-            {agent.made && <span className="text-xs font-normal text-ink-soft">made here</span>}
-            {agent.problem !== undefined && <StatusBadge status="error">file is broken</StatusBadge>}
+            {agent.made && <span className="text-xs font-normal text-ink-soft">created here</span>}
+            {agent.problem !== undefined && <StatusBadge status="error">error in its file</StatusBadge>}
           </span>
           <span className="block truncate text-sm text-ink-soft">{agent.description || 'No description.'}</span>
         </span>
-        <span className="font-mono text-xs text-ink-soft">{agent.model ?? 'the server’s model'}</span>
+        <span className="font-mono text-xs text-ink-soft">{agent.model ?? 'default model'}</span>
         <StatusBadge status={agent.status} />
       </Link>
     </li>

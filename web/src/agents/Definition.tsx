@@ -10,27 +10,27 @@ export function Definition({ agent }: { agent: AgentDetail }) {
   const definition = agent.definition
   const limits = definition?.limits ?? {}
   const facts: [string, React.ReactNode][] = [
-    ['Model', <Mono key="model">{agent.model ?? 'the tenant’s, or the server’s'}</Mono>],
+    ['Model', <Mono key="model">{agent.model ?? 'default'}</Mono>],
     [
-      'Falls back to',
-      definition?.fallback_models?.length ? <Names key="fallback" names={definition.fallback_models} /> : 'nothing',
+      'Fallback models',
+      definition?.fallback_models?.length ? <Names key="fallback" names={definition.fallback_models} /> : 'none',
     ],
     ['Tools', <Tools key="tools" tools={definition?.tools ?? null} />],
-    ['Approval', definition?.approval ?? 'the tenant’s'],
+    ['Approval', definition?.approval ?? 'default of the tenant'],
     [
       'Delegates to',
       definition?.delegates === undefined ? (
-        'everybody who talks to everybody'
+        'any agent without an allow list'
       ) : (
         <Names key="delegates" names={definition.delegates} />
       ),
     ],
     [
-      'Who may talk to it',
-      definition?.allow === undefined ? 'everybody who may talk to agents' : definition.allow.roles.join(', '),
+      'Allowed roles',
+      definition?.allow === undefined ? 'every role with agents:message' : definition.allow.roles.join(', '),
     ],
     [
-      'Limits of a run',
+      'Limits per run',
       [
         limits.turns !== undefined && `${limits.turns} turns`,
         limits.tokens !== undefined && `${limits.tokens.toLocaleString()} tokens`,
@@ -38,15 +38,16 @@ export function Definition({ agent }: { agent: AgentDetail }) {
         limits.cost_usd !== undefined && `$${limits.cost_usd}`,
       ]
         .filter(Boolean)
-        .join(', ') || 'the tenant’s',
+        .join(', ') || 'default of the tenant',
     ],
   ]
   if (definition?.idle_prompt !== undefined)
     facts.push([
-      'When idle',
-      `${definition.idle_prompt}${definition.idle_interval_secs === undefined ? '' : ` (after ${definition.idle_interval_secs} s)`}`,
+      'Idle prompt',
+      definition.idle_prompt +
+        (definition.idle_interval_secs === undefined ? '' : ` (after ${definition.idle_interval_secs} s)`),
     ])
-  if (definition?.address !== undefined) facts.push(['Runs at', <Mono key="address">{definition.address}</Mono>])
+  if (definition?.address !== undefined) facts.push(['Address', <Mono key="address">{definition.address}</Mono>])
   return (
     <div className="flex flex-col gap-4">
       <Facts facts={facts} />
@@ -56,7 +57,7 @@ export function Definition({ agent }: { agent: AgentDetail }) {
 }
 
 function Tools({ tools }: { tools: string[] | null }) {
-  if (tools === null || tools.includes('*')) return 'all there are'
+  if (tools === null || tools.includes('*')) return 'all'
   if (tools.length === 0) return 'none'
   return <Names names={tools} />
 }

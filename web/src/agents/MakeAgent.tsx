@@ -5,6 +5,7 @@ import { Dialog } from '../ui/Dialog'
 import { ErrorState } from '../ui/ErrorState'
 import { Field, Select, TextArea, TextInput } from '../ui/Field'
 import type { Definition } from '../wire/native.generated'
+import { approvalModes } from './approvalModes'
 import { useMakeAgent } from './queries'
 
 const good = /^[a-z0-9][a-z0-9_-]{0,62}$/
@@ -21,7 +22,9 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
   const [tools, setTools] = useState((was?.tools ?? ['*']).join(' '))
   const [approval, setApproval] = useState(was?.approval ?? '')
   const wrong =
-    name !== '' && !good.test(name) ? 'Up to 63 of a-z, 0-9, - and _, beginning with a letter or digit.' : undefined
+    name !== '' && !good.test(name)
+      ? 'Use up to 63 of the characters a-z, 0-9, - and _. Start with a letter or a digit.'
+      : undefined
   const ready = good.test(name) && instructions.trim() !== ''
 
   const submit = (event: FormEvent) => {
@@ -50,17 +53,17 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
     <Dialog
       open
       onOpenChange={(open) => !open && close()}
-      title={was === undefined ? 'New agent' : `Change ${was.name}`}
+      title={was === undefined ? 'New agent' : `Edit ${was.name}`}
       description={
         was === undefined
-          ? 'It belongs to your tenant, and can be changed and deleted. Agents from files stay the operator’s.'
-          : 'Runs that have begun go on with what it was.'
+          ? 'The agent belongs to your tenant. You can edit and delete it here, unlike agents from files.'
+          : 'Current runs continue with the previous definition.'
       }
       actions={
         <>
           <Button onClick={close}>Cancel</Button>
           <Button kind="primary" type="submit" form="make-agent" disabled={!ready} busy={make.isPending}>
-            {was === undefined ? 'Make it' : 'Save'}
+            {was === undefined ? 'Create' : 'Save'}
           </Button>
         </>
       }
@@ -79,7 +82,7 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
             />
           )}
         </Field>
-        <Field label="Instructions" hint="What the agent is told before everything else.">
+        <Field label="Instructions" hint="What the agent should do, and how. The model reads this first.">
           {(control) => (
             <TextArea
               {...control}
@@ -89,12 +92,12 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
             />
           )}
         </Field>
-        <Field label="Description" hint="For people, and for agents that delegate.">
+        <Field label="Description" hint="Shown to people, and to agents that delegate work.">
           {(control) => (
             <TextInput {...control} value={description} onChange={(event) => setDescription(event.target.value)} />
           )}
         </Field>
-        <Field label="Tools" hint="Names with spaces between, * for all, nothing for none.">
+        <Field label="Tools" hint="Names separated by spaces. * means all tools, an empty field means none.">
           {(control) => (
             <TextInput
               {...control}
@@ -105,7 +108,7 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
             />
           )}
         </Field>
-        <Field label="Model" hint="Leave empty for the tenant’s.">
+        <Field label="Model" hint="Leave empty to use the default of the tenant.">
           {(control) => (
             <TextInput
               {...control}
@@ -119,16 +122,18 @@ export function MakeAgent({ was, close }: { was?: Definition; close: () => void 
         <Field label="Approval">
           {(control) => (
             <Select {...control} value={approval} onChange={(event) => setApproval(event.target.value)}>
-              <option value="">the tenant’s</option>
-              <option value="suggest">suggest: changes and commands ask</option>
-              <option value="auto-edit">auto-edit: changes to files run</option>
-              <option value="full-auto">full-auto: all of it runs, in the sandbox</option>
+              <option value="">default of the tenant</option>
+              {Object.entries(approvalModes).map(([value, words]) => (
+                <option key={value} value={value}>
+                  {words}
+                </option>
+              ))}
             </Select>
           )}
         </Field>
         {make.error !== null && (
           <ErrorState
-            what={was === undefined ? 'The agent was not made.' : 'The agent was not changed.'}
+            what={was === undefined ? 'The agent was not created.' : 'The agent was not changed.'}
             error={make.error}
           />
         )}

@@ -65,7 +65,7 @@ export function consoleReducer(state: ConsoleState, action: ConsoleAction): Cons
       if (state.messages.length === 0) return state
       return push(state, {
         type: 'tool',
-        content: 'A new conversation: the agent does not know what was said above.',
+        content: 'A new conversation starts here: the agent does not know the messages above.',
         timestamp: action.at,
       })
     case 'reset':

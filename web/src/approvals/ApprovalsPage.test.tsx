@@ -32,7 +32,9 @@ const danger = {
   asked_at: '2026-01-02T03:04:06Z',
   tool: 'shell',
   arguments: '{}',
-  show: 'Run in the workspace, for at most 2m0s:\n\nrm -rf x\n\nThis asks because "rm" is not known.\nNote that it deletes or overwrites files.',
+  show:
+    'Run in the workspace, for at most 2m0s:\n\nrm -rf x\n\nThis asks because "rm" is not known.\n' +
+    'Note that it deletes or overwrites files.',
   digest: 'd9',
 }
 const question = {
@@ -211,7 +213,7 @@ it('lets go of a card that was answered elsewhere, and says so', async () => {
     FakeSocket.last.say({ id: 'x', seq: 8, kind: 'widget_resolved', data: { widget_id: 's.9', resolution: 'deny' } })
   })
   await waitFor(() => expect(screen.queryByRole('article', { name: /shell/ })).toBeNull())
-  expect(current().map((one) => one.text)).toEqual(['What coder asked was answered elsewhere: deny.'])
+  expect(current().map((one) => one.text)).toEqual(['The request of coder was answered elsewhere: deny.'])
 })
 
 it('says that an answer came too late', async () => {

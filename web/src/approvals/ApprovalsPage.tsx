@@ -18,21 +18,21 @@ export function ApprovalsPage() {
   const keys = cards.length > 0 && (
     <span className="hidden sm:inline">
       {' '}
-      <kbd>j</kbd> and <kbd>k</kbd> go from card to card.
+      Press <kbd>j</kbd> or <kbd>k</kbd> to move between cards.
     </span>
   )
   return (
-    <Page title="Approvals" lead={<>What waits for a person, longest first.{keys}</>}>
+    <Page title="Approvals" lead={<>Requests that wait for an answer, oldest first.{keys}</>}>
       {failed !== null && (
-        <ErrorState what="What waits could not be listed." error={failed} retry={() => void refetch()} />
+        <ErrorState what="The requests could not be loaded." error={failed} retry={() => void refetch()} />
       )}
-      {loading && failed === null && <Spinner word="Looking for what waits…" />}
+      {loading && failed === null && <Spinner word="Loading requests…" />}
       {!loading && failed === null && cards.length === 0 && (
-        <EmptyState title="Nothing waits for you">
-          Commands and changes that agents want your word for, and what they ask, will be here as soon as they wait.
+        <EmptyState title="Nothing is waiting for you">
+          When an agent needs your approval or asks you a question, the request appears here.
         </EmptyState>
       )}
-      {more && <p className="text-sm text-waiting">More wait than are shown: these have waited longest.</p>}
+      {more && <p className="text-sm text-waiting">More requests are waiting. These are the oldest.</p>}
       <div ref={list} className="flex flex-col gap-4">
         {cards.map((card) => (
           <InboxCard key={card.id} card={card} may={may('agents:message')} answer={answer} />
@@ -58,7 +58,7 @@ function useSteps(list: React.RefObject<HTMLElement | null>): void {
   useShortcuts([
     { keys: 'j', what: 'Next card', run: () => step(1) },
     { keys: 'k', what: 'Previous card', run: () => step(-1) },
-    { keys: 'Enter', what: 'Allow once what the focused card asks, unless it is dangerous' },
-    { keys: 'Backspace', what: 'Deny what the focused card asks' },
+    { keys: 'Enter', what: 'Allow once, on the focused card, unless it is dangerous' },
+    { keys: 'Backspace', what: 'Deny, on the focused card' },
   ])
 }

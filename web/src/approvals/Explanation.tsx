@@ -38,11 +38,13 @@ export function useExplanation(card: Card) {
 export function Explanation({ of: { wanted, query } }: { of: ReturnType<typeof useExplanation> }) {
   if (!wanted) return null
   if (query.error !== null)
-    return <ErrorState what="This could not be explained." error={query.error} retry={() => void query.refetch()} />
-  if (typeof query.data !== 'string') return <Spinner word="The model is asked what this would do…" />
+    return (
+      <ErrorState what="The explanation could not be loaded." error={query.error} retry={() => void query.refetch()} />
+    )
+  if (typeof query.data !== 'string') return <Spinner word="Asking the model what this would do…" />
   return (
     <div role="note" aria-label="Explanation" className="rounded-md border border-line bg-paper px-3 py-2 text-sm">
-      <p className="mb-1 text-xs text-ink-soft">The model says, and may be wrong:</p>
+      <p className="mb-1 text-xs text-ink-soft">Explanation by the model, which may be wrong:</p>
       <p className="whitespace-pre-wrap break-words">
         <Exact>{query.data}</Exact>
       </p>

@@ -45,7 +45,7 @@ export function useCards() {
       const card = cards.find((one) => one.id === id)
       if (card === undefined) continue
       if (!mine.current.has(id))
-        toast(`What ${card.agent} asked was answered elsewhere${resolution === '' ? '' : `: ${resolution}`}.`)
+        toast(`The request of ${card.agent} was answered elsewhere${resolution === '' ? '' : `: ${resolution}`}.`)
       drop(id)
     }
   }
@@ -64,7 +64,7 @@ export function useCards() {
       } catch (problem) {
         mine.current.delete(card.id)
         if (problem instanceof Problem && (problem.status === 410 || problem.status === 404)) {
-          toast('This was answered elsewhere, or waits no more.')
+          toast('This request was answered elsewhere or has expired.')
           drop(card.id)
         } else throw problem
       }

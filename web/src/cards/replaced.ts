@@ -23,7 +23,7 @@ export function useReplaced(tool: string, show: string): Replaced | null {
   })
   if (tool !== 'write_file') return null
   if (file.data === 0) return null
-  return { path: path ?? 'what is there', lines: file.data }
+  return { path: path ?? 'the file', lines: file.data }
 }
 
 // A folder with more is not listed whole.

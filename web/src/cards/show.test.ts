@@ -6,7 +6,9 @@ import { editOf, readShow, risky } from './show'
 describe('a command', () => {
   it('is taken apart', () => {
     const show =
-      'Run in the workspace, in "sub", for at most 2m0s:\n\nbash -lc "ls && curl -o /etc/x http://y"\n\nThese commands are in it:\n  ls\n  curl -o /etc/x http://y\n\n' +
+      'Run in the workspace, in "sub", for at most 2m0s:\n\n' +
+      'bash -lc "ls && curl -o /etc/x http://y"\n\nThese commands are in it:\n  ls\n' +
+      '  curl -o /etc/x http://y\n\n' +
       'This asks because curl is not known only to read.\nNote that it uses the network, leads out of the workspace.'
     expect(readShow('shell', show)).toEqual({
       heading: 'Run in the workspace, in "sub", for at most 2m0s:',

@@ -41,7 +41,7 @@ export function RunList({
   open,
   limit = 30,
   small,
-  empty = 'Runs will be here: everything from a message, or another trigger, until its end.',
+  empty = 'A run appears here when an agent gets a message or a timer fires.',
 }: RunListProps) {
   const queries = useQueryClient()
   const titleOf = useTitles()
@@ -62,15 +62,15 @@ export function RunList({
   })
   useBus(['run', 'message', 'ask_user', 'widget_resolved'], () => void queries.invalidateQueries({ queryKey: key }))
 
-  if (isPending) return <Spinner word="Listing runs…" />
+  if (isPending) return <Spinner word="Loading runs…" />
   if (data === undefined)
-    return <ErrorState what="The runs could not be listed." error={error} retry={() => void refetch()} />
+    return <ErrorState what="The runs could not be loaded." error={error} retry={() => void refetch()} />
   const runs = data.pages.flat()
   if (runs.length === 0 && small) return <p className="text-sm text-ink-soft">{empty}</p>
   if (runs.length === 0) return <EmptyState title="No runs">{empty}</EmptyState>
   return (
     <div className="flex flex-col gap-3">
-      {error !== null && <ErrorState what="The list may be old." error={error} retry={() => void refetch()} />}
+      {error !== null && <ErrorState what="The list may be out of date." error={error} retry={() => void refetch()} />}
       <ul className="overflow-hidden rounded-lg border border-line">
         {runs.map((run) => (
           <Row key={run.id} run={run} title={titleOf(run.root)} agent={agent === undefined} />
@@ -78,7 +78,7 @@ export function RunList({
       </ul>
       {hasNextPage && (
         <Button className="self-center" busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          {isFetchingNextPage ? 'Fetching…' : 'Older runs'}
+          {isFetchingNextPage ? 'Loading…' : 'Older runs'}
         </Button>
       )}
     </div>
@@ -108,7 +108,7 @@ function Row({ run, title, agent }: { run: Run; title?: string; agent: boolean }
           </bdi>
         </span>
         <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">
-          {took === undefined ? 'goes on' : lasting(took)}
+          {took === undefined ? 'unfinished' : lasting(took)}
         </span>
         <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">
           {money(run.usage) ?? tokens(run.usage) ?? ''}

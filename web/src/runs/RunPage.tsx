@@ -44,7 +44,7 @@ export function RunPage() {
   if (isPending)
     return (
       <Page title="Run">
-        <Spinner word="Looking up the run…" />
+        <Spinner word="Loading the run…" />
       </Page>
     )
   if (run === undefined)
@@ -52,17 +52,17 @@ export function RunPage() {
       <Page title="Run">
         {error instanceof Problem && error.status === 404 ? (
           <EmptyState
-            title="There is no such run"
+            title="Run not found"
             action={
               <Link to="/runs" className="text-accent underline">
                 All runs
               </Link>
             }
           >
-            It may have been deleted with its conversation, or belong to somebody else.
+            It may have been deleted with its conversation, or it may belong to another user.
           </EmptyState>
         ) : (
-          <ErrorState what="The run could not be looked up." error={error} retry={() => void refetch()} />
+          <ErrorState what="The run could not be loaded." error={error} retry={() => void refetch()} />
         )}
       </Page>
     )
@@ -100,13 +100,13 @@ function Shown({ run }: { run: Run }) {
           </Link>
           {run.parent !== undefined && (
             <>
-              , asked for by{' '}
+              , delegated by{' '}
               <Link
                 to="/runs/$id"
                 params={{ id: `${run.parent.session}.${run.parent.run}` }}
                 className="text-accent underline underline-offset-2"
               >
-                the run above it
+                its parent run
               </Link>
             </>
           )}
@@ -126,34 +126,30 @@ function Shown({ run }: { run: Run }) {
           'border border-line bg-line sm:grid-cols-3 lg:grid-cols-6',
         )}
       >
-        <Stat name="Took" what={took === undefined ? 'goes on' : lasting(took)} />
+        <Stat name="Duration" what={took === undefined ? 'unfinished' : lasting(took)} />
         <Stat name="Turns" what={count(fall?.bars.filter((bar) => bar.kind === 'turn').length)} />
-        <Stat name="Calls" what={count(fall?.bars.filter((bar) => bar.kind === 'tool').length)} />
+        <Stat name="Tool calls" what={count(fall?.bars.filter((bar) => bar.kind === 'tool').length)} />
         <Stat
-          name="Tokens read"
+          name="Input tokens"
           what={count(usage.input)}
           more={usage.cached ? `${count(usage.cached)} cached` : undefined}
         />
-        <Stat name="Tokens said" what={count(usage.output)} />
-        <Stat
-          name="Cost"
-          what={money(usage) ?? '–'}
-          more={money(usage) === undefined ? 'price not known' : undefined}
-        />
+        <Stat name="Output tokens" what={count(usage.output)} />
+        <Stat name="Cost" what={money(usage) ?? '–'} more={money(usage) === undefined ? 'price unknown' : undefined} />
       </dl>
       <Section
         title="Timeline"
-        aside={<span className="text-xs text-ink-soft">Solid: worked. Striped: waited for a person.</span>}
+        aside={<span className="text-xs text-ink-soft">Solid: working. Striped: waiting for a person.</span>}
       >
-        {log.error !== null && <ErrorState what="The log could not be read." error={log.error} retry={log.again} />}
+        {log.error !== null && <ErrorState what="The log could not be loaded." error={log.error} retry={log.again} />}
         {fall === undefined ? (
-          log.error === null && <Spinner word="Reading the log…" />
+          log.error === null && <Spinner word="Loading the log…" />
         ) : (
           <Timeline fall={fall} open={run.outcome === undefined} />
         )}
       </Section>
       <Section title="Sub-agents">
-        <RunList small parent={run.id} limit={20} empty="This run has delegated nothing." />
+        <RunList small parent={run.id} limit={20} empty="This run has no sub-agents." />
       </Section>
       <Raw run={run} events={fall?.events} />
     </Page>

@@ -32,7 +32,7 @@ export function RunsPage() {
   const names = [...new Set([...agents.map((one) => one.name), ...(agent === '' ? [] : [agent])])]
   const narrowed = agent !== '' || session !== '' || open
   return (
-    <Page title="Runs" lead="Everything agents did, from a trigger until its end, newest first.">
+    <Page title="Runs" lead="A run is everything that an agent does for one message or timer. The newest are first.">
       <div role="group" aria-label="Filters" className="flex flex-wrap items-center gap-2">
         <Select aria-label="Agent" value={agent} onChange={(event) => change({ agent: event.target.value })}>
           <option value="">All agents</option>
@@ -43,7 +43,7 @@ export function RunsPage() {
           ))}
         </Select>
         <Button aria-pressed={open} kind={open ? 'primary' : 'plain'} onClick={() => change({ open: !open })}>
-          Open only
+          Unfinished only
         </Button>
         {session !== '' && (
           <Button onClick={() => change({ session: '' })}>
@@ -56,7 +56,7 @@ export function RunsPage() {
         agent={agent || undefined}
         session={session || undefined}
         open={open}
-        empty={narrowed ? 'None fit what you have chosen above.' : undefined}
+        empty={narrowed ? 'No run matches these filters.' : undefined}
       />
     </Page>
   )

@@ -20,7 +20,7 @@ export function Timeline({ fall, open }: { fall: Waterfall; open: boolean }) {
   if (fall.bars.length === 0)
     return (
       <p className="text-sm text-ink-soft">
-        {open ? 'It has begun, and no model was asked yet.' : 'No model was asked.'}
+        {open ? 'The run has started. It has not called a model yet.' : 'The run did not call a model.'}
       </p>
     )
   return (
@@ -28,7 +28,7 @@ export function Timeline({ fall, open }: { fall: Waterfall; open: boolean }) {
       {fall.bars.length > shown.length && (
         <li className="border-b border-line bg-raised px-3 py-1">
           <Button small kind="quiet" onClick={() => setAll(true)}>
-            Show {fall.bars.length - shown.length} earlier ones
+            Show {fall.bars.length - shown.length} earlier steps
           </Button>
         </li>
       )}

@@ -37,12 +37,12 @@ export function Autonomy() {
 
 function Timers() {
   const { may } = useMe()
-  const cancel = useAct('DELETE', 'The follow-up is taken back.')
+  const cancel = useAct('DELETE', 'The follow-up was cancelled.')
   return (
     <Fetched<{ timers: Timer[] }> path="/api/v1/timers?limit=50" name="follow-ups">
       {({ timers }) =>
         timers.length === 0 ? (
-          <p className="text-sm text-ink-soft">None. An agent that means to come back to something says so here.</p>
+          <p className="text-sm text-ink-soft">No follow-ups. When an agent schedules one, it appears here.</p>
         ) : (
           <Lines>
             {timers.map((timer) => (
@@ -52,7 +52,7 @@ function Timers() {
                   <StatusBadge
                     status={timer.status === 'pending' ? 'waiting' : timer.status === 'promoted' ? 'done' : 'cancelled'}
                   >
-                    {timer.status === 'promoted' ? 'came' : timer.status}
+                    {timer.status === 'promoted' ? 'done' : timer.status}
                   </StatusBadge>
                 }
                 session={timer.session}
@@ -66,7 +66,7 @@ function Timers() {
                       busy={cancel.isPending}
                       onClick={() => cancel.mutate({ path: `/api/v1/timers/${timer.id}` })}
                     >
-                      Take back
+                      Cancel
                     </Button>
                   )
                 }
@@ -86,7 +86,9 @@ function Effects() {
     <Fetched<{ effects: Effect[] }> path="/api/v1/effects?limit=50" name="deliveries">
       {({ effects }) =>
         effects.length === 0 ? (
-          <p className="text-sm text-ink-soft">None. What is owed to a client that was away is here until it has it.</p>
+          <p className="text-sm text-ink-soft">
+            No deliveries. Messages and webhooks wait here until they are delivered.
+          </p>
         ) : (
           <Lines>
             {effects.map((effect) => (

@@ -11,11 +11,11 @@ export function Fetched<T>({ path, name, children }: { path: string; name: strin
     queryKey: ['autonomy', path],
     queryFn: ({ signal }) => ask<T>('GET', path, { signal }),
   })
-  if (isPending) return <Spinner word={`Fetching ${name}…`} />
+  if (isPending) return <Spinner word={`Loading ${name}…`} />
   if (error instanceof Problem && error.status === 404)
     return <p className="text-sm text-ink-soft">This is not available on this server.</p>
   if (data === undefined)
-    return <ErrorState what={`The ${name} could not be fetched.`} error={error} retry={() => void refetch()} />
+    return <ErrorState what={`The ${name} could not be loaded.`} error={error} retry={() => void refetch()} />
   return children(data)
 }
 

@@ -19,17 +19,17 @@ export function General() {
     <>
       <Section title="You">
         {query.error !== null && (
-          <ErrorState what="Who you are could not be asked." error={query.error} retry={() => void query.refetch()} />
+          <ErrorState what="Your account could not be loaded." error={query.error} retry={() => void query.refetch()} />
         )}
-        {query.isPending && <Spinner word="Asking who you are…" />}
+        {query.isPending && <Spinner word="Loading your account…" />}
         {me !== undefined && (
           <Box className="p-4">
             <Facts
               facts={[
-                ['User', me.auth === 'local' ? 'everybody on this machine' : me.user],
+                ['User', me.auth === 'local' ? 'anyone on this machine' : me.user],
                 ['Tenant', me.tenant],
                 ['Roles', me.roles.join(', ') || 'none'],
-                ['May', me.permissions.join(', ') || 'nothing'],
+                ['Permissions', me.permissions.join(', ') || 'none'],
               ]}
             />
           </Box>
@@ -38,18 +38,18 @@ export function General() {
       <Section title="Appearance">
         <Theme />
       </Section>
-      <Section title="Agents of this tenant">
+      <Section title="Defaults for agents">
         <p className="-mt-2 text-sm text-ink-soft">
-          For agents whose definition says nothing else, and for runs that start afterwards.
+          Agents that do not set their own values use these, from the next run on.
         </p>
         {settings.error !== null && (
           <ErrorState
-            what="The settings could not be read."
+            what="The settings could not be loaded."
             error={settings.error}
             retry={() => void settings.refetch()}
           />
         )}
-        {settings.isPending && <Spinner word="Reading settings…" />}
+        {settings.isPending && <Spinner word="Loading settings…" />}
         {settings.data !== undefined && (
           <SettingsForm key={JSON.stringify(settings.data)} settings={settings.data} may={may('tenant:write')} />
         )}
@@ -60,14 +60,9 @@ export function General() {
             <Facts
               facts={[
                 ['Version', <Mono key="version">{me.version}</Mono>],
-                [
-                  'Model',
-                  <Mono key="model">
-                    {me.model + (me.demo ? ' (a demo, which knows a few tricks and no more)' : '')}
-                  </Mono>,
-                ],
+                ['Model', <Mono key="model">{me.model + (me.demo ? ' (demo: scripted answers)' : '')}</Mono>],
                 ['Project', me.project === undefined ? 'none' : <Mono key="project">{me.project}</Mono>],
-                ['Sign-in', me.auth === 'local' ? 'off: only this machine can connect' : 'by token'],
+                ['Sign-in', me.auth === 'local' ? 'off: only this machine can connect' : 'required'],
               ]}
             />
           </Box>

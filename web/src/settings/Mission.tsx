@@ -22,7 +22,7 @@ export function Mission() {
           ) : may('agents:write') ? (
             <SetMission />
           ) : (
-            <p className="text-sm text-ink-soft">There is none.</p>
+            <p className="text-sm text-ink-soft">No mission is set.</p>
           )
         }
       </Fetched>
@@ -114,15 +114,15 @@ function SetMission() {
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
       <Field
-        label="What agents should work towards"
-        hint="Agents with an idle prompt are reminded of it when they have had nothing to do for a while."
+        label="Goal of the agents"
+        hint="Agents with an idle prompt are reminded of the mission when they are idle."
       >
         {(control) => <TextArea {...control} rows={3} value={text} onChange={(event) => setText(event.target.value)} />}
       </Field>
       {text.trim() !== '' && (
         <fieldset className="flex flex-col gap-2">
           <legend className="mb-1 text-sm font-medium">
-            Something else than their definitions say, for this mission
+            Idle prompts for this mission, instead of those in the definitions of the agents
           </legend>
           {agents.map(({ id }) => (
             <Choosing key={id} id={id} choice={chosen[id]} choose={(choice) => choose(id, choice)} />
@@ -161,8 +161,8 @@ function Choosing({
       {choice !== undefined && (
         <>
           <TextInput
-            aria-label={`What ${id} is told`}
-            placeholder="What it is told when it is idle"
+            aria-label={`Idle prompt of ${id}`}
+            placeholder="Message to the agent when it is idle"
             className="min-w-48 flex-1"
             value={choice.prompt}
             onChange={(event) => choose({ ...choice, prompt: event.target.value })}
@@ -173,7 +173,7 @@ function Choosing({
               type="number"
               min={1}
               max={1440}
-              aria-label={`Minutes until ${id} is told`}
+              aria-label={`Minutes until ${id} is prompted`}
               className="w-20 rounded-md border border-line-strong bg-paper px-2 py-1.5 text-ink"
               value={choice.minutes}
               onChange={(event) => choose({ ...choice, minutes: event.target.value })}

@@ -20,15 +20,15 @@ export function Servers() {
     queryKey: ['mcp'],
     queryFn: ({ signal }) => ask<Listed>('GET', '/api/v1/mcp', { signal }),
   })
-  if (isPending) return <Spinner word="Listing servers of tools…" />
+  if (isPending) return <Spinner word="Loading tool servers…" />
   if (data === undefined)
-    return <ErrorState what="The servers of tools could not be listed." error={error} retry={() => void refetch()} />
+    return <ErrorState what="The tool servers could not be loaded." error={error} retry={() => void refetch()} />
   const servers = data.servers ?? []
   if (servers.length === 0)
     return (
-      <EmptyState title="No servers of tools">
-        Programs that offer tools by the Model Context Protocol will be here. They are set up by the operator, in a
-        file: see docs/mcp.md.
+      <EmptyState title="No tool servers">
+        A tool server offers tools by the Model Context Protocol (MCP). The operator configures tool servers: see
+        docs/mcp.md.
       </EmptyState>
     )
   return servers.map((server) => <Server key={server.name} server={server} />)
@@ -58,7 +58,7 @@ function Server({ server }: { server: ToolServer }) {
         <StatusBadge status={server.status} />
         <span className="text-xs text-ink-soft">
           {server.transport}
-          {server.trusted && ', trusted: its tools need no accepting'}
+          {server.trusted && ', trusted: its tools need no acceptance'}
         </span>
         {admin && waiting.length > 1 && (
           <Button small className="ml-auto" busy={accept.isPending} onClick={() => accept.mutate(waiting)}>
@@ -78,7 +78,7 @@ function Server({ server }: { server: ToolServer }) {
                 >
                   {tool.status === 'waiting'
                     ? tool.accepted === undefined
-                      ? 'waits to be accepted'
+                      ? 'not accepted yet'
                       : 'changed since it was accepted'
                     : tool.status}
                 </StatusBadge>
@@ -106,7 +106,9 @@ function Server({ server }: { server: ToolServer }) {
           </li>
         ))}
         {tools.length === 0 && (
-          <li className="border-t border-line px-4 py-3 text-sm text-ink-soft">It has listed no tools yet.</li>
+          <li className="border-t border-line px-4 py-3 text-sm text-ink-soft">
+            This server has not listed any tools yet.
+          </li>
         )}
       </ul>
     </Box>

@@ -1,5 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
+import { approvalModes } from '../agents/approvalModes'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { Field, Select, TextInput } from '../ui/Field'
@@ -7,12 +8,6 @@ import { Box, Facts } from '../ui/Page'
 import { toast } from '../ui/toast'
 import { ask } from '../wire/api'
 import type { Settings } from '../wire/native.generated'
-
-const approvals = {
-  suggest: 'suggest: changes and commands ask',
-  'auto-edit': 'auto-edit: changes to files run',
-  'full-auto': 'full-auto: all of it runs, in the sandbox',
-}
 
 interface Draft {
   model: string
@@ -62,11 +57,11 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
       <Box className="p-4">
         <Facts
           facts={[
-            ['Model', settings.model ?? 'the server’s'],
+            ['Model', settings.model ?? 'default of the server'],
             ['Approval', settings.approval],
-            ['Turns of a run', settings.turns],
-            ['Context is made shorter at', `${Math.round(settings.compact_at * 100)} %`],
-            ['Depth of delegation', settings.max_delegation_depth],
+            ['Turns per run', settings.turns],
+            ['Compact the context at', `${Math.round(settings.compact_at * 100)} %`],
+            ['Levels of sub-agents', settings.max_delegation_depth],
           ]}
         />
       </Box>
@@ -79,7 +74,7 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
     <form onSubmit={submit}>
       <Box className="flex flex-col gap-4 p-4">
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Model" hint="Empty: the server’s.">
+          <Field label="Model" hint="Leave empty to use the default of the server.">
             {(control) => (
               <TextInput
                 {...control}
@@ -90,7 +85,7 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
               />
             )}
           </Field>
-          <Field label="Approval" hint="What agents may do without asking.">
+          <Field label="Approval" hint="What agents may do without approval.">
             {(control) => (
               <Select
                 {...control}
@@ -98,7 +93,7 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
                 value={draft.approval}
                 onChange={(event) => set({ approval: event.target.value })}
               >
-                {Object.entries(approvals).map(([value, words]) => (
+                {Object.entries(approvalModes).map(([value, words]) => (
                   <option key={value} value={value}>
                     {words}
                   </option>
@@ -106,7 +101,7 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
               </Select>
             )}
           </Field>
-          <Field label="Turns of a run" hint="1 to 1000.">
+          <Field label="Turns per run" hint="1 to 1000.">
             {(control) => (
               <TextInput
                 {...control}
@@ -119,7 +114,7 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
               />
             )}
           </Field>
-          <Field label="Make the context shorter at (%)" hint="Of the model’s window, 10 to 95.">
+          <Field label="Compact the context at (%)" hint="Percent of the context window of the model, 10 to 95.">
             {(control) => (
               <TextInput
                 {...control}
@@ -132,7 +127,7 @@ export function SettingsForm({ settings, may }: { settings: Settings; may: boole
               />
             )}
           </Field>
-          <Field label="Depth of delegation" hint="How far sub-agents may have sub-agents; 0: none.">
+          <Field label="Levels of sub-agents" hint="0 means that agents have no sub-agents.">
             {(control) => (
               <TextInput
                 {...control}

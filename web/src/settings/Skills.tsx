@@ -12,14 +12,14 @@ export function Skills() {
     queryKey: ['skills'],
     queryFn: ({ signal }) => ask<{ skills: Skill[]; problems: string[] }>('GET', '/api/v1/skills', { signal }),
   })
-  if (isPending) return <Spinner word="Listing skills…" />
+  if (isPending) return <Spinner word="Loading skills…" />
   if (data === undefined)
-    return <ErrorState what="The skills could not be listed." error={error} retry={() => void refetch()} />
+    return <ErrorState what="The skills could not be loaded." error={error} retry={() => void refetch()} />
   return (
     <>
       {data.skills.length === 0 && (
         <EmptyState title="No skills">
-          A skill tells an agent how something is done here. It is a folder with a SKILL.md, in the folder{' '}
+          A skill tells an agent how to do a task. It is a folder with a file SKILL.md, in the folder{' '}
           <Mono>skills</Mono> of the workspace: see docs/agents.md.
         </EmptyState>
       )}
@@ -30,7 +30,11 @@ export function Skills() {
               <p className="flex flex-wrap items-center gap-2">
                 <Mono>{`/${skill.name}${skill.argument_hint === undefined ? '' : ' ' + skill.argument_hint}`}</Mono>
                 <span className="text-xs text-ink-soft">
-                  {skill.user_invocable ? (skill.model_invocable ? 'by people and models' : 'by people') : 'by models'}
+                  {skill.user_invocable
+                    ? skill.model_invocable
+                      ? 'used by people and models'
+                      : 'used by people'
+                    : 'used by models'}
                 </span>
               </p>
               <p className="text-sm text-ink-soft">{skill.description}</p>
@@ -39,7 +43,7 @@ export function Skills() {
         </ul>
       )}
       {data.problems.length > 0 && (
-        <Section title="Files that are left out">
+        <Section title="Files with errors">
           <ul className="flex flex-col gap-2">
             {data.problems.map((problem) => (
               <li key={problem}>

@@ -1,7 +1,7 @@
 import { useTheme, type Theme as Name } from '../shell/theme'
 import { classes } from '../ui/classes'
 
-const names: Record<Name, string> = { system: 'As this machine', light: 'Light', dark: 'Dark' }
+const names: Record<Name, string> = { system: 'Same as the system', light: 'Light', dark: 'Dark' }
 
 export function Theme() {
   const [theme, choose] = useTheme()

@@ -47,7 +47,7 @@ export function Help({ close }: { close: () => void }) {
           ))}
           <label className="flex items-center gap-2 text-sm">
             <input type="checkbox" checked={lettersOn()} onChange={(e) => turnLetters(e.target.checked)} />
-            Single keys do something
+            Turn on single-key shortcuts
           </label>
         </Dialog.Content>
       </Dialog.Portal>

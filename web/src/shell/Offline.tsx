@@ -29,8 +29,8 @@ export function Offline({ connection }: { connection: Connection }) {
       {shown && lost && (
         <>
           <span>
-            Offline: nothing was heard of the server since {time.format(connection.since)}. It is tried again by itself,
-            and what you typed is kept.
+            Offline: no connection to the server since {time.format(connection.since)}. Parley reconnects by itself, and
+            keeps what you typed.
           </span>
           <button className="rounded underline" onClick={connection.again}>
             Try now

@@ -71,7 +71,7 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
               e.preventDefault()
             }}
           />
-          <ul id={list} role="listbox" aria-label="What fits" className="overflow-y-auto p-2">
+          <ul id={list} role="listbox" aria-label="Results" className="overflow-y-auto p-2">
             {choices.map((choice, i) => (
               <li
                 key={choice.id}
@@ -96,7 +96,7 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
           </ul>
           {choices.length === 0 && (
             <p role="status" className="px-4 pb-4 text-sm text-ink-soft">
-              Nothing fits these words.
+              No results.
             </p>
           )}
         </Dialog.Content>

@@ -40,7 +40,7 @@ export function SessionList({ editable }: { editable: boolean }) {
         {isPending && <p className="px-2 py-1 text-sm text-ink-soft">Loading conversations…</p>}
         {error && (
           <div role="alert" className="px-2 py-1 text-sm">
-            <p className="text-failed">Conversations could not be listed: {error.message}</p>
+            <p className="text-failed">Conversations could not be loaded: {error.message}</p>
             <button className="mt-1 underline" onClick={() => void refetch()}>
               Try again
             </button>
@@ -51,8 +51,8 @@ export function SessionList({ editable }: { editable: boolean }) {
             {search !== ''
               ? 'No conversation has these words in its title.'
               : editable
-                ? 'Conversations will be listed here, the latest first. Say something to begin one.'
-                : 'There is no conversation that you may read.'}
+                ? 'Your conversations appear here. Send a message to start one.'
+                : 'There are no conversations that you can read.'}
           </p>
         )}
         {groups.map((group, i) => (

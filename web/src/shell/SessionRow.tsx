@@ -106,7 +106,7 @@ function Renaming({ session, done }: { session: Session; done: () => void }) {
       />
       {rename.isError && (
         <p role="alert" className="mt-1 text-xs text-failed">
-          It was not renamed: {rename.error.message} Enter tries again, Escape gives up.
+          The conversation was not renamed: {rename.error.message} Press Enter to try again, or Escape to cancel.
         </p>
       )}
     </li>
@@ -136,11 +136,11 @@ function Deleting({ session, current, done }: { session: Session; current: boole
             <bdi className="font-medium text-ink">
               <Exact>{titleOf(session)}</Exact>
             </bdi>{' '}
-            and everything its agents said and did in it will be gone, for everybody. What runs in it is stopped.
+            and all its messages are deleted for everyone. Its current run is stopped.
           </AlertDialog.Description>
           {remove.isError && (
             <p role="alert" className="mt-3 text-sm text-failed">
-              It was not deleted: {remove.error.message}
+              The conversation was not deleted: {remove.error.message}
             </p>
           )}
           <div className="mt-5 flex justify-end gap-2 text-sm">

@@ -85,7 +85,7 @@ function Frame({ me }: { me: Me }) {
     { keys: 'g a', what: 'Go to agents', group: 'Everywhere', run: () => void navigate({ to: '/agents' }) },
     {
       keys: 'g w',
-      what: 'Go to what waits: approvals',
+      what: 'Go to approvals',
       group: 'Everywhere',
       run: () => void navigate({ to: '/approvals' }),
     },
@@ -110,7 +110,7 @@ function Frame({ me }: { me: Me }) {
     () => [
       { name: 'Light theme', run: () => setTheme('light') },
       { name: 'Dark theme', run: () => setTheme('dark') },
-      { name: 'Theme of this machine', run: () => setTheme('system') },
+      { name: 'System theme', run: () => setTheme('system') },
       { name: 'Keyboard shortcuts', run: () => setOpen('help') },
     ],
     [setTheme],
@@ -124,7 +124,7 @@ function Frame({ me }: { me: Me }) {
           'focus:not-sr-only focus:absolute focus:top-2 focus:left-2',
         )}
       >
-        Skip to the page
+        Skip to the main content
       </a>
       <header className="hidden w-64 shrink-0 border-r border-line md:block">
         <Rail {...rail} />

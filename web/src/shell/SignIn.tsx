@@ -36,7 +36,7 @@ export function SignIn() {
       setWrong(
         error instanceof Problem && error.status !== 401
           ? error.message
-          : `This token does not let you in: ${error instanceof Error ? error.message : String(error)}`,
+          : `This token was not accepted: ${error instanceof Error ? error.message : String(error)}`,
       )
     } finally {
       setAsking(false)
@@ -45,7 +45,9 @@ export function SignIn() {
   return (
     <main className="mx-auto flex min-h-full max-w-md flex-col justify-center p-6">
       <h1 className="mb-1 text-lg font-semibold">Sign in to Parley</h1>
-      <p className="mb-6 text-ink-soft">This server wants to know who you are.</p>
+      <p className="mb-6 text-ink-soft">
+        {ways.data?.oidc ? 'Use your account, or an access token.' : 'You need an access token to use this server.'}
+      </p>
       {wrong !== '' && (
         <p role="alert" className="mb-4 rounded border border-failed bg-failed-soft px-3 py-2 text-sm text-failed">
           {wrong}
@@ -59,7 +61,7 @@ export function SignIn() {
           >
             Sign in with {ways.data.issuer ?? 'your identity provider'}
           </a>
-          <p className="my-4 text-center text-xs text-ink-soft">or</p>
+          <p className="my-4 text-center text-xs text-ink-soft">or use an access token</p>
         </>
       )}
       <form onSubmit={(e) => void submit(e)}>
@@ -77,8 +79,8 @@ export function SignIn() {
           onChange={(e) => setText(e.target.value)}
         />
         <p id={note} className="mt-1 mb-4 text-xs text-ink-soft">
-          It is kept until you close this tab. Who runs the server makes one with{' '}
-          <code className="font-mono">parley token --user NAME --role standard_user</code>.
+          An access token is a long text that starts with “eyJ”. The administrator of this server can give you one. It
+          is kept in this tab until you close it.
         </p>
         <button
           className="rounded border border-line-strong px-3 py-1.5 text-sm"
@@ -87,19 +89,23 @@ export function SignIn() {
           {asking ? 'Signing in…' : 'Sign in with this token'}
         </button>
       </form>
+      <p className="mt-6 text-xs text-ink-soft">
+        Are you the administrator? Create a token with{' '}
+        <code className="font-mono">parley token --user NAME --role standard_user</code>.
+      </p>
     </main>
   )
 }
 
-// What a sign-in can come to, by the words of the server. Any other word says
-// nothing: anybody can make up an address.
+// How a sign-in can end, by the words that the server puts into the address. Any other word is left alone: an address
+// can be made up.
 const endings: Record<string, string> = {
-  state: 'That sign-in was begun elsewhere, or twice. Begin again.',
-  expired: 'That took too long. Begin again.',
-  refused: 'The identity provider did not vouch for you.',
-  nobody: 'You are known, and have no role here. Ask who runs this server for one.',
-  often: 'That is too often. Wait a minute, and begin again.',
-  unavailable: 'The identity provider cannot be reached. Try again in a while.',
+  state: 'This sign-in was started in another window, or more than once. Start again.',
+  expired: 'The sign-in took too long. Start again.',
+  refused: 'The identity provider did not confirm who you are.',
+  nobody: 'You have no role on this server. Ask its administrator for one.',
+  often: 'There were too many attempts to sign in. Wait a minute, then start again.',
+  unavailable: 'The identity provider cannot be reached. Try again later.',
 }
 
 function cameBack(): string {

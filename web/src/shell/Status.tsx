@@ -2,7 +2,7 @@
 const idle = { word: '', look: 'invisible' }
 const looks: Record<string, { word: string; look: string }> = {
   running: { word: 'running', look: 'rounded-full bg-accent motion-safe:animate-pulse' },
-  waiting: { word: 'waits for you', look: 'rotate-45 bg-waiting' },
+  waiting: { word: 'waiting for you', look: 'rotate-45 bg-waiting' },
   halted: { word: 'halted', look: 'bg-failed' },
 }
 

@@ -40,5 +40,5 @@ test('every page has a name', () => {
     ['/', '/chat/1', '/chat/2', '/agents', '/agents/co%20der', '/runs/1.2', '/nowhere'].map((p) =>
       pageName(p, [session]),
     ),
-  ).toEqual(['New conversation', 'Fix it', 'Conversation', 'Agents', 'co der', 'Run', 'Nothing here'])
+  ).toEqual(['New conversation', 'Fix it', 'Conversation', 'Agents', 'co der', 'Run', 'Page not found'])
 })

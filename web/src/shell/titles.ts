@@ -14,7 +14,7 @@ export function pageName(path: string, sessions: readonly Session[]): string {
   }
   if (page === 'agents' && id) return decoded(id)
   if (page === 'runs' && id) return 'Run'
-  return pages[page] ?? 'Nothing here'
+  return pages[page] ?? 'Page not found'
 }
 
 // An address can be anything.

@@ -25,7 +25,8 @@ export function Dialog({ open, onOpenChange, title, description, wide, children,
         <Radix.Content
           {...(description === undefined && { 'aria-describedby': undefined })}
           className={classes(
-            'fixed left-1/2 top-1/2 z-50 flex max-h-[85dvh] w-[calc(100vw-2rem)] -translate-x-1/2 -translate-y-1/2 flex-col rounded-lg border border-line bg-paper shadow-xl',
+            'fixed left-1/2 top-1/2 z-50 flex max-h-[85dvh] w-[calc(100vw-2rem)] -translate-x-1/2 ' +
+              '-translate-y-1/2 flex-col rounded-lg border border-line bg-paper shadow-xl',
             wide ? 'max-w-4xl' : 'max-w-md',
           )}
         >

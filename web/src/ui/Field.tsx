@@ -2,7 +2,8 @@ import { useId, type ComponentProps, type ReactNode } from 'react'
 import { classes } from './classes'
 
 const box =
-  'rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink placeholder:text-ink-soft disabled:opacity-50'
+  'rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink ' +
+  'placeholder:text-ink-soft disabled:opacity-50'
 
 export const input = 'w-full ' + box
 

@@ -71,7 +71,8 @@ describe('unified diffs', () => {
 
   it('reads what diff -u writes', () => {
     const files = parseDiff(
-      '--- old.txt\t2026-01-01 00:00:00\n+++ new.txt\t2026-01-02\n@@ -1 +1 @@\n-a\n+b\n--- c\n+++ c\n@@ -1 +1 @@\n-a\n+b\n',
+      '--- old.txt\t2026-01-01 00:00:00\n+++ new.txt\t2026-01-02\n@@ -1 +1 @@\n-a\n+b\n--- c\n+++ c\n' +
+        '@@ -1 +1 @@\n-a\n+b\n',
     )
     expect(files.map(titleOf)).toEqual(['old.txt → new.txt', 'c'])
   })

@@ -13,17 +13,21 @@ export interface Part {
 // ESC and what a terminal would take with it: a control sequence, a string such
 // as a title or a link, or one more character.
 const escape =
-  '\\u001b(?:\\[[\\u0020-\\u003f]*[\\u0040-\\u007e]?|[\\]PX^_][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)?|[\\u0020-\\u002f]*[\\u0030-\\u007e])?'
+  '\\u001b(?:\\[[\\u0020-\\u003f]*[\\u0040-\\u007e]?' +
+  '|[\\]PX^_][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)?|[\\u0020-\\u002f]*[\\u0030-\\u007e])?'
 const control = '[\\u0000-\\u0008\\u000b-\\u001a\\u001c-\\u001f\\u007f-\\u009f]'
 const bidi = '[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]'
 const invisible =
-  '[\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u2065\\u206a-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}\\ud800-\\udfff]'
+  '[\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u2065\\u206a-\\u206f' +
+  '\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}\\ud800-\\udfff]'
 const space = '[\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]'
 // A Latin word with Greek or Cyrillic letters in it.
 const mixed =
-  '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}]*\\p{Script=Latin})(?=[\\p{L}\\p{N}]*[\\p{Script=Cyrillic}\\p{Script=Greek}])[\\p{L}\\p{N}]+'
+  '(?<![\\p{L}\\p{N}])(?=[\\p{L}\\p{N}]*\\p{Script=Latin})' +
+  '(?=[\\p{L}\\p{N}]*[\\p{Script=Cyrillic}\\p{Script=Greek}])[\\p{L}\\p{N}]+'
 const tricks = new RegExp(
-  `(?<ansi>${escape})|(?<control>${control})|(?<bidi>${bidi})|(?<invisible>${invisible})|(?<space>${space})|(?<mixed>${mixed})`,
+  `(?<ansi>${escape})|(?<control>${control})|(?<bidi>${bidi})` +
+    `|(?<invisible>${invisible})|(?<space>${space})|(?<mixed>${mixed})`,
   'gu',
 )
 const foreign = /[\p{Script=Cyrillic}\p{Script=Greek}]/u
@@ -74,7 +78,7 @@ function escapes(text: string): Part[] {
     if (match.groups!.escape === undefined) continue
     if (match.index > end) parts.push({ text: text.slice(end, match.index), shown: text.slice(end, match.index) })
     end = match.index + match[0].length
-    parts.push({ text: match[0], shown: match[0], trick: 'escape', name: 'a character that is spelled out here' })
+    parts.push({ text: match[0], shown: match[0], trick: 'escape', name: 'a character written as an escape' })
   }
   if (end < text.length) parts.push({ text: text.slice(end), shown: text.slice(end) })
   return parts

@@ -9,10 +9,10 @@ export interface Suggestion {
 }
 
 const own: Suggestion[] = [
-  { insert: '/plan ', name: '/plan', about: 'look and propose a plan first; nothing is done before you approve it' },
-  { insert: '/compact', name: '/compact', about: 'make what the model reads shorter' },
-  { insert: '/clear', name: '/clear', about: 'delete this conversation and start anew' },
-  { insert: '/help', name: '/help', about: 'what can be typed here' },
+  { insert: '/plan ', name: '/plan', about: 'propose a plan first; nothing is changed until you approve it' },
+  { insert: '/compact', name: '/compact', about: 'compact the context that the model reads' },
+  { insert: '/clear', name: '/clear', about: 'delete this conversation and start a new one' },
+  { insert: '/help', name: '/help', about: 'list the commands and keys' },
 ]
 
 export function commands(skills: Skill[]): Suggestion[] {

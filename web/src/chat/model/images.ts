@@ -22,9 +22,11 @@ export async function choose(have: Picture[], files: File[]): Promise<Chosen> {
   const problems: string[] = []
   for (const file of files) {
     const all = pictures.reduce((sum, picture) => sum + picture.bytes, 0)
-    if (!types.includes(file.type)) problems.push(`${file.name} is no PNG, JPEG, GIF or WebP.`)
-    else if (pictures.length >= maxImages) problems.push(`${file.name}: at most ${maxImages} images.`)
-    else if (all + file.size > maxBytes) problems.push(`${file.name}: images may have 4 MiB together.`)
+    if (!types.includes(file.type)) problems.push(`${file.name} is not a PNG, JPEG, GIF or WebP image.`)
+    else if (pictures.length >= maxImages)
+      problems.push(`${file.name} was not added: a message has at most ${maxImages} images.`)
+    else if (all + file.size > maxBytes)
+      problems.push(`${file.name} was not added: the images of a message have at most 4 MiB.`)
     else pictures.push({ name: file.name, url: await read(file), bytes: file.size })
   }
   return { pictures, problems }

@@ -95,7 +95,7 @@ function Foot({ message }: { message: ChatMessage }) {
     >
       {message.text.trim() !== '' && <CopyButton text={message.text} label="Copy answer" className="-ml-1.5" />}
       {message.durationMs !== undefined && <span>{lasting(message.durationMs)}</span>}
-      {message.contextTokens !== undefined && <span>{tokens(message.contextTokens)} tokens read</span>}
+      {message.contextTokens !== undefined && <span>{tokens(message.contextTokens)} tokens in context</span>}
       {message.timestampMs !== undefined && (
         <time dateTime={message.timestamp}>
           {new Date(message.timestampMs).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}

@@ -18,7 +18,7 @@ export function ChangeReportBlock({ files, truncated }: { files: FileChange[]; t
           </li>
         ))}
       </ul>
-      {truncated > 0 && <p className="mt-1 text-xs text-ink-soft">and {truncated} more, which are not listed</p>}
+      {truncated > 0 && <p className="mt-1 text-xs text-ink-soft">and {truncated} more files that are not listed</p>}
     </section>
   )
 }

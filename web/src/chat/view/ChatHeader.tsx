@@ -37,7 +37,7 @@ export function ChatHeader({
       </h1>
       {status !== undefined && (
         <StatusBadge status={status}>
-          {status === 'waiting' ? 'waits for you' : status === 'running' ? 'working' : undefined}
+          {status === 'waiting' ? 'waiting for you' : status === 'running' ? 'working' : undefined}
         </StatusBadge>
       )}
       <div className="ml-auto flex shrink-0 items-center gap-1">
@@ -52,28 +52,28 @@ export function ChatHeader({
             <>
               {mayMessage && (
                 <MenuItem onSelect={onCompact} hint="/compact">
-                  Shorten what the model reads
+                  Compact the context
                 </MenuItem>
               )}
-              <MenuItem onSelect={() => void navigator.clipboard.writeText(location.href)}>Copy the address</MenuItem>
+              <MenuItem onSelect={() => void navigator.clipboard.writeText(location.href)}>Copy the link</MenuItem>
               {mayMessage && (
                 <>
                   <MenuLine />
                   <MenuItem danger onSelect={onClear} hint="/clear">
-                    Clear: delete the conversation
+                    Delete the conversation
                   </MenuItem>
                 </>
               )}
             </>
           }
         >
-          <IconButton small label="More about this conversation">
+          <IconButton small label="Conversation menu">
             <DotsIcon />
           </IconButton>
         </Menu>
         <IconButton
           small
-          label={inspecting ? 'Hide the run’s details' : 'Show the run’s details'}
+          label={inspecting ? 'Hide run details' : 'Show run details'}
           aria-pressed={inspecting}
           onClick={onInspect}
           className={classes(inspecting && 'bg-sunken text-ink')}

@@ -73,25 +73,25 @@ export function ChatPanel({ session }: { session: string }) {
   }, [session])
   useTwice(running && mayMessage, stop)
   useShortcuts([
-    { keys: '/', what: 'Write a message, beginning with a command', run: (event) => compose(event, '/') },
+    { keys: '/', what: 'Type a command', run: (event) => compose(event, '/') },
     { keys: 'm', what: 'Write a message', run: (event) => compose(event, '') },
     {
       keys: 'w',
-      what: 'Go to what waits for you',
+      what: 'Go to the request that waits for you',
       run: () => document.querySelector<HTMLElement>('[data-card]')?.focus(),
     },
-    { keys: 'i', what: 'Show or hide the run’s details', run: () => setInspecting(!inspecting) },
+    { keys: 'i', what: 'Show or hide run details', run: () => setInspecting(!inspecting) },
     { keys: 'Escape Escape', what: 'Stop the run' },
-    { keys: 'Enter', what: 'Allow once, on an approval that is focused' },
-    { keys: 'Backspace', what: 'Deny, on an approval that is focused' },
+    { keys: 'Enter', what: 'Allow once, on the focused card' },
+    { keys: 'Backspace', what: 'Deny, on the focused card' },
   ])
 
   const compact = async () => {
     try {
       await ask('POST', `/api/v1/sessions/${session}/compact`, { body: {} })
-      toast('What the model reads is made shorter.')
+      toast('The context is being compacted.')
     } catch (error) {
-      toast(`It was not made shorter. ${why(error)}`, 'failed')
+      toast(`The context was not compacted. ${why(error)}`, 'failed')
     }
   }
   const clear = async () => {
@@ -112,14 +112,14 @@ export function ChatPanel({ session }: { session: string }) {
     return (
       <div className="flex h-full flex-col justify-center">
         <EmptyState
-          title="This conversation is not there"
+          title="Conversation not found"
           action={
             <Button kind="primary" onClick={() => void navigate({ to: '/' })}>
-              Start another
+              Start a new conversation
             </Button>
           }
         >
-          It was deleted, or belongs to somebody else.
+          It was deleted, or it belongs to another user.
         </EmptyState>
       </div>
     )
@@ -152,9 +152,9 @@ export function ChatPanel({ session }: { session: string }) {
           <p aria-live="polite" className="sr-only">
             {state.loaded &&
               (state.cards.length > 0
-                ? 'Something waits for your decision.'
+                ? 'A request waits for your answer.'
                 : running
-                  ? `${agent ?? 'The agent'} works.`
+                  ? `${agent ?? 'The agent'} is working.`
                   : state.messages.length > 0
                     ? `${agent ?? 'The agent'} has finished.`
                     : '')}
@@ -162,8 +162,8 @@ export function ChatPanel({ session }: { session: string }) {
           {state.loaded ? (
             state.messages.length === 0 && state.cards.length === 0 ? (
               <div className="flex grow items-center">
-                <EmptyState title="Nothing was said yet">
-                  Say something below: {agent ?? 'the agent'} answers here.
+                <EmptyState title="No messages yet">
+                  Send a message below. {agent ?? 'The agent'} answers here.
                 </EmptyState>
               </div>
             ) : (
@@ -206,7 +206,7 @@ export function ChatPanel({ session }: { session: string }) {
           ) : (
             me !== undefined && (
               <p className="border-t border-line px-6 py-4 text-center text-sm text-ink-soft">
-                Your role may read conversations, but not take part in them.
+                Your role can read conversations, but cannot send messages.
               </p>
             )
           )}
@@ -215,19 +215,19 @@ export function ChatPanel({ session }: { session: string }) {
           <>
             <button
               type="button"
-              aria-label="Hide the run’s details"
+              aria-label="Hide run details"
               className="absolute inset-0 z-20 bg-black/30 lg:hidden"
               onClick={() => setInspecting(false)}
             />
             <aside
-              aria-label="Details of the run"
+              aria-label="Run details"
               className={classes(
                 'z-20 w-72 shrink-0 overflow-y-auto border-l border-line bg-raised',
                 'max-lg:absolute max-lg:inset-y-0 max-lg:right-0 max-lg:shadow-xl',
               )}
             >
               <div className="flex justify-end px-2 pt-2 lg:hidden">
-                <IconButton small label="Hide the run’s details" onClick={() => setInspecting(false)}>
+                <IconButton small label="Hide run details" onClick={() => setInspecting(false)}>
                   <CrossIcon />
                 </IconButton>
               </div>
@@ -239,7 +239,7 @@ export function ChatPanel({ session }: { session: string }) {
           open={clearing}
           onOpenChange={setClearing}
           title="Delete this conversation?"
-          description="Everything that was said in it is deleted, for everybody. A run that is going is stopped."
+          description="All its messages are deleted for everyone, and its current run is stopped."
           actions={
             <>
               <Button onClick={() => setClearing(false)}>Keep it</Button>
@@ -275,7 +275,7 @@ function Halted({ session, mayReopen }: { session: string; mayReopen: boolean })
       )}
     >
       <span>
-        <b className="font-semibold">Halted.</b> Nothing runs here until somebody reopens it.
+        <b className="font-semibold">Halted.</b> No run starts until the conversation is reopened.
       </span>
       {mayReopen && (
         <Button small onClick={() => void reopen()}>
@@ -294,7 +294,7 @@ function Trouble({ connection, loaded }: { connection: Connection; loaded: boole
     return (
       <ErrorState
         className="m-4"
-        what="The conversation cannot be followed."
+        what="The conversation cannot be loaded."
         error={connection.problem}
         retry={connection.retry}
       />
@@ -305,7 +305,7 @@ function Trouble({ connection, loaded }: { connection: Connection; loaded: boole
       role="status"
       className="flex items-center justify-center gap-3 border-b border-line bg-waiting-soft px-4 py-1.5 text-sm"
     >
-      The connection is lost; it is tried again. What is missed is shown then.
+      The connection is lost. Parley reconnects by itself, and then shows what you missed.
       <Button small onClick={connection.retry}>
         Try now
       </Button>

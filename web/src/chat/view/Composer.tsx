@@ -360,12 +360,12 @@ function StopButton({ onStop }: { onStop: () => Promise<void> }) {
 
 function Help({ open, onClose, list }: { open: boolean; onClose: () => void; list: Suggestion[] }) {
   return (
-    <Dialog open={open} onOpenChange={(is) => !is && onClose()} title="What can be typed here">
+    <Dialog open={open} onOpenChange={(is) => !is && onClose()} title="Commands and keys">
       <dl className="mt-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 text-sm">
         {[
           ...list,
-          { insert: '', name: '@agent …', about: 'asks another agent' },
-          { insert: '', name: '↑ ↓', about: 'what you said before' },
+          { insert: '', name: '@agent …', about: 'sends the message to another agent' },
+          { insert: '', name: '↑ ↓', about: 'your earlier messages' },
           { insert: '', name: 'Shift ↵', about: 'a new line' },
           { insert: '', name: 'Esc Esc', about: 'stops the run' },
         ].map(({ name, about }) => (

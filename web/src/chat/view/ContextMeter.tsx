@@ -13,7 +13,7 @@ export function ContextMeter({ usage, className }: { usage: ContextUsage; classN
   return (
     <div
       className={classes('flex items-center gap-2 text-xs text-ink-soft', className)}
-      title={`The model read ${words} in ${usage.message_count} messages${usage.compressed ? ', shortened' : ''}.`}
+      title={`The context has ${words} in ${usage.message_count} messages${usage.compressed ? ' (compacted)' : ''}.`}
     >
       <div
         role="meter"

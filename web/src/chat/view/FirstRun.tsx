@@ -21,22 +21,22 @@ interface Idea {
 const demoIdeas: Idea[] = [
   {
     name: 'Watch an answer stream',
-    about: 'It thinks, then answers; stop it whenever you like.',
+    about: 'The agent thinks, then answers. You can stop it at any time.',
     message: 'think about what a conversation is',
   },
   {
-    name: 'Let a tool ask first',
-    about: 'It wants to write a file, and shows you exactly what.',
+    name: 'Approve a tool call',
+    about: 'The agent asks before it writes a file, and shows the exact content.',
     message: 'write Hello from Parley! to hello.txt',
   },
   {
     name: 'A plan with a sub-agent',
-    about: 'It plans three steps and hands one to a sub-agent.',
+    about: 'The agent makes three steps and gives one to a sub-agent.',
     message: 'plan a tidy workspace and delegate to AGENT',
   },
   {
     name: 'A follow-up in a minute',
-    about: 'It comes back to you by itself.',
+    about: 'The agent sends you a message later, by itself.',
     message: 'remind me in 1 minute to stretch',
   },
 ]
@@ -44,23 +44,23 @@ const demoIdeas: Idea[] = [
 const ideas: Idea[] = [
   {
     name: 'Look around',
-    about: 'What is in this workspace, and how it is built.',
+    about: 'The agent reads this workspace and describes it.',
     message: 'Look around this workspace and tell me in a few sentences what it is and how it is built.',
   },
   {
     name: 'Find something to fix',
-    about: 'A small bug or a failing test, with a patch you approve.',
+    about: 'The agent finds a bug or a missing test, and proposes a patch.',
     message: 'Find one small thing in this workspace that is wrong or untested, and propose a patch.',
   },
   {
     name: 'Plan before doing',
-    about: 'It looks, asks and proposes; nothing is done before you approve.',
+    about: 'The agent proposes a plan. Nothing is changed until you approve it.',
     message: 'Plan how to improve the tests of this workspace.',
     mode: 'plan',
   },
   {
     name: 'Follow up in a minute',
-    about: 'It comes back to you by itself, where that is allowed.',
+    about: 'The agent sends you a message later, if follow-ups are enabled.',
     message: 'Follow up with me in one minute with a summary of what you can do here.',
   },
 ]
@@ -103,25 +103,25 @@ export function FirstRun() {
             <h1 className="text-2xl font-semibold tracking-tight">Hello. I am {agent?.id ?? 'your agent'}.</h1>
             {me?.demo ? (
               <p className="max-w-[36rem] text-ink-soft">
-                A demo model speaks for me: scripted, the same every time, and not clever. Everything around it is real:
-                the tools, the approvals, the sub-agents, and a log that keeps all of it.
+                I use the demo model: its answers are scripted and always the same. Everything else is real: the tools,
+                the approvals, the sub-agents, and the log that keeps it all.
               </p>
             ) : (
               <p className="max-w-[36rem] text-ink-soft">
                 {agent?.description
                   ? agent.description.replace(/[^.!?…]$/, '$&.')
                   : 'I work in this project, ask before I change anything, and show you what I do.'}
-                {me?.model ? ` ${me.model} answers.` : ''}
+                {me?.model ? ` My model is ${me.model}.` : ''}
               </p>
             )}
           </header>
           {error !== null && (
-            <ErrorState what="The agents could not be listed." error={error} retry={() => void refetch()} />
+            <ErrorState what="The agents could not be loaded." error={error} retry={() => void refetch()} />
           )}
           {query.isSuccess && !mayMessage ? (
             <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm text-ink-soft">
-              Your role may look at agents and at conversations of your own, but not take part in them. Somebody who may
-              change roles can give you another.
+              Your role can read agents and your own conversations, but cannot send messages. To send messages, ask an
+              administrator for another role.
             </p>
           ) : (
             <ul aria-label="Things to try" className="grid grid-cols-[minmax(0,1fr)] gap-3 sm:grid-cols-2">
@@ -157,7 +157,7 @@ export function FirstRun() {
           )}
           {me?.demo && mayMessage && (
             <p className="text-sm text-ink-soft">
-              To plug in a real model, start the server with a key in its environment:{' '}
+              To use a real model, start the server with an API key:{' '}
               <code className="rounded bg-sunken px-1.5 py-0.5 font-mono text-xs whitespace-nowrap text-ink">
                 ANTHROPIC_API_KEY=… make run
               </code>

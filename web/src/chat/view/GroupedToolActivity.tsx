@@ -99,6 +99,10 @@ export function ToolLine({ tool, status, going }: { tool: ToolUse; status: strin
   )
 }
 
+function kib(characters: number): string {
+  return `${Math.ceil(characters / 1024)} KiB`
+}
+
 function Details({ tool, status }: { tool: ToolUse; status: string }) {
   return (
     <div className="mb-2 flex flex-col gap-2 pl-5 text-sm">
@@ -114,8 +118,7 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
         <div>
           <p className="text-xs text-ink-soft">
             Output
-            {tool.cut > 0 &&
-              ` (the last ${Math.round(tool.output.length / 1024)} KiB; ${Math.ceil(tool.cut / 1024)} KiB before are in the log)`}
+            {tool.cut > 0 && ` (the last ${kib(tool.output.length)}; the log has ${kib(tool.cut)} more)`}
           </p>
           <Mono block className="max-h-80 text-xs">
             {tool.output.replace(/\n$/, '')}
@@ -150,7 +153,7 @@ function LiveOutput({ text }: { text: string }) {
       <Mono block className="max-h-48 text-xs">
         {lines.slice(-shownLines).join('\n')}
       </Mono>
-      {lines.length > shownLines && <p className="text-xs text-ink-soft">{lines.length - shownLines} lines before</p>}
+      {lines.length > shownLines && <p className="text-xs text-ink-soft">{lines.length - shownLines} earlier lines</p>}
     </div>
   )
 }

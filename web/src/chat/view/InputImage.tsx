@@ -36,7 +36,7 @@ export function InputImage({ source, name }: { source: string; name: string }) {
       ) : isPending ? (
         <Spinner word="Image" />
       ) : (
-        <span className="px-3 text-xs text-ink-soft">{name} is not there</span>
+        <span className="px-3 text-xs text-ink-soft">{name} is not available</span>
       )}
     </div>
   )

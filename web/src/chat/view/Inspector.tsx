@@ -28,6 +28,7 @@ export function Inspector({ state }: { state: ChatState }) {
       ? 'waiting'
       : 'running'
     : (message?.outcome ?? (message === undefined ? 'idle' : 'done'))
+  const total = runs.reduce((sum, run) => sum + (run.usage?.input ?? 0) + (run.usage?.output ?? 0), 0)
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
   return (
     <div className="flex flex-col gap-5 p-4 text-sm">
@@ -37,7 +38,7 @@ export function Inspector({ state }: { state: ChatState }) {
             {status === 'running'
               ? 'working'
               : status === 'waiting'
-                ? 'waits for you'
+                ? 'waiting for you'
                 : status === 'cancelled'
                   ? 'stopped'
                   : undefined}
@@ -51,26 +52,17 @@ export function Inspector({ state }: { state: ChatState }) {
           )}
           <span className="ml-auto truncate text-xs text-ink-soft">{message?.from}</span>
         </div>
-        {message === undefined ? <p className="text-ink-soft">Nothing has run yet.</p> : <Turns message={message} />}
+        {message === undefined ? <p className="text-ink-soft">There is no run yet.</p> : <Turns message={message} />}
       </Part>
       <Part name="Tokens and cost">
         {state.context !== undefined && <ContextMeter usage={state.context} />}
         <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5 text-xs">
           <Row name="This run" value={latest === undefined ? '–' : usageOf(latest)} />
-          {(latest?.usage?.cached ?? 0) > 0 && (
-            <Row name="of it cached" value={`${tokens(latest!.usage!.cached!)} in`} />
-          )}
-          <Row
-            name="Conversation"
-            value={
-              runs.length === 0
-                ? '–'
-                : `${tokens(runs.reduce((sum, run) => sum + (run.usage?.input ?? 0) + (run.usage?.output ?? 0), 0))} tokens`
-            }
-          />
+          {(latest?.usage?.cached ?? 0) > 0 && <Row name="Cached" value={`${tokens(latest!.usage!.cached!)} in`} />}
+          <Row name="Conversation" value={runs.length === 0 ? '–' : `${tokens(total)} tokens`} />
           <Row
             name="Cost"
-            value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'no price known' : '–'}
+            value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'price unknown' : '–'}
           />
           <Row name="Runs" value={runs.length >= 200 ? '200 or more' : String(runs.length)} />
         </dl>
@@ -79,7 +71,7 @@ export function Inspector({ state }: { state: ChatState }) {
         <Part name="Plan">
           <div className="flex items-center gap-2">
             <StatusBadge status={state.plan.status}>
-              {state.plan.status === 'planned' ? 'waits for you' : undefined}
+              {state.plan.status === 'planned' ? 'waiting for you' : undefined}
             </StatusBadge>
           </div>
           <PlanItems plan={state.plan} className="text-xs" />
@@ -104,7 +96,7 @@ export function Inspector({ state }: { state: ChatState }) {
 
 function usageOf(run: Run): string {
   const { input = 0, output = 0 } = run.usage ?? {}
-  if (input + output === 0) return run.outcome === undefined ? 'counted at its end' : '–'
+  if (input + output === 0) return run.outcome === undefined ? 'counted when it ends' : '–'
   return `${tokens(input)} in, ${tokens(output)} out`
 }
 
@@ -156,7 +148,7 @@ function Turns({ message }: { message: ChatMessage }) {
                     <span className="ml-auto shrink-0 text-ink-soft tabular-nums">
                       {tool.endedMs === undefined ? (
                         asked.has(tool.tool) ? (
-                          'waits'
+                          'waiting'
                         ) : (
                           <Since at={tool.startedMs} from={0} />
                         )

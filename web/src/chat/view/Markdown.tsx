@@ -52,8 +52,11 @@ const marks = [
   },
 ]
 
-const suspicious =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/u
+const suspicious = new RegExp(
+  '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f]' +
+    '|[\\ufeff\\ufff0-\\ufffb]|[\\u{e0000}-\\u{e0fff}]',
+  'u',
+)
 
 function walk(node: Node): void {
   if (node.tagName === 'code' || node.children === undefined) return // shown by CodeBlock and Code

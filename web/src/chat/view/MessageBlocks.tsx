@@ -11,7 +11,6 @@ import { PlanBlock } from './PlanBlock'
 import { Prose } from './Prose'
 import { grouped, type Doing } from '../model/groups'
 import { SubagentTreeView } from './SubagentTreeView'
-import { classes } from '../../ui/classes'
 
 // MessageBlocks is what a message consists of, in the order it came.
 export function MessageBlocks({ message }: { message: ChatMessage }) {
@@ -64,15 +63,15 @@ function Block({
         <p className="flex items-start gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm">
           <WarningIcon className="mt-1 shrink-0 text-waiting" />
           <span className="min-w-0 break-words">
-            Answered by <b className={classes('font-medium')}>{block.fallback.actual_model}</b>:{' '}
-            {block.fallback.preferred_model} could not ({block.fallback.reason}).
+            Answered by <b className="font-medium">{block.fallback.actual_model}</b>, because{' '}
+            {block.fallback.preferred_model} failed ({block.fallback.reason}).
           </span>
         </p>
       )
     case 'explanation':
       return (
         <div className="rounded-lg border border-line bg-raised px-4 py-3 text-sm">
-          <p className="mb-1 text-xs text-ink-soft">What it would do, as {message.from} explains it</p>
+          <p className="mb-1 text-xs text-ink-soft">Explanation by {message.from}</p>
           <MarkdownContent text={block.text} />
         </div>
       )

@@ -21,7 +21,7 @@ export class MessageBoundary extends Component<{ children: ReactNode; raw: unkno
     if (!this.state.failed) return this.props.children
     return (
       <details className="rounded-md border border-failed bg-failed-soft px-3 py-2 text-sm">
-        <summary>This message cannot be shown. Its contents are here, as they came.</summary>
+        <summary>This message cannot be shown. Open this to see its raw content.</summary>
         <pre className="mt-2 max-h-64 overflow-auto font-mono text-xs whitespace-pre-wrap">
           {safely(this.props.raw)}
         </pre>
@@ -34,6 +34,6 @@ function safely(value: unknown): string {
   try {
     return JSON.stringify(value, null, 2) ?? ''
   } catch {
-    return 'They cannot be written down either.'
+    return 'The raw content cannot be shown either.'
   }
 }

@@ -118,15 +118,15 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
       return earlier.error === undefined ? (
         <div className="flex h-8 justify-center">
           {earlier.loading ? (
-            <Spinner word="Loading what was said before" />
+            <Spinner word="Loading earlier messages" />
           ) : (
             <Button small kind="quiet" onClick={onEarlier}>
-              Load what was said before
+              Load earlier messages
             </Button>
           )}
         </div>
       ) : (
-        <ErrorState what="What was said before could not be loaded." error={earlier.error} retry={onEarlier} />
+        <ErrorState what="Earlier messages could not be loaded." error={earlier.error} retry={onEarlier} />
       )
     const message = messages[at - first]
     if (message !== undefined)
@@ -177,7 +177,7 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
           small
           onClick={() => virtual.scrollToEnd({ behavior: 'auto' })}
         >
-          <ChevronDownIcon /> To the latest
+          <ChevronDownIcon /> Go to the latest message
         </Button>
       )}
     </div>

@@ -32,11 +32,7 @@ export function ModelPicker({ agents, agent }: { agents: Agent[]; agent?: string
     try {
       await ask('PATCH', '/api/v1/settings', { body: { model: next } })
       setAsking(null)
-      toast(
-        next === null
-          ? 'The server’s own model answers from the next run on.'
-          : `${next} answers from the next run on.`,
-      )
+      toast(next === null ? 'The default model is used from the next run on.' : `${next} is used from the next run on.`)
     } catch (problem) {
       if (asking === null) toast(`The model was not changed. ${why(problem)}`, 'failed')
       setError(problem)
@@ -59,11 +55,11 @@ export function ModelPicker({ agents, agent }: { agents: Agent[]; agent?: string
           <>
             {own ? (
               <p className="max-w-72 px-2 py-1.5 text-xs text-ink-soft">
-                The definition of {agent} names {own}. The choice below is for agents that name none.
+                The agent {agent} always uses {own}. The choice below is for agents without a model of their own.
               </p>
             ) : null}
             <MenuItem onSelect={() => void set(null)}>
-              <CheckIcon className={chosen ? 'invisible' : ''} /> The server’s own{me?.model ? ` (${me.model})` : ''}
+              <CheckIcon className={chosen ? 'invisible' : ''} /> Default model{me?.model ? ` (${me.model})` : ''}
             </MenuItem>
             {known.map((name) => (
               <MenuItem key={name} onSelect={() => void set(name)}>
@@ -83,7 +79,7 @@ export function ModelPicker({ agents, agent }: { agents: Agent[]; agent?: string
         open={asking !== null}
         onOpenChange={(open) => !open && setAsking(null)}
         title="Another model"
-        description="It answers for all agents that name none, from the next run on. Its vendor’s key must be in the server’s environment."
+        description="Agents without a model of their own use it from the next run on. The server needs an API key for it."
         actions={
           <>
             <Button onClick={() => setAsking(null)}>Cancel</Button>
@@ -92,7 +88,7 @@ export function ModelPicker({ agents, agent }: { agents: Agent[]; agent?: string
               disabled={(asking ?? '').trim() === ''}
               onClick={() => void set((asking ?? '').trim())}
             >
-              Use it
+              Use this model
             </Button>
           </>
         }

@@ -12,7 +12,7 @@ import { useChat } from './chatContext'
 import { MarkdownContent } from './MarkdownContent'
 import { Prose } from './Prose'
 
-const words: Record<string, string> = { planned: 'waits for you' }
+const words: Record<string, string> = { planned: 'waiting for you' }
 
 // PlanBlock is what the agent means to do. A plan that waits is decided here.
 export function PlanBlock({ plan, deciding }: { plan: Plan; deciding?: boolean }) {
@@ -127,17 +127,17 @@ function Decide({ plan }: { plan: Plan }) {
         </Button>
         <label className="flex items-center gap-1.5 text-xs text-ink-soft">
           <input type="checkbox" checked={fresh} onChange={(event) => setFresh(event.target.checked)} />
-          start fresh: without what was said before
+          start fresh, without the earlier messages
         </label>
       </div>
       {problem !== null && (
-        <ErrorState what="The plan could not be decided." error={problem.error} retry={problem.again} />
+        <ErrorState what="Your decision was not saved." error={problem.error} retry={problem.again} />
       )}
       <Dialog
         open={editing !== null}
         onOpenChange={(open) => !open && setEditing(null)}
         title="Edit the plan"
-        description="The agent carries out what stands here, once you approve it."
+        description="The agent carries out this text once you approve it."
         wide
         actions={
           <>

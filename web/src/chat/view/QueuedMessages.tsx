@@ -21,8 +21,8 @@ export function QueuedMessages({ messages }: { messages: ChatMessage[] }) {
     } catch (error) {
       toast(
         error instanceof Problem && error.status === 410
-          ? 'Too late: the agent has read it.'
-          : `It could not be taken back. ${why(error)}`,
+          ? 'Too late: the agent has already read the message.'
+          : `The message was not taken back. ${why(error)}`,
         'failed',
       )
     }

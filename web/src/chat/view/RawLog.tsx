@@ -35,7 +35,7 @@ export function RawLog({ session, run, onClose }: { session: string; run?: numbe
       open
       onOpenChange={(open) => !open && onClose()}
       title={run === undefined ? 'All events' : 'Events of this run'}
-      description="The log of the session, as it is stored."
+      description="The stored events of this session."
       wide
     >
       <div className="mt-3 flex items-center gap-2">
@@ -53,12 +53,12 @@ export function RawLog({ session, run, onClose }: { session: string; run?: numbe
         <CopyButton words label="Copy all" text={() => events.map((event) => JSON.stringify(event)).join('\n')} />
       </div>
       <div className="mt-3 min-h-40">
-        {log.isPending && <Spinner word="Reading the log" />}
+        {log.isPending && <Spinner word="Loading the log" />}
         {log.isError && (
-          <ErrorState what="The log could not be read." error={log.error} retry={() => void log.refetch()} />
+          <ErrorState what="The log could not be loaded." error={log.error} retry={() => void log.refetch()} />
         )}
         {log.isSuccess && events.length === 0 && (
-          <EmptyState title="No such events">Nothing in the log has this type.</EmptyState>
+          <EmptyState title="No matching events">No event in the log has this type.</EmptyState>
         )}
         <ol>
           {events.map((event) => (

@@ -10,10 +10,10 @@ export const UserMessage = memo(function UserMessage({ message }: { message: Cha
   const text = message.text
   return (
     <article
-      aria-label={message.from === 'parent' ? 'The agent that asked said' : 'You said'}
+      aria-label={message.from === 'parent' ? 'The parent agent said' : 'You said'}
       className="flex flex-col items-end gap-1.5"
     >
-      {message.from === 'parent' && <p className="text-xs text-ink-soft">from the agent that asked</p>}
+      {message.from === 'parent' && <p className="text-xs text-ink-soft">from the parent agent</p>}
       {message.images !== undefined && (
         <div className="flex flex-wrap justify-end gap-2">
           {message.images.map((image, at) => (

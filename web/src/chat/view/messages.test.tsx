@@ -88,7 +88,14 @@ describe('AgentMessage', () => {
 describe('MessageBody', () => {
   it('shows JSON of a known type as what it is', () => {
     const { container, rerender } = show(
-      <MessageBody text='{"type":"plan","summary":"Fix it","items":[{"title":"Find","status":"done"}],"status":"executing"}' />,
+      <MessageBody
+        text={JSON.stringify({
+          type: 'plan',
+          summary: 'Fix it',
+          items: [{ title: 'Find', status: 'done' }],
+          status: 'executing',
+        })}
+      />,
     )
     expect(screen.getByLabelText('Plan').textContent).toContain('Find')
     rerender(<MessageBody text='{"type":"finalize_task","title":"Mended","acceptance_criteria":["it works"]}' />)
