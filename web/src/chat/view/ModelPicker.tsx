@@ -79,7 +79,7 @@ export function ModelPicker({ agents, agent }: { agents: Agent[]; agent?: string
         open={asking !== null}
         onOpenChange={(open) => !open && setAsking(null)}
         title="Another model"
-        description="Agents without a model of their own use it from the next run on. The server needs an API key for it."
+        description="Agents without a model of their own use it from the next run on. The server needs its API key."
         actions={
           <>
             <Button onClick={() => setAsking(null)}>Cancel</Button>
