@@ -1,5 +1,4 @@
 import { configure } from '@testing-library/react'
 
-// Tests wait for what has to happen, however busy the machine is. None that
-// passes waits this long.
+// Tests wait for an event however busy the machine is. A passing test never waits this long.
 configure({ asyncUtilTimeout: 60_000 })

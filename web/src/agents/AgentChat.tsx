@@ -17,8 +17,7 @@ const words: Record<SocketStatus, string> = {
   error: 'Connection failed',
 }
 
-// AgentChat is the debug console of one agent that runs. Nothing of it is kept:
-// who leaves the page leaves the conversation.
+// AgentChat is the debug console of one running agent. It keeps nothing: leaving the page ends the conversation.
 export function AgentChat({ agentId }: { agentId: string }) {
   const { messages, sendMessage, status, error, cards, busy, respond, reconnect } = useAgentWebSocket(agentId, true)
   const [draft, setDraft] = useState('')
@@ -177,8 +176,8 @@ function Message({ message }: { message: ChatMessage }) {
   }
 }
 
-// Ticks sets what stands between backticks as code, backticks and all: the line
-// is to be read, and copied, as the document has it.
+// Ticks sets the text between backticks as code and keeps the backticks, so that a copied line is the line of the
+// document.
 function Ticks({ children }: { children: string }) {
   return children.split(/(`[^`]*`)/).map((part, at) =>
     at % 2 === 1 ? (

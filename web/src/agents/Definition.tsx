@@ -4,8 +4,7 @@ import { Mono } from '../ui/Mono'
 import { Facts } from '../ui/Page'
 import type { AgentDetail } from '../wire/native.generated'
 
-// Definition is what an agent is made of. Instructions come only to who could
-// change them.
+// Definition lists the parts of an agent's definition. The server sends instructions only to users who may change them.
 export function Definition({ agent }: { agent: AgentDetail }) {
   const definition = agent.definition
   const limits = definition?.limits ?? {}

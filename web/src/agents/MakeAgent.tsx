@@ -10,8 +10,8 @@ import { useMakeAgent } from './queries'
 
 const good = /^[a-z0-9][a-z0-9_-]{0,62}$/
 
-// MakeAgent makes an agent of the tenant's own, or changes one that was made; see
-// docs/agents.md. What the form does not show stays as it was.
+// MakeAgent creates an agent of the tenant, or edits a created one; see docs/agents.md. Fields that the form does not
+// show keep their values.
 export function MakeAgent({ was, close }: { was?: Definition; close: () => void }) {
   const navigate = useNavigate()
   const make = useMakeAgent()

@@ -1,7 +1,7 @@
 import type { Question } from '../wire/native.generated'
 
-// The debug console of document 000, without the socket: what its frames make of
-// a list of messages. See docs/dialects/debugconsole.md.
+// The debug console of document 000 without its socket: a reducer from frames to a list of messages. See
+// docs/dialects/debugconsole.md.
 
 export interface ChatMessage {
   id: string
@@ -39,7 +39,7 @@ type ConsoleAction =
 // A Frame is an object with a type; every other field is looked at before use.
 export type Frame = { type: string } & Record<string, unknown>
 
-// parseFrame is null for what is no frame.
+// parseFrame returns null if the data is not a frame.
 export function parseFrame(data: unknown): Frame | null {
   try {
     const frame: unknown = JSON.parse(String(data))

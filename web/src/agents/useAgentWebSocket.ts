@@ -9,8 +9,7 @@ export interface AgentWebSocket {
   sendMessage: (content: string) => void
   status: SocketStatus
   error: string | null
-  // Beyond the document: what waits for a person, whether an answer is under
-  // way, and a way back after the last attempt.
+  // Beyond the document: open cards, whether an answer is on its way, and a way to reconnect after the last attempt.
   cards: ConsoleCard[]
   busy: boolean
   respond: (answer: { type: string; id: string } & Record<string, unknown>) => void

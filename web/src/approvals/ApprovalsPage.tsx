@@ -8,8 +8,7 @@ import { useMe } from '../wire/me'
 import { InboxCard } from './InboxCard'
 import { useCards } from './useCards'
 
-// ApprovalsPage is everything that waits for a person, across sessions and what
-// they have delegated.
+// ApprovalsPage lists all open cards, of all sessions and their sub-agents.
 export function ApprovalsPage() {
   const { may } = useMe()
   const { cards, more, loading, failed, refetch, answer } = useCards()
@@ -42,8 +41,8 @@ export function ApprovalsPage() {
   )
 }
 
-// useSteps moves the focus between cards with j and k. They are in front of those
-// of the rail: here they mean this.
+// useSteps moves the focus between cards with j and k. On this page they take precedence over the same keys of the
+// rail.
 function useSteps(list: React.RefObject<HTMLElement | null>): void {
   const step = (by: 1 | -1) => {
     const cards = [...(list.current?.querySelectorAll<HTMLElement>('[data-card]') ?? [])]

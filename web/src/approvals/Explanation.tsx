@@ -9,8 +9,8 @@ import { useBus } from '../wire/bus'
 import { readLog } from '../wire/log'
 import type { Card } from '../wire/native.generated'
 
-// useExplanation has the model say what an approval is about. It is said in the
-// log of the session, where it may stand already; the bus tells when it does.
+// useExplanation asks the model to explain an approval. The explanation is an event in the log of the session and may
+// already be there; the bus announces a new one.
 export function useExplanation(card: Card) {
   const queries = useQueryClient()
   const [wanted, setWanted] = useState(false)

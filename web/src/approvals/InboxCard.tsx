@@ -12,7 +12,7 @@ function contentOf({ kind, tool, show = '', arguments: args, why, questions = []
   return kind === 'call' ? { kind, tool, text: args } : { kind: 'approval', tool, show, args, why }
 }
 
-// requestOf is what is sent, and where: an approval names the digest of what was shown.
+// requestOf returns the path and body of an answer. An approval sends the digest of the shown text.
 function requestOf({ id, digest }: Waiting, reply: Reply): [path: string, body: unknown] {
   switch (reply.kind) {
     case 'approval':

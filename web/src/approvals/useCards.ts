@@ -8,15 +8,14 @@ import type { Card } from '../wire/native.generated'
 
 const most = 200 // of a kind, as the server has it
 
-// The keys begin with that of the badge, so that what changes one changes all.
+// The query keys start with the key of the badge, so that one invalidation refreshes all of them.
 const lists = [
   { key: ['waiting', 'approvals'], path: `/api/v1/approvals?limit=${most}`, name: 'approvals' },
   { key: ['waiting', 'questions'], path: `/api/v1/questions?limit=${most}`, name: 'questions' },
   { key: ['waiting', 'calls'], path: `/api/v1/calls?status=unknown&limit=${most}`, name: 'calls' },
 ] as const
 
-// useCards is everything that waits for a person, longest first, as long as it
-// waits: what is answered goes at once, wherever it was answered.
+// useCards lists the open cards, oldest first. A card disappears as soon as any client has answered it.
 export function useCards() {
   const queries = useQueryClient()
   const mine = useRef(new Set<string>()) // answered here

@@ -16,8 +16,7 @@ interface WhatProps {
   why?: string // it would not have been asked otherwise
 }
 
-// What shows exactly what would be done: the command and its parts, or the change
-// to files, and what to look at twice.
+// What shows exactly the effect of a call: the command and its parts, or the change to files, with warnings.
 export function What({ tool, show, args = '', why }: WhatProps) {
   const [raw, setRaw] = useState(false)
   const shown = readShow(tool, show)

@@ -6,7 +6,7 @@ export type CardContent =
   | { kind: 'question'; questions: Question[] }
   | { kind: 'call'; tool: string; text: string } // it is not known whether it happened
 
-// A Question is what both generated shapes of one have in common.
+// A Question has the fields that both generated question types share.
 export interface Question {
   question: string
   header?: string
@@ -22,13 +22,13 @@ export type Reply =
 export type Decision = 'allow' | 'always' | 'deny' | 'stop'
 export type Resolution = 'mark_done' | 'rerun' | 'abandon'
 
-// An Answer is what was chosen, and what was typed besides.
+// An Answer holds the chosen options and the typed text.
 export interface Answer {
   selected: string[]
   custom_text?: string
 }
 
-// asLists are the answers where what was typed is one more choice.
+// asLists joins the chosen options and the typed text of each answer into one list.
 export function asLists(answers: Answer[]): string[][] {
   return answers.map(({ selected, custom_text }) => (custom_text === undefined ? selected : [...selected, custom_text]))
 }
@@ -39,7 +39,7 @@ export function kindOf(content: CardContent): string {
   return kinds[content.kind]
 }
 
-// titleOf says in a sentence what the card is about: its parts before, as and after the name of the tool.
+// titleOf returns the title of a card in three parts: before the name of the tool, the name, and after it.
 export function titleOf(agent: string, content: CardContent): { before: string; tool: string; after: string } {
   const who = agent || 'The agent'
   switch (content.kind) {

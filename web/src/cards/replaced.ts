@@ -3,8 +3,7 @@ import { ask } from '../wire/api'
 import { writtenFile } from './show'
 import type { FileEntry } from '../wire/bus.generated'
 
-// A Replaced is what writing a file would do away with; without lines it is not
-// known whether there is anything.
+// A Replaced is the file that a call would overwrite. Without lines it is not known whether the file exists.
 interface Replaced {
   path: string
   lines?: number
@@ -29,9 +28,8 @@ export function useReplaced(tool: string, show: string): Replaced | null {
 // A folder with more is not listed whole.
 const mostListed = 5_000
 
-// linesOf is how many a file has; none: there is no such file. It is looked for
-// from the top, so that nothing is asked for that is not there: a browser takes
-// that for an error.
+// linesOf counts the lines of a file; 0 means that the file does not exist. It searches from the top folder down, so
+// that no request asks for a missing file: a browser logs the 404 as an error.
 async function linesOf(path: string, signal: AbortSignal): Promise<number> {
   let at = ''
   for (const part of path.split('/').filter((part) => part !== '' && part !== '.')) {

@@ -1,9 +1,8 @@
 import { parseDiff } from '../ui/unified'
 import { tricky } from '../ui/visible'
 
-// What an approval shows, taken apart. The server writes it as one text
-// (tool/shell.go), so that every client can show it; here the parts get places of
-// their own. Whatever is not exactly that text is shown as it came.
+// Parsing the text of an approval. The server writes one text (tool/shell.go), so that every client can show it; the
+// console shows its parts separately. A text in any other shape is shown unchanged.
 
 interface Shown {
   heading: string // where, and for how long
@@ -20,8 +19,7 @@ const shape = new RegExp(
     '(?:\\nNote that it ([^\\n]*)\\.)?$',
 )
 
-// readShow is undefined for what is not a command, or not all of which would be
-// shown by its parts.
+// readShow returns undefined if the text is not a command, or if its parts would not show all of it.
 export function readShow(tool: string, show: string): Shown | undefined {
   if (tool !== 'shell') return undefined
   const found = shape.exec(show)
@@ -66,7 +64,8 @@ const quotedName = '("(?:[^"\\\\]|\\\\.)*")' // as Go quotes it
 const edit = new RegExp(`^Edit ${quotedName}, [^\\n]*:\\n\\n((?:-[^\\n]*\\n)+)((?:\\+[^\\n]*\\n)+)$`)
 const write = new RegExp(`^Write \\d+ bytes to ${quotedName}, replacing it if it exists:\\n\\n([^]*)$`)
 
-// editOf makes a patch of the text of a call that changes a file, for showing. Undefined: it is not such a text.
+// editOf turns the text of a call that changes a file into a patch for display; undefined if the text has another
+// shape.
 export function editOf(tool: string, show: string): string | undefined {
   switch (tool) {
     case 'apply_patch':

@@ -7,7 +7,7 @@ import { CrossIcon } from '../ui/icons'
 import { Page } from '../ui/Page'
 import { RunList } from './RunList'
 
-// The filters stand in the address, so that a list can be sent to somebody.
+// The filters are in the address, so that a filtered list can be shared.
 function useFilters() {
   const read = () => {
     const query = new URLSearchParams(location.search)

@@ -11,7 +11,7 @@ import { money, tokens, type Bar, type Span, type Waterfall } from './waterfall'
 
 const most = 300 // bars, unless all are wanted
 
-// Timeline draws a run as bars. Each unfolds to what is known of it.
+// Timeline draws a run as bars. Each bar unfolds to its details.
 export function Timeline({ fall, open }: { fall: Waterfall; open: boolean }) {
   const now = useNow(open)
   const [all, setAll] = useState(false)

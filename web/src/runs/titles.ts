@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { ask } from '../wire/api'
 import type { Session } from '../wire/native.generated'
 
-// useTitles names conversations, as far back as the list goes. One that is not in
-// it has no name: those of debug consoles have none.
+// useTitles returns the titles of the listed conversations. Sessions of debug consoles are not listed and have no
+// title.
 export function useTitles(): (root: string) => string | undefined {
   const { data } = useQuery({
     queryKey: ['sessions', 'titles'],

@@ -5,10 +5,8 @@ import type { LogEvent } from '../wire/log.generated'
 
 const together = 250 // milliseconds in which what happens is fetched once
 
-// useLog is the log of a run: what stands in that of its session from where it
-// began to where it ended. While it is live the bus says that there is more, and
-// the log is asked for what comes after.
-// One request at a time: what is told meanwhile is fetched by the next.
+// useLog is the part of a session's log that belongs to a run. While the run is live the bus announces new events, and
+// they are fetched with one request at a time.
 export function useLog(session: string, run: number, live: boolean) {
   const [events, setEvents] = useState<LogEvent[]>()
   const [error, setError] = useState<unknown>(null)

@@ -1,8 +1,8 @@
 import type { LogEvent } from '../wire/log.generated'
 import type { Usage } from '../wire/native.generated'
 
-// A run as bars over time: its turns, the calls they asked for, what was waited
-// for, and compactions. Pure: the log says all of it.
+// A run as bars over time: its turns, tool calls, waiting times and compactions. Pure: everything is computed from the
+// log.
 
 type SpanKind = 'ran' | 'waited' // worked, or waited for a person
 
@@ -152,7 +152,7 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
   return { start, end: Math.max(start, ...events.map(time)), bars, events }
 }
 
-// usageOf adds up what turns have used so far; a run that goes on has no sum yet.
+// usageOf sums the usage of the turns so far; a run has a total only when it has ended.
 export function usageOf(fall: Waterfall): Usage {
   const sum: Required<Usage> = { input: 0, output: 0, cached: 0, written: 0, cost_micros: 0 }
   for (const { usage } of fall.bars)
@@ -184,7 +184,7 @@ function firstLine(value: string | undefined): string | undefined {
   return value?.split('\n', 1)[0]?.slice(0, 200)
 }
 
-// money is what a run has cost, in dollars; nothing if the price is not known.
+// money is the cost of a run in dollars; undefined if the price is unknown.
 export function money(usage: Usage | undefined): string | undefined {
   const micros = usage?.cost_micros ?? 0
   if (micros === 0) return undefined

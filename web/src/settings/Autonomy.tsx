@@ -13,9 +13,8 @@ import { Fetched, useAct } from './Fetched'
 import { Mission } from './Mission'
 import { classes } from '../ui/classes'
 
-// What agents do without being asked: a mission that they are reminded of when
-// they are idle, follow-ups that they have set themselves, and messages that are
-// owed to somebody. A server that has none of it answers 404, and that is said.
+// Autonomy: the mission, follow-ups that agents have scheduled, and outgoing deliveries. A server without these
+// features answers 404, and the page says so.
 
 export function Autonomy() {
   const queries = useQueryClient()

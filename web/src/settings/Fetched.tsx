@@ -5,7 +5,7 @@ import { Spinner } from '../ui/Spinner'
 import { toast } from '../ui/toast'
 import { ask, Problem } from '../wire/api'
 
-// Fetched shows what was fetched, or why not. A server may not have it at all.
+// Fetched loads data and shows it, or the reason why it could not. Some servers do not offer it.
 export function Fetched<T>({ path, name, children }: { path: string; name: string; children: (data: T) => ReactNode }) {
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ['autonomy', path],

@@ -10,7 +10,7 @@ import type { Mission as Shown, MissionAgent } from '../wire/bus.generated'
 import { useMe } from '../wire/me'
 import { Fetched, useAct } from './Fetched'
 
-// Mission is what agents are reminded of while they are idle: one at a time.
+// Mission is the goal that idle agents are reminded of. There is one at a time.
 export function Mission() {
   const { may } = useMe()
   return (
@@ -90,7 +90,7 @@ function Earlier({ missions }: { missions: Shown[] }) {
   )
 }
 
-// What is chosen for an agent, as typed.
+// The settings of one agent, as typed.
 interface Choice {
   prompt: string
   minutes: string
@@ -186,7 +186,7 @@ function Choosing({
   )
 }
 
-// choices is what is sent: null is what was not chosen.
+// choices returns the settings to send; null means that the definition applies.
 export function choices(chosen: Record<string, Choice>): MissionAgent[] {
   return Object.entries(chosen).map(([id, { prompt, minutes }]) => {
     const seconds = Math.round(Number(minutes) * 60)

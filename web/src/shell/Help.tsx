@@ -4,7 +4,7 @@ import { Keys } from './Palette'
 import { lettersOn, turnLetters, useAllShortcuts } from './shortcuts'
 import { classes } from '../ui/classes'
 
-// Help lists what the keyboard can do, here and everywhere.
+// Help lists the keyboard shortcuts of this page and of all pages.
 export function Help({ close }: { close: () => void }) {
   const all = useAllShortcuts()
   const groups = [...new Set(all.map((s) => s.group))]

@@ -7,8 +7,7 @@ const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-di
 // flashes at every hiccup teaches people not to read it.
 const patience = 1_500
 
-// Offline says since when nothing is heard of the server. What was typed is in
-// the page and in its drafts, and stays.
+// Offline shows since when the server has been unreachable. Typed text stays in the page and in its drafts.
 export function Offline({ connection }: { connection: Connection }) {
   const [shown, setShown] = useState(false)
   const lost = connection.state !== 'online' && connection.since !== undefined

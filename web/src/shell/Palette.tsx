@@ -151,7 +151,7 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
       })
     }
     return [
-      // Those found for other words are shown until these are found: they must fit.
+      // Results of the previous search stay until new ones arrive: they must match, too.
       ...(sessions ?? [])
         .filter((s) => fits(titleOf(s)))
         .map((s): Choice => ({

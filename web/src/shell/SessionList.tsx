@@ -8,7 +8,7 @@ import { classes } from '../ui/classes'
 
 const page = 50
 
-// The conversations one may see, by day, with what each is doing now.
+// The conversations of the user, by day, with their status.
 export function SessionList({ editable }: { editable: boolean }) {
   const [text, setText] = useState('')
   const [limit, setLimit] = useState(page)

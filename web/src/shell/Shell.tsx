@@ -22,15 +22,14 @@ import { classes } from '../ui/classes'
 const Palette = lazy(() => import('./Palette').then((m) => ({ default: m.Palette })))
 const Help = lazy(() => import('./Help').then((m) => ({ default: m.Help })))
 
-// Shell is what stays while pages come and go. Who is not signed in sees the
-// sign-in page in its place, at the address they wanted.
+// Shell is the frame around all pages. Without a signed-in user it shows the sign-in page, at the same address.
 export function Shell() {
   const queries = useQueryClient()
   const { query: me } = useMe()
   useEffect(
     () =>
       onRefused(() => {
-        // Who is refused is asked for anew, unless that is what was refused.
+        // After a refusal the user is loaded again, unless that request was the refused one.
         const known = queries.getQueryState(['me'])
         if (known?.status === 'success' && known.fetchStatus === 'idle')
           void queries.invalidateQueries({ queryKey: ['me'] })
@@ -172,7 +171,7 @@ function stale(queries: QueryClient): void {
   }, 250)
 }
 
-// Arrival tells who cannot see it that another page is shown.
+// Arrival announces a new page to screen readers.
 function Arrival({ name, path }: { name: string; path: string }) {
   const first = useRef(path)
   const [said, setSaid] = useState('')

@@ -9,7 +9,7 @@ interface SignInWays {
   issuer?: string
 }
 
-// SignIn stands in for the console where the server does not know who asks.
+// SignIn replaces the console while nobody is signed in.
 export function SignIn() {
   const queries = useQueryClient()
   const [text, setText] = useState('')

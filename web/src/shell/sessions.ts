@@ -4,8 +4,8 @@ import type { Session } from '../wire/native.generated'
 
 export const sessionsKey = ['sessions']
 
-// useSessions is the conversations one may see, the latest first. Those of
-// sub-agents are found through the one that asked them.
+// useSessions lists the conversations that the user can see, the latest first. Sub-agents are reached through their
+// parent.
 export function useSessions(search: string, limit: number) {
   return useQuery({
     queryKey: [...sessionsKey, search, limit],

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useSyncExternalStore } from 'react'
 
-// One registry of everything the keyboard can do, so that `?` can list it and no
-// two pages take the same key. A page registers what it offers while it is shown.
+// The registry of keyboard shortcuts. `?` lists it, and no two pages use the same key. A page registers its shortcuts
+// while it is shown.
 
 interface Shortcut {
   // keys as 'j', '?', 'Escape', 'mod+k' (Ctrl, or Command on a Mac), or a chord
@@ -25,9 +25,8 @@ function change(next: readonly Registered[]) {
   for (const tell of watchers) tell()
 }
 
-// register offers shortcuts until the function it returns is called. Of two with
-// the same keys the page's counts, and else the later one: what is opened last
-// is in front.
+// register adds shortcuts until the returned function is called. Of two shortcuts with the same keys the one of the
+// page wins, then the later one.
 export function register(shortcuts: readonly Shortcut[]): () => void {
   const added = shortcuts.map((s) => ({ group: page, ...s }))
   change([...list, ...added])
@@ -38,8 +37,8 @@ export function shortcuts(): readonly Registered[] {
   return list
 }
 
-// useShortcuts registers while a component is shown. What they run may change
-// with every render; which there are, only with their keys.
+// useShortcuts registers shortcuts while a component is shown. Their functions may change with every render; the list
+// changes only with its keys.
 export function useShortcuts(offered: readonly Shortcut[]): void {
   const latest = useRef(offered)
   useEffect(() => {
@@ -67,8 +66,7 @@ function watch(tell: () => void): () => void {
   return () => watchers.delete(tell)
 }
 
-// People who dictate, or whose hands tremble, press single letters without
-// meaning to: those can be turned off. (WCAG 2.1.4)
+// Single letters can be turned off, for people who dictate or press keys by accident. (WCAG 2.1.4)
 const letters = 'parley.letters'
 
 export function lettersOn(): boolean {
@@ -105,8 +103,8 @@ export function listen(target: Document): () => void {
   return () => target.removeEventListener('keydown', heard)
 }
 
-// What a page offers comes before what the shell does, whichever came first: a
-// page that is opened by its address is there before the shell has registered.
+// Shortcuts of a page win over those of the shell, whichever registered first: a page that is opened by its address
+// registers before the shell.
 function findLast(keys: string): Registered | undefined {
   if (keys === '') return undefined
   const found = list.filter((s) => s.keys === keys && s.run !== undefined)
@@ -117,7 +115,7 @@ function isMac(): boolean {
   return /Mac|iPhone|iPad/.test(navigator.userAgent)
 }
 
-// keyOf is a press as shortcuts write it, or empty for those that are none.
+// keyOf returns a key press in the notation of shortcuts; empty if it cannot be one.
 function keyOf(event: KeyboardEvent): string {
   if (event.altKey || ['Shift', 'Control', 'Meta', 'Alt', 'Tab'].includes(event.key)) return ''
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key

@@ -18,7 +18,7 @@ function choose(next: Theme): void {
   for (const watcher of watchers) watcher()
 }
 
-// Other tabs tell of what was chosen there.
+// Another tab may have changed the theme.
 function watch(watcher: () => void): () => void {
   watchers.add(watcher)
   window.addEventListener('storage', watcher)

@@ -4,7 +4,7 @@ import { titleOf } from './sessions'
 
 const pages: Record<string, string> = { agents: 'Agents', approvals: 'Approvals', runs: 'Runs', settings: 'Settings' }
 
-// pageName is what a place in the console is called.
+// pageName is the title of a page.
 export function pageName(path: string, sessions: readonly Session[]): string {
   const [, page = '', id] = path.split('/')
   if (page === '') return 'New conversation'
@@ -26,7 +26,7 @@ function decoded(text: string): string {
   }
 }
 
-// useTitle names the tab, with what waits in front: it is seen from other tabs.
+// useTitle sets the title of the tab. The number of open cards comes first, so that it is visible from other tabs.
 export function useTitle(name: string, waiting: number): void {
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name} · Parley`

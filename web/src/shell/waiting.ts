@@ -3,8 +3,7 @@ import { ask } from '../wire/api'
 
 export const waitingKey = ['waiting']
 
-// useWaiting is how many cards wait for a person: approvals, questions, and calls
-// nobody knows the outcome of.
+// useWaiting counts the open cards: approvals, questions, and calls of unknown outcome.
 export function useWaiting(): number {
   const { data } = useQuery({
     queryKey: [...waitingKey, 'count'],

@@ -3,7 +3,7 @@ import { Button, IconButton } from './Button'
 import { CheckIcon, CopyIcon } from './icons'
 import { toast } from './toast'
 
-// CopyButton copies exactly the text; what is shown may have been made visible.
+// CopyButton copies exactly the given text, which may be shown with special characters made visible.
 export function CopyButton({
   text,
   label = 'Copy',

@@ -8,7 +8,7 @@ interface DialogProps {
   open: boolean
   onOpenChange: (open: boolean) => void
   title: string
-  // describes what is asked, for who cannot see the rest
+  // read out by screen readers when the dialog opens
   description?: ReactNode
   wide?: boolean
   children?: ReactNode

@@ -63,7 +63,7 @@ function File({ file, unified }: { file: FileDiff; unified: boolean }) {
   )
 }
 
-// What only adds, or only removes, has nothing to stand beside.
+// A file that only gains or only loses lines is shown in one column.
 function oneSided(file: FileDiff): boolean {
   const { added, removed } = count([file])
   return added === 0 || removed === 0

@@ -7,7 +7,7 @@ const box =
 
 export const input = 'w-full ' + box
 
-// Field ties a label, a hint and what is wrong to the one control inside it.
+// Field connects a label, a hint and an error text to the control inside it.
 export function Field({
   label,
   hint,

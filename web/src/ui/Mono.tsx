@@ -29,11 +29,11 @@ export function Exact({ children, quoted }: { children: string; quoted?: boolean
   )
 }
 
-// Mono shows exactly what a machine said or will do. Characters that cannot be
-// seen are shown by their number, and never act.
+// Mono shows exactly the output or the input of a machine. Invisible characters are shown by their number, and have no
+// effect.
 export function Mono({ children, block, bare, quoted, className }: MonoProps) {
   const inner = <Exact quoted={quoted}>{children}</Exact>
-  // dir and isolation: what is inside cannot turn what is around it
+  // dir and isolation: the content cannot change the direction of the text around it
   if (block)
     return (
       <pre

@@ -41,7 +41,7 @@ export function Box({ className, children }: { className?: string; children: Rea
   return <div className={classes('rounded-lg border border-line bg-raised', className)}>{children}</div>
 }
 
-// Facts are names and what they are, one below the other on a phone.
+// Facts are names with their values, one below the other on a phone.
 export function Facts({ facts }: { facts: [string, ReactNode][] }) {
   return (
     <dl className="grid grid-cols-1 gap-x-6 gap-y-1 text-sm sm:grid-cols-[auto_1fr] sm:gap-y-2">

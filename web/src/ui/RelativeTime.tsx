@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { since } from './time'
 
-// One clock for all times on the page; it stands still while nobody looks.
+// One clock for all times on the page; it stops while the tab is hidden.
 let now = Date.now()
 const listeners = new Set<() => void>()
 let timer: ReturnType<typeof setInterval> | undefined

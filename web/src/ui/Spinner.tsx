@@ -1,6 +1,6 @@
 import { classes } from './classes'
 
-// Spinner always has a word: what is being done.
+// Spinner always has a text that names the current work.
 export function Spinner({ word, className }: { word: string; className?: string }) {
   return (
     <span role="status" className={classes('inline-flex items-center gap-2 text-sm text-ink-soft', className)}>

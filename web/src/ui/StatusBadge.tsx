@@ -1,6 +1,6 @@
 import { classes } from './classes'
 
-// The words are those of the wire; a word that is not known is shown as it came.
+// The statuses of the wire; an unknown one is shown unchanged.
 type Tone = 'accent' | 'waiting' | 'failed' | 'done' | 'quiet'
 
 const tones: Record<string, Tone> = {

@@ -4,8 +4,8 @@ import { classes } from './classes'
 import { CheckIcon, CrossIcon, WarningIcon } from './icons'
 import { current, dismiss, subscribe, type Toast } from './toast'
 
-// Toaster stands once in the shell. Its place is announced from the beginning, so
-// that what comes later is read out.
+// Toaster is mounted once, in the shell. Its live region exists from the start, so that screen readers announce later
+// toasts.
 export function Toaster() {
   const toasts = useSyncExternalStore(subscribe, current)
   return (
@@ -24,7 +24,7 @@ export function Toaster() {
   )
 }
 
-// A line stays while it is pointed at or focused: nobody is hurried.
+// A toast stays while it is pointed at or focused.
 function Line({ toast }: { toast: Toast }) {
   const [held, setHeld] = useState(false)
   useEffect(() => {

@@ -1,4 +1,4 @@
-// classes joins the names that are given; what is false or empty is left out.
+// classes joins class names, and leaves out false and empty ones.
 export function classes(...names: (string | false | null | undefined)[]): string {
   return names.filter(Boolean).join(' ')
 }

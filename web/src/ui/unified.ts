@@ -1,6 +1,5 @@
-// Reads what changes files: unified diffs, as git writes them, and the patches of
-// apply_patch (docs/patch.md). Nothing is dropped: a line that fits nowhere is
-// kept as a note.
+// Parses changes of files: unified diffs of git, and the patches of apply_patch (docs/patch.md). Nothing is dropped: a
+// line that fits nowhere is kept as a note.
 
 export type Mark = 'same' | 'add' | 'remove'
 
@@ -150,7 +149,7 @@ function path(line: string): string {
   return name === '/dev/null' ? '' : name.replace(/^[ab]\//, '')
 }
 
-// sideBySide puts what was removed beside what came in its place.
+// sideBySide pairs removed lines with the lines that replace them.
 export function sideBySide(lines: Line[]): Row[] {
   const rows: Row[] = []
   let removed: Line[] = []
@@ -182,7 +181,7 @@ export function count(files: FileDiff[]): { added: number; removed: number } {
   }
 }
 
-// titleOf says in a few words what becomes of the file.
+// titleOf describes the change of a file in a few words.
 export function titleOf({ from, to }: FileDiff): string {
   if (from === '' && to === '') return 'Changes'
   if (from === '') return `${to} (new)`

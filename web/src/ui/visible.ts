@@ -1,5 +1,5 @@
-// What a machine said may hold characters that cannot be seen, or that make what
-// is seen another thing than what is done: they are shown by name.
+// Text may contain characters that are invisible, or that make it look different from its effect. They are shown by
+// name.
 
 export type Trick = 'control' | 'ansi' | 'bidi' | 'invisible' | 'space' | 'lookalike' | 'escape'
 
@@ -10,8 +10,8 @@ export interface Part {
   name?: string // of the trick, for people
 }
 
-// ESC and what a terminal would take with it: a control sequence, a string such
-// as a title or a link, or one more character.
+// ESC and the characters that a terminal takes with it: a control sequence, a string such as a title or a link, or one
+// more character.
 const escape =
   '\\u001b(?:\\[[\\u0020-\\u003f]*[\\u0040-\\u007e]?' +
   '|[\\]PX^_][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)?|[\\u0020-\\u002f]*[\\u0030-\\u007e])?'
@@ -59,13 +59,12 @@ const names: Record<number, string> = {
   0xfeff: 'byte order mark',
 }
 
-// What was quoted before it came here, as the server quotes commands, spells such
-// characters out; there a backslash that was meant is two.
+// Text that the server quoted, such as a command, contains escapes of these characters; a literal backslash is written
+// twice.
 const quoted = /\\\\|(?<escape>\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[abfnrtv]))/g
 
-// visible cuts a text into parts whose joined `text` is the text itself.
-// Newlines and tabs are what they seem. In a text that is quoted, escapes are
-// tricks too.
+// visible cuts a text into parts. The joined `text` of the parts is the text itself. Newlines and tabs stay. In quoted
+// text, escapes are tricks, too.
 export function visible(text: string, isQuoted = false): Part[] {
   const parts = tricksOf(text)
   return isQuoted ? parts.flatMap((part) => (part.trick === undefined ? escapes(part.text) : [part])) : parts
@@ -115,7 +114,7 @@ function tricksOf(text: string): Part[] {
   return joined(parts)
 }
 
-// tricky says what a text has that a reader must know of, each once.
+// tricky lists the kinds of tricks in a text, each once.
 export function tricky(text: string): Trick[] {
   return [...new Set(visible(text).flatMap((part) => part.trick ?? []))]
 }
@@ -143,7 +142,7 @@ function picture(character: string): string {
   return visibleOne(character)
 }
 
-// What stands inside an escape sequence may be a trick of its own.
+// The content of an escape sequence may contain another trick.
 function visibleOne(character: string): string {
   return new RegExp(`${bidi}|${invisible}|${space}`, 'u').test(character) ? `⟨${code(character)}⟩` : character
 }

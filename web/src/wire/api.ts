@@ -1,5 +1,4 @@
-// How the console asks the server: one function, which knows who asks and turns
-// every refusal into a Problem that says what to do.
+// Requests to the server. A refusal becomes a Problem that says what to do.
 
 // A Problem is why a request came to nothing.
 export class Problem extends Error {
@@ -33,7 +32,7 @@ export function keepToken(value: string | null): void {
 
 let refused = () => {}
 
-// onRefused is told when the server does not know who asks (any more).
+// onRefused sets the function to call when the server answers 401.
 export function onRefused(tell: () => void): void {
   refused = tell
 }
@@ -124,7 +123,7 @@ export async function socketURL(path: string, agent?: string): Promise<string> {
 
 let signedInByCookie = false
 
-// byCookie says that the browser sends who asks by itself.
+// byCookie says whether the user is signed in by a cookie.
 export function byCookie(is: boolean): void {
   signedInByCookie = is
 }

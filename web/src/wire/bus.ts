@@ -4,8 +4,8 @@ import { stands } from './connection'
 import { parseMessage } from './read'
 import { forever, keepConnected, type ReconnectingSocket } from './socket'
 
-// The event bus, for what is not the open conversation: badges, lists, the inbox,
-// a run that is looked into. All of a tab that want the same share one socket.
+// The event bus outside the open conversation: badges, lists, the inbox, the run page. All listeners of a tab with the
+// same address share one socket.
 
 type BusKind = 'run' | 'ask_user' | 'widget_resolved' | 'message'
 
@@ -13,7 +13,7 @@ const kinds: BusKind[] = ['run', 'ask_user', 'widget_resolved', 'message']
 
 type Handler = (message: UiMessage) => void
 
-// resync says that something may have been missed: fetch again what you show.
+// resync says that messages may have been missed: load the shown data again.
 export const resync: UiMessage = { id: 'resync', seq: 0, rev: 0, ts_ms: 0, kind: 'run', phase: 'resync' }
 
 const everything = `/api/events?kinds=${kinds.join(',')}`
@@ -53,7 +53,7 @@ class Channel {
         // The shell shows how it stands with the one channel that all pages share.
         if (this.path === everything) stands(states[state], () => socket.reconnect())
         if (state !== 'open') return
-        // Without a cursor the stream begins now, and what was before is not told.
+        // Without a cursor the stream starts now, and earlier messages are not sent.
         if (this.opened && this.last === 0) this.tell(resync)
         this.opened = true
       },

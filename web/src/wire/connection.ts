@@ -10,7 +10,7 @@ export interface Connection {
 let connection: Connection = { state: 'connecting', again: () => {} }
 const watchers = new Set<() => void>()
 
-// stands is for who keeps the socket up.
+// stands sets the state of the shared socket.
 export function stands(state: Connection['state'], again = connection.again): void {
   // One that was never there counts from the first attempt that failed.
   const since = state === 'online' ? undefined : (connection.since ?? (state === 'offline' ? new Date() : undefined))

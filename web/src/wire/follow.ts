@@ -1,5 +1,5 @@
-// Following a conversation: its history, then the bus from where that ended, for
-// as long as it is shown. What is lost on the way is asked for again.
+// Following a conversation: its history, then the bus from the end of the history on, for as long as it is shown. Lost
+// messages are loaded again.
 
 import { ask, type Problem } from './api'
 import type { History, UiMessage } from './bus.generated'

@@ -5,8 +5,8 @@ import type { Me } from './native.generated'
 type Permission =
   'agents:read' | 'agents:message' | 'agents:write' | 'tenant:write' | 'audit:read' | 'users:read' | 'users:write'
 
-// useMe also says what is permitted: nothing, until the server has said so. What
-// somebody may not do is not offered; that it is not done is the server's work.
+// useMe returns the signed-in user and a check for permissions; before the user is loaded nothing is permitted. It only
+// hides actions: the server enforces permissions.
 export function useMe() {
   const query = useQuery({
     queryKey: ['me'],

@@ -1,5 +1,4 @@
-// Reading what came over the wire: what is not of the type it should be is as if
-// it were not there.
+// Reading values from the wire. A value of the wrong type counts as missing.
 
 import type { AskUser, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task, UiMessage } from './bus.generated'
 
@@ -23,7 +22,7 @@ export function list<T>(value: unknown, each: (item: unknown) => T): T[] {
   return Array.isArray(value) ? value.map(each) : []
 }
 
-// stamp is a time as text; what is no time is the beginning of time.
+// stamp formats a time; an invalid one becomes the beginning of time.
 export function stamp(ms: number): string {
   const date = new Date(ms)
   return Number.isNaN(date.getTime()) ? new Date(0).toISOString() : date.toISOString()

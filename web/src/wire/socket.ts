@@ -1,7 +1,7 @@
 import { ask, Problem, socketURL } from './api'
 
-// The one socket of the console that connects again by itself. The event bus, a conversation and the debug console
-// differ in the address, in how long they wait, and in what they do with a message.
+// The only reconnecting socket of the console. The event bus, a conversation and the debug console differ in the
+// address, in the waiting times, and in the handling of messages.
 
 // A Cause is why there is no connection: the request for its ticket or address failed, or the socket was closed.
 export interface Cause {

@@ -1,5 +1,5 @@
-// The cards of the bus: what of each is shown, and how it is answered. The bus asks approvals and calls of unknown
-// outcome as questions with a header and options of their own.
+// The cards of the bus: their content, and how they are answered. The bus sends approvals and calls of unknown outcome
+// as questions with a special header and options.
 
 import type { Answer, CardContent, Reply } from '../../cards/content'
 import type { Card } from './message'
@@ -13,7 +13,7 @@ const labels: Record<string, string> = {
   abandon: 'Stop the run',
 }
 
-// contentOf leaves nothing out: what an approval shows is the text that the server sent, which is what will be done.
+// contentOf drops nothing: the shown text of an approval is exactly the text that the server sent.
 export function contentOf({ questions }: Pick<Card, 'questions'>): CardContent {
   const [first] = questions
   if (questions.length !== 1 || first === undefined) return { kind: 'question', questions }

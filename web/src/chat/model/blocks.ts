@@ -1,4 +1,4 @@
-// What happens to one message. Pure: each gives a new message.
+// Pure changes of one message: each function returns a new message.
 
 import type { ChatMessage, ContentBlock, ToolUse } from './message'
 
@@ -26,8 +26,7 @@ export function withLast(
   return at < 0 ? message : { ...message, content: content.with(at, change(content[at]!)) }
 }
 
-// A token may be the rest of an output, or all of it: of what has ended long ago
-// the pieces are not sent again.
+// A token may be the rest of an output or all of it: the server does not resend the chunks of finished outputs.
 export function withToken(
   message: ChatMessage,
   text: string,
@@ -66,7 +65,7 @@ function joined(message: ChatMessage): string {
   return (message.segments ?? []).map((segment) => segment.text).join('')
 }
 
-// A segment is the whole of what was streamed since the one before.
+// A segment is the whole text that was streamed since the segment before it.
 export function withSegment(message: ChatMessage, text: string): ChatMessage {
   const segments = [...(message.segments ?? []), { text }]
   const streamed = (message.liveText ?? '') !== ''
@@ -98,7 +97,7 @@ export function withToolUpdate(message: ChatMessage, id: string, change: (tool: 
   )
 }
 
-// withOutput adds a line to what a tool printed, and keeps the end of it.
+// withOutput appends a line to the output of a tool, and keeps only its end.
 export function withOutput(message: ChatMessage, id: string, tool: string, line: string): ChatMessage {
   const isIt = (block: ContentBlock) =>
     block.type === 'tool_use' && (id === '' ? block.tool === tool && block.endedMs === undefined : block.id === id)
@@ -110,7 +109,7 @@ export function withOutput(message: ChatMessage, id: string, tool: string, line:
   })
 }
 
-// withEnd closes what is open.
+// withEnd closes the open blocks.
 export function withEnd(message: ChatMessage, at: number, outcome?: string): ChatMessage {
   const open = blocksOf(message).some((block) => (block.type === 'text' || block.type === 'thinking') && block.open)
   return {

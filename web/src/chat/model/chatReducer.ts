@@ -72,7 +72,7 @@ export type ChatAction =
   | { type: 'LOAD_HISTORY'; frames: Frame[]; earlier: string | null }
   | { type: 'PREPEND_HISTORY'; frames: Frame[]; earlier: string | null }
 
-// A Frame is what one message of the bus asks for.
+// A Frame holds the actions of one message of the bus.
 export interface Frame {
   seq: number
   actions: ChatAction[]
@@ -210,7 +210,7 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
   }
 }
 
-// receive folds what came, once: what is not newer than what is here was seen.
+// receive folds frames once: a frame that is not newer than the state was folded before.
 function receive(state: ChatState, frames: Frame[]): ChatState {
   let next = state
   for (const frame of frames) {
@@ -220,8 +220,8 @@ function receive(state: ChatState, frames: Frame[]): ChatState {
   return next
 }
 
-// prepend puts an earlier page in front. Pages are of whole runs, so it can be
-// folded by itself; what still waited at its end was read in a later one.
+// prepend puts an earlier page in front. Pages hold whole runs, so a page can be folded by itself; an input that still
+// waited at its end was read in a later page.
 function prepend(state: ChatState, frames: Frame[], earlier: string | null): ChatState {
   const page = receive(initialState(state.session), frames)
   const known = new Set([...state.messages, ...state.waiting].flatMap((m) => m.inputId ?? []))
@@ -267,7 +267,7 @@ export function current(state: ChatState): number {
   return state.messages.findLastIndex((m) => m.isGenerating === true)
 }
 
-// pushUser shows what a person said, and the answer that is to come.
+// pushUser adds a message of the user, and the answer that will follow it.
 function pushUser(state: ChatState, message: ChatMessage): ChatState {
   const going = current(state)
   if (going < 0) return { ...state, messages: [...state.messages, message, answerTo(state, message)] }
@@ -281,8 +281,8 @@ function answerTo(state: ChatState, message: ChatMessage): ChatMessage {
   return agentMessage(state.session, 'answer-' + message.id, message.to ?? '', message.timestampMs ?? 0)
 }
 
-// setQueue: what is listed waits. What is not listed any more was read by the
-// agent, which answers it from here on, unless it was withdrawn.
+// setQueue: a listed input waits. The agent has read an input that is no longer listed, and answers it from here on,
+// unless it was withdrawn.
 function setQueue(
   state: ChatState,
   { agent, items, withdrawn, at, seq }: Extract<ChatAction, { type: 'SET_QUEUE' }>,
@@ -318,7 +318,7 @@ function queuedMessage(session: string, agent: string, item: Queued): ChatMessag
   }
 }
 
-// withoutInput takes out what was withdrawn before anything was done about it.
+// withoutInput removes an input that was withdrawn before the agent read it.
 function withoutInput(state: ChatState, id: string): ChatState {
   const at = state.messages.findIndex((m) => m.inputId === id)
   if (at < 0) return state
@@ -327,7 +327,7 @@ function withoutInput(state: ChatState, id: string): ChatState {
   return { ...state, messages: state.messages.toSpliced(at, none ? 2 : 1) }
 }
 
-// adopt: the agent has read what waited, and goes on under it.
+// adopt: the agent has read a waiting input, and its answer continues below it.
 function adopt(state: ChatState, message: ChatMessage, at: number, seq: number): ChatState {
   const going = current(state)
   if (going < 0) return pushUser(state, message)
@@ -373,8 +373,8 @@ function setPlan(state: ChatState, session: string | undefined, plan: Plan): Cha
   return { ...state, plan, messages: at < 0 ? state.messages : state.messages.with(at, put(state.messages[at]!)) }
 }
 
-// say shows what was said as a whole: a word from the system, the explanation of
-// a card that is open, or an answer that was shown as it came.
+// say adds a complete text: a notice of the system, the explanation of an open card, or an answer, unless it was
+// already shown while it streamed.
 function say(state: ChatState, session: string | undefined, message: ChatMessage, notice: boolean): ChatState {
   const explains = !notice && state.cards.some((card) => card.session === message.session)
   const block: ContentBlock = notice
@@ -423,8 +423,7 @@ function onLast(state: ChatState, session: string | undefined, change: (m: ChatM
   return at < 0 ? state : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
 }
 
-// onEntry changes a sub-agent. What is heard of one that was never seen to start
-// has nowhere to be shown.
+// onEntry changes a sub-agent. Messages of a sub-agent whose start was not seen have no place, and are dropped.
 function onEntry(state: ChatState, id: string, change: (entry: SubagentTreeEntry) => SubagentTreeEntry): ChatState {
   const at = state.messages.findLastIndex((m) => m.subagentTree?.some((e) => e.id === id))
   if (at < 0) return state

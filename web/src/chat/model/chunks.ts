@@ -1,11 +1,9 @@
-// chunks cuts markdown where cutting changes nothing of how it looks: at blank
-// lines in front of what begins a block of its own. A long answer that grows is
-// then parsed again only at its end.
+// chunks cuts markdown where a cut does not change the rendering: at blank lines before the start of a block. Of a
+// growing answer only the last chunk is parsed again.
 
 const fence = /^ {0,3}(`{3,}|~{3,})/
 const definition = /^ {0,3}\[[^\]]+\]:/m
-// What may go on with a block before a blank line: a list, a quote, a table, or
-// anything indented.
+// Lines that may continue a block after a blank line: a list, a quote, a table, or anything indented.
 const goesOn = /^(?:\s|[-*+>|]|\d+[.)])/
 
 export function chunks(text: string): string[] {

@@ -1,4 +1,4 @@
-// What may be typed in front: commands of the console, skills, and agents.
+// Prefixes of a message: commands of the console, skills, and agents.
 
 import type { Agent, Skill } from '../../wire/native.generated'
 
@@ -29,7 +29,7 @@ export function commands(skills: Skill[]): Suggestion[] {
   ]
 }
 
-// suggest lists what the beginning of a text may become; empty: it is just text.
+// suggest lists the completions of a prefix; it is empty for plain text.
 export function suggest(text: string, skills: Skill[], agents: Agent[]): Suggestion[] {
   const slash = /^\/([\w-]*)$/.exec(text)?.[1]
   if (slash !== undefined)
@@ -44,8 +44,7 @@ export function suggest(text: string, skills: Skill[], agents: Agent[]): Suggest
 
 type Meant = { do: 'clear' } | { do: 'compact' } | { do: 'help' } | { do: 'say'; message: string; mode?: 'plan' }
 
-// meaning reads what is to be sent. Skills and what nobody knows are the server's
-// and the model's to understand.
+// meaning parses a message before it is sent. Skills and unknown commands are left to the server and the model.
 export function meaning(text: string): Meant {
   const trimmed = text.trim()
   switch (trimmed) {

@@ -1,4 +1,4 @@
-// What tools do, in the words of people.
+// Descriptions of tool calls for people.
 
 import { fields, list, str } from '../../wire/read'
 import type { ToolUse } from './message'
@@ -12,7 +12,7 @@ function lines(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }
 
-// describe says what a call is about, from its arguments.
+// describe summarizes a call from its arguments.
 export function describe({ tool, args }: Pick<ToolUse, 'tool' | 'args'>): Doing {
   const a = fields(args)
   switch (tool) {
@@ -61,7 +61,7 @@ function patched(patch: string): string[] {
   return [...patch.matchAll(/^\*\*\* (?:Add|Update|Delete) File: (.+)$/gm)].map((match) => match[1]!)
 }
 
-// summarize says in a line what calls were about: several of a kind are counted.
+// summarize describes several calls in one line; calls of the same tool are counted.
 export function summarize(tools: Pick<ToolUse, 'tool' | 'args'>[]): string {
   const groups: { tool: string; labels: string[] }[] = []
   for (const tool of tools) {
@@ -90,7 +90,7 @@ export function tokens(count: number): string {
       : `${(count / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
 }
 
-// dollars of so many millionths; what is not nothing is never shown as nothing.
+// dollars formats millionths of a dollar. A cost above zero is never shown as zero.
 export function dollars(micros: number): string {
   if (micros <= 0) return '$0'
   if (micros < 100) return '< $0.0001'

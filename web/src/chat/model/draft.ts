@@ -1,5 +1,4 @@
-// What was typed and not sent, kept over reloads. A draft is of one session;
-// before there is one, of the first page.
+// Drafts: text that was typed and not sent, kept over reloads. A draft belongs to one session, or to the first page.
 
 export interface Draft {
   text: string

@@ -4,8 +4,8 @@ import type { ContentBlock, SubagentTreeEntry } from './message'
 export type Doing = Extract<ContentBlock, { type: 'thinking' | 'tool_use' }>
 type Group = { doing: Doing[] } | { helpers: SubagentTreeEntry[] } | { block: Exclude<ContentBlock, Doing> }
 
-// grouped keeps what was done between two things that were said together. A call
-// that delegates is shown as who works on it, and one that plans as the plan.
+// grouped joins the tool calls between two texts into one group. A delegating call is shown as its sub-agent, and a
+// planning call as the plan.
 export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Group[] {
   const groups: Group[] = []
   const left = tree.filter((entry) => entry.parent === undefined)

@@ -1,4 +1,4 @@
-// Images to be sent, within what the server takes.
+// Images of a message, within the limits of the server.
 
 export interface Picture {
   name: string
@@ -16,7 +16,7 @@ interface Chosen {
   problems: string[] // why others were not taken
 }
 
-// choose adds files to what is there, and says of each that cannot be why.
+// choose adds files to the chosen images, and says for each rejected file why it was rejected.
 export async function choose(have: Picture[], files: File[]): Promise<Chosen> {
   const pictures = [...have]
   const problems: string[] = []

@@ -1,5 +1,4 @@
-// ChatMessage is what is rendered: document 004's model, and what Parley's bus
-// says beyond it.
+// ChatMessage is the rendered message: the model of document 004, with additions from Parley's bus.
 
 import type { AskUser, FileChange, ModelFallback, Plan, Task } from '../../wire/bus.generated'
 
@@ -93,7 +92,7 @@ export interface Card extends AskUser {
 
 type MessagePhase = 'thinking' | 'working' | 'streaming' | 'done'
 
-// What a status says while nothing worth telling is going on.
+// Status texts that carry no information worth showing.
 const transient = new Set(['Thinking...', 'Model loading...', 'Running', 'Working...', 'Idle'])
 
 export function isTransient(status: string): boolean {

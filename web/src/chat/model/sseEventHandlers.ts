@@ -1,5 +1,5 @@
-// From a message of the bus to actions, by its kind. Handlers keep nothing and
-// decide nothing that depends on what came before: that is the reducer's.
+// Handlers turn a message of the bus into actions, by its kind. They have no state: decisions that depend on earlier
+// messages belong to the reducer.
 
 import type { UiMessage } from '../../wire/bus.generated'
 import { agentMessage, type ChatAction, type Frame } from './chatReducer'
@@ -259,8 +259,8 @@ export const sseEventHandlers: Record<string, Handler> = {
   turn_complete: handleTurnComplete,
 }
 
-// frameOf is what a message asks for. A kind nobody knows asks for nothing, and
-// one that cannot be handled is logged and skipped.
+// frameOf returns the actions of a message. An unknown kind has none; a message that cannot be handled is logged and
+// skipped.
 export function frameOf(message: UiMessage, session: string): Frame {
   let actions: ChatAction[] = []
   try {

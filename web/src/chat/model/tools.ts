@@ -1,7 +1,7 @@
 import { lasting } from '../../ui/time'
 import type { ToolUse } from './message'
 
-// statusOf: what somebody is asked about does not run.
+// statusOf is the status of a call. A call that needs approval waits, and is not running.
 export function statusOf(tool: ToolUse, asked: ReadonlySet<string>, live: boolean): string {
   if (tool.endedMs !== undefined) return tool.status
   if (!live) return 'cancelled'
@@ -25,7 +25,7 @@ export function worst(statuses: string[]): string {
   return order.find((status) => statuses.includes(status)) ?? 'done'
 }
 
-// took says nothing of what took no time.
+// took is the duration of a call; empty if it took almost no time.
 export function took({ startedMs, endedMs }: ToolUse): string {
   return endedMs === undefined || endedMs - startedMs < 50 ? '' : lasting(endedMs - startedMs)
 }

@@ -17,8 +17,7 @@ interface ActivitySectionProps {
 
 const mostSigns = 8
 
-// ActivitySection is what the agent did between two things it said: one line that
-// tells enough. While it goes on it is open.
+// ActivitySection summarizes the agent's actions between two texts in one line. It is unfolded while they run.
 export function ActivitySection({ blocks, going, live }: ActivitySectionProps) {
   const { asked } = useChat()
   const thoughts = blocks.filter((block) => block.type === 'thinking')

@@ -13,8 +13,7 @@ import { classes } from '../../ui/classes'
 
 const badEnds = new Set(['failed', 'denied', 'interrupted', 'halted', 'cancelled'])
 
-// AgentMessage is one answer: who works for it, what was done, what was said. It
-// is drawn again only when it changes.
+// AgentMessage is one answer: its sub-agents, its actions and its text. It is rendered again only when it changes.
 export const AgentMessage = memo(function AgentMessage({ message }: { message: ChatMessage }) {
   const phase = getMessagePhase(message)
   if (phase === 'done' && isEmpty(message) && message.outcome === undefined) return null
@@ -41,8 +40,7 @@ export const AgentMessage = memo(function AgentMessage({ message }: { message: C
   )
 })
 
-// Announcement is what nobody said: that a follow-up is due, or something failed
-// while nothing ran.
+// Announcement is a message of the system: a follow-up is due, or something failed while no run was active.
 function Announcement({ message }: { message: ChatMessage }) {
   return (
     <article
@@ -59,7 +57,7 @@ function Announcement({ message }: { message: ChatMessage }) {
   )
 }
 
-// Going says what the agent does while nothing of it can be seen.
+// Going shows the current activity of the agent while no output is visible.
 function Going({ message }: { message: ChatMessage }) {
   const { asked, cards } = useChat()
   const last = message.content?.at(-1)

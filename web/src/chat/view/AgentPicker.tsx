@@ -3,7 +3,7 @@ import { CheckIcon, ChevronDownIcon } from '../../ui/icons'
 import { Menu, MenuItem } from '../../ui/Menu'
 import type { Agent } from '../../wire/native.generated'
 
-// AgentPicker is who is asked next.
+// AgentPicker chooses the agent of the next message.
 export function AgentPicker({
   agents,
   agent,

@@ -5,7 +5,7 @@ import { Mono } from '../../ui/Mono'
 import { count, parseDiff } from '../../ui/unified'
 import { Fold } from './Fold'
 
-// ChangeReportBlock is what became of files, each with its changes side by side.
+// ChangeReportBlock lists the changed files, each with its diff.
 export function ChangeReportBlock({ files, truncated }: { files: FileChange[]; truncated: number }) {
   const all = files.length + truncated
   return (

@@ -6,8 +6,8 @@ import { loadPanel } from './preload'
 
 const ChatPanel = lazy(() => loadPanel().then((module) => ({ default: module.ChatPanel })))
 
-// ChatPage is a conversation, or the page before there is one. That page is the
-// first somebody sees, and comes without what only a conversation needs.
+// ChatPage is a conversation, or the start page. The start page is the first page a visitor loads, so it comes without
+// the code that only conversations need.
 export function ChatPage() {
   const { session } = useParams({ strict: false })
   if (session === undefined) return <FirstRun />

@@ -29,8 +29,7 @@ import type { UiMessage } from '../../wire/bus.generated'
 import { dollars } from '../model/describe'
 import { classes } from '../../ui/classes'
 
-// ChatPanel is one conversation: what was said, what waits for the reader, where
-// to say more, and beside it what the run does.
+// ChatPanel is one conversation: its messages, its open cards, the composer, and beside them the run details.
 export function ChatPanel({ session }: { session: string }) {
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -313,7 +312,7 @@ function Trouble({ connection, loaded }: { connection: Connection; loaded: boole
   )
 }
 
-// compose goes to where messages are written, with what they begin with.
+// compose focuses the composer, and inserts a prefix if it is empty.
 function compose(event: KeyboardEvent, begin: string): void {
   const area = document.querySelector<HTMLTextAreaElement>('textarea[data-composer]')
   if (area === null) return
@@ -324,7 +323,7 @@ function compose(event: KeyboardEvent, begin: string): void {
 
 const within = 800 // milliseconds
 
-// useTwice stops on the second Esc: the first closes what is open, and may be a slip.
+// useTwice stops the run on the second Esc: the first closes an open menu or dialog, or may be a slip.
 function useTwice(enabled: boolean, stop: () => Promise<void>): void {
   useEffect(() => {
     if (!enabled) return

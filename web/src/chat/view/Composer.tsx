@@ -37,8 +37,7 @@ interface ComposerProps {
   onCompact?: () => void
 }
 
-// Composer is where people say something. What they typed stays until the server
-// has it.
+// Composer is the field for a new message. The text stays until the server has accepted it.
 export function Composer({
   session,
   agent,

@@ -2,7 +2,7 @@ import { classes } from '../../ui/classes'
 import type { ContextUsage } from '../../wire/bus.generated'
 import { tokens } from '../model/describe'
 
-// ContextMeter says how much of what the model can read is used.
+// ContextMeter shows how full the context window of the model is.
 export function ContextMeter({ usage, className }: { usage: ContextUsage; className?: string }) {
   const share = usage.token_limit > 0 ? Math.min(1, usage.estimated_tokens / usage.token_limit) : 0
   const percent = Math.round(share * 100)

@@ -2,7 +2,7 @@ import type { Task } from '../../wire/bus.generated'
 import { CheckIcon } from '../../ui/icons'
 import { Prose } from './Prose'
 
-// FinalizeTaskBlock is what a run came to, in the agent's words.
+// FinalizeTaskBlock is the result of a run, as the agent described it.
 export function FinalizeTaskBlock({ task }: { task: Task }) {
   return (
     <section aria-label="Task" className="rounded-lg border border-line bg-raised px-4 py-3">

@@ -17,7 +17,7 @@ interface Idea {
   mode?: 'plan'
 }
 
-// What the demo model understands, so that each does what it says.
+// Messages that the demo model understands, so that each example works.
 const demoIdeas: Idea[] = [
   {
     name: 'Watch an answer stream',
@@ -65,8 +65,7 @@ const ideas: Idea[] = [
   },
 ]
 
-// FirstRun is the page before there is a conversation: who answers, what it can
-// do, and where to begin.
+// FirstRun is the start page: it introduces the agent and offers examples.
 export function FirstRun() {
   const navigate = useNavigate()
   const { me, may, query } = useMe()

@@ -9,8 +9,8 @@ interface FoldProps {
   className?: string
 }
 
-// Fold is one line that tells enough, and everything when it is unfolded. Who has
-// folded something keeps it so, whatever happens inside.
+// Fold shows a one-line summary, and its content when unfolded. A fold that the user has opened or closed stays so,
+// whatever happens inside.
 export function Fold({ head, children, open = false, className }: FoldProps) {
   const id = useId()
   const [chosen, setChosen] = useState<boolean | null>(null)

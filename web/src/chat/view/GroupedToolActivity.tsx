@@ -139,8 +139,8 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
 
 const shownLines = 12
 
-// LiveOutput is the end of what a tool prints, as it prints it. It stays while the
-// run goes on, so that nothing jumps when the tool has ended.
+// LiveOutput is the end of a tool's output while the run is active. It stays after the tool has ended, so that the page
+// does not jump.
 function LiveOutput({ text }: { text: string }) {
   const box = useRef<HTMLDivElement>(null)
   const lines = text.replace(/\n$/, '').split('\n')

@@ -15,8 +15,7 @@ import { useRuns } from './queries'
 import { RawLog } from './RawLog'
 import { Since } from './Since'
 
-// Inspector is what the run does: since when, turn by turn, with what, at what
-// cost. It shows what the conversation folds away.
+// Inspector shows the details of a run: its duration, turns, tool calls and cost, which the conversation folds away.
 export function Inspector({ state }: { state: ChatState }) {
   const { session, cards } = useChat()
   const { data: runs = [] } = useRuns(session, state.loaded)
@@ -118,7 +117,7 @@ function Row({ name, value }: { name: string; value: string }) {
   )
 }
 
-// Turns are the model's, each with what it called.
+// Turns lists the turns of the model, each with its tool calls.
 function Turns({ message }: { message: ChatMessage }) {
   const { asked } = useChat()
   const starts = message.turns ?? []

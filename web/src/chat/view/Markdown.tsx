@@ -93,7 +93,7 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
   )
 }
 
-// An image is fetched by whoever it belongs to learning who looks: not unasked.
+// An image is not fetched without a click: fetching it would tell its server who reads the answer.
 function Picture({ src, alt }: { src?: string; alt?: string }) {
   const target = typeof src === 'string' ? safeTarget(src) : null
   return (

@@ -4,8 +4,7 @@ import { Prose } from './Prose'
 
 const Markdown = lazy(() => loadMarkdown().then((module) => ({ default: module.Markdown })))
 
-// MarkdownContent shows what a model wrote. Until the parser is there it is plain
-// text, which is what markdown is meant to be readable as.
+// MarkdownContent renders the text of a model. Until the parser is loaded it shows the markdown as plain text.
 export const MarkdownContent = memo(function MarkdownContent({ text, live }: { text: string; live?: boolean }) {
   return (
     <Suspense

@@ -12,7 +12,7 @@ import { Prose } from './Prose'
 import { grouped, type Doing } from '../model/groups'
 import { SubagentTreeView } from './SubagentTreeView'
 
-// MessageBlocks is what a message consists of, in the order it came.
+// MessageBlocks renders the blocks of a message in their order.
 export function MessageBlocks({ message }: { message: ChatMessage }) {
   const tree = message.subagentTree ?? []
   const groups = grouped(

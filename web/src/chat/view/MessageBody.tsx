@@ -6,8 +6,8 @@ import { MarkdownContent } from './MarkdownContent'
 import { PlanBlock } from './PlanBlock'
 import { special } from '../model/special'
 
-// MessageBody is what was said. A model can write anything, cards too: what it
-// writes shows as what it is called, and decides nothing.
+// MessageBody renders a text. A model can write anything, even a card: it is shown as a card, but it cannot be
+// answered.
 export function MessageBody({ text, live }: { text: string; live?: boolean }) {
   const { cards } = useChat()
   const block = live ? null : special(text)

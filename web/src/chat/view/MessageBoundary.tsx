@@ -1,7 +1,6 @@
 import { Component, type ReactNode } from 'react'
 
-// MessageBoundary keeps what cannot be drawn to itself: the rest of the
-// conversation stays.
+// MessageBoundary contains rendering errors: if one message fails, the rest of the conversation stays.
 export class MessageBoundary extends Component<{ children: ReactNode; raw: unknown }, { failed: boolean }> {
   override state = { failed: false }
 

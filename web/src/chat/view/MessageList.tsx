@@ -27,8 +27,8 @@ const nearTop = 600 // pixels from the top at which earlier history is fetched
 const atEnd = 64
 const unfolding = 250 // milliseconds
 
-// MessageList draws what is in view. It follows the end only while the reader is
-// there; what is put in front, or grows above, moves nothing.
+// MessageList renders the visible messages. It follows the end only while the reader is there; earlier messages and
+// growth above the view move nothing.
 export function MessageList({ messages, cards, waiting, more, earlier, onEarlier, sent }: MessageListProps) {
   const box = useRef<HTMLDivElement>(null)
   const [away, setAway] = useState(false)

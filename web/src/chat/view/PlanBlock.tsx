@@ -14,7 +14,7 @@ import { Prose } from './Prose'
 
 const words: Record<string, string> = { planned: 'waiting for you' }
 
-// PlanBlock is what the agent means to do. A plan that waits is decided here.
+// PlanBlock shows the plan of the agent. A plan that waits for approval is decided here.
 export function PlanBlock({ plan, deciding }: { plan: Plan; deciding?: boolean }) {
   const { mayMessage } = useChat()
   const done = plan.items.filter((item) => item.status === 'done' || item.status === 'skipped').length

@@ -1,5 +1,5 @@
-// What a model wrote, for reading. Characters that steer a terminal or turn text
-// round are shown by name, as in Mono; what people use in prose is left alone.
+// Text of a model. Terminal escapes and characters that reverse text are shown by name, as in Mono; characters that are
+// usual in prose are left alone.
 
 import type { ReactNode } from 'react'
 import { proseParts } from '../model/prose'

@@ -16,7 +16,7 @@ function atMost(count: number): Reading['until'] {
   return () => --count === 0
 }
 
-// RawLog is what everything else is made of: the events, as they are stored.
+// RawLog lists the stored events of a session.
 export function RawLog({ session, run, onClose }: { session: string; run?: number; onClose: () => void }) {
   const [filter, setFilter] = useState('')
   const after = run === undefined ? 0 : Math.max(0, run - 2) // its input is just before it

@@ -11,7 +11,7 @@ interface SubagentTreeViewProps {
   entries: SubagentTreeEntry[] // all there are: those below are found here
 }
 
-// SubagentTreeView is who works for this message, and for them in turn.
+// SubagentTreeView is the tree of sub-agents of a message.
 export function SubagentTreeView({ roots, entries }: SubagentTreeViewProps) {
   if (roots.length === 0) return null
   return (

@@ -1,7 +1,6 @@
 import { Since } from './Since'
 
-// ThinkingIndicator says that something is going on, what, and since when. Still:
-// nothing goes on before a person does something.
+// ThinkingIndicator names the current activity and its duration. It is still while the run waits for a person.
 export function ThinkingIndicator({ word, sinceMs, still }: { word: string; sinceMs?: number; still?: boolean }) {
   return (
     <p role="status" className="flex items-center gap-2 text-sm text-ink-soft">

@@ -2,7 +2,7 @@ import { createContext, useContext } from 'react'
 import type { Plan } from '../../wire/bus.generated'
 import type { Card } from '../model/message'
 
-// What messages need to know of the conversation they are in.
+// What messages need from their conversation.
 export interface ChatContext {
   session: string
   agent?: string // who answers, if nobody else is named

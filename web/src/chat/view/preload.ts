@@ -1,9 +1,9 @@
-// What is fetched when it is needed, or just before.
+// Parts of the console that are loaded on demand, or just before.
 
 export const loadPanel = () => import('./ChatPanel')
 export const loadMarkdown = () => import('./Markdown')
 
-// preloadChat is for when somebody is about to begin a conversation.
+// preloadChat loads the conversation view when the user is about to start one.
 export function preloadChat(): void {
   void loadPanel()
   void loadMarkdown()

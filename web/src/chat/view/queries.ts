@@ -1,4 +1,4 @@
-// What the chat asks the server for besides messages.
+// Requests of the chat, besides messages.
 
 import { useQuery } from '@tanstack/react-query'
 import { ask } from '../../wire/api'

@@ -12,8 +12,8 @@ export interface Chat {
   earlier: { loading: boolean; error?: unknown }
 }
 
-// useChatMessages is the conversation as it is now. onMessage hears of every
-// message, for what is not in the fold.
+// useChatMessages is the current state of a conversation. onMessage is called with every message, for state outside the
+// fold.
 export function useChatMessages(session: string, onMessage?: (message: UiMessage) => void): Chat {
   const [state, dispatch] = useReducer(chatReducer, session, initialState)
   const batch = useBatch(dispatch)
@@ -69,8 +69,7 @@ interface Batch {
   drop(): void
 }
 
-// useBatch hands frames on once per picture of the screen, however many come. A
-// tab nobody sees gets no pictures: there a slow clock does.
+// useBatch dispatches frames once per animation frame. A hidden tab has no animation frames and uses a slow timer.
 function useBatch(dispatch: (action: ChatAction) => void): Batch {
   const batch = useMemo(() => {
     let frames: Frame[] = []
