@@ -119,7 +119,7 @@ it('says what it cost', () => {
   ])
   expect([tokens({}), tokens({ input: 12_345, output: 678 }), tokens({ input: 1_500_000 })]).toEqual([
     undefined,
-    '12k in, 678 out',
+    '12.3k in, 678 out',
     '1.5M in, 0 out',
   ])
 })

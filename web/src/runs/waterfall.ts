@@ -1,3 +1,4 @@
+import { dollars, short } from '../ui/amounts'
 import type { LogEvent } from '../wire/log.generated'
 import type { Usage } from '../wire/native.generated'
 
@@ -184,19 +185,11 @@ function firstLine(value: string | undefined): string | undefined {
   return value?.split('\n', 1)[0]?.slice(0, 200)
 }
 
-// money is the cost of a run in dollars; undefined if the price is unknown.
+// money is the cost of a run; undefined if the price is unknown.
 export function money(usage: Usage | undefined): string | undefined {
-  const micros = usage?.cost_micros ?? 0
-  if (micros === 0) return undefined
-  const dollars = micros / 1e6
-  return dollars < 0.01 ? `$${dollars.toFixed(4)}` : `$${dollars.toFixed(2)}`
+  return usage?.cost_micros ? dollars(usage.cost_micros) : undefined
 }
 
-export function tokens(usage: Usage | undefined): string | undefined {
-  const total = (usage?.input ?? 0) + (usage?.output ?? 0)
-  return total === 0 ? undefined : `${short(usage?.input ?? 0)} in, ${short(usage?.output ?? 0)} out`
-}
-
-function short(n: number): string {
-  return n < 1000 ? String(n) : n < 1e6 ? `${(n / 1000).toFixed(n < 10_000 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`
+export function tokens({ input = 0, output = 0 }: Usage = {}): string | undefined {
+  return input + output === 0 ? undefined : `${short(input)} in, ${short(output)} out`
 }

@@ -1,20 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
+import { settingsQuery } from '../chat/view/queries'
 import { ErrorState } from '../ui/ErrorState'
 import { Mono } from '../ui/Mono'
 import { Box, Facts, Section } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
-import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
-import type { Settings } from '../wire/native.generated'
 import { SettingsForm } from './SettingsForm'
 import { Theme } from './Theme'
 
 export function General() {
   const { me, may, query } = useMe()
-  const settings = useQuery({
-    queryKey: ['settings'],
-    queryFn: ({ signal }) => ask<Settings>('GET', '/api/v1/settings', { signal }),
-  })
+  const settings = useQuery(settingsQuery)
   return (
     <>
       <Section title="You">

@@ -1,17 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
+import { skillsQuery } from '../chat/view/queries'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { Mono } from '../ui/Mono'
 import { Section } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
-import { ask } from '../wire/api'
-import type { Skill } from '../wire/native.generated'
 
 export function Skills() {
-  const { data, error, isPending, refetch } = useQuery({
-    queryKey: ['skills'],
-    queryFn: ({ signal }) => ask<{ skills: Skill[]; problems: string[] }>('GET', '/api/v1/skills', { signal }),
-  })
+  const { data, error, isPending, refetch } = useQuery(skillsQuery)
   if (isPending) return <Spinner word="Loading skills…" />
   if (data === undefined)
     return <ErrorState what="The skills could not be loaded." error={error} retry={() => void refetch()} />

@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react'
-import { ask } from '../wire/api'
-import type { Agent, Me } from '../wire/native.generated'
+import { agentsQuery } from '../agents/queries'
+import type { Me } from '../wire/native.generated'
 import { titleOf, useSessions } from './sessions'
 import { useAllShortcuts, written } from './shortcuts'
 import { classes } from '../ui/classes'
@@ -121,10 +121,7 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
   const navigate = useNavigate()
   const shortcuts = useAllShortcuts()
   const sessions = useSessions(wanted, 20).data?.sessions
-  const agents = useQuery({
-    queryKey: ['agents'],
-    queryFn: ({ signal }) => ask<{ agents: Agent[] }>('GET', '/api/v1/agents', { signal }),
-  }).data?.agents
+  const agents = useQuery(agentsQuery).data?.agents
   return useMemo(() => {
     const words = wanted.toLowerCase().split(/\s+/).filter(Boolean)
     const fits = (text: string) => words.every((word) => text.toLowerCase().includes(word))

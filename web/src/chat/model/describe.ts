@@ -80,19 +80,3 @@ export function summarize(tools: Pick<ToolUse, 'tool' | 'args'>[]): string {
 function short(tool: string, object: string): string {
   return ['read_file', 'write_file', 'edit_file'].includes(tool) ? (object.split('/').at(-1) ?? object) : object
 }
-
-export function tokens(count: number): string {
-  if (count < 1000) return String(count)
-  return count < 100_000
-    ? `${(count / 1000).toFixed(1).replace(/\.0$/, '')}k`
-    : count < 1_000_000
-      ? `${Math.round(count / 1000)}k`
-      : `${(count / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
-}
-
-// dollars formats millionths of a dollar. A cost above zero is never shown as zero.
-export function dollars(micros: number): string {
-  if (micros <= 0) return '$0'
-  if (micros < 100) return '< $0.0001'
-  return micros < 10_000 ? `$${(micros / 1e6).toFixed(4)}` : `$${(micros / 1e6).toFixed(2)}`
-}

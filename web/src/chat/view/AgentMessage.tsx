@@ -8,7 +8,7 @@ import { getMessagePhase, type ChatMessage } from '../model/message'
 import { MessageBlocks } from './MessageBlocks'
 import { Prose } from './Prose'
 import { ThinkingIndicator } from './ThinkingIndicator'
-import { tokens } from '../model/describe'
+import { short } from '../../ui/amounts'
 import { classes } from '../../ui/classes'
 
 const badEnds = new Set(['failed', 'denied', 'interrupted', 'halted', 'cancelled'])
@@ -93,7 +93,7 @@ function Foot({ message }: { message: ChatMessage }) {
     >
       {message.text.trim() !== '' && <CopyButton text={message.text} label="Copy answer" className="-ml-1.5" />}
       {message.durationMs !== undefined && <span>{lasting(message.durationMs)}</span>}
-      {message.contextTokens !== undefined && <span>{tokens(message.contextTokens)} tokens in context</span>}
+      {message.contextTokens !== undefined && <span>{short(message.contextTokens)} tokens in context</span>}
       {message.timestampMs !== undefined && (
         <time dateTime={message.timestamp}>
           {new Date(message.timestampMs).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}

@@ -67,7 +67,7 @@ export function ChatHeader({
             </>
           }
         >
-          <IconButton small label="Conversation menu">
+          <IconButton small label="Conversation actions">
             <DotsIcon />
           </IconButton>
         </Menu>

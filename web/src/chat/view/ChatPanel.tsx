@@ -26,7 +26,7 @@ import { useChatMessages } from './useChatMessages'
 import type { Connection } from './useSseConnection'
 import { useInspecting } from './useInspecting'
 import type { UiMessage } from '../../wire/bus.generated'
-import { dollars } from '../model/describe'
+import { dollars } from '../../ui/amounts'
 import { classes } from '../../ui/classes'
 
 // ChatPanel is one conversation: its messages, its open cards, the composer, and beside them the run details.

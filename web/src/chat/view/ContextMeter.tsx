@@ -1,6 +1,6 @@
 import { classes } from '../../ui/classes'
 import type { ContextUsage } from '../../wire/bus.generated'
-import { tokens } from '../model/describe'
+import { short } from '../../ui/amounts'
 
 // ContextMeter shows how full the context window of the model is.
 export function ContextMeter({ usage, className }: { usage: ContextUsage; className?: string }) {
@@ -8,8 +8,8 @@ export function ContextMeter({ usage, className }: { usage: ContextUsage; classN
   const percent = Math.round(share * 100)
   const words =
     usage.token_limit > 0
-      ? `${tokens(usage.estimated_tokens)} of ${tokens(usage.token_limit)} tokens`
-      : `${tokens(usage.estimated_tokens)} tokens`
+      ? `${short(usage.estimated_tokens)} of ${short(usage.token_limit)} tokens`
+      : `${short(usage.estimated_tokens)} tokens`
   return (
     <div
       className={classes('flex items-center gap-2 text-xs text-ink-soft', className)}

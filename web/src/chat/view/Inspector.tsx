@@ -5,7 +5,8 @@ import { StatusBadge } from '../../ui/StatusBadge'
 import { useChat } from './chatContext'
 import type { ChatState } from '../model/chatReducer'
 import { ContextMeter } from './ContextMeter'
-import { describe, dollars, tokens } from '../model/describe'
+import { dollars, short } from '../../ui/amounts'
+import { describe } from '../model/describe'
 import { statusOf, took } from '../model/tools'
 import { ToolSign } from './GroupedToolActivity'
 import type { ChatMessage, ToolUse } from '../model/message'
@@ -57,8 +58,8 @@ export function Inspector({ state }: { state: ChatState }) {
         {state.context !== undefined && <ContextMeter usage={state.context} />}
         <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5 text-xs">
           <Row name="This run" value={latest === undefined ? '–' : usageOf(latest)} />
-          {(latest?.usage?.cached ?? 0) > 0 && <Row name="Cached" value={`${tokens(latest!.usage!.cached!)} in`} />}
-          <Row name="Conversation" value={runs.length === 0 ? '–' : `${tokens(total)} tokens`} />
+          {(latest?.usage?.cached ?? 0) > 0 && <Row name="Cached" value={`${short(latest!.usage!.cached!)} in`} />}
+          <Row name="Conversation" value={runs.length === 0 ? '–' : `${short(total)} tokens`} />
           <Row
             name="Cost"
             value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'price unknown' : '–'}
@@ -96,7 +97,7 @@ export function Inspector({ state }: { state: ChatState }) {
 function usageOf(run: Run): string {
   const { input = 0, output = 0 } = run.usage ?? {}
   if (input + output === 0) return run.outcome === undefined ? 'counted when it ends' : '–'
-  return `${tokens(input)} in, ${tokens(output)} out`
+  return `${short(input)} in, ${short(output)} out`
 }
 
 function Part({ name, children }: { name: string; children: ReactNode }) {

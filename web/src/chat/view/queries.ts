@@ -1,27 +1,28 @@
 // Requests of the chat, besides messages.
 
-import { useQuery } from '@tanstack/react-query'
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import { agentsQuery } from '../../agents/queries'
 import { ask } from '../../wire/api'
-import type { Agent, Run, Session, Settings, Skill } from '../../wire/native.generated'
+import type { Run, Session, Settings, Skill } from '../../wire/native.generated'
 
 export const runsKey = (session: string) => ['runs', 'of', session]
 export const sessionKey = (session: string) => ['session', session]
 
 export function useAgents() {
-  return useQuery({
-    queryKey: ['agents'],
-    queryFn: ({ signal }) => ask<{ agents: Agent[] }>('GET', '/api/v1/agents', { signal }),
-    staleTime: 30_000,
-    select: (answer) => answer.agents ?? [],
-  })
+  return useQuery({ ...agentsQuery, staleTime: 30_000, select: (answer) => answer.agents })
 }
 
+export const skillsQuery = queryOptions({
+  queryKey: ['skills'],
+  queryFn: ({ signal }) => ask<{ skills: Skill[]; problems: string[] }>('GET', '/api/v1/skills', { signal }),
+})
+
+// useSkills lists the skills that people can use.
 export function useSkills() {
   return useQuery({
-    queryKey: ['skills'],
-    queryFn: ({ signal }) => ask<{ skills: Skill[] }>('GET', '/api/v1/skills', { signal }),
+    ...skillsQuery,
     staleTime: 60_000,
-    select: (answer) => (answer.skills ?? []).filter((skill) => skill.user_invocable),
+    select: (answer) => answer.skills.filter((skill) => skill.user_invocable),
   })
 }
 
@@ -41,11 +42,11 @@ export function useRuns(session: string, enabled: boolean) {
   })
 }
 
+export const settingsQuery = queryOptions({
+  queryKey: ['settings'],
+  queryFn: ({ signal }) => ask<Settings>('GET', '/api/v1/settings', { signal }),
+})
+
 export function useSettings(enabled: boolean) {
-  return useQuery({
-    queryKey: ['settings'],
-    queryFn: ({ signal }) => ask<Settings>('GET', '/api/v1/settings', { signal }),
-    enabled,
-    staleTime: 30_000,
-  })
+  return useQuery({ ...settingsQuery, enabled, staleTime: 30_000 })
 }
