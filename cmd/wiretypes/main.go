@@ -155,7 +155,8 @@ func (w *writer) of(t reflect.Type, always bool, column int) string {
 		inner := writer{names: w.names, indent: w.indent + "  "}
 		inner.fields(t, "")
 		fields := inner.text.String()
-		line := "{ " + strings.Join(strings.Fields(strings.ReplaceAll(strings.TrimSpace(fields), "\n", ";")), " ") + " }"
+		words := strings.Fields(strings.ReplaceAll(strings.TrimSpace(fields), "\n", ";"))
+		line := "{ " + strings.Join(words, " ") + " }"
 		if column+len("Array<>")+len(line) <= longest {
 			return line
 		}
