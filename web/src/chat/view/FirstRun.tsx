@@ -31,7 +31,7 @@ const demoIdeas: Idea[] = [
   },
   {
     name: 'A plan with a sub-agent',
-    about: 'The agent makes three steps and gives one to a sub-agent.',
+    about: 'The agent plans three steps and gives one to a sub-agent.',
     message: 'plan a tidy workspace and delegate to AGENT',
   },
   {

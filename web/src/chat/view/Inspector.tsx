@@ -77,7 +77,7 @@ export function Inspector({ state }: { state: ChatState }) {
           <PlanItems plan={state.plan} className="text-xs" />
         </Part>
       )}
-      <Part name="Raw">
+      <Part name="Events">
         <div className="flex flex-wrap gap-2">
           <Button small disabled={latest === undefined} onClick={() => setRaw(latest ?? null)}>
             Events of this run
