@@ -12,6 +12,7 @@
 //   {"do": "terminate", "socket": "1"}              hang up without goodbye
 //   {"do": "listen", "socket": "1", "url": "http://…"}   an EventSource; it can leave, too
 //   {"do": "deafen", "socket": "1"}                 the end of one
+//   {"do": "forget", "socket": "1"}                 the end of a socket of any kind, that no test looks at any more
 //   {"do": "fetch", "socket": "1", "url": "http://…", "method": "POST", "body": "…"}
 //
 // Everything that happens to a socket is a JSON line on standard output:
@@ -88,6 +89,12 @@ const commands = {
   binary: (c) => sockets.get(c.socket).send(Buffer.from(c.data, 'base64'), { binary: true }),
   close: (c) => sockets.get(c.socket).close(c.code, c.reason),
   terminate: (c) => sockets.get(c.socket).terminate(),
+  forget: ({ socket }) => {
+    const s = sockets.get(socket);
+    sockets.delete(socket);
+    if (s instanceof WebSocket) s.terminate();
+    else s?.close();
+  },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

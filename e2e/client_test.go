@@ -17,61 +17,104 @@ import (
 	"github.com/google/uuid"
 )
 
-// A node is a process of Node.js that runs client.mjs, in the hands of a test.
+// A node is npm ws, npm eventsource and fetch in the hands of a test. All tests
+// share one process of Node.js that runs client.mjs.
 type node struct {
 	t *testing.T
 	*remote
 }
 
+// remote is what the process does for one test.
 type remote struct {
-	stdin  io.Writer
-	stderr strings.Builder
-
-	mu      sync.Mutex
-	sockets map[string]*socket
-
+	*clientProcess
 	ended map[string]bool // requests whose end a socket was shown
 }
 
-// startNode starts a client. It ends with the test, and its sockets with it.
+type clientProcess struct {
+	stdin  io.WriteCloser
+	stderr strings.Builder
+	exited chan error
+
+	mu      sync.Mutex // guards the following
+	last    int        // number of the socket that was made last
+	sockets map[string]*socket
+}
+
+var sharedClient struct {
+	sync.Once
+	*clientProcess
+	err error
+}
+
+// startNode gives a test clients of its own. They end with the test.
 func startNode(t *testing.T) *node {
 	t.Helper()
+	sharedClient.Do(func() { sharedClient.clientProcess, sharedClient.err = startClientProcess() })
+	if sharedClient.err != nil {
+		t.Fatal(sharedClient.err)
+	}
+	return &node{t, &remote{sharedClient.clientProcess, map[string]bool{}}}
+}
+
+func startClientProcess() (*clientProcess, error) {
 	for _, name := range []string{"ws", "eventsource"} {
 		if _, err := os.Stat("node_modules/" + name); err != nil {
-			t.Fatalf("npm %s is not installed; run npm ci in e2e, or make test", name)
+			return nil, fmt.Errorf("npm %s is not installed; run npm ci in e2e, or make test", name)
 		}
 	}
-	n := &node{t, &remote{sockets: map[string]*socket{}, ended: map[string]bool{}}}
+	p := &clientProcess{exited: make(chan error), sockets: map[string]*socket{}}
 	cmd := exec.Command("node", "client.mjs")
-	cmd.Stderr = &n.stderr
+	cmd.Stderr = &p.stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	n.stdin = stdin
-	exited := make(chan error)
+	p.stdin = stdin
 	go func() {
-		n.listen(stdout)
-		exited <- cmd.Wait()
+		p.listen(stdout)
+		p.exited <- cmd.Wait()
 	}()
-	t.Cleanup(func() {
-		stdin.Close() // the end of client.mjs
-		if err := <-exited; err != nil {
-			t.Errorf("node: %v\n%s", err, n.stderr.String())
-		}
-	})
-	return n
+	return p, nil
+}
+
+// stopNode ends the process when no test is left that could use it.
+func stopNode() error {
+	p := sharedClient.clientProcess
+	if p == nil {
+		return nil
+	}
+	p.stdin.Close() // the end of client.mjs
+	if err := <-p.exited; err != nil {
+		return fmt.Errorf("node: %w\n%s", err, p.stderr.String())
+	}
+	return nil
 }
 
 // in is the same node in the hands of a subtest.
 func (n *node) in(t *testing.T) *node { return &node{t, n.remote} }
+
+// newSocket names a connection, which ends with the test.
+func (n *node) newSocket() *socket {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last++
+	s := &socket{t: n.t, node: n, name: strconv.Itoa(n.last), events: newList[happened]()}
+	n.sockets[s.name] = s
+	n.t.Cleanup(func() {
+		n.do(map[string]any{"do": "forget", "socket": s.name})
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.sockets, s.name)
+	})
+	return s
+}
 
 // happened is a line of client.mjs.
 type happened struct {
@@ -83,7 +126,7 @@ type happened struct {
 	ID     string
 }
 
-func (n *remote) listen(stdout io.Reader) {
+func (n *clientProcess) listen(stdout io.Reader) {
 	b := bufio.NewReader(stdout)
 	for {
 		line, err := b.ReadBytes('\n')
@@ -94,7 +137,9 @@ func (n *remote) listen(stdout io.Reader) {
 		n.mu.Lock()
 		s := n.sockets[h.Socket]
 		n.mu.Unlock()
-		s.events.add(h)
+		if s != nil { // its test has not ended
+			s.events.add(h)
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,10 +164,7 @@ func (n *node) do(command map[string]any) {
 // open begins a connection; what comes of it is the first event.
 func (n *node) open(url string, headers map[string]string) *socket {
 	n.t.Helper()
-	n.mu.Lock()
-	s := &socket{t: n.t, node: n, name: strconv.Itoa(len(n.sockets) + 1), events: newList[happened]()}
-	n.sockets[s.name] = s
-	n.mu.Unlock()
+	s := n.newSocket()
 	n.do(map[string]any{"do": "open", "socket": s.name, "url": url, "headers": headers})
 	return s
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -71,10 +70,7 @@ func (n *node) tune(s *server, query string) *bus {
 // begin has something of its own happen in Node.js.
 func (n *node) begin(command map[string]any) *socket {
 	n.t.Helper()
-	n.mu.Lock()
-	c := &socket{t: n.t, node: n, name: strconv.Itoa(len(n.sockets) + 1), events: newList[happened]()}
-	n.sockets[c.name] = c
-	n.mu.Unlock()
+	c := n.newSocket()
 	command["socket"] = c.name
 	n.do(command)
 	return c

@@ -30,13 +30,11 @@ import (
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if !given("test.parallel") {
-		// The tests wait far more than they compute: for the demo model, which
-		// speaks at the pace of a real one, and for deadlines of the server.
-		_ = flag.Set("test.parallel", "8") // it exists: it was just asked for
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	// The tests wait far more than they compute: for the demo model, which speaks
+	// at the pace of a real one, and for deadlines of the server. A flag that is
+	// given wins.
+	_ = flag.Set("test.parallel", "8") // every test binary has it
+	goleak.VerifyTestMain(suite{m}, goleak.Cleanup(func(code int) {
 		pgtest.Stop()
 		if built.dir != "" {
 			_ = os.RemoveAll(built.dir) // a temporary folder
@@ -45,9 +43,16 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func given(name string) (ok bool) {
-	flag.Visit(func(f *flag.Flag) { ok = ok || f.Name == name })
-	return ok
+// A suite is all tests, and the process that they share.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int {
+	code := s.M.Run()
+	if err := stopNode(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	return code
 }
 
 var built struct {

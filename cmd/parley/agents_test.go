@@ -33,6 +33,7 @@ func ask(t *testing.T, method, url, body string) (int, string) {
 }
 
 func TestAgentsMadeByAPI(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	writeAgent(t, workspace, "coder")
 	args := []string{"--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace, "--drain", "1ms"}
@@ -76,6 +77,7 @@ func TestAgentsMadeByAPI(t *testing.T) {
 // TestFilesTakeEffectWhenTheyChange: an agent's file is read when it is written,
 // what is wrong in it is told and costs nothing, and everybody hears of it.
 func TestFilesTakeEffectWhenTheyChange(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace, "--drain", "1ms")
 	defer stop()

@@ -76,6 +76,7 @@ func rehash(t *testing.T, dir string, no int64) {
 
 // TestAForgedAuditIsFound: a changed row with the rest hashed again, anywhere.
 func TestAForgedAuditIsFound(t *testing.T) {
+	t.Parallel()
 	for _, no := range []int64{1, 2, 5} {
 		dir := t.TempDir()
 		audited(t, []string{"--data", dir}, true, 5)
@@ -94,6 +95,7 @@ func TestAForgedAuditIsFound(t *testing.T) {
 // TestTheAuditNeedsItsKey, which verify finds like the server does, and never
 // makes.
 func TestTheAuditNeedsItsKey(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	audited(t, []string{"--data", dir}, true, 2)
 	file := filepath.Join(dir, "parley.key")
@@ -122,6 +124,7 @@ func TestTheAuditNeedsItsKey(t *testing.T) {
 // TestAnAuditWithoutAKeyIsSealed by the first server that has one. What was
 // written before is verified as what it is; nothing without a key may follow.
 func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		audited(t, store, false, 3)
 		if out, err := run(t, "", with(store, "audit", "verify")...); err == nil || !strings.Contains(out, "no row is under the server's key") {

@@ -13,6 +13,7 @@ import (
 // TestChangesAreReported: what an agent did to a project is told at the end of its
 // run, whatever the server went through meanwhile.
 func TestChangesAreReported(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}

@@ -113,6 +113,7 @@ const thread = "3f0c1a52-0a1e-4c6e-9f5e-2b7d7a3c9e10"
 // TestChatAsksAgain: a server that dies with what it was just told gets it again,
 // under the same id, when it is back.
 func TestChatAsksAgain(t *testing.T) {
+	t.Parallel()
 	f := newFakeLog(t, thread)
 	f.deaf = 1
 	c := newPerson(t, "--server", strings.TrimPrefix(f.URL, "http://"), "--thread", thread)
@@ -135,6 +136,7 @@ func TestChatAsksAgain(t *testing.T) {
 // TestChatShowsTheWork: calls, live output, cards and costs, also of an agent
 // below; and what is asked is answered to the letter.
 func TestChatShowsTheWork(t *testing.T) {
+	t.Parallel()
 	const child = "5a1d7e7e-3c55-4d3a-8a43-6f5c8e0f7b21"
 	f := newFakeLog(t, thread)
 	c := newPerson(t, "--server", f.URL, "--thread", thread)
@@ -223,7 +225,7 @@ func TestChatShowsTheWork(t *testing.T) {
 }
 
 // TestChatIsStopped: Ctrl-C cancels what is going on, and twice leaves.
-func TestChatIsStopped(t *testing.T) {
+func TestChatIsStopped(t *testing.T) { // not in parallel: every server of the process gets the signals
 	f := newFakeLog(t, thread)
 	c := newPerson(t, "--server", f.URL, "--thread", thread)
 	c.see("> ")
@@ -260,6 +262,7 @@ func TestChatIsStopped(t *testing.T) {
 // TestChatFromAPipe: a script of answers is taken one by one, each when it is
 // asked for.
 func TestChatFromAPipe(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace)
 	defer stop()
@@ -284,6 +287,7 @@ func TestChatFromAPipe(t *testing.T) {
 // TestChatGoesOnWithAThread that is in the middle of something: from its start,
 // with its card, and without what was before.
 func TestChatGoesOnWithAThread(t *testing.T) {
+	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
 	defer stop()
 	c := newPerson(t, "--server", addr, "--thread", thread)
@@ -309,6 +313,7 @@ func TestChatGoesOnWithAThread(t *testing.T) {
 }
 
 func TestVisible(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"plain é 👩‍👧 \t\n":           "plain é 👩‍👧 \t\n",
 		"\x1b[2J\x1b]0;x\a\b\x7f":    "␛[2J␛]0;x␇␈␡",

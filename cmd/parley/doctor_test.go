@@ -54,6 +54,7 @@ var ofTheMachine = []string{"room", "database", "open files", "sandbox"}
 
 // TestDoctorFindsNothing on a sound store, whether a server runs on it or not.
 func TestDoctorFindsNothing(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		if err := os.Chmod(store[1], 0o700); err != nil {
 			t.Fatal(err)
@@ -208,6 +209,7 @@ func TestDoctorFindsProblems(t *testing.T) {
 // TestDoctorNamesKeys and never shows them, asks who can be reached for their
 // models, and finds those that are misspelt.
 func TestDoctorNamesKeys(t *testing.T) {
+	t.Parallel()
 	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-secret-secret" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -251,6 +253,7 @@ func TestDoctorNamesKeys(t *testing.T) {
 
 // Servers of tools are named, with what they miss, and none is started.
 func TestDoctorNamesToolServers(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "p.yaml")
 	for servers, want := range map[string]struct {
 		status status

@@ -86,6 +86,7 @@ func (w *world) say(t *testing.T, tenant parley.TenantID, user parley.PrincipalI
 // everybody's that too, and never another tenant's. Cards of others are not there
 // to be answered, nor their runs to be cancelled.
 func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
 	defer w.stop()
 	watchers := map[string]*listener{}
@@ -155,6 +156,7 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 
 // TestSettingsAreShownAsTheyHold, and nothing of them that is secret.
 func TestSettingsAreShownAsTheyHold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
 	defer w.stop()
 	auth := "Bearer " + token(t, "acme", "ann", time.Minute, "org_admin")

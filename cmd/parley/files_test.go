@@ -65,6 +65,7 @@ func put(t *testing.T, name, text string) {
 // TestPeopleAreNotShownWhatTheServerKeeps: secrets, the data folder, agents and
 // the settings file are in no answer, by content or by name.
 func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
+	t.Parallel()
 	workspace, get := newProject(t)
 	for _, path := range []string{
 		".env", "sub/.Env.Local", "dir/.env.txt/x", "parley.yaml", "agents/coder.md", "Agents/coder.md",
@@ -101,6 +102,7 @@ func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
 // TestFilesAreShownWhileTheyAreSwapped: what a name leads to when it is judged is
 // what is shown, however often a file or folder and a link change places.
 func TestFilesAreShownWhileTheyAreSwapped(t *testing.T) {
+	t.Parallel()
 	workspace, get := newProject(t)
 	for link, to := range map[string]string{"link": "var/parley.key", "env": ".env", "folder": "var", "dir/link": "../var/sub"} {
 		if err := os.Symlink(to, filepath.Join(workspace, link)); err != nil {

@@ -53,6 +53,7 @@ var lose = map[string]func(t *testing.T, db string){
 // TestALostDatabaseIsNotReplaced: if the key shows that a folder was in use, no
 // command makes an empty database in it, unless the operator asks for it.
 func TestALostDatabaseIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	for how, harm := range lose {
 		t.Run(how, func(t *testing.T) {
 			store := kinds["sqlite"](t)
@@ -97,6 +98,7 @@ func TestALostDatabaseIsNotReplaced(t *testing.T) {
 // TestAWriteAheadLogIsNotThrownAway: SQLite deletes a write-ahead log that lies
 // beside an empty database, and with a young database it holds all there is.
 func TestAWriteAheadLogIsNotThrownAway(t *testing.T) {
+	t.Parallel()
 	store := kinds["sqlite"](t)
 	wal := filepath.Join(store[1], "parley.db-wal")
 	writeText(t, wal, "all there is")
@@ -113,6 +115,7 @@ func TestAWriteAheadLogIsNotThrownAway(t *testing.T) {
 // TestAFirstStartThatWasCutOff leaves a folder that the next start takes up by
 // itself: the key is written after the database is complete, never before.
 func TestAFirstStartThatWasCutOff(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, dir string){
 		"a lock":            func(t *testing.T, dir string) { writeText(t, filepath.Join(dir, "parley.lock"), "process 1\n") },
 		"an empty database": func(t *testing.T, dir string) { writeText(t, filepath.Join(dir, "parley.db"), "") },
@@ -146,6 +149,7 @@ func TestAFirstStartThatWasCutOff(t *testing.T) {
 
 // TestAFolderBesidePostgreSQL holds a key and no database of its own.
 func TestAFolderBesidePostgreSQL(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := []string{"--data", dir, "--database-url", pgtest.Database(t)}
 	for range 2 {
@@ -168,6 +172,7 @@ func writeText(t *testing.T, file, text string) {
 
 // TestASecondServerOnOnePostgreSQL starts, and its log says that it is not alone.
 func TestASecondServerOnOnePostgreSQL(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Database(t)
 	var logs [2]bytes.Buffer
 	var stops []func()

@@ -15,6 +15,7 @@ import (
 // TestNoRouteHoldsAConnection: on every route, a client without a credential that
 // announces a body and sends one byte of it is answered and closed.
 func TestNoRouteHoldsAConnection(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
 	defer w.stop()
 	at := strings.TrimPrefix(w.addr, "http://")
@@ -55,6 +56,7 @@ func TestNoRouteHoldsAConnection(t *testing.T) {
 // TestAThousandConnectionsAreHeld by a client without a credential, who gets no
 // more than its share and keeps nobody with a token out.
 func TestAThousandConnectionsAreHeld(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir(), "--max-connections", "400"})
 	defer w.stop()
 	at := strings.TrimPrefix(w.addr, "http://")

@@ -14,6 +14,7 @@ import (
 // TestCommandsAreOnRecord: exporting a session and minting a token, while a server
 // runs and while none does.
 func TestCommandsAreOnRecord(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
 		mint := func() {
@@ -64,6 +65,7 @@ func TestCommandsAreOnRecord(t *testing.T) {
 // TestWhatCannotBePutOnRecordIsNotDone: no token is printed and no session is
 // exported.
 func TestWhatCannotBePutOnRecordIsNotDone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var session string
 	served(t, []string{"--data", dir}, func(addr, _ string) { session = open(t, addr).session })

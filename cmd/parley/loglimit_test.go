@@ -35,6 +35,7 @@ func (b *lockedBuffer) String() string {
 // TestRepeatedMessages: of each message a few lines are logged and the others
 // counted; other messages, and those below a warning, are not affected.
 func TestRepeatedMessages(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer // a timer logs what was suppressed
 		limiter := newLogLimiter(slog.NewTextHandler(&out, nil))
@@ -73,6 +74,7 @@ func TestRepeatedMessages(t *testing.T) {
 // TestRefusalsDoNotFloodTheLog: a server whose database is gone is asked all the
 // time.
 func TestRefusalsDoNotFloodTheLog(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	dir := t.TempDir()
 	addr, stop := serveLogged(t, noEnv, &log, "--data", dir, "--listen", "127.0.0.1:0", "--workspace", t.TempDir())

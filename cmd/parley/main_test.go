@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"io"
 	"os"
 	"regexp"
@@ -25,6 +26,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "tenant-tools" {
 		serveTenantTools(os.Args[2])
 	}
+	// The tests wait more than they compute: for the disk, and for the demo model,
+	// which speaks at the pace of a real one. A flag that is given wins.
+	_ = flag.Set("test.parallel", "6") // every test binary has it
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		pgtest.Stop()
 		os.Exit(code)
@@ -34,6 +38,7 @@ func TestMain(m *testing.M) {
 func noEnv(string) (string, bool) { return "", false }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
 	if err := p.run([]string{"version"}, noEnv); err != nil || !strings.HasPrefix(out.String(), "parley dev go") {
@@ -42,6 +47,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestNoCommandPrintsHelp(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
 	if err := p.run(nil, noEnv); err != nil || !strings.Contains(out.String(), "serve") {
@@ -208,6 +214,7 @@ func (c *person) leave() {
 }
 
 func TestChat(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace)
 	defer stop()
@@ -238,6 +245,7 @@ func TestChat(t *testing.T) {
 // TestChatSurvivesARestart: the server goes away in mid-answer and comes back;
 // the person sees one uncut answer.
 func TestChatSurvivesARestart(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { chatSurvivesARestart(t) })
 	t.Run("postgres", func(t *testing.T) { chatSurvivesARestart(t, "--database-url", pgtest.Database(t)) })
 }
@@ -266,6 +274,7 @@ func chatSurvivesARestart(t *testing.T, args ...string) {
 }
 
 func TestChatWithoutAServer(t *testing.T) {
+	t.Parallel()
 	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	if err := p.run([]string{"chat", "--server", "http://127.0.0.1:1"}, noEnv); err == nil || !strings.Contains(err.Error(), "parley serve") {
 		t.Errorf("%v", err)
@@ -273,6 +282,7 @@ func TestChatWithoutAServer(t *testing.T) {
 }
 
 func TestChatRefusesBadThreads(t *testing.T) {
+	t.Parallel()
 	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	if err := p.run([]string{"chat", "--thread", "3f0c…"}, noEnv); err == nil || !strings.Contains(err.Error(), "UUID") {
 		t.Errorf("%v", err)

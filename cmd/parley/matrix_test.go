@@ -318,6 +318,7 @@ func bound(t *testing.T, url string) string {
 // TestASuperuserDoesNotServeTenants: what stands between tenants must bind who
 // serves them.
 func TestASuperuserDoesNotServeTenants(t *testing.T) {
+	t.Parallel()
 	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
 	p := &program{ctx: context.Background(), stdout: io.Discard, stderr: io.Discard}
 	err := p.run([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--auth", "jwt", "--database-url", pgtest.Database(t)}, env)
@@ -481,6 +482,7 @@ func (w *world) keepsSecrets() {
 
 // TestChatWithAToken: who has one talks, who has none is told what to do.
 func TestChatWithAToken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
 	defer w.stop()
 	c := newPerson(t, "--server", w.addr, "--token", token(t, "acme", "ann", time.Minute, "standard_user"))
@@ -507,6 +509,7 @@ func TestChatWithAToken(t *testing.T) {
 
 // TestAClassifierIsAsked before the agent's model, and what it blocks is an error.
 func TestAClassifierIsAsked(t *testing.T) {
+	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--classifier", "demo")
 	defer stop()
 	c := newPerson(t, "--server", addr)
@@ -521,6 +524,7 @@ func TestAClassifierIsAsked(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
 	var out bytes.Buffer
 	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
@@ -548,6 +552,7 @@ func TestTokens(t *testing.T) {
 // TestAuditVerify: what was recorded is as it was written, until somebody changes
 // it or cuts off its end.
 func TestAuditVerify(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, []string{"--data", dir})
 	for _, user := range []parley.PrincipalID{"eve", "mallory", "trudy"} {

@@ -72,6 +72,7 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 // TestMetrics: a conversation with a tool call that waits for a person, and what
 // is told of it, on both stores. Whatever is told is in the table of the docs.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	doc, err := os.ReadFile("../../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +154,7 @@ var sometimes = map[string]bool{"parley_model_cost_dollars_total": true, "parley
 // TestMetricsOfTenants: the numbers are of all tenants together, so no token of
 // one opens them.
 func TestMetricsOfTenants(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

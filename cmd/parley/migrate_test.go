@@ -43,6 +43,7 @@ func execute(t *testing.T, store []string, statement string) {
 const newerRelease = `INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)`
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		says := func(words string, args ...string) {
 			t.Helper()
@@ -73,6 +74,7 @@ func TestMigrate(t *testing.T) {
 
 // TestGrant: who was granted it can serve, and who was not cannot.
 func TestGrant(t *testing.T) {
+	t.Parallel()
 	refused(t, "role of PostgreSQL", "", "migrate", "--data", t.TempDir(), "--grant", "x")
 	url := pgtest.Database(t)
 	role, as := pgtest.Role(t, url, "")
@@ -91,6 +93,7 @@ func TestGrant(t *testing.T) {
 // TestRestored: a cursor into what a database was before it was restored means
 // nothing afterwards, and the client is told so.
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		var id, cursor string
 		ask := func(addr string) (status int, body string) {
@@ -142,6 +145,7 @@ func TestRestored(t *testing.T) {
 
 // TestBackup: a copy made while the server writes is a whole store of its own.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	store, file := kinds["sqlite"](t), filepath.Join(t.TempDir(), "copy.db")
 	var id, export string
 	served(t, store, func(addr, _ string) {

@@ -63,7 +63,10 @@ var kinds = map[string]func(*testing.T) []string{
 // onBoth runs a test on each kind of store.
 func onBoth(t *testing.T, test func(t *testing.T, store []string)) {
 	for kind, empty := range kinds {
-		t.Run(kind, func(t *testing.T) { test(t, empty(t)) })
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, empty(t))
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // the tenant by any route, makes no agent that asks less often than the default,
 // and revokes no administrator.
 func TestADepartmentHeadIsNoAdministrator(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		w := newWorld(t, store)
 		defer w.stop()

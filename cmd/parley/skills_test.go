@@ -10,6 +10,7 @@ import (
 )
 
 func TestSkillsOfAServer(t *testing.T) {
+	t.Parallel()
 	workspace, elsewhere := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
 		filepath.Join(workspace, "skills", "greet", "SKILL.md"):             "---\ndescription: how to greet\nargument-hint: whom\n---\nGreet $ARGUMENTS.",

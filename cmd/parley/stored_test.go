@@ -32,6 +32,7 @@ type storedData struct {
 // TestStoredData opens the data of every release that stored any: all of it is still there, what was open goes on,
 // and new input works.
 func TestStoredData(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/stored/*/*.tgz")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no stored data (%v)", err)
@@ -39,6 +40,7 @@ func TestStoredData(t *testing.T) {
 	for _, file := range files {
 		kind := strings.TrimSuffix(filepath.Base(file), ".tgz")
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+kind, func(t *testing.T) {
+			t.Parallel()
 			store := kinds[kind](t)
 			workspace, want := unpack(t, file, store)
 			mustRun(t, "", with(store, "migrate")...)

@@ -71,6 +71,7 @@ type tenancy struct {
 // TestTwoTenantsAtOnce. PARLEY_TENANT_STEPS sets how many random steps each tenant
 // takes after it has used everything once, PARLEY_TENANT_SEED which.
 func TestTwoTenantsAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newTenancy(t)
 	steps, seed := 60, rand.Uint64()
 	if n, err := strconv.Atoi(os.Getenv("PARLEY_TENANT_STEPS")); err == nil {
@@ -295,6 +296,7 @@ func (w *tenancy) changeWhileHeld() {
 
 // TestEveryToolHasTenants: a new tool is to be tried by another tenant, too.
 func TestEveryToolHasTenants(t *testing.T) {
+	t.Parallel()
 	files, err := workspace.Open(t.TempDir(), workspace.Rules{})
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,7 @@ func (l *line) ended(request string) string {
 
 // TestACancelDoesNotOvertakeItsRequest: both are sent at once, many times.
 func TestACancelDoesNotOvertakeItsRequest(t *testing.T) {
+	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
 	defer stop()
 	thread := uuid.NewString()
@@ -91,6 +92,7 @@ func TestACancelDoesNotOvertakeItsRequest(t *testing.T) {
 // TestWhatWasShownIsNotShownAgain: a client reads the end of its answer and
 // leaves at once; whoever comes next is owed nothing.
 func TestWhatWasShownIsNotShownAgain(t *testing.T) {
+	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
 	defer stop()
 	thread := uuid.NewString()

@@ -49,6 +49,7 @@ func waiting(t *testing.T, store []string) (id, export string) {
 // TestASessionGoesElsewhere: from each kind of store to the other, where it is
 // the same to the byte, still waits for its approval, and goes on once it has it.
 func TestASessionGoesElsewhere(t *testing.T) {
+	t.Parallel()
 	for from, other := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
 		t.Run("from "+from, func(t *testing.T) {
 			id, export := waiting(t, kinds[from](t))
@@ -104,6 +105,7 @@ func bookmarksOfOpenRunsStay(t *testing.T, store []string, id parley.SessionID) 
 // can be, and a beginning of the next one. What was cut off in it goes on
 // elsewhere as after a crash.
 func TestExportDoesNotDisturb(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		var id, first, last string
 		served(t, store, func(addr, _ string) {
@@ -142,6 +144,7 @@ func TestExportDoesNotDisturb(t *testing.T) {
 // TestImportBelievesNothing: what is not a whole session, as some engine wrote
 // it, leaves nothing behind.
 func TestImportBelievesNothing(t *testing.T) {
+	t.Parallel()
 	_, export := waiting(t, kinds["sqlite"](t))
 	lines := strings.SplitAfter(strings.TrimSuffix(export, "\n"), "\n")
 	at := func(kind string) int {
@@ -190,6 +193,7 @@ func TestImportBelievesNothing(t *testing.T) {
 // missing, all of them, and no other line. What was brought in like that is
 // there as any other session, and can be taken out again.
 func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
+	t.Parallel()
 	id, export := waiting(t, kinds["sqlite"](t))
 	lines := strings.SplitAfter(strings.TrimSuffix(export, "\n"), "\n")
 	pieces := map[parley.OutputID]int{}
@@ -235,6 +239,7 @@ func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
 
 // TestImportTakesNobodysPlace: an id is taken once, and another one can be given.
 func TestImportTakesNobodysPlace(t *testing.T) {
+	t.Parallel()
 	id, export := waiting(t, kinds["sqlite"](t))
 	onBoth(t, func(t *testing.T, store []string) {
 		mustRun(t, export, with(store, "import")...)
@@ -262,6 +267,7 @@ func TestImportTakesNobodysPlace(t *testing.T) {
 }
 
 func TestExportRefuses(t *testing.T) {
+	t.Parallel()
 	refused(t, "no database", "", "export", uuid.NewString(), "--data", t.TempDir())
 	refused(t, "UUID", "", "export", "3f0c", "--data", t.TempDir())
 	onBoth(t, func(t *testing.T, store []string) {
@@ -278,6 +284,7 @@ func TestExportRefuses(t *testing.T) {
 
 // TestImportNeedsTheFolder: a server that runs has it.
 func TestImportNeedsTheFolder(t *testing.T) {
+	t.Parallel()
 	store := kinds["sqlite"](t)
 	id, export := waiting(t, kinds["sqlite"](t))
 	served(t, store, func(addr, _ string) {

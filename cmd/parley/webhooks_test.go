@@ -14,6 +14,7 @@ import (
 
 // TestAnImportedSessionTellsNobody: what its log promised is told where it was.
 func TestAnImportedSessionTellsNobody(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +60,7 @@ func TestAnImportedSessionTellsNobody(t *testing.T) {
 // TestAgentsWhoseWebhookCannotBeTold do not serve, and the operator is told what
 // to do.
 func TestAgentsWhoseWebhookCannotBeTold(t *testing.T) {
+	t.Parallel()
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	for _, test := range []struct{ url, secret, want string }{
 		{"https://hooks.example.com/x", secret, ""},
