@@ -145,12 +145,9 @@ func (e *Engine) Start() {
 	}
 }
 
-// Close stops the engine. Nothing new is accepted from now on; runs may go on
-// until they reach a boundary between steps or ctx ends, and are then cut where
-// they are, to be recovered by the next process. It returns when every
-// goroutine of the engine is gone, or with an error if something that was told
-// to stop does not.
-func (e *Engine) Close(ctx context.Context) error {
+// Drain has the engine refuse everything new, as before a Close. Runs go on until
+// they reach a boundary between steps.
+func (e *Engine) Drain() {
 	e.mu.Lock()
 	if !e.draining.Swap(true) {
 		for _, a := range e.actors {
@@ -160,6 +157,15 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	e.poke() // the scheduler ends
+}
+
+// Close stops the engine. Nothing new is accepted from now on; runs may go on
+// until they reach a boundary between steps or ctx ends, and are then cut where
+// they are, to be recovered by the next process. It returns when every
+// goroutine of the engine is gone, or with an error if something that was told
+// to stop does not.
+func (e *Engine) Close(ctx context.Context) error {
+	e.Drain()
 	select {
 	case <-e.drained:
 	case <-ctx.Done():

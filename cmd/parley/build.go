@@ -164,7 +164,10 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		Sockets: func() map[string]int { return r.sockets(conns.Sockets()) }})
 	web := newWeb(c, ports.main, r, guard, store, meter, log)
 	made.add("http", web)
-	made.add("readiness", onClose(web.Drain))
+	made.add("readiness", onClose(func() { // from the same moment on nothing new begins, and everybody is told
+		door.Drain()
+		web.Drain()
+	}))
 	h := &host{base: made.pick(baseParts...), work: made.pick(workParts...), failed: web.Failed(), conns: conns,
 		drain: c.Drain, log: log, facts: facts(c, at, len(p.agents.List(c.DefaultTenant)), models.Default())}
 	if len(made) > 0 {
