@@ -189,7 +189,8 @@ func agentFiles(folder *workspace.Dir) (names []string, err error) {
 func nameTaken(defs []definition, def definition) error {
 	for _, other := range defs {
 		if other.agent.Name == def.agent.Name {
-			return at(def.path, cmp.Or(def.lines["name"], 1), "the name %s is taken by %s; every agent needs its own", def.agent.Name, filepath.Base(other.path))
+			return at(def.path, cmp.Or(def.lines["name"], 1), "the name %s is taken by %s; every agent needs its own",
+				def.agent.Name, filepath.Base(other.path))
 		}
 	}
 	return nil

@@ -23,7 +23,9 @@ func (a Autonomy) Most() parley.Autonomy {
 func (a Autonomy) validateAutonomy() error {
 	var errs []error
 	if a.AutonomyMaxConsecutive < 1 || a.AutonomyMaxConsecutive > parley.MostConsecutive {
-		errs = append(errs, fmt.Errorf("--autonomy-max-consecutive is from 1 to %d, not %d; to have no such messages leave --autonomy-enabled out", parley.MostConsecutive, a.AutonomyMaxConsecutive))
+		errs = append(errs, fmt.Errorf("--autonomy-max-consecutive is from 1 to %d, not %d; "+
+			"to turn autonomous messages off, leave --autonomy-enabled out",
+			parley.MostConsecutive, a.AutonomyMaxConsecutive))
 	}
 	if a.AutonomyCooldownMS < 0 || a.AutonomyCooldownMS > parley.MostCooldownMS {
 		errs = append(errs, fmt.Errorf("--autonomy-cooldown-ms is from 0 to %d, which is a day, not %d", parley.MostCooldownMS, a.AutonomyCooldownMS))

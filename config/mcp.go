@@ -111,7 +111,8 @@ func readToolServers(doc document, env Lookup) (toolServers, error) {
 
 // read makes sense of one, or says which key does not.
 func (f serverFile) read(name string, env Lookup) (s ToolServer, key string, err error) {
-	s = ToolServer{Name: name, Trust: f.Trust, Command: f.Command, Network: f.Network, URL: SecretURL(f.URL), Writes: f.Workspace == "write", Bare: f.Sandbox != nil && !*f.Sandbox}
+	s = ToolServer{Name: name, Trust: f.Trust, Command: f.Command, Network: f.Network,
+		URL: SecretURL(f.URL), Writes: f.Workspace == "write", Bare: f.Sandbox != nil && !*f.Sandbox}
 	if !parley.ValidServerName(name) {
 		return s, "", fmt.Errorf("a server's name has up to 31 of a-z, 0-9 and -, beginning with a letter")
 	}
@@ -193,7 +194,7 @@ func (s *ToolServer) readHeaders(f serverFile, env Lookup) (key string, err erro
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "url", fmt.Errorf("this is not the address of a server; write it like https://host/mcp")
 	case u.User != nil:
-		return "url", fmt.Errorf("it holds a name or password; send those by headers_env")
+		return "url", fmt.Errorf("it holds a user name or password; send credentials by headers_env")
 	case u.Scheme == "http" && len(f.HeadersEnv) > 0 && !isLoopback(u.Hostname()):
 		return "url", fmt.Errorf("headers_env would go over the network unencrypted; use https")
 	}
@@ -202,7 +203,7 @@ func (s *ToolServer) readHeaders(f serverFile, env Lookup) (key string, err erro
 		name := f.HeadersEnv[header]
 		switch value, ok := env(name); {
 		case !headerName.MatchString(header):
-			return "headers_env", fmt.Errorf("%.80q is no name of a header", header)
+			return "headers_env", fmt.Errorf("%.80q is not the name of a header", header)
 		case !variableName.MatchString(name) || strings.HasPrefix(name, "PARLEY_"):
 			return "headers_env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the environment", name)
 		case !ok:

@@ -27,7 +27,8 @@ func (m *Metrics) validateMetrics() error {
 	case m.MetricsToken != "" && len(m.MetricsToken) < 16:
 		return fmt.Errorf("--metrics-token has %d bytes, which can be guessed; use at least 16 random ones", len(m.MetricsToken))
 	case m.MetricsToken == "" && !loopback(host):
-		return fmt.Errorf("--metrics-listen %s could be read from other machines by everybody; use an address like 127.0.0.1:9464, or set PARLEY_METRICS_TOKEN", m.MetricsListen)
+		return fmt.Errorf("--metrics-listen %s would show metrics to other machines without a token; "+
+			"use an address like 127.0.0.1:9464, or set PARLEY_METRICS_TOKEN", m.MetricsListen)
 	}
 	return nil
 }

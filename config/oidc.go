@@ -50,7 +50,7 @@ func (n *RoleNames) UnmarshalText(text []byte) error {
 func (a *Access) validateOIDC(listen string) error {
 	if a.OIDCIssuer == "" {
 		if a.OIDCClientID != "" || a.OIDCClientSecret != "" {
-			return fmt.Errorf("an OIDC client is given and no provider; set PARLEY_OIDC_ISSUER, or take the client away")
+			return fmt.Errorf("an OIDC client is set without a provider; set PARLEY_OIDC_ISSUER, or remove the client")
 		}
 		return nil
 	}
@@ -58,17 +58,19 @@ func (a *Access) validateOIDC(listen string) error {
 	_, badRole := parley.ParseUserRole(a.OIDCDefaultRole)
 	switch {
 	case a.Auth != "jwt":
-		return fmt.Errorf("--oidc-issuer is given, and --auth %s has nobody sign in; set PARLEY_AUTH=jwt", a.Auth)
+		return fmt.Errorf("--oidc-issuer is set, but --auth %s has no sign-in; set PARLEY_AUTH=jwt", a.Auth)
 	case a.JWTSecret == "":
 		return fmt.Errorf("--oidc-issuer needs PARLEY_JWT_SECRET, at least 32 bytes: the server signs with it what it hands to browsers. With --jwks-url it only knows how others sign")
 	case !safeURL(a.OIDCIssuer):
-		return fmt.Errorf("--oidc-issuer must be https without a password in it, or http on this machine: who can change its answers can be anybody")
+		return fmt.Errorf("--oidc-issuer must be https without a password in it, or http on this machine: " +
+			"a party that can change its answers can sign in as any user")
 	case a.OIDCClientID == "":
-		return fmt.Errorf("--oidc-issuer needs --oidc-client-id: what this server is registered as there")
+		return fmt.Errorf("--oidc-issuer needs --oidc-client-id: the id under which the provider knows this server")
 	case a.Public(listen) == "":
 		return fmt.Errorf("--oidc-issuer needs --public-url, since --listen %s does not say how browsers reach this server", listen)
 	case err != nil || !safeURL(a.Public(listen)) || own.Path != "" && own.Path != "/" || own.RawQuery != "" || own.Fragment != "":
-		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without a path: browsers would otherwise send what they are given in the clear")
+		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without a path: " +
+			"browsers would otherwise send credentials unencrypted")
 	case a.OIDCDefaultRole != "" && badRole != nil:
 		return fmt.Errorf("--oidc-default-role %w", badRole)
 	case a.OIDCUserClaim == "" || a.OIDCRolesClaim == "":

@@ -92,9 +92,12 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 func TestTheDefaultModel(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.DefaultModel = "server-model" })
 	id := r.open()
-	for i, test := range []struct{ choice, want string }{{"", "server-model"}, {`"tenant-model"`, "tenant-model"}, {"null", "server-model"}} {
+	for i, test := range []struct{ choice, want string }{
+		{"", "server-model"}, {`"tenant-model"`, "tenant-model"}, {"null", "server-model"},
+	} {
 		if test.choice != "" {
-			r.do(parley.TenantSession, parley.ChangeSettings{Values: map[string]json.RawMessage{"model": json.RawMessage(test.choice)}})
+			values := map[string]json.RawMessage{"model": json.RawMessage(test.choice)}
+			r.do(parley.TenantSession, parley.ChangeSettings{Values: values})
 		}
 		if a, err := r.Agents.Agent(acme, "coder"); err != nil || a.Model != test.want {
 			t.Errorf("after %s the agent is shown with %q, %v; want %q", test.choice, a.Model, err, test.want)

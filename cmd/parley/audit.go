@@ -34,7 +34,8 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &parley.Error{Code: parley.CodeNotFound, Err: err,
 			Message: "The audit is chained under the server's key, and there is no key to verify it with.",
-			Hint:    "set PARLEY_SERVER_KEY to what the server has, or name its data folder, which holds parley.key, with --data"}
+			Hint: "set PARLEY_SERVER_KEY to the key of the server, or name with --data its data folder, " +
+				"which holds parley.key"}
 	}
 	if err != nil {
 		return err
@@ -97,7 +98,7 @@ func (c *auditVerifyCommand) expected() (map[parley.TenantID]map[int64]string, e
 		}
 		no, err := strconv.ParseInt(parts[1], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("--expect %s: %s is no number of a row", e, parts[1])
+			return nil, fmt.Errorf("--expect %s: %s is not the number of a row", e, parts[1])
 		}
 		tenant := parley.TenantID(parts[0])
 		if all[tenant] == nil {

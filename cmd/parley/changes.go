@@ -14,7 +14,7 @@ import (
 func newChanges(c *config.Settings, files *workspace.Workspace, log *slog.Logger) parley.Changes {
 	found, err := changes.New(files, filepath.Join(c.Data, "changes"))
 	if err != nil {
-		log.Info("there is no git: what runs do to files is not reported", "reason", err)
+		log.Info("git is not installed: changes of files by runs are not reported", "reason", err)
 		return nil
 	}
 	return found

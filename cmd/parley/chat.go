@@ -45,13 +45,13 @@ func (c chatCommand) Run(p *program) error {
 	}
 	c.Thread = strings.ToLower(c.Thread)
 	if !parley.SessionID(c.Thread).Valid() {
-		return fmt.Errorf("--thread %s is no thread; it is a UUID of version 4, as printed when a chat begins", c.Thread)
+		return fmt.Errorf("--thread %s is not a thread id; use the UUID that a chat prints when it begins", c.Thread)
 	}
 	if !strings.Contains(c.Server, "://") {
 		c.Server = "http://" + c.Server
 	}
 	if _, err := url.Parse(c.Server); err != nil {
-		return fmt.Errorf("--server %s is no address; write it like http://127.0.0.1:8080", c.Server)
+		return fmt.Errorf("--server %s is not an address; write it like http://127.0.0.1:8080", c.Server)
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
@@ -148,7 +148,7 @@ func (t *chat) run(ctx context.Context) error {
 		}
 		if attempt == 0 {
 			t.line()
-			t.say("(the server is gone; coming back when it does)\n")
+			t.say("(the server is gone; the chat continues when it is back)\n")
 		}
 		select {
 		case <-time.After(min(time.Second<<min(attempt, 3), 5*time.Second)):
@@ -251,7 +251,7 @@ func (t *chat) heard(e parley.Event) {
 	if in, ok := e.Body.(parley.InputReceived); ok && e.Session == t.session && !t.mine(in.Request) {
 		t.line()
 		if in.Synthetic {
-			t.say("(nobody asked: the agent comes back by itself)\n")
+			t.say("(the agent sends a message on its own)\n")
 		} else {
 			t.say("(somebody else) > " + in.Content + "\n")
 		}

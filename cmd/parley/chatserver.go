@@ -106,7 +106,8 @@ func refusalIn(res *http.Response) string {
 
 // unauthorized says what is wrong with the token.
 func (s *serverClient) unauthorized(reason string) string {
-	const get = "Give one with --token, or in the variable PARLEY_TOKEN; parley token, on the machine of the server, makes one."
+	const get = "Give one with --token, or in the variable PARLEY_TOKEN; " +
+		"parley token, on the machine of the server, makes one."
 	if s.token == "" {
 		return fmt.Sprintf("The server at %s wants a token. %s", s.address, get)
 	}

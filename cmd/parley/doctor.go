@@ -129,7 +129,7 @@ func (d *doctor) within(t time.Duration) (context.Context, context.CancelFunc) {
 
 func (d *doctor) settings() {
 	if err := d.Check(); err != nil {
-		d.say("settings", problem, "correct it: parley serve would not start", "%v", err)
+		d.say("settings", problem, "correct it; parley serve would not start", "%v", err)
 		return
 	}
 	d.say("settings", fine, "", "valid")

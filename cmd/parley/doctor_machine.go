@@ -88,12 +88,12 @@ func timeSync(dir string) (_ time.Duration, err error) {
 func (d *doctor) room() {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(d.Data, &fs); err != nil {
-		d.say("room", warning, "look with df", "cannot be told: %v", err)
+		d.say("room", warning, "run df", "free space is unknown: %v", err)
 		return
 	}
 	switch free := uint64(fs.Bavail) * uint64(fs.Bsize); {
 	case free < noRoom:
-		d.say("room", problem, "make room: what cannot be stored is refused", "%s free", size(free))
+		d.say("room", problem, "free some space: without it, messages are refused", "%s free", size(free))
 	case free < littleRoom:
 		d.say("room", warning, "make room", "%s free", size(free))
 	default:
@@ -142,13 +142,14 @@ func (d *doctor) agents() {
 		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", d.noFiles)
 		return
 	}
-	agents, err := config.LoadAgents(d.files, d.Agents, d.DefaultTenant, checkAgent(builtInTools(d.files, d.box), d.ToolServers))
+	agents, err := config.LoadAgents(d.files, d.Agents, d.DefaultTenant,
+		checkAgent(builtInTools(d.files, d.box), d.ToolServers))
 	if err != nil {
 		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
 		return
 	}
 	for _, note := range agents.Ignored() {
-		d.say(name, warning, "remove the line, or know that nothing comes of it", "%s", note)
+		d.say(name, warning, "remove the line; it has no effect", "%s", note)
 	}
 	var names []string
 	for _, a := range agents.List(d.DefaultTenant) {
@@ -167,7 +168,8 @@ func (d *doctor) sandbox() {
 	switch box := d.box; {
 	case d.noFiles != nil: // the agents say so
 	case d.noBox != nil:
-		d.say(name, problem, "move what it names, or name another folder with --workspace", "%v", d.noBox)
+		d.say(name, problem, "move the folder that the message names, or choose another with --workspace",
+			"%v", d.noBox)
 	case box.Missing() != nil:
 		d.say(name, warning, "install bubblewrap; until then commands ask a person, and under full-auto are refused", "%s", box)
 	case box.Shortcomings() != "":
@@ -184,7 +186,7 @@ func (d *doctor) descriptors() {
 	const name = "open files"
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		d.say(name, warning, "look with ulimit -n", "the limit cannot be told: %v", err)
+		d.say(name, warning, "run ulimit -n", "the limit is unknown: %v", err)
 		return
 	}
 	switch n := uint64(limit.Cur); {

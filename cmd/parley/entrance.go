@@ -34,7 +34,8 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 	if pg, ok := store.(*postgres.Store); ok && pg.Bypasses() {
 		if c.Auth == "jwt" {
 			return nil, &parley.Error{Code: parley.CodeForbidden, Message: "The role in --database-url is not bound by row-level security, which stands between tenants.",
-				Hint: "make a role for the server that is no superuser, run parley migrate --grant ROLE as this one, and serve as that one"}
+				Hint: "create a role that is not a superuser, run parley migrate --grant ROLE with this role, " +
+					"and start the server with the new one"}
 		}
 		log.Warn("the database role is a superuser; parley migrate --grant makes one that can do less")
 	}
@@ -65,7 +66,8 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 			return nil, err
 		}
 		if err := verifier.Warm(ctx); err != nil {
-			log.Warn("keys cannot be fetched yet; nobody gets in until they can", "error", err)
+			log.Warn("the keys that verify tokens cannot be fetched yet; every token is refused until they are",
+				"error", err)
 		}
 		e.Tickets = access.NewTickets(store, time.Now)
 		if e.Auth, err = access.NewJWT(access.JWTConfig{Verifier: verifier, Tickets: e.Tickets, Revocations: revoked,

@@ -24,7 +24,8 @@ func (c *exportCommand) Run(p *program) (err error) {
 		c.Tenant = c.DefaultTenant
 	}
 	if !c.Session.Valid() {
-		return parley.Errorf(parley.CodeInvalid, "%q is no session: its id is a UUID of version 4, in lower case.", c.Session)
+		return parley.Errorf(parley.CodeInvalid, "%q is not a valid session id; it is a UUID of version 4, in lower case.",
+			c.Session)
 	}
 	store, err := openReader(p.ctx, &c.Store)
 	if err != nil {

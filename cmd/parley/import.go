@@ -33,7 +33,7 @@ func (c *importCommand) Run(p *program) (err error) {
 	case !c.Tenant.Valid():
 		return fmt.Errorf("--tenant %s is no tenant id; use up to 63 of a-z, 0-9 and -, not beginning with -", c.Tenant)
 	case c.As != "" && !c.As.Valid():
-		return fmt.Errorf("--as %s is no session id; use a UUID of version 4, in lower case", c.As)
+		return fmt.Errorf("--as %s is not a valid session id; use a UUID of version 4, in lower case", c.As)
 	}
 	f, err := c.read(p.stdin)
 	if err != nil {

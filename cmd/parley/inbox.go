@@ -104,7 +104,7 @@ func takeRecords(ctx context.Context, folder string, store parley.Store, log *sl
 			err = json.Unmarshal(raw, &r)
 		}
 		if err != nil || !r.Tenant.Valid() || r.Action == "" || !json.Valid(r.Metadata) {
-			log.Warn("a record that a command left cannot be read", "file", name, "error", err)
+			log.Warn("an audit record that a command left cannot be read", "file", name, "error", err)
 			continue
 		}
 		if _, err := store.Append(ctx, parley.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}}); err != nil {
@@ -127,7 +127,7 @@ func keepRecords(ctx context.Context, folder string, store parley.Store, log *sl
 			return
 		case <-tick.C:
 			if err := takeRecords(ctx, folder, store, log); err != nil && ctx.Err() == nil {
-				log.Error("what commands did is not on record yet", "folder", folder, "error", err)
+				log.Error("records of commands are not in the audit log yet", "folder", folder, "error", err)
 			}
 		}
 	}

@@ -28,7 +28,8 @@ func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Scre
 	for _, s := range c.ToolServers {
 		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle,
 			Missing: s.Missing, Command: s.Command, Writes: s.Writes,
-			Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare, URL: string(s.URL), Headers: map[string]string{}}
+			Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare,
+			URL: string(s.URL), Headers: map[string]string{}}
 		for _, v := range s.Env {
 			server.Env = append(server.Env, v.Pair())
 		}
@@ -95,7 +96,8 @@ func (d *doctor) toolServers() {
 		case !there(s.Command[0]):
 			d.say(name, warning, "install it, or correct the command", "%s cannot be started: there is no program %s", what, s.Command[0])
 		case s.Bare:
-			d.say(name, warning, "remove sandbox: false, if it can do without", "%s runs without a sandbox, with every right of the server", what)
+			d.say(name, warning, "remove sandbox: false, if the server works in the sandbox",
+				"%s runs without a sandbox, with every right of the server", what)
 		case d.box != nil && d.box.Missing() != nil:
 			d.say(name, warning, "install bubblewrap", "%s is not started without a sandbox", what)
 		default:

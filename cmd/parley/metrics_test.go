@@ -200,7 +200,8 @@ func TestMetricsOfTenants(t *testing.T) {
 // TestEverySocketHasADialect: every route that takes a WebSocket is counted under
 // the name of its dialect.
 func TestEverySocketHasADialect(t *testing.T) {
-	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(),
+		"--drain", "1ms")
 	defer stop()
 	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
 	want := map[string]int{}
@@ -209,8 +210,9 @@ func TestEverySocketHasADialect(t *testing.T) {
 		if !ok {
 			continue
 		}
-		path = strings.NewReplacer("{$}", "", "{id}", config.BuiltIn.Name).Replace(path) + "?threadId=" + uuid.NewString()
-		socket, _, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(addr, "http")+path, nil)
+		path = strings.NewReplacer("{$}", "", "{id}", config.BuiltIn.Name).Replace(path)
+		url := "ws" + strings.TrimPrefix(addr, "http") + path + "?threadId=" + uuid.NewString()
+		socket, _, err := websocket.Dial(t.Context(), url, nil)
 		if err != nil {
 			continue // not a socket
 		}
@@ -240,7 +242,8 @@ func TestEverySocketHasADialect(t *testing.T) {
 // TestARouteOfNoDialect is counted under its own pattern.
 func TestARouteOfNoDialect(t *testing.T) {
 	r := routes{dialects: map[string]string{"GET /a": "a"}}
-	if got := r.sockets(map[string]int{"GET /a": 1, "GET /b": 2}); !maps.Equal(got, map[string]int{"a": 1, "GET /b": 2}) {
+	got := r.sockets(map[string]int{"GET /a": 1, "GET /b": 2})
+	if !maps.Equal(got, map[string]int{"a": 1, "GET /b": 2}) {
 		t.Errorf("%v", got)
 	}
 }

@@ -40,8 +40,9 @@ func (c *migrateCommand) Run(p *program) error {
 		return err
 	}
 	if has == 0 && c.Restored {
-		return &parley.Error{Code: parley.CodeInvalid, Message: "There is no database there that could have been restored.",
-			Hint: "put the backup in its place first; see docs/operating.md"}
+		return &parley.Error{Code: parley.CodeInvalid,
+			Message: "There is no database in the data folder that could have been restored.",
+			Hint:    "put the backup in its place first; see docs/operating.md"}
 	}
 	from, to, err := c.migrate(p)
 	if err != nil {

@@ -23,9 +23,12 @@ func TestModelsOf(t *testing.T) {
 // TestDialectsShowTheModelOfTheTenant: the model that runs use, in the native
 // protocol and on the event bus.
 func TestDialectsShowTheModelOfTheTenant(t *testing.T) {
-	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(),
+		"--drain", "1ms")
 	defer stop()
-	for _, test := range []struct{ setting, want string }{{"null", "demo"}, {`"llama-of-the-tenant"`, "llama-of-the-tenant"}, {"null", "demo"}} {
+	for _, test := range []struct{ setting, want string }{
+		{"null", "demo"}, {`"llama-of-the-tenant"`, "llama-of-the-tenant"}, {"null", "demo"},
+	} {
 		if status, body := ask(t, "PATCH", addr+"/api/v1/settings", `{"model":`+test.setting+`}`); status != 200 {
 			t.Fatalf("%d %s", status, body)
 		}

@@ -93,7 +93,7 @@ func (f *sessionFile) line(n int, line []byte) error {
 	}
 	var d definitionLine
 	if err := json.Unmarshal(line, &d); err != nil {
-		return fmt.Errorf("this is no line of an exported session: %w", err)
+		return fmt.Errorf("a line is not of an exported session: %w", err)
 	}
 	if d.Definition != nil {
 		if len(f.log) > 0 {
@@ -133,7 +133,7 @@ func (f *sessionFile) begin(line []byte) error {
 	case f.Version != fileVersion:
 		return fmt.Errorf("the file has version %d, and this release reads version %d; import it with the release that wrote it", f.Version, fileVersion)
 	case !f.Session.Valid():
-		return fmt.Errorf("%q is no session: its id is a UUID of version 4", f.Session)
+		return fmt.Errorf("%q is not a valid session id; it is a UUID of version 4", f.Session)
 	}
 	f.state = parley.NewState(f.Tenant, f.Session)
 	return nil
@@ -156,7 +156,7 @@ func (f *sessionFile) whole() error {
 	}
 	for _, ref := range need {
 		if _, ok := f.agents[ref.Digest]; !ok {
-			return fmt.Errorf("the definition %s of agent %s is missing, and what is still to be answered cannot go on without it", ref.Digest, ref.Name)
+			return fmt.Errorf("the definition %s of agent %s is missing, and open runs need it", ref.Digest, ref.Name)
 		}
 	}
 	return nil

@@ -57,7 +57,8 @@ func openStore(
 		return nil, nil, err
 	}
 	if s.DatabaseURL != "" {
-		opened, err = postgres.Open(ctx, string(s.DatabaseURL), append(options, postgres.WithConnections(s.DatabasePool))...)
+		options = append(options, postgres.WithConnections(s.DatabasePool))
+		opened, err = postgres.Open(ctx, string(s.DatabaseURL), options...)
 	} else {
 		opened, err = sqlite.Open(ctx, s.Data, holder(purpose), existing(s, fresh)...)
 	}

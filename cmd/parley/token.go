@@ -23,7 +23,8 @@ type tokenCommand struct {
 // Run prints an access token and nothing else.
 func (c *tokenCommand) Run(p *program) error {
 	if c.JWTSecret == "" {
-		return errors.New("there is no secret to sign with: set PARLEY_JWT_SECRET, here or in .env, to what the server has")
+		return errors.New("there is no secret to sign with; " +
+			"set PARLEY_JWT_SECRET to the secret of the server, in the environment or in .env")
 	}
 	for _, role := range c.Role {
 		if _, err := parley.ParseUserRole(string(role)); err != nil {
