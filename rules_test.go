@@ -48,6 +48,7 @@ var allowed = []struct {
 	{"tool/mcp", "sandbox", "a server of tools is a command"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 	{"dialect/dialecttest", "server", "the server limits how long bodies and answers of a dialect may take"},
+	{"store/postgres/pgtest", "store/storetest", "the stores of tests are in memory where there is room"},
 }
 
 func TestImports(t *testing.T) {

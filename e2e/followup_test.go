@@ -48,7 +48,7 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 
 	// Who is not there when it comes is shown it on coming back, also by
 	// another process.
-	c.ask("remind me in 1 second to breathe")
+	c.ask("remind me in 3 seconds to breathe")
 	c.completed()
 	c.terminate()
 	watching.terminate()

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/store/storetest"
 )
 
 // A server is one process of `parley serve`, in the hands of a test.
@@ -48,7 +50,7 @@ func startServer(t *testing.T, o options) *server {
 		o.listen = "127.0.0.1:0"
 	}
 	if o.data == "" {
-		o.data = t.TempDir()
+		o.data = storetest.Dir(t)
 	}
 	if o.workspace == "" {
 		o.workspace = t.TempDir()

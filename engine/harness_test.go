@@ -20,6 +20,7 @@ import (
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
+	"parley/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 // store again after it was closed.
 func onEveryStore(t *testing.T, test func(*testing.T, func() parley.Store)) {
 	t.Run("sqlite", func(t *testing.T) {
-		dir := t.TempDir()
+		dir := storetest.Dir(t)
 		test(t, func() parley.Store {
 			store, err := sqlite.Open(context.Background(), dir, "a test")
 			if err != nil {
@@ -125,7 +126,7 @@ type rig struct {
 }
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
-	r := &rig{t: t, dir: t.TempDir()}
+	r := &rig{t: t, dir: storetest.Dir(t)}
 	r.config = Config{Access: access.Rules{}, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	for _, f := range change {
 		f(&r.config)

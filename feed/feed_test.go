@@ -18,6 +18,7 @@ import (
 
 	"parley"
 	"parley/store/sqlite"
+	"parley/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +38,7 @@ type bench struct {
 }
 
 func newBench(t testing.TB) *bench {
-	store, err := sqlite.Open(context.Background(), t.TempDir(), "a test")
+	store, err := sqlite.Open(context.Background(), storetest.Dir(t), "a test")
 	if err != nil {
 		t.Fatal(err)
 	}

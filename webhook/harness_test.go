@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/store/sqlite"
+	"parley/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -83,7 +84,7 @@ func (l *lines) String() string {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), t.TempDir(), "a test")
+	store, err := sqlite.Open(t.Context(), storetest.Dir(t), "a test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/store/postgres/pgtest"
+	"parley/store/storetest"
 )
 
 // Tools for the tests of what operators do.
@@ -54,9 +55,9 @@ func refused(t *testing.T, words, stdin string, args ...string) {
 
 // kinds are the stores, each made by flags that name an empty one.
 var kinds = map[string]func(*testing.T) []string{
-	"sqlite": func(t *testing.T) []string { return []string{"--data", t.TempDir()} },
+	"sqlite": func(t *testing.T) []string { return []string{"--data", storetest.Dir(t)} },
 	"postgres": func(t *testing.T) []string {
-		return []string{"--data", t.TempDir(), "--database-url", pgtest.Database(t)}
+		return []string{"--data", storetest.Dir(t), "--database-url", pgtest.Database(t)}
 	},
 }
 

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Reopener {
-		dir := t.TempDir()
+		dir := storetest.Dir(t)
 		return func(t testing.TB) parley.Store {
 			s, err := Open(context.Background(), dir, "a test")
 			if err != nil {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"parley/store/storetest"
 )
 
 // A Server is a process of this one's own. It can be reached only through a
@@ -63,7 +65,7 @@ func start() (*Server, error) {
 		return nil, err
 	}
 	s := &Server{programs: bin}
-	if s.dir, err = os.MkdirTemp("", "parley-postgres-"); err != nil {
+	if s.dir, err = os.MkdirTemp(storetest.Memory(), "parley-postgres-"); err != nil {
 		return nil, err
 	}
 	if err := s.prepare(); err != nil {
