@@ -35,9 +35,12 @@ NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e
 SLOW := ./e2e ./store/postgres ./cmd/parley ./engine ./sandbox
 JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
+# Without the checks of go vet, all of which make lint does.
+GOTEST := go test -vet=off -p $(JOBS)
+
 test: $(NODE_MODULES) web/dist/index.html ## run all tests
 	cd web && npm test --silent
-	go test -p $(JOBS) -timeout 20m $(SLOW) ./...
+	$(GOTEST) -timeout 20m $(SLOW) ./...
 
 e2e: $(NODE_MODULES) browser ## run the end-to-end tests alone, those in a browser too
 	go test -count=1 ./e2e/...
@@ -51,7 +54,7 @@ screenshots: build web/e2e/node_modules/.installed ## take the pictures in docs/
 # The race detector sees only the process of the test, and the end-to-end tests run the server in another.
 # -short leaves out tests that measure time, and repeats random tests less often.
 race: $(NODE_MODULES) ## run the tests in one process under the race detector, random ones briefly
-	go test -race -short -p $(JOBS) -timeout 30m $(filter-out ./e2e,$(SLOW)) $$(go list ./... | grep -v '/e2e$$')
+	$(GOTEST) -race -short -timeout 30m $(filter-out ./e2e,$(SLOW)) $$(go list ./... | grep -v '/e2e$$')
 
 race-all: $(NODE_MODULES) ## run all tests under the race detector, at full length
 	go test -race -timeout 60m ./...

@@ -28,7 +28,7 @@ func TestDiskTrouble(t *testing.T) {
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			o := options{}
+			o := options{data: t.TempDir()}
 			if b.name == "no room" {
 				o = smallDisk(t)
 			}
@@ -41,11 +41,29 @@ func TestDiskTrouble(t *testing.T) {
 func smallDisk(t *testing.T) options {
 	t.Helper()
 	o := options{data: t.TempDir()}
-	o.within = []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=24m none "$0" && exec "$@"`, o.data}
-	if out, err := exec.Command(o.within[0], append(o.within[1:], "true")...).CombinedOutput(); err != nil {
+	o.within = onSmallDisk(t, o.data, "24m")
+	return o
+}
+
+// onSmallDisk is a command that runs another one, to which a folder is a disk of
+// so many bytes.
+func onSmallDisk(t *testing.T, folder, size string) []string {
+	t.Helper()
+	command := []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=` + size + ` none "$0" && exec "$@"`, folder}
+	if out, err := exec.Command(command[0], append(command[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no disk can be mounted: %v %s", err, out)
 	}
-	return o
+	return command
+}
+
+// conversing is a server and a socket of it whose thread has a finished run.
+func conversing(t *testing.T) (*server, *socket) {
+	t.Helper()
+	s := startServer(t, options{data: t.TempDir()})
+	c := startNode(t).dial(s, newThread())
+	c.ask("repeat before")
+	c.completed()
+	return s, c
 }
 
 // noRoom fills the disk, as the server sees it, to the last byte, and takes every
@@ -94,7 +112,7 @@ func movedAway(x *trial) (heal func()) {
 	move := func(from, to string) {
 		for _, name := range []string{"parley.db", "parley.db-wal", "parley.db-shm"} {
 			if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-				x.t.Error(err)
+				x.t.Fatal(err)
 			}
 		}
 	}
@@ -113,11 +131,7 @@ func TestADeletedDatabaseAcceptsNothing(t *testing.T) {
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
-				s := startServer(t, options{})
-				n := startNode(t)
-				c := n.dial(s, newThread())
-				c.ask("repeat before")
-				c.completed()
+				s, c := conversing(t)
 				if err := harm(filepath.Join(s.o.data, name)); err != nil {
 					t.Fatal(err)
 				}
@@ -153,11 +167,7 @@ func replace(name string) error {
 // one must not take it for good.
 func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, options{})
-	n := startNode(t)
-	c := n.dial(s, newThread())
-	c.ask("repeat before")
-	c.completed()
+	s, c := conversing(t)
 	before := len(s.events(c.thread))
 	heal := s.inject("fsync", "error=EIO")
 	x := &trial{server: s, refused: map[string]bool{}}
@@ -168,7 +178,7 @@ func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
 	for _, e := range s.events(c.thread)[before:] {
 		t.Errorf("was refused, and is there: %v", e)
 	}
-	c = n.dial(s, c.thread)
+	c = c.node.dial(s, c.thread)
 	c.ask("repeat after")
 	if a := c.completed(); a.text != "after" {
 		t.Errorf("after the trouble: %+v", a)
@@ -179,11 +189,7 @@ func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
 // on for a while, and all it accepted would be lost.
 func TestATruncatedDatabaseIsNotReady(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, options{})
-	n := startNode(t)
-	c := n.dial(s, newThread())
-	c.ask("repeat before")
-	c.completed()
+	s, _ := conversing(t)
 	s.stop() // everything is in one file
 	s = s.again()
 	if err := os.Truncate(filepath.Join(s.o.data, "parley.db"), 0); err != nil {
@@ -210,17 +216,11 @@ func TestATruncatedDatabaseIsNotReady(t *testing.T) {
 // folder, with which nothing is wrong.
 func TestABackupToAFullDisk(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, options{})
-	c := startNode(t).dial(s, newThread())
-	c.ask("repeat before")
-	c.completed()
+	s, _ := conversing(t)
 	target := t.TempDir()
 	file := filepath.Join(target, "copy.db")
-	small := []string{"--mount", "sh", "-c", `mount -t tmpfs -o size=64k none "$0" && exec "$@"`, target}
-	if out, err := exec.Command("unshare", append(small, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no disk can be mounted: %v %s", err, out)
-	}
-	backup := exec.Command("unshare", append(small, binary(t), "backup", file, "--data", s.o.data)...)
+	small := append(onSmallDisk(t, target, "64k"), binary(t), "backup", file, "--data", s.o.data)
+	backup := exec.Command(small[0], small[1:]...)
 	backup.Env = []string{}
 	out, err := backup.CombinedOutput()
 	said := string(out)
