@@ -53,6 +53,9 @@ type promise struct {
 // delivered, and starts another. Each message is delivered, once; or, where the
 // kill fell between its last frame and the note of that, again, with the same
 // frames under the same name. The log has its run once.
+//
+// On PostgreSQL the kills before a write are left out: the database is then as
+// after the write before, and the process is as with SQLite.
 func TestKilledBetweenPromiseAndDelivery(t *testing.T) {
 	t.Parallel()
 	for store, env := range map[string]func(*testing.T) []string{
@@ -62,7 +65,11 @@ func TestKilledBetweenPromiseAndDelivery(t *testing.T) {
 		for who, leaves := range map[string]bool{"who stays": false, "who comes back": true} {
 			t.Run(store+", "+who, func(t *testing.T) {
 				t.Parallel()
-				killedBetween(t, leaves, env)
+				times := []string{"after"}
+				if store == "sqlite" {
+					times = append(times, "before")
+				}
+				killedBetween(t, leaves, times, env)
 			})
 		}
 	}
@@ -72,13 +79,13 @@ func TestKilledBetweenPromiseAndDelivery(t *testing.T) {
 // promising one being the first.
 var promiseSteps = []string{"TimerSet 1", "OutputAppended 1", "RunFinished 1", "Delivered 2", "TimerFired 2", "OutputAppended 2", "RunFinished 2", "Delivered 3"}
 
-func killedBetween(t *testing.T, leaves bool, env func(*testing.T) []string) {
+func killedBetween(t *testing.T, leaves bool, times []string, env func(*testing.T) []string) {
 	at := promiseSteps
 	if leaves { // and its session is unloaded until the timer is due
 		at = append(at[:len(at):len(at)], "Due 2", "Attempted 3")
 	}
 	for _, step := range at {
-		for _, when := range []string{"before", "after"} {
+		for _, when := range times {
 			t.Run(step+" "+when, func(t *testing.T) {
 				t.Parallel()
 				var p *promise

@@ -24,23 +24,39 @@ func (f *fixture) hooked(tenant parley.TenantID, id parley.SessionID, target str
 	f.mustAppend(b)
 }
 
+// owedHooks are webhooks that a store owes, as whoever tells them sees them.
+type owedHooks struct {
+	*fixture
+	ctx context.Context
+	parley.HookStore
+}
+
+func (o *owedHooks) due(now time.Time, limit int, except ...string) ([]parley.HookDue, time.Time) {
+	o.t.Helper()
+	list, next, err := o.DueHooks(o.ctx, now, parley.HooksBusy{Targets: except}, limit)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return list, next
+}
+
 // webhooksAreToldOnce: what is owed is found whoever's it is, soonest first, is
 // claimed by one, and is found again when the claim has run out; what was settled
 // is not.
 func webhooksAreToldOnce(t *testing.T, f *fixture) {
-	ctx, store := context.Background(), f.Store.(parley.HookStore)
 	f.hooked(tenant, ID(1), "a.example:443", 3)
 	f.hooked("rival", ID(1), "b.example:443", 1)
-	now := t0.Add(time.Hour)
-	due := func(now time.Time, limit int, except ...string) ([]parley.HookDue, time.Time) {
-		t.Helper()
-		list, next, err := store.DueHooks(ctx, now, parley.HooksBusy{Targets: except}, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list, next
-	}
-	all, next := due(now, 10)
+	o, now := &owedHooks{f, context.Background(), f.Store.(parley.HookStore)}, t0.Add(time.Hour)
+	d := o.claimed(o.found(now), now)
+	o.settled(d, now)
+	o.areNoBookmarks(now)
+}
+
+// found checks what is due, and returns one of it.
+func (o *owedHooks) found(now time.Time) parley.HookDue {
+	t := o.t
+	t.Helper()
+	all, next := o.due(now, 10)
 	if len(all) != 4 || !next.IsZero() {
 		t.Fatalf("%+v, then %v", all, next)
 	}
@@ -53,27 +69,32 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	if !d.Next.Equal(rules.HookAtOnce) || !d.Made.After(t0) || d.Attempts != 0 || d.Run != 2 || d.About != 2 || d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
 		t.Errorf("%+v", d)
 	}
-	if some, next := due(now, 2); len(some) != 2 || next.After(now) {
+	if some, next := o.due(now, 2); len(some) != 2 || next.After(now) {
 		t.Errorf("%+v, then %v", some, next)
 	}
-	if some, _ := due(now, 10, "a.example:443", "c.example:443"); len(some) != 1 || some[0].Tenant != "rival" {
+	if some, _ := o.due(now, 10, "a.example:443", "c.example:443"); len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v", some)
 	}
-	if some, _, err := store.DueHooks(ctx, now, parley.HooksBusy{Tenants: []parley.TenantID{"nobody", tenant}}, 10); err != nil || len(some) != 1 || some[0].Tenant != "rival" {
+	if some, _, err := o.DueHooks(o.ctx, now, parley.HooksBusy{Tenants: []parley.TenantID{"nobody", tenant}}, 10); err != nil || len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v, %v", some, err)
 	}
 	// Events keep to the clock of their log, and that was ahead.
-	if some, next := due(t0.Add(-24*time.Hour), 10); len(some) != 4 || !next.IsZero() {
+	if some, next := o.due(t0.Add(-24*time.Hour), 10); len(some) != 4 || !next.IsZero() {
 		t.Errorf("%+v, then %v", some, next)
 	}
+	return d
+}
 
-	// Of any number who claim one, one has it.
+// claimed has many claim what is due, of whom one gets it.
+func (o *owedHooks) claimed(d parley.HookDue, now time.Time) parley.HookDue {
+	t := o.t
+	t.Helper()
 	until := now.Add(time.Minute)
 	won := make(chan time.Time, 10) // until when; zero: another has it
 	for i := range 10 {
 		go func() {
 			mine := until.Add(time.Duration(i) * time.Microsecond)
-			ok, err := store.ClaimHook(ctx, d, now, mine)
+			ok, err := o.ClaimHook(o.ctx, d, now, mine)
 			if err != nil {
 				t.Error(err)
 			}
@@ -94,29 +115,34 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	if claims != 1 {
 		t.Fatalf("%d have claimed it", claims)
 	}
-	if some, next := due(now, 10); len(some) != 3 || !next.Equal(d.Next) {
+	if some, next := o.due(now, 10); len(some) != 3 || !next.Equal(d.Next) {
 		t.Errorf("%+v, then %v, want %v", some, next, d.Next)
 	}
-	if some, _ := due(d.Next, 10); len(some) != 4 || some[3].Attempts != 1 || some[3].Effect != d.Effect {
+	if some, _ := o.due(d.Next, 10); len(some) != 4 || some[3].Attempts != 1 || some[3].Effect != d.Effect {
 		t.Errorf("the claim does not run out: %+v", some)
 	}
+	return d
+}
 
-	// Who has lost the claim says nothing; who told it always does.
+// settled: who has lost the claim says nothing; who told it always does.
+func (o *owedHooks) settled(d parley.HookDue, now time.Time) {
+	t := o.t
+	t.Helper()
 	settle := func(until time.Time, fate parley.HookFate) {
 		t.Helper()
-		if err := store.SettleHook(ctx, d, until, fate); err != nil {
+		if err := o.SettleHook(o.ctx, d, until, fate); err != nil {
 			t.Fatal(err)
 		}
 	}
 	status := func() string {
 		t.Helper()
-		list, err := f.Tenant(d.Tenant).Effects(ctx, parley.EffectQuery{Session: d.Session, Effect: d.Effect, Limit: 1})
+		list, err := o.Tenant(d.Tenant).Effects(o.ctx, parley.EffectQuery{Session: d.Session, Effect: d.Effect, Limit: 1})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		return fmt.Sprint(list[0].Status, " ", list[0].Why, " ", list[0].Attempts, " ", list[0].Hook.Target)
 	}
-	settle(until.Add(-time.Second), parley.HookFate{Status: parley.EffectFailed, Why: "late", At: now, Next: now})
+	settle(now.Add(time.Minute-time.Second), parley.HookFate{Status: parley.EffectFailed, Why: "late", At: now, Next: now})
 	if got := status(); got != "executing  1 a.example:443" {
 		t.Error(got)
 	}
@@ -125,7 +151,7 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	if got := status(); got != "pending busy 1 a.example:443" {
 		t.Error(got)
 	}
-	if some, next := due(now, 10); len(some) != 3 || !next.Equal(again) {
+	if some, next := o.due(now, 10); len(some) != 3 || !next.Equal(again) {
 		t.Errorf("%+v, then %v", some, next)
 	}
 	for _, c := range []struct {
@@ -138,29 +164,33 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 		{again.Add(-rules.HookFar - time.Microsecond), 10, 4, time.Time{}}, // nobody puts off anything for so long
 		{again.Add(-rules.HookFar - time.Microsecond), 3, 3, again.Add(-rules.HookFar - time.Microsecond)},
 	} {
-		if some, next := due(c.now, c.limit); len(some) != c.listed || !next.Equal(c.next) {
+		if some, next := o.due(c.now, c.limit); len(some) != c.listed || !next.Equal(c.next) {
 			t.Errorf("at %v: %+v, then %v; want %d, then %v", c.now, some, next, c.listed, c.next)
 		}
 	}
-	settle(until, parley.HookFate{Status: parley.EffectCompleted, At: now, Next: now})
+	settle(now.Add(time.Minute), parley.HookFate{Status: parley.EffectCompleted, At: now, Next: now})
 	if got := status(); got != "completed  1 a.example:443" {
 		t.Error(got)
 	}
-	if some, next := due(again, 10); len(some) != 3 || !next.IsZero() {
+	if some, next := o.due(again, 10); len(some) != 3 || !next.IsZero() {
 		t.Errorf("%+v, then %v", some, next)
 	}
+}
 
-	// Bookmarks are another matter.
-	if owed, err := f.Tenant(tenant).Undelivered(ctx, ID(1), t0.Add(-time.Hour)); err != nil || len(owed) != 0 {
+// areNoBookmarks: what is done about bookmarks leaves webhooks alone.
+func (o *owedHooks) areNoBookmarks(now time.Time) {
+	t, again := o.t, now.Add(time.Hour)
+	t.Helper()
+	if owed, err := o.Tenant(tenant).Undelivered(o.ctx, ID(1), t0.Add(-time.Hour)); err != nil || len(owed) != 0 {
 		t.Errorf("%+v, %v", owed, err)
 	}
-	if err := f.Tenant(tenant).Delivered(ctx, ID(1), now, 2); err != nil {
+	if err := o.Tenant(tenant).Delivered(o.ctx, ID(1), now, 2); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := f.Tenant(tenant).Expire(ctx, again, again); err != nil || done != (parley.Expired{}) {
+	if done, err := o.Tenant(tenant).Expire(o.ctx, again, again); err != nil || done != (parley.Expired{}) {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if some, _ := due(again, 10); len(some) != 3 {
+	if some, _ := o.due(again, 10); len(some) != 3 {
 		t.Errorf("who was shown a run was told by webhook: %+v", some)
 	}
 }

@@ -53,6 +53,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"CardsAreRows", cardsAreRows},
 		{"TimersAreRows", timersAreRows},
 		{"EffectsAreDeliveredOrFail", effectsAreDeliveredOrFail},
+		{"EffectsAreSetAside", effectsAreSetAside},
 		{"SpokenLeavesPiecesOut", spokenLeavesPiecesOut},
 		{"TreesAreFollowedFromAnywhere", treesAreFollowedFromAnywhere},
 		{"TrimmedPiecesAreMissedByNobody", trimmedPiecesAreMissedByNobody},

@@ -93,26 +93,31 @@ func timersAreRows(t *testing.T, f *fixture) {
 	}
 }
 
+// owes is a session whose run ended at a time, a second after its effect was made.
+func (f *fixture) owes(id parley.SessionID, opened time.Time) (ended time.Time) {
+	l := f.born(id, "ann", opened, nil)
+	l.do(parley.SubmitInput{Content: "do it", Request: "r", Agent: parley.AgentRef{Name: "helper"}, Deliver: true})
+	l.model()
+	return l.at
+}
+
+// effect is the one effect of a session.
+func (f *fixture) effect(id parley.SessionID) parley.EffectInfo {
+	f.t.Helper()
+	list, err := f.Tenant(tenant).Effects(context.Background(), parley.EffectQuery{Session: id, Limit: 10})
+	if err != nil || len(list) != 1 {
+		f.t.Fatalf("%+v, %v", list, err)
+	}
+	return list[0]
+}
+
 // effectsAreDeliveredOrFail: attempts are counted, and what nobody came for fails.
 func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
-	ctx := context.Background()
-	var lives []*life
-	for i := range 3 {
-		l := f.born(ID(1+i), "ann", t0.Add(time.Duration(i)*time.Hour), nil)
-		l.do(parley.SubmitInput{Content: "do it", Request: "r", Agent: parley.AgentRef{Name: "helper"}, Deliver: true})
-		l.model()
-		lives = append(lives, l)
-	}
-	made := lives[0].at.Add(-time.Second)
+	ctx, effects := context.Background(), f.effect
+	made := f.owes(ID(1), t0).Add(-time.Second)
+	f.owes(ID(2), t0.Add(time.Hour))
+	f.owes(ID(3), t0.Add(2*time.Hour))
 	logs := f.Tenant(tenant)
-	effects := func(id parley.SessionID) parley.EffectInfo {
-		t.Helper()
-		list, err := logs.Effects(ctx, parley.EffectQuery{Session: id, Limit: 10})
-		if err != nil || len(list) != 1 {
-			t.Fatalf("%+v, %v", list, err)
-		}
-		return list[0]
-	}
 	at, lease := t0.Add(5*time.Hour), t0.Add(5*time.Hour+time.Minute)
 	first := effects(ID(1)).Effect
 	for range 2 {
@@ -188,17 +193,19 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	if err := logs.Delivered(ctx, ID(1), at, 3); err != nil || effects(ID(1)).Status != parley.EffectFailed {
 		t.Errorf("what has failed is delivered: %v", err)
 	}
+}
 
-	l := f.born(ID(5), "ann", t0, nil)
-	l.do(parley.SubmitInput{Content: "do it", Request: "r", Agent: parley.AgentRef{Name: "helper"}, Deliver: true})
-	l.model()
-	if err := logs.SetAside(ctx, ID(5), effects(ID(5)).Effect, parley.EffectPoisoned, at); err != nil {
+// effectsAreSetAside: one that can never be delivered fails.
+func effectsAreSetAside(t *testing.T, f *fixture) {
+	ctx, logs, at := context.Background(), f.Tenant(tenant), t0.Add(5*time.Hour)
+	f.owes(ID(5), t0)
+	if err := logs.SetAside(ctx, ID(5), f.effect(ID(5)).Effect, parley.EffectPoisoned, at); err != nil {
 		t.Fatal(err)
 	}
-	if e := effects(ID(5)); e.Status != parley.EffectFailed || e.Why != parley.EffectPoisoned {
+	if e := f.effect(ID(5)); e.Status != parley.EffectFailed || e.Why != parley.EffectPoisoned {
 		t.Errorf("%+v", e)
 	}
-	one, err := logs.Effects(ctx, parley.EffectQuery{Session: ID(5), Effect: effects(ID(5)).Effect, Limit: 10})
+	one, err := logs.Effects(ctx, parley.EffectQuery{Session: ID(5), Effect: f.effect(ID(5)).Effect, Limit: 10})
 	none, err2 := logs.Effects(ctx, parley.EffectQuery{Session: ID(5), Effect: 99, Limit: 10})
 	if err != nil || err2 != nil || len(one) != 1 || len(none) != 0 {
 		t.Errorf("%+v, %+v, %v, %v", one, none, err, err2)
