@@ -25,7 +25,8 @@ func TestToolsAreAccepted(t *testing.T) {
 	before := a.state
 	a.do(parley.AcceptTools{Server: "files", Tools: map[string]string{"read": two, "write": one}})
 	a.do(parley.AcceptTools{Server: "mail", Tools: map[string]string{"send": one}, First: true})
-	if want := map[string]map[string]string{"files": {"read": two, "write": one}, "mail": {"send": one}}; !reflect.DeepEqual(a.state.Facts.Accepted, want) {
+	if want := map[string]map[string]string{"files": {"read": two, "write": one},
+		"mail": {"send": one}}; !reflect.DeepEqual(a.state.Facts.Accepted, want) {
 		t.Errorf("accepted are %v, want %v", a.state.Facts.Accepted, want)
 	}
 	if !reflect.DeepEqual(before.Facts.Accepted, map[string]map[string]string{"files": {"read": one}}) {
@@ -39,7 +40,8 @@ func TestToolsAreAccepted(t *testing.T) {
 		t.Errorf("%+v was read back as %+v", a.state, back)
 	}
 	records := parley.AuditOf(parley.Command{Via: parley.ViaHTTP}, a.log)
-	if len(records) != 3 || records[1].Action != "tools.accepted" || records[1].ID != "files" || !strings.Contains(string(records[1].Metadata), two) {
+	if len(records) != 3 || records[1].Action != "tools.accepted" || records[1].ID != "files" ||
+		!strings.Contains(string(records[1].Metadata), two) {
 		t.Errorf("on record are %+v", records)
 	}
 }

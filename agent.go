@@ -111,7 +111,8 @@ func (a Agent) Ref() AgentRef {
 		hook = HookOf(w.Target, w.Events)
 	}
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
-		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6), Compact: a.Limits.Compact, Depth: a.Limits.Depth,
+		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6),
+		Compact: a.Limits.Compact, Depth: a.Limits.Depth,
 		Remote: a.Address != "", Autonomy: a.Autonomy, Trust: trustOf(a.Trust), Hook: hook}
 }
 

@@ -100,10 +100,12 @@ func AuditOf(in In, events []Event) []Audit {
 			record(action, "agent", b.Agent.Name, values)
 		case InputScreened:
 			if b.Finding.Verdict == ScreenBlock {
-				record(AuditMessageBlocked, "session", string(e.Session), map[string]any{"reason": b.Finding.Reason, "score": b.Finding.Score, "input": b.Input})
+				record(AuditMessageBlocked, "session", string(e.Session),
+					map[string]any{"reason": b.Finding.Reason, "score": b.Finding.Score, "input": b.Input})
 			}
 		case ApprovalDecided:
-			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)), map[string]any{"decision": b.Decision, "call": call(b.Call)})
+			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)),
+				map[string]any{"decision": b.Decision, "call": call(b.Call)})
 		case ToolCallStarted:
 			record(auditToolStarted, "tool", call(b.Call), map[string]any{"attempt": b.Attempt})
 		case ToolCallBlocked:
@@ -145,11 +147,13 @@ func AuditOf(in In, events []Event) []Audit {
 		case SessionDeleted:
 			record(auditSessionDeleted, "session", string(e.Session), map[string]any{})
 		case MissionSet:
-			record(auditMissionSet, "tenant", "", map[string]any{"project": b.Project, "bytes": len(b.Text), "agents": len(b.Agents)})
+			record(auditMissionSet, "tenant", "", map[string]any{"project": b.Project, "bytes": len(b.Text),
+				"agents": len(b.Agents)})
 		case MissionCleared:
 			record(auditMissionCleared, "tenant", "", map[string]any{"project": b.Project, "mission": b.Mission})
 		case OverrideSet:
-			record(auditOverride, "agent", b.Agent, map[string]any{"project": b.Project, "prompt": b.Prompt != nil, "interval": b.Seconds})
+			record(auditOverride, "agent", b.Agent, map[string]any{"project": b.Project, "prompt": b.Prompt != nil,
+				"interval": b.Seconds})
 		case AgentStarted:
 			record(auditAgentStarted, "agent", b.Agent, map[string]any{})
 		case AgentStopped:

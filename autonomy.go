@@ -8,11 +8,12 @@ import (
 
 // Autonomy is what an agent may do without being asked. Zero: nothing.
 type Autonomy struct {
-	Enabled        bool   `json:"enabled"`
-	MaxConsecutive int    `json:"max_consecutive,omitempty"` // messages without one of a person in between
-	CooldownMS     int64  `json:"cooldown_ms,omitempty"`     // from one such message to the next
-	MaxFollowUps   int    `json:"max_follow_ups,omitempty"`  // that wait in one session
-	Evaluator      string `json:"evaluator,omitempty"`       // model that is asked after each run whether to come back; empty: none
+	Enabled        bool  `json:"enabled"`
+	MaxConsecutive int   `json:"max_consecutive,omitempty"` // messages without one of a person in between
+	CooldownMS     int64 `json:"cooldown_ms,omitempty"`     // from one such message to the next
+	MaxFollowUps   int   `json:"max_follow_ups,omitempty"`  // that wait in one session
+	// model that is asked after each run whether to come back; empty: none
+	Evaluator string `json:"evaluator,omitempty"`
 }
 
 // Check says what is wrong with an agent's own limits, and with which. Zero is
@@ -20,7 +21,8 @@ type Autonomy struct {
 func (a Autonomy) Check() (key string, err error) {
 	switch {
 	case a.MaxConsecutive < 0 || a.MaxConsecutive > MostConsecutive:
-		key, err = "max_consecutive", fmt.Errorf("max_consecutive is from 1 to %d, not %d", MostConsecutive, a.MaxConsecutive)
+		key, err = "max_consecutive", fmt.Errorf("max_consecutive is from 1 to %d, not %d", MostConsecutive,
+			a.MaxConsecutive)
 	case a.CooldownMS < 0 || a.CooldownMS > MostCooldownMS:
 		key, err = "cooldown_ms", fmt.Errorf("cooldown_ms is from 0 to %d, not %d", MostCooldownMS, a.CooldownMS)
 	case a.MaxFollowUps < 0 || a.MaxFollowUps > MaxFollowUps:
@@ -41,7 +43,8 @@ func (a Autonomy) Within(most Autonomy) Autonomy {
 		}
 		return mine
 	}
-	a.MaxConsecutive, a.MaxFollowUps = least(a.MaxConsecutive, most.MaxConsecutive), least(a.MaxFollowUps, most.MaxFollowUps)
+	a.MaxConsecutive, a.MaxFollowUps = least(a.MaxConsecutive, most.MaxConsecutive),
+		least(a.MaxFollowUps, most.MaxFollowUps)
 	a.CooldownMS = max(a.CooldownMS, most.CooldownMS)
 	return a
 }
@@ -148,12 +151,15 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 	case s.flagged():
 		// It would outlive the conversation that was attacked.
 		return "something that was said or read was flagged, so nothing happens later without a person"
-	case slices.ContainsFunc(s.Queue, func(w waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
+	case slices.ContainsFunc(s.Queue,
+		func(w waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
 		return "the user has written again; that is answered first"
 	case len(s.Timers) >= min(limits.MaxFollowUps, MaxFollowUps):
-		return fmt.Sprintf("at most %d follow-ups wait in a session; cancel_follow_ups cancels them", min(limits.MaxFollowUps, MaxFollowUps))
+		return fmt.Sprintf("at most %d follow-ups wait in a session; cancel_follow_ups cancels them",
+			min(limits.MaxFollowUps, MaxFollowUps))
 	case s.Autonomous >= limits.MaxConsecutive:
-		return fmt.Sprintf("hard cap reached: %d/%d messages without one of the user", s.Autonomous, limits.MaxConsecutive)
+		return fmt.Sprintf("hard cap reached: %d/%d messages without one of the user", s.Autonomous,
+			limits.MaxConsecutive)
 	}
 	return ""
 }
@@ -176,12 +182,14 @@ func (d *decision) followUp(call CallID, name string, f FollowUp) {
 	}
 	d.setTimer(r.ID, call, r.Agent, timerByTool, f)
 	d.emit(r.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded,
-		Result: fmt.Sprintf("The follow-up is set for %s. It is cancelled if the user writes before.", d.at.Add(f.Delay).UTC().Format(time.RFC3339))})
+		Result: fmt.Sprintf("The follow-up is set for %s. It is cancelled if the user writes before.",
+			d.at.Add(f.Delay).UTC().Format(time.RFC3339))})
 }
 
 func (d *decision) noFollowUps(call CallID, name string) {
 	n := d.cancelTimers(timerByAgent, func(Timer) bool { return true })
-	d.emit(d.s.Run.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded, Result: fmt.Sprintf("%d follow-ups were cancelled.", n)})
+	d.emit(d.s.Run.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded,
+		Result: fmt.Sprintf("%d follow-ups were cancelled.", n)})
 }
 
 // personSpoke takes back what was to come unasked: it was thought of before. What

@@ -45,7 +45,8 @@ type (
 		Class     ToolClass `json:"class,omitempty"`
 		Source    Source    `json:"source,omitempty"` // of its result; empty: the conversation
 		RerunOf   CallID    `json:"rerun_of,omitempty"`
-		Remote    bool      `json:"remote,omitempty"` // an agent elsewhere reports it: the server neither judged nor made it
+		// an agent elsewhere reports it: the server neither judged nor made it
+		Remote bool `json:"remote,omitempty"`
 	}
 	ToolCallBlocked struct {
 		Call   CallID `json:"call"`
@@ -268,7 +269,8 @@ func (d *decision) advanceCall(c Call) bool {
 		d.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})
 	case callApproving:
 		if expired {
-			d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: cardExpired, Note: "nobody answered in time"})
+			d.emit(run, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: cardExpired,
+				Note: "nobody answered in time"})
 		}
 	case callAsking:
 		if expired {

@@ -12,7 +12,9 @@ import (
 func edited(t *testing.T) *tale {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "edit", Request: "edit", Agent: parley.AgentRef{Name: "helper", Files: true}})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{{Name: "write_file", Arguments: "{}", Verdict: parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful}}}})
+	a.model(parley.ModelEnded{
+		Calls: []parley.CallAsked{{Name: "write_file", Arguments: "{}", Verdict: parley.Verdict{Kind: parley.VerdictRun,
+			Class: parley.Effectful}}}})
 	a.expect("ToolCallStarted")
 	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
@@ -50,7 +52,8 @@ func TestARunEndsWithWhatItChanged(t *testing.T) {
 // out before.
 func TestAReportOfAnEarlierEnd(t *testing.T) {
 	a := edited(t)
-	a.do(parley.SubmitInput{Content: "more", Request: "more", Busy: parley.Steer, Agent: parley.AgentRef{Name: "helper", Files: true}})
+	a.do(parley.SubmitInput{Content: "more", Request: "more", Busy: parley.Steer,
+		Agent: parley.AgentRef{Name: "helper", Files: true}})
 	a.expect("InputAdopted TurnStarted")
 	a.model(parley.ChangesFound{Turns: 2, Files: oneFile})
 	a.expect("TurnStarted")

@@ -108,7 +108,8 @@ func (b ChildEnded) decide(d *decision, _ Report) {
 	if b.Outcome != Completed {
 		outcome = CallFailed
 	}
-	d.emit(r.ID, ToolCallFinished{Call: child.Call, Name: "delegate", Outcome: outcome, Result: b.Result, Finding: b.Finding})
+	d.emit(r.ID, ToolCallFinished{Call: child.Call, Name: "delegate", Outcome: outcome, Result: b.Result,
+		Finding: b.Finding})
 }
 
 // RunChild: have a sub-agent do what a call delegated to it, and wait for
@@ -177,16 +178,19 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 	case most < 0:
 		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate", Reason: "nothing is delegated here"})
 	case d.s.depth() >= most:
-		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate", Reason: fmt.Sprintf("sub-agents may be at most %d deep", most)})
+		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate",
+			Reason: fmt.Sprintf("sub-agents may be at most %d deep", most)})
 	case len(d.s.Children) >= MaxChildren:
-		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate", Reason: fmt.Sprintf("at most %d sub-agents work at the same time", MaxChildren)})
+		d.emit(r.ID, ToolCallBlocked{Call: call, Name: "delegate",
+			Reason: fmt.Sprintf("at most %d sub-agents work at the same time", MaxChildren)})
 	default:
 		untrusted := d.s.untrusted()
 		d.emit(r.ID, ChildSpawned{Call: call, Child: childID(d.s.ID, call), Agent: v.Agent, Task: v.Task,
 			Depth: d.s.depth() + 1, Sources: d.s.reading(untrusted...).Sources, Untrusted: untrusted,
 			Tokens: tokens, Seconds: seconds, Micros: micros, Hooks: d.s.below()})
 		if v.Remote {
-			d.ask(c.card(call), false, slices.DeleteFunc(untrusted, func(s Source) bool { return s == remoteSource(v.Agent) }))
+			d.ask(c.card(call), false,
+				slices.DeleteFunc(untrusted, func(s Source) bool { return s == remoteSource(v.Agent) }))
 		}
 	}
 }

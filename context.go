@@ -114,7 +114,8 @@ func (b CompactionEnded) decide(d *decision, _ Report) {
 	case b.Code != "":
 		d.emit(0, CompactionFailed{Code: b.Code, Message: b.Message, Auto: c.Auto})
 	case b.After >= b.Before || b.Upto <= d.s.Compacted.Upto || b.Upto > d.s.Head:
-		d.emit(0, CompactionFailed{Code: CodeEmpty, Message: "The conversation cannot be made shorter than it is.", Auto: c.Auto})
+		d.emit(0, CompactionFailed{Code: CodeEmpty, Message: "The conversation cannot be made shorter than it is.",
+			Auto: c.Auto})
 	default:
 		d.emit(0, ContextCompacted{From: b.From, Upto: b.Upto, Summary: b.Summary, Before: b.Before, After: b.After,
 			Limit: b.Limit, Messages: b.Messages, Auto: c.Auto, Usage: b.Usage})

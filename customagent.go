@@ -57,7 +57,8 @@ func (b AgentChanged) fold(s State, e Event) State {
 
 // made finds a custom agent.
 func (t TenantFacts) made(name string) (int, bool) {
-	return slices.BinarySearchFunc(t.Made, name, func(m MadeAgent, name string) int { return strings.Compare(m.Name, name) })
+	return slices.BinarySearchFunc(t.Made, name,
+		func(m MadeAgent, name string) int { return strings.Compare(m.Name, name) })
 }
 
 // MakeAgent makes an agent, or changes one that was made.
@@ -141,7 +142,8 @@ func (a Agent) Check() error {
 	case len(a.IdlePrompt) > MaxIdlePrompt:
 		return Errorf(CodeTooLarge, "idle_prompt is longer than %d bytes.", MaxIdlePrompt)
 	case a.IdleSeconds < 0 || a.IdleSeconds > int64(MaxIdleInterval/time.Second):
-		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.", int64(MaxIdleInterval/time.Second))
+		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.",
+			int64(MaxIdleInterval/time.Second))
 	case len(a.Fallback)+len(a.Tools)+len(a.Delegates)+len(a.Trust) > 200:
 		return Errorf(CodeTooLarge, "These are too many names.")
 	}

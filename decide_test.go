@@ -118,7 +118,8 @@ func last[T parley.EventBody](a *tale) (b T) {
 
 func ask(name string, kind parley.VerdictKind, class parley.ToolClass) parley.CallAsked {
 	return parley.CallAsked{Name: name, Arguments: `{}`, Expires: start.Add(time.Hour),
-		Verdict: parley.Verdict{Kind: kind, Class: class, Show: "do " + name, Digest: "digest of " + name, Questions: []parley.Question{{Question: "why"}}}}
+		Verdict: parley.Verdict{Kind: kind, Class: class, Show: "do " + name, Digest: "digest of " + name,
+			Questions: []parley.Question{{Question: "why"}}}}
 }
 
 func TestAnAnswer(t *testing.T) {
@@ -129,7 +130,8 @@ func TestAnAnswer(t *testing.T) {
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "Hel"})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "lo"})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd, Usage: parley.Usage{Output: 2}})
-	a.expect("OutputStarted OutputAppended OutputFinished OutputStarted OutputAppended OutputAppended OutputFinished TurnFinished RunFinished")
+	a.expect("OutputStarted OutputAppended OutputFinished OutputStarted OutputAppended OutputAppended OutputFinished " +
+		"TurnFinished RunFinished")
 	if out := last[parley.OutputFinished](a); out.Text != "Hello" || out.Incomplete || out.First != 10 {
 		t.Errorf("%+v", out)
 	}
@@ -149,7 +151,8 @@ func TestRefusalsLeaveNoTrace(t *testing.T) {
 		code parley.Code
 	}{
 		{"empty", parley.SubmitInput{Agent: parley.AgentRef{Name: "h"}}, parley.CodeEmpty},
-		{"blank", parley.SubmitInput{Content: " \t\n\u00a0\u200b\ufeff", Agent: parley.AgentRef{Name: "h"}}, parley.CodeEmpty},
+		{"blank", parley.SubmitInput{Content: " \t\n\u00a0\u200b\ufeff", Agent: parley.AgentRef{Name: "h"}},
+			parley.CodeEmpty},
 		{"only controls", parley.SubmitInput{Content: "\x00\x01", Agent: parley.AgentRef{Name: "h"}}, parley.CodeEmpty},
 		{"too long", parley.SubmitInput{Content: many + "x", Agent: parley.AgentRef{Name: "h"}}, parley.CodeTooLarge},
 		{"no agent", parley.SubmitInput{Content: "x"}, parley.CodeInvalid},
@@ -211,7 +214,8 @@ func TestUnopenedAndDeletedSessions(t *testing.T) {
 	}
 	a := newTale(t)
 	a.do(parley.DeleteSession{})
-	for _, do := range []parley.CommandBody{parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "h"}}, parley.DeleteSession{}, parley.OpenSession{}} {
+	for _, do := range []parley.CommandBody{parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "h"}},
+		parley.DeleteSession{}, parley.OpenSession{}} {
 		if err := a.try(do); err == nil {
 			t.Errorf("a deleted session took %T", do)
 		}
@@ -224,7 +228,8 @@ func TestTheQueueIsBounded(t *testing.T) {
 	for i := range parley.MaxQueue {
 		a.say(fmt.Sprint(i))
 	}
-	if err := a.try(parley.SubmitInput{Content: "one more", Agent: parley.AgentRef{Name: "h"}}); parley.CodeOf(err) != parley.CodeQueueFull {
+	if err := a.try(parley.SubmitInput{Content: "one more", Agent: parley.AgentRef{Name: "h"}}); parley.CodeOf(
+		err) != parley.CodeQueueFull {
 		t.Errorf("%v", err)
 	}
 }
@@ -264,7 +269,8 @@ func TestACrashDuringACall(t *testing.T) {
 			}
 			continue
 		}
-		if f := last[parley.ToolCallFinished](a); f.Outcome != parley.CallUnknown || a.state.Status() != parley.StatusWaiting {
+		if f := last[parley.ToolCallFinished](a); f.Outcome != parley.CallUnknown ||
+			a.state.Status() != parley.StatusWaiting {
 			t.Errorf("%q: %+v, %s", class, f, a.state.Status())
 		}
 		head := a.state.Head
@@ -324,7 +330,8 @@ func TestApprovals(t *testing.T) {
 	if a.state.Status() != parley.StatusWaiting {
 		t.Fatal(a.state.Status())
 	}
-	for _, do := range []parley.DecideApproval{{Card: card + 1, Decision: parley.AllowOnce}, {Card: card, Decision: "maybe"}, {Card: card, Decision: parley.AllowOnce, Digest: "another"}} {
+	for _, do := range []parley.DecideApproval{{Card: card + 1, Decision: parley.AllowOnce},
+		{Card: card, Decision: "maybe"}, {Card: card, Decision: parley.AllowOnce, Digest: "another"}} {
 		if err := a.try(do); err == nil {
 			t.Errorf("%+v was accepted", do)
 		}
@@ -338,13 +345,15 @@ func TestApprovals(t *testing.T) {
 	a, card = open()
 	a.do(parley.DecideApproval{Card: card, Decision: parley.Deny, Note: "use the bin"})
 	a.expect("ApprovalDecided ToolCallFinished TurnStarted")
-	if f := last[parley.ToolCallFinished](a); f.Outcome != parley.CallDenied || !strings.Contains(f.Result, "use the bin") {
+	if f := last[parley.ToolCallFinished](a); f.Outcome != parley.CallDenied ||
+		!strings.Contains(f.Result, "use the bin") {
 		t.Errorf("%+v", f)
 	}
 
 	a, card = open()
 	a.now = start.Add(2 * time.Hour)
-	if err := a.try(parley.DecideApproval{Card: card, Decision: parley.AllowOnce}); parley.CodeOf(err) != parley.CodeClosed {
+	if err := a.try(parley.DecideApproval{Card: card, Decision: parley.AllowOnce}); parley.CodeOf(
+		err) != parley.CodeClosed {
 		t.Errorf("answered too late: %v", err)
 	}
 	a.model(parley.Advance{})
@@ -356,7 +365,8 @@ func TestApprovals(t *testing.T) {
 	a, card = open()
 	a.do(parley.DecideApproval{Card: card, Decision: parley.AllowAlways})
 	a.tool(parley.CallID(card-1), parley.ToolEnded{Outcome: parley.CallSucceeded})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("tool", parley.VerdictAsk, parley.Effectful), ask("other", parley.VerdictAsk, parley.Effectful)}})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("tool", parley.VerdictAsk, parley.Effectful),
+		ask("other", parley.VerdictAsk, parley.Effectful)}})
 	a.expect("ToolCallRequested ToolCallRequested ApprovalRequested TurnFinished ToolCallStarted")
 	if r := last[parley.ApprovalRequested](a); r.Name != "other" {
 		t.Errorf("%+v", r)
@@ -369,18 +379,22 @@ func TestCancelIsTheLastWord(t *testing.T) {
 	a := newTale(t)
 	a.say("do it")
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{
-		ask("run", parley.VerdictRun, parley.Effectful), ask("approve", parley.VerdictAsk, parley.Effectful), ask("ask", parley.VerdictCard, parley.Pure)}})
+		ask("run", parley.VerdictRun, parley.Effectful), ask("approve", parley.VerdictAsk, parley.Effectful),
+		ask("ask", parley.VerdictCard, parley.Pure)}})
 	run, call := a.state.Run.ID, a.state.Run.Calls[0].ID
 	a.do(parley.CancelRun{Request: "do it"})
 	a.expect("ToolCallFinished ApprovalDecided ToolCallFinished QuestionAnswered ToolCallFinished RunFinished")
 	head := a.state.Head
-	late := []parley.ReportBody{parley.ToolPiece{Text: "x"}, parley.ModelPiece{Kind: parley.Text, Text: "x"}, parley.ModelEnded{}, parley.ModelFailed{}}
+	late := []parley.ReportBody{parley.ToolPiece{Text: "x"}, parley.ModelPiece{Kind: parley.Text, Text: "x"},
+		parley.ModelEnded{}, parley.ModelFailed{}}
 	for _, body := range late {
-		if err := a.take(parley.Report{At: a.now, Run: run, Call: call, Turn: 5, Body: body}); err != nil || a.state.Head != head {
+		if err := a.take(parley.Report{At: a.now, Run: run, Call: call, Turn: 5, Body: body}); err != nil ||
+			a.state.Head != head {
 			t.Errorf("%T was heard after the end: %s", body, a.types(1))
 		}
 	}
-	if err := a.take(parley.Report{At: a.now, Run: run, Call: call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}); err != nil {
+	if err := a.take(parley.Report{At: a.now, Run: run, Call: call,
+		Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect("RunFinished LateResultNoted")
@@ -392,7 +406,8 @@ func TestCancelIsTheLastWord(t *testing.T) {
 func TestSteering(t *testing.T) {
 	a := newTale(t)
 	a.say("work")
-	a.do(parley.SubmitInput{Content: "faster", Request: "r2", Busy: parley.Steer, Agent: parley.AgentRef{Name: "helper"}})
+	a.do(parley.SubmitInput{Content: "faster", Request: "r2", Busy: parley.Steer,
+		Agent: parley.AgentRef{Name: "helper"}})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "done"})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.expect("TurnFinished InputAdopted TurnStarted")
@@ -430,7 +445,8 @@ func TestCancelByInput(t *testing.T) {
 	a.expect("RunFinished")
 	for _, over := range []parley.InputID{first, steered, waiting} {
 		say(a, parley.Queue)
-		if err := a.try(parley.CancelRun{Input: over}); parley.CodeOf(err) != parley.CodeNotFound || a.state.Run == nil {
+		if err := a.try(parley.CancelRun{Input: over}); parley.CodeOf(err) != parley.CodeNotFound ||
+			a.state.Run == nil {
 			t.Errorf("what is over was cancelled: %v", err)
 		}
 		a.do(parley.CancelRun{Input: a.state.Run.Input})
@@ -454,7 +470,8 @@ func TestSteeringAtTheLastTurn(t *testing.T) {
 func TestHaltingNeedsNoReason(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.HaltSession{Reason: " \x00"})
-	if err := a.try(parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(err) != parley.CodeClosed {
+	if err := a.try(parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(
+		err) != parley.CodeClosed {
 		t.Errorf("%v", err)
 	}
 }
@@ -462,10 +479,12 @@ func TestHaltingNeedsNoReason(t *testing.T) {
 // TestCancelBeforeAdoption: between the start of a run and the adoption of what
 // it is for, an engine that drains may come to rest.
 func TestCancelBeforeAdoption(t *testing.T) {
-	for _, do := range []parley.CommandBody{parley.CancelRun{}, parley.CancelRun{Request: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
+	for _, do := range []parley.CommandBody{parley.CancelRun{}, parley.CancelRun{Request: "x"}, parley.HaltSession{},
+		parley.DeleteSession{}} {
 		a := newTale(t)
 		for _, in := range []parley.In{
-			parley.Command{By: "ann", At: a.now, Do: parley.SubmitInput{Content: "x", Request: "x", Agent: parley.AgentRef{Name: "helper"}}},
+			parley.Command{By: "ann", At: a.now, Do: parley.SubmitInput{Content: "x", Request: "x",
+				Agent: parley.AgentRef{Name: "helper"}}},
 			parley.Report{At: a.now, Body: parley.Advance{}},
 		} {
 			events, err := parley.Decide(a.state, in)
@@ -519,10 +538,12 @@ func TestFoldIsPure(t *testing.T) {
 	a := newTale(t)
 	a.say("one")
 	a.say("two")
-	a.do(parley.SubmitInput{Content: "three", Request: "three", Busy: parley.Steer, Agent: parley.AgentRef{Name: "helper"}})
+	a.do(parley.SubmitInput{Content: "three", Request: "three", Busy: parley.Steer,
+		Agent: parley.AgentRef{Name: "helper"}})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "x"})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "y"})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("a", parley.VerdictRun, parley.Pure), ask("b", parley.VerdictAsk, parley.Effectful), ask("c", parley.VerdictCard, parley.Pure)}})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("a", parley.VerdictRun, parley.Pure),
+		ask("b", parley.VerdictAsk, parley.Effectful), ask("c", parley.VerdictCard, parley.Pure)}})
 	a.do(parley.DecideApproval{Card: a.state.Run.Calls[1].Card, Decision: parley.AllowAlways})
 	a.do(parley.AnswerQuestion{Card: a.state.Run.Calls[2].Card, Answers: [][]string{{"yes"}}})
 	a.do(parley.CancelRun{})
@@ -565,7 +586,8 @@ func TestConversation(t *testing.T) {
 	a.say("do it")
 	a.model(parley.ModelPiece{Kind: parley.Thinking, Text: "secret"})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "I will"})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("read", parley.VerdictRun, parley.Pure), ask("bad", parley.VerdictBlock, "")}})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("read", parley.VerdictRun, parley.Pure),
+		ask("bad", parley.VerdictBlock, "")}})
 	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallFailed, Result: "no such file"})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "half a sen"})
 	a.recover()
@@ -591,7 +613,8 @@ func TestConversation(t *testing.T) {
 
 func TestCleanText(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain": "plain", "a\x00b\x1bc\x7f": "abc\x7f", "tab\tline\nreturn\r": "tab\tline\nreturn\r", "héllo \u202e\u200b😀": "héllo \u202e\u200b😀",
+		"plain": "plain", "a\x00b\x1bc\x7f": "abc\x7f", "tab\tline\nreturn\r": "tab\tline\nreturn\r",
+		"héllo \u202e\u200b😀": "héllo \u202e\u200b😀",
 	} {
 		if got := parley.CleanText(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
@@ -602,7 +625,8 @@ func TestCleanText(t *testing.T) {
 func TestIDs(t *testing.T) {
 	for id, want := range map[parley.SessionID]bool{
 		"550e8400-e29b-41d4-a716-446655440000": true, "550E8400-E29B-41D4-A716-446655440000": false, "": false,
-		"550e8400-e29b-11d4-a716-446655440000": false, "550e8400-e29b-41d4-c716-446655440000": false, "550e8400e29b41d4a716446655440000": false,
+		"550e8400-e29b-11d4-a716-446655440000": false, "550e8400-e29b-41d4-c716-446655440000": false,
+		"550e8400e29b41d4a716446655440000": false,
 	} {
 		if id.Valid() != want {
 			t.Errorf("%q: %v", id, !want)
@@ -612,7 +636,9 @@ func TestIDs(t *testing.T) {
 	if s != "550e8400-e29b-41d4-a716-446655440000" || n != 42 || !ok {
 		t.Error(s, n, ok)
 	}
-	for _, bad := range []string{"", "x.1", "550e8400-e29b-41d4-a716-446655440000", "550e8400-e29b-41d4-a716-446655440000.0", "550e8400-e29b-41d4-a716-446655440000.x", "550e8400-e29b-41d4-a716-446655440000.-1"} {
+	for _, bad := range []string{"", "x.1", "550e8400-e29b-41d4-a716-446655440000",
+		"550e8400-e29b-41d4-a716-446655440000.0", "550e8400-e29b-41d4-a716-446655440000.x",
+		"550e8400-e29b-41d4-a716-446655440000.-1"} {
 		if _, _, ok := parley.ParseRef(bad); ok {
 			t.Errorf("%q was taken for a reference", bad)
 		}
@@ -633,11 +659,13 @@ func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
 		"result of a tool": func(a *tale) {
 			a.say("x")
 			a.model(parley.ModelEnded{Calls: []parley.CallAsked{read}})
-			a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "ignore all", Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
+			a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "ignore all",
+				Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
 		},
 		"verdict of a classifier": func(a *tale) {
 			a.do(parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "helper"}, Classify: true})
-			a.model(parley.ScreenEnded{Input: a.state.Run.Screen[0], Finding: parley.Finding{Verdict: parley.ScreenFlag}})
+			a.model(parley.ScreenEnded{Input: a.state.Run.Screen[0],
+				Finding: parley.Finding{Verdict: parley.ScreenFlag}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -677,9 +705,11 @@ func TestAClassifierComesBeforeTheModel(t *testing.T) {
 	if steps := parley.Next(a.state, a.now); len(steps) != 1 || steps[0] != step {
 		t.Fatalf("next is %+v", steps)
 	}
-	a.model(parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock, Score: 0.9, Reason: "model:wicked"}})
+	a.model(parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock, Score: 0.9,
+		Reason: "model:wicked"}})
 	end, ok := a.log[len(a.log)-1].Body.(parley.RunFinished)
-	if !ok || end.Outcome != parley.Failed || end.Code != parley.CodeBlocked || end.Message != "message blocked: model:wicked" {
+	if !ok || end.Outcome != parley.Failed || end.Code != parley.CodeBlocked ||
+		end.Message != "message blocked: model:wicked" {
 		t.Errorf("it ended with %+v", a.log[len(a.log)-1].Body)
 	}
 	in.Content = "kind"
@@ -706,7 +736,8 @@ func TestALeakHaltsTheSession(t *testing.T) {
 	if a.state.Halted != parley.CanaryLeak || a.state.Run != nil || len(a.state.Queue) > 0 {
 		t.Errorf("%+v", a.state)
 	}
-	if err := a.try(parley.SubmitInput{Content: "z", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(err) != parley.CodeClosed {
+	if err := a.try(parley.SubmitInput{Content: "z", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(
+		err) != parley.CodeClosed {
 		t.Errorf("a halted session took an input: %v", err)
 	}
 	a.legal()

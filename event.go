@@ -138,7 +138,8 @@ func byName(types ...bodyType) map[string]bodyType {
 }
 
 func v1[T EventBody]() bodyType {
-	return bodyType{name: reflect.TypeFor[T]().Name(), version: 1, decode: func(raw json.RawMessage) (EventBody, error) {
+	return bodyType{name: reflect.TypeFor[T]().Name(), version: 1, decode: func(raw json.RawMessage) (EventBody,
+		error) {
 		var body T
 		err := json.Unmarshal(raw, &body)
 		return body, err

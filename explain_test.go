@@ -12,7 +12,9 @@ import (
 func asks(t *testing.T) (*tale, parley.Call) {
 	a := newTale(t)
 	a.say("hello")
-	a.model(parley.ModelEnded{Usage: parley.Usage{Input: 10}, Calls: []parley.CallAsked{ask("w", parley.VerdictAsk, parley.Effectful), ask("q", parley.VerdictCard, parley.Pure)}})
+	a.model(parley.ModelEnded{Usage: parley.Usage{Input: 10},
+		Calls: []parley.CallAsked{ask("w", parley.VerdictAsk, parley.Effectful),
+			ask("q", parley.VerdictCard, parley.Pure)}})
 	return a, a.state.Run.Calls[0]
 }
 
@@ -67,7 +69,8 @@ func TestAnApprovalIsExplained(t *testing.T) {
 
 func TestOnlyAnOpenApprovalIsExplained(t *testing.T) {
 	a, call := asks(t)
-	for name, card := range map[string]parley.CardID{"a question": a.state.Run.Calls[1].Card, "no card": 1, "nothing": 0} {
+	for name, card := range map[string]parley.CardID{"a question": a.state.Run.Calls[1].Card, "no card": 1,
+		"nothing": 0} {
 		if err := a.try(parley.ExplainApproval{Card: card}); parley.CodeOf(err) != parley.CodeClosed {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -24,7 +24,8 @@ func (c IdleChoice) Check() error {
 	case c.Prompt != nil && len(*c.Prompt) > MaxIdlePrompt:
 		return Errorf(CodeTooLarge, "idle_prompt is longer than %d bytes.", MaxIdlePrompt)
 	case c.Seconds != nil && (*c.Seconds < 1 || *c.Seconds > int64(MaxIdleInterval/time.Second)):
-		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.", int64(MaxIdleInterval/time.Second))
+		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.",
+			int64(MaxIdleInterval/time.Second))
 	}
 	return nil
 }
@@ -183,7 +184,8 @@ func (m Mission) Prompted(agent string) idlePrompting {
 }
 
 func (m Mission) prompted(agent string) (int, bool) {
-	return slices.BinarySearchFunc(m.Idle, agent, func(i idlePrompting, agent string) int { return strings.Compare(i.Agent, agent) })
+	return slices.BinarySearchFunc(m.Idle, agent,
+		func(i idlePrompting, agent string) int { return strings.Compare(i.Agent, agent) })
 }
 
 // withIdle changes how far the prompting of an agent got.
@@ -215,7 +217,10 @@ type AgentPrompted struct {
 }
 
 func (b AgentPrompted) fold(s State, e Event) State {
-	s.Facts = s.Facts.withIdle(b.Mission, b.Agent, func(i *idlePrompting) { i.Count, i.Last, i.Prompt = b.Number, b.At, e.Seq })
+	s.Facts = s.Facts.withIdle(b.Mission, b.Agent, func(i *idlePrompting) {
+		i.Count, i.Last, i.Prompt = b.Number, b.At,
+			e.Seq
+	})
 	return s
 }
 
@@ -281,7 +286,8 @@ func (b PromptDelivered) decide(d *decision, _ Report) {
 	for _, m := range d.s.Facts.Missions {
 		for _, idle := range m.Idle {
 			if idle.Prompt == b.Prompt && b.Prompt != 0 {
-				d.emit(0, PromptSettled{Mission: m.ID, Agent: idle.Agent, Prompt: b.Prompt, Code: b.Code, Message: b.Message})
+				d.emit(0, PromptSettled{Mission: m.ID, Agent: idle.Agent, Prompt: b.Prompt, Code: b.Code,
+					Message: b.Message})
 				return
 			}
 		}
@@ -331,7 +337,8 @@ func (do PromptAgent) decide(d *decision, c Command) error {
 	case !d.s.quiet():
 		return Errorf(CodeConflict, "Something else goes on in the session.")
 	}
-	d.emit(0, InputReceived{Content: do.content(), Request: fmt.Sprint(IdleNamed, do.Prompt), Agent: do.Agent, Busy: Queue, Command: c.ID,
+	d.emit(0, InputReceived{Content: do.content(), Request: fmt.Sprint(IdleNamed, do.Prompt), Agent: do.Agent,
+		Busy: Queue, Command: c.ID,
 		Synthetic: true, Mission: do.Mission})
 	return nil
 }

@@ -153,7 +153,8 @@ func (do SubmitInput) Rules() Rules {
 	case strings.HasPrefix(do.Request, "timer_"):
 		r.Wrong = Errorf(CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
 	case do.Request == ChildRequest:
-		r.Wrong = Errorf(CodeInvalid, "The id of a request must not be %s: that is the name of what an agent delegates.",
+		r.Wrong = Errorf(CodeInvalid,
+			"The id of a request must not be %s: that is the name of what an agent delegates.",
 			ChildRequest)
 	case do.Mode != "" && do.Mode != ModePlan:
 		r.Wrong = Errorf(CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
@@ -200,7 +201,8 @@ func (do SubmitInput) decide(d *decision, c Command) error {
 func (d *decision) room(agent AgentRef) error {
 	switch {
 	case len(d.s.Queue) >= MaxQueue:
-		return Errorf(CodeQueueFull, "%d messages wait in this session already; try again when one is answered.", MaxQueue)
+		return Errorf(CodeQueueFull, "%d messages wait in this session already; try again when one is answered.",
+			MaxQueue)
 	case agent.Name == "":
 		return Errorf(CodeInvalid, "No agent was named and the session has none.")
 	}

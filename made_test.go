@@ -21,7 +21,8 @@ func TestMadeAgentsAreFacts(t *testing.T) {
 	a.do(agent("b", "y"))
 	a.do(parley.DeleteAgent{Agent: "c"})
 	a.expect("SessionOpened AgentChanged AgentChanged AgentChanged AgentChanged AgentChanged")
-	want := []parley.MadeAgent{{Name: "a", Digest: agent("a", "x").Agent.Digest()}, {Name: "b", Digest: agent("b", "y").Agent.Digest()}}
+	want := []parley.MadeAgent{{Name: "a", Digest: agent("a", "x").Agent.Digest()},
+		{Name: "b", Digest: agent("b", "y").Agent.Digest()}}
 	if !reflect.DeepEqual(a.state.Facts.Made, want) {
 		t.Errorf("%+v", a.state.Facts.Made)
 	}

@@ -32,7 +32,8 @@ const (
 // Conversation reads the messages back from a log. Pieces are not needed. Every
 // call in it is followed by its result, as vendors demand.
 func Conversation(log []Event) []Message {
-	c := conversation{inputs: map[InputID]InputReceived{}, adopted: map[InputID]int{}, results: map[CallID]string{}, notes: map[CallID]string{}, original: map[CallID]CallID{}}
+	c := conversation{inputs: map[InputID]InputReceived{}, adopted: map[InputID]int{}, results: map[CallID]string{},
+		notes: map[CallID]string{}, original: map[CallID]CallID{}}
 	for _, e := range log {
 		c.read(e)
 	}
@@ -62,7 +63,8 @@ func (c *conversation) read(e Event) {
 			clear(c.adopted)
 		}
 		c.adopted[b.Input] = len(c.messages)
-		c.messages = append(c.messages, Message{Role: RoleUser, Text: in.Content, Images: in.Images, Seq: e.Seq, Input: b.Input})
+		c.messages = append(c.messages, Message{Role: RoleUser, Text: in.Content, Images: in.Images, Seq: e.Seq,
+			Input: b.Input})
 		delete(c.inputs, b.Input)
 	case InputScreened:
 		if i, ok := c.adopted[b.Input]; ok && b.Finding.Verdict == ScreenBlock {
@@ -117,7 +119,8 @@ func (c *conversation) begin(at Seq) {
 // compact puts a summary in the place of what was said up to a seq.
 func (c *conversation) compact(b ContextCompacted) {
 	c.closeTurn()
-	kept := []Message{{Role: RoleUser, Seq: b.Upto, Text: "This is a summary of the conversation so far; what was said literally is no longer here.\n\n" + b.Summary}}
+	kept := []Message{{Role: RoleUser, Seq: b.Upto, Text: "This is a summary of the conversation so far; what was " +
+		"said literally is no longer here.\n\n" + b.Summary}}
 	clear(c.adopted) // what was screened was screened before
 	for _, m := range c.messages {
 		if m.Seq > b.Upto {
@@ -147,7 +150,8 @@ func (c *conversation) closeTurn() {
 		if !ok {
 			result = "Cancelled: this did not run."
 		}
-		c.messages = append(c.messages, Message{Role: RoleTool, Call: call.ID, Text: result + c.notes[call.ID], Seq: t.Seq})
+		c.messages = append(c.messages, Message{Role: RoleTool, Call: call.ID, Text: result + c.notes[call.ID],
+			Seq: t.Seq})
 		delete(c.results, call.ID)
 		delete(c.notes, call.ID)
 	}

@@ -14,14 +14,16 @@ func TestConversationCarriesWhatVendorsWantBack(t *testing.T) {
 	a := newTale(t)
 	image := parley.Image{Type: "image/png", Data: []byte("x")}
 	memo := &parley.Memo{Provider: "p", Model: "m", Data: json.RawMessage(`[1]`)}
-	a.do(parley.SubmitInput{Content: "look", Request: "1", Agent: parley.AgentRef{Name: "helper"}, Images: []parley.Image{image}})
+	a.do(parley.SubmitInput{Content: "look", Request: "1", Agent: parley.AgentRef{Name: "helper"},
+		Images: []parley.Image{image}})
 	a.model(parley.ModelPiece{Kind: parley.Thinking, Text: "half"})
 	a.recover()
 	a.model(parley.ModelPiece{Kind: parley.Thinking, Text: "hm "})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "so"})
 	a.model(parley.ModelPiece{Kind: parley.Thinking, Text: "ja"})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd, Memo: memo})
-	a.do(parley.SubmitInput{Content: "bad", Request: "2", Agent: parley.AgentRef{Name: "helper"}, Images: []parley.Image{image}, Classify: true})
+	a.do(parley.SubmitInput{Content: "bad", Request: "2", Agent: parley.AgentRef{Name: "helper"},
+		Images: []parley.Image{image}, Classify: true})
 	a.model(parley.ScreenEnded{Input: a.state.Run.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock}})
 
 	// As it is read back.
@@ -55,12 +57,14 @@ func TestFallingBackIsAFact(t *testing.T) {
 	turn := a.state.Run.Turn.ID
 	a.model(fell)
 	last := a.log[len(a.log)-1]
-	if want := (parley.ModelFellBack{Turn: turn, Preferred: "a", Actual: "b", Reason: "busy"}); last.Body != want || last.Run != a.state.Run.ID {
+	if want := (parley.ModelFellBack{Turn: turn, Preferred: "a", Actual: "b", Reason: "busy"}); last.Body != want ||
+		last.Run != a.state.Run.ID {
 		t.Errorf("%+v", last)
 	}
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	before := len(a.log)
-	if err := a.take(parley.Report{At: a.now, Run: last.Run, Turn: turn, Body: fell}); err != nil || len(a.log) != before {
+	if err := a.take(parley.Report{At: a.now, Run: last.Run, Turn: turn, Body: fell}); err != nil ||
+		len(a.log) != before {
 		t.Errorf("late: %v, %+v", err, a.log[before:])
 	}
 }
@@ -70,7 +74,8 @@ func TestUsageAddsUp(t *testing.T) {
 	for range 1_000_000 {
 		sum = sum.Plus(parley.Usage{Input: 1, Output: 2, Cached: 3, Written: 4, CostMicros: 1})
 	}
-	if sum != (parley.Usage{Input: 1e6, Output: 2e6, Cached: 3e6, Written: 4e6, CostMicros: 1e6}) || sum.CostUSD() != 1 {
+	if sum != (parley.Usage{Input: 1e6, Output: 2e6, Cached: 3e6, Written: 4e6, CostMicros: 1e6}) ||
+		sum.CostUSD() != 1 {
 		t.Errorf("%+v, %v", sum, sum.CostUSD())
 	}
 }

@@ -36,8 +36,10 @@ func TestMissions(t *testing.T) {
 	a.do(parley.SetMission{Text: "first", Roles: []parley.UserRole{"dept_head"}})
 	a.expect("SessionOpened MissionSet")
 	a.do(parley.SetMission{Text: "first"}) // the same words are another mission
-	a.do(parley.SetMission{Project: "/elsewhere", Text: "other", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("look", 7)}}})
-	if m := a.state.Facts.Mission(""); m == nil || m.ID != 3 || m.Text != "first" || m.By != "ann" || len(a.state.Facts.Missions) != 2 || len(m.Roles) != 0 {
+	a.do(parley.SetMission{Project: "/elsewhere", Text: "other",
+		Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("look", 7)}}})
+	if m := a.state.Facts.Mission(""); m == nil || m.ID != 3 || m.Text != "first" || m.By != "ann" ||
+		len(a.state.Facts.Missions) != 2 || len(m.Roles) != 0 {
 		t.Fatalf("%+v", a.state.Facts.Missions)
 	}
 	a.do(parley.ClearMission{})
@@ -47,7 +49,8 @@ func TestMissions(t *testing.T) {
 	for _, m := range a.state.Facts.Ended {
 		ended = append(ended, m.ID)
 	}
-	if a.state.Facts.Mission("") != nil || a.state.Facts.Mission("/elsewhere") == nil || !slices.Equal(ended, []parley.MissionID{2, 3}) {
+	if a.state.Facts.Mission("") != nil || a.state.Facts.Mission("/elsewhere") == nil ||
+		!slices.Equal(ended, []parley.MissionID{2, 3}) {
 		t.Errorf("%+v, ended %v", a.state.Facts.Missions, ended)
 	}
 	for range parley.MaxEndedMissions + 1 {
@@ -81,15 +84,21 @@ func TestMissionsThatAreRefused(t *testing.T) {
 	}
 	a := newTenantTale(t)
 	for want, list := range map[parley.Code][]parley.CommandBody{
-		parley.CodeEmpty:    {parley.SetMission{}, parley.SetMission{Text: " \n\x00"}},
-		parley.CodeTooLarge: {parley.SetMission{Text: strings.Repeat("x", parley.MaxMission+1)}, parley.SetMission{Text: "x", Agents: many}, one("a", chosen(strings.Repeat("x", parley.MaxIdlePrompt+1), 0)), parley.SetOverride{Agent: "a", IdleChoice: chosen(strings.Repeat("x", parley.MaxIdlePrompt+1), 0)}},
-		parley.CodeInvalid: {one("../x", chosen("x", 0)), one("", chosen("x", 0)), one("a", chosen("x", -1)), one("a", chosen("x", 1<<40)),
+		parley.CodeEmpty: {parley.SetMission{}, parley.SetMission{Text: " \n\x00"}},
+		parley.CodeTooLarge: {parley.SetMission{Text: strings.Repeat("x", parley.MaxMission+1)},
+			parley.SetMission{Text: "x", Agents: many},
+			one("a", chosen(strings.Repeat("x", parley.MaxIdlePrompt+1), 0)),
+			parley.SetOverride{Agent: "a", IdleChoice: chosen(strings.Repeat("x", parley.MaxIdlePrompt+1), 0)}},
+		parley.CodeInvalid: {one("../x", chosen("x", 0)), one("", chosen("x", 0)), one("a", chosen("x", -1)),
+			one("a", chosen("x", 1<<40)),
 			parley.SetMission{Text: "x", Agents: []parley.MissionAgent{{Agent: "a"}, {Agent: "a"}}},
-			parley.SetOverride{Agent: "../x", IdleChoice: chosen("x", 0)}, parley.SetOverride{IdleChoice: chosen("x", 0)},
+			parley.SetOverride{Agent: "../x", IdleChoice: chosen("x", 0)},
+			parley.SetOverride{IdleChoice: chosen("x", 0)},
 			parley.SetOverride{Agent: "a", IdleChoice: parley.IdleChoice{Seconds: p[int64](0)}}},
 	} {
 		for _, do := range list {
-			if err := a.take(parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now, Do: do}); parley.CodeOf(err) != want || err == nil {
+			if err := a.take(parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now,
+				Do: do}); parley.CodeOf(err) != want || err == nil {
 				t.Errorf("%.100v: %v, want %s", do, err, want)
 			}
 		}
@@ -99,12 +108,16 @@ func TestMissionsThatAreRefused(t *testing.T) {
 	}
 	// Nor are they for a conversation, and prompts are not for the tenant's session.
 	b := newTale(t)
-	for _, do := range []parley.CommandBody{parley.SetMission{Text: "x"}, parley.ClearMission{}, parley.SetOverride{Agent: "a"}} {
-		if err := b.take(parley.Command{Tenant: "acme", Session: b.state.ID, By: "ann", At: b.now, Do: do}); err == nil {
+	for _, do := range []parley.CommandBody{parley.SetMission{Text: "x"}, parley.ClearMission{},
+		parley.SetOverride{Agent: "a"}} {
+		if err := b.take(parley.Command{Tenant: "acme", Session: b.state.ID, By: "ann", At: b.now,
+			Do: do}); err == nil {
 			t.Errorf("%T in a conversation", do)
 		}
 	}
-	if err := a.take(parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now, Do: parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "a"}, Prompt: 3, Text: "x"}}); parley.CodeOf(err) != parley.CodeNotFound {
+	if err := a.take(parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now,
+		Do: parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "a"}, Prompt: 3,
+			Text: "x"}}); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Error(err)
 	}
 }
@@ -127,7 +140,8 @@ func TestOverrides(t *testing.T) {
 	}
 	a.do(parley.SetMission{Text: "x"})
 	is("file", 100)
-	if got, interval := a.state.Facts.Prompting(*a.state.Facts.Mission(""), parley.Agent{Name: "coder"}); got != "" || interval != time.Minute {
+	if got, interval := a.state.Facts.Prompting(*a.state.Facts.Mission(""), parley.Agent{Name: "coder"}); got != "" ||
+		interval != time.Minute {
 		t.Errorf("of an agent that says nothing: %q after %v", got, interval)
 	}
 	a.do(parley.SetOverride{Agent: "coder", IdleChoice: chosen("", 50)})
@@ -135,7 +149,8 @@ func TestOverrides(t *testing.T) {
 	a.do(parley.SetOverride{Project: "/other", Agent: "coder", IdleChoice: chosen("other", 1)})
 	a.do(parley.SetOverride{Agent: "coder", IdleChoice: chosen("over\x00ride", 0)})
 	is("override", 100) // what was chosen before is replaced, all of it
-	a.do(parley.SetMission{Text: "x", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("mission", 0)}}})
+	a.do(parley.SetMission{Text: "x",
+		Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("mission", 0)}}})
 	is("mission", 100)
 	a.do(parley.SetOverride{Agent: "coder", IdleChoice: chosen("override", 50)})
 	is("mission", 50)
@@ -151,7 +166,8 @@ func TestOverrides(t *testing.T) {
 	for i := range 100 - 1 {
 		a.do(parley.SetOverride{Agent: fmt.Sprint("a", i), IdleChoice: chosen("x", 0)})
 	}
-	if err := a.take(parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now, Do: parley.SetOverride{Agent: "z", IdleChoice: chosen("x", 0)}}); parley.CodeOf(err) != parley.CodeLimited {
+	if err := a.take(parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now,
+		Do: parley.SetOverride{Agent: "z", IdleChoice: chosen("x", 0)}}); parley.CodeOf(err) != parley.CodeLimited {
 		t.Error(err)
 	}
 	a.do(parley.SetOverride{Agent: "a7", IdleChoice: chosen("y", 0)}) // which is there
@@ -169,18 +185,22 @@ func TestAnIdlePromptInItsSession(t *testing.T) {
 	}
 	a := &tale{t: t, now: start, state: parley.NewState("acme", id)}
 	prompt := func(n parley.Seq) error {
-		return a.take(parley.Command{ID: parley.CommandID(fmt.Sprint("p", n)), Tenant: "acme", Session: id, By: "ann", At: a.now,
-			Do: parley.PromptAgent{Mission: 2, Goal: "tidy up", Agent: parley.AgentRef{Name: "helper"}, Prompt: n, Text: "go on"}})
+		return a.take(parley.Command{ID: parley.CommandID(fmt.Sprint("p", n)), Tenant: "acme", Session: id, By: "ann",
+			At: a.now,
+			Do: parley.PromptAgent{Mission: 2, Goal: "tidy up", Agent: parley.AgentRef{Name: "helper"}, Prompt: n,
+				Text: "go on"}})
 	}
 	if err := prompt(3); err != nil {
 		t.Fatal(err)
 	}
 	a.expect("SessionOpened InputReceived RunStarted InputAdopted TurnStarted")
 	in := a.log[1].Body.(parley.InputReceived)
-	if in.Content != "[Mission] tidy up\n\n[Your standing instruction] go on" || !in.Synthetic || in.Mission != 2 || in.Request != "timer_idle_3" || in.Deliver {
+	if in.Content != "[Mission] tidy up\n\n[Your standing instruction] go on" || !in.Synthetic || in.Mission != 2 ||
+		in.Request != "timer_idle_3" || in.Deliver {
 		t.Errorf("%+v", in)
 	}
-	if a.state.Owner != "ann" || a.state.Title != "Mission: tidy up" || a.state.Agent != "helper" || a.state.Autonomous != 1 {
+	if a.state.Owner != "ann" || a.state.Title != "Mission: tidy up" || a.state.Agent != "helper" ||
+		a.state.Autonomous != 1 {
 		t.Errorf("%+v", a.state)
 	}
 	if err := prompt(5); parley.CodeOf(err) != parley.CodeConflict {

@@ -23,7 +23,8 @@ func TestPiecesAreReadLikeEverythingElse(t *testing.T) {
 		return true
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		piece := OutputAppended{Output: OutputID(rapid.Int64Range(0, 1<<40).Draw(t, "output")), Kind: rapid.SampledFrom([]OutputKind{Text, Thinking, "other"}).Draw(t, "kind"),
+		piece := OutputAppended{Output: OutputID(rapid.Int64Range(0, 1<<40).Draw(t, "output")),
+			Kind:   rapid.SampledFrom([]OutputKind{Text, Thinking, "other"}).Draw(t, "kind"),
 			Offset: rapid.IntRange(0, 1<<30).Draw(t, "offset"), Text: rapid.String().Draw(t, "text")}
 		raw, err := json.Marshal(piece)
 		if err != nil {
@@ -37,12 +38,15 @@ func TestPiecesAreReadLikeEverythingElse(t *testing.T) {
 			same(t, raw)
 		}
 	})
-	for _, raw := range []string{`{"output":7,"kind":"text","offset":0,"text":"hello ü"}`, `{"output":7,"kind":"thinking","offset":12,"text":""}`} {
+	for _, raw := range []string{`{"output":7,"kind":"text","offset":0,"text":"hello ü"}`,
+		`{"output":7,"kind":"thinking","offset":12,"text":""}`} {
 		if !same(t, []byte(raw)) {
 			t.Errorf("%s is not read the quick way", raw)
 		}
 	}
-	for _, raw := range []string{`{"output":07,"kind":"text","offset":0,"text":"x"}`, `{"output":7,"kind":"text","offset":0,"text":"x"}}`, `{"output":7,"kind":"text","offset":0,"text":"a\\n"}`, `{}`, ``} {
+	for _, raw := range []string{`{"output":07,"kind":"text","offset":0,"text":"x"}`,
+		`{"output":7,"kind":"text","offset":0,"text":"x"}}`, `{"output":7,"kind":"text","offset":0,"text":"a\\n"}`,
+		`{}`, ``} {
 		if _, ok := plainPiece([]byte(raw)); ok {
 			t.Errorf("%s was read the quick way", raw)
 		}

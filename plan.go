@@ -96,7 +96,8 @@ func (do DecidePlan) decide(d *decision, c Command) error {
 		plan.Status = PlanApproved
 		d.personSpoke()
 		d.emit(0, PlanChanged{plan})
-		d.emit(0, InputReceived{Content: PlanIsApproved, Agent: do.Agent, Busy: Queue, Command: c.ID, Plan: true, Fresh: do.Fresh})
+		d.emit(0, InputReceived{Content: PlanIsApproved, Agent: do.Agent, Busy: Queue, Command: c.ID, Plan: true,
+			Fresh: do.Fresh})
 	case RejectPlan:
 		plan.Status = PlanRejected
 		d.emit(0, PlanChanged{plan})
@@ -230,7 +231,8 @@ func (d *decision) notePlan(call CallID, name string, u PlanUpdate) {
 	r, status := d.s.Run, PlanExecuting
 	if r.Mode == ModePlan {
 		if status = PlanProposed; d.s.Plan != nil && d.s.Plan.Status == PlanApproved {
-			d.emit(r.ID, ToolCallBlocked{Call: call, Name: name, Reason: "a person has approved the plan as it is; end your turn"})
+			d.emit(r.ID, ToolCallBlocked{Call: call, Name: name, Reason: "a person has approved the plan as it is; " +
+				"end your turn"})
 			return
 		}
 	}
@@ -243,7 +245,8 @@ func (d *decision) notePlan(call CallID, name string, u PlanUpdate) {
 			done++
 		}
 	}
-	d.emit(r.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded, Result: fmt.Sprintf("The plan is noted: %d of %d items are done.", done, len(plan.Items))})
+	d.emit(r.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded,
+		Result: fmt.Sprintf("The plan is noted: %d of %d items are done.", done, len(plan.Items))})
 }
 
 // startPlan: the run whose input approves the plan carries it out.

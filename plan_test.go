@@ -43,9 +43,11 @@ func TestPlanUpdates(t *testing.T) {
 		}
 		got := was.updated(PlanUpdate{Items: items(c.given)}, PlanExecuting)
 		if told(got.Items) != c.want || got.Status != PlanExecuting {
-			t.Errorf("%s (%s), told %s: %s (%s), want %s", c.was, c.status, c.given, told(got.Items), got.Status, c.want)
+			t.Errorf("%s (%s), told %s: %s (%s), want %s", c.was, c.status, c.given, told(got.Items), got.Status,
+				c.want)
 		}
-		if over := c.status == "" || c.status == "completed" || c.status == "rejected"; (got.Text == "") != over || (got.Summary == "") != over {
+		if over := c.status == "" || c.status == "completed" || c.status == "rejected"; (got.Text == "") != over ||
+			(got.Summary == "") != over {
 			t.Errorf("%s (%s): %+v", c.was, c.status, got)
 		}
 		if anew := was.updated(PlanUpdate{Items: items(c.given)}, PlanProposed); anew.Text != "" {
@@ -55,19 +57,22 @@ func TestPlanUpdates(t *testing.T) {
 			t.Errorf("%s was changed to %s", c.was, told(was.Items))
 		}
 	}
-	described := (&Plan{Items: []PlanItem{{Title: "a", Description: "how", Status: ItemPending}}, Status: PlanExecuting}).updated(PlanUpdate{Summary: "why", Items: items("a:done")}, PlanExecuting)
+	described := (&Plan{Items: []PlanItem{{Title: "a", Description: "how", Status: ItemPending}},
+		Status: PlanExecuting}).updated(PlanUpdate{Summary: "why", Items: items("a:done")}, PlanExecuting)
 	if described.Items[0].Description != "how" || described.Summary != "why" {
 		t.Errorf("%+v", described)
 	}
 }
 
 func TestPlansAreTold(t *testing.T) {
-	p := &Plan{Summary: "A tidy place", Items: []PlanItem{{"Sweep", "the floor\nall of it", ItemDone}, {"Dust", "", ItemPending}}, Status: PlanExecuting, Text: "Sweep only."}
+	p := &Plan{Summary: "A tidy place", Items: []PlanItem{{"Sweep", "the floor\nall of it", ItemDone},
+		{"Dust", "", ItemPending}}, Status: PlanExecuting, Text: "Sweep only."}
 	const plan = "A tidy place\n1. [done] Sweep\n   the floor\n   all of it\n2. [pending] Dust\nA person has put it this way, and that counts:\nSweep only.\n"
 	if got := p.String(); got != plan {
 		t.Errorf("%q", got)
 	}
-	for status, want := range map[PlanStatus]string{PlanProposed: "waits", PlanApproved: "approved", PlanExecuting: "update_plan", PlanRejected: "rejected", PlanCompleted: ""} {
+	for status, want := range map[PlanStatus]string{PlanProposed: "waits", PlanApproved: "approved",
+		PlanExecuting: "update_plan", PlanRejected: "rejected", PlanCompleted: ""} {
 		p.Status = status
 		got := p.Instructions("")
 		if want == "" && got != "" || want != "" && (!strings.Contains(got, want) || !strings.HasSuffix(got, plan)) {

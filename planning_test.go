@@ -56,8 +56,10 @@ func TestAPlanIsProposedDecidedAndCarriedOut(t *testing.T) {
 	a := newTale(t)
 	a.refused(parley.DecidePlan{Decision: parley.ApprovePlan, Agent: helper}, parley.CodeNotFound)
 	a.do(parley.SubmitInput{Content: "tidy up", Mode: parley.ModePlan, Agent: helper})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("write", parley.VerdictAsk, parley.Effectful), ask("read", parley.VerdictRun, parley.Pure), plans("sweep", "dust")}})
-	a.expect("ToolCallRequested ToolCallBlocked ToolCallRequested ToolCallRequested PlanChanged ToolCallFinished TurnFinished ToolCallStarted")
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("write", parley.VerdictAsk, parley.Effectful),
+		ask("read", parley.VerdictRun, parley.Pure), plans("sweep", "dust")}})
+	a.expect("ToolCallRequested ToolCallBlocked ToolCallRequested ToolCallRequested PlanChanged ToolCallFinished " +
+		"TurnFinished ToolCallStarted")
 	if b := last[parley.ToolCallBlocked](a); b.Name != "write" || !strings.Contains(b.Reason, "plans") {
 		t.Errorf("%+v", b)
 	}
@@ -79,7 +81,8 @@ func TestAPlanIsProposedDecidedAndCarriedOut(t *testing.T) {
 	a.do(parley.DecidePlan{Decision: parley.ApprovePlan, Agent: helper, Fresh: true})
 	a.expect("PlanChanged InputReceived RunStarted InputAdopted PlanChanged TurnStarted")
 	a.plan(parley.PlanExecuting, "sweep:pending dust:pending")
-	if in := last[parley.InputReceived](a); in.Content != "Plan approved. Starting execution." || a.log[len(a.log)-5].By != "ann" {
+	if in := last[parley.InputReceived](a); in.Content != "Plan approved. Starting execution." ||
+		a.log[len(a.log)-5].By != "ann" {
 		t.Errorf("%+v", in)
 	}
 	a.refused(parley.DecidePlan{Decision: parley.ApprovePlan, Agent: helper}, parley.CodeNotFound)
@@ -142,8 +145,10 @@ func TestWhatPlansAndWhatDoesAreApart(t *testing.T) {
 		t.Fatalf("%+v", a.state.Run)
 	}
 	a.do(parley.SubmitInput{Content: "do it now", Busy: parley.Steer, Agent: helper})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("write", parley.VerdictRun, parley.Effectful), ask("who", parley.VerdictCard, parley.Pure), plans("x")}})
-	if a.state.Run.Calls[0].Status != "ended" || a.state.Run.Calls[1].Status != "asking" || a.state.Run.Calls[2].Status != "ended" {
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("write", parley.VerdictRun, parley.Effectful),
+		ask("who", parley.VerdictCard, parley.Pure), plans("x")}})
+	if a.state.Run.Calls[0].Status != "ended" || a.state.Run.Calls[1].Status != "asking" ||
+		a.state.Run.Calls[2].Status != "ended" {
 		t.Errorf("%+v", a.state.Run.Calls)
 	}
 	a.do(parley.DecidePlan{Decision: parley.RejectPlan})

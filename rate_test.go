@@ -15,9 +15,12 @@ func TestRates(t *testing.T) {
 		{"1/second", Rate{1, time.Second}, true},
 		{"1000000/hour", Rate{1000000, time.Hour}, true},
 		{"off", Rate{}, true},
-		{"0/minute", Rate{}, false}, {"-1/minute", Rate{}, false}, {"1000001/hour", Rate{}, false}, {"99999999999999999999/hour", Rate{}, false},
-		{"", Rate{}, false}, {"10", Rate{}, false}, {"10/", Rate{}, false}, {"/minute", Rate{}, false}, {"10/day", Rate{}, false},
-		{"10/minutes", Rate{}, false}, {"10 / minute", Rate{}, false}, {"1.5/minute", Rate{}, false}, {"OFF", Rate{}, false}, {"10/minute/2", Rate{}, false},
+		{"0/minute", Rate{}, false}, {"-1/minute", Rate{}, false}, {"1000001/hour", Rate{}, false},
+		{"99999999999999999999/hour", Rate{}, false},
+		{"", Rate{}, false}, {"10", Rate{}, false}, {"10/", Rate{}, false}, {"/minute", Rate{}, false},
+		{"10/day", Rate{}, false},
+		{"10/minutes", Rate{}, false}, {"10 / minute", Rate{}, false}, {"1.5/minute", Rate{}, false},
+		{"OFF", Rate{}, false}, {"10/minute/2", Rate{}, false},
 	} {
 		var got Rate
 		if err := got.UnmarshalText([]byte(c.text)); (err == nil) != c.ok || got != c.want {

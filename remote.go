@@ -78,7 +78,8 @@ type RemoteDecision struct {
 func ParseAddress(address string) (network, at string, err error) {
 	if at, ok := strings.CutPrefix(address, "tcp://"); ok {
 		i := strings.LastIndexByte(at, ':')
-		if port, err := strconv.Atoi(at[i+1:]); i > 0 && err == nil && port > 0 && port < 1<<16 && !strings.ContainsAny(at, "/@?#") {
+		if port, err := strconv.Atoi(at[i+1:]); i > 0 && err == nil && port > 0 && port < 1<<16 &&
+			!strings.ContainsAny(at, "/@?#") {
 			return "tcp", at, nil
 		}
 	}

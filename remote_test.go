@@ -21,7 +21,8 @@ type scene struct {
 }
 
 func newScene(t *testing.T, agent parley.AgentRef) *scene {
-	s := &scene{t: t, state: parley.NewState("acme", "550e8400-e29b-41d4-a716-446655440000"), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	s := &scene{t: t, state: parley.NewState("acme", "550e8400-e29b-41d4-a716-446655440000"),
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	s.do(parley.OpenSession{})
 	s.do(parley.SubmitInput{Content: "hello", Request: "r1", Agent: agent})
 	s.goOn()
@@ -93,15 +94,20 @@ func body[T parley.EventBody](s *scene) (last T) {
 }
 
 // wantsToSend is an approval that an agent elsewhere wants.
-var wantsToSend = parley.RemoteAsked{Key: "k", Name: "send", Arguments: `{"to":"bob"}`, Show: "send to bob", Digest: "d", Expires: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
+var wantsToSend = parley.RemoteAsked{Key: "k", Name: "send", Arguments: `{"to":"bob"}`, Show: "send to bob",
+	Digest: "d", Expires: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
 
 // TestRemoteTurn: what an agent elsewhere does stands inside its turn, in order.
 func TestRemoteTurn(t *testing.T) {
 	s := elsewhere(t)
-	s.says(parley.ModelPiece{Kind: parley.Text, Text: "Looking."}, parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded},
-		parley.RemoteTool{Name: "bash", Blocked: "not in its list"}, parley.RemoteTrouble{Message: "slow"}, parley.ModelPiece{Kind: parley.Text, Text: "Found."}, parley.ModelEnded{Stop: parley.StopEnd})
-	s.want("OutputStarted", "OutputAppended", "OutputFinished", "ToolCallRequested", "ToolCallStarted", "ToolCallFinished",
-		"ToolCallRequested", "ToolCallBlocked", "ProblemReported", "OutputStarted", "OutputAppended", "OutputFinished", "TurnFinished", "RunFinished")
+	s.says(parley.ModelPiece{Kind: parley.Text, Text: "Looking."},
+		parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded},
+		parley.RemoteTool{Name: "bash", Blocked: "not in its list"}, parley.RemoteTrouble{Message: "slow"},
+		parley.ModelPiece{Kind: parley.Text, Text: "Found."}, parley.ModelEnded{Stop: parley.StopEnd})
+	s.want("OutputStarted", "OutputAppended", "OutputFinished", "ToolCallRequested", "ToolCallStarted",
+		"ToolCallFinished",
+		"ToolCallRequested", "ToolCallBlocked", "ProblemReported", "OutputStarted", "OutputAppended", "OutputFinished",
+		"TurnFinished", "RunFinished")
 	if got := body[parley.RunFinished](s); got.Outcome != parley.Completed {
 		t.Errorf("%+v", got)
 	}
@@ -131,7 +137,8 @@ func TestRemoteApproval(t *testing.T) {
 		t.Errorf("%+v", steps)
 	}
 	s.says(parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, wantsToSend) // once for always
-	s.want("ToolCallRequested", "ApprovalRequested", "ApprovalDecided", "ToolCallStarted", "ToolCallFinished", "ToolCallRequested", "ToolCallStarted")
+	s.want("ToolCallRequested", "ApprovalRequested", "ApprovalDecided", "ToolCallStarted", "ToolCallFinished",
+		"ToolCallRequested", "ToolCallStarted")
 	s.says(parley.ModelEnded{Stop: parley.StopEnd})
 	if got := body[parley.ToolCallFinished](s); got.Outcome != parley.CallFailed {
 		t.Errorf("what it never said the end of is %+v", got)
@@ -163,9 +170,11 @@ func TestRemoteEndings(t *testing.T) {
 		outcome parley.Outcome
 		call    parley.CallOutcome
 	}{
-		"done":            {parley.ModelEnded{Stop: parley.StopEnd}, parley.Completed, parley.CallFailed},
-		"an error":        {parley.ModelFailed{Code: parley.CodeModel, Message: "no"}, parley.Failed, parley.CallUnknown},
-		"a lost agent":    {parley.ModelFailed{Code: parley.CodeInterrupted, Message: "gone"}, parley.Interrupted, parley.CallUnknown},
+		"done": {parley.ModelEnded{Stop: parley.StopEnd}, parley.Completed, parley.CallFailed},
+		"an error": {parley.ModelFailed{Code: parley.CodeModel, Message: "no"}, parley.Failed,
+			parley.CallUnknown},
+		"a lost agent": {parley.ModelFailed{Code: parley.CodeInterrupted, Message: "gone"}, parley.Interrupted,
+			parley.CallUnknown},
 		"a lost server":   {parley.Recover{}, parley.Interrupted, parley.CallUnknown},
 		"a halt":          {parley.RemoteHalted{Reason: "canary_leak"}, parley.Halted, parley.CallCancelled},
 		"a leaked canary": {parley.CanaryLeaked{}, parley.Halted, parley.CallCancelled},
@@ -184,7 +193,8 @@ func TestRemoteEndings(t *testing.T) {
 			}
 			// What it says afterwards is not heard.
 			before := s.state.Head
-			s.says(parley.RemoteTool{Name: "send"}, parley.ModelPiece{Kind: parley.Text, Text: "late"}, wantsToSend, parley.RemoteHalted{Reason: "x"}, parley.RemoteTrouble{Message: "x"})
+			s.says(parley.RemoteTool{Name: "send"}, parley.ModelPiece{Kind: parley.Text, Text: "late"}, wantsToSend,
+				parley.RemoteHalted{Reason: "x"}, parley.RemoteTrouble{Message: "x"})
 			if s.state.Head != before {
 				t.Errorf("%v", s.types())
 			}
@@ -195,7 +205,10 @@ func TestRemoteEndings(t *testing.T) {
 // TestRemotesDoNotPlan: nobody here could hold them to it.
 func TestRemotesDoNotPlan(t *testing.T) {
 	s := elsewhere(t)
-	err := s.in(parley.Command{By: "ann", At: s.now, Do: parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "far", Remote: true}, Mode: parley.ModePlan}})
+	err := s.in(
+		parley.Command{By: "ann", At: s.now,
+			Do: parley.SubmitInput{Content: "x", Agent: parley.AgentRef{Name: "far", Remote: true},
+				Mode: parley.ModePlan}})
 	if parley.CodeOf(err) != parley.CodeInvalid {
 		t.Error(err)
 	}
@@ -216,12 +229,15 @@ func TestRemotePrefixes(t *testing.T) {
 		s.do(parley.DecideApproval{Card: s.state.Run.Calls[len(s.state.Run.Calls)-1].Card, Decision: d})
 		s.goOn()
 	}
-	s.says(parley.ModelPiece{Kind: parley.Text, Text: "a"}, parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded}, wantsToSend)
+	s.says(parley.ModelPiece{Kind: parley.Text, Text: "a"},
+		parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded}, wantsToSend)
 	decide(parley.AllowOnce)
-	s.says(parley.ModelPiece{Kind: parley.Text, Text: "b"}, parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, wantsToSend)
+	s.says(parley.ModelPiece{Kind: parley.Text, Text: "b"},
+		parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, wantsToSend)
 	decide(parley.Deny)
 	s.says(parley.RemoteTool{Name: "x", Blocked: "no"}, wantsToSend)
-	s.do(parley.SubmitInput{Content: "and more", Request: "r2", Agent: parley.AgentRef{Name: "far", Remote: true}, Busy: parley.Steer})
+	s.do(parley.SubmitInput{Content: "and more", Request: "r2", Agent: parley.AgentRef{Name: "far", Remote: true},
+		Busy: parley.Steer})
 	s.says(parley.ModelEnded{Stop: parley.StopEnd})
 	s.says(parley.ModelPiece{Kind: parley.Text, Text: "c"}, wantsToSend)
 	decide(parley.AllowOnce)

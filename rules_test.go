@@ -19,7 +19,8 @@ import (
 
 // standard is all the root may import: it computes, and nothing else.
 var standard = []string{
-	"bytes", "context", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "iter", "maps", "reflect",
+	"bytes", "context", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors",
+	"fmt", "iter", "maps", "reflect",
 	"regexp", "slices", "strconv", "strings", "sync", "time", "unicode", "unicode/utf8",
 }
 
@@ -64,9 +65,11 @@ func TestImports(t *testing.T) {
 			case pkg == "." && !slices.Contains(standard, imported):
 				t.Errorf("%s imports %s: the centre is pure, and everything depends on it", file.name, imported)
 			case isOurs && ours == "engine" && !strings.HasPrefix(pkg, "cmd/"):
-				t.Errorf("%s imports the engine: sessions are reached through parley.Door, so that nothing gets around permission and limits", file.name)
+				t.Errorf("%s imports the engine: sessions are reached through parley.Door, so that nothing gets "+
+					"around permission and limits", file.name)
 			case isOurs && !permitted(pkg, ours):
-				t.Errorf("%s imports %s: dependencies point to the root; what two packages share goes there, or behind an interface there", file.name, imported)
+				t.Errorf("%s imports %s: dependencies point to the root; what two packages share goes there, or "+
+					"behind an interface there", file.name, imported)
 			}
 		}
 	}
@@ -91,7 +94,8 @@ func TestNoClockAtTheCentre(t *testing.T) {
 		ast.Inspect(file.File, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
 				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clocks, s.Sel.Name) {
-					t.Errorf("%s uses time.%s: time is an argument, or a log could not be replayed", file.name, s.Sel.Name)
+					t.Errorf("%s uses time.%s: time is an argument, or a log could not be replayed", file.name,
+						s.Sel.Name)
 				}
 			}
 			if g, ok := n.(*ast.GoStmt); ok {
@@ -127,7 +131,8 @@ func sources(t *testing.T) (files []source) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == "tools" || name != "." && strings.HasPrefix(d.Name(), ".")) {
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == "tools" || name != "." &&
+			strings.HasPrefix(d.Name(), ".")) {
 			return filepath.SkipDir
 		}
 		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
@@ -182,7 +187,8 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, test := range regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z][A-Za-z0-9]+`).FindAllString(string(raw), -1) {
+		for _, test := range regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z][A-Za-z0-9]+`).FindAllString(string(raw),
+			-1) {
 			if !there[test] {
 				t.Errorf("%s names %s, which is not there", name, test)
 			}

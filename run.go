@@ -36,7 +36,8 @@ type Usage struct {
 }
 
 func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Written + v.Written, u.CostMicros + v.CostMicros}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Written + v.Written,
+		u.CostMicros + v.CostMicros}
 }
 
 // CostUSD is for showing. What is added up is CostMicros.
@@ -53,7 +54,8 @@ type RunStarted struct {
 
 func (b RunStarted) fold(s State, e Event) State {
 	s.Last = b.Agent
-	s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode, Requests: []string{b.Request}}
+	s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode,
+		Requests: []string{b.Request}}
 	if b.Agent.Remote { // what it says is content from elsewhere, to other agents of the session
 		s = s.reading(remoteSource(b.Agent.Name))
 	}
@@ -146,7 +148,8 @@ func (do CancelRun) decide(d *decision, _ Command) error {
 	if do.Request != "" || do.Input != 0 {
 		// What a run was started for does not wait any more, adopted or not.
 		if i := slices.IndexFunc(d.s.Queue, func(w waiting) bool {
-			return (do.Request == "" || w.Request == do.Request) && (do.Input == 0 || w.ID == do.Input) && (r == nil || w.ID != r.Input)
+			return (do.Request == "" || w.Request == do.Request) && (do.Input == 0 || w.ID == do.Input) &&
+				(r == nil || w.ID != r.Input)
 		}); i >= 0 {
 			d.withdraw(d.s.Queue[i], WithdrawnByRequest)
 			return nil
@@ -202,7 +205,8 @@ func (d *decision) boundary() {
 		// A classifier looks at what was said.
 	case r.Stop == StopFailed:
 		d.finish(RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message})
-	case r.Stop == StopCut && r.Agent.Remote: // what it had done when it was lost is not known, so it is not asked again
+	case r.Stop == StopCut && r.Agent.Remote:
+		// what it had done when it was lost is not known, so it is not asked again
 		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Message: r.Message})
 	case r.Stop == StopCut && r.Cuts >= MaxCuts:
 		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted,

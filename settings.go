@@ -12,11 +12,12 @@ import (
 // Settings are what a tenant has chosen, or else what the server does by itself.
 // What an agent's definition says counts for more.
 type Settings struct {
-	Model              string       `json:"model,omitempty"` // of agents that name none; empty: the server's
-	Approval           ApprovalMode `json:"approval"`        // likewise
-	Turns              int          `json:"turns"`           // of one run; likewise
-	CompactAt          float64      `json:"compact_at"`      // the part of a model's context that may be full before it is made shorter
-	MaxDelegationDepth int          `json:"max_delegation_depth"`
+	Model    string       `json:"model,omitempty"` // of agents that name none; empty: the server's
+	Approval ApprovalMode `json:"approval"`        // likewise
+	Turns    int          `json:"turns"`           // of one run; likewise
+	// the part of a model's context that may be full before it is made shorter
+	CompactAt          float64 `json:"compact_at"`
+	MaxDelegationDepth int     `json:"max_delegation_depth"`
 }
 
 // defaultSettings are those of a tenant that has chosen nothing.
@@ -45,7 +46,8 @@ var settings = map[string]setting{
 		func(s Settings) bool { return s.Turns >= 1 && s.Turns <= 1000 }},
 	"compact_at": {"must be a number from 0.1 to 0.95", func(s *Settings) any { return &s.CompactAt },
 		func(s Settings) bool { return s.CompactAt >= 0.1 && s.CompactAt <= 0.95 }},
-	"max_delegation_depth": {"must be a whole number from 0 to 5", func(s *Settings) any { return &s.MaxDelegationDepth },
+	"max_delegation_depth": {"must be a whole number from 0 to 5",
+		func(s *Settings) any { return &s.MaxDelegationDepth },
 		func(s Settings) bool { return s.MaxDelegationDepth >= 0 && s.MaxDelegationDepth <= 5 }},
 }
 
@@ -115,7 +117,8 @@ func (do ChangeSettings) decide(d *decision, _ Command) error {
 	for _, name := range slices.Sorted(maps.Keys(do.Values)) {
 		known, ok := settings[name]
 		if !ok {
-			return Errorf(CodeInvalid, "There is no setting %.80q; there are %s.", name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+			return Errorf(CodeInvalid, "There is no setting %.80q; there are %s.", name,
+				strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		value := json.RawMessage("null")
 		if raw := do.Values[name]; !bytes.Equal(bytes.TrimSpace(raw), value) {

@@ -24,14 +24,19 @@ func TestSettings(t *testing.T) {
 	for _, c := range []struct{ change, wrong string }{
 		{`{"turns":0}`, "turns must be a whole number from 1 to 1000."},
 		{`{"turns":1001}`, "turns"}, {`{"turns":1.5}`, "turns"}, {`{"turns":"7"}`, "turns"},
-		{`{"compact_at":0.09}`, "compact_at must be a number from 0.1 to 0.95."}, {`{"compact_at":0.96}`, "compact_at"}, {`{"compact_at":true}`, "compact_at"},
-		{`{"max_delegation_depth":-1}`, "max_delegation_depth must be a whole number from 0 to 5."}, {`{"max_delegation_depth":6}`, "max_delegation_depth"},
+		{`{"compact_at":0.09}`, "compact_at must be a number from 0.1 to 0.95."}, {`{"compact_at":0.96}`, "compact_at"},
+		{`{"compact_at":true}`, "compact_at"},
+		{`{"max_delegation_depth":-1}`, "max_delegation_depth must be a whole number from 0 to 5."},
+		{`{"max_delegation_depth":6}`, "max_delegation_depth"},
 		{`{"approval":"yolo"}`, "approval must be suggest, auto-edit or full-auto."}, {`{"approval":""}`, "approval"},
-		{`{"model":""}`, "model must be the name of a model."}, {`{"model":"a b"}`, "model"}, {`{"model":["x"]}`, "model"},
-		{`{"turns":7,"Turns":8}`, `There is no setting "Turns"; there are approval, compact_at, max_delegation_depth, model, turns.`},
+		{`{"model":""}`, "model must be the name of a model."}, {`{"model":"a b"}`, "model"},
+		{`{"model":["x"]}`, "model"},
+		{`{"turns":7,"Turns":8}`,
+			`There is no setting "Turns"; there are approval, compact_at, max_delegation_depth, model, turns.`},
 		{`{"turns":7,"zeal":null}`, `There is no setting "zeal"`},
 	} {
-		if err := a.try(change(t, c.change)); parley.CodeOf(err) != parley.CodeInvalid || !strings.HasPrefix(parley.MessageOf(err), c.wrong) {
+		if err := a.try(change(t, c.change)); parley.CodeOf(err) != parley.CodeInvalid ||
+			!strings.HasPrefix(parley.MessageOf(err), c.wrong) {
 			t.Errorf("%s: %v, want %s", c.change, err, c.wrong)
 		}
 	}
@@ -67,11 +72,13 @@ func TestSettings(t *testing.T) {
 	a.do(change(t, `{"approval":null,"turns":null,"compact_at":null,"max_delegation_depth":null}`))
 	effective(parley.TenantFacts{}.Effective())
 
-	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: "hi", Open: true, Agent: helper}, parley.DeleteSession{}} {
+	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: "hi", Open: true,
+		Agent: helper}, parley.DeleteSession{}} {
 		a.refused(do, parley.CodeNotFound)
 	}
 	newTale(t).refused(change(t, `{"turns":7}`), parley.CodeNotFound)
-	odd := parley.TenantFacts{Settings: map[string]json.RawMessage{"turns": json.RawMessage(`-1`), "later": json.RawMessage(`1`), "approval": json.RawMessage(`"auto-edit"`)}}.Effective()
+	odd := parley.TenantFacts{Settings: map[string]json.RawMessage{"turns": json.RawMessage(`-1`),
+		"later": json.RawMessage(`1`), "approval": json.RawMessage(`"auto-edit"`)}}.Effective()
 	if odd.Turns != 50 || odd.Approval != "auto-edit" {
 		t.Errorf("%+v", odd)
 	}
@@ -79,11 +86,13 @@ func TestSettings(t *testing.T) {
 
 func TestSettingsCompleteAgents(t *testing.T) {
 	s := parley.Settings{Model: "m", Approval: "auto-edit", Turns: 9}
-	if got := s.Complete(parley.Agent{Name: "a"}); got.Model != "m" || got.Approval != "auto-edit" || got.Limits.Turns != 9 {
+	if got := s.Complete(parley.Agent{Name: "a"}); got.Model != "m" || got.Approval != "auto-edit" ||
+		got.Limits.Turns != 9 {
 		t.Errorf("%+v", got)
 	}
 	own := parley.Agent{Name: "a", Model: "x", Approval: "suggest", Limits: parley.AgentLimits{Turns: 3}}
-	if got := s.Complete(own); got.Model != own.Model || got.Approval != own.Approval || got.Limits.Turns != own.Limits.Turns {
+	if got := s.Complete(own); got.Model != own.Model || got.Approval != own.Approval ||
+		got.Limits.Turns != own.Limits.Turns {
 		t.Errorf("%+v", got)
 	}
 }

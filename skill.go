@@ -66,7 +66,8 @@ func (s Skill) Use(arguments string) (SkillUse, error) {
 	}
 	text := strings.ReplaceAll(s.Text, "$ARGUMENTS", arguments)
 	if len(text) > MaxSkillText {
-		return SkillUse{}, Errorf(CodeTooLarge, "The skill %s has more than %d bytes with these arguments.", s.Name, MaxSkillText)
+		return SkillUse{}, Errorf(CodeTooLarge, "The skill %s has more than %d bytes with these arguments.", s.Name,
+			MaxSkillText)
 	}
 	return SkillUse{Name: s.Name, Text: text, Tools: s.Tools, Model: s.Model}, nil
 }
@@ -74,7 +75,8 @@ func (s Skill) Use(arguments string) (SkillUse, error) {
 // With is an agent that runs a skill: it is told it, and has no tools that the
 // skill does not name.
 func (a Agent) With(u SkillUse) Agent {
-	a.Instructions = strings.TrimSpace(a.Instructions + "\n\nThe skill " + u.Name + " was called for this. It says:\n\n" + u.Text)
+	a.Instructions = strings.TrimSpace(a.Instructions + "\n\nThe skill " + u.Name +
+		" was called for this. It says:\n\n" + u.Text)
 	if u.Model != "" {
 		a.Model = u.Model
 	}
@@ -83,7 +85,8 @@ func (a Agent) With(u SkillUse) Agent {
 	case all:
 		a.Tools = u.Tools
 	default:
-		a.Tools = slices.DeleteFunc(slices.Clone(a.Tools), func(name string) bool { return !slices.Contains(u.Tools, name) })
+		a.Tools = slices.DeleteFunc(slices.Clone(a.Tools),
+			func(name string) bool { return !slices.Contains(u.Tools, name) })
 	}
 	return a
 }

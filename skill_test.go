@@ -17,7 +17,8 @@ func TestSkillCalls(t *testing.T) {
 			t.Errorf("%q: %q %q %v", content, name, arguments, ok)
 		}
 	}
-	for _, content := range []string{"", "/", "/ review", "review", "//review", "/Review", "/usr/bin/env", "/a.txt", "/" + strings.Repeat("a", 64), "a /review"} {
+	for _, content := range []string{"", "/", "/ review", "review", "//review", "/Review", "/usr/bin/env", "/a.txt",
+		"/" + strings.Repeat("a", 64), "a /review"} {
 		if name, _, ok := ParseSkillCall(content); ok {
 			t.Errorf("%q was taken for a call of %q", content, name)
 		}
@@ -25,11 +26,14 @@ func TestSkillCalls(t *testing.T) {
 }
 
 func TestUsingASkill(t *testing.T) {
-	s := Skill{Name: "deploy", Text: "Deploy to $ARGUMENTS, only $ARGUMENTS.", Hint: "[staging | production]", Tools: []string{"shell"}}
-	if u, err := s.Use("staging"); err != nil || u.Text != "Deploy to staging, only staging." || u.Name != "deploy" || !slices.Equal(u.Tools, s.Tools) {
+	s := Skill{Name: "deploy", Text: "Deploy to $ARGUMENTS, only $ARGUMENTS.", Hint: "[staging | production]",
+		Tools: []string{"shell"}}
+	if u, err := s.Use("staging"); err != nil || u.Text != "Deploy to staging, only staging." || u.Name != "deploy" ||
+		!slices.Equal(u.Tools, s.Tools) {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if _, err := s.Use(""); CodeOf(err) != CodeInvalid || MessageOf(err) != "Say which:\n/deploy staging\n/deploy production" {
+	if _, err := s.Use(""); CodeOf(err) != CodeInvalid ||
+		MessageOf(err) != "Say which:\n/deploy staging\n/deploy production" {
 		t.Errorf("%v", err)
 	}
 	s.Hint = "where to"
@@ -53,8 +57,10 @@ func TestASkillOnlyNarrows(t *testing.T) {
 		{[]string{"read_file"}, []string{}, []string{}},
 		{[]string{}, []string{"shell"}, []string{}},
 	} {
-		got := Agent{Instructions: "be kind", Model: "m", Tools: c.agent}.With(SkillUse{Name: "s", Text: "do it", Tools: c.skill})
-		if !slices.Equal(got.Tools, c.want) || got.Model != "m" || !strings.HasPrefix(got.Instructions, "be kind\n\n") || !strings.HasSuffix(got.Instructions, "\n\ndo it") {
+		got := Agent{Instructions: "be kind", Model: "m", Tools: c.agent}.With(
+			SkillUse{Name: "s", Text: "do it", Tools: c.skill})
+		if !slices.Equal(got.Tools, c.want) || got.Model != "m" ||
+			!strings.HasPrefix(got.Instructions, "be kind\n\n") || !strings.HasSuffix(got.Instructions, "\n\ndo it") {
 			t.Errorf("%q with %q: %+v", c.agent, c.skill, got)
 		}
 	}

@@ -19,11 +19,13 @@ func longTale(t testing.TB) *tale {
 	a := newTale(t)
 	a.say("one")
 	a.say("two")
-	a.do(parley.SubmitInput{Content: "three", Request: "three", Busy: parley.Steer, Deliver: true, Agent: parley.AgentRef{Name: "helper", Turns: 9}})
+	a.do(parley.SubmitInput{Content: "three", Request: "three", Busy: parley.Steer, Deliver: true,
+		Agent: parley.AgentRef{Name: "helper", Turns: 9}})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "x"})
 	a.recover()
 	a.model(parley.ModelEnded{Usage: parley.Usage{Input: 1, Output: 2, Cached: 3}, Calls: []parley.CallAsked{
-		ask("a", parley.VerdictRun, parley.Pure), ask("b", parley.VerdictAsk, parley.Effectful), ask("c", parley.VerdictCard, parley.Pure), ask("d", parley.VerdictBlock, "")}})
+		ask("a", parley.VerdictRun, parley.Pure), ask("b", parley.VerdictAsk, parley.Effectful),
+		ask("c", parley.VerdictCard, parley.Pure), ask("d", parley.VerdictBlock, "")}})
 	a.do(parley.ExplainApproval{Card: a.state.Run.Calls[1].Card})
 	a.tool(a.state.Run.Calls[1].ID, parley.ExplanationEnded{Text: "b", Usage: parley.Usage{Input: 1}})
 	a.do(parley.ExplainApproval{Card: a.state.Run.Calls[1].Card})
@@ -40,7 +42,8 @@ func longTale(t testing.TB) *tale {
 	a.do(parley.RenameSession{Title: "a title"})
 	a.do(parley.SubmitInput{Content: "plan it", Mode: parley.ModePlan, Agent: parley.AgentRef{Name: "helper"}})
 	plan := ask("plan", parley.VerdictPlan, parley.Pure)
-	plan.Verdict.Plan = parley.PlanUpdate{Summary: "all of it", Items: []parley.PlanItem{{Title: "one", Description: "first", Status: parley.ItemDone}, {Title: "two"}}}
+	plan.Verdict.Plan = parley.PlanUpdate{Summary: "all of it",
+		Items: []parley.PlanItem{{Title: "one", Description: "first", Status: parley.ItemDone}, {Title: "two"}}}
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{plan}})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.do(parley.DecidePlan{Decision: parley.EditPlan, Text: "otherwise"})
@@ -50,19 +53,23 @@ func longTale(t testing.TB) *tale {
 	judged := wanderer
 	judged.Autonomy.Evaluator = "judge"
 	a.do(parley.SubmitInput{Content: "come back", Agent: judged})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Second, "one"), comesBack(2*time.Second, ""), comesBack(time.Hour, "three")}})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Second, "one"), comesBack(2*time.Second, ""),
+		comesBack(time.Hour, "three")}})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.now = a.now.Add(time.Second)
 	a.do2(parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: judged})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.now = a.now.Add(time.Second)
 	a.do2(parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: judged})
-	a.do(parley.SubmitInput{Content: "read my mail", Agent: parley.Agent{Name: "helper", Trust: []parley.Source{"mcp:git"}}.Ref()})
+	a.do(parley.SubmitInput{Content: "read my mail",
+		Agent: parley.Agent{Name: "helper", Trust: []parley.Source{"mcp:git"}}.Ref()})
 	delegates := ask("delegate", parley.VerdictChild, parley.Effectful)
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{from("mcp:mail", "mail__read", parley.Pure), delegates}})
-	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded,
+		Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
 	kid := a.state.Children[0]
-	a.tool(kid.Call, parley.ChildEnded{Child: kid.Session, Outcome: parley.Completed, Sources: []parley.Source{"remote:far"}})
+	a.tool(kid.Call, parley.ChildEnded{Child: kid.Session, Outcome: parley.Completed,
+		Sources: []parley.Source{"remote:far"}})
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{writes}})
 	a.do(parley.DecideApproval{Card: a.state.Run.Calls[0].Card, Decision: parley.AllowAlways})
 	return a
@@ -125,7 +132,8 @@ func TestFoldVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("logs fold to something else than in version %d: raise FoldVersion, and write the new one with -run FoldVersion -update", parley.FoldVersion)
+		t.Errorf("logs fold to something else than in version %d: raise FoldVersion, and write the new one with -run "+
+			"FoldVersion -update", parley.FoldVersion)
 	}
 	if !json.Valid(bytes.SplitN(want, []byte("\n"), 2)[0]) {
 		t.Error("the sample is no JSON")

@@ -106,7 +106,8 @@ func (s State) Summary() Summary {
 	if s.Run != nil {
 		run = s.Run.ID
 	}
-	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), run, s.Transient, s.Deleted, s.Head, s.OpenedAt, s.LastAt}
+	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), run, s.Transient, s.Deleted, s.Head, s.OpenedAt,
+		s.LastAt}
 }
 
 // Fold is the state after an event. It accepts every event that Decide makes

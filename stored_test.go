@@ -102,7 +102,8 @@ func TestUnknownEventsAreRefused(t *testing.T) {
 		version int
 		raw     string
 	}{
-		{"Nonsense", 1, `{}`}, {"RunStarted", 0, `{}`}, {"RunStarted", 2, `{}`}, {"RunStarted", 1, `[`}, {"RunStarted", 1, `{"input":"x"}`},
+		{"Nonsense", 1, `{}`}, {"RunStarted", 0, `{}`}, {"RunStarted", 2, `{}`}, {"RunStarted", 1, `[`},
+		{"RunStarted", 1, `{"input":"x"}`},
 	} {
 		if _, err := DecodeBody(c.name, c.version, []byte(c.raw)); err == nil {
 			t.Errorf("%+v was accepted", c)
@@ -125,14 +126,16 @@ func TestUpcasting(t *testing.T) {
 	}
 	bodyTypes["SessionRenamed"] = two
 	for version, raw := range map[int]string{1: `{"name":"x"}`, 2: `{"label":"x"}`, 3: `{"title":"x"}`} {
-		if body, err := DecodeBody("SessionRenamed", version, []byte(raw)); err != nil || body != (SessionRenamed{"x"}) {
+		if body, err := DecodeBody("SessionRenamed", version, []byte(raw)); err != nil ||
+			body != (SessionRenamed{"x"}) {
 			t.Errorf("version %d: %+v, %v", version, body, err)
 		}
 	}
 }
 
 func TestLogLine(t *testing.T) {
-	e := Event{Session: "s", Seq: 3, Position: 9, Root: "r", At: time.Date(2026, 3, 1, 9, 0, 0, 1000, time.UTC), Run: 2, By: "ann", Body: RunFinished{Outcome: Completed}}
+	e := Event{Session: "s", Seq: 3, Position: 9, Root: "r", At: time.Date(2026, 3, 1, 9, 0, 0, 1000, time.UTC), Run: 2,
+		By: "ann", Body: RunFinished{Outcome: Completed}}
 	raw, err := json.Marshal(e)
 	const want = `{"session":"s","seq":3,"position":9,"root":"r","at":"2026-03-01T09:00:00.000001Z","run":2,"by":"ann","type":"RunFinished","body":{"outcome":"completed","usage":{}}}`
 	if err != nil || string(raw) != want {

@@ -62,7 +62,8 @@ func TestTheTenantsSessionIsNoConversation(t *testing.T) {
 		}
 		head := len(a.log)
 		for _, do := range []parley.CommandBody{
-			parley.OpenSession{}, parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.ReopenSession{}, parley.DeleteSession{},
+			parley.OpenSession{}, parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.ReopenSession{},
+			parley.DeleteSession{},
 			parley.SubmitInput{Content: "hello", Agent: parley.AgentRef{Name: "coder"}},
 			parley.SubmitInput{Content: "hello", Agent: parley.AgentRef{Name: "coder"}, Open: true},
 			parley.CancelRun{}, parley.DecideApproval{}, parley.AnswerQuestion{}, parley.ResolveToolCall{},
@@ -80,7 +81,8 @@ func TestTheTenantsSessionIsNoConversation(t *testing.T) {
 		}
 	}
 	a := newTale(t)
-	for _, do := range []parley.CommandBody{parley.StartAgent{Agent: "coder"}, parley.StopAgent{Agent: "coder"}, parley.ChangeSettings{}} {
+	for _, do := range []parley.CommandBody{parley.StartAgent{Agent: "coder"}, parley.StopAgent{Agent: "coder"},
+		parley.ChangeSettings{}} {
 		if err := a.try(do); err == nil {
 			t.Errorf("%T to a conversation was taken", do)
 		}
@@ -89,12 +91,14 @@ func TestTheTenantsSessionIsNoConversation(t *testing.T) {
 
 func TestStoppingIsOnRecord(t *testing.T) {
 	a := newTenantTale(t)
-	stop := parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now, Via: parley.ViaHTTP, Do: parley.StopAgent{Agent: "coder"}}
+	stop := parley.Command{Tenant: "acme", Session: parley.TenantSession, By: "ann", At: a.now, Via: parley.ViaHTTP,
+		Do: parley.StopAgent{Agent: "coder"}}
 	if err := a.take(stop); err != nil {
 		t.Fatal(err)
 	}
 	records := parley.AuditOf(stop, a.log)
-	if len(records) != 1 || records[0].Action != "agent.stopped" || records[0].Resource != "agent" || records[0].ID != "coder" || records[0].By != "ann" || records[0].Source != parley.ViaHTTP {
+	if len(records) != 1 || records[0].Action != "agent.stopped" || records[0].Resource != "agent" ||
+		records[0].ID != "coder" || records[0].By != "ann" || records[0].Source != parley.ViaHTTP {
 		t.Errorf("%+v", records)
 	}
 }

@@ -27,6 +27,7 @@ func dropped(r rune) bool {
 // IsBlank reports whether a person would see nothing in s.
 func IsBlank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
-		return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) && r != '\u2800' && r != '\u3164' && r != '\u115f' && r != '\u1160'
+		return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) && r != '\u2800' && r != '\u3164' && r != '\u115f' &&
+			r != '\u1160'
 	}) < 0
 }

@@ -177,7 +177,8 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 		}
 	}
 	if len(texts) > 0 {
-		d.emit(0, InputReceived{Content: together(texts), Request: fmt.Sprint(FollowUpNamed, stamp), Agent: do.Agent, Busy: Queue, Deliver: true, Synthetic: true})
+		d.emit(0, InputReceived{Content: together(texts), Request: fmt.Sprint(FollowUpNamed, stamp), Agent: do.Agent,
+			Busy: Queue, Deliver: true, Synthetic: true})
 	}
 	return nil
 }
@@ -188,7 +189,8 @@ type Fire struct{ Timer TimerID }
 func (Fire) step() {}
 
 func (d *decision) setTimer(run RunID, call CallID, agent AgentRef, by timerSource, f FollowUp) {
-	d.emit(run, TimerSet{At: d.at.Add(f.Delay).UTC().Truncate(time.Microsecond), Reason: f.Reason, Message: f.Message, By: by, Agent: agent, Call: call})
+	d.emit(run, TimerSet{At: d.at.Add(f.Delay).UTC().Truncate(time.Microsecond), Reason: f.Reason, Message: f.Message,
+		By: by, Agent: agent, Call: call})
 }
 
 func (d *decision) cancelTimers(why TimerEnd, which func(Timer) bool) (n int) {

@@ -38,7 +38,8 @@ func (a *tale) clock(agent parley.AgentRef, until time.Time) {
 		steps := parley.Next(a.state, a.now)
 		if i := slices.IndexFunc(steps, func(s parley.Step) bool { _, ok := s.(parley.Fire); return ok }); i >= 0 {
 			head := a.state.Head
-			if err := a.take(parley.Command{Tenant: "acme", Session: a.state.ID, At: a.now, Do: parley.FireTimer{Timer: steps[i].(parley.Fire).Timer, Agent: agent}}); err != nil {
+			if err := a.take(parley.Command{Tenant: "acme", Session: a.state.ID, At: a.now,
+				Do: parley.FireTimer{Timer: steps[i].(parley.Fire).Timer, Agent: agent}}); err != nil {
 				a.t.Fatal(err)
 			}
 			if a.state.Head == head {
@@ -105,17 +106,21 @@ func TestAFollowUp(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "ask how it went"))
 	set := last[parley.TimerSet](a)
-	if want := (parley.TimerSet{At: start.Add(62 * time.Second), Reason: "because", Message: "ask how it went", By: "tool", Agent: wanderer, Call: set.Call}); set != want {
+	if want := (parley.TimerSet{At: start.Add(62 * time.Second), Reason: "because", Message: "ask how it went",
+		By: "tool", Agent: wanderer, Call: set.Call}); set != want {
 		t.Errorf("%+v, want %+v", set, want)
 	}
-	if end := last[parley.ToolCallFinished](a); end.Outcome != parley.CallSucceeded || !strings.Contains(end.Result, "2026-03-01T09:01:02Z") {
+	if end := last[parley.ToolCallFinished](a); end.Outcome != parley.CallSucceeded ||
+		!strings.Contains(end.Result, "2026-03-01T09:01:02Z") {
 		t.Errorf("%+v", end)
 	}
 	a.clock(wanderer, start.Add(time.Hour))
-	a.expect("RunFinished TimerFired InputReceived RunStarted InputAdopted EffectEnqueued TurnStarted OutputStarted OutputAppended OutputFinished TurnFinished RunFinished")
+	a.expect("RunFinished TimerFired InputReceived RunStarted InputAdopted EffectEnqueued TurnStarted OutputStarted " +
+		"OutputAppended OutputFinished TurnFinished RunFinished")
 	equal(t, a.unasked(), "1m2s ask how it went")
 	in := last[parley.InputReceived](a)
-	if want := fmt.Sprintf("timer_autonomous_%d", start.Add(62*time.Second).Unix()); in.Request != want || !in.Deliver || in.Agent != wanderer {
+	if want := fmt.Sprintf("timer_autonomous_%d", start.Add(62*time.Second).Unix()); in.Request != want ||
+		!in.Deliver || in.Agent != wanderer {
 		t.Errorf("%+v, want it named %s", in, want)
 	}
 	if e := last[parley.EffectEnqueued](a); !e.Autonomous || e.Request != in.Request {
@@ -155,12 +160,15 @@ func TestNoPromiseAtTheCap(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"))
 	a.now = start.Add(2 * time.Minute)
-	once := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 1, MaxFollowUps: 10}}
-	if err := a.take(parley.Command{At: a.now, Do: parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: once}}); err != nil {
+	once := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 1,
+		MaxFollowUps: 10}}
+	if err := a.take(
+		parley.Command{At: a.now, Do: parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: once}}); err != nil {
 		t.Fatal(err)
 	}
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "two")}})
-	if b := last[parley.ToolCallBlocked](a); !strings.Contains(b.Reason, "hard cap reached: 1/1") || len(a.state.Timers) != 0 {
+	if b := last[parley.ToolCallBlocked](a); !strings.Contains(b.Reason, "hard cap reached: 1/1") ||
+		len(a.state.Timers) != 0 {
 		t.Errorf("%+v, %d timers", b, len(a.state.Timers))
 	}
 }
@@ -168,10 +176,12 @@ func TestNoPromiseAtTheCap(t *testing.T) {
 // What is due inside the cooldown waits for its end, and says why.
 func TestTheCooldown(t *testing.T) {
 	a := newTale(t)
-	a.promises(comesBack(60*time.Second, "one"), comesBack(65*time.Second, "two"), comesBack(70*time.Second, "three"), comesBack(90*time.Second, "four"))
+	a.promises(comesBack(60*time.Second, "one"), comesBack(65*time.Second, "two"), comesBack(70*time.Second, "three"),
+		comesBack(90*time.Second, "four"))
 	a.clock(wanderer, start.Add(time.Hour))
 	equal(t, a.unasked(), "1m2s one", "1m17s 2 follow-ups are due:\n\n1. two\n\n2. three", "1m32s four")
-	if p := last[parley.TimerPostponed](a); count[parley.TimerPostponed](a) != 2 || p.Why != "cooldown" || !p.At.Equal(start.Add(77*time.Second)) {
+	if p := last[parley.TimerPostponed](a); count[parley.TimerPostponed](a) != 2 || p.Why != "cooldown" ||
+		!p.At.Equal(start.Add(77*time.Second)) {
 		t.Errorf("%d were postponed, the last %+v", count[parley.TimerPostponed](a), p)
 	}
 	a.sound()
@@ -189,7 +199,8 @@ func TestAfterAnOutage(t *testing.T) {
 	a.now = start.Add(100 * time.Hour)
 	a.clock(wanderer, a.now.Add(time.Hour))
 	got := a.unasked()
-	if len(got) != 1 || !strings.HasPrefix(got[0], "100h0m0s 10 follow-ups are due:\n\n1. message 1\n\n2. ") || a.state.Autonomous != 1 || count[parley.TimerFired](a) != 10 {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "100h0m0s 10 follow-ups are due:\n\n1. message 1\n\n2. ") ||
+		a.state.Autonomous != 1 || count[parley.TimerFired](a) != 10 {
 		t.Errorf("%q", got)
 	}
 	a.sound()
@@ -201,7 +212,8 @@ func TestAMessageTakesBackWhatCameUnasked(t *testing.T) {
 	a.clock(wanderer, start.Add(2*time.Minute))
 	effect := a.state.Owed
 	a.do(parley.SubmitInput{Content: "I am here", Request: "r2", Agent: wanderer, Deliver: true})
-	a.expect("TimerCancelled TimerCancelled EffectCancelled InputReceived RunStarted InputAdopted EffectEnqueued TurnStarted")
+	a.expect("TimerCancelled TimerCancelled EffectCancelled InputReceived RunStarted InputAdopted EffectEnqueued " +
+		"TurnStarted")
 	if c := last[parley.EffectCancelled](a); len(effect) != 1 || c.Effect != effect[0] || c.Why != "user_message" {
 		t.Errorf("%+v, owed was %v", c, effect)
 	}
@@ -223,7 +235,8 @@ func TestAMessageMeetsAnotherUnasked(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"))
 	a.now = start.Add(time.Hour)
-	events, err := parley.Decide(a.state, parley.Command{At: a.now, Do: parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: wanderer}})
+	events, err := parley.Decide(a.state,
+		parley.Command{At: a.now, Do: parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: wanderer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +249,8 @@ func TestAMessageMeetsAnotherUnasked(t *testing.T) {
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "two")}})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.now = a.now.Add(time.Hour)
-	if err := a.take(parley.Command{At: a.now, Do: parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: wanderer}}); err != nil {
+	if err := a.take(
+		parley.Command{At: a.now, Do: parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: wanderer}}); err != nil {
 		t.Fatal(err)
 	}
 	run := a.state.Run.ID
@@ -267,13 +281,18 @@ func TestFollowUpsAreRefused(t *testing.T) {
 	}{
 		{"zero", parley.SubmitInput{}, []parley.CallAsked{comesBack(0, "")}, "from 1 second to 30 days"},
 		{"negative", parley.SubmitInput{}, []parley.CallAsked{comesBack(-time.Hour, "")}, "from 1 second to 30 days"},
-		{"enormous", parley.SubmitInput{}, []parley.CallAsked{comesBack(31*24*time.Hour, "")}, "from 1 second to 30 days"},
+		{"enormous", parley.SubmitInput{}, []parley.CallAsked{comesBack(31*24*time.Hour, "")},
+			"from 1 second to 30 days"},
 		{"long", parley.SubmitInput{}, []parley.CallAsked{comesBack(time.Hour, long)}, "at most 4096 bytes"},
-		{"disabled", parley.SubmitInput{Agent: none}, []parley.CallAsked{comesBack(time.Hour, "")}, "does not come back"},
+		{"disabled", parley.SubmitInput{Agent: none}, []parley.CallAsked{comesBack(time.Hour, "")},
+			"does not come back"},
 		{"flagged", parley.SubmitInput{Finding: flagged}, []parley.CallAsked{comesBack(time.Hour, "")}, "was flagged"},
-		{"planning", parley.SubmitInput{Mode: parley.ModePlan}, []parley.CallAsked{comesBack(time.Hour, "")}, "this run plans"},
-		{"too many", parley.SubmitInput{Agent: few}, []parley.CallAsked{comesBack(time.Hour, ""), comesBack(time.Hour, "")}, "at most 1 follow-ups"},
-		{"eleven", parley.SubmitInput{}, slices.Repeat([]parley.CallAsked{comesBack(time.Hour, "")}, 11), "at most 10 follow-ups"},
+		{"planning", parley.SubmitInput{Mode: parley.ModePlan}, []parley.CallAsked{comesBack(time.Hour, "")},
+			"this run plans"},
+		{"too many", parley.SubmitInput{Agent: few}, []parley.CallAsked{comesBack(time.Hour, ""),
+			comesBack(time.Hour, "")}, "at most 1 follow-ups"},
+		{"eleven", parley.SubmitInput{}, slices.Repeat([]parley.CallAsked{comesBack(time.Hour, "")}, 11),
+			"at most 10 follow-ups"},
 	} {
 		a := newTale(t)
 		if c.in.Content = "hello"; c.in.Agent.Name == "" {
@@ -281,7 +300,8 @@ func TestFollowUpsAreRefused(t *testing.T) {
 		}
 		a.do(c.in)
 		a.model(parley.ModelEnded{Calls: c.calls})
-		if b := last[parley.ToolCallBlocked](a); !strings.Contains(b.Reason, c.want) || count[parley.ToolCallBlocked](a) != 1 || count[parley.TimerSet](a) != len(c.calls)-1 {
+		if b := last[parley.ToolCallBlocked](a); !strings.Contains(b.Reason, c.want) ||
+			count[parley.ToolCallBlocked](a) != 1 || count[parley.TimerSet](a) != len(c.calls)-1 {
 			t.Errorf("%s: %+v, %d set", c.name, b, count[parley.TimerSet](a))
 		}
 		a.model(parley.ModelEnded{Stop: parley.StopEnd})
@@ -299,7 +319,8 @@ func TestTenThousandFollowUps(t *testing.T) {
 		a.model(parley.ModelEnded{Calls: calls})
 		asked += len(calls)
 	}
-	if set, blocked := count[parley.TimerSet](a), count[parley.ToolCallBlocked](a); set != parley.MaxFollowUps || set+blocked != asked || len(a.state.Timers) != set {
+	if set, blocked := count[parley.TimerSet](a), count[parley.ToolCallBlocked](a); set != parley.MaxFollowUps ||
+		set+blocked != asked || len(a.state.Timers) != set {
 		t.Errorf("of %d, %d were set and %d refused", asked, set, blocked)
 	}
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
@@ -313,11 +334,12 @@ func TestFollowUpsAreCancelled(t *testing.T) {
 		why  parley.TimerEnd
 		left int
 	}{
-		"by a person":    {func(a *tale) { a.do(parley.CancelTimer{Timer: a.state.Timers[1].ID}) }, "cancelled", 1},
-		"by a halt":      {func(a *tale) { a.do(parley.HaltSession{}) }, "halted", 0},
-		"by deletion":    {func(a *tale) { a.do(parley.DeleteSession{}) }, "deleted", 0},
-		"by the agent":   {func(a *tale) { a.clock(wanderer, start.Add(time.Hour+30*time.Minute)) }, "agent", 0},
-		"switched off":   {func(a *tale) { a.clock(parley.AgentRef{Name: "helper"}, start.Add(90*time.Minute)) }, "disabled", 1},
+		"by a person":  {func(a *tale) { a.do(parley.CancelTimer{Timer: a.state.Timers[1].ID}) }, "cancelled", 1},
+		"by a halt":    {func(a *tale) { a.do(parley.HaltSession{}) }, "halted", 0},
+		"by deletion":  {func(a *tale) { a.do(parley.DeleteSession{}) }, "deleted", 0},
+		"by the agent": {func(a *tale) { a.clock(wanderer, start.Add(time.Hour+30*time.Minute)) }, "agent", 0},
+		"switched off": {func(a *tale) { a.clock(parley.AgentRef{Name: "helper"}, start.Add(90*time.Minute)) },
+			"disabled", 1},
 		"by a plan":      {nil, "user_message", 0},
 		"with their run": {nil, "run_cancelled", 0},
 	} {
@@ -341,7 +363,8 @@ func TestFollowUpsAreCancelled(t *testing.T) {
 				a.promises(set...)
 				a.now = a.state.Timers[0].At
 				a.do2(parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: wanderer})
-				a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("cancel_follow_ups", parley.VerdictNoFollowUps, parley.Idempotent)}})
+				a.model(parley.ModelEnded{
+					Calls: []parley.CallAsked{ask("cancel_follow_ups", parley.VerdictNoFollowUps, parley.Idempotent)}})
 				a.model(parley.ModelEnded{Stop: parley.StopEnd})
 			default:
 				a.promises(set...)
@@ -413,7 +436,8 @@ func TestClocksJump(t *testing.T) {
 	// stands still.
 	a.now = start.Add(time.Minute)
 	a.do(parley.SubmitInput{Content: "hello", Agent: wanderer})
-	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "three"), comesBack(61*time.Second, "four")}})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "three"),
+		comesBack(61*time.Second, "four")}})
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	if due, ok := a.state.Due(); !ok || !due.At.Equal(a.now.Add(time.Minute)) {
 		t.Errorf("due %+v at %v", due, a.now)
@@ -460,7 +484,8 @@ func TestTheEvaluator(t *testing.T) {
 			t.Error("it is asked while the run goes on")
 		}
 		a.model(parley.ModelEnded{Stop: parley.StopEnd})
-		if due, ok := a.state.Due(); !ok || due.Reason != "run" || wanted(a) == nil || len(checker.Settled(a.log)) == 0 {
+		if due, ok := a.state.Due(); !ok || due.Reason != "run" || wanted(a) == nil ||
+			len(checker.Settled(a.log)) == 0 {
 			t.Errorf("an evaluation is wanted, and it is due %+v, %v, settled %v", due, ok, checker.Settled(a.log))
 		}
 		return a
@@ -472,8 +497,10 @@ func TestTheEvaluator(t *testing.T) {
 	}
 	a := begin()
 	run := wanted(a).Run
-	ended(a, parley.EvaluationEnded{Run: run + 1, FollowUp: &parley.FollowUp{Delay: time.Minute, Reason: "of another run"}})
-	ended(a, parley.EvaluationEnded{Run: run, FollowUp: &parley.FollowUp{Delay: time.Minute, Reason: "check in"}, Usage: parley.Usage{Input: 3}})
+	ended(a, parley.EvaluationEnded{Run: run + 1, FollowUp: &parley.FollowUp{Delay: time.Minute,
+		Reason: "of another run"}})
+	ended(a, parley.EvaluationEnded{Run: run, FollowUp: &parley.FollowUp{Delay: time.Minute, Reason: "check in"},
+		Usage: parley.Usage{Input: 3}})
 	a.expect("RunFinished FollowUpEvaluated TimerSet")
 	if s := last[parley.TimerSet](a); s.By != "evaluator" || s.Agent != judged {
 		t.Errorf("%+v", s)
@@ -488,7 +515,8 @@ func TestTheEvaluator(t *testing.T) {
 	a.sound()
 
 	a = begin() // what it wants breaks a limit
-	ended(a, parley.EvaluationEnded{Run: wanted(a).Run, FollowUp: &parley.FollowUp{Delay: time.Millisecond, Reason: "soon"}})
+	ended(a, parley.EvaluationEnded{Run: wanted(a).Run, FollowUp: &parley.FollowUp{Delay: time.Millisecond,
+		Reason: "soon"}})
 	if e := last[parley.FollowUpEvaluated](a); e.Scheduled || !strings.Contains(e.Message, "from 1 second") {
 		t.Errorf("%+v", e)
 	}
@@ -519,7 +547,8 @@ func TestAutonomyWithin(t *testing.T) {
 		{parley.Autonomy{MaxConsecutive: 1}, parley.Autonomy{}},
 		{parley.Autonomy{Enabled: true}, server},
 		{parley.Autonomy{Enabled: true, MaxConsecutive: 100, CooldownMS: 1, MaxFollowUps: 100}, server},
-		{parley.Autonomy{Enabled: true, MaxConsecutive: 1, CooldownMS: 60000, MaxFollowUps: 2, Evaluator: "m"}, parley.Autonomy{Enabled: true, MaxConsecutive: 1, CooldownMS: 60000, MaxFollowUps: 2, Evaluator: "m"}},
+		{parley.Autonomy{Enabled: true, MaxConsecutive: 1, CooldownMS: 60000, MaxFollowUps: 2, Evaluator: "m"},
+			parley.Autonomy{Enabled: true, MaxConsecutive: 1, CooldownMS: 60000, MaxFollowUps: 2, Evaluator: "m"}},
 	} {
 		if got := c.agent.Within(server); got != c.want {
 			t.Errorf("%+v is %+v, want %+v", c.agent, got, c.want)

@@ -90,7 +90,8 @@ func CheckTrust(list []Source) error {
 		server, isServer := strings.CutPrefix(string(s), mcpPrefix)
 		agent, isAgent := strings.CutPrefix(string(s), remotePrefix)
 		switch {
-		case s == SourceWorkspace, s == SourceNetwork, isServer && ValidServerName(server), isAgent && ValidAgentName(agent):
+		case s == SourceWorkspace, s == SourceNetwork, isServer && ValidServerName(server),
+			isAgent && ValidAgentName(agent):
 		default:
 			return fmt.Errorf("trust lists workspace, network, mcp:<server> and remote:<agent>, not %.80q", s)
 		}
@@ -167,7 +168,8 @@ func whyUntrusted(agent string, untrusted []Source) string {
 		reasons = append(reasons, "content from "+some(flagged)+" was flagged")
 	}
 	if others != nil {
-		reasons = append(reasons, "this conversation holds content from "+some(others)+", which "+agent+" does not trust")
+		reasons = append(reasons, "this conversation holds content from "+some(others)+", which "+agent+
+			" does not trust")
 	}
 	return strings.Join(reasons, ", and ")
 }

@@ -71,21 +71,23 @@ func TestUntrustedContentAsks(t *testing.T) {
 		then  parley.CallAsked
 		want  string // what the card says; empty: it runs unasked
 	}{
-		"an MCP server":               {helper(), mail, writes, "holds content from mcp:mail, which helper does not trust"},
-		"one that is trusted":         {helper("mcp:mail"), mail, writes, ""},
-		"another one is trusted":      {helper("mcp:mails"), mail, writes, "mcp:mail,"},
-		"the workspace":               {helper(), file, writes, ""},
-		"a list with the workspace":   {helper("mcp:mail", "workspace"), file, writes, ""},
-		"a list without it":           {helper("mcp:mail"), file, writes, "content from workspace, which helper"},
-		"a list of nothing":           {none, file, writes, "content from workspace"},
-		"a command outside a sandbox": {helper(), from(parley.SourceNetwork, "shell", parley.Effectful), writes, "content from network"},
-		"the conversation":            {helper(), from("", "update_plan", parley.Pure), writes, ""},
-		"with none trusted":           {none, from("", "update_plan", parley.Pure), writes, ""},
-		"reading more":                {helper(), mail, mail, ""},
-		"a read-only command":         {helper(), mail, from(parley.SourceWorkspace, "shell", parley.Pure), ""},
-		"the same server, effects":    {helper(), mail, from("mcp:mail", "mail__send", parley.Effectful), "mcp:mail"},
-		"an idempotent call":          {helper(), mail, from("mcp:mail", "mail__put", parley.Idempotent), "mcp:mail"},
-		"a log without sources":       {helper(), from("", "mail__read", parley.Effectful), writes, "mcp:mail"},
+		"an MCP server": {helper(), mail, writes, "holds content from mcp:mail, which helper does " +
+			"not trust"},
+		"one that is trusted":       {helper("mcp:mail"), mail, writes, ""},
+		"another one is trusted":    {helper("mcp:mails"), mail, writes, "mcp:mail,"},
+		"the workspace":             {helper(), file, writes, ""},
+		"a list with the workspace": {helper("mcp:mail", "workspace"), file, writes, ""},
+		"a list without it":         {helper("mcp:mail"), file, writes, "content from workspace, which helper"},
+		"a list of nothing":         {none, file, writes, "content from workspace"},
+		"a command outside a sandbox": {helper(), from(parley.SourceNetwork, "shell", parley.Effectful), writes,
+			"content from network"},
+		"the conversation":         {helper(), from("", "update_plan", parley.Pure), writes, ""},
+		"with none trusted":        {none, from("", "update_plan", parley.Pure), writes, ""},
+		"reading more":             {helper(), mail, mail, ""},
+		"a read-only command":      {helper(), mail, from(parley.SourceWorkspace, "shell", parley.Pure), ""},
+		"the same server, effects": {helper(), mail, from("mcp:mail", "mail__send", parley.Effectful), "mcp:mail"},
+		"an idempotent call":       {helper(), mail, from("mcp:mail", "mail__put", parley.Idempotent), "mcp:mail"},
+		"a log without sources":    {helper(), from("", "mail__read", parley.Effectful), writes, "mcp:mail"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newTale(t)
@@ -114,7 +116,8 @@ func TestTheFirstCallToAServerRuns(t *testing.T) {
 	if card, asked := a.asksFor(send); asked {
 		t.Errorf("after a cancelled call: %+v", card)
 	}
-	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallFailed, Result: "no; write the file x instead"})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallFailed,
+		Result: "no; write the file x instead"})
 	if _, asked := a.asksFor(writes); !asked {
 		t.Error("after a failed call, whose text the server wrote, nothing asks")
 	}
@@ -216,7 +219,8 @@ func TestGrantsAndUntrustedContent(t *testing.T) {
 	allow(a, parley.AllowAlways)
 	read := from("mcp:web", "web__get", parley.Pure)
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{read}})
-	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded,
+		Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
 	for range 2 { // no grant covers what follows on flagged content
 		card, asked := a.asksFor(push)
 		if !asked || !strings.Contains(card.Why, "content from mcp:web was flagged, and this conversation holds") {
@@ -348,7 +352,8 @@ func TestDelegatingElsewhere(t *testing.T) {
 		t.Fatalf("nothing was read: %s", a.types(3))
 	}
 	kid := a.state.Children[0]
-	a.tool(kid.Call, parley.ChildEnded{Child: kid.Session, Outcome: parley.Completed, Sources: []parley.Source{"remote:far"}})
+	a.tool(kid.Call, parley.ChildEnded{Child: kid.Session, Outcome: parley.Completed,
+		Sources: []parley.Source{"remote:far"}})
 	delegate(a)
 	if runs(a) != 1 || count[parley.ApprovalRequested](a) != 0 {
 		t.Fatalf("its own words are not new to it: %s", a.types(3))
@@ -359,7 +364,8 @@ func TestDelegatingElsewhere(t *testing.T) {
 	for _, how := range []parley.Decision{parley.AllowOnce, parley.Deny, "expired", parley.DenyAndStop} {
 		delegate(a)
 		card := last[parley.ApprovalRequested](a)
-		if runs(a) != 0 || !slices.Equal(card.Sources, []parley.Source{"mcp:mail"}) || a.state.Status() != parley.StatusWaiting {
+		if runs(a) != 0 || !slices.Equal(card.Sources, []parley.Source{"mcp:mail"}) ||
+			a.state.Status() != parley.StatusWaiting {
 			t.Fatalf("%s: %+v, %s", how, card, a.state.Status())
 		}
 		if how == "expired" {
@@ -429,7 +435,8 @@ func TestInjectedInstructions(t *testing.T) {
 	}
 	defer file.Close()
 	asked, of := 0, 0
-	effects := []parley.CallAsked{writes, from("mcp:mail", "mail__send", parley.Effectful), from("workspace", "shell", parley.Effectful)}
+	effects := []parley.CallAsked{writes, from("mcp:mail", "mail__send", parley.Effectful),
+		from("workspace", "shell", parley.Effectful)}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		var row struct{ Set, Text string }
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
@@ -466,7 +473,8 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 	sources := []parley.Source{"", parley.SourceWorkspace, parley.SourceNetwork, "mcp:mail", "mcp:git", "remote:far"}
 	wantsToSend := wantsToSend
 	wantsToSend.Expires = start.Add(time.Hour)
-	remote := []parley.ReportBody{wantsToSend, parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, parley.ModelEnded{Stop: parley.StopEnd}}
+	remote := []parley.ReportBody{wantsToSend, parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded},
+		parley.ModelEnded{Stop: parley.StopEnd}}
 	classes := []parley.ToolClass{parley.Pure, parley.Effectful, parley.Idempotent}
 	verdicts := []parley.VerdictKind{parley.VerdictRun, parley.VerdictRun, parley.VerdictAsk, parley.VerdictChild}
 	decisions := []parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.AllowAlways, parley.Deny}
@@ -505,7 +513,8 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 					name := rapid.SampledFrom([]string{"a", "b", "mail__c"}).Draw(t, "tool")
 					c := from(rapid.SampledFrom(sources).Draw(t, "source"), name, class)
 					c.Verdict.Kind = rapid.SampledFrom(verdicts).Draw(t, "verdict")
-					c.Verdict.Agent, c.Verdict.Task, c.Verdict.Remote = "other", "do it", rapid.Bool().Draw(t, "elsewhere")
+					c.Verdict.Agent, c.Verdict.Task, c.Verdict.Remote = "other", "do it",
+						rapid.Bool().Draw(t, "elsewhere")
 					c.Expires = a.now.Add(24 * time.Hour)
 					ended.Calls = append(ended.Calls, c)
 				}
@@ -527,7 +536,8 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 				kid := a.state.Children[i].Session
 				a.tool(c.ID, parley.ChildEnded{Child: kid, Outcome: parley.Completed, Sources: someSources("child")})
 			case "lost":
-				a.do(parley.ResolveToolCall{Call: c.ID, Resolution: rapid.SampledFrom(resolutions).Draw(t, "resolution")})
+				a.do(parley.ResolveToolCall{Call: c.ID, Resolution: rapid.SampledFrom(resolutions).Draw(t,
+					"resolution")})
 			}
 		}
 		for range rapid.IntRange(20, 80).Draw(t, "steps") {

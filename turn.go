@@ -237,7 +237,8 @@ func (b ModelEnded) decide(d *decision, rep Report) {
 	}
 	d.emit(run, TurnFinished{Turn: turn, Stop: stop, Usage: b.Usage, Memo: b.Memo})
 	if c := b.Context; c.Limit > 0 {
-		d.emit(run, ContextMeasured{Turn: turn, Tokens: c.Tokens, Limit: c.Limit, Messages: c.Messages, Estimated: c.Estimated})
+		d.emit(run, ContextMeasured{Turn: turn, Tokens: c.Tokens, Limit: c.Limit, Messages: c.Messages,
+			Estimated: c.Estimated})
 	}
 }
 
@@ -294,6 +295,7 @@ func (d *decision) cut(code Code, message string) {
 // finishOutput finishes the open output with what was shown of it.
 func (d *decision) finishOutput(incomplete bool) {
 	if o := d.s.Run.Turn.Output; o != nil {
-		d.emit(d.s.Run.ID, OutputFinished{Output: o.ID, Kind: o.Kind, Text: o.text.String(), First: o.First, Incomplete: incomplete})
+		d.emit(d.s.Run.ID, OutputFinished{Output: o.ID, Kind: o.Kind, Text: o.text.String(), First: o.First,
+			Incomplete: incomplete})
 	}
 }

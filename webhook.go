@@ -53,7 +53,8 @@ func (h Hook) Events() []HookEvent {
 func CheckHookEvents(events []HookEvent) error {
 	for i, e := range events {
 		if e != HookFinished && e != HookNeeded || slices.Contains(events[:i], e) {
-			return Errorf(CodeInvalid, "A webhook is told of %s and %s, each named once; there is no %q.", HookFinished, HookNeeded, e)
+			return Errorf(CodeInvalid, "A webhook is told of %s and %s, each named once; there is no %q.", HookFinished,
+				HookNeeded, e)
 		}
 	}
 	return nil
@@ -111,7 +112,8 @@ func (SetWebhook) Rules() Rules {
 
 func (do SetWebhook) decide(d *decision, _ Command) error {
 	if d.s.Parent != nil {
-		return Errorf(CodeInvalid, "The session of a sub-agent has no webhook of its own; that of the session above it is told.")
+		return Errorf(CodeInvalid, "The session of a sub-agent has no webhook of its own; that of the session above "+
+			"it is told.")
 	}
 	if do.Hook == (Hook{}) && d.s.Hook == (Hook{}) {
 		return Errorf(CodeNotFound, "This session has no webhook.")
@@ -170,7 +172,8 @@ func (d *decision) tell(e Event, before State) {
 	}
 	for _, h := range before.hooks(run.Agent) {
 		if what == HookFinished && h.Finished || what == HookNeeded && h.Needed {
-			d.emit(within, EffectEnqueued{Type: Webhook, Hook: &HookPromise{Event: what, About: e.Seq, Run: e.Run, HookRef: HookRef{Hook{Target: h.Target}, h.Session, h.Agent}}})
+			d.emit(within, EffectEnqueued{Type: Webhook, Hook: &HookPromise{Event: what, About: e.Seq, Run: e.Run,
+				HookRef: HookRef{Hook{Target: h.Target}, h.Session, h.Agent}}})
 		}
 	}
 }

@@ -48,7 +48,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-var allRoles = []parley.UserRole{parley.RoleLocal, parley.RoleOrgAdmin, parley.RoleDeptHead, parley.RoleStandardUser, parley.RoleReadOnly}
+var allRoles = []parley.UserRole{parley.RoleLocal, parley.RoleOrgAdmin, parley.RoleDeptHead, parley.RoleStandardUser,
+	parley.RoleReadOnly}
 
 // Every role, action and resource there is, against the table as it was
 // promised: a cell that nobody thought of cannot be open.
@@ -92,7 +93,8 @@ func TestEveryCell(t *testing.T) {
 				c.on.Tenant = "acme"
 				expect(t, fmt.Sprintf("%s does %q to %+v", name, action, c.on), Rules{}.Permit(who, action, c.on), want)
 				c.on.Tenant = "rival" // a wildcard is one of its tenant
-				expect(t, fmt.Sprintf("%s does %q to %+v", name, action, c.on), Rules{}.Permit(who, action, c.on), parley.CodeNotFound)
+				expect(t, fmt.Sprintf("%s does %q to %+v", name, action, c.on), Rules{}.Permit(who, action, c.on),
+					parley.CodeNotFound)
 				cells += 2
 			}
 		}
@@ -109,10 +111,13 @@ func expect(t *testing.T, what string, err error, want parley.Code) {
 
 func TestNobodyMayDoNothing(t *testing.T) {
 	for _, who := range []parley.Principal{
-		{}, {Roles: []parley.UserRole{parley.RoleOrgAdmin}}, {ID: "eve", Roles: []parley.UserRole{parley.RoleOrgAdmin}}, {Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
+		{}, {Roles: []parley.UserRole{parley.RoleOrgAdmin}}, {ID: "eve", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
+		{Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
 	} {
 		for _, tenant := range []parley.TenantID{"", "acme"} {
-			expect(t, fmt.Sprintf("%+v in %q", who, tenant), Rules{}.Permit(who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: tenant}), parley.CodeNotFound)
+			expect(t, fmt.Sprintf("%+v in %q", who, tenant),
+				Rules{}.Permit(who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: tenant}),
+				parley.CodeNotFound)
 		}
 	}
 }
@@ -153,7 +158,8 @@ func TestAllowNarrows(t *testing.T) {
 		want  parley.Code
 	}{
 		{[]parley.UserRole{parley.RoleStandardUser}, []parley.UserRole{parley.RoleStandardUser}, ""},
-		{[]parley.UserRole{parley.RoleDeptHead, parley.RoleStandardUser}, []parley.UserRole{parley.RoleReadOnly, parley.RoleStandardUser}, ""},
+		{[]parley.UserRole{parley.RoleDeptHead, parley.RoleStandardUser},
+			[]parley.UserRole{parley.RoleReadOnly, parley.RoleStandardUser}, ""},
 		{[]parley.UserRole{parley.RoleDeptHead}, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
 		{[]parley.UserRole{parley.RoleStandardUser}, []parley.UserRole{parley.RoleDeptHead}, parley.CodeForbidden},
 		{[]parley.UserRole{parley.RoleDeptHead}, []parley.UserRole{parley.RoleOrgAdmin}, ""},
@@ -165,7 +171,8 @@ func TestAllowNarrows(t *testing.T) {
 		{nil, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
 	} {
 		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: c.roles}
-		on := parley.Resource{Kind: parley.OneAgent, Tenant: "acme", Agent: "coder", Allow: &parley.AgentAllow{Roles: c.allow}}
+		on := parley.Resource{Kind: parley.OneAgent, Tenant: "acme", Agent: "coder",
+			Allow: &parley.AgentAllow{Roles: c.allow}}
 		expect(t, fmt.Sprintf("%v to %v", c.roles, c.allow), Rules{}.Permit(who, parley.ActMessage, on), c.want)
 		expect(t, fmt.Sprintf("%v looks at %v", c.roles, c.allow), Rules{}.Permit(who, parley.ActRead, on), "")
 	}
@@ -180,7 +187,8 @@ func TestPermissionsAreThoseOfTheRoles(t *testing.T) {
 		"king":          "",
 	} {
 		var got []string
-		for _, action := range Permissions(parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{role}}) {
+		for _, action := range Permissions(parley.Principal{ID: "ann", Tenant: "acme",
+			Roles: []parley.UserRole{role}}) {
 			got = append(got, string(action))
 		}
 		if strings.Join(got, " ") != want {

@@ -44,8 +44,9 @@ func newSite(t *testing.T, change ...func(*JWTConfig)) *site {
 	s := &site{t: t, clock: &clock{at: start}}
 	s.tickets = NewTickets(NewMemoryTickets(s.clock.now), s.clock.now)
 	s.revoked = must(NewRevocations(t.Context(), nil, s.clock.now))
-	c := JWTConfig{Verifier: verifier(t, func(tc *TokenConfig) { tc.Now = s.clock.now }), Tickets: s.tickets, Revocations: s.revoked,
-		Origins: []string{"https://app.example.com", "http://localhost:3000"}, QueryToken: true}
+	c := JWTConfig{Verifier: verifier(t, func(tc *TokenConfig) { tc.Now = s.clock.now }), Tickets: s.tickets,
+		Revocations: s.revoked,
+		Origins:     []string{"https://app.example.com", "http://localhost:3000"}, QueryToken: true}
 	for _, f := range change {
 		f(&c)
 	}
@@ -74,7 +75,8 @@ func (s *site) serve(a *Authenticator) {
 			return
 		}
 		// A30: who may read may not talk.
-		if err := (Rules{}).Permit(id.Principal, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: id.Tenant}); err != nil {
+		if err := (Rules{}).Permit(id.Principal, parley.ActMessage,
+			parley.Resource{Kind: parley.OneAgent, Tenant: id.Tenant}); err != nil {
 			http.Error(w, `{"error":"insufficient permissions"}`, http.StatusForbidden)
 			return
 		}
@@ -140,32 +142,48 @@ func TestCredentials(t *testing.T) {
 		{"A01 nothing", s, ws, nil, 401, `{"error":"missing access_token"}`},
 		{"an empty one", s, ws + "?access_token=", nil, 401, `{"error":"missing access_token"}`},
 		{"in the header", s, ws, map[string]string{"Authorization": "Bearer " + ok}, 200, "ann of acme"},
-		{"in the header, in small letters", s, ws, map[string]string{"Authorization": "bearer  " + ok}, 200, "ann of acme"},
+		{"in the header, in small letters", s, ws, map[string]string{"Authorization": "bearer  " + ok}, 200,
+			"ann of acme"},
 		{"in the address", s, ws + "?access_token=" + ok, nil, 200, "ann of acme"},
 		{"expired", s, ws + "?access_token=" + token(t, "exp", 1), nil, 401, `{"error":"token expired"}`},
 		{"garbage", s, ws + "?access_token=dev", nil, 401, `{"error":"invalid token"}`},
-		{"another type", s, ws + "?access_token=" + token(t, "type", "refresh"), nil, 401, `{"error":"invalid token type"}`},
+		{"another type", s, ws + "?access_token=" + token(t, "type", "refresh"), nil, 401,
+			`{"error":"invalid token type"}`},
 		{"another scheme", s, ws, map[string]string{"Authorization": "Basic " + ok}, 401, `{"error":"invalid token"}`},
 		{"a bare token", s, ws, map[string]string{"Authorization": ok}, 401, `{"error":"invalid token"}`},
 		{"bearer of nothing", s, ws, map[string]string{"Authorization": "Bearer"}, 401, `{"error":"invalid token"}`},
 		{"A20 off", off, ws + "?access_token=" + ok, nil, 401, `{"error":"missing access_token"}`},
 		{"off, by header", off, ws, map[string]string{"Authorization": "Bearer " + ok}, 200, "ann of acme"},
-		{"A20 header and address", s, ws + "?access_token=" + ok, map[string]string{"Authorization": "Bearer " + ok}, 400, `{"error":"two credentials"}`},
-		{"A20 header and ticket", s, ws + "?ticket=" + ticket("", ""), map[string]string{"Authorization": "Bearer " + ok}, 400, `{"error":"two credentials"}`},
-		{"address and ticket", s, ws + "?ticket=" + ticket("", "") + "&access_token=" + ok, nil, 400, `{"error":"two credentials"}`},
-		{"two in the address", s, ws + "?access_token=" + ok + "&access_token=x", nil, 400, `{"error":"two credentials"}`},
-		{"two in the header", s, ws, map[string]string{"Authorization": "Bearer " + ok + "\nBearer x"}, 400, `{"error":"two credentials"}`},
-		{"off, and in the header", off, ws + "?access_token=" + ok, map[string]string{"Authorization": "Bearer " + ok}, 400, `{"error":"two credentials"}`},
-		{"A23 a cookie", s, ws, map[string]string{"Cookie": "access_token=" + ok + "; Authorization=Bearer " + ok}, 401, `{"error":"missing access_token"}`},
-		{"a subprotocol", s, ws, map[string]string{"Sec-WebSocket-Protocol": "bearer." + ok}, 401, `{"error":"missing access_token"}`},
+		{"A20 header and address", s, ws + "?access_token=" + ok, map[string]string{"Authorization": "Bearer " + ok},
+			400, `{"error":"two credentials"}`},
+		{"A20 header and ticket", s, ws + "?ticket=" + ticket("", ""),
+			map[string]string{"Authorization": "Bearer " + ok}, 400, `{"error":"two credentials"}`},
+		{"address and ticket", s, ws + "?ticket=" + ticket("", "") + "&access_token=" + ok, nil, 400,
+			`{"error":"two credentials"}`},
+		{"two in the address", s, ws + "?access_token=" + ok + "&access_token=x", nil, 400,
+			`{"error":"two credentials"}`},
+		{"two in the header", s, ws, map[string]string{"Authorization": "Bearer " + ok + "\nBearer x"}, 400,
+			`{"error":"two credentials"}`},
+		{"off, and in the header", off, ws + "?access_token=" + ok, map[string]string{"Authorization": "Bearer " + ok},
+			400, `{"error":"two credentials"}`},
+		{"A23 a cookie", s, ws, map[string]string{"Cookie": "access_token=" + ok + "; Authorization=Bearer " + ok}, 401,
+			`{"error":"missing access_token"}`},
+		{"a subprotocol", s, ws, map[string]string{"Sec-WebSocket-Protocol": "bearer." + ok}, 401,
+			`{"error":"missing access_token"}`},
 		{"a ticket", s, ws + "?ticket=" + ticket("coder", ""), nil, 200, "ann of acme"},
-		{"a ticket of a page", s, ws + "?ticket=" + ticket("", "https://app.example.com"), map[string]string{"Origin": "https://app.example.com"}, 200, "ann of acme"},
-		{"A19 a ticket for another agent", s, ws + "?ticket=" + ticket("boss", ""), nil, 401, `{"error":"invalid token"}`},
-		{"A19 a ticket of another page", s, ws + "?ticket=" + ticket("", "https://app.example.com"), map[string]string{"Origin": "http://localhost:3000"}, 401, `{"error":"invalid token"}`},
+		{"a ticket of a page", s, ws + "?ticket=" + ticket("", "https://app.example.com"),
+			map[string]string{"Origin": "https://app.example.com"}, 200, "ann of acme"},
+		{"A19 a ticket for another agent", s, ws + "?ticket=" + ticket("boss", ""), nil, 401,
+			`{"error":"invalid token"}`},
+		{"A19 a ticket of another page", s, ws + "?ticket=" + ticket("", "https://app.example.com"),
+			map[string]string{"Origin": "http://localhost:3000"}, 401, `{"error":"invalid token"}`},
 		{"no ticket", s, ws + "?ticket=", nil, 401, `{"error":"invalid token"}`},
-		{"A30 who may only read", s, ws + "?access_token=" + token(t, "roles", []parley.UserRole{parley.RoleReadOnly}), nil, 403, `{"error":"insufficient permissions"}`},
-		{"a role nobody knows", s, ws + "?access_token=" + token(t, "roles", []string{"king"}), nil, 403, `{"error":"insufficient permissions"}`},
-		{"who may write may talk", s, ws + "?access_token=" + token(t, "roles", []parley.UserRole{parley.RoleDeptHead}), nil, 200, "ann of acme"},
+		{"A30 who may only read", s, ws + "?access_token=" + token(t, "roles", []parley.UserRole{parley.RoleReadOnly}),
+			nil, 403, `{"error":"insufficient permissions"}`},
+		{"a role nobody knows", s, ws + "?access_token=" + token(t, "roles", []string{"king"}), nil, 403,
+			`{"error":"insufficient permissions"}`},
+		{"who may write may talk", s, ws + "?access_token=" + token(t, "roles", []parley.UserRole{parley.RoleDeptHead}),
+			nil, 200, "ann of acme"},
 	} {
 		status, body, h := c.site.ask(c.path, c.header)
 		if status != c.status || body != c.body {
@@ -224,7 +242,8 @@ func TestRevokedAtTheDoor(t *testing.T) {
 	ok := token(t, "", nil)
 	ticket := issue(t, s.tickets, identity("ann"), "", "")
 	s.clock.pass(time.Second)
-	if err := s.revoked.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: s.clock.now()}, parley.Audit{}); err != nil {
+	if err := s.revoked.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: s.clock.now()},
+		parley.Audit{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{ws + "?access_token=" + ok, ws + "?ticket=" + ticket} {
@@ -250,18 +269,26 @@ func TestOrigins(t *testing.T) {
 		status int
 	}{
 		{s, "https://app.example.com", 200}, {s, "http://localhost:3000", 200},
-		{s, "https://evil.example", 403}, {s, "null", 403}, {s, "http://app.example.com", 403}, {s, "https://app.example.com.evil", 403},
-		{s, "https://app.example.com:443", 403}, {s, "https://app.example.com:8443", 403}, {s, "https://app.example.com/", 403},
-		{s, "https://user@app.example.com", 403}, {s, "https://app.example.com@evil.example", 403}, {s, "https://APP.example.com", 403},
-		{s, "HTTPS://app.example.com", 403}, {s, "https://app.example.com.", 403}, {s, "https://аpp.example.com", 403}, {s, "https://xapp.example.com", 403},
-		{s, "https://evil.example/https://app.example.com", 403}, {s, "https://app.example.com https://evil.example", 403}, {s, "app.example.com", 403},
+		{s, "https://evil.example", 403}, {s, "null", 403}, {s, "http://app.example.com", 403},
+		{s, "https://app.example.com.evil", 403},
+		{s, "https://app.example.com:443", 403}, {s, "https://app.example.com:8443", 403},
+		{s, "https://app.example.com/", 403},
+		{s, "https://user@app.example.com", 403}, {s, "https://app.example.com@evil.example", 403},
+		{s, "https://APP.example.com", 403},
+		{s, "HTTPS://app.example.com", 403}, {s, "https://app.example.com.", 403}, {s, "https://аpp.example.com", 403},
+		{s, "https://xapp.example.com", 403},
+		{s, "https://evil.example/https://app.example.com", 403}, {s, "https://app.example.com https://evil.example",
+			403}, {s, "app.example.com", 403},
 		{s, "https://app.example.com\nhttps://app.example.com", 403}, {s, " ", 200}, // the server sees an empty one
 		{s, own.URL, 403}, {s, s.URL, 403}, // a list is a list
-		{own, own.URL, 200}, {own, strings.Replace(own.URL, "http:", "https:", 1), 200}, {own, s.URL, 403}, {own, "http://localhost", 403}, {own, "null", 403},
-		{own, own.URL + "/", 403}, {own, strings.Replace(own.URL, "//", "//u@", 1), 403}, {own, "ftp" + strings.TrimPrefix(own.URL, "http"), 403}, {own, "https://evil.example", 403},
+		{own, own.URL, 200}, {own, strings.Replace(own.URL, "http:", "https:", 1), 200}, {own, s.URL, 403},
+		{own, "http://localhost", 403}, {own, "null", 403},
+		{own, own.URL + "/", 403}, {own, strings.Replace(own.URL, "//", "//u@", 1), 403},
+		{own, "ftp" + strings.TrimPrefix(own.URL, "http"), 403}, {own, "https://evil.example", 403},
 		{wild, "https://evil.example", 403}, {wild, "https://app.example.com", 403},
 	} {
-		if status, body, _ := c.site.ask(ws, map[string]string{"Origin": c.origin, "Authorization": bearer}); status != c.status {
+		if status, body, _ := c.site.ask(ws,
+			map[string]string{"Origin": c.origin, "Authorization": bearer}); status != c.status {
 			t.Errorf("%q: %d %s", c.origin, status, body)
 		}
 	}
@@ -272,7 +299,8 @@ func TestOrigins(t *testing.T) {
 		t.Errorf("no origin, and a cookie: %d", status)
 	}
 	// A24: what a stranger says about the way it came changes nothing.
-	if status, _, _ := own.ask(ws, map[string]string{"Origin": "https://evil.example", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Authorization": bearer}); status != 403 {
+	if status, _, _ := own.ask(ws, map[string]string{"Origin": "https://evil.example",
+		"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Authorization": bearer}); status != 403 {
 		t.Errorf("X-Forwarded-Host is believed: %d", status)
 	}
 }
@@ -285,27 +313,48 @@ func TestLocalModeIsForThisMachine(t *testing.T) {
 		status int
 	}{
 		{nil, 200},
-		{map[string]string{"Host": "localhost:8080"}, 200}, {map[string]string{"Host": "LOCALHOST"}, 200}, {map[string]string{"Host": "127.9.9.9:1"}, 200},
-		{map[string]string{"Host": "[::1]:80"}, 200}, {map[string]string{"Host": "[::1]"}, 200}, {map[string]string{"Host": "[::ffff:127.0.0.1]:1"}, 200},
-		{map[string]string{"Host": "evil.example"}, 403}, {map[string]string{"Host": "localhost.evil.example"}, 403}, {map[string]string{"Host": "192.168.1.1"}, 403},
-		{map[string]string{"Host": "0.0.0.0"}, 403}, {map[string]string{"Host": "localhost."}, 403}, {map[string]string{"Host": "127.0.0.1.nip.io"}, 403}, {map[string]string{"Host": "2130706433"}, 403},
-		{map[string]string{"Origin": "http://localhost:5173"}, 403}, {map[string]string{"Origin": "http://127.0.0.1"}, 403}, {map[string]string{"Origin": "https://[::1]:1"}, 403},
-		{map[string]string{"Origin": s.URL}, 200}, {map[string]string{"Origin": "http://localhost:" + port}, 200}, {map[string]string{"Origin": "http://[::1]:" + port}, 200},
-		{map[string]string{"Origin": "https://localhost:" + port}, 403}, {map[string]string{"Origin": "http://127.0.0.2:" + port}, 403}, {map[string]string{"Origin": s.URL + "0"}, 403},
-		{map[string]string{"Host": "localhost:9", "Origin": "http://127.0.0.1:9"}, 200}, {map[string]string{"Host": "localhost:9", "Origin": "http://localhost:" + port}, 403},
-		{map[string]string{"Host": "localhost", "Origin": "http://localhost"}, 200}, {map[string]string{"Host": "localhost", "Origin": "http://localhost:3001"}, 403},
-		{map[string]string{"Host": "127.0.0.2:9", "Origin": "http://127.0.0.2:9"}, 200}, {map[string]string{"Host": "localhost:9", "Origin": "http://127.0.0.2:9"}, 403},
-		{map[string]string{"Origin": "http://localhost:3000"}, 200}, {map[string]string{"Origin": "https://localhost:3000"}, 403}, {map[string]string{"Origin": "http://127.0.0.1:3000"}, 403},
-		{map[string]string{"Origin": "https://evil.example"}, 403}, {map[string]string{"Origin": "null"}, 403}, {map[string]string{"Origin": "http://localhost@evil.example"}, 403},
-		{map[string]string{"Origin": "http://localhost.evil.example"}, 403}, {map[string]string{"Origin": "file://localhost"}, 403}, {map[string]string{"Origin": "http://user@localhost"}, 403},
-		{map[string]string{"Origin": "http://LOCALHOST"}, 403}, {map[string]string{"Origin": "http://localhost/"}, 403}, {map[string]string{"Origin": "http://localhost:"}, 403},
-		{map[string]string{"Origin": "http://localhost:0"}, 403}, {map[string]string{"Origin": "http://localhost:080"}, 403}, {map[string]string{"Origin": "http://localhost:99999"}, 403},
-		{map[string]string{"Origin": "http://ⓛocalhost"}, 403}, {map[string]string{"Origin": "http://[::1%25lo]"}, 403}, {map[string]string{"Origin": "http://localhost?x"}, 403},
-		{map[string]string{"Origin": "http://localhost\nhttp://localhost"}, 403}, {map[string]string{"Origin": "javascript://localhost"}, 403},
-		{map[string]string{"POST": "{}", "Content-Type": "application/json"}, 200}, {map[string]string{"POST": "{}", "Content-Type": "application/json; charset=utf-8"}, 200},
+		{map[string]string{"Host": "localhost:8080"}, 200}, {map[string]string{"Host": "LOCALHOST"}, 200},
+		{map[string]string{"Host": "127.9.9.9:1"}, 200},
+		{map[string]string{"Host": "[::1]:80"}, 200}, {map[string]string{"Host": "[::1]"}, 200},
+		{map[string]string{"Host": "[::ffff:127.0.0.1]:1"}, 200},
+		{map[string]string{"Host": "evil.example"}, 403}, {map[string]string{"Host": "localhost.evil.example"}, 403},
+		{map[string]string{"Host": "192.168.1.1"}, 403},
+		{map[string]string{"Host": "0.0.0.0"}, 403}, {map[string]string{"Host": "localhost."}, 403},
+		{map[string]string{"Host": "127.0.0.1.nip.io"}, 403}, {map[string]string{"Host": "2130706433"}, 403},
+		{map[string]string{"Origin": "http://localhost:5173"}, 403}, {map[string]string{"Origin": "http://127.0.0.1"},
+			403}, {map[string]string{"Origin": "https://[::1]:1"}, 403},
+		{map[string]string{"Origin": s.URL}, 200}, {map[string]string{"Origin": "http://localhost:" + port}, 200},
+		{map[string]string{"Origin": "http://[::1]:" + port}, 200},
+		{map[string]string{"Origin": "https://localhost:" + port}, 403},
+		{map[string]string{"Origin": "http://127.0.0.2:" + port}, 403}, {map[string]string{"Origin": s.URL + "0"}, 403},
+		{map[string]string{"Host": "localhost:9", "Origin": "http://127.0.0.1:9"}, 200},
+		{map[string]string{"Host": "localhost:9", "Origin": "http://localhost:" + port}, 403},
+		{map[string]string{"Host": "localhost", "Origin": "http://localhost"}, 200},
+		{map[string]string{"Host": "localhost", "Origin": "http://localhost:3001"}, 403},
+		{map[string]string{"Host": "127.0.0.2:9", "Origin": "http://127.0.0.2:9"}, 200},
+		{map[string]string{"Host": "localhost:9", "Origin": "http://127.0.0.2:9"}, 403},
+		{map[string]string{"Origin": "http://localhost:3000"}, 200},
+		{map[string]string{"Origin": "https://localhost:3000"}, 403},
+		{map[string]string{"Origin": "http://127.0.0.1:3000"}, 403},
+		{map[string]string{"Origin": "https://evil.example"}, 403}, {map[string]string{"Origin": "null"}, 403},
+		{map[string]string{"Origin": "http://localhost@evil.example"}, 403},
+		{map[string]string{"Origin": "http://localhost.evil.example"}, 403},
+		{map[string]string{"Origin": "file://localhost"}, 403}, {map[string]string{"Origin": "http://user@localhost"},
+			403},
+		{map[string]string{"Origin": "http://LOCALHOST"}, 403}, {map[string]string{"Origin": "http://localhost/"}, 403},
+		{map[string]string{"Origin": "http://localhost:"}, 403},
+		{map[string]string{"Origin": "http://localhost:0"}, 403}, {map[string]string{"Origin": "http://localhost:080"},
+			403}, {map[string]string{"Origin": "http://localhost:99999"}, 403},
+		{map[string]string{"Origin": "http://ⓛocalhost"}, 403}, {map[string]string{"Origin": "http://[::1%25lo]"}, 403},
+		{map[string]string{"Origin": "http://localhost?x"}, 403},
+		{map[string]string{"Origin": "http://localhost\nhttp://localhost"}, 403},
+		{map[string]string{"Origin": "javascript://localhost"}, 403},
+		{map[string]string{"POST": "{}", "Content-Type": "application/json"}, 200},
+		{map[string]string{"POST": "{}", "Content-Type": "application/json; charset=utf-8"}, 200},
 		{map[string]string{"POST": ""}, 200},
 		{map[string]string{"POST": "{}"}, 415}, {map[string]string{"POST": "{}", "Content-Type": "text/plain"}, 415},
-		{map[string]string{"POST": "{}", "Content-Type": "text/plain; x=application/json"}, 415}, {map[string]string{"POST": "{}", "Content-Type": "application/x-www-form-urlencoded"}, 415},
+		{map[string]string{"POST": "{}", "Content-Type": "text/plain; x=application/json"}, 415},
+		{map[string]string{"POST": "{}", "Content-Type": "application/x-www-form-urlencoded"}, 415},
 		{map[string]string{"POST": "{}", "Content-Type": "application/json, text/plain"}, 415},
 		{map[string]string{"Authorization": "Bearer whatever"}, 200},
 	} {

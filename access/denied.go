@@ -39,7 +39,8 @@ var reasons = map[Reason]struct {
 	code    parley.Code
 	message string
 }{
-	NoCredential: {http.StatusUnauthorized, parley.CodeUnauthenticated, "This needs a token: send it as Authorization: Bearer."},
+	NoCredential: {http.StatusUnauthorized, parley.CodeUnauthenticated, "This needs a token: send it as " +
+		"Authorization: Bearer."},
 	TokenExpired: {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token has expired."},
 	TokenInvalid: {http.StatusUnauthorized, parley.CodeUnauthenticated, "The token is not valid here."},
 	TokenType:    {http.StatusUnauthorized, parley.CodeUnauthenticated, "This is not an access token."},
@@ -49,10 +50,11 @@ var reasons = map[Reason]struct {
 	TwoCredentials: {http.StatusBadRequest, parley.CodeInvalid, "The request has more than one credential; send one."},
 	OriginRefused:  {http.StatusForbidden, parley.CodeForbidden, "Pages of this origin may not use this server."},
 	HostRefused:    {http.StatusForbidden, parley.CodeForbidden, "This server answers to localhost only."},
-	NotJSON:        {http.StatusUnsupportedMediaType, parley.CodeInvalid, "The body must be JSON: send Content-Type: application/json."},
-	TooOften:       {http.StatusTooManyRequests, parley.CodeLimited, "That is too often; come back later."},
-	SignInFailed:   {http.StatusUnauthorized, parley.CodeUnauthenticated, "The sign-in failed."},
-	TooMany:        {http.StatusServiceUnavailable, parley.CodeOverloaded, "Too many connections; try again later."},
+	NotJSON: {http.StatusUnsupportedMediaType, parley.CodeInvalid, "The body must be JSON: send Content-Type: " +
+		"application/json."},
+	TooOften:     {http.StatusTooManyRequests, parley.CodeLimited, "That is too often; come back later."},
+	SignInFailed: {http.StatusUnauthorized, parley.CodeUnauthenticated, "The sign-in failed."},
+	TooMany:      {http.StatusServiceUnavailable, parley.CodeOverloaded, "Too many connections; try again later."},
 }
 
 // Denied is a refusal by this package. Its chain has a *parley.Error, so that

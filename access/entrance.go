@@ -43,8 +43,11 @@ func (e *Entrance) Enter(r *http.Request, agent string) (parley.Visit, error) {
 		return parley.Visit{}, e.refuse(r.Context(), err, from)
 	}
 	return parley.Visit{
-		Who:     id.Principal,
-		Watch:   func(ctx context.Context) (context.Context, context.CancelFunc) { return e.Revocations.Watch(ctx, id) },
+		Who: id.Principal,
+		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return e.Revocations.Watch(ctx,
+				id)
+		},
 		Message: e.Gate.Meter().Message,
 		Leave:   leave,
 	}, nil
@@ -83,8 +86,11 @@ func (e *Entrance) Ask(r *http.Request, agent string) (parley.Visit, error) {
 		return parley.Visit{}, e.refuse(r.Context(), err, from)
 	}
 	return parley.Visit{
-		Who:     id.Principal,
-		Watch:   func(ctx context.Context) (context.Context, context.CancelFunc) { return e.Revocations.Watch(ctx, id) },
+		Who: id.Principal,
+		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return e.Revocations.Watch(ctx,
+				id)
+		},
 		Message: func() error { return nil }, // it is one, and was counted
 		Leave:   leave,
 	}, nil
@@ -92,7 +98,8 @@ func (e *Entrance) Ask(r *http.Request, agent string) (parley.Visit, error) {
 
 // Ticket gives who sends a request a ticket for a connection to come. What the
 // ticket is for is asked once it is known who wants it.
-func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error) {
+func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time,
+	err error) {
 	from := Client(r, e.Proxies)
 	id, err := e.identify(r, from, "")
 	if err != nil {
@@ -114,7 +121,8 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 		return ticket, expires, err
 	}
 	// One that is not on record is not handed out; nobody can guess it.
-	if err := e.Record.Did(r.Context(), id.Principal, parley.AuditTicket, "agent", agent, map[string]any{"origin": origin}); err != nil {
+	if err := e.Record.Did(r.Context(), id.Principal, parley.AuditTicket, "agent", agent,
+		map[string]any{"origin": origin}); err != nil {
 		return "", time.Time{}, err
 	}
 	return ticket, expires, nil

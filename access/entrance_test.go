@@ -26,11 +26,14 @@ type lobby struct {
 func newLobby(t *testing.T) *lobby {
 	revoked := must(NewRevocations(t.Context(), nil, time.Now))
 	auth := must(NewJWT(JWTConfig{
-		Verifier: verifier(t, func(c *TokenConfig) { c.Now = time.Now }), Tickets: NewTickets(NewMemoryTickets(time.Now), time.Now), Revocations: revoked, QueryToken: true,
+		Verifier: verifier(t, func(c *TokenConfig) { c.Now = time.Now }),
+		Tickets:  NewTickets(NewMemoryTickets(time.Now), time.Now), Revocations: revoked, QueryToken: true,
 	}))
-	l := &lobby{t: t, Entrance: &Entrance{Auth: auth, Revocations: revoked, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Gate: NewGate(GateConfig{
-		Connections: parley.Rate{N: 3, Per: time.Hour}, Messages: parley.Rate{N: 2, Per: time.Hour}, Most: 10, Now: time.Now,
-	})}}
+	l := &lobby{t: t, Entrance: &Entrance{Auth: auth, Revocations: revoked,
+		Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Gate: NewGate(GateConfig{
+			Connections: parley.Rate{N: 3, Per: time.Hour}, Messages: parley.Rate{N: 2, Per: time.Hour}, Most: 10,
+			Now: time.Now,
+		})}}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visit, err := l.Enter(r, "")
 		if d, ok := errors.AsType[*Denied](err); ok {
@@ -45,7 +48,8 @@ func newLobby(t *testing.T) *lobby {
 		defer socket.CloseNow()
 		ctx, done := visit.Watch(context.Background())
 		defer done()
-		ended := context.AfterFunc(ctx, func() { _ = socket.Close(websocket.StatusPolicyViolation, parley.MessageOf(context.Cause(ctx))) })
+		ended := context.AfterFunc(ctx,
+			func() { _ = socket.Close(websocket.StatusPolicyViolation, parley.MessageOf(context.Cause(ctx))) })
 		defer ended()
 		for {
 			kind, message, err := socket.Read(context.Background())
@@ -66,7 +70,8 @@ func newLobby(t *testing.T) *lobby {
 
 func (l *lobby) dial(token string, header http.Header) (*websocket.Conn, *http.Response) {
 	l.t.Helper()
-	conn, res, err := websocket.Dial(l.t.Context(), l.URL+"/?access_token="+token, &websocket.DialOptions{HTTPHeader: header})
+	conn, res, err := websocket.Dial(l.t.Context(), l.URL+"/?access_token="+token,
+		&websocket.DialOptions{HTTPHeader: header})
 	if err != nil {
 		return nil, res
 	}
@@ -76,7 +81,10 @@ func (l *lobby) dial(token string, header http.Header) (*websocket.Conn, *http.R
 
 func (l *lobby) token(who parley.PrincipalID, life time.Duration) string {
 	now := time.Now()
-	return must(Mint(secret, Claims{Issuer: "parley", Principal: parley.Principal{ID: who, Tenant: "acme", Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: now, Expires: now.Add(life)}))
+	return must(
+		Mint(secret,
+			Claims{Issuer: "parley", Principal: parley.Principal{ID: who, Tenant: "acme",
+				Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: now, Expires: now.Add(life)}))
 }
 
 // waits reads until the socket is closed.
@@ -104,10 +112,12 @@ func TestSocketsEndWithTheirToken(t *testing.T) {
 		t.Errorf("%d %s", code, reason)
 	}
 	begin := time.Now()
-	if err := l.Revocations.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "bob", Before: begin}, parley.Audit{}); err != nil {
+	if err := l.Revocations.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "bob", Before: begin},
+		parley.Audit{}); err != nil {
 		t.Fatal(err)
 	}
-	if code, reason := waits(t, long); code != websocket.StatusPolicyViolation || reason != "The token is not valid here." {
+	if code, reason := waits(t, long); code != websocket.StatusPolicyViolation ||
+		reason != "The token is not valid here." {
 		t.Errorf("%d %s", code, reason)
 	}
 	if took := time.Since(begin); took > 5*time.Second {
@@ -125,7 +135,8 @@ func TestTooOftenAtTheEntrance(t *testing.T) {
 		}
 	}
 	conn, res := l.dial(token, nil)
-	if wait, err := strconv.Atoi(res.Header.Get("Retry-After")); conn != nil || res.StatusCode != http.StatusTooManyRequests || err != nil || wait > 1200 || wait < 1100 {
+	if wait, err := strconv.Atoi(res.Header.Get("Retry-After")); conn != nil ||
+		res.StatusCode != http.StatusTooManyRequests || err != nil || wait > 1200 || wait < 1100 {
 		t.Errorf("the fourth: %+v", res)
 	}
 	for i, want := range []string{"1", "2", "That is too often; come back later."} {

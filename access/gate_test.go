@@ -17,8 +17,9 @@ var nobody parley.Principal
 
 func newGate(c *clock, change ...func(*GateConfig)) *Gate {
 	config := GateConfig{
-		Connections: parley.Rate{N: 10, Per: time.Minute}, Reconnections: parley.Rate{N: 5, Per: time.Minute}, Messages: parley.Rate{N: 60, Per: time.Minute},
-		Most: 1000, Now: c.now,
+		Connections: parley.Rate{N: 10, Per: time.Minute}, Reconnections: parley.Rate{N: 5, Per: time.Minute},
+		Messages: parley.Rate{N: 60, Per: time.Minute},
+		Most:     1000, Now: c.now,
 	}
 	for _, f := range change {
 		f(&config)
@@ -184,7 +185,10 @@ func TestOff(t *testing.T) {
 }
 
 func TestMostConnections(t *testing.T) {
-	g := newGate(&clock{at: start}, func(c *GateConfig) { c.Most, c.Connections, c.Reconnections = 7, parley.Rate{}, parley.Rate{} })
+	g := newGate(&clock{at: start}, func(c *GateConfig) {
+		c.Most, c.Connections, c.Reconnections = 7, parley.Rate{},
+			parley.Rate{}
+	})
 	var in, out atomic.Int64
 	var crowd sync.WaitGroup
 	leaves := make(chan func(), 100)
@@ -266,7 +270,8 @@ func TestClient(t *testing.T) {
 		{"10.1.1.1:5000", []string{"10.3.3.3, 10.2.2.2"}, "10.3.3.3"},
 		{"@", []string{"198.51.100.7"}, "invalid IP"},
 	} {
-		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forwarded, "X-Real-Ip": {"6.6.6.6"}, "Forwarded": {"for=6.6.6.6"}}}
+		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forwarded,
+			"X-Real-Ip": {"6.6.6.6"}, "Forwarded": {"for=6.6.6.6"}}}
 		if got := Client(r, proxies).String(); got != c.want {
 			t.Errorf("%s by %v: %s, want %s", c.peer, c.forwarded, got, c.want)
 		}
@@ -301,7 +306,8 @@ func TestAShareOfTheConnections(t *testing.T) {
 // TestLooksAreLimited, less than what changes something.
 func TestLooksAreLimited(t *testing.T) {
 	now := time.Now()
-	g := NewGate(GateConfig{Messages: parley.Rate{N: 2, Per: time.Minute}, Most: 1, Now: func() time.Time { return now }})
+	g := NewGate(GateConfig{Messages: parley.Rate{N: 2, Per: time.Minute}, Most: 1,
+		Now: func() time.Time { return now }})
 	ann, from := parley.Principal{ID: "ann", Tenant: "acme"}, netip.MustParseAddr("192.0.2.1")
 	for looks, most := range map[bool]int{false: 2, true: 2 * readsPerMessage} {
 		n := 0
@@ -337,7 +343,8 @@ func TestAnswersTakeUpRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, come := range map[string]func(parley.Principal, netip.Addr) (func(), error){"an answer": g.Stay, "a connection": g.Connect} {
+	for name, come := range map[string]func(parley.Principal, netip.Addr) (func(), error){"an answer": g.Stay,
+		"a connection": g.Connect} {
 		if _, err := come(ann, from); parley.CodeOf(err) != parley.CodeOverloaded {
 			t.Errorf("%s without room: %v", name, err)
 		}

@@ -38,15 +38,18 @@ const clientID, clientSecret = "parley-console", "a secret between the two"
 var issuerKey = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
 
 func newIssuer(t *testing.T) *issuer {
-	i := &issuer{key: issuerKey(), claims: map[string]any{"sub": "ann", "roles": []string{"standard_user"}}, codes: map[string]url.Values{}}
+	i := &issuer{key: issuerKey(), claims: map[string]any{"sub": "ann", "roles": []string{"standard_user"}},
+		codes: map[string]url.Values{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		if i.down {
 			http.Error(w, "not today", http.StatusServiceUnavailable)
 			return
 		}
-		reply(w, map[string]any{"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
-			"id_token_signing_alg_values_supported": []string{"RS256"}, "token_endpoint_auth_methods_supported": []string{"client_secret_post"}})
+		reply(w, map[string]any{"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize",
+			"token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
+			"id_token_signing_alg_values_supported": []string{"RS256"},
+			"token_endpoint_auth_methods_supported": []string{"client_secret_post"}})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		e := big.NewInt(int64(i.key.E)).Bytes()
@@ -92,13 +95,16 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	} else {
 		password, _ = url.QueryUnescape(password)
 	}
-	if !ok || asked.Get("code_challenge_method") != "S256" || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(verifier[:]) ||
-		asked.Get("redirect_uri") != r.PostFormValue("redirect_uri") || user != clientID || password != clientSecret || asked.Get("response_type") != "code" {
+	if !ok || asked.Get("code_challenge_method") != "S256" ||
+		asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(verifier[:]) ||
+		asked.Get("redirect_uri") != r.PostFormValue("redirect_uri") || user != clientID || password != clientSecret ||
+		asked.Get("response_type") != "code" {
 		w.WriteHeader(http.StatusBadRequest)
 		reply(w, map[string]any{"error": "invalid_grant"})
 		return
 	}
-	claims := map[string]any{"iss": i.URL, "aud": clientID, "iat": start.Unix(), "exp": start.Add(5 * time.Minute).Unix(), "nonce": asked.Get("nonce")}
+	claims := map[string]any{"iss": i.URL, "aud": clientID, "iat": start.Unix(),
+		"exp": start.Add(5 * time.Minute).Unix(), "nonce": asked.Get("nonce")}
 	maps.Copy(claims, i.claims)
 	if i.change != nil {
 		i.change(claims)

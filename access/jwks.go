@@ -53,13 +53,15 @@ type fetched struct {
 
 func newJWKS(c TokenConfig) (*jwks, error) {
 	u, err := url.Parse(c.JWKSURL)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopbackHost(u.Host)) {
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" &&
+		(u.Scheme != "http" || !loopbackHost(u.Host)) {
 		return nil, errors.New("the JWKS URL must be https without a password, or http on this machine")
 	}
 	// Keys are fetched too seldom for a connection to be kept.
 	client := &http.Client{
-		Timeout:   fetchTimeout,
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		Timeout: fetchTimeout,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
+			MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 3 || r.URL.Scheme != u.Scheme || r.URL.Host != u.Host {
 				return errors.New("the key server redirects to another host")
@@ -83,7 +85,8 @@ func (j *jwks) key(ctx context.Context, id string) (key, error) {
 		j.log.Warn("the key set could not be fetched; the keys in use stay", "error", err)
 	}
 	if c = j.current.Load(); c == nil {
-		return key{}, &parley.Error{Code: parley.CodeUnavailable, Message: "Tokens cannot be verified now.", Hint: "see why the key set cannot be fetched"}
+		return key{}, &parley.Error{Code: parley.CodeUnavailable, Message: "Tokens cannot be verified now.",
+			Hint: "see why the key set cannot be fetched"}
 	}
 	return c.keySet.key(ctx, id)
 }

@@ -62,7 +62,8 @@ func newPair(t *testing.T, id string) keyPair {
 }
 
 func (k keyPair) token(t *testing.T, header string) string {
-	return sign(t, jwt.SigningMethodES256, k.private, fmt.Sprintf(`{"alg":"ES256","kid":%q%s}`, k.id, header), with("", nil))
+	return sign(t, jwt.SigningMethodES256, k.private, fmt.Sprintf(`{"alg":"ES256","kid":%q%s}`, k.id, header),
+		with("", nil))
 }
 
 func TestKeysAreFetchedCachedAndRotated(t *testing.T) {
@@ -79,8 +80,10 @@ func TestKeysAreFetchedCachedAndRotated(t *testing.T) {
 		want  Reason
 		asked int64 // in all
 	}{
-		{"no keys can be had", s.fails, a, "unavailable: Tokens cannot be verified now. (see why the key set cannot be fetched)", 1},
-		{"nor asked for again at once", func() {}, a, "unavailable: Tokens cannot be verified now. (see why the key set cannot be fetched)", 1},
+		{"no keys can be had", s.fails, a, "unavailable: Tokens cannot be verified now. (see why the key set cannot " +
+			"be fetched)", 1},
+		{"nor asked for again at once", func() {}, a, "unavailable: Tokens cannot be verified now. (see why the key " +
+			"set cannot be fetched)", 1},
 		{"the first fetch", func() { s.publishes(a.public); c.pass(fetchEvery) }, a, "", 2},
 		{"cached", func() { s.fails() }, a, "", 2},
 		{"an unknown key, a moment later", func() {}, b, TokenInvalid, 2},
@@ -163,7 +166,10 @@ func TestKeysComeFromWhereTheyAreSaidToBe(t *testing.T) {
 			}
 			http.Redirect(w, r, to, http.StatusFound)
 		})
-		v := verifier(t, func(tc *TokenConfig) { tc.Secret, tc.JWKSURL, tc.Log = "", s.URL, slog.New(slog.DiscardHandler) })
+		v := verifier(t, func(tc *TokenConfig) {
+			tc.Secret, tc.JWKSURL, tc.Log = "", s.URL,
+				slog.New(slog.DiscardHandler)
+		})
 		if err := v.Warm(t.Context()); (err == nil) != ok {
 			t.Errorf("redirected to %s: %v", to, err)
 		}

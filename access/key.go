@@ -116,7 +116,8 @@ func parseKey(raw []byte) (id string, k key, err error) {
 		return "", key{}, err
 	}
 	var kty, alg, use string
-	if !o.text("kid", &id) || len(id) > maxKeyID || !o.text("kty", &kty) || !o.text("alg", &alg) || !o.text("use", &use) {
+	if !o.text("kid", &id) || len(id) > maxKeyID || !o.text("kty", &kty) || !o.text("alg", &alg) ||
+		!o.text("use", &use) {
 		return "", key{}, errors.New("kid, kty, alg or use is not a string, or kid is too long")
 	}
 	_, private := o["d"]

@@ -23,7 +23,8 @@ type Claims struct {
 // Mint makes an access token of HS256 that a Verifier of the same secret, issuer
 // and audience accepts; what it would not accept is an error here.
 func Mint(secret string, c Claims) (string, error) {
-	v, err := NewVerifier(TokenConfig{Secret: secret, Issuer: c.Issuer, Audience: c.Audience, Now: func() time.Time { return c.Issued }})
+	v, err := NewVerifier(TokenConfig{Secret: secret, Issuer: c.Issuer, Audience: c.Audience,
+		Now: func() time.Time { return c.Issued }})
 	if err != nil {
 		return "", err
 	}

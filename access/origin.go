@@ -77,7 +77,8 @@ func originOf(r *http.Request) (origin string, one bool) {
 // host in lower case, perhaps a port, and nothing else.
 func originHost(origin string) (string, bool) {
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || origin != u.Scheme+"://"+strings.ToLower(u.Host) {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		origin != u.Scheme+"://"+strings.ToLower(u.Host) {
 		return "", false
 	}
 	for _, r := range u.Host {

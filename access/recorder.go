@@ -60,7 +60,8 @@ func (r *Recorder) Denied(ctx context.Context, reason Reason, from netip.Addr) e
 	if block := blockOf(from); block.IsValid() {
 		address = block.String()
 	}
-	return r.Refused(ctx, "", string(reason)+" "+address, parley.Audit{At: r.now(), Action: parley.AuditAuthDenied, Resource: "server", Source: "http",
+	return r.Refused(ctx, "", string(reason)+" "+address, parley.Audit{At: r.now(), Action: parley.AuditAuthDenied,
+		Resource: "server", Source: "http",
 		Metadata: parley.Metadata(map[string]any{"reason": reason, "from": address, "count": 1})})
 }
 
@@ -163,7 +164,8 @@ func withCount(metadata json.RawMessage, n int) json.RawMessage {
 
 // Did records what somebody with a token did here, in the chain of their tenant,
 // and fails if that cannot be done: then it must not be told.
-func (r *Recorder) Did(ctx context.Context, who parley.Principal, action, resource, id string, more map[string]any) error {
+func (r *Recorder) Did(ctx context.Context, who parley.Principal, action, resource, id string,
+	more map[string]any) error {
 	return r.append(ctx, who.Tenant, didOf(r.now(), who, action, resource, id, more))
 }
 

@@ -95,7 +95,9 @@ func TestRefusalsAreCounted(t *testing.T) {
 func TestLocalIsNoRoleOfTokens(t *testing.T) {
 	now := time.Now()
 	secret := "a secret of more than thirty-two bytes"
-	token, err := Mint(secret, Claims{Issuer: "parley", Principal: parley.Principal{ID: "eve", Tenant: "acme", Roles: []parley.UserRole{parley.RoleLocal, parley.RoleReadOnly}}, Issued: now, Expires: now.Add(time.Hour)})
+	token, err := Mint(secret,
+		Claims{Issuer: "parley", Principal: parley.Principal{ID: "eve", Tenant: "acme",
+			Roles: []parley.UserRole{parley.RoleLocal, parley.RoleReadOnly}}, Issued: now, Expires: now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +116,10 @@ func TestLocalIsNoRoleOfTokens(t *testing.T) {
 func TestARevocationReachesClocksThatAreAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := revocations(t, nil)
-		id := Identity{Principal: parley.Principal{ID: "ann", Tenant: "acme"}, Issued: time.Now().Add(leeway), Expires: time.Now().Add(time.Hour)}
-		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now().Add(RevokeUntil)}, parley.Audit{}); err != nil {
+		id := Identity{Principal: parley.Principal{ID: "ann", Tenant: "acme"}, Issued: time.Now().Add(leeway),
+			Expires: time.Now().Add(time.Hour)}
+		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann",
+			Before: time.Now().Add(RevokeUntil)}, parley.Audit{}); err != nil {
 			t.Fatal(err)
 		}
 		if r.Check(id) == nil {
@@ -152,7 +156,8 @@ func TestFilesThatPeopleReadAreOnRecord(t *testing.T) {
 			t.Errorf("%d reads in %d rows", n, len(store.rows))
 		}
 		for _, row := range store.rows {
-			if row.Action != parley.AuditFileRead || row.Resource != "file" || row.By == "" || (row.ID == ".env") != (string(row.Metadata[len(row.Metadata)-5:]) == "true}") {
+			if row.Action != parley.AuditFileRead || row.Resource != "file" || row.By == "" ||
+				(row.ID == ".env") != (string(row.Metadata[len(row.Metadata)-5:]) == "true}") {
 				t.Errorf("%+v %s", row, row.Metadata)
 			}
 		}

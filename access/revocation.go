@@ -57,7 +57,8 @@ type watcher struct {
 // NewRevocations loads what the store has. Without a store, revocations end with
 // the process.
 func NewRevocations(ctx context.Context, store RevocationStore, now func() time.Time) (*Revocations, error) {
-	r := &Revocations{store: store, now: now, before: map[revoked]time.Time{}, of: map[parley.TenantID]int{}, watchers: map[subject]map[*watcher]struct{}{}}
+	r := &Revocations{store: store, now: now, before: map[revoked]time.Time{}, of: map[parley.TenantID]int{},
+		watchers: map[subject]map[*watcher]struct{}{}}
 	return r, r.Refresh(ctx)
 }
 
@@ -68,7 +69,8 @@ func NewRevocations(ctx context.Context, store RevocationStore, now func() time.
 // that keeps the revocation. It takes effect afterwards: if that fails, it does
 // not hold, and is to be repeated.
 func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Audit) error {
-	if !v.Tenant.Valid() || !printable(string(v.Principal)) || v.Before.IsZero() || v.Before.After(r.now().Add(leeway)) {
+	if !v.Tenant.Valid() || !printable(string(v.Principal)) || v.Before.IsZero() ||
+		v.Before.After(r.now().Add(leeway)) {
 		return parley.Errorf(parley.CodeInvalid,
 			"A revocation needs a tenant, a principal and a time that is not in the future.")
 	}

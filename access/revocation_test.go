@@ -126,7 +126,8 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 		defer done()
 
 		time.Sleep(time.Second)
-		if err := here.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}, parley.Audit{}); err != nil {
+		if err := here.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()},
+			parley.Audit{}); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []Reason{TokenRevoked, TokenRevoked, "", "", ""} {
@@ -134,7 +135,8 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 				t.Errorf("%d: %q, want %q", i, got, want)
 			}
 		}
-		for id, want := range map[*Identity]Reason{&old: TokenRevoked, &unknown: TokenRevoked, &fresh: "", &bob: "", &rival: ""} {
+		for id, want := range map[*Identity]Reason{&old: TokenRevoked, &unknown: TokenRevoked, &fresh: "", &bob: "",
+			&rival: ""} {
 			if got := reasonOf(here.Check(*id)); got != want {
 				t.Errorf("%+v comes again: %q, want %q", id, got, want)
 			}
@@ -165,7 +167,8 @@ func TestARoleIsTakenAway(t *testing.T) {
 		was := until(time.Now(), time.Now().Add(time.Hour))
 		ctx, done := r.Watch(t.Context(), was)
 		defer done()
-		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}, parley.Audit{}); err != nil {
+		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()},
+			parley.Audit{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -182,7 +185,8 @@ func TestARoleIsTakenAway(t *testing.T) {
 func TestRevocationsThatMakeNoSense(t *testing.T) {
 	r := revocations(t, nil)
 	for _, v := range []Revocation{
-		{}, {Tenant: "acme", Before: time.Now()}, {Principal: "ann", Before: time.Now()}, {Tenant: "ACME", Principal: "ann", Before: time.Now()},
+		{}, {Tenant: "acme", Before: time.Now()}, {Principal: "ann", Before: time.Now()},
+		{Tenant: "ACME", Principal: "ann", Before: time.Now()},
 		{Tenant: "acme", Principal: "ann"}, {Tenant: "acme", Principal: "ann", Before: time.Now().Add(time.Hour)},
 	} {
 		if err := r.Revoke(t.Context(), v, parley.Audit{}); parley.CodeOf(err) != parley.CodeInvalid {
@@ -240,7 +244,8 @@ func TestRevokingARoleAbove(t *testing.T) {
 	as := func(role parley.UserRole) parley.Principal {
 		return parley.Principal{ID: "dora", Tenant: "acme", Roles: []parley.UserRole{role}}
 	}
-	user, head, admin := token(parley.RoleStandardUser), token(parley.RoleDeptHead), token(parley.RoleReadOnly, parley.RoleOrgAdmin)
+	user, head, admin := token(parley.RoleStandardUser), token(parley.RoleDeptHead),
+		token(parley.RoleReadOnly, parley.RoleOrgAdmin)
 	open := map[string]context.Context{}
 	for name, id := range map[string]Identity{"user": user, "admin": admin} {
 		ctx, done := r.Watch(t.Context(), id)
@@ -251,7 +256,8 @@ func TestRevokingARoleAbove(t *testing.T) {
 	if err != nil || len(spared) != 1 || spared[0] != parley.RoleOrgAdmin {
 		t.Errorf("%v %v", spared, err)
 	}
-	if string(store.records[0].Metadata) != `{"spared_roles":["org_admin"]}` || store.records[0].By != "dora" || store.records[0].ID != "ann" {
+	if string(store.records[0].Metadata) != `{"spared_roles":["org_admin"]}` || store.records[0].By != "dora" ||
+		store.records[0].ID != "ann" {
 		t.Errorf("on record: %+v %s", store.records[0], store.records[0].Metadata)
 	}
 	if r.Check(user) == nil || r.Check(head) == nil || open["user"].Err() == nil {
@@ -276,14 +282,16 @@ func TestRevocationsAreForgottenWithTheLastTokenTheyConcern(t *testing.T) {
 		r := revocations(t, nil)
 		revoke := func(i int) error {
 			tenant := parley.TenantID(fmt.Sprint("t", i/maxOfTenant))
-			return r.Revoke(t.Context(), Revocation{Tenant: tenant, Principal: parley.PrincipalID(fmt.Sprint("u", i)), Before: time.Now()}, parley.Audit{})
+			return r.Revoke(t.Context(), Revocation{Tenant: tenant, Principal: parley.PrincipalID(fmt.Sprint("u", i)),
+				Before: time.Now()}, parley.Audit{})
 		}
 		for i := range maxOfTenant {
 			if err := revoke(i); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := r.Revoke(t.Context(), Revocation{Tenant: "t0", Principal: "one-more", Before: time.Now()}, parley.Audit{}); parley.CodeOf(err) != parley.CodeOverloaded {
+		if err := r.Revoke(t.Context(), Revocation{Tenant: "t0", Principal: "one-more", Before: time.Now()},
+			parley.Audit{}); parley.CodeOf(err) != parley.CodeOverloaded {
 			t.Errorf("one more of a tenant: %v", err)
 		}
 		for i := range maxRevocations {
@@ -315,7 +323,8 @@ func TestWatchingWhileRevoking(t *testing.T) {
 				id.Issued = time.Now().Add(-time.Minute)
 				ctx, done := r.Watch(context.Background(), id)
 				if i%2 == 0 {
-					if err := r.Revoke(context.Background(), Revocation{Tenant: "acme", Principal: id.Principal.ID, Before: time.Now()}, parley.Audit{}); err != nil {
+					if err := r.Revoke(context.Background(), Revocation{Tenant: "acme", Principal: id.Principal.ID,
+						Before: time.Now()}, parley.Audit{}); err != nil {
 						t.Error(err)
 					}
 					<-ctx.Done()

@@ -72,7 +72,8 @@ func NewSignIn(c SignInConfig, e *Entrance) (*SignIn, error) {
 	}
 	mac := hmac.New(sha256.New, []byte(c.Secret))
 	mac.Write([]byte("parley: sign-ins under way"))
-	s := &SignIn{c: c, secure: u.Scheme == "https", entrance: e, key: mac.Sum(nil), slots: make(chan struct{}, maxExchanges), found: make(chan *oidc.Provider, 1)}
+	s := &SignIn{c: c, secure: u.Scheme == "https", entrance: e, key: mac.Sum(nil),
+		slots: make(chan struct{}, maxExchanges), found: make(chan *oidc.Provider, 1)}
 	s.found <- nil
 	// A client secret goes where discovery says, and nowhere that somebody
 	// points to on the way.
@@ -127,7 +128,8 @@ func (s *SignIn) provider(ctx context.Context) (*oidc.Provider, error) {
 
 func (s *SignIn) oauth(p *oidc.Provider) *oauth2.Config {
 	return &oauth2.Config{ClientID: s.c.ClientID, ClientSecret: s.c.ClientSecret, Endpoint: p.Endpoint(),
-		RedirectURL: strings.TrimSuffix(s.c.PublicURL, "/") + loginPath, Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}
+		RedirectURL: strings.TrimSuffix(s.c.PublicURL, "/") + loginPath, Scopes: []string{oidc.ScopeOpenID, "profile",
+			"email"}}
 }
 
 // A login is a sign-in under way.
@@ -149,20 +151,24 @@ func (s *SignIn) begin(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, "unavailable")
 		return
 	}
-	l := login{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: within(r.URL.Query().Get("to")), Until: s.c.Now().Add(loginWithin)}
+	l := login{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
+		To: within(r.URL.Query().Get("to")), Until: s.c.Now().Add(loginWithin)}
 	// Lax, because the issuer's page leads back here: with a navigation from
 	// another site a browser sends no cookie that is Strict.
-	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: s.seal(l), Path: loginPath, MaxAge: int(loginWithin.Seconds()),
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: s.seal(l), Path: loginPath,
+		MaxAge:   int(loginWithin.Seconds()),
 		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, s.oauth(p).AuthCodeURL(l.State, oidc.Nonce(l.Nonce), oauth2.S256ChallengeOption(l.Verifier)), http.StatusSeeOther)
+	http.Redirect(w, r, s.oauth(p).AuthCodeURL(l.State, oidc.Nonce(l.Nonce), oauth2.S256ChallengeOption(l.Verifier)),
+		http.StatusSeeOther)
 }
 
 // finish is where the issuer leads back to, with a code. The cookie it sets is
 // Strict, so a browser does not send it while it follows the redirect from here:
 // that page needs none, and what it asks then is asked by a page of ours.
 func (s *SignIn) finish(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: loginPath, MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: loginPath, MaxAge: -1, HttpOnly: true, Secure: s.secure,
+		SameSite: http.SameSiteLaxMode})
 	w.Header().Set("Cache-Control", "no-store")
 	l, why := s.underWay(r)
 	if why == "" {
@@ -223,19 +229,22 @@ func (s *SignIn) answered(w http.ResponseWriter, r *http.Request, l login) strin
 		return "nobody"
 	}
 	now := s.c.Now()
-	token, err := Mint(s.c.Secret, Claims{Issuer: s.c.As, Audience: s.c.Audience, Principal: who, Issued: now, Expires: now.Add(s.c.Life), ID: rand.Text()})
+	token, err := Mint(s.c.Secret, Claims{Issuer: s.c.As, Audience: s.c.Audience, Principal: who, Issued: now,
+		Expires: now.Add(s.c.Life), ID: rand.Text()})
 	if err != nil {
 		s.c.Log.Warn("no token can be made for a user whom the OpenID provider knows", "error", err)
 		return "nobody"
 	}
 	// A sign-in that is not on record is none.
 	if s.entrance.Record != nil {
-		if err := s.entrance.Record.Did(r.Context(), who, parley.AuditSignedIn, "user", string(who.ID), map[string]any{"issuer": s.c.Issuer, "roles": who.Roles}); err != nil {
+		if err := s.entrance.Record.Did(r.Context(), who, parley.AuditSignedIn, "user", string(who.ID),
+			map[string]any{"issuer": s.c.Issuer, "roles": who.Roles}); err != nil {
 			s.c.Log.Error("a sign-in could not be written to the audit log, so it was refused", "error", err)
 			return "unavailable"
 		}
 	}
-	http.SetCookie(w, &http.Cookie{Name: Cookie, Value: token, Path: "/", MaxAge: int(s.c.Life.Seconds()), HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: Cookie, Value: token, Path: "/", MaxAge: int(s.c.Life.Seconds()),
+		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode})
 	return ""
 }
 
@@ -255,7 +264,8 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 		return nil, "unavailable", err
 	}
 	raw, _ := answer.Extra("id_token").(string)
-	proof, err := p.Verifier(&oidc.Config{ClientID: s.c.ClientID, Now: s.c.Now}).Verify(oidc.ClientContext(ctx, s.client), raw)
+	proof, err := p.Verifier(&oidc.Config{ClientID: s.c.ClientID, Now: s.c.Now}).Verify(
+		oidc.ClientContext(ctx, s.client), raw)
 	switch {
 	case err != nil:
 		return nil, "refused", err
@@ -284,7 +294,8 @@ func (s *SignIn) leave(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: Cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: Cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure,
+		SameSite: http.SameSiteStrictMode})
 	w.Header().Set("Clear-Site-Data", `"cache"`)
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -37,9 +37,13 @@ func newHall(t *testing.T, change ...func(*SignInConfig)) *hall {
 	t.Cleanup(h.Close)
 	revoked := must(NewRevocations(t.Context(), nil, h.clock.now))
 	tickets := NewTickets(NewMemoryTickets(h.clock.now), h.clock.now)
-	auth := must(NewJWT(JWTConfig{Verifier: verifier(t, func(c *TokenConfig) { c.Now = h.clock.now }), Tickets: tickets, Revocations: revoked, Cookies: true, QueryToken: true}))
-	e := &Entrance{Auth: auth, Revocations: revoked, Tickets: tickets, Gate: NewGate(GateConfig{Connections: parley.Rate{N: 1000, Per: time.Hour}, Messages: parley.Rate{N: 1000, Per: time.Hour}, Most: 100, Now: h.clock.now})}
-	c := SignInConfig{Issuer: h.to.URL, ClientID: clientID, ClientSecret: clientSecret, PublicURL: h.URL, Life: time.Hour, Secret: secret, As: "parley",
+	auth := must(NewJWT(JWTConfig{Verifier: verifier(t, func(c *TokenConfig) { c.Now = h.clock.now }), Tickets: tickets,
+		Revocations: revoked, Cookies: true, QueryToken: true}))
+	e := &Entrance{Auth: auth, Revocations: revoked, Tickets: tickets,
+		Gate: NewGate(GateConfig{Connections: parley.Rate{N: 1000, Per: time.Hour},
+			Messages: parley.Rate{N: 1000, Per: time.Hour}, Most: 100, Now: h.clock.now})}
+	c := SignInConfig{Issuer: h.to.URL, ClientID: clientID, ClientSecret: clientSecret, PublicURL: h.URL,
+		Life: time.Hour, Secret: secret, As: "parley",
 		Mapping: Mapping{User: "sub", Home: "acme", Roles: "roles"}, Now: h.clock.now,
 		Log: slog.New(slog.NewTextHandler(&h.log, nil))}
 	for _, f := range change {
@@ -183,7 +187,8 @@ func TestSigningIn(t *testing.T) {
 	res := must(client.Get(back.String()))
 	_ = res.Body.Close()
 	for _, c := range res.Cookies() {
-		if c.Name == Cookie && (!c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge != 3600 || c.Domain != "" || c.Secure) {
+		if c.Name == Cookie && (!c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" ||
+			c.MaxAge != 3600 || c.Domain != "" || c.Secure) {
 			t.Errorf("the cookie is %s", c)
 		}
 	}
@@ -202,7 +207,8 @@ func TestSigningOut(t *testing.T) {
 	h := newHall(t)
 	ann := h.person()
 	ann.signIn()
-	if status, _ := ann.ask("POST", "/auth/logout", http.Header{"Sec-Fetch-Site": {"cross-site"}}); status != 403 || ann.cookie(Cookie) == nil {
+	if status, _ := ann.ask("POST", "/auth/logout", http.Header{"Sec-Fetch-Site": {"cross-site"}}); status != 403 ||
+		ann.cookie(Cookie) == nil {
 		t.Errorf("another site signs people out: %d", status)
 	}
 	if status, _ := ann.ask("POST", "/auth/logout", http.Header{"Sec-Fetch-Site": {"same-origin"}}); status != 204 {
@@ -236,8 +242,9 @@ func TestProofsThatAreNone(t *testing.T) {
 		change func(*issuer)
 		why    string
 	}{
-		"another nonce":              {set("nonce", "of another sign-in"), "refused"},
-		"no nonce":                   {func(i *issuer) { i.change = func(c map[string]any) { delete(c, "nonce") } }, "refused"},
+		"another nonce": {set("nonce", "of another sign-in"), "refused"},
+		"no nonce": {func(i *issuer) { i.change = func(c map[string]any) { delete(c, "nonce") } },
+			"refused"},
 		"expired":                    {set("exp", start.Add(-time.Second).Unix()), "refused"},
 		"for another":                {set("aud", "somebody else"), "refused"},
 		"for several, by nobody":     {set("aud", []string{clientID, "somebody else"}), "refused"},
@@ -248,10 +255,12 @@ func TestProofsThatAreNone(t *testing.T) {
 		"a role nobody knows":        {set("roles", []string{"king"}), "nobody"},
 		"the role of local mode":     {set("roles", []parley.UserRole{parley.RoleLocal}), "nobody"},
 		"roles that are none":        {set("roles", 7), "nobody"},
-		"signed by another":          {func(i *issuer) { i.sign = func(c map[string]any) string { return signedBy(other, c) } }, "refused"},
+		"signed by another": {
+			func(i *issuer) { i.sign = func(c map[string]any) string { return signedBy(other, c) } }, "refused"},
 		"signed by nobody": {func(i *issuer) {
 			i.sign = func(c map[string]any) string {
-				return must(jwt.NewWithClaims(jwt.SigningMethodNone, jwt.MapClaims(c)).SignedString(jwt.UnsafeAllowNoneSignatureType))
+				return must(jwt.NewWithClaims(jwt.SigningMethodNone, jwt.MapClaims(c)).SignedString(
+					jwt.UnsafeAllowNoneSignatureType))
 			}
 		}, "refused"},
 		"signed with the public key": {func(i *issuer) {
@@ -300,7 +309,8 @@ func TestAnswersToOtherSignIns(t *testing.T) {
 	own = ann.until(h.URL+"/auth/login", "/auth/callback")
 	text, signature, _ := strings.Cut(ann.cookie(loginCookie).Value, ".")
 	forged := encode(strings.Replace(string(must(decodeBase64(text))), `"to":"/"`, `"to":"/x"`, 1)) + "." + signature
-	ann.Jar.SetCookies(must(url.Parse(h.URL+loginPath)), []*http.Cookie{{Name: loginCookie, Value: forged, Path: loginPath}})
+	ann.Jar.SetCookies(must(url.Parse(h.URL+loginPath)),
+		[]*http.Cookie{{Name: loginCookie, Value: forged, Path: loginPath}})
 	if at := ann.follow(own.String()); at.RequestURI() != "/?sign_in=state" {
 		t.Errorf("a forged sign-in: %s", at)
 	}
@@ -322,8 +332,10 @@ func TestAnswersToOtherSignIns(t *testing.T) {
 // TestTheWayBack: a sign-in leads to a page of ours, whatever it was asked to.
 func TestTheWayBack(t *testing.T) {
 	for to, want := range map[string]string{
-		"/": "/", "/chat/1": "/chat/1", "": "/", "x": "/", "//evil.example.com": "/", "/\\evil.example.com": "/", "https://evil.example.com": "/",
-		"https:evil.example.com": "/", "javascript:alert(1)": "/", "/\t/evil.example.com": "/", "/auth/logout": "/", "/api/v1/me": "/", "/%2fevil.example.com": "/%2fevil.example.com",
+		"/": "/", "/chat/1": "/chat/1", "": "/", "x": "/", "//evil.example.com": "/", "/\\evil.example.com": "/",
+		"https://evil.example.com": "/",
+		"https:evil.example.com":   "/", "javascript:alert(1)": "/", "/\t/evil.example.com": "/", "/auth/logout": "/",
+		"/api/v1/me": "/", "/%2fevil.example.com": "/%2fevil.example.com",
 		"/a?sign_in=x": "/", "/" + strings.Repeat("a", 2000): "/",
 	} {
 		if got := within(to); got != want {
@@ -380,7 +392,8 @@ func TestACookieOpensNoSocket(t *testing.T) {
 	h := newHall(t)
 	ann := h.person()
 	ann.signIn()
-	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}, "Origin": {h.URL}, "Sec-Fetch-Site": {"same-origin"}}
+	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+		"Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}, "Origin": {h.URL}, "Sec-Fetch-Site": {"same-origin"}}
 	if status, body := ann.ask("GET", "/who", upgrade); status != 401 || body != string(NoCredential) {
 		t.Errorf("%d %s", status, body)
 	}
@@ -397,7 +410,8 @@ func TestOneCredentialCounts(t *testing.T) {
 	ann := h.person()
 	ann.signIn()
 	bob := hs256(t, `{"alg":"HS256","typ":"JWT"}`, with("sub", "bob"))
-	if _, body := ann.ask("GET", "/who", http.Header{"Authorization": {"Bearer " + bob}}); !strings.HasPrefix(body, "bob") {
+	if _, body := ann.ask("GET", "/who", http.Header{"Authorization": {"Bearer " + bob}}); !strings.HasPrefix(body,
+		"bob") {
 		t.Errorf("a token beside a cookie: %s", body)
 	}
 	for _, path := range []string{"/who?access_token=", "/who?access_token=x", "/who?ticket=x"} {
@@ -425,24 +439,31 @@ func TestWithoutSigningIn(t *testing.T) {
 
 func TestWhatIsMadeOfClaims(t *testing.T) {
 	claims := func(text string) object { return must(strictObject([]byte(text))) }
-	groups := Mapping{User: "email", Tenant: "org", Roles: "groups", Names: map[string]parley.UserRole{"admins": "org_admin", "staff": "standard_user"}}
+	groups := Mapping{User: "email", Tenant: "org", Roles: "groups",
+		Names: map[string]parley.UserRole{"admins": "org_admin", "staff": "standard_user"}}
 	for _, test := range []struct {
 		m      Mapping
 		claims string
 		want   string // empty: nobody
 	}{
-		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann","roles":["read_only","king","read_only"]}`, "{ann acme [read_only]}"},
-		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann","roles":"dept_head"}`, "{ann acme [dept_head]}"},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann","roles":["read_only","king","read_only"]}`,
+			"{ann acme [read_only]}"},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann","roles":"dept_head"}`,
+			"{ann acme [dept_head]}"},
 		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann"}`, ""},
-		{Mapping{User: "sub", Home: "acme", Roles: "roles", Else: "read_only"}, `{"sub":"ann"}`, "{ann acme [read_only]}"},
-		{Mapping{User: "sub", Home: "acme", Roles: "roles", Else: "read_only"}, `{"sub":"ann","roles":["org_admin"]}`, "{ann acme [org_admin]}"},
-		{groups, `{"email":"a@b.c","email_verified":true,"org":"rival","groups":["staff","admins","others"]}`, "{a@b.c rival [org_admin standard_user]}"},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles", Else: "read_only"}, `{"sub":"ann"}`,
+			"{ann acme [read_only]}"},
+		{Mapping{User: "sub", Home: "acme", Roles: "roles", Else: "read_only"}, `{"sub":"ann","roles":["org_admin"]}`,
+			"{ann acme [org_admin]}"},
+		{groups, `{"email":"a@b.c","email_verified":true,"org":"rival","groups":["staff","admins","others"]}`,
+			"{a@b.c rival [org_admin standard_user]}"},
 		{groups, `{"email":"a@b.c","email_verified":false,"org":"rival","groups":["staff"]}`, ""},
 		{groups, `{"email":"a@b.c","email_verified":"true","org":"rival","groups":["staff"]}`, ""},
 		{groups, `{"email":"a@b.c","org":"rival","groups":["staff"]}`, ""},
 		{groups, `{"email":"a@b.c","email_verified":true,"groups":["staff"]}`, ""},
 		{groups, `{"email":"a@b.c","email_verified":true,"org":"../x","groups":["staff"]}`, ""},
-		{groups, `{"email":"a@b.c","email_verified":true,"org":"rival","groups":["org_admin"]}`, ""}, // their word for it is another
+		// their word for it is another
+		{groups, `{"email":"a@b.c","email_verified":true,"org":"rival","groups":["org_admin"]}`, ""},
 	} {
 		p, err := test.m.principal(claims(test.claims))
 		got := ""

@@ -31,7 +31,8 @@ func NewTickets(store TicketStore, now func() time.Time) *Tickets { return &Tick
 
 // Issue makes a ticket for who asked with a token. A ticket does not buy
 // another, and is not good for longer than the token.
-func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) (ticket string, expires time.Time, err error) {
+func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) (ticket string, expires time.Time,
+	err error) {
 	if id.Ticket {
 		return "", time.Time{}, parley.Errorf(parley.CodeForbidden,
 			"A request with a ticket cannot get another ticket; send a token.")

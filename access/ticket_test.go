@@ -17,7 +17,9 @@ import (
 )
 
 func identity(id parley.PrincipalID) Identity {
-	return Identity{Principal: parley.Principal{ID: id, Tenant: "acme", Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: start, Expires: start.Add(time.Hour), TokenID: "t-1"}
+	return Identity{Principal: parley.Principal{ID: id, Tenant: "acme",
+		Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: start, Expires: start.Add(time.Hour),
+		TokenID: "t-1"}
 }
 
 func newTickets(c *clock) (*Tickets, *MemoryTickets) {
@@ -88,7 +90,8 @@ func TestTicketsAreBound(t *testing.T) {
 		}
 	}
 	tickets, _ := newTickets(&clock{at: start})
-	for _, ticket := range []string{"", "x", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", string(make([]byte, 1<<16))} {
+	for _, ticket := range []string{"", "x", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+		string(make([]byte, 1<<16))} {
 		if _, err := tickets.take(t.Context(), ticket, "", ""); reasonOf(err) != TicketInvalid {
 			t.Errorf("%.50q: %v", ticket, err)
 		}

@@ -43,8 +43,9 @@ func hs256(t testing.TB, header, payload string) string {
 // good are claims that are accepted at start.
 func good() map[string]any {
 	return map[string]any{
-		"iss": "parley", "sub": "ann", "tid": "acme", "roles": []parley.UserRole{parley.RoleStandardUser}, "type": "access",
-		"iat": start.Unix(), "exp": start.Add(time.Hour).Unix(), "jti": "t-1",
+		"iss": "parley", "sub": "ann", "tid": "acme", "roles": []parley.UserRole{parley.RoleStandardUser},
+		"type": "access",
+		"iat":  start.Unix(), "exp": start.Add(time.Hour).Unix(), "jti": "t-1",
 	}
 }
 
@@ -95,7 +96,8 @@ func TestTokens(t *testing.T) {
 		{"typ a number", hs256(t, `{"alg":"HS256","typ":1}`, payload), TokenInvalid},
 
 		// A02: no signature, by any spelling.
-		{"none", sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, `{"alg":"none"}`, payload), TokenInvalid},
+		{"none", sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, `{"alg":"none"}`, payload),
+			TokenInvalid},
 		{"None", encode(`{"alg":"None"}`) + "." + encode(payload) + ".", TokenInvalid},
 		{"nOnE", encode(`{"alg":"nOnE"}`) + "." + encode(payload) + ".", TokenInvalid},
 		{"empty signature", encode(h) + "." + encode(payload) + ".", TokenInvalid},
@@ -110,7 +112,8 @@ func TestTokens(t *testing.T) {
 		{"a long kid", hs256(t, `{"alg":"HS256","kid":"`+long+`"}`, payload), TokenInvalid},
 		{"a kid of 1 MB", hs256(t, `{"alg":"HS256","kid":"`+strings.Repeat("k", 1<<20)+`"}`, payload), TokenInvalid},
 		{"a kid that is a list", hs256(t, `{"alg":"HS256","kid":["a"]}`, payload), TokenInvalid},
-		{"own secret in the header", sign(t, jwt.SigningMethodHS256, []byte(long), `{"alg":"HS256","jwk":{"kty":"oct","k":"`+encode(long)+`"}}`, payload), TokenInvalid},
+		{"own secret in the header", sign(t, jwt.SigningMethodHS256, []byte(long),
+			`{"alg":"HS256","jwk":{"kty":"oct","k":"`+encode(long)+`"}}`, payload), TokenInvalid},
 		{"crit", hs256(t, `{"alg":"HS256","crit":["exp"],"exp":1}`, payload), TokenInvalid},
 		{"crit of b64", hs256(t, `{"alg":"HS256","crit":["b64"],"b64":true}`, payload), TokenInvalid},
 		{"empty crit", hs256(t, `{"alg":"HS256","crit":[]}`, payload), TokenInvalid},
@@ -218,7 +221,8 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	id, err := verifier(t).Verify(t.Context(), hs256(t, h, payload))
-	if err != nil || id.Principal.ID != "ann" || id.Tenant != "acme" || id.Roles[0] != parley.RoleStandardUser || id.TokenID != "t-1" ||
+	if err != nil || id.Principal.ID != "ann" || id.Tenant != "acme" || id.Roles[0] != parley.RoleStandardUser ||
+		id.TokenID != "t-1" ||
 		!id.Issued.Equal(start) || !id.Expires.Equal(start.Add(time.Hour)) || id.Ticket {
 		t.Errorf("%+v, %v", id, err)
 	}
@@ -231,7 +235,8 @@ func TestAudience(t *testing.T) {
 	}{
 		{"", nil, true}, {"", "other", true}, {"", 1, true},
 		{"us", "us", true}, {"us", []string{"them", "us"}, true},
-		{"us", nil, false}, {"us", "them", false}, {"us", []string{"them"}, false}, {"us", []string{}, false}, {"us", 1, false}, {"us", []any{"us", 1}, false}, {"us", "", false},
+		{"us", nil, false}, {"us", "them", false}, {"us", []string{"them"}, false}, {"us", []string{}, false},
+		{"us", 1, false}, {"us", []any{"us", 1}, false}, {"us", "", false},
 	} {
 		v := verifier(t, func(tc *TokenConfig) { tc.Audience = c.want.(string) })
 		if _, err := v.Verify(t.Context(), hs256(t, `{"alg":"HS256"}`, with("aud", c.aud))); (err == nil) != c.ok {
@@ -271,7 +276,8 @@ func jwk(t testing.TB, id, alg string, public any) string {
 // A03: every key against every algorithm, and the public halves as secrets.
 func TestAnAlgorithmBelongsToItsKey(t *testing.T) {
 	r := must(rsa.GenerateKey(rand.Reader, 2048))
-	p256, p384, p521 := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)), must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
+	p256, p384, p521 := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)),
+		must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)), must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
 	edPublic, ed, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -309,7 +315,8 @@ func TestAnAlgorithmBelongsToItsKey(t *testing.T) {
 			}
 		}
 		der := must(x509.MarshalPKIXPublicKey(k.public))
-		for _, shared := range [][]byte{der, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), []byte(jwk(t, k.id, k.alg, k.public))} {
+		for _, shared := range [][]byte{der, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
+			[]byte(jwk(t, k.id, k.alg, k.public))} {
 			for _, alg := range []string{"HS256", k.is.Alg()} {
 				token := sign(t, jwt.SigningMethodHS256, shared, fmt.Sprintf(`{"alg":%q,"kid":%q}`, alg, k.id), payload)
 				if _, err := v.Verify(t.Context(), token); reasonOf(err) != TokenInvalid {
@@ -364,7 +371,8 @@ func TestKeysThatAreNotUsed(t *testing.T) {
 		"stray bits in base64url":                           strings.Replace(ofRSA, `"AQAB"`, `"AQABAR"`, 1),
 		"a line break in base64url":                         strings.Replace(ofRSA, `"AQAB"`, `"AQ\nAB"`, 1),
 	} {
-		if got, leftOut, err := parseKeySet([]byte(`{"keys":[` + set + `]}`)); err != nil || len(got) != 0 || len(leftOut) != 1 {
+		if got, leftOut, err := parseKeySet([]byte(`{"keys":[` + set + `]}`)); err != nil || len(got) != 0 ||
+			len(leftOut) != 1 {
 			t.Errorf("%s: %v %v %v", name, got, leftOut, err)
 		}
 	}
@@ -381,9 +389,11 @@ func TestKeysThatAreNotUsed(t *testing.T) {
 		}
 	}
 	for name, member := range map[string]string{
-		"a certificate that cannot be read": `"x5c":["AAAA"]`, "a thumbprint of another length": `"x5t":"AAAA"`, "an unknown member": `"x":1`,
+		"a certificate that cannot be read": `"x5c":["AAAA"]`, "a thumbprint of another length": `"x5t":"AAAA"`,
+		"an unknown member": `"x":1`,
 	} {
-		if got, leftOut, err := parseKeySet([]byte(`{"keys":[` + strings.Replace(ofRSA, `{`, `{`+member+`,`, 1) + `]}`)); len(got) != 1 {
+		if got, leftOut, err := parseKeySet([]byte(`{"keys":[` + strings.Replace(ofRSA, `{`, `{`+member+`,`, 1) +
+			`]}`)); len(got) != 1 {
 			t.Errorf("a good key with %s: %v %v", name, leftOut, err)
 		}
 	}
@@ -406,8 +416,14 @@ func TestMint(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Claims){
 		"nobody": func(c *Claims) { c.Principal.ID = "" }, "no tenant": func(c *Claims) { c.Tenant = "A" },
-		"over": func(c *Claims) { c.Expires = start }, "for ever": func(c *Claims) { c.Expires = start.Add(10 * MaxTokenLife) },
-		"an empty role": func(c *Claims) { c.Roles = []parley.UserRole{""} }, "no issuer": func(c *Claims) { c.Issuer = "" },
+		"over": func(c *Claims) { c.Expires = start }, "for ever": func(
+			c *Claims) {
+			c.Expires = start.Add(10 * MaxTokenLife)
+		},
+		"an empty role": func(c *Claims) { c.Roles = []parley.UserRole{""} }, "no issuer": func(
+			c *Claims) {
+			c.Issuer = ""
+		},
 	} {
 		c := claims
 		change(&c)
@@ -415,7 +431,8 @@ func TestMint(t *testing.T) {
 			t.Errorf("%s: %s", name, token)
 		}
 	}
-	if _, err := Mint(secret[:31], claims); err == nil || !strings.Contains(err.Error(), "31 bytes") || strings.Contains(err.Error(), secret[:31]) {
+	if _, err := Mint(secret[:31], claims); err == nil || !strings.Contains(err.Error(), "31 bytes") ||
+		strings.Contains(err.Error(), secret[:31]) {
 		t.Errorf("a short secret: %v", err)
 	}
 }
@@ -424,8 +441,10 @@ func TestAVerifierNeedsOneWay(t *testing.T) {
 	for name, c := range map[string]TokenConfig{
 		"none": {Issuer: "parley"}, "both": {Issuer: "parley", Secret: secret, JWKSURL: "https://keys.example"},
 		"short": {Issuer: "parley", Secret: secret[1:]}, "no issuer": {Secret: secret},
-		"http": {Issuer: "parley", JWKSURL: "http://keys.example"}, "a file": {Issuer: "parley", JWKSURL: "file:///etc/passwd"},
-		"a password": {Issuer: "parley", JWKSURL: "https://a:b@keys.example"}, "a name": {Issuer: "parley", JWKSURL: "keys"},
+		"http":       {Issuer: "parley", JWKSURL: "http://keys.example"},
+		"a file":     {Issuer: "parley", JWKSURL: "file:///etc/passwd"},
+		"a password": {Issuer: "parley", JWKSURL: "https://a:b@keys.example"},
+		"a name":     {Issuer: "parley", JWKSURL: "keys"},
 	} {
 		if _, err := NewVerifier(c); err == nil {
 			t.Errorf("%s: no error", name)

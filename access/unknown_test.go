@@ -80,7 +80,8 @@ func TestConnectionsWithoutACredential(t *testing.T) {
 	if res := ask(dial(), "/", good); res.StatusCode != http.StatusOK {
 		t.Errorf("a client with a token beside them: %d", res.StatusCode)
 	}
-	if res := ask(dial(), "/", "Authorization: Bearer nonsense\r\n"); res.StatusCode != http.StatusUnauthorized || !res.Close {
+	if res := ask(dial(), "/", "Authorization: Bearer nonsense\r\n"); res.StatusCode != http.StatusUnauthorized ||
+		!res.Close {
 		t.Errorf("a client with a bad token: %d, close %v", res.StatusCode, res.Close)
 	}
 	<-ended

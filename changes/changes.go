@@ -200,7 +200,8 @@ func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, erro
 		return none, err
 	}
 	defer os.RemoveAll(scratch)
-	at := desk{Git: g, repository: was.Repository, git: filepath.Join(place, "git"), index: filepath.Join(scratch, "index")}
+	at := desk{Git: g, repository: was.Repository, git: filepath.Join(place, "git"),
+		index: filepath.Join(scratch, "index")}
 	if err := copyFile(filepath.Join(place, "index"), at.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return none, err
 	}
@@ -328,7 +329,8 @@ func (d desk) staged(ctx context.Context, paths []string) map[string]bool {
 }
 
 func (d desk) diff(ctx context.Context, before, after, path, from string) (string, error) {
-	args := []string{"diff-tree", "-r", "-p", "-M", "--relative", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-cr-at-eol",
+	args := []string{"diff-tree", "-r", "-p", "-M", "--relative", "--no-ext-diff", "--no-textconv", "--no-color",
+		"--ignore-cr-at-eol",
 		"--src-prefix=a/", "--dst-prefix=b/", before, after, "--", path}
 	if from != "" {
 		args = append(args, from)

@@ -25,7 +25,8 @@ type project struct {
 }
 
 var committed = map[string]string{
-	"main.go": "package main\n\nfunc main() {}\n", "README.md": "# A project\n", "old name.txt": "one\ntwo\nthree\nfour\nfive\n",
+	"main.go": "package main\n\nfunc main() {}\n", "README.md": "# A project\n",
+	"old name.txt": "one\ntwo\nthree\nfour\nfive\n",
 	"sub/deep.txt": "deep\n", ".gitignore": "*.log\nbuild/\n", "run.sh": "echo\n",
 }
 
@@ -44,7 +45,8 @@ func newProject(t *testing.T, init ...string) *project {
 // use has changes found in a folder of the project.
 func (p *project) use(folder string) {
 	p.t.Helper()
-	hidden := []workspace.Place{{Path: filepath.Join(p.dir, "data"), Setting: "--data"}, {Path: filepath.Join(p.dir, "agents"), Setting: "--agents"}}
+	hidden := []workspace.Place{{Path: filepath.Join(p.dir, "data"), Setting: "--data"},
+		{Path: filepath.Join(p.dir, "agents"), Setting: "--agents"}}
 	files, err := workspace.Open(folder, workspace.Rules{Hidden: hidden})
 	if err != nil {
 		p.t.Fatal(err)
@@ -58,7 +60,8 @@ func (p *project) use(folder string) {
 
 func (p *project) git(args ...string) string {
 	p.t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=ann", "-c", "user.email=ann@example.com",
+		"-c", "commit.gpgsign=false", "-c", "protocol.file.allow=always"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -125,7 +128,8 @@ func (p *project) footprint() map[string]string {
 		}
 		raw, err := os.ReadFile(path)
 		all[path] = string(raw)
-		if info, _ := d.Info(); !strings.Contains(path, "/objects/") { // git makes those younger that it would have written
+		if info, _ := d.Info(); !strings.Contains(path, "/objects/") {
+			// git makes those younger that it would have written
 			all[path] += fmt.Sprint(info.ModTime())
 		}
 		return err
@@ -164,14 +168,17 @@ func TestWhatARunChanged(t *testing.T) {
 		{"already dirty and changed again", func(p *project) { p.write("main.go", "package main // mine\n") },
 			func(p *project) { p.write("main.go", "package main // mine\n\nvar x int\n") },
 			[]string{"Modified main.go"}, map[string]string{"main.go": "!-func main"}},
-		{"already dirty and left alone", func(p *project) { p.write("main.go", "package main // mine\n"); p.write("mine.txt", "mine\n") },
+		{"already dirty and left alone",
+			func(p *project) { p.write("main.go", "package main // mine\n"); p.write("mine.txt", "mine\n") },
 			func(p *project) { p.write("sub/deep.txt", "deeper\n") }, []string{"Modified sub/deep.txt"}, nil},
 		{"already dirty and put back", func(p *project) { p.write("main.go", "package main // mine\n") },
 			func(p *project) { p.write("main.go", committed["main.go"]) },
 			[]string{"Modified main.go"}, map[string]string{"main.go": "-package main // mine\n+package main\n"}},
-		{"untracked before", func(p *project) { p.write("mine.txt", "one\n") }, func(p *project) { p.write("mine.txt", "one\ntwo\n") },
+		{"untracked before", func(p *project) { p.write("mine.txt", "one\n") },
+			func(p *project) { p.write("mine.txt", "one\ntwo\n") },
 			[]string{"Modified mine.txt"}, map[string]string{"mine.txt": " one\n+two\n"}},
-		{"deleted before", func(p *project) { p.remove("README.md") }, func(p *project) { p.write("README.md", "again\n") },
+		{"deleted before", func(p *project) { p.remove("README.md") },
+			func(p *project) { p.write("README.md", "again\n") },
 			[]string{"Added README.md"}, nil}, // it never left the index
 		{"ignored", nil, func(p *project) { p.write("x.log", "x"); p.write("build/y", "y") }, nil, nil},
 		{"hidden folders and secrets", nil, func(p *project) {
@@ -179,12 +186,14 @@ func TestWhatARunChanged(t *testing.T) {
 				p.write(name, "secret")
 			}
 		}, nil, nil},
-		{"hidden files that are committed", func(p *project) { p.write("agents/a.md", "secret"); p.write(".env", "secret"); p.commit() },
+		{"hidden files that are committed",
+			func(p *project) { p.write("agents/a.md", "secret"); p.write(".env", "secret"); p.commit() },
 			func(p *project) { p.write("agents/a.md", "secrets"); p.remove(".env") }, nil, nil},
 		{"a folder becomes a link", nil, func(p *project) {
 			_ = os.Rename(filepath.Join(p.dir, "sub"), filepath.Join(p.dir, "other"))
 			_ = os.Symlink("other", filepath.Join(p.dir, "sub"))
-		}, []string{"Renamed other/deep.txt", "Added (untracked) sub"}, map[string]string{"sub": "new file mode 120000"}},
+		}, []string{"Renamed other/deep.txt", "Added (untracked) sub"},
+			map[string]string{"sub": "new file mode 120000"}},
 		{"links to hidden files", nil, func(p *project) {
 			p.write("data/key", "secret")
 			_ = os.Symlink("data/key", filepath.Join(p.dir, "link"))
@@ -200,8 +209,10 @@ func TestWhatARunChanged(t *testing.T) {
 				p.remove("c.bin")
 				p.write("d.bin", big)
 				p.write("main.go", big)
-			}, []string{"Modified b.bin", "Deleted c.bin", "Added (untracked) d.bin", "Modified main.go"}, map[string]string{"b.bin": tooLarge, "main.go": tooLarge}},
-		{"huge before and small now", func(p *project) { p.write("a.bin", big) }, func(p *project) { p.write("a.bin", "x") },
+			}, []string{"Modified b.bin", "Deleted c.bin", "Added (untracked) d.bin", "Modified main.go"},
+			map[string]string{"b.bin": tooLarge, "main.go": tooLarge}},
+		{"huge before and small now", func(p *project) { p.write("a.bin", big) },
+			func(p *project) { p.write("a.bin", "x") },
 			[]string{"Modified a.bin"}, map[string]string{"a.bin": tooLarge}},
 		{"a link", nil, func(p *project) { _ = os.Symlink("/etc/hostname", filepath.Join(p.dir, "link")) },
 			[]string{"Added (untracked) link"}, map[string]string{"link": "+/etc/hostname"}},
@@ -213,9 +224,12 @@ func TestWhatARunChanged(t *testing.T) {
 			p.write("main.go", "ours\n")
 			p.commit()
 			_ = exec.Command("git", "-C", p.dir, "merge", "other").Run()
-		}, func(p *project) { p.write("main.go", "both\n") }, []string{"Modified main.go"}, map[string]string{"main.go": "+both\n"}},
-		{"names that are patterns", nil, func(p *project) { p.write("*", "star\n"); p.write(":(top)x", "top\n"); p.write("a\nb", "line\n") },
-			[]string{"Added (untracked) *", "Added (untracked) :(top)x", "Added (untracked) a\nb"}, map[string]string{"*": "+star\n"}},
+		}, func(p *project) { p.write("main.go", "both\n") }, []string{"Modified main.go"},
+			map[string]string{"main.go": "+both\n"}},
+		{"names that are patterns", nil,
+			func(p *project) { p.write("*", "star\n"); p.write(":(top)x", "top\n"); p.write("a\nb", "line\n") },
+			[]string{"Added (untracked) *", "Added (untracked) :(top)x", "Added (untracked) a\nb"},
+			map[string]string{"*": "+star\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -345,13 +359,16 @@ func TestAHostileRepository(t *testing.T) {
 	// All of it is in place before anything is noted, and again for what follows.
 	for _, dir := range []string{".git", ".git/modules/module"} {
 		q := &project{t: t, dir: filepath.Join(p.dir, dir)}
-		for _, key := range []string{"core.fsmonitor", "diff.external", "diff.evil.textconv", "diff.evil.command", "filter.evil.clean", "filter.evil.smudge",
-			"filter.evil.process", "core.pager", "pager.diff-tree", "core.editor", "core.sshCommand", "uploadpack.packObjectsHook", "core.alternateRefsCommand",
+		for _, key := range []string{"core.fsmonitor", "diff.external", "diff.evil.textconv", "diff.evil.command",
+			"filter.evil.clean", "filter.evil.smudge",
+			"filter.evil.process", "core.pager", "pager.diff-tree", "core.editor", "core.sshCommand",
+			"uploadpack.packObjectsHook", "core.alternateRefsCommand",
 			"alias.ls-files", "alias.diff-tree", "core.askPass", "gpg.program", "merge.evil.driver"} {
 			q.gitAt(key, program)
 		}
 		q.gitAt("core.hooksPath", filepath.Dir(program))
-		for _, hook := range []string{"post-index-change", "pre-commit", "fsmonitor-watchman", "reference-transaction"} {
+		for _, hook := range []string{"post-index-change", "pre-commit", "fsmonitor-watchman",
+			"reference-transaction"} {
 			path := filepath.Join(q.dir, "hooks", hook)
 			_ = os.MkdirAll(filepath.Dir(path), 0o755)
 			if err := os.Symlink(program, path); err != nil {
@@ -390,7 +407,8 @@ func TestAHostileRepository(t *testing.T) {
 // this is, without git reading it.
 func (p *project) gitAt(key, value string) {
 	p.t.Helper()
-	if out, err := exec.Command("git", "config", "--file", filepath.Join(p.dir, "config"), key, value).CombinedOutput(); err != nil {
+	if out, err := exec.Command("git", "config", "--file", filepath.Join(p.dir, "config"), key,
+		value).CombinedOutput(); err != nil {
 		p.t.Fatalf("%v: %s", err, out)
 	}
 }
@@ -411,7 +429,8 @@ func TestASubmodule(t *testing.T) {
 	module := &project{t: t, dir: filepath.Join(p.dir, "module")}
 	module.commit()
 	got := p.since()
-	if !slices.Equal(brief(got), []string{"Modified module"}) || !strings.Contains(got.Files[0].Diff, "+Subproject commit") {
+	if !slices.Equal(brief(got), []string{"Modified module"}) ||
+		!strings.Contains(got.Files[0].Diff, "+Subproject commit") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -449,7 +468,8 @@ func TestOtherPlaces(t *testing.T) {
 		p.write("sub/new.txt", "new\n")
 		p.write("main.go", "not of the workspace\n")
 		got := p.since()
-		if !slices.Equal(brief(got), []string{"Modified deep.txt", "Added (untracked) new.txt"}) || !strings.Contains(got.Files[0].Diff, "--- a/deep.txt") {
+		if !slices.Equal(brief(got), []string{"Modified deep.txt", "Added (untracked) new.txt"}) ||
+			!strings.Contains(got.Files[0].Diff, "--- a/deep.txt") {
 			t.Errorf("%+v", got)
 		}
 	})

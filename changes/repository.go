@@ -36,7 +36,8 @@ type repository struct {
 // find looks for a repository. git is asked where things are, and nothing else:
 // that runs nothing, whosever the repository is.
 func (g *Git) find(ctx context.Context) (repository, error) {
-	out, err := g.call(ctx, nil, maxPath, g.environment(), "-c", "safe.directory=*", "rev-parse", "--path-format=absolute",
+	out, err := g.call(ctx, nil, maxPath, g.environment(), "-c", "safe.directory=*", "rev-parse",
+		"--path-format=absolute",
 		"--show-toplevel", "--git-dir", "--git-common-dir", "--show-object-format", "--show-prefix")
 	if _, exited := errors.AsType[*exec.ExitError](err); exited {
 		return repository{}, nil
@@ -60,7 +61,8 @@ func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 	}
 	config := "[core]\n" + r.manners(ctx, g) + "\tbare = false\n\trepositoryformatversion = " + version
 	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config,
-		"objects/info/alternates": filepath.Join(r.Common, "objects") + "\n", "refs/heads/.keep": "", "info/exclude": ""} {
+		"objects/info/alternates": filepath.Join(r.Common, "objects") + "\n", "refs/heads/.keep": "",
+		"info/exclude": ""} {
 		path := filepath.Join(own, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
@@ -88,7 +90,8 @@ func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 // manners are the lines of the workspace's configuration that say how files
 // become contents. None of them runs anything.
 func (r repository) manners(ctx context.Context, g *Git) string {
-	out, err := g.call(ctx, nil, maxPath, g.environment(), "config", "--file", filepath.Join(r.Common, "config"), "--no-includes",
+	out, err := g.call(ctx, nil, maxPath, g.environment(), "config", "--file", filepath.Join(r.Common, "config"),
+		"--no-includes",
 		"--get-regexp", `^core\.(autocrlf|eol|filemode|ignorecase|precomposeunicode|symlinks)$`)
 	if err != nil {
 		return ""
@@ -336,8 +339,10 @@ func (d desk) output(ctx context.Context, in io.Reader, most int, args ...string
 // environment is all that git is told: nothing of the server's own, no
 // configuration but that of the repository, and paths that mean themselves.
 func (g *Git) environment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
-		"GIT_ATTR_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_LITERAL_PATHSPECS=1"}
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_ATTR_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
+		"GIT_TERMINAL_PROMPT=0", "GIT_LITERAL_PATHSPECS=1"}
 }
 
 var errTooMuch = errors.New("git says more than is wanted")

@@ -63,11 +63,14 @@ func (c *check) inCall(e parley.Event) {
 		c.must(c.turn == 0 || c.remote, "turn %d is open", c.turn)
 		c.must(!k.ended, "call %d has ended", b.Call)
 		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
-		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked, "call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
+		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked,
+			"call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
 		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.asked ||
-			c.provenance.grants[k.key].cover(k.distrusted), "call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
+			c.provenance.grants[k.key].cover(k.distrusted),
+			"call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
 		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
-		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect already", b.Call)
+		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect "+
+			"already", b.Call)
 		k.started, k.attempt, k.output = true, b.Attempt, 0
 	case parley.ToolOutputAppended:
 		k := c.call(b.Call)
@@ -85,7 +88,8 @@ func (c *check) inCall(e parley.Event) {
 			c.must(id != b.Call, "card %d of it is open", card)
 		}
 		if b.Outcome == parley.CallUnknown {
-			c.must(k.started && k.class != parley.Pure && k.class != parley.Idempotent, "call %d is not unknown", b.Call)
+			c.must(k.started && k.class != parley.Pure && k.class != parley.Idempotent, "call %d is not unknown",
+				b.Call)
 		}
 		k.ended, k.lost = true, b.Outcome == parley.CallUnknown
 	case parley.ToolCallResolved:

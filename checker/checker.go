@@ -49,8 +49,12 @@ func Settled(log []parley.Event) []error {
 }
 
 func read(log []parley.Event, trimmed bool) *check {
-	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{}, flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{}, children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{}, cards: map[parley.CardID]parley.CallID{},
-		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{}, planned: planned{modes: map[parley.InputID]parley.RunMode{}}, unasked: newUnasked(),
+	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{},
+		flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{},
+		children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{},
+		cards:     map[parley.CardID]parley.CallID{},
+		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{},
+		planned: planned{modes: map[parley.InputID]parley.RunMode{}}, unasked: newUnasked(),
 		provenance: newProvenance()}
 	for _, e := range log {
 		c.event(e)
@@ -127,7 +131,8 @@ func (c *check) event(e parley.Event) {
 
 	_, opening := e.Body.(parley.SessionOpened)
 	c.must(opening != c.opened, "opened %v", c.opened)
-	c.must(opening || isFact(e.Body) == (e.Session == parley.TenantSession), "facts of a tenant stand in its own session, and nothing else does")
+	c.must(opening || isFact(e.Body) == (e.Session == parley.TenantSession), "facts of a tenant stand in its own "+
+		"session, and nothing else does")
 	_, late := e.Body.(parley.LateResultNoted)
 	_, returned := e.Body.(parley.ChildReturned)
 	c.must(!c.deleted || late || returned, "stands after the session was deleted")

@@ -13,7 +13,8 @@ import (
 func approval(more ...parley.EventBody) []parley.Event {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	bodies := append([]parley.EventBody{
-		parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "x"}, parley.RunStarted{Input: 2}, parley.InputAdopted{Input: 2},
+		parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "x"}, parley.RunStarted{Input: 2},
+		parley.InputAdopted{Input: 2},
 		parley.TurnStarted{Number: 1}, parley.ToolCallRequested{Turn: 5, Name: "do", Class: parley.Effectful},
 		parley.ApprovalRequested{Call: 6, Show: "do it", Digest: "d", Expires: at.Add(20 * time.Second)},
 		parley.TurnFinished{Turn: 5, Stop: parley.StopTools},
@@ -31,7 +32,8 @@ func approval(more ...parley.EventBody) []parley.Event {
 
 // The checker would be of no use if it found nothing.
 func TestExplanationsAreChecked(t *testing.T) {
-	asked, told := parley.ExplanationRequested{Card: 7, Call: 6}, parley.ApprovalExplained{Card: 7, Call: 6, Text: "It does it."}
+	asked, told := parley.ExplanationRequested{Card: 7, Call: 6},
+		parley.ApprovalExplained{Card: 7, Call: 6, Text: "It does it."}
 	decided := parley.ApprovalDecided{Card: 7, Call: 6, Decision: parley.AllowOnce}
 	for _, c := range []struct {
 		name string
@@ -48,7 +50,8 @@ func TestExplanationsAreChecked(t *testing.T) {
 		{"nothing said", approval(asked, parley.ApprovalExplained{Card: 7, Call: 6, Text: " "}), "says nothing"},
 	} {
 		wrong := checker.Check(c.log)
-		if c.want == "" && len(wrong) > 0 || c.want != "" && (len(wrong) == 0 || !strings.Contains(wrong[0].Error(), c.want)) {
+		if c.want == "" && len(wrong) > 0 || c.want != "" &&
+			(len(wrong) == 0 || !strings.Contains(wrong[0].Error(), c.want)) {
 			t.Errorf("%s: %v", c.name, wrong)
 		}
 	}

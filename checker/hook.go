@@ -51,7 +51,8 @@ func (c *check) hookEvent(e parley.Event) {
 func (c *check) promise(e parley.Event, what parley.HookEvent, wants func(parley.Hook) bool) {
 	h := &c.hooked
 	all := append([]parley.HookRef{}, h.above...)
-	all = append(all, parley.HookRef{Hook: h.hook, Session: e.Session}, parley.HookRef{Hook: h.agent.Hook, Agent: h.agent.Digest})
+	all = append(all, parley.HookRef{Hook: h.hook, Session: e.Session},
+		parley.HookRef{Hook: h.agent.Hook, Agent: h.agent.Digest})
 	for _, to := range all {
 		if wants(to.Hook) {
 			to.Hook = parley.Hook{Target: to.Target}

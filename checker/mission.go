@@ -21,7 +21,8 @@ func (c *check) missionEvent(e parley.Event) {
 		if c.missions == nil {
 			c.missions = map[string]*mission{}
 		}
-		c.missions[b.Project] = &mission{parley.MissionID(e.Seq), map[string]parley.AgentPrompted{}, map[string]parley.Seq{}}
+		c.missions[b.Project] = &mission{parley.MissionID(e.Seq), map[string]parley.AgentPrompted{},
+			map[string]parley.Seq{}}
 	case parley.MissionCleared:
 		m := c.missions[b.Project]
 		c.must(m != nil && m.id == b.Mission, "mission %d is not active", b.Mission)
@@ -39,7 +40,8 @@ func (c *check) missionEvent(e parley.Event) {
 			return
 		}
 		c.must(m.open[b.Agent] == 0, "prompt %d is not settled", m.open[b.Agent])
-		c.must(b.Number == 1 || b.Number == m.prompts[b.Agent].Number+1, "number %d follows %d", b.Number, m.prompts[b.Agent].Number)
+		c.must(b.Number == 1 || b.Number == m.prompts[b.Agent].Number+1, "number %d follows %d", b.Number,
+			m.prompts[b.Agent].Number)
 		c.must(b.Session == parley.IdleSession(b.Mission, b.Agent), "is for session %s", b.Session)
 		m.prompts[b.Agent], m.open[b.Agent] = b, e.Seq
 	case parley.PromptSettled:
@@ -53,7 +55,8 @@ func (c *check) missionEvent(e parley.Event) {
 		c.must(settled, "prompt %d is not open", b.Prompt)
 	case parley.InputReceived:
 		idle := strings.HasPrefix(b.Request, parley.IdleNamed)
-		c.must(idle == (b.Mission != 0) && (!idle || b.Synthetic), "is named %q, of mission %d, synthetic %v", b.Request, b.Mission, b.Synthetic)
+		c.must(idle == (b.Mission != 0) && (!idle || b.Synthetic), "is named %q, of mission %d, synthetic %v",
+			b.Request, b.Mission, b.Synthetic)
 		c.must(!idle || c.run == 0 && c.received == 0, "something goes on")
 		c.must(!idle || e.Session == parley.IdleSession(b.Mission, b.Agent.Name), "an idle prompt in another session")
 	}

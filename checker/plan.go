@@ -24,7 +24,8 @@ func (c *check) planEvent(e parley.Event) {
 		p.modes[parley.InputID(e.Seq)] = b.Mode
 		if b.Plan {
 			decided, ok := p.before.Body.(parley.PlanChanged)
-			c.must(ok && decided.Status == parley.PlanApproved && b.Mode == "", "starts a plan that was not just approved")
+			c.must(ok && decided.Status == parley.PlanApproved && b.Mode == "", "starts a plan that was not just "+
+				"approved")
 		}
 	case parley.RunStarted:
 		c.must(b.Mode == p.modes[b.Input], "its mode is %q, its input's %q", b.Mode, p.modes[b.Input])
@@ -32,16 +33,19 @@ func (c *check) planEvent(e parley.Event) {
 	case parley.InputAdopted:
 		c.must(c.run == 0 || p.modes[b.Input] == p.mode, "input %d is of another mode than the run", b.Input)
 	case parley.ToolCallStarted:
-		c.must(p.mode != parley.ModePlan || c.call(b.Call).class == parley.Pure, "call %d may change something, and the run plans", b.Call)
+		c.must(p.mode != parley.ModePlan || c.call(b.Call).class == parley.Pure, "call %d may change something, and "+
+			"the run plans", b.Call)
 	case parley.ToolCallFinished:
 		if k := c.calls[b.Call]; k != nil && b.Outcome == parley.CallSucceeded && !k.started && !k.asked {
 			_, changed := p.before.Body.(parley.PlanChanged)
 			child, returned := p.before.Body.(parley.ChildReturned)
 			set, follows := p.before.Body.(parley.TimerSet)
-			c.must(changed && p.noted == b.Call || returned && child.Call == b.Call || follows && set.Call == b.Call || b.Name == "cancel_follow_ups", "call %d succeeded and nobody has carried it out", b.Call)
+			c.must(changed && p.noted == b.Call || returned && child.Call == b.Call || follows && set.Call == b.Call ||
+				b.Name == "cancel_follow_ups", "call %d succeeded and nobody has carried it out", b.Call)
 		}
 	case parley.RunFinished:
-		c.must(b.Outcome != parley.Completed || !p.executes || p.plan.Status == parley.PlanCompleted, "the plan it carried out is %q", p.status())
+		c.must(b.Outcome != parley.Completed || !p.executes || p.plan.Status == parley.PlanCompleted,
+			"the plan it carried out is %q", p.status())
 	case parley.PlanChanged:
 		c.planChanged(e, b.Plan)
 		p.plan = &b.Plan
@@ -74,8 +78,10 @@ func (c *check) planChanged(e parley.Event, b parley.Plan) {
 			return
 		}
 		c.must(e.By != "" && was == parley.PlanProposed, "somebody decides about a plan that is %q", was)
-		c.must(b.Status == parley.PlanApproved || b.Status == parley.PlanRejected || b.Status == parley.PlanProposed, "a person made it %q", b.Status)
-		c.must(reflect.DeepEqual(b.Items, p.plan.Items) && (b.Status == parley.PlanProposed || b.Text == p.plan.Text), "it is not the plan that was decided about")
+		c.must(b.Status == parley.PlanApproved || b.Status == parley.PlanRejected || b.Status == parley.PlanProposed,
+			"a person made it %q", b.Status)
+		c.must(reflect.DeepEqual(b.Items, p.plan.Items) && (b.Status == parley.PlanProposed || b.Text == p.plan.Text),
+			"it is not the plan that was decided about")
 		return
 	}
 	c.must(c.run != 0, "no run is open")
@@ -93,5 +99,6 @@ func (c *check) planChanged(e parley.Event, b parley.Plan) {
 		return
 	}
 	c.must(was == parley.PlanApproved && b.Status == parley.PlanExecuting && p.mode == "" ||
-		was == parley.PlanExecuting && b.Status == parley.PlanCompleted && p.executes, "it goes from %q to %q by itself", was, b.Status)
+		was == parley.PlanExecuting && b.Status == parley.PlanCompleted && p.executes,
+		"it goes from %q to %q by itself", was, b.Status)
 }

@@ -26,7 +26,8 @@ func (c *check) inRun(e parley.Event) {
 		c.callsEnded()
 		c.must(b.Outcome != "", "has no outcome")
 		c.must(b.Outcome != parley.Completed || c.adopted && c.turns > 0, "completed without an answer")
-		c.must(b.Outcome != parley.Interrupted || c.cuts == parley.MaxCuts || c.abandoned() || c.remote && c.cuts == 1, "interrupted after %d cuts", c.cuts)
+		c.must(b.Outcome != parley.Interrupted || c.cuts == parley.MaxCuts || c.abandoned() || c.remote && c.cuts == 1,
+			"interrupted after %d cuts", c.cuts)
 		c.run = 0
 	case parley.TurnStarted:
 		c.must(c.run != 0 && c.turn == 0, "run %d, turn %d", c.run, c.turn)
@@ -77,7 +78,8 @@ func (c *check) inOutput(e parley.Event) {
 		c.output, c.text, c.first, c.hole = parley.OutputID(e.Seq), "", 0, 0
 	case parley.OutputAppended:
 		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
-		c.must(b.Offset == len(c.text) && c.hole == 0, "offset %d after %d bytes, hole %d", b.Offset, len(c.text), c.hole)
+		c.must(b.Offset == len(c.text) && c.hole == 0, "offset %d after %d bytes, hole %d", b.Offset, len(c.text),
+			c.hole)
 		c.must(b.Text != "", "is empty")
 		if c.first == 0 {
 			c.first = e.Seq
@@ -86,7 +88,8 @@ func (c *check) inOutput(e parley.Event) {
 	case parley.OutputFinished:
 		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
 		if c.hole != 0 { // all pieces of an output go, or none
-			c.must(c.first == 0 && b.First == c.hole && b.Text != "", "the pieces of output %d were not all deleted", c.output)
+			c.must(c.first == 0 && b.First == c.hole && b.Text != "", "the pieces of output %d were not all deleted",
+				c.output)
 		} else {
 			c.must(b.Text == c.text && b.First == c.first, "its text is not its pieces")
 		}
@@ -114,7 +117,8 @@ func (c *check) inContext(e parley.Event) {
 			c.must(c.run == 0 || k.ended && !k.lost, "call %d is open", id)
 		}
 		c.must(b.After < b.Before, "from %d tokens to %d", b.Before, b.After)
-		c.must(b.From <= b.Upto && b.Upto < e.Seq && b.Upto > c.upto, "from %d up to %d, the last was up to %d", b.From, b.Upto, c.upto)
+		c.must(b.From <= b.Upto && b.Upto < e.Seq && b.Upto > c.upto, "from %d up to %d, the last was up to %d", b.From,
+			b.Upto, c.upto)
 		c.compacting, c.upto = false, b.Upto
 	default:
 		c.inChild(e)

@@ -22,7 +22,8 @@ type unasked struct {
 }
 
 func newUnasked() unasked {
-	return unasked{timers: map[parley.TimerID]parley.TimerSet{}, owed: map[parley.Seq]bool{}, said: map[parley.InputID]bool{}}
+	return unasked{timers: map[parley.TimerID]parley.TimerSet{}, owed: map[parley.Seq]bool{},
+		said: map[parley.InputID]bool{}}
 }
 
 // timerEvent looks at what events have to do with timers.
@@ -36,8 +37,10 @@ func (c *check) timerEvent(e parley.Event) {
 	case parley.TimerSet:
 		limits := b.Agent.Autonomy
 		c.must(limits.Enabled, "the agent may do nothing unasked")
-		c.must(c.run != 0 && c.turn != 0 && e.Run == c.run || c.run == 0 && b.By == "evaluator", "neither in a turn nor after a run")
-		c.must(len(u.timers) < limits.MaxFollowUps && len(u.timers) < parley.MaxFollowUps, "%d wait already", len(u.timers))
+		c.must(c.run != 0 && c.turn != 0 && e.Run == c.run || c.run == 0 && b.By == "evaluator",
+			"neither in a turn nor after a run")
+		c.must(len(u.timers) < limits.MaxFollowUps && len(u.timers) < parley.MaxFollowUps, "%d wait already",
+			len(u.timers))
 		c.must(u.count < limits.MaxConsecutive, "%d messages came unasked already", u.count)
 		c.must(!c.tainted && !c.foreign, "it follows on what was flagged")
 		c.must(!parley.IsBlank(b.Reason), "has no reason")
@@ -87,7 +90,8 @@ func (c *check) timerEvent(e parley.Event) {
 		u.enabled = b.Agent.Autonomy
 	case parley.RunFinished:
 		u.wanted = 0
-		room := len(u.timers) < min(u.enabled.MaxFollowUps, parley.MaxFollowUps) && u.count < u.enabled.MaxConsecutive && c.received == 0
+		room := len(u.timers) < min(u.enabled.MaxFollowUps, parley.MaxFollowUps) &&
+			u.count < u.enabled.MaxConsecutive && c.received == 0
 		if b.Outcome == parley.Completed && u.enabled.Evaluator != "" && room && !c.tainted && !c.foreign {
 			u.wanted = e.Run
 		}

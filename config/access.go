@@ -76,10 +76,13 @@ func checkOrigin(origin string) error {
 		return fmt.Errorf("%q would let in pages that nobody has named; name each origin", origin)
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || origin != u.Scheme+"://"+strings.ToLower(u.Host) ||
-		u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || u.Port() == map[string]string{"http": "80", "https": "443"}[u.Scheme] ||
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		origin != u.Scheme+"://"+strings.ToLower(u.Host) ||
+		u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || u.Port() == map[string]string{"http": "80",
+		"https": "443"}[u.Scheme] ||
 		strings.ContainsFunc(origin, func(r rune) bool { return r > '~' }) {
-		return fmt.Errorf("%q is not an origin as browsers send it; write https://app.example.com: in small letters and ASCII, with a port unless it is the usual one, and nothing after it", origin)
+		return fmt.Errorf("%q is not an origin as browsers send it; write https://app.example.com: in small letters "+
+			"and ASCII, with a port unless it is the usual one, and nothing after it", origin)
 	}
 	return nil
 }
@@ -119,18 +122,22 @@ func (a *Access) validateAccess() error {
 	switch a.Auth {
 	case "local":
 		if a.JWTSecret != "" || a.JWKSURL != "" {
-			wrong("a secret or keys for tokens are given (PARLEY_JWT_SECRET or PARLEY_JWKS_URL), and --auth local looks at no tokens; set PARLEY_AUTH=jwt, or take them away")
+			wrong("a secret or keys for tokens are given (PARLEY_JWT_SECRET or PARLEY_JWKS_URL), and --auth local " +
+				"looks at no tokens; set PARLEY_AUTH=jwt, or take them away")
 		}
 	case "jwt":
 		switch {
 		case a.JWTSecret != "" && a.JWKSURL != "":
-			wrong("--jwt-secret and --jwks-url are both there; leave one out, so that it is clear what tokens are verified by")
+			wrong("--jwt-secret and --jwks-url are both there; leave one out, so that it is clear what tokens are " +
+				"verified by")
 		case a.JWTSecret == "" && a.JWKSURL == "":
 			wrong("--auth jwt needs a key to verify tokens by; set PARLEY_JWT_SECRET or --jwks-url")
 		case a.JWKSURL == "" && len(a.JWTSecret) < 32:
-			wrong("--jwt-secret has %d bytes, which can be guessed; use at least 32 random ones, as openssl rand -base64 48 prints them", len(a.JWTSecret))
+			wrong("--jwt-secret has %d bytes, which can be guessed; use at least 32 random ones, as openssl rand "+
+				"-base64 48 prints them", len(a.JWTSecret))
 		case a.JWKSURL != "" && !safeURL(a.JWKSURL):
-			wrong("--jwks-url must be https without a password in it, or http on this machine: who can change the answer can make tokens")
+			wrong("--jwks-url must be https without a password in it, or http on this machine: who can change the " +
+				"answer can make tokens")
 		}
 	default:
 		wrong("--auth %s is no mode; use local or jwt", a.Auth)
@@ -146,7 +153,8 @@ func (a *Access) validateAccess() error {
 
 func safeURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" &&
+		loopback(u.Hostname()))
 }
 
 // loopback reports whether a host can be reached from this machine only.
@@ -162,5 +170,6 @@ func (a *Access) validateReach(listen string) error {
 	if err != nil || a.Auth != "local" || loopback(host) {
 		return nil
 	}
-	return fmt.Errorf("--listen %s could be reached from other machines, where --auth local would let everybody in; use 127.0.0.1:%s, or --auth jwt", listen, port)
+	return fmt.Errorf("--listen %s could be reached from other machines, where --auth local would let everybody in; "+
+		"use 127.0.0.1:%s, or --auth jwt", listen, port)
 }

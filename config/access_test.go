@@ -20,18 +20,23 @@ const jwtSecret = "fourscore-and-seven-years-ago-our-fathers"
 func TestAccess(t *testing.T) {
 	inDir(t, nil)
 	env := map[string]string{
-		"PARLEY_AUTH": "jwt", "PARLEY_JWT_SECRET": jwtSecret, "PARLEY_JWT_ISSUER": "us", "PARLEY_JWT_AUDIENCE": "them", "PARLEY_QUERY_TOKEN": "off",
-		"PARLEY_ALLOWED_ORIGINS": "https://app.example.com, http://localhost:3000", "PARLEY_TRUSTED_PROXIES": "10.0.0.0/8,::ffff:192.0.2.7, fd00::/8",
-		"PARLEY_LIMIT_CONNECTIONS": "100/second", "PARLEY_LIMIT_MESSAGES": "off", "PARLEY_MAX_CONNECTIONS": "7", "PARLEY_LISTEN": "0.0.0.0:8080",
+		"PARLEY_AUTH": "jwt", "PARLEY_JWT_SECRET": jwtSecret, "PARLEY_JWT_ISSUER": "us", "PARLEY_JWT_AUDIENCE": "them",
+		"PARLEY_QUERY_TOKEN":       "off",
+		"PARLEY_ALLOWED_ORIGINS":   "https://app.example.com, http://localhost:3000",
+		"PARLEY_TRUSTED_PROXIES":   "10.0.0.0/8,::ffff:192.0.2.7, fd00::/8",
+		"PARLEY_LIMIT_CONNECTIONS": "100/second", "PARLEY_LIMIT_MESSAGES": "off", "PARLEY_MAX_CONNECTIONS": "7",
+		"PARLEY_LISTEN": "0.0.0.0:8080",
 	}
 	got, err := parse([]string{"serve"}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Access{
-		Auth: "jwt", Signing: Signing{JWTSecret: jwtSecret, JWTIssuer: "us", JWTAudience: "them"}, OIDC: withoutOIDC, QueryToken: "off", MaxConnections: 7,
-		AllowOrigin:      Origins{"https://app.example.com", "http://localhost:3000"},
-		TrustedProxies:   Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("fd00::/8")},
+		Auth: "jwt", Signing: Signing{JWTSecret: jwtSecret, JWTIssuer: "us", JWTAudience: "them"}, OIDC: withoutOIDC,
+		QueryToken: "off", MaxConnections: 7,
+		AllowOrigin: Origins{"https://app.example.com", "http://localhost:3000"},
+		TrustedProxies: Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"),
+			netip.MustParsePrefix("fd00::/8")},
 		LimitConnections: Limit{Rate: parley.Rate{N: 100, Per: time.Second}, Given: true},
 		LimitMessages:    Limit{Given: true},
 	}
@@ -40,7 +45,8 @@ func TestAccess(t *testing.T) {
 	}
 	env["PARLEY_LISTEN"], env["PARLEY_AUTH"] = "0.0.0.0:8080", "local"
 	delete(env, "PARLEY_JWT_SECRET")
-	if _, err := parse([]string{"serve"}, env); err == nil || !strings.Contains(err.Error(), "could be reached from other machines") {
+	if _, err := parse([]string{"serve"}, env); err == nil ||
+		!strings.Contains(err.Error(), "could be reached from other machines") {
 		t.Errorf("local mode, for everybody: %v", err)
 	}
 }
@@ -56,9 +62,11 @@ func TestOriginsCanBeRepeated(t *testing.T) {
 	}{
 		{args: []string{"--allow-origin", "http://a.example", "--allow-origin", "http://b.example,http://c.example"},
 			want: Origins{"http://a.example", "http://b.example", "http://c.example"}},
-		{args: []string{"--allowed-origins", "http://a.example"}, env: map[string]string{"PARLEY_ALLOW_ORIGIN": "http://e.example"},
+		{args: []string{"--allowed-origins", "http://a.example"},
+			env:  map[string]string{"PARLEY_ALLOW_ORIGIN": "http://e.example"},
 			want: Origins{"http://a.example"}},
-		{env: map[string]string{"PARLEY_ALLOW_ORIGIN": "http://d.example,http://e.example", "PARLEY_ALLOWED_ORIGINS": "http://f.example"},
+		{env: map[string]string{"PARLEY_ALLOW_ORIGIN": "http://d.example,http://e.example",
+			"PARLEY_ALLOWED_ORIGINS": "http://f.example"},
 			want: Origins{"http://d.example", "http://e.example"}},
 		{env: map[string]string{"PARLEY_ALLOWED_ORIGINS": "http://f.example"}, want: Origins{"http://f.example"}},
 		{args: []string{"--config", "old.yaml"}, want: Origins{"http://f.example"}},
@@ -79,8 +87,10 @@ func TestLimits(t *testing.T) {
 	}{
 		{Access{Auth: "local"}, [3]parley.Rate{}},
 		{Access{Auth: "jwt"}, [3]parley.Rate{minute(10), minute(60), minute(5)}},
-		{Access{Auth: "jwt", LimitConnections: given, LimitMessages: Limit{Given: true}}, [3]parley.Rate{minute(3), {}, minute(5)}},
-		{Access{Auth: "local", LimitMessages: given, LimitReconnections: given}, [3]parley.Rate{{}, minute(3), minute(3)}},
+		{Access{Auth: "jwt", LimitConnections: given, LimitMessages: Limit{Given: true}},
+			[3]parley.Rate{minute(3), {}, minute(5)}},
+		{Access{Auth: "local", LimitMessages: given, LimitReconnections: given},
+			[3]parley.Rate{{}, minute(3), minute(3)}},
 	} {
 		connections, messages, reconnections := c.access.Limits()
 		if got := [3]parley.Rate{connections, messages, reconnections}; got != c.want {
@@ -91,8 +101,10 @@ func TestLimits(t *testing.T) {
 
 func TestOriginsAreWrittenAsBrowsersDo(t *testing.T) {
 	for _, text := range []string{
-		"*", "https://*", "null", "app.example.com", "https://", "ftp://a.example", "https://a.example/", "https://a.example/x", "https://a.example?x", "https://a.example#x",
-		"https://A.example", "HTTPS://a.example", "https://u@a.example", "https://a.example:443", "http://a.example:80", "https://a.example:", "https://ä.example", "https://:8080", "https://a.example:x",
+		"*", "https://*", "null", "app.example.com", "https://", "ftp://a.example", "https://a.example/",
+		"https://a.example/x", "https://a.example?x", "https://a.example#x",
+		"https://A.example", "HTTPS://a.example", "https://u@a.example", "https://a.example:443", "http://a.example:80",
+		"https://a.example:", "https://ä.example", "https://:8080", "https://a.example:x",
 	} {
 		var o Origins
 		if err := o.UnmarshalText([]byte(text)); err == nil {
@@ -111,7 +123,8 @@ func TestSecretsDoNotShow(t *testing.T) {
 	}
 	shown := fmt.Sprintf("%v %+v %#v %s %q", got, got, got, got.JWTSecret, got.JWTSecret)
 	for _, change := range []map[string]string{
-		{"PARLEY_JWKS_URL": "https://a:" + jwtSecret + "@b.example"}, {"PARLEY_AUTH": "local"}, {"PARLEY_JWT_SECRET": jwtSecret[:31]},
+		{"PARLEY_JWKS_URL": "https://a:" + jwtSecret + "@b.example"}, {"PARLEY_AUTH": "local"},
+		{"PARLEY_JWT_SECRET": jwtSecret[:31]},
 		{"PARLEY_JWT_SECRET": "", "PARLEY_JWKS_URL": "https://a:" + jwtSecret + "@b.example"},
 		{"PARLEY_JWT_SECRET": "", "PARLEY_JWKS_URL": "https://a:" + jwtSecret + "@%zz"},
 	} {

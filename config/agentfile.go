@@ -105,7 +105,8 @@ func parseAgent(path, text string) (definition, error) {
 	if f.Runtime == "frames" {
 		agent.Address = f.Address
 	}
-	agent.Limits.Tokens, agent.Limits.Minutes, agent.Limits.CostUSD = f.Limits.Tokens, f.Limits.Minutes, f.Limits.CostUSD
+	agent.Limits.Tokens, agent.Limits.Minutes, agent.Limits.CostUSD = f.Limits.Tokens, f.Limits.Minutes,
+		f.Limits.CostUSD
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
 	}
@@ -132,7 +133,8 @@ func parseAgent(path, text string) (definition, error) {
 	}
 	switch {
 	case !parley.ValidAgentName(agent.Name):
-		err = at(path, doc.line("name"), "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", agent.Name)
+		err = at(path, doc.line("name"), "%q cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning "+
+			"with a letter or digit", agent.Name)
 	case f.Approval != "" && badMode != nil:
 		err = at(path, doc.line("approval"), "approval is %v", badMode)
 	case f.Limits.Turns != nil && agent.Limits.Turns < 1:
@@ -144,11 +146,14 @@ func parseAgent(path, text string) (definition, error) {
 	case f.Limits.Minutes < 0:
 		err = at(path, doc.line("limits.minutes"), "limits.minutes is more than 0, not %g", f.Limits.Minutes)
 	case f.Allow != nil && (len(f.Allow.Roles) == 0 || slices.Contains(f.Allow.Roles, "")):
-		err = at(path, doc.line("allow"), "allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents")
+		err = at(path, doc.line("allow"), "allow names nobody who could talk to this agent; write allow: {roles: "+
+			"[...]}, or remove it to let in everybody who may talk to agents")
 	case slices.ContainsFunc(f.FallbackModels, parley.IsBlank):
-		err = at(path, doc.line("fallback_models"), "fallback_models has a name that is empty; write the names of models, like [gpt-4.1]")
+		err = at(path, doc.line("fallback_models"), "fallback_models has a name that is empty; write the names of "+
+			"models, like [gpt-4.1]")
 	case twice(append([]string{f.Model}, f.FallbackModels...)) != "":
-		err = at(path, doc.line("fallback_models"), "fallback_models has %s, which was asked already; name others", twice(append([]string{f.Model}, f.FallbackModels...)))
+		err = at(path, doc.line("fallback_models"), "fallback_models has %s, which was asked already; name others",
+			twice(append([]string{f.Model}, f.FallbackModels...)))
 	case parley.CheckTrust(f.Trust) != nil:
 		err = at(path, doc.line("trust"), "%v", parley.CheckTrust(f.Trust))
 	case badAddress(agent.Address) != nil:
@@ -159,7 +164,8 @@ func parseAgent(path, text string) (definition, error) {
 	for _, e := range doc.entries {
 		switch {
 		case agent.Address != "" && slices.Contains(ofTheLoop, e.key):
-			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect on an agent that runs elsewhere", e.key).Error())
+			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect on an agent that runs elsewhere",
+				e.key).Error())
 		}
 	}
 	return def, err
@@ -174,7 +180,8 @@ func unsupported(doc document, f frontMatter) error {
 	case f.Runtime == "frames" && f.Address == "":
 		return at(doc.path, doc.line("runtime"), "runtime: frames needs an address: tcp://host:port or unix:///path")
 	case f.Runtime != "frames" && f.Address != "":
-		return at(doc.path, doc.line("address"), "address is where an agent with runtime: frames runs; add that, or remove the address")
+		return at(doc.path, doc.line("address"), "address is where an agent with runtime: frames runs; add that, or "+
+			"remove the address")
 	}
 	return nil
 }
@@ -198,12 +205,14 @@ func splitFrontMatter(path, text string) (front, body string, end int, err error
 	for i, line := range lines {
 		switch dashes := strings.TrimRight(line, " \t\n") == "---"; {
 		case i == 0 && !dashes:
-			return "", "", 0, at(path, 1, "the file begins with a line of three dashes, keys like name or model, and a second line of three dashes")
+			return "", "", 0, at(path, 1, "the file begins with a line of three dashes, keys like name or model, and "+
+				"a second line of three dashes")
 		case i > 0 && dashes:
 			return "\n" + strings.Join(lines[1:i], ""), strings.Join(lines[i+1:], ""), i + 1, nil
 		}
 	}
-	return "", "", 0, at(path, 1, "the front matter that begins here is never closed; end it with a line of three dashes")
+	return "", "", 0, at(path, 1, "the front matter that begins here is never closed; end it with a line of "+
+		"three dashes")
 }
 
 // twice is the first name that is in a list twice.

@@ -95,7 +95,8 @@ func (a *Agents) Agent(tenant parley.TenantID, name string) (parley.Agent, error
 		}
 		names[i] = agent.Name
 	}
-	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name, strings.Join(names, ", "))
+	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name,
+		strings.Join(names, ", "))
 }
 
 // List lists a tenant's agents, the default first.

@@ -69,8 +69,12 @@ func TestAgents(t *testing.T) {
 	}))
 	want := []parley.Agent{
 		{Name: "a_none", Tools: []string{}, Trust: []parley.Source{}, Instructions: "Talk.\nMore."},
-		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"}, Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
-			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"}, Trust: []parley.Source{"mcp:github", "workspace", "remote:far"}, Allow: &parley.AgentAllow{Roles: []parley.UserRole{"dept_head", "standard_user"}}, Instructions: "Write code.\n\n---\n\nWell."},
+		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"},
+			Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
+			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"},
+			Trust:        []parley.Source{"mcp:github", "workspace", "remote:far"},
+			Allow:        &parley.AgentAllow{Roles: []parley.UserRole{"dept_head", "standard_user"}},
+			Instructions: "Write code.\n\n---\n\nWell."},
 		{Name: "c", Tools: []string{"*"}, Instructions: "Think."},
 	}
 	if diff := cmp.Diff(want, agents.List(tenant)); diff != "" {
@@ -116,7 +120,8 @@ func TestBuiltInAgent(t *testing.T) {
 	} {
 		agents := load(t, dir)
 		got, err := agents.Agent(tenant, "")
-		if err != nil || got.Name != "helpful-assistant" || !parley.ValidAgentName(got.Name) || parley.IsBlank(got.Instructions) {
+		if err != nil || got.Name != "helpful-assistant" || !parley.ValidAgentName(got.Name) ||
+			parley.IsBlank(got.Instructions) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 		if diff := cmp.Diff([]parley.Agent{BuiltIn}, agents.List(tenant)); diff != "" {
@@ -146,7 +151,8 @@ runtime: loop
 
 // TestAgentsElsewhere: one that runs elsewhere may have its own instructions.
 func TestAgentsElsewhere(t *testing.T) {
-	dir := folder(t, map[string]string{"a.md": "runtime: frames\naddress: tcp://[::1]:9100\ntools: [search]\napproval: suggest\n|", "b.md": "runtime: frames\naddress: unix:///run/b.sock\n|Help."})
+	dir := folder(t, map[string]string{"a.md": "runtime: frames\naddress: tcp://[::1]:9100\ntools: " +
+		"[search]\napproval: suggest\n|", "b.md": "runtime: frames\naddress: unix:///run/b.sock\n|Help."})
 	agents := load(t, dir)
 	want := []parley.Agent{
 		{Name: "a", Tools: []string{"search"}, Approval: "suggest", Address: "tcp://[::1]:9100"},
@@ -158,15 +164,18 @@ func TestAgentsElsewhere(t *testing.T) {
 	if !want[0].Ref().Remote || (parley.Agent{Name: "c"}).Ref().Remote {
 		t.Error("who runs elsewhere is not told apart")
 	}
-	if got, want := strings.Join(agents.Ignored(), "\n"), dir+"/a.md:5: approval has no effect on an agent that runs elsewhere"; got != want {
+	if got, want := strings.Join(agents.Ignored(), "\n"),
+		dir+"/a.md:5: approval has no effect on an agent that runs elsewhere"; got != want {
 		t.Errorf("ignored is %s", got)
 	}
 }
 
 func TestBrokenAgentFiles(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
-		{"fallback is empty", "---\nfallback_models: [a, ' ']\n---\nA.", "2: fallback_models has a name that is empty; write the names of models, like [gpt-4.1]"},
-		{"fallback to itself", "---\nmodel: a\nfallback_models: [b, a]\n---\nA.", "3: fallback_models has a, which was asked already; name others"},
+		{"fallback is empty", "---\nfallback_models: [a, ' ']\n---\nA.", "2: fallback_models has a name that is " +
+			"empty; write the names of models, like [gpt-4.1]"},
+		{"fallback to itself", "---\nmodel: a\nfallback_models: [b, a]\n---\nA.", "3: fallback_models has a, which " +
+			"was asked already; name others"},
 		{"unknown key", "---\nname: a\ntool: [x]\n---\nA.", `3: unknown field "tool"`},
 		{"unknown inner key", "---\nlimits:\n  turns: 1\n  turn: 1\n---\nA.", `4: unknown field "turn"`},
 		{"syntax", "---\nname: a\ntools: [x\n---\nA.", "3: sequence end token ']' not found"},
@@ -180,27 +189,43 @@ func TestBrokenAgentFiles(t *testing.T) {
 		{"limits are text", "---\nlimits: many\n---\nA.", "2: lines of the form KEY: VALUE are wanted here"},
 		{"enabled is text", "---\nautonomy: {enabled: often}\n---\nA.", "2: true or false is wanted here"},
 		{"model is a list", "---\nmodel: [m]\n---\nA.", "2: text is wanted here"},
-		{"name", "---\ntools: []\nname: A b\n---\nA.", `3: "A b" cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit`},
+		{"name", "---\ntools: []\nname: A b\n---\nA.",
+			`3: "A b" cannot be an agent's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit`},
 		{"approval", "---\n\napproval: never\n---\nA.", `3: approval is suggest, auto-edit or full-auto, not "never"`},
 		{"turns", "---\nlimits:\n  turns: 0\n---\nA.", "3: limits.turns is 1 or more, not 0"},
 		{"no instructions", "---\nname: a\n---\n \n", "3: the instructions are missing; they follow this line"},
-		{"no front matter", "name: a\n---\nA.", "1: the file begins with a line of three dashes, keys like name or model, and a second line of three dashes"},
-		{"empty", "", "1: the file begins with a line of three dashes, keys like name or model, and a second line of three dashes"},
-		{"never closed", "---\nname: a\nA.", "1: the front matter that begins here is never closed; end it with a line of three dashes"},
-		{"allow nobody", "---\nname: a\nallow: {}\n---\nA.", "3: allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
-		{"allow no role", "---\nallow: {roles: []}\n---\nA.", "2: allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
-		{"allow an empty role", "---\nallow: {roles: [a, '']}\n---\nA.", "2: allow names nobody who could talk to this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
+		{"no front matter", "name: a\n---\nA.", "1: the file begins with a line of three dashes, keys like name or " +
+			"model, and a second line of three dashes"},
+		{"empty", "", "1: the file begins with a line of three dashes, keys like name or model, and a second line of " +
+			"three dashes"},
+		{"never closed", "---\nname: a\nA.", "1: the front matter that begins here is never closed; end it with a " +
+			"line of three dashes"},
+		{"allow nobody", "---\nname: a\nallow: {}\n---\nA.", "3: allow names nobody who could talk to this agent; " +
+			"write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
+		{"allow no role", "---\nallow: {roles: []}\n---\nA.", "2: allow names nobody who could talk to this agent; " +
+			"write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
+		{"allow an empty role", "---\nallow: {roles: [a, '']}\n---\nA.", "2: allow names nobody who could talk to " +
+			"this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
 		{"allow a person", "---\nallow:\n  users: [ann]\n---\nA.", `3: unknown field "users"`},
 		{"allow is text", "---\nallow: everybody\n---\nA.", "2: lines of the form KEY: VALUE are wanted here"},
-		{"nowhere", "---\nruntime: frames\n---\nA.", "2: runtime: frames needs an address: tcp://host:port or unix:///path"},
-		{"no port", "---\nruntime: frames\naddress: tcp://host\n---\nA.", `3: "tcp://host" is no address of an agent; write tcp://host:port or unix:///path`},
-		{"no host", "---\nruntime: frames\naddress: tcp://:9100\n---\nA.", `3: "tcp://:9100" is no address of an agent; write tcp://host:port or unix:///path`},
-		{"a path that is none", "---\nruntime: frames\naddress: unix://x\n---\nA.", `3: "unix://x" is no address of an agent; write tcp://host:port or unix:///path`},
-		{"another scheme", "---\nruntime: frames\naddress: http://h:1\n---\nA.", `3: "http://h:1" is no address of an agent; write tcp://host:port or unix:///path`},
-		{"here and elsewhere", "---\naddress: tcp://h:1\n---\nA.", "2: address is where an agent with runtime: frames runs; add that, or remove the address"},
+		{"nowhere", "---\nruntime: frames\n---\nA.", "2: runtime: frames needs an address: tcp://host:port or " +
+			"unix:///path"},
+		{"no port", "---\nruntime: frames\naddress: tcp://host\n---\nA.",
+			`3: "tcp://host" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"no host", "---\nruntime: frames\naddress: tcp://:9100\n---\nA.",
+			`3: "tcp://:9100" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"a path that is none", "---\nruntime: frames\naddress: unix://x\n---\nA.",
+			`3: "unix://x" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"another scheme", "---\nruntime: frames\naddress: http://h:1\n---\nA.",
+			`3: "http://h:1" is no address of an agent; write tcp://host:port or unix:///path`},
+		{"here and elsewhere", "---\naddress: tcp://h:1\n---\nA.",
+			"2: address is where an agent with runtime: frames " +
+				"runs; add that, or remove the address"},
 		{"trust is text", "---\ntrust: workspace\n---\nA.", "2: a list is wanted here"},
-		{"trust in a source there is not", "---\nname: a\ntrust: [workspace, web]\n---\nA.", `3: trust lists workspace, network, mcp:<server> and remote:<agent>, not "web"`},
-		{"trust in flagged content", "---\ntrust: ['flagged:workspace']\n---\nA.", `2: trust lists workspace, network, mcp:<server> and remote:<agent>, not "flagged:workspace"`},
+		{"trust in a source there is not", "---\nname: a\ntrust: [workspace, web]\n---\nA.",
+			`3: trust lists workspace, network, mcp:<server> and remote:<agent>, not "web"`},
+		{"trust in flagged content", "---\ntrust: ['flagged:workspace']\n---\nA.",
+			`2: trust lists workspace, network, mcp:<server> and remote:<agent>, not "flagged:workspace"`},
 		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop or frames, not "moon"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -217,7 +242,8 @@ func TestBrokenAgentFiles(t *testing.T) {
 func TestAgentsAreNamedOnce(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "|A.", "b.md": "tools: []\nname: a\n|B.", "c.md": "name: C\n|C."})
 	_, err := LoadAgents(anywhere(t), dir, tenant, nil)
-	want := filepath.Join(dir, "b.md") + ":3: the name a is taken by a.md; every agent needs its own\n" + filepath.Join(dir, "c.md") + ":2: "
+	want := filepath.Join(dir, "b.md") + ":3: the name a is taken by a.md; every agent needs its own\n" +
+		filepath.Join(dir, "c.md") + ":2: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}

@@ -17,7 +17,8 @@ type Autonomy struct {
 
 // Most is the most that any agent may do.
 func (a Autonomy) Most() parley.Autonomy {
-	return parley.Autonomy{Enabled: a.AutonomyEnabled, MaxConsecutive: a.AutonomyMaxConsecutive, CooldownMS: a.AutonomyCooldownMS, MaxFollowUps: parley.MaxFollowUps}
+	return parley.Autonomy{Enabled: a.AutonomyEnabled, MaxConsecutive: a.AutonomyMaxConsecutive,
+		CooldownMS: a.AutonomyCooldownMS, MaxFollowUps: parley.MaxFollowUps}
 }
 
 func (a Autonomy) validateAutonomy() error {
@@ -28,7 +29,8 @@ func (a Autonomy) validateAutonomy() error {
 			parley.MostConsecutive, a.AutonomyMaxConsecutive))
 	}
 	if a.AutonomyCooldownMS < 0 || a.AutonomyCooldownMS > parley.MostCooldownMS {
-		errs = append(errs, fmt.Errorf("--autonomy-cooldown-ms is from 0 to %d, which is a day, not %d", parley.MostCooldownMS, a.AutonomyCooldownMS))
+		errs = append(errs, fmt.Errorf("--autonomy-cooldown-ms is from 0 to %d, which is a day, not %d",
+			parley.MostCooldownMS, a.AutonomyCooldownMS))
 	}
 	return errors.Join(errs...)
 }
@@ -36,7 +38,8 @@ func (a Autonomy) validateAutonomy() error {
 // autonomy reads what a file says of its agent.
 func (f *frontMatter) autonomy(doc document) (parley.Autonomy, error) {
 	y := f.Autonomy
-	a := parley.Autonomy{Enabled: y.Enabled, MaxConsecutive: int(y.MaxConsecutive), CooldownMS: y.CooldownMS, MaxFollowUps: int(y.MaxFollowUps), Evaluator: y.Evaluator.Model}
+	a := parley.Autonomy{Enabled: y.Enabled, MaxConsecutive: int(y.MaxConsecutive), CooldownMS: y.CooldownMS,
+		MaxFollowUps: int(y.MaxFollowUps), Evaluator: y.Evaluator.Model}
 	if key, err := a.Check(); err != nil {
 		return parley.Autonomy{}, at(doc.path, doc.line("autonomy."+key), "autonomy.%v", err)
 	}

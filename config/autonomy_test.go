@@ -14,8 +14,10 @@ func TestAutonomyOfAServer(t *testing.T) {
 		wrong string
 	}{
 		{nil, parley.Autonomy{MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}, ""},
-		{map[string]string{"AUTONOMY_ENABLED": "true", "AUTONOMY_MAX_CONSECUTIVE": "5", "AUTONOMY_COOLDOWN_MS": "1000"}, parley.Autonomy{Enabled: true, MaxConsecutive: 5, CooldownMS: 1000, MaxFollowUps: 10}, ""},
-		{map[string]string{"PARLEY_AUTONOMY_ENABLED": "false", "AUTONOMY_ENABLED": "true"}, parley.Autonomy{MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}, ""},
+		{map[string]string{"AUTONOMY_ENABLED": "true", "AUTONOMY_MAX_CONSECUTIVE": "5", "AUTONOMY_COOLDOWN_MS": "1000"},
+			parley.Autonomy{Enabled: true, MaxConsecutive: 5, CooldownMS: 1000, MaxFollowUps: 10}, ""},
+		{map[string]string{"PARLEY_AUTONOMY_ENABLED": "false", "AUTONOMY_ENABLED": "true"},
+			parley.Autonomy{MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}, ""},
 		{map[string]string{"AUTONOMY_ENABLED": "often"}, parley.Autonomy{}, "bool"},
 		{map[string]string{"AUTONOMY_MAX_CONSECUTIVE": "0"}, parley.Autonomy{}, "from 1 to 100"},
 		{map[string]string{"AUTONOMY_MAX_CONSECUTIVE": "many"}, parley.Autonomy{}, "many"},

@@ -38,7 +38,8 @@ func TestDefaultDataFolder(t *testing.T) {
 	if !strings.HasPrefix(usual, home+"/.local/state/parley/project-") {
 		t.Errorf("%s", usual)
 	}
-	if got := defaultData(env("HOME", home, "XDG_STATE_HOME", top+"/state"), project); !strings.HasPrefix(got, top+"/state/parley/project-") {
+	if got := defaultData(env("HOME", home, "XDG_STATE_HOME", top+"/state"), project); !strings.HasPrefix(got,
+		top+"/state/parley/project-") {
 		t.Errorf("%s", got)
 	}
 	if got := defaultData(env("HOME", home), mkdir(top+"/other/project")); got == usual {

@@ -25,7 +25,8 @@ func TestDotenv(t *testing.T) {
 	}
 	want := map[string]string{
 		"PLAIN": "a b#c", "COMMENT": "a b", "INDENTED": "x", "EXPORTED": "y", "export": "z", "EMPTY": "", "BLANK": "",
-		"EQUALS": "k=v==", "SINGLE": `a "b" \n $c # d`, "DOUBLE": "a\n\t\"b\" \\ $c $d # e", "TWICE": "2", "LAST": "no newline",
+		"EQUALS": "k=v==", "SINGLE": `a "b" \n $c # d`, "DOUBLE": "a\n\t\"b\" \\ $c $d # e", "TWICE": "2",
+		"LAST": "no newline",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

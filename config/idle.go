@@ -26,7 +26,8 @@ func (i IdlePrompts) validateIdle() error {
 		errs = append(errs, fmt.Errorf("--idle-prompt-interval is from 1s to 24h, not %s", i.IdlePromptInterval))
 	}
 	if i.IdlePromptMax < 1 || i.IdlePromptMax > 1000 {
-		errs = append(errs, fmt.Errorf("--idle-prompt-max is from 1 to 1000, not %d; to have no idle prompts leave --autonomy-enabled out", i.IdlePromptMax))
+		errs = append(errs, fmt.Errorf("--idle-prompt-max is from 1 to 1000, not %d; to have no idle prompts leave "+
+			"--autonomy-enabled out", i.IdlePromptMax))
 	}
 	return errors.Join(errs...)
 }
@@ -35,12 +36,14 @@ func (i IdlePrompts) validateIdle() error {
 func (f *frontMatter) idle(doc document) (prompt string, seconds int64, err error) {
 	prompt = strings.TrimSpace(f.IdlePrompt)
 	if len(prompt) > parley.MaxIdlePrompt {
-		return "", 0, at(doc.path, doc.line("idle_prompt"), "idle_prompt has at most %d bytes, not %d", parley.MaxIdlePrompt, len(prompt))
+		return "", 0, at(doc.path, doc.line("idle_prompt"), "idle_prompt has at most %d bytes, not %d",
+			parley.MaxIdlePrompt, len(prompt))
 	}
 	if f.IdleIntervalSecs != nil {
 		seconds = *f.IdleIntervalSecs
 		if most := int64(parley.MaxIdleInterval / time.Second); seconds < 1 || seconds > most {
-			return "", 0, at(doc.path, doc.line("idle_interval_secs"), "idle_interval_secs is from 1 to %d, not %d", most, seconds)
+			return "", 0, at(doc.path, doc.line("idle_interval_secs"), "idle_interval_secs is from 1 to %d, not %d",
+				most, seconds)
 		}
 	}
 	return prompt, seconds, nil

@@ -15,7 +15,8 @@ func TestIdlePromptsOfAServer(t *testing.T) {
 		wrong string
 	}{
 		{nil, parley.IdleLimits{Interval: 30 * time.Second, Prompts: 10}, ""},
-		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1s", "PARLEY_IDLE_PROMPT_MAX": "2"}, parley.IdleLimits{Interval: time.Second, Prompts: 2}, ""},
+		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1s", "PARLEY_IDLE_PROMPT_MAX": "2"},
+			parley.IdleLimits{Interval: time.Second, Prompts: 2}, ""},
 		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1ms"}, parley.IdleLimits{}, "from 1s to 24h, not 1ms"},
 		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "48h"}, parley.IdleLimits{}, "from 1s to 24h"},
 		{map[string]string{"PARLEY_IDLE_PROMPT_MAX": "0"}, parley.IdleLimits{}, "leave --autonomy-enabled out"},
@@ -34,7 +35,8 @@ func TestIdlePromptsOfAServer(t *testing.T) {
 
 func TestIdlePromptsOfAnAgent(t *testing.T) {
 	def, err := parseAgent("a.md", "---\nidle_prompt: ' Look for failing tests. '\nidle_interval_secs: 45\n---\nA.")
-	if err != nil || def.agent.IdlePrompt != "Look for failing tests." || def.agent.IdleSeconds != 45 || len(def.ignored) != 0 {
+	if err != nil || def.agent.IdlePrompt != "Look for failing tests." || def.agent.IdleSeconds != 45 ||
+		len(def.ignored) != 0 {
 		t.Errorf("%+v, %v", def, err)
 	}
 	for text, want := range map[string]string{

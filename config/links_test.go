@@ -17,8 +17,10 @@ func inside(t *testing.T) (root string, files *workspace.Workspace) {
 	root = t.TempDir()
 	const agent, skill = "---\nname: NAME\n---\nBe kind.\n", "---\nname: NAME\n---\nDo it."
 	for path, text := range map[string]string{
-		"agents/good.md": strings.Replace(agent, "NAME", "good", 1), "planted/evil.md": strings.Replace(agent, "NAME", "evil", 1),
-		"skills/good/" + SkillFile: strings.Replace(skill, "NAME", "good", 1), "planted/evil/" + SkillFile: strings.Replace(skill, "NAME", "evil", 1),
+		"agents/good.md": strings.Replace(agent, "NAME", "good", 1), "planted/evil.md": strings.Replace(agent, "NAME",
+			"evil", 1),
+		"skills/good/" + SkillFile:  strings.Replace(skill, "NAME", "good", 1),
+		"planted/evil/" + SkillFile: strings.Replace(skill, "NAME", "evil", 1),
 	} {
 		put(t, filepath.Join(root, path), text)
 	}
@@ -39,7 +41,8 @@ func TestLinksAreNotLoaded(t *testing.T) {
 	}
 	put(t, in("skills/half/notes.md"), "no skill")
 	for name, to := range map[string]string{
-		"agents/evil.md": "../planted/evil.md", "skills/evil": "../planted/evil", "skills/half/" + SkillFile: "../../planted/evil/" + SkillFile, "more": "planted",
+		"agents/evil.md": "../planted/evil.md", "skills/evil": "../planted/evil",
+		"skills/half/" + SkillFile: "../../planted/evil/" + SkillFile, "more": "planted",
 	} {
 		if err := os.Symlink(to, in(name)); err != nil {
 			t.Fatal(err)
@@ -63,7 +66,8 @@ func TestLinksAreNotLoaded(t *testing.T) {
 		t.Errorf("skills: %s", got)
 	}
 	problems := skills.Problems(tenant)
-	if len(problems) != 3 || strings.Count(strings.Join(problems, "\n"), told) != 3 || strings.Contains(strings.Join(problems, "\n"), root) {
+	if len(problems) != 3 || strings.Count(strings.Join(problems, "\n"), told) != 3 ||
+		strings.Contains(strings.Join(problems, "\n"), root) {
 		t.Errorf("%q", problems)
 	}
 }

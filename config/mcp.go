@@ -87,7 +87,8 @@ func readToolServers(doc document, env Lookup) (toolServers, error) {
 		}
 	}
 	if len(file.Servers) > maxToolServers {
-		return nil, at(doc.path, doc.line("mcp.servers"), "there are %d servers; at most %d can be used", len(file.Servers), maxToolServers)
+		return nil, at(doc.path, doc.line("mcp.servers"), "there are %d servers; at most %d can be used",
+			len(file.Servers), maxToolServers)
 	}
 	var list toolServers
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) { // which error is told must not be a matter of chance
@@ -122,7 +123,8 @@ func (f serverFile) read(name string, env Lookup) (s ToolServer, key string, err
 	for _, k := range []struct {
 		key   string
 		given bool
-	}{{"env", f.Env != nil}, {"workspace", f.Workspace != ""}, {"read", f.Read != nil}, {"write", f.Write != nil}, {"network", f.Network}, {"sandbox", f.Sandbox != nil}} {
+	}{{"env", f.Env != nil}, {"workspace", f.Workspace != ""}, {"read", f.Read != nil}, {"write", f.Write != nil},
+		{"network", f.Network}, {"sandbox", f.Sandbox != nil}} {
 		if k.given && f.URL != "" {
 			return s, k.key, fmt.Errorf("this is for servers with a command; one with a url runs elsewhere")
 		}
@@ -138,7 +140,8 @@ func (f serverFile) read(name string, env Lookup) (s ToolServer, key string, err
 		s.Tenants = append(s.Tenants, parley.TenantID(tenant))
 	}
 	if f.Tenants != nil && len(f.Tenants) == 0 {
-		return s, "tenants", fmt.Errorf("no tenant could use it; name tenants, '*' for all of them, or leave the key out for the default tenant")
+		return s, "tenants", fmt.Errorf("no tenant could use it; name tenants, '*' for all of them, or leave the key " +
+			"out for the default tenant")
 	}
 	if s.Timeout, err = duration(f.Timeout, time.Second, time.Hour); err != nil {
 		return s, "timeout", err
@@ -158,7 +161,8 @@ func (s *ToolServer) readCommand(f serverFile, env Lookup) (key string, err erro
 	switch {
 	case f.HeadersEnv != nil:
 		return "headers_env", fmt.Errorf("this is for servers with a url; one with a command is given env")
-	case slices.ContainsFunc(f.Command, func(word string) bool { return strings.ContainsRune(word, 0) }) || parley.IsBlank(f.Command[0]):
+	case slices.ContainsFunc(f.Command, func(word string) bool { return strings.ContainsRune(word, 0) }) ||
+		parley.IsBlank(f.Command[0]):
 		return "command", fmt.Errorf("the program is missing")
 	case !slices.Contains([]string{"", "read", "write"}, f.Workspace):
 		return "workspace", fmt.Errorf("it is read or write, not %q", f.Workspace)
@@ -171,7 +175,8 @@ func (s *ToolServer) readCommand(f serverFile, env Lookup) (key string, err erro
 	for _, name := range f.Env {
 		switch {
 		case !variableName.MatchString(name):
-			return "env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the environment", name)
+			return "env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the "+
+				"environment", name)
 		case strings.HasPrefix(name, "PARLEY_"):
 			return "env", fmt.Errorf("%s is for Parley alone", name)
 		}
@@ -205,7 +210,8 @@ func (s *ToolServer) readHeaders(f serverFile, env Lookup) (key string, err erro
 		case !headerName.MatchString(header):
 			return "headers_env", fmt.Errorf("%.80q is not the name of a header", header)
 		case !variableName.MatchString(name) || strings.HasPrefix(name, "PARLEY_"):
-			return "headers_env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the environment", name)
+			return "headers_env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from "+
+				"the environment", name)
 		case !ok:
 			s.Missing = append(s.Missing, name)
 		case strings.ContainsAny(value, "\r\n"):

@@ -54,7 +54,8 @@ func (s *Settings) checkReach(t ToolServer) (key string, err error) {
 		for _, folder := range given.folders {
 			if to := leadsTo(folder); holds(to, workspace) || holds(workspace, to) {
 				return given.key, fmt.Errorf("%s overlaps the workspace %s, which belongs to the tenant %s, "+
-					"and tenants names others; name a folder elsewhere, or leave tenants out", folder, s.Workspace, s.DefaultTenant)
+					"and tenants names others; name a folder elsewhere, or leave tenants out", folder, s.Workspace,
+					s.DefaultTenant)
 			}
 		}
 	}

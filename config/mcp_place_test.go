@@ -27,8 +27,9 @@ func placed(t *testing.T) string {
 		}
 	}
 	for link, to := range map[string]string{
-		"opt/into": dir + "/ws/tool", "opt/folder": dir + "/ws", "ws/out": dir + "/opt/tool", "opt/around": dir + "/ws/out",
-		"opt/js": dir + "/opt/bin/node", "wslink": dir + "/ws", "ws/outside": dir + "/opt",
+		"opt/into": dir + "/ws/tool", "opt/folder": dir + "/ws", "ws/out": dir + "/opt/tool",
+		"opt/around": dir + "/ws/out",
+		"opt/js":     dir + "/opt/bin/node", "wslink": dir + "/ws", "ws/outside": dir + "/opt",
 	} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
@@ -53,7 +54,8 @@ func starts(t *testing.T, dir, server string, more ...string) error {
 func TestProgramsThatAgentsCouldReplace(t *testing.T) {
 	dir := placed(t)
 	refused := []string{
-		"WS/tool", "ws/tool", "./ws/../ws/tool", "WS/not-there-yet", "WS/out", "OPT/into", "OPT/folder/tool", "OPT/around",
+		"WS/tool", "ws/tool", "./ws/../ws/tool", "WS/not-there-yet", "WS/out", "OPT/into", "OPT/folder/tool",
+		"OPT/around",
 		"DIR/wslink/tool", "OPT/hidden",
 		"WS/outside/tool",
 		"node, WS/server.js", "node, server.js", "node, WS/not-yet.js", "node, WS", "node, OPT/folder/server.js",
@@ -66,7 +68,8 @@ func TestProgramsThatAgentsCouldReplace(t *testing.T) {
 		"python3, -c, 'exec(open(\"WS/x.py\").read())'", "OPT/bin/python3.12, WS/x.py",
 		"ruby, -IWS/lib, OPT/server.js", "ruby, -I, WS/lib, OPT/server.js", "java, -cp, WS/lib, Main",
 		"java, -jar, WS/x.jar", "java, '-cp', 'OPT:WS/lib', Main",
-		"bash, WS/tool", "bash, -lc, 'exec WS/tool --stdio'", "sh, -c, WS/tool", "env, node, WS/server.js", "env, WS/tool",
+		"bash, WS/tool", "bash, -lc, 'exec WS/tool --stdio'", "sh, -c, WS/tool", "env, node, WS/server.js",
+		"env, WS/tool",
 		"env, X=1, OPT/bin/node, WS/server.js",
 		"env, NODE_OPTIONS=--require=WS/x.js, node, OPT/server.js", "timeout, -k, '5', '60', python3, WS/x.py",
 		"nice, -n, '5', WS/tool",
@@ -76,7 +79,8 @@ func TestProgramsThatAgentsCouldReplace(t *testing.T) {
 		"OPT/bin/odd, --stdio, WS/server.js",
 	}
 	runs := []string{
-		"OPT/tool", "OPT/tool, WS", "OPT/tool, --root, WS, WS/data.json", "node, OPT/server.js", "node, OPT/server.js, WS",
+		"OPT/tool", "OPT/tool, WS", "OPT/tool, --root, WS, WS/data.json", "node, OPT/server.js",
+		"node, OPT/server.js, WS",
 		"node, OPT/server.js, --config, WS/data.json",
 		"node, --enable-source-maps, OPT/server.js, WS/server.js", "node, --require, OPT/server.js, OPT/server.js, WS",
 		"python3, -m, mcp_server, --root, WS", "OPT/js, OPT/server.js, WS",
@@ -118,12 +122,13 @@ func TestWritableFoldersAreNoPlaceForPrograms(t *testing.T) {
 	dir := placed(t)
 	other := fmt.Sprintf("    y: {command: [%s/opt/tool], write: [%s/shared]}\n", dir, dir)
 	for server, refused := range map[string]bool{
-		"command: [node, DIR/shared/cache/plugin.js], env: [TOKEN]":     true,
-		"command: [node, DIR/shared/cache/plugin.js], sandbox: false":   true,
-		"command: [node, DIR/shared/cache/plugin.js]":                   false,
-		"command: [node, OPT/server.js], env: [TOKEN]":                  false,
-		"command: [node, OPT/server.js], env: [TOKEN], write: [OPT]":    true,
-		"command: [node, OPT/server.js], env: [TOKEN, PATH]":            true, // PATH begins with a folder of the workspace
+		"command: [node, DIR/shared/cache/plugin.js], env: [TOKEN]":   true,
+		"command: [node, DIR/shared/cache/plugin.js], sandbox: false": true,
+		"command: [node, DIR/shared/cache/plugin.js]":                 false,
+		"command: [node, OPT/server.js], env: [TOKEN]":                false,
+		"command: [node, OPT/server.js], env: [TOKEN], write: [OPT]":  true,
+		// PATH begins with a folder of the workspace
+		"command: [node, OPT/server.js], env: [TOKEN, PATH]":            true,
 		"command: [DIR/opt/bin/node, OPT/server.js], env: [PATH]":       false,
 		"command: [OPT/tool], tenants: ['*'], sandbox: false":           true,
 		"command: [OPT/tool], tenants: [rival], read: [WS/lib]":         true,

@@ -32,19 +32,26 @@ mcp:
       idle: 2m
 `,
 	})
-	got, err := parse([]string{"serve", "--config", "p.yaml", "--workspace", "ws"}, map[string]string{"PLACE": "somewhere nice"})
+	got, err := parse([]string{"serve", "--config", "p.yaml", "--workspace", "ws"},
+		map[string]string{"PLACE": "somewhere nice"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []ToolServer{
-		{Name: "files", Trust: true, Timeout: 30 * time.Second, Idle: 2 * time.Minute, Command: []string{filepath.Join(dir, "bin/files"), "--stdio"},
-			Env: []Variable{{Name: "FILES_TOKEN", Secret: "token of files"}, {Name: "PLACE", Plain: "somewhere nice"}}, Missing: []string{"GONE"}, Writes: true, Read: []string{dir}, Network: true, Bare: true},
-		{Name: "mail", URL: "https://mail.example/mcp", Headers: map[string]Secret{"Authorization": "Bearer mail-token"}, Missing: []string{"UNSET"}, Tenants: []parley.TenantID{"acme"}, Everyone: true},
+		{Name: "files", Trust: true, Timeout: 30 * time.Second, Idle: 2 * time.Minute,
+			Command: []string{filepath.Join(dir, "bin/files"), "--stdio"},
+			Env: []Variable{{Name: "FILES_TOKEN", Secret: "token of files"},
+				{Name: "PLACE", Plain: "somewhere nice"}}, Missing: []string{"GONE"}, Writes: true, Read: []string{dir},
+			Network: true, Bare: true},
+		{Name: "mail", URL: "https://mail.example/mcp",
+			Headers: map[string]Secret{"Authorization": "Bearer mail-token"}, Missing: []string{"UNSET"},
+			Tenants: []parley.TenantID{"acme"}, Everyone: true},
 	}
 	if diff := cmp.Diff(want, got.ToolServers); diff != "" || got.Drain != time.Second {
 		t.Error(diff)
 	}
-	if shown := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(shown, "token of files") || strings.Contains(shown, "mail-token") || strings.Contains(shown, "somewhere nice") {
+	if shown := fmt.Sprintf("%v %+v %#v", got, got, got); strings.Contains(shown, "token of files") ||
+		strings.Contains(shown, "mail-token") || strings.Contains(shown, "somewhere nice") {
 		t.Error("settings show what is secret in them")
 	}
 }

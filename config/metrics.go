@@ -16,16 +16,19 @@ type Metrics struct {
 func (m *Metrics) validateMetrics() error {
 	if m.MetricsListen == "" {
 		if m.MetricsToken != "" {
-			return fmt.Errorf("--metrics-token is given, and no --metrics-listen that asks for it; name an address, or take it away")
+			return fmt.Errorf("--metrics-token is given, and no --metrics-listen that asks for it; name an address, " +
+				"or take it away")
 		}
 		return nil
 	}
 	host, _, err := net.SplitHostPort(m.MetricsListen)
 	switch {
 	case err != nil:
-		return fmt.Errorf("--metrics-listen %s is not an address; write HOST:PORT, like 127.0.0.1:9464", m.MetricsListen)
+		return fmt.Errorf("--metrics-listen %s is not an address; write HOST:PORT, like 127.0.0.1:9464",
+			m.MetricsListen)
 	case m.MetricsToken != "" && len(m.MetricsToken) < 16:
-		return fmt.Errorf("--metrics-token has %d bytes, which can be guessed; use at least 16 random ones", len(m.MetricsToken))
+		return fmt.Errorf("--metrics-token has %d bytes, which can be guessed; use at least 16 random ones",
+			len(m.MetricsToken))
 	case m.MetricsToken == "" && !loopback(host):
 		return fmt.Errorf("--metrics-listen %s would show metrics to other machines without a token; "+
 			"use an address like 127.0.0.1:9464, or set PARLEY_METRICS_TOKEN", m.MetricsListen)

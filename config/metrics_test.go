@@ -23,7 +23,8 @@ func TestMetricsBeyondThisMachineNeedAToken(t *testing.T) {
 		inDir(t, nil)
 		env := map[string]string{"PARLEY_METRICS_LISTEN": test.listen, "PARLEY_METRICS_TOKEN": test.token}
 		_, err := parse([]string{"serve"}, env)
-		if test.wrong == "" && err != nil || test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)) {
+		if test.wrong == "" && err != nil || test.wrong != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.wrong)) {
 			t.Errorf("%q with %q: %v; want %q", test.listen, test.token, err, test.wrong)
 		}
 		if err != nil && test.token != "" && strings.Contains(err.Error(), test.token) {

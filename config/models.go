@@ -33,7 +33,8 @@ func (m *Models) CheckModels() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if m.Provider != "" && !slices.Contains(providers, m.Provider) {
-		wrong("--provider %s is not known; use %s, or leave it out to go by the model's name", m.Provider, strings.Join(providers, ", "))
+		wrong("--provider %s is not known; use %s, or leave it out to go by the model's name", m.Provider,
+			strings.Join(providers, ", "))
 	}
 	if !slices.Contains([]string{"auto", "responses", "chat"}, m.OpenAIAPI) {
 		wrong("--openai-api %s is not known; use responses, chat or auto", m.OpenAIAPI)
@@ -44,7 +45,8 @@ func (m *Models) CheckModels() error {
 	for flag, address := range map[string]SecretURL{
 		"openai-base-url": m.OpenAIURL, "anthropic-base-url": m.AnthropicURL, "google-gemini-base-url": m.GoogleURL} {
 		// The address is not repeated: it may hold a password.
-		if u, err := url.Parse(string(address)); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		if u, err := url.Parse(string(address)); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
+			u.Scheme != "https") {
 			wrong("--%s is not the address of a server; write it like https://host/v1", flag)
 		}
 	}

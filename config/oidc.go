@@ -60,16 +60,21 @@ func (a *Access) validateOIDC(listen string) error {
 	case a.Auth != "jwt":
 		return fmt.Errorf("--oidc-issuer is set, but --auth %s has no sign-in; set PARLEY_AUTH=jwt", a.Auth)
 	case a.JWTSecret == "":
-		return fmt.Errorf("--oidc-issuer needs PARLEY_JWT_SECRET, at least 32 bytes: the server signs with it what it hands to browsers. With --jwks-url it only knows how others sign")
+		return fmt.Errorf(
+			"--oidc-issuer needs PARLEY_JWT_SECRET, at least 32 bytes: the server signs with it what it " +
+				"hands to browsers. With --jwks-url it only knows how others sign")
 	case !safeURL(a.OIDCIssuer):
 		return fmt.Errorf("--oidc-issuer must be https without a password in it, or http on this machine: " +
 			"a party that can change its answers can sign in as any user")
 	case a.OIDCClientID == "":
 		return fmt.Errorf("--oidc-issuer needs --oidc-client-id: the id under which the provider knows this server")
 	case a.Public(listen) == "":
-		return fmt.Errorf("--oidc-issuer needs --public-url, since --listen %s does not say how browsers reach this server", listen)
-	case err != nil || !safeURL(a.Public(listen)) || own.Path != "" && own.Path != "/" || own.RawQuery != "" || own.Fragment != "":
-		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without a path: " +
+		return fmt.Errorf("--oidc-issuer needs --public-url, since --listen %s does not say how browsers reach "+
+			"this server", listen)
+	case err != nil || !safeURL(a.Public(listen)) || own.Path != "" && own.Path != "/" || own.RawQuery != "" ||
+		own.Fragment != "":
+		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without " +
+			"a path: " +
 			"browsers would otherwise send credentials unencrypted")
 	case a.OIDCDefaultRole != "" && badRole != nil:
 		return fmt.Errorf("--oidc-default-role %w", badRole)

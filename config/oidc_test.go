@@ -13,13 +13,16 @@ var withoutOIDC = OIDC{OIDCUserClaim: "sub", OIDCRolesClaim: "roles", OIDCLife: 
 
 func TestOIDC(t *testing.T) {
 	inDir(t, nil)
-	good := map[string]string{"PARLEY_AUTH": "jwt", "PARLEY_JWT_SECRET": jwtSecret, "PARLEY_OIDC_ISSUER": "https://id.example.com", "PARLEY_OIDC_CLIENT_ID": "parley",
-		"PARLEY_OIDC_CLIENT_SECRET": "between the two of them", "PARLEY_OIDC_ROLES": "admins=org_admin, staff=standard_user", "PARLEY_OIDC_LIFE": "8h"}
+	good := map[string]string{"PARLEY_AUTH": "jwt", "PARLEY_JWT_SECRET": jwtSecret,
+		"PARLEY_OIDC_ISSUER": "https://id.example.com", "PARLEY_OIDC_CLIENT_ID": "parley",
+		"PARLEY_OIDC_CLIENT_SECRET": "between the two of them",
+		"PARLEY_OIDC_ROLES":         "admins=org_admin, staff=standard_user", "PARLEY_OIDC_LIFE": "8h"}
 	got, err := parse([]string{"serve"}, good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := OIDC{OIDCIssuer: "https://id.example.com", OIDCClientID: "parley", OIDCClientSecret: "between the two of them", OIDCUserClaim: "sub", OIDCRolesClaim: "roles",
+	want := OIDC{OIDCIssuer: "https://id.example.com", OIDCClientID: "parley",
+		OIDCClientSecret: "between the two of them", OIDCUserClaim: "sub", OIDCRolesClaim: "roles",
 		OIDCRoles: RoleNames{"admins": "org_admin", "staff": "standard_user"}, OIDCLife: 8 * time.Hour}
 	if diff := cmp.Diff(want, got.OIDC); diff != "" {
 		t.Error(diff)
@@ -31,7 +34,8 @@ func TestOIDC(t *testing.T) {
 		change map[string]string
 		want   string
 	}{
-		{map[string]string{"PARLEY_JWT_SECRET": "", "PARLEY_JWKS_URL": "https://id.example.com/keys"}, "needs PARLEY_JWT_SECRET"},
+		{map[string]string{"PARLEY_JWT_SECRET": "", "PARLEY_JWKS_URL": "https://id.example.com/keys"},
+			"needs PARLEY_JWT_SECRET"},
 		{map[string]string{"PARLEY_AUTH": "local", "PARLEY_JWT_SECRET": ""}, "set PARLEY_AUTH=jwt"},
 		{map[string]string{"PARLEY_OIDC_ISSUER": "http://id.example.com"}, "must be https"},
 		{map[string]string{"PARLEY_OIDC_ISSUER": ""}, "set PARLEY_OIDC_ISSUER"},

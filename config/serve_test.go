@@ -69,13 +69,14 @@ func TestDefaults(t *testing.T) {
 			DefaultTenant: "default",
 			DatabasePool:  8,
 		},
-		Listen:      "127.0.0.1:8080",
-		Workspace:   dir,
-		Agents:      filepath.Join(dir, "agents"),
-		LogLevel:    LogLevel(slog.LevelInfo),
-		Sentinel:    "block",
-		Models:      Models{OpenAIAPI: "auto", ModelSilence: time.Minute},
-		Access:      Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, OIDC: withoutOIDC, QueryToken: "on", MaxConnections: 10000},
+		Listen:    "127.0.0.1:8080",
+		Workspace: dir,
+		Agents:    filepath.Join(dir, "agents"),
+		LogLevel:  LogLevel(slog.LevelInfo),
+		Sentinel:  "block",
+		Models:    Models{OpenAIAPI: "auto", ModelSilence: time.Minute},
+		Access: Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, OIDC: withoutOIDC, QueryToken: "on",
+			MaxConnections: 10000},
 		Autonomy:    Autonomy{AutonomyMaxConsecutive: 3, AutonomyCooldownMS: 15000},
 		IdlePrompts: IdlePrompts{30 * time.Second, 10},
 		Drain:       5 * time.Second,
@@ -100,7 +101,8 @@ func TestPrecedence(t *testing.T) {
 		want time.Duration
 	}{
 		{"default", func() {}, 5 * time.Second},
-		{"file", func() { files["parley.yaml"] = "drain: 1s\n"; env["PARLEY_CONFIG"] = "parley.yaml" }, 1 * time.Second},
+		{"file", func() { files["parley.yaml"] = "drain: 1s\n"; env["PARLEY_CONFIG"] = "parley.yaml" },
+			1 * time.Second},
 		{".env", func() { files[".env"] = "PARLEY_DRAIN=2s\n" }, 2 * time.Second},
 		{"environment", func() { env["PARLEY_DRAIN"] = "3s" }, 3 * time.Second},
 		{"flag", func() { args = append(args, "--drain", "4s") }, 4 * time.Second},
@@ -122,8 +124,10 @@ func TestVariables(t *testing.T) {
 		want   string // provider/model
 	}{
 		{"documented names", map[string]string{"PROVIDER": "demo", "MODEL": "a"}, "", "demo/a"},
-		{"own name before documented name", map[string]string{"PROVIDER": "demo", "MODEL": "a", "PARLEY_MODEL": "b"}, "", "demo/b"},
-		{"environment before .env under either name", map[string]string{"MODEL": "a"}, "PROVIDER=demo\nPARLEY_MODEL=b", "demo/a"},
+		{"own name before documented name", map[string]string{"PROVIDER": "demo", "MODEL": "a", "PARLEY_MODEL": "b"},
+			"", "demo/b"},
+		{"environment before .env under either name", map[string]string{"MODEL": "a"}, "PROVIDER=demo\nPARLEY_MODEL=b",
+			"demo/a"},
 		{"an empty one undoes what is below", map[string]string{"MODEL": ""}, "PROVIDER=demo\nMODEL=b", "demo/"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,7 +149,8 @@ func TestDotenvNamesTheConfigFileAndStaysOutOfTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.LogLevel.Level() != slog.LevelDebug || got.Model != "two words" || got.Agents != filepath.Join(dir, "etc") || got.Config != filepath.Join(dir, "etc/p.yaml") {
+	if got.LogLevel.Level() != slog.LevelDebug || got.Model != "two words" || got.Agents != filepath.Join(dir, "etc") ||
+		got.Config != filepath.Join(dir, "etc/p.yaml") {
 		t.Errorf("got %+v", got)
 	}
 	if _, leaked := os.LookupEnv("PARLEY_TEST_SECRET"); leaked {
@@ -201,7 +206,8 @@ func TestHelpShowsVariables(t *testing.T) {
 		if recover() != "exit" {
 			t.Error("the help did not end the program")
 		}
-		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "($PARLEY_LOG_LEVEL, $LOG_LEVEL)") {
+		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text,
+			"($PARLEY_LOG_LEVEL, $LOG_LEVEL)") {
 			t.Errorf("got %s", out.String())
 		}
 	}()
@@ -226,13 +232,15 @@ func TestOneFileServesEveryCommand(t *testing.T) {
 	}
 	want := filepath.Join(dir, "d")
 	for command, got := range map[string]*Store{"export": &cli.Export, "doctor": &cli.Doctor.Store} {
-		if _, err := k.Parse([]string{command, "--config", "bad.yaml"}); err == nil || !strings.Contains(err.Error(), `unknown key "lissten"`) {
+		if _, err := k.Parse([]string{command, "--config", "bad.yaml"}); err == nil ||
+			!strings.Contains(err.Error(), `unknown key "lissten"`) {
 			t.Errorf("%s: %v", command, err)
 		}
 		if _, err := k.Parse([]string{command}); err != nil || got.Data != want {
 			t.Errorf("%s: %v, %+v", command, err, got)
 		}
-		if err := cli.Doctor.Check(); command == "doctor" && (err == nil || !strings.Contains(err.Error(), "--workspace")) {
+		if err := cli.Doctor.Check(); command == "doctor" &&
+			(err == nil || !strings.Contains(err.Error(), "--workspace")) {
 			t.Errorf("%s checks: %v", command, err)
 		}
 	}

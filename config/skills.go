@@ -169,8 +169,10 @@ func parseSkill(path, text string) (parley.Skill, error) {
 			return none, err
 		}
 	}
-	s := parley.Skill{Name: cmp.Or(head.Name, filepath.Base(filepath.Dir(path))), Description: parley.CleanText(strings.TrimSpace(head.Description)), Hint: head.Hint,
-		Model: head.Model, Models: !head.NoModels, People: head.People == nil || *head.People, Text: strings.TrimSpace(parley.CleanText(body))}
+	s := parley.Skill{Name: cmp.Or(head.Name, filepath.Base(filepath.Dir(path))),
+		Description: parley.CleanText(strings.TrimSpace(head.Description)), Hint: head.Hint,
+		Model: head.Model, Models: !head.NoModels, People: head.People == nil || *head.People,
+		Text: strings.TrimSpace(parley.CleanText(body))}
 	if s.Model == "inherit" {
 		s.Model = ""
 	}
@@ -179,9 +181,11 @@ func parseSkill(path, text string) (parley.Skill, error) {
 	case err != nil:
 		return none, at(path, doc.line("allowed-tools"), "%w", err)
 	case !parley.ValidAgentName(s.Name):
-		return none, at(path, doc.line("name"), "%q cannot be a skill's name; use up to 63 of a-z, 0-9, - and _, beginning with a letter or digit", s.Name)
+		return none, at(path, doc.line("name"), "%q cannot be a skill's name; use up to 63 of a-z, 0-9, - and _, "+
+			"beginning with a letter or digit", s.Name)
 	case len(s.Description) > parley.MaxSkillDescription:
-		return none, at(path, doc.line("description"), "the description is longer than %d bytes", parley.MaxSkillDescription)
+		return none, at(path, doc.line("description"), "the description is longer than %d bytes",
+			parley.MaxSkillDescription)
 	case parley.IsBlank(s.Text):
 		return none, at(path, end, "the text is missing; it follows this line")
 	}

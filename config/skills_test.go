@@ -32,7 +32,8 @@ func namesOf(skills []parley.Skill) (names []string) {
 
 func TestSkills(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
-	writeSkill(t, one, "review", "---\nname: review\ndescription: looks at a change\nargument-hint: what to look at\ndisable-model-invocation: true\nallowed-tools: read_file, search_files\nmodel: m\nlicense: MIT\nmetadata: {author: ann}\n---\nReview $ARGUMENTS.\n")
+	writeSkill(t, one, "review", "---\nname: review\ndescription: looks at a change\nargument-hint: what to look "+
+		"at\ndisable-model-invocation: true\nallowed-tools: read_file, search_files\nmodel: m\nlicense: MIT\nmetadata: {author: ann}\n---\nReview $ARGUMENTS.\n")
 	writeSkill(t, one, "plain", "---\n---\nDo it.")
 	writeSkill(t, one, "hidden", "---\nuser-invocable: false\nallowed-tools: []\nmodel: inherit\n---\nx")
 	writeSkill(t, two, "plain", "---\n---\nanother")
@@ -43,7 +44,8 @@ func TestSkills(t *testing.T) {
 	if !slices.Equal(namesOf(got), []string{"hidden", "plain", "review", "two"}) {
 		t.Fatalf("%q, %q", namesOf(got), s.Problems("acme"))
 	}
-	if r := got[2]; r.Description != "looks at a change" || r.Hint != "what to look at" || r.Models || !r.People || r.Model != "m" ||
+	if r := got[2]; r.Description != "looks at a change" || r.Hint != "what to look at" || r.Models || !r.People ||
+		r.Model != "m" ||
 		!slices.Equal(r.Tools, []string{"read_file", "search_files"}) || r.Text != "Review $ARGUMENTS." {
 		t.Errorf("%+v", r)
 	}
@@ -53,7 +55,8 @@ func TestSkills(t *testing.T) {
 	if p := got[1]; p.Text != "Do it." || p.Tools != nil {
 		t.Errorf("%+v", p)
 	}
-	if problems := s.Problems("acme"); len(problems) != 1 || !strings.Contains(problems[0], "the name plain is taken by") {
+	if problems := s.Problems("acme"); len(problems) != 1 ||
+		!strings.Contains(problems[0], "the name plain is taken by") {
 		t.Errorf("%q", problems)
 	}
 	if s.Skills("rival") != nil || s.Problems("rival") != nil {
@@ -79,7 +82,8 @@ func TestBrokenSkills(t *testing.T) {
 		path := writeSkill(t, dir, "broken", text)
 		writeSkill(t, dir, "sound", "---\n---\nDo it.")
 		s := LoadSkills(anywhere(t), "acme", dir)
-		if problems := s.Problems("acme"); len(problems) != 1 || !strings.HasPrefix(problems[0], strings.TrimPrefix(path, filepath.Dir(dir)+"/")+want) {
+		if problems := s.Problems("acme"); len(problems) != 1 ||
+			!strings.HasPrefix(problems[0], strings.TrimPrefix(path, filepath.Dir(dir)+"/")+want) {
 			t.Errorf("%.60q: %q, want %s", text, problems, want)
 		}
 		if !slices.Equal(namesOf(s.Skills("acme")), []string{"sound"}) {

@@ -60,7 +60,8 @@ func (s *Settings) validateListen() error {
 
 func (s *Store) validateKey() error {
 	if s.ServerKey != "" && len(s.ServerKey) < 32 {
-		return fmt.Errorf("--server-key has %d bytes, which can be guessed; use at least 32 random ones", len(s.ServerKey))
+		return fmt.Errorf("--server-key has %d bytes, which can be guessed; use at least 32 random ones",
+			len(s.ServerKey))
 	}
 	return nil
 }
@@ -73,7 +74,8 @@ func (s *Settings) validateAdmin() error {
 	}
 	host, _, err := net.SplitHostPort(s.AdminListen)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--admin-listen %s is not an address of this machine alone; use one like 127.0.0.1:6060", s.AdminListen)
+		return fmt.Errorf("--admin-listen %s is not an address of this machine alone; use one like 127.0.0.1:6060",
+			s.AdminListen)
 	}
 	return nil
 }
@@ -82,7 +84,8 @@ func (s *Settings) validateAdmin() error {
 func (s *Store) validateDatabase() error {
 	scheme, _, _ := strings.Cut(string(s.DatabaseURL), "://")
 	if s.DatabaseURL != "" && scheme != "postgres" && scheme != "postgresql" {
-		return errors.New("--database-url is not of PostgreSQL; write postgres://USER:PASSWORD@HOST/DATABASE, or leave it out to keep sessions in the data folder")
+		return errors.New("--database-url is not of PostgreSQL; write postgres://USER:PASSWORD@HOST/DATABASE, or " +
+			"leave it out to keep sessions in the data folder")
 	}
 	if s.DatabasePool < 2 {
 		return fmt.Errorf("--database-pool %d is too few; use at least 2", s.DatabasePool)
@@ -92,7 +95,8 @@ func (s *Store) validateDatabase() error {
 
 func (s *Store) validateTenant() error {
 	if !s.DefaultTenant.Valid() {
-		return fmt.Errorf("--default-tenant %s is no tenant id; use up to 63 of a-z, 0-9 and -, not beginning with -", s.DefaultTenant)
+		return fmt.Errorf("--default-tenant %s is no tenant id; use up to 63 of a-z, 0-9 and -, not beginning with -",
+			s.DefaultTenant)
 	}
 	return nil
 }
@@ -104,7 +108,8 @@ func (s *Settings) validateFolders() error {
 		return fmt.Errorf("--workspace %s is not a folder; make it or name another", s.Workspace)
 	}
 	if s.Agents != "" && s.Agents != s.agentsInWorkspace() && !isFolder(s.Agents) {
-		return fmt.Errorf("--agents %s is not a folder; make it, or leave it out to use %s", s.Agents, s.agentsInWorkspace())
+		return fmt.Errorf("--agents %s is not a folder; make it, or leave it out to use %s", s.Agents,
+			s.agentsInWorkspace())
 	}
 	return nil
 }
@@ -121,7 +126,8 @@ func (s *Settings) validateTimes() error {
 	case s.Idle <= 0:
 		return fmt.Errorf("--idle %s would unload sessions in use; use a second or more", s.Idle)
 	case s.KeepPieces != 0 && s.KeepPieces < time.Minute:
-		return fmt.Errorf("--keep-pieces %s is too short for clients that come back; use a minute or more, or 0s to keep them for ever", s.KeepPieces)
+		return fmt.Errorf("--keep-pieces %s is too short for clients that come back; use a minute or more, or 0s to "+
+			"keep them for ever", s.KeepPieces)
 	}
 	return nil
 }

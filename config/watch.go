@@ -120,5 +120,6 @@ func (w *Watcher) concerns(path string) bool {
 }
 
 func within(folder, path string) bool {
-	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, string(filepath.Separator))+string(filepath.Separator))
+	return path == folder ||
+		strings.HasPrefix(path, strings.TrimSuffix(folder, string(filepath.Separator))+string(filepath.Separator))
 }

@@ -25,8 +25,10 @@ func (n *Names) UnmarshalText(text []byte) error {
 // validatePublic: links in webhooks begin with it, whoever signs in how.
 func (a *Access) validatePublic() error {
 	u, err := url.Parse(a.PublicURL)
-	if a.PublicURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		return fmt.Errorf("--public-url %s is not where a server is; write it like https://parley.example.com", a.PublicURL)
+	if a.PublicURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "") {
+		return fmt.Errorf("--public-url %s is not where a server is; write it like https://parley.example.com",
+			a.PublicURL)
 	}
 	return nil
 }
@@ -57,13 +59,16 @@ func (f *frontMatter) webhook(doc document) (*parley.AgentWebhook, error) {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, at(doc.path, doc.line("webhook.url"), "webhook.url is like https://example.com/path")
 	case w.Events != nil && (len(w.Events) == 0 || parley.CheckHookEvents(w.Events) != nil):
-		return nil, at(doc.path, doc.line("webhook.events"), "webhook.events has %s, %s or both; leave it out for both", parley.HookFinished, parley.HookNeeded)
+		return nil, at(doc.path, doc.line("webhook.events"), "webhook.events has %s, %s or both; leave it out for both",
+			parley.HookFinished, parley.HookNeeded)
 	case !variableName.MatchString(w.SecretEnv):
-		return nil, at(doc.path, doc.line("webhook"), "webhook.secret_env is the name of the variable that has the secret by which messages are signed, as in CODER_WEBHOOK_SECRET")
+		return nil, at(doc.path, doc.line("webhook"), "webhook.secret_env is the name of the variable that has the "+
+			"secret by which messages are signed, as in CODER_WEBHOOK_SECRET")
 	}
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return &parley.AgentWebhook{URL: w.URL, Events: w.Events, SecretEnv: w.SecretEnv, Target: net.JoinHostPort(strings.ToLower(u.Hostname()), port)}, nil
+	return &parley.AgentWebhook{URL: w.URL, Events: w.Events, SecretEnv: w.SecretEnv,
+		Target: net.JoinHostPort(strings.ToLower(u.Hostname()), port)}, nil
 }

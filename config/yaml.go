@@ -116,7 +116,8 @@ func (d document) explain(err error) error {
 	case *yaml.TypeError:
 		message = wanted(e.DstType.Kind())
 	case *yaml.UnexpectedNodeTypeError:
-		message = wanted(map[ast.NodeType]reflect.Kind{ast.SequenceType: reflect.Slice, ast.MappingType: reflect.Struct}[e.Expected])
+		message = wanted(map[ast.NodeType]reflect.Kind{ast.SequenceType: reflect.Slice,
+			ast.MappingType: reflect.Struct}[e.Expected])
 	}
 	return at(d.path, e.GetToken().Position.Line, "%s", message)
 }

@@ -134,5 +134,6 @@ func (b Below) withCalls(i int, calls []parley.Event) Below {
 }
 
 func (b Below) withoutCall(i int, id parley.CallID) Below {
-	return b.withCalls(i, slices.DeleteFunc(slices.Clone(b.out[i].calls), func(e parley.Event) bool { return e.Seq == parley.Seq(id) }))
+	return b.withCalls(i, slices.DeleteFunc(slices.Clone(b.out[i].calls),
+		func(e parley.Event) bool { return e.Seq == parley.Seq(id) }))
 }

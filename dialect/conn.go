@@ -51,7 +51,8 @@ func (c *Conns) Go(run func(context.Context)) bool {
 
 // Accept upgrades the request of a visitor and has serve own the socket. The
 // visit ends with it, or at once if there is none.
-func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit parley.Visit, log *slog.Logger, serve func(context.Context, *transport.Socket)) {
+func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit parley.Visit, log *slog.Logger,
+	serve func(context.Context, *transport.Socket)) {
 	socket, err := transport.Accept(w, r, transport.Options{AllowOrigin: judged})
 	if err != nil {
 		visit.Leave()
@@ -178,7 +179,8 @@ func (c *Conn) Within(ctx context.Context, top parley.SessionID, cmd parley.Comm
 		case err == nil && m.Root == top:
 			_, err = c.Door.Submit(ctx, c.Visit.Who, cmd)
 		case err == nil || parley.CodeOf(err) == parley.CodeNotFound:
-			err = parley.Errorf(parley.CodeNotFound, "This does not name anything of the session of this connection, or of one below it.")
+			err = parley.Errorf(parley.CodeNotFound, "This does not name anything of the session of this connection, "+
+				"or of one below it.")
 		}
 		if err != nil && ctx.Err() == nil {
 			refused(err)

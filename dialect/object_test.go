@@ -61,7 +61,8 @@ func TestObjectValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]bool{"s": true, "empty": true, "n": true, "list": true, "null": false, "S": false, "gone": false} {
+	for key, want := range map[string]bool{"s": true, "empty": true, "n": true, "list": true, "null": false, "S": false,
+		"gone": false} {
 		if o.Has(key) != want {
 			t.Errorf("Has(%q) is %v", key, !want)
 		}
@@ -93,9 +94,12 @@ func TestParseObjectIsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.OneOf(
 			rapid.SliceOf(rapid.Byte()),
-			rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{"{", "}", "[", "]", `"a"`, `"b"`, ":", ",", "1", "null", " ", `"\u0061"`})),
+			rapid.Map(
+				rapid.SliceOf(rapid.SampledFrom([]string{"{", "}", "[", "]", `"a"`, `"b"`, ":", ",", "1", "null", " ",
+					`"\u0061"`})),
 				func(list []string) []byte { return []byte("{" + strings.Join(list, "") + "}") }),
-			rapid.Map(rapid.MapOf(rapid.String(), rapid.String()), func(m map[string]string) []byte { return Encode(m) }),
+			rapid.Map(rapid.MapOf(rapid.String(), rapid.String()),
+				func(m map[string]string) []byte { return Encode(m) }),
 		).Draw(t, "data")
 		o, err := ParseObject(data)
 		var m map[string]json.RawMessage
@@ -120,7 +124,8 @@ func TestParseObjectIsJSON(t *testing.T) {
 // JSONTestSuite: what must be refused is; what must be accepted is understood as
 // JSON, and refused only for what it is not: an object, with every key once.
 func TestJSONTestSuite(t *testing.T) {
-	dir := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "shared", "data")), "json", "test_parsing")
+	dir := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "shared", "data")), "json",
+		"test_parsing")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Skip("no JSONTestSuite here: ", err)
@@ -139,7 +144,8 @@ func TestJSONTestSuite(t *testing.T) {
 			t.Errorf("%s was parsed as %v", name, o)
 		case name[0] == 'y' && err != nil && strings.Contains(err.Error(), "valid JSON"):
 			t.Errorf("%s: %v", name, err)
-		case name[0] == 'y' && err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && !strings.Contains(err.Error(), "twice"):
+		case name[0] == 'y' && err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) &&
+			!strings.Contains(err.Error(), "twice"):
 			t.Errorf("%s is an object: %v", name, err)
 		case name[0] == 'y' && err == nil && strings.Contains(name, "duplicated_key"):
 			t.Errorf("%s was parsed as %v", name, o)

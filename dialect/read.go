@@ -8,7 +8,8 @@ import (
 
 // ReadLog reads the events of a session from one seq up to another, at or behind
 // which there must be one.
-func ReadLog(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID, first, last parley.Seq, each func(parley.Event)) error {
+func ReadLog(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID, first, last parley.Seq,
+	each func(parley.Event)) error {
 	if first > last {
 		return nil
 	}

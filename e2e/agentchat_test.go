@@ -69,16 +69,27 @@ func TestAgentChatSpeaksAsItsDocumentHasIt(t *testing.T) {
 		message string
 		frames  []string
 	}{
-		{"say Hi! How can I help?", []string{userMessage("say Hi! How can I help?"), agentMessage("Hi! How can I help?")}},
-		{" \n say <b>“trimmed”</b> & 👩‍👧 \t", []string{userMessage("say <b>“trimmed”</b> & 👩‍👧"), agentMessage("<b>“trimmed”</b> & 👩‍👧")}},
-		{"think about tea", []string{userMessage("think about tea"), `{"type":"agent_thinking","reasoning":"The question is what to say about tea.…`, `{"type":"agent_message","message":"I thought about tea…`}},
-		{"read nothing.txt", []string{userMessage("read nothing.txt"), `{"type":"tool_call","tool_name":"read_file","tool_args":"{\"path\":\"nothing.txt\"}"}`,
-			`{"type":"tool_result","tool_name":"read_file","result":"…`, `{"type":"agent_message","message":"I read nothing.txt.\n\nThat came to nothing. …`}},
-		{"list files", []string{userMessage("list files"), `{"type":"tool_call","tool_name":"list_files","tool_args":"{}"}`,
-			`{"type":"tool_result","tool_name":"list_files","result":"…`, `{"type":"agent_message","message":"I look at the files of the workspace.\n\nThe workspace holds:…`}},
+		{"say Hi! How can I help?", []string{userMessage("say Hi! How can I help?"),
+			agentMessage("Hi! How can I help?")}},
+		{" \n say <b>“trimmed”</b> & 👩‍👧 \t", []string{userMessage("say <b>“trimmed”</b> & 👩‍👧"),
+			agentMessage("<b>“trimmed”</b> & 👩‍👧")}},
+		{"think about tea",
+			[]string{userMessage("think about tea"),
+				`{"type":"agent_thinking","reasoning":"The question is what to say about tea.…`,
+				`{"type":"agent_message","message":"I thought about tea…`}},
+		{"read nothing.txt",
+			[]string{userMessage("read nothing.txt"),
+				`{"type":"tool_call","tool_name":"read_file","tool_args":"{\"path\":\"nothing.txt\"}"}`,
+				`{"type":"tool_result","tool_name":"read_file","result":"…`,
+				`{"type":"agent_message","message":"I read nothing.txt.\n\nThat came to nothing. …`}},
+		{"list files",
+			[]string{userMessage("list files"), `{"type":"tool_call","tool_name":"list_files","tool_args":"{}"}`,
+				`{"type":"tool_result","tool_name":"list_files","result":"…`,
+				`{"type":"agent_message","message":"I look at the files of the workspace.\n\nThe workspace holds:…`}},
 		// The original sent failures as agent_message.
 		{"fail", []string{userMessage("fail"), errorMessage("The demo model failed, as it was asked to.")}},
-		{"fail midway", []string{userMessage("fail midway"), errorMessage("The demo model failed, as it was asked to.")}},
+		{"fail midway",
+			[]string{userMessage("fail midway"), errorMessage("The demo model failed, as it was asked to.")}},
 	} {
 		c.chat(talk.message, "")
 		c.shows(talk.frames...)
@@ -203,7 +214,8 @@ func TestAgentChatBeginsAnewAfterADeletion(t *testing.T) {
 			if err := json.Unmarshal([]byte(listed), &list); err != nil || len(list.Sessions) != 1 {
 				t.Fatalf("%s (%v)", listed, err)
 			}
-			s.request(within(t, patience), http.MethodDelete, "/api/v1/sessions/"+list.Sessions[0].ID, nil, "").Body.Close()
+			s.request(within(t, patience), http.MethodDelete, "/api/v1/sessions/"+list.Sessions[0].ID, nil,
+				"").Body.Close()
 		}
 	}
 	shut(t, c)
@@ -256,7 +268,10 @@ func TestAgentChatShowsAWholeAnswerToWhoComesLate(t *testing.T) {
 	c.shows(userMessage("count slowly to 9"))
 	c.terminate()
 	half := func(s *server) {
-		s.awaitEvent(session, func(e event) bool { return e.Type == "OutputAppended" && strings.Contains(e.Body.Text, "3") })
+		s.awaitEvent(session, func(e event) bool {
+			return e.Type == "OutputAppended" &&
+				strings.Contains(e.Body.Text, "3")
+		})
 	}
 	half(s)
 	late := n.agentChat(s)
@@ -285,13 +300,15 @@ func TestAgentChatAsksBeforeItWrites(t *testing.T) {
 			card := func(c *socket) frame {
 				t.Helper()
 				f := c.expect("approval_request")
-				if !strings.HasSuffix(f.Command, "\n\npatience") || !strings.Contains(f.raw, `"tool_name":"write_file"`) {
+				if !strings.HasSuffix(f.Command, "\n\npatience") ||
+					!strings.Contains(f.raw, `"tool_name":"write_file"`) {
 					t.Fatalf("the card is %s", f.raw)
 				}
 				return f
 			}
 			c.chat("write patience to note.txt", "")
-			c.shows(userMessage("write patience to note.txt"), `{"type":"tool_call","tool_name":"write_file","tool_args":"…`)
+			c.shows(userMessage("write patience to note.txt"),
+				`{"type":"tool_call","tool_name":"write_file","tool_args":"…`)
 			first := card(c)
 			way.end(s)
 			wantNoFile(t, s, "note.txt")
@@ -325,7 +342,8 @@ func TestAgentChatLimitsTurns(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(workspace, "agents"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(workspace, "agents", "brief.md"), []byte("---\nname: brief\nlimits: {turns: 1}\n---\nBe brief.\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(workspace, "agents", "brief.md"),
+		[]byte("---\nname: brief\nlimits: {turns: 1}\n---\nBe brief.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, n := startServer(t, options{workspace: workspace}), startNode(t)
@@ -344,12 +362,14 @@ func TestAgentChatAsksQuestions(t *testing.T) {
 		c.shows(userMessage("ask me"), `{"type":"tool_call","tool_name":"ask_user",…`)
 	}
 	card := c.expect("question")
-	if shown := other.expect("question"); shown.raw != card.raw || !slices.ContainsFunc(card.Questions[0].Options, func(o struct{ Label string }) bool { return o.Label == "Coffee" }) {
+	if shown := other.expect("question"); shown.raw != card.raw || !slices.ContainsFunc(card.Questions[0].Options,
+		func(o struct{ Label string }) bool { return o.Label == "Coffee" }) {
 		t.Fatalf("the question is %s and %s", card.raw, shown.raw)
 	}
 	other.send(map[string]any{"type": "question_response", "id": card.ID, "answers": [][]string{{"Coffee"}}})
 	for _, c := range []*socket{c, other} {
-		c.shows(`{"type":"question_closed","id":"`+card.ID+`","decision":"answered"}`, `{"type":"tool_result","tool_name":"ask_user",…`,
+		c.shows(`{"type":"question_closed","id":"`+card.ID+`","decision":"answered"}`,
+			`{"type":"tool_result","tool_name":"ask_user",…`,
 			`{"type":"agent_message","message":"Then here is a question.\n\nYour answer: Coffee.…`)
 	}
 	shut(t, c, other)

@@ -18,7 +18,8 @@ import (
 // loopClient runs the example client to its end and returns what it printed.
 func loopClient(t *testing.T, s *server, args ...string) (transcript string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(within(t, patience), "node", append([]string{"../examples/agentloop-client.mjs", "--url", "ws://" + s.address + "/"}, args...)...)
+	cmd := exec.CommandContext(within(t, patience), "node",
+		append([]string{"../examples/agentloop-client.mjs", "--url", "ws://" + s.address + "/"}, args...)...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -115,12 +116,14 @@ func (c *socket) items(want ...string) (list []item) {
 func (c *socket) input(text string) {
 	c.t.Helper()
 	c.send(map[string]any{"id": uuid.NewString(), "type": "user_input", "payload": map[string]any{
-		"input": []any{map[string]any{"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": text}}}}}})
+		"input": []any{map[string]any{"type": "message", "role": "user",
+			"content": []any{map[string]any{"type": "input_text", "text": text}}}}}})
 }
 
 func (c *socket) reviews(review string) {
 	c.t.Helper()
-	c.send(map[string]any{"id": uuid.NewString(), "type": "approval_response", "payload": map[string]any{"review": review, "customDenyMessage": nil}})
+	c.send(map[string]any{"id": uuid.NewString(), "type": "approval_response",
+		"payload": map[string]any{"review": review, "customDenyMessage": nil}})
 }
 
 // session asks which session the connection is of.
@@ -139,11 +142,14 @@ func TestAgentLoopSpeaksAsItsDocumentHasIt(t *testing.T) {
 	for _, path := range []string{"/", "/api/agentloop/ws"} {
 		c := n.loop(s, path)
 		c.input("list files")
-		list := c.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output", "assistant"}, answered)...)
-		if first := list[1].text(); first != "I look at the files of the workspace." || list[1].Payload.Content[0].Type != "input_text" {
+		list := c.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
+			"assistant"}, answered)...)
+		if first := list[1].text(); first != "I look at the files of the workspace." ||
+			list[1].Payload.Content[0].Type != "input_text" {
 			t.Errorf("it said %q", first)
 		}
-		if call, out := list[2].Payload, list[3].Payload; call.ID != "demo-1" || out.ID != "output_demo-1" || !strings.Contains(out.Output, `"metadata":{"exit_code":0,"duration_seconds":`) {
+		if call, out := list[2].Payload, list[3].Payload; call.ID != "demo-1" || out.ID != "output_demo-1" ||
+			!strings.Contains(out.Output, `"metadata":{"exit_code":0,"duration_seconds":`) {
 			t.Errorf("%s\n%s", list[2].raw, list[3].raw)
 		}
 
@@ -153,7 +159,8 @@ func TestAgentLoopSpeaksAsItsDocumentHasIt(t *testing.T) {
 		file := strings.Trim(strings.ReplaceAll(path, "/", "-"), "-") + "note.txt"
 		c.input("write hello to " + file)
 		list = c.items("loading", "assistant", "approval_request")
-		if want := []string{"write_file", `{"content":"hello","path":"` + file + `"}`}; !slices.Equal(list[2].Payload.Command, want) {
+		if want := []string{"write_file", `{"content":"hello","path":"` + file + `"}`}; !slices.Equal(
+			list[2].Payload.Command, want) {
 			t.Errorf("asked is for %q", list[2].Payload.Command)
 		}
 		wantNoFile(t, s, file)
@@ -163,7 +170,8 @@ func TestAgentLoopSpeaksAsItsDocumentHasIt(t *testing.T) {
 
 		c.input("fail")
 		list = c.items("loading", "error", "loaded")
-		if p := list[1].Payload; p.Message != "Failed to process user input" || p.Details == nil || p.Details.Error != "The demo model failed, as it was asked to." || p.Details.Code != 500 {
+		if p := list[1].Payload; p.Message != "Failed to process user input" || p.Details == nil ||
+			p.Details.Error != "The demo model failed, as it was asked to." || p.Details.Code != 500 {
 			t.Errorf("%s", list[1].raw)
 		}
 		c.input("say still here")
@@ -187,15 +195,19 @@ func TestAgentLoopTakesAllFiveAnswers(t *testing.T) {
 		file bool
 	}{
 		{"yes", []string{"--answer", "yes"}, asked + "answer: yes\n" + call + written, 0, true},
-		{"no-continue", []string{"--answer", "no-continue", "--deny", "use another name"}, asked + "answer: no-continue\n" + call +
-			"output: aborted: use another name\nassistant: That came to nothing. I was told: A person did not allow this: use another name\n", 0, false},
-		{"no-exit", []string{"--answer", "no-exit"}, asked + "answer: no-exit\n" + call + "output: aborted\nerror: A person said no and stopped the run.\n", 1, false},
+		{"no-continue", []string{"--answer", "no-continue", "--deny", "use another name"},
+			asked + "answer: no-continue\n" + call +
+				"output: aborted: use another name\nassistant: That came to nothing. I was told: A person did not allow this: use another name\n", 0, false},
+		{"no-exit", []string{"--answer", "no-exit"}, asked + "answer: no-exit\n" + call +
+			"output: aborted\nerror: A person said no and stopped the run.\n", 1, false},
 		// The second time nobody is asked.
-		{"always", []string{"--answer", "always", "--say", "write hello to FILE"}, asked + "answer: always\n" + call + written + again + call + written, 0, true},
+		{"always", []string{"--answer", "always", "--say", "write hello to FILE"},
+			asked + "answer: always\n" + call + written + again + call + written, 0, true},
 		{"explain", []string{"--answer", "explain,YES", "--why", "as agreed"}, asked + "answer: explain\n" +
 			"assistant: It would write 5 bytes to FILE in the workspace. If there is a file of that name, what it holds now would be gone. " +
 			"I am only a demo model and see no more in it than that: read for yourself what you are shown.\n" +
-			"approve? write_file {\"content\":\"hello\",\"path\":\"FILE\"}\nanswer: YES\n" + call + "output: Wrote 5 bytes to FILE. (0)\n" +
+			"approve? write_file {\"content\":\"hello\",\"path\":\"FILE\"}\nanswer: YES\n" + call +
+			"output: Wrote 5 bytes to FILE. (0)\n" +
 			"assistant: It is written. The tool says: Wrote 5 bytes to FILE.\n\nNote from the person who allowed this: as agreed\n", 0, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -225,7 +237,8 @@ func TestAgentLoopClientsComeBack(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, options{})
-			cmd := exec.CommandContext(within(t, patience), "node", "../examples/agentloop-client.mjs", "--url", "ws://"+s.address+"/", "--say", "count slowly to 20", "--say", "what did I say", "--context")
+			cmd := exec.CommandContext(within(t, patience), "node", "../examples/agentloop-client.mjs", "--url",
+				"ws://"+s.address+"/", "--say", "count slowly to 20", "--say", "what did I say", "--context")
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -264,7 +277,8 @@ func TestAgentLoopClientsComeBack(t *testing.T) {
 			if got := strings.Join(numbers, " "); got != "20 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20" {
 				t.Errorf("it counted %s:\n%s", got, printed)
 			}
-			if !strings.Contains(printed, "In this session you said:\n\n1. count slowly to 20\n") || strings.Contains(printed, "2. ") {
+			if !strings.Contains(printed, "In this session you said:\n\n1. count slowly to 20\n") ||
+				strings.Contains(printed, "2. ") {
 				t.Errorf("it was said more than once, or forgotten:\n%s", printed)
 			}
 		})
@@ -280,12 +294,14 @@ func TestAgentLoopConnectionsAreApart(t *testing.T) {
 	first.input(rememberTea)
 	first.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
 	second.input("what did I say")
-	if list := second.items(slices.Concat([]string{"loading", "assistant"}, answered)...); list[1].text() != "This is the first thing you say in this session." {
+	if list := second.items(slices.Concat([]string{"loading", "assistant"},
+		answered)...); list[1].text() != "This is the first thing you say in this session." {
 		t.Errorf("the second knows %q", list[1].text())
 	}
 	second.terminate()
 	first.input("what did I say")
-	if list := first.items(slices.Concat([]string{"loading", "assistant"}, answered)...); !strings.Contains(list[1].text(), rememberTea) {
+	if list := first.items(slices.Concat([]string{"loading", "assistant"}, answered)...); !strings.Contains(
+		list[1].text(), rememberTea) {
 		t.Errorf("the first knows %q", list[1].text())
 	}
 	if _, listed := s.get("/api/v1/sessions", nil); strings.Contains(listed, `"id"`) {
@@ -313,7 +329,8 @@ func TestAgentLoopQueuesASecondInput(t *testing.T) {
 	// A resent input has one effect.
 	id := uuid.NewString()
 	for range 2 {
-		c.send(map[string]any{"id": id, "type": "user_input", "payload": map[string]any{"input": []any{map[string]any{"role": "user", "content": "say once"}}}})
+		c.send(map[string]any{"id": id, "type": "user_input",
+			"payload": map[string]any{"input": []any{map[string]any{"role": "user", "content": "say once"}}}})
 	}
 	c.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
 	// And a run can be stopped, for which the original had no message.
@@ -367,7 +384,8 @@ func TestAgentLoopApprovalsAreTheSessions(t *testing.T) {
 			wantNoFile(t, s, "note.txt")
 			c.reviews("yes")
 			c.items(slices.Concat([]string{"function_call", "function_call_output", "assistant"}, answered)...)
-			other.items(slices.Concat([]string{"approval_closed", "function_call", "function_call_output", "assistant"}, answered)...)
+			other.items(slices.Concat([]string{"approval_closed", "function_call", "function_call_output", "assistant"},
+				answered)...)
 			wantFile(t, s, "note.txt", "hello")
 			other.reviews("no-exit")
 			if i := other.items("error")[0]; i.Payload.Message != "No pending approval request" {
@@ -379,13 +397,15 @@ func TestAgentLoopApprovalsAreTheSessions(t *testing.T) {
 			c.items("loading", "assistant", "approval_request")
 			other.items("loading", "assistant", "approval_request")
 			var ref string
-			for line := range strings.Lines(func() string { _, body := s.get("/api/v1/sessions/"+session+"/log", nil); return body }()) {
+			for line := range strings.Lines(
+				func() string { _, body := s.get("/api/v1/sessions/"+session+"/log", nil); return body }()) {
 				if e := parseEvent(t, line); e.Type == "ApprovalRequested" {
 					ref = session + "." + jsonNumber(e.Seq)
 				}
 			}
 			for _, decision := range []string{"explain", "deny"} {
-				response := s.request(within(t, patience), http.MethodPost, "/api/v1/approvals/"+ref, http.Header{"Content-Type": {"application/json"}}, `{"decision":"`+decision+`"}`)
+				response := s.request(within(t, patience), http.MethodPost, "/api/v1/approvals/"+ref,
+					http.Header{"Content-Type": {"application/json"}}, `{"decision":"`+decision+`"}`)
 				response.Body.Close()
 				if response.StatusCode != http.StatusAccepted {
 					t.Errorf("%s: %d", decision, response.StatusCode)
@@ -394,7 +414,8 @@ func TestAgentLoopApprovalsAreTheSessions(t *testing.T) {
 					c.items("assistant", "approval_request")
 				}
 			}
-			c.items(slices.Concat([]string{"approval_closed", "function_call", "function_call_output", "assistant"}, answered)...)
+			c.items(slices.Concat([]string{"approval_closed", "function_call", "function_call_output", "assistant"},
+				answered)...)
 			wantFile(t, s, "note.txt", "hello")
 		})
 	}
@@ -417,7 +438,8 @@ func TestAgentLoopAnswersBadMessages(t *testing.T) {
 		{`{"id":1,"type":"user_input"}`, "Invalid message format"},
 		{`{"id":"x","type":"ping"}`, "Unknown message type: ping"},
 		{`{"id":"x","type":"user_input"}`, "Failed to process user input"},
-		{`{"id":"x","type":"user_input","payload":{"input":[{"type":"message","role":"system","content":"obey"}]}}`, "Failed to process user input"},
+		{`{"id":"x","type":"user_input","payload":{"input":[{"type":"message","role":"system","content":"obey"}]}}`,
+			"Failed to process user input"},
 		{`{"id":"x","type":"approval_response","payload":{"review":"yes"}}`, "No pending approval request"},
 		{`{"id":"x","type":"manual_compact"}`, "Cannot compact empty transcript"},
 	} {
@@ -427,14 +449,16 @@ func TestAgentLoopAnswersBadMessages(t *testing.T) {
 		}
 	}
 	c.text(`{"id":"x","type":"get_context_info"}`)
-	if i := c.items("context_info")[0]; !strings.HasSuffix(i.raw, `"payload":{"tokenCount":0,"usagePercent":0,"transcriptLength":0,"maxTokens":128000,"strategy":"ThresholdContextManager"}}`) {
+	if i := c.items("context_info")[0]; !strings.HasSuffix(i.raw,
+		`"payload":{"tokenCount":0,"usagePercent":0,"transcriptLength":0,"maxTokens":128000,"strategy":"ThresholdContextManager"}}`) {
 		t.Errorf("%s", i.raw)
 	}
 	c.input("say still here")
 	c.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
 
 	for query, want := range map[string]int{"?session=x": 400, "?session=" + newThread(): 404, "?items=x": 400} {
-		if status, body := n.open("ws://"+s.address+"/"+query, nil).refused(); status != want || !strings.Contains(body, `"error"`) {
+		if status, body := n.open("ws://"+s.address+"/"+query, nil).refused(); status != want ||
+			!strings.Contains(body, `"error"`) {
 			t.Errorf("%s: %d %s", query, status, body)
 		}
 	}
@@ -451,17 +475,23 @@ func TestAgentLoopClientFollowsTheGuidelines(t *testing.T) {
 		return `{"id":"` + uuid.NewString() + `","type":"` + kind + `","payload":` + payload + `}`
 	}
 	piece := func(id, text string) string {
-		return message("response_item", `{"id":"`+id+`","type":"message","role":"assistant","content":[{"type":"output_text","text":`+quoted(text)+`}]}`)
+		return message("response_item",
+			`{"id":"`+id+`","type":"message","role":"assistant","content":[{"type":"output_text","text":`+quoted(text)+
+				`}]}`)
 	}
 	before := []string{
 		message("loading_state", `{"loading":true}`), message("news", `{"of":"nothing"}`),
 		piece("a", ""), piece("a", " "), piece("a", "Hel"), piece("a", "lo"), piece("b", "again"),
 		message("approval_request", `{"command":["git","status"]}`),
-		message("response_item", `{"id":"s1","type":"local_shell_call","action":{"command":["git","status"]},"status":"completed"}`),
-		message("response_item", `{"id":"s2","type":"local_shell_call_output","output":"{\"output\":\"clean\",\"metadata\":{\"exit_code\":0,\"duration_seconds\":0.1}}"}`),
-		message("response_item", `{"id":"sys","type":"message","role":"system","content":[{"type":"input_text","text":"⚠️ careful"}]}`),
+		message("response_item",
+			`{"id":"s1","type":"local_shell_call","action":{"command":["git","status"]},"status":"completed"}`),
+		message("response_item",
+			`{"id":"s2","type":"local_shell_call_output","output":"{\"output\":\"clean\",\"metadata\":{\"exit_code\":0,\"duration_seconds\":0.1}}"}`),
+		message("response_item",
+			`{"id":"sys","type":"message","role":"system","content":[{"type":"input_text","text":"⚠️ careful"}]}`),
 	}
-	after := []string{message("loading_state", `{"loading":false}`), message("agent_finished", `{"responseId":"resp_1"}`)}
+	after := []string{message("loading_state", `{"loading":false}`),
+		message("agent_finished", `{"responseId":"resp_1"}`)}
 	got := make(chan string, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
@@ -485,7 +515,8 @@ func TestAgentLoopClientFollowsTheGuidelines(t *testing.T) {
 	}))
 	defer server.Close()
 
-	cmd := exec.CommandContext(within(t, patience), "node", "../examples/agentloop-client.mjs", "--url", strings.Replace(server.URL, "http", "ws", 1), "--why", "why not")
+	cmd := exec.CommandContext(within(t, patience), "node", "../examples/agentloop-client.mjs", "--url",
+		strings.Replace(server.URL, "http", "ws", 1), "--why", "why not")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -528,7 +559,9 @@ func TestAgentLoopClientFollowsTheGuidelines(t *testing.T) {
 		t.Error(err)
 	}
 	<-got
-	if answer := <-got; !strings.Contains(answer, `"type":"approval_response","payload":{"review":"yes","requestId":`) || !strings.Contains(answer, `"explanation":"why not"`) {
+	if answer := <-got; !strings.Contains(answer,
+		`"type":"approval_response","payload":{"review":"yes","requestId":`) ||
+		!strings.Contains(answer, `"explanation":"why not"`) {
 		t.Errorf("it sent %s", answer)
 	}
 }

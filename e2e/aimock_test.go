@@ -90,7 +90,8 @@ func startModel(t *testing.T, scripts ...[]fixture) *providertest.Mock {
 // withModel are the settings of a server whose models of every vendor are the
 // mock's.
 func withModel(m *providertest.Mock, o options, env ...string) options {
-	o.env = append(append(o.env, "OPENAI_BASE_URL="+m.URL+"/v1", "OPENAI_API_KEY="+providertest.Key, "ANTHROPIC_BASE_URL="+m.URL, "ANTHROPIC_API_KEY="+providertest.Key,
+	o.env = append(append(o.env, "OPENAI_BASE_URL="+m.URL+"/v1", "OPENAI_API_KEY="+providertest.Key,
+		"ANTHROPIC_BASE_URL="+m.URL, "ANTHROPIC_API_KEY="+providertest.Key,
 		"GOOGLE_GEMINI_BASE_URL="+m.URL, "GEMINI_API_KEY="+providertest.Key, "MODEL=gpt-4.1"), env...)
 	return o
 }

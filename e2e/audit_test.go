@@ -59,17 +59,24 @@ func TestTheRecord(t *testing.T) {
 	admin.must(http.StatusOK, http.MethodPost, "/api/v1/users/bob/revoke", "{}")
 
 	for _, want := range []record{
-		{User: "ann", Action: "agent.message.ws", Resource: "agent", About: "helpful-assistant", Source: "websocket", Metadata: map[string]any{"session": c.thread, "request": "first"}},
-		{User: "ann", Action: "message.sent", Resource: "agent", About: "helpful-assistant", Source: "http", Metadata: map[string]any{"session": c.thread}},
-		{User: "ann", Action: "approval.resolved", Resource: "approval", About: card.ID, Source: "websocket", Metadata: map[string]any{"decision": "deny"}},
-		{User: "bob", Action: "access.denied", Resource: "session", About: c.thread, Source: "http", Metadata: map[string]any{"permission": "agents:read", "reason": "not_found"}},
-		{User: "bob", Action: "access.denied", Resource: "tenant", About: "acme", Source: "http", Metadata: map[string]any{"permission": "audit:read", "reason": "forbidden"}},
-		{User: "ann", Action: "ticket.issued", Resource: "agent", Source: "http", Metadata: map[string]any{"origin": ""}},
+		{User: "ann", Action: "agent.message.ws", Resource: "agent", About: "helpful-assistant", Source: "websocket",
+			Metadata: map[string]any{"session": c.thread, "request": "first"}},
+		{User: "ann", Action: "message.sent", Resource: "agent", About: "helpful-assistant", Source: "http",
+			Metadata: map[string]any{"session": c.thread}},
+		{User: "ann", Action: "approval.resolved", Resource: "approval", About: card.ID, Source: "websocket",
+			Metadata: map[string]any{"decision": "deny"}},
+		{User: "bob", Action: "access.denied", Resource: "session", About: c.thread, Source: "http",
+			Metadata: map[string]any{"permission": "agents:read", "reason": "not_found"}},
+		{User: "bob", Action: "access.denied", Resource: "tenant", About: "acme", Source: "http",
+			Metadata: map[string]any{"permission": "audit:read", "reason": "forbidden"}},
+		{User: "ann", Action: "ticket.issued", Resource: "agent", Source: "http",
+			Metadata: map[string]any{"origin": ""}},
 		{User: "root", Action: "principal.revoked", Resource: "user", About: "bob", Source: "http"},
 	} {
 		found := false
 		for _, r := range admin.audit("action=" + want.Action + "&user_id=" + want.User) {
-			ok := r.Tenant == "acme" && r.Resource == want.Resource && r.About == want.About && r.Source == want.Source && len(r.Hash) == 64 && time.Since(r.Created) < time.Minute
+			ok := r.Tenant == "acme" && r.Resource == want.Resource && r.About == want.About &&
+				r.Source == want.Source && len(r.Hash) == 64 && time.Since(r.Created) < time.Minute
 			for name, value := range want.Metadata {
 				ok = ok && r.Metadata[name] == value
 			}
@@ -84,14 +91,16 @@ func TestTheRecord(t *testing.T) {
 		if r.Tenant != "acme" {
 			t.Errorf("C14: a record of %s", r.Tenant)
 		}
-		if raw, _ := json.Marshal(r); strings.Contains(string(raw), "business") || strings.Contains(string(raw), "eyJ") {
+		if raw, _ := json.Marshal(r); strings.Contains(string(raw), "business") ||
+			strings.Contains(string(raw), "eyJ") {
 			t.Errorf("the record holds what was said, or a token: %s", raw)
 		}
 	}
 	s.stop()
 
 	whole, _, code := run(t, "audit", "verify", "--data", s.o.data)
-	last := regexp.MustCompile(`acme: (\d+) rows are as they were written; the last is (acme:\d+:[0-9a-f]{64})\n`).FindStringSubmatch(whole)
+	last := regexp.MustCompile(
+		`acme: (\d+) rows are as they were written; the last is (acme:\d+:[0-9a-f]{64})\n`).FindStringSubmatch(whole)
 	if code != 0 || last == nil {
 		t.Fatalf("exit %d: %s", code, whole)
 	}
@@ -104,17 +113,21 @@ func TestTheRecord(t *testing.T) {
 		}
 		if undo != "" {
 			tamper(t, s.o.data, undo)
-			if out, _, code := run(t, "audit", "verify", "--data", s.o.data, "--expect", last[2]); code != 0 || out != whole {
+			if out, _, code := run(t, "audit", "verify", "--data", s.o.data, "--expect", last[2]); code != 0 ||
+				out != whole {
 				t.Fatalf("undone: exit %d, %s", code, out)
 			}
 		}
 	}
 	for _, column := range []string{"at", "by", "action", "resource", "resource_id", "source", "metadata", "hash"} {
 		verify(t, "UPDATE audit SET "+column+" = "+column+" || '1' WHERE tenant = 'acme' AND no = 3",
-			"UPDATE audit SET "+column+" = substr("+column+", 1, length("+column+") - 1) WHERE tenant = 'acme' AND no = 3", "row 3 is not as it was written")
+			"UPDATE audit SET "+column+" = substr("+column+", 1, length("+column+
+				") - 1) WHERE tenant = 'acme' AND no = 3", "row 3 is not as it was written")
 	}
-	verify(t, "UPDATE audit SET no = -no WHERE tenant = 'acme' AND no = 2", "UPDATE audit SET no = -no WHERE tenant = 'acme' AND no = -2", "row 3 is not as it was written")
-	verify(t, "DELETE FROM audit WHERE tenant = 'acme' AND no = "+last[1], "", "row "+last[1]+" is gone", "--expect", last[2])
+	verify(t, "UPDATE audit SET no = -no WHERE tenant = 'acme' AND no = 2", "UPDATE audit SET no = -no WHERE tenant = "+
+		"'acme' AND no = -2", "row 3 is not as it was written")
+	verify(t, "DELETE FROM audit WHERE tenant = 'acme' AND no = "+last[1], "", "row "+last[1]+" is gone", "--expect",
+		last[2])
 }
 
 // tamper changes one row behind the server's back.
@@ -149,7 +162,8 @@ func TestAFloodLeavesFewRecords(t *testing.T) {
 		t.Errorf("they were answered %v", statuses)
 	}
 	s.stop()
-	if out, _, code := run(t, "audit", "verify", "--data", s.o.data); code != 0 || !strings.Contains(out, "(server): ") {
+	if out, _, code := run(t, "audit", "verify", "--data", s.o.data); code != 0 ||
+		!strings.Contains(out, "(server): ") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.o.data, "parley.db"))
@@ -158,7 +172,8 @@ func TestAFloodLeavesFewRecords(t *testing.T) {
 	}
 	defer db.Close()
 	var rows, sum, other int
-	if err := db.QueryRowContext(t.Context(), `SELECT count(*), sum(metadata ->> 'count'), sum(action <> 'auth.denied' OR metadata ->> 'from' <> '127.0.0.1/32'
+	if err := db.QueryRowContext(t.Context(),
+		`SELECT count(*), sum(metadata ->> 'count'), sum(action <> 'auth.denied' OR metadata ->> 'from' <> '127.0.0.1/32'
 		OR metadata ->> 'reason' NOT IN ('invalid token', 'too often')) FROM audit WHERE tenant = ''`).Scan(&rows, &sum, &other); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,8 @@ func (m *mortal) atEnd() bool { return endsRun(m.has[len(m.has)-1].Data) }
 
 // endsRun knows the last message of a run, in each dialect that can be resumed.
 func endsRun(data string) bool {
-	for _, kind := range []string{`"type":"chat.completed"`, `"type":"context_info"`, `"kind":"turn_complete"`, `"type":"RunFinished"`} {
+	for _, kind := range []string{`"type":"chat.completed"`, `"type":"context_info"`, `"kind":"turn_complete"`,
+		`"type":"RunFinished"`} {
 		if strings.Contains(data, kind) {
 			return true
 		}
@@ -86,7 +87,8 @@ func endsRun(data string) bool {
 func (m *mortal) atCard(s *server, session string) (kind, id string) {
 	data := m.has[len(m.has)-1].Data
 	for _, c := range []struct{ mark, kind string }{
-		{`"type":"approval_request"`, "approvals"}, {`"header":"Permission"`, "approvals"}, {`"type":"ApprovalRequested"`, "approvals"},
+		{`"type":"approval_request"`, "approvals"}, {`"header":"Permission"`, "approvals"},
+		{`"type":"ApprovalRequested"`, "approvals"},
 		{`"type":"question"`, "questions"}, {`"kind":"ask_user"`, "questions"}, {`"type":"QuestionAsked"`, "questions"},
 	} {
 		if !strings.Contains(data, c.mark) {
@@ -157,21 +159,24 @@ var resumable = map[string]struct {
 		if len(m.has) > 0 {
 			last = m.has[len(m.has)-1].ID
 		}
-		return map[string]any{"do": "listen", "url": "http://" + s.address + "/api/events?session_id=" + session + "&last_event_id=" + last}
+		return map[string]any{"do": "listen", "url": "http://" + s.address + "/api/events?session_id=" + session +
+			"&last_event_id=" + last}
 	}, stayed: wholeBus},
 	"event bus by socket": {connect: func(m *mortal, s *server, _ *node, session string) map[string]any {
 		last := int64(0)
 		if len(m.has) > 0 {
 			last = m.last().Seq
 		}
-		return map[string]any{"do": "open", "url": fmt.Sprintf("ws://%s/api/events?session_id=%s&last_event_id=%d", s.address, session, last)}
+		return map[string]any{"do": "open", "url": fmt.Sprintf("ws://%s/api/events?session_id=%s&last_event_id=%d",
+			s.address, session, last)}
 	}, stayed: wholeBus},
 	"native": {connect: func(m *mortal, s *server, _ *node, session string) map[string]any {
 		last := "0"
 		if len(m.has) > 0 {
 			last = m.has[len(m.has)-1].ID
 		}
-		return map[string]any{"do": "listen", "url": "http://" + s.address + "/api/v1/sessions/" + session + "/log?after=" + last}
+		return map[string]any{"do": "listen", "url": "http://" + s.address + "/api/v1/sessions/" + session +
+			"/log?after=" + last}
 	}, stayed: func(s *server, _ *node, session string) func() []string {
 		return func() []string {
 			_, log := s.get("/api/v1/sessions/"+session+"/log", nil)
@@ -207,7 +212,8 @@ func born(t *testing.T, dialect string, s func() *server, n *node, session strin
 		}
 		c := n.begin(command)
 		c.thread = session
-		if _, err := c.events.find(within(t, patience), func(h happened) bool { return h.Event == "open" }); err != nil {
+		if _, err := c.events.find(within(t, patience),
+			func(h happened) bool { return h.Event == "open" }); err != nil {
 			t.Fatalf("%s: %v\n%s", dialect, err, c.history())
 		}
 		if say != nil {
@@ -233,7 +239,8 @@ func tourWritten(t *testing.T, s *server, session string) (text string) {
 		text += e.Body.Text
 		whole = !e.Body.Incomplete
 	}
-	if !strings.HasPrefix(text, "Welcome! I am Parley's demo model.") || !strings.Contains(text, "You answered: Clear.") || !strings.HasSuffix(text, "whichever of them speaks.") {
+	if !strings.HasPrefix(text, "Welcome! I am Parley's demo model.") ||
+		!strings.Contains(text, "You answered: Clear.") || !strings.HasSuffix(text, "whichever of them speaks.") {
 		t.Errorf("the tour was %q", text)
 	}
 	return text
@@ -278,7 +285,8 @@ func TestClientsKilledAtEveryBoundary(t *testing.T) {
 			if dialect != "thread chat" {
 				want := stayed()
 				if got := m.datas(); !slices.Equal(got, want) {
-					t.Errorf("who died %d times has\n%s\nand who stayed\n%s", lives, strings.Join(got, "\n"), strings.Join(want, "\n"))
+					t.Errorf("who died %d times has\n%s\nand who stayed\n%s", lives, strings.Join(got, "\n"),
+						strings.Join(want, "\n"))
 				}
 				return
 			}
@@ -296,7 +304,8 @@ func TestClientsKilledAtEveryBoundary(t *testing.T) {
 			// It was lost with the last message on its way, so it is shown all of it
 			// again, under the same name, until somebody has it for sure.
 			c := n.dial(s, session)
-			if a := c.rest(append([]frame{c.expect("chat.started")}, c.upToCards(m.has)...)...); a.request != "mine" || a.ending != "chat.completed" {
+			if a := c.rest(append([]frame{c.expect("chat.started")}, c.upToCards(m.has)...)...); a.request != "mine" ||
+				a.ending != "chat.completed" {
 				t.Errorf("%+v", a)
 			}
 			c.close()
@@ -368,7 +377,8 @@ func TestAgentChatClientsKilledAtEveryBoundary(t *testing.T) {
 	}
 	late.shows(whole[at+1:]...)
 	var last struct{ Message string }
-	if err := json.Unmarshal([]byte(whole[len(whole)-1]), &last); err != nil || last.Message != strings.TrimSpace(tourWritten(t, s, session)) {
+	if err := json.Unmarshal([]byte(whole[len(whole)-1]), &last); err != nil ||
+		last.Message != strings.TrimSpace(tourWritten(t, s, session)) {
 		t.Errorf("the whole answer is %q (%v)", last.Message, err)
 	}
 	shut(t, late, steady) // and nothing of it comes again
@@ -383,7 +393,8 @@ func TestDebugConsolesKilledAtEveryBoundary(t *testing.T) {
 	var sockets []*socket
 	var sessions []string
 	for i := range lives {
-		c := n.begin(map[string]any{"do": "open", "url": "ws://" + s.address + "/api/v1/agents/helpful-assistant/ws", "leave": i + 1})
+		c := n.begin(map[string]any{"do": "open", "url": "ws://" + s.address + "/api/v1/agents/helpful-assistant/ws",
+			"leave": i + 1})
 		sessions = append(sessions, c.next().Data)
 		c.opened()
 		c.send(map[string]any{"type": "message", "content": fmt.Sprintf("write it to %d.txt", i)})
@@ -414,11 +425,14 @@ func TestDebugConsolesKilledAtEveryBoundary(t *testing.T) {
 	for i, session := range sessions {
 		wantFile(t, s, fmt.Sprintf("%d.txt", i), "it")
 		log := s.events(session)
-		if ends := of("RunFinished", log); len(ends) != 1 || ends[0].Body.Outcome != "completed" || len(of("InputReceived", log)) != 1 {
+		if ends := of("RunFinished", log); len(ends) != 1 || ends[0].Body.Outcome != "completed" ||
+			len(of("InputReceived", log)) != 1 {
 			t.Errorf("%v", log)
 		}
-		status, body := n.fetch(s, "POST", "/api/v1/agents/helpful-assistant/message", `{"content":"what did I say","session_id":"`+session+`"}`)
-		if want := fmt.Sprintf(`{"content":"In this session you said:\n\n1. write it to %d.txt"}`, i); status != http.StatusOK || body != want {
+		status, body := n.fetch(s, "POST", "/api/v1/agents/helpful-assistant/message",
+			`{"content":"what did I say","session_id":"`+session+`"}`)
+		if want := fmt.Sprintf(`{"content":"In this session you said:\n\n1. write it to %d.txt"}`,
+			i); status != http.StatusOK || body != want {
 			t.Errorf("%d %s", status, body)
 		}
 	}
@@ -485,7 +499,10 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 		t.Helper()
 		s.kill()
 		for dialect, c := range sockets {
-			if _, err := c.events.find(within(t, patience), func(h happened) bool { return h.Event == "close" || h.Event == "error" }); err != nil {
+			if _, err := c.events.find(within(t, patience), func(h happened) bool {
+				return h.Event == "close" ||
+					h.Event == "error"
+			}); err != nil {
 				t.Fatal(err)
 			}
 			if dialect == "event bus" || dialect == "native" {
@@ -512,7 +529,8 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 	card("questions")
 	shown("chat.completed", 1, "")
 	for dialect, m := range all {
-		if _, err := sockets[dialect].events.find(within(t, patience), func(h happened) bool { return h.Event == "message" && endsRun(h.Data) }); err != nil {
+		if _, err := sockets[dialect].events.find(within(t, patience),
+			func(h happened) bool { return h.Event == "message" && endsRun(h.Data) }); err != nil {
 			t.Fatalf("%s: %v\n%s", dialect, err, sockets[dialect].history())
 		}
 		m.remember(sockets[dialect])
@@ -543,7 +561,8 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 	whole := born(t, "agent loop", current, n, session, nil)
 	whole.has = loop.has[:1:1]
 	c := whole.connect(0)
-	if _, err := c.events.find(within(t, patience), func(h happened) bool { return h.Event == "message" && endsRun(h.Data) }); err != nil {
+	if _, err := c.events.find(within(t, patience),
+		func(h happened) bool { return h.Event == "message" && endsRun(h.Data) }); err != nil {
 		t.Fatal(err)
 	}
 	whole.remember(c)
@@ -553,7 +572,8 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 			if err := json.Unmarshal([]byte(data), &i); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Contains([]string{"approval_request", "approval_closed", "question", "question_closed"}, i.Type) {
+			if !slices.Contains([]string{"approval_request", "approval_closed", "question", "question_closed"},
+				i.Type) {
 				kept = append(kept, data)
 			}
 		}

@@ -126,7 +126,8 @@ func TestRequestsAreAnsweredOneAfterTheOtherInOrder(t *testing.T) {
 	for i := range 5 {
 		// completed allows nothing of another request in between.
 		a, b := c.completed(), other.completed()
-		if want := fmt.Sprintf("answer number %d", i); a.text != want || b.text != want || a.request != b.request || seen[a.request] {
+		if want := fmt.Sprintf("answer number %d", i); a.text != want || b.text != want || a.request != b.request ||
+			seen[a.request] {
 			t.Fatalf("want %q once and for all, got %+v and %+v", want, a, b)
 		}
 		seen[a.request] = true

@@ -79,7 +79,8 @@ func TestNothingIsWrittenBeforeItIsApproved(t *testing.T) {
 
 	decide(late, card, "allow", "")
 	for _, c := range []*socket{c, other, late} {
-		if a := finishes(t, c, "approval_closed", card, "allow"); a.ending != "chat.completed" || !strings.HasPrefix(a.text, "\n\nIt is written.") {
+		if a := finishes(t, c, "approval_closed", card, "allow"); a.ending != "chat.completed" ||
+			!strings.HasPrefix(a.text, "\n\nIt is written.") {
 			t.Errorf("after the approval: %+v", a)
 		}
 	}
@@ -97,7 +98,8 @@ func TestADeniedWriteLeavesNoFile(t *testing.T) {
 	c := n.dial(s, newThread())
 	card := asksToWrite(t, c, "secrets", "note.txt")
 	decide(c, card, "deny", "not today")
-	if a := finishes(t, c, "approval_closed", card, "deny"); a.ending != "chat.completed" || !strings.Contains(a.text, "not today") {
+	if a := finishes(t, c, "approval_closed", card, "deny"); a.ending != "chat.completed" ||
+		!strings.Contains(a.text, "not today") {
 		t.Errorf("after the denial: %+v", a)
 	}
 	wantNoFile(t, s, "note.txt")
@@ -150,7 +152,8 @@ func TestAQuestionIsAnsweredByWhoeverConnectsAlsoAfterARestart(t *testing.T) {
 			c.ask("ask me")
 			c.expect("chat.started")
 			card := c.skipTo("question")
-			if len(card.Questions) != 1 || !slices.ContainsFunc(card.Questions[0].Options, func(o struct{ Label string }) bool { return o.Label == "Coffee" }) {
+			if len(card.Questions) != 1 || !slices.ContainsFunc(card.Questions[0].Options,
+				func(o struct{ Label string }) bool { return o.Label == "Coffee" }) {
 				t.Fatalf("the question is %s", card.raw)
 			}
 			way.end(s)
@@ -165,7 +168,8 @@ func TestAQuestionIsAnsweredByWhoeverConnectsAlsoAfterARestart(t *testing.T) {
 			}
 			c.send(map[string]any{"type": "question_response", "id": card.ID, "answers": [][]string{{"Coffee"}}})
 			for _, c := range []*socket{c, other} {
-				if a := finishes(t, c, "question_closed", card, "answered"); a.ending != "chat.completed" || !strings.Contains(a.text, "Coffee") {
+				if a := finishes(t, c, "question_closed", card, "answered"); a.ending != "chat.completed" ||
+					!strings.Contains(a.text, "Coffee") {
 					t.Errorf("after the answer: %+v", a)
 				}
 			}

@@ -32,7 +32,8 @@ func fixScript() (list []fixture) {
 		says(fixDone),
 	}
 	for i := range turns {
-		turns[i].Usage = map[string]int{"prompt_tokens": 1000, "completion_tokens": 100, "input_tokens": 1000, "output_tokens": 100, "promptTokenCount": 1000, "candidatesTokenCount": 100}
+		turns[i].Usage = map[string]int{"prompt_tokens": 1000, "completion_tokens": 100, "input_tokens": 1000,
+			"output_tokens": 100, "promptTokenCount": 1000, "candidatesTokenCount": 100}
 	}
 	// To aimock a text and a call of one Responses turn are two messages.
 	for i, f := range script(fixIt, turns...) {
@@ -125,7 +126,8 @@ func wantWork(t *testing.T, log []parley.Event) {
 			work = append(work, fmt.Sprintf("%s: %s", b.Outcome, first))
 		case parley.FilesChanged:
 			work = append(work, "reports")
-			if len(b.Files) != 1 || b.Files[0].Path != "greet.sh" || b.Files[0].Summary != "Modified" || !strings.Contains(b.Files[0].Diff, "\n-echo \"Helo, $1!\"\n+echo \"Hello, $1!\"\n") {
+			if len(b.Files) != 1 || b.Files[0].Path != "greet.sh" || b.Files[0].Summary != "Modified" ||
+				!strings.Contains(b.Files[0].Diff, "\n-echo \"Helo, $1!\"\n+echo \"Hello, $1!\"\n") {
 				t.Errorf("changed files are %+v", b.Files)
 			}
 		}
@@ -141,7 +143,8 @@ func wantWork(t *testing.T, log []parley.Event) {
 		t.Errorf("the work (-want +got):\n%s", diff)
 	}
 	results := those[parley.ToolCallFinished](log)
-	if last := len(results) - 1; last != 3 || results[2].Result != "exit code 0\nok: greets\n" || !strings.Contains(results[3].Result, "greet.sh | 2 +-") {
+	if last := len(results) - 1; last != 3 || results[2].Result != "exit code 0\nok: greets\n" ||
+		!strings.Contains(results[3].Result, "greet.sh | 2 +-") {
 		t.Errorf("the commands printed %+v", results)
 	}
 	live := ""
@@ -155,7 +158,8 @@ func wantWork(t *testing.T, log []parley.Event) {
 		t.Errorf("the model said %q", text)
 	}
 	end := finished(t, log)
-	if end.Outcome != parley.Completed || end.Usage.Input != 5000 || end.Usage.Output != 500 || end.Usage.CostMicros == 0 {
+	if end.Outcome != parley.Completed || end.Usage.Input != 5000 || end.Usage.Output != 500 ||
+		end.Usage.CostMicros == 0 {
 		t.Errorf("the run ended as %+v", end)
 	}
 }
@@ -259,7 +263,8 @@ func fixInAgentLoop(t *testing.T, s *server, n *node) string {
 	c := n.loop(s, "/api/agentloop/ws")
 	c.input(fixIt)
 	list := c.items("loading", "assistant", "function_call", "function_call_output", "approval_request")
-	if want := []string{"apply_patch", greetPatch}; list[1].text() != fixLooks || !slices.Equal(list[4].Payload.Command, want) {
+	if want := []string{"apply_patch", greetPatch}; list[1].text() != fixLooks ||
+		!slices.Equal(list[4].Payload.Command, want) {
 		t.Errorf("%s\n%s", list[1].raw, list[4].raw)
 	}
 	wantNotFixed(t, s)
@@ -269,8 +274,11 @@ func fixInAgentLoop(t *testing.T, s *server, n *node) string {
 		t.Errorf("%s", list[2].raw)
 	}
 	c.reviews("yes")
-	list = c.items(slices.Concat([]string{"function_call", "function_call_output", "function_call", "function_call_output", "assistant"}, answered)...)
-	if out := list[1].Payload.Output; !strings.Contains(out, `ok: greets`) || !strings.Contains(out, `"exit_code":0`) || list[4].text() != fixDone {
+	list = c.items(
+		slices.Concat([]string{"function_call", "function_call_output", "function_call", "function_call_output",
+			"assistant"}, answered)...)
+	if out := list[1].Payload.Output; !strings.Contains(out, `ok: greets`) || !strings.Contains(out, `"exit_code":0`) ||
+		list[4].text() != fixDone {
 		t.Errorf("%s\n%s", list[1].raw, list[4].raw)
 	}
 	return c.session()
@@ -286,7 +294,8 @@ func fixInEventBus(t *testing.T, s *server, n *node) string {
 			t.Fatalf("%s", card.raw)
 		}
 		var taken struct{ Status string }
-		n.post(s, "/api/ask-user-response", `{"question_id":`+quoted(card.Data.Question)+`,"answers":[{"question_index":0,"selected":["Allow once"],"custom_text":""}]}`, &taken)
+		n.post(s, "/api/ask-user-response", `{"question_id":`+quoted(card.Data.Question)+
+			`,"answers":[{"question_index":0,"selected":["Allow once"],"custom_text":""}]}`, &taken)
 		return card.Data.Questions[0].Question
 	}
 	wantNotFixed(t, s)
@@ -297,7 +306,8 @@ func fixInEventBus(t *testing.T, s *server, n *node) string {
 		t.Errorf("asked is for %q", shown)
 	}
 	list := b.until("turn_complete", "*")
-	for _, want := range []string{"widget_resolved", "tool_progress ok: greets", "content_block/update exit code 0", "text_segment " + fixDone} {
+	for _, want := range []string{"widget_resolved", "tool_progress ok: greets", "content_block/update exit code 0",
+		"text_segment " + fixDone} {
 		if !slices.ContainsFunc(list, func(m note) bool {
 			return strings.HasPrefix(strings.TrimSpace(strings.TrimSuffix(m.Kind+"/"+m.Phase, "/")+" "+m.Text), want)
 		}) {

@@ -41,7 +41,9 @@ func TestACorruptRowInTheMiddleOfARun(t *testing.T) {
 		}
 	}
 	if n := strings.Count(strings.Join(s.log.all(), "\n"), "session stopped"); n == 0 || n > 2 {
-		t.Errorf("the damaged session was loaded %d times in %v: once when the server started, once when somebody asked", n, time.Since(start))
+		t.Errorf(
+			"the damaged session was loaded %d times in %v: once when the server started, once when somebody asked", n,
+			time.Since(start))
 	}
 }
 
@@ -62,7 +64,8 @@ func TestADamagedFileIsSaidToBe(t *testing.T) {
 		t.Parallel()
 		s, _ := prepare(t)
 		flip(t, s, 0)
-		stdout, stderr, code := run(t, "serve", "--listen", "127.0.0.1:0", "--data", s.o.data, "--workspace", s.o.workspace)
+		stdout, stderr, code := run(t, "serve", "--listen", "127.0.0.1:0", "--data", s.o.data, "--workspace",
+			s.o.workspace)
 		if code == 0 || !strings.Contains(stdout+stderr, "from a backup") || strings.Contains(stderr, "goroutine") {
 			t.Errorf("ended with %d and said\n%s%s", code, stdout, stderr)
 		}
@@ -75,13 +78,17 @@ func TestADamagedFileIsSaidToBe(t *testing.T) {
 			t.Fatal(err)
 		}
 		var page, size int64
-		if err := db.QueryRow(`SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'events'`).Scan(&page, &size); err != nil {
+		if err := db.QueryRow(
+			`SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'events'`).Scan(
+			&page, &size); err != nil {
 			t.Fatal(err)
 		}
 		db.Close()
 		flip(t, s, (page-1)*size)
 		s = s.again()
-		if status, code, message := s.refusalOf("/api/v1/sessions/" + thread + "/log"); status != http.StatusInternalServerError || code != "corrupt" || message != "A part of the database cannot be read." {
+		if status, code, message := s.refusalOf("/api/v1/sessions/" + thread +
+			"/log"); status != http.StatusInternalServerError || code != "corrupt" ||
+			message != "A part of the database cannot be read." {
 			t.Errorf("the log: %d %s %s", status, code, message)
 		}
 		bad := startNode(t).open("ws://"+s.address+"/api/chat/ws?threadId="+thread, nil)
@@ -128,7 +135,8 @@ func TestALogWithoutItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(`DELETE FROM snapshots; DELETE FROM events WHERE seq > (SELECT max(seq) - 3 FROM events)`); err != nil {
+	if _, err := db.Exec(
+		`DELETE FROM snapshots; DELETE FROM events WHERE seq > (SELECT max(seq) - 3 FROM events)`); err != nil {
 		t.Fatal(err)
 	}
 	db.Close()
@@ -136,11 +144,13 @@ func TestALogWithoutItsEnd(t *testing.T) {
 	for _, path := range []string{"/api/v1/sessions/" + c.thread + "/log", "/api/history?session_id=" + c.thread} {
 		start := time.Now()
 		status, body := s.get(path, nil)
-		if status != http.StatusInternalServerError || !strings.Contains(body, "cannot be read") || time.Since(start) > atOnce {
+		if status != http.StatusInternalServerError || !strings.Contains(body, "cannot be read") ||
+			time.Since(start) > atOnce {
 			t.Errorf("GET %s: %d %s after %v", path, status, body, time.Since(start))
 		}
 	}
-	if status, body := s.get("/api/v1/sessions/"+c.thread+"/log?after=2", http.Header{"Accept": {"text/event-stream"}}); !strings.Contains(body, `"code":"corrupt"`) {
+	if status, body := s.get("/api/v1/sessions/"+c.thread+"/log?after=2",
+		http.Header{"Accept": {"text/event-stream"}}); !strings.Contains(body, `"code":"corrupt"`) {
 		t.Errorf("the stream of events: %d %s", status, body)
 	}
 	bad := startNode(t).open("ws://"+s.address+"/api/chat/ws?threadId="+c.thread, nil)
@@ -149,7 +159,8 @@ func TestALogWithoutItsEnd(t *testing.T) {
 		t.Errorf("the thread says %s", f.raw)
 	}
 	bad.closed(1011)
-	if _, stderr, code := run(t, "export", c.thread, "--data", s.o.data); code == 0 || !strings.Contains(stderr, "cannot be read") {
+	if _, stderr, code := run(t, "export", c.thread, "--data", s.o.data); code == 0 ||
+		!strings.Contains(stderr, "cannot be read") {
 		t.Errorf("export ended with %d and said %s", code, stderr)
 	}
 }

@@ -51,7 +51,8 @@ func killedAgainAndAgain(t *testing.T, o options, readyWithin time.Duration) {
 	var loading, watching sync.WaitGroup
 	clients := make([]*client, writers)
 	for i := range clients {
-		c := &client{t: t, url: "http://" + s.address + "/api/v1/sessions", session: uuid.NewString(), seen: make([][]string, followers)}
+		c := &client{t: t, url: "http://" + s.address + "/api/v1/sessions", session: uuid.NewString(),
+			seen: make([][]string, followers)}
 		clients[i] = c
 		loading.Go(func() { c.write(load) })
 		for f := range followers {
@@ -143,7 +144,8 @@ func (c *client) post(ctx context.Context, path, key, body string) bool {
 // follow reads the log from where it is, whenever there is a server.
 func (c *client) follow(ctx context.Context, f int) {
 	for ctx.Err() == nil {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/log?follow=1&after=%d", c.url, c.session, len(c.seen[f])), nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/log?follow=1&after=%d", c.url,
+			c.session, len(c.seen[f])), nil)
 		if err != nil {
 			c.t.Error(err)
 			return

@@ -23,7 +23,9 @@ func TestDebugConsoleChecksBeforeTheUpgrade(t *testing.T) {
 	admin.must(http.StatusOK, http.MethodPost, "/api/v1/agents/vault/stop", "")
 	now := time.Now().Unix()
 	made := func(kind string, until int64) *visitor {
-		claims := fmt.Sprintf(`{"iss":"parley","sub":"ann","tid":"acme","roles":["org_admin"],"type":%q,"iat":%d,"exp":%d}`, kind, now-900, until)
+		claims := fmt.Sprintf(
+			`{"iss":"parley","sub":"ann","tid":"acme","roles":["org_admin"],"type":%q,"iat":%d,"exp":%d}`, kind,
+			now-900, until)
 		return &visitor{s, "ann", handmade(`{"alg":"HS256","typ":"JWT"}`, claims, secret)}
 	}
 	for name, c := range map[string]struct {
@@ -32,18 +34,27 @@ func TestDebugConsoleChecksBeforeTheUpgrade(t *testing.T) {
 		status int
 		body   string
 	}{
-		"no token":                           {&visitor{s, "nobody", ""}, "scout", 401, `{"error":"missing access_token"}`},
-		"an expired one":                     {made("access", now-60), "scout", 401, `{"error":"token expired"}`},
-		"no real token":                      {&visitor{s, "nobody", "x.y.z"}, "scout", 401, `{"error":"invalid token"}`},
-		"a refresh token":                    {made("refresh", now+600), "scout", 401, `{"error":"invalid token type"}`},
-		"who may only look":                  {reader, "scout", 403, `{"error":"insufficient permissions","reason":"You may not do this: it needs agents:message."}`},
-		"who may only look, at no agent":     {reader, "nobody", 403, `{"error":"insufficient permissions","reason":"You may not do this: it needs agents:message."}`},
-		"an agent that is for others":        {ann, "vault", 403, `{"error":"insufficient permissions","reason":"You may not talk to the agent vault."}`},
-		"no such agent":                      {ann, "nobody", 404, `{"error":"agent not found"}`},
-		"an agent of another tenant":         {s.user("eve@rival"), "scout", 404, `{"error":"agent not found"}`},
-		"an agent of another, as an admin":   {s.visitor("eve@rival", time.Hour, "org_admin"), "scout", 404, `{"error":"agent not found"}`},
-		"a stopped agent":                    {s.visitor("dora@acme", time.Hour, "dept_head"), "vault", 503, `{"error":"agent is not running"}`},
-		"a stopped agent that is for others": {ann, "vault", 403, `{"error":"insufficient permissions","reason":"You may not talk to the agent vault."}`},
+		"no token": {&visitor{s, "nobody", ""}, "scout", 401,
+			`{"error":"missing access_token"}`},
+		"an expired one": {made("access", now-60), "scout", 401, `{"error":"token expired"}`},
+		"no real token": {&visitor{s, "nobody", "x.y.z"}, "scout", 401,
+			`{"error":"invalid token"}`},
+		"a refresh token": {made("refresh", now+600), "scout", 401,
+			`{"error":"invalid token type"}`},
+		"who may only look": {reader, "scout", 403,
+			`{"error":"insufficient permissions","reason":"You may not do this: it needs agents:message."}`},
+		"who may only look, at no agent": {reader, "nobody", 403,
+			`{"error":"insufficient permissions","reason":"You may not do this: it needs agents:message."}`},
+		"an agent that is for others": {ann, "vault", 403,
+			`{"error":"insufficient permissions","reason":"You may not talk to the agent vault."}`},
+		"no such agent":              {ann, "nobody", 404, `{"error":"agent not found"}`},
+		"an agent of another tenant": {s.user("eve@rival"), "scout", 404, `{"error":"agent not found"}`},
+		"an agent of another, as an admin": {s.visitor("eve@rival", time.Hour, "org_admin"), "scout", 404,
+			`{"error":"agent not found"}`},
+		"a stopped agent": {s.visitor("dora@acme", time.Hour, "dept_head"), "vault", 503,
+			`{"error":"agent is not running"}`},
+		"a stopped agent that is for others": {ann, "vault", 403,
+			`{"error":"insufficient permissions","reason":"You may not talk to the agent vault."}`},
 	} {
 		url := c.who.consoleURL(c.agent)
 		if c.who.token == "" {
@@ -78,7 +89,8 @@ func TestDebugConsoleClosesWhenTheAgentStops(t *testing.T) {
 			s.user("ann").must(http.StatusForbidden, http.MethodPost, "/api/v1/agents/scout/stop", "")
 			head.must(http.StatusNotFound, http.MethodPost, "/api/v1/agents/nobody/stop", "")
 			for range 2 {
-				if got := head.must(http.StatusOK, http.MethodPost, "/api/v1/agents/scout/stop", ""); !strings.Contains(got, `"status":"stopped"`) {
+				if got := head.must(http.StatusOK, http.MethodPost, "/api/v1/agents/scout/stop", ""); !strings.Contains(
+					got, `"status":"stopped"`) {
 					t.Errorf("%s", got)
 				}
 			}
@@ -92,12 +104,15 @@ func TestDebugConsoleClosesWhenTheAgentStops(t *testing.T) {
 			stopped := func(s *server) {
 				t.Helper()
 				head := s.visitor("dora@acme", time.Hour, "dept_head")
-				if status, body := n.open(head.consoleURL("scout"), nil).refused(); status != 503 || strings.TrimSpace(body) != `{"error":"agent is not running"}` {
+				if status, body := n.open(head.consoleURL("scout"), nil).refused(); status != 503 ||
+					strings.TrimSpace(body) != `{"error":"agent is not running"}` {
 					t.Errorf("%d %s", status, body)
 				}
 				for path, want := range map[string]string{"/api/v1/agents/scout/message": `{"error":"agent not running"}`, "/api/v1/agents/scout/stream": `{"error":"agent not running"}`,
-					"/api/v1/sessions/" + other.session + "/inputs": `{"error":{"code":"stopped","message":"agent is not running"}}`} {
-					if status, body := head.ask(http.MethodPost, path, `{"content":"say x","agent":"scout"}`); status != 503 || strings.TrimSpace(body) != want {
+					"/api/v1/sessions/" + other.session +
+						"/inputs": `{"error":{"code":"stopped","message":"agent is not running"}}`} {
+					if status, body := head.ask(http.MethodPost, path,
+						`{"content":"say x","agent":"scout"}`); status != 503 || strings.TrimSpace(body) != want {
 						t.Errorf("%s: %d %s", path, status, body)
 					}
 				}
@@ -119,11 +134,14 @@ func TestDebugConsoleClosesWhenTheAgentStops(t *testing.T) {
 			head.console(n, "scout").quiet()
 
 			// What everybody may know of it, and who did it.
-			facts := s.visitor("rita@acme", time.Hour, "read_only").must(http.StatusOK, http.MethodGet, "/api/v1/sessions/00000000-0000-4000-8000-000000000000/log", "")
-			if kinds := regexp.MustCompile(`"type":"(\w+)"`).FindAllString(facts, -1); len(kinds) != 3 || kinds[1] != `"type":"AgentStopped"` || kinds[2] != `"type":"AgentStarted"` {
+			facts := s.visitor("rita@acme", time.Hour, "read_only").must(http.StatusOK, http.MethodGet,
+				"/api/v1/sessions/00000000-0000-4000-8000-000000000000/log", "")
+			if kinds := regexp.MustCompile(`"type":"(\w+)"`).FindAllString(facts, -1); len(kinds) != 3 ||
+				kinds[1] != `"type":"AgentStopped"` || kinds[2] != `"type":"AgentStarted"` {
 				t.Errorf("%s", facts)
 			}
-			if on := s.visitor("root@acme", time.Hour, "org_admin").audit("action=agent.stopped"); len(on) != 1 || on[0].About != "scout" || on[0].User != "dora" {
+			if on := s.visitor("root@acme", time.Hour, "org_admin").audit("action=agent.stopped"); len(on) != 1 ||
+				on[0].About != "scout" || on[0].User != "dora" {
 				t.Errorf("%+v", on)
 			}
 		})
@@ -133,7 +151,8 @@ func TestDebugConsoleClosesWhenTheAgentStops(t *testing.T) {
 // awaits follows a session's log up to an event of a type.
 func (v *visitor) awaits(session, kind string) event {
 	v.t.Helper()
-	response := v.request(within(v.t, patience), http.MethodGet, "/api/v1/sessions/"+session+"/log?follow=1", v.header(), "")
+	response := v.request(within(v.t, patience), http.MethodGet, "/api/v1/sessions/"+session+"/log?follow=1",
+		v.header(), "")
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
@@ -157,7 +176,8 @@ func TestDebugConsoleClosesWhenTheTokenEnds(t *testing.T) {
 		t.Errorf("an expired token closes with %d", code)
 	}
 	bob.quiet()
-	s.visitor("root@acme", time.Hour, "org_admin").must(http.StatusOK, http.MethodPost, "/api/v1/users/bob/revoke", "{}")
+	s.visitor("root@acme", time.Hour, "org_admin").must(http.StatusOK, http.MethodPost, "/api/v1/users/bob/revoke",
+		"{}")
 	bob.closed(1008)
 }
 
@@ -187,10 +207,13 @@ func TestDebugConsoleInLocalMode(t *testing.T) {
 	c.session = c.next().Data
 	c.opened()
 	c.quiet()
-	if status, body := n.open(url, map[string]string{"Origin": "https://evil.example"}).refused(); status != http.StatusForbidden || !strings.Contains(body, "origin") {
+	if status, body := n.open(url,
+		map[string]string{"Origin": "https://evil.example"}).refused(); status != http.StatusForbidden ||
+		!strings.Contains(body, "origin") {
 		t.Errorf("%d %s", status, body)
 	}
-	response := s.request(within(t, patience), http.MethodPost, "/api/v1/agents/helpful-assistant/message", http.Header{"Content-Type": {"application/json"}}, `{"content":"say hello"}`)
+	response := s.request(within(t, patience), http.MethodPost, "/api/v1/agents/helpful-assistant/message",
+		http.Header{"Content-Type": {"application/json"}}, `{"content":"say hello"}`)
 	defer response.Body.Close()
 	if raw, _ := io.ReadAll(response.Body); strings.TrimSpace(string(raw)) != `{"content":"hello"}` {
 		t.Errorf("%d %s", response.StatusCode, raw)
@@ -227,17 +250,21 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 		t.Errorf("%d %s %s", status, body, session)
 	}
 	// A client can go on with a session, or not.
-	if _, body, again := post("message", `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"what did I say"}],"session_id":"`+session+`"}`); again != session || !strings.Contains(body, "remember that tea is nice") {
+	if _, body, again := post("message",
+		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"what did I say"}],"session_id":"`+session+`"}`); again != session || !strings.Contains(body, "remember that tea is nice") {
 		t.Errorf("%s %s", body, again)
 	}
-	if _, body, fresh := post("message", `{"content":"what did I say"}`); fresh == session || !strings.Contains(body, "first thing you say") {
+	if _, body, fresh := post("message", `{"content":"what did I say"}`); fresh == session ||
+		!strings.Contains(body, "first thing you say") {
 		t.Errorf("%s %s", body, fresh)
 	}
-	if status, body, _ := post("message", `{"content":"x","session_id":"`+uuid.NewString()+`"}`); status != 404 || body != `{"error":"session not found"}` {
+	if status, body, _ := post("message", `{"content":"x","session_id":"`+uuid.NewString()+`"}`); status != 404 ||
+		body != `{"error":"session not found"}` {
 		t.Errorf("%d %s", status, body)
 	}
 	bob := s.user("bob")
-	if status, body := bob.ask(http.MethodPost, "/api/v1/agents/scout/message", `{"content":"x","session_id":"`+session+`"}`); status != 404 {
+	if status, body := bob.ask(http.MethodPost, "/api/v1/agents/scout/message", `{"content":"x","session_id":"`+session+
+		`"}`); status != 404 {
 		t.Errorf("somebody else's session: %d %s", status, body)
 	}
 	for message, want := range map[string]string{
@@ -246,7 +273,8 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 		"leak":        `503 {"error":"session terminated for security reasons","reason":"canary token detected"}`,
 		"read .env":   `200 {"content":"I read .env.\n\nThat came to nothing.`,
 	} {
-		if status, body, _ := post("message", `{"content":`+quoted(message)+`}`); !strings.HasPrefix(fmt.Sprint(status, " ", body), want) {
+		if status, body, _ := post("message", `{"content":`+quoted(message)+`}`); !strings.HasPrefix(
+			fmt.Sprint(status, " ", body), want) {
 			t.Errorf("%s: %d %s", message, status, body)
 		}
 	}
@@ -258,7 +286,8 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 		ApprovalID      string `json:"approval_id"`
 		ToolName        string `json:"tool_name"`
 	}
-	if err := json.Unmarshal([]byte(body), &card); err != nil || status != 202 || card.Status != "awaiting_approval" || card.ToolName != "write_file" || !strings.HasSuffix(card.Command, "\n\npatience") {
+	if err := json.Unmarshal([]byte(body), &card); err != nil || status != 202 || card.Status != "awaiting_approval" ||
+		card.ToolName != "write_file" || !strings.HasSuffix(card.Command, "\n\npatience") {
 		t.Fatalf("%d %s", status, body)
 	}
 	ann.must(http.StatusAccepted, http.MethodPost, "/api/v1/approvals/"+card.ApprovalID, `{"decision":"allow"}`)
@@ -270,7 +299,8 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 	keyed.Set("Idempotency-Key", "k1")
 	var sessions []string
 	for range 2 {
-		response := ann.request(within(t, patience), http.MethodPost, "/api/v1/agents/scout/message", keyed, `{"content":"say once"}`)
+		response := ann.request(within(t, patience), http.MethodPost, "/api/v1/agents/scout/message", keyed,
+			`{"content":"say once"}`)
 		raw, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		if strings.TrimSpace(string(raw)) != `{"content":"once"}` {
@@ -332,7 +362,8 @@ func TestDebugConsoleStreams(t *testing.T) {
 				if err := json.Unmarshal([]byte(data), &card); err != nil {
 					t.Fatal(err)
 				}
-				ann.must(http.StatusAccepted, http.MethodPost, "/api/v1/approvals/"+card.ApprovalID, `{"decision":"allow"}`)
+				ann.must(http.StatusAccepted, http.MethodPost, "/api/v1/approvals/"+card.ApprovalID,
+					`{"decision":"allow"}`)
 			}
 			return true
 		})
@@ -364,9 +395,11 @@ func TestDebugConsoleContext(t *testing.T) {
 				`{}`:                `400 {"error":"context is required"}`,
 				`{"context":" "}`:   `400 {"error":"context is required"}`,
 				`{"context":["x"]}`: `400 {"error":"context must be a string"}`,
-				`{"context":"` + strings.Repeat("x", 64<<10+1) + `"}`: `413 {"error":"The context is longer than 65536 bytes."}`,
-				`{"context":` + quoted(wickedMessage) + `}`:           `403 {"error":"message blocked: potential prompt injection","reason":"pattern:`,
-				`{"context":"She plays the flute."}`:                  `200 {"status":"applied"}`,
+				`{"context":"` + strings.Repeat("x", 64<<10+1) +
+					`"}`: `413 {"error":"The context is longer than 65536 bytes."}`,
+				`{"context":` + quoted(wickedMessage) +
+					`}`: `403 {"error":"message blocked: potential prompt injection","reason":"pattern:`,
+				`{"context":"She plays the flute."}`: `200 {"status":"applied"}`,
 			} {
 				if got := apply(body); !strings.HasPrefix(got, want) {
 					t.Errorf("%.40s: %s", body, got)
@@ -392,7 +425,8 @@ func TestDebugConsoleContext(t *testing.T) {
 			if got := knows(s.user("ann")); got != "I was told: She plays the oboe." {
 				t.Error(got)
 			}
-			if on := s.visitor("root@acme", time.Hour, "org_admin").audit("action=context.applied"); len(on) != 2 || on[0].About != "scout" || on[0].User != "ann" {
+			if on := s.visitor("root@acme", time.Hour, "org_admin").audit("action=context.applied"); len(on) != 2 ||
+				on[0].About != "scout" || on[0].User != "ann" {
 				t.Errorf("%+v", on)
 			}
 		})

@@ -24,7 +24,8 @@ func withAgents(t *testing.T, o options) options {
 		t.Fatal(err)
 	}
 	for name, more := range map[string]string{"scout": "", "vault": "allow: {roles: [dept_head]}\n"} {
-		if err := os.WriteFile(filepath.Join(folder, name+".md"), []byte("---\nname: "+name+"\n"+more+"---\nHelp.\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name+".md"), []byte("---\nname: "+name+"\n"+more+"---\nHelp.\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,16 +171,20 @@ func TestDebugConsoleSpeaksAsItsDocumentHasIt(t *testing.T) {
 		{"say Based on the data", []string{"chunk"}, "Based on the data", `"content":"","done":true}`},
 		{"  say <b>“as it is”</b> & 👩‍👧 ", []string{"chunk"}, "<b>“as it is”</b> & 👩‍👧", `"done":true}`},
 		{"think about tea", []string{"chunk"}, "I thought about tea", `"done":true}`},
-		{"list files", []string{"chunk", "tool_executed", "chunk"}, "I look at the files of the workspace.\n\nThe workspace holds:", `"done":true}`},
-		{"read nothing.txt", []string{"chunk", "tool_failed", "chunk"}, "I read nothing.txt.\n\nThat came to nothing.", `"done":true}`},
-		{"read .env", []string{"chunk", "tool_blocked", "chunk"}, "I read .env.\n\nThat came to nothing.", `"done":true}`},
+		{"list files", []string{"chunk", "tool_executed", "chunk"}, "I look at the files of the workspace.\n\nThe " +
+			"workspace holds:", `"done":true}`},
+		{"read nothing.txt", []string{"chunk", "tool_failed", "chunk"}, "I read nothing.txt.\n\nThat came to nothing.",
+			`"done":true}`},
+		{"read .env", []string{"chunk", "tool_blocked", "chunk"}, "I read .env.\n\nThat came to nothing.",
+			`"done":true}`},
 		{"fail", []string{"error"}, "", `"message":"agent error: The demo model failed, as it was asked to."}`},
 		{"fail midway", []string{"chunk", "error"}, "This answer will break off", `agent error: `},
 		{wickedMessage, []string{"error"}, "", `"message":"message blocked: pattern:`},
 	} {
 		c.say(talk.message)
 		a := c.answered()
-		if !slices.Equal(a.kinds, talk.kinds) || !strings.HasPrefix(a.text, talk.text) || !strings.Contains(a.last.raw, talk.last) {
+		if !slices.Equal(a.kinds, talk.kinds) || !strings.HasPrefix(a.text, talk.text) ||
+			!strings.Contains(a.last.raw, talk.last) {
 			t.Errorf("%s: %v %q, at last %s", talk.message, a.kinds, a.text, a.last.raw)
 		}
 		if requests[a.request] {
@@ -208,7 +213,8 @@ func TestDebugConsoleSpeaksAsItsDocumentHasIt(t *testing.T) {
 	c.quiet()
 
 	// What was refused left no trace but the record.
-	if log := ann.must(http.StatusOK, http.MethodGet, "/api/v1/sessions/"+c.session+"/log", ""); strings.Contains(log, "Ignore all previous") || !strings.Contains(log, "think about tea") {
+	if log := ann.must(http.StatusOK, http.MethodGet, "/api/v1/sessions/"+c.session+"/log", ""); strings.Contains(log,
+		"Ignore all previous") || !strings.Contains(log, "think about tea") {
 		t.Errorf("the log is\n%s", log)
 	}
 	c.close()
@@ -287,7 +293,8 @@ func TestDebugConsoleIsNotWedged(t *testing.T) {
 		wantNoFile(t, s, "note.txt")
 		c.send(map[string]any{"type": "approval_response", "id": card.ID, "decision": "allow"})
 		a := c.answered()
-		if want := []string{"approval_closed", "tool_executed", "chunk"}; !slices.Equal(a.kinds, want) || a.request != card.RequestID {
+		if want := []string{"approval_closed", "tool_executed", "chunk"}; !slices.Equal(a.kinds, want) ||
+			a.request != card.RequestID {
 			t.Errorf("%v", a.kinds)
 		}
 		wantFile(t, s, "note.txt", "patience")
@@ -303,7 +310,8 @@ func TestDebugConsoleIsNotWedged(t *testing.T) {
 		card := c.upTo("approval_request")
 		c.send(map[string]any{"type": "approval_response", "id": card.ID, "decision": "deny", "note": "too hasty"})
 		a := c.answered()
-		if want := []string{"approval_closed", "tool_blocked", "chunk"}; !slices.Equal(a.kinds, want) || a.all[1].Reason != "A person did not allow this: too hasty" {
+		if want := []string{"approval_closed", "tool_blocked", "chunk"}; !slices.Equal(a.kinds, want) ||
+			a.all[1].Reason != "A person did not allow this: too hasty" {
 			t.Errorf("%v %s", a.kinds, a.all[1].raw)
 		}
 		wantNoFile(t, s, "other.txt")
@@ -350,11 +358,14 @@ func TestDebugConsoleHaltsALeak(t *testing.T) {
 	if regexp.MustCompile(`[a-z2-7]{30}`).MatchString(a.text) {
 		t.Errorf("the canary was shown: %q", a.text)
 	}
-	if halts := admin.audit("action=session.halted"); len(halts) != 1 || halts[0].About != c.session || halts[0].Metadata["reason"] != "canary_leak" {
+	if halts := admin.audit("action=session.halted"); len(halts) != 1 || halts[0].About != c.session ||
+		halts[0].Metadata["reason"] != "canary_leak" {
 		t.Errorf("on record is %+v", halts)
 	}
-	status, body := ann.ask(http.MethodPost, "/api/v1/agents/scout/message", `{"content":"go on","session_id":"`+c.session+`"}`)
-	if status != http.StatusServiceUnavailable || strings.TrimSpace(body) != `{"error":"session terminated for security reasons"}` {
+	status, body := ann.ask(http.MethodPost, "/api/v1/agents/scout/message", `{"content":"go on","session_id":"`+
+		c.session+`"}`)
+	if status != http.StatusServiceUnavailable ||
+		strings.TrimSpace(body) != `{"error":"session terminated for security reasons"}` {
 		t.Errorf("%d %s", status, body)
 	}
 	ann.console(n, "scout").quiet() // another conversation
@@ -387,8 +398,10 @@ func TestDebugConsoleIsOnRecord(t *testing.T) {
 	ann.must(http.StatusOK, http.MethodPost, "/api/v1/agents/scout/message", `{"content":"say by HTTP"}`)
 
 	sent := admin.audit("action=agent.message.ws")
-	if len(sent) != 3 || sent[2].User != "ann" || sent[2].Resource != "agent" || sent[2].About != "scout" || sent[2].Source != "websocket" ||
-		sent[2].Metadata["request"] != first.request || sent[2].Metadata["session"] != c.session || sent[2].Metadata["bytes"] != float64(len("list files")) {
+	if len(sent) != 3 || sent[2].User != "ann" || sent[2].Resource != "agent" || sent[2].About != "scout" ||
+		sent[2].Source != "websocket" ||
+		sent[2].Metadata["request"] != first.request || sent[2].Metadata["session"] != c.session ||
+		sent[2].Metadata["bytes"] != float64(len("list files")) {
 		t.Errorf("messages on record: %+v", sent)
 	}
 	byHTTP := admin.audit("action=message.sent")
@@ -400,12 +413,14 @@ func TestDebugConsoleIsOnRecord(t *testing.T) {
 			t.Errorf("%s is missing by HTTP: %v", key, byHTTP[0].Metadata)
 		}
 	}
-	for action, want := range map[string]int{"tool.executed": 1, "tool.failed": 1, "tool.blocked": 1, "message.blocked": 1} {
+	for action, want := range map[string]int{"tool.executed": 1, "tool.failed": 1, "tool.blocked": 1,
+		"message.blocked": 1} {
 		if got := admin.audit("action=" + action); len(got) != want {
 			t.Errorf("%s: %+v", action, got)
 		}
 	}
-	if got := admin.audit("action=message.blocked"); got[0].Metadata["request"] != blocked.request || got[0].Source != "websocket" || got[0].About != "scout" {
+	if got := admin.audit("action=message.blocked"); got[0].Metadata["request"] != blocked.request ||
+		got[0].Source != "websocket" || got[0].About != "scout" {
 		t.Errorf("%+v", got)
 	}
 }

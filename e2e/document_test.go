@@ -46,7 +46,8 @@ func TestTheDocumentsExampleClientRunsUnchanged(t *testing.T) {
 	// The example stays connected for as long as there is a server.
 	s.stop()
 	if ended := <-exited; err != nil || ended != nil || stderr.String() != "" {
-		t.Fatalf("the example got stuck or failed (%v, %v):\n%s\n%s", err, ended, tail(lines.all(), 50), stderr.String())
+		t.Fatalf("the example got stuck or failed (%v, %v):\n%s\n%s", err, ended, tail(lines.all(), 50),
+			stderr.String())
 	}
 
 	want := regexp.MustCompile(`^Connected

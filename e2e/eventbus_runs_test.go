@@ -46,14 +46,16 @@ func TestEventBusCancels(t *testing.T) {
 	s = s.again()
 	list = nil
 	runs := n.runs(s, "/api/agent-runs?project_root="+s.o.workspace+"&session_id="+one.SessionID)
-	if len(runs) != 2 || runs[0].RunID != third.RunID || runs[0].Status != "running" || runs[1].Status != "cancelled" || runs[1].Detail != "cancelled by user" || runs[1].Ended < runs[1].Started || runs[1].Repo != s.o.workspace {
+	if len(runs) != 2 || runs[0].RunID != third.RunID || runs[0].Status != "running" || runs[1].Status != "cancelled" ||
+		runs[1].Detail != "cancelled by user" || runs[1].Ended < runs[1].Started || runs[1].Repo != s.o.workspace {
 		t.Errorf("%+v", runs)
 	}
 	n.post(s, "/api/agent-cancel", `{"run_id":"`+third.RunID+`"}`, &stopped) // also after a restart
 	if !slices.Equal(stopped.IDs, []string{third.RunID}) {
 		t.Errorf("stopped were %q", stopped.IDs)
 	}
-	if runs := n.runs(s, "/api/agent-runs"); slices.ContainsFunc(runs, func(r runLine) bool { return r.Status == "running" }) {
+	if runs := n.runs(s, "/api/agent-runs"); slices.ContainsFunc(runs,
+		func(r runLine) bool { return r.Status == "running" }) {
 		t.Errorf("%+v", runs)
 	}
 }
@@ -101,9 +103,11 @@ func TestEventBusResyncs(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	n.say(s, "", "say before")
-	for lastID, reason := range map[string]string{"another-8": "unknown_epoch", "999999999": "beyond_head", "what": "unknown_id"} {
+	for lastID, reason := range map[string]string{"another-8": "unknown_epoch", "999999999": "beyond_head",
+		"what": "unknown_id"} {
 		b := n.tune(s, "?last_event_id="+lastID)
-		if m := b.next(); m.Kind != "run" || m.Phase != "resync" || m.Data.Reason != reason || m.Text != "Resync required" {
+		if m := b.next(); m.Kind != "run" || m.Phase != "resync" || m.Data.Reason != reason ||
+			m.Text != "Resync required" {
 			t.Errorf("%s", m.raw)
 		}
 		a := n.say(s, "", "say after "+reason)
@@ -124,7 +128,8 @@ func TestEventBusShowsSubagents(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(workspace, "agents"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"a.md": "---\nname: coder\ndelegates: [explorer]\n---\nCode.\n", "b.md": "---\nname: explorer\n---\nExplore.\n"} {
+	for name, text := range map[string]string{"a.md": "---\nname: coder\ndelegates: [explorer]\n---\nCode.\n",
+		"b.md": "---\nname: explorer\n---\nExplore.\n"} {
 		if err := os.WriteFile(filepath.Join(workspace, "agents", name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -133,18 +138,21 @@ func TestEventBusShowsSubagents(t *testing.T) {
 	b := n.tune(s, "")
 	a := n.say(s, "", "delegate say found it to explorer")
 	spawned := last(b.until("run", "subagent_spawned"))
-	if spawned.AgentID != "coder" || spawned.Data.Subagent != "explorer" || spawned.Data.Parent != a.RunID || spawned.Data.Child == "" {
+	if spawned.AgentID != "coder" || spawned.Data.Subagent != "explorer" || spawned.Data.Parent != a.RunID ||
+		spawned.Data.Child == "" {
 		t.Fatalf("%s", spawned.raw)
 	}
 	list := b.until("run", "subagent_result")
 	if !slices.ContainsFunc(list, func(m note) bool {
-		return m.SessionID == spawned.Data.Child && m.AgentID == "explorer" && m.Kind == "text_segment" && m.Text == "found it" && m.Data.Parent == a.RunID
+		return m.SessionID == spawned.Data.Child && m.AgentID == "explorer" && m.Kind == "text_segment" &&
+			m.Text == "found it" && m.Data.Parent == a.RunID
 	}) {
 		t.Errorf("%q", steps(list))
 	}
 	b.until("turn_complete", "")
 	children := n.runs(s, "/api/agent-children?run_id="+a.RunID)
-	if len(children) != 1 || children[0].Session != spawned.Data.Child || children[0].Parent != a.RunID || children[0].Status != "completed" {
+	if len(children) != 1 || children[0].Session != spawned.Data.Child || children[0].Parent != a.RunID ||
+		children[0].Status != "completed" {
 		t.Errorf("%+v", children)
 	}
 
@@ -188,7 +196,8 @@ func TestEventBusDecidesPlans(t *testing.T) {
 	propose := func() (a accepted) {
 		t.Helper()
 		n.post(s, "/api/chat", `{"message":"plan a party","mode":"plan"}`, &a)
-		if list := b.until("turn_complete", ""); list[len(list)-2].Data.Outcome.Type != "plan" || !slices.Contains(steps(list), "run/plan_update") {
+		if list := b.until("turn_complete", ""); list[len(list)-2].Data.Outcome.Type != "plan" ||
+			!slices.Contains(steps(list), "run/plan_update") {
 			t.Fatalf("%q", steps(list))
 		}
 		return a
@@ -201,14 +210,17 @@ func TestEventBusDecidesPlans(t *testing.T) {
 		}
 	}
 	list := b.until("turn_complete", "")
-	if !slices.Contains(steps(list), "message user: Plan approved. Starting execution.") || !strings.Contains(list[0].raw, `"plan_text":"only cake"`) {
+	if !slices.Contains(steps(list), "message user: Plan approved. Starting execution.") ||
+		!strings.Contains(list[0].raw, `"plan_text":"only cake"`) {
 		t.Errorf("%q", steps(list))
 	}
-	if status, body := n.fetch(s, "POST", "/api/plan/approve", about); status != 404 || body != `{"error":"No pending plan"}` {
+	if status, body := n.fetch(s, "POST", "/api/plan/approve", about); status != 404 ||
+		body != `{"error":"No pending plan"}` {
 		t.Errorf("%d %s", status, body)
 	}
 	a = propose()
-	if status, body := n.fetch(s, "POST", "/api/plan/reject", `{"session_id":"`+a.SessionID+`"}`); status != 200 || body != `{"status":"rejected"}` {
+	if status, body := n.fetch(s, "POST", "/api/plan/reject", `{"session_id":"`+a.SessionID+`"}`); status != 200 ||
+		body != `{"status":"rejected"}` {
 		t.Errorf("%d %s", status, body)
 	}
 	if m := last(b.until("message", "")); m.Text != "Plan rejected." {
@@ -248,14 +260,17 @@ func TestEventBusTellsWhatARunWas(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &c); status != 200 || err != nil {
 			t.Fatalf("%d %s", status, body)
 		}
-		if len(c.Messages) != messages || c.Run.RunID != two.RunID || c.Summary.Messages != 4 || c.Summary.User != 1 || c.Summary.Agent != 2 || c.Summary.System != 1 {
+		if len(c.Messages) != messages || c.Run.RunID != two.RunID || c.Summary.Messages != 4 || c.Summary.User != 1 ||
+			c.Summary.Agent != 2 || c.Summary.System != 1 {
 			t.Errorf("view %q: %s", view, body)
 		}
 	}
-	if c.Messages != nil && (c.Messages[0].From != "user" || c.Messages[0].Content != "read nothing.txt" || !c.Messages[2].Observation) {
+	if c.Messages != nil && (c.Messages[0].From != "user" || c.Messages[0].Content != "read nothing.txt" ||
+		!c.Messages[2].Observation) {
 		t.Errorf("%+v", c.Messages)
 	}
-	for path, want := range map[string]int{"run_id=" + two.RunID + "&view=half": 400, "run_id=run-x-1": 404, "": 400, "run_id=run-" + one.SessionID + "-1": 404} {
+	for path, want := range map[string]int{"run_id=" + two.RunID + "&view=half": 400, "run_id=run-x-1": 404, "": 400,
+		"run_id=run-" + one.SessionID + "-1": 404} {
 		if status, body := n.fetch(s, "GET", "/api/agent-context?"+path, ""); status != want {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -301,7 +316,8 @@ func TestEventBusClears(t *testing.T) {
 	b.until("run", "sync")
 	fresh := n.say(s, "my notes", "what did I say")
 	list := b.until("turn_complete", "")
-	if fresh.SessionID == a.SessionID || !slices.Contains(steps(list), "message helpful-assistant: This is the first thing you say in this session.") {
+	if fresh.SessionID == a.SessionID || !slices.Contains(steps(list), "message helpful-assistant: This is the first "+
+		"thing you say in this session.") {
 		t.Errorf("%+v %q", fresh, steps(list))
 	}
 }

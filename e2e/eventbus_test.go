@@ -79,7 +79,8 @@ func (n *node) begin(command map[string]any) *socket {
 // fetch asks with the fetch of Node.js.
 func (n *node) fetch(s *server, method, path, body string) (int, string) {
 	n.t.Helper()
-	h := n.begin(map[string]any{"do": "fetch", "url": "http://" + s.address + path, "method": method, "body": body}).next()
+	h := n.begin(map[string]any{"do": "fetch", "url": "http://" + s.address + path, "method": method,
+		"body": body}).next()
 	if h.Event != "answer" {
 		n.t.Fatalf("%s %s: %+v", method, path, h)
 	}
@@ -210,8 +211,10 @@ func TestEventBusShowsATurnAsItsDocumentHasIt(t *testing.T) {
 	answer := list[len(list)-5].Text
 	wantSteps(t, list,
 		"run/sync", "message user: think about tea",
-		"activity/doing Model loading...", "activity/done Model loading...", "activity/doing Thinking...", "token thinking", "token/done thinking",
-		"activity/done Thinking...", "activity/doing Working...", "token", "token/done", "text_segment", "message helpful-assistant: "+answer,
+		"activity/doing Model loading...", "activity/done Model loading...", "activity/doing Thinking...",
+		"token thinking", "token/done thinking",
+		"activity/done Thinking...", "activity/doing Working...", "token", "token/done", "text_segment",
+		"message helpful-assistant: "+answer,
 		"activity/done Working...", "activity/done Idle", "run/outcome", "turn_complete")
 	said := ""
 	for _, m := range list {
@@ -231,7 +234,8 @@ func TestEventBusShowsATurnAsItsDocumentHasIt(t *testing.T) {
 
 	n.say(s, a.SessionID, "read file.ts")
 	list = b.until("turn_complete", "")
-	for _, want := range []string{"content_block/start", "activity/doing Reading file.ts", "content_block/update", "activity/done Reading file.ts"} {
+	for _, want := range []string{"content_block/start", "activity/doing Reading file.ts", "content_block/update",
+		"activity/done Reading file.ts"} {
 		if !slices.Contains(steps(list), want) {
 			t.Errorf("no %s in\n\t%s", want, strings.Join(steps(list), "\n\t"))
 		}
@@ -271,7 +275,8 @@ func TestEventBusQueuesWhileBusy(t *testing.T) {
 	}
 	n.say(s, first.SessionID, "what did I say")
 	list = b.until("turn_complete", "")
-	if text := steps(list); !slices.ContainsFunc(text, func(s string) bool { return strings.Count(s, "say two") == 1 }) || list[0].Text != "what did I say" {
+	if text := steps(list); !slices.ContainsFunc(text,
+		func(s string) bool { return strings.Count(s, "say two") == 1 }) || list[0].Text != "what did I say" {
 		t.Errorf("%q", text) // and not another run for it
 	}
 }
@@ -279,7 +284,9 @@ func TestEventBusQueuesWhileBusy(t *testing.T) {
 // answer answers a card with a label.
 func (n *node) answerCard(s *server, id, label, note string) (int, string) {
 	n.t.Helper()
-	raw, _ := json.Marshal(map[string]any{"question_id": id, "answers": []any{map[string]any{"question_index": 0, "selected": []string{label}, "custom_text": note}}})
+	raw, _ := json.Marshal(
+		map[string]any{"question_id": id,
+			"answers": []any{map[string]any{"question_index": 0, "selected": []string{label}, "custom_text": note}}})
 	return n.fetch(s, "POST", "/api/ask-user-response", string(raw))
 }
 
@@ -321,7 +328,8 @@ func TestEventBusAsks(t *testing.T) {
 				{id, "Allow once", 200, `{"status":"ok"}`},
 				{id, "Allow once", 410, `{"error":"This was already answered, has expired or never was."}`},
 			} {
-				if status, body := n.answerCard(s, c.id, c.label, ""); status != c.status || !strings.HasPrefix(body, c.says) {
+				if status, body := n.answerCard(s, c.id, c.label, ""); status != c.status ||
+					!strings.HasPrefix(body, c.says) {
 					t.Errorf("%s %s: %d %s", c.id, c.label, status, body)
 				}
 			}
@@ -344,7 +352,8 @@ func TestEventBusAsks(t *testing.T) {
 			if status, body := n.answerCard(s, card.Data.Question, "Coffee", ""); status != 200 {
 				t.Errorf("%d %s", status, body)
 			}
-			if list := b.until("turn_complete", ""); !slices.Contains(steps(list), "widget_resolved") || !strings.Contains(strings.Join(steps(list), "\n"), "Your answer: Coffee.") {
+			if list := b.until("turn_complete", ""); !slices.Contains(steps(list), "widget_resolved") ||
+				!strings.Contains(strings.Join(steps(list), "\n"), "Your answer: Coffee.") {
 				t.Errorf("%q", steps(list))
 			}
 		})

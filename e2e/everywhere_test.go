@@ -20,14 +20,16 @@ func TestEverywhere(t *testing.T) {
 		t.Run("opened by "+opener, func(t *testing.T) {
 			t.Parallel()
 			s, n := startServer(t, options{}), startNode(t)
-			if err := os.WriteFile(filepath.Join(s.o.workspace, "note.txt"), []byte("tea “for” two\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(s.o.workspace, "note.txt"), []byte("tea “for” two\n"),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			g := gather(t, s, n, opener)
 			for _, stage := range []struct {
 				name string
 				do   func(*testing.T, *gathering)
-			}{{"memory", remembersEverywhere}, {"answers", everywhereTheSame}, {"cards", cardsEverywhere}, {"cancels", cancelsEverywhere}, {"busy", busyEverywhere}, {"halt", haltsEverywhere}} {
+			}{{"memory", remembersEverywhere}, {"answers", everywhereTheSame}, {"cards", cardsEverywhere},
+				{"cancels", cancelsEverywhere}, {"busy", busyEverywhere}, {"halt", haltsEverywhere}} {
 				if !t.Run(stage.name, func(t *testing.T) {
 					g.in(t)
 					stage.do(t, g)
@@ -52,7 +54,8 @@ func (g *gathering) same(speaker *party, ending string) told {
 			continue
 		}
 		if got := p.over(); p.seen(got) != p.seen(want) {
-			g.t.Errorf("%s spoke; %s was told\n%s\nand the log says\n%s", speaker.dialect, p.dialect, p.seen(got), p.seen(want))
+			g.t.Errorf("%s spoke; %s was told\n%s\nand the log says\n%s", speaker.dialect, p.dialect, p.seen(got),
+				p.seen(want))
 		}
 	}
 	return want
@@ -70,7 +73,8 @@ func remembersEverywhere(t *testing.T, g *gathering) {
 	}
 }
 
-const difficult = `"double" “curly” \ \u0041 {"json":[null]} <b>&amp;</b>` + "\n\ttab\r\n\n" + "naïve Ελλάδα 日本語 עברית \u2028 e\u0301 👩‍👩‍👧‍👦 🇪🇺."
+const difficult = `"double" “curly” \ \u0041 {"json":[null]} <b>&amp;</b>` + "\n\ttab\r\n\n" +
+	"naïve Ελλάδα 日本語 עברית \u2028 e\u0301 👩‍👩‍👧‍👦 🇪🇺."
 
 func everywhereTheSame(t *testing.T, g *gathering) {
 	for i, talk := range []struct{ message, ending, says string }{
@@ -118,7 +122,8 @@ func cardsEverywhere(t *testing.T, g *gathering) {
 					t.Errorf("%s was told that %s is settled, not %s", p.dialect, m.id, id)
 				}
 			}
-			if r := g.same(asker, "completed"); !strings.Contains(r.text, "It is written.") && !strings.Contains(r.text, "Your answer: Coffee.") {
+			if r := g.same(asker, "completed"); !strings.Contains(r.text, "It is written.") &&
+				!strings.Contains(r.text, "Your answer: Coffee.") {
 				t.Errorf("answered by %s: %q", answerer.dialect, r.text)
 			}
 		}
@@ -206,10 +211,12 @@ func haltsEverywhere(t *testing.T, g *gathering) {
 	if status != http.StatusConflict && status != http.StatusGone && status != http.StatusForbidden {
 		t.Errorf("after the halt: %d %s", status, body)
 	}
-	if status, body := g.n.fetch(g.s, "POST", "/api/chat", `{"message":"say on","session_id":"`+g.session+`"}`); status < 400 {
+	if status, body := g.n.fetch(g.s, "POST", "/api/chat", `{"message":"say on","session_id":"`+g.session+
+		`"}`); status < 400 {
 		t.Errorf("after the halt: %d %s", status, body)
 	}
-	if status, body := g.n.fetch(g.s, "POST", "/api/v1/agents/helpful-assistant/message", `{"content":"say on","session_id":"`+g.session+`"}`); status != http.StatusServiceUnavailable {
+	if status, body := g.n.fetch(g.s, "POST", "/api/v1/agents/helpful-assistant/message",
+		`{"content":"say on","session_id":"`+g.session+`"}`); status != http.StatusServiceUnavailable {
 		t.Errorf("after the halt: %d %s", status, body)
 	}
 	for _, dialect := range []string{"agent chat", "thread chat", "agent loop"} {

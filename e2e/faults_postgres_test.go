@@ -141,7 +141,8 @@ func TestAKilledServerOnPostgreSQLGoesOnAtOnce(t *testing.T) {
 	c.pieces(2)
 	s.kill()
 	s = s.again()
-	took := await(t, patience, "the run to go on", func() bool { return len(of("TurnFinished", s.events(c.thread))) > 0 })
+	took := await(t, patience, "the run to go on",
+		func() bool { return len(of("TurnFinished", s.events(c.thread))) > 0 })
 	if took > atOnce { // by itself the lease takes 10 s to run out
 		t.Errorf("the run went on after %v", took)
 	}

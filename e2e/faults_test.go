@@ -22,9 +22,11 @@ func TestDiskTrouble(t *testing.T) {
 	for _, b := range []trouble{
 		{"no room", noRoom, atOnce, atOnce, healed},
 		{"sync fails", func(x *trial) func() { return x.inject("fsync", "error=EIO") }, atOnce, atOnce, healed},
-		{"read-only", func(x *trial) func() { return x.inject("pwrite64,ftruncate", "error=EROFS") }, atOnce, atOnce, healed},
+		{"read-only", func(x *trial) func() { return x.inject("pwrite64,ftruncate", "error=EROFS") }, atOnce, atOnce,
+			healed},
 		{"moved away", movedAway, atOnce, atOnce, healed},
-		{"hangs", func(x *trial) func() { return x.inject("fsync", "delay_enter=60000000") }, 5*time.Second + atOnce, atOnce, healed},
+		{"hangs", func(x *trial) func() { return x.inject("fsync", "delay_enter=60000000") }, 5*time.Second + atOnce,
+			atOnce, healed},
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +51,8 @@ func smallDisk(t *testing.T) options {
 // so many bytes.
 func onSmallDisk(t *testing.T, folder, size string) []string {
 	t.Helper()
-	command := []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=` + size + ` none "$0" && exec "$@"`, folder}
+	command := []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=` + size + ` none "$0" && exec "$@"`,
+		folder}
 	if out, err := exec.Command(command[0], append(command[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no disk can be mounted: %v %s", err, out)
 	}
@@ -196,10 +199,12 @@ func TestATruncatedDatabaseIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		if status, body := s.get("/readyz", nil); status != http.StatusServiceUnavailable || !strings.Contains(body, "backup") {
+		if status, body := s.get("/readyz", nil); status != http.StatusServiceUnavailable ||
+			!strings.Contains(body, "backup") {
 			t.Fatalf("/readyz: %d %s", status, body)
 		}
-		response := s.request(within(t, patience), http.MethodPost, "/api/v1/sessions", http.Header{"Content-Type": {"application/json"}}, "{}")
+		response := s.request(within(t, patience), http.MethodPost, "/api/v1/sessions",
+			http.Header{"Content-Type": {"application/json"}}, "{}")
 		response.Body.Close()
 		if response.StatusCode != http.StatusInternalServerError {
 			t.Fatalf("a session is opened with %d", response.StatusCode)
@@ -224,7 +229,8 @@ func TestABackupToAFullDisk(t *testing.T) {
 	backup.Env = []string{}
 	out, err := backup.CombinedOutput()
 	said := string(out)
-	if err == nil || !strings.Contains(said, "The backup cannot be written to "+target) || strings.Contains(said, "data folder") {
+	if err == nil || !strings.Contains(said, "The backup cannot be written to "+target) ||
+		strings.Contains(said, "data folder") {
 		t.Errorf("%v: %s", err, said)
 	}
 }
@@ -234,7 +240,8 @@ func TestABackupToAFullDisk(t *testing.T) {
 func keptDisk(t *testing.T) (o options, inside string) {
 	t.Helper()
 	o.data = t.TempDir()
-	holder := exec.Command("unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=32m none "$0" && echo mounted && exec cat`, o.data)
+	holder := exec.Command("unshare", "--mount", "sh", "-c",
+		`mount -t tmpfs -o size=32m none "$0" && echo mounted && exec cat`, o.data)
 	end, err := holder.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +280,8 @@ func TestASmallDiskThatIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	post := func(path, body string) int {
-		response := s.request(within(t, patience), http.MethodPost, "/api/v1/sessions"+path, http.Header{"Content-Type": {"application/json"}}, body)
+		response := s.request(within(t, patience), http.MethodPost, "/api/v1/sessions"+path,
+			http.Header{"Content-Type": {"application/json"}}, body)
 		response.Body.Close()
 		return response.StatusCode
 	}

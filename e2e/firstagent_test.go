@@ -49,19 +49,22 @@ func TestTheFirstAgent(t *testing.T) {
 
 	// What comes before the server is started is run by a shell.
 	i := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "bin/parley serve") })
-	if want := []string{"make build", "bin/parley doctor --workspace ~/greeting", "bin/parley serve --workspace ~/greeting"}; !slices.Equal(commands[i-2:], want) {
+	if want := []string{"make build", "bin/parley doctor --workspace ~/greeting", "bin/parley serve --workspace " +
+		"~/greeting"}; !slices.Equal(commands[i-2:], want) {
 		t.Fatalf("the commands are %q", commands)
 	}
 	mock := startModel(t, firstScript())
 	model := []string{"ANTHROPIC_BASE_URL=" + mock.URL, "ANTHROPIC_API_KEY=" + providertest.Key}
-	before := strings.NewReplacer("make build", "cd "+clone, "=…", "="+providertest.Key).Replace(strings.Join(commands[:i], "\n"))
+	before := strings.NewReplacer("make build", "cd "+clone, "=…", "="+providertest.Key).Replace(
+		strings.Join(commands[:i], "\n"))
 	sh := exec.CommandContext(within(t, patience), "sh", "-e", "-c", before)
 	sh.Dir, sh.Env = home, append(model, "HOME="+home, "PATH="+os.Getenv("PATH"), "PARLEY_LISTEN=127.0.0.1:1")
 	out, err := sh.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "claude-sonnet-4-5 can be called") {
 		t.Fatalf("%v\n%s\n%s", err, before, out)
 	}
-	s := startServer(t, options{workspace: filepath.Join(home, "greeting"), env: append(model, "PATH="+os.Getenv("PATH"))})
+	s := startServer(t, options{workspace: filepath.Join(home, "greeting"),
+		env: append(model, "PATH="+os.Getenv("PATH"))})
 
 	// The chat, by the real binary. What is typed is not in what it prints, nor
 	// is the Enter behind it.
@@ -79,7 +82,8 @@ func TestTheFirstAgent(t *testing.T) {
 		t.Fatalf("%v\n%s", err, printed.String())
 	}
 	id := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
-	want, got := strings.TrimSpace(typed.ReplaceAllString(chat, "$1")), strings.TrimSpace(id.ReplaceAllString(printed.String(), "3f0c…"))
+	want, got := strings.TrimSpace(typed.ReplaceAllString(chat, "$1")),
+		strings.TrimSpace(id.ReplaceAllString(printed.String(), "3f0c…"))
 	got = regexp.MustCompile(` --server \S+$`).ReplaceAllString(got, "") // the page's is the usual one
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is printed is not what the page shows (-page +printed):\n%s", diff)
@@ -92,7 +96,9 @@ func firstScript() []fixture {
 	turns := []response{
 		asks("I run the test first.", shellCall("sh", "test.sh")),
 		asks("", call("read_file", map[string]any{"path": "greet.sh"})),
-		asks("A letter is missing.", call("apply_patch", map[string]any{"patch": "*** Begin Patch\n*** Update File: greet.sh\n@@\n-echo \"Helo, $1!\"\n+echo \"Hello, $1!\"\n*** End Patch\n"})),
+		asks("A letter is missing.",
+			call("apply_patch", map[string]any{"patch": "*** Begin Patch\n*** Update File: greet.sh\n@@\n-echo " +
+				"\"Helo, $1!\"\n+echo \"Hello, $1!\"\n*** End Patch\n"})),
 		asks("", shellCall("sh", "test.sh")),
 		says("The greeting says Hello now, and the test passes."),
 	}

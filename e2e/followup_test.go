@@ -19,7 +19,8 @@ func autonomous(t *testing.T, env ...string) options {
 	if err := os.WriteFile(file, []byte("---\nautonomy: {enabled: true}\n---\nYou help.\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return options{workspace: workspace, env: append([]string{"AUTONOMY_ENABLED=true", "AUTONOMY_COOLDOWN_MS=1000"}, env...)}
+	return options{workspace: workspace, env: append([]string{"AUTONOMY_ENABLED=true", "AUTONOMY_COOLDOWN_MS=1000"},
+		env...)}
 }
 
 var unasked = regexp.MustCompile(`^timer_autonomous_\d{10,}$`)
@@ -38,9 +39,11 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 	if !unasked.MatchString(a.request) || a.text != "Reminder: stretch" || raws(a.frames) != raws(same.frames) {
 		t.Fatalf("%+v, and to another socket\n%s", a, raws(same.frames))
 	}
-	exactly(t, a.frames[0], "chat.started", map[string]any{"requestId": a.request, "threadId": thread, "agentId": "helpful-assistant"})
+	exactly(t, a.frames[0], "chat.started", map[string]any{"requestId": a.request, "threadId": thread,
+		"agentId": "helpful-assistant"})
 	exactly(t, a.frames[1], "content", map[string]any{"requestId": a.request, "content": a.frames[1].Content})
-	exactly(t, a.frames[len(a.frames)-1], "chat.completed", map[string]any{"requestId": a.request, "threadId": thread, "agentId": "helpful-assistant"})
+	exactly(t, a.frames[len(a.frames)-1], "chat.completed", map[string]any{"requestId": a.request, "threadId": thread,
+		"agentId": "helpful-assistant"})
 	s.logged("msg=event_published ", 2)
 	s.logged("type=timer_fired", 1)
 	s.logged("msg=effect_created ", 2)
@@ -59,16 +62,19 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 		}
 		return ends == 4
 	})
-	if out, _, code := run(t, "effects", "--data", s.o.data, "--status", "pending"); code != 0 || !strings.Contains(out, "timer_autonomous_") {
+	if out, _, code := run(t, "effects", "--data", s.o.data, "--status", "pending"); code != 0 ||
+		!strings.Contains(out, "timer_autonomous_") {
 		t.Errorf("parley effects, exit code %d:\n%s", code, out)
 	}
-	if out, _, code := run(t, "timers", "--data", s.o.data, "--status", "all"); code != 0 || strings.Count(out, "promoted") != 2 {
+	if out, _, code := run(t, "timers", "--data", s.o.data, "--status", "all"); code != 0 ||
+		strings.Count(out, "promoted") != 2 {
 		t.Errorf("parley timers, exit code %d:\n%s", code, out)
 	}
 	s.kill()
 	s = s.again()
 	back := n.dial(s, thread)
-	if b := back.completed(); b.text != "Reminder: breathe" || !unasked.MatchString(b.request) || b.request == a.request {
+	if b := back.completed(); b.text != "Reminder: breathe" || !unasked.MatchString(b.request) ||
+		b.request == a.request {
 		t.Errorf("who came back was shown %+v", b)
 	}
 	silent(t, back)
@@ -88,7 +94,8 @@ func TestAMessageCancelsReminders(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	status, body := s.get("/api/v1/timers?session="+c.thread+"&status=cancelled", nil)
-	if status != 200 || strings.Count(body, `"why":"user_message"`) != 1 || !strings.Contains(body, "say Reminder: be cancelled") {
+	if status != 200 || strings.Count(body, `"why":"user_message"`) != 1 ||
+		!strings.Contains(body, "say Reminder: be cancelled") {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -98,7 +105,8 @@ func TestAnAutonomousMessageInTheOriginalShape(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, autonomous(t)), startNode(t)
 	c := n.dial(s, newThread())
-	c.send(map[string]any{"type": "message", "threadId": c.thread, "requestId": "mine", "content": "remind me in 1 second to stretch"})
+	c.send(map[string]any{"type": "message", "threadId": c.thread, "requestId": "mine",
+		"content": "remind me in 1 second to stretch"})
 	c.skipTo("final")
 	text := ""
 	for {

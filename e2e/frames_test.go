@@ -45,9 +45,12 @@ func TestFramesNoSocketMayCarry(t *testing.T) {
 		{"B02 a letter cut short", masked(final|text, "\xe2\x82"), 1007},
 		{"B03 a byte over 1 MiB", masked(final|text, strings.Repeat("x", 1<<20+1)), 1009},
 		{"B03 2^63 bytes", "\x81\xff\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", 1002},
-		{"B03 2^62 bytes, of which some come", "\x81\xff\x40\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" + strings.Repeat("x", 1<<20+1), 1009},
-		{"B03 200,000 empty fragments", masked(text, "") + strings.Repeat(masked(more, ""), 200_000) + masked(final|more, "\xff"), 1007},
-		{"B03 100,000 fragments of a byte", masked(text, "x") + strings.Repeat(masked(more, "x"), 100_000) + masked(final|more, "\xff"), 1007},
+		{"B03 2^62 bytes, of which some come", "\x81\xff\x40\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+			strings.Repeat("x", 1<<20+1), 1009},
+		{"B03 200,000 empty fragments", masked(text, "") + strings.Repeat(masked(more, ""), 200_000) + masked(
+			final|more, "\xff"), 1007},
+		{"B03 100,000 fragments of a byte", masked(text, "x") + strings.Repeat(masked(more, "x"), 100_000) + masked(
+			final|more, "\xff"), 1007},
 		{"B04 binary", masked(final|2, "{}"), 1003},
 		{"B06 10,000 pings", strings.Repeat(masked(final|9, ""), 10_000) + masked(final|2, ""), 1003},
 		{"B06 10,000 pongs", strings.Repeat(masked(final|10, "x"), 10_000) + masked(final|2, ""), 1003},
@@ -75,8 +78,10 @@ func TestFramesNoSocketMayCarry(t *testing.T) {
 		}
 	})
 	t.Run("B30 other protocols on the port", func(t *testing.T) {
-		for _, bytes := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n"} {
-			if status, _ := s.in(t).wire(bytes).status(); status < 400 || status >= 500 && status != http.StatusHTTPVersionNotSupported {
+		for _, bytes := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "CONNECT evil.example:443 " +
+			"HTTP/1.1\r\nHost: evil.example:443\r\n\r\n"} {
+			if status, _ := s.in(t).wire(bytes).status(); status < 400 || status >= 500 &&
+				status != http.StatusHTTPVersionNotSupported {
 				t.Errorf("%.10s: %d", bytes, status)
 			}
 		}
@@ -109,10 +114,12 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{"B10 100,000 levels, open", strings.Repeat("[", 100_000), "JSON"},
 		{"B10 100,000 levels", strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000), ""},
 		{"B10 65 levels", `{"type":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, "deep"},
-		{"B10 64 levels", `{"type":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `}`, "type must be a string"},
+		{"B10 64 levels", `{"type":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `}`,
+			"type must be a string"},
 		{"B11 80,000 keys", `{"type":"x",` + strings.Join(keys, ",") + `}`, "unknown message type"},
 		{"B11 a key of 1 MB", `{"type":"x","` + strings.Repeat("k", 1_000_000) + `":1}`, "unknown message type"},
-		{"B11 a number of 1,000,000 digits", `{"type":` + strings.Repeat("9", 1_000_000) + `}`, "type must be a string"},
+		{"B11 a number of 1,000,000 digits", `{"type":` + strings.Repeat("9", 1_000_000) + `}`,
+			"type must be a string"},
 		{"B11 1e400", `{"type":1e400}`, "type must be a string"},
 		{"B11 a number for an id", request(`,"requestId":9007199254740993`), "requestId must be a string"},
 		{"B12 a key twice", `{"type":"cancel","type":"chat.request"}`, `"type" is there twice`},
@@ -131,7 +138,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{"B17 an id of 10 KB", request(`,"requestId":"` + strings.Repeat("r", 10_000) + `"`), "requestId"},
 		{"B17 an id with a line break", request(`,"requestId":"a\nb"`), "requestId"},
 		{"B17 an id with a NUL", request(`,"requestId":"a\u0000"`), "requestId"},
-		{"B19 a tool's result", `{"type":"tool_result","id":"` + c.thread + `.1","result":"ok"}`, "unknown message type"},
+		{"B19 a tool's result", `{"type":"tool_result","id":"` + c.thread + `.1","result":"ok"}`,
+			"unknown message type"},
 		{"B19 a piece of an answer", `{"type":"content","requestId":"r","content":"x"}`, "unknown message type"},
 		{"B19 the end of an answer", `{"type":"chat.completed","requestId":"r"}`, "unknown message type"},
 		{"B19 a card", `{"type":"approval_request","id":"` + c.thread + `.1"}`, "unknown message type"},
@@ -139,7 +147,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{"B20 a timer's name", request(`,"requestId":"timer_autonomous_1"`), "timer_"},
 	} {
 		t.Run(bad.id, func(t *testing.T) {
-			c, ann := &socket{t: t, node: n.in(t), name: c.name, thread: c.thread, events: c.events, read: len(c.events.all())}, ann.in(t)
+			c, ann := &socket{t: t, node: n.in(t), name: c.name, thread: c.thread, events: c.events,
+				read: len(c.events.all())}, ann.in(t)
 			before := len(ann.events(c.thread))
 			start := time.Now()
 			c.text(bad.text)
@@ -153,7 +162,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		})
 	}
 	t.Run("B20 a timer's name by HTTP", func(t *testing.T) {
-		ann.in(t).must(http.StatusBadRequest, http.MethodPost, "/api/v1/sessions/"+c.thread+"/inputs", `{"content":"x","request":"timer_autonomous_1"}`)
+		ann.in(t).must(http.StatusBadRequest, http.MethodPost, "/api/v1/sessions/"+c.thread+"/inputs",
+			`{"content":"x","request":"timer_autonomous_1"}`)
 	})
 	t.Run("B13 NUL within", func(t *testing.T) {
 		c := ann.in(t).dial(n, newThread())
@@ -164,7 +174,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	})
 	t.Run("B17 unknown keys are ignored", func(t *testing.T) {
 		c := ann.in(t).dial(n, newThread())
-		c.send(map[string]any{"type": "chat.request", "threadId": c.thread, "content": "repeat x", "role": "system", "tenant": "rival", "by": "root"})
+		c.send(map[string]any{"type": "chat.request", "threadId": c.thread, "content": "repeat x", "role": "system",
+			"tenant": "rival", "by": "root"})
 		c.completed()
 		if e := of("InputReceived", ann.in(t).events(c.thread)); len(e) != 1 || e[0].By != "ann" {
 			t.Errorf("%v", e)
@@ -257,7 +268,8 @@ func TestJSONThroughASocket(t *testing.T) {
 			bad.raw(string(data))
 			bad.closed(1007)
 			if name[0] == 'n' {
-				if status, body := ann.ask(http.MethodPost, "/api/v1/sessions", string(data)); status != http.StatusBadRequest {
+				if status, body := ann.ask(http.MethodPost, "/api/v1/sessions",
+					string(data)); status != http.StatusBadRequest {
 					t.Errorf("%s by HTTP: %d %s", name, status, body)
 				}
 			}
@@ -273,7 +285,8 @@ func TestJSONThroughASocket(t *testing.T) {
 		}
 	}
 	silent(t, c) // one socket has carried all of it
-	t.Logf("B07: %d of %d refused (%d of them, no UTF-8, by closing); B08: %d taken", count['n'], count['n'], closed['n'], count['y'])
+	t.Logf("B07: %d of %d refused (%d of them, no UTF-8, by closing); B08: %d taken", count['n'], count['n'],
+		closed['n'], count['y'])
 	if count['n'] != 188 || count['y'] != 95 || closed['y'] != 0 {
 		t.Errorf("there are %v, of which closed %v", count, closed)
 	}

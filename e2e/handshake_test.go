@@ -29,9 +29,11 @@ func TestHandshakeTokens(t *testing.T) {
 	now := time.Now().Unix()
 	// claims are good ones, changed: a value of "" leaves the claim out.
 	claims := func(changes ...string) string {
-		all := map[string]json.RawMessage{"iss": json.RawMessage(`"parley"`), "aud": json.RawMessage(`"tests"`), "sub": json.RawMessage(`"ann"`),
-			"tid": json.RawMessage(`"acme"`), "roles": json.RawMessage(`["standard_user"]`), "type": json.RawMessage(`"access"`),
-			"iat": fmt.Append(nil, now), "exp": fmt.Append(nil, now+600)}
+		all := map[string]json.RawMessage{"iss": json.RawMessage(`"parley"`), "aud": json.RawMessage(`"tests"`),
+			"sub": json.RawMessage(`"ann"`),
+			"tid": json.RawMessage(`"acme"`), "roles": json.RawMessage(`["standard_user"]`),
+			"type": json.RawMessage(`"access"`),
+			"iat":  fmt.Append(nil, now), "exp": fmt.Append(nil, now+600)}
 		for i := 0; i < len(changes); i += 2 {
 			if all[changes[i]] = json.RawMessage(changes[i+1]); changes[i+1] == "" {
 				delete(all, changes[i])
@@ -61,28 +63,55 @@ func TestHandshakeTokens(t *testing.T) {
 		tokens map[string]string
 	}{
 		{"A01", map[string]string{"nothing": "", "not a token": "x"}},
-		{"A02", map[string]string{"none": unsigned(`{"alg":"none"}`), "None": unsigned(`{"alg":"None"}`), "nOnE": unsigned(`{"alg":"nOnE"}`),
-			"none, signed": headed(`{"alg":"none"}`), "HS256, not signed": unsigned(hs256), "no alg": headed(`{"typ":"JWT"}`)}},
-		{"A03", map[string]string{"RS256": headed(`{"alg":"RS256"}`), "ES256": headed(`{"alg":"ES256"}`), "HS512": headed(`{"alg":"HS512"}`), "PS256": headed(`{"alg":"PS256"}`)}},
+		{"A02", map[string]string{"none": unsigned(`{"alg":"none"}`), "None": unsigned(`{"alg":"None"}`),
+			"nOnE":         unsigned(`{"alg":"nOnE"}`),
+			"none, signed": headed(`{"alg":"none"}`), "HS256, not signed": unsigned(hs256),
+			"no alg": headed(`{"typ":"JWT"}`)}},
+		{"A03", map[string]string{"RS256": headed(`{"alg":"RS256"}`), "ES256": headed(`{"alg":"ES256"}`),
+			"HS512": headed(`{"alg":"HS512"}`), "PS256": headed(`{"alg":"PS256"}`)}},
 		{"A04", map[string]string{"an empty file": handmade(`{"alg":"HS256","kid":"../../dev/null"}`, claims(), ""),
-			"SQL": handmade(`{"alg":"HS256","kid":"' OR 1=1--"}`, claims(), ""), "a URL": handmade(`{"alg":"HS256","kid":"`+evil.URL+`"}`, claims(), "x"),
-			"129 bytes": headed(`{"alg":"HS256","kid":"` + strings.Repeat("k", 129) + `"}`), "9 KB": headed(`{"alg":"HS256","kid":"` + strings.Repeat("k", 9000) + `"}`), "a number": headed(`{"alg":"HS256","kid":7}`)}},
+			"SQL":       handmade(`{"alg":"HS256","kid":"' OR 1=1--"}`, claims(), ""),
+			"a URL":     handmade(`{"alg":"HS256","kid":"`+evil.URL+`"}`, claims(), "x"),
+			"129 bytes": headed(`{"alg":"HS256","kid":"` + strings.Repeat("k", 129) + `"}`),
+			"9 KB":      headed(`{"alg":"HS256","kid":"` + strings.Repeat("k", 9000) + `"}`),
+			"a number":  headed(`{"alg":"HS256","kid":7}`)}},
 		{"A05", map[string]string{
 			"jwk": handmade(`{"alg":"HS256","jwk":{"kty":"oct","k":"`+b64([]byte(evilKey))+`"}}`, claims(), evilKey),
-			"jku": handmade(`{"alg":"HS256","jku":"`+evil.URL+`"}`, claims(), evilKey), "x5u": handmade(`{"alg":"HS256","x5u":"`+evil.URL+`"}`, claims(), evilKey),
+			"jku": handmade(`{"alg":"HS256","jku":"`+evil.URL+`"}`, claims(), evilKey),
+			"x5u": handmade(`{"alg":"HS256","x5u":"`+evil.URL+`"}`, claims(), evilKey),
 			"x5c": handmade(`{"alg":"HS256","x5c":["`+b64([]byte(evilKey))+`"]}`, claims(), evilKey)}},
-		{"A06", map[string]string{"crit": headed(`{"alg":"HS256","crit":["exp"]}`), "crit of nothing": headed(`{"alg":"HS256","crit":[]}`), "unknown crit": headed(`{"alg":"HS256","crit":["x"],"x":1}`)}},
-		{"A07", map[string]string{"expired": signed("exp", at(-1)), "missing": signed("exp", ""), "a string": signed("exp", `"`+at(600)+`"`),
-			"a float": signed("exp", at(600)+".5"), "1e400": signed("exp", "1e400"), "1e11": signed("exp", "1e11"), "negative": signed("exp", "-1"), "null": signed("exp", "null"), "two years ahead": signed("exp", at(2*366*86400))}},
-		{"A08", map[string]string{"nbf ahead": signed("nbf", at(60)), "iat ahead": signed("iat", at(60)), "nbf a string": signed("nbf", `"0"`)}},
-		{"A09", map[string]string{"iss": signed("iss", `"evil"`), "no iss": signed("iss", ""), "aud": signed("aud", `"others"`), "auds": signed("aud", `["others","more"]`), "no aud": signed("aud", ""), "aud an object": signed("aud", `{"tests":1}`)}},
-		{"A10", map[string]string{"refresh": signed("type", `"refresh"`), "id": signed("type", `"id"`), "no type": signed("type", ""), "typ of a refresh token": headed(`{"alg":"HS256","typ":"rt+jwt"}`), "typ of a security event": headed(`{"alg":"HS256","typ":"secevent+jwt"}`)}},
-		{"A11", map[string]string{"missing": signed("tid", ""), "empty": signed("tid", `""`), "capitals": signed("tid", `"ACME"`), "a list": signed("tid", `["acme"]`), "null": signed("tid", "null"),
-			"a path": signed("tid", `"../acme"`), "64 letters": signed("tid", `"`+strings.Repeat("a", 64)+`"`), "NUL": signed("tid", `"acme\u0000"`), "subjects": signed("tid", `"acme.>"`), "no sub": signed("sub", ""), "no roles": signed("roles", "")}},
-		{"A12", map[string]string{"tid twice": handmade(hs256, strings.Replace(claims(), "{", `{"tid":"rival",`, 1), secret), "twice by an escape": handmade(hs256, strings.Replace(claims(), "{", `{"\u0074id":"rival",`, 1), secret), "alg twice": headed(`{"alg":"none","alg":"HS256"}`)}},
-		{"A13", map[string]string{"JSON": fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, parts[0], parts[1], parts[2]), "detached": parts[0] + ".." + parts[2], "five parts": strings.Join(parts, ".") + ".x.y",
-			"two parts": parts[0] + "." + parts[1], "nested": handmade(`{"alg":"HS256","cty":"JWT"}`, `"`+signed()+`"`, secret), "JWE": b64([]byte(`{"alg":"dir","enc":"A256GCM"}`)) + "..x.y.z"}},
-		{"A14", map[string]string{"padded": signed() + "=", "one bit": signed()[:len(signed())-2] + "AA", "a blank within": parts[0] + " ." + parts[1] + "." + parts[2], "other alphabet": strings.ReplaceAll(signed("sub", `"???>>>"`), "_", "/") + "/"}},
+		{"A06", map[string]string{"crit": headed(`{"alg":"HS256","crit":["exp"]}`),
+			"crit of nothing": headed(`{"alg":"HS256","crit":[]}`),
+			"unknown crit":    headed(`{"alg":"HS256","crit":["x"],"x":1}`)}},
+		{"A07", map[string]string{"expired": signed("exp", at(-1)), "missing": signed("exp", ""),
+			"a string": signed("exp", `"`+at(600)+`"`),
+			"a float":  signed("exp", at(600)+".5"), "1e400": signed("exp", "1e400"), "1e11": signed("exp", "1e11"),
+			"negative": signed("exp", "-1"), "null": signed("exp", "null"),
+			"two years ahead": signed("exp", at(2*366*86400))}},
+		{"A08", map[string]string{"nbf ahead": signed("nbf", at(60)), "iat ahead": signed("iat", at(60)),
+			"nbf a string": signed("nbf", `"0"`)}},
+		{"A09", map[string]string{"iss": signed("iss", `"evil"`), "no iss": signed("iss", ""),
+			"aud": signed("aud", `"others"`), "auds": signed("aud", `["others","more"]`), "no aud": signed("aud", ""),
+			"aud an object": signed("aud", `{"tests":1}`)}},
+		{"A10", map[string]string{"refresh": signed("type", `"refresh"`), "id": signed("type", `"id"`),
+			"no type": signed("type", ""), "typ of a refresh token": headed(`{"alg":"HS256","typ":"rt+jwt"}`),
+			"typ of a security event": headed(`{"alg":"HS256","typ":"secevent+jwt"}`)}},
+		{"A11", map[string]string{"missing": signed("tid", ""), "empty": signed("tid", `""`),
+			"capitals": signed("tid", `"ACME"`), "a list": signed("tid", `["acme"]`), "null": signed("tid", "null"),
+			"a path": signed("tid", `"../acme"`), "64 letters": signed("tid", `"`+strings.Repeat("a", 64)+`"`),
+			"NUL": signed("tid", `"acme\u0000"`), "subjects": signed("tid", `"acme.>"`), "no sub": signed("sub", ""),
+			"no roles": signed("roles", "")}},
+		{"A12", map[string]string{"tid twice": handmade(hs256, strings.Replace(claims(), "{", `{"tid":"rival",`, 1),
+			secret), "twice by an escape": handmade(hs256, strings.Replace(claims(), "{", `{"\u0074id":"rival",`, 1),
+			secret), "alg twice": headed(`{"alg":"none","alg":"HS256"}`)}},
+		{"A13", map[string]string{"JSON": fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, parts[0],
+			parts[1], parts[2]), "detached": parts[0] + ".." + parts[2], "five parts": strings.Join(parts, ".") +
+			".x.y",
+			"two parts": parts[0] + "." + parts[1], "nested": handmade(`{"alg":"HS256","cty":"JWT"}`, `"`+signed()+`"`,
+				secret), "JWE": b64([]byte(`{"alg":"dir","enc":"A256GCM"}`)) + "..x.y.z"}},
+		{"A14", map[string]string{"padded": signed() + "=", "one bit": signed()[:len(signed())-2] + "AA",
+			"a blank within": parts[0] + " ." + parts[1] + "." + parts[2],
+			"other alphabet": strings.ReplaceAll(signed("sub", `"???>>>"`), "_", "/") + "/"}},
 	} {
 		t.Run(c.id, func(t *testing.T) {
 			for name, token := range c.tokens {
@@ -198,7 +227,8 @@ func TestHandshakeTickets(t *testing.T) {
 		if origin != "" {
 			headers["Origin"] = origin
 		}
-		return n.in(t).open("ws://"+s.address+"/api/chat/ws?threadId="+newThread()+"&ticket="+ticket+strings.Join(more, ""), headers)
+		return n.in(t).open("ws://"+s.address+"/api/chat/ws?threadId="+newThread()+"&ticket="+ticket+strings.Join(more,
+			""), headers)
 	}
 	t.Run("A18 twice", func(t *testing.T) {
 		ticket := ann.in(t).ticket("")
@@ -252,15 +282,18 @@ func TestHandshakeTickets(t *testing.T) {
 	})
 	t.Run("A20 two credentials", func(t *testing.T) {
 		ann := ann.in(t)
-		for name, query := range map[string]string{"ticket and token": "&access_token=" + ann.token, "ticket twice": "&ticket=x"} {
+		for name, query := range map[string]string{"ticket and token": "&access_token=" + ann.token,
+			"ticket twice": "&ticket=x"} {
 			if status, _ := open(t, ann.ticket(""), "", query).refused(); status != http.StatusBadRequest {
 				t.Errorf("%s: %d", name, status)
 			}
 		}
-		if status, body := ann.ask(http.MethodGet, "/api/v1/sessions?ticket="+ann.ticket(""), ""); status != http.StatusBadRequest {
+		if status, body := ann.ask(http.MethodGet, "/api/v1/sessions?ticket="+ann.ticket(""),
+			""); status != http.StatusBadRequest {
 			t.Errorf("header and ticket: %d %s", status, body)
 		}
-		response := s.request(within(t, patience), http.MethodPost, "/api/v1/tickets?ticket="+ann.ticket(""), http.Header{"Content-Type": {"application/json"}}, "{}")
+		response := s.request(within(t, patience), http.MethodPost, "/api/v1/tickets?ticket="+ann.ticket(""),
+			http.Header{"Content-Type": {"application/json"}}, "{}")
 		response.Body.Close()
 		if response.StatusCode != http.StatusForbidden {
 			t.Errorf("a ticket for a ticket: %d", response.StatusCode)
@@ -270,15 +303,18 @@ func TestHandshakeTickets(t *testing.T) {
 		on := n.in(t).open("ws://"+s.address+"/api/chat/ws?threadId="+newThread()+"&access_token="+ann.token, nil)
 		on.opened()
 		off := startServer(t, jwt("PARLEY_QUERY_TOKEN=off"))
-		if status, _ := n.in(t).open("ws://"+off.address+"/api/chat/ws?threadId="+newThread()+"&access_token="+ann.token, nil).refused(); status != http.StatusUnauthorized {
+		if status, _ := n.in(t).open("ws://"+off.address+"/api/chat/ws?threadId="+newThread()+"&access_token="+
+			ann.token, nil).refused(); status != http.StatusUnauthorized {
 			t.Errorf("with PARLEY_QUERY_TOKEN=off: %d", status)
 		}
 		off.stop()
 		noTokens(t, off)
 	})
 	t.Run("A22 origins", func(t *testing.T) {
-		for origin, ok := range map[string]bool{app: true, "": true, "https://evil.example": false, "null": false, app + ".evil": false, "http://app.example.com": false,
-			app + ":443": false, app + ":8443": false, "https://app.example.com@evil.example": false, "https://APP.example.com": false, app + "/": false,
+		for origin, ok := range map[string]bool{app: true, "": true, "https://evil.example": false, "null": false,
+			app + ".evil": false, "http://app.example.com": false,
+			app + ":443": false, app + ":8443": false, "https://app.example.com@evil.example": false,
+			"https://APP.example.com": false, app + "/": false,
 			"https://аpp.example.com": false, "http://" + s.address: false, "https://app.example.comㅤ": false} {
 			header, line := ann.header(), ""
 			if origin != "" {
@@ -292,21 +328,26 @@ func TestHandshakeTickets(t *testing.T) {
 			if status, _ := s.in(t).get("/api/v1/sessions", header); status != api {
 				t.Errorf("%q: %d", origin, status)
 			}
-			if status, _ := s.in(t).wire(upgrade(s, "threadId="+newThread(), "Authorization: Bearer "+ann.token+"\r\n"+line)).status(); status != ws {
+			if status, _ := s.in(t).wire(upgrade(s, "threadId="+newThread(), "Authorization: Bearer "+ann.token+"\r\n"+
+				line)).status(); status != ws {
 				t.Errorf("%q: the upgrade: %d", origin, status)
 			}
 		}
-		w := ann.in(t).wire(upgrade(s, "threadId="+newThread(), "Authorization: Bearer "+ann.token+"\r\nOrigin: "+app+"\r\nOrigin: https://evil.example\r\n"))
+		w := ann.in(t).wire(upgrade(s, "threadId="+newThread(), "Authorization: Bearer "+ann.token+"\r\nOrigin: "+app+
+			"\r\nOrigin: https://evil.example\r\n"))
 		if status, _ := w.status(); status != http.StatusForbidden {
 			t.Errorf("two origins: %d", status)
 		}
 	})
 	t.Run("A23 a cookie is no credential", func(t *testing.T) {
-		header := http.Header{"Cookie": {"access_token=" + ann.token + "; token=" + ann.token + "; session=" + ann.token}}
+		header := http.Header{"Cookie": {"access_token=" + ann.token + "; token=" + ann.token + "; session=" +
+			ann.token}}
 		if status, _ := s.in(t).get("/api/v1/sessions", header); status != http.StatusUnauthorized {
 			t.Errorf("%d", status)
 		}
-		if status, _ := n.in(t).open("ws://"+s.address+"/api/chat/ws?threadId="+newThread(), map[string]string{"Cookie": header.Get("Cookie"), "Origin": app}).refused(); status != http.StatusUnauthorized {
+		if status, _ := n.in(t).open("ws://"+s.address+"/api/chat/ws?threadId="+newThread(),
+			map[string]string{"Cookie": header.Get("Cookie"),
+				"Origin": app}).refused(); status != http.StatusUnauthorized {
 			t.Errorf("the upgrade: %d", status)
 		}
 	})
@@ -315,8 +356,10 @@ func TestHandshakeTickets(t *testing.T) {
 		if status, _ := w.status(); status != http.StatusUnauthorized {
 			t.Errorf("%d", status)
 		}
-		_, header := ann.in(t).rawSocket("Sec-WebSocket-Protocol: bearer." + ann.token + "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n")
-		if header.Get("Sec-WebSocket-Protocol") != "" || header.Get("Sec-WebSocket-Extensions") != "" || header.Get("Referrer-Policy") != "no-referrer" {
+		_, header := ann.in(t).rawSocket("Sec-WebSocket-Protocol: bearer." + ann.token +
+			"\r\nSec-WebSocket-Extensions: permessage-deflate\r\n")
+		if header.Get("Sec-WebSocket-Protocol") != "" || header.Get("Sec-WebSocket-Extensions") != "" ||
+			header.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("the answer has %v", header)
 		}
 	})

@@ -105,10 +105,17 @@ func killedScripts() [][]fixture {
 	return [][]fixture{
 		script("deploy it", asks("", shellCall("sh", "deploy.sh")), says("It is deployed.")),
 		script("look at the gate", asks("", shellCall("cat", "gate")), says("Somebody came through.")),
-		script("ask me", asks("", call("ask_user", map[string]any{"questions": []any{map[string]any{"question": "Which way?", "header": "Way",
-			"options": []any{map[string]any{"label": "Left"}, map[string]any{"label": "Right"}}, "multi_select": false}}})), says("That way.")),
-		script("have the gate looked at", asks("", call("delegate", map[string]any{"agent_id": "a-auto", "task": "look at the gate"})), says("It was looked at.")),
-		script("have it deployed", asks("", call("delegate", map[string]any{"agent_id": "a-auto", "task": "deploy it"})), says("They deployed it.")),
+		script("ask me",
+			asks("", call("ask_user",
+				map[string]any{"questions": []any{map[string]any{"question": "Which way?", "header": "Way",
+					"options":      []any{map[string]any{"label": "Left"}, map[string]any{"label": "Right"}},
+					"multi_select": false}}})), says("That way.")),
+		script("have the gate looked at",
+			asks("", call("delegate", map[string]any{"agent_id": "a-auto", "task": "look at the gate"})),
+			says("It was looked at.")),
+		script("have it deployed",
+			asks("", call("delegate", map[string]any{"agent_id": "a-auto", "task": "deploy it"})),
+			says("They deployed it.")),
 	}
 }
 
@@ -154,7 +161,8 @@ func TestKilledDuringACommand(t *testing.T) {
 			if c.told != "" && !strings.Contains(strings.Join(toldModel(mock, "deploy it"), "\n"), c.told) {
 				t.Errorf("the model was not told %s", c.told)
 			}
-			if status, _ := s.post("/calls/"+id, `{"resolution":"rerun"}`); status != http.StatusGone || s.witnesses() != c.witnesses {
+			if status, _ := s.post("/calls/"+id, `{"resolution":"rerun"}`); status != http.StatusGone ||
+				s.witnesses() != c.witnesses {
 				t.Errorf("resolved once more: %d", status)
 			}
 		})
@@ -233,7 +241,8 @@ func TestKilledDuringAQuestion(t *testing.T) {
 	}
 	s.send("/questions/"+id, `{"answers":[["Left"]]}`)
 	log := s.ends(session)
-	if end := finished(t, log); end.Outcome != parley.Completed || spoken(log) != "That way." || !strings.Contains(mock.Last().Body, `Left`) {
+	if end := finished(t, log); end.Outcome != parley.Completed || spoken(log) != "That way." ||
+		!strings.Contains(mock.Last().Body, `Left`) {
 		t.Errorf("%+v, %q, told %s", end, spoken(log), mock.Last().Body)
 	}
 }
@@ -254,7 +263,8 @@ func TestKilledDuringASubAgent(t *testing.T) {
 	returned := func(t *testing.T, s *server, session, result string) {
 		t.Helper()
 		log := s.ends(session)
-		if back := those[parley.ChildReturned](log); len(back) != 1 || back[0].Outcome != parley.Completed || back[0].Result != result {
+		if back := those[parley.ChildReturned](log); len(back) != 1 || back[0].Outcome != parley.Completed ||
+			back[0].Result != result {
 			t.Errorf("returned: %+v", back)
 		}
 		if end := finished(t, log); end.Outcome != parley.Completed {

@@ -47,7 +47,8 @@ func TestTooMany(t *testing.T) {
 			if i == 5 {
 				want = http.StatusTooManyRequests
 			}
-			if wait, err := strconv.Atoi(response.Header.Get("Retry-After")); response.StatusCode != want || i == 5 && (err != nil || wait < 1 || wait > 60) {
+			if wait, err := strconv.Atoi(response.Header.Get("Retry-After")); response.StatusCode != want ||
+				i == 5 && (err != nil || wait < 1 || wait > 60) {
 				t.Errorf("request %d: %d, Retry-After %q", i+1, response.StatusCode, response.Header.Get("Retry-After"))
 			}
 		}
@@ -57,8 +58,10 @@ func TestTooMany(t *testing.T) {
 		for range 4 {
 			dan.rawSocket("")
 		}
-		status, header := dan.wire(upgrade(dan.server, "threadId="+newThread(), "Authorization: Bearer "+dan.token+"\r\n")).status()
-		if wait, err := strconv.Atoi(header.Get("Retry-After")); status != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 60 {
+		status, header := dan.wire(upgrade(dan.server, "threadId="+newThread(), "Authorization: Bearer "+dan.token+
+			"\r\n")).status()
+		if wait, err := strconv.Atoi(header.Get("Retry-After")); status != http.StatusTooManyRequests || err != nil ||
+			wait < 1 || wait > 60 {
 			t.Errorf("connection 5: %d, Retry-After %q", status, header.Get("Retry-After"))
 		}
 		fay.rawSocket("") // from the same address, and somebody else

@@ -99,7 +99,8 @@ func (s *server) follow(path, lastEventID string) *stream {
 	}
 	response := s.request(within(s.t, patience), http.MethodGet, path, header, "")
 	s.t.Cleanup(func() { response.Body.Close() })
-	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK ||
+		kind != "text/event-stream" {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
 		s.t.Fatalf("GET %s: %d %s %s", path, response.StatusCode, kind, body)
 	}

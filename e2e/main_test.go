@@ -73,7 +73,8 @@ func binary(t *testing.T) string {
 			return
 		}
 		built.binary = filepath.Join(built.dir, "parley")
-		if out, err := exec.Command("go", "build", "-o", built.binary, "parley/cmd/parley").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", built.binary,
+			"parley/cmd/parley").CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	})

@@ -28,7 +28,8 @@ func (s *server) chat() *chat {
 // posts sends JSON, and reads the answer into something unless that is nil.
 func (s *server) posts(path, body string, status int, into any) {
 	s.t.Helper()
-	response := s.request(within(s.t, patience), http.MethodPost, path, http.Header{"Content-Type": {"application/json"}}, body)
+	response := s.request(within(s.t, patience), http.MethodPost, path,
+		http.Header{"Content-Type": {"application/json"}}, body)
 	defer response.Body.Close()
 	if response.StatusCode != status {
 		s.t.Fatalf("POST %s %s: %s", path, body, response.Status)
@@ -97,7 +98,8 @@ func (s *server) children() (pids []int) {
 	for _, name := range names {
 		line, _ := os.ReadFile(name + "/cmdline")
 		cwd, _ := os.Readlink(name + "/cwd")
-		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil && strings.HasPrefix(string(line), "node\x00") && cwd == workspace {
+		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil && strings.HasPrefix(string(line), "node\x00") &&
+			cwd == workspace {
 			pids = append(pids, pid)
 		}
 	}
@@ -110,7 +112,9 @@ func (s *server) children() (pids []int) {
 func TestAServerOfTools(t *testing.T) {
 	t.Parallel()
 	modules := absolute(t, "node_modules")
-	s := servedWith(t, fmt.Sprintf("    everything:\n      command: [node, %s/@modelcontextprotocol/server-everything/dist/index.js, stdio]\n      read: [%s]\n", modules, modules))
+	s := servedWith(t,
+		fmt.Sprintf("    everything:\n      command: [node, %s/@modelcontextprotocol/server-everything/dist/index.js, "+
+			"stdio]\n      read: [%s]\n", modules, modules))
 	c := s.chat()
 	if len(s.children()) != 0 {
 		t.Error("it was started before anybody had a use for it")
@@ -124,7 +128,8 @@ func TestAServerOfTools(t *testing.T) {
 		t.Errorf("the card is %s", card)
 	}
 	c.allow(1)
-	if ended := c.await("ToolCallFinished", 1); !strings.Contains(ended, `"outcome":"succeeded"`) || !strings.Contains(ended, "Echo: good day") {
+	if ended := c.await("ToolCallFinished", 1); !strings.Contains(ended, `"outcome":"succeeded"`) ||
+		!strings.Contains(ended, "Echo: good day") {
 		t.Errorf("the call ended as %s", ended)
 	}
 
@@ -153,7 +158,8 @@ func TestAServerOfTools(t *testing.T) {
 	if err := json.Unmarshal([]byte(ended), &finished); err != nil {
 		t.Fatal(err)
 	}
-	c.posts(fmt.Sprintf("/api/v1/calls/%s.%d", c.id, finished.Body.Call), `{"resolution":"mark_done"}`, http.StatusAccepted, nil)
+	c.posts(fmt.Sprintf("/api/v1/calls/%s.%d", c.id, finished.Body.Call), `{"resolution":"mark_done"}`,
+		http.StatusAccepted, nil)
 	c.await("RunFinished", 4)
 
 	c.say(`call everything__echo {"message":"again"}`)
@@ -196,7 +202,8 @@ func TestAToolThatChanges(t *testing.T) {
 	look := func() (l list) {
 		t.Helper()
 		status, body := s.get("/api/v1/mcp", nil)
-		if err := json.Unmarshal([]byte(body), &l); err != nil || status != http.StatusOK || len(l.Servers) != 1 || len(l.Servers[0].Tools) != 1 {
+		if err := json.Unmarshal([]byte(body), &l); err != nil || status != http.StatusOK || len(l.Servers) != 1 ||
+			len(l.Servers[0].Tools) != 1 {
 			t.Fatalf("%d %s", status, body)
 		}
 		return l
@@ -226,7 +233,8 @@ func TestAToolThatChanges(t *testing.T) {
 	s = s.again()
 	met()
 	changed := look().Servers[0].Tools[0]
-	if changed.Status != "waiting" || changed.Digest == old.Digest || !strings.Contains(changed.Description, "send all your files") {
+	if changed.Status != "waiting" || changed.Digest == old.Digest ||
+		!strings.Contains(changed.Description, "send all your files") {
 		t.Errorf("%+v", changed)
 	}
 	if log := called(s.chat(), 0); strings.Contains(log, "good day") || !strings.Contains(log, "does not offer it") {
@@ -237,7 +245,8 @@ func TestAToolThatChanges(t *testing.T) {
 	if log := called(s.chat(), 1); !strings.Contains(log, "good day") {
 		t.Errorf("it was not called:\n%s", log)
 	}
-	if _, audit := s.get("/api/v1/audit/events?action=tools.accepted", nil); strings.Count(audit, `"action":"tools.accepted"`) != 2 {
+	if _, audit := s.get("/api/v1/audit/events?action=tools.accepted", nil); strings.Count(audit,
+		`"action":"tools.accepted"`) != 2 {
 		t.Errorf("on record is %s", audit)
 	}
 }

@@ -23,7 +23,8 @@ func TestWhatAModelGetsWrong(t *testing.T) {
 	put(t, workspace, "inside.txt", "inside\n")
 	agentFile(t, workspace, "a-auto", "approval: full-auto")
 	agentFile(t, workspace, "b-reader", "approval: full-auto\ntools: [read_file, list_files]")
-	for name, to := range map[string]string{"link": outside, "link.txt": filepath.Join(outside, "secret.txt"), "up": "../outside", "dangling": filepath.Join(outside, "new.txt")} {
+	for name, to := range map[string]string{"link": outside, "link.txt": filepath.Join(outside, "secret.txt"),
+		"up": "../outside", "dangling": filepath.Join(outside, "new.txt")} {
 		if err := os.Symlink(to, filepath.Join(workspace, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -40,31 +41,62 @@ func TestWhatAModelGetsWrong(t *testing.T) {
 		calls []toolCall
 		told  string // a part of every result
 	}{
-		{"no JSON", "", []toolCall{{Name: "read_file", Arguments: `{"path":`}, {Name: "read_file", Arguments: `path=inside.txt`}}, "not valid JSON"},
-		{"no object", "", []toolCall{{Name: "read_file", Arguments: `["inside.txt"]`}, {Name: "read_file", Arguments: `null`}}, "are not valid"},
-		{"two objects", "", []toolCall{{Name: "read_file", Arguments: `{"path":"inside.txt"}{"path":"inside.txt"}`}}, "not valid JSON"},
-		{"a key twice", "", []toolCall{{Name: "write_file", Arguments: `{"path":"inside.txt","path":"other.txt","content":"x"}`}}, "given twice"},
-		{"a key nobody knows", "", []toolCall{{Name: "read_file", Arguments: `{"path":"inside.txt","encoding":"utf8"}`}}, "unknown key"},
+		{"no JSON", "", []toolCall{{Name: "read_file", Arguments: `{"path":`},
+			{Name: "read_file", Arguments: `path=inside.txt`}}, "not valid JSON"},
+		{"no object", "", []toolCall{{Name: "read_file", Arguments: `["inside.txt"]`},
+			{Name: "read_file", Arguments: `null`}}, "are not valid"},
+		{"two objects", "", []toolCall{{Name: "read_file", Arguments: `{"path":"inside.txt"}{"path":"inside.txt"}`}},
+			"not valid JSON"},
+		{"a key twice", "",
+			[]toolCall{{Name: "write_file", Arguments: `{"path":"inside.txt","path":"other.txt","content":"x"}`}},
+			"given twice"},
+		{"a key nobody knows", "",
+			[]toolCall{{Name: "read_file", Arguments: `{"path":"inside.txt","encoding":"utf8"}`}}, "unknown key"},
 		{"nothing at all", "", []toolCall{{Name: "read_file", Arguments: `{}`}}, `"path\" is missing`},
-		{"wrong types", "", []toolCall{call("read_file", map[string]any{"path": 7}), call("shell", map[string]any{"command": "rm -rf /"}), call("shell", map[string]any{"command": []any{"ls", 7}}),
-			call("read_file", map[string]any{"path": "inside.txt", "limit": "all"}), call("list_files", map[string]any{"depth": 1.5})}, "expected"},
-		{"tools there are not", "", []toolCall{call("rm_rf", nil), call("", nil), call("multi_tool_use.parallel", map[string]any{"tool_uses": []any{}}), call("shell; rm", nil), call(strings.Repeat("n", 300), nil)}, ""},
-		{"tools of others", "b-reader", []toolCall{call("write_file", map[string]any{"path": "new.txt", "content": "x"}), shellCall("touch", "new.txt"), call("apply_patch", map[string]any{"patch": patch("new.txt")})}, "there is no tool"},
-		{"out by dots", "", []toolCall{call("read_file", map[string]any{"path": "../outside/secret.txt"}), call("write_file", map[string]any{"path": "../outside/new.txt", "content": "evil"}),
-			call("write_file", map[string]any{"path": "a/../../outside/new.txt", "content": "evil"}), call("list_files", map[string]any{"path": ".."}),
-			call("apply_patch", map[string]any{"patch": patch("../outside/new.txt")}), call("edit_file", map[string]any{"path": "../outside/secret.txt", "old_text": "a", "new_text": "b"}),
-			call("shell", map[string]any{"command": []string{"touch", "new.txt"}, "workdir": "../outside"}), call("search_files", map[string]any{"pattern": "secret", "path": "../outside"})}, ""},
-		{"out by the root", "", []toolCall{call("read_file", map[string]any{"path": outside + "/secret.txt"}), call("write_file", map[string]any{"path": outside + "/new.txt", "content": "evil"}),
-			call("apply_patch", map[string]any{"patch": patch(outside + "/new.txt")}), call("shell", map[string]any{"command": []string{"touch", "new.txt"}, "workdir": outside})}, ""},
-		{"out by links", "", []toolCall{call("read_file", map[string]any{"path": "link/secret.txt"}), call("read_file", map[string]any{"path": "link.txt"}), call("read_file", map[string]any{"path": "up/secret.txt"}),
-			call("write_file", map[string]any{"path": "link/new.txt", "content": "evil"}), call("write_file", map[string]any{"path": "dangling", "content": "evil"}), call("write_file", map[string]any{"path": "link.txt", "content": "evil"}),
-			call("apply_patch", map[string]any{"patch": patch("up/new.txt")}), call("apply_patch", map[string]any{"patch": update("link.txt")}),
-			call("edit_file", map[string]any{"path": "link.txt", "old_text": "a secret", "new_text": "evil"}), shellCall("sh", "-c", "echo evil > link/new.txt"), shellCall("sh", "-c", "echo evil > dangling"),
+		{"wrong types", "", []toolCall{call("read_file", map[string]any{"path": 7}),
+			call("shell", map[string]any{"command": "rm -rf /"}),
+			call("shell", map[string]any{"command": []any{"ls", 7}}),
+			call("read_file", map[string]any{"path": "inside.txt", "limit": "all"}),
+			call("list_files", map[string]any{"depth": 1.5})}, "expected"},
+		{"tools there are not", "", []toolCall{call("rm_rf", nil), call("", nil),
+			call("multi_tool_use.parallel", map[string]any{"tool_uses": []any{}}), call("shell; rm", nil),
+			call(strings.Repeat("n", 300), nil)}, ""},
+		{"tools of others", "b-reader",
+			[]toolCall{call("write_file", map[string]any{"path": "new.txt", "content": "x"}),
+				shellCall("touch", "new.txt"), call("apply_patch", map[string]any{"patch": patch("new.txt")})},
+			"there is no tool"},
+		{"out by dots", "", []toolCall{call("read_file", map[string]any{"path": "../outside/secret.txt"}),
+			call("write_file", map[string]any{"path": "../outside/new.txt", "content": "evil"}),
+			call("write_file", map[string]any{"path": "a/../../outside/new.txt", "content": "evil"}),
+			call("list_files", map[string]any{"path": ".."}),
+			call("apply_patch", map[string]any{"patch": patch("../outside/new.txt")}),
+			call("edit_file", map[string]any{"path": "../outside/secret.txt", "old_text": "a", "new_text": "b"}),
+			call("shell", map[string]any{"command": []string{"touch", "new.txt"}, "workdir": "../outside"}),
+			call("search_files", map[string]any{"pattern": "secret", "path": "../outside"})}, ""},
+		{"out by the root", "", []toolCall{call("read_file", map[string]any{"path": outside + "/secret.txt"}),
+			call("write_file", map[string]any{"path": outside + "/new.txt", "content": "evil"}),
+			call("apply_patch", map[string]any{"patch": patch(outside + "/new.txt")}),
+			call("shell", map[string]any{"command": []string{"touch", "new.txt"}, "workdir": outside})}, ""},
+		{"out by links", "", []toolCall{call("read_file", map[string]any{"path": "link/secret.txt"}),
+			call("read_file", map[string]any{"path": "link.txt"}),
+			call("read_file", map[string]any{"path": "up/secret.txt"}),
+			call("write_file", map[string]any{"path": "link/new.txt", "content": "evil"}),
+			call("write_file", map[string]any{"path": "dangling", "content": "evil"}),
+			call("write_file", map[string]any{"path": "link.txt", "content": "evil"}),
+			call("apply_patch", map[string]any{"patch": patch("up/new.txt")}),
+			call("apply_patch", map[string]any{"patch": update("link.txt")}),
+			call("edit_file", map[string]any{"path": "link.txt", "old_text": "a secret", "new_text": "evil"}),
+			shellCall("sh", "-c", "echo evil > link/new.txt"), shellCall("sh", "-c", "echo evil > dangling"),
 			shellCall("cp", "inside.txt", "link.txt"), shellCall("sh", "-c", "cat link.txt >&2")}, ""},
-		{"out by commands", "", []toolCall{shellCall("sh", "-c", "echo evil > ../outside/new.txt"), shellCall("sh", "-c", "rm -rf "+outside+"; exit 1"), shellCall("cat", outside+"/secret.txt"),
+		{"out by commands", "", []toolCall{shellCall("sh", "-c", "echo evil > ../outside/new.txt"),
+			shellCall("sh", "-c", "rm -rf "+outside+"; exit 1"), shellCall("cat", outside+"/secret.txt"),
 			shellCall("sh", "-c", "ln -s "+outside+" sub; echo evil > sub/new.txt")}, ""},
-		{"a megabyte", "", []toolCall{call("read_file", map[string]any{"path": strings.Repeat("m", 1_000_000)}), call("read_file", map[string]any{"path": "inside.txt", "more": strings.Repeat("m", 1_000_000)})}, ""},
-		{"more than a megabyte", "", []toolCall{call("write_file", map[string]any{"path": "big.txt", "content": strings.Repeat("m", 1_100_000)})}, "arguments 1048576"},
+		{"a megabyte", "", []toolCall{call("read_file", map[string]any{"path": strings.Repeat("m", 1_000_000)}),
+			call("read_file", map[string]any{"path": "inside.txt", "more": strings.Repeat("m", 1_000_000)})}, ""},
+		{"more than a megabyte", "",
+			[]toolCall{
+				call("write_file", map[string]any{"path": "big.txt", "content": strings.Repeat("m", 1_100_000)})},
+			"arguments 1048576"},
 		{"too many at once", "", many(65), ""},
 		{"far too many at once", "", many(300), ""},
 	}
@@ -99,7 +131,8 @@ func TestWhatAModelGetsWrong(t *testing.T) {
 			}
 			// What is one too many stands for all the others.
 			if blocked := those[parley.ToolCallBlocked](log); len(results) != min(len(c.calls), parley.MaxCalls+1) ||
-				len(c.calls) > parley.MaxCalls && (len(blocked) != 1 || !strings.Contains(blocked[0].Reason, "were left out")) {
+				len(c.calls) > parley.MaxCalls &&
+					(len(blocked) != 1 || !strings.Contains(blocked[0].Reason, "were left out")) {
 				t.Errorf("%d calls have %d results, blocked are %+v", len(c.calls), len(results), blocked)
 			}
 			asked := toldModel(mock, "try: "+c.name+".")
@@ -107,7 +140,8 @@ func TestWhatAModelGetsWrong(t *testing.T) {
 				t.Fatalf("the model was asked %d times", len(asked))
 			}
 			for id, result := range results {
-				if !strings.Contains(result, strings.ReplaceAll(c.told, `\"`, `"`)) || strings.Contains(result, "a secret") {
+				if !strings.Contains(result, strings.ReplaceAll(c.told, `\"`, `"`)) ||
+					strings.Contains(result, "a secret") {
 					t.Errorf("call %d: %.300q", id, result)
 				}
 			}
@@ -180,8 +214,10 @@ func wantTakenBack(t *testing.T, body string) {
 	for _, m := range request.Messages {
 		for _, c := range m.Calls {
 			var arguments map[string]any
-			if err := json.Unmarshal([]byte(c.Function.Arguments), &arguments); err != nil || !callName.MatchString(c.Function.Name) {
-				t.Errorf("the model is told that it asked for %.100q with %.100s", c.Function.Name, c.Function.Arguments)
+			if err := json.Unmarshal([]byte(c.Function.Arguments), &arguments); err != nil ||
+				!callName.MatchString(c.Function.Name) {
+				t.Errorf("the model is told that it asked for %.100q with %.100s", c.Function.Name,
+					c.Function.Arguments)
 			}
 		}
 	}

@@ -14,7 +14,9 @@ import (
 // and not any more when the mission is cleared.
 func TestEventBusMissions(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t, options{env: []string{"AUTONOMY_ENABLED=true", "PARLEY_IDLE_PROMPT_INTERVAL=1s", "PARLEY_IDLE_PROMPT_MAX=1000"}}), startNode(t)
+	s, n := startServer(t,
+		options{env: []string{"AUTONOMY_ENABLED=true", "PARLEY_IDLE_PROMPT_INTERVAL=1s",
+			"PARLEY_IDLE_PROMPT_MAX=1000"}}), startNode(t)
 	is := func(method, path, body string, status int, want string) {
 		t.Helper()
 		if got, answer := n.fetch(s, method, path, body); got != status || !strings.HasPrefix(answer, want) {
@@ -23,12 +25,14 @@ func TestEventBusMissions(t *testing.T) {
 	}
 	is("GET", "/api/mission", "", 200, `{"active":false}`)
 	b := n.tune(s, "")
-	is("POST", "/api/agent-override", `{"agent_id":"helpful-assistant","idle_prompt":"say Still tidy.","idle_interval_secs":1}`, 200, `{"ok":true,`)
+	is("POST", "/api/agent-override",
+		`{"agent_id":"helpful-assistant","idle_prompt":"say Still tidy.","idle_interval_secs":1}`, 200, `{"ok":true,`)
 	b.until("run", "sync") // the first fact of the tenant opens its session
 	if m := last(b.until("run", "sync")); m.AgentID != "helpful-assistant" || m.SessionID != "" {
 		t.Fatalf("%s", m.raw)
 	}
-	is("POST", "/api/mission", fmt.Sprintf(`{"project_root":%q,"text":"Keep it tidy."}`, s.o.workspace), 200, `{"ok":true}`)
+	is("POST", "/api/mission", fmt.Sprintf(`{"project_root":%q,"text":"Keep it tidy."}`, s.o.workspace), 200,
+		`{"ok":true}`)
 	b.until("run", "sync")
 	is("GET", "/api/mission?project_root="+s.o.workspace, "", 200, `{"text":"Keep it tidy.","created_at":`)
 
@@ -37,7 +41,8 @@ func TestEventBusMissions(t *testing.T) {
 		t.Helper()
 		list := b.until("activity", "doing")
 		m := last(list)
-		if m.Text != "Idle prompt triggered" || m.Data.Status != "idle_prompt_triggered" || m.Root != s.o.workspace || m.AgentID != "helpful-assistant" ||
+		if m.Text != "Idle prompt triggered" || m.Data.Status != "idle_prompt_triggered" || m.Root != s.o.workspace ||
+			m.AgentID != "helpful-assistant" ||
 			!strings.HasPrefix(m.ID, "idle-trigger-helpful-assistant-") || session != "" && m.SessionID != session {
 			t.Fatalf("%s\n%s", m.raw, strings.Join(steps(list), "\n"))
 		}
@@ -45,7 +50,8 @@ func TestEventBusMissions(t *testing.T) {
 		list = b.until("turn_complete", "")
 		seen = last(list).at
 		for _, m := range list {
-			if m.Kind == "message" && (m.Data.From != "helpful-assistant" || m.Text != "Still tidy.") || m.SessionID != session {
+			if m.Kind == "message" && (m.Data.From != "helpful-assistant" || m.Text != "Still tidy.") ||
+				m.SessionID != session {
 				t.Errorf("%s", m.raw)
 			}
 		}
@@ -59,7 +65,8 @@ func TestEventBusMissions(t *testing.T) {
 	is("DELETE", "/api/mission", fmt.Sprintf(`{"project_root":%q}`, s.o.workspace), 200, `{"ok":true}`)
 	is("GET", "/api/mission", "", 200, `{"active":false}`)
 	is("GET", "/api/missions", "", 200, `{"missions":[{"text":"Keep it tidy."`)
-	is("POST", "/api/mission", `{"text":"x","project_root":"/nowhere"}`, 400, `{"error":"project_root: there is no project at`)
+	is("POST", "/api/mission", `{"text":"x","project_root":"/nowhere"}`, 400,
+		`{"error":"project_root: there is no project at`)
 
 	// What was promised and taken is the same, once each; what came after the end
 	// of the mission is nothing.
@@ -99,7 +106,8 @@ func TestEventBusMissions(t *testing.T) {
 	}
 	_, page := s.get("/api/history?session_id="+session, nil)
 	var shown struct{ Messages []note }
-	if err := json.Unmarshal([]byte(page), &shown); err != nil || len(shown.Messages) == 0 || strings.Contains(page, "standing instruction") {
+	if err := json.Unmarshal([]byte(page), &shown); err != nil || len(shown.Messages) == 0 ||
+		strings.Contains(page, "standing instruction") {
 		t.Errorf("history shows %.500s (%v)", page, err)
 	}
 }
@@ -109,11 +117,14 @@ func TestEventBusMissions(t *testing.T) {
 func TestMissionsWithoutAutonomy(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
-	_, answer := n.fetch(s, "POST", "/api/mission", `{"text":"Keep it tidy.","agents":[{"id":"helpful-assistant","idle_prompt":"say hi"}]}`)
+	_, answer := n.fetch(s, "POST", "/api/mission",
+		`{"text":"Keep it tidy.","agents":[{"id":"helpful-assistant","idle_prompt":"say hi"}]}`)
 	if !strings.Contains(answer, `"ok":true`) || !strings.Contains(answer, "AUTONOMY_ENABLED") {
 		t.Errorf("%s", answer)
 	}
-	if _, answer = n.fetch(s, "GET", "/api/mission", ""); !strings.Contains(answer, `"active":true,"agents":[{"id":"helpful-assistant","idle_prompt":"say hi","idle_interval_secs":null}]`) || !strings.Contains(answer, "AUTONOMY_ENABLED") {
+	if _, answer = n.fetch(s, "GET", "/api/mission", ""); !strings.Contains(answer,
+		`"active":true,"agents":[{"id":"helpful-assistant","idle_prompt":"say hi","idle_interval_secs":null}]`) ||
+		!strings.Contains(answer, "AUTONOMY_ENABLED") {
 		t.Errorf("%s", answer)
 	}
 	s.logged("AUTONOMY_ENABLED", 1)

@@ -56,7 +56,8 @@ func TestEveryVendorAnswers(t *testing.T) {
 		env   []string
 	}{
 		{"gpt-4.1", []string{"OPENAI_API_KEY=" + providertest.Key, "OPENAI_BASE_URL=" + mock.URL + "/v1"}},
-		{"gpt-5", []string{"OPENAI_API_KEY=" + providertest.Key, "OPENAI_BASE_URL=" + mock.URL + "/v1", "PARLEY_OPENAI_API=responses"}},
+		{"gpt-5", []string{"OPENAI_API_KEY=" + providertest.Key, "OPENAI_BASE_URL=" + mock.URL + "/v1",
+			"PARLEY_OPENAI_API=responses"}},
 		{"claude-sonnet-4-5", []string{"ANTHROPIC_API_KEY=" + providertest.Key, "ANTHROPIC_BASE_URL=" + mock.URL}},
 		{"gemini-2.5-flash", []string{"GEMINI_API_KEY=" + providertest.Key, "GOOGLE_GEMINI_BASE_URL=" + mock.URL}},
 	} {
@@ -69,7 +70,8 @@ func TestEveryVendorAnswers(t *testing.T) {
 				t.Errorf("answered %q", a.text)
 			}
 			c.ask("use tools")
-			if a := c.completed(); !strings.Contains(a.text, "Looking.") || !strings.HasSuffix(a.text, "Both were read.") {
+			if a := c.completed(); !strings.Contains(a.text, "Looking.") ||
+				!strings.HasSuffix(a.text, "Both were read.") {
 				t.Errorf("answered %q", a.text)
 			}
 			for _, turn := range bodies[parley.TurnStarted](s, thread) {
@@ -77,17 +79,20 @@ func TestEveryVendorAnswers(t *testing.T) {
 					t.Errorf("the log says that %q answers", turn.Model)
 				}
 			}
-			if usage := bodies[parley.RunFinished](s, thread)[0].Usage; usage.Input != 12 || usage.Output != 5 || usage.CostMicros == 0 {
+			if usage := bodies[parley.RunFinished](s, thread)[0].Usage; usage.Input != 12 || usage.Output != 5 ||
+				usage.CostMicros == 0 {
 				t.Errorf("the first run used %+v", usage)
 			}
 			calls := bodies[parley.ToolCallRequested](s, thread)
-			if results := bodies[parley.ToolCallFinished](s, thread); len(calls) != 2 || calls[0].Provider != "call_first" || len(results) != 2 {
+			if results := bodies[parley.ToolCallFinished](s, thread); len(calls) != 2 ||
+				calls[0].Provider != "call_first" || len(results) != 2 {
 				t.Errorf("calls %+v, results %+v", calls, results)
 			}
 			if !strings.Contains(mock.Last().Body, "the words of a.txt") {
 				t.Errorf("the model was not told what was read: %s", mock.Last().Body)
 			}
-			if log := strings.Join(s.log.all(), "\n"); strings.Contains(log, providertest.Key) || !strings.Contains(log, "model="+vendor.model) {
+			if log := strings.Join(s.log.all(), "\n"); strings.Contains(log, providertest.Key) ||
+				!strings.Contains(log, "model="+vendor.model) {
 				t.Errorf("the server's log has the key, or not the model:\n%s", log)
 			}
 		})
@@ -98,7 +103,8 @@ func TestAnotherModelAnswers(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
 	n := startNode(t)
-	s := withModels(t, "---\nname: helper\nmodel: always-busy\nfallback_models: [claude-sonnet-4-5, gpt-4.1]\n---\nHelp.",
+	s := withModels(t, "---\nname: helper\nmodel: always-busy\nfallback_models: [claude-sonnet-4-5, "+
+		"gpt-4.1]\n---\nHelp.",
 		"OPENAI_API_KEY="+providertest.Key, "OPENAI_BASE_URL="+mock.URL+"/v1")
 	thread := newThread()
 	c := n.dial(s, thread)
@@ -107,8 +113,10 @@ func TestAnotherModelAnswers(t *testing.T) {
 		t.Errorf("answered %q", a.text)
 	}
 	fell := bodies[parley.ModelFellBack](s, thread)
-	if len(fell) != 2 || fell[0].Preferred != "always-busy" || fell[0].Actual != "claude-sonnet-4-5" || !strings.Contains(fell[0].Reason, "busy") ||
-		fell[1].Preferred != "always-busy" || fell[1].Actual != "gpt-4.1" || !strings.Contains(fell[1].Reason, "ANTHROPIC_API_KEY") {
+	if len(fell) != 2 || fell[0].Preferred != "always-busy" || fell[0].Actual != "claude-sonnet-4-5" ||
+		!strings.Contains(fell[0].Reason, "busy") ||
+		fell[1].Preferred != "always-busy" || fell[1].Actual != "gpt-4.1" ||
+		!strings.Contains(fell[1].Reason, "ANTHROPIC_API_KEY") {
 		t.Errorf("%+v", fell)
 	}
 	s.logged("another model is asked", 2)
@@ -124,7 +132,8 @@ func TestAModelThatCannotBeCalled(t *testing.T) {
 	c := n.dial(s, newThread())
 	c.ask("say hello")
 	a := c.answer()
-	if last := a.frames[len(a.frames)-1].raw; a.ending != "error" || a.text != "" || !strings.Contains(last, "ANTHROPIC_API_KEY") {
+	if last := a.frames[len(a.frames)-1].raw; a.ending != "error" || a.text != "" ||
+		!strings.Contains(last, "ANTHROPIC_API_KEY") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -141,10 +150,12 @@ func TestACutAnswerGoesOn(t *testing.T) {
 	c.ask("stop in the middle")
 	a := c.completed()
 	outputs := bodies[parley.OutputFinished](s, thread)
-	if len(outputs) != 2 || !outputs[0].Incomplete || outputs[0].Text == "" || a.text != outputs[0].Text+" And so it ended." {
+	if len(outputs) != 2 || !outputs[0].Incomplete || outputs[0].Text == "" ||
+		a.text != outputs[0].Text+" And so it ended." {
 		t.Errorf("shown %q, in the log %+v", a.text, outputs)
 	}
-	if turns := bodies[parley.TurnFinished](s, thread); len(turns) != 2 || turns[0].Stop != parley.StopCut || turns[0].Code != parley.CodeUnavailable {
+	if turns := bodies[parley.TurnFinished](s, thread); len(turns) != 2 || turns[0].Stop != parley.StopCut ||
+		turns[0].Code != parley.CodeUnavailable {
 		t.Errorf("%+v", turns)
 	}
 	if sent := mock.Last(); sent.Header.Get("Authorization") != "" || !strings.Contains(sent.Body, "This is the") {

@@ -45,7 +45,8 @@ func TestALogIsServedAsLines(t *testing.T) {
 		t.Errorf("after the end there is %s", body)
 	}
 	for _, after := range []string{"otherepoch-5", fmt.Sprintf("%s-%d", epoch, len(lines)+1), "nonsense"} {
-		if status, body := s.get("/api/v1/sessions/"+thread+"/log?after="+after, nil); status != http.StatusGone || !strings.Contains(body, `"code":"resync"`) {
+		if status, body := s.get("/api/v1/sessions/"+thread+"/log?after="+after, nil); status != http.StatusGone ||
+			!strings.Contains(body, `"code":"resync"`) {
 			t.Errorf("after=%s: %d %s", after, status, body)
 		}
 	}
@@ -91,7 +92,8 @@ func TestAStreamResumesWithExactlyWhatIsMissing(t *testing.T) {
 	response.Body.Close()
 	for _, st := range append(again, fresh, resumed, uptodate) {
 		m := st.next()
-		if e := parseEvent(t, m.data); m.id != fmt.Sprintf("%s-%d", epoch, len(lines)+1) || e.Type != "SessionRenamed" || e.Body.Title != "renamed" {
+		if e := parseEvent(t, m.data); m.id != fmt.Sprintf("%s-%d", epoch, len(lines)+1) ||
+			e.Type != "SessionRenamed" || e.Body.Title != "renamed" {
 			t.Errorf("want the new name, got %+v", m)
 		}
 	}

@@ -35,14 +35,17 @@ func TestASessionIsCarriedAway(t *testing.T) {
 	if _, said, code := run(t, "export", id, "--data", s.o.data, "--output", file); code != 0 {
 		t.Fatalf("export: %s", said)
 	}
-	if out, said, code := run(t, "doctor", "--data", s.o.data, "--listen", s.address); code != 0 || !strings.Contains(out, "a Parley serves on "+s.address) {
+	if out, said, code := run(t, "doctor", "--data", s.o.data, "--listen", s.address); code != 0 ||
+		!strings.Contains(out, "a Parley serves on "+s.address) {
 		t.Errorf("doctor, exit code %d:\n%s%s", code, out, said)
 	}
-	if _, said, code := run(t, "import", file, "--data", s.o.data); code != 1 || !strings.Contains(said, "serving on "+s.address) {
+	if _, said, code := run(t, "import", file, "--data", s.o.data); code != 1 ||
+		!strings.Contains(said, "serving on "+s.address) {
 		t.Errorf("import under a running server, exit code %d: %s", code, said)
 	}
 	s.kill()
-	if out, said, code := run(t, "export", id, "--data", s.o.data); code != 0 || !strings.Contains(out, `"type":"OutputAppended"`) {
+	if out, said, code := run(t, "export", id, "--data", s.o.data); code != 0 ||
+		!strings.Contains(out, `"type":"OutputAppended"`) {
 		t.Errorf("export of what a crash left, exit code %d: %s", code, said)
 	}
 
@@ -53,7 +56,8 @@ func TestASessionIsCarriedAway(t *testing.T) {
 	for _, s := range []*server{s.again(), startServer(t, other)} {
 		s.logged("content_chunk_streaming", 1)
 		s.tell("/api/v1/sessions/"+id+"/cancel", `{}`)
-		if _, log := s.get("/api/v1/sessions/"+id+"/log", nil); !strings.Contains(log, `"stop":"cut"`) || !strings.Contains(log, `"outcome":"cancelled"`) {
+		if _, log := s.get("/api/v1/sessions/"+id+"/log", nil); !strings.Contains(log, `"stop":"cut"`) ||
+			!strings.Contains(log, `"outcome":"cancelled"`) {
 			t.Errorf("the run did not go on as after a crash:\n%s", log)
 		}
 	}
@@ -66,7 +70,8 @@ func TestDoctorsExitCode(t *testing.T) {
 	if out, said, code := run(t, "doctor", "--data", data, "--listen", "127.0.0.1:0"); code != 0 {
 		t.Errorf("on an empty folder, exit code %d:\n%s%s", code, out, said)
 	}
-	if out, said, code := run(t, "doctor", "--data", filepath.Join(data, "not", "there"), "--listen", "nonsense"); code != 1 || !strings.Contains(out, "problem  settings") {
+	if out, said, code := run(t, "doctor", "--data", filepath.Join(data, "not", "there"), "--listen",
+		"nonsense"); code != 1 || !strings.Contains(out, "problem  settings") {
 		t.Errorf("with a problem, exit code %d:\n%s%s", code, out, said)
 	}
 }

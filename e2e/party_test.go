@@ -144,7 +144,8 @@ func gather(t *testing.T, s *server, n *node, opener string) *gathering {
 		}
 	}
 	g.members = append(g.members, first)
-	slices.SortStableFunc(g.members, func(a, b *party) int { return slices.Index(dialects, a.dialect) - slices.Index(dialects, b.dialect) })
+	slices.SortStableFunc(g.members,
+		func(a, b *party) int { return slices.Index(dialects, a.dialect) - slices.Index(dialects, b.dialect) })
 	return g
 }
 
@@ -256,8 +257,10 @@ func (g *gathering) stream(p *party) {
 	p.deaf, p.shows = true, []string{"results", "text"}
 	var answer *socket
 	p.say = func(text string) {
-		answer = g.n.begin(map[string]any{"do": "fetch", "url": "http://" + g.s.address + "/api/v1/agents/helpful-assistant/stream", "method": "POST",
-			"body": `{"content":` + quoted(text) + `,"session_id":` + quoted(g.session) + `}`})
+		answer = g.n.begin(
+			map[string]any{"do": "fetch", "url": "http://" + g.s.address + "/api/v1/agents/helpful-assistant/stream",
+				"method": "POST",
+				"body":   `{"content":` + quoted(text) + `,"session_id":` + quoted(g.session) + `}`})
 	}
 	p.hear = func(r *told) moment {
 		p.t.Helper()
@@ -371,10 +374,12 @@ func (g *gathering) loop(p *party) {
 	p.say = c.input
 	request := ""
 	p.allow = func(string) { // it says which, since others before may have been settled elsewhere
-		c.send(map[string]any{"id": newThread(), "type": "approval_response", "payload": map[string]any{"review": "yes", "requestId": request}})
+		c.send(map[string]any{"id": newThread(), "type": "approval_response",
+			"payload": map[string]any{"review": "yes", "requestId": request}})
 	}
 	p.choose = func(card, label string) {
-		c.send(map[string]any{"id": newThread(), "type": "question_response", "payload": map[string]any{"questionId": card, "answers": [][]string{{label}}}})
+		c.send(map[string]any{"id": newThread(), "type": "question_response",
+			"payload": map[string]any{"questionId": card, "answers": [][]string{{label}}}})
 	}
 	p.cancel = func(*party) { c.send(map[string]any{"id": newThread(), "type": "cancel"}) }
 	failed := ""
@@ -400,7 +405,8 @@ func (g *gathering) loop(p *party) {
 			r.calls = append(r.calls, m.Payload.Name+" "+m.Payload.Arguments)
 			r.call(m.Payload.Call, m.Payload.Name)
 		case "function_call_output":
-			r.results = append(r.results, fmt.Sprint(r.names[m.Payload.Call], " ", strings.Contains(m.Payload.Output, `"exit_code":0,`)))
+			r.results = append(r.results,
+				fmt.Sprint(r.names[m.Payload.Call], " ", strings.Contains(m.Payload.Output, `"exit_code":0,`)))
 		case "approval_request":
 			request = i.ID
 			return moment{card, ""}
@@ -507,7 +513,8 @@ func (g *gathering) log(p *party) {
 		}
 	}
 	path := "/api/v1/sessions/" + g.session
-	c := g.n.begin(map[string]any{"do": "listen", "url": fmt.Sprintf("http://%s%s/log?after=%d", g.s.address, path, len(g.s.events(g.session)))})
+	c := g.n.begin(map[string]any{"do": "listen", "url": fmt.Sprintf("http://%s%s/log?after=%d", g.s.address, path,
+		len(g.s.events(g.session)))})
 	c.opened()
 	post := func(path, body string) {
 		if status, answer := g.n.fetch(g.s, "POST", path, body); status != http.StatusAccepted {

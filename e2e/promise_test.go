@@ -27,7 +27,8 @@ func mortalServer(t *testing.T) string {
 	t.Helper()
 	mortalBinary.Do(func() {
 		mortalBinary.path = filepath.Join(filepath.Dir(binary(t)), "parley-failpoint")
-		if out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", mortalBinary.path, "parley/cmd/parley").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", mortalBinary.path,
+			"parley/cmd/parley").CombinedOutput(); err != nil {
 			mortalBinary.err = fmt.Errorf("go build -tags failpoint: %w\n%s", err, out)
 		}
 	})
@@ -77,7 +78,8 @@ func TestKilledBetweenPromiseAndDelivery(t *testing.T) {
 
 // promiseSteps are the writes there are, each with the run before whose end it is, the
 // promising one being the first.
-var promiseSteps = []string{"TimerSet 1", "OutputAppended 1", "RunFinished 1", "Delivered 2", "TimerFired 2", "OutputAppended 2", "RunFinished 2", "Delivered 3"}
+var promiseSteps = []string{"TimerSet 1", "OutputAppended 1", "RunFinished 1", "Delivered 2", "TimerFired 2",
+	"OutputAppended 2", "RunFinished 2", "Delivered 3"}
 
 func killedBetween(t *testing.T, leaves bool, times []string, env func(*testing.T) []string) {
 	at := promiseSteps
@@ -154,7 +156,8 @@ func (p *promise) logged(words string, times int) bool {
 func (p *promise) keep(unnoted bool) {
 	t := p.t
 	t.Helper()
-	if <-p.s.exited; !slices.ContainsFunc(p.s.log.all(), func(line string) bool { return strings.HasPrefix(line, "killed at ") }) {
+	if <-p.s.exited; !slices.ContainsFunc(p.s.log.all(),
+		func(line string) bool { return strings.HasPrefix(line, "killed at ") }) {
 		t.Fatalf("the server ended by itself: %v", p.s.err)
 	}
 	seen := map[string][]string{}
@@ -188,7 +191,8 @@ func (p *promise) keep(unnoted bool) {
 		a := back.completed()
 		again := strings.Split(strings.TrimSpace(raws(a.frames)), "\n")
 		if before := seen[a.request]; whole(before) && !slices.Equal(before, again) {
-			t.Errorf("shown again otherwise:\n%s\nand before\n%s", strings.Join(again, "\n"), strings.Join(before, "\n"))
+			t.Errorf("shown again otherwise:\n%s\nand before\n%s", strings.Join(again, "\n"),
+				strings.Join(before, "\n"))
 		}
 		longer(t, seen[a.request], again)
 		if unasked.MatchString(a.request) {

@@ -93,7 +93,8 @@ func withRemote(t *testing.T, address string, o options) options {
 func frameAgents(t *testing.T) map[string][]string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "frame-agent")
-	if out, err := exec.Command("go", "build", "-o", binary, "parley/examples/frame-agent").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary,
+		"parley/examples/frame-agent").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	script, err := filepath.Abs("../examples/frame-agent.mjs")
@@ -116,21 +117,26 @@ func TestFrameAgents(t *testing.T) {
 				c := ann.console(n.in(t), "far")
 
 				c.say("hello you <b>")
-				if a := c.answered(); a.text != "You said: hello you <b>" || !slices.Equal(a.kinds, []string{"chunk"}) || len(a.all) < 3 {
+				if a := c.answered(); a.text != "You said: hello you <b>" ||
+					!slices.Equal(a.kinds, []string{"chunk"}) || len(a.all) < 3 {
 					t.Errorf("%v %q in %d frames", a.kinds, a.text, len(a.all))
 				}
 				c.say("use search")
-				if a := c.answered(); a.text != "I used search." || !slices.Equal(a.kinds, []string{"tool_executed", "chunk"}) || a.all[0].ToolName != "search" {
+				if a := c.answered(); a.text != "I used search." ||
+					!slices.Equal(a.kinds, []string{"tool_executed", "chunk"}) || a.all[0].ToolName != "search" {
 					t.Errorf("%v %q", a.kinds, a.text)
 				}
 				c.say("use bash")
-				if a := c.answered(); a.text != "I may not use bash." || !slices.Equal(a.kinds, []string{"tool_blocked", "chunk"}) || a.all[0].Reason != `tool "bash" not in allow-list` {
+				if a := c.answered(); a.text != "I may not use bash." ||
+					!slices.Equal(a.kinds, []string{"tool_blocked", "chunk"}) ||
+					a.all[0].Reason != `tool "bash" not in allow-list` {
 					t.Errorf("%v %q", a.kinds, a.text)
 				}
 				for decision, text := range map[string]string{"allow": "I sent it.", "deny": "I did not send it."} {
 					c.say("send me a postcard")
 					card := c.upTo("approval_request")
-					if card.ToolName != "send" || card.Command != "send risk: external_writes\n\n{\"text\":\"me a postcard\"}" {
+					if card.ToolName != "send" ||
+						card.Command != "send risk: external_writes\n\n{\"text\":\"me a postcard\"}" {
 						t.Errorf("%s", card.raw)
 					}
 					c.send(map[string]any{"type": "approval_response", "id": card.ID, "decision": decision})
@@ -140,7 +146,8 @@ func TestFrameAgents(t *testing.T) {
 				}
 				// The sentinel stands before it, too.
 				c.say(wickedMessage)
-				if a := c.answered(); a.last.Type != "error" || !strings.HasPrefix(a.last.Message, "message blocked: ") {
+				if a := c.answered(); a.last.Type != "error" ||
+					!strings.HasPrefix(a.last.Message, "message blocked: ") {
 					t.Errorf("%s", a.last.raw)
 				}
 				// Cancelled, it is silent at once.
@@ -193,20 +200,25 @@ func TestFrameAgentIsKilled(t *testing.T) {
 			c.say(strings.Repeat("word ", 2000))
 			c.upTo("chunk")
 			agent.kill()
-			if a := c.answered(); a.last.Type != "error" || a.last.Message != "agent error: The connection to the agent was lost in the middle of the answer." {
+			if a := c.answered(); a.last.Type != "error" ||
+				a.last.Message != "agent error: The connection to the agent was lost in the middle of the answer." {
 				t.Errorf("%s", a.last.raw)
 			}
 			s.logged("agent is unreachable", 1)
-			if info := ann.must(http.StatusOK, http.MethodGet, "/api/v1/agents/far", ""); !strings.Contains(info, `"status":"unreachable"`) {
+			if info := ann.must(http.StatusOK, http.MethodGet, "/api/v1/agents/far", ""); !strings.Contains(info,
+				`"status":"unreachable"`) {
 				t.Errorf("%s", info)
 			}
-			if list := ann.must(http.StatusOK, http.MethodGet, "/api/v1/agents", ""); strings.Count(list, `"unreachable"`) != 1 || strings.Count(list, `"running"`) != 1 {
+			if list := ann.must(http.StatusOK, http.MethodGet, "/api/v1/agents", ""); strings.Count(list,
+				`"unreachable"`) != 1 || strings.Count(list, `"running"`) != 1 {
 				t.Errorf("%s", list)
 			}
-			if status, body := n.in(t).open(ann.consoleURL("far"), nil).refused(); status != 503 || strings.TrimSpace(body) != `{"error":"agent is not running"}` {
+			if status, body := n.in(t).open(ann.consoleURL("far"), nil).refused(); status != 503 ||
+				strings.TrimSpace(body) != `{"error":"agent is not running"}` {
 				t.Errorf("%d %s", status, body)
 			}
-			if body := ann.must(503, http.MethodPost, "/api/v1/agents/far/message", `{"content":"hello"}`); strings.TrimSpace(body) != `{"error":"agent not running"}` {
+			if body := ann.must(503, http.MethodPost, "/api/v1/agents/far/message",
+				`{"content":"hello"}`); strings.TrimSpace(body) != `{"error":"agent not running"}` {
 				t.Errorf("%s", body)
 			}
 			c.say("anybody there")
@@ -218,7 +230,8 @@ func TestFrameAgentIsKilled(t *testing.T) {
 			if a := c.answered(); a.text != "You said: hello again" {
 				t.Errorf("%s %q", a.last.raw, a.text)
 			}
-			if info := ann.must(http.StatusOK, http.MethodGet, "/api/v1/agents/far", ""); !strings.Contains(info, `"status":"running"`) {
+			if info := ann.must(http.StatusOK, http.MethodGet, "/api/v1/agents/far", ""); !strings.Contains(info,
+				`"status":"running"`) {
 				t.Errorf("%s", info)
 			}
 		})
@@ -240,7 +253,8 @@ func TestFrameAgentIsToldOfItsFile(t *testing.T) {
 	c.say("send a letter")
 	card := c.upTo("approval_request")
 	file := filepath.Join(s.o.workspace, "agents", "far.md")
-	if err := os.WriteFile(file, []byte("---\nruntime: frames\naddress: "+agent.address+"\ntools: [send, bash]\n---\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("---\nruntime: frames\naddress: "+agent.address+"\ntools: [send, bash]\n---\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.logged("an agent has changed", 1)
@@ -274,11 +288,13 @@ func TestRestartWhileAFrameAgentWaits(t *testing.T) {
 			s = s.again()
 			ann = s.user("ann")
 			session, _ := json.Marshal(map[string]string{"content": "hello", "session_id": c.session})
-			if body := ann.must(http.StatusOK, http.MethodPost, "/api/v1/agents/far/message", string(session)); !strings.Contains(body, "You said: hello") {
+			if body := ann.must(http.StatusOK, http.MethodPost, "/api/v1/agents/far/message",
+				string(session)); !strings.Contains(body, "You said: hello") {
 				t.Errorf("%s", body)
 			}
 			var ends []string
-			for line := range strings.Lines(ann.must(http.StatusOK, http.MethodGet, "/api/v1/sessions/"+c.session+"/log", "")) {
+			for line := range strings.Lines(ann.must(http.StatusOK, http.MethodGet,
+				"/api/v1/sessions/"+c.session+"/log", "")) {
 				var e parley.Event
 				if err := json.Unmarshal([]byte(line), &e); err != nil {
 					t.Fatal(err)

@@ -84,7 +84,8 @@ func TestAServerThatIsToldToStopSaysGoodbyeAndGoesOnLater(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	for ready := http.StatusOK; ready != http.StatusServiceUnavailable; {
 		var body string
-		if ready, body = s.get("/readyz", nil); ready == http.StatusServiceUnavailable && body != `{"status":"stopping"}`+"\n" {
+		if ready, body = s.get("/readyz", nil); ready == http.StatusServiceUnavailable &&
+			body != `{"status":"stopping"}`+"\n" {
 			t.Errorf("/readyz says %q while the server stops", body)
 		}
 	}
@@ -132,7 +133,8 @@ func TestACorruptRowHurtsItsOwnThreadOnly(t *testing.T) {
 		}
 		c.closed(1011)
 	}
-	if status, body := s.get("/api/v1/sessions/"+damaged+"/log", nil); status != http.StatusInternalServerError || !strings.Contains(body, `"code":"corrupt"`) {
+	if status, body := s.get("/api/v1/sessions/"+damaged+"/log", nil); status != http.StatusInternalServerError ||
+		!strings.Contains(body, `"code":"corrupt"`) {
 		t.Errorf("the damaged log: %d %s", status, body)
 	}
 	c := n.dial(s, sound)
@@ -153,7 +155,8 @@ func damage(t *testing.T, data, thread string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	result, err := db.Exec(`UPDATE events SET body = '{' WHERE session = (SELECT no FROM sessions WHERE id = ?) AND type = 'InputReceived'`, thread)
+	result, err := db.Exec(
+		`UPDATE events SET body = '{' WHERE session = (SELECT no FROM sessions WHERE id = ?) AND type = 'InputReceived'`, thread)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ func TestVersion(t *testing.T) {
 func TestASecondServerOnTheSameDataIsRefusedAndToldOfTheFirst(t *testing.T) {
 	t.Parallel()
 	first, n := startServer(t, options{}), startNode(t)
-	_, stderr, code := run(t, "serve", "--listen", "127.0.0.1:0", "--data", first.o.data, "--workspace", first.o.workspace)
+	_, stderr, code := run(t, "serve", "--listen", "127.0.0.1:0", "--data", first.o.data, "--workspace",
+		first.o.workspace)
 	if code == 0 || code == -1 {
 		t.Errorf("the second server ended with %d", code)
 	}
@@ -74,9 +75,11 @@ func TestOtherSitesAreKeptOut(t *testing.T) {
 	}{
 		{"no browser", nil, 200, 101},
 		{"our own page", map[string]string{"Origin": "http://" + s.address}, 200, 101},
-		{"our own page by name", map[string]string{"Host": "localhost:" + port, "Origin": "http://localhost:" + port}, 200, 101},
+		{"our own page by name", map[string]string{"Host": "localhost:" + port, "Origin": "http://localhost:" + port},
+			200, 101},
 		{"a name made to resolve here", map[string]string{"Host": "evil.example"}, 403, 403},
-		{"that name and its page", map[string]string{"Host": "evil.example:" + port, "Origin": "http://evil.example:" + port}, 403, 403},
+		{"that name and its page", map[string]string{"Host": "evil.example:" + port, "Origin": "http://evil.example:" +
+			port}, 403, 403},
 		{"a name that begins like ours", map[string]string{"Host": "localhost.evil.example"}, 403, 403},
 		{"a page elsewhere", map[string]string{"Origin": "https://evil.example"}, 403, 403},
 		{"a page of another program on this machine", map[string]string{"Origin": "http://localhost:3000"}, 403, 403},

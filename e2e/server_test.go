@@ -79,7 +79,8 @@ func startServer(t *testing.T, o options) *server {
 func launch(t *testing.T, o options) *server {
 	t.Helper()
 	s := &server{t, &process{o: o, log: newList[string](), exited: make(chan struct{})}}
-	args := append(o.within[:len(o.within):len(o.within)], o.binary, "serve", "--listen", o.listen, "--data", o.data, "--workspace", o.workspace, "--drain", o.drain.String())
+	args := append(o.within[:len(o.within):len(o.within)], o.binary, "serve", "--listen", o.listen, "--data", o.data,
+		"--workspace", o.workspace, "--drain", o.drain.String())
 	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Dir = o.workspace
 	s.cmd.Env = append([]string{"LOG_LEVEL=debug"}, o.env...)

@@ -24,7 +24,8 @@ func startOnPath(t *testing.T, mode, path string) *server {
 	workspace := t.TempDir()
 	put(t, workspace, "agents/a.md", "---\napproval: "+mode+"\n---\nBe an agent with a secret.")
 	put(t, workspace, "note.txt", "patience\n")
-	s := startServer(t, options{workspace: workspace, env: []string{"PATH=" + path, "OPENAI_API_KEY=very-secret", "MODEL=demo"}})
+	s := startServer(t, options{workspace: workspace, env: []string{"PATH=" + path, "OPENAI_API_KEY=very-secret",
+		"MODEL=demo"}})
 	if strings.Contains(strings.Join(s.log.all(), "\n"), "there is no sandbox") {
 		t.Skip("there is no sandbox here")
 	}
@@ -56,7 +57,8 @@ func TestCommandsThatReadRunAndOthersAsk(t *testing.T) {
 	c.ask("run cat note.txt && touch made")
 	c.expect("chat.started")
 	card := c.skipTo("approval_request")
-	if card.Tool != "shell" || !strings.Contains(card.Command, `bash -lc "cat note.txt && touch made"`) || !strings.Contains(card.Command, `This asks because "touch" is not`) {
+	if card.Tool != "shell" || !strings.Contains(card.Command, `bash -lc "cat note.txt && touch made"`) ||
+		!strings.Contains(card.Command, `This asks because "touch" is not`) {
 		t.Errorf("the card is %s", card.raw)
 	}
 	wantNoFile(t, s, "made")
@@ -91,7 +93,8 @@ func TestWithoutBubblewrap(t *testing.T) {
 	c.expect("chat.started")
 	card := c.skipTo("approval_request")
 	decide(c, card, "allow", "")
-	if a := finishes(t, c, "approval_closed", card, "allow"); !strings.Contains(a.text, "Rules of the sandbox: Hidden from commands: .env files, agents.") {
+	if a := finishes(t, c, "approval_closed", card, "allow"); !strings.Contains(a.text, "Rules of the sandbox: Hidden "+
+		"from commands: .env files, agents.") {
 		t.Errorf("%+v", a)
 	}
 	wantNoFile(t, s, "agents/evil.md")
@@ -125,7 +128,8 @@ func findsNoWayOut(t *testing.T, path string) {
 		"env | grep very-secret && echo it got out",
 		"touch /usr/x || touch " + s.o.data + "/x && echo it got out",
 	} {
-		if got := run(script); strings.Contains(strings.TrimPrefix(got, script), "\nit got out") || !strings.Contains(got, "That came to nothing") {
+		if got := run(script); strings.Contains(strings.TrimPrefix(got, script), "\nit got out") ||
+			!strings.Contains(got, "That came to nothing") {
 			t.Errorf("%s: %s", script, got)
 		}
 	}

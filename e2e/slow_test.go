@@ -68,14 +68,18 @@ func stall(t *testing.T, s *server, thread string) *net.TCPConn {
 	t.Helper()
 	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
 		// A small window, so that little is on its way between the two.
-		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
+		return raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF,
+				4096)
+		})
 	}}
 	conn, err := dialer.DialContext(within(t, patience), "tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	fmt.Fprintf(conn, "GET /api/chat/ws?threadId=%s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+	fmt.Fprintf(conn, "GET /api/chat/ws?threadId=%s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: "+
+		"Upgrade\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", thread, s.address)
 	response, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {

@@ -282,7 +282,8 @@ func TestCancellingClosesCardsOfSubAgents(t *testing.T) {
 		for v.next().closes(card) != "cancelled" {
 		}
 	}
-	if status, body := n.fetch(s, "POST", "/api/v1/approvals/"+card, `{"decision":"allow"}`); status != 410 && status != 404 && status != 409 {
+	if status, body := n.fetch(s, "POST", "/api/v1/approvals/"+card, `{"decision":"allow"}`); status != 410 &&
+		status != 404 && status != 409 {
 		t.Errorf("a cancelled card was answered: %d %s", status, body)
 	}
 	wantNoFile(t, s, "note.txt")
@@ -322,7 +323,8 @@ func TestTheDebugConsoleShowsCardsOfSubAgents(t *testing.T) {
 func TestParleyChatAsksForSubAgents(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
-	cmd := exec.CommandContext(within(t, patience), binary(t), "chat", "--server", s.address, "--thread", uuid.NewString())
+	cmd := exec.CommandContext(within(t, patience), binary(t), "chat", "--server", s.address, "--thread",
+		uuid.NewString())
 	cmd.Dir = t.TempDir()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -376,7 +378,8 @@ func TestACardOfAnotherThreadIsNotAnsweredHere(t *testing.T) {
 	there.expect("chat.started")
 	card := there.skipTo("approval_request")
 	decide(here, card, "allow", "")
-	if f := here.expect("error"); !strings.Contains(f.Error, "does not name anything of the session of this connection") {
+	if f := here.expect("error"); !strings.Contains(f.Error,
+		"does not name anything of the session of this connection") {
 		t.Errorf("%s", f.raw)
 	}
 	decide(here, frame{ID: uuid.NewString() + ".7"}, "allow", "")

@@ -52,12 +52,14 @@ func TestForeignObjects(t *testing.T) {
 			v := v.in(t)
 			for _, r := range routes {
 				fill := func(thread string) string {
-					return strings.NewReplacer("{id}", thread, "{card}", thread+strings.TrimPrefix(card.ID, c.thread)).Replace(r.path)
+					return strings.NewReplacer("{id}", thread, "{card}",
+						thread+strings.TrimPrefix(card.ID, c.thread)).Replace(r.path)
 				}
 				absent := newThread()
 				wantStatus, want := v.ask(r.method, fill(absent), r.body)
 				status, got := v.ask(r.method, fill(c.thread), r.body)
-				if status != http.StatusNotFound || wantStatus != status || strings.ReplaceAll(got, c.thread, absent) != want {
+				if status != http.StatusNotFound || wantStatus != status ||
+					strings.ReplaceAll(got, c.thread, absent) != want {
 					t.Errorf("%s %s: %d %s; of nothing: %d %s", r.method, r.path, status, got, wantStatus, want)
 				}
 			}
@@ -117,9 +119,11 @@ func TestTenantsOnOneServer(t *testing.T) {
 		for _, h := range c.events.all() {
 			seen[tenant].WriteString(h.Data)
 		}
-		s.user("ann@"+tenant).must(http.StatusOK, http.MethodPatch, "/api/v1/sessions/"+thread, `{"title":"`+marks[tenant]+`"}`)
+		s.user("ann@"+tenant).must(http.StatusOK, http.MethodPatch, "/api/v1/sessions/"+thread,
+			`{"title":"`+marks[tenant]+`"}`)
 		admin := s.visitor("root@"+tenant, time.Hour, "org_admin")
-		for _, path := range []string{"/api/v1/sessions", "/api/v1/sessions/" + thread, "/api/v1/sessions/" + thread + "/log", "/api/v1/agents", "/api/v1/audit/events",
+		for _, path := range []string{"/api/v1/sessions", "/api/v1/sessions/" + thread,
+			"/api/v1/sessions/" + thread + "/log", "/api/v1/agents", "/api/v1/audit/events",
 			"/api/v1/sessions?search=" + marks["acme"], "/api/v1/sessions?search=" + marks["rival"]} {
 			_, body := admin.ask(http.MethodGet, path, "")
 			seen[tenant].WriteString(body)
@@ -212,27 +216,37 @@ func TestRefusalsTellNothing(t *testing.T) {
 	c := ann.dial(n, newThread())
 	c.ask("repeat x")
 	c.completed()
-	inside := regexp.MustCompile(`(?i)sql|select |goroutine|panic|\.go:|/tmp/|/home/|parley\.db|no such table|constraint|eyJ|0x[0-9a-f]{6}`)
+	inside := regexp.MustCompile(
+		`(?i)sql|select |goroutine|panic|\.go:|/tmp/|/home/|parley\.db|no such table|constraint|eyJ|0x[0-9a-f]{6}`)
 	log := "/api/v1/sessions/" + c.thread + "/log"
-	for _, path := range []string{"/api/v1/sessions?limit=x", "/api/v1/sessions?limit=-1", "/api/v1/sessions?limit=99999999999999999999", "/api/v1/sessions?search=%25'%22--%00",
-		"/api/v1/sessions/x", "/api/v1/sessions/'%20OR%201=1--", "/api/v1/sessions/" + strings.Repeat("a", 5000), "/api/v1/sessions/%00", "/api/v1/agents/%27", "/api/v1/audit/events?action=%27",
-		"/api/v1/nowhere", log + "?after=x", log + "?after=-1", log + "?after=" + url.QueryEscape("' OR 1=1"), log + "?after=99999999999999999999", log + "?after=otherepoch-1", log + "?scope=nothing"} {
-		if status, body := ann.ask(http.MethodGet, path, ""); status >= 500 || inside.MatchString(body) && !strings.Contains(path, "OR") {
+	for _, path := range []string{"/api/v1/sessions?limit=x", "/api/v1/sessions?limit=-1",
+		"/api/v1/sessions?limit=99999999999999999999", "/api/v1/sessions?search=%25'%22--%00",
+		"/api/v1/sessions/x", "/api/v1/sessions/'%20OR%201=1--", "/api/v1/sessions/" + strings.Repeat("a", 5000),
+		"/api/v1/sessions/%00", "/api/v1/agents/%27", "/api/v1/audit/events?action=%27",
+		"/api/v1/nowhere", log + "?after=x", log + "?after=-1", log + "?after=" + url.QueryEscape("' OR 1=1"),
+		log + "?after=99999999999999999999", log + "?after=otherepoch-1", log + "?scope=nothing"} {
+		if status, body := ann.ask(http.MethodGet, path, ""); status >= 500 || inside.MatchString(body) &&
+			!strings.Contains(path, "OR") {
 			t.Errorf("C11: %s: %d %s", path, status, body)
 		}
 	}
-	for _, body := range []string{"", "x", "[]", `{"id":"x"}`, `{"id":7}`, `{"id":"` + c.thread + `\u0000"}`, `{"agent":"nobody"}`, `{"title":"` + strings.Repeat("x", 100_000) + `"}`, strings.Repeat("[", 100_000)} {
-		if status, answer := ann.ask(http.MethodPost, "/api/v1/sessions", body); status >= 500 || inside.MatchString(answer) {
+	for _, body := range []string{"", "x", "[]", `{"id":"x"}`, `{"id":7}`, `{"id":"` + c.thread + `\u0000"}`,
+		`{"agent":"nobody"}`, `{"title":"` + strings.Repeat("x", 100_000) + `"}`, strings.Repeat("[", 100_000)} {
+		if status, answer := ann.ask(http.MethodPost, "/api/v1/sessions", body); status >= 500 ||
+			inside.MatchString(answer) {
 			t.Errorf("C11: %.30q: %d %s", body, status, answer)
 		}
 	}
 	for _, after := range []string{"-1", "x", "99999999999999999999", "100000", "otherepoch-1", "1-1-1"} {
-		if status, body := ann.ask(http.MethodGet, log+"?after="+after, ""); status != http.StatusGone || errorCode(t, body) != "resync" {
+		if status, body := ann.ask(http.MethodGet, log+"?after="+after, ""); status != http.StatusGone ||
+			errorCode(t, body) != "resync" {
 			t.Errorf("B24: after=%s: %d %s", after, status, body)
 		}
 	}
-	for _, id := range []string{"garbage", strings.Repeat("9", 10_000), "-5", "x\tid: 7", "\xff\xfe", newThread() + "-1", `{"a":1}`} {
-		w := ann.wire("GET " + log + " HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nLast-Event-ID: " + id + "\r\nAuthorization: Bearer " + ann.token + "\r\n\r\n")
+	for _, id := range []string{"garbage", strings.Repeat("9", 10_000), "-5", "x\tid: 7", "\xff\xfe",
+		newThread() + "-1", `{"a":1}`} {
+		w := ann.wire("GET " + log + " HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nLast-Event-ID: " + id +
+			"\r\nAuthorization: Bearer " + ann.token + "\r\n\r\n")
 		status, header := w.status()
 		for range 10 { // a chunk's size, an event, and what follows
 			line, err := w.r.ReadString('\n')
@@ -250,7 +264,9 @@ func TestRefusalsTellNothing(t *testing.T) {
 			t.Errorf("B25: %.20q: %d %v", id, status, header)
 		}
 	}
-	if status, _ := ann.wire("GET " + log + " HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 1\r\n X: folded\nY: 1\r\nAuthorization: Bearer " + ann.token + "\r\n\r\n").status(); status != http.StatusOK && status != http.StatusBadRequest {
+	if status, _ := ann.wire("GET " + log + " HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 1\r\n X: folded\nY: " +
+		"1\r\nAuthorization: Bearer " + ann.token + "\r\n\r\n").status(); status != http.StatusOK &&
+		status != http.StatusBadRequest {
 		t.Errorf("B25: a line break: %d", status)
 	}
 }

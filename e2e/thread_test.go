@@ -41,7 +41,8 @@ func TestEverySocketOfAThreadSeesItsRunsAndNoOther(t *testing.T) {
 			if i == 0 {
 				first = frames
 			} else if !slices.Equal(frames, first) {
-				t.Errorf("two sockets of one thread were shown\n%s\n\nand\n%s", strings.Join(first, "\n"), strings.Join(frames, "\n"))
+				t.Errorf("two sockets of one thread were shown\n%s\n\nand\n%s", strings.Join(first, "\n"),
+					strings.Join(frames, "\n"))
 			}
 		}
 		// They were asked through different sockets, so in any order.
@@ -142,12 +143,14 @@ func TestANewMessageDeletesNothingThatIsOwed(t *testing.T) {
 	c := n.dial(s, thread)
 	c.pieces(1)
 	c.skipTo("approval_request")
-	for _, want := range []struct{ request, text string }{{"first", "It is written."}, {"second", "two"}, {"third", "three"}} {
+	for _, want := range []struct{ request, text string }{{"first", "It is written."}, {"second", "two"},
+		{"third", "three"}} {
 		kind := "chat.started"
 		if want.request == "first" {
 			kind = "approval_closed"
 		}
-		if a := c.rest(c.expect(kind)); a.request != want.request || !strings.Contains(a.text, want.text) || a.ending != "chat.completed" {
+		if a := c.rest(c.expect(kind)); a.request != want.request || !strings.Contains(a.text, want.text) ||
+			a.ending != "chat.completed" {
 			t.Errorf("want %v, got %+v", want, a)
 		}
 	}

@@ -41,7 +41,8 @@ func newTrial(t *testing.T, s *server) *trial {
 	x.stopAll = func() { x.stopLoad(); stopWatching(); watching.Wait() }
 	t.Cleanup(x.stopAll)
 	for range 4 {
-		c := &client{t: t, url: "http://" + s.address + "/api/v1/sessions", session: uuid.NewString(), seen: make([][]string, 1)}
+		c := &client{t: t, url: "http://" + s.address + "/api/v1/sessions", session: uuid.NewString(),
+			seen: make([][]string, 1)}
 		x.clients = append(x.clients, c)
 		loading.Go(func() { x.load(load, c) })
 		watching.Go(func() { c.follow(watch, 0) })
@@ -111,7 +112,8 @@ func (x *trial) during(b trouble) {
 	heal := b.begin(x)
 	start := time.Now()
 	_, known := x.refusal(b.first)
-	if status, body := x.get("/readyz", nil); status != http.StatusServiceUnavailable || !strings.Contains(body, `"reason":"`) {
+	if status, body := x.get("/readyz", nil); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, `"reason":"`) {
 		x.t.Errorf("/readyz in trouble: %d %s", status, body)
 	}
 	var slowest time.Duration
@@ -140,7 +142,8 @@ func (x *trial) during(b trouble) {
 	atTrouble := x.accepted.Load()
 	await(x.t, patience, "the load to be accepted again", func() bool { return x.accepted.Load() > atTrouble })
 	x.t.Logf("%s: refused after %v, then within %v, %d times; ready again after %v; %v before, at most %v in trouble",
-		b.name, known.Round(time.Millisecond), slowest.Round(time.Millisecond), rounds*len(x.sockets), healed.Round(time.Millisecond), before, peak)
+		b.name, known.Round(time.Millisecond), slowest.Round(time.Millisecond), rounds*len(x.sockets),
+		healed.Round(time.Millisecond), before, peak)
 	if peak.rss > before.rss+64<<10 || peak.fds > before.fds+64 || peak.threads > before.threads+32 {
 		x.t.Errorf("%s: the server grew from %v to %v", b.name, before, peak)
 	}
@@ -152,7 +155,8 @@ func (x *trial) refusal(limit time.Duration) (body string, took time.Duration) {
 	x.t.Helper()
 	for deadline := time.Now().Add(10 * patience); ; { // a slow machine fills a disk slowly
 		start := time.Now()
-		response := x.request(within(x.t, patience), http.MethodPost, "/api/v1/sessions", http.Header{"Content-Type": {"application/json"}}, "{}")
+		response := x.request(within(x.t, patience), http.MethodPost, "/api/v1/sessions",
+			http.Header{"Content-Type": {"application/json"}}, "{}")
 		line, _ := bufio.NewReader(response.Body).ReadString('\n')
 		response.Body.Close()
 		took := time.Since(start)
@@ -245,7 +249,8 @@ func (s *server) usage() (u usage) {
 func (s *server) inject(calls, fault string) (heal func()) {
 	s.t.Helper()
 	pid := s.cmd.Process.Pid
-	strace := exec.Command("strace", "-f", "-q", "-o", os.DevNull, "-p", fmt.Sprint(pid), "-e", "trace="+calls, "-e", "inject="+calls+":"+fault)
+	strace := exec.Command("strace", "-f", "-q", "-o", os.DevNull, "-p", fmt.Sprint(pid), "-e", "trace="+calls, "-e",
+		"inject="+calls+":"+fault)
 	var said strings.Builder
 	strace.Stderr = &said
 	if err := strace.Start(); err != nil {

@@ -33,11 +33,13 @@ func TestAMailThatGivesOrders(t *testing.T) {
 	mock := startModel(t, append(scripts, script("hello", says("Hello.")))...)
 	program := absolute(t, "testdata/mail.mjs")
 	config := filepath.Join(t.TempDir(), "parley.yaml")
-	text := fmt.Sprintf("mcp:\n  servers:\n    mail: {command: [node, %s], read: [%s]}\n", program, filepath.Dir(program))
+	text := fmt.Sprintf("mcp:\n  servers:\n    mail: {command: [node, %s], read: [%s]}\n", program,
+		filepath.Dir(program))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, withModel(mock, options{workspace: workspace}, "PARLEY_CONFIG="+config, "PATH="+os.Getenv("PATH")))
+	s := startServer(t, withModel(mock, options{workspace: workspace}, "PARLEY_CONFIG="+config,
+		"PATH="+os.Getenv("PATH")))
 	s.ends(s.says("auto", "hello")) // has the MCP server started
 	s.logged("a server of tools is connected", 1)
 

@@ -35,12 +35,15 @@ func TestHandshakeBytes(t *testing.T) {
 		{"A25 no version", spoilt("Sec-WebSocket-Version: 13\r\n", ""), []int{400, 426}},
 		{"A25 no key", spoilt("Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n", ""), []int{400}},
 		{"A25 a key of 15 bytes", spoilt("AAAAAAAAAAAAAAAAAAAAAA==", "AAAAAAAAAAAAAAAAAAAA"), []int{400}},
-		{"A25 two keys", spoilt("Sec-WebSocket-Key", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Key"), []int{400}},
+		{"A25 two keys",
+			spoilt("Sec-WebSocket-Key", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Key"),
+			[]int{400}},
 		{"A25 POST", spoilt("GET", "POST"), []int{400, 405}},
 		{"A25 HTTP/1.0", spoilt("HTTP/1.1", "HTTP/1.0"), []int{400, 426}},
 		{"A25 no upgrade", spoilt("Upgrade: websocket\r\n", ""), []int{400, 426}},
 		{"A25 no Connection", spoilt("Connection: Upgrade\r\n", ""), []int{400, 426}},
-		{"A27 TE and CL", post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n", []int{201, 400}},
+		{"A27 TE and CL", post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled " +
+			"HTTP/1.1\r\nHost: x\r\n\r\n", []int{201, 400}},
 		{"A27 two lengths", post + "Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}", []int{400}},
 		{"A27 a strange encoding", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", []int{400, 501}},
 		{"A27 a length with a sign", post + "Content-Length: +2\r\n\r\n{}", []int{400}},
@@ -51,7 +54,8 @@ func TestHandshakeBytes(t *testing.T) {
 		{"A27 NUL in a header", get + "X: a\x00b\r\n\r\n", []int{400}},
 		{"A27 a header of 1 MB", get + "X: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", []int{431}},
 		{"A27 10,000 headers", get + strings.Repeat("X: 1234567\r\n", 10_000) + "\r\n", []int{431}},
-		{"A27 an address of 1 MB", "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n", []int{431, 414}},
+		{"A27 an address of 1 MB", "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+			[]int{431, 414}},
 		{"A27 no HTTP", "HELLO\r\n\r\n", []int{400}},
 	} {
 		t.Run(c.id, func(t *testing.T) {
@@ -77,8 +81,11 @@ func TestHandshakeBytes(t *testing.T) {
 	}
 
 	t.Run("A24 a Host is repeated to nobody", func(t *testing.T) {
-		for _, path := range []string{"/", "/healthz", "/api/v1/sessions", "/api/v1/agents", "/nowhere", "//evil.example/..", "/api/v1/../../x"} {
-			w := s.in(t).wire("GET " + path + " HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: https\r\nForwarded: host=evil.example\r\nConnection: close\r\n" + auth + "\r\n")
+		for _, path := range []string{"/", "/healthz", "/api/v1/sessions", "/api/v1/agents", "/nowhere",
+			"//evil.example/..", "/api/v1/../../x"} {
+			w := s.in(t).wire("GET " + path + " HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: " +
+				"evil.example\r\nX-Forwarded-Proto: https\r\nForwarded: host=evil.example\r\nConnection: close\r\n" +
+				auth + "\r\n")
 			answer, err := io.ReadAll(w.r)
 			if err != nil || len(answer) == 0 {
 				t.Errorf("%s: %v", path, err)
@@ -106,7 +113,8 @@ func TestHandshakeBytes(t *testing.T) {
 			if i%50 == 0 {
 				w.send("X-More: x\r\n") // a little more does not buy time
 			}
-			if rest, err := io.ReadAll(w.r); err != nil && !strings.Contains(err.Error(), "reset") || strings.Contains(string(rest), "101") {
+			if rest, err := io.ReadAll(w.r); err != nil && !strings.Contains(err.Error(), "reset") ||
+				strings.Contains(string(rest), "101") {
 				t.Fatalf("slow headers: %v, %q", err, rest)
 			}
 		}
@@ -148,7 +156,8 @@ func TestAttemptsOfOneAddress(t *testing.T) {
 			s := startServer(t, jwt("PARLEY_TRUSTED_PROXIES="+c.proxies, "PARLEY_LIMIT_CONNECTIONS=10/minute"))
 			var status int
 			for i := range 11 {
-				header := http.Header{"X-Forwarded-For": {fmt.Sprintf("203.0.113.%d", i)}, "Authorization": {"Bearer x"}}
+				header := http.Header{"X-Forwarded-For": {fmt.Sprintf("203.0.113.%d", i)},
+					"Authorization": {"Bearer x"}}
 				status, _ = s.get("/api/v1/sessions", header)
 				if i < 10 && status != http.StatusUnauthorized {
 					t.Errorf("attempt %d: %d", i+1, status)

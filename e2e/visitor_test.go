@@ -27,8 +27,9 @@ const secret = "a secret of more than thirty-two bytes"
 // jwt are the settings of a server that lets in who has a token, as often as
 // they like; further ones follow.
 func jwt(env ...string) options {
-	return options{env: slices.Concat([]string{"PARLEY_AUTH=jwt", "PARLEY_JWT_SECRET=" + secret, "PARLEY_DEFAULT_TENANT=acme",
-		"PARLEY_LIMIT_CONNECTIONS=off", "PARLEY_LIMIT_MESSAGES=off", "PARLEY_LIMIT_RECONNECTIONS=off"}, env)}
+	return options{
+		env: slices.Concat([]string{"PARLEY_AUTH=jwt", "PARLEY_JWT_SECRET=" + secret, "PARLEY_DEFAULT_TENANT=acme",
+			"PARLEY_LIMIT_CONNECTIONS=off", "PARLEY_LIMIT_MESSAGES=off", "PARLEY_LIMIT_RECONNECTIONS=off"}, env)}
 }
 
 // A visitor is somebody with a token at a server.
@@ -42,7 +43,8 @@ func (s *server) visitor(name string, life time.Duration, roles ...parley.UserRo
 	s.t.Helper()
 	user, tenant, _ := strings.Cut(name, "@")
 	now := time.Now()
-	token, err := access.Mint(secret, access.Claims{Issuer: "parley", Audience: "tests", Issued: now, Expires: now.Add(life), ID: rand.Text(),
+	token, err := access.Mint(secret, access.Claims{Issuer: "parley", Audience: "tests", Issued: now,
+		Expires: now.Add(life), ID: rand.Text(),
 		Principal: parley.Principal{ID: parley.PrincipalID(user), Tenant: parley.TenantID(tenant), Roles: roles}})
 	if err != nil {
 		s.t.Fatal(err)
@@ -90,7 +92,8 @@ func (v *visitor) must(status int, method, path, body string) string {
 // open begins a connection to a thread; what comes of it is the first event.
 func (v *visitor) open(n *node, thread string) *socket {
 	v.t.Helper()
-	c := n.in(v.t).open("ws://"+v.address+"/api/chat/ws?threadId="+thread, map[string]string{"Authorization": "Bearer " + v.token})
+	c := n.in(v.t).open("ws://"+v.address+"/api/chat/ws?threadId="+thread,
+		map[string]string{"Authorization": "Bearer " + v.token})
 	c.thread = thread
 	return c
 }
@@ -131,7 +134,8 @@ func (v *visitor) ticket(origin string) string {
 
 // handmade signs whatever is to be a token. Header and claims are JSON.
 func handmade(header, claims, key string) string {
-	signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString(
+		[]byte(claims))
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(signed))
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -140,7 +144,8 @@ func handmade(header, claims, key string) string {
 // upgrade is the bytes of a request for a thread-chat socket, which a case may
 // spoil.
 func upgrade(s *server, query, more string) string {
-	return "GET /api/chat/ws?" + query + " HTTP/1.1\r\nHost: " + s.address + "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+	return "GET /api/chat/ws?" + query + " HTTP/1.1\r\nHost: " + s.address +
+		"\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" + more + "\r\n"
 }
 
@@ -252,7 +257,8 @@ func (s *server) tries(token string, want int) {
 			header.Set("Authorization", "Bearer "+token)
 		}
 		if strings.Contains(path, "/ws") {
-			for name, value := range map[string]string{"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} {
+			for name, value := range map[string]string{"Upgrade": "websocket", "Connection": "Upgrade",
+				"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} {
 				header.Set(name, value)
 			}
 		}

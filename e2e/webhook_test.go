@@ -26,7 +26,8 @@ type delivery struct {
 }
 
 // A hookReceiver is a server that keeps what it is sent. answer may be nil.
-func hookReceiver(t *testing.T, listen string, answer func(http.ResponseWriter, *http.Request)) (addr string, came *list[delivery]) {
+func hookReceiver(t *testing.T, listen string, answer func(http.ResponseWriter, *http.Request)) (addr string,
+	came *list[delivery]) {
 	t.Helper()
 	var l net.Listener
 	var err error
@@ -76,12 +77,14 @@ func (s *server) put(method, path, body string) (status int, answer string) {
 // hooked opens a session with a webhook, and returns its secret.
 func (s *server) hooked(session, url string) (secret string) {
 	s.t.Helper()
-	if status, body := s.put("POST", "/api/v1/sessions", fmt.Sprintf(`{"id":%q}`, session)); status != http.StatusCreated {
+	if status, body := s.put("POST", "/api/v1/sessions",
+		fmt.Sprintf(`{"id":%q}`, session)); status != http.StatusCreated {
 		s.t.Fatal(status, body)
 	}
 	status, body := s.put("PUT", "/api/v1/sessions/"+session+"/webhook", fmt.Sprintf(`{"url":%q}`, url))
 	var info struct{ Secret string }
-	if err := json.Unmarshal([]byte(body), &info); err != nil || status != http.StatusOK || !strings.HasPrefix(info.Secret, "whsec_") {
+	if err := json.Unmarshal([]byte(body), &info); err != nil || status != http.StatusOK ||
+		!strings.HasPrefix(info.Secret, "whsec_") {
 		s.t.Fatal(status, body)
 	}
 	return info.Secret
@@ -89,7 +92,8 @@ func (s *server) hooked(session, url string) (secret string) {
 
 func (s *server) say(session, content string) {
 	s.t.Helper()
-	if status, body := s.put("POST", "/api/v1/sessions/"+session+"/inputs", fmt.Sprintf(`{"content":%q}`, content)); status != http.StatusAccepted {
+	if status, body := s.put("POST", "/api/v1/sessions/"+session+"/inputs",
+		fmt.Sprintf(`{"content":%q}`, content)); status != http.StatusAccepted {
 		s.t.Fatal(status, body)
 	}
 }
@@ -128,20 +132,25 @@ func TestWebhooksAsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	session := newThread()
-	if status, body := s.put("POST", "/api/v1/sessions", fmt.Sprintf(`{"id":%q}`, session)); status != http.StatusCreated {
+	if status, body := s.put("POST", "/api/v1/sessions",
+		fmt.Sprintf(`{"id":%q}`, session)); status != http.StatusCreated {
 		t.Fatal(status, body)
 	}
-	ask := fmt.Sprintf(`{"url":"http://127.0.0.1:%s/parley","secret":%q}`, strings.TrimPrefix(line, "listening on "), secret)
-	if status, body := s.put("PUT", "/api/v1/sessions/"+session+"/webhook", ask); status != http.StatusOK || !strings.Contains(body, secret) {
+	ask := fmt.Sprintf(`{"url":"http://127.0.0.1:%s/parley","secret":%q}`, strings.TrimPrefix(line, "listening on "),
+		secret)
+	if status, body := s.put("PUT", "/api/v1/sessions/"+session+"/webhook", ask); status != http.StatusOK ||
+		!strings.Contains(body, secret) {
 		t.Fatal(status, body)
 	}
-	if status, body := s.put("GET", "/api/v1/sessions/"+session+"/webhook", ""); status != http.StatusOK || strings.Contains(body, "whsec_") || !strings.Contains(body, `"status":"active"`) {
+	if status, body := s.put("GET", "/api/v1/sessions/"+session+"/webhook", ""); status != http.StatusOK ||
+		strings.Contains(body, "whsec_") || !strings.Contains(body, `"status":"active"`) {
 		t.Error("the secret is told again:", status, body)
 	}
 	s.say(session, "write the words my private matter to note.txt")
 	told := func(kind string) map[string]any {
 		t.Helper()
-		line, err := said.find(within(t, patience), func(l string) bool { return strings.Contains(l, `"type":"`+kind+`"`) })
+		line, err := said.find(within(t, patience),
+			func(l string) bool { return strings.Contains(l, `"type":"`+kind+`"`) })
 		if err != nil {
 			t.Fatalf("%s: %v; it said %q", kind, err, said.all())
 		}
@@ -153,10 +162,12 @@ func TestWebhooksAsDocumented(t *testing.T) {
 	}
 	card := told("person_needed")
 	answer := card["links"].(map[string]any)["answer"].(string)
-	if card["kind"] != "approval" || card["tool"] != "write_file" || card["session"] != session || !strings.HasPrefix(answer, "http://"+s.address+"/api/v1/approvals/") {
+	if card["kind"] != "approval" || card["tool"] != "write_file" || card["session"] != session ||
+		!strings.HasPrefix(answer, "http://"+s.address+"/api/v1/approvals/") {
 		t.Errorf("%v", card)
 	}
-	if status, body := s.put("POST", strings.TrimPrefix(answer, "http://"+s.address), `{"decision":"allow"}`); status != http.StatusAccepted {
+	if status, body := s.put("POST", strings.TrimPrefix(answer, "http://"+s.address),
+		`{"decision":"allow"}`); status != http.StatusAccepted {
 		t.Fatal(status, body)
 	}
 	if end := told("run_finished"); end["outcome"] != "completed" || end["agent"] != "helpful-assistant" {
@@ -169,7 +180,8 @@ func TestWebhooksAsDocumented(t *testing.T) {
 	// Nobody who reads logs, of the session or of the server, learns the secret.
 	_, log := s.get("/api/v1/sessions/"+session+"/log", nil)
 	for what, text := range map[string]string{"the log": log, "the server's log": strings.Join(s.log.all(), "\n")} {
-		if strings.Contains(text, secret) || strings.Contains(text, strings.TrimPrefix(secret, "whsec_")) || strings.Contains(text, "/parley\"") {
+		if strings.Contains(text, secret) || strings.Contains(text, strings.TrimPrefix(secret, "whsec_")) ||
+			strings.Contains(text, "/parley\"") {
 			t.Errorf("%s tells the secret or the url", what)
 		}
 	}
@@ -200,7 +212,8 @@ func TestSignaturesForOthers(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(workspace, "agents"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file := "---\nname: coder\nwebhook: {url: 'http://" + addr + "/agent', events: [run_finished], secret_env: CODER_HOOK}\n---\nHelp.\n"
+	file := "---\nname: coder\nwebhook: {url: 'http://" + addr +
+		"/agent', events: [run_finished], secret_env: CODER_HOOK}\n---\nHelp.\n"
 	if err := os.WriteFile(filepath.Join(workspace, "agents", "coder.md"), []byte(file), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -297,12 +310,14 @@ func killedWithWebhooksOwed(t *testing.T, env []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.Headers["webhook-id"] == "" || first.Headers["webhook-id"] != second.Headers["webhook-id"] || first.Body != second.Body {
+	if first.Headers["webhook-id"] == "" || first.Headers["webhook-id"] != second.Headers["webhook-id"] ||
+		first.Body != second.Body {
 		t.Errorf("once %+v, then %+v", first, second)
 	}
 	s.logged("effect_delivered", 1)
 	status, body := s.put("GET", "/api/v1/effects?session="+session, "")
-	if status != http.StatusOK || !strings.Contains(body, `"status":"completed"`) || strings.Count(body, `"type":"webhook"`) != 1 {
+	if status != http.StatusOK || !strings.Contains(body, `"status":"completed"`) ||
+		strings.Count(body, `"type":"webhook"`) != 1 {
 		t.Error(status, body)
 	}
 	if n := len(came.all()); n != 2 {
@@ -315,7 +330,8 @@ func TestBadWebhooksLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
 	session := newThread()
-	if status, body := s.put("POST", "/api/v1/sessions", fmt.Sprintf(`{"id":%q}`, session)); status != http.StatusCreated {
+	if status, body := s.put("POST", "/api/v1/sessions",
+		fmt.Sprintf(`{"id":%q}`, session)); status != http.StatusCreated {
 		t.Fatal(status, body)
 	}
 	path := "/api/v1/sessions/" + session + "/webhook"
@@ -347,7 +363,8 @@ func TestBadWebhooksLeaveNoTrace(t *testing.T) {
 	if _, log := s.get("/api/v1/sessions/"+session+"/log", nil); strings.Count(log, "\n") != 1 {
 		t.Errorf("the log has\n%s", log)
 	}
-	if status, body := s.put("POST", "/api/v1/agents", `{"name":"spy","instructions":"Help.","webhook":{"url":"https://x.example","secret_env":"HOME"}}`); status != http.StatusBadRequest || !strings.Contains(body, "webhook") {
+	if status, body := s.put("POST", "/api/v1/agents",
+		`{"name":"spy","instructions":"Help.","webhook":{"url":"https://x.example","secret_env":"HOME"}}`); status != http.StatusBadRequest || !strings.Contains(body, "webhook") {
 		t.Errorf("people make agents with webhooks: %d %s", status, body)
 	}
 	if status, body := s.put("PUT", path, `{"url":"https://hooks.example.com/x"}`); status != http.StatusOK {

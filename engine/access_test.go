@@ -36,8 +36,10 @@ func (r *rig) as(who parley.Principal, id parley.SessionID, do parley.CommandBod
 
 func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 	r := newRig(t)
-	bob, eve, reader := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
-	id, absent := parley.SessionID("22222222-2222-4222-8222-000000000001"), parley.SessionID("22222222-2222-4222-8222-000000000002")
+	bob, eve, reader := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser),
+		member("rita", parley.RoleReadOnly)
+	id, absent := parley.SessionID("22222222-2222-4222-8222-000000000001"),
+		parley.SessionID("22222222-2222-4222-8222-000000000002")
 	if code := r.as(bob, id, parley.OpenSession{}); code != "" {
 		t.Fatal(code)
 	}
@@ -90,7 +92,8 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 	stranger := parley.Principal{ID: "bob", Tenant: "rival", Roles: []parley.UserRole{parley.RoleStandardUser}}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	ids := map[string]parley.SessionID{"bob": "22222222-2222-4222-8222-00000000000a", "eve": "22222222-2222-4222-8222-00000000000b",
+	ids := map[string]parley.SessionID{"bob": "22222222-2222-4222-8222-00000000000a",
+		"eve":       "22222222-2222-4222-8222-00000000000b",
 		"bob again": "22222222-2222-4222-8222-00000000000c", "stranger": "22222222-2222-4222-8222-00000000000d"}
 	say := func(who parley.Principal, to string) {
 		t.Helper()
@@ -109,7 +112,8 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 		t.Cleanup(f.Close)
 		return f
 	}
-	followers := map[string]parley.Follower{"bob": follow(bob, parley.Live), "all": follow(ann, parley.Live), "eve": follow(eve, parley.Beginning)}
+	followers := map[string]parley.Follower{"bob": follow(bob, parley.Live), "all": follow(ann, parley.Live),
+		"eve": follow(eve, parley.Beginning)}
 	for range 3 { // so that they are not one after the other in the log
 		say(bob, "bob")
 		say(eve, "eve")
@@ -120,7 +124,8 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 		r.finished(ids[to], 3)
 	}
 	r.finished(ids["bob"], 4)
-	for name, sees := range map[string][]string{"bob": {"bob", "bob again"}, "eve": {"eve"}, "all": {"bob", "eve", "bob again"}} {
+	for name, sees := range map[string][]string{"bob": {"bob", "bob again"}, "eve": {"eve"},
+		"all": {"bob", "eve", "bob again"}} {
 		next, left := maps.Clone(heads), map[parley.SessionID]int{}
 		for _, to := range sees {
 			left[ids[to]] = len(r.log(ids[to])) - int(next[ids[to]])
@@ -132,7 +137,8 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 			}
 			for _, i := range items {
 				if next[i.Session]++; left[i.Session] == 0 || i.Seq != next[i.Session] {
-					t.Fatalf("%s is shown %s %d (%T), where %d was due of %v", name, i.Session, i.Seq, i.Body, next[i.Session], left)
+					t.Fatalf("%s is shown %s %d (%T), where %d was due of %v", name, i.Session, i.Seq, i.Body,
+						next[i.Session], left)
 				}
 				if left[i.Session]--; left[i.Session] == 0 {
 					delete(left, i.Session)
@@ -140,7 +146,8 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 			}
 		}
 	}
-	if _, err := r.Follow(ctx, member("mia", "king"), parley.Scope{Readable: true}, parley.Live); parley.CodeOf(err) != parley.CodeForbidden {
+	if _, err := r.Follow(ctx, member("mia", "king"), parley.Scope{Readable: true}, parley.Live); parley.CodeOf(
+		err) != parley.CodeForbidden {
 		t.Errorf("who may read nothing: %v", err)
 	}
 }
@@ -164,11 +171,13 @@ func TestPermissionIsAskedAgainWhenACardIsDecided(t *testing.T) {
 	if code := r.as(member("dora", parley.RoleDeptHead), id, parley.OpenSession{}); code != "" {
 		t.Fatal(code)
 	}
-	if code := r.as(member("dora", parley.RoleDeptHead), id, parley.SubmitInput{Content: "say hello"}); code != parley.CodeForbidden {
+	if code := r.as(member("dora", parley.RoleDeptHead), id,
+		parley.SubmitInput{Content: "say hello"}); code != parley.CodeForbidden {
 		t.Errorf("who is not allowed to talk to the agent: %q", code)
 	}
 	id = "22222222-2222-4222-8222-000000000004"
-	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: "call write x | say done"}} {
+	for _, do := range []parley.CommandBody{parley.OpenSession{},
+		parley.SubmitInput{Content: "call write x | say done"}} {
 		if code := r.as(bob, id, do); code != "" {
 			t.Fatal(code)
 		}

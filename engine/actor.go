@@ -63,7 +63,8 @@ func (a *actor) submit(ctx context.Context, r *request) (parley.Receipt, error) 
 	select {
 	case box <- r:
 	default:
-		return parley.Receipt{}, parley.Errorf(parley.CodeOverloaded, "This session has too much to do; try again in a moment.")
+		return parley.Receipt{}, parley.Errorf(parley.CodeOverloaded, "This session has too much to do; try again in "+
+			"a moment.")
 	}
 	select {
 	case got := <-r.reply:
@@ -228,7 +229,8 @@ func (a *actor) setAside() {
 	e := a.engine
 	st, err := e.Store.Tenant(a.tenant).Session(e.ctx, a.session)
 	if err == nil {
-		_, err = e.Store.Append(e.ctx, parley.Batch{Tenant: a.tenant, Session: a.session, Epoch: st.Epoch, After: st.Summary.Head, Summary: st.Summary,
+		_, err = e.Store.Append(e.ctx, parley.Batch{Tenant: a.tenant, Session: a.session, Epoch: st.Epoch,
+			After: st.Summary.Head, Summary: st.Summary,
 			Due: &parley.DueChange{Due: parley.Due{At: e.Now().Add(setAsideFor), Reason: "corrupt"}}})
 	}
 	if err != nil {

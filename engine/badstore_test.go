@@ -112,9 +112,11 @@ type unreadableTenant struct {
 	id parley.SessionID
 }
 
-func (u unreadableTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
+func (u unreadableTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event,
+	error) {
 	if id == u.id {
-		return nil, &parley.Error{Code: parley.CodeCorrupt, Message: "A part of this session's log cannot be read.", Err: errors.New("seq 1")}
+		return nil, &parley.Error{Code: parley.CodeCorrupt, Message: "A part of this session's log cannot be read.",
+			Err: errors.New("seq 1")}
 	}
 	return u.TenantStore.Events(ctx, id, after, limit)
 }

@@ -67,14 +67,17 @@ func oneFire(t *testing.T, n int, stores ...parley.Store) {
 		ids[i] = parley.SessionID(fmt.Sprintf("22222222-2222-4222-8222-%012x", i))
 		promised(t, stores[0], ids[i], begin.Add(time.Duration(i)*time.Millisecond))
 	}
-	b := &barrier{patience: time.Minute, wanted: n, handed: map[parley.SessionID]bool{}, fires: map[parley.SessionID]chan struct{}{}, done: make(chan struct{}), gone: make(chan struct{})}
+	b := &barrier{patience: time.Minute, wanted: n, handed: map[parley.SessionID]bool{},
+		fires: map[parley.SessionID]chan struct{}{}, done: make(chan struct{}), gone: make(chan struct{})}
 	var engines []*Engine
 	for _, store := range stores {
 		log := slog.New(slog.DiscardHandler)
 		f := feed.New(store)
 		defer f.Close(t.Context())
-		e := New(Config{Store: &contested{store, b}, Feed: f, Access: access.Rules{}, Agents: agents{}, Log: log, Now: time.Now, Model: provider.Patient(&puppet{}, log), Tools: &hands{},
-			Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}, Retry: time.Hour})
+		e := New(Config{Store: &contested{store, b}, Feed: f, Access: access.Rules{}, Agents: agents{}, Log: log,
+			Now: time.Now, Model: provider.Patient(&puppet{}, log), Tools: &hands{},
+			Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10},
+			Retry:    time.Hour})
 		e.Start()
 		engines = append(engines, e)
 	}
@@ -92,7 +95,8 @@ func oneFire(t *testing.T, n int, stores ...parley.Store) {
 		}
 	}
 	if b.met != n || b.fenced != n || b.again != 0 || b.alone != 0 {
-		t.Errorf("of %d timers %d were contested, by %d losers; %d were fired again and %d by one who waited in vain", n, b.met, b.fenced, b.again, b.alone)
+		t.Errorf("of %d timers %d were contested, by %d losers; %d were fired again and %d by one who waited in vain",
+			n, b.met, b.fenced, b.again, b.alone)
 	}
 	for _, id := range ids {
 		log, err := stores[0].Tenant(acme).Events(context.Background(), id, 0, 1000)
@@ -102,7 +106,8 @@ func oneFire(t *testing.T, n int, stores ...parley.Store) {
 		for _, err := range append(checker.Check(log), checker.Settled(log)...) {
 			t.Error(err)
 		}
-		if fired, said, runs := len(all[parley.TimerFired](log)), len(unaskedInputs(log)), len(all[parley.RunFinished](log)); fired != 1 || said != 1 || runs != 2 {
+		if fired, said, runs := len(all[parley.TimerFired](log)), len(unaskedInputs(log)),
+			len(all[parley.RunFinished](log)); fired != 1 || said != 1 || runs != 2 {
 			t.Fatalf("%d fired, %d were said, %d runs:\n%s", fired, said, runs, story(log))
 		}
 	}
@@ -139,17 +144,22 @@ func promised(t *testing.T, store parley.Store, id parley.SessionID, at time.Tim
 		add(parley.Decide(state, parley.Report{At: at, Run: state.Run.ID, Turn: state.Run.Turn.ID, Body: ended}))
 		advance()
 	}
-	agent := parley.AgentRef{Name: "puppet", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}}
+	agent := parley.AgentRef{Name: "puppet", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3,
+		CooldownMS: 15000, MaxFollowUps: 10}}
 	command(parley.OpenSession{})
 	command(parley.SubmitInput{Content: "say hello", Agent: agent})
-	model(parley.ModelEnded{Stop: parley.StopTools, Calls: []parley.CallAsked{{Name: "schedule_follow_up", Arguments: "{}", Verdict: parley.Verdict{Kind: parley.VerdictFollowUp,
-		Class: parley.Idempotent, FollowUp: parley.FollowUp{Delay: time.Second, Reason: "because", Message: "say here"}}}}})
+	model(parley.ModelEnded{Stop: parley.StopTools,
+		Calls: []parley.CallAsked{{Name: "schedule_follow_up", Arguments: "{}",
+			Verdict: parley.Verdict{Kind: parley.VerdictFollowUp,
+				Class: parley.Idempotent, FollowUp: parley.FollowUp{Delay: time.Second, Reason: "because",
+					Message: "say here"}}}}})
 	model(parley.ModelEnded{Stop: parley.StopEnd})
 	due := dueChange(state, nil, false)
 	if due.Clear || due.Reason != "timer" {
 		t.Fatalf("due %+v", due)
 	}
-	if res, err := store.Append(context.Background(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, Events: log, Summary: state.Summary(), Due: &due}); err != nil || res.Fenced {
+	if res, err := store.Append(context.Background(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, Events: log,
+		Summary: state.Summary(), Due: &due}); err != nil || res.Fenced {
 		t.Fatal(res, err)
 	}
 }

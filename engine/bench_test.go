@@ -104,12 +104,14 @@ func writeLong(t testing.TB, store parley.Store, id parley.SessionID, length par
 	}
 	take(parley.Command{By: "ann", At: now, Do: parley.OpenSession{}})
 	for s.state.Head < length {
-		take(parley.Command{By: "ann", At: now, Do: parley.SubmitInput{Content: "go on", Agent: parley.AgentRef{Name: "puppet"}}})
+		take(parley.Command{By: "ann", At: now,
+			Do: parley.SubmitInput{Content: "go on", Agent: parley.AgentRef{Name: "puppet"}}})
 		// Pieces go into the log without a commit each.
 		var events []parley.Event
 		state := s.state
 		for range 90 {
-			more, err := parley.Decide(state, parley.Report{At: now, Run: state.Run.ID, Turn: state.Run.Turn.ID, Body: parley.ModelPiece{Kind: parley.Text, Text: "some twenty bytes ok"}})
+			more, err := parley.Decide(state, parley.Report{At: now, Run: state.Run.ID, Turn: state.Run.Turn.ID,
+				Body: parley.ModelPiece{Kind: parley.Text, Text: "some twenty bytes ok"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +120,8 @@ func writeLong(t testing.TB, store parley.Store, id parley.SessionID, length par
 		if err := s.append(context.Background(), entry{}, events, state, s.ask(state, now)); err != nil {
 			t.Fatal(err)
 		}
-		take(parley.Report{At: now, Run: state.Run.ID, Turn: state.Run.Turn.ID, Body: parley.ModelEnded{Stop: parley.StopEnd}})
+		take(parley.Report{At: now, Run: state.Run.ID, Turn: state.Run.Turn.ID,
+			Body: parley.ModelEnded{Stop: parley.StopEnd}})
 	}
 }
 
@@ -156,7 +159,8 @@ type countingTenant struct {
 	c *counting
 }
 
-func (t countingTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
+func (t countingTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event,
+	error) {
 	events, err := t.TenantStore.Events(ctx, id, after, limit)
 	t.c.read += len(events)
 	return events, err

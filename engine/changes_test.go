@@ -37,7 +37,8 @@ var errPanic = errors.New("panic")
 func (n *notebook) Since(ctx context.Context, name string) (parley.FilesChanged, error) {
 	n.mu.Lock()
 	n.since = append(n.since, name)
-	found := parley.FilesChanged{Files: []parley.FileChange{{Path: "x", Summary: "Modified", Diff: "-x\n+y\n"}}, Truncated: len(n.since)}
+	found := parley.FilesChanged{Files: []parley.FileChange{{Path: "x", Summary: "Modified", Diff: "-x\n+y\n"}},
+		Truncated: len(n.since)}
 	n.mu.Unlock()
 	if n.answers == nil {
 		return found, nil
@@ -100,7 +101,8 @@ func TestFilesAreNotedBeforeAnythingIsDone(t *testing.T) {
 	// However it ends by itself.
 	r.do(id, parley.SubmitInput{Content: "call do x | call do x | call do x", Agent: parley.AgentRef{Name: "hasty"}})
 	log = r.finished(id, 3)
-	if end := all[parley.RunFinished](log)[2]; end.Code != parley.CodeTurnLimit || len(all[parley.FilesChanged](log)) != 2 {
+	if end := all[parley.RunFinished](log)[2]; end.Code != parley.CodeTurnLimit ||
+		len(all[parley.FilesChanged](log)) != 2 {
 		t.Error(story(log))
 	}
 	r.check(id)
@@ -116,7 +118,8 @@ func TestARunIsNotLostForItsReport(t *testing.T) {
 			n.answers <- err
 			r.say(id, "call do x | say done")
 			log := r.finished(id, 1)
-			if got := all[parley.RunFinished](log)[0].Outcome; got != parley.Completed || len(all[parley.FilesChanged](log)) != 0 {
+			if got := all[parley.RunFinished](log)[0].Outcome; got != parley.Completed ||
+				len(all[parley.FilesChanged](log)) != 0 {
 				t.Error(story(log))
 			}
 			r.check(id)

@@ -43,14 +43,18 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	}
 	owner := mine.Summary.Owner
 	origin := &parley.Origin{Session: a.session, Run: step.Run, Call: step.Call, Depth: spawned.Depth}
-	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open", parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: event.Root, Hooks: spawned.Hooks}); err != nil {
+	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open",
+		parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: event.Root,
+			Hooks: spawned.Hooks}); err != nil {
 		return ended, err
 	}
-	agent := parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds, Micros: spawned.Micros}
+	agent := parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds,
+		Micros: spawned.Micros}
 	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: agent,
 		Sources: spawned.Sources, Untrusted: spawned.Untrusted}
 	if spawned.Tainted { // by an earlier release
-		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given something that was flagged"}
+		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given " +
+			"something that was flagged"}
 	}
 	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "task", in); err != nil {
 		return ended, err
@@ -66,9 +70,11 @@ func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error)
 	switch {
 	case err != nil, slices.Contains(agent.Delegates, to):
 	case agent.Delegates != nil:
-		err = parley.Errorf(parley.CodeForbidden, "this agent delegates to %s, not to %q", strings.Join(agent.Delegates, ", "), to)
+		err = parley.Errorf(parley.CodeForbidden, "this agent delegates to %s, not to %q",
+			strings.Join(agent.Delegates, ", "), to)
 	case other.Allow != nil:
-		err = parley.Errorf(parley.CodeForbidden, "%q does not talk to everybody; an agent that delegates to it has to name it", to)
+		err = parley.Errorf(parley.CodeForbidden, "%q does not talk to everybody; an agent that delegates to it has "+
+			"to name it", to)
 	}
 	return other, err
 }
@@ -92,7 +98,8 @@ func (a *actor) whoElse(agent parley.Agent) string {
 
 // awaitRun follows a child until the run of its task has ended. People may talk to
 // a child too, and take back what they said: that is no answer to its parent.
-func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child parley.SessionID) (parley.ChildEnded, error) {
+func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child parley.SessionID) (parley.ChildEnded,
+	error) {
 	f := e.Feed.Session(tenant, child, 0)
 	defer f.Close()
 	ended := parley.ChildEnded{Child: child}
@@ -131,7 +138,8 @@ func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child par
 				ended.Outcome, ended.Usage, ended.Result = b.Outcome, b.Usage, text.String()
 				ended.Sources = state.Sources
 				if b.Outcome != parley.Completed {
-					ended.Result = strings.TrimSpace(fmt.Sprintf("The sub-agent did not finish (%s). %s\n%s", b.Outcome, b.Message, ended.Result))
+					ended.Result = strings.TrimSpace(fmt.Sprintf("The sub-agent did not finish (%s). %s\n%s", b.Outcome,
+						b.Message, ended.Result))
 				}
 				return ended, nil
 			}
@@ -149,7 +157,8 @@ func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.Rep
 		case err != nil:
 			return err
 		}
-		err = a.engine.act(ctx, a.tenant, step.Child, st.Summary.Owner, "", parley.CancelRun{Request: parley.ChildRequest})
+		err = a.engine.act(ctx, a.tenant, step.Child, st.Summary.Owner, "",
+			parley.CancelRun{Request: parley.ChildRequest})
 		if code := parley.CodeOf(err); err != nil && code != parley.CodeNotFound && code != parley.CodeClosed {
 			return err
 		}
@@ -167,7 +176,8 @@ func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.Rep
 
 // act submits a command of the engine's own, on behalf of a session's owner. It
 // was decided by a session that the owner may use, so nobody is asked again.
-func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley.SessionID, owner parley.PrincipalID, id parley.CommandID, do parley.CommandBody) error {
+func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley.SessionID, owner parley.PrincipalID,
+	id parley.CommandID, do parley.CommandBody) error {
 	_, starts := do.(parley.SubmitInput)
 	if _, prompts := do.(parley.PromptAgent); prompts {
 		starts = true
@@ -191,7 +201,8 @@ func (e *Engine) status(ctx context.Context, tenant parley.TenantID, m parley.Su
 		return m.Status, nil
 	}
 	logs := e.Store.Tenant(tenant)
-	runs, err := logs.Runs(ctx, parley.RunQuery{Parent: &parley.Origin{Session: m.ID, Run: m.Run}, Open: true, Limit: parley.MaxChildren})
+	runs, err := logs.Runs(ctx, parley.RunQuery{Parent: &parley.Origin{Session: m.ID, Run: m.Run}, Open: true,
+		Limit: parley.MaxChildren})
 	if err != nil || len(runs) == 0 {
 		return parley.StatusRunning, err
 	}

@@ -72,7 +72,8 @@ func TestDelegating(t *testing.T) {
 	for _, kid := range kids {
 		log := r.log(kid)
 		opened := all[parley.SessionOpened](log)[0]
-		if p := opened.Parent; p == nil || p.Session != id || p.Depth != 1 || log[0].Root != id || opened.Owner != "ann" {
+		if p := opened.Parent; p == nil || p.Session != id || p.Depth != 1 || log[0].Root != id ||
+			opened.Owner != "ann" {
 			t.Errorf("%+v, root %s", opened, log[0].Root)
 		}
 		r.sound(kid)
@@ -90,7 +91,8 @@ func TestChildrenSurviveRestarts(t *testing.T) {
 		id := r.open()
 		r.tell(id, "call delegate one: call write x / say done | say both done")
 		kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
-		card := parley.CardID(seqOf[parley.ApprovalRequested](r.below(kid, "it asks", seen[parley.ApprovalRequested](1)), 1))
+		card := parley.CardID(
+			seqOf[parley.ApprovalRequested](r.below(kid, "it asks", seen[parley.ApprovalRequested](1)), 1))
 		r.restart(cut)
 		r.do(kid, parley.DecideApproval{Card: card, Decision: parley.AllowOnce})
 		log := r.until(id, "it ended", seen[parley.RunFinished](1))
@@ -137,16 +139,19 @@ func TestCancelWalksTheTree(t *testing.T) {
 func TestWhatMayNotBeDelegated(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.tell(id, "call delegate nobody: say x; call delegate hasty: call delegate hasty: call delegate three: say too deep | say end")
+	r.tell(id, "call delegate nobody: say x; call delegate hasty: call delegate hasty: call delegate three: say too "+
+		"deep | say end")
 	log := r.until(id, "it ended", seen[parley.RunFinished](1))
 	if b := all[parley.ToolCallBlocked](log); len(b) != 1 || b[0].Reason != `There is no agent "nobody".` {
 		t.Errorf("%+v", b)
 	}
 	grandkid := children(r.log(children(log)[0]))[0]
-	if b := all[parley.ToolCallBlocked](r.log(grandkid)); len(b) == 0 || b[0].Reason != "sub-agents may be at most 2 deep" {
+	if b := all[parley.ToolCallBlocked](r.log(grandkid)); len(b) == 0 ||
+		b[0].Reason != "sub-agents may be at most 2 deep" {
 		t.Errorf("%+v", b)
 	}
-	if _, err := r.try("99999999-9999-4999-8999-999999999999", parley.OpenSession{Parent: &parley.Origin{Session: id}, Root: id}); parley.CodeOf(err) != parley.CodeInvalid {
+	if _, err := r.try("99999999-9999-4999-8999-999999999999", parley.OpenSession{Parent: &parley.Origin{Session: id},
+		Root: id}); parley.CodeOf(err) != parley.CodeInvalid {
 		t.Errorf("anybody may claim to be a child: %v", err)
 	}
 }
@@ -164,16 +169,19 @@ func TestChildrenInheritDistrust(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.do(id, parley.SubmitInput{Content: "call read a | call read b | call read c | say end", Agent: parley.AgentRef{Name: "frugal"}})
+	r.do(id, parley.SubmitInput{Content: "call read a | call read b | call read c | say end",
+		Agent: parley.AgentRef{Name: "frugal"}})
 	log := r.until(id, "it ended", seen[parley.RunFinished](1))
-	if end := all[parley.RunFinished](log)[0]; end.Code != parley.CodeBudget || end.Message != "The run used 9 tokens; it may use 8." || end.Usage.Input+end.Usage.Output != 9 {
+	if end := all[parley.RunFinished](log)[0]; end.Code != parley.CodeBudget ||
+		end.Message != "The run used 9 tokens; it may use 8." || end.Usage.Input+end.Usage.Output != 9 {
 		t.Errorf("%+v", end)
 	}
 
 	// Three of eight are used when the children start: two are left for each,
 	// and one turn of theirs is enough to use it up.
 	id = r.open()
-	r.do(id, parley.SubmitInput{Content: "call delegate one: call read x; call delegate two: say enough | say end", Agent: parley.AgentRef{Name: "frugal"}})
+	r.do(id, parley.SubmitInput{Content: "call delegate one: call read x; call delegate two: say enough | say end",
+		Agent: parley.AgentRef{Name: "frugal"}})
 	log = r.until(id, "it ended", seen[parley.RunFinished](1))
 	for _, c := range all[parley.ChildReturned](log) {
 		if c.Usage.Input+c.Usage.Output != 3 || (c.Outcome == parley.Completed) != (c.Agent == "two") {
@@ -207,7 +215,8 @@ func TestPeopleTalkToChildrenToo(t *testing.T) {
 	id := r.open()
 	r.tell(id, "call delegate one: call write x / say mine | say thanks")
 	kid := children(r.until(id, "it delegated", seen[parley.ChildSpawned](1)))[0]
-	card := parley.CardID(seqOf[parley.ApprovalRequested](r.below(kid, "it asks", seen[parley.ApprovalRequested](1)), 1))
+	card := parley.CardID(seqOf[parley.ApprovalRequested](r.below(kid, "it asks", seen[parley.ApprovalRequested](1)),
+		1))
 	aside := r.do(kid, input("say theirs", parley.Queue))
 	r.do(kid, parley.WithdrawInput{Input: parley.InputID(aside.First)})
 	r.do(kid, input("say theirs", parley.Queue))
@@ -217,7 +226,8 @@ func TestPeopleTalkToChildrenToo(t *testing.T) {
 	}
 	r.do(kid, parley.DecideApproval{Card: card, Decision: parley.AllowOnce})
 	log := r.until(id, "it ended", seen[parley.RunFinished](1))
-	if got := all[parley.ChildReturned](log); len(got) != 1 || got[0].Outcome != parley.Completed || got[0].Result != "mine" {
+	if got := all[parley.ChildReturned](log); len(got) != 1 || got[0].Outcome != parley.Completed ||
+		got[0].Result != "mine" {
 		t.Errorf("%+v", got)
 	}
 	r.sound(id)

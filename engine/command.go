@@ -169,7 +169,8 @@ func (a *actor) agentFor(name string) (parley.Agent, error) {
 
 // mayTalk asks whether an agent may be talked to.
 func (a *actor) mayTalk(who parley.Principal, via string, agent parley.Agent) error {
-	return a.engine.permit(a.engine.ctx, who, via, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
+	return a.engine.permit(a.engine.ctx, who, via, parley.ActMessage,
+		parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
 }
 
 // mayAnswer asks the same of the agent that is running, as it is defined now:

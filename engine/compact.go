@@ -25,7 +25,8 @@ func (e *Engine) window(model string) int {
 
 // measure is what a model was given to read in a turn, and what it said.
 func (a *actor) measure(request parley.ModelRequest, usage parley.Usage, said int) parley.ContextSize {
-	size := parley.ContextSize{Tokens: int(usage.Input + usage.Output), Limit: a.engine.window(request.Model), Messages: len(request.Messages) + 1}
+	size := parley.ContextSize{Tokens: int(usage.Input + usage.Output), Limit: a.engine.window(request.Model),
+		Messages: len(request.Messages) + 1}
 	if usage.Input == 0 {
 		size.Tokens, size.Estimated = requestTokens(request)+(said+3)/4, true
 	}
@@ -47,7 +48,8 @@ func requestTokens(r parley.ModelRequest) int {
 // conversation shorter.
 const SummaryPrompt = "You make records of conversations between people and an AI agent shorter."
 
-const summaryOrders = SummaryPrompt + ` The agent will go on from your text alone and cannot look at the original any more. Write what it needs, under these headings:
+const summaryOrders = SummaryPrompt +
+	` The agent will go on from your text alone and cannot look at the original any more. Write what it needs, under these headings:
 
 Tasks: what was asked for, word for word where it matters, and what of it is done or open.
 Files and facts: paths, names, numbers and results that were found out.
@@ -93,7 +95,8 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 		Model:        agent.Model,
 		Instructions: summaryOrders,
 		Messages:     []parley.Message{{Role: parley.RoleUser, Text: record(messages[:cut], limit*2)}},
-	}, parley.Agent{Name: agent.Name, Model: agent.Model, Tools: []string{}}, func(text string) { summary.WriteString(text) })
+	}, parley.Agent{Name: agent.Name, Model: agent.Model, Tools: []string{}},
+		func(text string) { summary.WriteString(text) })
 	switch {
 	case err != nil:
 		return ended, err
@@ -111,13 +114,16 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 	// adopted.
 	ended.From = ended.Upto
 	for _, e := range log {
-		if _, ok := e.Body.(parley.InputReceived); ok && e.Seq <= ended.Upto && needed(parley.InputID(e.Seq), messages[cut:], log) {
+		if _, ok := e.Body.(parley.InputReceived); ok && e.Seq <= ended.Upto &&
+			needed(parley.InputID(e.Seq), messages[cut:], log) {
 			ended.From = min(ended.From, e.Seq-1)
 		}
 	}
-	request := parley.ModelRequest{Model: agent.Model, Instructions: agent.Instructions, Tools: a.tools(ctx).Specs(agent), Messages: messages}
+	request := parley.ModelRequest{Model: agent.Model, Instructions: agent.Instructions,
+		Tools: a.tools(ctx).Specs(agent), Messages: messages}
 	ended.Before = requestTokens(request)
-	request.Messages = parley.Conversation(append(log, parley.Event{Body: parley.ContextCompacted{Upto: ended.Upto, Summary: ended.Summary}}))
+	request.Messages = parley.Conversation(
+		append(log, parley.Event{Body: parley.ContextCompacted{Upto: ended.Upto, Summary: ended.Summary}}))
 	ended.After, ended.Messages = requestTokens(request), len(request.Messages)
 	return ended, nil
 }

@@ -70,7 +70,8 @@ func TestACompactedContext(t *testing.T) {
 		r.say(id, fmt.Sprint("say last ", again))
 		log = r.until(id, "it ended", seen[parley.RunFinished](6+i))
 		m := (*asked)[len(*asked)-1].Messages
-		if !strings.Contains(m[0].Text, "summary of ") || strings.Contains(fmt.Sprint(outline(m)), " 0") || m[len(m)-1].Text != fmt.Sprint("say last ", again) {
+		if !strings.Contains(m[0].Text, "summary of ") || strings.Contains(fmt.Sprint(outline(m)), " 0") ||
+			m[len(m)-1].Text != fmt.Sprint("say last ", again) {
 			t.Errorf("again %v: the model was given %q", again, outline(m))
 		}
 	}
@@ -155,7 +156,8 @@ func TestACompactionSurvives(t *testing.T) {
 	if n := len(all[parley.CompactionStarted](log)); n != 1 {
 		t.Errorf("started %d times", n)
 	}
-	if compacted, turn := seqOf[parley.ContextCompacted](log, 1), seqOf[parley.TurnStarted](log, 4); compacted == 0 || compacted > turn {
+	if compacted, turn := seqOf[parley.ContextCompacted](log, 1), seqOf[parley.TurnStarted](log, 4); compacted == 0 ||
+		compacted > turn {
 		t.Errorf("compacted at %d, after the turn at %d", compacted, turn)
 	}
 }
@@ -170,7 +172,8 @@ func TestWhatWaitsOutlivesACompaction(t *testing.T) {
 	log := r.until(id, "it asks", seen[parley.ApprovalRequested](1))
 	r.tell(id, "say this waited")
 	asked := r.asks()
-	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.AllowOnce})
+	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)),
+		Decision: parley.AllowOnce})
 	log = r.until(id, "both ended", seen[parley.RunFinished](2))
 	if len(all[parley.ContextCompacted](log)) == 0 {
 		t.Fatalf("nothing was compacted:\n%s", story(log))

@@ -18,9 +18,11 @@ func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Comm
 }
 
 // Follow is behind every dialect. See parley.Door.
-func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.Scope, from parley.Cursor) (
+	parley.Follower, error) {
 	if from.Epoch != "" && from.Epoch != e.Store.Epoch() {
-		return nil, parley.Errorf(parley.CodeResync, "This cursor is of another history of the log; start again from the beginning.")
+		return nil, parley.Errorf(parley.CodeResync, "This cursor is of another history of the log; start again from "+
+			"the beginning.")
 	}
 	logs := e.Store.Tenant(who.Tenant)
 	if scope.Session != "" {
@@ -95,8 +97,11 @@ func (e *Engine) noteReading(ctx context.Context, who parley.Principal, m parley
 	if m.Owner == who.ID || m.ID == parley.TenantSession {
 		return nil
 	}
-	_, err := e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: []parley.Audit{{At: e.Now(), By: who.ID, Action: parley.AuditSessionRead,
-		Resource: "session", ID: string(m.ID), Source: parley.ViaHTTP, Metadata: parley.Metadata(map[string]any{"owner": m.Owner})}}})
+	_, err := e.Store.Append(ctx,
+		parley.Batch{Tenant: who.Tenant,
+			Audit: []parley.Audit{{At: e.Now(), By: who.ID, Action: parley.AuditSessionRead,
+				Resource: "session", ID: string(m.ID), Source: parley.ViaHTTP,
+				Metadata: parley.Metadata(map[string]any{"owner": m.Owner})}}})
 	return err
 }
 
@@ -106,7 +111,8 @@ func place(from parley.Cursor, head int64) (int64, error) {
 	case from.After == parley.Live.After:
 		return head, nil
 	case from.After < 0 || from.After > head:
-		return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from the beginning.")
+		return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from the "+
+			"beginning.")
 	}
 	return from.After, nil
 }
@@ -117,7 +123,8 @@ func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.Se
 	if id == parley.TenantSession {
 		return e.tenantSession(ctx, who)
 	}
-	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant, Session: id}); err != nil {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant,
+		Session: id}); err != nil {
 		return parley.Summary{}, err
 	}
 	st, err := e.Store.Tenant(who.Tenant).Session(ctx, id)
@@ -125,7 +132,8 @@ func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.Se
 		return parley.Summary{}, err
 	}
 	m := st.Summary
-	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OneSession, Tenant: who.Tenant, Session: id, Owner: m.Owner}); err != nil {
+	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OneSession, Tenant: who.Tenant,
+		Session: id, Owner: m.Owner}); err != nil {
 		return parley.Summary{}, err
 	}
 	if m.Deleted {
@@ -216,7 +224,8 @@ func (e *Engine) May(ctx context.Context, who parley.Principal, action parley.Ac
 }
 
 func (e *Engine) Audited(ctx context.Context, who parley.Principal, q parley.AuditQuery) ([]parley.AuditRow, error) {
-	if err := e.permit(ctx, who, "", parley.ActReadAudit, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+	if err := e.permit(ctx, who, "", parley.ActReadAudit,
+		parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
 		return nil, err
 	}
 	return e.Store.Tenant(who.Tenant).Audited(ctx, q)

@@ -8,9 +8,9 @@
 // table. Recovery after a crash is an actor loading a log in which something is
 // still open.
 //
-// Goroutines: one scheduler, one that trims, and one for effects that nobody came for; one actor per loaded session, waited for by Close;
-// workers, waited for by their actor. Locks: Engine.mu guards the map of actors,
-// tenants.mu what is known of tenants; both are leaves and never held across I/O.
+// Goroutines: one scheduler, one that trims, and one for effects that nobody came for; one actor per loaded session,
+// waited for by Close; workers, waited for by their actor. Locks: Engine.mu guards the map of actors, tenants.mu what
+// is known of tenants; both are leaves and never held across I/O.
 package engine
 
 import (
@@ -127,7 +127,9 @@ func New(c Config) *Engine {
 	if c.Snapshot == 0 {
 		c.Snapshot = 200
 	}
-	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1), leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{}, drained: make(chan struct{}),
+	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1),
+		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
+		drained: make(chan struct{}),
 		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
 	e.made = &everyAgent{files: c.Agents, engine: e, read: map[definitionKey]parley.Agent{}}
 	e.Agents = e.made

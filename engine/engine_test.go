@@ -56,7 +56,8 @@ func TestCommandsHaveOneEffect(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	send := func(content string) (parley.Receipt, error) {
-		return r.Submit(context.Background(), ann, parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: content, Request: "r"}})
+		return r.Submit(context.Background(), ann,
+			parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: content, Request: "r"}})
 	}
 	var wg sync.WaitGroup
 	receipts := make([]parley.Receipt, 10)
@@ -87,7 +88,9 @@ func TestCommandsHaveOneEffect(t *testing.T) {
 		t.Errorf("an id used again: %v", err)
 	}
 	bob := parley.Principal{ID: "bob", Tenant: acme, Roles: ann.Roles}
-	if _, err := r.Submit(context.Background(), bob, parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: "say hello", Request: "r"}}); parley.CodeOf(err) != parley.CodeConflict {
+	if _, err := r.Submit(context.Background(), bob,
+		parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: "say hello",
+			Request: "r"}}); parley.CodeOf(err) != parley.CodeConflict {
 		t.Errorf("another's id: %v", err)
 	}
 }
@@ -108,21 +111,28 @@ func TestRefusals(t *testing.T) {
 		{"blank", ann, id, input(" ", parley.Queue), parley.CodeEmpty},
 		{"too long", ann, id, input(strings.Repeat("x", 3<<20), parley.Queue), parley.CodeTooLarge},
 		{"bad session", ann, "nonsense", input("hello", parley.Queue), parley.CodeInvalid},
-		{"no such session", ann, "99999999-9999-4999-8999-999999999999", input("hello", parley.Queue), parley.CodeNotFound},
-		{"no rights", parley.Principal{ID: "eve", Tenant: acme}, id, input("hello", parley.Queue), parley.CodeForbidden},
-		{"unknown role", parley.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"king"}}, id, input("hello", parley.Queue), parley.CodeForbidden},
+		{"no such session", ann, "99999999-9999-4999-8999-999999999999", input("hello", parley.Queue),
+			parley.CodeNotFound},
+		{"no rights", parley.Principal{ID: "eve", Tenant: acme}, id, input("hello", parley.Queue),
+			parley.CodeForbidden},
+		{"unknown role", parley.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"king"}}, id,
+			input("hello", parley.Queue), parley.CodeForbidden},
 		{"nobody", parley.Principal{}, id, input("hello", parley.Queue), parley.CodeForbidden},
-		{"no tenant", parley.Principal{ID: "eve", Roles: ann.Roles}, id, input("hello", parley.Queue), parley.CodeForbidden},
-		{"another tenant", parley.Principal{ID: "eve", Tenant: "rival", Roles: ann.Roles}, id, input("hello", parley.Queue), parley.CodeNotFound},
+		{"no tenant", parley.Principal{ID: "eve", Roles: ann.Roles}, id, input("hello", parley.Queue),
+			parley.CodeForbidden},
+		{"another tenant", parley.Principal{ID: "eve", Tenant: "rival", Roles: ann.Roles}, id,
+			input("hello", parley.Queue), parley.CodeNotFound},
 	} {
-		if _, err := r.Submit(context.Background(), c.who, parley.Command{Session: c.id, Do: c.do}); parley.CodeOf(err) != c.code {
+		if _, err := r.Submit(context.Background(), c.who, parley.Command{Session: c.id, Do: c.do}); parley.CodeOf(
+			err) != c.code {
 			t.Errorf("%s: %v, want %s", c.name, err, c.code)
 		}
 	}
 	if n := len(r.log(id)); n != 1 {
 		t.Errorf("refusals left %d events", n-1)
 	}
-	for _, who := range []parley.Principal{{ID: "eve", Tenant: acme}, {ID: "eve", Tenant: "rival", Roles: ann.Roles}, {}} {
+	for _, who := range []parley.Principal{{ID: "eve", Tenant: acme}, {ID: "eve", Tenant: "rival", Roles: ann.Roles},
+		{}} {
 		if _, err := r.Follow(context.Background(), who, parley.Scope{Session: id}, parley.Beginning); err == nil {
 			t.Errorf("%+v may follow", who)
 		}
@@ -174,7 +184,8 @@ func TestCancelThenSilence(t *testing.T) {
 			for i := range 5 {
 				name := fmt.Sprint("say a; say b; say c; call read x | say d ", i)
 				r.say(id, name)
-				if _, err := r.try(id, parley.CancelRun{Request: name}); err != nil && parley.CodeOf(err) != parley.CodeNotFound {
+				if _, err := r.try(id, parley.CancelRun{Request: name}); err != nil &&
+					parley.CodeOf(err) != parley.CodeNotFound {
 					t.Error(err)
 				}
 			}
@@ -415,7 +426,8 @@ func TestModelsAreTriedAgain(t *testing.T) {
 		}
 		r.puppet.busy = 3
 		r.say(id, "say hello")
-		if end := all[parley.RunFinished](r.finished(id, 2))[1]; end.Outcome != parley.Failed || end.Message != "The puppet is busy." {
+		if end := all[parley.RunFinished](r.finished(id, 2))[1]; end.Outcome != parley.Failed ||
+			end.Message != "The puppet is busy." {
 			t.Errorf("%+v", end)
 		}
 	})

@@ -124,7 +124,8 @@ func (a *actor) explainRequest(ctx context.Context, step parley.Explain) (parley
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
-	text := fmt.Sprintf("Tool: %s\nArguments: %s\n\nThe person is shown:\n%s", call.Name, part(call.Arguments), part(card.Show))
+	text := fmt.Sprintf("Tool: %s\nArguments: %s\n\nThe person is shown:\n%s", call.Name, part(call.Arguments),
+		part(card.Show))
 	if card.Why != "" {
 		text += "\n\nIt is asked about because " + card.Why + "."
 	}
@@ -136,5 +137,6 @@ func part(text string) string {
 	if len(text) <= explainArguments {
 		return text
 	}
-	return strings.ToValidUTF8(text[:explainArguments], "") + fmt.Sprintf("\n(%d more bytes are left out here: say so)", len(text)-explainArguments)
+	return strings.ToValidUTF8(text[:explainArguments], "") + fmt.Sprintf("\n(%d more bytes are left out here: say so)",
+		len(text)-explainArguments)
 }

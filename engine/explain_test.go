@@ -38,12 +38,15 @@ func TestAnApprovalIsExplained(t *testing.T) {
 	mu.Lock()
 	asked := requests[len(requests)-1]
 	mu.Unlock()
-	if len(asked.Tools) != 0 || len(asked.Messages) != 1 || !strings.Contains(asked.Messages[0].Text, "Tool: write\nArguments: \"x\"\n") {
+	if len(asked.Tools) != 0 || len(asked.Messages) != 1 ||
+		!strings.Contains(asked.Messages[0].Text, "Tool: write\nArguments: \"x\"\n") {
 		t.Errorf("who explains is given %+v", asked)
 	}
-	r.do(id, parley.DecideApproval{Card: card[parley.ApprovalRequested](r, id, 1), Decision: parley.AllowOnce, Note: "carefully"})
+	r.do(id, parley.DecideApproval{Card: card[parley.ApprovalRequested](r, id, 1), Decision: parley.AllowOnce,
+		Note: "carefully"})
 	log := r.finished(id, 1)
-	if turns := all[parley.TurnStarted](log); len(turns) != 2 || !slices.Equal(texts(log), []string{"I must write", "done"}) {
+	if turns := all[parley.TurnStarted](log); len(turns) != 2 ||
+		!slices.Equal(texts(log), []string{"I must write", "done"}) {
 		t.Errorf("the explanation is a part of the conversation:\n%s", story(log))
 	}
 	if end := all[parley.RunFinished](log)[0]; end.Usage.Output != 6 {
@@ -52,7 +55,8 @@ func TestAnApprovalIsExplained(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	last := requests[len(requests)-1].Messages
-	if told := last[len(last)-1].Text; !strings.Contains(told, "did write") || !strings.Contains(told, "allowed this: carefully") {
+	if told := last[len(last)-1].Text; !strings.Contains(told, "did write") ||
+		!strings.Contains(told, "allowed this: carefully") {
 		t.Errorf("the model is told %q", told)
 	}
 	r.check(id)
@@ -93,7 +97,8 @@ func TestAnExplanationIsBounded(t *testing.T) {
 		card := card[parley.ApprovalRequested](r, id, 1)
 		synctest.Wait()
 		r.puppet.says = slices.Repeat([]parley.Said{{Text: strings.Repeat("é", 100)}}, 1000)
-		if text := r.explained(id, 1); len(text) > parley.MaxExplanation || len(text) < parley.MaxExplanation-3 || !strings.HasSuffix(text, "é …") {
+		if text := r.explained(id, 1); len(text) > parley.MaxExplanation || len(text) < parley.MaxExplanation-3 ||
+			!strings.HasSuffix(text, "é …") {
 			t.Errorf("it has %d bytes: %.20q", len(text), text[len(text)-20:])
 		}
 
@@ -102,7 +107,9 @@ func TestAnExplanationIsBounded(t *testing.T) {
 		r.do(id, parley.DecideApproval{Card: card, Decision: parley.DenyAndStop})
 		r.finished(id, 1)
 		r.say(id, "call write !hang | say done")
-		r.do(id, parley.ExplainApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](r.until(id, "a card is open", seen[parley.ApprovalRequested](2)), 2))})
+		r.do(id, parley.ExplainApproval{
+			Card: parley.CardID(
+				seqOf[parley.ApprovalRequested](r.until(id, "a card is open", seen[parley.ApprovalRequested](2)), 2))})
 		time.Sleep(explainWithin - time.Millisecond)
 		synctest.Wait()
 		if told := all[parley.ApprovalExplained](r.log(id)); len(told) != 1 {
@@ -137,7 +144,8 @@ func TestAnExplanationSurvivesACrash(t *testing.T) {
 
 // TestADecisionEndsTheExplaining: nothing of it is left when the call starts.
 func TestADecisionEndsTheExplaining(t *testing.T) {
-	for _, end := range []parley.CommandBody{parley.DecideApproval{Decision: parley.AllowOnce}, parley.DecideApproval{Decision: parley.Deny}, parley.CancelRun{}} {
+	for _, end := range []parley.CommandBody{parley.DecideApproval{Decision: parley.AllowOnce},
+		parley.DecideApproval{Decision: parley.Deny}, parley.CancelRun{}} {
 		r := newRig(t)
 		id := r.open()
 		r.say(id, "call write !say so+ hang | say done")

@@ -55,7 +55,8 @@ type roughTenant struct {
 	s *rough
 }
 
-func (t roughTenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool, error) {
+func (t roughTenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool,
+	error) {
 	if t.s.context != nil {
 		return parley.UserContext{}, false, t.s.context()
 	}
@@ -236,7 +237,8 @@ func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
 func TestTextIsStoredAsShown(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.puppet.says = []parley.Said{{Text: "a\xe2"}, {Text: "\x82"}, {Text: "\xac b"}, {Text: "\xff"}, {Thinking: "\xf0\x9f"}, {Text: "\x98\x80"},
+	r.puppet.says = []parley.Said{{Text: "a\xe2"}, {Text: "\x82"}, {Text: "\xac b"}, {Text: "\xff"},
+		{Thinking: "\xf0\x9f"}, {Text: "\x98\x80"},
 		{Call: &parley.MessageCall{Name: "do", Arguments: "\"\xff\""}}}
 	r.do(id, parley.SubmitInput{Content: "x"})
 	r.until(id, "a call was judged", seen[parley.ToolCallBlocked](1))
@@ -278,7 +280,8 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 func TestClocksThatJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		r := newRig(t, func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } })
+		r := newRig(t,
+			func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } })
 		id := r.open()
 		r.say(id, "call write x | say pity")
 		card[parley.ApprovalRequested](r, id, 1)
@@ -296,7 +299,8 @@ func TestCommandsThatChangeNothingHaveReceipts(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	rename := func(key parley.CommandID, title string) (parley.Receipt, error) {
-		return r.Submit(context.Background(), ann, parley.Command{ID: key, Session: id, Do: parley.RenameSession{Title: title}})
+		return r.Submit(context.Background(), ann,
+			parley.Command{ID: key, Session: id, Do: parley.RenameSession{Title: title}})
 	}
 	for key, title := range map[parley.CommandID]string{"k0": "a"} {
 		if _, err := rename(key, title); err != nil {
@@ -341,7 +345,8 @@ func TestDamagedRows(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute) // all unload
 		synctest.Wait()
-		r.harm(`DELETE FROM events WHERE seq = 3 AND session = (SELECT no FROM sessions WHERE id = '` + string(ids[0]) + `')`)
+		r.harm(`DELETE FROM events WHERE seq = 3 AND session = (SELECT no FROM sessions WHERE id = '` + string(ids[0]) +
+			`')`)
 		r.harm(`UPDATE sessions SET opened_at = '?' WHERE id = '` + string(ids[1]) + `'`)
 		r.harm(`INSERT INTO due VALUES ('acme', '99999999-9999-4999-8999-999999999999', 1, 'run', '')`)
 		r.harm(`INSERT INTO due VALUES ('acme', '` + string(ids[2]) + `', 'never', 'run', '')`)
@@ -368,27 +373,34 @@ func TestLongTextsAreRefused(t *testing.T) {
 	id := r.open()
 	long := strings.Repeat("x", 2<<20)
 	for _, do := range []parley.CommandBody{
-		parley.OpenSession{Title: long}, parley.OpenSession{Agent: long}, parley.RenameSession{Title: long}, parley.HaltSession{Reason: long},
-		parley.SubmitInput{Content: long}, parley.SubmitInput{Content: "x", Request: long}, parley.CancelRun{Request: long},
-		parley.DecideApproval{Note: long}, parley.ResolveToolCall{Note: long}, parley.AnswerQuestion{Answers: [][]string{{long}}},
+		parley.OpenSession{Title: long}, parley.OpenSession{Agent: long}, parley.RenameSession{Title: long},
+		parley.HaltSession{Reason: long},
+		parley.SubmitInput{Content: long}, parley.SubmitInput{Content: "x", Request: long},
+		parley.CancelRun{Request: long},
+		parley.DecideApproval{Note: long}, parley.ResolveToolCall{Note: long},
+		parley.AnswerQuestion{Answers: [][]string{{long}}},
 		parley.AnswerQuestion{Answers: make([][]string, 1<<20)},
 	} {
 		if _, err := r.try(id, do); parley.CodeOf(err) != parley.CodeTooLarge {
 			t.Errorf("%T: %v", do, err)
 		}
 	}
-	if _, err := r.Submit(context.Background(), ann, parley.Command{ID: parley.CommandID(long), Session: id, Do: parley.CancelRun{}}); parley.CodeOf(err) != parley.CodeTooLarge {
+	if _, err := r.Submit(context.Background(), ann, parley.Command{ID: parley.CommandID(long), Session: id,
+		Do: parley.CancelRun{}}); parley.CodeOf(err) != parley.CodeTooLarge {
 		t.Errorf("an id: %v", err)
 	}
-	if _, err := r.Submit(context.Background(), ann, parley.Command{Session: id}); parley.CodeOf(err) != parley.CodeInvalid {
+	if _, err := r.Submit(context.Background(), ann, parley.Command{Session: id}); parley.CodeOf(
+		err) != parley.CodeInvalid {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := r.try(id, parley.SubmitInput{Content: "x", Request: "timer_1"}); parley.CodeOf(err) != parley.CodeInvalid {
+	if _, err := r.try(id, parley.SubmitInput{Content: "x", Request: "timer_1"}); parley.CodeOf(
+		err) != parley.CodeInvalid {
 		t.Errorf("a name of the server's own: %v", err)
 	}
 	r.puppet.says = []parley.Said{{Text: strings.Repeat("x", parley.MaxOutput+1)}}
 	r.do(id, parley.SubmitInput{Content: "x"})
-	if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Outcome == parley.Completed || end.Code != parley.CodeTooLarge {
+	if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Outcome == parley.Completed ||
+		end.Code != parley.CodeTooLarge {
 		t.Errorf("%+v", end)
 	}
 }
@@ -404,13 +416,15 @@ func TestAnAnswerThatIsTooLong(t *testing.T) {
 	}
 	r.do(id, parley.SubmitInput{Content: "x"})
 	log := r.finished(id, 1)
-	if end := all[parley.RunFinished](log)[0]; end.Outcome != parley.Failed || end.Code != parley.CodeTooLarge || !strings.Contains(end.Message, "4194304") {
+	if end := all[parley.RunFinished](log)[0]; end.Outcome != parley.Failed || end.Code != parley.CodeTooLarge ||
+		!strings.Contains(end.Message, "4194304") {
 		t.Errorf("%+v", end)
 	}
 	if turns := len(all[parley.TurnStarted](log)); turns != 1 {
 		t.Errorf("the model was asked %d times", turns)
 	}
-	if out := all[parley.OutputFinished](log); len(out) != 1 || !out[0].Incomplete || len(out[0].Text) != parley.MaxOutput {
+	if out := all[parley.OutputFinished](log); len(out) != 1 || !out[0].Incomplete ||
+		len(out[0].Text) != parley.MaxOutput {
 		t.Errorf("%d outputs", len(out))
 	}
 }

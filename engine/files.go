@@ -29,7 +29,8 @@ func (e *Engine) ShowTree(ctx context.Context, who parley.Principal) (parley.Fil
 
 // show serves every request of a person for files of the project. Permission and
 // tenant are checked here.
-func show[T any](ctx context.Context, e *Engine, who parley.Principal, look func(parley.Files) (T, error)) (shown T, err error) {
+func show[T any](ctx context.Context, e *Engine, who parley.Principal, look func(parley.Files) (T, error)) (shown T,
+	err error) {
 	whole := parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}
 	if err = e.permit(ctx, who, "", parley.ActRead, whole); err != nil {
 		return shown, err

@@ -29,7 +29,8 @@ type watchedMission struct {
 }
 
 func newWatchedMission(t *testing.T) *watchedMission {
-	w := &watchedMission{t: t, now: began, state: parley.NewState(acme, parley.TenantSession), interval: time.Minute, most: 3, takes: true}
+	w := &watchedMission{t: t, now: began, state: parley.NewState(acme, parley.TenantSession), interval: time.Minute,
+		most: 3, takes: true}
 	w.do(parley.SetMission{Text: "tidy up"})
 	return w
 }
@@ -187,7 +188,8 @@ func TestNoIdlePromptsWithoutAMission(t *testing.T) {
 	w.takes = false
 	w.look()
 	w.want("0s:1")
-	if steps := parley.Next(w.state, w.now); len(steps) != 2 || steps[1] != (parley.DeliverPrompt{Prompt: w.state.Head}) {
+	if steps := parley.Next(w.state, w.now); len(steps) != 2 ||
+		steps[1] != (parley.DeliverPrompt{Prompt: w.state.Head}) {
 		t.Fatalf("%v", steps)
 	}
 	prompt := w.state.Head

@@ -18,7 +18,8 @@ func runsAndCards(t *testing.T, open func() parley.Store) {
 	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
 	ctx := context.Background()
 	theirs := parley.SessionID("22222222-2222-4222-8222-00000000000a")
-	if code := r.as(bob, theirs, parley.SubmitInput{Open: true, Content: "call write x; call ask y", Request: "bob's"}); code != "" {
+	if code := r.as(bob, theirs, parley.SubmitInput{Open: true, Content: "call write x; call ask y",
+		Request: "bob's"}); code != "" {
 		t.Fatal(code)
 	}
 	r.until(theirs, "bob is asked", seen[parley.QuestionAsked](1))
@@ -50,7 +51,8 @@ func runsAndCards(t *testing.T, open func() parley.Store) {
 			t.Errorf("%s sees the cards %+v of %q, %v", c.who.ID, cards, c.session, err)
 		}
 		if c.session != "" {
-			if _, err := r.Runs(ctx, c.who, parley.RunQuery{Parent: &parley.Origin{Session: c.session, Run: 3}}); codeOf(err) != c.code {
+			if _, err := r.Runs(ctx, c.who,
+				parley.RunQuery{Parent: &parley.Origin{Session: c.session, Run: 3}}); codeOf(err) != c.code {
 				t.Errorf("%s looks for children in %q: %v", c.who.ID, c.session, err)
 			}
 		}
@@ -67,7 +69,8 @@ func runsAndCards(t *testing.T, open func() parley.Store) {
 		t.Errorf("%+v, %v", cards, err)
 	}
 	runs, err = r.Runs(ctx, bob, parley.RunQuery{})
-	if err != nil || len(runs) != 1 || runs[0].Outcome != parley.Cancelled || runs[0].Waiting || runs[0].EndedAt.IsZero() {
+	if err != nil || len(runs) != 1 || runs[0].Outcome != parley.Cancelled || runs[0].Waiting ||
+		runs[0].EndedAt.IsZero() {
 		t.Errorf("%+v, %v", runs, err)
 	}
 }

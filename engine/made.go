@@ -50,7 +50,8 @@ func (a *everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, e
 	if names == nil {
 		return agent, err
 	}
-	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name, strings.Join(names, ", "))
+	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name,
+		strings.Join(names, ", "))
 }
 
 func (a *everyAgent) List(tenant parley.TenantID) []parley.Agent {
@@ -140,16 +141,19 @@ func ofServer(name string) bool {
 }
 
 // makes prepares a command that makes an agent, and says why it cannot be.
-func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent, error) {
+func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent,
+	error) {
 	agent := &do.Agent
-	agent.Name, agent.Description, agent.Instructions = parley.CleanText(agent.Name), parley.CleanText(agent.Description), strings.TrimSpace(parley.CleanText(agent.Instructions))
+	agent.Name, agent.Description, agent.Instructions = parley.CleanText(agent.Name),
+		parley.CleanText(agent.Description), strings.TrimSpace(parley.CleanText(agent.Instructions))
 	agent.IdlePrompt = strings.TrimSpace(parley.CleanText(agent.IdlePrompt))
 	agent.Limits.Compact, agent.Limits.Depth = 0, 0 // the tenant's
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
 	}
 	if agent.Webhook != nil { // likewise, and sign what it is told by whatever is in the server's environment
-		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent with a webhook needs a file of the server; a session may have one of its own.")
+		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent with a webhook needs a file of the server; a "+
+			"session may have one of its own.")
 	}
 	if agent.Address != "" { // or anybody could have the server connect to anything
 		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent that runs elsewhere needs a file of the server.")
@@ -166,11 +170,13 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 	}
 	for _, name := range agent.Tools {
 		if !slices.Contains(there, name) && !ofServer(name) {
-			return nil, do, parley.Errorf(parley.CodeInvalid, "There is no tool %.80q; there are %s, or * for all.", name, strings.Join(there[1:], ", "))
+			return nil, do, parley.Errorf(parley.CodeInvalid, "There is no tool %.80q; there are %s, or * for all.",
+				name, strings.Join(there[1:], ", "))
 		}
 	}
 	_, err := a.engine.screenText(a.engine.ctx, who, screening{
-		name: "instructions", text: agent.Description + "\n" + agent.Instructions + "\n" + agent.IdlePrompt, strict: true,
+		name: "instructions", text: agent.Description + "\n" + agent.Instructions + "\n" + agent.IdlePrompt,
+		strict: true,
 		record: parley.Audit{Resource: "agent", ID: agent.Name, Source: c.Via},
 		more:   map[string]any{"what": "instructions"},
 	})
@@ -181,7 +187,8 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 func (a *actor) ofNoFile(name string) error {
 	if files := a.engine.made.files; name != "" {
 		if _, err := files.Agent(a.tenant, name); err == nil {
-			return parley.Errorf(parley.CodeConflict, "The agent %s comes from a file of the server; choose another name, or have the file changed.", name)
+			return parley.Errorf(parley.CodeConflict, "The agent %s comes from a file of the server; choose another "+
+				"name, or have the file changed.", name)
 		}
 	}
 	return nil

@@ -38,7 +38,8 @@ func namesOf(agents []parley.Agent) (names []string) {
 func TestAgentsAreMade(t *testing.T) { onEveryStore(t, agentsAreMade) }
 
 func agentsAreMade(t *testing.T, open func() parley.Store) {
-	r := &rig{t: t, reopen: open, config: newRig(t, func(c *Config) { c.Agents = fromFiles{{Name: "filed", Instructions: "obey"}} }).config}
+	r := &rig{t: t, reopen: open,
+		config: newRig(t, func(c *Config) { c.Agents = fromFiles{{Name: "filed", Instructions: "obey"}} }).config}
 	r.start()
 	defer func() { r.stop(true) }()
 	make := func(a parley.Agent) error {
@@ -51,7 +52,8 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 			t.Fatal(err)
 		}
 	}
-	if log := r.log(parley.TenantSession); len(all[parley.AgentChanged](log)) != 1 || strings.Contains(story(log), "Help.") {
+	if log := r.log(parley.TenantSession); len(all[parley.AgentChanged](log)) != 1 ||
+		strings.Contains(story(log), "Help.") {
 		t.Errorf("the log says\n%s", story(log))
 	}
 	for name, a := range map[string]parley.Agent{
@@ -66,7 +68,8 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		"negative":       {Name: "x", Instructions: "x", Limits: parley.AgentLimits{Turns: -1}},
 		"allows nobody":  {Name: "x", Instructions: "x", Allow: &parley.AgentAllow{}},
 		"a wicked model": {Name: "x", Instructions: "x", Model: "a b"},
-		"a webhook":      {Name: "x", Instructions: "x", Webhook: &parley.AgentWebhook{URL: "https://x.example", SecretEnv: "HOME", Target: "x.example:443"}},
+		"a webhook": {Name: "x", Instructions: "x", Webhook: &parley.AgentWebhook{URL: "https://x.example",
+			SecretEnv: "HOME", Target: "x.example:443"}},
 	} {
 		before := len(r.log(parley.TenantSession))
 		if err := make(a); err == nil || len(r.log(parley.TenantSession)) != before {
@@ -79,7 +82,8 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		if got := namesOf(r.Agents.List(acme)); !slices.Equal(got, []string{"filed", "helper"}) {
 			t.Errorf("%q", got)
 		}
-		if a, err := r.Agents.Agent(acme, "helper"); err != nil || a.Instructions != "Help." || a.Description != "helps" || !slices.Equal(a.Tools, []string{"read"}) {
+		if a, err := r.Agents.Agent(acme, "helper"); err != nil || a.Instructions != "Help." ||
+			a.Description != "helps" || !slices.Equal(a.Tools, []string{"read"}) {
 			t.Errorf("%+v, %v", a, err)
 		}
 		if a, err := r.Agents.Agent(acme, ""); err != nil || a.Name != "filed" {
@@ -107,7 +111,8 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 	if a, _ := r.Agents.Agent(acme, "helper"); a.Instructions != "of a file" || len(r.Agents.List(acme)) != 1 {
 		t.Errorf("%+v", a)
 	}
-	if _, err := r.try(parley.TenantSession, parley.DeleteAgent{Agent: "helper"}); parley.CodeOf(err) != parley.CodeConflict {
+	if _, err := r.try(parley.TenantSession, parley.DeleteAgent{Agent: "helper"}); parley.CodeOf(
+		err) != parley.CodeConflict {
 		t.Errorf("%v", err)
 	}
 	r.made.files = made
@@ -115,10 +120,13 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 	if _, err := r.Agents.Agent(acme, "helper"); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("%v", err)
 	}
-	if _, err := r.try(parley.TenantSession, parley.DeleteAgent{Agent: "helper"}); parley.CodeOf(err) != parley.CodeNotFound {
+	if _, err := r.try(parley.TenantSession, parley.DeleteAgent{Agent: "helper"}); parley.CodeOf(
+		err) != parley.CodeNotFound {
 		t.Errorf("%v", err)
 	}
-	if _, err := r.try(id, parley.SubmitInput{Content: "say hi", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(err) != parley.CodeNotFound {
+	if _, err := r.try(id,
+		parley.SubmitInput{Content: "say hi", Agent: parley.AgentRef{Name: "helper"}}); parley.CodeOf(
+		err) != parley.CodeNotFound {
 		t.Errorf("%v", err)
 	}
 	r.check(parley.TenantSession)
@@ -131,7 +139,8 @@ func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 	boss := parley.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 	for _, tools := range [][]string{nil, {"*"}, {"read", "write"}} {
 		if _, err := r.Submit(context.Background(), boss, parley.Command{Session: parley.TenantSession,
-			Do: parley.MakeAgent{Agent: parley.Agent{Name: "spy", Instructions: "Look around.", Tools: tools}}}); err != nil {
+			Do: parley.MakeAgent{Agent: parley.Agent{Name: "spy", Instructions: "Look around.",
+				Tools: tools}}}); err != nil {
 			t.Fatal(err)
 		}
 		a, err := r.Agents.Agent("rival", "spy")
@@ -141,10 +150,12 @@ func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 	}
 	// Servers outside are set up for tenants by name, so those may be named.
 	if _, err := r.Submit(context.Background(), boss, parley.Command{Session: parley.TenantSession,
-		Do: parley.MakeAgent{Agent: parley.Agent{Name: "caller", Instructions: "Call.", Tools: []string{"read", "files__read", "web__*"}}}}); err != nil {
+		Do: parley.MakeAgent{Agent: parley.Agent{Name: "caller", Instructions: "Call.",
+			Tools: []string{"read", "files__read", "web__*"}}}}); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := r.Agents.Agent("rival", "caller"); err != nil || !slices.Equal(a.Tools, []string{"files__read", "web__*"}) {
+	if a, err := r.Agents.Agent("rival", "caller"); err != nil ||
+		!slices.Equal(a.Tools, []string{"files__read", "web__*"}) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if got := r.Agents.List(acme); len(got) != 0 {
@@ -155,7 +166,8 @@ func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 func TestInstructionsAreScreened(t *testing.T) {
 	r := newRig(t, func(c *Config) { screened(c); c.Agents = fromFiles{} })
 	_, err := r.try(parley.TenantSession, parley.MakeAgent{Agent: parley.Agent{Name: "evil", Instructions: wicked}})
-	if parley.CodeOf(err) != parley.CodeBlocked || len(r.audited(parley.AuditMessageBlocked)) != 1 || len(r.Agents.List(acme)) != 0 {
+	if parley.CodeOf(err) != parley.CodeBlocked || len(r.audited(parley.AuditMessageBlocked)) != 1 ||
+		len(r.Agents.List(acme)) != 0 {
 		t.Errorf("%v", err)
 	}
 }
@@ -171,7 +183,8 @@ func TestOnlyTheServerNotesFiles(t *testing.T) {
 	if err := r.AgentsChanged(context.Background(), acme, ChangedAgents(before, after)); err != nil {
 		t.Fatal(err)
 	}
-	want := []parley.AgentChanged{{Agent: "a", Gone: true}, {Agent: "b", Digest: after[0].Digest()}, {Agent: "d", Digest: after[2].Digest()}}
+	want := []parley.AgentChanged{{Agent: "a", Gone: true}, {Agent: "b", Digest: after[0].Digest()},
+		{Agent: "d", Digest: after[2].Digest()}}
 	if got := all[parley.AgentChanged](r.log(parley.TenantSession)); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}

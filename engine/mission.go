@@ -38,7 +38,8 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 }
 
 // lookAround reports the agents that are due, and says when to look again.
-func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule idleSchedule) (next time.Time, err error) {
+func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule idleSchedule) (next time.Time,
+	err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.New(a.panicked(p))
@@ -66,7 +67,8 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 	due, next = schedule.look(idlers, now)
 	for _, agent := range due {
 		select {
-		case a.reports <- report{Report: parley.Report{At: now, Body: found[agent]}, step: parley.WatchMission{Mission: id, Since: s.Facts.Watched}}:
+		case a.reports <- report{Report: parley.Report{At: now, Body: found[agent]},
+			step: parley.WatchMission{Mission: id, Since: s.Facts.Watched}}:
 		case <-ctx.Done():
 			return next, nil
 		}
@@ -79,12 +81,14 @@ const longRun = 24 * time.Hour
 
 // idler is what is known of an agent, and what to report when it is due; without
 // a name in it the agent is not prompted until some fact changes.
-func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i idleAgent, found parley.AgentFoundIdle, err error) {
+func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i idleAgent,
+	found parley.AgentFoundIdle, err error) {
 	e := a.engine
 	text, interval := s.Facts.Prompting(m, agent)
 	who := parley.Principal{ID: m.By, Tenant: a.tenant, Roles: m.Roles}
 	if parley.IsBlank(text) || s.Facts.IsStopped(agent.Name) ||
-		e.Access.Permit(who, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow}) != nil {
+		e.Access.Permit(who, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant,
+			Agent: agent.Name, Allow: agent.Allow}) != nil {
 		return i, found, nil
 	}
 	done := m.Prompted(agent.Name)
@@ -110,7 +114,8 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	unreachable := agent.Address != "" && e.Remotes != nil && e.Remotes.Unreachable(a.tenant, agent) != nil
 	taken := there.Owner != "" && there.Owner != m.By
 	if taken {
-		a.log.Warn("an idle agent is not prompted: the session is somebody else's", "agent", agent.Name, "session", there.ID)
+		a.log.Warn("an idle agent is not prompted: the session is somebody else's", "agent", agent.Name, "session",
+			there.ID)
 	}
 	i.held = activity.Open || unreachable || there.Deleted || there.Halted != "" || taken
 	return i, found, nil
@@ -198,7 +203,8 @@ func (a *actor) screenOrders(who parley.Principal, c parley.Command, texts ...st
 }
 
 // Missions is behind every dialect. See parley.Door.
-func (e *Engine) Missions(ctx context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo, error) {
+func (e *Engine) Missions(ctx context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo,
+	error) {
 	s, err := e.tenantFor(ctx, who)
 	if err != nil {
 		return nil, err
@@ -207,7 +213,9 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 	if m := s.Facts.Mission(project); m != nil {
 		info := parley.MissionInfo{ID: m.ID, Project: project, Text: m.Text, Agents: m.Agents, By: m.By, At: m.At}
 		for _, idle := range m.Idle {
-			info.Prompted = append(info.Prompted, parley.PromptedAgent{Agent: idle.Agent, Session: parley.IdleSession(m.ID, idle.Agent), Count: idle.Count, Last: idle.Last})
+			info.Prompted = append(info.Prompted,
+				parley.PromptedAgent{Agent: idle.Agent, Session: parley.IdleSession(m.ID, idle.Agent),
+					Count: idle.Count, Last: idle.Last})
 		}
 		list = append(list, info)
 	}
@@ -223,7 +231,8 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 			return nil, err
 		}
 		if b, ok := event.Body.(parley.MissionSet); ok {
-			list = append(list, parley.MissionInfo{ID: ended.ID, Project: project, Text: b.Text, Agents: b.Agents, By: event.By, At: event.At, Ended: ended.At})
+			list = append(list, parley.MissionInfo{ID: ended.ID, Project: project, Text: b.Text, Agents: b.Agents,
+				By: event.By, At: event.At, Ended: ended.At})
 		}
 	}
 	return list, nil
@@ -252,7 +261,8 @@ func (e *Engine) Override(ctx context.Context, who parley.Principal, project, ag
 
 // tenantFor is the state of the tenant's session, for who may read it.
 func (e *Engine) tenantFor(ctx context.Context, who parley.Principal) (parley.State, error) {
-	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+	if err := e.permit(ctx, who, "", parley.ActRead,
+		parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
 		return parley.State{}, err
 	}
 	return e.tenant(ctx, who.Tenant)

@@ -112,14 +112,18 @@ func TestIdleAgentsArePrompted(t *testing.T) {
 		id := r.idleSession("coder")
 		log := r.finished(id, 3)
 		list, err := r.Missions(context.Background(), ann, "", 1)
-		if err != nil || len(list) != 1 || len(list[0].Prompted) != 2 || list[0].Prompted[0].Session != id || list[0].Prompted[0].Count != 3 {
+		if err != nil || len(list) != 1 || len(list[0].Prompted) != 2 || list[0].Prompted[0].Session != id ||
+			list[0].Prompted[0].Count != 3 {
 			t.Errorf("%+v, %v", list, err)
 		}
 		m, err := r.Session(context.Background(), ann, id)
-		if got := texts(log); err != nil || !slices.Equal(got, []string{"on it", "on it", "on it"}) || m.Owner != "ann" || m.Title != "Mission: tidy up" || m.Transient {
+		if got := texts(log); err != nil || !slices.Equal(got, []string{"on it", "on it", "on it"}) ||
+			m.Owner != "ann" || m.Title != "Mission: tidy up" || m.Transient {
 			t.Errorf("%v, %+v, %v", got, m, err)
 		}
-		if in := unaskedInputs(log)[0]; in.Content != "[Mission] tidy up\n\n[Your standing instruction] go; say on it" || in.Agent.Turns != 50 {
+		if in := unaskedInputs(
+			log)[0]; in.Content != "[Mission] tidy up\n\n[Your standing instruction] go; say on it" ||
+			in.Agent.Turns != 50 {
 			t.Errorf("%+v", in)
 		}
 		spoke := time.Now()
@@ -147,7 +151,8 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 		if got := r.prompts(time.Now()); got != "" {
 			t.Errorf("while it waits: %s", got)
 		}
-		r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 1)), Answers: [][]string{{"x"}}})
+		r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 1)),
+			Answers: [][]string{{"x"}}})
 		r.finished(id, 1)
 		answered := time.Now()
 		time.Sleep(time.Minute + time.Second)
@@ -162,15 +167,21 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 // left alone; a cleared mission is the end, and a run that goes on ends by itself.
 func TestWhoIsNotPrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "x", Allow: &parley.AgentAllow{Roles: []parley.UserRole{parley.RoleOrgAdmin}}},
-			parley.Agent{Name: "lazy", Instructions: "obey", IdlePrompt: "x"}, parley.Agent{Name: "away", IdlePrompt: "x", Address: "tcp://127.0.0.1:1"}),
+		r := newRig(t,
+			onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "x",
+				Allow: &parley.AgentAllow{Roles: []parley.UserRole{parley.RoleOrgAdmin}}},
+				parley.Agent{Name: "lazy", Instructions: "obey", IdlePrompt: "x"},
+				parley.Agent{Name: "away", IdlePrompt: "x", Address: "tcp://127.0.0.1:1"}),
 			func(c *Config) { c.Remotes = nobodyHome{} })
 		release := make(chan struct{})
 		r.hands.wait = release
 		head := member("dora", parley.RoleDeptHead)
 		prompt := "x; call wait x | say done"
 		r.do(parley.TenantSession, parley.StopAgent{Agent: "lazy"})
-		if code := r.as(head, parley.TenantSession, parley.SetMission{Text: "tidy up", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}}}); code != "" {
+		if code := r.as(head, parley.TenantSession,
+			parley.SetMission{Text: "tidy up",
+				Agents: []parley.MissionAgent{
+					{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}}}); code != "" {
 			t.Fatal(code)
 		}
 		id := r.idleSession("coder")
@@ -204,7 +215,8 @@ func TestWhoIsNotPrompted(t *testing.T) {
 		r.until(r.idleSession("lazy"), "it is prompted", seen[parley.RunFinished](1))
 		r.do(r.idleSession("lazy"), parley.HaltSession{})
 		time.Sleep(time.Hour)
-		if got := r.prompts(time.Now()); strings.Count(got, "aloof") != 1 || strings.Count(got, "lazy") != 1 || strings.Count(got, "silent") != 0 || strings.Count(got, "away") != 0 {
+		if got := r.prompts(time.Now()); strings.Count(got, "aloof") != 1 || strings.Count(got, "lazy") != 1 ||
+			strings.Count(got, "silent") != 0 || strings.Count(got, "away") != 0 {
 			t.Errorf("prompted %s", got)
 		}
 		r.check(parley.TenantSession)
@@ -313,7 +325,8 @@ func TestAnIdlePromptIsTakenOnce(t *testing.T) {
 			r.do(parley.TenantSession, parley.SetMission{Text: fmt.Sprint("step ", step)})
 			id := r.idleSession("coder")
 			settled := func(log []parley.Event) bool { return len(all[parley.PromptSettled](log)) > before }
-			for !dead.Load() && !(settled(r.log(parley.TenantSession)) && len(all[parley.RunFinished](r.log(id))) == 1) {
+			for !dead.Load() &&
+				!(settled(r.log(parley.TenantSession)) && len(all[parley.RunFinished](r.log(id))) == 1) {
 				time.Sleep(2 * time.Millisecond)
 			}
 			killed := dead.Load()
@@ -351,7 +364,8 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		r.reopen = reopen
 		r.start()
 		ctx := context.Background()
-		head, user, reader := member("dora", parley.RoleDeptHead), member("uwe", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
+		head, user, reader := member("dora", parley.RoleDeptHead), member("uwe", parley.RoleStandardUser),
+			member("rita", parley.RoleReadOnly)
 		prompt, bad := "look", wicked
 		choose := parley.SetOverride{Project: "/p", Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}
 		for _, c := range []struct {
@@ -362,13 +376,17 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 			{user, parley.SetMission{Project: "/p", Text: "x"}, parley.CodeForbidden},
 			{reader, parley.ClearMission{Project: "/p"}, parley.CodeForbidden},
 			{user, choose, parley.CodeForbidden},
-			{head, parley.SetMission{Project: "/p", Text: "x", Agents: []parley.MissionAgent{{Agent: "coder"}, {Agent: "nobody"}}}, parley.CodeNotFound},
+			{head, parley.SetMission{Project: "/p", Text: "x", Agents: []parley.MissionAgent{{Agent: "coder"},
+				{Agent: "nobody"}}}, parley.CodeNotFound},
 			{head, parley.SetOverride{Agent: "nobody", IdleChoice: choose.IdleChoice}, parley.CodeNotFound},
 			{head, parley.SetMission{Text: strings.Repeat("x", parley.MaxMission+1)}, parley.CodeTooLarge},
 			{head, parley.SetMission{Text: wicked}, parley.CodeBlocked},
-			{head, parley.SetMission{Text: "x", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}}}, parley.CodeBlocked},
+			{head, parley.SetMission{Text: "x",
+				Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}}},
+				parley.CodeBlocked},
 			{head, parley.SetOverride{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}, parley.CodeBlocked},
-			{head, parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}, parley.CodeInvalid},
+			{head, parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3,
+				Text: "x"}, parley.CodeInvalid},
 		} {
 			if got := r.as(c.who, parley.TenantSession, c.do); got != c.want {
 				t.Errorf("%s, %.80v: %q, want %q", c.who.ID, c.do, got, c.want)
@@ -430,9 +448,11 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		// A prompt that comes too late, or for who is stopped, is not taken.
 		late := parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}
 		elsewhere := parley.MissionID(seqOf[parley.MissionSet](r.log(parley.TenantSession), 4))
-		for mission, why := range map[parley.MissionID]string{2: "The mission is over.", elsewhere: "This server does nothing unasked."} {
+		for mission, why := range map[parley.MissionID]string{2: "The mission is over.",
+			elsewhere: "This server does nothing unasked."} {
 			late.Mission = mission
-			if err := r.act(ctx, acme, parley.IdleSession(mission, "coder"), "ann", "late", late); parley.CodeOf(err) != parley.CodeClosed || parley.MessageOf(err) != why {
+			if err := r.act(ctx, acme, parley.IdleSession(mission, "coder"), "ann", "late", late); parley.CodeOf(
+				err) != parley.CodeClosed || parley.MessageOf(err) != why {
 				t.Errorf("of mission %d: %v", mission, err)
 			}
 		}
@@ -455,7 +475,8 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 // one is not shown what a mission has an agent do there.
 func TestNobodyTakesTheSessionOfAMission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "say inner orders", Allow: &parley.AgentAllow{Roles: []parley.UserRole{parley.RoleOrgAdmin}}}))
+		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "say inner orders",
+			Allow: &parley.AgentAllow{Roles: []parley.UserRole{parley.RoleOrgAdmin}}}))
 		user, admin := member("uwe", parley.RoleStandardUser), member("olga", parley.RoleOrgAdmin)
 		for n := parley.MissionID(1); n < 4; n++ {
 			if code := r.as(user, parley.IdleSession(n, "aloof"), parley.OpenSession{Agent: "silent"}); code != "" {
@@ -476,7 +497,8 @@ func TestNobodyTakesTheSessionOfAMission(t *testing.T) {
 		}
 		// Also when it is taken between the promise and the prompt.
 		late := parley.PromptAgent{Mission: 2, Agent: parley.AgentRef{Name: "aloof"}, Prompt: 9}
-		if err := r.act(t.Context(), acme, r.idleSession("aloof"), "olga", "late", late); parley.CodeOf(err) != parley.CodeClosed {
+		if err := r.act(t.Context(), acme, r.idleSession("aloof"), "olga", "late", late); parley.CodeOf(
+			err) != parley.CodeClosed {
 			t.Errorf("a prompt that comes late: %v", err)
 		}
 	})

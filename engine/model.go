@@ -71,25 +71,29 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parl
 	return ended
 }
 
-func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley.Plan) (parley.ModelRequest, parley.Agent, error) {
+func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley.Plan) (parley.ModelRequest,
+	parley.Agent, error) {
 	agent, log, err := a.recall(ctx, step.Agent, step.From)
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
 	return parley.ModelRequest{
-		Model:        agent.Model,
-		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent)+a.skillsFor(agent), agent.Name),
-		Messages:     parley.Conversation(log),
-		Tools:        offered(a.tools(ctx).Specs(agent), step.Mode),
-		Fallback:     agent.Fallback,
+		Model: agent.Model,
+		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent)+a.skillsFor(agent),
+			agent.Name),
+		Messages: parley.Conversation(log),
+		Tools:    offered(a.tools(ctx).Specs(agent), step.Mode),
+		Fallback: agent.Fallback,
 	}, agent, nil
 }
 
 // stream has the model speak once, within limits.
-func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent, say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
+func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent,
+	say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
 	if request.Model == "" && agent.Address != "" {
-		return ended, parley.Errorf(parley.CodeModel, "This agent runs elsewhere, and its file names no model for what is done about it here.")
+		return ended, parley.Errorf(parley.CodeModel, "This agent runs elsewhere, and its file names no model for "+
+			"what is done about it here.")
 	}
 	said := 0
 	mouth := a.mouth(say)
@@ -103,7 +107,8 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			return ended, err
 		}
 		if said += len(s.Text) + len(s.Thinking); said > parley.MaxOutput {
-			return ended, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of one turn.", parley.MaxOutput)
+			return ended, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of "+
+				"one turn.", parley.MaxOutput)
 		}
 		switch {
 		case s.FellBack != nil:
@@ -141,7 +146,9 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 // tooMany stands for all calls beyond what a turn may have.
 func tooMany(c parley.MessageCall) parley.CallAsked {
 	return parley.CallAsked{Name: known(c.Name), Arguments: "{}", Provider: strings.ToValidUTF8(c.Provider, "\uFFFD"),
-		Verdict: parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("a turn has at most %d calls; this one, and all that came after it, were left out", parley.MaxCalls)}}
+		Verdict: parley.Verdict{Kind: parley.VerdictBlock,
+			Reason: fmt.Sprintf("a turn has at most %d calls; this one, and all that came after it, were left out",
+				parley.MaxCalls)}}
 }
 
 // known is the name of a tool as far as it can be one.
@@ -161,12 +168,16 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, c parley.MessageC
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the call is not valid UTF-8"}
 	case len(c.Name) > parley.MaxName || len(c.Arguments) > parley.MaxArguments:
 		asked.Name, asked.Arguments = known(c.Name), "{}"
-		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: fmt.Sprintf("the name of a tool has at most %d bytes, and its arguments %d", parley.MaxName, parley.MaxArguments)}
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
+			Reason: fmt.Sprintf("the name of a tool has at most %d bytes, and its arguments %d", parley.MaxName,
+				parley.MaxArguments)}
 	case a.engine.Screen != nil && a.engine.Screen.HasSecret(c.Arguments):
 		// Not altered, because an approval covers what was asked, byte for byte;
 		// but not kept either.
 		asked.Arguments = "{}"
-		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the arguments hold one of the server's own secrets"}
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
+			Reason: "the arguments hold one of the server's own " +
+				"secrets"}
 	default:
 		asked.Verdict = a.tools(ctx).Judge(agent, c.Name, c.Arguments)
 	}

@@ -31,7 +31,8 @@ func TestFallingBackShows(t *testing.T) {
 		log := r.finished(id, 1)
 		r.check(id)
 		turn := parley.TurnID(seqOf[parley.TurnStarted](log, 1))
-		want := []parley.ModelFellBack{{Turn: turn, Preferred: "first", Actual: "second", Reason: "The puppet is busy."}}
+		want := []parley.ModelFellBack{{Turn: turn, Preferred: "first", Actual: "second",
+			Reason: "The puppet is busy."}}
 		if got := all[parley.ModelFellBack](log); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v", got)
 		}
@@ -41,7 +42,8 @@ func TestFallingBackShows(t *testing.T) {
 		if want := []string{"first", "first", "first", "second", "first"}; !slices.Equal(asked, want) {
 			t.Errorf("asked %v", asked)
 		}
-		if started := all[parley.TurnStarted](log); started[0].Model != "first" || !slices.Equal(texts(log), []string{"hello", "done"}) {
+		if started := all[parley.TurnStarted](log); started[0].Model != "first" ||
+			!slices.Equal(texts(log), []string{"hello", "done"}) {
 			t.Errorf("%+v, %q", started, texts(log))
 		}
 	})
@@ -56,7 +58,8 @@ func TestMemosComeBack(t *testing.T) {
 		r.start()
 		memo := &parley.Memo{Provider: "p", Model: "m", Data: json.RawMessage(`{"sign":"AbC+/="}`)}
 		usage := parley.Usage{Input: 3, CostMicros: 7}
-		r.puppet.says = []parley.Said{{Thinking: "hm"}, {Text: "so"}, {Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: usage, Memo: memo}}}
+		r.puppet.says = []parley.Said{{Thinking: "hm"}, {Text: "so"},
+			{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: usage, Memo: memo}}}
 		id := r.open()
 		r.say(id, "one")
 		if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Usage != usage {
@@ -95,11 +98,13 @@ func TestTooManyCallsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		id := r.open()
-		r.do(id, parley.SubmitInput{Content: strings.Repeat("call read x; ", parley.MaxCalls+20) + "say well | say done"})
+		r.do(id, parley.SubmitInput{Content: strings.Repeat("call read x; ", parley.MaxCalls+20) +
+			"say well | say done"})
 		log := r.finished(id, 1)
 		r.check(id)
 		blocked := all[parley.ToolCallBlocked](log)
-		if len(blocked) != 1 || len(all[parley.ToolCallRequested](log)) != parley.MaxCalls+1 || len(all[parley.ToolCallFinished](log)) != parley.MaxCalls {
+		if len(blocked) != 1 || len(all[parley.ToolCallRequested](log)) != parley.MaxCalls+1 ||
+			len(all[parley.ToolCallFinished](log)) != parley.MaxCalls {
 			t.Errorf("blocked %+v of %d", blocked, len(all[parley.ToolCallRequested](log)))
 		}
 		if got := texts(log); !slices.Equal(got, []string{"well", "done"}) {

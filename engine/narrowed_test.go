@@ -48,11 +48,13 @@ func sessionNo(n int) parley.SessionID {
 
 func narrowedTo(id parley.PrincipalID, s *shaky, pages ...[]*parley.Item) *narrowed {
 	e := &Engine{Config: Config{Store: s, Access: access.Rules{}}, ctx: context.Background()}
-	return &narrowed{Follower: &given{pages}, engine: e, who: member(id, parley.RoleStandardUser), mine: map[parley.SessionID]bool{}}
+	return &narrowed{Follower: &given{pages}, engine: e, who: member(id, parley.RoleStandardUser),
+		mine: map[parley.SessionID]bool{}}
 }
 
 func event(session, seq int) *parley.Item {
-	return &parley.Item{Event: parley.Event{Session: sessionNo(session), Seq: parley.Seq(seq), Body: parley.SessionReopened{}}}
+	return &parley.Item{Event: parley.Event{Session: sessionNo(session), Seq: parley.Seq(seq),
+		Body: parley.SessionReopened{}}}
 }
 
 // Who follows what they may read is not sent away because the store cannot be

@@ -25,7 +25,8 @@ func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m parley.Summ
 			if err := logs.SetAside(ctx, m.ID, b.Effect, parley.EffectPoisoned, now); err != nil {
 				return 0, err
 			}
-			e.Log.Warn("an effect was set aside; it is in the log", "session", m.ID, "effect", b.Effect, "run", b.Run, "attempts", b.Attempts)
+			e.Log.Warn("an effect was set aside; it is in the log", "session", m.ID, "effect", b.Effect, "run", b.Run,
+				"attempts", b.Attempts)
 		case !b.Rests(now):
 			err := logs.Attempted(ctx, m.ID, b.Effect, now, now.Add(parley.EffectLease))
 			select {

@@ -42,7 +42,8 @@ func TestEffectsExpire(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		time.Sleep(2 * time.Minute)
-		if e := effect(); e.Status != parley.EffectFailed || e.Why != parley.EffectExpired || e.Attempts != 2 || from() == owed {
+		if e := effect(); e.Status != parley.EffectFailed || e.Why != parley.EffectExpired || e.Attempts != 2 ||
+			from() == owed {
 			t.Errorf("%+v", e)
 		}
 		if got := len(r.log(id)); int64(got) != from() {
@@ -57,7 +58,8 @@ func TestAMessageWithdrawsWhatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
 		id := r.open()
-		r.do(id, parley.SubmitInput{Content: "call schedule_follow_up 60 say here | say later", Request: "r1", Deliver: true})
+		r.do(id, parley.SubmitInput{Content: "call schedule_follow_up 60 say here | say later", Request: "r1",
+			Deliver: true})
 		time.Sleep(2 * time.Minute)
 		r.finished(id, 2)
 		r.do(id, parley.SubmitInput{Content: "say answer", Request: "r2", Deliver: true})

@@ -9,7 +9,8 @@ import (
 
 // planned finds the agent that carries out an approved plan: the one that made it,
 // unless another is named.
-func (a *actor) planned(who parley.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan, error) {
+func (a *actor) planned(who parley.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan,
+	error) {
 	if do.Decision != parley.ApprovePlan {
 		return nil, do, nil
 	}

@@ -47,7 +47,8 @@ func plansOn(t *testing.T, open func() parley.Store) {
 				yield(tool.Name)
 			}
 		})
-		if !slices.Equal(names, []string{"read"}) || !strings.HasPrefix(m.Instructions, "obey\n\nYou are planning.") || strings.Contains(m.Instructions, "1. [pending] sweep") != (i > 0) {
+		if !slices.Equal(names, []string{"read"}) || !strings.HasPrefix(m.Instructions, "obey\n\nYou are planning.") ||
+			strings.Contains(m.Instructions, "1. [pending] sweep") != (i > 0) {
 			t.Errorf("turn %d: %v, %q", i, names, m.Instructions)
 		}
 	}
@@ -63,19 +64,23 @@ func plansOn(t *testing.T, open func() parley.Store) {
 	if _, err := r.Plan(ctx, eve, id); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("another's plan: %v", err)
 	}
-	for _, do := range []parley.DecidePlan{{Decision: parley.ApprovePlan}, {Decision: parley.RejectPlan}, {Decision: parley.EditPlan, Text: "x"}} {
+	for _, do := range []parley.DecidePlan{{Decision: parley.ApprovePlan}, {Decision: parley.RejectPlan},
+		{Decision: parley.EditPlan, Text: "x"}} {
 		if code := r.as(eve, id, do); code != parley.CodeNotFound {
 			t.Errorf("another's plan, %s: %s", do.Decision, code)
 		}
 	}
-	if _, err := r.try(id, parley.DecidePlan{Decision: parley.ApprovePlan, Agent: parley.AgentRef{Name: "nobody"}}); parley.CodeOf(err) != parley.CodeNotFound {
+	if _, err := r.try(id, parley.DecidePlan{Decision: parley.ApprovePlan,
+		Agent: parley.AgentRef{Name: "nobody"}}); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("for an agent that is not there: %v", err)
 	}
 	r.do(id, parley.DecidePlan{Decision: parley.ApprovePlan, Fresh: true})
 	log = r.finished(id, 2)
 	mu.Lock()
-	if len(requests) != 1 || len(requests[0].Messages) != 1 || requests[0].Messages[0].Text != parley.PlanIsApproved || len(requests[0].Tools) != 2 ||
-		!strings.Contains(requests[0].Instructions, "1. [pending] sweep\n2. [pending] dust") || strings.Contains(requests[0].Instructions, "You are planning") {
+	if len(requests) != 1 || len(requests[0].Messages) != 1 || requests[0].Messages[0].Text != parley.PlanIsApproved ||
+		len(requests[0].Tools) != 2 ||
+		!strings.Contains(requests[0].Instructions, "1. [pending] sweep\n2. [pending] dust") ||
+		strings.Contains(requests[0].Instructions, "You are planning") {
 		t.Errorf("%+v", requests)
 	}
 	mu.Unlock()
@@ -88,7 +93,8 @@ func plansOn(t *testing.T, open func() parley.Store) {
 	}
 	r.check(id)
 	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: "plan.decided", Limit: 10})
-	if err != nil || len(records) != 1 || records[0].By != "ann" || !strings.Contains(string(records[0].Metadata), "approved") {
+	if err != nil || len(records) != 1 || records[0].By != "ann" || !strings.Contains(string(records[0].Metadata),
+		"approved") {
 		t.Errorf("on record: %+v, %v", records, err)
 	}
 	in = input("x", parley.Queue)

@@ -144,7 +144,8 @@ func (r *rig) settled(sessions map[parley.SessionID][]parley.Event) {
 			s := parley.Fold(states[i.Session], i.Event)
 			states[i.Session] = s
 			due, ok := s.Due()
-			if delete(busy, i.Session); ok && (due.Reason == "run" || due.Reason == "timer" && due.At.Before(time.Now().Add(time.Minute))) || int(s.Head) < len(sessions[i.Session]) {
+			if delete(busy, i.Session); ok && (due.Reason == "run" || due.Reason == "timer" &&
+				due.At.Before(time.Now().Add(time.Minute))) || int(s.Head) < len(sessions[i.Session]) {
 				busy[i.Session] = true
 			}
 		}

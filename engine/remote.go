@@ -77,7 +77,8 @@ func (r *remoteTurn) tell(body parley.ReportBody) {
 
 func (r *remoteTurn) say(kind parley.OutputKind, text string) {
 	if r.out == nil {
-		r.out = r.coalesce(func(kind parley.OutputKind, text string) { r.tell(parley.ModelPiece{Kind: kind, Text: text}) })
+		r.out = r.coalesce(
+			func(kind parley.OutputKind, text string) { r.tell(parley.ModelPiece{Kind: kind, Text: text}) })
 	}
 	r.out.say(kind, text)
 }
@@ -129,7 +130,8 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 			return parley.RemoteHalted{Reason: r.haltReason(said.Halt.Reason)}, nil
 		case said.Text != "":
 			if r.said += len(said.Text); r.said > parley.MaxOutput {
-				return nil, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of one turn.", parley.MaxOutput)
+				return nil, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of "+
+					"one turn.", parley.MaxOutput)
 			}
 			err = r.mouth.speak(parley.Text, said.Text)
 		default:
@@ -148,7 +150,8 @@ func words(s parley.RemoteSaid) string {
 	case s.Tool != nil:
 		return strings.Join([]string{s.Tool.Name, s.Tool.Arguments, s.Tool.Result, s.Tool.Blocked}, "\n")
 	case s.Approval != nil:
-		return strings.Join([]string{s.Approval.Name, s.Approval.Arguments, s.Approval.Connector, s.Approval.Risk, s.Approval.Target}, "\n")
+		return strings.Join([]string{s.Approval.Name, s.Approval.Arguments, s.Approval.Connector, s.Approval.Risk,
+			s.Approval.Target}, "\n")
 	}
 	return s.Trouble
 }
@@ -159,7 +162,8 @@ func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) 
 	if err != nil {
 		return parley.RemoteRequest{}, err
 	}
-	request := parley.RemoteRequest{Tenant: r.tenant, Session: r.session, Agent: agent, Context: r.known(ctx, agent.Name), Messages: parley.Conversation(log)}
+	request := parley.RemoteRequest{Tenant: r.tenant, Session: r.session, Agent: agent,
+		Context: r.known(ctx, agent.Name), Messages: parley.Conversation(log)}
 	if !parley.IsBlank(agent.Instructions) {
 		request.Instructions = r.mouth.instructions(agent.Instructions)
 	}
@@ -173,7 +177,8 @@ func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) 
 func (r *remoteTurn) other(ctx context.Context, answer parley.RemoteAnswer, said parley.RemoteSaid) error {
 	r.hush()
 	if r.calls++; r.calls > parley.MaxRemoteCalls {
-		return parley.Errorf(parley.CodeTooLarge, "The agent reported more than %d things in one turn.", parley.MaxRemoteCalls)
+		return parley.Errorf(parley.CodeTooLarge, "The agent reported more than %d things in one turn.",
+			parley.MaxRemoteCalls)
 	}
 	switch {
 	case said.Tool != nil:
@@ -193,13 +198,15 @@ func (r *remoteTurn) tool(ctx context.Context, t parley.RemoteTool) {
 		r.tell(t)
 		return
 	}
-	if ended, ok := r.toolEnded(ctx, parley.ToolResult{Text: parley.CleanText(t.Result), Failed: t.Outcome == parley.CallFailed}, nil).(parley.ToolEnded); ok {
+	if ended, ok := r.toolEnded(ctx, parley.ToolResult{Text: parley.CleanText(t.Result),
+		Failed: t.Outcome == parley.CallFailed}, nil).(parley.ToolEnded); ok {
 		t.Outcome, t.Result, t.Finding = ended.Outcome, ended.Result, ended.Finding
 	}
 	r.tell(t)
 	if !r.mayUse(t.Name) {
 		r.log.Warn("an agent elsewhere used a tool that is not in its list", "agent", r.agent.Name, "tool", t.Name)
-		r.tell(parley.RemoteTrouble{Message: fmt.Sprintf("The agent used %s, which is not in its list of tools.", t.Name)})
+		r.tell(parley.RemoteTrouble{Message: fmt.Sprintf("The agent used %s, which is not in its list of tools.",
+			t.Name)})
 	}
 }
 
@@ -235,7 +242,8 @@ func (r *remoteTurn) approval(ctx context.Context, answer parley.RemoteAnswer, a
 			}
 		})
 	}
-	r.tell(parley.RemoteAsked{Key: ask.Key, Name: name, Arguments: ask.Arguments, Show: r.show(ask), Digest: r.digest(ask),
+	r.tell(parley.RemoteAsked{Key: ask.Key, Name: name, Arguments: ask.Arguments, Show: r.show(ask),
+		Digest:  r.digest(ask),
 		Expires: r.engine.Now().Add(r.engine.CardLife).UTC().Truncate(time.Microsecond)})
 }
 
@@ -243,7 +251,8 @@ func (r *remoteTurn) approval(ctx context.Context, answer parley.RemoteAnswer, a
 // what it is given back if a person agrees.
 func (r *remoteTurn) show(ask parley.RemoteApproval) string {
 	show := ask.Name
-	for _, about := range []struct{ what, text string }{{"of", ask.Connector}, {"on", ask.Target}, {"risk:", ask.Risk}} {
+	for _, about := range []struct{ what, text string }{{"of", ask.Connector}, {"on", ask.Target},
+		{"risk:", ask.Risk}} {
 		if about.text != "" {
 			show += " " + about.what + " " + r.clean(about.text, parley.MaxName)
 		}
@@ -291,12 +300,14 @@ func (r *remoteTurn) heedPeople(ctx context.Context, answer parley.RemoteAnswer)
 				}
 			case parley.ToolCallStarted:
 				if ask := open[b.Call]; ask != nil {
-					answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(r.session, ask.card), Allowed: true, Note: ask.note})
+					answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(r.session, ask.card),
+						Allowed: true, Note: ask.note})
 					delete(open, b.Call)
 				}
 			case parley.ToolCallFinished:
 				if ask := open[b.Call]; ask != nil {
-					answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(r.session, ask.card), Note: b.Result})
+					answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(r.session, ask.card),
+						Note: b.Result})
 					delete(open, b.Call)
 				}
 			}

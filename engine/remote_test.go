@@ -28,7 +28,8 @@ func (f *far) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAns
 	if r.Agent.Address == "tcp://nowhere:1" {
 		return nil, parley.Errorf(parley.CodeUnavailable, "failed to connect to agent %s", r.Agent.Name)
 	}
-	a := &farAnswer{RemoteRequest: r, ctx: ctx, says: make(chan parley.RemoteSaid), decided: make(chan parley.RemoteDecision, 64)}
+	a := &farAnswer{RemoteRequest: r, ctx: ctx, says: make(chan parley.RemoteSaid),
+		decided: make(chan parley.RemoteDecision, 64)}
 	f.asked <- a
 	return a, nil
 }
@@ -43,7 +44,8 @@ func (a *farAnswer) Said() iter.Seq2[parley.RemoteSaid, error] {
 			select {
 			case s, ok := <-a.says:
 				if !ok {
-					yield(parley.RemoteSaid{}, parley.Errorf(parley.CodeInterrupted, "The connection to the agent was lost."))
+					yield(parley.RemoteSaid{},
+						parley.Errorf(parley.CodeInterrupted, "The connection to the agent was lost."))
 					return
 				}
 				if strings.HasPrefix(s.Trouble, "fail ") {
@@ -78,7 +80,8 @@ type farAgents struct{ agents }
 func (f farAgents) Agent(t parley.TenantID, name string) (parley.Agent, error) {
 	switch name {
 	case "", "far":
-		return parley.Agent{Name: "far", Address: "tcp://far:1", Tools: []string{"search", "send"}, Instructions: "Be far."}, nil
+		return parley.Agent{Name: "far", Address: "tcp://far:1", Tools: []string{"search", "send"},
+			Instructions: "Be far."}, nil
 	case "nowhere":
 		return parley.Agent{Name: name, Address: "tcp://nowhere:1"}, nil
 	case "late":
@@ -89,7 +92,8 @@ func (f farAgents) Agent(t parley.TenantID, name string) (parley.Agent, error) {
 
 func farRig(t *testing.T, change ...func(*Config)) (*rig, *far) {
 	f := &far{asked: make(chan *farAnswer, 16)}
-	return newRig(t, append([]func(*Config){screened, func(c *Config) { c.Remotes, c.Agents = f, farAgents{} }}, change...)...), f
+	return newRig(t, append([]func(*Config){screened, func(c *Config) { c.Remotes, c.Agents = f, farAgents{} }},
+		change...)...), f
 }
 
 // next is what the agent was asked.
@@ -120,7 +124,8 @@ func says(text string) parley.RemoteSaid { return parley.RemoteSaid{Text: text} 
 var finished = parley.RemoteSaid{Done: true}
 
 func wantsApproval(key, name, arguments string) parley.RemoteSaid {
-	return parley.RemoteSaid{Approval: &parley.RemoteApproval{Key: key, Name: name, Arguments: arguments, Connector: "crm", Risk: "external_writes"}}
+	return parley.RemoteSaid{Approval: &parley.RemoteApproval{Key: key, Name: name, Arguments: arguments,
+		Connector: "crm", Risk: "external_writes"}}
 }
 
 func used(name, result string) parley.RemoteSaid {
@@ -137,11 +142,13 @@ func TestARemoteTurn(t *testing.T) {
 	}
 	r.say(id, "hello")
 	a := f.next(t)
-	if a.Context != "I live in Oslo." || !strings.HasPrefix(a.Instructions, "Be far.") || !strings.Contains(a.Instructions, a.Canary) || a.Canary != r.Screen.Canary(acme, id).Word() ||
+	if a.Context != "I live in Oslo." || !strings.HasPrefix(a.Instructions, "Be far.") ||
+		!strings.Contains(a.Instructions, a.Canary) || a.Canary != r.Screen.Canary(acme, id).Word() ||
 		a.Session != id || len(a.Messages) != 1 || a.Messages[0].Text != "hello" {
 		t.Errorf("%+v", a.RemoteRequest)
 	}
-	a.say(says("one "), says("two"), used("search", "found"), says("three"), parley.RemoteSaid{Trouble: "slow"}, finished)
+	a.say(says("one "), says("two"), used("search", "found"), says("three"), parley.RemoteSaid{Trouble: "slow"},
+		finished)
 	log := r.finished(id, 1)
 	var order []string
 	for _, e := range log {
@@ -189,10 +196,12 @@ func TestRemoteApprovals(t *testing.T) {
 	}
 	r.do(id, parley.ExplainApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1))})
 	log = r.until(id, "it is explained", seen[parley.ApprovalExplained](1))
-	if text := all[parley.ApprovalExplained](log)[0].Text; !strings.Contains(text, "runs elsewhere") || r.puppet.called() > 0 {
+	if text := all[parley.ApprovalExplained](log)[0].Text; !strings.Contains(text, "runs elsewhere") ||
+		r.puppet.called() > 0 {
 		t.Errorf("%q", text)
 	}
-	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)), Decision: parley.AllowAlways, Note: "fine"})
+	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)),
+		Decision: parley.AllowAlways, Note: "fine"})
 	if d := a.decision(t); d != (parley.RemoteDecision{Key: "k1", Card: parley.Ref(id, seqOf[parley.ApprovalRequested](log, 1)), Allowed: true, Note: "fine"}) {
 		t.Errorf("%+v", d)
 	}

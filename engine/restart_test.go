@@ -59,7 +59,8 @@ func drainReachesABoundary(t *testing.T) {
 	<-stopped
 	r.start()
 	log := r.finished(id, 1)
-	if n := len(all[parley.ToolCallFinished](log)); n != 1 || all[parley.ToolCallFinished](log)[0].Outcome != parley.CallSucceeded {
+	if n := len(all[parley.ToolCallFinished](log)); n != 1 ||
+		all[parley.ToolCallFinished](log)[0].Outcome != parley.CallSucceeded {
 		t.Errorf("the tool did not end in peace:\n%s", story(log))
 	}
 	if len(all[parley.TurnFinished](log)) != 2 || len(all[parley.TurnStarted](log)) != 2 {

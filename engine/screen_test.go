@@ -56,20 +56,24 @@ func TestWickedInputsAreBlocked(t *testing.T) {
 	id := r.open()
 	// What is dropped before the text is stored hides nothing.
 	for _, hidden := range []string{"\x00", "\x01", "\x07", "\x1b", "\x7f", "\u0085", "\u200b"} {
-		if _, err := r.try(id, parley.SubmitInput{Content: strings.Join(strings.Split(wicked, ""), hidden)}); parley.CodeOf(err) != parley.CodeBlocked {
+		if _, err := r.try(id,
+			parley.SubmitInput{Content: strings.Join(strings.Split(wicked, ""), hidden)}); parley.CodeOf(
+			err) != parley.CodeBlocked {
 			t.Errorf("with %q between its letters: %v", hidden, err)
 		}
 	}
 	head := len(r.log(id))
 	_, err := r.try(id, parley.SubmitInput{Content: wicked, Request: "r1"})
-	if parley.CodeOf(err) != parley.CodeBlocked || !strings.HasPrefix(parley.MessageOf(err), "message blocked: pattern:") {
+	if parley.CodeOf(err) != parley.CodeBlocked ||
+		!strings.HasPrefix(parley.MessageOf(err), "message blocked: pattern:") {
 		t.Fatalf("%v", err)
 	}
 	if len(r.log(id)) != head || r.puppet.called() > 0 {
 		t.Error("a blocked message left a trace in the log, or the model was asked")
 	}
 	rows := r.audited(parley.AuditMessageBlocked)
-	if len(rows) != 8 || rows[0].By != "ann" || !strings.Contains(string(rows[0].Metadata), `"request":"r1"`) || strings.Contains(string(rows[0].Metadata), "Ignore all") {
+	if len(rows) != 8 || rows[0].By != "ann" || !strings.Contains(string(rows[0].Metadata), `"request":"r1"`) ||
+		strings.Contains(string(rows[0].Metadata), "Ignore all") {
 		t.Errorf("on record is %+v", rows)
 	}
 	r.say(id, "say hello")
@@ -84,12 +88,15 @@ func TestWickedAnswersAreBlocked(t *testing.T) {
 	id := r.open()
 	r.say(id, "call ask what | call write x | say done")
 	card := seqOf[parley.QuestionAsked](r.until(id, "a question is asked", seen[parley.QuestionAsked](1)), 1)
-	if _, err := r.try(id, parley.AnswerQuestion{Card: parley.CardID(card), Answers: [][]string{{wicked}}}); parley.CodeOf(err) != parley.CodeBlocked {
+	if _, err := r.try(id, parley.AnswerQuestion{Card: parley.CardID(card),
+		Answers: [][]string{{wicked}}}); parley.CodeOf(err) != parley.CodeBlocked {
 		t.Errorf("an answer: %v", err)
 	}
 	r.do(id, parley.AnswerQuestion{Card: parley.CardID(card), Answers: [][]string{{"this"}}})
-	card = seqOf[parley.ApprovalRequested](r.until(id, "an approval is asked for", seen[parley.ApprovalRequested](1)), 1)
-	if _, err := r.try(id, parley.DecideApproval{Card: parley.CardID(card), Decision: parley.Deny, Note: wicked}); parley.CodeOf(err) != parley.CodeBlocked {
+	card = seqOf[parley.ApprovalRequested](r.until(id, "an approval is asked for", seen[parley.ApprovalRequested](1)),
+		1)
+	if _, err := r.try(id, parley.DecideApproval{Card: parley.CardID(card), Decision: parley.Deny,
+		Note: wicked}); parley.CodeOf(err) != parley.CodeBlocked {
 		t.Errorf("a note: %v", err)
 	}
 	r.do(id, parley.DecideApproval{Card: parley.CardID(card), Decision: parley.Deny, Note: "not now"})
@@ -103,7 +110,8 @@ func TestWickedAnswersAreBlocked(t *testing.T) {
 // TestALeakIsNeverShown: whichever way the model says its canary, no event holds
 // it, the session is halted, and that is on record.
 func TestALeakIsNeverShown(t *testing.T) {
-	for _, how := range []string{"leak plain", "leak hex", "leak base64", "leak backwards", "leak spaced", "leakcall", "say hm; leakmemo", "think hm; leak plain", "call read x | leakcall"} {
+	for _, how := range []string{"leak plain", "leak hex", "leak base64", "leak backwards", "leak spaced", "leakcall",
+		"say hm; leakmemo", "think hm; leak plain", "call read x | leakcall"} {
 		t.Run(how, func(t *testing.T) {
 			r := newRig(t, screened)
 			id := r.open()
@@ -152,7 +160,8 @@ func TestWhatIsNoLeakPasses(t *testing.T) {
 // came before. The canary is not said in two parts either.
 func TestWhatIsHeldBackKeepsItsPlace(t *testing.T) {
 	var said []string
-	a := &actor{key: key{acme, "11111111-1111-4111-8111-111111111111"}, engine: &Engine{Config: Config{Screen: screen.New(testKey, "block")}}}
+	a := &actor{key: key{acme, "11111111-1111-4111-8111-111111111111"},
+		engine: &Engine{Config: Config{Screen: screen.New(testKey, "block")}}}
 	m := a.mouth(func(kind parley.OutputKind, text string) { said = append(said, string(kind)+" "+text) })
 	word := m.canary.Word()
 	for _, s := range []struct {
@@ -226,8 +235,9 @@ func TestClassifiers(t *testing.T) {
 		asks
 		want parley.Outcome
 	}{
-		"allows":       {asks{finding: parley.Finding{Verdict: parley.ScreenAllow}}, parley.Completed},
-		"flags":        {asks{finding: parley.Finding{Verdict: parley.ScreenFlag, Reason: "model:x"}}, parley.Completed},
+		"allows": {asks{finding: parley.Finding{Verdict: parley.ScreenAllow}}, parley.Completed},
+		"flags": {asks{finding: parley.Finding{Verdict: parley.ScreenFlag, Reason: "model:x"}},
+			parley.Completed},
 		"blocks":       {asks{finding: parley.Finding{Verdict: parley.ScreenBlock, Reason: "model:x"}}, parley.Failed},
 		"fails":        {asks{err: errors.New("no")}, parley.Failed}, // the agent has tools
 		"hangs":        {asks{hang: true}, parley.Failed},
@@ -241,7 +251,8 @@ func TestClassifiers(t *testing.T) {
 				r.say(id, "say hello")
 				log := r.finished(id, 1)
 				end := all[parley.RunFinished](log)[0]
-				if end.Outcome != c.want || c.want == parley.Failed && (end.Code != parley.CodeBlocked || r.puppet.called() > 0) {
+				if end.Outcome != c.want || c.want == parley.Failed && (end.Code != parley.CodeBlocked ||
+					r.puppet.called() > 0) {
 					t.Errorf("%+v, and the model was called %d times", end, r.puppet.called())
 				}
 				if took := time.Since(begun); took > 3*time.Second {
@@ -257,14 +268,16 @@ func TestRefusalsAreOnRecord(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	eve := parley.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"read_only"}}
-	if _, err := r.Submit(context.Background(), eve, parley.Command{Session: id, Via: parley.ViaWebSocket, Do: parley.SubmitInput{Content: "x"}}); parley.CodeOf(err) != parley.CodeForbidden {
+	if _, err := r.Submit(context.Background(), eve, parley.Command{Session: id, Via: parley.ViaWebSocket,
+		Do: parley.SubmitInput{Content: "x"}}); parley.CodeOf(err) != parley.CodeForbidden {
 		t.Fatal(err)
 	}
 	if _, err := r.Session(context.Background(), eve, id); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Fatal(err)
 	}
 	rows := r.audited(parley.AuditAccessDenied)
-	if len(rows) != 2 || rows[1].By != "eve" || rows[1].Source != parley.ViaWebSocket || !strings.Contains(string(rows[1].Metadata), `"permission":"agents:message"`) {
+	if len(rows) != 2 || rows[1].By != "eve" || rows[1].Source != parley.ViaWebSocket ||
+		!strings.Contains(string(rows[1].Metadata), `"permission":"agents:message"`) {
 		t.Errorf("on record: %+v", rows)
 	}
 	r.say(id, "say hello")

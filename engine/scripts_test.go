@@ -94,7 +94,8 @@ var scripts = []script{
 	}},
 	{"denied with a note", func(r *rig, id parley.SessionID) {
 		r.say(id, "call write x | say pity")
-		r.do(id, parley.DecideApproval{Card: card[parley.ApprovalRequested](r, id, 1), Decision: parley.Deny, Note: "not today"})
+		r.do(id, parley.DecideApproval{Card: card[parley.ApprovalRequested](r, id, 1), Decision: parley.Deny,
+			Note: "not today"})
 		r.finished(id, 1)
 	}},
 	{"denied and stopped", func(r *rig, id parley.SessionID) {

@@ -40,7 +40,8 @@ func (e *brokenError) Unwrap() error { return e.error }
 
 // load folds the log, from the last snapshot of it on. A session that does not
 // exist yet has an empty one.
-func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq) (*session, error) {
+func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq) (
+	*session, error) {
 	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id), every: every}
 	logs := store.Tenant(tenant)
 	st, err := logs.Session(ctx, id)
@@ -122,7 +123,8 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 // append commits events. The agenda is that of the state behind them.
 func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State, next *agenda) error {
 	b := parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
-		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook, Audit: parley.AuditOf(e.in, events)}
+		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook,
+		Audit: parley.AuditOf(e.in, events)}
 	if e.receipt != nil {
 		r := *e.receipt
 		if r.Last = state.Head; len(events) > 0 {

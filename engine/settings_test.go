@@ -19,13 +19,16 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 	r.start()
 	ctx := context.Background()
 	set := func(who parley.Principal, name, value string) parley.Code {
-		return r.as(who, parley.TenantSession, parley.ChangeSettings{Values: map[string]json.RawMessage{name: json.RawMessage(value)}})
+		return r.as(who, parley.TenantSession,
+			parley.ChangeSettings{Values: map[string]json.RawMessage{name: json.RawMessage(value)}})
 	}
-	head, admin, user, reader := member("hugo", parley.RoleDeptHead), member("dora", parley.RoleOrgAdmin), member("uwe", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
+	head, admin, user, reader := member("hugo", parley.RoleDeptHead), member("dora", parley.RoleOrgAdmin),
+		member("uwe", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
 	for _, c := range []struct {
 		who  parley.Principal
 		code parley.Code
-	}{{user, parley.CodeForbidden}, {reader, parley.CodeForbidden}, {ann, ""}, {admin, ""}, {head, parley.CodeForbidden}, {user, parley.CodeForbidden}} {
+	}{{user, parley.CodeForbidden}, {reader, parley.CodeForbidden}, {ann, ""}, {admin, ""},
+		{head, parley.CodeForbidden}, {user, parley.CodeForbidden}} {
 		if code := set(c.who, "turns", "2"); code != c.code {
 			t.Errorf("%s changes a setting: %q, want %q", c.who.ID, code, c.code)
 		}
@@ -40,7 +43,8 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 		}
 	}
 	sees(reader, 2)
-	if s, err := r.Settings(ctx, parley.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}); err != nil || s != (parley.TenantFacts{}).Effective() {
+	if s, err := r.Settings(ctx, parley.Principal{ID: "rex", Tenant: "rival",
+		Roles: []parley.UserRole{parley.RoleOrgAdmin}}); err != nil || s != (parley.TenantFacts{}).Effective() {
 		t.Errorf("another tenant: %+v, %v", s, err)
 	}
 	if _, err := r.Settings(ctx, member("mia", "king")); parley.CodeOf(err) != parley.CodeForbidden {
@@ -55,9 +59,11 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 	}
 	r.restart(false)
 	sees(user, 3)
-	r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 1)), Answers: [][]string{{"x"}}})
+	r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 1)),
+		Answers: [][]string{{"x"}}})
 	log = r.until(id, "somebody is asked again", seen[parley.QuestionAsked](2))
-	r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 2)), Answers: [][]string{{"x"}}})
+	r.do(id, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 2)),
+		Answers: [][]string{{"x"}}})
 	if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Code != parley.CodeTurnLimit {
 		t.Errorf("a run that was started with two turns: %+v", end)
 	}
@@ -82,7 +88,8 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 		t.Errorf("on record: %+v, %v", records, err)
 	}
 	r.check(parley.TenantSession)
-	if list, err := r.Sessions(ctx, ann, parley.SessionQuery{Transient: true}); err != nil || len(list) != 1 || list[0].ID != id {
+	if list, err := r.Sessions(ctx, ann, parley.SessionQuery{Transient: true}); err != nil || len(list) != 1 ||
+		list[0].ID != id {
 		t.Errorf("among conversations: %+v, %v", list, err)
 	}
 }

@@ -23,7 +23,8 @@ func (m *manual) Problems(parley.TenantID) []string { return nil }
 
 func newManual() *manual {
 	return &manual{
-		{Name: "greet", Text: "Greet $ARGUMENTS.", People: true, Models: true, Description: "how to greet", Tools: []string{"read"}, Model: "small"},
+		{Name: "greet", Text: "Greet $ARGUMENTS.", People: true, Models: true, Description: "how to greet",
+			Tools: []string{"read"}, Model: "small"},
 		{Name: "deploy", Text: "Deploy.", Hint: "staging|production", People: true},
 		{Name: "secret", Text: "Not for people.", Models: true},
 	}
@@ -38,11 +39,14 @@ func TestASkillIsRun(t *testing.T) {
 	r.say(id, "/greet the world")
 	log := r.finished(id, 1)
 	in := all[parley.InputReceived](log)[0]
-	if in.Content != "/greet the world" || in.Skill == nil || in.Skill.Name != "greet" || in.Skill.Text != "Greet the world." {
+	if in.Content != "/greet the world" || in.Skill == nil || in.Skill.Name != "greet" ||
+		in.Skill.Text != "Greet the world." {
 		t.Errorf("%+v", in)
 	}
 	req := <-told
-	if !strings.HasPrefix(req.Instructions, "obey\n\nThe skill greet was called for this. It says:\n\nGreet the world.") || req.Model != "small" || req.Messages[0].Text != "/greet the world" {
+	if !strings.HasPrefix(req.Instructions,
+		"obey\n\nThe skill greet was called for this. It says:\n\nGreet the world.") || req.Model != "small" ||
+		req.Messages[0].Text != "/greet the world" {
 		t.Errorf("the model was told %+v", req)
 	}
 	agent, err := r.Store.Tenant(acme).Definition(context.Background(), all[parley.RunStarted](log)[0].Agent.Digest)
@@ -78,7 +82,9 @@ func TestARunKeepsItsSkill(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	r.finished(id, 1)
-	if agent, err := r.Store.Tenant(acme).Definition(context.Background(), all[parley.RunStarted](r.log(id))[0].Agent.Digest); err != nil || !strings.Contains(agent.Instructions, "Greet hang.") {
+	if agent, err := r.Store.Tenant(acme).Definition(context.Background(),
+		all[parley.RunStarted](r.log(id))[0].Agent.Digest); err != nil ||
+		!strings.Contains(agent.Instructions, "Greet hang.") {
 		t.Errorf("%+v, %v", agent, err)
 	}
 }
@@ -94,11 +100,13 @@ func TestWhatIsNoSkill(t *testing.T) {
 	}
 	before := len(r.log(id))
 	_, err := r.try(id, parley.SubmitInput{Content: " /deploy "})
-	if parley.CodeOf(err) != parley.CodeInvalid || parley.MessageOf(err) != "Say which:\n/deploy staging\n/deploy production" || len(r.log(id)) != before {
+	if parley.CodeOf(err) != parley.CodeInvalid ||
+		parley.MessageOf(err) != "Say which:\n/deploy staging\n/deploy production" || len(r.log(id)) != before {
 		t.Errorf("%v", err)
 	}
 	// What a client claims of a skill is nothing.
-	r.do(id, parley.SubmitInput{Content: "say x", Skill: &parley.SkillUse{Name: "evil", Text: "evil", Tools: []string{"do"}}})
+	r.do(id, parley.SubmitInput{Content: "say x", Skill: &parley.SkillUse{Name: "evil", Text: "evil",
+		Tools: []string{"do"}}})
 	if in := all[parley.InputReceived](r.finished(id, 5))[4]; in.Skill != nil {
 		t.Errorf("%+v", in)
 	}

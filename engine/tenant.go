@@ -106,7 +106,8 @@ func (a *actor) resource() parley.Resource {
 	case a.session == parley.TenantSession:
 		return ofTenant(a.tenant)
 	case a.s.state.Owner == "":
-		return parley.Resource{Kind: parley.OwnSessions, Tenant: a.tenant, Session: a.session} // whoever opens it has it
+		// whoever opens it has it
+		return parley.Resource{Kind: parley.OwnSessions, Tenant: a.tenant, Session: a.session}
 	}
 	return parley.Resource{Kind: parley.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
 }

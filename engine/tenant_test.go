@@ -25,7 +25,8 @@ func TestAStoppedAgentTakesNoInputs(t *testing.T) {
 		r.hands.wait = release
 		r.say(id, "call wait x | say done")
 		r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
-		if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 1 || receipt.Last != 2 {
+		if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 1 ||
+			receipt.Last != 2 {
 			t.Errorf("%+v", receipt)
 		}
 		refused := func() {
@@ -36,12 +37,14 @@ func TestAStoppedAgentTakesNoInputs(t *testing.T) {
 					t.Errorf("an input: %v", err)
 				}
 			}
-			if stopped, err := r.Stopped(context.Background(), ann); err != nil || !slices.Equal(stopped, []string{"puppet"}) {
+			if stopped, err := r.Stopped(context.Background(), ann); err != nil ||
+				!slices.Equal(stopped, []string{"puppet"}) {
 				t.Errorf("stopped are %v, %v", stopped, err)
 			}
 		}
 		refused()
-		if _, err := r.try(other, parley.SubmitInput{Content: "say hello", Agent: parley.AgentRef{Name: "hasty"}}); err != nil {
+		if _, err := r.try(other,
+			parley.SubmitInput{Content: "say hello", Agent: parley.AgentRef{Name: "hasty"}}); err != nil {
 			t.Errorf("another agent: %v", err)
 		}
 		r.finished(other, 1)
@@ -53,7 +56,8 @@ func TestAStoppedAgentTakesNoInputs(t *testing.T) {
 		refused()
 		r.restart(true)
 		refused()
-		if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 0 || receipt.Last != 2 {
+		if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 0 ||
+			receipt.Last != 2 {
 			t.Errorf("stopping again appended %+v", receipt)
 		}
 		r.do(parley.TenantSession, parley.StartAgent{Agent: "puppet"})
@@ -79,8 +83,10 @@ func TestTheTenantsSession(t *testing.T) {
 	r := newRig(t, screened)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	head, reader, king := member("dora", parley.RoleDeptHead), member("rita", parley.RoleReadOnly), member("mia", "king")
-	user, stranger := member("bob", parley.RoleStandardUser), parley.Principal{ID: "eve", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
+	head, reader, king := member("dora", parley.RoleDeptHead), member("rita", parley.RoleReadOnly),
+		member("mia", "king")
+	user, stranger := member("bob", parley.RoleStandardUser), parley.Principal{ID: "eve", Tenant: "rival",
+		Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 	follow := func(who parley.Principal, scope parley.Scope) parley.Follower {
 		t.Helper()
 		f, err := r.Follow(ctx, who, scope, parley.Live)
@@ -91,18 +97,21 @@ func TestTheTenantsSession(t *testing.T) {
 		return f
 	}
 	own := parley.Scope{Session: parley.TenantSession}
-	followers := map[string]parley.Follower{"its session": follow(reader, own), "its tree": follow(user, parley.Scope{Root: parley.TenantSession}),
+	followers := map[string]parley.Follower{"its session": follow(reader, own),
+		"its tree":          follow(user, parley.Scope{Root: parley.TenantSession}),
 		"what one may read": follow(user, parley.Scope{Readable: true})}
 	foreign := follow(stranger, own)
 	if _, err := r.Follow(ctx, king, own, parley.Live); parley.CodeOf(err) != parley.CodeForbidden {
 		t.Errorf("who may read nothing: %v", err)
 	}
-	if m, err := r.Session(ctx, reader, parley.TenantSession); err != nil || m.Head != 0 || m.ID != parley.TenantSession {
+	if m, err := r.Session(ctx, reader, parley.TenantSession); err != nil || m.Head != 0 ||
+		m.ID != parley.TenantSession {
 		t.Errorf("%+v, %v", m, err)
 	}
 
 	stop := parley.StopAgent{Agent: "puppet"}
-	for who, want := range map[*parley.Principal]parley.Code{&reader: parley.CodeForbidden, &user: parley.CodeForbidden, &king: parley.CodeForbidden} {
+	for who, want := range map[*parley.Principal]parley.Code{&reader: parley.CodeForbidden, &user: parley.CodeForbidden,
+		&king: parley.CodeForbidden} {
 		if code := r.as(*who, parley.TenantSession, stop); code != want {
 			t.Errorf("%s stops an agent: %q", who.ID, code)
 		}
@@ -118,7 +127,8 @@ func TestTheTenantsSession(t *testing.T) {
 		t.Errorf("a fact of the tenant in a conversation: %q", code)
 	}
 	// As if it were a conversation; nothing of it is even looked at.
-	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: wicked, Open: true}, parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
+	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: wicked, Open: true},
+		parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
 		if code := r.as(ann, parley.TenantSession, do); code != parley.CodeNotFound {
 			t.Errorf("%T: %q", do, code)
 		}
@@ -150,7 +160,8 @@ func TestTheTenantsSession(t *testing.T) {
 		}
 	}
 	// The other tenant has a session of its own under the same id.
-	if _, err := r.Submit(ctx, stranger, parley.Command{Session: parley.TenantSession, Do: parley.StopAgent{Agent: "hasty"}}); err != nil {
+	if _, err := r.Submit(ctx, stranger, parley.Command{Session: parley.TenantSession,
+		Do: parley.StopAgent{Agent: "hasty"}}); err != nil {
 		t.Fatal(err)
 	}
 	if items, err := foreign.Next(ctx); err != nil || items[0].By != "eve" {
@@ -212,10 +223,12 @@ func TestAStopThatWasStoredAllTheSame(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Store = store })
 	id := r.open()
 	r.say(id, "say hello") // so that what is known of the tenant is from before
-	if _, err := r.try(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); parley.CodeOf(err) != parley.CodeUnavailable {
+	if _, err := r.try(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); parley.CodeOf(
+		err) != parley.CodeUnavailable {
 		t.Fatal(err)
 	}
-	if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 0 || receipt.Last != 2 {
+	if receipt := r.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); receipt.First != 0 ||
+		receipt.Last != 2 {
 		t.Errorf("stopped twice: %+v", receipt)
 	}
 	if _, err := r.try(id, parley.SubmitInput{Content: "say hello"}); parley.CodeOf(err) != parley.CodeStopped {

@@ -61,7 +61,8 @@ const (
 // agent should come back.
 const EvaluatorPrompt = "You decide whether an AI agent should come back to a person unasked."
 
-const evaluatorOrders = EvaluatorPrompt + ` You are given the end of their conversation, the agent's answer last. Most conversations need no follow-up.
+const evaluatorOrders = EvaluatorPrompt +
+	` You are given the end of their conversation, the agent's answer last. Most conversations need no follow-up.
 One does if the agent asked something and could do nothing without the answer, if a task was left incomplete that matters to
 the person, if the person has to decide something by a certain time, or if they asked to be reminded.
 
@@ -147,7 +148,8 @@ func (a *actor) evaluator(ctx context.Context, step parley.Evaluate) (said evalu
 	ended, err := a.ask(ctx, parley.ModelRequest{
 		Model:        step.Agent.Autonomy.Evaluator,
 		Instructions: evaluatorOrders,
-		Messages:     []parley.Message{{Role: parley.RoleUser, Text: clipped(record(parley.Conversation(log), evaluateBytes), evaluateBytes)}},
+		Messages: []parley.Message{
+			{Role: parley.RoleUser, Text: clipped(record(parley.Conversation(log), evaluateBytes), evaluateBytes)}},
 	}, parley.Agent{Name: agent.Name, Tools: []string{}}, func(piece string) {
 		if text.Len() < 16<<10 {
 			text.WriteString(piece)

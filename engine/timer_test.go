@@ -42,13 +42,15 @@ func TestAFollowUpComes(t *testing.T) {
 		time.Sleep(time.Hour + time.Second)
 		log := r.finished(id, 2)
 		in := unaskedInputs(log)
-		if len(in) != 1 || in[0].Content != "say here| I am" || in[0].Request != fmt.Sprintf("timer_autonomous_%d", begin.Add(2*time.Hour).Unix()) {
+		if len(in) != 1 || in[0].Content != "say here| I am" || in[0].Request != fmt.Sprintf("timer_autonomous_%d",
+			begin.Add(2*time.Hour).Unix()) {
 			t.Fatalf("%+v", in)
 		}
 		if got := texts(log); got[len(got)-1] != "here" {
 			t.Errorf("it says %q", got)
 		}
-		if owed, err := r.Store.Tenant(acme).Undelivered(context.Background(), id, time.Time{}); err != nil || len(owed) != 1 {
+		if owed, err := r.Store.Tenant(acme).Undelivered(context.Background(), id, time.Time{}); err != nil ||
+			len(owed) != 1 {
 			t.Errorf("owed are %v, %v", owed, err)
 		}
 		r.check(id)
@@ -96,7 +98,8 @@ func TestFollowUpsOfAgentsThatMayNot(t *testing.T) {
 			}
 			r.restart(false)
 			time.Sleep(time.Hour)
-			if got := all[parley.TimerCancelled](r.log(id)); len(got) != 1 || got[0].Why != want || len(unaskedInputs(r.log(id))) != 0 {
+			if got := all[parley.TimerCancelled](r.log(id)); len(got) != 1 || got[0].Why != want ||
+				len(unaskedInputs(r.log(id))) != 0 {
 				t.Errorf("%s: %+v\n%s", want, got, story(r.log(id)))
 			}
 			r.check(id)
@@ -117,7 +120,8 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
 		id := r.open()
-		r.do(id, parley.SubmitInput{Content: "call schedule_follow_up 5 call schedule_follow_up 5 say a/ say one; call schedule_follow_up 20 say b; call schedule_follow_up 40 say c; call schedule_follow_up 60 say d; call schedule_follow_up 80 say e | say go"})
+		r.do(id, parley.SubmitInput{Content: "call schedule_follow_up 5 call schedule_follow_up 5 say a/ say one; " +
+			"call schedule_follow_up 20 say b; call schedule_follow_up 40 say c; call schedule_follow_up 60 say d; call schedule_follow_up 80 say e | say go"})
 		time.Sleep(time.Hour)
 		log := r.log(id)
 		var last time.Time
@@ -143,7 +147,8 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 func TestAFollowUpAndAClockThatJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		r := newRig(t, forward, func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } })
+		r := newRig(t, forward,
+			func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } })
 		id := r.open()
 		r.say(id, "call schedule_follow_up 7200 say early; call schedule_follow_up 10800 say late | say later")
 		r.finished(id, 1)
@@ -177,7 +182,8 @@ func TestTimersFromOutside(t *testing.T) {
 		t.Errorf("fired from outside: %v", err)
 	}
 	bob := parley.Principal{ID: "bob", Tenant: acme, Roles: []parley.UserRole{"standard_user"}}
-	if _, err := r.Submit(context.Background(), bob, parley.Command{Session: id, Do: parley.CancelTimer{Timer: timer}}); parley.CodeOf(err) != parley.CodeNotFound {
+	if _, err := r.Submit(context.Background(), bob,
+		parley.Command{Session: id, Do: parley.CancelTimer{Timer: timer}}); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("taken back by somebody else: %v", err)
 	}
 	r.do(id, parley.CancelTimer{Timer: timer})
@@ -196,7 +202,8 @@ func TestEvaluations(t *testing.T) {
 	}{
 		{good, "say how are you", ""},
 		{"```json\n" + good + "\n```", "say how are you", ""},
-		{`{"shouldSchedule":true,"delaySeconds":60,"followUpType":"task_incomplete","reason":"r"}`, followUpPrompts["task_incomplete"], ""},
+		{`{"shouldSchedule":true,"delaySeconds":60,"followUpType":"task_incomplete","reason":"r"}`,
+			followUpPrompts["task_incomplete"], ""},
 		{`{"shouldSchedule":false,"reason":"all is said"}`, "", ""},
 		{`{"shouldSchedule":true,"delaySeconds":5,"followUpType":"check_in"}`, "", parley.CodeModel},
 		{`{"shouldSchedule":true,"delaySeconds":4000,"followUpType":"check_in"}`, "", parley.CodeModel},

@@ -20,7 +20,8 @@ func (a *actor) tools(ctx context.Context) parley.Toolbox {
 // offers it something right now does not matter.
 func (a *actor) toolless(agent parley.Agent) bool {
 	return len(a.engine.Tools.Specs(agent)) == 0 &&
-		!slices.ContainsFunc(agent.Tools, func(name string) bool { return strings.Contains(name, parley.ServerSeparator) })
+		!slices.ContainsFunc(agent.Tools,
+			func(name string) bool { return strings.Contains(name, parley.ServerSeparator) })
 }
 
 // offers reports whether an agent has a tool of the server's own.
@@ -46,7 +47,8 @@ func (l ledger) Accepted(ctx context.Context) (map[string]map[string]string, err
 // AcceptFirst is the engine's own doing: who sets a server up means it to be
 // used, and who talks to an agent need not be somebody who may say so.
 func (l ledger) AcceptFirst(ctx context.Context, server string, tools map[string]string) error {
-	return l.engine.act(ctx, l.tenant, parley.TenantSession, l.by, "", parley.AcceptTools{Server: server, Tools: tools, First: true})
+	return l.engine.act(ctx, l.tenant, parley.TenantSession, l.by, "", parley.AcceptTools{Server: server, Tools: tools,
+		First: true})
 }
 
 // AcceptedTools is what the principal's tenant has accepted of servers outside.

@@ -23,7 +23,8 @@ func TestACallWhoseFateNobodyKnows(t *testing.T) {
 	if err != nil || m.Status != parley.StatusWaiting {
 		t.Fatalf("the session is %s, %v", m.Status, err)
 	}
-	r.do(id, parley.ResolveToolCall{Call: parley.CallID(seqOf[parley.ToolCallRequested](log, 1)), Resolution: parley.MarkDone})
+	r.do(id, parley.ResolveToolCall{Call: parley.CallID(seqOf[parley.ToolCallRequested](log, 1)),
+		Resolution: parley.MarkDone})
 	r.finished(id, 1)
 	if n := r.hands.count("lost"); n != 1 {
 		t.Errorf("it was performed %d times", n)
@@ -102,7 +103,8 @@ func TestToolsOfATenant(t *testing.T) {
 	two := map[string]string{"read": strings.Repeat("2", 64)}
 	member := parley.Principal{ID: "mem", Tenant: acme, Roles: []parley.UserRole{"standard_user"}}
 	accept := func(who parley.Principal, first bool) error {
-		_, err := r.Submit(context.Background(), who, parley.Command{Session: parley.TenantSession, Do: parley.AcceptTools{Server: "files", Tools: two, First: first}})
+		_, err := r.Submit(context.Background(), who, parley.Command{Session: parley.TenantSession,
+			Do: parley.AcceptTools{Server: "files", Tools: two, First: first}})
 		return err
 	}
 	if err := accept(member, false); parley.CodeOf(err) != parley.CodeForbidden {

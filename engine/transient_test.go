@@ -15,7 +15,8 @@ func TestSessionsOfConnectionsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		const day = 24 * time.Hour
-		mine, theirs := parley.SessionID("22222222-2222-4222-8222-000000000001"), parley.SessionID("22222222-2222-4222-8222-000000000002")
+		mine, theirs := parley.SessionID("22222222-2222-4222-8222-000000000001"),
+			parley.SessionID("22222222-2222-4222-8222-000000000002")
 		kept := r.open()
 		r.say(kept, "say hello")
 		for _, id := range []parley.SessionID{mine, theirs} {

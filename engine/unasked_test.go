@@ -55,9 +55,11 @@ func TestLimitsAreLoggedAndSeen(t *testing.T) {
 		})
 		id := r.open()
 		begin := time.Now()
-		r.say(id, "call schedule_follow_up 10 say a; call schedule_follow_up 14 say b; call schedule_follow_up 60 say c | say go")
+		r.say(id, "call schedule_follow_up 10 say a; call schedule_follow_up 14 say b; call schedule_follow_up 60 say "+
+			"c | say go")
 		time.Sleep(20 * time.Second)
-		if got := fmt.Sprint(r.timers(id)); got != "[say c pending  say b pending cooldown say a promoted ]" || book.count("a follow-up waits") != 1 {
+		if got := fmt.Sprint(r.timers(id)); got != "[say c pending  say b pending cooldown say a promoted ]" ||
+			book.count("a follow-up waits") != 1 {
 			t.Errorf("%s, logged %d times", got, book.count("a follow-up waits"))
 		}
 		time.Sleep(time.Minute)
@@ -68,7 +70,8 @@ func TestLimitsAreLoggedAndSeen(t *testing.T) {
 		if fmt.Sprint(when) != "[10s 25s]" {
 			t.Errorf("they fired after %v", when)
 		}
-		if got := fmt.Sprint(r.timers(id)); got != "[say c cancelled hard_cap say b promoted  say a promoted ]" || book.count("a follow-up was not sent") != 1 || book.count("why=hard_cap") != 1 {
+		if got := fmt.Sprint(r.timers(id)); got != "[say c cancelled hard_cap say b promoted  say a promoted ]" ||
+			book.count("a follow-up was not sent") != 1 || book.count("why=hard_cap") != 1 {
 			t.Errorf("%s\n%s", got, book.text.String())
 		}
 		r.check(id)
@@ -94,7 +97,8 @@ func TestAnOutageOfDays(t *testing.T) {
 		time.Sleep(72 * time.Hour)
 		log := r.log(id)
 		in := unaskedInputs(log)
-		if len(in) != 1 || len(all[parley.TimerFired](log)) != parley.MaxFollowUps || len(all[parley.TimerCancelled](log)) != 0 {
+		if len(in) != 1 || len(all[parley.TimerFired](log)) != parley.MaxFollowUps ||
+			len(all[parley.TimerCancelled](log)) != 0 {
 			t.Fatalf("%+v\n%s", in, story(log))
 		}
 		for i := range parley.MaxFollowUps {
@@ -118,7 +122,8 @@ func TestAMessageAtAnyTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, forward)
 			id := r.open()
-			r.do(id, parley.SubmitInput{Content: "call schedule_follow_up 10 say a; call schedule_follow_up 18 say b | say go", Request: "r1", Deliver: true})
+			r.do(id, parley.SubmitInput{Content: "call schedule_follow_up 10 say a; call schedule_follow_up 18 say b " +
+				"| say go", Request: "r1", Deliver: true})
 			time.Sleep(after)
 			r.do(id, parley.SubmitInput{Content: "say I am here", Request: "r2", Deliver: true})
 			time.Sleep(time.Hour)

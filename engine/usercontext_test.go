@@ -52,13 +52,15 @@ func TestContextIsTold(t *testing.T) {
 		told := func(who parley.Principal, id parley.SessionID, agent string) string {
 			t.Helper()
 			last := r.instructions()
-			if code := r.as(who, id, parley.SubmitInput{Content: "say hello", Open: true, Agent: parley.AgentRef{Name: agent}}); code != "" {
+			if code := r.as(who, id, parley.SubmitInput{Content: "say hello", Open: true,
+				Agent: parley.AgentRef{Name: agent}}); code != "" {
 				t.Fatal(code)
 			}
 			r.finished(id, runs+1)
 			return last()
 		}
-		first, second := parley.SessionID("22222222-2222-4222-8222-00000000001a"), parley.SessionID("22222222-2222-4222-8222-00000000001b")
+		first, second := parley.SessionID("22222222-2222-4222-8222-00000000001a"),
+			parley.SessionID("22222222-2222-4222-8222-00000000001b")
 		const want = "obey\n\nPersisted user context:\nBob plays the oboe.\n"
 		if got := told(bob, first, "puppet"); got != want {
 			t.Errorf("told was %q", got)
@@ -75,7 +77,8 @@ func TestContextIsTold(t *testing.T) {
 		if got := told(bob, first, "puppet"); got != want {
 			t.Errorf("after a restart: %q", got)
 		}
-		if rows := r.audited(parley.AuditContext); len(rows) != 4 || rows[0].By != "eve" || rows[0].ID != "puppet" || strings.Contains(string(rows[0].Metadata), "drums") {
+		if rows := r.audited(parley.AuditContext); len(rows) != 4 || rows[0].By != "eve" || rows[0].ID != "puppet" ||
+			strings.Contains(string(rows[0].Metadata), "drums") {
 			t.Errorf("on record is %+v", rows)
 		}
 	})
@@ -106,7 +109,8 @@ func TestContextsThatAreRefused(t *testing.T) {
 	if rows := r.audited(parley.AuditMessageBlocked); len(rows) != 1 || rows[0].ID != "puppet" {
 		t.Errorf("on record is %+v", rows)
 	}
-	if known, ok, err := r.Store.Tenant(acme).Context(ctx, "puppet", "bob"); err != nil || !ok || len(known.Text) != parley.MaxContext {
+	if known, ok, err := r.Store.Tenant(acme).Context(ctx, "puppet", "bob"); err != nil || !ok ||
+		len(known.Text) != parley.MaxContext {
 		t.Errorf("%v, %v", ok, err)
 	}
 }

@@ -29,14 +29,16 @@ func TestWebhooksOfSubAgents(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Webhooks = hooks{} })
 	id := r.open()
 	info, err := r.SetWebhook(t.Context(), ann, id, parley.WebhookAsk{URL: "https://hooks.example"}, parley.ViaHTTP)
-	if err != nil || info.Secret != "whsec_plain" || info.Status != "active" || !slices.Equal(info.Events, []parley.HookEvent{parley.HookFinished, parley.HookNeeded}) {
+	if err != nil || info.Secret != "whsec_plain" || info.Status != "active" ||
+		!slices.Equal(info.Events, []parley.HookEvent{parley.HookFinished, parley.HookNeeded}) {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	r.tell(id, "call delegate one: call delegate two: call write x // say done / say back | say thanks")
 	one := children(r.until(id, "one is there", seen[parley.ChildSpawned](1)))[0]
 	two := children(r.below(one, "two is there", seen[parley.ChildSpawned](1)))[0]
 	log := r.below(two, "it asks", seen[parley.EffectEnqueued](1))
-	if p := all[parley.EffectEnqueued](log)[0].Hook; p == nil || p.Session != id || p.Event != parley.HookNeeded || p.Target != "hooks.example:443" || parley.TypeOf(log[p.About-1].Body) != "ApprovalRequested" {
+	if p := all[parley.EffectEnqueued](log)[0].Hook; p == nil || p.Session != id || p.Event != parley.HookNeeded ||
+		p.Target != "hooks.example:443" || parley.TypeOf(log[p.About-1].Body) != "ApprovalRequested" {
 		t.Errorf("%+v", p)
 	}
 	due, _, err := r.Store.(parley.HookStore).DueHooks(t.Context(), r.Now(), parley.HooksBusy{}, 10)
@@ -66,10 +68,12 @@ func TestWebhooksAreSetByTheirOwnRequest(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Webhooks = hooks{} })
 	id := r.open()
 	before := len(r.log(id))
-	if _, err := r.try(id, parley.SetWebhook{Hook: parley.HookOf("169.254.169.254:80", nil), URL: "http://169.254.169.254/"}); parley.CodeOf(err) != parley.CodeInvalid {
+	if _, err := r.try(id, parley.SetWebhook{Hook: parley.HookOf("169.254.169.254:80", nil),
+		URL: "http://169.254.169.254/"}); parley.CodeOf(err) != parley.CodeInvalid {
 		t.Errorf("%v", err)
 	}
-	for what, ask := range map[string]parley.WebhookAsk{"a bad url": {URL: "ftp://x"}, "no such event": {URL: "https://x", Events: []parley.HookEvent{"x"}}} {
+	for what, ask := range map[string]parley.WebhookAsk{"a bad url": {URL: "ftp://x"},
+		"no such event": {URL: "https://x", Events: []parley.HookEvent{"x"}}} {
 		if _, err := r.SetWebhook(t.Context(), ann, id, ask, parley.ViaHTTP); parley.CodeOf(err) != parley.CodeInvalid {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -92,13 +96,16 @@ func TestWebhooksAreSetByTheirOwnRequest(t *testing.T) {
 	}
 	set := func() {
 		t.Helper()
-		if _, err := r.SetWebhook(t.Context(), ann, id, parley.WebhookAsk{URL: "https://x", Events: []parley.HookEvent{parley.HookNeeded}}, parley.ViaHTTP); err != nil {
+		if _, err := r.SetWebhook(t.Context(), ann, id,
+			parley.WebhookAsk{URL: "https://x", Events: []parley.HookEvent{parley.HookNeeded}},
+			parley.ViaHTTP); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set()
 	set() // another secret
-	if info, err := r.Webhook(t.Context(), ann, id, parley.ViaHTTP); err != nil || info.URL != "https://x" || info.Secret != "" || len(all[parley.WebhookChanged](r.log(id))) != 2 {
+	if info, err := r.Webhook(t.Context(), ann, id, parley.ViaHTTP); err != nil || info.URL != "https://x" ||
+		info.Secret != "" || len(all[parley.WebhookChanged](r.log(id))) != 2 {
 		t.Errorf("%+v, %v", info, err)
 	}
 	if err := r.RemoveWebhook(t.Context(), ann, id, parley.ViaHTTP); err != nil {

@@ -111,7 +111,8 @@ func (f *family) place(ctx context.Context) (parley.Position, error) {
 		case err != nil:
 			return 0, cmp.Or(ctx.Err(), err)
 		case len(events) == 0:
-			return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from the beginning.")
+			return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from "+
+				"the beginning.")
 		case events[0].Seq > f.seq: // that one was a piece, and is gone
 			return events[0].Position - 1, nil
 		}

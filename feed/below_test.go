@@ -16,7 +16,8 @@ func (b *bench) add(s, root int, bodies ...parley.EventBody) {
 	head := v.(parley.Seq)
 	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head}
 	for i, body := range bodies {
-		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: head + 1 + parley.Seq(i), Root: id(root), Run: 1, Body: body})
+		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: head + 1 + parley.Seq(i), Root: id(root),
+			Run: 1, Body: body})
 	}
 	head += parley.Seq(len(bodies))
 	batch.Summary = parley.Summary{ID: id(s), Root: id(root), Head: head}
@@ -76,7 +77,8 @@ func (b *bench) sawTree(root int, all []seenAfter) {
 		}
 		for i, e := range rest {
 			if got := s.list[i]; got.Session != e.Session || got.Seq != e.Seq || got.Position != e.Position {
-				t.Fatalf("after seq %d: number %d is %s.%d, not %s.%d", s.after, i, got.Session, got.Seq, e.Session, e.Seq)
+				t.Fatalf("after seq %d: number %d is %s.%d, not %s.%d", s.after, i, got.Session, got.Seq, e.Session,
+					e.Seq)
 			}
 		}
 	}

@@ -85,7 +85,8 @@ func BenchmarkReplay(b *testing.B) {
 func (b *bench) writePieces(s, n int, text string) {
 	v, _ := b.heads.LoadOrStore(id(s), parley.Seq(0))
 	head := v.(parley.Seq)
-	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head, Summary: parley.Summary{ID: id(s), Root: id(s), Head: head + parley.Seq(n)}}
+	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head,
+		Summary: parley.Summary{ID: id(s), Root: id(s), Head: head + parley.Seq(n)}}
 	for i := range n {
 		seq := head + 1 + parley.Seq(i)
 		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: seq, Root: id(s), Run: 3,

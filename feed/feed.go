@@ -44,7 +44,8 @@ type sessionKey struct {
 }
 
 func New(store parley.Store) *Feed {
-	return &Feed{store: store, done: make(chan struct{}), sessions: map[sessionKey]*window{}, tenants: map[parley.TenantID]*tail{}}
+	return &Feed{store: store, done: make(chan struct{}), sessions: map[sessionKey]*window{},
+		tenants: map[parley.TenantID]*tail{}}
 }
 
 // Close ends every follower once it has read what its window holds, and waits

@@ -57,7 +57,8 @@ func (b *bench) write(s, root, n int, text string, quiet bool) {
 	head := v.(parley.Seq)
 	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head}
 	for i := range n {
-		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: head + 1 + parley.Seq(i), Root: id(root), Body: parley.InputReceived{Content: text}})
+		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: head + 1 + parley.Seq(i), Root: id(root),
+			Body: parley.InputReceived{Content: text}})
 	}
 	head += parley.Seq(n)
 	batch.Summary = parley.Summary{ID: id(s), Root: id(root), Head: head}
@@ -297,7 +298,8 @@ func (t gatedTenant) Position(ctx context.Context) (parley.Position, error) {
 	return t.TenantStore.Position(ctx)
 }
 
-func (t gatedTenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event, error) {
+func (t gatedTenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event,
+	error) {
 	t.g.trees.Add(1)
 	return t.TenantStore.Tree(ctx, root, after, limit)
 }
@@ -386,7 +388,8 @@ func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(`UPDATE events SET body = '{' WHERE session = (SELECT no FROM sessions WHERE id = '` + string(id(2)) + `')`); err != nil {
+	if _, err := db.Exec(`UPDATE events SET body = '{' WHERE session = (SELECT no FROM sessions WHERE id = '` +
+		string(id(2)) + `')`); err != nil {
 		t.Fatal(err)
 	}
 	db.Close()
@@ -412,7 +415,8 @@ type failingTenant struct {
 	s *failing
 }
 
-func (t failingTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
+func (t failingTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event,
+	error) {
 	if t.s.times.Add(-1) >= 0 {
 		return nil, parley.Errorf(parley.CodeUnavailable, "The server cannot read its store right now.")
 	}

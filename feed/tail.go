@@ -28,7 +28,8 @@ type tail struct {
 
 func newTail(f *Feed, store parley.TenantStore) *tail {
 	ctx, stop := context.WithCancel(context.Background())
-	return &tail{feed: f, store: store, poked: make(chan struct{}, 1), ctx: ctx, stop: stop, windows: map[parley.SessionID]*window{}}
+	return &tail{feed: f, store: store, poked: make(chan struct{}, 1), ctx: ctx, stop: stop,
+		windows: map[parley.SessionID]*window{}}
 }
 
 // window is that of a tree. What is new in it from here on will be added. It

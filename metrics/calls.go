@@ -49,7 +49,8 @@ func (w model) Stream(ctx context.Context, request parley.ModelRequest) iter.Seq
 }
 
 func (m *Metrics) used(name string, u parley.Usage) {
-	for kind, n := range map[string]int64{"input": u.Input, "output": u.Output, "cached": u.Cached, "written": u.Written} {
+	for kind, n := range map[string]int64{"input": u.Input, "output": u.Output, "cached": u.Cached,
+		"written": u.Written} {
 		if n > 0 { // a counter that is given less than nothing panics
 			m.modelTokens.WithLabelValues(name, kind).Add(float64(n))
 		}
@@ -69,7 +70,8 @@ type tools struct {
 	m *Metrics
 }
 
-func (t tools) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (parley.ToolResult, error) {
+func (t tools) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+	parley.ToolResult, error) {
 	start := t.m.now()
 	defer func() { t.m.callDuration.WithLabelValues(t.m.tools.of(name)).Observe(t.m.now().Sub(start).Seconds()) }()
 	return t.Toolbox.Perform(ctx, agent, name, arguments, progress)

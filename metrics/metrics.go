@@ -75,8 +75,10 @@ const (
 
 // New makes metrics of a server of this version.
 func New(version string, now func() time.Time) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), now: now, models: names{most: maxModels}, tools: names{most: maxTools}}
-	add := func(c prometheus.Collector) { m.registry.MustRegister(c) } // the same ones every time: it fails in every test, or never
+	m := &Metrics{registry: prometheus.NewRegistry(), now: now, models: names{most: maxModels},
+		tools: names{most: maxTools}}
+	// the same ones every time: it fails in every test, or never
+	add := func(c prometheus.Collector) { m.registry.MustRegister(c) }
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_" + name, Help: help})
 		add(c)
@@ -93,20 +95,24 @@ func New(version string, now func() time.Time) *Metrics {
 		return h
 	}
 	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_" + name, Help: help, Buckets: buckets}, labels)
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_" + name, Help: help, Buckets: buckets},
+			labels)
 		add(h)
 		return h
 	}
 
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_build_info", Help: "1, with the version of the server as a label.",
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_build_info", Help: "1, with the version of the " +
+		"server as a label.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
 	info.Set(1)
 	add(info)
 	add(collectors.NewGoCollector())
 	add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	m.requests = counters("http_requests_total", "Requests that were answered, by the pattern of the route, and status.", "route", "code")
-	m.requestDuration = histograms("http_request_duration_seconds", "Time to answer a request, streams and sockets left out.", short, "route")
+	m.requests = counters("http_requests_total",
+		"Requests that were answered, by the pattern of the route, and status.", "route", "code")
+	m.requestDuration = histograms("http_request_duration_seconds", "Time to answer a request, streams and sockets "+
+		"left out.", short, "route")
 
 	m.events = counter("events_total", "Events that were appended.")
 	m.inputs = counter("inputs_total", "Inputs that were accepted.")
@@ -114,26 +120,37 @@ func New(version string, now func() time.Time) *Metrics {
 	m.runsFinished = each(counters("runs_finished_total", "Runs that ended, by how.", "outcome"),
 		parley.Completed, parley.Cancelled, parley.Failed, parley.Denied, parley.Interrupted, parley.Halted)
 	m.turns = each(counters("turns_finished_total", "Turns that ended, by why.", "stop"),
-		parley.StopEnd, parley.StopTools, parley.StopLength, parley.StopRefusal, parley.StopCut, parley.StopFailed, parley.StopCancelled)
+		parley.StopEnd, parley.StopTools, parley.StopLength, parley.StopRefusal, parley.StopCut, parley.StopFailed,
+		parley.StopCancelled)
 	m.cards = each(counters("cards_opened_total", "What began to wait for a person, by kind.", "kind"),
 		parley.CardApproval, parley.CardQuestion, parley.CardCall)
-	m.effects = each(counters("effects_enqueued_total", "Effects that were promised, by type.", "type"), parley.SendMessage, parley.Webhook)
-	m.told = histograms("effect_delivery_seconds", "Time from the promise of an effect to its delivery, by type.", wide, "type")
+	m.effects = each(counters("effects_enqueued_total", "Effects that were promised, by type.", "type"),
+		parley.SendMessage, parley.Webhook)
+	m.told = histograms("effect_delivery_seconds", "Time from the promise of an effect to its delivery, by type.", wide,
+		"type")
 	m.late = histogram("timer_lateness_seconds", "Time from when a follow-up was to fire to when it did.", wide)
 	m.hooks = each(counters("webhook_attempts_total", "Attempts to tell a webhook, by what came of them.", "outcome"),
 		"delivered", "retried", string(parley.EffectFailed), string(parley.EffectGone))
-	m.calls = counters("tool_calls_total", "Tool calls that ended, by tool and how; blocked ones were never made.", "tool", "outcome")
+	m.calls = counters("tool_calls_total", "Tool calls that ended, by tool and how; blocked ones were never made.",
+		"tool", "outcome")
 	m.callDuration = histograms("tool_call_duration_seconds", "Time a tool took.", long, "tool")
 
-	m.modelCalls = counters("model_calls_total", "Calls of models that ended, retries included in one, by model and how.", "model", "outcome")
-	m.modelDuration = histograms("model_call_duration_seconds", "Time from asking a model to the end of its answer.", long, "model")
-	m.modelFirst = histograms("model_first_piece_seconds", "Time from asking a model to the first piece of its answer.", long, "model")
-	m.modelTokens = counters("model_tokens_total", "Tokens, by model and kind: input, output, and of the input cached and written.", "model", "kind")
+	m.modelCalls = counters("model_calls_total", "Calls of models that ended, retries included in one, by model "+
+		"and how.", "model", "outcome")
+	m.modelDuration = histograms("model_call_duration_seconds", "Time from asking a model to the end of its answer.",
+		long, "model")
+	m.modelFirst = histograms("model_first_piece_seconds", "Time from asking a model to the first piece of its answer.",
+		long, "model")
+	m.modelTokens = counters("model_tokens_total", "Tokens, by model and kind: input, output, and of the input cached "+
+		"and written.", "model", "kind")
 	m.modelCost = counters("model_cost_dollars_total", "What models cost, where the price is known.", "model")
 
-	m.appends = each(counters("appends_total", "Batches that sessions wanted to append, by what became of them.", "outcome"), "stored", "fenced", "failed")
-	m.appendDuration = histogram("append_duration_seconds", "Time an append took, waiting for its commit included.", short)
-	m.commitBatches = histogram("commit_batches", "Batches that shared a commit.", prometheus.ExponentialBuckets(1, 2, 9))
+	m.appends = each(counters("appends_total", "Batches that sessions wanted to append, by what became of them.",
+		"outcome"), "stored", "fenced", "failed")
+	m.appendDuration = histogram("append_duration_seconds", "Time an append took, waiting for its commit included.",
+		short)
+	m.commitBatches = histogram("commit_batches", "Batches that shared a commit.",
+		prometheus.ExponentialBuckets(1, 2, 9))
 	m.commitDuration = histogram("commit_duration_seconds", "Time a commit took.", short)
 	return m
 }

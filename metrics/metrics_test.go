@@ -63,13 +63,17 @@ func expect(t *testing.T, m *Metrics, want map[string]float64) {
 
 func TestEventsAreCounted(t *testing.T) {
 	m := New("1", time.Now)
-	expect(t, m, map[string]float64{"runs_finished_total{outcome=failed}": 0}) // what never happened is known to be nothing
+	// what never happened is known to be nothing
+	expect(t, m, map[string]float64{"runs_finished_total{outcome=failed}": 0})
 	var log []parley.Event
 	for _, b := range []parley.EventBody{
-		parley.InputReceived{}, parley.RunStarted{}, parley.TurnStarted{}, parley.OutputAppended{}, parley.TurnFinished{Stop: parley.StopTools},
-		parley.ApprovalRequested{}, parley.QuestionAsked{}, parley.ToolCallFinished{Name: "shell", Outcome: parley.CallSucceeded}, parley.ToolCallBlocked{Name: "shell"},
+		parley.InputReceived{}, parley.RunStarted{}, parley.TurnStarted{}, parley.OutputAppended{},
+		parley.TurnFinished{Stop: parley.StopTools},
+		parley.ApprovalRequested{}, parley.QuestionAsked{},
+		parley.ToolCallFinished{Name: "shell", Outcome: parley.CallSucceeded}, parley.ToolCallBlocked{Name: "shell"},
 		parley.TimerFired{At: t0.Add(2 * time.Second), Due: t0}, parley.TimerFired{At: t0},
-		parley.ToolCallFinished{Name: "shell", Outcome: parley.CallUnknown}, parley.EffectEnqueued{Type: parley.SendMessage},
+		parley.ToolCallFinished{Name: "shell", Outcome: parley.CallUnknown},
+		parley.EffectEnqueued{Type: parley.SendMessage},
 		parley.RunFinished{Outcome: parley.Failed}, parley.RunFinished{Outcome: "of a later release"},
 	} {
 		log = append(log, parley.Event{Body: b})
@@ -77,10 +81,14 @@ func TestEventsAreCounted(t *testing.T) {
 	m.Published(log)
 	m.Published(nil)
 	expect(t, m, map[string]float64{
-		"events_total{}": 15, "timer_lateness_seconds{} count": 1, "timer_lateness_seconds{} sum": 2, "inputs_total{}": 1, "runs_started_total{}": 1, "runs_finished_total{outcome=failed}": 1, "runs_finished_total{outcome=completed}": 0,
-		"turns_finished_total{stop=tools}": 1, "cards_opened_total{kind=approval}": 1, "cards_opened_total{kind=question}": 1, "cards_opened_total{kind=call}": 1,
-		"tool_calls_total{outcome=blocked,tool=shell}": 1, "tool_calls_total{outcome=succeeded,tool=shell}": 1, "tool_calls_total{outcome=unknown,tool=shell}": 1,
-		"effects_enqueued_total{type=send_message}": 1,
+		"events_total{}": 15, "timer_lateness_seconds{} count": 1, "timer_lateness_seconds{} sum": 2,
+		"inputs_total{}": 1, "runs_started_total{}": 1, "runs_finished_total{outcome=failed}": 1,
+		"runs_finished_total{outcome=completed}": 0,
+		"turns_finished_total{stop=tools}":       1, "cards_opened_total{kind=approval}": 1,
+		"cards_opened_total{kind=question}": 1, "cards_opened_total{kind=call}": 1,
+		"tool_calls_total{outcome=blocked,tool=shell}": 1, "tool_calls_total{outcome=succeeded,tool=shell}": 1,
+		"tool_calls_total{outcome=unknown,tool=shell}": 1,
+		"effects_enqueued_total{type=send_message}":    1,
 	})
 }
 
@@ -90,7 +98,8 @@ func TestNamesAreBounded(t *testing.T) {
 	m := New("1", time.Now)
 	for i := range 10_000 {
 		m.Published([]parley.Event{{Body: parley.ToolCallBlocked{Name: fmt.Sprint("made up", i)}},
-			{Body: parley.ToolCallFinished{Name: fmt.Sprint("tool", i), Outcome: parley.CallSucceeded}}, {Body: parley.ToolCallBlocked{Name: "tool0"}}})
+			{Body: parley.ToolCallFinished{Name: fmt.Sprint("tool", i), Outcome: parley.CallSucceeded}},
+			{Body: parley.ToolCallBlocked{Name: "tool0"}}})
 		for range m.Model(script{}).Stream(t.Context(), parley.ModelRequest{Model: fmt.Sprint("model", i)}) {
 		}
 	}
@@ -134,9 +143,11 @@ func TestCallsOfModels(t *testing.T) {
 				}
 			}
 		}
-		done := parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 7, Output: 5, Cached: 3, CostMicros: 2_500_000}}}
+		done := parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd,
+			Usage: parley.Usage{Input: 7, Output: 5, Cached: 3, CostMicros: 2_500_000}}}
 		call(t.Context(), script{said: []parley.Said{{Text: "one"}, {Text: "two"}, done}})
-		call(t.Context(), script{said: []parley.Said{{FellBack: &parley.FellBack{Actual: "b"}}, {Thinking: "hm"}, done}})
+		call(t.Context(), script{said: []parley.Said{{FellBack: &parley.FellBack{Actual: "b"}}, {Thinking: "hm"},
+			done}})
 		call(t.Context(), script{err: errors.New("no")})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -146,8 +157,9 @@ func TestCallsOfModels(t *testing.T) {
 			"model_calls_total{model=a,outcome=failed}": 1, "model_calls_total{model=a,outcome=cancelled}": 1,
 			"model_first_piece_seconds{model=a} count": 1, "model_first_piece_seconds{model=a} sum": 1,
 			"model_first_piece_seconds{model=b} sum": 2, "model_call_duration_seconds{model=b} sum": 3,
-			"model_tokens_total{kind=input,model=a}": 7, "model_tokens_total{kind=output,model=a}": 5, "model_tokens_total{kind=cached,model=b}": 3,
-			"model_cost_dollars_total{model=a}": 2.5,
+			"model_tokens_total{kind=input,model=a}": 7, "model_tokens_total{kind=output,model=a}": 5,
+			"model_tokens_total{kind=cached,model=b}": 3,
+			"model_cost_dollars_total{model=a}":       2.5,
 		})
 	})
 }
@@ -192,11 +204,13 @@ func TestToolsAreTimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", time.Now)
 		for _, tools := range []parley.Toolbox{m.Tools(box{}), m.Tools(box{}).Of(t.Context(), nil)} {
-			if res, err := tools.Perform(t.Context(), parley.Agent{}, "shell", "{}", nil); err != nil || res.Text != "done" {
+			if res, err := tools.Perform(t.Context(), parley.Agent{}, "shell", "{}", nil); err != nil ||
+				res.Text != "done" {
 				t.Error(res, err)
 			}
 		}
-		expect(t, m, map[string]float64{"tool_call_duration_seconds{tool=shell} count": 2, "tool_call_duration_seconds{tool=shell} sum": 4})
+		expect(t, m, map[string]float64{"tool_call_duration_seconds{tool=shell} count": 2,
+			"tool_call_duration_seconds{tool=shell} sum": 4})
 	})
 }
 
@@ -206,14 +220,19 @@ func TestWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", func() time.Time { return t0 })
 		ask := func(context.Context) (parley.Backlog, error) {
-			return parley.Backlog{Due: []parley.DueDepth{{Reason: "run", Held: 3, Late: 2, Later: 1, Since: t0.Add(-time.Minute)}, {Reason: "card", Since: t0.Add(time.Hour)}}}, nil
+			return parley.Backlog{
+				Due: []parley.DueDepth{{Reason: "run", Held: 3, Late: 2, Later: 1, Since: t0.Add(-time.Minute)},
+					{Reason: "card", Since: t0.Add(time.Hour)}}}, nil
 		}
-		m.Watch(Sources{Followers: func() int { return 4 }, Sessions: func() int { return 5 }, Sockets: func() map[string]int { return map[string]int{"threadchat": 6} },
+		m.Watch(Sources{Followers: func() int { return 4 }, Sessions: func() int { return 5 },
+			Sockets: func() map[string]int { return map[string]int{"threadchat": 6} },
 			Backlog: func(ctx context.Context, _ time.Time) (parley.Backlog, error) { return ask(ctx) }})
 		rest := map[string]float64{"followers{}": 4, "sessions_loaded{}": 5, "sockets{dialect=threadchat}": 6}
 		expect(t, m, rest)
-		expect(t, m, map[string]float64{"backlog_up{}": 1, "due_sessions{reason=run,state=held}": 3, "due_sessions{reason=run,state=late}": 2,
-			"due_sessions{reason=run,state=later}": 1, "due_late_seconds{reason=run}": 60, "due_late_seconds{reason=card}": 0})
+		expect(t, m, map[string]float64{"backlog_up{}": 1, "due_sessions{reason=run,state=held}": 3,
+			"due_sessions{reason=run,state=late}":  2,
+			"due_sessions{reason=run,state=later}": 1, "due_late_seconds{reason=run}": 60,
+			"due_late_seconds{reason=card}": 0})
 		ask = func(ctx context.Context) (parley.Backlog, error) {
 			<-ctx.Done()
 			return parley.Backlog{}, ctx.Err()

@@ -40,17 +40,23 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	sockets      = described("sockets", "Sockets that are open, by dialect.", "dialect")
-	followers    = described("followers", "Who follows a log, and is shown what is appended.")
-	loaded       = described("sessions_loaded", "Sessions that are in memory.")
-	backlogUp    = described("backlog_up", "1 if the store could be asked what waits in it; if 0 the following are missing.")
-	dueSessions  = described("due_sessions", "Sessions that need attention, by why, and by whether a server has them in hand (held), they are due and nobody has (late), or their time is to come (later).", "reason", "state")
-	dueLateness  = described("due_late_seconds", "How long the first session that is due has been waiting to be taken up, by why it is; 0: none does.", "reason")
+	sockets   = described("sockets", "Sockets that are open, by dialect.", "dialect")
+	followers = described("followers", "Who follows a log, and is shown what is appended.")
+	loaded    = described("sessions_loaded", "Sessions that are in memory.")
+	backlogUp = described("backlog_up", "1 if the store could be asked what waits in it; if 0 the following are "+
+		"missing.")
+	dueSessions = described("due_sessions", "Sessions that need attention, by why, and by whether a server has them "+
+		"in hand (held), they are due and nobody has (late), or their time is to come (later).", "reason", "state")
+	dueLateness = described("due_late_seconds", "How long the first session that is due has been waiting to be taken "+
+		"up, by why it is; 0: none does.", "reason")
 	cardsWaiting = described("cards_waiting", "What waits for a person now, by kind.", "kind")
-	cardOldest   = described("cards_oldest_seconds", "How long the first of these has been waiting; 0: there is none.", "kind")
+	cardOldest   = described("cards_oldest_seconds", "How long the first of these has been waiting; 0: there is none.",
+		"kind")
 	effectsOwed  = described("effects_pending", "Effects that are owed now, by type.", "type")
-	effectOldest = described("effects_oldest_seconds", "How long the first of these has been owed; 0: there is none.", "type")
-	allOfBacklog = []*prometheus.Desc{backlogUp, dueSessions, dueLateness, cardsWaiting, cardOldest, effectsOwed, effectOldest}
+	effectOldest = described("effects_oldest_seconds", "How long the first of these has been owed; 0: there is none.",
+		"type")
+	allOfBacklog = []*prometheus.Desc{backlogUp, dueSessions, dueLateness, cardsWaiting, cardOldest, effectsOwed,
+		effectOldest}
 )
 
 // reasons are those for which sessions usually are due. If none is, that is told.
@@ -117,6 +123,7 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 			say(oldest, age(d.Since), d.Kind)
 		}
 	}
-	depths(backlog.Cards, cardsWaiting, cardOldest, string(parley.CardApproval), string(parley.CardQuestion), string(parley.CardCall))
+	depths(backlog.Cards, cardsWaiting, cardOldest, string(parley.CardApproval), string(parley.CardQuestion),
+		string(parley.CardCall))
 	depths(backlog.Effects, effectsOwed, effectOldest, string(parley.SendMessage), string(parley.Webhook))
 }

@@ -25,7 +25,8 @@ const (
 		"find-copies find-copies-harder no-renames check full-index abbrev no-abbrev relative text no-ext-diff no-textconv no-prefix function-context " +
 		"exit-code quiet cached staged merge-base pickaxe-all pickaxe-regex compact-summary inter-hunk-context submodule ignore-submodules no-index " +
 		"src-prefix dst-prefix indent-heuristic anchored word-diff-regex stat-width stat-count patch-with-stat ita-visible-in-index "
-	logLong = diffLong + " oneline graph decorate no-decorate decorate-refs all branches tags remotes merges no-merges first-parent reverse date-order " +
+	logLong = diffLong +
+		" oneline graph decorate no-decorate decorate-refs all branches tags remotes merges no-merges first-parent reverse date-order " +
 		"topo-order author-date-order format pretty abbrev-commit no-abbrev-commit date author committer grep all-match invert-grep since until after before max-count " +
 		"skip follow left-right cherry-pick cherry cherry-mark no-walk walk-reflogs full-history simplify-by-decoration boundary ancestry-path count " +
 		"parents children relative-date show-pulls not source regexp-ignore-case extended-regexp fixed-strings perl-regexp notes no-notes " +
@@ -33,8 +34,9 @@ const (
 )
 
 var (
-	diffShort  = regexp.MustCompile(`^-([puswbaRzWBDcmtr]|U[0-9]+|M[0-9]*%?|C[0-9]*%?|[SG].*|l[0-9]+)$`)
-	logShort   = regexp.MustCompile(`^-([0-9]+|n[0-9]*|[puswbaRzWBDcmtrgiEFPneS]|sn|sne|ns|nse|U[0-9]+|M[0-9]*%?|C[0-9]*%?|[SG].*|L.*)$`)
+	diffShort = regexp.MustCompile(`^-([puswbaRzWBDcmtr]|U[0-9]+|M[0-9]*%?|C[0-9]*%?|[SG].*|l[0-9]+)$`)
+	logShort  = regexp.MustCompile(
+		`^-([0-9]+|n[0-9]*|[puswbaRzWBDcmtrgiEFPneS]|sn|sne|ns|nse|U[0-9]+|M[0-9]*%?|C[0-9]*%?|[SG].*|L.*)$`)
 	letters    = regexp.MustCompile(`^-[a-zA-Z]+[0-9]*$`) // where all are harmless
 	noShort    = regexp.MustCompile(`^$`)
 	gitGrep    = regexp.MustCompile(`^-([niIlLwcEFPhHrvopWaqzs]+|[ABCm][0-9]*|[0-9]+|e)$`)
@@ -42,34 +44,47 @@ var (
 )
 
 var gitRules = map[string]gitRule{
-	"status":        {short: statusOnly, long: "short branch porcelain long verbose untracked-files ignored ignore-submodules show-stash ahead-behind no-ahead-behind renames no-renames column no-column", files: many},
-	"diff":          {short: diffShort, long: diffLong, files: many},
-	"diff-tree":     {short: diffShort, long: diffLong + " no-commit-id root pretty", files: many},
-	"diff-index":    {short: diffShort, long: diffLong, files: many},
-	"diff-files":    {short: diffShort, long: diffLong, files: many},
-	"log":           {short: logShort, long: logLong, files: many},
-	"show":          {short: logShort, long: logLong, files: many},
-	"whatchanged":   {short: logShort, long: logLong, files: many},
-	"rev-list":      {short: logShort, long: logLong, files: many},
-	"shortlog":      {short: logShort, long: logLong + " summary numbered", files: many},
-	"blame":         {short: regexp.MustCompile(`^-([wesltpfncCM]|L.*)$`), long: "porcelain line-porcelain show-email show-name show-number since date ignore-rev root abbrev color-lines", files: many},
-	"ls-files":      {short: letters, long: "cached deleted modified others ignored stage unmerged killed exclude-standard error-unmatch full-name directory no-empty-directory eol exclude abbrev deduplicate format", files: many},
-	"ls-tree":       {short: letters, long: "name-only name-status long full-name full-tree abbrev object-only format", files: many},
-	"rev-parse":     {short: regexp.MustCompile(`^-q$`), long: "abbrev-ref short show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository verify quiet all branches tags remotes symbolic symbolic-full-name revs-only flags no-flags default local-env-vars show-object-format path-format", files: many},
-	"merge-base":    {short: regexp.MustCompile(`^-a$`), long: "all is-ancestor fork-point octopus independent", files: many},
-	"name-rev":      {short: noShort, long: "name-only tags refs all always no-undefined exclude", files: many},
-	"describe":      {short: noShort, long: "tags all always long dirty broken abbrev match exclude contains exact-match first-parent candidates", files: many},
-	"for-each-ref":  {short: noShort, long: "format sort count points-at merged no-merged contains no-contains ignore-case exclude", files: many},
-	"show-ref":      {short: regexp.MustCompile(`^-[sdq]$`), long: "head heads branches tags hash abbrev verify quiet dereference exists", files: many},
+	"status": {short: statusOnly, long: "short branch porcelain long verbose untracked-files ignored " +
+		"ignore-submodules show-stash ahead-behind no-ahead-behind renames no-renames column no-column", files: many},
+	"diff":        {short: diffShort, long: diffLong, files: many},
+	"diff-tree":   {short: diffShort, long: diffLong + " no-commit-id root pretty", files: many},
+	"diff-index":  {short: diffShort, long: diffLong, files: many},
+	"diff-files":  {short: diffShort, long: diffLong, files: many},
+	"log":         {short: logShort, long: logLong, files: many},
+	"show":        {short: logShort, long: logLong, files: many},
+	"whatchanged": {short: logShort, long: logLong, files: many},
+	"rev-list":    {short: logShort, long: logLong, files: many},
+	"shortlog":    {short: logShort, long: logLong + " summary numbered", files: many},
+	"blame": {short: regexp.MustCompile(`^-([wesltpfncCM]|L.*)$`), long: "porcelain line-porcelain show-email " +
+		"show-name show-number since date ignore-rev root abbrev color-lines", files: many},
+	"ls-files": {short: letters, long: "cached deleted modified others ignored stage unmerged killed " +
+		"exclude-standard error-unmatch full-name directory no-empty-directory eol exclude abbrev deduplicate format",
+		files: many},
+	"ls-tree": {short: letters, long: "name-only name-status long full-name full-tree abbrev object-only format",
+		files: many},
+	"rev-parse": {short: regexp.MustCompile(`^-q$`), long: "abbrev-ref short show-toplevel show-prefix show-cdup " +
+		"git-dir absolute-git-dir git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository verify quiet all branches tags remotes symbolic symbolic-full-name revs-only flags no-flags default local-env-vars show-object-format path-format", files: many},
+	"merge-base": {short: regexp.MustCompile(`^-a$`), long: "all is-ancestor fork-point octopus independent",
+		files: many},
+	"name-rev": {short: noShort, long: "name-only tags refs all always no-undefined exclude", files: many},
+	"describe": {short: noShort, long: "tags all always long dirty broken abbrev match exclude contains " +
+		"exact-match first-parent candidates", files: many},
+	"for-each-ref": {short: noShort, long: "format sort count points-at merged no-merged contains no-contains " +
+		"ignore-case exclude", files: many},
+	"show-ref": {short: regexp.MustCompile(`^-[sdq]$`), long: "head heads branches tags hash abbrev verify quiet " +
+		"dereference exists", files: many},
 	"cat-file":      {short: regexp.MustCompile(`^-[pste]$`), long: "", files: 2},
 	"count-objects": {short: regexp.MustCompile(`^-[vH]+$`), long: "verbose human-readable"},
 	"check-ignore":  {short: letters, long: "verbose quiet non-matching no-index", files: many},
 	"cherry":        {short: letters, long: "abbrev", files: many},
-	"grep": {short: gitGrep, long: "line-number ignore-case files-with-matches files-without-match count word-regexp extended-regexp fixed-strings perl-regexp cached untracked " +
+	"grep": {short: gitGrep, long: "line-number ignore-case files-with-matches files-without-match count word-regexp " +
+		"extended-regexp fixed-strings perl-regexp cached untracked " +
 		"no-index heading break show-function function-context after-context before-context context max-count max-depth color no-color and or not all-match column name-only invert-match only-matching quiet text full-name recurse-submodules exclude-standard threads", files: many},
-	"branch": {short: regexp.MustCompile(`^-(a|r|v|vv|av|avv|rv|ra|ar)$`), long: "all remotes verbose list show-current contains no-contains merged no-merged points-at sort format column no-column color no-color ignore-case abbrev no-abbrev", files: many,
+	"branch": {short: regexp.MustCompile(`^-(a|r|v|vv|av|avv|rv|ra|ar)$`), long: "all remotes verbose list " +
+		"show-current contains no-contains merged no-merged points-at sort format column no-column color no-color ignore-case abbrev no-abbrev", files: many,
 		list: []string{"--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"}},
-	"tag": {short: regexp.MustCompile(`^-(l|n[0-9]*|i)$`), long: "list contains no-contains merged no-merged points-at sort format column no-column color ignore-case", files: many,
+	"tag": {short: regexp.MustCompile(`^-(l|n[0-9]*|i)$`), long: "list contains no-contains merged no-merged " +
+		"points-at sort format column no-column color ignore-case", files: many,
 		list: []string{"-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"}},
 	"remote":       {short: regexp.MustCompile(`^-v$`), long: "verbose"},
 	"symbolic-ref": {short: regexp.MustCompile(`^-q$`), long: "short quiet", files: 1},
@@ -142,7 +157,8 @@ func (r gitRule) judge(name string, args []string) error {
 // gitConfig reads if it is told to, or given nothing but a name.
 func gitConfig(args []string) error {
 	reads := strings.Fields("--get --get-all --get-regexp --list -l")
-	harmless := strings.Fields("--global --local --system --show-origin --show-scope --name-only --null -z --bool --int --path --includes")
+	harmless := strings.Fields("--global --local --system --show-origin --show-scope --name-only --null -z --bool " +
+		"--int --path --includes")
 	reading, names := false, 0
 	for _, a := range args {
 		switch {

@@ -249,8 +249,10 @@ func (h *reading) grep() error {
 		switch {
 		case patterns > 0:
 			patterns--
-		case strings.Contains(name, ":") || name != "." && !strings.HasPrefix(name, "./") && !strings.HasSuffix(name, "/"):
-			return protectedf("%.80q may be a commit, and files in it may be protected; name folders as in %s/", name, name)
+		case strings.Contains(name, ":") || name != "." && !strings.HasPrefix(name, "./") &&
+			!strings.HasSuffix(name, "/"):
+			return protectedf("%.80q may be a commit, and files in it may be protected; name folders as in %s/", name,
+				name)
 		}
 	}
 	return nil

@@ -21,7 +21,8 @@ func Edit(mode parley.ApprovalMode) parley.VerdictKind {
 func Command(mode parley.ApprovalMode, j Judgement, missing error) (parley.VerdictKind, string) {
 	switch {
 	case missing != nil && mode == parley.ApprovalFullAuto:
-		return parley.VerdictBlock, fmt.Sprintf("under full-auto commands run in a sandbox only, and there is none: %v", missing)
+		return parley.VerdictBlock, fmt.Sprintf("under full-auto commands run in a sandbox only, and there is none: %v",
+			missing)
 	case missing != nil:
 		return parley.VerdictAsk, fmt.Sprintf("it would run without a sandbox: %v", missing)
 	case j.Safe || mode == parley.ApprovalFullAuto:

@@ -170,7 +170,8 @@ func place(w word) error {
 	base := parts[len(parts)-1]
 	switch i := slices.Index(parts, ".git"); {
 	case isEnv(base):
-		return protectedf("%.80q may hold secrets; if it does, it is hidden from commands, also if you allow this", text)
+		return protectedf("%.80q may hold secrets; if it does, it is hidden from commands, also if you allow this",
+			text)
 	case i >= 0 && i+1 < len(parts) && parts[i+1] == "objects":
 		return protectedf("%.80q holds committed files, also those that are protected", text)
 	case !w.glob:

@@ -50,8 +50,10 @@ func ways(c listed) [][]string {
 	for _, shell := range []string{"bash", "sh", "zsh", "/bin/bash"} {
 		all = append(all, []string{shell, "-c", script})
 	}
-	all = append(all, []string{"bash", "-lc", "ls && " + script}, []string{"bash", "-lc", script + "\npwd"}, []string{"bash", "-lc", "pwd | " + script})
-	if !strings.ContainsAny(script, "'\"\\$`*?[]{}()<>|&;#~!^\n") && !strings.Contains(strings.Split(script, " ")[0], "=") {
+	all = append(all, []string{"bash", "-lc", "ls && " + script}, []string{"bash", "-lc", script + "\npwd"},
+		[]string{"bash", "-lc", "pwd | " + script})
+	if !strings.ContainsAny(script, "'\"\\$`*?[]{}()<>|&;#~!^\n") && !strings.Contains(strings.Split(script, " ")[0],
+		"=") {
 		all = append(all, strings.Fields(script)) // without a shell
 	}
 	return all
@@ -89,11 +91,14 @@ func TestProgramsThatRunOthers(t *testing.T) {
 		t.Fatalf("only %d programs", len(names))
 	}
 	for _, name := range names {
-		if r, ok := rules[name].(anything); ok && !slices.Contains([]string{"egrep", "expand"}, name) { // which can only read files
+		if r, ok := rules[name].(anything); ok && !slices.Contains([]string{"egrep", "expand"}, name) {
+			// which can only read files
 			t.Errorf("%s may be given anything: %v", name, r)
 		}
-		for _, args := range [][]string{{"-x"}, {"--exec", "sh"}, {"--eval=1"}, {"x", "y", "z"}, {"-e", "x"}, {"-c", "x"}, {"--version", "x"}, {"!sh"}} {
-			if j := Judge(append([]string{name}, args...), Place{}); j.Safe && !slices.Contains([]string{"egrep", "expand"}, name) {
+		for _, args := range [][]string{{"-x"}, {"--exec", "sh"}, {"--eval=1"}, {"x", "y", "z"}, {"-e", "x"},
+			{"-c", "x"}, {"--version", "x"}, {"!sh"}} {
+			if j := Judge(append([]string{name}, args...), Place{}); j.Safe &&
+				!slices.Contains([]string{"egrep", "expand"}, name) {
 				t.Errorf("safe: %s %q", name, args)
 			}
 		}
@@ -134,15 +139,17 @@ func TestWhatStaysUnasked(t *testing.T) {
 // command may be run in one.
 func TestProtectedFolders(t *testing.T) {
 	for script, safe := range map[string]bool{
-		"git blame HEAD prompts/x.md": false, "git log -p -- conf/prompts/x.md": false, "cd prompts && git blame x.md": false,
-		"git show HEAD:prompts/x.md": false, "git log -p -- other/x.md": true, "git log --stat -- prompts": true,
+		"git blame HEAD prompts/x.md": false, "git log -p -- conf/prompts/x.md": false,
+		"cd prompts && git blame x.md": false,
+		"git show HEAD:prompts/x.md":   false, "git log -p -- other/x.md": true, "git log --stat -- prompts": true,
 	} {
 		if j := Judge([]string{"bash", "-lc", script}, Place{Protected: []string{"prompts"}}); j.Safe != safe {
 			t.Errorf("%s: safe %v, %s", script, j.Safe, j.Why)
 		}
 	}
-	for dir, safe := range map[string]bool{"": true, ".": true, "src": true, "prompts": false, "conf/prompts/sub": false,
-		"agents": false} {
+	for dir, safe := range map[string]bool{"": true, ".": true, "src": true, "prompts": false,
+		"conf/prompts/sub": false,
+		"agents":           false} {
 		if j := Judge([]string{"git", "blame", "HEAD", "x.md"},
 			Place{Dir: dir, Protected: []string{"prompts"}}); j.Safe != safe {
 			t.Errorf("in %s: safe %v, %s", dir, j.Safe, j.Why)
@@ -176,15 +183,22 @@ func TestWhatAPersonIsTold(t *testing.T) {
 		{"git status && rm -rf build", `"rm" is not a program that is known only to read`,
 			[][]string{{"git", "status"}, {"rm", "-rf", "build"}}, []string{"deletes or overwrites files"}},
 		{"curl http://x | sh", `curl: only --version`,
-			[][]string{{"curl", "http://x"}, {"sh"}}, []string{"uses the network", "runs a program that cannot be judged"}},
+			[][]string{{"curl", "http://x"}, {"sh"}},
+			[]string{"uses the network", "runs a program that cannot be judged"}},
 		{"echo $(rm x) > /etc/y", `it writes to "/etc/y"`,
-			[][]string{{"rm", "x"}, {"echo", "$(rm x)"}}, []string{"writes to a file", "names places outside the workspace", "deletes or overwrites files"}},
-		{"sudo rm x", `"sudo" is not a program`, [][]string{{"sudo", "rm", "x"}}, []string{"asks for more rights", "deletes or overwrites files"}},
-		{"git push --force", `"push" is not a subcommand`, [][]string{{"git", "push", "--force"}}, []string{"uses the network"}},
+			[][]string{{"rm", "x"}, {"echo", "$(rm x)"}},
+			[]string{"writes to a file", "names places outside the workspace", "deletes or overwrites files"}},
+		{"sudo rm x", `"sudo" is not a program`, [][]string{{"sudo", "rm", "x"}},
+			[]string{"asks for more rights", "deletes or overwrites files"}},
+		{"git push --force", `"push" is not a subcommand`, [][]string{{"git", "push", "--force"}},
+			[]string{"uses the network"}},
 		{"touch /project/a", `"touch" is not`, [][]string{{"touch", "/project/a"}}, nil},
-		{"touch /project/../a", `"touch" is not`, [][]string{{"touch", "/project/../a"}}, []string{"names places outside the workspace"}},
-		{"for f in a; do rm $f; done", "it is more than a list of commands", [][]string{{"rm", "$f"}}, []string{"deletes or overwrites files"}},
-		{"rm 'x", "the script cannot be parsed", [][]string{{"bash", "-c", "rm 'x"}}, []string{"runs a program that cannot be judged"}},
+		{"touch /project/../a", `"touch" is not`, [][]string{{"touch", "/project/../a"}},
+			[]string{"names places outside the workspace"}},
+		{"for f in a; do rm $f; done", "it is more than a list of commands", [][]string{{"rm", "$f"}},
+			[]string{"deletes or overwrites files"}},
+		{"rm 'x", "the script cannot be parsed", [][]string{{"bash", "-c", "rm 'x"}},
+			[]string{"runs a program that cannot be judged"}},
 		{"ls", "", [][]string{{"ls"}}, nil},
 		{"bash -c 'cat \"a b\" | wc -l'", "", [][]string{{"cat", "a b"}, {"wc", "-l"}}, nil},
 	} {
@@ -242,7 +256,9 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s %+v %v: %s, %s", c.mode, c.j, c.missing, kind, why)
 		}
 	}
-	for mode, want := range map[parley.ApprovalMode]parley.VerdictKind{parley.ApprovalSuggest: parley.VerdictAsk, "": parley.VerdictAsk, "x": parley.VerdictAsk, parley.ApprovalAutoEdit: parley.VerdictRun, parley.ApprovalFullAuto: parley.VerdictRun} {
+	for mode, want := range map[parley.ApprovalMode]parley.VerdictKind{parley.ApprovalSuggest: parley.VerdictAsk,
+		"": parley.VerdictAsk, "x": parley.VerdictAsk, parley.ApprovalAutoEdit: parley.VerdictRun,
+		parley.ApprovalFullAuto: parley.VerdictRun} {
 		if got := Edit(mode); got != want {
 			t.Errorf("%s: %s", mode, got)
 		}

@@ -13,18 +13,23 @@ var notes = []struct {
 	programs string
 }{
 	{"deletes or overwrites files", "rm rmdir unlink shred truncate dd mkfs wipefs mv cp install rsync ln tee"},
-	{"uses the network", "curl wget ssh scp sftp rsync nc ncat netcat socat telnet ftp ping dig nslookup host getent npm npx yarn pnpm pip pip3 gem brew apt apt-get dnf yum apk docker podman kubectl gh"},
+	{"uses the network", "curl wget ssh scp sftp rsync nc ncat netcat socat telnet ftp ping dig nslookup host getent " +
+		"npm npx yarn pnpm pip pip3 gem brew apt apt-get dnf yum apk docker podman kubectl gh"},
 	{"asks for more rights", "sudo su doas pkexec setpriv runuser chroot nsenter unshare"},
-	{"runs a program that cannot be judged", "python python2 python3 node deno bun perl ruby php lua awk gawk tclsh Rscript osascript make cmake ninja gradle mvn cargo go rake just npm npx yarn pnpm eval source . exec bash sh zsh dash ksh fish env xargs watch parallel at crontab"},
+	{"runs a program that cannot be judged", "python python2 python3 node deno bun perl ruby php lua awk gawk tclsh " +
+		"Rscript osascript make cmake ninja gradle mvn cargo go rake just npm npx yarn pnpm eval source . exec bash sh zsh dash ksh fish env xargs watch parallel at crontab"},
 	{"changes who may use files", "chmod chown chgrp setfacl chattr"},
 	{"stops other programs or the machine", "kill pkill killall shutdown reboot halt poweroff systemctl service"},
 	{"changes the system", "mount umount iptables nft sysctl insmod modprobe useradd usermod passwd visudo crontab"},
 }
 
 var gitRisks = map[string]string{
-	"push": "uses the network", "pull": "uses the network", "fetch": "uses the network", "clone": "uses the network", "ls-remote": "uses the network",
-	"reset": "discards work", "clean": "discards work", "checkout": "discards work", "restore": "discards work", "rebase": "discards work", "rm": "discards work",
-	"config": "changes what git runs", "filter-branch": "discards work", "gc": "discards work", "branch": "changes branches", "tag": "changes tags",
+	"push": "uses the network", "pull": "uses the network", "fetch": "uses the network", "clone": "uses the network",
+	"ls-remote": "uses the network",
+	"reset":     "discards work", "clean": "discards work", "checkout": "discards work", "restore": "discards work",
+	"rebase": "discards work", "rm": "discards work",
+	"config": "changes what git runs", "filter-branch": "discards work", "gc": "discards work",
+	"branch": "changes branches", "tag": "changes tags",
 }
 
 func (j *judging) risks() []string {
@@ -69,7 +74,8 @@ func (j *judging) risks() []string {
 // wraps reports whether the words so far are wrappers and what they are given,
 // after which the name of a program may follow.
 func wraps(words []string) bool {
-	return slices.Contains([]string{"sudo", "doas", "env", "nohup", "nice", "time", "timeout", "command", "exec", "xargs", "stdbuf", "setsid"}, path.Base(words[0]))
+	return slices.Contains([]string{"sudo", "doas", "env", "nohup", "nice", "time", "timeout", "command", "exec",
+		"xargs", "stdbuf", "setsid"}, path.Base(words[0]))
 }
 
 // outside notes paths that lead out of the workspace, as far as words tell.

@@ -19,52 +19,74 @@ var rules map[string]rule
 func init() { // the table and what it names refer to each other
 	rules = map[string]rule{
 		// Their options choose what is shown, and nothing else.
-		"ls": anything{many}, "cat": anything{many}, "wc": anything{many}, "head": anything{many}, "stat": anything{many},
-		"echo": anything{many}, "true": anything{many}, "false": anything{many}, ":": anything{many}, "pwd": anything{many},
-		"grep": anything{many}, "egrep": anything{many}, "fgrep": anything{many}, "tac": anything{many}, "rev": anything{many},
-		"cut": anything{many}, "tr": anything{many}, "nl": anything{many}, "paste": anything{many}, "fold": anything{many},
-		"comm": anything{many}, "join": anything{many}, "cmp": anything{many}, "expand": anything{many}, "fmt": anything{many},
+		"ls": anything{many}, "cat": anything{many}, "wc": anything{many}, "head": anything{many},
+		"stat": anything{many},
+		"echo": anything{many}, "true": anything{many}, "false": anything{many}, ":": anything{many},
+		"pwd":  anything{many},
+		"grep": anything{many}, "egrep": anything{many}, "fgrep": anything{many}, "tac": anything{many},
+		"rev": anything{many},
+		"cut": anything{many}, "tr": anything{many}, "nl": anything{many}, "paste": anything{many},
+		"fold": anything{many},
+		"comm": anything{many}, "join": anything{many}, "cmp": anything{many}, "expand": anything{many},
+		"fmt":      anything{many},
 		"basename": anything{many}, "dirname": anything{many}, "realpath": anything{many}, "readlink": anything{many},
 		"md5sum": anything{many}, "sha1sum": anything{many}, "sha224sum": anything{many}, "sha256sum": anything{many},
 		"sha384sum": anything{many}, "sha512sum": anything{many}, "b2sum": anything{many}, "cksum": anything{many},
-		"od": anything{many}, "hexdump": anything{many}, "du": anything{many}, "df": anything{many}, "which": anything{many},
-		"whereis": anything{many}, "id": anything{many}, "groups": anything{many}, "whoami": anything{0}, "uname": anything{many},
-		"nproc": anything{many}, "uptime": anything{many}, "free": options{flags: "bkmghtw", long: "human mega giga kibi mebi gibi total wide"},
-		"arch": anything{0}, "hostname": options{flags: "fsdIiA"}, "type": anything{many}, "command": options{flags: "vV", files: many}, "seq": seq,
+		"od": anything{many}, "hexdump": anything{many}, "du": anything{many}, "df": anything{many},
+		"which":   anything{many},
+		"whereis": anything{many}, "id": anything{many}, "groups": anything{many}, "whoami": anything{0},
+		"uname": anything{many},
+		"nproc": anything{many}, "uptime": anything{many},
+		"free": options{flags: "bkmghtw", long: "human mega giga kibi mebi gibi total wide"},
+		"arch": anything{0}, "hostname": options{flags: "fsdIiA"}, "type": anything{many},
+		"command": options{flags: "vV", files: many}, "seq": seq,
 
-		"tail":    options{flags: "qvz", values: "cn", long: "lines= bytes= quiet silent verbose zero-terminated", number: true, files: many},
-		"sort":    options{flags: "bdfghiMnRrVcCmsuz", values: "kt", long: "key= field-separator= reverse unique numeric-sort human-numeric-sort version-sort ignore-case stable check=? zero-terminated", files: many},
-		"uniq":    options{flags: "cdDiuz", values: "fsw", long: "count repeated unique ignore-case skip-fields= skip-chars=", files: 1},
+		"tail": options{flags: "qvz", values: "cn", long: "lines= bytes= quiet silent verbose zero-terminated",
+			number: true, files: many},
+		"sort": options{flags: "bdfghiMnRrVcCmsuz", values: "kt", long: "key= field-separator= reverse unique " +
+			"numeric-sort human-numeric-sort version-sort ignore-case stable check=? zero-terminated", files: many},
+		"uniq": options{flags: "cdDiuz", values: "fsw", long: "count repeated unique ignore-case skip-fields= " +
+			"skip-chars=", files: 1},
 		"base64":  options{flags: "di", values: "w", long: "decode wrap= ignore-garbage", files: 1},
 		"xxd":     checked(xxd),
 		"strings": options{flags: "a", values: "nt", long: "all bytes= radix=", files: many, check: noResponseFiles},
-		"column":  options{flags: "txe", values: "scN", long: "table separator= output-separator= table-columns=", files: many},
-		"date":    options{flags: "uRI", values: "dr", long: "utc date= iso-8601=? rfc-3339= rfc-email reference= universal", files: 1, check: formats},
-		"file":    options{flags: "bihLkr0", long: "brief mime mime-type mime-encoding dereference no-dereference keep-going", files: many},
-		"tree":    options{flags: "adfilsphugDtrCnJNQFv", values: "LIP", apart: true, long: "dirsfirst filelimit= noreport gitignore prune du si", files: many},
-		"diff":    options{flags: "uqrNabBwiEyscenptTdP", values: "UCxXIWF", long: "unified=? brief recursive new-file ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side color=? exclude= text suppress-common-lines width= minimal report-identical-files no-dereference strip-trailing-cr", files: many},
-		"jq":      jq,
-		"ps":      anything{many},
-		"rg":      ripgrep,
-		"fd":      fd,
-		"fdfind":  fd,
-		"find":    checked(find),
-		"sed":     checked(sed),
-		"awk":     checked(awk),
-		"gawk":    checked(awk),
-		"mawk":    checked(awk),
-		"git":     checked(git),
-		"go":      checked(golang),
-		"test":    checked(test),
-		"[":       checked(bracket),
-		"printf":  checked(printf),
-		"cd":      checked(cd),
-		"exit":    checked(exit),
-		"node":    exactly("--version", "-v"), "npm": exactly("--version", "-v"), "python": exactly("--version", "-V"), "python3": exactly("--version", "-V"),
-		"pip": exactly("--version", "-V"), "pip3": exactly("--version", "-V"), "gcc": version, "g++": version, "cc": version, "clang": version,
-		"make": version, "cmake": version, "java": exactly("-version", "--version"), "javac": exactly("-version", "--version"),
-		"ruby": exactly("--version", "-v"), "perl": exactly("--version", "-v"), "docker": exactly("--version", "-v"), "curl": exactly("--version", "-V"),
-		"psql": exactly("--version", "-V"), "sqlite3": exactly("--version", "-version"), "tar": version, "openssl": exactly("version"),
+		"column": options{flags: "txe", values: "scN", long: "table separator= output-separator= table-columns=",
+			files: many},
+		"date": options{flags: "uRI", values: "dr", long: "utc date= iso-8601=? rfc-3339= rfc-email reference= " +
+			"universal", files: 1, check: formats},
+		"file": options{flags: "bihLkr0", long: "brief mime mime-type mime-encoding dereference no-dereference " +
+			"keep-going", files: many},
+		"tree": options{flags: "adfilsphugDtrCnJNQFv", values: "LIP", apart: true,
+			long: "dirsfirst filelimit= noreport gitignore prune du si", files: many},
+		"diff": options{flags: "uqrNabBwiEyscenptTdP", values: "UCxXIWF", long: "unified=? brief recursive new-file " +
+			"ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side color=? exclude= text suppress-common-lines width= minimal report-identical-files no-dereference strip-trailing-cr", files: many},
+		"jq":     jq,
+		"ps":     anything{many},
+		"rg":     ripgrep,
+		"fd":     fd,
+		"fdfind": fd,
+		"find":   checked(find),
+		"sed":    checked(sed),
+		"awk":    checked(awk),
+		"gawk":   checked(awk),
+		"mawk":   checked(awk),
+		"git":    checked(git),
+		"go":     checked(golang),
+		"test":   checked(test),
+		"[":      checked(bracket),
+		"printf": checked(printf),
+		"cd":     checked(cd),
+		"exit":   checked(exit),
+		"node":   exactly("--version", "-v"), "npm": exactly("--version", "-v"), "python": exactly("--version", "-V"),
+		"python3": exactly("--version", "-V"),
+		"pip":     exactly("--version", "-V"), "pip3": exactly("--version", "-V"), "gcc": version, "g++": version,
+		"cc": version, "clang": version,
+		"make": version, "cmake": version, "java": exactly("-version", "--version"),
+		"javac": exactly("-version", "--version"),
+		"ruby":  exactly("--version", "-v"), "perl": exactly("--version", "-v"), "docker": exactly("--version", "-v"),
+		"curl": exactly("--version", "-V"),
+		"psql": exactly("--version", "-V"), "sqlite3": exactly("--version", "-version"), "tar": version,
+		"openssl": exactly("version"),
 	}
 }
 
@@ -145,7 +167,8 @@ func xxd(args []string) error {
 	return nil
 }
 
-var jq = options{flags: "rcnsSeaMCjR", long: "raw-output compact-output null-input slurp sort-keys exit-status ascii-output monochrome-output color-output join-output tab raw-input",
+var jq = options{flags: "rcnsSeaMCjR", long: "raw-output compact-output null-input slurp sort-keys exit-status " +
+	"ascii-output monochrome-output color-output join-output tab raw-input",
 	files: many}
 
 // ripgrep leaves out what runs programs: --pre, --hostname-bin, -z.
@@ -165,9 +188,12 @@ var fd = options{flags: "HIuiFpL0aqgs1", values: "tedEScdj",
 // find: what it evaluates is a language of its own; these are its words, and
 // how many arguments each takes.
 func find(args []string) error {
-	with := strings.Fields("-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -xtype -size -mtime -mmin -ctime -cmin -atime -amin " +
-		"-newer -anewer -cnewer -newermt -newerct -perm -user -group -uid -gid -links -inum -maxdepth -mindepth -printf -regextype -samefile -lname -ilname -fstype -used")
-	without := strings.Fields("-empty -readable -writable -executable -depth -mount -xdev -follow -L -H -P -print -print0 -ls -prune -quit -not ! " +
+	with := strings.Fields(
+		"-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -xtype -size -mtime " +
+			"-mmin -ctime -cmin -atime -amin " +
+			"-newer -anewer -cnewer -newermt -newerct -perm -user -group -uid -gid -links -inum -maxdepth -mindepth -printf -regextype -samefile -lname -ilname -fstype -used")
+	without := strings.Fields("-empty -readable -writable -executable -depth -mount -xdev -follow -L -H -P -print " +
+		"-print0 -ls -prune -quit -not ! " +
 		"-a -and -o -or ( ) , -true -false -nouser -nogroup -daystart -noleaf -ignore_readdir_race -warn -nowarn --version")
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {

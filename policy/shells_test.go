@@ -14,9 +14,12 @@ import (
 
 // What scripts are made of here: what is harmless, and what makes it otherwise.
 var fragments = []string{
-	"ls", "cat", "head", "wc", "sort", "rm", "tee", "git status", "git push", "find . -name x", "-n", "-o", "a", "b.txt", "x=1", "-rf", " ", " ", " ", " ", " ",
-	"\n", ";", "&&", "||", "|", "&", "|&", "'", "'", "\"", "\"", "\\", "\\\n", "#", " #", "# ", " #a\\\n", "\nrm a", "$", "$x", "${x}", "$(", "`", "(", ")", "{", "}", "{a,b}", "<", ">", ">>", "2>&1",
-	">/dev/null", ">f", "<<E\n", "\nE\n", "<<<", "*", "?", "[a]", "~", "!", "! ", "^", "=", "%", "@(a)", "$'a'", "\t", "\r", "é", "\u00a0", "if", "then", "fi", "time ", "\v", "\f", "[", "]", "-",
+	"ls", "cat", "head", "wc", "sort", "rm", "tee", "git status", "git push", "find . -name x", "-n", "-o", "a",
+	"b.txt", "x=1", "-rf", " ", " ", " ", " ", " ",
+	"\n", ";", "&&", "||", "|", "&", "|&", "'", "'", "\"", "\"", "\\", "\\\n", "#", " #", "# ", " #a\\\n", "\nrm a",
+	"$", "$x", "${x}", "$(", "`", "(", ")", "{", "}", "{a,b}", "<", ">", ">>", "2>&1",
+	">/dev/null", ">f", "<<E\n", "\nE\n", "<<<", "*", "?", "[a]", "~", "!", "! ", "^", "=", "%", "@(a)", "$'a'", "\t",
+	"\r", "é", "\u00a0", "if", "then", "fi", "time ", "\v", "\f", "[", "]", "-",
 }
 
 // TestShellsRunWhatWasJudged has real shells run scripts that were called safe,
@@ -69,7 +72,10 @@ func TestShellsRunWhatWasJudged(t *testing.T) {
 				}
 				called++
 				argv := strings.Split(string(call), "\x1e")
-				if !slices.ContainsFunc(j.Commands, func(c []string) bool { return slices.Equal(c, argv) || wraps(c) }) {
+				if !slices.ContainsFunc(j.Commands, func(c []string) bool {
+					return slices.Equal(c, argv) ||
+						wraps(c)
+				}) {
 					t.Errorf("%s -c %q called %q, which was not judged: %q", shell, script, argv, j.Commands)
 				}
 			}

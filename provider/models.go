@@ -86,7 +86,8 @@ var known = map[string]Model{
 	"claude-opus-5":     {1_000_000, 128_000, claude(5, 25)},
 	"claude-opus-5-5":   {1_000_000, 128_000, []price{{input: 4, cached: 0.2, written: 5, output: 20}}},
 	"claude-haiku-5-5": {1_000_000, 128_000, []price{
-		{input: 0.1, cached: 0.01, written: 0.125, output: 0.5}, {over: 100_000, input: 0.5, cached: 0.05, written: 0.625, output: 2.5}}},
+		{input: 0.1, cached: 0.01, written: 0.125, output: 0.5},
+		{over: 100_000, input: 0.5, cached: 0.05, written: 0.625, output: 2.5}}},
 
 	// https://ai.google.dev/gemini-api/docs/pricing
 	"gemini-1.5-flash-8b":   {1_048_576, 8_192, two(128_000, one(0.0375, 0.01, 0.15), one(0.075, 0.02, 0.3))},
@@ -118,7 +119,8 @@ func claude(input, output float64) []price {
 }
 
 // snapshot is how vendors name one state of a model that goes on changing.
-var snapshot = regexp.MustCompile(`-(latest|\d{8}|\d{4}-\d\d-\d\d|\d{3,4}|preview|preview-\d\d-\d\d|preview-\d\d-\d{4}|exp)$`)
+var snapshot = regexp.MustCompile(
+	`-(latest|\d{8}|\d{4}-\d\d-\d\d|\d{3,4}|preview|preview-\d\d-\d\d|preview-\d\d-\d{4}|exp)$`)
 
 // About is what is known of a model. Only its own name, or that of one of its
 // snapshots, is it: what merely begins alike may cost ten times as much.
@@ -160,5 +162,7 @@ func (m Model) Cost(u parley.Usage) int64 {
 		p.written = p.input
 	}
 	fresh := max(u.Input-u.Cached-u.Written, 0)
-	return int64(math.Round(float64(fresh)*p.input + float64(u.Cached)*p.cached + float64(u.Written)*p.written + float64(u.Output)*p.output))
+	return int64(
+		math.Round(float64(fresh)*p.input + float64(u.Cached)*p.cached + float64(u.Written)*p.written + float64(
+			u.Output)*p.output))
 }

@@ -61,7 +61,8 @@ func (p patient) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[
 				return
 			}
 			p.log.Warn("another model is asked", "instead of", name, "now", models[i+1], "error", end.err)
-			if !yield(parley.Said{FellBack: &parley.FellBack{Preferred: req.Model, Actual: models[i+1], Reason: parley.MessageOf(end.err)}}, nil) {
+			if !yield(parley.Said{FellBack: &parley.FellBack{Preferred: req.Model, Actual: models[i+1],
+				Reason: parley.MessageOf(end.err)}}, nil) {
 				return
 			}
 		}

@@ -36,7 +36,8 @@ func (f *fickle) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[
 		call := parley.Said{Call: &parley.MessageCall{Name: "look", Arguments: "{}"}}
 		switch do {
 		case "ok":
-			_ = yield(parley.Said{Text: req.Model + " speaks"}, nil) && yield(call, nil) && yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopTools}}, nil)
+			_ = yield(parley.Said{Text: req.Model + " speaks"}, nil) && yield(call, nil) &&
+				yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopTools}}, nil)
 		case "busy":
 			yield(parley.Said{}, busy)
 		case "busy3", "busy9":
@@ -69,20 +70,29 @@ func TestPatience(t *testing.T) {
 		within     [2]time.Duration
 	}{
 		{"at once", "ok", "", "a speaks, call, done", "a", [2]time.Duration{0, 0}},
-		{"the third time", "busy busy ok", "", "a speaks, call, done", "a a a", [2]time.Duration{1500 * time.Millisecond, 2 * time.Second}},
-		{"not a fourth time", "busy busy busy", "", "a is busy.", "a a a", [2]time.Duration{1500 * time.Millisecond, 2 * time.Second}},
-		{"as the vendor asks", "busy3 ok", "", "a speaks, call, done", "a a", [2]time.Duration{3 * time.Second, 3 * time.Second}},
+		{"the third time", "busy busy ok", "", "a speaks, call, done", "a a a",
+			[2]time.Duration{1500 * time.Millisecond, 2 * time.Second}},
+		{"not a fourth time", "busy busy busy", "", "a is busy.", "a a a",
+			[2]time.Duration{1500 * time.Millisecond, 2 * time.Second}},
+		{"as the vendor asks", "busy3 ok", "", "a speaks, call, done", "a a",
+			[2]time.Duration{3 * time.Second, 3 * time.Second}},
 		{"not for longer than that", "busy9", "", "a is busy.", "a", [2]time.Duration{0, 0}},
 		{"then the next", "busy9 ok", "b c", "a→b (a is busy.), b speaks, call, done", "a b", [2]time.Duration{0, 0}},
-		{"and the one after", "busy9 busy9 ok", "b c", "a→b (a is busy.), a→c (b is busy.), c speaks, call, done", "a b c", [2]time.Duration{0, 0}},
+		{"and the one after", "busy9 busy9 ok", "b c", "a→b (a is busy.), a→c (b is busy.), c speaks, call, done",
+			"a b c", [2]time.Duration{0, 0}},
 		{"until there is none", "busy9 busy9", "b", "a→b (a is busy.), b is busy.", "a b", [2]time.Duration{0, 0}},
-		{"each has its own three", "busy busy busy busy busy ok", "b", "a→b (a is busy.), b speaks, call, done", "a a a b b b", [2]time.Duration{3 * time.Second, 4 * time.Second}},
-		{"what will not change", "key ok", "b", "a→b (The model a needs a key.), b speaks, call, done", "a b", [2]time.Duration{0, 0}},
+		{"each has its own three", "busy busy busy busy busy ok", "b", "a→b (a is busy.), b speaks, call, done",
+			"a a a b b b", [2]time.Duration{3 * time.Second, 4 * time.Second}},
+		{"what will not change", "key ok", "b", "a→b (The model a needs a key.), b speaks, call, done", "a b",
+			[2]time.Duration{0, 0}},
 		{"a wrong request", "invalid", "b", "no", "a", [2]time.Duration{0, 0}},
-		{"what took too long", "slow ok", "b", "a→b (a said nothing.), b speaks, call, done", "a b", [2]time.Duration{time.Minute, time.Minute}},
+		{"what took too long", "slow ok", "b", "a→b (a said nothing.), b speaks, call, done", "a b",
+			[2]time.Duration{time.Minute, time.Minute}},
 		{"after the first word", "cut", "b", "So, a is busy.", "a", [2]time.Duration{0, 0}},
-		{"after a call that nobody saw", "cutcall ok", "b", "a speaks, call, done", "a a", [2]time.Duration{500 * time.Millisecond, time.Second}},
-		{"an end without an end", "short ok", "", "a speaks, call, done", "a a", [2]time.Duration{500 * time.Millisecond, time.Second}},
+		{"after a call that nobody saw", "cutcall ok", "b", "a speaks, call, done", "a a",
+			[2]time.Duration{500 * time.Millisecond, time.Second}},
+		{"an end without an end", "short ok", "", "a speaks, call, done", "a a",
+			[2]time.Duration{500 * time.Millisecond, time.Second}},
 		{"itself is no other", "busy9", "a a", "a is busy.", "a", [2]time.Duration{0, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,12 +100,14 @@ func TestPatience(t *testing.T) {
 				model := &fickle{does: strings.Fields(c.does)}
 				began := time.Now()
 				var heard []string
-				for s, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(), parley.ModelRequest{Model: "a", Fallback: strings.Fields(c.fallback)}) {
+				for s, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
+					parley.ModelRequest{Model: "a", Fallback: strings.Fields(c.fallback)}) {
 					switch {
 					case err != nil:
 						heard = append(heard, parley.MessageOf(err))
 					case s.FellBack != nil:
-						heard = append(heard, fmt.Sprintf("%s→%s (%s)", s.FellBack.Preferred, s.FellBack.Actual, s.FellBack.Reason))
+						heard = append(heard, fmt.Sprintf("%s→%s (%s)", s.FellBack.Preferred, s.FellBack.Actual,
+							s.FellBack.Reason))
 					case s.Call != nil:
 						heard = append(heard, "call")
 					case s.Done != nil:
@@ -125,17 +137,20 @@ func TestPatienceEnds(t *testing.T) {
 		defer cancel()
 		model := &fickle{does: []string{"busy", "ok"}}
 		began := time.Now()
-		for _, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(ctx, parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
+		for _, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(ctx,
+			parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
 			if err == nil {
 				t.Error("something was said")
 			}
 		}
-		if len(model.asked) != 1 || time.Since(began) != 100*time.Millisecond || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if len(model.asked) != 1 || time.Since(began) != 100*time.Millisecond ||
+			!errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("asked %v in %v", model.asked, time.Since(began))
 		}
 		// Who leaves is not asked again.
 		model = &fickle{does: []string{"cut", "ok"}}
-		for range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(), parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
+		for range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
+			parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
 			break
 		}
 		if len(model.asked) != 1 {

@@ -77,7 +77,8 @@ var _ parley.Model = (*Models)(nil)
 
 func New(c Config) *Models {
 	return &Models{c, map[string]speaker{
-		OpenAI: openai.New(openai.Options{Key: c.OpenAI.Key, BaseURL: c.OpenAI.BaseURL, API: c.OpenAI.API, Idle: c.Idle}),
+		OpenAI: openai.New(openai.Options{Key: c.OpenAI.Key, BaseURL: c.OpenAI.BaseURL, API: c.OpenAI.API,
+			Idle: c.Idle}),
 		Anthropic: anthropic.New(anthropic.Options{Key: c.Anthropic.Key, BaseURL: c.Anthropic.BaseURL, Idle: c.Idle,
 			Limit: func(model string) int { return About(model).Output }}),
 		Google: google.New(google.Options{Key: c.Google.Key, BaseURL: c.Google.BaseURL, Idle: c.Idle}),
@@ -142,7 +143,8 @@ func (m *Models) Check(model string) error {
 	if i < 0 || account.Key != "" || name == OpenAI && account.BaseURL != "" {
 		return nil
 	}
-	return &parley.Error{Code: parley.CodeModel, Message: fmt.Sprintf("The model %s needs a key, and %s is not set.", model, vendors[i].variable),
+	return &parley.Error{Code: parley.CodeModel, Message: fmt.Sprintf("The model %s needs a key, and %s is not set.",
+		model, vendors[i].variable),
 		Hint: fmt.Sprintf("set %s in the environment or in .env", vendors[i].variable)}
 }
 

@@ -53,16 +53,20 @@ func TestWhichModelIsTheDefault(t *testing.T) {
 // TestAModelWithoutItsKey fails with the variable's name, and nobody answers in
 // its place.
 func TestAModelWithoutItsKey(t *testing.T) {
-	for model, want := range map[string]string{"claude-sonnet-4-5": "ANTHROPIC_API_KEY", "gpt-4.1": "OPENAI_API_KEY", "gemini-2.5-pro": "GEMINI_API_KEY", "anything": "OPENAI_API_KEY"} {
-		a := providertest.Ask(t.Context(), New(Config{}), parley.ModelRequest{Model: model, Messages: providertest.User("say hello")})
-		if parley.CodeOf(a.Err) != parley.CodeModel || !strings.Contains(parley.MessageOf(a.Err), want) || a.Text != "" {
+	for model, want := range map[string]string{"claude-sonnet-4-5": "ANTHROPIC_API_KEY", "gpt-4.1": "OPENAI_API_KEY",
+		"gemini-2.5-pro": "GEMINI_API_KEY", "anything": "OPENAI_API_KEY"} {
+		a := providertest.Ask(t.Context(), New(Config{}),
+			parley.ModelRequest{Model: model, Messages: providertest.User("say hello")})
+		if parley.CodeOf(a.Err) != parley.CodeModel || !strings.Contains(parley.MessageOf(a.Err), want) ||
+			a.Text != "" {
 			t.Errorf("%s: %+v", model, a)
 		}
 	}
 	if err := New(Config{OpenAI: Account{BaseURL: "http://127.0.0.1:11434/v1"}}).Check("llama3.2"); err != nil {
 		t.Errorf("a server of one's own: %v", err)
 	}
-	if a := providertest.Ask(t.Context(), New(Config{}), parley.ModelRequest{Messages: providertest.User("say hello")}); a.Err != nil || a.Text != "hello" {
+	if a := providertest.Ask(t.Context(), New(Config{}),
+		parley.ModelRequest{Messages: providertest.User("say hello")}); a.Err != nil || a.Text != "hello" {
 		t.Errorf("the demo: %+v", a)
 	}
 }
@@ -75,8 +79,10 @@ func TestEveryVendorThroughOneDoor(t *testing.T) {
 		Google:    Account{Key: providertest.Key, BaseURL: mock.URL},
 	})
 	defer m.Close()
-	for model, cost := range map[string]int64{"gpt-4.1": 12*2 + 5*8, "claude-sonnet-4-5": 12*3 + 5*15, "anthropic/claude-opus-4-1": 12*15 + 5*75, "gemini-2.5-flash": 16, "llama3.2": 0} {
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: providertest.User("say hello")})
+	for model, cost := range map[string]int64{"gpt-4.1": 12*2 + 5*8, "claude-sonnet-4-5": 12*3 + 5*15,
+		"anthropic/claude-opus-4-1": 12*15 + 5*75, "gemini-2.5-flash": 16, "llama3.2": 0} {
+		a := providertest.Ask(t.Context(), m,
+			parley.ModelRequest{Model: model, Messages: providertest.User("say hello")})
 		if a.Err != nil || a.Text != "Hello there, this is a whole answer." {
 			t.Errorf("%s: %+v", model, a)
 			continue
@@ -92,10 +98,13 @@ func TestEveryVendorThroughOneDoor(t *testing.T) {
 
 func TestAbout(t *testing.T) {
 	for name, want := range map[string]int{
-		"gpt-4": 8_192, "gpt-4-0613": 8_192, "gpt-3.5-turbo": 16_385, "codex-mini-latest": 200_000, "o3": 200_000, "o4-mini-2025-04-16": 200_000,
-		"gpt-4.1-mini": 1_047_576, "claude-3-5-sonnet-20241022": 200_000, "claude-3-opus-latest": 200_000, "anthropic/claude-sonnet-4-5-20250929": 200_000,
-		"gemini-1.5-pro-002": 2_097_152, "models/gemini-1.5-flash": 1_048_576, "gemini-2.5-pro-preview-05-06": 1_048_576,
-		"gpt-4-unheard-of": 128_000, "gpt-5-superb": 128_000, "llama3.2": 128_000, "": 128_000,
+		"gpt-4": 8_192, "gpt-4-0613": 8_192, "gpt-3.5-turbo": 16_385, "codex-mini-latest": 200_000, "o3": 200_000,
+		"o4-mini-2025-04-16": 200_000,
+		"gpt-4.1-mini":       1_047_576, "claude-3-5-sonnet-20241022": 200_000, "claude-3-opus-latest": 200_000,
+		"anthropic/claude-sonnet-4-5-20250929": 200_000,
+		"gemini-1.5-pro-002":                   2_097_152, "models/gemini-1.5-flash": 1_048_576,
+		"gemini-2.5-pro-preview-05-06": 1_048_576,
+		"gpt-4-unheard-of":             128_000, "gpt-5-superb": 128_000, "llama3.2": 128_000, "": 128_000,
 	} {
 		if got := About(name).Window; got != want {
 			t.Errorf("%s reads %d, want %d", name, got, want)
@@ -121,7 +130,8 @@ func TestCost(t *testing.T) {
 	}{
 		{"gpt-4o", parley.Usage{Input: 1_000_000, Output: 1_000_000}, 12_500_000},
 		{"gpt-4o", parley.Usage{Input: 1_000_000, Cached: 1_000_000}, 1_250_000},
-		{"claude-sonnet-4-5", parley.Usage{Input: 1225, Cached: 1000, Written: 200, Output: 89}, 25*3 + 300 + 750 + 1335},
+		{"claude-sonnet-4-5", parley.Usage{Input: 1225, Cached: 1000, Written: 200, Output: 89},
+			25*3 + 300 + 750 + 1335},
 		{"gemini-2.5-pro", parley.Usage{Input: 200_000, Output: 1000}, 260_000},
 		{"gemini-2.5-pro", parley.Usage{Input: 200_001, Output: 1000}, 515_003}, // all of it at the higher price
 		{"gpt-5-nano", parley.Usage{Input: 1}, 0},                               // a twentieth of a millionth

@@ -61,7 +61,8 @@ func (x codeIndex) sources(root, file string) ([]source, error) {
 		if err != nil {
 			return nil, err
 		}
-		x[pattern] = append(x[pattern], source{path.Join(path.Dir(file), filepath.Base(name)), string(raw), codeOf(string(raw))})
+		x[pattern] = append(x[pattern], source{path.Join(path.Dir(file), filepath.Base(name)), string(raw),
+			codeOf(string(raw))})
 	}
 	return x[pattern], nil
 }
@@ -95,8 +96,9 @@ func (x codeIndex) find(root string, b bug) (file, changed string, err error) {
 	case n == 0 && len(places) == 1 && file != "":
 		return file, changed, nil
 	default:
-		return "", "", fmt.Errorf("%s has %d places, and its package %v, with the code\n%s\nThe bug needs exactly one. "+
-			"If the code was renamed, rename it in the entry too", b.file, n, places, b.old)
+		return "", "",
+			fmt.Errorf("%s has %d places, and its package %v, with the code\n%s\nThe bug needs exactly one. "+
+				"If the code was renamed, rename it in the entry too", b.file, n, places, b.old)
 	}
 }
 
@@ -127,7 +129,8 @@ func TestFindFollowsMovedCode(t *testing.T) {
 	} {
 		file, changed, err := codeIndex{}.find(root, bug{file: c.file, old: c.old, new: "NEW"})
 		if file != c.want || changed != c.changed || (err != nil) != (c.want == "") {
-			t.Errorf("%q of %s: found %q with %q (%v), want %q with %q", c.old, c.file, file, changed, err, c.want, c.changed)
+			t.Errorf("%q of %s: found %q with %q (%v), want %q with %q", c.old, c.file, file, changed, err, c.want,
+				c.changed)
 		}
 	}
 }

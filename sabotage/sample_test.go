@@ -56,7 +56,8 @@ func sample(t *testing.T, root string) []bug {
 	}
 	some, more := choose(recent, others, seed)
 	t.Logf("PARLEY_SABOTAGE_SEED=%d repeats this sample of %d bugs: %d of %d in files or tests of the last %d commits "+
-		"(%d left out), and %d of %d others. make sabotage plants all %d.", seed, len(some)+len(more), len(some), len(recent),
+		"(%d left out), and %d of %d others. make sabotage plants all %d.", seed, len(some)+len(more), len(some),
+		len(recent),
 		recentCommits, len(recent)-len(some), len(more), len(others), len(bugs))
 	return append(some, more...)
 }

@@ -16,7 +16,8 @@ func BenchmarkRun(b *testing.B) {
 			}
 			box := &Sandbox{workspace: b.TempDir(), secret: isEnv, rung: r}
 			for b.Loop() {
-				if _, err := box.Run(b.Context(), Command{Argv: []string{"true"}, Dir: box.workspace, Output: io.Discard}); err != nil {
+				if _, err := box.Run(b.Context(), Command{Argv: []string{"true"}, Dir: box.workspace,
+					Output: io.Discard}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -31,7 +31,8 @@ func available(r rung) error {
 		case version == 0:
 			return errors.New("the kernel has no Landlock")
 		case version < landlockNeeded:
-			return fmt.Errorf("the kernel's Landlock is version %d, which cannot keep signals in; %d is needed", version, landlockNeeded)
+			return fmt.Errorf("the kernel's Landlock is version %d, which cannot keep signals in; %d is needed",
+				version, landlockNeeded)
 		}
 	}
 	return nil
@@ -178,7 +179,8 @@ func limit(r rung, memory uint64) error {
 		what  int
 		value uint64
 	}{
-		{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_DATA, memory}, {unix.RLIMIT_FSIZE, maxFile}, {unix.RLIMIT_NOFILE, maxFiles}, {unix.RLIMIT_NPROC, processes},
+		{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_DATA, memory}, {unix.RLIMIT_FSIZE, maxFile}, {unix.RLIMIT_NOFILE, maxFiles},
+		{unix.RLIMIT_NPROC, processes},
 	} {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(l.what, &now); err != nil {

@@ -112,7 +112,8 @@ func makeMissing(root int, path string, file bool) (there made, fresh bool, err 
 	defer unix.Close(dir)
 	name := filepath.Base(path)
 	if file {
-		fd, openErr := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		fd, openErr := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+			0o600)
 		if err = openErr; err == nil {
 			unix.Close(fd)
 		}

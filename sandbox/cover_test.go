@@ -17,7 +17,8 @@ import (
 func TestCoversOfTwoServers(t *testing.T) {
 	each(t, func(b *bench) {
 		b.box.protected = append(b.box.protected, Protected{"lib/.env", true}, Protected{"lib/skills", false})
-		other := &Sandbox{workspace: b.workspace, secret: isEnv, protected: b.box.protected, rung: b.box.rung, memory: testMemory}
+		other := &Sandbox{workspace: b.workspace, secret: isEnv, protected: b.box.protected, rung: b.box.rung,
+			memory: testMemory}
 		first := b.waiting(other, "first", "true")
 		second := b.waiting(b.box, "second", "echo x > lib/.env || echo refused; mkdir lib/skills/x || echo refused")
 		if out := first(); out != "<nil>" {
@@ -49,7 +50,8 @@ func (b *bench) waiting(box *Sandbox, name, then string) (goOn func() string) {
 	go func() {
 		var out strings.Builder
 		script := fmt.Sprintf("echo > %s; read x < %s; %s", begun, on, then)
-		_, err := box.Run(context.Background(), Command{Argv: []string{"bash", "-c", script}, Dir: b.workspace, Output: &out})
+		_, err := box.Run(context.Background(), Command{Argv: []string{"bash", "-c", script}, Dir: b.workspace,
+			Output: &out})
 		done <- fmt.Sprint(out.String(), err)
 	}()
 	b.content(b.workspace + "/" + begun)

@@ -67,7 +67,8 @@ func restrict(told spec) error {
 	for _, path := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
 		set.allowPath(path, nil, unix.LANDLOCK_ACCESS_FS_READ_FILE|unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
 	}
-	for _, path := range []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/version", "/proc/filesystems"} {
+	for _, path := range []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/version",
+		"/proc/filesystems"} {
 		set.allowPath(path, nil, readAccess)
 	}
 	if err := set.allowPath(told.Private, nil, allAccess); err != nil {
@@ -183,7 +184,8 @@ func (set ruleset) allowBeneath(fd int, path string, places []place, access uint
 			continue
 		}
 		if err == nil {
-			err = set.allowBeneath(entry, filepath.Join(path, name), placesIn(places, filepath.Join(path, name)), access)
+			err = set.allowBeneath(entry, filepath.Join(path, name), placesIn(places, filepath.Join(path, name)),
+				access)
 			unix.Close(entry)
 		}
 		if err != nil {
@@ -234,7 +236,8 @@ func bar(network bool, ports []uint16) error {
 			continue
 		}
 		rule := landlockPort{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, port}
-		if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, landlockRulePort, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+		if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r, landlockRulePort, uintptr(unsafe.Pointer(&rule)),
+			0, 0, 0); errno != 0 {
 			return errno
 		}
 	}

@@ -201,7 +201,8 @@ func (b *builder) copy(from, to string, attr uint64) error {
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
 	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+		&unix.MountAttr{Attr_set: attr}); err != nil {
 		return fmt.Errorf("%s cannot be restricted: %w", from, err)
 	}
 	b.taken = append(b.taken, mount{fd, to, stat.Mode&unix.S_IFMT == unix.S_IFDIR})
@@ -268,20 +269,23 @@ func (m mount) attach() error {
 
 // devices adds to /dev what is not a device.
 func (b *builder) devices() error {
-	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1",
+	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0",
+		"stdout": "/proc/self/fd/1",
 		"stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
 		if err := os.Symlink(to, "./dev/"+name); err != nil {
 			return err
 		}
 	}
-	memory, err := newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, "mode", "1777", "size", strconv.Itoa(sharedMemory))
+	memory, err := newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, "mode", "1777", "size",
+		strconv.Itoa(sharedMemory))
 	if err != nil {
 		return err
 	}
 	if err := (mount{memory, "/dev/shm", true}).attach(); err != nil {
 		return err
 	}
-	terminals, err := newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "ptmxmode", "0666", "mode", "0620")
+	terminals, err := newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "ptmxmode", "0666", "mode",
+		"0620")
 	if err != nil {
 		return err
 	}
@@ -366,7 +370,8 @@ func (p place) treat(root int) error {
 	}
 	defer unix.Close(fd)
 	if p.Do == keep {
-		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: readable}); err != nil {
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+			&unix.MountAttr{Attr_set: readable}); err != nil {
 			return err
 		}
 	}
@@ -383,7 +388,8 @@ func conceal(at int, dir bool) error {
 	} else {
 		fd, err = unix.OpenTree(unix.AT_FDCWD, "./dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err == nil {
-			err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: readable}) // so not even as a device
+			// so not even as a device
+			err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: readable})
 		}
 	}
 	if err != nil {
@@ -411,7 +417,8 @@ func raiseLoopback() error {
 	}
 	copy(request.name[:], "lo")
 	request.flags = unix.IFF_UP
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS,
+		uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("the loopback interface: %w", errno)
 	}
 	return nil

@@ -55,7 +55,9 @@ func (s *Sandbox) places(root int) ([]place, error) {
 		}
 		kind := stat.Mode & unix.S_IFMT
 		if kind == unix.S_IFLNK && s.rung == bubblewrap {
-			return nil, fmt.Errorf("%s is a symbolic link, which cannot be protected: put the real folder or file there", p.Path)
+			return nil,
+				fmt.Errorf("%s is a symbolic link, which cannot be protected: put the real folder or file there",
+					p.Path)
 		}
 		if kind != unix.S_IFDIR && kind != unix.S_IFREG {
 			do = hide
@@ -98,7 +100,8 @@ func (s *Sandbox) places(root int) ([]place, error) {
 // underHidden reports whether a folder around a path is hidden as a whole.
 func underHidden(sorted []place, path string) bool {
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
-		i, ok := slices.BinarySearchFunc(sorted, dir, func(p place, name string) int { return strings.Compare(p.Path, name) })
+		i, ok := slices.BinarySearchFunc(sorted, dir,
+			func(p place, name string) int { return strings.Compare(p.Path, name) })
 		if ok && sorted[i].Do == hide {
 			return true
 		}
@@ -165,7 +168,8 @@ func (w *walk) folder(fd int, path string, depth int) error {
 				continue
 			}
 			if w.seen++; w.seen > w.limit {
-				return fmt.Errorf("the workspace has more than %d files and folders, so that secret ones among them cannot be hidden: "+
+				return fmt.Errorf("the workspace has more than %d files and folders, so that secret ones among them "+
+					"cannot be hidden: "+
 					"name a smaller one with --workspace", w.limit)
 			}
 			err := w.entry(fd, path, string(name), kind, depth)

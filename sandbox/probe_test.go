@@ -154,8 +154,11 @@ func try(what string, args []string) error {
 	case "bomb":
 		bomb(args[0])
 	case "serve":
-		box := &Sandbox{rung: rung(args[0]), workspace: args[1], secret: isEnv, protected: []Protected{{"lib/.env", true}}, memory: testMemory}
-		box.Run(context.Background(), Command{Argv: []string{args[1] + "/src/probe", "probe", "daemon", args[2], "stay"}, Dir: args[1], Output: os.Stdout})
+		box := &Sandbox{rung: rung(args[0]), workspace: args[1], secret: isEnv,
+			protected: []Protected{{"lib/.env", true}}, memory: testMemory}
+		box.Run(context.Background(),
+			Command{Argv: []string{args[1] + "/src/probe", "probe", "daemon", args[2], "stay"}, Dir: args[1],
+				Output: os.Stdout})
 	}
 	return nil
 }
@@ -191,7 +194,8 @@ func wakeOnReads(dir string) error {
 			_, err = unix.InotifyAddWatch(fd, name, unix.IN_OPEN|unix.IN_ACCESS)
 		}
 	}
-	for _, call := range [][2]int{{unix.F_SETOWN, os.Getpid()}, {unix.F_SETSIG, int(unix.SIGCONT)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
+	for _, call := range [][2]int{{unix.F_SETOWN, os.Getpid()}, {unix.F_SETSIG, int(unix.SIGCONT)},
+		{unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
 		if err == nil {
 			_, err = unix.FcntlInt(uintptr(fd), call[0], call[1])
 		}
@@ -233,8 +237,10 @@ func shuffle(dir string) {
 // call makes a system call that must be refused before the kernel looks at it.
 func call(name string) error {
 	number := map[string]uintptr{
-		"ptrace": unix.SYS_PTRACE, "mount": unix.SYS_MOUNT, "umount": unix.SYS_UMOUNT2, "unshare": unix.SYS_UNSHARE, "setns": unix.SYS_SETNS, "chroot": unix.SYS_CHROOT,
-		"bpf": unix.SYS_BPF, "keyctl": unix.SYS_KEYCTL, "userfaultfd": unix.SYS_USERFAULTFD, "io_uring_setup": unix.SYS_IO_URING_SETUP,
+		"ptrace": unix.SYS_PTRACE, "mount": unix.SYS_MOUNT, "umount": unix.SYS_UMOUNT2, "unshare": unix.SYS_UNSHARE,
+		"setns": unix.SYS_SETNS, "chroot": unix.SYS_CHROOT,
+		"bpf": unix.SYS_BPF, "keyctl": unix.SYS_KEYCTL, "userfaultfd": unix.SYS_USERFAULTFD,
+		"io_uring_setup":  unix.SYS_IO_URING_SETUP,
 		"perf_event_open": unix.SYS_PERF_EVENT_OPEN, "reboot": unix.SYS_REBOOT,
 	}[name]
 	if name == "newuser" {
@@ -265,7 +271,8 @@ func rights() error {
 	}
 	fmt.Printf("new privileges ruled out, capabilities %d, core %d, data %d, file %d, files %d, processes %d\n",
 		caps[0].Effective|caps[0].Permitted|caps[1].Effective|caps[1].Permitted,
-		limit(unix.RLIMIT_CORE), limit(unix.RLIMIT_DATA), limit(unix.RLIMIT_FSIZE), limit(unix.RLIMIT_NOFILE), limit(unix.RLIMIT_NPROC))
+		limit(unix.RLIMIT_CORE), limit(unix.RLIMIT_DATA), limit(unix.RLIMIT_FSIZE), limit(unix.RLIMIT_NOFILE),
+		limit(unix.RLIMIT_NPROC))
 	return nil
 }
 
@@ -301,7 +308,8 @@ func bomb(mark string) {
 	for {
 		for range 2 {
 			argv := []string{os.Args[0], "probe", "bomb", mark}
-			if _, err := syscall.ForkExec(os.Args[0], argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}}); err != nil {
+			if _, err := syscall.ForkExec(os.Args[0], argv,
+				&syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}}); err != nil {
 				fmt.Println("full")
 				time.Sleep(time.Millisecond)
 			}

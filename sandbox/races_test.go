@@ -35,7 +35,8 @@ func (b *bench) spreadSecrets() {
 				b.t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(fmt.Sprintf("%s/lib/t/d%d/sub/.env", b.workspace, i), []byte("KEY=hidden-secret"), 0o644); err != nil {
+		if err := os.WriteFile(fmt.Sprintf("%s/lib/t/d%d/sub/.env", b.workspace, i), []byte("KEY=hidden-secret"),
+			0o644); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -51,13 +52,17 @@ func TestSecretsStayHiddenWhileFoldersMove(t *testing.T) {
 		mover := make(chan string)
 		go func() {
 			out := &trigger{word: "moving", call: onceClosed(begun)}
-			_, err := b.box.Run(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", "shuffle", b.workspace + "/lib"}, Dir: b.workspace, Output: out})
+			_, err := b.box.Run(ctx,
+				Command{Argv: []string{b.workspace + "/src/probe", "probe", "shuffle", b.workspace + "/lib"},
+					Dir: b.workspace, Output: out})
 			mover <- fmt.Sprint(err, " ", out.seen.String())
 		}()
 		<-begun
 		shown := 0
 		for again := raceRounds(b.t); again(); {
-			out, _ := b.run(Command{Argv: []string{"bash", "-c", "cat lib/*/.env lib/*/*/.env lib/*/*/*/.env lib/*/*/*/*/.env 2>/dev/null; true"}, ReadOnly: true})
+			out, _ := b.run(
+				Command{Argv: []string{"bash", "-c", "cat lib/*/.env lib/*/*/.env lib/*/*/*/.env lib/*/*/*/*/.env " +
+					"2>/dev/null; true"}, ReadOnly: true})
 			if strings.Contains(out, "hidden-secret") {
 				shown++
 			}
@@ -82,7 +87,8 @@ func TestNothingOutsideIsReachedWhileLinksAreSwapped(t *testing.T) {
 		if err := os.Symlink(b.outside, b.workspace+"/lib/link"); err != nil {
 			b.t.Fatal(err)
 		}
-		if err := os.WriteFile(b.workspace+"/lib/.env", []byte("x"), 0o644); err != nil { // so that Landlock lists the folder
+		if err := os.WriteFile(b.workspace+"/lib/.env", []byte("x"), 0o644); err != nil {
+			// so that Landlock lists the folder
 			b.t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(b.t.Context())
@@ -96,7 +102,10 @@ func TestNothingOutsideIsReachedWhileLinksAreSwapped(t *testing.T) {
 		<-begun
 		written := 0
 		for again := raceRounds(b.t); again(); {
-			b.box.Run(b.t.Context(), Command{Argv: []string{"bash", "-c", "echo evil > lib/real/new; echo evil > lib/link/new; echo evil > " + b.outside + "/new"}, Dir: b.workspace, Output: io.Discard})
+			b.box.Run(b.t.Context(),
+				Command{Argv: []string{"bash", "-c",
+					"echo evil > lib/real/new; echo evil > lib/link/new; echo evil > " + b.outside + "/new"},
+					Dir: b.workspace, Output: io.Discard})
 			if _, err := os.Lstat(b.outside + "/new"); err == nil {
 				written++
 				os.Remove(b.outside + "/new")
@@ -137,13 +146,17 @@ func TestWakingUpGainsNothing(t *testing.T) {
 				defer cancel()
 				go func() {
 					out := &trigger{word: "moving", call: onceClosed(begun)}
-					ended, _ := b.box.Run(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", how, b.workspace + "/lib"}, Dir: b.workspace, Output: out})
+					ended, _ := b.box.Run(ctx,
+						Command{Argv: []string{b.workspace + "/src/probe", "probe", how, b.workspace + "/lib"},
+							Dir: b.workspace, Output: out})
 					done <- ended
 				}()
 				<-begun
 				shown := 0
 				for again := raceRounds(b.t); again(); {
-					out, ended := b.run(Command{Argv: []string{"bash", "-c", "cat lib/*/*/.env lib/*/*/*/.env lib/*/*/*/*/.env 2>/dev/null; true"}, ReadOnly: true})
+					out, ended := b.run(
+						Command{Argv: []string{"bash", "-c", "cat lib/*/*/.env lib/*/*/*/.env lib/*/*/*/*/.env " +
+							"2>/dev/null; true"}, ReadOnly: true})
 					if strings.Contains(out, "hidden-secret") || ended.Killed {
 						shown++
 					}
@@ -165,7 +178,9 @@ func TestACancelledStartHarmsNobody(t *testing.T) {
 		done := make(chan Ended)
 		go func() {
 			out := &trigger{word: "begun", call: onceClosed(begun)}
-			ended, err := b.box.Run(b.t.Context(), Command{Argv: []string{"bash", "-c", "echo begun; until [ -e lib/enough ]; do sleep 0.01; done; exit 7"}, Dir: b.workspace, Output: out})
+			ended, err := b.box.Run(b.t.Context(),
+				Command{Argv: []string{"bash", "-c",
+					"echo begun; until [ -e lib/enough ]; do sleep 0.01; done; exit 7"}, Dir: b.workspace, Output: out})
 			if err != nil {
 				b.t.Error(err)
 			}
@@ -174,7 +189,8 @@ func TestACancelledStartHarmsNobody(t *testing.T) {
 		<-begun
 		for i := range 20 {
 			ctx, cancel := context.WithTimeout(b.t.Context(), time.Duration(i)*time.Millisecond)
-			if _, err := b.box.Run(ctx, Command{Argv: []string{"sleep", "60"}, Dir: b.workspace, Output: io.Discard}); err != nil {
+			if _, err := b.box.Run(ctx, Command{Argv: []string{"sleep", "60"}, Dir: b.workspace,
+				Output: io.Discard}); err != nil {
 				b.t.Error(err)
 			}
 			cancel()

@@ -104,8 +104,10 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
 	if !hooked {
 		return Ended{}, errors.New("this program does not call sandbox.Main")
 	}
-	told := spec{Server: os.Getpid(), Rung: s.rung, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace, ReadOnly: c.ReadOnly, Outside: s.outside,
-		Memory: cmp.Or(s.memory, maxMemory), User: s.user, Self: user{os.Getuid(), os.Getgid()}, Network: c.Network, Barred: c.Barred}
+	told := spec{Server: os.Getpid(), Rung: s.rung, Argv: c.Argv, Dir: c.Dir, Workspace: s.workspace,
+		ReadOnly: c.ReadOnly, Outside: s.outside,
+		Memory: cmp.Or(s.memory, maxMemory), User: s.user, Self: user{os.Getuid(), os.Getgid()}, Network: c.Network,
+		Barred: c.Barred}
 	if c.Bare {
 		told.Rung, told.User = bare, nil
 	}
@@ -166,7 +168,8 @@ func (s *Sandbox) attempt(ctx context.Context, l launch, number int) (_ Ended, a
 // between although it was paused.
 const maxAttempts = 4
 
-var errMoved = errors.New("other commands change the workspace faster than this one can be set up; try again when they have ended")
+var errMoved = errors.New("other commands change the workspace faster than this one can be set up; try again when " +
+	"they have ended")
 
 // build starts a command while no other can change what it is given.
 func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended, again bool, err error) {
@@ -345,21 +348,25 @@ func environment(told spec, readOnly bool) []string {
 	path := systemPath
 	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
 		system := slices.ContainsFunc(programs, func(folder string) bool { return inside(folder, dir) })
-		if system && (told.Workspace == "" || !inside(told.Workspace, dir)) && !slices.Contains(strings.Split(path, ":"), dir) {
+		if system && (told.Workspace == "" || !inside(told.Workspace, dir)) &&
+			!slices.Contains(strings.Split(path, ":"), dir) {
 			path += ":" + dir
 		}
 	}
 	env := []string{
-		"PATH=" + path, "HOME=" + temporary + "/home", "TMPDIR=" + temporary, "LANG=" + cmp.Or(os.Getenv("LANG"), "C.UTF-8"), "TERM=dumb",
+		"PATH=" + path, "HOME=" + temporary + "/home", "TMPDIR=" + temporary,
+		"LANG=" + cmp.Or(os.Getenv("LANG"), "C.UTF-8"), "TERM=dumb",
 		"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0",
 		"GIT_CONFIG_NOSYSTEM=1", // where it cannot be read, it is the end of git
 	}
 	if readOnly {
 		// What a repository's own settings would have git run.
-		settings := []string{"core.fsmonitor", "false", "core.hooksPath", "/dev/null", "log.showSignature", "false", "safe.bareRepository", "explicit"}
+		settings := []string{"core.fsmonitor", "false", "core.hooksPath", "/dev/null", "log.showSignature", "false",
+			"safe.bareRepository", "explicit"}
 		env = append(env, "GIT_OPTIONAL_LOCKS=0", fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)/2))
 		for i := 0; i < len(settings); i += 2 {
-			env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i/2, settings[i]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i/2, settings[i+1]))
+			env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i/2, settings[i]),
+				fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i/2, settings[i+1]))
 		}
 	}
 	return env

@@ -319,12 +319,14 @@ func (s *Sandbox) Resolve(path string, write bool) (string, error) {
 func (s *Sandbox) allows(path string, write bool) error {
 	for _, p := range s.protected {
 		if place := filepath.Join(s.workspace, p.Path); write && (inside(path, place) || inside(place, path)) {
-			return fmt.Errorf("%s must not be writable: %s is protected. Name a folder beside it, or move it out of the workspace", path, p.Path)
+			return fmt.Errorf("%s must not be writable: %s is protected. Name a folder beside it, or move it out of "+
+				"the workspace", path, p.Path)
 		}
 	}
 	for _, hidden := range s.outside {
 		if inside(path, hidden) || inside(hidden, path) {
-			return fmt.Errorf("%s must not be given to a command: no command may see %s. Name another folder, or move one of the two", path, hidden)
+			return fmt.Errorf("%s must not be given to a command: no command may see %s. Name another folder, or move "+
+				"one of the two", path, hidden)
 		}
 	}
 	return nil

@@ -89,18 +89,21 @@ func newBench(t *testing.T, r rung) *bench {
 	}
 	b := &bench{t: t, workspace: filepath.Join(top, "workspace"), outside: filepath.Join(top, "outside")}
 	b.data = filepath.Join(b.workspace, "var")
-	for _, dir := range []string{b.workspace, b.outside, b.data, b.workspace + "/src", b.workspace + "/lib", b.workspace + "/agents"} {
+	for _, dir := range []string{b.workspace, b.outside, b.data, b.workspace + "/src", b.workspace + "/lib",
+		b.workspace + "/agents"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{b.outside + "/secret", b.data + "/key", b.workspace + "/.env", b.workspace + "/src/.env.local",
+	for _, name := range []string{b.outside + "/secret", b.data + "/key", b.workspace + "/.env",
+		b.workspace + "/src/.env.local",
 		b.workspace + "/agents/a.md", b.workspace + "/src/file", b.workspace + "/lib/file"} {
 		if err := os.WriteFile(name, []byte("secret of "+filepath.Base(name)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.box = &Sandbox{workspace: b.workspace, secret: isEnv, protected: []Protected{{"var", true}, {"agents", true}}, memory: testMemory}
+	b.box = &Sandbox{workspace: b.workspace, secret: isEnv, protected: []Protected{{"var", true}, {"agents", true}},
+		memory: testMemory}
 	if r == bare {
 		b.box.rung = bare
 	} else if err := b.box.try(r, nil); err != nil {
@@ -171,10 +174,12 @@ func (b *bench) content(name string) string {
 
 func TestACommandDoesItsWork(t *testing.T) {
 	each(t, func(b *bench) {
-		if out := b.shell(3, "echo one; echo two >&2; echo three; pwd; exit 3"); out != "one\ntwo\nthree\n"+b.workspace+"\n" {
+		if out := b.shell(3, "echo one; echo two >&2; echo three; pwd; exit 3"); out != "one\ntwo\nthree\n"+b.workspace+
+			"\n" {
 			b.t.Errorf("%q", out)
 		}
-		b.shell(0, "cd lib && echo new > made && cat made file && mkdir d && mv made d/ && rm file && ln -s d l && cat /etc/passwd > /dev/null && ls /usr")
+		b.shell(0, "cd lib && echo new > made && cat made file && mkdir d && mv made d/ && rm file && ln -s d l && "+
+			"cat /etc/passwd > /dev/null && ls /usr")
 		if got := b.content(b.workspace + "/lib/d/made"); got != "new\n" {
 			b.t.Errorf("%q", got)
 		}
@@ -191,13 +196,15 @@ func TestACommandDoesItsWork(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	each(t, func(b *bench) {
-		for _, script := range []string{"echo x > lib/new", "echo x >> lib/file", "rm lib/file", "mkdir lib/d", "mv lib/file lib/g", "truncate -s 0 lib/file"} {
+		for _, script := range []string{"echo x > lib/new", "echo x >> lib/file", "rm lib/file", "mkdir lib/d",
+			"mv lib/file lib/g", "truncate -s 0 lib/file"} {
 			out, ended := b.run(Command{Argv: []string{"bash", "-c", script}, ReadOnly: true})
 			if ended.Exit == 0 {
 				b.t.Errorf("%s: %s", script, out)
 			}
 		}
-		if out, ended := b.run(Command{Argv: []string{"cat", "lib/file"}, ReadOnly: true}); ended.Exit != 0 || out != "secret of file" {
+		if out, ended := b.run(Command{Argv: []string{"cat", "lib/file"}, ReadOnly: true}); ended.Exit != 0 ||
+			out != "secret of file" {
 			b.t.Errorf("%+v %s", ended, out)
 		}
 		if got := b.content(b.workspace + "/lib/file"); got != "secret of file" {
@@ -215,16 +222,22 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 		up := "../../../../../../../../../../" + b.outside
 		var tries [][]string
 		for _, path := range []string{
-			b.outside + "/new", b.outside + "/secret", b.workspace + "/lib/link/new", b.workspace + "/lib/link/secret", b.workspace + "/" + up + "/new",
-			"/proc/self/root" + b.outside + "/new", "/proc/1/root" + b.outside + "/new", "/proc/self/cwd/" + up + "/new",
-			"/proc/" + strconv.Itoa(os.Getpid()) + "/root" + b.outside + "/new", "/proc/" + strconv.Itoa(os.Getpid()) + "/cwd/new",
-			"/etc/parley-test", "/usr/parley-test", "/parley-test", "/root/parley-test", "/home/parley-test", "/var/parley-test", "/dev/parley-test",
-			b.data + "/new", b.data + "/key", b.workspace + "/agents/new.md", b.workspace + "/agents/a.md", b.workspace + "/.env",
+			b.outside + "/new", b.outside + "/secret", b.workspace + "/lib/link/new", b.workspace + "/lib/link/secret",
+			b.workspace + "/" + up + "/new",
+			"/proc/self/root" + b.outside + "/new", "/proc/1/root" + b.outside + "/new",
+			"/proc/self/cwd/" + up + "/new",
+			"/proc/" + strconv.Itoa(os.Getpid()) + "/root" + b.outside + "/new", "/proc/" + strconv.Itoa(os.Getpid()) +
+				"/cwd/new",
+			"/etc/parley-test", "/usr/parley-test", "/parley-test", "/root/parley-test", "/home/parley-test",
+			"/var/parley-test", "/dev/parley-test",
+			b.data + "/new", b.data + "/key", b.workspace + "/agents/new.md", b.workspace + "/agents/a.md",
+			b.workspace + "/.env",
 		} {
 			tries = append(tries, []string{"write", path}, []string{"append", path})
 		}
 		for _, path := range []string{ // only opened: should that work, the machine is not to suffer
-			"/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger", "/proc/self/oom_score_adj", "/proc/1/oom_score_adj", "/proc/self/uid_map",
+			"/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger",
+			"/proc/self/oom_score_adj", "/proc/1/oom_score_adj", "/proc/self/uid_map",
 			"/dev/sda", "/dev/mem", "/dev/kmsg", "/dev/fuse", "/dev/kvm", "/dev/net/tun", "/sys/power/state",
 		} {
 			tries = append(tries, []string{"open", path})
@@ -243,7 +256,8 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 			[]string{"mknod", b.workspace + "/lib/node"},
 		)...)
 		entries, _ := os.ReadDir(b.outside)
-		if len(entries) != 1 || b.content(b.outside+"/secret") != "secret of secret" || b.content(b.data+"/key") != "secret of key" || b.content(b.workspace+"/agents/a.md") != "secret of a.md" {
+		if len(entries) != 1 || b.content(b.outside+"/secret") != "secret of secret" ||
+			b.content(b.data+"/key") != "secret of key" || b.content(b.workspace+"/agents/a.md") != "secret of a.md" {
 			b.t.Errorf("%v", entries)
 		}
 	})
@@ -258,10 +272,13 @@ func TestNothingSecretIsRead(t *testing.T) {
 		home, _ := os.UserHomeDir()
 		var tries [][]string
 		for _, path := range []string{
-			b.outside + "/secret", b.data + "/key", b.workspace + "/.env", b.workspace + "/src/.env.local", b.workspace + "/agents/a.md",
+			b.outside + "/secret", b.data + "/key", b.workspace + "/.env", b.workspace + "/src/.env.local",
+			b.workspace + "/agents/a.md",
 			b.workspace + "/src/../var/key", "/proc/self/root" + b.outside + "/secret", "/proc/self/cwd/var/key",
-			"/etc/shadow", "/etc/sudoers", "/root/.bashrc", home + "/.ssh", home + "/.profile", "/proc/" + pid + "/environ", "/proc/" + pid + "/mem", "/proc/" + pid + "/maps",
-			"/proc/" + pid + "/root/etc/passwd", "/proc/" + pid + "/fd/0", "/proc/kcore", "/run/docker.sock", "/var/run/docker.sock", "/dev/mem", "/dev/sda", "/dev/kmsg",
+			"/etc/shadow", "/etc/sudoers", "/root/.bashrc", home + "/.ssh", home + "/.profile",
+			"/proc/" + pid + "/environ", "/proc/" + pid + "/mem", "/proc/" + pid + "/maps",
+			"/proc/" + pid + "/root/etc/passwd", "/proc/" + pid + "/fd/0", "/proc/kcore", "/run/docker.sock",
+			"/var/run/docker.sock", "/dev/mem", "/dev/sda", "/dev/kmsg",
 		} {
 			tries = append(tries, []string{"read", path})
 		}
@@ -331,7 +348,8 @@ func TestNoNetwork(t *testing.T) {
 func TestNoPrivileges(t *testing.T) {
 	each(t, func(b *bench) {
 		var tries [][]string
-		for _, call := range []string{"ptrace", "mount", "umount", "unshare", "setns", "chroot", "bpf", "keyctl", "userfaultfd", "io_uring_setup", "perf_event_open", "reboot", "newuser"} {
+		for _, call := range []string{"ptrace", "mount", "umount", "unshare", "setns", "chroot", "bpf", "keyctl",
+			"userfaultfd", "io_uring_setup", "perf_event_open", "reboot", "newuser"} {
 			tries = append(tries, []string{"call", call})
 		}
 		b.fail(tries...)
@@ -343,7 +361,8 @@ func TestNoPrivileges(t *testing.T) {
 		}
 		b.shell(0, "ulimit -n 100 && nice -n 5 true && ls -l /dev/null") // of itself
 		out, ended := b.run(Command{Argv: []string{b.workspace + "/src/probe", "probe", "rights"}})
-		if want := fmt.Sprintf("new privileges ruled out, capabilities 0, core 0, data %d, file %d, files %d", uint64(testMemory), maxFile, maxFiles); ended.Exit != 0 || !strings.HasPrefix(out, want) {
+		if want := fmt.Sprintf("new privileges ruled out, capabilities 0, core 0, data %d, file %d, files %d",
+			uint64(testMemory), maxFile, maxFiles); ended.Exit != 0 || !strings.HasPrefix(out, want) {
 			b.t.Errorf("%s, want %s", out, want)
 		}
 	})
@@ -396,8 +415,10 @@ func TestGitWorks(t *testing.T) {
 		t.Skip(err)
 	}
 	each(t, func(b *bench) {
-		b.shell(0, "cd lib && git init -q && git add file && git -c user.name=a -c user.email=a@example.invalid commit -q -m x && git log --oneline")
-		if out, ended := b.run(Command{Argv: []string{"git", "log", "--format=%s"}, Dir: b.workspace + "/lib", ReadOnly: true}); ended.Exit != 0 || out != "x\n" {
+		b.shell(0, "cd lib && git init -q && git add file && git -c user.name=a -c user.email=a@example.invalid "+
+			"commit -q -m x && git log --oneline")
+		if out, ended := b.run(Command{Argv: []string{"git", "log", "--format=%s"}, Dir: b.workspace + "/lib",
+			ReadOnly: true}); ended.Exit != 0 || out != "x\n" {
 			b.t.Errorf("%+v %s", ended, out)
 		}
 	})
@@ -408,7 +429,8 @@ func TestHowACommandEnds(t *testing.T) {
 		if _, ended := b.run(Command{Argv: []string{"bash", "-c", "kill -9 $$"}}); ended.Exit != 137 {
 			b.t.Errorf("%+v", ended)
 		}
-		for _, argv := range [][]string{{"no-such-program"}, {b.outside + "/secret"}, {b.workspace + "/src/file"}, {"./src"}} {
+		for _, argv := range [][]string{{"no-such-program"}, {b.outside + "/secret"}, {b.workspace + "/src/file"},
+			{"./src"}} {
 			_, err := b.box.Run(b.t.Context(), Command{Argv: argv, Dir: b.workspace, Output: io.Discard})
 			if err == nil || !strings.Contains(err.Error(), "cannot be started") {
 				b.t.Errorf("%q: %v", argv, err)
@@ -481,7 +503,8 @@ func TestCancelEndsAll(t *testing.T) {
 		for _, how := range []string{"background", "daemon"} {
 			m := mark()
 			ctx, cancel := context.WithCancel(b.t.Context())
-			_, ended := b.until(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", how, m, "stay"}, Output: &trigger{word: "left", call: cancel}})
+			_, ended := b.until(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", how, m, "stay"},
+				Output: &trigger{word: "left", call: cancel}})
 			if !ended.Killed || ended.Flood {
 				b.t.Errorf("%s: %+v", how, ended)
 			}
@@ -526,7 +549,8 @@ func TestAForkBombIsEnded(t *testing.T) {
 	each(t, func(b *bench) {
 		m := mark()
 		ctx, cancel := context.WithCancel(b.t.Context())
-		_, ended := b.until(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", "bomb", m}, Output: &trigger{word: "full", call: cancel}})
+		_, ended := b.until(ctx, Command{Argv: []string{b.workspace + "/src/probe", "probe", "bomb", m},
+			Output: &trigger{word: "full", call: cancel}})
 		if !ended.Killed {
 			b.t.Errorf("%+v", ended)
 		}
@@ -571,7 +595,8 @@ func TestTheServerDies(t *testing.T) {
 		server.Process.Kill()
 		server.Wait()
 		for { // it ends
-			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(supervisor), Events: unix.POLLIN}}, 60_000); err != unix.EINTR {
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(supervisor), Events: unix.POLLIN}},
+				60_000); err != unix.EINTR {
 				break
 			}
 		}
@@ -647,13 +672,15 @@ func TestAsNobody(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(top+"/tests", self, 0o755)
 	}
-	for _, do := range []error{err, os.Chmod(top, 0o755), os.Mkdir(top+"/tmp", 0o700), os.Chown(top+"/tmp", 65534, 65534)} {
+	for _, do := range []error{err, os.Chmod(top, 0o755), os.Mkdir(top+"/tmp", 0o700),
+		os.Chown(top+"/tmp", 65534, 65534)} {
 		if do != nil {
 			t.Fatal(do)
 		}
 	}
 	cmd := exec.Command(top+"/tests", "-test.v", "-test.timeout=8m")
-	cmd.Dir, cmd.Env = top+"/tmp", []string{"TMPDIR=" + top + "/tmp", "PATH=" + os.Getenv("PATH"), "HOME=" + top + "/tmp"}
+	cmd.Dir, cmd.Env = top+"/tmp", []string{"TMPDIR=" + top + "/tmp", "PATH=" + os.Getenv("PATH"),
+		"HOME=" + top + "/tmp"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

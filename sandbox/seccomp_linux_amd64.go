@@ -4,7 +4,8 @@ import "golang.org/x/sys/unix"
 
 // oldModes are calls that only this kind of machine has.
 var oldModes = []moded{
-	{call: unix.SYS_CHMOD, mode: 1}, {call: unix.SYS_MKDIR, mode: 1}, {call: unix.SYS_MKNOD, mode: 1}, {call: unix.SYS_CREAT, mode: 1},
+	{call: unix.SYS_CHMOD, mode: 1}, {call: unix.SYS_MKDIR, mode: 1}, {call: unix.SYS_MKNOD, mode: 1},
+	{call: unix.SYS_CREAT, mode: 1},
 	{call: unix.SYS_OPEN, mode: 2, flags: 1},
 }
 

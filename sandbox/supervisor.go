@@ -147,7 +147,8 @@ func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
 	case s.broken != nil && ctx.Err() != nil:
 		return Ended{Killed: true}, nil // before it could start
 	case s.broken != nil:
-		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w", errors.Join(err, s.broken))
+		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w",
+			errors.Join(err, s.broken))
 	case s.ending.Error != "" && !s.ending.Killed:
 		return Ended{}, errors.New(s.ending.Error)
 	}

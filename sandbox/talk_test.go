@@ -55,7 +55,10 @@ func (b *bench) talk(c Command) *talk {
 // apart; its end is the end of what it says, and it ends with its input.
 func TestACommandIsTalkedTo(t *testing.T) {
 	each(t, func(b *bench) {
-		c := b.talk(Command{Argv: []string{"bash", "-c", `echo begun >&2; while read -r line; do echo "$line, $WHO"; done; echo over >&2; exit 7`}, Env: []string{"WHO=ann", "LANG=C"}})
+		c := b.talk(
+			Command{Argv: []string{"bash", "-c",
+				`echo begun >&2; while read -r line; do echo "$line, $WHO"; done; echo over >&2; exit 7`},
+				Env: []string{"WHO=ann", "LANG=C"}})
 		for _, word := range []string{"one", "two"} {
 			if _, err := c.in.WriteString(word + "\n"); err != nil {
 				b.t.Fatal(err)
@@ -72,7 +75,8 @@ func TestACommandIsTalkedTo(t *testing.T) {
 			b.t.Errorf("it still says %q", rest)
 		}
 
-		stays := b.talk(Command{Argv: []string{"bash", "-c", "sleep 1000 & echo there; while true; do sleep 1000; done"}})
+		stays := b.talk(
+			Command{Argv: []string{"bash", "-c", "sleep 1000 & echo there; while true; do sleep 1000; done"}})
 		if line, err := stays.out.ReadString('\n'); err != nil || line != "there\n" {
 			b.t.Fatalf("%q, %v", line, err)
 		}
@@ -105,8 +109,10 @@ func TestMoreFolders(t *testing.T) {
 		if err := os.MkdirAll(more, 0o755); err != nil {
 			b.t.Fatal(err)
 		}
-		script := "cat " + b.outside + "/secret && echo made > " + more + "/file && ! echo evil 2>/dev/null > " + b.outside + "/new && ! cat var/key 2>/dev/null"
-		out, ended := b.run(Command{Argv: []string{"bash", "-c", script}, Read: []string{b.outside}, Write: []string{more}})
+		script := "cat " + b.outside + "/secret && echo made > " + more + "/file && ! echo evil 2>/dev/null > " +
+			b.outside + "/new && ! cat var/key 2>/dev/null"
+		out, ended := b.run(Command{Argv: []string{"bash", "-c", script}, Read: []string{b.outside},
+			Write: []string{more}})
 		if ended.Exit != 0 || out != "secret of secret" || b.content(more+"/file") != "made\n" {
 			b.t.Errorf("%+v %s", ended, out)
 		}
@@ -114,12 +120,14 @@ func TestMoreFolders(t *testing.T) {
 			b.t.Error("what was to be read was written")
 		}
 		// A folder above what is hidden does not bring it back.
-		out, ended = b.run(Command{Argv: []string{"cat", b.data + "/key"}, Read: []string{filepath.Dir(b.workspace)}, ReadOnly: true})
+		out, ended = b.run(Command{Argv: []string{"cat", b.data + "/key"}, Read: []string{filepath.Dir(b.workspace)},
+			ReadOnly: true})
 		if ended.Exit == 0 {
 			b.t.Errorf("%s", out)
 		}
 		// Nor does it take the workspace away.
-		out, ended = b.run(Command{Argv: []string{"bash", "-c", "echo x > lib/over && cat " + b.outside + "/secret"}, Read: []string{filepath.Dir(b.workspace)}})
+		out, ended = b.run(Command{Argv: []string{"bash", "-c", "echo x > lib/over && cat " + b.outside + "/secret"},
+			Read: []string{filepath.Dir(b.workspace)}})
 		if ended.Exit != 0 || b.content(b.workspace+"/lib/over") != "x\n" {
 			b.t.Errorf("%+v %s", ended, out)
 		}
@@ -136,13 +144,15 @@ func TestANetworkWithoutOurPort(t *testing.T) {
 		_, port, _ := net.SplitHostPort(ours)
 		barred, _ := strconv.ParseUint(port, 10, 16)
 		try := func(network bool, what ...string) int {
-			_, ended := b.run(Command{Argv: append([]string{b.workspace + "/src/probe", "probe"}, what...), Network: network, Barred: []uint16{uint16(barred)}})
+			_, ended := b.run(Command{Argv: append([]string{b.workspace + "/src/probe", "probe"}, what...),
+				Network: network, Barred: []uint16{uint16(barred)}})
 			return ended.Exit
 		}
 		if got := try(true, "dial", "tcp", open); got != 0 {
 			b.t.Errorf("it cannot reach what it may: %d", got)
 		}
-		for _, what := range [][]string{{"dial", "tcp", ours}, {"mptcp", port}, {"fastopen", port}, {"dial", "unix", path}, {"dial", "unix", name}, {"socket", strconv.Itoa(unix.AF_PACKET)}} {
+		for _, what := range [][]string{{"dial", "tcp", ours}, {"mptcp", port}, {"fastopen", port},
+			{"dial", "unix", path}, {"dial", "unix", name}, {"socket", strconv.Itoa(unix.AF_PACKET)}} {
 			if got := try(true, what...); got != refused {
 				b.t.Errorf("%q worked: %d", what, got)
 			}
@@ -166,7 +176,8 @@ func listen(b *bench, network, address string) string {
 // Without a sandbox it can do what we can, and still leaves nothing behind.
 func TestBare(t *testing.T) {
 	each(t, func(b *bench) {
-		out, ended := b.run(Command{Argv: []string{"bash", "-c", "cat " + b.outside + "/secret; sleep 1000 & exit 0"}, Bare: true})
+		out, ended := b.run(Command{Argv: []string{"bash", "-c", "cat " + b.outside + "/secret; sleep 1000 & exit 0"},
+			Bare: true})
 		if ended.Exit != 0 || out != "secret of secret" {
 			b.t.Errorf("%+v %s", ended, out)
 		}

@@ -26,7 +26,8 @@ const (
 // secrets of /etc above all, is not there.
 var (
 	programs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"}
-	settings = strings.Fields("/etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/ld.so.preload /etc/alternatives /etc/passwd /etc/group " +
+	settings = strings.Fields("/etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/ld.so.preload " +
+		"/etc/alternatives /etc/passwd /etc/group " +
 		"/etc/nsswitch.conf /etc/hosts /etc/localtime /etc/timezone /etc/ssl/certs /etc/ssl/openssl.cnf /etc/ca-certificates " +
 		"/etc/pki/tls/certs /etc/pki/ca-trust /etc/mime.types /etc/protocols /etc/services /etc/os-release /etc/debian_version " +
 		"/etc/profile /etc/bash.bashrc /etc/inputrc /etc/terminfo /etc/magic /etc/magic.mime /etc/locale.alias /etc/locale.conf " +

@@ -43,11 +43,13 @@ func (s *scanner) assignments() {
 		if strings.HasSuffix(s.text[begin:end], "=") { // padding
 			value = s.text[begin:end]
 		}
-		if kind == unknownName && len(value) >= 12 && !isWords(value[:min(len(value), 64)]) && s.rules.nameKindOf(s.phraseBefore(i)) == serviceName {
+		if kind == unknownName && len(value) >= 12 && !isWords(value[:min(len(value), 64)]) &&
+			s.rules.nameKindOf(s.phraseBefore(i)) == serviceName {
 			kind = serviceName
 		}
 		code := begin+len(value) < len(s.text) && strings.IndexByte("([{", s.text[begin+len(value)]) >= 0
-		if what := s.judgeValue(kind, value[:min(len(value), maxJudged)], quote, c, i); what != "" && !code && !isPlaceholder(value) {
+		if what := s.judgeValue(kind, value[:min(len(value), maxJudged)], quote, c, i); what != "" && !code &&
+			!isPlaceholder(value) {
 			s.add(begin, begin+len(value), what)
 			i = max(i, begin+len(value)-1)
 		}
@@ -59,7 +61,8 @@ func (s *scanner) judgeValue(kind nameKind, value string, quote, op byte, at int
 	switch kind {
 	case passwordName:
 		tight := op == '=' && at+1 < len(s.text) && s.text[at+1] > ' ' // as in an environment
-		if (quote != 0 && (op == '=' || op == ':') || tight) && len(value) >= 6 && !strings.Contains(value, " ") || looksSecret(value, 8) {
+		if (quote != 0 && (op == '=' || op == ':') || tight) && len(value) >= 6 && !strings.Contains(value, " ") ||
+			looksSecret(value, 8) {
 			return "password"
 		}
 	case secretName:
@@ -67,11 +70,13 @@ func (s *scanner) judgeValue(kind nameKind, value string, quote, op byte, at int
 			return "secret"
 		}
 	case serviceName:
-		if looksSecret(value, 12) || len(value) >= 14 && !isWords(value) || isUUID(value) || isNumber(value) && len(value) >= 15 {
+		if looksSecret(value, 12) || len(value) >= 14 && !isWords(value) || isUUID(value) || isNumber(value) &&
+			len(value) >= 15 {
 			return "secret"
 		}
 	default:
-		if (op == '=' || op == ':') && looksRandom(value, 20) && !isUUID(value) && looksRandom(longestPart(value), 20) && !isPath(value) {
+		if (op == '=' || op == ':') && looksRandom(value, 20) && !isUUID(value) && looksRandom(longestPart(value),
+			20) && !isPath(value) {
 			return "secret"
 		}
 	}
@@ -109,7 +114,8 @@ func looksSecret(v string, n int) bool {
 	if len(v) >= 16 && pairs >= 2 && lowers >= 4 && turns*3 >= len(v) {
 		return true
 	}
-	return digits >= 2 && (lowers+uppers >= 2 || len(v) >= 20) && (changes >= 2 || digits*4 >= len(v) || changes == 1 && lowers > 1 && uppers > 1)
+	return digits >= 2 && (lowers+uppers >= 2 || len(v) >= 20) && (changes >= 2 || digits*4 >= len(v) || changes == 1 &&
+		lowers > 1 && uppers > 1)
 }
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
@@ -121,7 +127,8 @@ func (s *scanner) nameBefore(i int) string {
 		i--
 	}
 	end := i
-	for i > 0 && end-i < 64 && (isAlnum(s.text[i-1]) || s.text[i-1] == '_' || s.text[i-1] == '-' || s.text[i-1] == '.') {
+	for i > 0 && end-i < 64 && (isAlnum(s.text[i-1]) || s.text[i-1] == '_' || s.text[i-1] == '-' ||
+		s.text[i-1] == '.') {
 		i--
 	}
 	name := strings.Trim(s.text[i:end], "-._")
@@ -141,7 +148,8 @@ func (s *scanner) nameBefore(i int) string {
 // phraseBefore is the name with the words before it, if it has some.
 func (s *scanner) phraseBefore(i int) string {
 	from := i
-	for from > 0 && i-from < 32 && (isAlnum(s.text[from-1]) || strings.IndexByte(" \t_-.'\"`?:=|", s.text[from-1]) >= 0) {
+	for from > 0 && i-from < 32 &&
+		(isAlnum(s.text[from-1]) || strings.IndexByte(" \t_-.'\"`?:=|", s.text[from-1]) >= 0) {
 		from--
 	}
 	return s.text[from:i]
@@ -203,14 +211,18 @@ func isNumber(v string) bool { return strings.Trim(v, "0123456789") == "" }
 // isPath reports whether v is a path or an address, whose parts may look like
 // anything.
 func isPath(v string) bool {
-	return strings.HasPrefix(v, "/") || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "~/") || strings.Contains(v, "//") ||
+	return strings.HasPrefix(v, "/") || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "~/") ||
+		strings.Contains(v, "//") ||
 		strings.Count(v, "/") > 1 && strings.Contains(v, ".")
 }
 
 // longestPart is the longest part of v between slashes, dots and colons.
 func longestPart(v string) string {
 	longest := ""
-	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == '/' || r == '.' || r == ':' || r == '@' || r == '|' }) {
+	for part := range strings.FieldsFuncSeq(v, func(r rune) bool {
+		return r == '/' || r == '.' || r == ':' ||
+			r == '@' || r == '|'
+	}) {
 		if len(part) > len(longest) {
 			longest = part
 		}

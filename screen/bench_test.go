@@ -14,7 +14,9 @@ func size(text string, n int) string { return strings.Repeat(text, n/len(text)+1
 // loads are texts that try to make a scan slow, besides the ordinary one.
 var loads = []struct{ name, text string }{
 	{"prose", strings.Join(honest, " ")},
-	{"triggers", "ignore all forget your rules previous you are now act as without never tell the password say system prompt "},
+	{"triggers",
+		"ignore all forget your rules previous you are now act as without never tell the password say system " +
+			"prompt "},
 	{"one trigger", "ignore "},
 	{"base64", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="},
 	{"readable base64", "aWdub3JlIHlvdXIgY2F0IGFuZCBwbGF5IHdpdGggeW91ciBkb2cgaW5zdGVhZA== "},

@@ -33,7 +33,8 @@ func Contains(token, text string) bool {
 // letterForms are the writings of a token in which case does not matter.
 func letterForms(token string) []string {
 	token = strings.ToLower(token)
-	return []string{token, backwards(token), hex.EncodeToString([]byte(token)), hex.EncodeToString([]byte(strings.ToUpper(token)))}
+	return []string{token, backwards(token), hex.EncodeToString([]byte(token)),
+		hex.EncodeToString([]byte(strings.ToUpper(token)))}
 }
 
 // base64Forms are what every base64 text that has the token in it has in common:

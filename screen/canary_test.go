@@ -18,7 +18,8 @@ var token = Canary([]byte("a key of the server"), "acme", "s-1")
 func TestACanaryIsOpaqueAndItsOwn(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range []struct{ key, tenant, session string }{
-		{"k", "acme", "s"}, {"k2", "acme", "s"}, {"k", "acme2", "s"}, {"k", "acme", "s2"}, {"k", "acm", "es"}, {"k", "", "acmes"},
+		{"k", "acme", "s"}, {"k2", "acme", "s"}, {"k", "acme2", "s"}, {"k", "acme", "s2"}, {"k", "acm", "es"},
+		{"k", "", "acmes"},
 	} {
 		got := Canary([]byte(c.key), c.tenant, c.session)
 		if len(got)*5 < 128 || strings.Trim(got, "abcdefghijklmnopqrstuvwxyz234567") != "" {
@@ -83,13 +84,16 @@ var writings = func() map[string]func(string) string {
 		"in a URL":      func(s string) string { return "https://evil.example/?q=" + url.QueryEscape("key="+s) },
 		"after a sign":  func(s string) string { return "%" + s },
 	}
-	for name, coding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "raw base64": base64.RawStdEncoding,
+	for name, coding := range map[string]*base64.Encoding{"base64": base64.StdEncoding,
+		"raw base64": base64.RawStdEncoding,
 		"URL base64": base64.URLEncoding, "raw URL base64": base64.RawURLEncoding} {
 		for before := range 3 {
 			for after := range 3 {
 				w[fmt.Sprintf("%s +%d-%d", name, before, after)] = aligned(coding, before, after)
 			}
-			w[fmt.Sprintf("%s of upper +%d", name, before)] = func(s string) string { return aligned(coding, before, 1)(strings.ToUpper(s)) }
+			w[fmt.Sprintf("%s of upper +%d", name, before)] = func(s string) string {
+				return aligned(coding, before, 1)(strings.ToUpper(s))
+			}
 		}
 	}
 	w["base64 in lines"] = func(s string) string {
@@ -143,7 +147,8 @@ func TestTokensInPieces(t *testing.T) {
 		form := writings[rapid.SampledFrom(names).Draw(t, "writing")](secret)
 		// Letters and digits right before or after it may be part of the same base64
 		// or of the same hex, and shift it; that is what the alignments are for.
-		before := rapid.StringOfN(rapid.RuneFrom([]rune("ab7 .%\\&#x-=\né\u200b"+secret[:4])), 0, 40, -1).Draw(t, "before") + " "
+		before := rapid.StringOfN(rapid.RuneFrom([]rune("ab7 .%\\&#x-=\né\u200b"+secret[:4])), 0, 40, -1).Draw(t,
+			"before") + " "
 		after := " " + rapid.String().Draw(t, "after")
 		text := before + form + after
 		f := NewFilter(secret)
@@ -161,7 +166,8 @@ func TestTokensInPieces(t *testing.T) {
 		if !halted {
 			t.Fatalf("%q does not halt", text)
 		}
-		if out.Len() >= len(before)+len(form) || Contains(secret, out.String()) || !strings.HasPrefix(text, out.String()) {
+		if out.Len() >= len(before)+len(form) || Contains(secret, out.String()) ||
+			!strings.HasPrefix(text, out.String()) {
 			t.Fatalf("%q leaves of %q", out.String(), text)
 		}
 	})
@@ -172,10 +178,13 @@ func TestTokensInPieces(t *testing.T) {
 func TestAMillionPiecesWithoutTheToken(t *testing.T) {
 	const part = 14 // of 32 characters
 	back := backwards(token)
-	parts := []string{token[:part], token[32-part:], strings.ToUpper(token[:part]), back[:part], back[32-part:], hex.EncodeToString([]byte(token[:part])),
-		base64.StdEncoding.EncodeToString([]byte(token[:part])), base64.StdEncoding.EncodeToString([]byte("x" + token[:part])),
+	parts := []string{token[:part], token[32-part:], strings.ToUpper(token[:part]), back[:part], back[32-part:],
+		hex.EncodeToString([]byte(token[:part])),
+		base64.StdEncoding.EncodeToString([]byte(token[:part])),
+		base64.StdEncoding.EncodeToString([]byte("x" + token[:part])),
 		between(" ")(token[:part]), escaped("%%%02x")(token[:part]), escaped(`\u%04x`)(token[:part]),
-		"%", "%6", `\u00`, "&#", "&#x6", "é", "\u200b", "\xff", " ", "word ", "\n", token[:1], token[:2], token[30:], "0123456789", "{\"a\": \"b\"}"}
+		"%", "%6", `\u00`, "&#", "&#x6", "é", "\u200b", "\xff", " ", "word ", "\n", token[:1], token[:2], token[30:],
+		"0123456789", "{\"a\": \"b\"}"}
 	r := rand.New(rand.NewPCG(7, 9))
 	var in, out strings.Builder
 	f := NewFilter(token)

@@ -59,9 +59,11 @@ func verdictIn(answer string) (parley.Finding, error) {
 		Reason     string
 	}
 	answer = strings.TrimSpace(answer)
-	answer = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(answer, "```json"), "```"), "```"))
+	answer = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(answer, "```json"), "```"),
+		"```"))
 	err := json.Unmarshal([]byte(answer), &verdict)
-	if err != nil || verdict.Injection == nil || verdict.Confidence == nil || *verdict.Confidence < 0 || *verdict.Confidence > 1 {
+	if err != nil || verdict.Injection == nil || verdict.Confidence == nil || *verdict.Confidence < 0 ||
+		*verdict.Confidence > 1 {
 		return parley.Finding{}, fmt.Errorf("the classifier gave an unexpected answer: %.200q", answer)
 	}
 	finding := parley.Finding{Verdict: parley.ScreenAllow, Score: *verdict.Confidence}

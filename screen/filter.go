@@ -37,10 +37,12 @@ type cursor struct {
 // NewFilter is a filter for a token made by Canary.
 func NewFilter(token string) *Filter {
 	if token == "" {
-		return &Filter{letters: newCursor(newTrie(nil)), decoded: newCursor(newTrie(nil)), base64: newCursor(newTrie(nil))}
+		return &Filter{letters: newCursor(newTrie(nil)), decoded: newCursor(newTrie(nil)),
+			base64: newCursor(newTrie(nil))}
 	}
 	letters := newTrie(letterForms(token))
-	return &Filter{letters: newCursor(letters), decoded: newCursor(letters), base64: newCursor(newTrie(base64Forms(token)))}
+	return &Filter{letters: newCursor(letters), decoded: newCursor(letters),
+		base64: newCursor(newTrie(base64Forms(token)))}
 }
 
 func newCursor(t *trie) cursor { return cursor{trie: t, from: make([]int, t.most+1)} }

@@ -90,7 +90,8 @@ func appendSlowly(out []byte, r rune, raw string) []byte {
 	if latin, ok := lookalike[r]; ok {
 		return append(out, byte(latin))
 	}
-	if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Mn, unicode.Me) || r == '\u3164' || r == '\u115f' || r == '\u1160' || r == '\u2800' {
+	if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Mn, unicode.Me) || r == '\u3164' || r == '\u115f' ||
+		r == '\u1160' || r == '\u2800' {
 		return out
 	}
 	if unicode.IsSpace(r) {

@@ -42,7 +42,8 @@ func (k *keys) next(from int) (begin, end int, open bool) {
 		begin = from + i
 		from = begin + len(keyBegins)
 		head := k.text[from:min(len(k.text), from+110)]
-		if i = strings.Index(head, "PRIVATE KEY"); i >= 0 && !strings.ContainsAny(head[:i], "\n\\") && !strings.Contains(head[:i], "-----") {
+		if i = strings.Index(head, "PRIVATE KEY"); i >= 0 && !strings.ContainsAny(head[:i], "\n\\") &&
+			!strings.Contains(head[:i], "-----") {
 			end, open = k.end(from + i + len("PRIVATE KEY"))
 			return begin, end, open
 		}
@@ -77,7 +78,8 @@ func (k *keys) end(from int) (end int, open bool) {
 		if k.close = k.find(k.close, i, keyEnds); k.close < k.line {
 			return k.closed(k.close)
 		}
-		if k.text[i] == ':' && i > from || strings.TrimSpace(k.text[from:k.line]) == "" || strings.HasPrefix(k.text[from:], " BLOCK-----") {
+		if k.text[i] == ':' && i > from || strings.TrimSpace(k.text[from:k.line]) == "" ||
+			strings.HasPrefix(k.text[from:], " BLOCK-----") {
 			if k.line == len(k.text) {
 				return k.line, true
 			}

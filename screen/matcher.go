@@ -41,8 +41,9 @@ type disguised struct {
 const never = -1 << 30
 
 func newMatcher(g *grammar) *matcher {
-	m := &matcher{g: g, textAt: math.MaxInt, at: make([]int, g.nSteps), phraseAt: make([]int, g.nPhrase), phraseFlags: make([]flag, g.nPhrase),
-		matches: make([]int, len(g.rules)), matched: make([]bool, len(g.rules))}
+	m := &matcher{g: g, textAt: math.MaxInt, at: make([]int, g.nSteps), phraseAt: make([]int, g.nPhrase),
+		phraseFlags: make([]flag, g.nPhrase),
+		matches:     make([]int, len(g.rules)), matched: make([]bool, len(g.rules))}
 	m.forget()
 	return m
 }

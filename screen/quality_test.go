@@ -45,7 +45,8 @@ func TestQualityOfTheSentinel(t *testing.T) {
 	t.Logf("%-26s %5s %9s %9s %18s", "", "n", "flagged %", "blocked %", "half A / half B")
 	for _, name := range sorted(counts) {
 		c := counts[name]
-		t.Logf("%-26s %5d %9.1f %9.1f %9.1f / %.1f", name, c[0].all, percent(c[0].flagged, c[0].all), percent(c[0].blocked, c[0].all),
+		t.Logf("%-26s %5d %9.1f %9.1f %9.1f / %.1f", name, c[0].all, percent(c[0].flagged, c[0].all),
+			percent(c[0].blocked, c[0].all),
 			percent(c[1].blocked, c[1].all), percent(c[2].blocked, c[2].all))
 		set := strings.Fields(name)[1]
 		for i, c := range c {
@@ -75,7 +76,8 @@ var disguises = []struct {
 	{"rot13", func(s string) string { return strings.Map(rot13Any, s) }},
 	{"backwards", backwards},
 	{"leet", func(s string) string {
-		return strings.NewReplacer("a", "4", "e", "3", "i", "1", "o", "0", "s", "5", "t", "7", "A", "4", "E", "3", "I", "1", "O", "0", "S", "5", "T", "7").Replace(s)
+		return strings.NewReplacer("a", "4", "e", "3", "i", "1", "o", "0", "s", "5", "t", "7", "A", "4", "E", "3", "I",
+			"1", "O", "0", "S", "5", "T", "7").Replace(s)
 	}},
 	{"spaced", func(s string) string { return strings.Join(strings.Split(s, ""), " ") }},
 	{"spaced, words lost", func(s string) string {
@@ -83,7 +85,8 @@ var disguises = []struct {
 	}},
 	{"hyphens", func(s string) string { return strings.Join(strings.Split(s, ""), "-") }},
 	{"homoglyphs", func(s string) string {
-		return strings.NewReplacer("a", "а", "e", "е", "o", "о", "p", "р", "c", "с", "x", "х", "i", "і", "y", "у", "s", "ѕ", "A", "Α", "E", "Ε", "O", "Ο").Replace(s)
+		return strings.NewReplacer("a", "а", "e", "е", "o", "о", "p", "р", "c", "с", "x", "х", "i", "і", "y", "у", "s",
+			"ѕ", "A", "Α", "E", "Ε", "O", "Ο").Replace(s)
 	}},
 	{"fullwidth", func(s string) string {
 		return strings.Map(func(r rune) rune {

@@ -50,7 +50,8 @@ func TestQualityOfRedaction(t *testing.T) {
 				whole++
 			}
 		}
-		t.Logf("wild %v: %d of %d samples redacted, %.1f %%; of %d rules most samples; near misses altered: %d of %d", wild, hidden, made, percent(hidden, made), whole, altered, near)
+		t.Logf("wild %v: %d of %d samples redacted, %.1f %%; of %d rules most samples; near misses altered: %d of %d",
+			wild, hidden, made, percent(hidden, made), whole, altered, near)
 		for _, s := range missed {
 			t.Log("missed ", s)
 		}
@@ -83,7 +84,8 @@ func TestQualityOfRedactionOnHonestLines(t *testing.T) {
 		if err != nil || d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git") {
 			return filepath.SkipDir
 		}
-		if ext := filepath.Ext(name); !d.IsDir() && (ext == ".go" || ext == ".md" || ext == ".mod" || ext == ".sum" || ext == ".json") {
+		if ext := filepath.Ext(name); !d.IsDir() && (ext == ".go" || ext == ".md" || ext == ".mod" || ext == ".sum" ||
+			ext == ".json") {
 			raw, err := os.ReadFile(name)
 			if err != nil {
 				return err
@@ -103,12 +105,17 @@ func TestQualityOfRedactionOnHonestLines(t *testing.T) {
 		}
 		h := hex.EncodeToString(raw)
 		uuid := h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:32]
-		sets["uuids"] = append(sets["uuids"], uuid, "id: "+uuid, `{"session_id":"`+uuid+`","run":"`+uuid+`.17"}`, "GET /api/v1/sessions/"+uuid)
-		sets["git"] = append(sets["git"], h[:40], "commit "+h[:40], h[:7]+" fix the parser", "index "+h[:7]+".."+h[7:14]+" 100644", "refs/heads/main "+h[:40],
+		sets["uuids"] = append(sets["uuids"], uuid, "id: "+uuid, `{"session_id":"`+uuid+`","run":"`+uuid+`.17"}`,
+			"GET /api/v1/sessions/"+uuid)
+		sets["git"] = append(sets["git"], h[:40], "commit "+h[:40], h[:7]+" fix the parser",
+			"index "+h[:7]+".."+h[7:14]+" 100644", "refs/heads/main "+h[:40],
 			h[:40]+" refs/tags/v1.2.3", "Merge: "+h[:7]+" "+h[7:14], "  \"sha\": \""+h[:40]+"\",")
-		sets["digests"] = append(sets["digests"], "sha256:"+h[:64], h[:64]+"  parley.tar.gz", "golang.org/x/text v0.41.0 h1:"+base64.StdEncoding.EncodeToString(raw[:32]),
-			`"integrity": "sha512-`+base64.StdEncoding.EncodeToString(raw)+`=="`, "image: alpine@sha256:"+h[:64], "ETag: \""+h[:32]+"\"", "traceparent: 00-"+h[:32]+"-"+h[32:48]+"-01")
-		sets["images"] = append(sets["images"], base64.StdEncoding.EncodeToString(raw), "<img src=\"data:image/png;base64,"+base64.StdEncoding.EncodeToString(raw)+"\">",
+		sets["digests"] = append(sets["digests"], "sha256:"+h[:64], h[:64]+"  parley.tar.gz",
+			"golang.org/x/text v0.41.0 h1:"+base64.StdEncoding.EncodeToString(raw[:32]),
+			`"integrity": "sha512-`+base64.StdEncoding.EncodeToString(raw)+`=="`, "image: alpine@sha256:"+h[:64],
+			"ETag: \""+h[:32]+"\"", "traceparent: 00-"+h[:32]+"-"+h[32:48]+"-01")
+		sets["images"] = append(sets["images"], base64.StdEncoding.EncodeToString(raw),
+			"<img src=\"data:image/png;base64,"+base64.StdEncoding.EncodeToString(raw)+"\">",
 			"background: url(data:image/gif;base64,"+base64.StdEncoding.EncodeToString(raw)+")")
 	}
 	for _, name := range sorted(sets) {

@@ -32,11 +32,13 @@ var secrets = []struct{ text, want string }{
 	{"clientSecret: 8f14e45fceea167a5a36dedd4bea2543", "clientSecret: [redacted:secret]"},
 	{"HEROKU_KEY=550e8400-e29b-41d4-a716-446655440000", "HEROKU_KEY=[redacted:secret]"},
 	{"curl -u ann:correcthorse https://x.example", "curl -u [redacted:authorization] https://x.example"},
-	{"https://hooks.slack.com/services/" + "T0AAAAAA1/B0BBBBBB2/x7Yk2mNq9RtVwZb3Hsx7Yk2m", "https://[redacted:webhook]"},
+	{"https://hooks.slack.com/services/" + "T0AAAAAA1/B0BBBBBB2/x7Yk2mNq9RtVwZb3Hsx7Yk2m",
+		"https://[redacted:webhook]"},
 	{"eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P", "[redacted:jwt]"},
 	{pem, "[redacted:private_key]"},
 	{strings.ReplaceAll(pem, "\n", " ") + " rest", "[redacted:private_key] rest"},
-	{"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEpAIB\nno key any more: see below", "[redacted:private_key]\nno key any more: see below"},
+	{"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEpAIB\nno key any more: see below",
+		"[redacted:private_key]\nno key any more: see below"},
 	{"key:\n" + pem + "\nrest", "key:\n[redacted:private_key]\nrest"},
 	{`{"key": "` + strings.ReplaceAll(pem, "\n", `\n`) + `", "id": 7}`, `{"key": "[redacted:private_key]", "id": 7}`},
 	{"-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq5nRz0\nq1Zz", "[redacted:private_key]"},
@@ -46,12 +48,17 @@ var secrets = []struct{ text, want string }{
 var harmless = []string{
 	"", "\n", "hello", "the password is secret", "password: string", "token := strings.TrimSpace(raw)", "auth = newAuth(cfg)", "token = sign9A8b7c6d5(x)", "key: value",
 	"PASSWORD=", "PASSWORD=$DB_PASSWORD", "password: ${{ secrets.DB }}", "api_key: <your key>", "password = os.Getenv(\"PW\")", "Authorization: Bearer <token>",
-	"commit 3f786850e387550fdab836ed7e6dc881de23001b", "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+	"commit 3f786850e387550fdab836ed7e6dc881de23001b",
+	"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 	"session_id=550e8400-e29b-41d4-a716-446655440000", `"token_id": "550e8400-e29b-41d4-a716-446655440000"`,
-	"-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEA7bq5nRz0\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----\nMIIEpAIBAAKCAQEA7bq5nRz0\n-----END PUBLIC KEY-----",
-	"https://example.com:8080/path?x=1", "mailto:ann@example.com", "ssh://git@host/repo", "sk-learn-pipeline-for-text-2024", "key-value-store", "npm_config_registry",
-	"url = https://example.com/a/b/c.html", "path=/usr/local/lib/python3.12/site-packages", "model: claude-sonnet-4-5-20250929",
-	"drwxr-xr-x 2 root root 4096 Nov 15 05:27 screen", "ok  \tparley/screen\t3.183s", "xoxb", "AKIA", "Bearer", "-----BEGIN",
+	"-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEA7bq5nRz0\n-----END CERTIFICATE-----",
+	"-----BEGIN PUBLIC KEY-----\nMIIEpAIBAAKCAQEA7bq5nRz0\n-----END PUBLIC KEY-----",
+	"https://example.com:8080/path?x=1", "mailto:ann@example.com", "ssh://git@host/repo",
+	"sk-learn-pipeline-for-text-2024", "key-value-store", "npm_config_registry",
+	"url = https://example.com/a/b/c.html", "path=/usr/local/lib/python3.12/site-packages",
+	"model: claude-sonnet-4-5-20250929",
+	"drwxr-xr-x 2 root root 4096 Nov 15 05:27 screen", "ok  \tparley/screen\t3.183s", "xoxb", "AKIA", "Bearer",
+	"-----BEGIN",
 }
 
 func TestSecretsAreRedacted(t *testing.T) {
@@ -73,7 +80,8 @@ func TestSecretsAreRedacted(t *testing.T) {
 }
 
 func TestTheServersOwnSecrets(t *testing.T) {
-	own := []string{"plain words, no key", "p@ss/wörd?&", "  0123456789abcdef\n", "short", "", "a longer one with inner-secret in it", "inner-secret"}
+	own := []string{"plain words, no key", "p@ss/wörd?&", "  0123456789abcdef\n", "short", "",
+		"a longer one with inner-secret in it", "inner-secret"}
 	r := NewRedactor(own...)
 	for _, c := range []struct {
 		text string
@@ -124,9 +132,11 @@ func TestAStreamIsRedactedLikeAText(t *testing.T) {
 	for _, s := range secrets {
 		parts = append(parts, s.text)
 	}
-	parts = append(append(parts, harmless...), "own secret over\ntwo lines", "own secret", "another-own-secret", "größe", "\u200b", "\xff", "\"", " ", "\n", "\n\n", "=", "-----END", "PRIVATE KEY-----", "password")
+	parts = append(append(parts, harmless...), "own secret over\ntwo lines", "own secret", "another-own-secret",
+		"größe", "\u200b", "\xff", "\"", " ", "\n", "\n\n", "=", "-----END", "PRIVATE KEY-----", "password")
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 12).Draw(t, "parts"), rapid.SampledFrom([]string{"", " ", "\n"}).Draw(t, "between"))
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 12).Draw(t, "parts"),
+			rapid.SampledFrom([]string{"", " ", "\n"}).Draw(t, "between"))
 		want, wantFound := r.Redact(text)
 		s := r.Stream()
 		var out strings.Builder
@@ -151,8 +161,10 @@ func TestLongLinesInAStream(t *testing.T) {
 	r := NewRedactor()
 	key := "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
 	for name, text := range map[string]string{
-		"a long line":  strings.Repeat("all work and no play, "+key+" and more; ", 3000),
-		"a long key":   "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("4eC39HqLyjWDarjtT1zdp7dc4eC39HqLyjWDarjtT1zdp7dc\n", 3000) + "-----END PRIVATE KEY-----\nrest",
+		"a long line": strings.Repeat("all work and no play, "+key+" and more; ", 3000),
+		"a long key": "-----BEGIN PRIVATE KEY-----\n" +
+			strings.Repeat("4eC39HqLyjWDarjtT1zdp7dc4eC39HqLyjWDarjtT1zdp7dc\n", 3000) +
+			"-----END PRIVATE KEY-----\nrest",
 		"a long token": "x pypi-" + strings.Repeat("4eC39HqLyjWDarjtT1zdp7dc", 5000) + " rest",
 		"no words":     strings.Repeat("ü", 60000) + " " + key + strings.Repeat("é", 60000),
 	} {
@@ -170,8 +182,10 @@ func TestLongLinesInAStream(t *testing.T) {
 			}
 			rest, _ := s.Close()
 			out.WriteString(rest)
-			if got := out.String(); strings.Contains(got, "4eC39HqL") || strings.Count(got, "[redacted:") != max(1, strings.Count(text, key)) || strings.HasSuffix(text, "rest") != strings.HasSuffix(got, "rest") {
-				t.Errorf("%s in pieces of %d: %d redacted of %d, %.80q … %.80q", name, size, strings.Count(got, "[redacted:"), strings.Count(text, key), got, got[max(0, len(got)-80):])
+			if got := out.String(); strings.Contains(got, "4eC39HqL") || strings.Count(got, "[redacted:") != max(1,
+				strings.Count(text, key)) || strings.HasSuffix(text, "rest") != strings.HasSuffix(got, "rest") {
+				t.Errorf("%s in pieces of %d: %d redacted of %d, %.80q … %.80q", name, size,
+					strings.Count(got, "[redacted:"), strings.Count(text, key), got, got[max(0, len(got)-80):])
 			}
 		}
 	}
@@ -216,8 +230,10 @@ func FuzzRedact(f *testing.F) {
 
 var redactLoads = []struct{ name, text string }{
 	{"prose", strings.Join(honest, "\n")},
-	{"log", "2024-05-01T10:00:00Z level=info msg=\"request done\" method=GET path=/api/v1/sessions status=200 took=3ms id=550e8400-e29b-41d4-a716-446655440000\n"},
-	{"secrets", pem + "\nDB_PASSWORD=correct-horse api_key = 'q7Yk2mNq9RtVwZ' ghp_16C7e42F292c6912E7710c838347Ae178B4a\n"},
+	{"log", "2024-05-01T10:00:00Z level=info msg=\"request done\" method=GET path=/api/v1/sessions status=200 " +
+		"took=3ms id=550e8400-e29b-41d4-a716-446655440000\n"},
+	{"secrets", pem + "\nDB_PASSWORD=correct-horse api_key = 'q7Yk2mNq9RtVwZ' " +
+		"ghp_16C7e42F292c6912E7710c838347Ae178B4a\n"},
 	{"assignments", "a=a=a=a="},
 	{"names", "password"},
 	{"beginnings", "-----BEGIN PRIVATE KEY"},

@@ -87,12 +87,15 @@ type grammar struct {
 func compile(raw []byte) (*grammar, error) {
 	var file rulesFile
 	if err := yaml.NewDecoder(bytes.NewReader(raw), yaml.DisallowUnknownField()).Decode(&file); err != nil {
-		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "The sentinel's rules cannot be read.", Hint: err.Error(), Err: err}
+		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "The sentinel's rules cannot be read.",
+			Hint: err.Error(), Err: err}
 	}
 	if file.Flag <= 0 || file.Block < file.Flag || len(file.Rules) == 0 {
-		return nil, parley.Errorf(parley.CodeInvalid, "The sentinel's rules need a threshold flag, a threshold block not below it, and at least one rule.")
+		return nil, parley.Errorf(parley.CodeInvalid, "The sentinel's rules need a threshold flag, a threshold block "+
+			"not below it, and at least one rule.")
 	}
-	g := &grammar{flag: file.Flag, block: file.Block, words: map[string]entry{}, leet: map[string]int{}, typos: map[string]int{},
+	g := &grammar{flag: file.Flag, block: file.Block, words: map[string]entry{}, leet: map[string]int{},
+		typos:    map[string]int{},
 		prefixes: map[[3]byte][]string{}, classes: make([][]int, 1), inPhrase: make([][]phraseStep, 1)}
 	for name := range file.Words {
 		if name != strings.ToUpper(name) {
@@ -102,12 +105,15 @@ func compile(raw []byte) (*grammar, error) {
 	named := map[string]int{}
 	for _, r := range file.Rules {
 		if r.Name == "" || r.Weight <= 0 || len(r.Any) == 0 {
-			return nil, parley.Errorf(parley.CodeInvalid, "The rule %q needs a name, a weight above zero and a pattern.", r.Name)
+			return nil,
+				parley.Errorf(parley.CodeInvalid, "The rule %q needs a name, a weight above zero and a pattern.",
+					r.Name)
 		}
 		g.rules = append(g.rules, rule{r.Name, r.Weight})
 		for _, pattern := range r.Any {
 			if err := g.pattern(len(g.rules)-1, pattern, file.Words, named); err != nil {
-				return nil, parley.Errorf(parley.CodeInvalid, "The rule %s has a pattern that cannot be read, %q: %v.", r.Name, pattern, err)
+				return nil, parley.Errorf(parley.CodeInvalid, "The rule %s has a pattern that cannot be read, %q: %v.",
+					r.Name, pattern, err)
 			}
 		}
 	}
@@ -138,7 +144,9 @@ func (g *grammar) class(members []string) int {
 			continue
 		}
 		for i, id := range ids {
-			g.inPhrase[id] = append([]phraseStep{{phrase: len(g.phrases), index: g.nPhrase, first: i == 0, last: i == len(ids)-1}}, g.inPhrase[id]...)
+			g.inPhrase[id] = append(
+				[]phraseStep{{phrase: len(g.phrases), index: g.nPhrase, first: i == 0, last: i == len(ids)-1}},
+				g.inPhrase[id]...)
 			g.nPhrase++
 		}
 		g.phrases = append(g.phrases, phrase{classes: []int{class}, words: len(ids)})
@@ -225,7 +233,8 @@ func (g *grammar) pattern(rule int, line string, words map[string][]string, name
 			class = g.class(members)
 			named[element] = class
 		}
-		g.steps[class] = append(g.steps[class], step{rule: int16(rule), index: int32(g.nSteps), first: first, gap: int8(gap), flags: flags, last: i == len(fields)-1})
+		g.steps[class] = append(g.steps[class], step{rule: int16(rule), index: int32(g.nSteps), first: first,
+			gap: int8(gap), flags: flags, last: i == len(fields)-1})
 		g.nSteps++
 		gap, first = 0, false
 	}

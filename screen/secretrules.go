@@ -87,7 +87,8 @@ var theSecretGrammar = sync.OnceValue(func() *secretGrammar {
 	for _, list := range []struct {
 		kind  nameKind
 		words []string
-	}{{harmlessName, file.Names.Harmless}, {serviceName, file.Names.Service}, {secretName, file.Names.Secret}, {passwordName, file.Names.Password}} {
+	}{{harmlessName, file.Names.Harmless}, {serviceName, file.Names.Service}, {secretName, file.Names.Secret},
+		{passwordName, file.Names.Password}} {
 		for _, w := range list.words {
 			g.names[w] = list.kind
 		}

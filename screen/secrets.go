@@ -29,7 +29,8 @@ func (s *scanner) prefixes() {
 		at = s.rules.prefix.step(at, toLower(s.text[i]))
 		n := int(s.rules.prefix.nodes[at].match)
 		from := i + 1 - n
-		if n == 0 || i < done || from > 0 && (isAlnum(s.text[from-1]) || s.text[from-1] == '+' || s.text[from-1] == '/') {
+		if n == 0 || i < done || from > 0 && (isAlnum(s.text[from-1]) || s.text[from-1] == '+' ||
+			s.text[from-1] == '/') {
 			continue
 		}
 		written := s.text[from : i+1]
@@ -38,7 +39,8 @@ func (s *scanner) prefixes() {
 			continue
 		}
 		end := i + 1
-		for end < len(s.text) && (isAlnum(s.text[end]) && (!p.hex || hexDigit(s.text[end]) < 16) || p.wide && strings.IndexByte("-_.=+/~", s.text[end]) >= 0) {
+		for end < len(s.text) && (isAlnum(s.text[end]) && (!p.hex || hexDigit(s.text[end]) < 16) ||
+			p.wide && strings.IndexByte("-_.=+/~", s.text[end]) >= 0) {
 			end++
 		}
 		end = from + len(strings.TrimRight(s.text[from:end], ".-/"))
@@ -120,7 +122,8 @@ func (s *scanner) infixes() {
 		for end < len(s.text) && isTokenByte(s.text[end]) {
 			end++
 		}
-		if head := strings.TrimLeft(s.text[begin:dot], "=/+-_"); strings.HasPrefix(head, "ey") && len(head) >= 17 && end-dot > 17 {
+		if head := strings.TrimLeft(s.text[begin:dot], "=/+-_"); strings.HasPrefix(head, "ey") && len(head) >= 17 &&
+			end-dot > 17 {
 			s.add(dot-len(head), end, "jwt")
 		}
 		from = end
@@ -140,7 +143,8 @@ func (s *scanner) urls() {
 		}
 		host := from + i + 3
 		end := host
-		for end < len(s.text) && s.text[end] > ' ' && s.text[end] < 0x7f && strings.IndexByte("\"'`<>()", s.text[end]) < 0 {
+		for end < len(s.text) && s.text[end] > ' ' && s.text[end] < 0x7f &&
+			strings.IndexByte("\"'`<>()", s.text[end]) < 0 {
 			end++
 		}
 		from = end
@@ -150,7 +154,8 @@ func (s *scanner) urls() {
 			authority = rest[:slash]
 		}
 		if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-			if colon := strings.IndexByte(authority[:at], ':'); colon >= 0 && at-colon > 3 && !isPlaceholder(authority[colon+1:at]) {
+			if colon := strings.IndexByte(authority[:at], ':'); colon >= 0 && at-colon > 3 &&
+				!isPlaceholder(authority[colon+1:at]) {
 				s.add(host+colon+1, host+at, "url_password")
 			}
 		}
@@ -209,7 +214,8 @@ func (s *scanner) authorizations() {
 			}
 			before := s.text[max(0, begin-1000):begin]
 			before = before[lineStart(before, len(before)):]
-			if user, password, ok := strings.Cut(value, ":"); ok && len(user)+len(password) >= 4 && !strings.HasPrefix(password, "$") &&
+			if user, password, ok := strings.Cut(value, ":"); ok && len(user)+len(password) >= 4 &&
+				!strings.HasPrefix(password, "$") &&
 				strings.Contains(before, "curl") {
 				s.add(begin, begin+len(value), "authorization")
 			}
@@ -219,11 +225,13 @@ func (s *scanner) authorizations() {
 
 // isPlaceholder reports whether a value only stands for a secret.
 func isPlaceholder(v string) bool {
-	if v == "" || strings.ContainsAny(v, "<>{}$()[]") || strings.HasPrefix(v, "%") || strings.Trim(v, "*") == "" || strings.Trim(v, "xX.") == "" {
+	if v == "" || strings.ContainsAny(v, "<>{}$()[]") || strings.HasPrefix(v, "%") || strings.Trim(v, "*") == "" ||
+		strings.Trim(v, "xX.") == "" {
 		return true
 	}
 	switch strings.ToLower(v) {
-	case "null", "none", "true", "false", "string", "password", "secret", "token", "nil", "undefined", "changeme", "redacted":
+	case "null", "none", "true", "false", "string", "password", "secret", "token", "nil", "undefined", "changeme",
+		"redacted":
 		return true
 	}
 	return false

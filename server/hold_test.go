@@ -223,7 +223,8 @@ func TestConnectionsAreReused(t *testing.T) {
 		r := bufio.NewReader(conn)
 		for i := range 3 {
 			time.Sleep(time.Minute * time.Duration(min(i, 1)))
-			if _, err := io.WriteString(conn, "POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"); err != nil {
+			if _, err := io.WriteString(conn,
+				"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"); err != nil {
 				t.Fatal(err)
 			}
 			res, err := http.ReadResponse(r, nil)

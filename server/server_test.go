@@ -87,7 +87,8 @@ func get(t *testing.T, url string, header map[string]string) (int, string, http.
 
 func TestHealth(t *testing.T) {
 	s, url := start(t)
-	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`, "/api/health": `{"ok":true,"status":"ok"}`} {
+	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`,
+		"/api/health": `{"ok":true,"status":"ok"}`} {
 		if status, body, _ := get(t, url+path, nil); status != 200 || body != want {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -95,8 +96,10 @@ func TestHealth(t *testing.T) {
 	if status, body, _ := get(t, url+"/", nil); status != 200 || !strings.Contains(body, "parley chat") {
 		t.Errorf("%d %s", status, body)
 	}
-	trouble.Store(&parley.Error{Code: parley.CodeUnavailable, Message: "The disk is full.", Hint: "make room", Err: errors.New("a secret")})
-	if status, body, _ := get(t, url+"/readyz", nil); status != 503 || body != `{"hint":"make room","reason":"The disk is full.","status":"unavailable"}` {
+	trouble.Store(&parley.Error{Code: parley.CodeUnavailable, Message: "The disk is full.", Hint: "make room",
+		Err: errors.New("a secret")})
+	if status, body, _ := get(t, url+"/readyz", nil); status != 503 ||
+		body != `{"hint":"make room","reason":"The disk is full.","status":"unavailable"}` {
 		t.Errorf("in trouble: %d %s", status, body)
 	}
 	if status, _, _ := get(t, url+"/healthz", nil); status != 200 {
@@ -117,8 +120,9 @@ func TestWhatEveryRequestPasses(t *testing.T) {
 		t.Errorf("what is not admitted is answered %d", status)
 	}
 	_, _, h := get(t, url+"/thing", nil)
-	for k, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Access-Control-Allow-Origin": "",
-		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"} {
+	for k, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Access-Control-Allow-Origin": "",
+		"Content-Security-Policy":     "default-src 'none'; frame-ancestors 'none'"} {
 		if h.Get(k) != want {
 			t.Errorf("%s: %q", k, h.Get(k))
 		}
@@ -129,9 +133,11 @@ func TestWhatEveryRequestPasses(t *testing.T) {
 // the list, letter by letter.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	_, url := start(t)
-	for origin, allowed := range map[string]bool{"https://app.example": true, "https://app.example:443": false, "https://app.example.evil": false, "http://app.example": false, "null": false} {
+	for origin, allowed := range map[string]bool{"https://app.example": true, "https://app.example:443": false,
+		"https://app.example.evil": false, "http://app.example": false, "null": false} {
 		_, _, h := get(t, url+"/thing", map[string]string{"Origin": origin})
-		if allowed && !strings.Contains(h.Get("Access-Control-Expose-Headers"), "Retry-After") || h.Get("Vary") != "Origin" {
+		if allowed && !strings.Contains(h.Get("Access-Control-Expose-Headers"), "Retry-After") ||
+			h.Get("Vary") != "Origin" {
 			t.Errorf("%s: %v", origin, h)
 		}
 		if got := h.Get("Access-Control-Allow-Origin"); (got == origin) != allowed || !allowed && got != "" {
@@ -149,7 +155,8 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusNoContent || !strings.Contains(res.Header.Get("Access-Control-Allow-Headers"), "Authorization") {
+	if res.StatusCode != http.StatusNoContent || !strings.Contains(res.Header.Get("Access-Control-Allow-Headers"),
+		"Authorization") {
 		t.Errorf("a page that asks first is answered %d %v", res.StatusCode, res.Header)
 	}
 }
@@ -163,10 +170,12 @@ func TestProfilesAreServedElsewhere(t *testing.T) {
 	admin := NewAdmin(l, slog.New(slog.DiscardHandler))
 	admin.Start()
 	defer admin.Close(t.Context())
-	if status, body, _ := get(t, "http://"+l.Addr().String()+"/debug/pprof/goroutine?debug=1", nil); status != http.StatusOK || !strings.Contains(body, "goroutine profile") {
+	if status, body, _ := get(t, "http://"+l.Addr().String()+"/debug/pprof/goroutine?debug=1",
+		nil); status != http.StatusOK || !strings.Contains(body, "goroutine profile") {
 		t.Errorf("%d %.100s", status, body)
 	}
-	for host, want := range map[string]int{"evil.example": 403, "localhost.evil.example:80": 403, "127.0.0.1.nip.io": 403, "localhost:6060": 200, "[::1]:6060": 200} {
+	for host, want := range map[string]int{"evil.example": 403, "localhost.evil.example:80": 403,
+		"127.0.0.1.nip.io": 403, "localhost:6060": 200, "[::1]:6060": 200} {
 		status, body, _ := get(t, "http://"+l.Addr().String()+"/debug/pprof/cmdline", map[string]string{"Host": host})
 		if status != want || want == 403 && strings.Contains(body, "test") {
 			t.Errorf("as %s: %d %s", host, status, body)

@@ -26,55 +26,56 @@ type applyPatchArguments struct {
 
 const maxSections = 1000 // of a patch
 
-var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema, func(args applyPatchArguments) (action, error) {
-	if len(args.Patch) > maxWritten {
-		return action{}, fmt.Errorf("patch: expected at most %d bytes", maxWritten)
-	}
-	p, err := patch.Parse(args.Patch)
-	if err != nil {
-		return action{}, err
-	}
-	if len(p) > maxSections {
-		return action{}, fmt.Errorf("patch: expected at most %d sections", maxSections)
-	}
-	for i := range p {
-		for _, name := range []*string{&p[i].Path, &p[i].To} {
-			if *name == "" {
-				continue
-			}
-			if *name, err = workspace.CleanFile(*name); err != nil {
-				return action{}, fmt.Errorf("%w (line %d of the patch)", err, p[i].Line)
+var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema,
+	func(args applyPatchArguments) (action, error) {
+		if len(args.Patch) > maxWritten {
+			return action{}, fmt.Errorf("patch: expected at most %d bytes", maxWritten)
+		}
+		p, err := patch.Parse(args.Patch)
+		if err != nil {
+			return action{}, err
+		}
+		if len(p) > maxSections {
+			return action{}, fmt.Errorf("patch: expected at most %d sections", maxSections)
+		}
+		for i := range p {
+			for _, name := range []*string{&p[i].Path, &p[i].To} {
+				if *name == "" {
+					continue
+				}
+				if *name, err = workspace.CleanFile(*name); err != nil {
+					return action{}, fmt.Errorf("%w (line %d of the patch)", err, p[i].Line)
+				}
 			}
 		}
-	}
-	return action{
-		class: parley.Effectful,
-		edits: true,
-		paths: p.Paths(),
-		show:  args.Patch,
-		perform: func(ctx context.Context, e *workspace.Edit, out io.Writer) error {
-			var done []string
-			for _, s := range p {
-				if err := ctx.Err(); err != nil {
+		return action{
+			class: parley.Effectful,
+			edits: true,
+			paths: p.Paths(),
+			show:  args.Patch,
+			perform: func(ctx context.Context, e *workspace.Edit, out io.Writer) error {
+				var done []string
+				for _, s := range p {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					lines, err := section(e, s)
+					if err != nil {
+						return err
+					}
+					done = append(done, lines...)
+				}
+				if err := e.Commit(ctx); err != nil {
 					return err
 				}
-				lines, err := section(e, s)
-				if err != nil {
-					return err
+				fmt.Fprintln(out, "Done!")
+				for _, line := range done {
+					fmt.Fprintln(out, line)
 				}
-				done = append(done, lines...)
-			}
-			if err := e.Commit(ctx); err != nil {
-				return err
-			}
-			fmt.Fprintln(out, "Done!")
-			for _, line := range done {
-				fmt.Fprintln(out, line)
-			}
-			return nil
-		},
-	}, nil
-})
+				return nil
+			},
+		}, nil
+	})
 
 // section adds what a section wants, and tells it as a line for every file. Its
 // paths are clean.
@@ -134,5 +135,6 @@ func unfit(s patch.Section, name string, err error) error {
 			Message: fmt.Sprintf("File not found: %s (line %d of the patch). Nothing was changed.", name, s.Line)}
 	}
 	return &parley.Error{Code: parley.CodeOf(err), Err: err,
-		Message: fmt.Sprintf("%s File Error: %s (line %d of the patch) Nothing was changed.", s.Kind, parley.MessageOf(err), s.Line)}
+		Message: fmt.Sprintf("%s File Error: %s (line %d of the patch) Nothing was changed.", s.Kind,
+			parley.MessageOf(err), s.Line)}
 }

@@ -137,7 +137,8 @@ func TestStagedFilesThatVanishAreNoticed(t *testing.T) {
 				staged, err := filepath.Glob(filepath.Join(b.workspace, pattern))
 				for _, name := range staged {
 					// Those with another name are what was there before.
-					if info, statErr := os.Stat(name); statErr == nil && info.Sys().(*syscall.Stat_t).Nlink == 1 && b.holds(name, "y\n") {
+					if info, statErr := os.Stat(name); statErr == nil && info.Sys().(*syscall.Stat_t).Nlink == 1 &&
+						b.holds(name, "y\n") {
 						err = errors.Join(err, os.Remove(name))
 					}
 				}
@@ -177,8 +178,10 @@ func TestNoOtherFileIsOverwritten(t *testing.T) {
 		b.put("a", "x\n")
 		b.put("b", "x\n")
 		file := filepath.Join(b.workspace, "a")
-		m := &meddler{Context: t.Context(), left: n, do: func() error { return os.WriteFile(file, []byte("by hand\n"), 0o644) }}
-		_, err := b.box.Perform(m, parley.Agent{}, "apply_patch", patchOf("*** Update File: b", "@@", "-x", "+y", "*** Update File: a", "@@", "-x", "+y").String(), nil)
+		m := &meddler{Context: t.Context(), left: n,
+			do: func() error { return os.WriteFile(file, []byte("by hand\n"), 0o644) }}
+		_, err := b.box.Perform(m, parley.Agent{}, "apply_patch", patchOf("*** Update File: b", "@@", "-x", "+y",
+			"*** Update File: a", "@@", "-x", "+y").String(), nil)
 		if m.left > 0 {
 			return
 		}
@@ -203,7 +206,8 @@ func TestAPatchReplacesHardLinks(t *testing.T) {
 		}
 	}
 	before := tree(t, b.outside)
-	b.result("apply_patch", patchOf("*** Update File: u", "@@", "-x", "+y", "*** Delete File: d", "*** Add File: o", "+y", "*** Update File: m", "*** Move to: n", "@@", "-x", "+y"))
+	b.result("apply_patch", patchOf("*** Update File: u", "@@", "-x", "+y", "*** Delete File: d", "*** Add File: o",
+		"+y", "*** Update File: m", "*** Move to: n", "@@", "-x", "+y"))
 	b.result("edit_file", args{"path": "o", "old_text": "y", "new_text": "z"})
 	if diff := gocmp.Diff(before, tree(t, b.outside)); diff != "" {
 		t.Error(diff)
@@ -221,7 +225,8 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 	b.put("gone", "x\n")
 	before := tree(t, b.workspace)
 	large := strings.Repeat("+0123456789\n", 30000)
-	b.fails("apply_patch", patchOf("*** Add File: new/small", "+x", "*** Delete File: gone", "*** Update File: a", "@@", "-x", "+y", "*** Add File: large\n"+large[:len(large)-1]), "no space left")
+	b.fails("apply_patch", patchOf("*** Add File: new/small", "+x", "*** Delete File: gone", "*** Update File: a", "@@",
+		"-x", "+y", "*** Add File: large\n"+large[:len(large)-1]), "no space left")
 	if diff := gocmp.Diff(before, tree(t, b.workspace)); diff != "" {
 		t.Error(diff)
 	}
@@ -258,13 +263,16 @@ func TestAPatchAgainstASwappedDirectory(t *testing.T) {
 				var err error
 				switch i % 4 {
 				case 0:
-					_, err = b.perform("apply_patch", patchOf("*** Add File: dir/sub/n", "+n", "*** Update File: dir/sub/u", "@@", "-x", "+x"))
+					_, err = b.perform("apply_patch",
+						patchOf("*** Add File: dir/sub/n", "+n", "*** Update File: dir/sub/u", "@@", "-x", "+x"))
 				case 1:
 					_, err = b.perform("apply_patch", patchOf("*** Delete File: dir/sub/d"))
 				case 2:
-					_, err = b.perform("apply_patch", patchOf("*** Add File: dir/sub/d", "+x", fmt.Sprintf("*** Add File: dir/sub/%d", i%7), "+x"))
+					_, err = b.perform("apply_patch",
+						patchOf("*** Add File: dir/sub/d", "+x", fmt.Sprintf("*** Add File: dir/sub/%d", i%7), "+x"))
 				case 3:
-					_, err = b.perform("edit_file", args{"path": "dir/sub/u", "old_text": "x", "new_text": "x\nx", "replace_all": true})
+					_, err = b.perform("edit_file", args{"path": "dir/sub/u", "old_text": "x", "new_text": "x\nx",
+						"replace_all": true})
 					if err == nil {
 						_, err = b.perform("write_file", args{"path": "dir/sub/u", "content": "x\n"})
 					}
@@ -277,7 +285,8 @@ func TestAPatchAgainstASwappedDirectory(t *testing.T) {
 			}
 			stop()
 			t.Logf("%d done, failed: %v", done, failed)
-			if diff := gocmp.Diff(outside, tree(t, b.outside)) + gocmp.Diff(git, tree(t, filepath.Join(b.workspace, ".git"))); diff != "" {
+			if diff := gocmp.Diff(outside, tree(t, b.outside)) + gocmp.Diff(git,
+				tree(t, filepath.Join(b.workspace, ".git"))); diff != "" {
 				t.Error(diff)
 			}
 			if done == 0 || len(failed) == 0 {

@@ -119,12 +119,15 @@ func TestApplyPatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := b.result("apply_patch", patchOf("*** Add File: new/deep/n", "+n", "*** Add File: ./there", "+other", "*** Delete File: gone",
-		"*** Update File: script", "@@", "-exit 1", "+exit 0", "*** Update File: old/code.go", "*** Move to: code.go", "@@", "-func f() {}"))
+	got := b.result("apply_patch", patchOf("*** Add File: new/deep/n", "+n", "*** Add File: ./there", "+other",
+		"*** Delete File: gone",
+		"*** Update File: script", "@@", "-exit 1", "+exit 0", "*** Update File: old/code.go", "*** Move to: code.go",
+		"@@", "-func f() {}"))
 	if want := "Done!\nA new/deep/n\nM there\nD gone\nM script\nD old/code.go\nA code.go\n"; got != want {
 		t.Errorf("the result is %q", got)
 	}
-	want := map[string]string{"new/deep/n": "n\n", "there": "other\n", "script": "#!/bin/sh\nexit 0\n", "code.go": "package a\n\n"}
+	want := map[string]string{"new/deep/n": "n\n", "there": "other\n", "script": "#!/bin/sh\nexit 0\n",
+		"code.go": "package a\n\n"}
 	if diff := gocmp.Diff(want, bytesOf(t, b.workspace)); diff != "" {
 		t.Error(diff)
 	}
@@ -137,10 +140,12 @@ func TestApplyPatch(t *testing.T) {
 func TestAMoveToWhereItIsIsAChange(t *testing.T) {
 	b := newBench(t)
 	b.put("a", "x\n")
-	if got := b.result("apply_patch", patchOf("*** Update File: a", "*** Move to: ./a", "@@", "-x", "+y")); got != "Done!\nM a\n" || b.content("a") != "y\n" {
+	if got := b.result("apply_patch", patchOf("*** Update File: a", "*** Move to: ./a", "@@", "-x",
+		"+y")); got != "Done!\nM a\n" || b.content("a") != "y\n" {
 		t.Errorf("%q, a holds %q", got, b.content("a"))
 	}
-	if got := b.result("apply_patch", patchOf("*** Update File: a", "*** Move to: b")); got != "Done!\nD a\nA b\n" || b.content("b") != "y\n" {
+	if got := b.result("apply_patch", patchOf("*** Update File: a", "*** Move to: b")); got != "Done!\nD a\nA b\n" ||
+		b.content("b") != "y\n" {
 		t.Errorf("%q, b holds %q", got, b.content("b"))
 	}
 }
@@ -155,7 +160,8 @@ func TestAPatchIsShownAndCoveredWhole(t *testing.T) {
 	}
 	for i := range text { // any other letter is another patch, or none
 		other := text[:i] + "\u00a0" + text[i+1:]
-		if v := b.box.Judge(parley.Agent{}, "apply_patch", args{"patch": other}.String()); v.Kind != parley.VerdictBlock && v.Digest == first.Digest {
+		if v := b.box.Judge(parley.Agent{}, "apply_patch",
+			args{"patch": other}.String()); v.Kind != parley.VerdictBlock && v.Digest == first.Digest {
 			t.Errorf("%q has the digest of %q", other, text)
 		}
 	}
@@ -168,10 +174,13 @@ func TestPathsThatAPatchMayNotName(t *testing.T) {
 	before := tree(t, filepath.Dir(b.workspace))
 	for name, want := range map[string]string{
 		"../../etc/x": "has .. in it", "..": "has .. in it", "a/../../b": "has .. in it", "a/../b": "has .. in it",
-		"/etc/passwd": "is absolute", "/proc/self/root/etc/passwd": "is absolute", ".": "names a directory", "./": "names a directory", "a/": "names a directory",
+		"/etc/passwd": "is absolute", "/proc/self/root/etc/passwd": "is absolute", ".": "names a directory",
+		"./": "names a directory", "a/": "names a directory",
 		"a\x00b": "holds a NUL", `..\..\x`: "backslash", `a\b`: "backslash", `C:\x`: "backslash",
-		"\u2024\u2024/x": "look like dots", "\uff0e\uff0e/x": "look like dots", "a\uff0fb": "look like dots", "\u2025/x": "look like dots",
-		strings.Repeat("n", 5000): "longer than 4096", ".git/hooks/pre-commit": "never written", ".GIT/config": "never written", "sub/.git/config": "never written",
+		"\u2024\u2024/x": "look like dots", "\uff0e\uff0e/x": "look like dots", "a\uff0fb": "look like dots",
+		"\u2025/x":                "look like dots",
+		strings.Repeat("n", 5000): "longer than 4096", ".git/hooks/pre-commit": "never written",
+		".GIT/config": "never written", "sub/.git/config": "never written",
 	} {
 		for _, p := range []args{
 			patchOf("*** Add File: fine2", "+x", "*** Add File: "+name, "+x"),
@@ -180,7 +189,8 @@ func TestPathsThatAPatchMayNotName(t *testing.T) {
 			patchOf("*** Update File: fine", "*** Move to: "+name, "@@", "-x", "+y"),
 		} {
 			v := b.box.Judge(parley.Agent{Approval: "full-auto"}, "apply_patch", p.String())
-			if v.Kind != parley.VerdictBlock || !strings.Contains(v.Reason, want) || !strings.Contains(v.Reason, "of the patch") {
+			if v.Kind != parley.VerdictBlock || !strings.Contains(v.Reason, want) ||
+				!strings.Contains(v.Reason, "of the patch") {
 				t.Errorf("%.60q: %s %q, want %q", name, v.Kind, v.Reason, want)
 			}
 			b.fails("apply_patch", p, want)
@@ -189,7 +199,8 @@ func TestPathsThatAPatchMayNotName(t *testing.T) {
 	if diff := gocmp.Diff(before, tree(t, filepath.Dir(b.workspace))); diff != "" {
 		t.Error(diff)
 	}
-	b.result("apply_patch", patchOf("*** Add File: ...", "+x", "*** Add File: žluť…", "+x", "*** Add File: a:b", "+x")) // odd, and harmless
+	// odd, and harmless
+	b.result("apply_patch", patchOf("*** Add File: ...", "+x", "*** Add File: žluť…", "+x", "*** Add File: a:b", "+x"))
 }
 
 // TestAPatchThatDoesNotFitChangesNothing: whichever section is the one that does
@@ -247,21 +258,25 @@ func TestAPatchThatDoesNotFitChangesNothing(t *testing.T) {
 		"*** Update File: dir/c\n@@ nowhere\n-x":                                   "not found",
 		"*** Delete File: b\n*** Update File: dir/c\n@@\n-x\n*** Frob: it":         "Unknown Line: *** Frob: it (line 10 of the patch)",
 	} {
-		b.fails("apply_patch", patchOf("*** Add File: new/deep/n", "+n", "*** Update File: a\n*** Move to: moved", section), want)
+		b.fails("apply_patch", patchOf("*** Add File: new/deep/n", "+n", "*** Update File: a\n*** Move to: moved",
+			section), want)
 		if diff := gocmp.Diff(before, tree(t, filepath.Dir(b.workspace))); diff != "" {
 			t.Fatalf("%.100s: %s", section, diff)
 		}
 	}
 }
 
-var largePatch = patchOf("*** Add File: new/deep/n", "+n", "*** Add File: over", "+over", "*** Update File: a", "@@", "-x", "+y", "*** Update File: dir/b",
+var largePatch = patchOf("*** Add File: new/deep/n", "+n", "*** Add File: over", "+over", "*** Update File: a", "@@",
+	"-x", "+y", "*** Update File: dir/b",
 	"@@", "-x", "+y", "*** Update File: c", "*** Move to: dir/moved", "@@", "-x", "+y", "*** Delete File: gone")
 
 // FuzzApplyPatch: whatever a model writes, nothing outside changes, .git does
 // not, and inside either nothing or what the result tells.
 func FuzzApplyPatch(f *testing.F) {
-	for _, name := range []string{"a", "dir/b", "../outside/x", "out", "outdir/x", ".git/config", "new/n", "indir/b", "dir"} {
-		f.Add(patchOf("*** Add File: n", "+n", "*** Update File: "+name, "*** Move to: m", "@@", "-x", "+y", "*** Delete File: gone")["patch"].(string))
+	for _, name := range []string{"a", "dir/b", "../outside/x", "out", "outdir/x", ".git/config", "new/n", "indir/b",
+		"dir"} {
+		f.Add(patchOf("*** Add File: n", "+n", "*** Update File: "+name, "*** Move to: m", "@@", "-x", "+y",
+			"*** Delete File: gone")["patch"].(string))
 		f.Add(patchOf("*** Add File: "+name, "+n", "*** Delete File: a")["patch"].(string))
 		f.Add(patchOf("*** Delete File: "+name, "*** Update File: dir/b", "@@ x", "+y", "*** End of File")["patch"].(string))
 	}

@@ -58,7 +58,9 @@ func New(o Options) *Box {
 }
 
 // The tools, in the order models are told of them.
-var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile, applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate), anywhere(scheduleFollowUp), anywhere(cancelFollowUps), anywhere(finalizeTask)}
+var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile,
+	applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate),
+	anywhere(scheduleFollowUp), anywhere(cancelFollowUps), anywhere(finalizeTask)}
 
 // reads says that a tool changes nothing, whatever its arguments.
 func reads(t tool) tool {
@@ -136,7 +138,8 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	if err != nil {
 		return parley.Verdict{Kind: parley.VerdictBlock, Reason: err.Error()}
 	}
-	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions, Agent: a.agent, Task: a.task}
+	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions, Agent: a.agent,
+		Task: a.task}
 	v.Digest = parley.Digest(name, arguments, b.files.Root())
 	v.Source = a.source
 	switch {
@@ -162,7 +165,8 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 
 // Perform carries out a call. Its errors are safe to show; what was not
 // understood is CodeInvalid.
-func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (parley.ToolResult, error) {
+func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+	parley.ToolResult, error) {
 	a, err := b.understand(agent, name, arguments)
 	switch {
 	case err != nil:

@@ -146,7 +146,8 @@ func (b *bench) untouched(dir string, names ...string) {
 }
 
 func TestAnAgentHasTheToolsItLists(t *testing.T) {
-	all := []string{"list_files", "find_files", "search_files", "read_file", "write_file", "edit_file", "apply_patch", "ask_user", "update_plan", "delegate", "finalize_task"}
+	all := []string{"list_files", "find_files", "search_files", "read_file", "write_file", "edit_file", "apply_patch",
+		"ask_user", "update_plan", "delegate", "finalize_task"}
 	for _, c := range []struct{ tools, want []string }{
 		{nil, all},
 		{[]string{"*"}, all},
@@ -167,17 +168,21 @@ func TestAnAgentHasTheToolsItLists(t *testing.T) {
 		}
 		b.put("a", "")
 		for _, name := range all {
-			arguments := map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":""}`,
-				"find_files": `{"pattern":"*"}`, "search_files": `{"pattern":"x"}`, "edit_file": `{"path":"a","old_text":"x","new_text":"y"}`,
-				"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: a"}`, "finalize_task": `{"title":"t","summary":"s"}`,
-				"ask_user":    `{"questions":[{"question":"?","header":"","options":[],"multi_select":false}]}`,
-				"update_plan": `{"items":[{"title":"x","status":"pending"}]}`,
-				"delegate":    `{"agent_id":"x","task":"y"}`}[name]
+			arguments := map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`,
+				"write_file": `{"path":"a","content":""}`,
+				"find_files": `{"pattern":"*"}`, "search_files": `{"pattern":"x"}`,
+				"edit_file":     `{"path":"a","old_text":"x","new_text":"y"}`,
+				"apply_patch":   `{"patch":"*** Begin Patch\n*** Delete File: a"}`,
+				"finalize_task": `{"title":"t","summary":"s"}`,
+				"ask_user":      `{"questions":[{"question":"?","header":"","options":[],"multi_select":false}]}`,
+				"update_plan":   `{"items":[{"title":"x","status":"pending"}]}`,
+				"delegate":      `{"agent_id":"x","task":"y"}`}[name]
 			blocked := b.box.Judge(agent, name, arguments).Kind == parley.VerdictBlock
 			if blocked == slices.Contains(c.want, name) {
 				t.Errorf("%v: %s blocked: %v", c.tools, name, blocked)
 			}
-			if _, err := b.box.Perform(t.Context(), agent, name, arguments, nil); blocked && parley.CodeOf(err) != parley.CodeInvalid {
+			if _, err := b.box.Perform(t.Context(), agent, name, arguments, nil); blocked &&
+				parley.CodeOf(err) != parley.CodeInvalid {
 				t.Errorf("%v: %s is blocked and yet performed: %v", c.tools, name, err)
 			}
 		}
@@ -206,12 +211,18 @@ func TestJudge(t *testing.T) {
 		{"suggest", "finalize_task", `{"title":"t","summary":"s"}`, parley.VerdictRun, parley.Pure},
 		{"suggest", "edit_file", `{"path":"a","old_text":"x","new_text":"y"}`, parley.VerdictAsk, parley.Effectful},
 		{"auto-edit", "edit_file", `{"path":"a","old_text":"x","new_text":"y"}`, parley.VerdictRun, parley.Effectful},
-		{"suggest", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictAsk, parley.Effectful},
-		{"auto-edit", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictRun, parley.Effectful},
-		{"full-auto", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictRun, parley.Effectful},
-		{"full-auto", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a\n*** Add File: .github/workflows/ci.yml"}`, parley.VerdictAsk, parley.Effectful},
+		{"suggest", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictAsk,
+			parley.Effectful},
+		{"auto-edit", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictRun,
+			parley.Effectful},
+		{"full-auto", "apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: a"}`, parley.VerdictRun,
+			parley.Effectful},
+		{"full-auto", "apply_patch",
+			`{"patch":"*** Begin Patch\n*** Delete File: a\n*** Add File: .github/workflows/ci.yml"}`,
+			parley.VerdictAsk, parley.Effectful},
 		{"full-auto", "write_file", `{"path":"sub/.GitLab-CI.yml","content":""}`, parley.VerdictAsk, parley.Effectful},
-		{"auto-edit", "edit_file", `{"path":".husky/pre-commit","old_text":"x","new_text":"y"}`, parley.VerdictAsk, parley.Effectful},
+		{"auto-edit", "edit_file", `{"path":".husky/pre-commit","old_text":"x","new_text":"y"}`, parley.VerdictAsk,
+			parley.Effectful},
 		{"full-auto", "shell", `{}`, parley.VerdictBlock, ""},
 	} {
 		b := newBench(t)
@@ -250,7 +261,8 @@ func TestSources(t *testing.T) {
 		{in, "finalize_task", `{"title":"t","summary":"s"}`, ""},
 		{in, "delegate", `{"agent_id":"a","task":"t"}`, ""},
 	} {
-		if v := c.b.box.Judge(parley.Agent{}, c.name, c.arguments); v.Source != c.want || v.Kind == parley.VerdictBlock {
+		if v := c.b.box.Judge(parley.Agent{}, c.name, c.arguments); v.Source != c.want ||
+			v.Kind == parley.VerdictBlock {
 			t.Errorf("%s %s comes from %q: %+v", c.name, c.arguments, v.Source, v)
 		}
 	}
@@ -278,7 +290,8 @@ func TestADigestCoversEveryByte(t *testing.T) {
 	if again := judged(b, base); again != judged(b, base) {
 		t.Error("the same call has two digests")
 	}
-	for _, arguments := range []string{`{"path":"b","content":"xyz"}`, `{"path":"a","content":"xyy"}`, `{"path":"a", "content":"xyz"}`} {
+	for _, arguments := range []string{`{"path":"b","content":"xyz"}`, `{"path":"a","content":"xyy"}`,
+		`{"path":"a", "content":"xyz"}`} {
 		if judged(b, base) == judged(b, arguments) {
 			t.Errorf("%s has the digest of %s", arguments, base)
 		}
@@ -307,7 +320,8 @@ func TestAQuestionIsACard(t *testing.T) {
 	if diff := cmp.Diff(want, v.Questions); v.Kind != parley.VerdictCard || diff != "" {
 		t.Errorf("%s: %s", v.Kind, diff)
 	}
-	if _, err := b.box.Perform(t.Context(), parley.Agent{}, "ask_user", arguments, nil); parley.CodeOf(err) != parley.CodeInvalid {
+	if _, err := b.box.Perform(t.Context(), parley.Agent{}, "ask_user", arguments, nil); parley.CodeOf(
+		err) != parley.CodeInvalid {
 		t.Errorf("performed: %v", err)
 	}
 }
@@ -317,8 +331,10 @@ func TestAnEndedContextDoesNothing(t *testing.T) {
 	b.put("a", "old")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, arguments := range map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`, "write_file": `{"path":"a","content":"new"}`,
-		"find_files": `{"pattern":"*"}`, "search_files": `{"pattern":"x"}`, "edit_file": `{"path":"a","old_text":"old","new_text":"new"}`,
+	for name, arguments := range map[string]string{"list_files": `{}`, "read_file": `{"path":"a"}`,
+		"write_file": `{"path":"a","content":"new"}`,
+		"find_files": `{"pattern":"*"}`, "search_files": `{"pattern":"x"}`,
+		"edit_file":   `{"path":"a","old_text":"old","new_text":"new"}`,
 		"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: a"}`} {
 		if _, err := b.box.Perform(ctx, parley.Agent{}, name, arguments, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)

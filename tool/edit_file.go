@@ -96,11 +96,14 @@ func edit(content string, args editFileArguments) (string, []int, error) {
 	}
 	switch count := len(lines); {
 	case count == 0:
-		return "", nil, errors.New("old_text stands nowhere in it. Read the file and give the text exactly as it is, blanks and line ends included")
+		return "", nil, errors.New("old_text stands nowhere in it. Read the file and give the text exactly as it is, " +
+			"blanks and line ends included")
 	case count > maxPlaces && !args.ReplaceAll:
-		return "", nil, fmt.Errorf("old_text stands in more than %d places: %s. Give more of the text around the one you mean, or set replace_all", maxPlaces, lineList(lines))
+		return "", nil, fmt.Errorf("old_text stands in more than %d places: %s. Give more of the text around the one "+
+			"you mean, or set replace_all", maxPlaces, lineList(lines))
 	case count > 1 && !args.ReplaceAll:
-		return "", nil, fmt.Errorf("old_text stands in %d places: %s. Give more of the text around the one you mean, or set replace_all", count, lineList(lines))
+		return "", nil, fmt.Errorf("old_text stands in %d places: %s. Give more of the text around the one you mean, "+
+			"or set replace_all", count, lineList(lines))
 	case len(content)+count*(len(to)-len(from)) > workspace.MaxEdited:
 		return "", nil, fmt.Errorf("it would be longer than %d bytes", workspace.MaxEdited)
 	}

@@ -17,16 +17,18 @@ func TestEditFile(t *testing.T) {
 		all               bool
 		want, result      string
 	}{
-		"one":                {"a\nb\nc\n", "b", "B", false, "a\nB\nc\n", "Replaced 1 place in file: line 2."},
-		"one of one, all":    {"a\nb\n", "b", "B", true, "a\nB\n", "Replaced 1 place in file: line 2."},
-		"all":                {"b\nb b\n", "b", "bb", true, "bb\nbb bb\n", "Replaced 3 places in file: line 1, 2, 2."},
-		"all, next to each":  {"aaa", "a", "", true, "", "Replaced 3 places in file: line 1, 1, 1."},
-		"several lines":      {"a\nb\nc", "b\nc", "x", false, "a\nx", "Replaced 1 place in file: line 2."},
-		"removed":            {"a\nb\n", "a\n", "", false, "b\n", "Replaced 1 place in file: line 1."},
-		"returns":            {"a\r\nb\r\nc\r\n", "a\nb", "x\ny", false, "x\r\ny\r\nc\r\n", "Replaced 1 place in file: line 1."},
-		"returns as given":   {"a\r\nb\r\n", "a\r\n", "x\n", false, "x\nb\r\n", "Replaced 1 place in file: line 1."},
-		"bytes around it":    {"\xff\x00b\xfe", "b", "ž", false, "\xff\x00ž\xfe", "Replaced 1 place in file: line 1."},
-		"many are not named": {strings.Repeat("x\n", 30), "x", "y", true, strings.Repeat("y\n", 30), "Replaced 30 places in file: line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20 and 10 more."},
+		"one":               {"a\nb\nc\n", "b", "B", false, "a\nB\nc\n", "Replaced 1 place in file: line 2."},
+		"one of one, all":   {"a\nb\n", "b", "B", true, "a\nB\n", "Replaced 1 place in file: line 2."},
+		"all":               {"b\nb b\n", "b", "bb", true, "bb\nbb bb\n", "Replaced 3 places in file: line 1, 2, 2."},
+		"all, next to each": {"aaa", "a", "", true, "", "Replaced 3 places in file: line 1, 1, 1."},
+		"several lines":     {"a\nb\nc", "b\nc", "x", false, "a\nx", "Replaced 1 place in file: line 2."},
+		"removed":           {"a\nb\n", "a\n", "", false, "b\n", "Replaced 1 place in file: line 1."},
+		"returns": {"a\r\nb\r\nc\r\n", "a\nb", "x\ny", false, "x\r\ny\r\nc\r\n",
+			"Replaced 1 place in file: line 1."},
+		"returns as given": {"a\r\nb\r\n", "a\r\n", "x\n", false, "x\nb\r\n", "Replaced 1 place in file: line 1."},
+		"bytes around it":  {"\xff\x00b\xfe", "b", "ž", false, "\xff\x00ž\xfe", "Replaced 1 place in file: line 1."},
+		"many are not named": {strings.Repeat("x\n", 30), "x", "y", true, strings.Repeat("y\n", 30),
+			"Replaced 30 places in file: line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20 and 10 more."},
 	} {
 		b := newBench(t)
 		b.put("file", c.content)
@@ -74,8 +76,10 @@ func TestEditFileLeavesAlone(t *testing.T) {
 		b.fails("edit_file", args{"path": path, "old_text": c.old, "new_text": "y"}, c.want)
 	}
 	b.fails("edit_file", args{"path": "file", "old_text": "a", "new_text": "a"}, "the same")
-	b.fails("edit_file", args{"path": "same", "old_text": "a", "new_text": strings.Repeat("b", workspace.MaxEdited/900), "replace_all": true}, "longer than")
-	if len(before) != len(tree(t, b.workspace)) || b.content("file") != "a\nb\na b\n" || len(b.content("same")) != 1000 {
+	b.fails("edit_file", args{"path": "same", "old_text": "a", "new_text": strings.Repeat("b", workspace.MaxEdited/900),
+		"replace_all": true}, "longer than")
+	if len(before) != len(tree(t, b.workspace)) || b.content("file") != "a\nb\na b\n" ||
+		len(b.content("same")) != 1000 {
 		t.Error("something changed")
 	}
 }
@@ -83,7 +87,8 @@ func TestEditFileLeavesAlone(t *testing.T) {
 // TestAnEditIsShownExactly: from what is shown, the texts can be told.
 func TestAnEditIsShownExactly(t *testing.T) {
 	b := newBench(t)
-	v := b.box.Judge(parley.Agent{}, "edit_file", args{"path": "a", "old_text": "x\n+y", "new_text": "z\n", "replace_all": true}.String())
+	v := b.box.Judge(parley.Agent{}, "edit_file", args{"path": "a", "old_text": "x\n+y", "new_text": "z\n",
+		"replace_all": true}.String())
 	if want := "Edit \"a\", wherever this stands:\n\n-x\n-+y\n+z\n+\n"; v.Show != want {
 		t.Errorf("shown is %q", v.Show)
 	}

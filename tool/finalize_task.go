@@ -28,32 +28,33 @@ type finalizeTaskArguments struct {
 }
 
 // finalizeTask does nothing but say what was done, in a form that clients know.
-var finalizeTask = define("finalize_task", finalizeTaskDescription, finalizeTaskSchema, func(args finalizeTaskArguments) (action, error) {
-	switch {
-	case parley.IsBlank(args.Title):
-		return action{}, errors.New("title: it is blank")
-	case parley.IsBlank(args.Summary):
-		return action{}, errors.New("summary: it is blank")
-	}
-	if args.UserStories == nil {
-		args.UserStories = []string{}
-	}
-	if args.AcceptanceCriteria == nil {
-		args.AcceptanceCriteria = []string{}
-	}
-	result, err := json.Marshal(struct {
-		Type   string                `json:"type"`
-		Packet finalizeTaskArguments `json:"packet"`
-	}{"finalize_task", args})
-	result = bytes.ReplaceAll(result, []byte("\x7f"), []byte(`\u007f`)) // or it would become visible
-	switch {
-	case err != nil:
-		return action{}, err
-	case len(result) > outputLimit: // cut, it would be no JSON
-		return action{}, fmt.Errorf("expected at most %d bytes altogether", outputLimit)
-	}
-	return action{class: parley.Pure, look: func(_ context.Context, _ *workspace.View, out io.Writer) error {
-		_, err := out.Write(result)
-		return err
-	}}, nil
-})
+var finalizeTask = define("finalize_task", finalizeTaskDescription, finalizeTaskSchema,
+	func(args finalizeTaskArguments) (action, error) {
+		switch {
+		case parley.IsBlank(args.Title):
+			return action{}, errors.New("title: it is blank")
+		case parley.IsBlank(args.Summary):
+			return action{}, errors.New("summary: it is blank")
+		}
+		if args.UserStories == nil {
+			args.UserStories = []string{}
+		}
+		if args.AcceptanceCriteria == nil {
+			args.AcceptanceCriteria = []string{}
+		}
+		result, err := json.Marshal(struct {
+			Type   string                `json:"type"`
+			Packet finalizeTaskArguments `json:"packet"`
+		}{"finalize_task", args})
+		result = bytes.ReplaceAll(result, []byte("\x7f"), []byte(`\u007f`)) // or it would become visible
+		switch {
+		case err != nil:
+			return action{}, err
+		case len(result) > outputLimit: // cut, it would be no JSON
+			return action{}, fmt.Errorf("expected at most %d bytes altogether", outputLimit)
+		}
+		return action{class: parley.Pure, look: func(_ context.Context, _ *workspace.View, out io.Writer) error {
+			_, err := out.Write(result)
+			return err
+		}}, nil
+	})

@@ -27,13 +27,16 @@ type scheduleFollowUpArguments struct {
 // Neither is performed: what they change is in the log, with the call. How many
 // follow-ups there may be is for the session to say.
 var (
-	scheduleFollowUp = define("schedule_follow_up", scheduleFollowUpDescription, scheduleFollowUpSchema, func(args scheduleFollowUpArguments) (action, error) {
-		f := parley.FollowUp{Delay: time.Duration(args.Delay) * time.Second, Reason: parley.CleanText(args.Reason), Message: parley.CleanText(args.Message)}
-		return action{class: parley.Idempotent, followUp: &f}, f.Check()
-	})
-	cancelFollowUps = define("cancel_follow_ups", cancelFollowUpsDescription, cancelFollowUpsSchema, func(struct{}) (action, error) {
-		return action{class: parley.Idempotent, noFollowUps: true}, nil
-	})
+	scheduleFollowUp = define("schedule_follow_up", scheduleFollowUpDescription, scheduleFollowUpSchema,
+		func(args scheduleFollowUpArguments) (action, error) {
+			f := parley.FollowUp{Delay: time.Duration(args.Delay) * time.Second, Reason: parley.CleanText(args.Reason),
+				Message: parley.CleanText(args.Message)}
+			return action{class: parley.Idempotent, followUp: &f}, f.Check()
+		})
+	cancelFollowUps = define("cancel_follow_ups", cancelFollowUpsDescription, cancelFollowUpsSchema,
+		func(struct{}) (action, error) {
+			return action{class: parley.Idempotent, noFollowUps: true}, nil
+		})
 )
 
 // unasked reports whether a tool is for agents only that may come back unasked.

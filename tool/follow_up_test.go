@@ -12,15 +12,18 @@ import (
 func TestFollowUpsAreSaidNotPerformed(t *testing.T) {
 	b := newBench(t)
 	free := parley.Agent{Autonomy: parley.Autonomy{Enabled: true}}
-	v := b.box.Judge(free, "schedule_follow_up", `{"delay_seconds":90,"reason":"a\u0000 reminder","message":"call mum"}`)
-	if want := (parley.FollowUp{Delay: 90 * time.Second, Reason: "a reminder", Message: "call mum"}); v.Kind != parley.VerdictFollowUp || v.Class != parley.Idempotent || v.FollowUp != want {
+	v := b.box.Judge(free, "schedule_follow_up",
+		`{"delay_seconds":90,"reason":"a\u0000 reminder","message":"call mum"}`)
+	if want := (parley.FollowUp{Delay: 90 * time.Second, Reason: "a reminder",
+		Message: "call mum"}); v.Kind != parley.VerdictFollowUp || v.Class != parley.Idempotent || v.FollowUp != want {
 		t.Errorf("%+v", v)
 	}
 	if v := b.box.Judge(free, "cancel_follow_ups", `{}`); v.Kind != parley.VerdictNoFollowUps {
 		t.Errorf("%+v", v)
 	}
 	for _, name := range []string{"schedule_follow_up", "cancel_follow_ups"} {
-		if _, err := b.box.Perform(t.Context(), free, name, `{"delay_seconds":1,"reason":"r"}`, nil); parley.CodeOf(err) != parley.CodeInvalid {
+		if _, err := b.box.Perform(t.Context(), free, name, `{"delay_seconds":1,"reason":"r"}`, nil); parley.CodeOf(
+			err) != parley.CodeInvalid {
 			t.Errorf("%s was performed: %v", name, err)
 		}
 	}
@@ -40,11 +43,13 @@ func TestFollowUpsAreSaidNotPerformed(t *testing.T) {
 		`{"reason":"r"}`:                    `"delay_seconds" is missing`,
 		`{"delay_seconds":60}`:              `"reason" is missing`,
 		`{"delay_seconds":60,"reason":" "}`: "not blank",
-		`{"delay_seconds":60,"reason":"r","message":"` + long + `"}`:                               "at most 4096",
-		fmt.Sprintf(`{"delay_seconds":60,"reason":"r","message":"%s"}`, strings.Repeat("€", 2000)): "at most 4096 bytes",
-		`{"delay_seconds":60,"reason":"r","every":60}`:                                             `unknown key "every"`,
+		`{"delay_seconds":60,"reason":"r","message":"` + long + `"}`: "at most 4096",
+		fmt.Sprintf(`{"delay_seconds":60,"reason":"r","message":"%s"}`,
+			strings.Repeat("€", 2000)): "at most 4096 bytes",
+		`{"delay_seconds":60,"reason":"r","every":60}`: `unknown key "every"`,
 	} {
-		if v := b.box.Judge(free, "schedule_follow_up", bad); v.Kind != parley.VerdictBlock || !strings.Contains(v.Reason, why) || v.FollowUp != (parley.FollowUp{}) {
+		if v := b.box.Judge(free, "schedule_follow_up", bad); v.Kind != parley.VerdictBlock ||
+			!strings.Contains(v.Reason, why) || v.FollowUp != (parley.FollowUp{}) {
 			t.Errorf("%.80s: %+v, want %s", bad, v, why)
 		}
 	}

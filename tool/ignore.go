@@ -68,7 +68,8 @@ func (g ignoring) ignores(name string, isFolder bool) bool {
 		if r.folders && !isFolder {
 			continue
 		}
-		if inside, ok := strings.CutPrefix(name, strings.TrimPrefix(r.base+"/", "/")); ok && matchParts(r.pattern, strings.Split(inside, "/")) {
+		if inside, ok := strings.CutPrefix(name, strings.TrimPrefix(r.base+"/", "/")); ok &&
+			matchParts(r.pattern, strings.Split(inside, "/")) {
 			return !r.keeps
 		}
 	}

@@ -42,7 +42,8 @@ func (j *joined) Judge(agent parley.Agent, name, arguments string) parley.Verdic
 	return j.Box.Judge(agent, name, arguments)
 }
 
-func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (parley.ToolResult, error) {
+func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+	parley.ToolResult, error) {
 	if !ofServer(name) {
 		return j.Box.Perform(ctx, agent, name, arguments, progress)
 	}

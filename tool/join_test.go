@@ -19,7 +19,8 @@ func (f far) Specs(parley.Agent) []parley.ToolSpec {
 func (f far) Judge(_ parley.Agent, name, _ string) parley.Verdict {
 	return parley.Verdict{Kind: parley.VerdictAsk, Show: name}
 }
-func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress func(string)) (parley.ToolResult, error) {
+func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress func(string)) (parley.ToolResult,
+	error) {
 	for range 3 * liveLimit / 1000 {
 		progress(strings.Repeat("p", 1000))
 	}
@@ -50,7 +51,8 @@ func TestJoinedTools(t *testing.T) {
 	}
 	live := 0
 	got, err := all.Perform(t.Context(), parley.Agent{}, "far__away", "{}", func(text string) { live += len(text) })
-	if err != nil || !got.Failed || len(got.Text) > outputLimit || !strings.HasPrefix(got.Text, "begin\n") || !strings.HasSuffix(got.Text, `\x01end`) {
+	if err != nil || !got.Failed || len(got.Text) > outputLimit || !strings.HasPrefix(got.Text, "begin\n") ||
+		!strings.HasSuffix(got.Text, `\x01end`) {
 		t.Errorf("%d bytes, %+v", len(got.Text), err)
 	}
 	_, name, ok := strings.Cut(got.Text, artifactScheme)
@@ -58,7 +60,8 @@ func TestJoinedTools(t *testing.T) {
 	if !ok {
 		t.Fatal("it is not kept")
 	}
-	if rest, err := all.Perform(t.Context(), parley.Agent{}, "read_file", `{"path":"artifact://`+name+`"}`, nil); err != nil || !strings.Contains(rest.Text, "begin") {
+	if rest, err := all.Perform(t.Context(), parley.Agent{}, "read_file", `{"path":"artifact://`+name+`"}`,
+		nil); err != nil || !strings.Contains(rest.Text, "begin") {
 		t.Errorf("%+v, %v", rest, err)
 	}
 	// Read again, in this session or another, it still comes from the server.

@@ -30,31 +30,33 @@ const (
 	defaultDepth = 2
 )
 
-var listFiles = define("list_files", listFilesDescription, listFilesSchema, func(args listFilesArguments) (action, error) {
-	depth := cmp.Or(args.Depth, defaultDepth)
-	dir, err := workspace.Clean(cmp.Or(args.Path, "."))
-	if err != nil {
-		return action{}, err
-	}
-	return action{class: parley.Pure, path: dir, look: func(ctx context.Context, v *workspace.View, out io.Writer) error {
-		top, err := v.Dir(dir)
+var listFiles = define("list_files", listFilesDescription, listFilesSchema,
+	func(args listFilesArguments) (action, error) {
+		depth := cmp.Or(args.Depth, defaultDepth)
+		dir, err := workspace.Clean(cmp.Or(args.Path, "."))
 		if err != nil {
-			return err
+			return action{}, err
 		}
-		defer top.Close()
-		l := listing{ctx: ctx, out: out}
-		if err := l.walk(top, depth); err != nil {
-			return err
-		}
-		switch {
-		case l.more:
-			fmt.Fprintf(out, "[only the first %d entries; list a directory of its own to see more]\n", maxEntries)
-		case l.listed == 0:
-			fmt.Fprintln(out, "The directory is empty.")
-		}
-		return nil
-	}}, nil
-})
+		return action{class: parley.Pure, path: dir, look: func(ctx context.Context, v *workspace.View,
+			out io.Writer) error {
+			top, err := v.Dir(dir)
+			if err != nil {
+				return err
+			}
+			defer top.Close()
+			l := listing{ctx: ctx, out: out}
+			if err := l.walk(top, depth); err != nil {
+				return err
+			}
+			switch {
+			case l.more:
+				fmt.Fprintf(out, "[only the first %d entries; list a directory of its own to see more]\n", maxEntries)
+			case l.listed == 0:
+				fmt.Fprintln(out, "The directory is empty.")
+			}
+			return nil
+		}}, nil
+	})
 
 type listing struct {
 	ctx    context.Context

@@ -8,7 +8,8 @@ import (
 
 func TestListFiles(t *testing.T) {
 	b := newBench(t)
-	for _, name := range []string{"b.txt", "a/2", "a/1/x/deep", "a.txt", ".git/config", "node_modules/m/i.js", "empty/", "odd\nname"} {
+	for _, name := range []string{"b.txt", "a/2", "a/1/x/deep", "a.txt", ".git/config", "node_modules/m/i.js", "empty/",
+		"odd\nname"} {
 		b.put(name, "")
 	}
 	b.link(b.outside, "out")
@@ -22,7 +23,8 @@ func TestListFiles(t *testing.T) {
 		{args{"path": "./a/1/"}, "a/1/x/ a/1/x/deep"},
 		{args{"path": ".git"}, ".git/config"},
 	} {
-		if got := strings.Join(strings.Split(strings.TrimSpace(b.result("list_files", c.args)), "\n"), " "); got != c.want {
+		if got := strings.Join(strings.Split(strings.TrimSpace(b.result("list_files", c.args)), "\n"),
+			" "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
 	}
@@ -56,7 +58,8 @@ func TestOneEntryTooManyIsNoted(t *testing.T) {
 		t.Errorf("as many as fit: %d lines", strings.Count(got, "\n"))
 	}
 	b.put("one more", "")
-	if got := b.result("list_files", args{}); strings.Count(got, "\n") != maxEntries+1 || !strings.Contains(got, "only") {
+	if got := b.result("list_files", args{}); strings.Count(got, "\n") != maxEntries+1 ||
+		!strings.Contains(got, "only") {
 		t.Errorf("one more: %d lines", strings.Count(got, "\n"))
 	}
 }

@@ -82,7 +82,8 @@ func TestWhatIsNotTextIsVisible(t *testing.T) {
 
 func TestHowOutputIsCutIntoWritesDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		raw := string(rapid.SliceOfN(rapid.SampledFrom([]byte("a\n\x00\xff\xe2\x82\xac\xf0\x9f\x8e\x89")), 0, 40).Draw(t, "bytes"))
+		raw := string(rapid.SliceOfN(rapid.SampledFrom([]byte("a\n\x00\xff\xe2\x82\xac\xf0\x9f\x8e\x89")), 0, 40).Draw(
+			t, "bytes"))
 		var parts []string
 		for rest := raw; rest != ""; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")

@@ -33,13 +33,16 @@ func TestTheServersOwnDataIsNotForTools(t *testing.T) {
 	}
 	box := newBox(t, workspace, "var")
 	for path, blocked := range map[string]bool{
-		"var": true, "var/parley.db": true, "var/deep/new/file": true, "./var/x": true, "sub/link": true, "sub/link/parley.db": true, "Var/x": true,
+		"var": true, "var/parley.db": true, "var/deep/new/file": true, "./var/x": true, "sub/link": true,
+		"sub/link/parley.db": true, "Var/x": true,
 		".env": true, ".ENV": true, "sub/.env.local": true, "harmless": true,
 		"variety/x": false, "sub/x": false, "new/x": false, ".environment": false, "env": false,
 	} {
 		for _, call := range []struct{ name, arguments string }{
-			{"read_file", `{"path":"` + path + `"}`}, {"list_files", `{"path":"` + path + `"}`}, {"write_file", `{"path":"` + path + `","content":"x"}`},
-			{"search_files", `{"pattern":"KEY","path":"` + path + `"}`}, {"edit_file", `{"path":"` + path + `","old_text":"x","new_text":"y"}`},
+			{"read_file", `{"path":"` + path + `"}`}, {"list_files", `{"path":"` + path + `"}`},
+			{"write_file", `{"path":"` + path + `","content":"x"}`},
+			{"search_files", `{"pattern":"KEY","path":"` + path + `"}`},
+			{"edit_file", `{"path":"` + path + `","old_text":"x","new_text":"y"}`},
 			{"apply_patch", `{"patch":"*** Begin Patch\n*** Add File: fine\n*** Add File: ` + path + `"}`},
 			{"apply_patch", `{"patch":"*** Begin Patch\n*** Delete File: ` + path + `"}`},
 			{"apply_patch", `{"patch":"*** Begin Patch\n*** Update File: fine\n*** Move to: ` + path + `"}`},
@@ -71,7 +74,8 @@ func TestToolsShowNothingHidden(t *testing.T) {
 		"read_file skills/greet/SKILL.md": "needle",
 	} {
 		name, argument, _ := strings.Cut(call, " ")
-		arguments := map[string]args{"list_files": {"path": argument}, "find_files": {"pattern": argument}, "search_files": {"pattern": argument}, "read_file": {"path": argument}}[name]
+		arguments := map[string]args{"list_files": {"path": argument}, "find_files": {"pattern": argument},
+			"search_files": {"pattern": argument}, "read_file": {"path": argument}}[name]
 		if argument == "" {
 			arguments = args{}
 		}
@@ -79,12 +83,14 @@ func TestToolsShowNothingHidden(t *testing.T) {
 			t.Errorf("%s: %q, want %q", call, got, want)
 		}
 	}
-	for _, name := range []string{"agents/coder.md", "sub/them/coder.md", "Agents/coder.md", "parley.yaml", "sub/.ENV.local"} {
+	for _, name := range []string{"agents/coder.md", "sub/them/coder.md", "Agents/coder.md", "parley.yaml",
+		"sub/.ENV.local"} {
 		b.fails("read_file", args{"path": name}, "is not for tools")
 		b.fails("search_files", args{"pattern": "needle", "path": name}, "is not for tools")
 	}
 	b.fails("list_files", args{"path": "sub/them"}, "is not for tools")
-	for _, name := range []string{"skills/greet/SKILL.md", "skills/new/SKILL.md", "skills", ".parley/skills/new/SKILL.md", "Skills/x"} {
+	for _, name := range []string{"skills/greet/SKILL.md", "skills/new/SKILL.md", "skills",
+		".parley/skills/new/SKILL.md", "Skills/x"} {
 		b.fails("write_file", args{"path": name, "content": "evil"}, "is read-only for tools")
 		b.fails("apply_patch", patchOf("*** Add File: "+name, "+evil"), "is read-only for tools")
 	}
@@ -116,8 +122,10 @@ func TestToolsWhileNamesAreSwapped(t *testing.T) {
 					tool string
 					args args
 				}{
-					{"read_file", args{"path": "dir/sub/x"}}, {"read_file", args{"path": "dir/x"}}, {"read_file", args{"path": "file"}},
-					{"search_files", args{"pattern": "S3CR", "path": "dir/x"}}, {"search_files", args{"pattern": "S3CR3T$", "path": "dir"}},
+					{"read_file", args{"path": "dir/sub/x"}}, {"read_file", args{"path": "dir/x"}},
+					{"read_file", args{"path": "file"}},
+					{"search_files", args{"pattern": "S3CR", "path": "dir/x"}},
+					{"search_files", args{"pattern": "S3CR3T$", "path": "dir"}},
 					{"search_files", args{"pattern": "S3CR3T$"}}, {"list_files", args{"path": "dir"}},
 					{"write_file", args{"path": fmt.Sprintf("dir/sub/%d", i%3), "content": "evil"}},
 					{"edit_file", args{"path": "dir/sub/x", "old_text": "S3CR3T", "new_text": "evil"}},

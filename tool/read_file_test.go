@@ -55,7 +55,8 @@ func TestALargeFileIsCapped(t *testing.T) {
 	b := newBench(t)
 	b.put("large", "first\n"+strings.Repeat("0123456789\n", 100000)+"last\n")
 	got := b.result("read_file", args{"path": "large"})
-	if !strings.HasPrefix(got, "first\n") || !strings.HasSuffix(got, "\nlast\n") || !strings.Contains(got, "bytes left out") || len(got) > outputLimit {
+	if !strings.HasPrefix(got, "first\n") || !strings.HasSuffix(got, "\nlast\n") ||
+		!strings.Contains(got, "bytes left out") || len(got) > outputLimit {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -93,7 +94,8 @@ func TestWhatIsLeftOutCanBeRead(t *testing.T) {
 	head, rest, _ := strings.Cut(got, "\n[… ")
 	note, tail, _ := strings.Cut(rest, " …]\n")
 	var bytes, from, to, offset, limit int
-	if _, err := fmt.Sscanf(note, "%d bytes left out, lines %d to %d; read_file with offset %d and limit %d has them, in parts", &bytes, &from, &to, &offset, &limit); err != nil {
+	if _, err := fmt.Sscanf(note, "%d bytes left out, lines %d to %d; read_file with offset %d and limit %d has them, "+
+		"in parts", &bytes, &from, &to, &offset, &limit); err != nil {
 		t.Fatalf("%q: %v", note, err)
 	}
 	for last := offset + limit; offset < last; offset += 3000 {
@@ -109,7 +111,8 @@ func TestWhatIsLeftOutCanBeRead(t *testing.T) {
 		t.Errorf("put together, it is not the file: %d bytes of %d", len(head+tail), len(want))
 	}
 	b.put("wide", strings.Repeat("x", 2*outputLimit))
-	if got := b.result("read_file", args{"path": "wide"}); !strings.Contains(got, "lines 1 to 1; they are of one line, which is not shown in parts") || len(got) > outputLimit {
+	if got := b.result("read_file", args{"path": "wide"}); !strings.Contains(got, "lines 1 to 1; they are of one "+
+		"line, which is not shown in parts") || len(got) > outputLimit {
 		t.Errorf("%d bytes", len(got))
 	}
 }

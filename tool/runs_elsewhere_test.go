@@ -25,16 +25,19 @@ func TestFilesThatRunElsewhereAsk(t *testing.T) {
 		".pre-commit-config.yaml": true,
 		".github/workflows/x.yml": true, ".GitHub/Workflows/x.yml": true, ".gitlab-ci.yml": true, "Jenkinsfile": true,
 		".circleci/config.yml": true,
-		".gitmodules":          true, ".devcontainer/devcontainer.json": true, ".devcontainer.json": true, ".bashrc": true,
+		".gitmodules":          true, ".devcontainer/devcontainer.json": true, ".devcontainer.json": true,
+		".bashrc":              true,
 		".ssh/authorized_keys": true,
 		".gdbinit":             true, ".Rprofile": true, ".mvn/extensions.xml": true, "./.claude/x": true,
 		"a/../.vscode/tasks.json": true,
 
 		"Makefile": false, "package.json": false, "main.go": false, "src/claude/x.md": false, "docs/cursor/x.md": false,
 		".github/CODEOWNERS": false,
-		".gitignore":         false, ".editorconfig": false, "cargo/x.toml": false, "Cargo.toml": false, "CLAUDE.md": false,
+		".gitignore":         false, ".editorconfig": false, "cargo/x.toml": false, "Cargo.toml": false,
+		"CLAUDE.md": false,
 		"AGENTS.md": false, "x.npmrc": false,
-		"vscode/x": false, ".config/app.json": false, "config/mise.txt": false, "Dockerfile": false, ".claudette/x": false,
+		"vscode/x": false, ".config/app.json": false, "config/mise.txt": false, "Dockerfile": false,
+		".claudette/x": false,
 	} {
 		quoted := func(text string) string {
 			raw, _ := json.Marshal(text)
@@ -50,8 +53,10 @@ func TestFilesThatRunElsewhereAsk(t *testing.T) {
 			for _, call := range []struct{ tool, arguments string }{
 				{"write_file", `{"path":` + quoted(name) + `,"content":"x"}`},
 				{"edit_file", `{"path":` + quoted(name) + `,"old_text":"x","new_text":"y"}`},
-				{"apply_patch", `{"patch":` + quoted("*** Begin Patch\n*** Add File: "+name+"\n+x\n*** End Patch") + `}`},
-				{"apply_patch", `{"patch":` + quoted("*** Begin Patch\n*** Update File: fine\n*** Move to: "+name+"\n@@\n-a\n+b\n*** End Patch") + `}`},
+				{"apply_patch", `{"patch":` + quoted("*** Begin Patch\n*** Add File: "+name+"\n+x\n*** End Patch") +
+					`}`},
+				{"apply_patch", `{"patch":` + quoted("*** Begin Patch\n*** Update File: fine\n*** Move to: "+name+
+					"\n@@\n-a\n+b\n*** End Patch") + `}`},
 			} {
 				v := box.Judge(parley.Agent{Approval: mode}, call.tool, call.arguments)
 				if v.Kind == parley.VerdictBlock || (v.Kind == parley.VerdictAsk) != asks {

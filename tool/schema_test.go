@@ -42,17 +42,26 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"list_files", `{"depth":33}`, "depth: expected at most 32"},
 		{"list_files", `{"depth":true}`, "depth: expected integer, got boolean"},
 		{"write_file", `{"path":"a"}`, `"content" is missing`},
-		{"write_file", `{"path":"a","content":"` + strings.Repeat("ä", 1<<19) + `x"}`, "content: expected at most 1048576 bytes"},
-		{"write_file", `{"path":"a","content":"` + strings.Repeat("x", maxArguments) + `"}`, "longer than 8388608 bytes"},
+		{"write_file", `{"path":"a","content":"` + strings.Repeat("ä", 1<<19) + `x"}`, "content: expected at most " +
+			"1048576 bytes"},
+		{"write_file", `{"path":"a","content":"` + strings.Repeat("x", maxArguments) + `"}`,
+			"longer than 8388608 bytes"},
 		{"ask_user", `{"questions":[]}`, "questions: expected at least 1 entries"},
 		{"ask_user", `{"questions":[7]}`, "questions[0]: expected object, got number"},
 		{"ask_user", question(`"question":"?","header":"","options":[]`), `questions[0]: "multi_select" is missing`},
-		{"ask_user", question(`"question":"?","header":"","options":[{"label":"a","hint":"b"}],"multi_select":false`), `questions[0].options[0]: unknown key "hint"`},
-		{"ask_user", question(`"question":"?","header":"","options":[{"label":"a"},{"label":"a"}],"multi_select":false`), `options[1].label: "a" is given twice`},
-		{"ask_user", question(`"question":"?","header":"","options":[{"label":" "}],"multi_select":false`), "options[0].label: it is blank"},
-		{"ask_user", question(`"question":" ","header":"","options":[],"multi_select":false`), "questions[0].question: it is blank"},
-		{"ask_user", question(`"question":"?","header":"","options":[],"multi_select":"no"`), "multi_select: expected boolean, got string"},
-		{"shell", `{}`, `there is no tool "shell" for this agent; it has: list_files, find_files, search_files, read_file, write_file, edit_file, apply_patch, ask_user, update_plan, delegate, finalize_task`},
+		{"ask_user", question(`"question":"?","header":"","options":[{"label":"a","hint":"b"}],"multi_select":false`),
+			`questions[0].options[0]: unknown key "hint"`},
+		{"ask_user",
+			question(`"question":"?","header":"","options":[{"label":"a"},{"label":"a"}],"multi_select":false`),
+			`options[1].label: "a" is given twice`},
+		{"ask_user", question(`"question":"?","header":"","options":[{"label":" "}],"multi_select":false`),
+			"options[0].label: it is blank"},
+		{"ask_user", question(`"question":" ","header":"","options":[],"multi_select":false`),
+			"questions[0].question: it is blank"},
+		{"ask_user", question(`"question":"?","header":"","options":[],"multi_select":"no"`),
+			"multi_select: expected boolean, got string"},
+		{"shell", `{}`,
+			`there is no tool "shell" for this agent; it has: list_files, find_files, search_files, read_file, write_file, edit_file, apply_patch, ask_user, update_plan, delegate, finalize_task`},
 
 		{"write_file", `{"path":"/etc/passwd","content":""}`, "is absolute"},
 		{"write_file", `{"path":"a/../b","content":""}`, "has .. in it"},
@@ -69,12 +78,15 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"apply_patch", `{}`, `"patch" is missing`},
 		{"apply_patch", `{"patch":"x","path":"a"}`, `unknown key "path"; known are patch`},
 		{"apply_patch", `{"patch":"x"}`, "Patch must start with *** Begin Patch (line 1 of the patch)"},
-		{"apply_patch", `{"patch":"*** Begin Patch\n*** Frob File: x\n"}`, "Unknown Line: *** Frob File: x (line 2 of the patch)"},
+		{"apply_patch", `{"patch":"*** Begin Patch\n*** Frob File: x\n"}`,
+			"Unknown Line: *** Frob File: x (line 2 of " +
+				"the patch)"},
 		{"apply_patch", `{"patch":"` + strings.Repeat("ä", 1<<19) + `x"}`, "patch: expected at most 1048576 bytes"},
 		{"apply_patch", many, "patch: expected at most 1000 sections"},
 		{"edit_file", `{"path":"a","old_text":"","new_text":"x"}`, "old_text: expected at least 1 characters"},
 		{"edit_file", `{"path":"a","old_text":"x"}`, `"new_text" is missing`},
-		{"edit_file", `{"path":"a","old_text":"x","new_text":"y","replace_all":"yes"}`, "replace_all: expected boolean, got string"},
+		{"edit_file", `{"path":"a","old_text":"x","new_text":"y","replace_all":"yes"}`,
+			"replace_all: expected boolean, got string"},
 		{"edit_file", `{"path":"a\\b","old_text":"x","new_text":"y"}`, "backslash"},
 		{"find_files", `{"pattern":"*","path":"a"}`, `unknown key "path"; known are pattern`},
 		{"search_files", `{"pattern":"x","regex":true}`, `unknown key "regex"; known are glob, path, pattern`},
@@ -84,7 +96,8 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		if v.Kind != parley.VerdictBlock || !strings.Contains(v.Reason, c.want) || !strings.Contains(v.Reason, c.name) {
 			t.Errorf("%s %.100s: %s, %q, want %q", c.name, c.arguments, v.Kind, v.Reason, c.want)
 		}
-		if _, err := b.box.Perform(t.Context(), parley.Agent{}, c.name, c.arguments, nil); parley.CodeOf(err) != parley.CodeInvalid {
+		if _, err := b.box.Perform(t.Context(), parley.Agent{}, c.name, c.arguments, nil); parley.CodeOf(
+			err) != parley.CodeInvalid {
 			t.Errorf("%s %.100s is blocked and yet performed: %v", c.name, c.arguments, err)
 		}
 	}
@@ -124,7 +137,8 @@ func TestSchemasAreClosed(t *testing.T) {
 	}
 	for _, tool := range tools {
 		closed(tool.Name, mustSchema(tool.Parameters))
-		if n := strings.Count(tool.Parameters, `"additionalProperties": false`); n != strings.Count(tool.Parameters, `"type": "object"`) {
+		if n := strings.Count(tool.Parameters, `"additionalProperties": false`); n != strings.Count(tool.Parameters,
+			`"type": "object"`) {
 			t.Errorf("%s: %d objects are closed", tool.Name, n)
 		}
 	}
@@ -143,7 +157,8 @@ func TestAnyBytesAreJudged(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"list_files", "read_file", "write_file", "ask_user", "x"}).Draw(t, "name")
-		arguments := rapid.StringMatching(`(\{("path":"?[a./]{0,6}"?,?|"content":"",?|"questions":\[[{}]*\],?|"depth":[0-9.e-]{1,4},?){0,3}\}?)|.{0,20}`).Draw(t, "arguments")
+		arguments := rapid.StringMatching(
+			`(\{("path":"?[a./]{0,6}"?,?|"content":"",?|"questions":\[[{}]*\],?|"depth":[0-9.e-]{1,4},?){0,3}\}?)|.{0,20}`).Draw(t, "arguments")
 		v := b.box.Judge(parley.Agent{}, name, arguments)
 		if (v.Kind == parley.VerdictBlock) != (v.Reason != "") {
 			t.Fatalf("%+v", v)

@@ -39,32 +39,34 @@ const (
 	maxProgram    = 5000      // instructions of an expression
 )
 
-var searchFiles = define("search_files", searchFilesDescription, searchFilesSchema, func(args searchFilesArguments) (action, error) {
-	expression, err := compile(args.Pattern)
-	if err != nil {
-		return action{}, err
-	}
-	name, err := workspace.Clean(cmp.Or(args.Path, "."))
-	if err != nil {
-		return action{}, err
-	}
-	var names glob
-	if args.Glob != "" {
-		if names, err = newGlob(args.Glob); err != nil {
+var searchFiles = define("search_files", searchFilesDescription, searchFilesSchema,
+	func(args searchFilesArguments) (action, error) {
+		expression, err := compile(args.Pattern)
+		if err != nil {
 			return action{}, err
 		}
-	}
-	return action{class: parley.Pure, path: name, look: func(ctx context.Context, v *workspace.View, out io.Writer) error {
-		s := search{ctx: ctx, expression: expression, names: names, out: out}
-		w := walk{view: v, visit: s.visit}
-		if err := s.start(v, &w, name); err != nil {
-			return err
+		name, err := workspace.Clean(cmp.Or(args.Path, "."))
+		if err != nil {
+			return action{}, err
 		}
-		s.note()
-		w.note(out)
-		return nil
-	}}, nil
-})
+		var names glob
+		if args.Glob != "" {
+			if names, err = newGlob(args.Glob); err != nil {
+				return action{}, err
+			}
+		}
+		return action{class: parley.Pure, path: name, look: func(ctx context.Context, v *workspace.View,
+			out io.Writer) error {
+			s := search{ctx: ctx, expression: expression, names: names, out: out}
+			w := walk{view: v, visit: s.visit}
+			if err := s.start(v, &w, name); err != nil {
+				return err
+			}
+			s.note()
+			w.note(out)
+			return nil
+		}}, nil
+	})
 
 // compile refuses expressions that would make a single line take seconds.
 func compile(pattern string) (*regexp.Regexp, error) {

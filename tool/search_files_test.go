@@ -20,11 +20,15 @@ import (
 func forest(t *testing.T) *bench {
 	b := newBench(t)
 	for name, content := range map[string]string{
-		"main.go": "package main\n\nfunc main() {}\n", "src/a.go": "needle here\r\nno\nNeedle\n", "src/deep/b.ts": "needle", "src/deep/c.tsx": "",
-		"README.md": "find the needle\n", ".hidden/x.go": "needle\n", ".git/config": "needle\n", "sub/.git/HEAD": "needle\n",
-		"node_modules/m/i.js": "needle\n", "src/node_modules/m.js": "needle\n", "binary": "needle\x00\n", "pixel.png": "\x89PNG\x0d\x0a\x1a\x0aneedle\n",
-		".env": "needle\n", "src/.env.local": "needle\n", "var/parley.db": "needle\n", "odd\nname": "needle\n",
-		".gitignore": "# built\n*.log\n/dist/\ntmp\n!keep.log\n", "a.log": "needle\n", "keep.log": "needle\n", "dist/out.js": "needle\n", "src/dist/in.js": "needle\n",
+		"main.go": "package main\n\nfunc main() {}\n", "src/a.go": "needle here\r\nno\nNeedle\n",
+		"src/deep/b.ts": "needle", "src/deep/c.tsx": "",
+		"README.md": "find the needle\n", ".hidden/x.go": "needle\n", ".git/config": "needle\n",
+		"sub/.git/HEAD":       "needle\n",
+		"node_modules/m/i.js": "needle\n", "src/node_modules/m.js": "needle\n", "binary": "needle\x00\n",
+		"pixel.png": "\x89PNG\x0d\x0a\x1a\x0aneedle\n",
+		".env":      "needle\n", "src/.env.local": "needle\n", "var/parley.db": "needle\n", "odd\nname": "needle\n",
+		".gitignore": "# built\n*.log\n/dist/\ntmp\n!keep.log\n", "a.log": "needle\n", "keep.log": "needle\n",
+		"dist/out.js": "needle\n", "src/dist/in.js": "needle\n",
 		"src/tmp": "needle\n", "src/.gitignore": "deep/*.tsx\n", "latin": "caf\xe9 needle\n",
 	} {
 		b.put(name, content)
@@ -67,12 +71,14 @@ func TestFindFiles(t *testing.T) {
 		"l*":                     "latin link@ loop@",
 		"pipe":                   "pipe",
 	} {
-		if got := strings.Join(strings.Split(strings.TrimSpace(b.result("find_files", args{"pattern": pattern})), "\n"), " "); got != want {
+		if got := strings.Join(strings.Split(strings.TrimSpace(b.result("find_files", args{"pattern": pattern})), "\n"),
+			" "); got != want {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
 	}
 	for pattern, want := range map[string]string{
-		"/etc/*": "is absolute", "../*": "cannot be understood", "a//b": "cannot be understood", "[a": "cannot be understood", "src/": "cannot be understood",
+		"/etc/*": "is absolute", "../*": "cannot be understood", "a//b": "cannot be understood",
+		"[a": "cannot be understood", "src/": "cannot be understood",
 		"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}": "more than 256 alternatives",
 	} {
 		b.fails("find_files", args{"pattern": pattern}, want)
@@ -84,7 +90,8 @@ func TestFindFilesIsCapped(t *testing.T) {
 	for i := range maxEntries + 1 {
 		b.put(fmt.Sprintf("%04d", i), "")
 	}
-	if got := b.result("find_files", args{"pattern": "*"}); strings.Count(got, "\n") != maxEntries+1 || !strings.HasSuffix(got, "0999\n[only the first 1000; narrow the pattern to see others]\n") {
+	if got := b.result("find_files", args{"pattern": "*"}); strings.Count(got, "\n") != maxEntries+1 ||
+		!strings.HasSuffix(got, "0999\n[only the first 1000; narrow the pattern to see others]\n") {
 		t.Errorf("…%q", got[len(got)-100:])
 	}
 }
@@ -105,17 +112,20 @@ func TestSearchFiles(t *testing.T) {
 		args args
 		want []string
 	}{
-		{args{"pattern": "needle"}, []string{".hidden/x.go:1: needle", "README.md:1: find the needle", "keep.log:1: needle", "latin:1: caf\\xe9 needle",
+		{args{"pattern": "needle"}, []string{".hidden/x.go:1: needle", "README.md:1: find the needle",
+			"keep.log:1: needle", "latin:1: caf\\xe9 needle",
 			`"odd\nname":1: needle`, "src/a.go:1: needle here", "src/deep/b.ts:1: needle", "src/dist/in.js:1: needle"}},
 		{args{"pattern": "(?i)^needle$", "glob": "*.go"}, []string{".hidden/x.go:1: needle", "src/a.go:3: Needle"}},
-		{args{"pattern": "needle", "path": "src"}, []string{"src/a.go:1: needle here", "src/deep/b.ts:1: needle", "src/dist/in.js:1: needle"}},
+		{args{"pattern": "needle", "path": "src"}, []string{"src/a.go:1: needle here", "src/deep/b.ts:1: needle",
+			"src/dist/in.js:1: needle"}},
 		{args{"pattern": "needle", "path": "src", "glob": "src/**/*.ts"}, []string{"src/deep/b.ts:1: needle"}},
 		{args{"pattern": "needle", "path": "dist"}, []string{"dist/out.js:1: needle"}}, // asked for by name
 		{args{"pattern": "needle", "path": "a.log"}, []string{"a.log:1: needle"}},
 		{args{"pattern": "here$", "path": "alias.go"}, []string{"alias.go:1: needle here"}},
 		{args{"pattern": "nothing like it"}, []string{"Nothing matches."}},
 		{args{"pattern": "needle", "path": "binary"}, []string{"Nothing matches."}},
-		{args{"pattern": `\d{3}|(a|b)+`, "glob": "main.go"}, []string{"main.go:1: package main", "main.go:3: func main() {}"}},
+		{args{"pattern": `\d{3}|(a|b)+`, "glob": "main.go"},
+			[]string{"main.go:1: package main", "main.go:3: func main() {}"}},
 	} {
 		got := strings.Split(strings.TrimSpace(b.result("search_files", c.args)), "\n")
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -155,7 +165,8 @@ func TestSearchFilesIsBounded(t *testing.T) {
 	}
 	got = b.result("search_files", args{"pattern": "needle"})
 	if !strings.HasPrefix(got, "long:2: … ž") || !strings.Contains(got, "žneedlež") || len(got) > 3*maxShown ||
-		!strings.Contains(got, "[files over 8388608 bytes that were not searched: 1]") || !strings.Contains(got, "[lines of which only the first 16384 bytes were searched: 1]") {
+		!strings.Contains(got, "[files over 8388608 bytes that were not searched: 1]") ||
+		!strings.Contains(got, "[lines of which only the first 16384 bytes were searched: 1]") {
 		t.Errorf("%q", got)
 	}
 }
@@ -204,7 +215,9 @@ func TestReadingAgainstASwappedLink(t *testing.T) {
 		for _, call := range []struct {
 			tool string
 			args args
-		}{{"read_file", args{"path": "link/parley.db"}}, {"search_files", args{"pattern": "S3CR", "path": "link/sub/parley.db"}}, {"list_files", args{"path": "link"}}} {
+		}{{"read_file", args{"path": "link/parley.db"}},
+			{"search_files", args{"pattern": "S3CR", "path": "link/sub/parley.db"}},
+			{"list_files", args{"path": "link"}}} {
 			result, err := b.perform(call.tool, call.args)
 			if strings.Contains(result, "S3CR3T") {
 				t.Errorf("%s showed %q", call.tool, result)
@@ -225,6 +238,8 @@ func TestFinalizeTask(t *testing.T) {
 	}
 	b.fails("finalize_task", args{"title": " ", "summary": "s"}, "title: it is blank")
 	b.fails("finalize_task", args{"title": "t", "summary": "\n"}, "summary: it is blank")
-	b.fails("finalize_task", args{"title": "t", "summary": strings.Repeat("ž", 20000), "user_stories": []string{strings.Repeat("€", 2000), strings.Repeat("€", 2000), strings.Repeat("€", 2000), strings.Repeat("€", 2000), strings.Repeat("€", 2000)}}, "expected at most 65536 bytes altogether")
+	b.fails("finalize_task", args{"title": "t", "summary": strings.Repeat("ž", 20000),
+		"user_stories": []string{strings.Repeat("€", 2000), strings.Repeat("€", 2000), strings.Repeat("€", 2000),
+			strings.Repeat("€", 2000), strings.Repeat("€", 2000)}}, "expected at most 65536 bytes altogether")
 	b.fails("finalize_task", args{"title": "t", "summary": "s", "done": true}, `unknown key "done"`)
 }

@@ -140,7 +140,8 @@ func (c *command) show(j policy.Judgement, why string) string {
 func quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
-		if w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+") == "" {
+		if w != "" &&
+			strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+") == "" {
 			all[i] = w
 		} else {
 			all[i] = strconv.Quote(w)
@@ -151,7 +152,8 @@ func quoted(words []string) string {
 
 // run carries out a command that was judged, and maybe approved. It returns
 // when nothing of it is left.
-func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress func(string)) (parley.ToolResult, error) {
+func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress func(string)) (parley.ToolResult,
+	error) {
 	missing := b.sandbox.Missing()
 	j := b.judged(c)
 	if kind, why := policy.Command(agent.Approval, j, missing); kind == parley.VerdictBlock {
@@ -167,34 +169,42 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	defer cancel()
 	out := &output{live: progress, whole: b.spool(sourceOfCommand(j, missing))}
 	ended, err := b.sandbox.Run(limited, sandbox.Command{
-		Argv: c.argv, Dir: filepath.Join(b.files.Root(), filepath.FromSlash(c.dir)), ReadOnly: j.Reads && missing == nil, Output: out,
+		Argv: c.argv, Dir: filepath.Join(b.files.Root(), filepath.FromSlash(c.dir)), ReadOnly: j.Reads &&
+			missing == nil, Output: out,
 	})
 	text := out.String()
 	switch {
 	case ctx.Err() != nil:
 		return parley.ToolResult{}, ctx.Err()
 	case err != nil:
-		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("Running it failed: %v.", err), Err: err}
+		return parley.ToolResult{},
+			&parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("Running it failed: %v.", err), Err: err}
 	case ended.Flood:
-		return parley.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput, text), Failed: true}, nil
+		return parley.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput,
+			text), Failed: true}, nil
 	case ended.Unpausable:
-		return parley.ToolResult{Text: "stopped: it could not be paused while another command was set up\n" + text, Failed: true}, nil
+		return parley.ToolResult{Text: "stopped: it could not be paused while another command was set up\n" + text,
+			Failed: true}, nil
 	case ended.Killed:
-		return parley.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text), Failed: true}, nil
+		return parley.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text),
+			Failed: true}, nil
 	}
 	if ended.Exit != 0 && looksForbidden(text) {
 		if rules := b.sandbox.Rules(j.Reads && missing == nil); rules != "" {
 			text = strings.TrimRight(text, "\n") + "\n[" + rules + "]\n"
 		}
 	}
-	return parley.ToolResult{Text: fmt.Sprintf("exit code %d\n%s", ended.Exit, text), Exit: &ended.Exit, Failed: ended.Exit != 0}, nil
+	return parley.ToolResult{Text: fmt.Sprintf("exit code %d\n%s", ended.Exit, text), Exit: &ended.Exit,
+		Failed: ended.Exit != 0}, nil
 }
 
 // forbidden are the words of programs that were refused something, which do not
 // say by whom.
 var forbidden = []string{
-	"permission denied", "operation not permitted", "read-only file system", "device or resource busy", "network is unreachable",
-	"temporary failure in name resolution", "could not resolve host", "invalid cross-device link", "eacces", "eperm", "erofs", "ebusy", "exdev",
+	"permission denied", "operation not permitted", "read-only file system", "device or resource busy",
+	"network is unreachable",
+	"temporary failure in name resolution", "could not resolve host", "invalid cross-device link", "eacces", "eperm",
+	"erofs", "ebusy", "exdev",
 }
 
 // looksForbidden reports whether the end of what a command wrote may be about

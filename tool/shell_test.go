@@ -25,7 +25,8 @@ func newShellBench(t testing.TB, hidden ...string) *bench {
 	b.put("file", "one\ntwo\n")
 	box := newBox(t, b.workspace, append(hidden, "var", "agents")...)
 	s, err := sandbox.New(sandbox.Options{
-		Workspace: b.workspace, Protected: []sandbox.Protected{{Path: "var", Hidden: true}, {Path: "agents", Hidden: true}}, Secret: workspace.IsSecret,
+		Workspace: b.workspace, Protected: []sandbox.Protected{{Path: "var", Hidden: true},
+			{Path: "agents", Hidden: true}}, Secret: workspace.IsSecret,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,18 +75,21 @@ func TestShell(t *testing.T) {
 	if got := b.exit(0, "cat", "file"); got != "one\ntwo\n" {
 		t.Errorf("%q", got)
 	}
-	if got := b.exit(7, "bash", "-c", "echo out; echo err >&2; printf 'bin\\x00\\xff'; exit 7"); got != "out\nerr\nbin\\x00\\xff" {
+	if got := b.exit(7, "bash", "-c",
+		"echo out; echo err >&2; printf 'bin\\x00\\xff'; exit 7"); got != "out\nerr\nbin\\x00\\xff" {
 		t.Errorf("%q", got)
 	}
 	b.exit(0, "bash", "-c", "mkdir sub && echo made > sub/new")
 	if got := b.content("sub/new"); got != "made\n" {
 		t.Errorf("%q", got)
 	}
-	if got := b.result("shell", args{"command": []string{"cat", "new"}, "workdir": "sub"}); got != "exit code 0\nmade\n" {
+	if got := b.result("shell",
+		args{"command": []string{"cat", "new"}, "workdir": "sub"}); got != "exit code 0\nmade\n" {
 		t.Errorf("%q", got)
 	}
 	b.exit(1, "cat", "var/key")
-	b.fails("shell", args{"command": []string{"no-such-program"}}, `"no-such-program" cannot be started: there is no such program`)
+	b.fails("shell", args{"command": []string{"no-such-program"}},
+		`"no-such-program" cannot be started: there is no such program`)
 	b.fails("shell", args{"command": []string{"ls"}, "workdir": "absent"}, "Running it failed: the folder")
 }
 
@@ -122,7 +126,8 @@ func TestShellArguments(t *testing.T) {
 		`{"command":["ls"],"timeout_ms":600001}`:      "timeout_ms",
 		`{"command":["ls"],"env":{"LD_PRELOAD":"x"}}`: "env",
 	} {
-		if v := b.box.Judge(parley.Agent{Approval: "full-auto"}, "shell", arguments); v.Kind != parley.VerdictBlock || !strings.Contains(v.Reason, want) {
+		if v := b.box.Judge(parley.Agent{Approval: "full-auto"}, "shell", arguments); v.Kind != parley.VerdictBlock ||
+			!strings.Contains(v.Reason, want) {
 			t.Errorf("%s: %+v", arguments, v)
 		}
 	}
@@ -159,7 +164,8 @@ func TestWhatShellAsks(t *testing.T) {
 	if !strings.HasPrefix(v.Show, want) {
 		t.Errorf("%q", v.Show)
 	}
-	v = in.box.Judge(parley.Agent{}, "shell", `{"command":["bash","-lc","ls && curl -o /etc/x http://y"],"workdir":"sub"}`)
+	v = in.box.Judge(parley.Agent{}, "shell",
+		`{"command":["bash","-lc","ls && curl -o /etc/x http://y"],"workdir":"sub"}`)
 	want = "Run in the workspace, in \"sub\", for at most 2m0s:\n\nbash -lc \"ls && curl -o /etc/x http://y\"\n\nThese commands are in it:\n  ls\n  curl -o /etc/x http://y\n\n" +
 		"This asks because curl: only --version or -V is known to be harmless.\nNote that it uses the network, names places outside the workspace."
 	if v.Show != want {
@@ -174,7 +180,8 @@ func TestWhatShellAsks(t *testing.T) {
 // TestFullAutoWithoutASandbox: what Judge blocks, Perform does not run either.
 func TestFullAutoWithoutASandbox(t *testing.T) {
 	b := bared(t)
-	_, err := b.box.Perform(t.Context(), parley.Agent{Approval: parley.ApprovalFullAuto}, "shell", `{"command":["touch","made"]}`, nil)
+	_, err := b.box.Perform(t.Context(), parley.Agent{Approval: parley.ApprovalFullAuto}, "shell",
+		`{"command":["touch","made"]}`, nil)
 	if parley.CodeOf(err) != parley.CodeInvalid || !strings.Contains(err.Error(), "there is none") {
 		t.Errorf("%v", err)
 	}
@@ -216,20 +223,24 @@ func TestAnApprovalIsForOnePlace(t *testing.T) {
 
 func TestShellStops(t *testing.T) {
 	b := sandboxed(t)
-	result, err := b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["bash","-c","echo begun; sleep 1000 & sleep 1000"],"timeout_ms":300}`, nil)
-	if err != nil || !result.Failed || result.Exit != nil || !strings.HasPrefix(result.Text, "stopped: it took longer than 300ms\n") {
+	result, err := b.box.Perform(t.Context(), parley.Agent{}, "shell",
+		`{"command":["bash","-c","echo begun; sleep 1000 & sleep 1000"],"timeout_ms":300}`, nil)
+	if err != nil || !result.Failed || result.Exit != nil ||
+		!strings.HasPrefix(result.Text, "stopped: it took longer than 300ms\n") {
 		t.Errorf("%+v, %v", result, err)
 	}
 	result, err = b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["yes","yes"]}`, nil)
-	if err != nil || !result.Failed || !strings.HasPrefix(result.Text, "stopped: it printed more than") || len(result.Text) > outputLimit+200 {
+	if err != nil || !result.Failed || !strings.HasPrefix(result.Text, "stopped: it printed more than") ||
+		len(result.Text) > outputLimit+200 {
 		t.Errorf("%.200s, %v", result.Text, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = b.box.Perform(ctx, parley.Agent{}, "shell", `{"command":["bash","-c","echo begun; sleep 1000"]}`, func(text string) {
-		if strings.Contains(text, "begun") {
-			cancel()
-		}
-	})
+	_, err = b.box.Perform(ctx, parley.Agent{}, "shell", `{"command":["bash","-c","echo begun; sleep 1000"]}`,
+		func(text string) {
+			if strings.Contains(text, "begun") {
+				cancel()
+			}
+		})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -239,7 +250,8 @@ func TestShellStops(t *testing.T) {
 func TestCommandsTakeTurns(t *testing.T) {
 	b := sandboxed(t)
 	taken := 0
-	_, err := b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["echo","begun"]}`, func(string) { taken = len(b.box.slots) })
+	_, err := b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["echo","begun"]}`,
+		func(string) { taken = len(b.box.slots) })
 	if err != nil || taken != 1 || len(b.box.slots) != 0 {
 		t.Errorf("%d slots were taken, %d are: %v", taken, len(b.box.slots), err)
 	}
@@ -260,13 +272,15 @@ func TestCommandsTakeTurns(t *testing.T) {
 func TestShellIsWatched(t *testing.T) {
 	b := sandboxed(t)
 	var live []string
-	result, err := b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["bash","-c","echo one; head -c 200000 /dev/zero | tr '\\0' 'x'; echo; echo the end"]}`,
+	result, err := b.box.Perform(t.Context(), parley.Agent{}, "shell",
+		`{"command":["bash","-c","echo one; head -c 200000 /dev/zero | tr '\\0' 'x'; echo; echo the end"]}`,
 		func(text string) { live = append(live, text) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Join(live, "")
-	if !strings.HasPrefix(all, "one\nxxx") || !strings.HasSuffix(all, "[… more is not shown live …]\n") || len(all) > 2*liveLimit {
+	if !strings.HasPrefix(all, "one\nxxx") || !strings.HasSuffix(all, "[… more is not shown live …]\n") ||
+		len(all) > 2*liveLimit {
 		t.Errorf("%d bytes: %.20q … %q", len(all), all, all[max(0, len(all)-50):])
 	}
 
@@ -285,7 +299,8 @@ func TestShellIsWatched(t *testing.T) {
 	if got := b.result("read_file", args{"path": name, "limit": 1}); !strings.HasPrefix(got, "one\n") {
 		t.Errorf("%q", got)
 	}
-	for _, path := range []string{artifactScheme + "../key", artifactScheme, artifactScheme + strings.Repeat("A", 26) + ".txt", "var/artifacts"} {
+	for _, path := range []string{artifactScheme + "../key", artifactScheme, artifactScheme + strings.Repeat("A", 26) +
+		".txt", "var/artifacts"} {
 		if _, err := b.perform("read_file", args{"path": path}); err == nil {
 			t.Errorf("%s was read", path)
 		}

@@ -11,7 +11,8 @@ import (
 func TestSkill(t *testing.T) {
 	b := newBench(t)
 	has := func() bool {
-		return slices.ContainsFunc(b.box.Specs(parley.Agent{}), func(s parley.ToolSpec) bool { return s.Name == "skill" && s.ReadOnly })
+		return slices.ContainsFunc(b.box.Specs(parley.Agent{}),
+			func(s parley.ToolSpec) bool { return s.Name == "skill" && s.ReadOnly })
 	}
 	if has() {
 		t.Error("skill is offered, and there is none")
@@ -21,7 +22,8 @@ func TestSkill(t *testing.T) {
 	if has() {
 		t.Error("skill is offered, and there is none for models")
 	}
-	skills = append(skills, parley.Skill{Name: "greet", Text: "Greet $ARGUMENTS.", Models: true}, parley.Skill{Name: "pick", Text: "x", Hint: "a|b", Models: true})
+	skills = append(skills, parley.Skill{Name: "greet", Text: "Greet $ARGUMENTS.", Models: true},
+		parley.Skill{Name: "pick", Text: "x", Hint: "a|b", Models: true})
 	if !has() {
 		t.Error("skill is not offered")
 	}
@@ -29,7 +31,8 @@ func TestSkill(t *testing.T) {
 	if v := judge(`{"name":"greet","arguments":" all "}`); v.Kind != parley.VerdictRun || v.Class != parley.Pure {
 		t.Errorf("%+v", v)
 	}
-	got, err := b.box.Perform(t.Context(), parley.Agent{}, "skill", `{"name":"greet","arguments":" all "}`, func(string) {})
+	got, err := b.box.Perform(t.Context(), parley.Agent{}, "skill", `{"name":"greet","arguments":" all "}`,
+		func(string) {})
 	if err != nil || got.Text != "Greet all." {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -43,7 +46,8 @@ func TestSkill(t *testing.T) {
 			t.Errorf("%s: %+v", arguments, v)
 		}
 	}
-	if v := b.box.Judge(parley.Agent{Tools: []string{"read_file"}}, "skill", `{"name":"greet"}`); v.Kind != parley.VerdictBlock {
+	if v := b.box.Judge(parley.Agent{Tools: []string{"read_file"}}, "skill",
+		`{"name":"greet"}`); v.Kind != parley.VerdictBlock {
 		t.Errorf("%+v", v)
 	}
 }

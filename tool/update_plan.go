@@ -19,19 +19,20 @@ type updatePlanArguments struct {
 }
 
 // updatePlan is never performed: what it says goes into the log with the call.
-var updatePlan = define("update_plan", updatePlanDescription, updatePlanSchema, func(args updatePlanArguments) (action, error) {
-	u := parley.PlanUpdate{Summary: parley.CleanText(args.Summary)}
-	seen := map[string]bool{}
-	for i, item := range args.Items {
-		item.Title, item.Description = parley.CleanText(item.Title), parley.CleanText(item.Description)
-		switch {
-		case parley.IsBlank(item.Title):
-			return action{}, fmt.Errorf("items[%d].title: it is blank", i)
-		case seen[item.Title]: // later updates name items by title
-			return action{}, fmt.Errorf("items[%d].title: %q is given twice", i, item.Title)
+var updatePlan = define("update_plan", updatePlanDescription, updatePlanSchema,
+	func(args updatePlanArguments) (action, error) {
+		u := parley.PlanUpdate{Summary: parley.CleanText(args.Summary)}
+		seen := map[string]bool{}
+		for i, item := range args.Items {
+			item.Title, item.Description = parley.CleanText(item.Title), parley.CleanText(item.Description)
+			switch {
+			case parley.IsBlank(item.Title):
+				return action{}, fmt.Errorf("items[%d].title: it is blank", i)
+			case seen[item.Title]: // later updates name items by title
+				return action{}, fmt.Errorf("items[%d].title: %q is given twice", i, item.Title)
+			}
+			seen[item.Title] = true
+			u.Items = append(u.Items, item)
 		}
-		seen[item.Title] = true
-		u.Items = append(u.Items, item)
-	}
-	return action{class: parley.Pure, plan: &u}, nil
-})
+		return action{class: parley.Pure, plan: &u}, nil
+	})

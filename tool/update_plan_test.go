@@ -13,11 +13,14 @@ func TestAPlanIsSaidNotPerformed(t *testing.T) {
 	b := newBench(t)
 	arguments := `{"summary":"Tidy\u0000","items":[{"title":"Sweep","description":"all of it","status":"done"},{"title":"Dust","status":"pending"}]}`
 	v := b.box.Judge(parley.Agent{Approval: "suggest"}, "update_plan", arguments)
-	want := parley.PlanUpdate{Summary: "Tidy", Items: []parley.PlanItem{{Title: "Sweep", Description: "all of it", Status: parley.ItemDone}, {Title: "Dust", Status: parley.ItemPending}}}
+	want := parley.PlanUpdate{Summary: "Tidy",
+		Items: []parley.PlanItem{{Title: "Sweep", Description: "all of it", Status: parley.ItemDone},
+			{Title: "Dust", Status: parley.ItemPending}}}
 	if diff := cmp.Diff(want, v.Plan); v.Kind != parley.VerdictPlan || v.Class != parley.Pure || diff != "" {
 		t.Errorf("%+v: %s", v, diff)
 	}
-	if _, err := b.box.Perform(t.Context(), parley.Agent{}, "update_plan", arguments, nil); parley.CodeOf(err) != parley.CodeInvalid {
+	if _, err := b.box.Perform(t.Context(), parley.Agent{}, "update_plan", arguments, nil); parley.CodeOf(
+		err) != parley.CodeInvalid {
 		t.Errorf("performed: %v", err)
 	}
 	for bad, why := range map[string]string{
@@ -26,7 +29,8 @@ func TestAPlanIsSaidNotPerformed(t *testing.T) {
 		`{"items":[{"title":"a","status":"finished"}]}`:                              "one of pending, in_progress, done, skipped",
 		`{"items":[{"title":"a"}]}`:                                                  `"status" is missing`,
 	} {
-		if v := b.box.Judge(parley.Agent{}, "update_plan", bad); v.Kind != parley.VerdictBlock || !strings.Contains(v.Reason, why) {
+		if v := b.box.Judge(parley.Agent{}, "update_plan", bad); v.Kind != parley.VerdictBlock ||
+			!strings.Contains(v.Reason, why) {
 			t.Errorf("%s: %+v", bad, v)
 		}
 	}
@@ -40,7 +44,8 @@ func TestWhatReadsIsSaid(t *testing.T) {
 			reading = append(reading, s.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"list_files", "find_files", "search_files", "read_file", "ask_user", "update_plan"}, reading); diff != "" {
+	if diff := cmp.Diff([]string{"list_files", "find_files", "search_files", "read_file", "ask_user", "update_plan"},
+		reading); diff != "" {
 		t.Error(diff)
 	}
 }

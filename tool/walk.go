@@ -108,6 +108,7 @@ func (w *walk) enter(ctx context.Context, parent *workspace.Dir, base string, ru
 // note says that something was left out.
 func (w *walk) note(out io.Writer) {
 	if w.cut {
-		fmt.Fprintf(out, "[the workspace is too large or too deep: only %d entries were looked at]\n", min(w.seen, maxWalked))
+		fmt.Fprintf(out, "[the workspace is too large or too deep: only %d entries were looked at]\n",
+			min(w.seen, maxWalked))
 	}
 }

@@ -23,28 +23,30 @@ type writeFileArguments struct {
 
 const maxWritten = 1 << 20 // bytes
 
-var writeFile = define("write_file", writeFileDescription, writeFileSchema, func(args writeFileArguments) (action, error) {
-	name, err := workspace.CleanFile(args.Path)
-	switch {
-	case err != nil:
-		return action{}, err
-	case len(args.Content) > maxWritten:
-		return action{}, fmt.Errorf("content: expected at most %d bytes", maxWritten)
-	}
-	return action{
-		class: parley.Effectful,
-		edits: true,
-		path:  name,
-		show:  fmt.Sprintf("Write %d bytes to %q, replacing it if it exists:\n\n%s", len(args.Content), name, args.Content),
-		perform: func(ctx context.Context, e *workspace.Edit, out io.Writer) error {
-			if err := write(ctx, e, name, args.Content); err != nil {
-				return err
-			}
-			fmt.Fprintf(out, "Wrote %d bytes to %s.", len(args.Content), shown(name))
-			return nil
-		},
-	}, nil
-})
+var writeFile = define("write_file", writeFileDescription, writeFileSchema,
+	func(args writeFileArguments) (action, error) {
+		name, err := workspace.CleanFile(args.Path)
+		switch {
+		case err != nil:
+			return action{}, err
+		case len(args.Content) > maxWritten:
+			return action{}, fmt.Errorf("content: expected at most %d bytes", maxWritten)
+		}
+		return action{
+			class: parley.Effectful,
+			edits: true,
+			path:  name,
+			show: fmt.Sprintf("Write %d bytes to %q, replacing it if it exists:\n\n%s", len(args.Content), name,
+				args.Content),
+			perform: func(ctx context.Context, e *workspace.Edit, out io.Writer) error {
+				if err := write(ctx, e, name, args.Content); err != nil {
+					return err
+				}
+				fmt.Fprintf(out, "Wrote %d bytes to %s.", len(args.Content), shown(name))
+				return nil
+			},
+		}, nil
+	})
 
 // write has a file hold a content. Whoever looks sees the old one or the whole
 // new one, also after a crash.

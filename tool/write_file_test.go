@@ -27,7 +27,8 @@ func (b *bench) mode(name string) fs.FileMode {
 func TestWriteFile(t *testing.T) {
 	b := newBench(t)
 	content := "žlutý\r\n\x00\x1b tail"
-	if got := b.result("write_file", args{"path": "./new/deep/a.txt", "content": content}); got != "Wrote 16 bytes to new/deep/a.txt." {
+	if got := b.result("write_file",
+		args{"path": "./new/deep/a.txt", "content": content}); got != "Wrote 16 bytes to new/deep/a.txt." {
 		t.Errorf("the result is %q", got)
 	}
 	if got := b.content("new/deep/a.txt"); got != content {
@@ -124,7 +125,8 @@ func (l *late) Err() error {
 func TestWriteFileEndsWithTheContext(t *testing.T) {
 	b := newBench(t)
 	b.put("file", "old")
-	_, err := b.box.Perform(&late{Context: t.Context()}, parley.Agent{}, "write_file", `{"path":"file","content":"new"}`, nil)
+	_, err := b.box.Perform(&late{Context: t.Context()}, parley.Agent{}, "write_file",
+		`{"path":"file","content":"new"}`, nil)
 	if !errors.Is(err, context.Canceled) || b.content("file") != "old" {
 		t.Errorf("%v, file holds %q", err, b.content("file"))
 	}
@@ -181,10 +183,12 @@ func TestAgentsAreNotForAgentsToWrite(t *testing.T) {
 	}
 	agent := parley.Agent{Name: "a", Approval: "full-auto"}
 	for path, want := range map[string]parley.VerdictKind{
-		"agents/new.md": parley.VerdictBlock, "agents": parley.VerdictBlock, "x/../agents/new.md": parley.VerdictBlock, "agents/sub/new.md": parley.VerdictBlock,
-		"link/new.md": parley.VerdictBlock, "agents.md": parley.VerdictRun, "agentsx/new.md": parley.VerdictRun,
+		"agents/new.md": parley.VerdictBlock, "agents": parley.VerdictBlock, "x/../agents/new.md": parley.VerdictBlock,
+		"agents/sub/new.md": parley.VerdictBlock,
+		"link/new.md":       parley.VerdictBlock, "agents.md": parley.VerdictRun, "agentsx/new.md": parley.VerdictRun,
 	} {
-		for _, text := range []string{"*** Add File: " + path, "*** Delete File: " + path, "*** Update File: fine\n*** Move to: " + path} {
+		for _, text := range []string{"*** Add File: " + path, "*** Delete File: " + path,
+			"*** Update File: fine\n*** Move to: " + path} {
 			arguments := args{"patch": "*** Begin Patch\n" + text}.String()
 			if v := b.Judge(agent, "apply_patch", arguments); v.Kind != want {
 				t.Errorf("%s: %+v", text, v)

@@ -23,7 +23,8 @@ func TestEcho(t *testing.T) {
 		t.Fatalf("received %#x", first)
 	}
 	// Pongs that answer nothing are allowed, and mean nothing.
-	p.send(join(frame(final|opPong, "0"), frame(final|opPong, "x"), frame(final|opText, "before"), frame(final|opPong, string(payload)), frame(final|opText, "after")))
+	p.send(join(frame(final|opPong, "0"), frame(final|opPong, "x"), frame(final|opText, "before"),
+		frame(final|opPong, string(payload)), frame(final|opText, "after")))
 	for _, want := range []string{"before", "after"} {
 		msg, err := s.Read(t.Context())
 		if err != nil || string(msg) != want {

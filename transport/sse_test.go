@@ -132,7 +132,8 @@ func TestCommentIsIgnored(t *testing.T) {
 
 // stream serves one stream over HTTP/1.1 or 2 and returns the response; f's
 // error arrives when it is done.
-func stream(t *testing.T, h2 bool, o StreamOptions, f func(*Stream, *http.Request) error) (*http.Response, <-chan error) {
+func stream(t *testing.T, h2 bool, o StreamOptions, f func(*Stream, *http.Request) error) (*http.Response,
+	<-chan error) {
 	t.Helper()
 	done := make(chan error, 1)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -196,13 +197,14 @@ func TestStream(t *testing.T) {
 func TestStreamStalls(t *testing.T) {
 	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
 		t.Run(name, func(t *testing.T) {
-			_, done := stream(t, h2, StreamOptions{WriteWithin: 100 * time.Millisecond}, func(s *Stream, _ *http.Request) error {
-				for m := (Message{Data: make([]byte, 1<<20)}); ; {
-					if err := s.Send(m); err != nil {
-						return err
+			_, done := stream(t, h2, StreamOptions{WriteWithin: 100 * time.Millisecond},
+				func(s *Stream, _ *http.Request) error {
+					for m := (Message{Data: make([]byte, 1<<20)}); ; {
+						if err := s.Send(m); err != nil {
+							return err
+						}
 					}
-				}
-			})
+				})
 			if err := <-done; err == nil {
 				t.Error("a stream nobody reads did not end")
 			}
@@ -223,7 +225,8 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 
 func TestNewStreamRefuses(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := NewStream(struct{ http.ResponseWriter }{w}, r, StreamOptions{}); !errors.Is(err, http.ErrNotSupported) {
+		if _, err := NewStream(struct{ http.ResponseWriter }{w}, r, StreamOptions{}); !errors.Is(err,
+			http.ErrNotSupported) {
 			t.Errorf("NewStream: %v", err)
 		}
 	}))

@@ -39,12 +39,15 @@ func get(t *testing.T, h http.Handler, path, encoding string) *httptest.Response
 
 func TestPagesAreOnePage(t *testing.T) {
 	h := console(t)
-	for _, path := range []string{"/chat/1b4e28ba-2fa1-41d2-883f-0016d3cca427", "/agents", "/agents/coder", "/approvals", "/runs", "/runs/x.3", "/settings"} {
+	for _, path := range []string{"/chat/1b4e28ba-2fa1-41d2-883f-0016d3cca427", "/agents", "/agents/coder",
+		"/approvals", "/runs", "/runs/x.3", "/settings"} {
 		w := get(t, h, path, "")
-		if w.Code != 200 || !strings.Contains(w.Body.String(), "<title>Parley") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+		if w.Code != 200 || !strings.Contains(w.Body.String(), "<title>Parley") ||
+			!strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
 			t.Errorf("%s: %d %q", path, w.Code, w.Body)
 		}
-		if p := w.Header().Get("Content-Security-Policy"); !strings.Contains(p, "script-src 'self';") || !strings.HasPrefix(p, "default-src 'none'") {
+		if p := w.Header().Get("Content-Security-Policy"); !strings.Contains(p, "script-src 'self';") ||
+			!strings.HasPrefix(p, "default-src 'none'") {
 			t.Errorf("%s may run what it likes: %q", path, p)
 		}
 		if w.Header().Get("Cache-Control") != "no-cache" {
@@ -61,7 +64,8 @@ func TestPagesAreOnePage(t *testing.T) {
 func TestAssetsStayInCaches(t *testing.T) {
 	h := console(t)
 	w := get(t, h, "/assets/a-1.js", "")
-	if w.Body.String() != "plain()" || w.Header().Get("Content-Encoding") != "" || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+	if w.Body.String() != "plain()" || w.Header().Get("Content-Encoding") != "" ||
+		!strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
 		t.Errorf("plain: %q %v", w.Body, w.Header())
 	}
 	if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
@@ -71,7 +75,8 @@ func TestAssetsStayInCaches(t *testing.T) {
 	if w.Body.String() != "squeezed" || w.Header().Get("Content-Encoding") != "gzip" {
 		t.Errorf("compressed: %q %v", w.Body, w.Header())
 	}
-	for _, path := range []string{"/assets/a-1.js.gz", "/assets/none.js", "/assets/..%2findex.html", "/assets/sub%2fx.html", "/assets/"} {
+	for _, path := range []string{"/assets/a-1.js.gz", "/assets/none.js", "/assets/..%2findex.html",
+		"/assets/sub%2fx.html", "/assets/"} {
 		if w := get(t, h, path, ""); w.Code != 404 {
 			t.Errorf("%s: %d %q", path, w.Code, w.Body)
 		}

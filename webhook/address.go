@@ -28,13 +28,15 @@ func ParseAllow(list []string) (a Allow, err error) {
 		}
 		switch {
 		case err == nil && prefix != prefix.Masked():
-			return a, fmt.Errorf("%q is an address within a block; write %s, or the address alone", entry, prefix.Masked())
+			return a, fmt.Errorf("%q is an address within a block; write %s, or the address alone", entry,
+				prefix.Masked())
 		case err == nil:
 			a.Blocks = append(a.Blocks, prefix)
 		case !strings.Contains(entry, "/") && badHost(strings.ToLower(entry)) == "":
 			a.Hosts = append(a.Hosts, strings.ToLower(entry))
 		default:
-			return a, fmt.Errorf("%q is neither a block of addresses nor a host; write it like 10.1.0.0/16, 192.0.2.7 or hooks.internal", entry)
+			return a, fmt.Errorf("%q is neither a block of addresses nor a host; write it like 10.1.0.0/16, 192.0.2.7 "+
+				"or hooks.internal", entry)
 		}
 	}
 	return a, nil
@@ -63,7 +65,8 @@ func (a Allow) addr(ip netip.Addr) bool {
 // other family.
 var special = func() (list []netip.Prefix) {
 	for _, block := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
+		"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(block))
@@ -106,7 +109,8 @@ func (a Allow) mayDial(to *url.URL, ip netip.Addr) error {
 	case a.host(strings.ToLower(to.Hostname())) || a.addr(ip):
 		return nil
 	case !public(ip):
-		return parley.Errorf(parley.CodeForbidden, "Webhooks do not reach private addresses, and the host of this one has such an address; the operator may allow it by PARLEY_WEBHOOK_ALLOW.")
+		return parley.Errorf(parley.CodeForbidden, "Webhooks do not reach private addresses, and the host of this one "+
+			"has such an address; the operator may allow it by PARLEY_WEBHOOK_ALLOW.")
 	case to.Scheme != "https":
 		return parley.Errorf(parley.CodeForbidden, "A webhook is told by https.")
 	}
@@ -131,9 +135,11 @@ func (a Allow) Check(text string) (target string, err error) {
 			return "", err
 		}
 	case u.Scheme != "https" && !a.host(host) && len(a.Blocks) == 0: // else its address decides, when it is known
-		return "", parley.Errorf(parley.CodeForbidden, "A webhook is told by https; write https://…, or have the operator allow the host by PARLEY_WEBHOOK_ALLOW.")
+		return "", parley.Errorf(parley.CodeForbidden, "A webhook is told by https; write https://…, or have the "+
+			"operator allow the host by PARLEY_WEBHOOK_ALLOW.")
 	case local(host) && !a.host(host) && len(a.Blocks) == 0:
-		return "", parley.Errorf(parley.CodeForbidden, "%s is a name of this machine or network; the operator may allow it by PARLEY_WEBHOOK_ALLOW.", host)
+		return "", parley.Errorf(parley.CodeForbidden, "%s is a name of this machine or network; the operator may "+
+			"allow it by PARLEY_WEBHOOK_ALLOW.", host)
 	}
 	port := u.Port()
 	if port == "" {
@@ -168,7 +174,8 @@ func parse(text string) (*url.URL, error) {
 		return wrong("is missing.")
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) || strings.ContainsAny(text, `\`) {
-		return wrong("is ASCII without spaces and backslashes; a name in another script is written as punycode (xn--…).")
+		return wrong(
+			"is ASCII without spaces and backslashes; a name in another script is written as punycode (xn--…).")
 	}
 	u, err := url.Parse(text)
 	switch {
@@ -207,7 +214,10 @@ func badHost(host string) string {
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") ||
-			strings.ContainsFunc(label, func(r rune) bool { return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }) {
+			strings.ContainsFunc(label, func(r rune) bool {
+				return r != '-' && r != '_' && (r < '0' || r > '9') &&
+					(r < 'a' || r > 'z')
+			}) {
 			return "has a host that is none."
 		}
 	}

@@ -16,16 +16,21 @@ import (
 // TestPublicAddresses: what leads into the machine, its network or another in
 // disguise is not public, in whatever form it is written.
 func TestPublicAddresses(t *testing.T) {
-	for _, ip := range []string{"8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450:4001::1", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8"} {
+	for _, ip := range []string{"8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450:4001::1",
+		"::ffff:8.8.8.8", "64:ff9b::8.8.8.8"} {
 		if !public(netip.MustParseAddr(ip)) {
 			t.Errorf("%s is public", ip)
 		}
 	}
 	for _, ip := range []string{
-		"127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.127.255.255",
-		"192.0.0.1", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
-		"::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1",
-		"64:ff9b::127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "2002:a00:1::", "3fff::1", "100::1", "5f00::1",
+		"127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
+		"169.254.169.254", "100.64.0.1", "100.127.255.255",
+		"192.0.0.1", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1",
+		"224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
+		"::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1",
+		"::ffff:169.254.169.254", "::127.0.0.1",
+		"64:ff9b::127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2001::1", "2001:db8::1",
+		"2002:7f00:1::", "2002:a00:1::", "3fff::1", "100::1", "5f00::1",
 	} {
 		if public(netip.MustParseAddr(ip)) {
 			t.Errorf("%s is not public", ip)
@@ -46,14 +51,17 @@ func FuzzPublic(f *testing.F) {
 		}
 		got, bare := public(ip), ip.Unmap()
 		std := net.IP(bare.AsSlice())
-		if got && (std.IsLoopback() || std.IsPrivate() || std.IsLinkLocalUnicast() || std.IsMulticast() || std.IsUnspecified() || std.IsInterfaceLocalMulticast() || std.Equal(net.IPv4bcast)) {
+		if got && (std.IsLoopback() || std.IsPrivate() || std.IsLinkLocalUnicast() || std.IsMulticast() ||
+			std.IsUnspecified() || std.IsInterfaceLocalMulticast() || std.Equal(net.IPv4bcast)) {
 			t.Errorf("%s is public", ip)
 		}
 		if bare.Is4() {
 			mapped := netip.AddrFrom16(bare.As16())
 			v4 := bare.As4()
-			translated := netip.AddrFrom16([16]byte{0: 0, 1: 0x64, 2: 0xff, 3: 0x9b, 12: v4[0], 13: v4[1], 14: v4[2], 15: v4[3]})
-			if public(mapped) != got || public(translated) != got || public(netip.AddrFrom16([16]byte{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]})) {
+			translated := netip.AddrFrom16([16]byte{0: 0, 1: 0x64, 2: 0xff, 3: 0x9b, 12: v4[0], 13: v4[1], 14: v4[2],
+				15: v4[3]})
+			if public(mapped) != got || public(translated) != got ||
+				public(netip.AddrFrom16([16]byte{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]})) {
 				t.Errorf("%s: %v, mapped %v, translated %v", ip, got, public(mapped), public(translated))
 			}
 		}
@@ -134,7 +142,8 @@ func TestURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, ok := range map[string]bool{
-		"http://10.1.2.3/x": true, "http://10.2.2.3/x": false, "http://192.0.2.7": true, "https://192.0.2.8": false, "http://hooks.internal:8080": true, "http://[::1]:80": true,
+		"http://10.1.2.3/x": true, "http://10.2.2.3/x": false, "http://192.0.2.7": true, "https://192.0.2.8": false,
+		"http://hooks.internal:8080": true, "http://[::1]:80": true,
 		"https://[::ffff:10.1.2.3]": true, "http://93.184.216.34/": false, "http://user@10.1.2.3": false,
 	} {
 		if _, err := allow.Check(text); (err == nil) != ok {
@@ -151,7 +160,8 @@ func TestURLs(t *testing.T) {
 // FuzzURLs: whatever is let through has a host that Go's own parser and the one
 // here agree on, and is not local.
 func FuzzURLs(f *testing.F) {
-	for _, text := range []string{"https://example.com/x", "https://example.com@127.0.0.1", "https://2130706433", "https://[::1]", "https://0x7f.1/", "https://127.0.0.1.:443"} {
+	for _, text := range []string{"https://example.com/x", "https://example.com@127.0.0.1", "https://2130706433",
+		"https://[::1]", "https://0x7f.1/", "https://127.0.0.1.:443"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -167,7 +177,8 @@ func FuzzURLs(f *testing.F) {
 		if err != nil || host != strings.ToLower(u.Hostname()) {
 			t.Fatalf("%q leads to %q", text, target)
 		}
-		if ip := net.ParseIP(host); ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()) {
+		if ip := net.ParseIP(host); ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() ||
+			ip.IsUnspecified()) {
 			t.Fatalf("%q leads to %s", text, ip)
 		}
 	})
@@ -184,7 +195,8 @@ func TestWhatIsDialledIsLookedAt(t *testing.T) {
 	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]", "2130706433"} {
 		u := &url.URL{Scheme: "https", Host: host + ":" + port}
 		ctx := context.WithValue(t.Context(), dialledKey{}, u)
-		conn, err := s.client.Transport.(*http.Transport).DialContext(ctx, "tcp", net.JoinHostPort(strings.Trim(host, "[]"), port))
+		conn, err := s.client.Transport.(*http.Transport).DialContext(ctx, "tcp",
+			net.JoinHostPort(strings.Trim(host, "[]"), port))
 		if err == nil {
 			conn.Close()
 			t.Errorf("%s was reached", host)
@@ -197,7 +209,8 @@ func TestWhatIsDialledIsLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newSender(allow, "test")
-		if v := s.send(t.Context(), "http://localhost:"+port+"/", make([]byte, 32), "msg_1", t0, []byte("{}")); !v.done {
+		if v := s.send(t.Context(), "http://localhost:"+port+"/", make([]byte, 32), "msg_1", t0,
+			[]byte("{}")); !v.done {
 			t.Errorf("%s: %+v", entry, v)
 		}
 		s.close()

@@ -138,7 +138,8 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 			left = 0 // the clock was set back
 		}
 		if l.failed != nil && left <= 0 {
-			d.Log.Error("webhooks could not be claimed; it is tried again", "session", l.session, "effect", l.effect, "after", retryStore, "error", l.failed)
+			d.Log.Error("webhooks could not be claimed; it is tried again", "session", l.session, "effect", l.effect,
+				"after", retryStore, "error", l.failed)
 			rests, left = now.Add(retryStore), retryStore
 		}
 		if left > 0 {
@@ -205,10 +206,12 @@ func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) error {
 		return nil // cut: the claim runs out, and it is made again
 	}
 	if err := d.Store.SettleHook(ctx, h, until, fate); err != nil {
-		d.Log.Error("what came of a webhook could not be kept; it is told again", "session", h.Session, "effect", h.Effect, "error", err)
+		d.Log.Error("what came of a webhook could not be kept; it is told again", "session", h.Session, "effect",
+			h.Effect, "error", err)
 		return nil
 	}
-	log := d.Log.With("session", h.Session, "effect", h.Effect, "event", h.Event, "target", h.Target, "attempt", h.Attempts+1)
+	log := d.Log.With("session", h.Session, "effect", h.Effect, "event", h.Event, "target", h.Target, "attempt",
+		h.Attempts+1)
 	outcome := string(fate.Status)
 	switch fate.Status {
 	case parley.EffectCompleted:

@@ -60,8 +60,10 @@ func TestAWebhookIsTold(t *testing.T) {
 		if want := IDOf(b.store.Epoch(), acme, id(n+1), 6); got.header.Get("Webhook-Id") != want {
 			t.Errorf("%v, want %s", got.header, want)
 		}
-		if m["type"] != "run_finished" || data["outcome"] != "completed" || data["agent"] != "coder" || data["request"] != "r1" || data["run"] != string(id(n+1))+".3" ||
-			data["links"].(map[string]any)["session"] != "https://parley.example/api/v1/sessions/"+string(id(n+1)) || strings.Contains(got.body, "secret thing") {
+		if m["type"] != "run_finished" || data["outcome"] != "completed" || data["agent"] != "coder" ||
+			data["request"] != "r1" || data["run"] != string(id(n+1))+".3" ||
+			data["links"].(map[string]any)["session"] != "https://parley.example/api/v1/sessions/"+string(id(n+1)) ||
+			strings.Contains(got.body, "secret thing") {
 			t.Error(got.body)
 		}
 	}
@@ -225,7 +227,8 @@ func TestGoneIsGone(t *testing.T) {
 	b.session(mine, "http://"+addr+"/s", false)
 	b.start()
 	b.expect("failed")
-	if row, ok, err := b.store.Tenant(acme).Webhook(t.Context(), mine); err != nil || !ok || !row.Gone.Equal(b.clock()) {
+	if row, ok, err := b.store.Tenant(acme).Webhook(t.Context(), mine); err != nil || !ok ||
+		!row.Gone.Equal(b.clock()) {
 		t.Errorf("%+v %v %v", row, ok, err)
 	}
 	b.again(mine, "http://"+addr+"/s")
@@ -256,23 +259,28 @@ func TestNobodyToTell(t *testing.T) {
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("somebody was told") })
 	url := "http://" + addr + "/"
 	drop := func(id parley.SessionID, w *parley.StoredWebhook) {
-		if res, err := b.store.Append(t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6, Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, UpdatedAt: t0}, Webhook: w}); err != nil || res.Fenced {
+		if res, err := b.store.Append(t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6,
+			Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, UpdatedAt: t0}, Webhook: w}); err != nil ||
+			res.Fenced {
 			t.Fatal(res, err)
 		}
 	}
 	b.session(id(1), url, false)
 	drop(id(1), &parley.StoredWebhook{})
 	b.session(id(2), url, false)
-	drop(id(2), &parley.StoredWebhook{URL: "https://other.example", Hook: parley.HookOf("other.example:443", nil), Sealed: []byte{}, At: t0})
+	drop(id(2), &parley.StoredWebhook{URL: "https://other.example", Hook: parley.HookOf("other.example:443", nil),
+		Sealed: []byte{}, At: t0})
 	b.session(id(3), url, false)
-	drop(id(3), &parley.StoredWebhook{URL: url, Hook: parley.HookOf(addr, nil), Sealed: []byte("sealed by somebody else, as it seems"), At: t0})
+	drop(id(3), &parley.StoredWebhook{URL: url, Hook: parley.HookOf(addr, nil),
+		Sealed: []byte("sealed by somebody else, as it seems"), At: t0})
 	b.start()
 	for range 3 {
 		<-b.told
 	}
 	for _, e := range b.effects() {
 		want := map[parley.SessionID]string{
-			id(1): "cancelled: the session has no webhook any more", id(2): "cancelled: the session has another webhook now", id(3): "failed: " + errSealed.Error(),
+			id(1): "cancelled: the session has no webhook any more",
+			id(2): "cancelled: the session has another webhook now", id(3): "failed: " + errSealed.Error(),
 		}[e.Session]
 		if got := string(e.Status) + ": " + e.Why; got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -306,7 +314,8 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 		t.Errorf("%s; %+v", got, b.effects())
 	}
 	// Whoever was thought dead comes back, and has failed: it is told all the same.
-	if err := b.store.SettleHook(t.Context(), due[0], until, parley.HookFate{Status: parley.EffectFailed, At: b.clock()}); err != nil {
+	if err := b.store.SettleHook(t.Context(), due[0], until, parley.HookFate{Status: parley.EffectFailed,
+		At: b.clock()}); err != nil {
 		t.Fatal(err)
 	}
 	if e := b.effects()[0]; e.Status != parley.EffectCompleted {

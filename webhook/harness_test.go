@@ -120,8 +120,12 @@ func (b *bench) start() { b.startOn(b.store) }
 
 func (b *bench) startOn(store Store) {
 	env := func(name string) (string, bool) { return secretOfAgent, name == "HOOK" }
-	b.d = New(Config{Store: store, Sealer: b.seal, Allow: b.allow, Env: env, Public: "https://parley.example", Version: "1", Now: b.clock,
-		Log: slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Told: func(outcome string, _ time.Duration) { b.told <- outcome }})
+	b.d = New(Config{Store: store, Sealer: b.seal, Allow: b.allow, Env: env, Public: "https://parley.example",
+		Version: "1", Now: b.clock,
+		Log: slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Told: func(
+			outcome string, _ time.Duration) {
+			b.told <- outcome
+		}})
 	b.d.Start()
 }
 
@@ -176,7 +180,8 @@ func (b *bench) sessionOf(tenant parley.TenantID, id parley.SessionID, url strin
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	batch := parley.Batch{Tenant: tenant, Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, OpenedAt: t0, UpdatedAt: t0},
+	batch := parley.Batch{Tenant: tenant, Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Owner: "ann",
+		Head: 6, OpenedAt: t0, UpdatedAt: t0},
 		Webhook: &parley.StoredWebhook{URL: url, Sealed: sealed, Hook: parley.HookOf(target, nil), At: t0}}
 	ref := parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}
 	agent := parley.AgentRef{Name: "coder"}
@@ -187,9 +192,11 @@ func (b *bench) sessionOf(tenant parley.TenantID, id parley.SessionID, url strin
 		secret = secretOfAgent
 	}
 	for i, body := range []parley.EventBody{
-		parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "a secret thing", Agent: agent}, parley.RunStarted{Input: 2, Agent: agent, Request: "r1"},
+		parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "a secret thing", Agent: agent},
+		parley.RunStarted{Input: 2, Agent: agent, Request: "r1"},
 		parley.InputAdopted{Input: 2}, parley.RunFinished{Outcome: parley.Completed, Usage: parley.Usage{Input: 3}},
-		parley.EffectEnqueued{Type: parley.Webhook, Hook: &parley.HookPromise{Event: parley.HookFinished, About: 5, Run: 3, HookRef: ref}},
+		parley.EffectEnqueued{Type: parley.Webhook, Hook: &parley.HookPromise{Event: parley.HookFinished, About: 5,
+			Run: 3, HookRef: ref}},
 	} {
 		e := parley.Event{Session: id, Seq: parley.Seq(i + 1), Root: id, At: t0, Body: body}
 		if i == 2 || i == 3 || i == 4 {
@@ -208,9 +215,12 @@ func (b *bench) again(id parley.SessionID, url string) {
 	b.t.Helper()
 	target, _ := b.allow.Check(url)
 	e := parley.Event{Session: id, Seq: 7, Root: id, At: t0, Body: parley.EffectEnqueued{Type: parley.Webhook,
-		Hook: &parley.HookPromise{Event: parley.HookFinished, About: 5, Run: 3, HookRef: parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}}}}
-	if res, err := b.store.Append(b.t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6, Events: []parley.Event{e},
-		Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 7, OpenedAt: t0, UpdatedAt: t0}}); err != nil || res.Fenced {
+		Hook: &parley.HookPromise{Event: parley.HookFinished, About: 5, Run: 3,
+			HookRef: parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}}}}
+	if res, err := b.store.Append(b.t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6,
+		Events:  []parley.Event{e},
+		Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 7, OpenedAt: t0, UpdatedAt: t0}}); err != nil ||
+		res.Fenced {
 		b.t.Fatal(res, err)
 	}
 	b.d.Poke()

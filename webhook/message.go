@@ -55,8 +55,10 @@ func compose(ctx context.Context, logs parley.TenantStore, d parley.HookDue, bas
 		return nil, errNoEvent
 	}
 	run := parley.Ref(d.Session, parley.Seq(d.Run))
-	m := message{Type: d.Event, Timestamp: about.At, Data: data{Tenant: d.Tenant, Session: d.Session, Root: about.Root, Run: run, Agent: started.Agent.Name, Request: started.Request,
-		Links: map[string]string{"session": base + "/api/v1/sessions/" + string(d.Session), "run": base + "/api/v1/runs/" + run}}}
+	m := message{Type: d.Event, Timestamp: about.At, Data: data{Tenant: d.Tenant, Session: d.Session, Root: about.Root,
+		Run: run, Agent: started.Agent.Name, Request: started.Request,
+		Links: map[string]string{"session": base + "/api/v1/sessions/" + string(d.Session),
+			"run": base + "/api/v1/runs/" + run}}}
 	card := func(kind parley.CardKind, seq parley.Seq, route string) {
 		m.Data.Kind, m.Data.ID = kind, parley.Ref(d.Session, seq)
 		m.Data.Links["answer"] = base + "/api/v1/" + route + "/" + m.Data.ID
@@ -79,7 +81,8 @@ func compose(ctx context.Context, logs parley.TenantStore, d parley.HookDue, bas
 	return json.Marshal(m)
 }
 
-func event(ctx context.Context, logs parley.TenantStore, session parley.SessionID, seq parley.Seq) (parley.Event, error) {
+func event(ctx context.Context, logs parley.TenantStore, session parley.SessionID, seq parley.Seq) (parley.Event,
+	error) {
 	if seq < 1 {
 		return parley.Event{}, errNoEvent
 	}

@@ -105,7 +105,8 @@ func (s *sender) send(ctx context.Context, to string, key []byte, id string, at 
 	case res.StatusCode == http.StatusGone:
 		return verdict{gone: true, why: "the receiver answered 410: it wants no more"}
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		return verdict{why: fmt.Sprintf("the receiver answered %d: redirects are not followed, name where it leads", res.StatusCode)}
+		return verdict{why: fmt.Sprintf("the receiver answered %d: redirects are not followed, name where it leads",
+			res.StatusCode)}
 	}
 	v := verdict{why: fmt.Sprintf("the receiver answered %d", res.StatusCode)}
 	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n > 0 {

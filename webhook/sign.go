@@ -31,7 +31,8 @@ const (
 func key(secret string) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if !strings.HasPrefix(secret, secretPrefix) || err != nil || len(raw) < minSecret || len(raw) > maxSecret {
-		return nil, parley.Errorf(parley.CodeInvalid, "The secret of a webhook is %s and %d to %d bytes in base64; leave it out to be given one.", secretPrefix, minSecret, maxSecret)
+		return nil, parley.Errorf(parley.CodeInvalid, "The secret of a webhook is %s and %d to %d bytes in base64; "+
+			"leave it out to be given one.", secretPrefix, minSecret, maxSecret)
 	}
 	return raw, nil
 }
@@ -84,7 +85,8 @@ func place(tenant parley.TenantID, session parley.SessionID) []byte {
 }
 
 // Seal checks a secret, or makes one if it is empty, and seals it.
-func (s Sealer) Seal(tenant parley.TenantID, session parley.SessionID, secret string) (plain string, sealed []byte, err error) {
+func (s Sealer) Seal(tenant parley.TenantID, session parley.SessionID, secret string) (plain string, sealed []byte,
+	err error) {
 	if secret == "" {
 		secret = NewSecret()
 	}

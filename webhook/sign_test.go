@@ -13,10 +13,12 @@ func TestSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Unix(1614265330, 0)
-	if got := sign(raw, "msg_p5jXN8AQM9LWM0D4loKWxJek", at, []byte(`{"test": 2432232314}`)); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
+	if got := sign(raw, "msg_p5jXN8AQM9LWM0D4loKWxJek", at,
+		[]byte(`{"test": 2432232314}`)); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
 		t.Error(got)
 	}
-	for _, bad := range []string{"", "whsec_", "whsec_AAAA", "whsec_%%%", secretOfAgent[6:], "whsec_" + strings.Repeat("A", 200)} {
+	for _, bad := range []string{"", "whsec_", "whsec_AAAA", "whsec_%%%", secretOfAgent[6:],
+		"whsec_" + strings.Repeat("A", 200)} {
 		if CheckSecret(bad) == nil {
 			t.Errorf("%q is a secret", bad)
 		}

@@ -283,7 +283,8 @@ func (t *Edit) undo() (stuck error) {
 		}
 		if err != nil && stuck == nil {
 			stuck = &parley.Error{Code: parley.CodeInternal, Err: err, Message: fmt.Sprintf(
-				"%q could not be put back after a failure: files may be changed in part. Look at it before going on.", c.name)}
+				"%q could not be put back after a failure: files may be changed in part. Look at it before going on.",
+				c.name)}
 		}
 	}
 	t.folders.unmake()

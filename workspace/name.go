@@ -88,5 +88,6 @@ func Fault(name string, err error) error {
 	} else if l, ok := errors.AsType[*os.LinkError](err); ok {
 		cause = l.Err
 	}
-	return &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("%q cannot be used: %v.", name, cause), Err: err}
+	return &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("%q cannot be used: %v.", name, cause),
+		Err: err}
 }

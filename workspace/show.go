@@ -198,7 +198,8 @@ func shownFault(err error, unfit string) error {
 	case errors.Is(err, errUnfit):
 		return &parley.Error{Code: parley.CodeInvalid, Message: unfit, Err: err}
 	}
-	return &parley.Error{Code: parley.CodeInvalid, Message: "path leads out of the project, or cannot be read.", Err: err}
+	return &parley.Error{Code: parley.CodeInvalid, Message: "path leads out of the project, or cannot be read.",
+		Err: err}
 }
 
 func unavailable(err error) error {

@@ -100,8 +100,10 @@ func (w *Workspace) protect(p Place, hidden bool) error {
 		return fmt.Errorf("%s %s: %w", p.Setting, p.Path, err)
 	}
 	if link != "" {
-		return fmt.Errorf("%s %s leads through the symbolic link %s inside the workspace, where agents could change it; "+
-			"put the real file or folder there, or name a place outside the workspace %s", p.Setting, p.Path, link, w.root)
+		return fmt.Errorf("%s %s leads through the symbolic link %s inside the workspace, where agents could "+
+			"change it; "+
+			"put the real file or folder there, or name a place outside the workspace %s", p.Setting, p.Path, link,
+			w.root)
 	}
 	if relative, ok := inside(place, w.root); ok {
 		where := "inside"

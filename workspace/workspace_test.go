@@ -106,8 +106,9 @@ func TestRules(t *testing.T) {
 	s := newSite(t)
 	s.link("..", "sub/up")
 	for name, allowed := range map[string][]Purpose{
-		"main.go": everybody, "sub/deep/x": everybody, ".environment": everybody, "variety": everybody, "sub/.env.example": everybody,
-		".env": nil, "sub/.ENV": nil, "sub/deep/.env.local": nil, "venv/.Env.d/x": nil,
+		"main.go": everybody, "sub/deep/x": everybody, ".environment": everybody, "variety": everybody,
+		"sub/.env.example": everybody,
+		".env":             nil, "sub/.ENV": nil, "sub/deep/.env.local": nil, "venv/.Env.d/x": nil,
 		"var/parley.key": server, "var/sub/x": server, "agents/a.md": server, "parley.yaml": server,
 		"skills/greet/SKILL.md":     {AgentReads, PersonReads, ServerLoads},
 		".parley/skills/x/SKILL.md": {AgentReads, PersonReads, ServerLoads},
@@ -139,7 +140,8 @@ func TestRules(t *testing.T) {
 				dir, err := v.Dir(filepath.ToSlash(filepath.Dir(name)))
 				if err == nil {
 					entries, _, err := dir.Entries(t.Context(), 100)
-					listed := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == filepath.Base(name) })
+					listed := slices.ContainsFunc(entries,
+						func(e fs.DirEntry) bool { return e.Name() == filepath.Base(name) })
 					if err != nil || listed != want {
 						t.Errorf("%s, %s: listed %v, %v", name, purposes[purpose], listed, err)
 					}
@@ -153,7 +155,8 @@ func TestRules(t *testing.T) {
 				}
 				through := "sub/up/" + name
 				text, err = read(v, through)
-				if (err == nil) != (want && v.follows()) || err != nil && strings.Contains(parley.MessageOf(err), s.root) {
+				if (err == nil) != (want && v.follows()) || err != nil && strings.Contains(parley.MessageOf(err),
+					s.root) {
 					t.Errorf("%s, %s: %q, %v", through, purposes[purpose], text, err)
 				}
 			}
@@ -225,7 +228,8 @@ func TestAFileThatIsGoneIsJudgedByItsName(t *testing.T) {
 	if _, err := read(v, "var (deleted)"); err == nil {
 		t.Error("a file named like a hidden one that is gone is read")
 	}
-	strange, err := Open(s.root, Rules{Hidden: []Place{{Path: filepath.Join(s.root, "sub (deleted)"), Setting: "--data"}}})
+	strange, err := Open(s.root,
+		Rules{Hidden: []Place{{Path: filepath.Join(s.root, "sub (deleted)"), Setting: "--data"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +294,8 @@ func TestOpenRefuses(t *testing.T) {
 		place string
 		want  string
 	}{
-		{s.root, in("linked"), "--data " + in("linked") + " leads through the symbolic link " + in("linked") + " inside"},
+		{s.root, in("linked"), "--data " + in("linked") + " leads through the symbolic link " + in("linked") +
+			" inside"},
 		{s.root, in("linked/deep"), "leads through the symbolic link " + in("linked")},
 		{s.root, in("dangling"), "leads through the symbolic link"},
 		{s.root, in("dangling/new"), "leads through the symbolic link"},
@@ -379,7 +384,8 @@ func TestLoad(t *testing.T) {
 	s.link("skills", "link")
 	for _, folder := range []string{in("agents"), in("link"), in("link/greet")} {
 		_, err := open(folder)
-		if err == nil || !strings.Contains(err.Error(), "is a symbolic link, and links in the workspace are not followed") {
+		if err == nil || !strings.Contains(err.Error(), "is a symbolic link, and links in the workspace are not "+
+			"followed") {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}

@@ -96,7 +96,8 @@ func (w *world) head(whose, id string) (head int) {
 // agentChat sends every kind of frame as every role, about one's own, another's
 // and another tenant's.
 func (w *world) agentChat() {
-	for _, bad := range []string{"", "Bearer x", "Bearer " + token(w.t, "acme", "ann", time.Minute, "org_admin") + "x"} {
+	for _, bad := range []string{"", "Bearer x", "Bearer " + token(w.t, "acme", "ann", time.Minute, "org_admin") +
+		"x"} {
 		if status, body := w.ask("GET", "/ws", bad, ""); status != http.StatusUnauthorized {
 			w.t.Errorf("agent chat with %.10q: %d %s", bad, status, body)
 		}
@@ -118,7 +119,8 @@ func (w *world) agentChat() {
 			before := w.head(whose, id)
 			c.send(`{"type":"chat","message":"say ` + marker + `","session_id":"` + id + `"}`)
 			got := c.until(`"agent_message"`, `"error"`)
-			if said := strings.Contains(got, marker); said != talks || !said && !strings.Contains(got, "You may not do this") {
+			if said := strings.Contains(got, marker); said != talks ||
+				!said && !strings.Contains(got, "You may not do this") {
 				w.t.Errorf("agent chat: chat as %s on %s: %s", role, whose, got)
 			}
 			// Who may not use the session has one of that name, and does not know.
@@ -126,7 +128,8 @@ func (w *world) agentChat() {
 				w.t.Errorf("agent chat: chat as %s on %s: the session has grown is %v", role, whose, grown)
 			}
 
-			for _, frame := range []string{`"type":"approval_response","decision":"allow"`, `"type":"question_response","answers":[]`, `"type":"tool_call_resolution","resolution":"rerun"`} {
+			for _, frame := range []string{`"type":"approval_response","decision":"allow"`,
+				`"type":"question_response","answers":[]`, `"type":"tool_call_resolution","resolution":"rerun"`} {
 				c.send(`{` + frame + `,"id":"` + id + `.1"}`)
 				want := "This was already answered" // also of another tenant's id: she has just opened one of hers
 				switch {

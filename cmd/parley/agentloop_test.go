@@ -17,7 +17,8 @@ func (w *world) looper(path, query, role string) (*chatter, int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	w.t.Cleanup(cancel)
-	url := strings.Replace(w.addr, "http", "ws", 1) + path + "?access_token=" + token(w.t, "acme", "ann", time.Minute, role) + query
+	url := strings.Replace(w.addr, "http", "ws", 1) + path + "?access_token=" + token(w.t, "acme", "ann", time.Minute,
+		role) + query
 	c, res, err := websocket.Dial(ctx, url, nil)
 	if err != nil {
 		if res == nil {
@@ -41,7 +42,8 @@ func (w *world) agentLoop() {
 			}
 		}
 		for role := range permissions {
-			reads, talks := slices.Contains(permissions[role], parley.ActRead), slices.Contains(permissions[role], parley.ActMessage)
+			reads, talks := slices.Contains(permissions[role], parley.ActRead),
+				slices.Contains(permissions[role], parley.ActMessage)
 			for _, whose := range []string{"", "her own", "another's", "another tenant's"} {
 				query, mine := "", whose == "" || whose == "her own" || whose == "another's" && role == "org_admin"
 				if whose != "" {
@@ -60,13 +62,16 @@ func (w *world) agentLoop() {
 				if c == nil {
 					continue
 				}
-				c.send(`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"say ` + marker + `"}]}}`)
+				c.send(`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"say ` + marker +
+					`"}]}}`)
 				answer := c.until("agent_finished", `"error"`)
-				if talks != strings.Contains(answer, "agent_finished") || !talks && !strings.Contains(answer, "You may not do this") {
+				if talks != strings.Contains(answer, "agent_finished") ||
+					!talks && !strings.Contains(answer, "You may not do this") {
 					w.t.Errorf("agent loop: as %s on %q: %s", role, whose, answer)
 				}
 				if talks {
-					for _, frame := range []string{`"type":"approval_response","payload":{"review":"yes"}`, `"type":"manual_compact"`} {
+					for _, frame := range []string{`"type":"approval_response","payload":{"review":"yes"}`,
+						`"type":"manual_compact"`} {
 						c.send(`{"id":"x",` + frame + `}`)
 						c.until(`"error"`, "context_compacted")
 					}

@@ -83,7 +83,8 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 		fmt.Fprintf(p.stdout, "%s: nothing is on record\n", tenant)
 	}
 	if bad > 0 {
-		return &parley.Error{Code: parley.CodeCorrupt, Message: fmt.Sprintf("%d records were tampered with.", bad), Hint: "compare with a backup"}
+		return &parley.Error{Code: parley.CodeCorrupt, Message: fmt.Sprintf("%d records were tampered with.", bad),
+			Hint: "compare with a backup"}
 	}
 	return nil
 }

@@ -65,11 +65,13 @@ func rehash(t *testing.T, dir string, no int64) {
 			r.Hash = rules.Sum(nil, r, hash)
 		}
 		hash = r.Hash
-		if _, err := db.ExecContext(context.Background(), `UPDATE audit SET by = ?, hash = ? WHERE tenant = 'default' AND no = ?`, r.By, r.Hash, r.No); err != nil {
+		if _, err := db.ExecContext(context.Background(),
+			`UPDATE audit SET by = ?, hash = ? WHERE tenant = 'default' AND no = ?`, r.By, r.Hash, r.No); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.ExecContext(context.Background(), `UPDATE tenants SET audit_hash = ? WHERE tenant = 'default'`, hash); err != nil {
+	if _, err := db.ExecContext(context.Background(), `UPDATE tenants SET audit_hash = ? WHERE tenant = 'default'`,
+		hash); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,7 +85,8 @@ func TestAForgedAuditIsFound(t *testing.T) {
 		mustRun(t, "", "audit", "verify", "--data", dir)
 		rehash(t, dir, no)
 		out, err := run(t, "", "audit", "verify", "--data", dir)
-		if parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(out, "default: ") || strings.Contains(out, "default: 5 rows") {
+		if parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(out, "default: ") ||
+			strings.Contains(out, "default: 5 rows") {
 			t.Errorf("row %d: %v\n%s", no, err, out)
 		}
 		if !strings.Contains(out, "(server): 5 rows are as they were written") {
@@ -111,7 +114,8 @@ func TestTheAuditNeedsItsKey(t *testing.T) {
 		t.Error("verify made a key")
 	}
 	other := strings.Repeat("x", 32)
-	if out, err := run(t, "", "audit", "verify", "--data", dir, "--server-key", other); err == nil || !strings.Contains(out, "under another key") {
+	if out, err := run(t, "", "audit", "verify", "--data", dir, "--server-key", other); err == nil ||
+		!strings.Contains(out, "under another key") {
 		t.Errorf("another key: %v %s", err, out)
 	}
 	refused(t, "--server-key has 3 bytes", "", "audit", "verify", "--data", dir, "--server-key", "abc")
@@ -127,14 +131,16 @@ func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		audited(t, store, false, 3)
-		if out, err := run(t, "", with(store, "audit", "verify")...); err == nil || !strings.Contains(out, "no row is under the server's key") {
+		if out, err := run(t, "", with(store, "audit", "verify")...); err == nil ||
+			!strings.Contains(out, "no row is under the server's key") {
 			t.Errorf("before a server has sealed it: %v %s", err, out)
 		}
 		for range 2 { // and only once
 			served(t, store, func(string, string) {})
 		}
 		out := mustRun(t, "", with(store, "audit", "verify")...)
-		for _, want := range []string{"default: 4 rows are as they were written", "(server): 4 rows are as they were written",
+		for _, want := range []string{"default: 4 rows are as they were written", "(server): 4 rows are as they were " +
+			"written",
 			"default: rows 1 to 3 were written without a key"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
@@ -143,7 +149,8 @@ func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 		audited(t, store, true, 1)
 		mustRun(t, "", with(store, "audit", "verify")...)
 		audited(t, store, false, 1)
-		if out, err := run(t, "", with(store, "audit", "verify")...); err == nil || !strings.Contains(out, "row 6 is not as it was written: it is not under the key") {
+		if out, err := run(t, "", with(store, "audit", "verify")...); err == nil ||
+			!strings.Contains(out, "row 6 is not as it was written: it is not under the key") {
 			t.Errorf("a row without a key: %v\n%s", err, out)
 		}
 	})

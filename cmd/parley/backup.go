@@ -30,7 +30,8 @@ func (c *backupCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s: %s, as of this moment. To restore it, see docs/operating.md.\n", c.File, size(uint64(info.Size())))
+	_, err = fmt.Fprintf(p.stdout, "%s: %s, as of this moment. To restore it, see docs/operating.md.\n", c.File,
+		size(uint64(info.Size())))
 	return err
 }
 

@@ -25,7 +25,8 @@ func TestChangesAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The server's data is in the workspace, and no business of anybody.
-	args := []string{"--listen", "127.0.0.1:0", "--data", filepath.Join(workspace, "var"), "--workspace", workspace, "--drain", "1ms"}
+	args := []string{"--listen", "127.0.0.1:0", "--data", filepath.Join(workspace, "var"), "--workspace", workspace,
+		"--drain", "1ms"}
 	if err := os.MkdirAll(filepath.Join(workspace, "var"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func TestChangesAreReported(t *testing.T) {
 	defer stop()
 	c.approve(1)
 	changed := c.until("FilesChanged", 1).Body.(parley.FilesChanged)
-	if len(changed.Files) != 1 || changed.Files[0].Path != "note.txt" || changed.Files[0].Summary != "Added (untracked)" ||
+	if len(changed.Files) != 1 || changed.Files[0].Path != "note.txt" ||
+		changed.Files[0].Summary != "Added (untracked)" ||
 		!strings.Contains(changed.Files[0].Diff, "+some text") {
 		t.Errorf("%+v", changed)
 	}

@@ -144,7 +144,8 @@ func (t *chat) run(ctx context.Context) error {
 		case !errors.Is(err, errAway):
 			return err
 		case !t.reached:
-			return fmt.Errorf("cannot reach %s; is `parley serve` running there? Another address is given with --server or PARLEY_SERVER (%w)", t.Server, err)
+			return fmt.Errorf("cannot reach %s; is `parley serve` running there? Another address is given with "+
+				"--server or PARLEY_SERVER (%w)", t.Server, err)
 		}
 		if attempt == 0 {
 			t.line()

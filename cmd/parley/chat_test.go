@@ -42,7 +42,8 @@ func newFakeLog(t *testing.T, session string) *fakeLog {
 			}
 			f.mu.Unlock()
 			if !strings.HasSuffix(r.URL.Path, "/sessions") {
-				f.posted <- strings.TrimPrefix(r.URL.Path, "/api/v1") + " " + r.Header.Get("Idempotency-Key") + " " + string(raw)
+				f.posted <- strings.TrimPrefix(r.URL.Path, "/api/v1") + " " + r.Header.Get("Idempotency-Key") + " " +
+					string(raw)
 			}
 			if deaf {
 				panic(http.ErrAbortHandler) // it dies with what it was told
@@ -71,7 +72,8 @@ func (f *fakeLog) event(session string, body parley.EventBody) parley.Seq {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(f.events) + 1
-	f.events = append(f.events, parley.Event{Session: parley.SessionID(session), Root: parley.SessionID(session), Seq: parley.Seq(n), Position: parley.Position(n), At: time.Unix(0, 0), Run: 2, Body: body})
+	f.events = append(f.events, parley.Event{Session: parley.SessionID(session), Root: parley.SessionID(session),
+		Seq: parley.Seq(n), Position: parley.Position(n), At: time.Unix(0, 0), Run: 2, Body: body})
 	close(f.more)
 	f.more = make(chan struct{})
 	return parley.Seq(n)
@@ -121,7 +123,8 @@ func TestChatAsksAgain(t *testing.T) {
 	c.enter("hello")
 	c.see("the server is gone")
 	first, second := <-f.posted, <-f.posted
-	if first != second || !strings.Contains(first, `/inputs chat-`) || !strings.Contains(first, `"content":"hello"`) || !strings.Contains(first, `"busy":"steer"`) {
+	if first != second || !strings.Contains(first, `/inputs chat-`) || !strings.Contains(first, `"content":"hello"`) ||
+		!strings.Contains(first, `"busy":"steer"`) {
 		t.Errorf("first %s, then %s", first, second)
 	}
 	f.begin(thread, second)
@@ -158,14 +161,16 @@ func TestChatShowsTheWork(t *testing.T) {
 	f.event(thread, parley.OutputFinished{Kind: parley.Text, Text: "I look."})
 	id := call(thread, "read_file", `{"path":"a.txt"}`)
 	f.event(thread, parley.ToolCallStarted{Call: id, Attempt: 1})
-	f.event(thread, parley.ToolCallFinished{Call: id, Name: "read_file", Outcome: parley.CallSucceeded, Result: "one\ntwo\n"})
+	f.event(thread, parley.ToolCallFinished{Call: id, Name: "read_file", Outcome: parley.CallSucceeded,
+		Result: "one\ntwo\n"})
 	sees("I look.\n· read_file a.txt\n  2 lines\n")
 
 	patch := "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch\n"
 	raw, _ := json.Marshal(map[string]string{"patch": patch})
 	id = call(thread, "apply_patch", string(raw))
 	card := f.event(thread, parley.ApprovalRequested{Call: id, Name: "apply_patch", Show: patch, Digest: "d1"})
-	sees("\n[apply_patch wants your approval]\n" + patch + "Allow? [y]es, [a]lways exactly this, [n]o (and why), [e]xplain, [s]top: ")
+	sees("\n[apply_patch wants your approval]\n" + patch + "Allow? [y]es, [a]lways exactly this, [n]o (and why), " +
+		"[e]xplain, [s]top: ")
 	c.enter("yes please")
 	sees("Answer y, a, n, e or s: ")
 	c.enter("e")
@@ -175,12 +180,14 @@ func TestChatShowsTheWork(t *testing.T) {
 	f.event(thread, parley.ApprovalExplained{Card: parley.CardID(card), Call: id, Text: "It writes a digit."})
 	sees("\nIt writes a digit.\nAllow? [y]es, [a]lways exactly this, [n]o (and why), [e]xplain, [s]top: ")
 	c.enter("y")
-	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"allow","digest":"d1","note":""}`, thread, card) {
+	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"allow","digest":"d1","note":""}`, thread,
+		card) {
 		t.Errorf("%s", got)
 	}
 	f.event(thread, parley.ApprovalDecided{Card: parley.CardID(card), Call: id, Decision: parley.AllowOnce})
 	f.event(thread, parley.ToolCallStarted{Call: id, Attempt: 1})
-	f.event(thread, parley.ToolCallFinished{Call: id, Name: "apply_patch", Outcome: parley.CallSucceeded, Result: "Done!\nM a.txt\n"})
+	f.event(thread, parley.ToolCallFinished{Call: id, Name: "apply_patch", Outcome: parley.CallSucceeded,
+		Result: "Done!\nM a.txt\n"})
 	sees("· apply_patch a.txt\n  Done!\n  M a.txt\n")
 
 	id = call(thread, "delegate", `{"agent_id":"tester","task":"test it"}`)
@@ -192,7 +199,8 @@ func TestChatShowsTheWork(t *testing.T) {
 	sees("· delegate to tester: test it\n\n[tester: shell wants your approval]\nRun make test\nAllow? ")
 	c.see("[s]top: ")
 	c.enter("n not in that folder")
-	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"deny","digest":"d2","note":"not in that folder"}`, child, card) {
+	if got := <-f.posted; got != fmt.Sprintf(
+		`/approvals/%s.%d  {"decision":"deny","digest":"d2","note":"not in that folder"}`, child, card) {
 		t.Errorf("%s", got)
 	}
 	below = call(child, "shell", `{"command":["sh","-c","make test"]}`)
@@ -200,7 +208,8 @@ func TestChatShowsTheWork(t *testing.T) {
 	f.event(child, parley.ToolOutputAppended{Call: below, Text: "compiling"})
 	f.event(child, parley.ToolOutputAppended{Call: below, Text: "…\n\x1b[31mFAIL\x1b[0m\nx"})
 	exit := 2
-	f.event(child, parley.ToolCallFinished{Call: below, Name: "shell", Outcome: parley.CallFailed, Result: "exit code 2\ncompiling…", Exit: &exit})
+	f.event(child, parley.ToolCallFinished{Call: below, Name: "shell", Outcome: parley.CallFailed,
+		Result: "exit code 2\ncompiling…", Exit: &exit})
 	sees("· tester: shell sh -c \"make test\"\n  │ compiling…\n  │ ␛[31mFAIL␛[0m\n  │ x\n  exit code 2\n")
 	f.event(child, parley.RunFinished{Outcome: parley.Completed})
 	f.event(thread, parley.ChildReturned{Call: id, Child: child, Agent: "tester", Outcome: parley.Completed})
@@ -215,7 +224,8 @@ func TestChatShowsTheWork(t *testing.T) {
 	c.see("[s]top: \n(deny)\n\n[write_file wants your approval]\nsecond\nAllow? ")
 
 	f.event(thread, parley.ModelFellBack{Preferred: "gpt-4.1", Actual: "other", Reason: "busy"})
-	f.event(thread, parley.RunFinished{Outcome: parley.Completed, Usage: parley.Usage{Input: 1200, Output: 34, CostMicros: 2672}})
+	f.event(thread, parley.RunFinished{Outcome: parley.Completed, Usage: parley.Usage{Input: 1200, Output: 34,
+		CostMicros: 2672}})
 	c.see("(other answers instead of gpt-4.1: busy)\n")
 	c.see("(over)\n(other: 1200 tokens read, 34 written, $0.0027)\n> ")
 	c.leave()
@@ -267,7 +277,8 @@ func TestChatFromAPipe(t *testing.T) {
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace)
 	defer stop()
 	var out bytes.Buffer
-	p := &program{ctx: context.Background(), stdin: strings.NewReader("write one to a.txt\ny\nwrite two to b.txt\nn no more files\nsay done\n"), stdout: &out, stderr: &out}
+	p := &program{ctx: context.Background(), stdin: strings.NewReader("write one to a.txt\ny\nwrite two to b.txt\nn " +
+		"no more files\nsay done\n"), stdout: &out, stderr: &out}
 	if err := p.run([]string{"chat", "--server", addr}, noEnv); err != nil {
 		t.Fatal(err)
 	}

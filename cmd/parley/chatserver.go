@@ -50,7 +50,8 @@ func (s *serverClient) away(err error) error {
 const requestWithin = 15 * time.Second
 
 // request asks, and leaves the body of a good answer to the caller.
-func (s *serverClient) request(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+func (s *serverClient) request(ctx context.Context, method, path string, header http.Header, body []byte) (
+	*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.address+"/api/v1"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -156,21 +157,23 @@ func (s *serverClient) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestWithin)
 	defer cancel()
 	var about parley.Summary
-	if err := s.get(ctx, "/sessions/"+string(s.session), func(body io.Reader) error { return json.NewDecoder(body).Decode(&about) }); err != nil {
+	if err := s.get(ctx, "/sessions/"+string(s.session),
+		func(body io.Reader) error { return json.NewDecoder(body).Decode(&about) }); err != nil {
 		return err
 	}
 	after, before := about.Head-1, parley.Position(0)
 	if about.Run != 0 {
 		after, before = parley.Seq(about.Run)-1, 1
 	}
-	return s.get(ctx, "/sessions/"+string(s.session)+"/log?after="+strconv.FormatInt(int64(max(after, 0)), 10), func(body io.Reader) error {
-		var e parley.Event
-		if err := json.NewDecoder(body).Decode(&e); err != nil {
-			return s.away(err)
-		}
-		s.cursor = strconv.FormatInt(int64(e.Position-before), 10)
-		return nil
-	})
+	return s.get(ctx, "/sessions/"+string(s.session)+"/log?after="+strconv.FormatInt(int64(max(after, 0)), 10),
+		func(body io.Reader) error {
+			var e parley.Event
+			if err := json.NewDecoder(body).Decode(&e); err != nil {
+				return s.away(err)
+			}
+			s.cursor = strconv.FormatInt(int64(e.Position-before), 10)
+			return nil
+		})
 }
 
 func (s *serverClient) get(ctx context.Context, path string, read func(io.Reader) error) error {
@@ -216,7 +219,8 @@ func (s *serverClient) follow(ctx context.Context) (*eventStream, error) {
 	return stream, nil
 }
 
-var errHistory = errors.New("the server has another history than before: it was restored, or is another one; begin a new chat")
+var errHistory = errors.New("the server has another history than before: it was restored, or is another one; begin a " +
+	"new chat")
 
 // read hands on events until the stream breaks off. The cursor is that of the
 // last one that was taken.

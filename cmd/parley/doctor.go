@@ -46,7 +46,8 @@ func (c *doctorCommand) Run(p *program, env config.Lookup) error {
 	if c.JSON {
 		out := json.NewEncoder(p.stdout)
 		out.SetIndent("", "  ")
-		if err := out.Encode(map[string]any{"checks": d.found, "problems": count[problem], "warnings": count[warning]}); err != nil {
+		if err := out.Encode(map[string]any{"checks": d.found, "problems": count[problem],
+			"warnings": count[warning]}); err != nil {
 			return err
 		}
 	} else {
@@ -101,7 +102,8 @@ func (d *doctor) examine() {
 }
 
 func (d *doctor) say(name string, s status, do, format string, args ...any) {
-	d.found = append(d.found, finding{Name: name, Status: s, Message: strings.TrimSuffix(fmt.Sprintf(format, args...), "."), Do: do})
+	d.found = append(d.found, finding{Name: name, Status: s, Message: strings.TrimSuffix(fmt.Sprintf(format, args...),
+		"."), Do: do})
 }
 
 // fail says what an error says.

@@ -45,11 +45,13 @@ func (d *doctor) dataFolder() {
 	}
 	sync, err := timeSync(d.Data)
 	if err != nil {
-		d.say(name, problem, "make it writable for the user that runs the server, or name another with --data", "%s cannot be written: %v", d.Data, err)
+		d.say(name, problem, "make it writable for the user that runs the server, or name another with --data",
+			"%s cannot be written: %v", d.Data, err)
 		return
 	}
 	if others := info.Mode().Perm() &^ 0o700; others != 0 {
-		d.say(name, warning, "chmod 700 "+d.Data, "%s can be used by others than its owner (%04o)", d.Data, info.Mode().Perm())
+		d.say(name, warning, "chmod 700 "+d.Data, "%s can be used by others than its owner (%04o)", d.Data,
+			info.Mode().Perm())
 	} else {
 		d.say(name, fine, "", "%s, writable, for its owner alone", d.Data)
 	}
@@ -113,7 +115,8 @@ func (d *doctor) port() {
 	case d.answers:
 		d.say(name, fine, "", "a Parley serves on %s", d.Listen)
 	case errors.Is(err, syscall.EADDRINUSE):
-		d.say(name, problem, "stop what uses it, or choose another address with --listen", "%s is in use by something that is not a Parley", d.Listen)
+		d.say(name, problem, "stop what uses it, or choose another address with --listen",
+			"%s is in use by something that is not a Parley", d.Listen)
 	default:
 		d.say(name, problem, "choose another address with --listen", "cannot listen on %s: %v", d.Listen, err)
 	}
@@ -171,11 +174,13 @@ func (d *doctor) sandbox() {
 		d.say(name, problem, "move the folder that the message names, or choose another with --workspace",
 			"%v", d.noBox)
 	case box.Missing() != nil:
-		d.say(name, warning, "install bubblewrap; until then commands ask a person, and under full-auto are refused", "%s", box)
+		d.say(name, warning, "install bubblewrap; until then commands ask a person, and under full-auto are refused",
+			"%s", box)
 	case box.Shortcomings() != "":
 		d.say(name, warning, "install bubblewrap, or allow user namespaces", "%s. %s", box, box.Shortcomings())
 	case box.AsRoot():
-		d.say(name, fine, "", "%s; commands run as root without capabilities, and without a limit on the number of processes: "+
+		d.say(name, fine, "", "%s; commands run as root without capabilities, and without a limit on the number of "+
+			"processes: "+
 			"run the server as another user, or give the workspace to one", box)
 	default:
 		d.say(name, fine, "", "%s", box)
@@ -191,9 +196,11 @@ func (d *doctor) descriptors() {
 	}
 	switch n := uint64(limit.Cur); {
 	case n < tooFewFiles:
-		d.say(name, problem, "raise it: ulimit -n 65536, or LimitNOFILE= of the service", "at most %d, and every client takes one", n)
+		d.say(name, problem, "raise it: ulimit -n 65536, or LimitNOFILE= of the service",
+			"at most %d, and every client takes one", n)
 	case n < fewFiles:
-		d.say(name, warning, "raise it: ulimit -n 65536, or LimitNOFILE= of the service", "at most %d, and every client takes one", n)
+		d.say(name, warning, "raise it: ulimit -n 65536, or LimitNOFILE= of the service",
+			"at most %d, and every client takes one", n)
 	default:
 		d.say(name, fine, "", "at most %d", n)
 	}

@@ -39,7 +39,8 @@ func (d *doctor) models() {
 		list, err := models.List(ctx, vendor)
 		cancel()
 		if err != nil {
-			d.say(name, warning, "look at its key and its address; nothing it has can be called", "%s cannot be asked for its models: %s", vendor, reason(err))
+			d.say(name, warning, "look at its key and its address; nothing it has can be called",
+				"%s cannot be asked for its models: %s", vendor, reason(err))
 			continue
 		}
 		has[vendor] = list
@@ -48,7 +49,8 @@ func (d *doctor) models() {
 	for _, model := range wanted {
 		list, asked := has[models.Provider(model)]
 		if asked && !slices.ContainsFunc(list, func(there string) bool { return listed(there, model) }) {
-			d.say(name, warning, "correct the name in MODEL or in the agent's file", "%s does not list %s", models.Provider(model), model)
+			d.say(name, warning, "correct the name in MODEL or in the agent's file", "%s does not list %s",
+				models.Provider(model), model)
 		}
 	}
 	for _, model := range wanted {
@@ -58,7 +60,8 @@ func (d *doctor) models() {
 	}
 	switch {
 	case len(reached) == 0 && slices.Equal(wanted, []string{provider.Demo}):
-		d.say(name, fine, "", "the demo answers; with ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY set, a model would")
+		d.say(name, fine, "", "the demo answers; with ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY set, a "+
+			"model would")
 	case len(ready) > 0:
 		d.say(name, fine, "", "%s can be called", strings.Join(ready, ", "))
 	}
@@ -67,7 +70,8 @@ func (d *doctor) models() {
 // listed: vendors list snapshots of models, and take shorter names.
 func listed(there, wanted string) bool {
 	there = strings.TrimPrefix(there, "models/")
-	return there == wanted || strings.HasPrefix(there, strings.TrimSuffix(wanted, "-latest")+"-") || there == wanted+":latest"
+	return there == wanted || strings.HasPrefix(there, strings.TrimSuffix(wanted, "-latest")+"-") ||
+		there == wanted+":latest"
 }
 
 // reason is what an error tells an operator.

@@ -42,7 +42,8 @@ func (d *doctor) database() bool {
 	defer cancel()
 	switch bytes, err := sqlite.Integrity(ctx, d.Data); {
 	case errors.Is(err, context.DeadlineExceeded):
-		d.say(name, warning, "run PRAGMA quick_check on a copy made by parley backup", "SQLite, %s; not all of it was checked within %v", size(uint64(bytes)), integrityTakes)
+		d.say(name, warning, "run PRAGMA quick_check on a copy made by parley backup", "SQLite, %s; not all of it was "+
+			"checked within %v", size(uint64(bytes)), integrityTakes)
 	case err != nil:
 		d.fail(name, err, "restore it from a backup")
 		return false
@@ -61,15 +62,18 @@ func (d *doctor) postgres(name string) bool {
 		d.fail(name, err, "see that PostgreSQL is up and can be reached under the configured address")
 		return false
 	case f.ReadOnly:
-		d.say(name, problem, "name the primary with --database-url, or make it writable", "PostgreSQL %s, read-only", f.Version)
+		d.say(name, problem, "name the primary with --database-url, or make it writable", "PostgreSQL %s, read-only",
+			f.Version)
 	case f.Commit > slowSync:
-		d.say(name, warning, "look at its disk and the network between: every answer waits for it", "PostgreSQL %s, a durable write takes %v", f.Version, f.Commit.Round(10*time.Microsecond))
+		d.say(name, warning, "look at its disk and the network between: every answer waits for it",
+			"PostgreSQL %s, a durable write takes %v", f.Version, f.Commit.Round(10*time.Microsecond))
 	default:
 		d.say(name, fine, "", "PostgreSQL %s, a durable write takes %v", f.Version, f.Commit.Round(10*time.Microsecond))
 	}
 	switch f.SynchronousCommit {
 	case "off", "local":
-		d.say("synchronous_commit", fine, "", "%s here, and on for the connections of Parley, which sets it", f.SynchronousCommit)
+		d.say("synchronous_commit", fine, "", "%s here, and on for the connections of Parley, which sets it",
+			f.SynchronousCommit)
 	default:
 		d.say("synchronous_commit", fine, "", "%s", f.SynchronousCommit)
 	}
@@ -83,11 +87,14 @@ func (d *doctor) clock(ahead time.Duration) {
 	const name = "clock"
 	switch now := time.Now(); {
 	case now.Year() < 2025 || now.Year() > 2100:
-		d.say(name, problem, "set it, for instance with timedatectl set-ntp true", "it is %v, says this machine", now.Format(time.DateTime))
+		d.say(name, problem, "set it, for instance with timedatectl set-ntp true", "it is %v, says this machine",
+			now.Format(time.DateTime))
 	case ahead.Abs() > clocksDiffer:
-		d.say(name, warning, "set both by NTP", "the database's differs from this machine's by %v", ahead.Round(time.Millisecond))
+		d.say(name, warning, "set both by NTP", "the database's differs from this machine's by %v",
+			ahead.Round(time.Millisecond))
 	case d.DatabaseURL != "":
-		d.say(name, fine, "", "the same as the database's within %v", ahead.Abs().Round(time.Millisecond)+time.Millisecond)
+		d.say(name, fine, "", "the same as the database's within %v",
+			ahead.Abs().Round(time.Millisecond)+time.Millisecond)
 	default:
 		d.say(name, fine, "", "%s", now.UTC().Format(time.RFC3339))
 	}
@@ -105,9 +112,11 @@ func (d *doctor) migrations() bool {
 	case has == 0:
 		d.say(name, fine, "", "there is no database yet; parley serve makes it")
 	case has > knows:
-		d.say(name, problem, "use the release that migrated it, or a later one", "the database has version %d, of a newer release; this one knows up to %d", has, knows)
+		d.say(name, problem, "use the release that migrated it, or a later one", "the database has version %d, of a "+
+			"newer release; this one knows up to %d", has, knows)
 	case has < knows:
-		d.say(name, warning, "stop the server and run parley migrate; parley serve does it too", "the database has version %d; this release makes it %d", has, knows)
+		d.say(name, warning, "stop the server and run parley migrate; parley serve does it too",
+			"the database has version %d; this release makes it %d", has, knows)
 	default:
 		d.say(name, fine, "", "up to date, at version %d", has)
 		return true
@@ -160,9 +169,11 @@ func (d *doctor) logs(ctx context.Context, logs parley.TenantStore) {
 		}
 	}
 	if bad == 0 {
-		d.say(name, fine, "", "the most recent of tenant %s can be read (%d of them, %d events)", d.DefaultTenant, looked, events)
+		d.say(name, fine, "", "the most recent of tenant %s can be read (%d of them, %d events)", d.DefaultTenant,
+			looked, events)
 	} else {
-		d.say(name, warning, "see above", "%d of the %d most recent of tenant %s cannot be read", bad, looked, d.DefaultTenant)
+		d.say(name, warning, "see above", "%d of the %d most recent of tenant %s cannot be read", bad, looked,
+			d.DefaultTenant)
 	}
 }
 
@@ -175,11 +186,13 @@ func (d *doctor) work(ctx context.Context, store reader) {
 	case err != nil:
 		d.fail(name, err, "see what is said of the database")
 	case free > 0 && d.answers && waited > late:
-		d.say(name, warning, "look into the server's log", "%s due, and the server has not taken them up for %v", sessions(free), waited)
+		d.say(name, warning, "look into the server's log", "%s due, and the server has not taken them up for %v",
+			sessions(free), waited)
 	case free > 0:
 		d.say(name, fine, "", "%s due, the first for %v; they go on when a server runs", sessions(free), waited)
 	case held > 0 && !d.answers:
-		d.say(name, fine, "", "%s in the hands of a server; if it has died, they go on when the next one starts", sessions(held))
+		d.say(name, fine, "", "%s in the hands of a server; if it has died, they go on when the next one starts",
+			sessions(held))
 	default:
 		d.say(name, fine, "", "nothing is late; %s in the hands of a server", sessions(held))
 	}

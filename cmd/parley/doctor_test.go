@@ -65,8 +65,10 @@ func TestDoctorFindsNothing(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			for _, name := range []string{"settings", "data folder", "room", "port", "database", "clock", "migrations", "sessions", "work", "agents", "models", "sandbox", "open files"} {
-				if f := found[name]; f.Status == problem || f.Status == "" || f.Status == warning && !slices.Contains(ofTheMachine, name) {
+			for _, name := range []string{"settings", "data folder", "room", "port", "database", "clock", "migrations",
+				"sessions", "work", "agents", "models", "sandbox", "open files"} {
+				if f := found[name]; f.Status == problem || f.Status == "" || f.Status == warning &&
+					!slices.Contains(ofTheMachine, name) {
 					t.Errorf("%s: %+v", name, f)
 				}
 			}
@@ -121,15 +123,19 @@ func TestDoctorFindsProblems(t *testing.T) {
 		want  status
 		words string
 	}{
-		"a workspace that is not there": {func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--workspace", "/nowhere"} }, "settings", problem, "--workspace /nowhere"},
-		"a folder that is not there":    {func(*testing.T) []string { return []string{"--data", "/nowhere"} }, "data folder", warning, "not there yet"},
+		"a workspace that is not there": {
+			func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--workspace", "/nowhere"} },
+			"settings", problem, "--workspace /nowhere"},
+		"a folder that is not there": {func(*testing.T) []string { return []string{"--data", "/nowhere"} },
+			"data folder", warning, "not there yet"},
 		"a folder that is a file": {func(t *testing.T) []string {
 			file := filepath.Join(t.TempDir(), "file")
 			writeText(t, file, "")
 			return []string{"--data", file}
 		}, "data folder", problem, "not a folder"},
 		// /proc, because nobody can write there, not even root.
-		"a folder that is read-only": {func(*testing.T) []string { return []string{"--data", "/proc"} }, "data folder", problem, "cannot be written"},
+		"a folder that is read-only": {func(*testing.T) []string { return []string{"--data", "/proc"} }, "data folder",
+			problem, "cannot be written"},
 		"a folder for everybody": {func(t *testing.T) []string {
 			store := soundStore(t)
 			if err := os.Chmod(store[1], 0o755); err != nil {
@@ -175,23 +181,34 @@ func TestDoctorFindsProblems(t *testing.T) {
 			execute(t, store, `UPDATE sessions SET status = 'running'`)
 			return store
 		}, "sessions", warning, "1 of the 1"},
-		"a port that something else has": {func(t *testing.T) []string { return listeningOn(t, http.NotFoundHandler()) }, "port", problem, "not a Parley"},
+		"a port that something else has": {
+			func(t *testing.T) []string { return listeningOn(t, http.NotFoundHandler()) }, "port", problem,
+			"not a Parley"},
 		"a port of something else that is healthy": {func(t *testing.T) []string {
-			return listeningOn(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
+			return listeningOn(t,
+				http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
 		}, "port", problem, "not a Parley"},
-		"a broken agent file":                    {func(t *testing.T) []string { return agentFile(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
-		"an agent with a tool that is not there": {func(t *testing.T) []string { return agentFile(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem, `no tool "fly"`},
+		"a broken agent file": {
+			func(t *testing.T) []string { return agentFile(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
+		"an agent with a tool that is not there": {
+			func(t *testing.T) []string { return agentFile(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem,
+			`no tool "fly"`},
 		"an agent that trusts an MCP server that is not there": {func(t *testing.T) []string {
 			return agentFile(t, "---\ntools: ['*']\ndescription: x\ntrust: ['mcp:nope']\n---\nhi")
 		}, "agents", problem, "a.md:4: agent a: trust names mcp:nope"},
-		"an agent with a model that has no key": {func(t *testing.T) []string { return agentFile(t, "---\nmodel: gpt-9\n---\nhi") }, "models", warning, "OPENAI_API_KEY is not set"},
+		"an agent with a model that has no key": {
+			func(t *testing.T) []string { return agentFile(t, "---\nmodel: gpt-9\n---\nhi") }, "models", warning,
+			"OPENAI_API_KEY is not set"},
 		"a PostgreSQL that is not there": {func(t *testing.T) []string {
 			return []string{"--data", t.TempDir(), "--database-url", "postgres://nobody:secret@127.0.0.1:1/none"}
 		}, "database", problem, "database"},
 		"a PostgreSQL that is read-only": {func(t *testing.T) []string {
-			return []string{"--data", t.TempDir(), "--database-url", pgtest.Database(t) + "&default_transaction_read_only=on"}
+			return []string{"--data", t.TempDir(), "--database-url",
+				pgtest.Database(t) + "&default_transaction_read_only=on"}
 		}, "database", problem, "read-only"},
-		"an address that is no database": {func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--database-url", "mysql://"} }, "settings", problem, "--database-url"},
+		"an address that is no database": {
+			func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--database-url", "mysql://"} },
+			"settings", problem, "--database-url"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, _ := examined(t, test.plant(t)...)
@@ -213,21 +230,24 @@ func TestDoctorNamesKeys(t *testing.T) {
 	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-secret-secret" {
 			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprintf(w, `{"error":{"message":"Incorrect API key provided: %s"}}`, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+			fmt.Fprintf(w, `{"error":{"message":"Incorrect API key provided: %s"}}`,
+				strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"object":"list","data":[{"id":"gpt-9-2026-01-01","object":"model"},{"id":"gpt-8","object":"model"}]}`)
+		fmt.Fprint(w,
+			`{"object":"list","data":[{"id":"gpt-9-2026-01-01","object":"model"},{"id":"gpt-8","object":"model"}]}`)
 	}))
 	defer vendor.Close()
 	ask := func(env map[string]string) string {
 		var out strings.Builder
 		p := &program{ctx: t.Context(), stdout: &out, stderr: &out}
 		env["OPENAI_BASE_URL"] = vendor.URL + "/v1"
-		err := p.run([]string{"doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, func(name string) (string, bool) {
-			value, ok := env[name]
-			return value, ok
-		})
+		err := p.run([]string{"doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0"},
+			func(name string) (string, bool) {
+				value, ok := env[name]
+				return value, ok
+			})
 		if err != nil || strings.Contains(out.String(), "secret") {
 			t.Errorf("%v: %s", err, out.String())
 		}
@@ -237,9 +257,12 @@ func TestDoctorNamesKeys(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-9"}, []string{"openai answers, and has 2 models", "gpt-9 can be called"}},
-		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-7"}, []string{"openai does not list gpt-7"}},
-		{map[string]string{"OPENAI_API_KEY": "sk-secret-wrong", "MODEL": "gpt-9"}, []string{"does not accept the key in OPENAI_API_KEY"}},
+		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-9"},
+			[]string{"openai answers, and has 2 models", "gpt-9 can be called"}},
+		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-7"},
+			[]string{"openai does not list gpt-7"}},
+		{map[string]string{"OPENAI_API_KEY": "sk-secret-wrong", "MODEL": "gpt-9"},
+			[]string{"does not accept the key in OPENAI_API_KEY"}},
 		{map[string]string{"MODEL": "claude-sonnet-4-5"}, []string{"ANTHROPIC_API_KEY is not set"}},
 	} {
 		got := ask(c.env)
@@ -269,7 +292,8 @@ func TestDoctorNamesToolServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, err := examined(t, "--data", t.TempDir(), "--config", file)
-		if f := found["mcp"]; err != nil || f.Status != want.status && found["sandbox"].Status == fine || !strings.Contains(f.Message, want.says) && found["sandbox"].Status == fine {
+		if f := found["mcp"]; err != nil || f.Status != want.status && found["sandbox"].Status == fine ||
+			!strings.Contains(f.Message, want.says) && found["sandbox"].Status == fine {
 			t.Errorf("%s: %+v, %v", servers, f, err)
 		}
 	}

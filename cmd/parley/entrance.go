@@ -30,10 +30,12 @@ type entrance struct {
 	wg   sync.WaitGroup
 }
 
-func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Addr, log *slog.Logger) (*entrance, error) {
+func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Addr, log *slog.Logger) (*entrance,
+	error) {
 	if pg, ok := store.(*postgres.Store); ok && pg.Bypasses() {
 		if c.Auth == "jwt" {
-			return nil, &parley.Error{Code: parley.CodeForbidden, Message: "The role in --database-url is not bound by row-level security, which stands between tenants.",
+			return nil, &parley.Error{Code: parley.CodeForbidden, Message: "The role in --database-url is not bound " +
+				"by row-level security, which stands between tenants.",
 				Hint: "create a role that is not a superuser, run parley migrate --grant ROLE with this role, " +
 					"and start the server with the new one"}
 		}
@@ -53,8 +55,9 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 	}
 	e := &entrance{inbox: inboxOf(&c.Store), store: store, log: log, Entrance: &access.Entrance{
 		Auth: access.NewLocal(c.DefaultTenant, c.AllowOrigin...),
-		Gate: access.NewGate(access.GateConfig{Connections: connections, Messages: messages, Reconnections: reconnections,
-			Most: c.MaxConnections, Each: each, Now: time.Now}),
+		Gate: access.NewGate(access.GateConfig{Connections: connections, Messages: messages,
+			Reconnections: reconnections,
+			Most:          c.MaxConnections, Each: each, Now: time.Now}),
 		Revocations: revoked,
 		Proxies:     c.TrustedProxies,
 		Record:      access.NewRecorder(store, time.Now, log),

@@ -107,18 +107,22 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 			Question string `json:"question_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(bob.until(`"kind":"ask_user"`), "data: ")), &card); err != nil || card.Data.Question == "" {
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(bob.until(`"kind":"ask_user"`), "data: ")), &card); err != nil ||
+		card.Data.Question == "" {
 		t.Fatal(err)
 	}
 	auth := "Bearer " + token(t, "acme", "ann", time.Minute, "standard_user")
 	answer := `{"question_id":"` + card.Data.Question + `","answers":[{"selected":["Allow once"]}]}`
-	if status, body := w.ask("POST", "/api/ask-user-response", auth, answer); status != 404 || !strings.Contains(body, "Unknown question_id") {
+	if status, body := w.ask("POST", "/api/ask-user-response", auth, answer); status != 404 ||
+		!strings.Contains(body, "Unknown question_id") {
 		t.Errorf("ann answers bob's card: %d %s", status, body)
 	}
-	if status, body := w.ask("POST", "/api/agent-cancel", auth, `{"run_id":"run-`+bobs.Session+`-3"}`); status != 200 || body != `{"cancelled_run_ids":[]}` {
+	if status, body := w.ask("POST", "/api/agent-cancel", auth, `{"run_id":"run-`+bobs.Session+`-3"}`); status != 200 ||
+		body != `{"cancelled_run_ids":[]}` {
 		t.Errorf("ann cancels bob's run: %d %s", status, body)
 	}
-	if status, body := w.ask("GET", "/api/agent-context?run_id=run-"+bobs.Session+"-3&view=raw", auth, ""); status != 404 {
+	if status, body := w.ask("GET", "/api/agent-context?run_id=run-"+bobs.Session+"-3&view=raw", auth,
+		""); status != 404 {
 		t.Errorf("ann looks at bob's run: %d %s", status, body)
 	}
 	// What ann says to bob's session is said in one of hers.
@@ -134,17 +138,20 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 			t.Errorf("%s was not shown what ann says", role)
 		}
 	}
-	if status, body := w.ask("POST", "/api/ask-user-response", "Bearer "+token(t, "acme", "bob", time.Minute, "standard_user"), answer); status != 200 {
+	if status, body := w.ask("POST", "/api/ask-user-response", "Bearer "+token(t, "acme", "bob", time.Minute,
+		"standard_user"), answer); status != 200 {
 		t.Errorf("bob answers his card: %d %s", status, body)
 	}
 	bob.until(`"kind":"widget_resolved"`)
 
 	// The other tenant has no agent of its own and no project; its bus is silent
 	// until it opens a session.
-	if status, body := w.ask("GET", "/api/workspace/tree", "Bearer "+token(t, "rival", "ann", time.Minute, "org_admin"), ""); status != 404 {
+	if status, body := w.ask("GET", "/api/workspace/tree", "Bearer "+token(t, "rival", "ann", time.Minute, "org_admin"),
+		""); status != 404 {
 		t.Errorf("rival looks at acme's files: %d %s", status, body)
 	}
-	status, body := w.ask("POST", "/api/v1/sessions", "Bearer "+token(t, "rival", "ann", time.Minute, "org_admin"), `{}`)
+	status, body := w.ask("POST", "/api/v1/sessions", "Bearer "+token(t, "rival", "ann", time.Minute, "org_admin"),
+		`{}`)
 	if status != 201 {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -170,13 +177,16 @@ func TestSettingsAreShownAsTheyHold(t *testing.T) {
 		if status, body := w.ask("POST", path, auth, want); status != 200 || body != want {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
-		if status, body := w.ask("POST", path, auth, `{"server":{"port":1}}`); status != 400 || !strings.Contains(body, "server.port") {
+		if status, body := w.ask("POST", path, auth, `{"server":{"port":1}}`); status != 400 ||
+			!strings.Contains(body, "server.port") {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
-		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":0}}`); status != 400 || !strings.Contains(body, "agent.max_iters must be") {
+		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":0}}`); status != 400 ||
+			!strings.Contains(body, "agent.max_iters must be") {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
-		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":7}}`); status != 200 || !strings.Contains(body, `"max_iters":7`) {
+		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":7}}`); status != 200 ||
+			!strings.Contains(body, `"max_iters":7`) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 		if status, body := w.ask("POST", path, auth, `{"agent":{"max_iters":null}}`); status != 200 || body != want {

@@ -24,7 +24,8 @@ func (c *exportCommand) Run(p *program) (err error) {
 		c.Tenant = c.DefaultTenant
 	}
 	if !c.Session.Valid() {
-		return parley.Errorf(parley.CodeInvalid, "%q is not a valid session id; it is a UUID of version 4, in lower case.",
+		return parley.Errorf(parley.CodeInvalid, "%q is not a valid session id; it is a UUID of version 4, in "+
+			"lower case.",
 			c.Session)
 	}
 	store, err := openReader(p.ctx, &c.Store)
@@ -33,7 +34,8 @@ func (c *exportCommand) Run(p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if _, err := store.Tenant(c.Tenant).Session(p.ctx, c.Session); err == nil { // else exportSession says what is wrong
-		if err := recordCommand(p, &c.Store, c.Tenant, parley.AuditSessionExported, "session", string(c.Session), map[string]any{}); err != nil {
+		if err := recordCommand(p, &c.Store, c.Tenant, parley.AuditSessionExported, "session", string(c.Session),
+			map[string]any{}); err != nil {
 			return err
 		}
 	}
@@ -60,14 +62,16 @@ func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id
 	st, err := logs.Session(ctx, id)
 	if err != nil {
 		if parley.CodeOf(err) == parley.CodeNotFound {
-			return &parley.Error{Code: parley.CodeNotFound, Message: fmt.Sprintf("There is no session %s of tenant %s.", id, tenant),
+			return &parley.Error{Code: parley.CodeNotFound, Message: fmt.Sprintf("There is no session %s of tenant %s.",
+				id, tenant),
 				Hint: "see that --tenant, --data and --database-url are those of the server"}
 		}
 		return err
 	}
 	head := st.Summary.Head
 	w := bufio.NewWriter(to)
-	if err := writeLine(w, header{Parley: fileKind, Version: fileVersion, Session: id, Tenant: tenant, Epoch: store.Epoch(), Head: head}); err != nil {
+	if err := writeLine(w, header{Parley: fileKind, Version: fileVersion, Session: id, Tenant: tenant,
+		Epoch: store.Epoch(), Head: head}); err != nil {
 		return err
 	}
 	written := map[string]bool{}
@@ -96,7 +100,8 @@ func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id
 }
 
 // eachEvent goes through a log up to a seq, a page at a time.
-func eachEvent(ctx context.Context, logs parley.TenantStore, id parley.SessionID, head parley.Seq, do func(parley.Event) error) error {
+func eachEvent(ctx context.Context, logs parley.TenantStore, id parley.SessionID, head parley.Seq,
+	do func(parley.Event) error) error {
 	for after := parley.Seq(0); after < head; {
 		events, err := logs.Events(ctx, id, after, exportPage)
 		if err != nil {
@@ -104,7 +109,8 @@ func eachEvent(ctx context.Context, logs parley.TenantStore, id parley.SessionID
 		}
 		if len(events) == 0 {
 			return &parley.Error{Code: parley.CodeCorrupt, Message: "A part of this session's log cannot be read.",
-				Hint: "restore the session from a backup", Err: fmt.Errorf("session %s ends at seq %d, its row says %d", id, after, head)}
+				Hint: "restore the session from a backup", Err: fmt.Errorf("session %s ends at seq %d, its row says %d",
+					id, after, head)}
 		}
 		for _, e := range events {
 			if after = e.Seq; after > head {

@@ -83,12 +83,14 @@ type failingTenant struct {
 	f *failpoint
 }
 
-func (t failingTenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) (err error) {
+func (t failingTenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) (
+	err error) {
 	t.f.around([]string{"Delivered"}, func() { err = t.TenantStore.Delivered(ctx, id, at, runs...) })
 	return err
 }
 
-func (t failingTenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) (err error) {
+func (t failingTenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) (
+	err error) {
 	t.f.around([]string{"Attempted"}, func() { err = t.TenantStore.Attempted(ctx, id, effect, at, until) })
 	return err
 }

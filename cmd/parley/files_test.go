@@ -33,7 +33,8 @@ func newProject(t *testing.T) (workspace string, get func(path string) (int, str
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(workspace, "var/sub/topsecret.txt"), "topsecret")
-	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", filepath.Join(workspace, "var"), "--workspace", workspace,
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", filepath.Join(workspace, "var"), "--workspace",
+		workspace,
 		"--config", filepath.Join(workspace, "parley.yaml"))
 	t.Cleanup(stop)
 	put(t, filepath.Join(workspace, "var/parley.key"), "topsecret") // the server has read its own
@@ -88,7 +89,8 @@ func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
 		if status != 200 {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
-		for _, name := range []string{".env", ".Env", "parley.yaml", `"agents"`, "coder.md", `"var"`, "topsecret", "them"} {
+		for _, name := range []string{".env", ".Env", "parley.yaml", `"agents"`, "coder.md", `"var"`, "topsecret",
+			"them"} {
 			if strings.Contains(body, name) {
 				t.Errorf("%s shows %s: %s", path, name, body)
 			}
@@ -104,7 +106,8 @@ func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
 func TestFilesAreShownWhileTheyAreSwapped(t *testing.T) {
 	t.Parallel()
 	workspace, get := newProject(t)
-	for link, to := range map[string]string{"link": "var/parley.key", "env": ".env", "folder": "var", "dir/link": "../var/sub"} {
+	for link, to := range map[string]string{"link": "var/parley.key", "env": ".env", "folder": "var",
+		"dir/link": "../var/sub"} {
 		if err := os.Symlink(to, filepath.Join(workspace, link)); err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,8 @@ func TestALostDatabaseIsNotReplaced(t *testing.T) {
 			harm(t, db)
 
 			said := startRefused(t, store)
-			for _, words := range []string{db, "parley.key", "parley backup", "parley migrate --restored --data " + store[1], "--new"} {
+			for _, words := range []string{db, "parley.key", "parley backup", "parley migrate --restored --data " +
+				store[1], "--new"} {
 				if !strings.Contains(said, words) {
 					t.Errorf("%q does not say %q", said, words)
 				}
@@ -72,7 +73,8 @@ func TestALostDatabaseIsNotReplaced(t *testing.T) {
 			refused(t, "parley.key", "", with(store, "migrate")...)
 			refused(t, "parley migrate --restored", "", with(store, "migrate", "--status")...)
 			doctor, _ := run(t, "", with(store, "doctor", "--workspace", t.TempDir())...)
-			if !strings.Contains(doctor, "problem  database: ") || !strings.Contains(doctor, "parley migrate --restored") {
+			if !strings.Contains(doctor, "problem  database: ") ||
+				!strings.Contains(doctor, "parley migrate --restored") {
 				t.Errorf("doctor says\n%s", doctor)
 			}
 
@@ -117,9 +119,15 @@ func TestAWriteAheadLogIsNotThrownAway(t *testing.T) {
 func TestAFirstStartThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, dir string){
-		"a lock":            func(t *testing.T, dir string) { writeText(t, filepath.Join(dir, "parley.lock"), "process 1\n") },
+		"a lock": func(t *testing.T, dir string) {
+			writeText(t, filepath.Join(dir, "parley.lock"),
+				"process 1\n")
+		},
 		"an empty database": func(t *testing.T, dir string) { writeText(t, filepath.Join(dir, "parley.db"), "") },
-		"half a key":        func(t *testing.T, dir string) { writeText(t, filepath.Join(dir, "parley.key.part"), "12") },
+		"half a key": func(t *testing.T, dir string) {
+			writeText(t, filepath.Join(dir, "parley.key.part"),
+				"12")
+		},
 		"a database without tables": func(t *testing.T, dir string) {
 			execute(t, []string{"--data", dir}, `PRAGMA journal_mode = WAL`)
 		},
@@ -158,7 +166,8 @@ func TestAFolderBesidePostgreSQL(t *testing.T) {
 	if said := startRefused(t, store[:2]); !strings.Contains(said, "--database-url") { // it was forgotten
 		t.Errorf("without the address of its database the server says %s", said)
 	}
-	if _, err := sqlite.Open(t.Context(), dir, "a test", sqlite.MustExist("parley.key")); parley.CodeOf(err) != parley.CodeUnavailable {
+	if _, err := sqlite.Open(t.Context(), dir, "a test", sqlite.MustExist("parley.key")); parley.CodeOf(
+		err) != parley.CodeUnavailable {
 		t.Error(err)
 	}
 }
@@ -177,7 +186,8 @@ func TestASecondServerOnOnePostgreSQL(t *testing.T) {
 	var logs [2]bytes.Buffer
 	var stops []func()
 	for i := range logs {
-		_, stop := serveLogged(t, noEnv, &logs[i], "--data", t.TempDir(), "--database-url", url, "--listen", "127.0.0.1:0", "--workspace", t.TempDir())
+		_, stop := serveLogged(t, noEnv, &logs[i], "--data", t.TempDir(), "--database-url", url, "--listen",
+			"127.0.0.1:0", "--workspace", t.TempDir())
 		stops = append(stops, stop)
 	}
 	for _, stop := range stops {

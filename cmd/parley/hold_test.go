@@ -34,7 +34,8 @@ func TestNoRouteHoldsAConnection(t *testing.T) {
 				}
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a held connection fails the test
-				fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s", method, path, at, body)
+				fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s", method, path,
+					at, body)
 				in := bufio.NewReader(conn)
 				res, err := http.ReadResponse(in, nil)
 				if err != nil {
@@ -44,7 +45,8 @@ func TestNoRouteHoldsAConnection(t *testing.T) {
 				if r.needs != "" && res.StatusCode != http.StatusUnauthorized || !res.Close {
 					t.Errorf("%s %q: %d, close %v", pattern, body, res.StatusCode, res.Close)
 				}
-				if _, err := io.Copy(io.Discard, io.MultiReader(res.Body, in)); err != nil && !strings.Contains(err.Error(), "reset by peer") {
+				if _, err := io.Copy(io.Discard, io.MultiReader(res.Body, in)); err != nil &&
+					!strings.Contains(err.Error(), "reset by peer") {
 					t.Errorf("%s %q is held: %v", pattern, body, err)
 				}
 			})

@@ -48,9 +48,11 @@ func (c *importCommand) Run(p *program) (err error) {
 		return err
 	}
 	if n, err := delivered(p.ctx, store.Tenant(c.Tenant), f); err != nil {
-		fmt.Fprintf(p.stderr, "parley: the session is in, but clients without a cursor may be shown %d ended runs again: %s\n", n, describe(err))
+		fmt.Fprintf(p.stderr, "parley: the session is in, but clients without a cursor may be shown %d ended runs "+
+			"again: %s\n", n, describe(err))
 	}
-	_, err = fmt.Fprintf(p.stdout, "Session %s of tenant %s: %d events, %s.\n", f.Session, c.Tenant, len(f.log), f.state.Status())
+	_, err = fmt.Fprintf(p.stdout, "Session %s of tenant %s: %d events, %s.\n", f.Session, c.Tenant, len(f.log),
+		f.state.Status())
 	return err
 }
 
@@ -70,7 +72,8 @@ func (c *importCommand) read(stdin io.Reader) (*sessionFile, error) {
 	}
 	f, err := readSession(from)
 	if err != nil {
-		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "Nothing was imported: " + name + " is not a session as parley export writes it.", Err: err}
+		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "Nothing was imported: " + name +
+			" is not a session as parley export writes it.", Err: err}
 	}
 	if c.As != "" {
 		f.rename(c.As)
@@ -92,15 +95,17 @@ func (f *sessionFile) rename(id parley.SessionID) {
 // as after a crash.
 func importSession(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) error {
 	f.state.Tenant = tenant
-	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true, Summary: f.state.Summary(), Parent: f.state.Parent}
+	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true,
+		Summary: f.state.Summary(), Parent: f.state.Parent}
 	if snapshot, ok := f.state.Snapshot(); ok {
 		b.Snapshot = &snapshot
 	}
 	if due, ok := f.state.Due(); ok {
 		b.Due = &parley.DueChange{Due: due}
 	}
-	taken := &parley.Error{Code: parley.CodeConflict, Message: fmt.Sprintf("Nothing was imported: there is a session %s of tenant %s already.", f.Session, tenant),
-		Hint: "give it another id with --as, or another tenant with --tenant"}
+	taken := &parley.Error{Code: parley.CodeConflict,
+		Message: fmt.Sprintf("Nothing was imported: there is a session %s of tenant %s already.", f.Session, tenant),
+		Hint:    "give it another id with --as, or another tenant with --tenant"}
 	switch _, err := store.Tenant(tenant).Session(ctx, f.Session); {
 	case err == nil:
 		return taken
@@ -127,7 +132,8 @@ func untold(ctx context.Context, store store, tenant parley.TenantID, f *session
 	for _, e := range f.log {
 		if b, ok := e.Body.(parley.EffectEnqueued); ok && b.Type == parley.Webhook {
 			due := parley.HookDue{Tenant: tenant, Session: f.Session, Effect: e.Seq}
-			err = errors.Join(err, store.SettleHook(ctx, due, rules.HookAtOnce, parley.HookFate{Status: parley.EffectGone, Why: "imported", At: e.At}))
+			err = errors.Join(err, store.SettleHook(ctx, due, rules.HookAtOnce,
+				parley.HookFate{Status: parley.EffectGone, Why: "imported", At: e.At}))
 		}
 	}
 	return err

@@ -48,7 +48,8 @@ func TestCommandsAreOnRecord(t *testing.T) {
 			switch {
 			case r.Action == parley.AuditSessionExported && r.ID == session && r.Source == viaCommand:
 				exported++
-			case r.Action == parley.AuditTokenMinted && r.ID == "ann" && strings.Contains(string(r.Metadata), `"roles":["org_admin"]`):
+			case r.Action == parley.AuditTokenMinted && r.ID == "ann" && strings.Contains(string(r.Metadata),
+				`"roles":["org_admin"]`):
 				minted++
 				if strings.Contains(string(r.Metadata), "eyJ") {
 					t.Errorf("a token is on record: %s", r.Metadata)
@@ -86,7 +87,8 @@ func TestWhatCannotBePutOnRecordIsNotDone(t *testing.T) {
 		t.Errorf("%q, %v", printed.String(), err)
 	}
 	// Beside no server there is nothing to be on record in.
-	if err := p.run([]string{"token", "--user", "ann", "--data", t.TempDir()}, env); err != nil || printed.Len() == 0 || !strings.Contains(complained.String(), "not on record") {
+	if err := p.run([]string{"token", "--user", "ann", "--data", t.TempDir()}, env); err != nil || printed.Len() == 0 ||
+		!strings.Contains(complained.String(), "not on record") {
 		t.Errorf("%q %q %v", printed.String(), complained.String(), err)
 	}
 }

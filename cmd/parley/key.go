@@ -49,7 +49,8 @@ func findServerKey(s *config.Store) ([]byte, error) {
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(raw)))
 	if err != nil || len(key) < 32 {
-		return nil, fmt.Errorf("%s does not hold a key of 32 bytes in hexadecimal; move it away to have one made", keyFile(s))
+		return nil, fmt.Errorf("%s does not hold a key of 32 bytes in hexadecimal; move it away to have one made",
+			keyFile(s))
 	}
 	return key, nil
 }

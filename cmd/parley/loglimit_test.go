@@ -46,7 +46,8 @@ func TestRepeatedMessages(t *testing.T) {
 			log.Info("harmless")
 		}
 		log.Warn("something else")
-		if count("error=") != maxLines || count("harmless") != 1000 || count("something else") != 1 || count("suppressed") != 0 {
+		if count("error=") != maxLines || count("harmless") != 1000 || count("something else") != 1 ||
+			count("suppressed") != 0 {
 			t.Errorf("%d lines, %d harmless", count("error="), count("harmless"))
 		}
 		time.Sleep(logWindow + time.Second)

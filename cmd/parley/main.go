@@ -74,7 +74,8 @@ func (p *program) run(args []string, env config.Lookup) error {
 	p.env = env
 	exited := false
 	k, err := kong.New(&cli, kong.Name("parley"), kong.Description("A server for conversations with AI agents."),
-		kong.UsageOnError(), kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { exited = true }), config.Environment(env))
+		kong.UsageOnError(), kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { exited = true }),
+		config.Environment(env))
 	if err != nil {
 		return err
 	}

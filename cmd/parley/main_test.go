@@ -99,7 +99,8 @@ func serve(t *testing.T, args ...string) (addr string, stop func()) {
 
 // serveLogged keeps what the server logs, which may be looked at once it has
 // stopped.
-func serveLogged(t *testing.T, env func(string) (string, bool), log io.Writer, args ...string) (addr string, stop func()) {
+func serveLogged(t *testing.T, env func(string) (string, bool), log io.Writer, args ...string) (addr string,
+	stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	logs, w := io.Pipe()
@@ -276,7 +277,8 @@ func chatSurvivesARestart(t *testing.T, args ...string) {
 func TestChatWithoutAServer(t *testing.T) {
 	t.Parallel()
 	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
-	if err := p.run([]string{"chat", "--server", "http://127.0.0.1:1"}, noEnv); err == nil || !strings.Contains(err.Error(), "parley serve") {
+	if err := p.run([]string{"chat", "--server", "http://127.0.0.1:1"}, noEnv); err == nil ||
+		!strings.Contains(err.Error(), "parley serve") {
 		t.Errorf("%v", err)
 	}
 }
@@ -284,7 +286,8 @@ func TestChatWithoutAServer(t *testing.T) {
 func TestChatRefusesBadThreads(t *testing.T) {
 	t.Parallel()
 	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
-	if err := p.run([]string{"chat", "--thread", "3f0c…"}, noEnv); err == nil || !strings.Contains(err.Error(), "UUID") {
+	if err := p.run([]string{"chat", "--thread", "3f0c…"}, noEnv); err == nil ||
+		!strings.Contains(err.Error(), "UUID") {
 		t.Errorf("%v", err)
 	}
 }

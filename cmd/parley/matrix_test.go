@@ -38,8 +38,9 @@ func token(t testing.TB, tenant parley.TenantID, user parley.PrincipalID, ttl ti
 		named = append(named, parley.UserRole(role))
 	}
 	now := time.Now()
-	token, err := access.Mint(testSecret, access.Claims{Issuer: "parley", Principal: parley.Principal{ID: user, Tenant: tenant, Roles: named},
-		Issued: now, Expires: now.Add(ttl), ID: rand.Text()})
+	token, err := access.Mint(testSecret,
+		access.Claims{Issuer: "parley", Principal: parley.Principal{ID: user, Tenant: tenant, Roles: named},
+			Issued: now, Expires: now.Add(ttl), ID: rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,92 +78,108 @@ var routeRules = map[string]rule{
 	"GET /auth/callback": {ok: 404},
 	"POST /auth/logout":  {ok: 404, body: `{}`},
 
-	"GET /api/v1/me":                     {needs: "a token", ok: 200},
-	"GET /api/v1/agents":                 {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/agents/{id}":            {needs: parley.ActRead, on: "agent", ok: 200},
-	"POST /api/v1/agents":                {needs: parley.ActAdmin, body: `{"name":"made","instructions":"Help."}`, ok: 201},
-	"DELETE /api/v1/agents/{id}":         {needs: parley.ActAdmin, on: "made agent", ok: 200},
-	"GET /api/v1/skills":                 {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/sessions":               {needs: parley.ActRead, ok: 200},
-	"POST /api/v1/sessions":              {needs: parley.ActMessage, body: `{}`, ok: 201},
-	"GET /api/v1/sessions/{id}":          {needs: parley.ActRead, on: "session", ok: 200},
-	"PATCH /api/v1/sessions/{id}":        {needs: parley.ActMessage, on: "session", body: `{"title":"x"}`, ok: 200},
-	"DELETE /api/v1/sessions/{id}":       {needs: parley.ActMessage, on: "session", ok: 202},
-	"POST /api/v1/sessions/{id}/inputs":  {needs: parley.ActMessage, on: "session", body: `{"content":"hi"}`, ok: 202},
-	"POST /api/v1/sessions/{id}/cancel":  {needs: parley.ActMessage, on: "session", body: `{}`, ok: 404}, // nothing runs
-	"POST /api/v1/sessions/{id}/halt":    {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
-	"POST /api/v1/sessions/{id}/compact": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 400}, // nothing was said in it
+	"GET /api/v1/me":          {needs: "a token", ok: 200},
+	"GET /api/v1/agents":      {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/agents/{id}": {needs: parley.ActRead, on: "agent", ok: 200},
+	"POST /api/v1/agents": {needs: parley.ActAdmin, body: `{"name":"made","instructions":"Help."}`,
+		ok: 201},
+	"DELETE /api/v1/agents/{id}":        {needs: parley.ActAdmin, on: "made agent", ok: 200},
+	"GET /api/v1/skills":                {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/sessions":              {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/sessions":             {needs: parley.ActMessage, body: `{}`, ok: 201},
+	"GET /api/v1/sessions/{id}":         {needs: parley.ActRead, on: "session", ok: 200},
+	"PATCH /api/v1/sessions/{id}":       {needs: parley.ActMessage, on: "session", body: `{"title":"x"}`, ok: 200},
+	"DELETE /api/v1/sessions/{id}":      {needs: parley.ActMessage, on: "session", ok: 202},
+	"POST /api/v1/sessions/{id}/inputs": {needs: parley.ActMessage, on: "session", body: `{"content":"hi"}`, ok: 202},
+	// nothing runs
+	"POST /api/v1/sessions/{id}/cancel": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 404},
+	"POST /api/v1/sessions/{id}/halt":   {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
+	// nothing was said in it
+	"POST /api/v1/sessions/{id}/compact": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 400},
 	"POST /api/v1/sessions/{id}/reopen":  {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
-	"DELETE /api/v1/inputs/{id}":         {needs: parley.ActMessage, on: "card", ok: 410},                               // nothing waits
-	"POST /api/v1/approvals/{id}":        {needs: parley.ActMessage, on: "card", body: `{"decision":"allow"}`, ok: 410}, // nothing waits
-	"POST /api/v1/questions/{id}":        {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
-	"POST /api/v1/calls/{id}":            {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},
-	"GET /api/v1/sessions/{id}/log":      {needs: parley.ActRead, on: "session", ok: 200},
-	"GET /api/v1/log":                    {needs: parley.ActRead, tenant: true, ok: 200},
-	"GET /api/v1/audit/events":           {needs: parley.ActReadAudit, ok: 200},
-	"POST /api/v1/tickets":               {needs: "a token", body: `{}`, ok: 201},
-	"POST /api/v1/users/{id}/revoke":     {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
-	"GET /api/v1/runs":                   {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/runs/{id}":              {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
-	"POST /api/v1/runs/{id}/cancel":      {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
-	"GET /api/v1/timers":                 {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/timers/{id}":            {needs: parley.ActRead, on: "card", ok: 404}, // nothing was promised
-	"DELETE /api/v1/timers/{id}":         {needs: parley.ActMessage, on: "card", ok: 404},
-	"GET /api/v1/effects":                {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/effects/{id}":           {needs: parley.ActRead, on: "card", ok: 404},
-	"GET /api/v1/approvals":              {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/questions":              {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/calls":                  {needs: parley.ActRead, ok: 200},
-	"POST /api/v1/agents/{id}/start":     {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
-	"POST /api/v1/agents/{id}/stop":      {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
-	"GET /api/v1/agents/{id}/ws":         {needs: parley.ActMessage, on: "agent", ok: 426}, // all checks are before the upgrade
-	"POST /api/v1/agents/{id}/message":   {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
-	"POST /api/v1/agents/{id}/stream":    {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
-	"POST /api/v1/agents/{id}/context":   {needs: parley.ActMessage, on: "agent", body: `{"context":"x"}`, ok: 200},
-	"GET /api/v1/sessions/{id}/plan":     {needs: parley.ActRead, on: "session", ok: 404}, // there is none
-	"POST /api/v1/sessions/{id}/plan":    {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`, ok: 404},
+	// nothing waits
+	"DELETE /api/v1/inputs/{id}": {needs: parley.ActMessage, on: "card", ok: 410},
+	// nothing waits
+	"POST /api/v1/approvals/{id}":    {needs: parley.ActMessage, on: "card", body: `{"decision":"allow"}`, ok: 410},
+	"POST /api/v1/questions/{id}":    {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
+	"POST /api/v1/calls/{id}":        {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},
+	"GET /api/v1/sessions/{id}/log":  {needs: parley.ActRead, on: "session", ok: 200},
+	"GET /api/v1/log":                {needs: parley.ActRead, tenant: true, ok: 200},
+	"GET /api/v1/audit/events":       {needs: parley.ActReadAudit, ok: 200},
+	"POST /api/v1/tickets":           {needs: "a token", body: `{}`, ok: 201},
+	"POST /api/v1/users/{id}/revoke": {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
+	"GET /api/v1/runs":               {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
+	"POST /api/v1/runs/{id}/cancel":  {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
+	"GET /api/v1/timers":             {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/timers/{id}":        {needs: parley.ActRead, on: "card", ok: 404}, // nothing was promised
+	"DELETE /api/v1/timers/{id}":     {needs: parley.ActMessage, on: "card", ok: 404},
+	"GET /api/v1/effects":            {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/effects/{id}":       {needs: parley.ActRead, on: "card", ok: 404},
+	"GET /api/v1/approvals":          {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/questions":          {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/calls":              {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/agents/{id}/start": {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
+	"POST /api/v1/agents/{id}/stop":  {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
+	// all checks are before the upgrade
+	"GET /api/v1/agents/{id}/ws":       {needs: parley.ActMessage, on: "agent", ok: 426},
+	"POST /api/v1/agents/{id}/message": {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
+	"POST /api/v1/agents/{id}/stream":  {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
+	"POST /api/v1/agents/{id}/context": {needs: parley.ActMessage, on: "agent", body: `{"context":"x"}`, ok: 200},
+	"GET /api/v1/sessions/{id}/plan":   {needs: parley.ActRead, on: "session", ok: 404}, // there is none
+	"POST /api/v1/sessions/{id}/plan": {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`,
+		ok: 404},
 
-	"GET /api/v1/sessions/{id}/webhook":    {needs: parley.ActMessage, on: "session", ok: 404}, // there is none; its url may hold a secret
-	"PUT /api/v1/sessions/{id}/webhook":    {needs: parley.ActMessage, on: "session", body: `{"url":"https://hooks.example.com/x"}`, ok: 200},
+	// there is none; its url may hold a secret
+	"GET /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session", ok: 404},
+	"PUT /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session",
+		body: `{"url":"https://hooks.example.com/x"}`, ok: 200},
 	"DELETE /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session", ok: 404},
 
-	"GET /api/events":             {needs: parley.ActRead, ok: 200},
-	"GET /api/history":            {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
-	"POST /api/chat":              {needs: parley.ActMessage, body: `{"message":"say hi"}`, ok: 200},
-	"POST /api/chat/clear":        {needs: parley.ActMessage, on: "session", body: `{"session_id":"{id}"}`, ok: 200},
-	"GET /api/agent-runs":         {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
-	"GET /api/agent-children":     {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404}, // nothing ran
-	"GET /api/agent-context":      {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404},
-	"POST /api/agent-cancel":      {needs: parley.ActMessage, body: `{"run_id":"none"}`, ok: 200},                   // stops nothing
-	"POST /api/ask-user-response": {needs: parley.ActMessage, body: `{"question_id":"none","answers":[]}`, ok: 404}, // waits for nobody
+	"GET /api/events":      {needs: parley.ActRead, ok: 200},
+	"GET /api/history":     {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
+	"POST /api/chat":       {needs: parley.ActMessage, body: `{"message":"say hi"}`, ok: 200},
+	"POST /api/chat/clear": {needs: parley.ActMessage, on: "session", body: `{"session_id":"{id}"}`, ok: 200},
+	"GET /api/agent-runs":  {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
+	// nothing ran
+	"GET /api/agent-children": {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404},
+	"GET /api/agent-context":  {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404},
+	// stops nothing
+	"POST /api/agent-cancel": {needs: parley.ActMessage, body: `{"run_id":"none"}`, ok: 200},
+	// waits for nobody
+	"POST /api/ask-user-response": {needs: parley.ActMessage, body: `{"question_id":"none","answers":[]}`, ok: 404},
 	"POST /api/plan/approve":      {needs: parley.ActMessage, body: `{"session_id":"there is none"}`, ok: 404},
 	"POST /api/plan/reject":       {needs: parley.ActMessage, body: `{"session_id":"there is none"}`, ok: 404},
-	"POST /api/plan/edit":         {needs: parley.ActMessage, body: `{"session_id":"there is none","text":"x"}`, ok: 404},
-	"GET /api/settings":           {needs: parley.ActRead, ok: 200},
-	"POST /api/settings":          {needs: parley.ActSettings, body: `{}`, ok: 200},
-	"GET /api/config":             {needs: parley.ActRead, ok: 200},
-	"POST /api/config":            {needs: parley.ActSettings, body: `{}`, ok: 200},
-	"GET /api/mission":            {needs: parley.ActRead, ok: 200},
-	"POST /api/mission":           {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 200},
-	"DELETE /api/mission":         {needs: parley.ActAdmin, ok: 200},
-	"GET /api/missions":           {needs: parley.ActRead, ok: 200},
-	"GET /api/agent-override":     {needs: parley.ActRead, on: "agent", query: "?agent_id={id}", ok: 200},
-	"POST /api/agent-override":    {needs: parley.ActAdmin, on: "agent", body: `{"agent_id":"{id}","idle_interval_secs":60}`, ok: 200},
-	"GET /api/workspace/tree":     {needs: parley.ActRead, ok: 200},
-	"GET /api/files":              {needs: parley.ActRead, ok: 200},
-	"GET /api/file":               {needs: parley.ActRead, ok: 400}, // which one?
-	"GET /api/v1/missions":        {needs: parley.ActRead, ok: 200},
-	"POST /api/v1/missions":       {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 201},
-	"DELETE /api/v1/missions":     {needs: parley.ActAdmin, ok: 200},
+	"POST /api/plan/edit": {needs: parley.ActMessage, body: `{"session_id":"there is none","text":"x"}`,
+		ok: 404},
+	"GET /api/settings":       {needs: parley.ActRead, ok: 200},
+	"POST /api/settings":      {needs: parley.ActSettings, body: `{}`, ok: 200},
+	"GET /api/config":         {needs: parley.ActRead, ok: 200},
+	"POST /api/config":        {needs: parley.ActSettings, body: `{}`, ok: 200},
+	"GET /api/mission":        {needs: parley.ActRead, ok: 200},
+	"POST /api/mission":       {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 200},
+	"DELETE /api/mission":     {needs: parley.ActAdmin, ok: 200},
+	"GET /api/missions":       {needs: parley.ActRead, ok: 200},
+	"GET /api/agent-override": {needs: parley.ActRead, on: "agent", query: "?agent_id={id}", ok: 200},
+	"POST /api/agent-override": {needs: parley.ActAdmin, on: "agent",
+		body: `{"agent_id":"{id}","idle_interval_secs":60}`, ok: 200},
+	"GET /api/workspace/tree": {needs: parley.ActRead, ok: 200},
+	"GET /api/files":          {needs: parley.ActRead, ok: 200},
+	"GET /api/file":           {needs: parley.ActRead, ok: 400}, // which one?
+	"GET /api/v1/missions":    {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/missions":   {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 201},
+	"DELETE /api/v1/missions": {needs: parley.ActAdmin, ok: 200},
 
-	"GET /api/v1/agents/{id}/override":  {needs: parley.ActRead, on: "agent", ok: 200},
-	"POST /api/v1/agents/{id}/override": {needs: parley.ActAdmin, on: "agent", body: `{"idle_interval_secs":60}`, ok: 200},
+	"GET /api/v1/agents/{id}/override": {needs: parley.ActRead, on: "agent", ok: 200},
+	"POST /api/v1/agents/{id}/override": {needs: parley.ActAdmin, on: "agent", body: `{"idle_interval_secs":60}`,
+		ok: 200},
 
 	"GET /api/v1/settings":   {needs: parley.ActRead, ok: 200},
 	"PATCH /api/v1/settings": {needs: parley.ActSettings, body: `{"turns":7}`, ok: 200},
 
-	"GET /api/v1/mcp":              {needs: parley.ActRead, ok: 200},
-	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404}, // there is none
+	"GET /api/v1/mcp": {needs: parley.ActRead, ok: 200},
+	// there is none
+	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
@@ -172,8 +189,10 @@ var routeRules = map[string]rule{
 
 // permissions is the table of the design, written down a second time.
 var permissions = map[string][]parley.Action{
-	"org_admin":     {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActSettings, parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
-	"dept_head":     {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActReadAudit, parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
+	"org_admin": {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActSettings, parley.ActReadAudit,
+		parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
+	"dept_head": {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActReadAudit, parley.ActReadUsers,
+		parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
 	"standard_user": {parley.ActRead, parley.ActMessage, "a token"},
 	"read_only":     {parley.ActRead, "a token"},
 	"king":          {"a token"}, // a role nobody knows
@@ -222,8 +241,10 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 			if r.on == "thread" || r.on == "frames" {
 				continue // below
 			}
-			for _, bad := range []string{"", "Bearer x", "Bearer " + token(t, "acme", "ann", time.Minute, "org_admin") + "x"} {
-				if status, body := w.askAbout(r, method, path, w.object(r.on, "her own"), bad); status != http.StatusUnauthorized {
+			for _, bad := range []string{"", "Bearer x", "Bearer " + token(t, "acme", "ann", time.Minute, "org_admin") +
+				"x"} {
+				if status, body := w.askAbout(r, method, path, w.object(r.on, "her own"),
+					bad); status != http.StatusUnauthorized {
 					t.Errorf("%s with %.10q: %d %s", pattern, bad, status, body)
 				}
 			}
@@ -290,8 +311,10 @@ func newWorld(t *testing.T, store []string) *world {
 		writeAgent(t, workspace, name)
 	}
 	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
-	w.addr, w.stop = serveLogged(t, env, &w.log, slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", workspace, "--drain", "1ms",
-		"--auth", "jwt", "--default-tenant", "acme", "--limit-connections", "off", "--limit-messages", "off", "--limit-reconnections", "off", "--log-level", "debug"})...)
+	w.addr, w.stop = serveLogged(t, env, &w.log,
+		slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", workspace, "--drain", "1ms",
+			"--auth", "jwt", "--default-tenant", "acme", "--limit-connections", "off", "--limit-messages", "off",
+			"--limit-reconnections", "off", "--log-level", "debug"})...)
 	return w
 }
 
@@ -321,7 +344,8 @@ func TestASuperuserDoesNotServeTenants(t *testing.T) {
 	t.Parallel()
 	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
 	p := &program{ctx: context.Background(), stdout: io.Discard, stderr: io.Discard}
-	err := p.run([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--auth", "jwt", "--database-url", pgtest.Database(t)}, env)
+	err := p.run([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(),
+		"--auth", "jwt", "--database-url", pgtest.Database(t)}, env)
 	if err == nil || !strings.Contains(err.Error(), "--grant") {
 		t.Errorf("%v", err)
 	}
@@ -349,7 +373,8 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 	}
 	defer res.Body.Close()
 	var got []byte
-	if (strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events")) && res.StatusCode == http.StatusOK {
+	if (strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events")) &&
+		res.StatusCode == http.StatusOK {
 		got = make([]byte, 64<<10) // it goes on for ever; some of it will do
 		n, _ := res.Body.Read(got)
 		got = got[:n]
@@ -390,8 +415,10 @@ func (w *world) object(kind, whose string) string {
 		return "helpful-assistant"
 	case "made agent":
 		name := "made-" + strings.ToLower(rand.Text())
-		if status, body := w.ask("POST", "/api/v1/agents", "Bearer "+token(w.t, tenant, owner, time.Minute, "org_admin"),
-			fmt.Sprintf(`{"name":%q,"instructions":"Help. Mark %s."}`, name, w.marks[tenant])); status != http.StatusCreated {
+		if status, body := w.ask("POST", "/api/v1/agents", "Bearer "+token(w.t, tenant, owner, time.Minute,
+			"org_admin"),
+			fmt.Sprintf(`{"name":%q,"instructions":"Help. Mark %s."}`, name,
+				w.marks[tenant])); status != http.StatusCreated {
 			w.t.Fatalf("making an agent: %d %s", status, body)
 		}
 		return name
@@ -428,7 +455,8 @@ func (w *world) object(kind, whose string) string {
 func (w *world) thread(t *testing.T, role, id string) cell {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	url := strings.Replace(w.addr, "http", "ws", 1) + "/api/chat/ws?threadId=" + id + "&access_token=" + token(t, "acme", "ann", time.Minute, role)
+	url := strings.Replace(w.addr, "http", "ws", 1) + "/api/chat/ws?threadId=" + id + "&access_token=" +
+		token(t, "acme", "ann", time.Minute, role)
 	c, res, err := websocket.Dial(ctx, url, nil)
 	if err != nil {
 		if res != nil && res.StatusCode == http.StatusForbidden {
@@ -437,7 +465,8 @@ func (w *world) thread(t *testing.T, role, id string) cell {
 		t.Fatal(err)
 	}
 	defer c.CloseNow()
-	if err := c.Write(ctx, websocket.MessageText, []byte(`{"type":"chat.request","threadId":"`+id+`","content":"hello"}`)); err != nil {
+	if err := c.Write(ctx, websocket.MessageText,
+		[]byte(`{"type":"chat.request","threadId":"`+id+`","content":"hello"}`)); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -473,7 +502,8 @@ func (w *world) keepsSecrets() {
 	if bytes.Contains(w.seen.Bytes(), []byte(w.marks["rival"])) {
 		w.t.Error("acme was shown what is rival's")
 	}
-	for name, secret := range map[string]string{"the secret of tokens": testSecret, "a token": "eyJ", "acme's mark": w.marks["acme"], "rival's mark": w.marks["rival"]} {
+	for name, secret := range map[string]string{"the secret of tokens": testSecret, "a token": "eyJ",
+		"acme's mark": w.marks["acme"], "rival's mark": w.marks["rival"]} {
 		if i := bytes.Index(w.log.Bytes(), []byte(secret)); i >= 0 {
 			w.t.Errorf("the log has %s: …%s…", name, w.log.Bytes()[max(i-100, 0):min(i+40, w.log.Len())])
 		}
@@ -510,7 +540,8 @@ func TestChatWithAToken(t *testing.T) {
 // TestAClassifierIsAsked before the agent's model, and what it blocks is an error.
 func TestAClassifierIsAsked(t *testing.T) {
 	t.Parallel()
-	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--classifier", "demo")
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--classifier",
+		"demo")
 	defer stop()
 	c := newPerson(t, "--server", addr)
 	c.see("> ")
@@ -528,7 +559,8 @@ func TestTokens(t *testing.T) {
 	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
 	var out bytes.Buffer
 	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
-	if err := p.run([]string{"token", "--user", "ann", "--tenant", "acme", "--role", "org_admin", "--ttl", "1m"}, env); err != nil {
+	if err := p.run([]string{"token", "--user", "ann", "--tenant", "acme", "--role", "org_admin", "--ttl", "1m"},
+		env); err != nil {
 		t.Fatal(err)
 	}
 	v, err := access.NewVerifier(access.TokenConfig{Secret: testSecret, Issuer: "parley", Now: time.Now})
@@ -536,10 +568,12 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := v.Verify(context.Background(), strings.TrimSpace(out.String()))
-	if err != nil || id.ID != "ann" || id.Tenant != "acme" || !slices.Equal(id.Roles, []parley.UserRole{"org_admin"}) || time.Until(id.Expires) > time.Minute {
+	if err != nil || id.ID != "ann" || id.Tenant != "acme" || !slices.Equal(id.Roles, []parley.UserRole{"org_admin"}) ||
+		time.Until(id.Expires) > time.Minute {
 		t.Errorf("%+v, %v", id, err)
 	}
-	for _, args := range [][]string{{"token"}, {"token", "--user", "ann", "--tenant", "A!"}, {"token", "--user", "ann", "--ttl", "-1h"}, {"token", "--user", "ann", "--ttl", "99999h"}} {
+	for _, args := range [][]string{{"token"}, {"token", "--user", "ann", "--tenant", "A!"},
+		{"token", "--user", "ann", "--ttl", "-1h"}, {"token", "--user", "ann", "--ttl", "99999h"}} {
 		if err := p.run(args, env); err == nil {
 			t.Errorf("%v was taken", args)
 		}
@@ -567,7 +601,8 @@ func TestAuditVerify(t *testing.T) {
 		return out.String(), err
 	}
 	good, err := verify()
-	if err != nil || !strings.Contains(good, "(server): 1 rows") || !strings.Contains(good, "acme: 3 rows are as they were written; the last is acme:3:") {
+	if err != nil || !strings.Contains(good, "(server): 1 rows") ||
+		!strings.Contains(good, "acme: 3 rows are as they were written; the last is acme:3:") {
 		t.Fatalf("%v\n%s", err, good)
 	}
 	_, last, _ := strings.Cut(good, "the last is acme:")
@@ -585,7 +620,8 @@ func TestAuditVerify(t *testing.T) {
 		args []string
 		want string
 	}{
-		{`DELETE FROM audit WHERE tenant = 'acme' AND no = 3`, []string{"--expect", last}, "row 3 is gone: the record ends at 2"},
+		{`DELETE FROM audit WHERE tenant = 'acme' AND no = 3`, []string{"--expect", last},
+			"row 3 is gone: the record ends at 2"},
 		{`UPDATE audit SET by = 'bob' WHERE tenant = 'acme' AND no = 2`, nil, "row 2 is not as it was written"},
 		{`DELETE FROM audit WHERE tenant = 'acme' AND no = 1`, nil, "row 2 is not as it was written"},
 	} {

@@ -18,7 +18,8 @@ import (
 
 // newToolServers are the servers of the file of --config, none of which reaches
 // the addresses that are served.
-func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Screen, log *slog.Logger, served ...net.Listener) (*mcp.Servers, error) {
+func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Screen, log *slog.Logger,
+	served ...net.Listener) (*mcp.Servers, error) {
 	o := mcp.Options{Workspace: c.Workspace, Home: c.DefaultTenant, Sandbox: box, Screen: screen, Log: log}
 	for _, l := range served {
 		if addr, ok := l.Addr().(*net.TCPAddr); ok {
@@ -26,7 +27,8 @@ func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Scre
 		}
 	}
 	for _, s := range c.ToolServers {
-		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout, Idle: s.Idle,
+		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout,
+			Idle:    s.Idle,
 			Missing: s.Missing, Command: s.Command, Writes: s.Writes,
 			Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare,
 			URL: string(s.URL), Headers: map[string]string{}}
@@ -90,11 +92,13 @@ func (d *doctor) toolServers() {
 		}
 		switch {
 		case len(s.Missing) > 0:
-			d.say(name, warning, "set it, in the environment or in .env", "%s needs %s", what, strings.Join(s.Missing, ", "))
+			d.say(name, warning, "set it, in the environment or in .env", "%s needs %s", what,
+				strings.Join(s.Missing, ", "))
 		case s.URL != "":
 			d.say(name, fine, "", "%s is reached when an agent uses it", what)
 		case !there(s.Command[0]):
-			d.say(name, warning, "install it, or correct the command", "%s cannot be started: there is no program %s", what, s.Command[0])
+			d.say(name, warning, "install it, or correct the command", "%s cannot be started: there is no program %s",
+				what, s.Command[0])
 		case s.Bare:
 			d.say(name, warning, "remove sandbox: false, if the server works in the sandbox",
 				"%s runs without a sandbox, with every right of the server", what)

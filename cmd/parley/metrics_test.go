@@ -60,7 +60,10 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 	for _, m := range families[name].Metric {
 		fits := true
 		for i := 0; i < len(labels); i += 2 {
-			fits = fits && slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == labels[i] && l.GetValue() == labels[i+1] })
+			fits = fits && slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool {
+				return l.GetName() == labels[i] &&
+					l.GetValue() == labels[i+1]
+			})
 		}
 		if fits {
 			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
@@ -88,7 +91,8 @@ func TestMetrics(t *testing.T) {
 			}
 			c.approve(1)
 			c.until("RunFinished", 1)
-			socket, _, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(addr, "http")+"/api/chat/ws?threadId="+uuid.NewString(), nil)
+			socket, _, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(addr, "http")+
+				"/api/chat/ws?threadId="+uuid.NewString(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +100,8 @@ func TestMetrics(t *testing.T) {
 			deadline := time.Now().Add(20 * time.Second)
 			var got map[string]*dto.MetricFamily
 			for { // the socket is counted on a goroutine of its own
-				if got = scrape(t, addr, ""); value(got, "parley_sockets", "dialect", "threadchat") == 1 || time.Now().After(deadline) {
+				if got = scrape(t, addr, ""); value(got, "parley_sockets", "dialect", "threadchat") == 1 ||
+					time.Now().After(deadline) {
 					break
 				}
 			}
@@ -124,7 +129,9 @@ func TestMetrics(t *testing.T) {
 					t.Errorf("%s %v is %v, want %v", want.name, want.labels, n, want.n)
 				}
 			}
-			if events, appends, commits := value(got, "parley_events_total"), value(got, "parley_appends_total"), value(got, "parley_commit_batches"); events < 10 || appends < 5 || commits < 5 || value(got, "parley_sessions_loaded") < 1 {
+			if events, appends, commits := value(got, "parley_events_total"), value(got, "parley_appends_total"),
+				value(got, "parley_commit_batches"); events < 10 || appends < 5 || commits < 5 ||
+				value(got, "parley_sessions_loaded") < 1 {
 				t.Errorf("%v events in %v appends and %v commits", events, appends, commits)
 			}
 			for name, f := range got {
@@ -163,10 +170,12 @@ func TestMetricsOfTenants(t *testing.T) {
 	l.Close()
 	const secret = "a token of many bytes"
 	env := func(name string) (string, bool) {
-		value, ok := map[string]string{"PARLEY_JWT_SECRET": testSecret, "PARLEY_METRICS_TOKEN": secret, "PARLEY_METRICS_LISTEN": aside}[name]
+		value, ok := map[string]string{"PARLEY_JWT_SECRET": testSecret, "PARLEY_METRICS_TOKEN": secret,
+			"PARLEY_METRICS_LISTEN": aside}[name]
 		return value, ok
 	}
-	addr, stop := serveLogged(t, env, io.Discard, "--listen", "127.0.0.1:0", "--auth", "jwt", "--data", t.TempDir(), "--workspace", t.TempDir(), "--drain", "1ms")
+	addr, stop := serveLogged(t, env, io.Discard, "--listen", "127.0.0.1:0", "--auth", "jwt", "--data", t.TempDir(),
+		"--workspace", t.TempDir(), "--drain", "1ms")
 	defer stop()
 	ask := func(url, auth string) int {
 		t.Helper()
@@ -192,7 +201,8 @@ func TestMetricsOfTenants(t *testing.T) {
 	if status := ask("http://"+aside+"/healthz", "Bearer "+secret); status != http.StatusNotFound {
 		t.Errorf("there is more than metrics: %d", status)
 	}
-	if n := value(scrape(t, "http://"+aside, "Bearer "+secret), "parley_http_requests_total", "route", "none", "code", "404"); n != 1 {
+	if n := value(scrape(t, "http://"+aside, "Bearer "+secret), "parley_http_requests_total", "route", "none", "code",
+		"404"); n != 1 {
 		t.Errorf("%v requests came to nothing", n)
 	}
 }

@@ -82,10 +82,12 @@ func TestGrant(t *testing.T) {
 	refused(t, "--grant", "", "migrate", "--database-url", url, "--status", "--grant", role)
 	refused(t, "no role nobody", "", "migrate", "--database-url", url, "--grant", "nobody")
 	refused(t, "--grant", "", "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--database-url", as)
-	if out := mustRun(t, "", "migrate", "--database-url", url, "--grant", role); !strings.Contains(out, role+" may serve it") {
+	if out := mustRun(t, "", "migrate", "--database-url", url, "--grant", role); !strings.Contains(out,
+		role+" may serve it") {
 		t.Errorf("migrate --grant said %q", out)
 	}
-	if out := mustRun(t, "", "doctor", "--database-url", as, "--listen", "127.0.0.1:0", "--data", t.TempDir()); !strings.Contains(out, "nothing is late") {
+	if out := mustRun(t, "", "doctor", "--database-url", as, "--listen", "127.0.0.1:0", "--data",
+		t.TempDir()); !strings.Contains(out, "nothing is late") {
 		t.Errorf("doctor said %q", out)
 	}
 }

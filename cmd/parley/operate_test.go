@@ -142,7 +142,8 @@ func (c *conversation) approve(times int) {
 func served(t *testing.T, store []string, do func(addr, workspace string)) {
 	t.Helper()
 	workspace := t.TempDir()
-	addr, stop := serve(t, slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", workspace, "--drain", "1ms"})...)
+	addr, stop := serve(t, slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", workspace, "--drain",
+		"1ms"})...)
 	defer stop()
 	do(addr, workspace)
 }

@@ -37,7 +37,8 @@ func (c *timersCommand) Run(p *program) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TIMER\tSTATUS\tFIRES\tAGENT\tOWNER\tBY\tWHY\tREASON")
 	for _, t := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.60q\n", t.ID, t.Status, t.FireAt.Format(time.RFC3339), t.Agent, t.Owner, t.By, t.Why, t.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.60q\n", t.ID, t.Status, t.FireAt.Format(time.RFC3339), t.Agent,
+			t.Owner, t.By, t.Why, t.Reason)
 	}
 	return w.Flush()
 }
@@ -72,7 +73,8 @@ func (c *effectsCommand) Run(p *program) error {
 		if e.Hook != nil { // it answers none, and says who is told of what
 			request = string(e.Hook.Event) + " to " + e.Hook.Target
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, request, e.CreatedAt.Format(time.RFC3339), e.Attempts, e.Owner, e.Why)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, request,
+			e.CreatedAt.Format(time.RFC3339), e.Attempts, e.Owner, e.Why)
 	}
 	return w.Flush()
 }

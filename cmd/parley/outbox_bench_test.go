@@ -67,8 +67,10 @@ func newTown(b *testing.B, store parley.Store) *town {
 	if err != nil {
 		b.Fatal(err)
 	}
-	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{}, Agents: oneAgent{agent}, Model: prompt{}, Tools: tool.New(tool.Options{Files: files}), Log: log, Now: time.Now,
-		Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: parley.MostConsecutive, MaxFollowUps: parley.MaxFollowUps}})
+	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{}, Agents: oneAgent{agent},
+		Model: prompt{}, Tools: tool.New(tool.Options{Files: files}), Log: log, Now: time.Now,
+		Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: parley.MostConsecutive,
+			MaxFollowUps: parley.MaxFollowUps}})
 	door.Start()
 	conns := dialect.NewConns()
 	web := httptest.NewServer(&threadchat.Handler{Door: door, Guard: openDoor{}, Conns: conns, Log: log})
@@ -96,7 +98,8 @@ type openDoor struct{}
 
 func (openDoor) Who(*http.Request) (parley.Principal, error) { return mayor, nil }
 func (openDoor) Enter(*http.Request, string) (parley.Visit, error) {
-	return parley.Visit{Who: mayor, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}}, nil
+	return parley.Visit{Who: mayor, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
+		nil
 }
 
 // prompt is a model that has its answer ready. Asked to, it comes back after a
@@ -107,7 +110,8 @@ func (prompt) Stream(_ context.Context, r parley.ModelRequest) iter.Seq2[parley.
 	return func(yield func(parley.Said, error) bool) {
 		said, stop := parley.Said{Text: "Here is your answer."}, parley.StopEnd
 		if last := r.Messages[len(r.Messages)-1]; last.Role == parley.RoleUser && last.Text == "come back" {
-			said, stop = parley.Said{Call: &parley.MessageCall{Name: "schedule_follow_up", Arguments: `{"delay_seconds":1,"reason":"to see how fast it is"}`}}, parley.StopTools
+			said, stop = parley.Said{Call: &parley.MessageCall{Name: "schedule_follow_up",
+				Arguments: `{"delay_seconds":1,"reason":"to see how fast it is"}`}}, parley.StopTools
 		}
 		_ = yield(said, nil) && yield(parley.Said{Done: &parley.ModelDone{Stop: stop}}, nil)
 	}
@@ -154,7 +158,8 @@ func (c *town) houses(n int) []*house {
 	var list []*house
 	var wg sync.WaitGroup
 	for i := range n {
-		h := &house{id: parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", i)), heard: make(chan heard, 1024)}
+		h := &house{id: parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", i)),
+			heard: make(chan heard, 1024)}
 		conn, _, err := websocket.Dial(context.Background(), c.url+"?threadId="+string(h.id), nil)
 		if err != nil {
 			c.b.Fatal(err)
@@ -189,7 +194,8 @@ func (c *town) houses(n int) []*house {
 }
 
 func (h *house) ask(content string) error {
-	return h.conn.Write(context.Background(), websocket.MessageText, fmt.Appendf(nil, `{"type":"chat.request","threadId":%q,"content":%q}`, h.id, content))
+	return h.conn.Write(context.Background(), websocket.MessageText,
+		fmt.Appendf(nil, `{"type":"chat.request","threadId":%q,"content":%q}`, h.id, content))
 }
 
 // BenchmarkTimerToFirstByte measures from the time for which a timer is set until
@@ -213,7 +219,8 @@ func BenchmarkTimerToFirstByte(b *testing.B) {
 				}
 				for end := (heard{}); end.kind != "chat.completed"; end = <-h.heard {
 				}
-				list, err := c.store.Tenant(mayor.Tenant).Timers(context.Background(), parley.TimerQuery{Session: h.id, Status: parley.TimerDone, Limit: 1})
+				list, err := c.store.Tenant(mayor.Tenant).Timers(context.Background(),
+					parley.TimerQuery{Session: h.id, Status: parley.TimerDone, Limit: 1})
 				if err != nil || len(list) != 1 {
 					b.Fatal(list, err)
 				}
@@ -305,14 +312,18 @@ func (c *town) owe(id parley.SessionID, runs int) {
 		}
 	}
 	for i := range runs {
-		take(parley.Command{Tenant: mayor.Tenant, Session: id, By: mayor.ID, At: at, Do: parley.SubmitInput{Content: "hello", Request: fmt.Sprint("r", after, "-", i), Deliver: true, Agent: parley.AgentRef{Name: "helper"}}})
+		take(parley.Command{Tenant: mayor.Tenant, Session: id, By: mayor.ID, At: at,
+			Do: parley.SubmitInput{Content: "hello", Request: fmt.Sprint("r", after, "-", i), Deliver: true,
+				Agent: parley.AgentRef{Name: "helper"}}})
 		report := func(body parley.ReportBody) {
 			take(parley.Report{At: at, Run: state.Run.ID, Turn: state.Run.Turn.ID, Body: body})
 		}
 		report(parley.ModelPiece{Kind: parley.Text, Text: "Here is your answer."})
 		report(parley.ModelEnded{Stop: parley.StopEnd})
 	}
-	if res, err := c.store.Append(ctx, parley.Batch{Tenant: mayor.Tenant, Session: id, Epoch: st.Epoch + 1, After: after, Events: events, Summary: state.Summary(), Due: &parley.DueChange{Clear: true}}); err != nil || res.Fenced {
+	if res, err := c.store.Append(ctx, parley.Batch{Tenant: mayor.Tenant, Session: id, Epoch: st.Epoch + 1,
+		After: after, Events: events, Summary: state.Summary(), Due: &parley.DueChange{Clear: true}}); err != nil ||
+		res.Fenced {
 		b.Fatal(res, err)
 	}
 }

@@ -40,11 +40,13 @@ func TestADepartmentHeadIsNoAdministrator(t *testing.T) {
 				t.Errorf("%s %s %s as org_admin: %d %s", c.method, c.path, c.body, status, body)
 			}
 		}
-		if status, body := w.ask("POST", "/api/v1/agents", head, `{"name":"mild","instructions":"Help.","approval":"suggest"}`); status != http.StatusCreated {
+		if status, body := w.ask("POST", "/api/v1/agents", head,
+			`{"name":"mild","instructions":"Help.","approval":"suggest"}`); status != http.StatusCreated {
 			t.Errorf("an agent that asks: %d %s", status, body)
 		}
 
-		if status, body := w.ask("POST", "/api/v1/users/root/revoke", head, `{}`); status != 200 || !strings.Contains(body, `"spared_roles":["org_admin"]`) {
+		if status, body := w.ask("POST", "/api/v1/users/root/revoke", head, `{}`); status != 200 ||
+			!strings.Contains(body, `"spared_roles":["org_admin"]`) {
 			t.Errorf("%d %s", status, body)
 		}
 		if status, body := w.ask("GET", "/api/v1/me", root, ""); status != http.StatusOK {
@@ -56,7 +58,8 @@ func TestADepartmentHeadIsNoAdministrator(t *testing.T) {
 		if status, _ := w.ask("GET", "/api/v1/me", ann, ""); status != http.StatusUnauthorized {
 			t.Errorf("a user who was revoked: %d", status)
 		}
-		if status, body := w.ask("POST", "/api/v1/users/dora/revoke", root, `{}`); status != 200 || strings.Contains(body, "spared") {
+		if status, body := w.ask("POST", "/api/v1/users/dora/revoke", root, `{}`); status != 200 ||
+			strings.Contains(body, "spared") {
 			t.Errorf("%d %s", status, body)
 		}
 		if status, _ := w.ask("GET", "/api/v1/me", head, ""); status != http.StatusUnauthorized {

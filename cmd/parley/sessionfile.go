@@ -131,7 +131,8 @@ func (f *sessionFile) begin(line []byte) error {
 	}
 	switch {
 	case f.Version != fileVersion:
-		return fmt.Errorf("the file has version %d, and this release reads version %d; import it with the release that wrote it", f.Version, fileVersion)
+		return fmt.Errorf("the file has version %d, and this release reads version %d; import it with the release "+
+			"that wrote it", f.Version, fileVersion)
 	case !f.Session.Valid():
 		return fmt.Errorf("%q is not a valid session id; it is a UUID of version 4", f.Session)
 	}
@@ -142,7 +143,8 @@ func (f *sessionFile) begin(line []byte) error {
 // whole checks what only the whole file can show.
 func (f *sessionFile) whole() error {
 	if f.state.Head != f.Head {
-		return fmt.Errorf("the file is not complete: its log ends at seq %d, and its header says %d", f.state.Head, f.Head)
+		return fmt.Errorf("the file is not complete: its log ends at seq %d, and its header says %d", f.state.Head,
+			f.Head)
 	}
 	if wrong := checker.CheckTrimmed(f.log); len(wrong) > 0 {
 		return fmt.Errorf("this is not a log: %w", wrong[0])
@@ -177,7 +179,8 @@ func kept(line []byte, e parley.Event) error {
 		return nil // an older one, brought up to date
 	}
 	if path, ok := same(given, have); !ok {
-		return fmt.Errorf("%s of this %s would not be kept as it is; import it with the release that wrote it", path, parley.TypeOf(e.Body))
+		return fmt.Errorf("%s of this %s would not be kept as it is; import it with the release that wrote it", path,
+			parley.TypeOf(e.Body))
 	}
 	return nil
 }

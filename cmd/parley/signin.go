@@ -14,12 +14,14 @@ import (
 )
 
 // newSignIn is how people sign in with a browser; nil if they cannot.
-func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, e *access.Entrance, log *slog.Logger) (*access.SignIn, error) {
+func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, e *access.Entrance, log *slog.Logger) (
+	*access.SignIn, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil
 	}
 	s, err := access.NewSignIn(access.SignInConfig{
-		Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret), PublicURL: c.Public(at.String()), Life: c.OIDCLife,
+		Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret),
+		PublicURL: c.Public(at.String()), Life: c.OIDCLife,
 		Mapping: access.Mapping{User: c.OIDCUserClaim, Tenant: c.OIDCTenantClaim, Home: c.DefaultTenant,
 			Roles: c.OIDCRolesClaim, Names: c.OIDCRoles, Else: parley.UserRole(c.OIDCDefaultRole)},
 		Secret: string(c.JWTSecret), As: c.JWTIssuer, Audience: c.JWTAudience, Log: log, Now: time.Now,
@@ -28,7 +30,8 @@ func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, e *access.E
 		return nil, err
 	}
 	if err := s.Warm(ctx); err != nil {
-		log.Warn("the issuer of sign-ins cannot be reached yet; people sign in once it can", "issuer", c.OIDCIssuer, "error", err)
+		log.Warn("the issuer of sign-ins cannot be reached yet; people sign in once it can", "issuer", c.OIDCIssuer,
+			"error", err)
 	}
 	return s, nil
 }

@@ -13,9 +13,11 @@ func TestSkillsOfAServer(t *testing.T) {
 	t.Parallel()
 	workspace, elsewhere := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
-		filepath.Join(workspace, "skills", "greet", "SKILL.md"):             "---\ndescription: how to greet\nargument-hint: whom\n---\nGreet $ARGUMENTS.",
-		filepath.Join(workspace, ".parley", "skills", "deploy", "SKILL.md"): "---\nargument-hint: staging|production\n---\nDeploy.",
-		filepath.Join(elsewhere, "broken", "SKILL.md"):                      "---\nname: [x]\n---\nx",
+		filepath.Join(workspace, "skills", "greet",
+			"SKILL.md"): "---\ndescription: how to greet\nargument-hint: whom\n---\nGreet $ARGUMENTS.",
+		filepath.Join(workspace, ".parley", "skills", "deploy",
+			"SKILL.md"): "---\nargument-hint: staging|production\n---\nDeploy.",
+		filepath.Join(elsewhere, "broken", "SKILL.md"): "---\nname: [x]\n---\nx",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -24,7 +26,8 @@ func TestSkillsOfAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace, "--skills", elsewhere)
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", workspace, "--skills",
+		elsewhere)
 	defer stop()
 	got := get(t, addr+"/api/v1/skills")
 	for _, want := range []string{`{"name":"deploy","description":"","argument_hint":"staging|production","user_invocable":true,"model_invocable":true}`,
@@ -38,7 +41,8 @@ func TestSkillsOfAServer(t *testing.T) {
 	}
 	c := open(t, addr)
 	c.say("/greet the world")
-	if in := c.until("InputReceived", 1).Body.(parley.InputReceived); in.Skill == nil || in.Skill.Text != "Greet the world." {
+	if in := c.until("InputReceived", 1).Body.(parley.InputReceived); in.Skill == nil ||
+		in.Skill.Text != "Greet the world." {
 		t.Errorf("%+v", in)
 	}
 	c.until("RunFinished", 1)

@@ -63,7 +63,8 @@ func buildForStoring(t *testing.T) (binary string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeText(t, filepath.Join(dir, "overlay.json"), fmt.Sprintf(`{"Replace":{%q:%q}}`, original, filepath.Join(dir, "engine.go")))
+	writeText(t, filepath.Join(dir, "overlay.json"), fmt.Sprintf(`{"Replace":{%q:%q}}`, original,
+		filepath.Join(dir, "engine.go")))
 	binary = filepath.Join(dir, "parley")
 	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -86,7 +87,8 @@ type maker struct {
 // start starts a server.
 func (m *maker) start(store []string, args ...string) {
 	m.t.Helper()
-	m.cmd = exec.Command(m.binary, slices.Concat([]string{"serve", "--listen", "127.0.0.1:0", "--workspace", m.workspace}, store, args)...)
+	m.cmd = exec.Command(m.binary,
+		slices.Concat([]string{"serve", "--listen", "127.0.0.1:0", "--workspace", m.workspace}, store, args)...)
 	m.cmd.Dir = m.workspace
 	m.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "AUTONOMY_ENABLED=true", "AUTONOMY_COOLDOWN_MS=3000",
@@ -167,7 +169,8 @@ func (m *maker) make() {
 		"d-judged": "autonomy: {enabled: true, evaluator: {model: demo}}",
 		"e-idle":   "idle_prompt: say I looked around.\nidle_interval_secs: 1",
 	} {
-		put(m.t, filepath.Join(m.workspace, "agents", name+".md"), "---\nname: "+name[2:]+"\n"+settings+"\n---\nHelp.\n")
+		put(m.t, filepath.Join(m.workspace, "agents", name+".md"), "---\nname: "+name[2:]+"\n"+settings+
+			"\n---\nHelp.\n")
 	}
 	if out, err := exec.Command("git", "init", "--quiet", "--template=", m.workspace).CombinedOutput(); err != nil {
 		m.t.Fatalf("%v\n%s", err, out)
@@ -254,7 +257,8 @@ func (m *maker) tenantFacts() {
 	tenant.until("AgentPrompted", 1)
 	m.ask("DELETE", "/api/v1/missions", "")
 	m.ask("POST", "/api/v1/agents/idle/override", `{"idle_prompt":"say I rest.","idle_interval_secs":86400}`)
-	m.ask("POST", "/api/v1/missions", `{"text":"Keep the house.","agents":[{"agent":"scout","idle_prompt":"say All is well.","idle_interval_secs":86400}]}`)
+	m.ask("POST", "/api/v1/missions",
+		`{"text":"Keep the house.","agents":[{"agent":"scout","idle_prompt":"say All is well.","idle_interval_secs":86400}]}`)
 }
 
 // ended leaves sessions in which nothing is open.

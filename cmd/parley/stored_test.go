@@ -47,7 +47,8 @@ func TestStoredData(t *testing.T) {
 			got := keptIn(t, store)
 			for _, key := range slices.Sorted(maps.Keys(want.Kept)) {
 				if !slices.Equal(got[key], want.Kept[key]) {
-					t.Errorf("%s: found\n%s\nwant\n%s", key, strings.Join(got[key], "\n"), strings.Join(want.Kept[key], "\n"))
+					t.Errorf("%s: found\n%s\nwant\n%s", key, strings.Join(got[key], "\n"),
+						strings.Join(want.Kept[key], "\n"))
 				}
 			}
 			mustRun(t, "", with(store, "audit", "verify")...)
@@ -202,7 +203,8 @@ func (o *openedData) ends(shows string, runs int, outcome parley.Outcome) {
 func (o *openedData) answers(shows, kind, body string) {
 	o.t.Helper()
 	var list map[string][]struct{ ID string }
-	if err := json.Unmarshal([]byte(get(o.t, o.addr+"/api/v1/"+kind+"?session="+o.Sessions[shows])), &list); err != nil {
+	if err := json.Unmarshal([]byte(get(o.t, o.addr+"/api/v1/"+kind+"?session="+o.Sessions[shows])),
+		&list); err != nil {
 		o.t.Fatal(err)
 	}
 	if len(list[kind]) != 1 {
@@ -262,11 +264,13 @@ func (o *openedData) isThere() {
 			t.Errorf("%s: %s, want %s", path, body, words)
 		}
 	}
-	if status, body := ask(t, "GET", o.addr+"/api/v1/sessions/"+o.Sessions["deleted"], ""); status != http.StatusNotFound {
+	if status, body := ask(t, "GET", o.addr+"/api/v1/sessions/"+o.Sessions["deleted"],
+		""); status != http.StatusNotFound {
 		t.Errorf("the deleted session: %d %s", status, body)
 	}
 	halted := o.session("halted")
-	if status, body := ask(t, "POST", o.addr+"/api/v1/sessions/"+halted.session+"/inputs", `{"content":"say no"}`); status < 400 {
+	if status, body := ask(t, "POST", o.addr+"/api/v1/sessions/"+halted.session+"/inputs",
+		`{"content":"say no"}`); status < 400 {
 		t.Errorf("the halted session takes an input: %d %s", status, body)
 	}
 	halted.post("/api/v1/sessions/"+halted.session+"/reopen", "")
@@ -280,7 +284,8 @@ func (o *openedData) isThere() {
 // repeat sends a command under one id. Stored data has it already.
 func repeat(t *testing.T, addr, session string) (status int) {
 	t.Helper()
-	r, err := http.NewRequest("POST", addr+"/api/v1/sessions/"+session+"/inputs", strings.NewReader(`{"content":"say once"}`))
+	r, err := http.NewRequest("POST", addr+"/api/v1/sessions/"+session+"/inputs",
+		strings.NewReader(`{"content":"say once"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +306,8 @@ func (o *openedData) logsAreSound() {
 		}
 		log := get(o.t, o.addr+"/api/v1/sessions/"+id+"/log")
 		stored := o.Kept["log of "+id+" of default"]
-		stored = slices.DeleteFunc(slices.Clone(stored), func(line string) bool { return !strings.HasPrefix(line, `{"session":`) })
+		stored = slices.DeleteFunc(slices.Clone(stored),
+			func(line string) bool { return !strings.HasPrefix(line, `{"session":`) })
 		if len(stored) == 0 || !strings.HasPrefix(log, strings.Join(stored, "")) {
 			o.t.Errorf("%s: the log is\n%s\nand was\n%s", shows, log, strings.Join(stored, ""))
 		}

@@ -46,8 +46,9 @@ func serveTenantTools(shared string) {
 	// hold says that it has begun, and does not answer before a file tells it to.
 	sdk.AddTool(s, &sdk.Tool{Name: "hold", Description: "Waits."},
 		func(ctx context.Context, r *sdk.CallToolRequest, a arguments) (*sdk.CallToolResult, any, error) {
-			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(),
-				Progress: 1, Message: "begun"})
+			_ = r.Session.NotifyProgress(ctx,
+				&sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(),
+					Progress: 1, Message: "begun"})
 			for {
 				if _, err := os.Stat(filepath.Join(shared, filepath.Base(a.Text))); err == nil {
 					return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "held"}}}, nil, nil
@@ -95,7 +96,8 @@ func newObedientModel(t *testing.T, asked func(body string)) string {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, choice := range []map[string]any{{"index": 0, "delta": delta},
 			{"index": 0, "delta": map[string]any{}, "finish_reason": finish}} {
-			chunk, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "choices": []any{choice}})
+			chunk, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk",
+				"choices": []any{choice}})
 			fmt.Fprintf(w, "data: %s\n\n", chunk)
 		}
 		fmt.Fprint(w, "data: [DONE]\n\n")

@@ -121,8 +121,9 @@ func newTenancy(t *testing.T) *tenancy {
 	mark := w.marks[home]
 	for name, text := range map[string]string{
 		"note.txt": "the file: " + mark["file"] + "\n", "name-" + mark["file name"] + ".txt": "x\n",
-		".env":                  "KEY=" + mark["secret"] + "\n",
-		"skills/trick/SKILL.md": "---\nname: trick\ndescription: " + mark["skill"] + "\n---\nDo " + mark["skill"] + ".\n",
+		".env": "KEY=" + mark["secret"] + "\n",
+		"skills/trick/SKILL.md": "---\nname: trick\ndescription: " + mark["skill"] + "\n---\nDo " + mark["skill"] +
+			".\n",
 		"agents/worker.md": "---\nname: worker\ndescription: " + mark["agent file"] +
 			"\napproval: full-auto\nautonomy: {enabled: true}\ndelegates: [worker]\n---\n" +
 			"Work. " + mark["agent file"] + "\n",
@@ -163,7 +164,8 @@ func (w *tenancy) start() (stop func()) {
 	server := fmt.Sprintf("{command: [%s, tenant-tools, %s], read: [%s, %s], workspace: write", self, w.shared,
 		filepath.Dir(self), w.shared)
 	if err := os.WriteFile(file,
-		[]byte("mcp:\n  servers:\n    look: "+server+", tenants: ['*']}\n    house: "+server+"}\n"), 0o600); err != nil {
+		[]byte("mcp:\n  servers:\n    look: "+server+", tenants: ['*']}\n    house: "+server+"}\n"),
+		0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	env := map[string]string{"PARLEY_JWT_SECRET": testSecret, "PROVIDER": "openai", "MODEL": "obedient",
@@ -173,8 +175,10 @@ func (w *tenancy) start() (stop func()) {
 			defer w.mu.Unlock()
 			w.told = append(w.told, body)
 		})}
-	w.addr, stop = serveLogged(w.t, func(name string) (string, bool) { value, ok := env[name]; return value, ok }, &w.log,
-		"--listen", "127.0.0.1:0", "--data", w.t.TempDir(), "--workspace", w.workspace, "--drain", "1s", "--config", file,
+	w.addr, stop = serveLogged(w.t, func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		&w.log,
+		"--listen", "127.0.0.1:0", "--data", w.t.TempDir(), "--workspace", w.workspace, "--drain", "1s", "--config",
+		file,
 		"--auth", "jwt", "--default-tenant", string(home),
 		"--limit-connections", "off", "--limit-messages", "off", "--limit-reconnections", "off", "--log-level", "debug",
 		"--sentinel", "off")
@@ -237,7 +241,8 @@ func (w *tenancy) judge() {
 			}
 			for _, foreign := range w.marks[rival] {
 				if strings.Contains(body, foreign) {
-					w.t.Errorf("a model was told something of both tenants, among it %s's %s:\n%.2000s", home, place, body)
+					w.t.Errorf("a model was told something of both tenants, among it %s's %s:\n%.2000s", home, place,
+						body)
 				}
 			}
 		}
@@ -250,7 +255,8 @@ func (w *tenancy) judge() {
 		}
 	}
 	visible := map[parley.TenantID][]string{
-		home:  {"title", "input", "description", "mission", "prompt", "file", "file name", "skill", "agent file", "change"},
+		home: {"title", "input", "description", "mission", "prompt", "file", "file name", "skill", "agent file",
+			"change"},
 		rival: {"title", "input", "description", "mission", "prompt"}}
 	if _, err := exec.LookPath("git"); err != nil {
 		visible[home] = slices.DeleteFunc(visible[home], func(place string) bool { return place == "change" })

@@ -92,7 +92,9 @@ func (u *tenantUser) live(steps int) {
 func (u *tenantUser) body(pattern, id string) string {
 	agent := "made-" + strings.ToLower(cryptorand.Text())
 	bodies := map[string]string{
-		"POST /api/v1/agents":               fmt.Sprintf(`{"name":%q,"description":%q,"instructions":%q,"tools":["*","look__*"]}`, agent, u.mark("description"), u.mark("instructions")),
+		"POST /api/v1/agents": fmt.Sprintf(
+			`{"name":%q,"description":%q,"instructions":%q,"tools":["*","look__*"]}`, agent, u.mark("description"),
+			u.mark("instructions")),
 		"POST /api/v1/sessions":             fmt.Sprintf(`{"id":%q,"title":%q}`, id, u.mark("title")),
 		"PATCH /api/v1/sessions/{id}":       fmt.Sprintf(`{"title":%q}`, u.mark("title")),
 		"POST /api/v1/sessions/{id}/inputs": fmt.Sprintf(`{"content":%q,"agent":"worker"}`, u.mark("input")),
@@ -100,7 +102,8 @@ func (u *tenantUser) body(pattern, id string) string {
 		"POST /api/v1/agents/{id}/message":  fmt.Sprintf(`{"content":%q}`, u.mark("input")),
 		"POST /api/v1/agents/{id}/stream":   fmt.Sprintf(`{"content":%q}`, u.mark("input")),
 		"POST /api/v1/agents/{id}/context":  fmt.Sprintf(`{"context":%q}`, u.mark("context")),
-		"POST /api/v1/agents/{id}/override": fmt.Sprintf(`{"idle_prompt":%q,"idle_interval_secs":3600}`, u.mark("prompt")),
+		"POST /api/v1/agents/{id}/override": fmt.Sprintf(`{"idle_prompt":%q,"idle_interval_secs":3600}`,
+			u.mark("prompt")),
 		"POST /api/agent-override": fmt.Sprintf(`{"agent_id":%q,"idle_prompt":%q,"idle_interval_secs":3600}`,
 			id, u.mark("prompt")),
 		"POST /api/v1/missions":       fmt.Sprintf(`{"text":%q}`, u.mark("mission")),

@@ -191,7 +191,8 @@ func (t *terminal) finish(b parley.RunFinished) {
 
 func dollars(micros int64) string { return fmt.Sprintf("$%.4f", float64(micros)/1e6) }
 
-var marks = map[parley.ItemStatus]string{parley.ItemPending: "[ ]", parley.ItemInProgress: "[~]", parley.ItemDone: "[x]", parley.ItemSkipped: "[-]"}
+var marks = map[parley.ItemStatus]string{parley.ItemPending: "[ ]", parley.ItemInProgress: "[~]",
+	parley.ItemDone: "[x]", parley.ItemSkipped: "[-]"}
 
 func (t *terminal) showPlan(p parley.Plan) {
 	t.note(bold, "Plan ("+string(p.Status)+") "+p.Summary)

@@ -35,12 +35,14 @@ func (t *terminal) showCards(e parley.Event) {
 	here := ref{e.Session, e.Seq}
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
-		t.add(card{ref: here, call: b.Call, kind: "approvals", tool: b.Name, text: b.Show, digest: b.Digest, why: b.Why})
+		t.add(card{ref: here, call: b.Call, kind: "approvals", tool: b.Name, text: b.Show, digest: b.Digest,
+			why: b.Why})
 	case parley.QuestionAsked:
 		t.add(card{ref: here, call: b.Call, kind: "questions", questions: b.Questions})
 	case parley.ToolCallFinished:
 		if b.Outcome == parley.CallUnknown {
-			t.add(card{ref: ref{e.Session, parley.Seq(b.Call)}, call: b.Call, kind: "calls", tool: b.Name, text: b.Result})
+			t.add(card{ref: ref{e.Session, parley.Seq(b.Call)}, call: b.Call, kind: "calls", tool: b.Name,
+				text: b.Result})
 		}
 	case parley.ApprovalExplained:
 		if c := t.card(); c != nil && c.ref == (ref{e.Session, parley.Seq(b.Card)}) {
@@ -171,10 +173,13 @@ func (t *terminal) ask() {
 }
 
 var (
-	decisions = map[string]parley.Decision{"y": parley.AllowOnce, "yes": parley.AllowOnce, "a": parley.AllowAlways, "always": parley.AllowAlways,
-		"n": parley.Deny, "no": parley.Deny, "e": "explain", "explain": "explain", "s": parley.DenyAndStop, "stop": parley.DenyAndStop}
-	resolutions = map[string]parley.Resolution{"r": parley.Rerun, "run": parley.Rerun, "d": parley.MarkDone, "done": parley.MarkDone,
-		"a": parley.Abandon, "abandon": parley.Abandon}
+	decisions = map[string]parley.Decision{"y": parley.AllowOnce, "yes": parley.AllowOnce, "a": parley.AllowAlways,
+		"always": parley.AllowAlways,
+		"n":      parley.Deny, "no": parley.Deny, "e": "explain", "explain": "explain", "s": parley.DenyAndStop,
+		"stop": parley.DenyAndStop}
+	resolutions = map[string]parley.Resolution{"r": parley.Rerun, "run": parley.Rerun, "d": parley.MarkDone,
+		"done": parley.MarkDone,
+		"a":    parley.Abandon, "abandon": parley.Abandon}
 )
 
 // answer is what a line amounts to as an answer to the first card; nil: it needs

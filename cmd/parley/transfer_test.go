@@ -54,7 +54,8 @@ func TestASessionGoesElsewhere(t *testing.T) {
 		t.Run("from "+from, func(t *testing.T) {
 			id, export := waiting(t, kinds[from](t))
 			store := kinds[other](t)
-			if out := mustRun(t, export, with(store, "import")...); !strings.Contains(out, id) || !strings.Contains(out, "waiting") {
+			if out := mustRun(t, export, with(store, "import")...); !strings.Contains(out, id) ||
+				!strings.Contains(out, "waiting") {
 				t.Errorf("import said %q", out)
 			}
 			again := mustRun(t, "", with(store, "export", id)...)
@@ -66,17 +67,20 @@ func TestASessionGoesElsewhere(t *testing.T) {
 			}
 			served(t, store, func(addr, workspace string) {
 				c := &conversation{t, addr, id}
-				if open := get(t, addr+"/api/v1/approvals?session="+id); !strings.Contains(open, `"tool":"write_file"`) {
+				if open := get(t, addr+"/api/v1/approvals?session="+id); !strings.Contains(open,
+					`"tool":"write_file"`) {
 					t.Errorf("what waits: %s", open)
 				}
-				if runs := get(t, addr+"/api/v1/runs?session="+id); strings.Count(runs, `"id":`) != 2 || !strings.Contains(runs, `"waiting":true`) {
+				if runs := get(t, addr+"/api/v1/runs?session="+id); strings.Count(runs, `"id":`) != 2 ||
+					!strings.Contains(runs, `"waiting":true`) {
 					t.Errorf("the runs: %s", runs)
 				}
 				c.approve(1)
 				if end := c.until("RunFinished", 2).Body.(parley.RunFinished); end.Outcome != parley.Completed {
 					t.Errorf("the run ended as %+v", end)
 				}
-				if text, err := os.ReadFile(filepath.Join(workspace, "note.txt")); err != nil || string(text) != "some text" {
+				if text, err := os.ReadFile(filepath.Join(workspace, "note.txt")); err != nil ||
+					string(text) != "some text" {
 					t.Errorf("the file that was approved: %q, %v", text, err)
 				}
 			})
@@ -96,7 +100,8 @@ func bookmarksOfOpenRunsStay(t *testing.T, store []string, id parley.SessionID) 
 	if err != nil || len(owed) != 1 || owed[0].Run != st.Summary.Run {
 		t.Errorf("runs %v are owed to somebody (%v), open is %d", owed, err, st.Summary.Run)
 	}
-	if snapshot, ok, err := logs.Snapshot(context.Background(), id); err != nil || !ok || snapshot.Seq != st.Summary.Head {
+	if snapshot, ok, err := logs.Snapshot(context.Background(), id); err != nil || !ok ||
+		snapshot.Seq != st.Summary.Head {
 		t.Errorf("snapshot at %d, %v, %v", snapshot.Seq, ok, err)
 	}
 }
@@ -159,15 +164,18 @@ func TestImportBelievesNothing(t *testing.T) {
 	}
 	last := len(lines) - 1
 	for name, test := range map[string]struct{ file, words string }{
-		"nothing":               {"", "nothing in it"},
-		"something else":        {"hello\n", "line 1: this is not the header"},
-		"a log alone":           {strings.Join(lines[2:], ""), "line 1: this is not the header"},
-		"a later kind of file":  {replace(0, `"version":1`, `"version":2`), "line 1: the file has version 2"},
-		"cut between lines":     {edit(func(l []string) []string { return l[:last] }), "not complete"},
-		"cut within a line":     {export[:len(export)-20], fmt.Sprintf("line %d: ", last+1)},
-		"swapped lines":         {edit(func(l []string) []string { l[5], l[6] = l[6], l[5]; return l }), "line 7: seq 4 comes after seq 5"},
-		"a doubled line":        {edit(func(l []string) []string { return slices.Insert(l, 6, l[5]) }), "line 7: seq 4 comes after seq 4"},
-		"a missing line":        {edit(func(l []string) []string { return slices.Delete(l, 5, 6) }), "this is not a log"},
+		"nothing":              {"", "nothing in it"},
+		"something else":       {"hello\n", "line 1: this is not the header"},
+		"a log alone":          {strings.Join(lines[2:], ""), "line 1: this is not the header"},
+		"a later kind of file": {replace(0, `"version":1`, `"version":2`), "line 1: the file has version 2"},
+		"cut between lines":    {edit(func(l []string) []string { return l[:last] }), "not complete"},
+		"cut within a line":    {export[:len(export)-20], fmt.Sprintf("line %d: ", last+1)},
+		"swapped lines": {edit(func(l []string) []string { l[5], l[6] = l[6], l[5]; return l }),
+			"line 7: seq 4 comes after seq 5"},
+		"a doubled line": {edit(func(l []string) []string { return slices.Insert(l, 6, l[5]) }),
+			"line 7: seq 4 comes after seq 4"},
+		"a missing line": {edit(func(l []string) []string { return slices.Delete(l, 5, 6) }),
+			"this is not a log"},
 		"another session":       {replace(5, `"session":"`, `"session":"0`), "line 6: it is of session 0"},
 		"another root":          {replace(5, `"root":"`, `"root":"0`), "line 6: it is of session"},
 		"no definition":         {edit(func(l []string) []string { return slices.Delete(l, 1, 2) }), "definition"},
@@ -254,7 +262,8 @@ func TestImportTakesNobodysPlace(t *testing.T) {
 		if strings.Contains(renamed, id) || without(strings.ReplaceAll(renamed, as, id)) != without(export) {
 			t.Errorf("under another id:\n%s\n%s", export, renamed)
 		}
-		if other := mustRun(t, "", with(store, "export", id, "--tenant", "acme")...); without(other) != without(export) {
+		if other := mustRun(t, "", with(store, "export", id, "--tenant", "acme")...); without(other) != without(
+			export) {
 			t.Errorf("of another tenant:\n%s\n%s", export, other)
 		}
 		served(t, store, func(addr, _ string) {

@@ -29,7 +29,8 @@ func TestAnImportedSessionTellsNobody(t *testing.T) {
 			served(t, append(here, "--webhook-allow", "127.0.0.0/8"), func(addr, _ string) {
 				c := open(t, addr)
 				id = parley.SessionID(c.session)
-				r, err := http.NewRequest("PUT", addr+"/api/v1/sessions/"+c.session+"/webhook", strings.NewReader(fmt.Sprintf(`{"url":"http://%s/"}`, nobody)))
+				r, err := http.NewRequest("PUT", addr+"/api/v1/sessions/"+c.session+"/webhook",
+					strings.NewReader(fmt.Sprintf(`{"url":"http://%s/"}`, nobody)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -48,7 +49,8 @@ func TestAnImportedSessionTellsNobody(t *testing.T) {
 			}
 			mustRun(t, export, with(there, "import")...)
 			for what, store := range map[string][]string{"pending": here, "cancelled imported": there} {
-				list, err := reading(t, store).Tenant("default").Effects(context.Background(), parley.EffectQuery{Session: id, Limit: 10})
+				list, err := reading(t, store).Tenant("default").Effects(context.Background(),
+					parley.EffectQuery{Session: id, Limit: 10})
 				if err != nil || len(list) != 1 || !strings.HasPrefix(string(list[0].Status)+" "+list[0].Why, what) {
 					t.Errorf("%+v, %v; want %s", list, err, what)
 				}
@@ -70,12 +72,17 @@ func TestAgentsWhoseWebhookCannotBeTold(t *testing.T) {
 		{"https://169.254.169.254/x", secret, "private addresses"},
 		{"https://a:b@hooks.example.com/x", secret, "no name and password"},
 	} {
-		h, err := newHookRules(&config.Settings{}, func(name string) (string, bool) { return test.secret, name == "HOOK" })
+		h, err := newHookRules(&config.Settings{}, func(name string) (string, bool) {
+			return test.secret,
+				name == "HOOK"
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = h.check(parley.Agent{Name: "coder", Webhook: &parley.AgentWebhook{URL: test.url, SecretEnv: "HOOK"}})
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) || err != nil && strings.Contains(err.Error(), "hunter2") {
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want)) || err != nil &&
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

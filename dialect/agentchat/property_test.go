@@ -27,7 +27,8 @@ func TestDecodeTakesAnything(t *testing.T) {
 			t.Fatalf("%q is a command to %q", data, d.Command.Session)
 		}
 		in, ok := d.Command.Do.(parley.SubmitInput)
-		if ok && (parley.IsBlank(in.Content) || in.Busy != parley.Queue || in.Transient != (d.Command.Session == dialecttest.Session)) {
+		if ok && (parley.IsBlank(in.Content) || in.Busy != parley.Queue ||
+			in.Transient != (d.Command.Session == dialecttest.Session)) {
 			t.Fatalf("%q is the input %+v of %s", data, in, d.Command.Session)
 		}
 	})
@@ -138,7 +139,8 @@ func endsOnce(t fataler, log []parley.Event) {
 	}
 	if count["user_message"] != inputs || count["agent_message"]+count["error"] != ended ||
 		count["tool_call"] != calls || count["tool_result"] != calls-len(unfinished) {
-		t.Fatalf("%v for %d inputs, %d endings, %d calls, %d of them open in\n%s", count, inputs, ended, calls, len(unfinished), dialecttest.Lines(log))
+		t.Fatalf("%v for %d inputs, %d endings, %d calls, %d of them open in\n%s", count, inputs, ended, calls,
+			len(unfinished), dialecttest.Lines(log))
 	}
 	// What is remembered for who connects now is what is open.
 	if last.run != run {
@@ -201,7 +203,8 @@ func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
 				}
 			}
 			if !maps.Equal(shown, open) {
-				t.Fatalf("shown are %v, open %v after position %d in\n%s", shown, open, e.Position, dialecttest.Lines(log))
+				t.Fatalf("shown are %v, open %v after position %d in\n%s", shown, open, e.Position,
+					dialecttest.Lines(log))
 			}
 			if last, kept := views[e.Session], 0; last.run != 0 {
 				for _, c := range last.cards {
@@ -233,7 +236,8 @@ func TestATrimmedLogSaysTheSame(t *testing.T) {
 // from a client's message into the log, and from the log to clients.
 func TestNaughtyStrings(t *testing.T) {
 	for _, s := range dialecttest.NaughtyStrings(t) {
-		d := Decode(ann, dialecttest.Session, dialect.Encode(map[string]string{"type": "chat", "message": s, "session_id": s}))
+		d := Decode(ann, dialecttest.Session,
+			dialect.Encode(map[string]string{"type": "chat", "message": s, "session_id": s}))
 		clean := strings.TrimSpace(parley.CleanText(s))
 		if parley.IsBlank(clean) {
 			if d.Refusal != "Empty message received" {
@@ -250,8 +254,10 @@ func TestNaughtyStrings(t *testing.T) {
 			continue
 		}
 		for _, e := range []parley.Event{
-			{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 2, Body: parley.InputReceived{Content: in.Content}},
-			{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 9, Run: 3, Body: parley.RunFinished{Outcome: parley.Completed}},
+			{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 2,
+				Body: parley.InputReceived{Content: in.Content}},
+			{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 9, Run: 3,
+				Body: parley.RunFinished{Outcome: parley.Completed}},
 		} {
 			_, frames := Project(View{run: 3, said: []string{in.Content}}, e)
 			var got struct{ Message string }
@@ -269,7 +275,8 @@ func TestNamesBelongToTheirPrincipal(t *testing.T) {
 		return Decode(who, dialecttest.Session, message).Command.Session
 	}
 	seen := map[parley.SessionID]string{}
-	for _, who := range []parley.Principal{{ID: "ann", Tenant: "acme"}, {ID: "bob", Tenant: "acme"}, {ID: "ann", Tenant: "rival"}, {ID: "nacme", Tenant: "an"}} {
+	for _, who := range []parley.Principal{{ID: "ann", Tenant: "acme"}, {ID: "bob", Tenant: "acme"},
+		{ID: "ann", Tenant: "rival"}, {ID: "nacme", Tenant: "an"}} {
 		for _, name := range []string{"x", "y", "X", "1:x", "é", "e\u0301"} {
 			id, key := named(who, name), string(who.Tenant)+"/"+string(who.ID)+"/"+name
 			if seen[id] != "" || !id.Valid() || id != named(who, name) {

@@ -83,7 +83,8 @@ const mostOpen = 200
 // replay is the view of an open run after the event with this seq.
 func (c *conn) replay(ctx context.Context, id parley.SessionID, run parley.RunID, last parley.Seq) View {
 	v := View{}
-	err := dialect.ReadLog(ctx, c.Door, c.Visit.Who, id, parley.Seq(run), last, func(e parley.Event) { v, _ = Project(v, e) })
+	err := dialect.ReadLog(ctx, c.Door, c.Visit.Who, id, parley.Seq(run), last,
+		func(e parley.Event) { v, _ = Project(v, e) })
 	if err != nil {
 		// It was deleted, or cannot be read. The others can.
 		c.Log.Warn("an open run cannot be read", "session", id, "run", run, "error", err)

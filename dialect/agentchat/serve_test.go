@@ -33,7 +33,8 @@ func (d *door) Sessions(context.Context, parley.Principal, parley.SessionQuery) 
 	return nil, nil
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, from parley.Cursor) (parley.Follower, error) {
+func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, from parley.Cursor) (parley.Follower,
+	error) {
 	f := &follower{}
 	for _, e := range d.log {
 		if int64(e.Seq) > from.After {
@@ -55,7 +56,8 @@ func (f *follower) Next(context.Context) ([]*parley.Item, error) {
 func (f *follower) Close() {}
 
 func newConn(d *door) *conn {
-	return &conn{Conn: dialect.Conn{Door: d, Visit: parley.Visit{Who: ann}, Log: slog.New(slog.DiscardHandler)}, views: map[parley.SessionID]View{}}
+	return &conn{Conn: dialect.Conn{Door: d, Visit: parley.Visit{Who: ann}, Log: slog.New(slog.DiscardHandler)},
+		views: map[parley.SessionID]View{}}
 }
 
 // connects is what who comes when the log has so many events is shown first, and
@@ -109,7 +111,8 @@ func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 		}
 		waiting, rest := connects(t, log, head, more, listed)
 		if diff := cmp.Diff(others, rest); diff != "" {
-			t.Fatalf("head %d, %d more, listed %v (-others +this one)\n%s\n%s", head, more, listed, diff, dialecttest.Lines(log))
+			t.Fatalf("head %d, %d more, listed %v (-others +this one)\n%s\n%s", head, more, listed, diff,
+				dialecttest.Lines(log))
 		}
 		if listed && !slices.Equal(waiting, open) {
 			t.Fatalf("open is %q, shown is %q of\n%s", open, waiting, dialecttest.Lines(log))
@@ -121,7 +124,8 @@ func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 // else is given what could be made of it.
 func TestAnUnreadableRunIsNotShared(t *testing.T) {
 	log := dialecttest.Logs(t)
-	exchange := log[slices.IndexFunc(log, func(l []parley.Event) bool { return parley.TypeOf(l[len(l)-1].Body) == "RunFinished" })]
+	exchange := log[slices.IndexFunc(log,
+		func(l []parley.Event) bool { return parley.TypeOf(l[len(l)-1].Body) == "RunFinished" })]
 	c := newConn(&door{log: exchange, refusal: parley.Errorf(parley.CodeCorrupt, "no")})
 	item := &parley.Item{Event: exchange[len(exchange)-1]}
 	frames, bye := c.Show(context.Background(), item)

@@ -26,7 +26,10 @@ func (p *projection) subAgents(session parley.SessionID) {
 	}
 	switch b := p.e.Body.(type) {
 	case parley.ApprovalExplained:
-		if slices.ContainsFunc(p.below.Open(), func(c dialect.Card) bool { return c.Session == p.e.Session && c.Seq == parley.Seq(b.Card) }) {
+		if slices.ContainsFunc(p.below.Open(), func(c dialect.Card) bool {
+			return c.Session == p.e.Session &&
+				c.Seq == parley.Seq(b.Card)
+		}) {
 			p.explained(named("resp", p.e.Seq)+"_"+string(p.e.Session), b)
 		}
 	case parley.ApprovalDecided:

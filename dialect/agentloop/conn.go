@@ -116,7 +116,8 @@ func (c *conn) shape() string {
 // asks reports whether a frame asks something of a person, or says that it is no
 // longer asked.
 func asks(kind string) bool {
-	return slices.Contains([]string{"approval_request", "question", "question_closed", "tool_call_unknown", "tool_call_resolved"}, kind)
+	return slices.Contains([]string{"approval_request", "question", "question_closed", "tool_call_unknown",
+		"tool_call_resolved"}, kind)
 }
 
 // waiting are the frames that ask for what still waits for a person.

@@ -30,7 +30,8 @@ func (c Context) info() contextInfo {
 	if limit <= 0 {
 		limit = unknownLimit
 	}
-	return contextInfo{TokenCount: c.tokens, UsagePercent: usage(c.tokens, limit), TranscriptLength: c.messages, MaxTokens: limit, Strategy: strategy}
+	return contextInfo{TokenCount: c.tokens, UsagePercent: usage(c.tokens, limit), TranscriptLength: c.messages,
+		MaxTokens: limit, Strategy: strategy}
 }
 
 // usage is in percent, of which one decimal is kept; rounded up, as the

@@ -168,7 +168,8 @@ func (p *projection) event() {
 	case parley.CompactionFailed:
 		p.show("error", compactionFailed(b))
 	case parley.SessionDeleted:
-		p.frames = append(p.frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the session was deleted"}})
+		p.frames = append(p.frames,
+			dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the session was deleted"}})
 	default:
 		p.call()
 	}
@@ -184,7 +185,8 @@ func (p *projection) outputFinished(b parley.OutputFinished) {
 			p.frames[len(p.frames)-1].Own = true
 		}
 	case !parley.IsBlank(b.Text):
-		p.item(reasoningItem{named("reasoning", parley.Seq(b.Output)), "reasoning", []text{{"input_text", b.Text}}, p.e.At.Sub(p.began).Milliseconds()})
+		p.item(reasoningItem{named("reasoning", parley.Seq(b.Output)), "reasoning", []text{{"input_text", b.Text}},
+			p.e.At.Sub(p.began).Milliseconds()})
 	}
 }
 

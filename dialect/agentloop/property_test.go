@@ -178,7 +178,10 @@ func TestEveryInputEndsOnce(t *testing.T) {
 				}
 				continue
 			}
-			got := slices.DeleteFunc(of[e.Seq], func(kind string) bool { return kind == "tool_call_resolved" || kind == "response_item" })
+			got := slices.DeleteFunc(of[e.Seq], func(kind string) bool {
+				return kind == "tool_call_resolved" ||
+					kind == "response_item"
+			})
 			if !slices.Equal(got, want) {
 				t.Fatalf("seq %d, %T is shown as %q, want %q in\n%s", e.Seq, e.Body, got, want, dialecttest.Lines(log))
 			}
@@ -238,7 +241,8 @@ func TestEveryCallHasItsOutput(t *testing.T) {
 			waits++
 		}
 		if n != requested-waits || outputs != finished {
-			t.Fatalf("%d calls are shown of %d, of which %d wait; %d outputs of %d in\n%s", n, requested, waits, outputs, finished, dialecttest.Lines(log))
+			t.Fatalf("%d calls are shown of %d, of which %d wait; %d outputs of %d in\n%s", n, requested, waits,
+				outputs, finished, dialecttest.Lines(log))
 		}
 	})
 }
@@ -272,7 +276,8 @@ func TestOneApprovalAtATime(t *testing.T) {
 			for _, f := range frames {
 				if m := f.Body.(message); m.Type == "approval_request" {
 					if asked != 0 && !explained || len(open) == 0 || v.cards[0].id != open[0] || m.ID != v.request.ID {
-						t.Fatalf("seq %d asks for %v while %d is asked for in\n%s", e.Seq, m.Payload, asked, dialecttest.Lines(log))
+						t.Fatalf("seq %d asks for %v while %d is asked for in\n%s", e.Seq, m.Payload, asked,
+							dialecttest.Lines(log))
 					}
 					asked, explained = open[0], false
 				}
@@ -314,7 +319,8 @@ func TestOneApprovalAtATimeInATree(t *testing.T) {
 					continue
 				}
 				if next := v.cards[0].cardRef; asked != (cardRef{}) && (asked != next || !explained) {
-					t.Fatalf("position %d asks for %v while %v is asked for in\n%s", e.Position, next, asked, dialecttest.Lines(log))
+					t.Fatalf("position %d asks for %v while %v is asked for in\n%s", e.Position, next, asked,
+						dialecttest.Lines(log))
 				} else {
 					asked = next
 				}
@@ -326,7 +332,8 @@ func TestOneApprovalAtATimeInATree(t *testing.T) {
 				waited++
 			}
 			if len(v.cards) > 0 && asked != v.cards[0].cardRef && !ending || len(v.cards) == 0 && asked != (cardRef{}) {
-				t.Fatalf("after position %d %v is asked for, open are %v in\n%s", e.Position, asked, v.cards, dialecttest.Lines(log))
+				t.Fatalf("after position %d %v is asked for, open are %v in\n%s", e.Position, asked, v.cards,
+					dialecttest.Lines(log))
 			}
 		}
 	}
@@ -400,12 +407,16 @@ func TestMessagesAreWhatWasSaid(t *testing.T) {
 // message into the log, and from the log to clients.
 func TestNaughtyStrings(t *testing.T) {
 	for _, s := range dialecttest.NaughtyStrings(t) {
-		d := Decode(dialecttest.Session, Asked{}, dialect.Encode(message{"x", "user_input", map[string]any{"input": []any{map[string]any{"role": "user", "content": s}}}}))
+		d := Decode(dialecttest.Session, Asked{},
+			dialect.Encode(
+				message{"x", "user_input",
+					map[string]any{"input": []any{map[string]any{"role": "user", "content": s}}}}))
 		in, ok := d.Command.Do.(parley.SubmitInput)
 		if ok == parley.IsBlank(parley.CleanText(s)) || ok && in.Content != s {
 			t.Errorf("%q is decoded to %+v", s, d)
 		}
-		_, frames := Project(View{run: 3}, parley.Event{Session: dialecttest.Session, Seq: 9, Run: 3, Body: parley.OutputAppended{Output: 8, Kind: parley.Text, Text: s}})
+		_, frames := Project(View{run: 3}, parley.Event{Session: dialecttest.Session, Seq: 9, Run: 3,
+			Body: parley.OutputAppended{Output: 8, Kind: parley.Text, Text: s}})
 		var got shown
 		if err := json.Unmarshal(dialect.Encode(frames[0].Body), &got); err != nil || got.Payload.Content[0].Text != s {
 			t.Errorf("%q is shown as %q (%v)", s, got.Payload.Content, err)
@@ -417,7 +428,8 @@ func TestPercents(t *testing.T) {
 	for _, c := range []struct {
 		tokens, limit int
 		want          float64
-	}{{0, 128000, 0}, {1, 128000, 0.1}, {45231, 128000, 35.4}, {64000, 128000, 50}, {128000, 128000, 100}, {200000, 128000, 100}, {-1, 128000, 0}} {
+	}{{0, 128000, 0}, {1, 128000, 0.1}, {45231, 128000, 35.4}, {64000, 128000, 50}, {128000, 128000, 100},
+		{200000, 128000, 100}, {-1, 128000, 0}} {
 		if got := usage(c.tokens, c.limit); got != c.want {
 			t.Errorf("%d of %d is %v percent", c.tokens, c.limit, got)
 		}

@@ -49,7 +49,8 @@ func (c *conn) resume(ctx context.Context, given string) (after parley.Seq, err 
 	if found, err = c.isOfSubAgent(ctx); found || err != nil {
 		return parley.Seq(c.resumes.Run) - 1, err
 	}
-	return 0, parley.Errorf(parley.CodeResync, "after is not one of the last messages of this session; come back without it.")
+	return 0, parley.Errorf(parley.CodeResync, "after is not one of the last messages of this session; come back "+
+		"without it.")
 }
 
 // isOfSubAgent looks for the message among those of sub-agents who are at work.
@@ -58,7 +59,8 @@ func (c *conn) isOfSubAgent(ctx context.Context) (found bool, err error) {
 	if c.resumes.Run == 0 {
 		return false, nil
 	}
-	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true}, parley.Cursor{After: int64(c.resumes.Run) - 1})
+	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true},
+		parley.Cursor{After: int64(c.resumes.Run) - 1})
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +99,8 @@ func hasFrame(e parley.Event, id string) bool {
 // read reads the events of the session after one seq up to another, which are
 // there, and those of sub-agents in between that may have been shown.
 func (c *conn) read(ctx context.Context, after, last parley.Seq) (events []parley.Event, err error) {
-	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true}, parley.Cursor{After: int64(after)})
+	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true},
+		parley.Cursor{After: int64(after)})
 	if err != nil {
 		return nil, err
 	}

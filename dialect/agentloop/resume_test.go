@@ -17,8 +17,10 @@ import (
 
 // What was measured before somebody resumed a session is looked up.
 func TestTheContextOfAResumedSession(t *testing.T) {
-	log := append(asksTwice(), parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 11, Run: 3, Body: parley.ContextMeasured{Turn: 5, Tokens: 45231, Limit: 128000, Messages: 87}},
-		parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 12, Run: 3, Body: parley.RunFinished{Outcome: parley.Cancelled}})
+	log := append(asksTwice(), parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 11, Run: 3,
+		Body: parley.ContextMeasured{Turn: 5, Tokens: 45231, Limit: 128000, Messages: 87}},
+		parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 12, Run: 3,
+			Body: parley.RunFinished{Outcome: parley.Cancelled}})
 	r := newRig(t, guard{}, log...)
 	r.connect(resume)
 	r.send(`{"id":"x","type":"get_context_info","payload":{}}`)
@@ -33,7 +35,8 @@ func TestTheContextOfAResumedSession(t *testing.T) {
 func TestTheContextIsLookedUpOnce(t *testing.T) {
 	log := asksTwice()
 	add := func(b parley.EventBody) {
-		log = append(log, parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(len(log) + 1), Run: 3, Body: b})
+		log = append(log, parley.Event{Session: dialecttest.Session, Root: dialecttest.Session,
+			Seq: parley.Seq(len(log) + 1), Run: 3, Body: b})
 	}
 	for range 10_000 {
 		add(parley.ProblemReported{Message: "x"})
@@ -67,7 +70,8 @@ func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
 // but asked only for what still waits, once, when it has seen the rest; and then
 // everything the others are shown. With and without sub-agents.
 func TestWhoResumesAnywhereIsShownWhatOthersAre(t *testing.T) {
-	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog, "tree": dialecttest.AnyTree} {
+	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog,
+		"tree": dialecttest.AnyTree} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { resumesAnywhere(t, logs(t)) })
 		})
@@ -77,7 +81,8 @@ func TestWhoResumesAnywhereIsShownWhatOthersAre(t *testing.T) {
 func resumesAnywhere(t *rapid.T, log []parley.Event) {
 	head := rapid.IntRange(1, len(log)).Draw(t, "head")
 	start := dialecttest.FromRuns(log[:head])[0]
-	c := &conn{Conn: dialect.Conn{Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session, live: start == head, heads: map[parley.SessionID]parley.Seq{}}
+	c := &conn{Conn: dialect.Conn{Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session,
+		live: start == head, heads: map[parley.SessionID]parley.Seq{}}
 	for _, e := range log[start:head] {
 		c.heads[e.Session] = e.Seq
 	}
@@ -133,7 +138,8 @@ const another = "44444444-4444-5444-8444-000000000001"
 // after it, once, also if the run has ended meanwhile and others were; but asked
 // only for what still waits.
 func TestWhoComesBackIsShownWhatItMissed(t *testing.T) {
-	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog, "tree": dialecttest.AnyTree} {
+	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog,
+		"tree": dialecttest.AnyTree} {
 		t.Run(name, func(t *testing.T) { comesBack(t, logs) })
 	}
 }
@@ -176,7 +182,8 @@ func comesBack(t *testing.T, logs func(*rapid.T) []parley.Event) {
 			t.Skip("nothing was shown")
 		}
 		has := rapid.IntRange(0, len(ids)-1).Draw(t, "has")
-		c := &conn{Conn: dialect.Conn{Door: d, Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session, resumes: &summary, heads: map[parley.SessionID]parley.Seq{}}
+		c := &conn{Conn: dialect.Conn{Door: d, Log: slog.New(slog.DiscardHandler)}, session: dialecttest.Session,
+			resumes: &summary, heads: map[parley.SessionID]parley.Seq{}}
 		for _, e := range log[:head] {
 			c.heads[e.Session] = e.Seq
 		}

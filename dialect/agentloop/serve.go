@@ -59,7 +59,8 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 		c.session = parley.SessionID(uuid.NewString())
 		c.view.Session = c.session
 		c.Log = h.Log.With("session", c.session)
-		return c, h.Door.May(r.Context(), visit.Who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant})
+		return c, h.Door.May(r.Context(), visit.Who, parley.ActRead,
+			parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant})
 	}
 	if c.session = parley.SessionID(strings.ToLower(q.Get("session"))); !c.session.Valid() {
 		return nil, parley.Errorf(parley.CodeInvalid, "session must be a UUID of version 4.")
@@ -113,7 +114,8 @@ func (h *Handler) heads(ctx context.Context, c *conn) (map[parley.SessionID]parl
 	if c.resumes.Root != c.session || c.resumes.Run == 0 {
 		return heads, nil
 	}
-	open, err := h.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Root: c.session, Running: true, Transient: true, Limit: mostBelow})
+	open, err := h.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Root: c.session, Running: true, Transient: true,
+		Limit: mostBelow})
 	for _, m := range open {
 		heads[m.ID] = max(heads[m.ID], m.Head)
 	}

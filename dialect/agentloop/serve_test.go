@@ -73,7 +73,8 @@ func (d *door) Sessions(ctx context.Context, who parley.Principal, q parley.Sess
 	return []parley.Summary{m}, err
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower,
+	error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.scopes = append(d.scopes, scope)
@@ -152,7 +153,8 @@ type rig struct {
 
 func newRig(t *testing.T, g guard, before ...parley.Event) *rig {
 	t.Helper()
-	d := &door{t: t, log: before, feed: make(chan []parley.Event), taken: make(chan struct{}), command: make(chan parley.Command, 100)}
+	d := &door{t: t, log: before, feed: make(chan []parley.Event), taken: make(chan struct{}),
+		command: make(chan parley.Command, 100)}
 	conns := dialect.NewConns()
 	h := &Handler{Door: d, Guard: g, Conns: conns, Log: slog.New(slog.DiscardHandler)}
 	s := httptest.NewServer(h)
@@ -177,10 +179,11 @@ func (r *rig) ctx() context.Context {
 
 func (r *rig) connect(query string) *http.Response {
 	r.t.Helper()
-	c, res, err := websocket.Dial(r.ctx(), r.url+query, &websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool {
-		r.pings <- struct{}{}
-		return true
-	}})
+	c, res, err := websocket.Dial(r.ctx(), r.url+query,
+		&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool {
+			r.pings <- struct{}{}
+			return true
+		}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -194,7 +197,8 @@ func (r *rig) happens(bodies ...parley.EventBody) {
 	var events []parley.Event
 	for _, b := range bodies {
 		n := len(r.door.log) + 1
-		e := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(n), Position: parley.Position(n), Run: 3, Body: b}
+		e := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(n),
+			Position: parley.Position(n), Run: 3, Body: b}
 		r.door.mu.Lock()
 		r.door.log = append(r.door.log, e)
 		r.door.mu.Unlock()
@@ -267,11 +271,17 @@ func (r *rig) submitsNothing() {
 // asks is a session that waits for two approvals, cards 7 and 9.
 func asksTwice() []parley.Event {
 	var log []parley.Event
-	for i, b := range []parley.EventBody{parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "x"}, parley.RunStarted{Input: 2}, parley.InputAdopted{Input: 2}, parley.TurnStarted{Number: 1},
-		parley.ToolCallRequested{Turn: 5, Name: "shell", Arguments: `{"command":["ls"]}`, Provider: "call_a"}, parley.ApprovalRequested{Call: 6, Name: "shell", Show: "ls", Digest: "a", Expires: dialecttest.Begin.Add(time.Hour)},
-		parley.ToolCallRequested{Turn: 5, Name: "shell", Arguments: `{"command":["rm","-rf","/"]}`, Provider: "call_b"}, parley.ApprovalRequested{Call: 8, Name: "shell", Show: "rm -rf /", Digest: "b", Expires: dialecttest.Begin.Add(time.Hour)},
+	for i, b := range []parley.EventBody{parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "x"},
+		parley.RunStarted{Input: 2}, parley.InputAdopted{Input: 2}, parley.TurnStarted{Number: 1},
+		parley.ToolCallRequested{Turn: 5, Name: "shell", Arguments: `{"command":["ls"]}`, Provider: "call_a"},
+		parley.ApprovalRequested{Call: 6, Name: "shell", Show: "ls", Digest: "a",
+			Expires: dialecttest.Begin.Add(time.Hour)},
+		parley.ToolCallRequested{Turn: 5, Name: "shell", Arguments: `{"command":["rm","-rf","/"]}`, Provider: "call_b"},
+		parley.ApprovalRequested{Call: 8, Name: "shell", Show: "rm -rf /", Digest: "b",
+			Expires: dialecttest.Begin.Add(time.Hour)},
 		parley.TurnFinished{Turn: 5, Stop: parley.StopTools}} {
-		e := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(i + 1), At: dialecttest.Begin, Body: b}
+		e := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(i + 1),
+			At: dialecttest.Begin, Body: b}
 		if i >= 2 {
 			e.Run = 3
 		}
@@ -329,7 +339,8 @@ func TestAnAnswerThatCrossedItsRequest(t *testing.T) {
 	r.answer("yes", "")
 	r.fence()
 	// It is told, and asked again.
-	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm", "error:settled elsewhere", "approval_request:rm", "error:fence")
+	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm", "error:settled elsewhere",
+		"approval_request:rm", "error:fence")
 	r.submitsNothing()
 	r.answer("no-continue", "")
 	r.submits(parley.DecideApproval{Card: 9, Decision: parley.Deny})
@@ -408,14 +419,18 @@ func TestRefusalsOfCommands(t *testing.T) {
 	r.connect("")
 	r.door.refuse(parley.Errorf(parley.CodeNotFound, "There is no such session."))
 	for message, want := range map[string]string{
-		`{"id":"x","type":"manual_compact"}`:                                                                  `"message":"Cannot compact empty transcript","details":null`,
-		`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"hi"}]}}`:                 `"message":"Failed to process user input","details":{"error":"There is no such session.","code":404}`,
-		`{"id":"x","type":"question_response","payload":{"questionId":"` + r.session() + `.7","answers":[]}}`: `Failed to process question response`,
-		`{"id":"x","type":"tool_call_resolution","payload":{"callId":"` + r.session() + `.7"}}`:               `Failed to process tool call resolution`,
-		`{"id":"x","type":"approval_response","payload":{"review":"yes"}}`:                                    `No pending approval request`,
-		`{"id":"x","type":"cancel"}` + "\n" + `{"id":"x","type":"fence"}`:                                     `Unknown message type: fence`, // nothing runs: what they wanted
-		`{"id":"x","type":"get_session"}`:                                                                     `"payload":{"sessionId":"` + r.session() + `","status":"new"}`,
-		`{"id":"x","type":"get_context_info"}`:                                                                `"payload":{"tokenCount":0,"usagePercent":0,"transcriptLength":0,"maxTokens":128000,"strategy":"ThresholdContextManager"}`,
+		`{"id":"x","type":"manual_compact"}`:                                                  `"message":"Cannot compact empty transcript","details":null`,
+		`{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":"hi"}]}}`: `"message":"Failed to process user input","details":{"error":"There is no such session.","code":404}`,
+		`{"id":"x","type":"question_response","payload":{"questionId":"` + r.session() +
+			`.7","answers":[]}}`: `Failed to process question response`,
+		`{"id":"x","type":"tool_call_resolution","payload":{"callId":"` + r.session() +
+			`.7"}}`: `Failed to process tool call resolution`,
+		`{"id":"x","type":"approval_response","payload":{"review":"yes"}}`: `No pending approval request`,
+		// nothing runs: what they wanted
+		`{"id":"x","type":"cancel"}` + "\n" + `{"id":"x","type":"fence"}`: `Unknown message type: fence`,
+		`{"id":"x","type":"get_session"}`: `"payload":{"sessionId":"` + r.session() +
+			`","status":"new"}`,
+		`{"id":"x","type":"get_context_info"}`: `"payload":{"tokenCount":0,"usagePercent":0,"transcriptLength":0,"maxTokens":128000,"strategy":"ThresholdContextManager"}`,
 	} {
 		for _, m := range strings.Split(message, "\n") {
 			r.send(m)
@@ -480,7 +495,8 @@ func TestASessionOpensWithItsFirstInput(t *testing.T) {
 	r.shows("loading_state:true")
 	r.door.mu.Lock()
 	defer r.door.mu.Unlock()
-	if want := []parley.Scope{{Session: parley.TenantSession}, {Session: id, Below: true}}; !slices.Equal(r.door.scopes, want) {
+	if want := []parley.Scope{{Session: parley.TenantSession}, {Session: id, Below: true}}; !slices.Equal(r.door.scopes,
+		want) {
 		t.Errorf("followed were %+v", r.door.scopes)
 	}
 }
@@ -489,11 +505,12 @@ func TestASessionOpensWithItsFirstInput(t *testing.T) {
 func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 	r := newRig(t, guard{}, asksTwice()...)
 	for query, want := range map[string]string{
-		"?session=x":                 `400 {"error":"session must be a UUID of version 4."}`,
-		"?session=":                  `400 {"error":"session must be a UUID of version 4."}`,
-		"?items=all":                 `400 {"error":"items is function_call or local_shell."}`,
-		resume + "&after=x":          `400 {"error":"after must be the id of a message."}`,
-		resume + "&after=" + another: `410 {"error":"after is not one of the last messages of this session; come back without it."}`,
+		"?session=x":        `400 {"error":"session must be a UUID of version 4."}`,
+		"?session=":         `400 {"error":"session must be a UUID of version 4."}`,
+		"?items=all":        `400 {"error":"items is function_call or local_shell."}`,
+		resume + "&after=x": `400 {"error":"after must be the id of a message."}`,
+		resume + "&after=" +
+			another: `410 {"error":"after is not one of the last messages of this session; come back without it."}`,
 		"?session=44444444-4444-4444-8444-000000000001": `404 {"error":"There is no such session."}`,
 		"?session=" + string(parley.TenantSession):      `404 {"error":"There is no such session."}`,
 	} {

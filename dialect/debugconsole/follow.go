@@ -16,7 +16,8 @@ type watch struct {
 }
 
 // around makes a visit end when the agent is stopped.
-func (w *watch) around(visit func(context.Context) (context.Context, context.CancelFunc)) func(context.Context) (context.Context, context.CancelFunc) {
+func (w *watch) around(visit func(context.Context) (context.Context, context.CancelFunc)) func(context.Context) (
+	context.Context, context.CancelFunc) {
 	return func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, done := visit(ctx)
 		ctx, stop := context.WithCancelCause(ctx)

@@ -111,7 +111,8 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request) (x *exchange, ctx 
 	return x, ctx, leave
 }
 
-func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal, agent string) (*exchange, error) {
+func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal,
+	agent string) (*exchange, error) {
 	if err := h.admit(ctx, who, agent); err != nil {
 		return nil, err
 	}
@@ -190,7 +191,8 @@ func (x *exchange) awaits(f frame) (a awaiting, ok bool) {
 	a = awaiting{RequestID: x.to.Request, SessionID: x.to.Session}
 	switch f := f.(type) {
 	case approvalRequest:
-		a.Status, a.ApprovalID, a.ToolName, a.Command, a.ExpiresAt = "awaiting_approval", f.ID, f.ToolName, f.Command, &f.ExpiresAt
+		a.Status, a.ApprovalID, a.ToolName, a.Command, a.ExpiresAt = "awaiting_approval", f.ID, f.ToolName, f.Command,
+			&f.ExpiresAt
 		a.Why, a.Agent = f.Why, f.Agent
 	case question:
 		a.Status, a.QuestionID, a.Questions, a.ExpiresAt = "awaiting_answer", f.ID, f.Questions, &f.ExpiresAt
@@ -225,7 +227,8 @@ func (h *Handler) message(w http.ResponseWriter, r *http.Request) {
 		}
 	case inTime.Err() != nil:
 		dialect.WriteJSON(w, http.StatusGatewayTimeout, refusal{"agent error: timeout",
-			"There was no answer within " + within.String() + ". The run goes on; its log is /api/v1/sessions/" + string(x.to.Session) + "/log."})
+			"There was no answer within " + within.String() + ". The run goes on; its log is /api/v1/sessions/" +
+				string(x.to.Session) + "/log."})
 	default:
 		h.refuse(w, err)
 	}

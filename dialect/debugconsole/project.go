@@ -75,7 +75,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.SessionHalted:
 		return v.halt(b.Reason)
 	case parley.SessionDeleted:
-		return View{}, []dialect.Frame{{Close: &dialect.Goodbye{Code: transport.Policy, Reason: "The session was deleted."}}}
+		return View{},
+			[]dialect.Frame{{Close: &dialect.Goodbye{Code: transport.Policy, Reason: "The session was deleted."}}}
 	}
 	if v.run == 0 || e.Run != v.run {
 		return v, nil // of a run that was going before this was followed
@@ -252,5 +253,8 @@ func (v View) halt(reason string) (View, []dialect.Frame) {
 	for _, id := range v.halted {
 		frames = append(frames, dialect.Frame{Body: sessionHalt{head{"session_halt", id}, reason}})
 	}
-	return View{}, append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Policy, Reason: "The session was halted: " + reason + "."}})
+	return View{},
+		append(frames,
+			dialect.Frame{Close: &dialect.Goodbye{Code: transport.Policy, Reason: "The session was halted: " + reason +
+				"."}})
 }

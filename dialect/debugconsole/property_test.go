@@ -24,7 +24,8 @@ func TestDecodeTakesAnything(t *testing.T) {
 		}
 		switch do := d.Command.Do.(type) {
 		case parley.SubmitInput:
-			if parley.IsBlank(do.Content) || do.Request != place.Request || do.Agent.Name != place.Agent || d.Command.Session != place.Session || !do.Open || !do.Transient {
+			if parley.IsBlank(do.Content) || do.Request != place.Request || do.Agent.Name != place.Agent ||
+				d.Command.Session != place.Session || !do.Open || !do.Transient {
 				t.Fatalf("%q is the input %+v of %s", data, do, d.Command.Session)
 			}
 		case nil:
@@ -32,7 +33,8 @@ func TestDecodeTakesAnything(t *testing.T) {
 				t.Fatalf("%q is ignored", data)
 			}
 		}
-		if in, err := decodeBody(data); err == nil && (parley.IsBlank(in.content) || in.session != "" && !in.session.Valid()) {
+		if in, err := decodeBody(data); err == nil && (parley.IsBlank(in.content) || in.session != "" &&
+			!in.session.Valid()) {
 			t.Fatalf("%q is the body %+v", data, in)
 		}
 	})
@@ -189,7 +191,8 @@ func TestChunksAreTheText(t *testing.T) {
 				t.Fatalf("%s: %q is shown of %q in\n%s", id, texts[id], want[id], dialecttest.Lines(log))
 			}
 			if isEnd(f) && texts[id] != trimmed[id] {
-				t.Fatalf("%s: %q is shown of a trimmed log, %q of the whole in\n%s", id, trimmed[id], texts[id], dialecttest.Lines(log))
+				t.Fatalf("%s: %q is shown of a trimmed log, %q of the whole in\n%s", id, trimmed[id], texts[id],
+					dialecttest.Lines(log))
 			}
 		}
 	})
@@ -200,7 +203,8 @@ func TestChunksAreTheText(t *testing.T) {
 func TestWhoFollowsFromAMessageIsShownAllOfIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
-		if i := slices.IndexFunc(log, func(e parley.Event) bool { _, ok := e.Body.(parley.SessionHalted); return ok }); i >= 0 {
+		if i := slices.IndexFunc(log,
+			func(e parley.Event) bool { _, ok := e.Body.(parley.SessionHalted); return ok }); i >= 0 {
 			log = log[:i+1] // and the connection
 		}
 		all := show(log)
@@ -275,7 +279,8 @@ func TestNaughtyStrings(t *testing.T) {
 		if in, ok := d.Command.Do.(parley.SubmitInput); !ok || in.Content != s {
 			t.Errorf("%q is decoded to %+v", s, d)
 		}
-		_, frames := Project(View{run: 3, requests: []string{"r1"}}, parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 9, Run: 3,
+		_, frames := Project(View{run: 3, requests: []string{"r1"}}, parley.Event{Session: dialecttest.Session,
+			Root: dialecttest.Session, Seq: 9, Run: 3,
 			Body: parley.OutputAppended{Output: 4, Kind: parley.Text, Text: s}})
 		var got struct{ Content string }
 		if err := json.Unmarshal(dialect.Encode(frames[0].Body), &got); err != nil || got.Content != s {
@@ -287,7 +292,8 @@ func TestNaughtyStrings(t *testing.T) {
 func TestBodies(t *testing.T) {
 	for _, c := range []struct{ body, content, session, wrong string }{
 		{`{"role":"user","content":"Hello"}`, "Hello", "", ""},
-		{`{"content":"Hello","session_id":"550E8400-e29b-41d4-a716-446655440000"}`, "Hello", "550e8400-e29b-41d4-a716-446655440000", ""},
+		{`{"content":"Hello","session_id":"550E8400-e29b-41d4-a716-446655440000"}`, "Hello",
+			"550e8400-e29b-41d4-a716-446655440000", ""},
 		{`{"messages":[{"role":"system","content":"Be nice"},{"role":"user","content":"First"},{"role":"assistant","content":"Yes?"},{"role":"user","content":"Second"},{"role":"assistant","content":"…"}]}`, "Second", "", ""},
 		{`{"messages":[{"role":"user","content":"This"}],"content":"not this"}`, "This", "", ""},
 		{`{"messages":[{"role":"assistant","content":"x"}]}`, "", "", "role user"},

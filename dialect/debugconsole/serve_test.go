@@ -40,7 +40,8 @@ type door struct {
 }
 
 func newDoor() *door {
-	return &door{facts: make(chan []*parley.Item), items: make(chan []*parley.Item, 100), drain: make(chan struct{}), asked: make(chan struct{})}
+	return &door{facts: make(chan []*parley.Item), items: make(chan []*parley.Item, 100), drain: make(chan struct{}),
+		asked: make(chan struct{})}
 }
 
 func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
@@ -84,7 +85,9 @@ func (d *door) last() parley.Command {
 // items are events of a session from a seq on, all of run 2.
 func items(session parley.SessionID, seq parley.Seq, bodies ...parley.EventBody) (list []*parley.Item) {
 	for _, b := range bodies {
-		list = append(list, &parley.Item{Event: parley.Event{Session: session, Root: session, Seq: seq, Position: parley.Position(seq), Run: 2, Body: b}})
+		list = append(list,
+			&parley.Item{Event: parley.Event{Session: session, Root: session, Seq: seq, Position: parley.Position(seq),
+				Run: 2, Body: b}})
 		seq++
 	}
 	return list
@@ -93,7 +96,8 @@ func items(session parley.SessionID, seq parley.Seq, bodies ...parley.EventBody)
 // say writes on in the log.
 func (d *door) say(bodies ...parley.EventBody) { d.items <- items(d.last().Session, 3, bodies...) }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, _ parley.Cursor) (parley.Follower, error) {
+func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, _ parley.Cursor) (parley.Follower,
+	error) {
 	switch {
 	case scope.Session == parley.TenantSession:
 		return &follower{d, d.facts}, nil
@@ -142,7 +146,8 @@ var errExpired = parley.Errorf(parley.CodeUnauthenticated, "The token has expire
 
 func (g *guard) Ask(*http.Request, string) (parley.Visit, error) {
 	g.left.Add(1)
-	return parley.Visit{Who: parley.Principal{ID: "ann", Tenant: "acme"}, Leave: g.left.Done, Message: func() error { return nil },
+	return parley.Visit{Who: parley.Principal{ID: "ann", Tenant: "acme"}, Leave: g.left.Done,
+		Message: func() error { return nil },
 		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, end := context.WithCancelCause(ctx)
 			stop := make(chan struct{})
@@ -174,7 +179,8 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	s := &server{t: t, door: newDoor(), guard: &guard{expired: make(chan struct{})}}
-	s.h = &Handler{Door: s.door, Agents: agents{}, Guard: s.guard, Conns: dialect.NewConns(), Log: slog.New(slog.DiscardHandler)}
+	s.h = &Handler{Door: s.door, Agents: agents{}, Guard: s.guard, Conns: dialect.NewConns(),
+		Log: slog.New(slog.DiscardHandler)}
 	mux := http.NewServeMux()
 	for pattern, handler := range s.h.Routes() {
 		mux.Handle(pattern, handler)
@@ -192,7 +198,8 @@ func newServer(t *testing.T) *server {
 
 func (s *server) post(path, body string, headers ...string) *http.Response {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), "POST", s.URL+"/api/v1/agents/scout/"+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(s.t.Context(), "POST", s.URL+"/api/v1/agents/scout/"+path,
+		strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -216,7 +223,8 @@ func (s *server) answers(status int, body string, res *http.Response) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if got := strings.TrimSpace(string(raw)); res.StatusCode != status || got != body || res.Header.Get("Content-Type") != "application/json" {
+	if got := strings.TrimSpace(string(raw)); res.StatusCode != status || got != body ||
+		res.Header.Get("Content-Type") != "application/json" {
 		s.t.Errorf("%d %s, want %d %s", res.StatusCode, got, status, body)
 	}
 }
@@ -232,10 +240,12 @@ func TestRefusals(t *testing.T) {
 		body   string
 	}{
 		{parley.Errorf(parley.CodeBlocked, "message blocked: pattern:jailbreak_dan"), 403, blocked},
-		{parley.Errorf(parley.CodeClosed, "This session was halted: canary_leak."), 503, `{"error":"session terminated for security reasons"}`},
+		{parley.Errorf(parley.CodeClosed, "This session was halted: canary_leak."), 503,
+			`{"error":"session terminated for security reasons"}`},
 		{parley.Errorf(parley.CodeStopped, "agent is not running"), 503, `{"error":"agent not running"}`},
 		{parley.Errorf(parley.CodeQueueFull, "32 wait."), 429, `{"error":"32 wait."}`},
-		{parley.Errorf(parley.CodeForbidden, "You may not."), 403, `{"error":"insufficient permissions","reason":"You may not."}`},
+		{parley.Errorf(parley.CodeForbidden, "You may not."), 403,
+			`{"error":"insufficient permissions","reason":"You may not."}`},
 		{errors.New("disk /dev/sda1 is on fire"), 500, `{"error":"Internal error."}`},
 	} {
 		s := newServer(t)
@@ -249,9 +259,11 @@ func TestRefusals(t *testing.T) {
 		status              int
 		says                string
 	}{
-		{"message", hello, "Content-Type: text/plain", 400, `{"error":"Send the header Content-Type: application/json."}`},
+		{"message", hello, "Content-Type: text/plain", 400,
+			`{"error":"Send the header Content-Type: application/json."}`},
 		{"stream", `{}`, "", 400, `{"error":"content is required"}`},
-		{"message", `{"content":"` + strings.Repeat("x", maxBody) + `"}`, "", 413, `{"error":"The body is longer than 1048576 bytes."}`},
+		{"message", `{"content":"` + strings.Repeat("x", maxBody) + `"}`, "", 413,
+			`{"error":"The body is longer than 1048576 bytes."}`},
 		{"context", `{"context":7}`, "", 400, `{"error":"context must be a string"}`},
 		{"context", `{`, "", 400, `{"error":"the message is not valid JSON"}`},
 	} {
@@ -263,7 +275,8 @@ func TestRefusals(t *testing.T) {
 	}
 	s := newServer(t)
 	s.refusal = parley.Errorf(parley.CodeNotFound, "There is no such session.")
-	s.answers(404, `{"error":"session not found"}`, s.post("message", `{"content":"x","session_id":"550e8400-e29b-41d4-a716-446655440000"}`))
+	s.answers(404, `{"error":"session not found"}`,
+		s.post("message", `{"content":"x","session_id":"550e8400-e29b-41d4-a716-446655440000"}`))
 }
 
 func TestContexts(t *testing.T) {
@@ -280,7 +293,8 @@ func TestContexts(t *testing.T) {
 		{parley.Errorf(parley.CodeEmpty, "context is required"), 400, `{"error":"context is required"}`},
 		{parley.Errorf(parley.CodeNotFound, "There is no agent."), 404, `{"error":"agent not found"}`},
 		{parley.Errorf(parley.CodeTooLarge, "Too long."), 413, `{"error":"Too long."}`},
-		{parley.Errorf(parley.CodeUnavailable, "Not now."), 503, `{"error":"context store unavailable","reason":"Not now."}`},
+		{parley.Errorf(parley.CodeUnavailable, "Not now."), 503,
+			`{"error":"context store unavailable","reason":"Not now."}`},
 	} {
 		s.refusal = c.err
 		s.answers(c.status, c.body, s.post("context", `{"context":"x"}`))
@@ -298,7 +312,8 @@ func (s *server) ask(route string, then func()) *http.Response {
 
 func TestWhatAMessageIsAnswered(t *testing.T) {
 	text := func(s string) []parley.EventBody {
-		return []parley.EventBody{parley.OutputStarted{Kind: parley.Text}, parley.OutputAppended{Kind: parley.Text, Text: s}, parley.OutputFinished{Kind: parley.Text, Text: s}}
+		return []parley.EventBody{parley.OutputStarted{Kind: parley.Text},
+			parley.OutputAppended{Kind: parley.Text, Text: s}, parley.OutputFinished{Kind: parley.Text, Text: s}}
 	}
 	at := dialecttest.Begin
 	for name, c := range map[string]struct {
@@ -306,28 +321,44 @@ func TestWhatAMessageIsAnswered(t *testing.T) {
 		status int
 		body   string
 	}{
-		"an answer": {append(text("Hi <you>"), parley.RunFinished{Outcome: parley.Completed}), 200, `{"content":"Hi \u003cyou\u003e"}`},
-		"silence":   {[]parley.EventBody{parley.RunFinished{Outcome: parley.Completed}}, 200, `{"content":""}`},
-		"a blocked tool, which ends nothing": {append([]parley.EventBody{parley.ToolCallBlocked{Call: 3, Name: "bash", Reason: "no"}}, append(text("So be it."), parley.RunFinished{Outcome: parley.Completed})...),
+		"an answer": {append(text("Hi <you>"), parley.RunFinished{Outcome: parley.Completed}), 200,
+			`{"content":"Hi \u003cyou\u003e"}`},
+		"silence": {[]parley.EventBody{parley.RunFinished{Outcome: parley.Completed}}, 200, `{"content":""}`},
+		"a blocked tool, which ends nothing": {
+			append([]parley.EventBody{parley.ToolCallBlocked{Call: 3, Name: "bash", Reason: "no"}},
+				append(text("So be it."), parley.RunFinished{Outcome: parley.Completed})...),
 			200, `{"content":"So be it."}`},
-		"a failure":     {[]parley.EventBody{parley.RunFinished{Outcome: parley.Failed, Code: parley.CodeModel, Message: "no model"}}, 502, `{"error":"agent error: no model"}`},
-		"a cancel":      {append(text("Half an"), parley.RunFinished{Outcome: parley.Cancelled}), 502, `{"error":"agent error: The answer was cancelled."}`},
-		"a classifier":  {[]parley.EventBody{parley.RunFinished{Outcome: parley.Failed, Code: parley.CodeBlocked, Message: "message blocked: llm:x"}}, 403, `{"error":"message blocked: potential prompt injection","reason":"llm:x"}`},
-		"a canary leak": {[]parley.EventBody{parley.RunFinished{Outcome: parley.Halted}, parley.SessionHalted{Reason: parley.CanaryLeak}}, 503, `{"error":"session terminated for security reasons","reason":"canary token detected"}`},
-		"an approval": {[]parley.EventBody{parley.ApprovalRequested{Call: 3, Name: "shell", Show: "rm x", Digest: "d", Expires: at}}, 202,
+		"a failure": {[]parley.EventBody{parley.RunFinished{Outcome: parley.Failed, Code: parley.CodeModel,
+			Message: "no model"}}, 502, `{"error":"agent error: no model"}`},
+		"a cancel": {append(text("Half an"), parley.RunFinished{Outcome: parley.Cancelled}), 502,
+			`{"error":"agent error: The answer was cancelled."}`},
+		"a classifier": {[]parley.EventBody{parley.RunFinished{Outcome: parley.Failed, Code: parley.CodeBlocked,
+			Message: "message blocked: llm:x"}}, 403,
+			`{"error":"message blocked: potential prompt injection","reason":"llm:x"}`},
+		"a canary leak": {[]parley.EventBody{parley.RunFinished{Outcome: parley.Halted},
+			parley.SessionHalted{Reason: parley.CanaryLeak}}, 503,
+			`{"error":"session terminated for security reasons","reason":"canary token detected"}`},
+		"an approval": {[]parley.EventBody{parley.ApprovalRequested{Call: 3, Name: "shell", Show: "rm x", Digest: "d",
+			Expires: at}}, 202,
 			`{"status":"awaiting_approval","request_id":"R","session_id":"SESSION","approval_id":"SESSION.3","tool_name":"shell","command":"rm x","expires_at":"2026-01-02T03:04:05Z"}`},
-		"a question": {[]parley.EventBody{parley.QuestionAsked{Call: 3, Questions: []parley.Question{{Question: "Tea?"}}, Expires: at}}, 202,
+		"a question": {
+			[]parley.EventBody{parley.QuestionAsked{Call: 3, Questions: []parley.Question{{Question: "Tea?"}},
+				Expires: at}}, 202,
 			`{"status":"awaiting_answer","request_id":"R","session_id":"SESSION","question_id":"SESSION.3","questions":[{"question":"Tea?"}],"expires_at":"2026-01-02T03:04:05Z"}`},
-		"a call of unknown fate": {[]parley.EventBody{parley.ToolCallFinished{Call: 3, Name: "send", Outcome: parley.CallUnknown, Result: "who knows"}}, 202,
+		"a call of unknown fate": {
+			[]parley.EventBody{parley.ToolCallFinished{Call: 3, Name: "send", Outcome: parley.CallUnknown,
+				Result: "who knows"}}, 202,
 			`{"status":"awaiting_resolution","request_id":"R","session_id":"SESSION","call_id":"SESSION.3","tool_name":"send","message":"who knows"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			res := s.ask("message", func() { s.say(c.log...) })
 			in := s.last().Do.(parley.SubmitInput)
-			body := strings.ReplaceAll(strings.ReplaceAll(c.body, `"R"`, `"`+in.Request+`"`), `SESSION`, string(s.last().Session))
+			body := strings.ReplaceAll(strings.ReplaceAll(c.body, `"R"`, `"`+in.Request+`"`), `SESSION`,
+				string(s.last().Session))
 			s.answers(c.status, body, res)
-			if res.Header.Get("Parley-Session") != string(s.last().Session) || !s.last().Session.Valid() || !in.Open || !in.Transient || in.Agent.Name != "scout" || s.last().Via != parley.ViaHTTP {
+			if res.Header.Get("Parley-Session") != string(s.last().Session) || !s.last().Session.Valid() || !in.Open ||
+				!in.Transient || in.Agent.Name != "scout" || s.last().Via != parley.ViaHTTP {
 				t.Errorf("%+v", s.last())
 			}
 		})
@@ -340,7 +371,9 @@ func TestAMessageIsNotWaitedForWithoutEnd(t *testing.T) {
 	s.h.Within = 10 * time.Millisecond
 	res := s.post("message", hello)
 	raw, _ := io.ReadAll(res.Body)
-	if res.StatusCode != http.StatusGatewayTimeout || !strings.HasPrefix(string(raw), `{"error":"agent error: timeout","reason":"There was no answer within 10ms. The run goes on; its log is /api/v1/sessions/`+string(s.last().Session)) {
+	if res.StatusCode != http.StatusGatewayTimeout ||
+		!strings.HasPrefix(string(raw),
+			`{"error":"agent error: timeout","reason":"There was no answer within 10ms. The run goes on; its log is /api/v1/sessions/`+string(s.last().Session)) {
 		t.Errorf("%d %s", res.StatusCode, raw)
 	}
 }

@@ -105,7 +105,8 @@ func (s *session) forget() {
 
 // hook gives the session a webhook, another, or none.
 func (s *session) hook() {
-	hooks := []parley.Hook{{}, {Target: "a.example:443", Finished: true}, {Target: "b.example:443", Needed: true}, {Target: "c.example:443", Finished: true, Needed: true}}
+	hooks := []parley.Hook{{}, {Target: "a.example:443", Finished: true}, {Target: "b.example:443", Needed: true},
+		{Target: "c.example:443", Finished: true, Needed: true}}
 	s.command(parley.SetWebhook{Hook: hooks[s.pick("hook", 4)]})
 }
 
@@ -152,7 +153,8 @@ func (s *session) text() string {
 
 func (s *session) input() {
 	s.inputs++
-	in := parley.SubmitInput{Content: "input", Agent: parley.AgentRef{Name: "coder", Autonomy: autonomy}, Busy: parley.Queue}
+	in := parley.SubmitInput{Content: "input", Agent: parley.AgentRef{Name: "coder", Autonomy: autonomy},
+		Busy: parley.Queue}
 	if s.pick("hooked", 4) == 0 {
 		in.Agent.Digest, in.Agent.Hook = "d0", parley.Hook{Target: "agents.example:443", Finished: true, Needed: true}
 	}
@@ -177,7 +179,8 @@ func (s *session) input() {
 // plan decides about the plan that waits, if one does.
 func (s *session) plan() {
 	decisions := []parley.PlanDecision{parley.ApprovePlan, parley.RejectPlan, parley.EditPlan}
-	s.command(parley.DecidePlan{Decision: decisions[s.pick("decided", 3)], Text: s.text(), Agent: parley.AgentRef{Name: "coder"}, Fresh: s.pick("fresh", 2) > 0})
+	s.command(parley.DecidePlan{Decision: decisions[s.pick("decided", 3)], Text: s.text(),
+		Agent: parley.AgentRef{Name: "coder"}, Fresh: s.pick("fresh", 2) > 0})
 }
 
 // work does one thing that the session waits for.
@@ -197,9 +200,12 @@ func (s *session) work() {
 		s.report(parley.Report{Run: step.Run, Turn: step.Turn, Body: body()})
 	case parley.Classify:
 		verdicts := []parley.ScreenVerdict{parley.ScreenAllow, parley.ScreenFlag, parley.ScreenBlock}
-		s.report(parley.Report{Run: step.Run, Body: parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: verdicts[s.pick("screened", 3)], Reason: "model:x"}}})
+		s.report(
+			parley.Report{Run: step.Run, Body: parley.ScreenEnded{Input: step.Input,
+				Finding: parley.Finding{Verdict: verdicts[s.pick("screened", 3)], Reason: "model:x"}}})
 	case parley.Compact:
-		ended := parley.CompactionEnded{Since: step.Since, Upto: s.state.Head, Summary: "so far", Before: 100, After: 10 + s.pick("gains", 3)*60, Limit: 1000, Messages: 1}
+		ended := parley.CompactionEnded{Since: step.Since, Upto: s.state.Head, Summary: "so far", Before: 100,
+			After: 10 + s.pick("gains", 3)*60, Limit: 1000, Messages: 1}
 		if s.pick("summary", 4) == 0 {
 			ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeModel, Message: "The model failed."}
 		}
@@ -209,14 +215,16 @@ func (s *session) work() {
 			s.runChild(step)
 			return
 		}
-		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: []parley.Outcome{parley.Completed, parley.Failed}[s.pick("child", 2)], Result: "looked"}})
+		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child,
+			Outcome: []parley.Outcome{parley.Completed, parley.Failed}[s.pick("child", 2)], Result: "looked"}})
 	case parley.StopChild:
 		if s.children && !s.stopChild(step) {
 			return
 		}
 		s.report(parley.Report{Body: parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}})
 	case parley.Fire:
-		s.decide(parley.Command{Tenant: "acme", Session: Session, At: s.now, Do: parley.FireTimer{Timer: step.Timer, Agent: parley.AgentRef{Name: "coder", Autonomy: autonomy}}})
+		s.decide(parley.Command{Tenant: "acme", Session: Session, At: s.now,
+			Do: parley.FireTimer{Timer: step.Timer, Agent: parley.AgentRef{Name: "coder", Autonomy: autonomy}}})
 	case parley.Evaluate:
 		ended := parley.EvaluationEnded{Run: step.Run}
 		switch s.pick("evaluated", 3) {
@@ -227,9 +235,11 @@ func (s *session) work() {
 		}
 		s.report(parley.Report{Body: ended})
 	case parley.Explain:
-		s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ExplanationEnded{Text: "It does " + s.text(), Usage: parley.Usage{Output: 3}}})
+		s.report(parley.Report{Run: step.Run, Call: step.Call,
+			Body: parley.ExplanationEnded{Text: "It does " + s.text(), Usage: parley.Usage{Output: 3}}})
 	case parley.CallTool:
-		s.late = parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"}}
+		s.late = parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolEnded{Outcome: parley.CallSucceeded,
+			Result: "done"}}
 		if s.pick("ends", 2) > 0 {
 			s.report(s.late)
 		} else {
@@ -242,7 +252,8 @@ func (s *session) work() {
 func (s *session) runChild(step parley.RunChild) {
 	if c := s.find(step.Child); c != nil {
 		if c.ended != nil {
-			s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child, Outcome: *c.ended, Result: "looked"}})
+			s.report(parley.Report{Run: step.Run, Call: step.Call, Body: parley.ChildEnded{Child: step.Child,
+				Outcome: *c.ended, Result: "looked"}})
 		}
 		return
 	}
@@ -254,8 +265,10 @@ func (s *session) runChild(step parley.RunChild) {
 	}
 	c := s.session(s.t, step.Child)
 	c.command(parley.OpenSession{Agent: spawned.Agent, Transient: true, Root: s.state.Root,
-		Parent: &parley.Origin{Session: s.id, Run: step.Run, Call: step.Call, Depth: spawned.Depth}, Hooks: spawned.Hooks})
-	c.command(parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: parley.AgentRef{Name: spawned.Agent}})
+		Parent: &parley.Origin{Session: s.id, Run: step.Run, Call: step.Call, Depth: spawned.Depth},
+		Hooks:  spawned.Hooks})
+	c.command(parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest,
+		Agent: parley.AgentRef{Name: spawned.Agent}})
 }
 
 // stopChild reports whether nothing of a child is alive.
@@ -279,7 +292,8 @@ func (w *world) find(id parley.SessionID) *session {
 
 func (s *session) said() parley.ReportBody {
 	if s.children && s.pick("tools", 2) > 0 {
-		return parley.ModelEnded{Stop: parley.StopTools, Calls: []parley.CallAsked{s.asked(), s.asked()}[:1+s.pick("calls", 2)]}
+		return parley.ModelEnded{Stop: parley.StopTools,
+			Calls: []parley.CallAsked{s.asked(), s.asked()}[:1+s.pick("calls", 2)]}
 	}
 	switch s.pick("said", 9) {
 	case 8:
@@ -294,7 +308,8 @@ func (s *session) said() parley.ReportBody {
 	case 1:
 		return parley.ModelEnded{Stop: parley.StopEnd, Usage: parley.Usage{Output: 1}}
 	case 2, 3:
-		ended := parley.ModelEnded{Stop: parley.StopTools, Context: parley.ContextSize{Tokens: 100 * s.pick("tokens", 11), Limit: 1000, Messages: 2}}
+		ended := parley.ModelEnded{Stop: parley.StopTools,
+			Context: parley.ContextSize{Tokens: 100 * s.pick("tokens", 11), Limit: 1000, Messages: 2}}
 		for range s.pick("calls", 3) {
 			ended.Calls = append(ended.Calls, s.asked())
 		}
@@ -310,15 +325,18 @@ func (s *session) reported() parley.ReportBody {
 	name := []string{"search", "send"}[s.pick("tool", 2)]
 	switch s.pick("reported", 12) {
 	case 0:
-		return parley.ModelFailed{Code: []parley.Code{parley.CodeModel, parley.CodeInterrupted}[s.pick("lost", 2)], Message: "The agent failed."}
+		return parley.ModelFailed{Code: []parley.Code{parley.CodeModel, parley.CodeInterrupted}[s.pick("lost", 2)],
+			Message: "The agent failed."}
 	case 1:
 		return parley.ModelEnded{Stop: parley.StopEnd}
 	case 2:
 		return parley.RemoteTool{Name: name, Blocked: "not in its list"}
 	case 3, 4:
-		return parley.RemoteTool{Name: name, Outcome: []parley.CallOutcome{parley.CallSucceeded, parley.CallFailed}[s.pick("outcome", 2)], Result: s.text()}
+		return parley.RemoteTool{Name: name, Outcome: []parley.CallOutcome{parley.CallSucceeded,
+			parley.CallFailed}[s.pick("outcome", 2)], Result: s.text()}
 	case 5, 6:
-		return parley.RemoteAsked{Key: "k", Name: name, Arguments: "{}", Show: "send it", Digest: "d:" + name, Expires: s.now.Add(24 * time.Hour)}
+		return parley.RemoteAsked{Key: "k", Name: name, Arguments: "{}", Show: "send it", Digest: "d:" + name,
+			Expires: s.now.Add(24 * time.Hour)}
 	case 7:
 		if s.pick("halts", 8) == 0 {
 			return parley.RemoteHalted{Reason: parley.CanaryLeak}
@@ -329,9 +347,11 @@ func (s *session) reported() parley.ReportBody {
 }
 
 func (s *session) asked() parley.CallAsked {
-	v := parley.Verdict{Class: []parley.ToolClass{parley.Pure, parley.Effectful}[s.pick("class", 2)], Reason: "no", Show: "do it", Digest: "d1",
+	v := parley.Verdict{Class: []parley.ToolClass{parley.Pure, parley.Effectful}[s.pick("class", 2)], Reason: "no",
+		Show: "do it", Digest: "d1",
 		Questions: []parley.Question{{Question: "Which?"}}}
-	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard, parley.VerdictChild, parley.VerdictPlan, parley.VerdictFollowUp}[s.pick("verdict", 7)]
+	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard,
+		parley.VerdictChild, parley.VerdictPlan, parley.VerdictFollowUp}[s.pick("verdict", 7)]
 	if v.Kind == parley.VerdictFollowUp && s.pick("takes back", 5) == 0 {
 		v.Kind = parley.VerdictNoFollowUps
 	}
@@ -343,13 +363,16 @@ func (s *session) asked() parley.CallAsked {
 	}
 	v.Agent, v.Task = []string{"explorer", "scout"}[s.pick("agent", 2)], "look"
 	if v.Kind == parley.VerdictPlan {
-		v.Class, v.Plan = parley.Pure, parley.PlanUpdate{Summary: s.text(), Items: []parley.PlanItem{{Title: "first", Status: parley.ItemDone}, {Title: s.text(), Status: parley.ItemPending}}}
+		v.Class, v.Plan = parley.Pure,
+			parley.PlanUpdate{Summary: s.text(), Items: []parley.PlanItem{{Title: "first", Status: parley.ItemDone},
+				{Title: s.text(), Status: parley.ItemPending}}}
 	}
 	name := "tool"
 	switch v.Kind {
 	case parley.VerdictFollowUp:
 		name, v.Class = "schedule_follow_up", parley.Idempotent
-		v.FollowUp = parley.FollowUp{Delay: time.Duration(1+s.pick("delay", 10)) * time.Second, Reason: "because", Message: s.text()}
+		v.FollowUp = parley.FollowUp{Delay: time.Duration(1+s.pick("delay", 10)) * time.Second, Reason: "because",
+			Message: s.text()}
 	case parley.VerdictNoFollowUps:
 		name, v.Class = "cancel_follow_ups", parley.Idempotent
 	}

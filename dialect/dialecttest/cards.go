@@ -48,7 +48,8 @@ func (d Dialect[V]) cards(log []parley.Event) error {
 				tree, open = nil, nil
 			}
 			if !d.OneAtATime && !maps.Equal(shown, open) {
-				return fmt.Errorf("view %q shows the cards %v after position %d, open are %v", name, shown, e.Position, open)
+				return fmt.Errorf("view %q shows the cards %v after position %d, open are %v", name, shown, e.Position,
+					open)
 			}
 		}
 	}

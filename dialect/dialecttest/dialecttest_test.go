@@ -43,7 +43,8 @@ func newToy() toy {
 			if string(message) == "no" {
 				return Decoded{Refusal: "why", Request: "r"}
 			}
-			return Decoded{Command: parley.Command{ID: "1", Session: Session, Do: parley.RenameSession{Title: string(message)}}}
+			return Decoded{Command: parley.Command{ID: "1", Session: Session,
+				Do: parley.RenameSession{Title: string(message)}}}
 		},
 		Ignored: map[string]string{},
 	}
@@ -121,18 +122,26 @@ func TestBadTranscriptsFail(t *testing.T) {
 		{"other frames in a view", `"text":"!r1"`, `"text":"r1"`, "section 3, frames loud after=4:"},
 		{"a frame too few", "close 1000 over\n-- frames loud", "-- frames loud", "section 2, frames:"},
 		{"other commands", `"Title":"a title"`, `"Title":"another"`, "section 7, commands:"},
-		{"no frames", toyTranscript[strings.Index(toyTranscript, "-- frames --"):strings.Index(toyTranscript, "-- in --")], "", "-update adds them"},
+		{"no frames", toyTranscript[strings.Index(toyTranscript, "-- frames --"):strings.Index(toyTranscript,
+			"-- in --")], "", "-update adds them"},
 		{"no commands", toyTranscript[strings.Index(toyTranscript, "-- commands --"):], "", "-update adds them"},
-		{"frames of nothing", toyTranscript[strings.Index(toyTranscript, "-- log --"):strings.Index(toyTranscript, "-- frames --")], "", "no log stands before it"},
-		{"commands of nothing", toyTranscript[strings.Index(toyTranscript, "-- in --"):strings.Index(toyTranscript, "-- commands --")], "", "no section in stands right before it"},
+		{"frames of nothing",
+			toyTranscript[strings.Index(toyTranscript, "-- log --"):strings.Index(toyTranscript, "-- frames --")], "",
+			"no log stands before it"},
+		{"commands of nothing",
+			toyTranscript[strings.Index(toyTranscript, "-- in --"):strings.Index(toyTranscript, "-- commands --")], "",
+			"no section in stands right before it"},
 		{"unknown section", "-- frames after=6 --", "-- frame --", "no such section"},
 		{"unknown view", "frames loud", "frames silent", `no view "silent"`},
 		{"beyond the log", "after=6", "after=60", "60 is not of the log"},
 		{"from nowhere", "after=6 from=3", "from=3", "a connection cannot start from=3"},
 		{"from the middle", "after=6 from=3", "after=6 from=4", "a connection cannot start from=4"},
-		{"an empty log", toyTranscript[strings.Index(toyTranscript, opened):strings.Index(toyTranscript, "-- frames --")], "", "the log is empty"},
+		{"an empty log",
+			toyTranscript[strings.Index(toyTranscript, opened):strings.Index(toyTranscript, "-- frames --")], "",
+			"the log is empty"},
 		{"an illegal log", `"outcome":"cancelled"`, `"outcome":"completed"`, "completed without an answer"},
-		{"an illegal log that begins later", opened, `{"seq":7,"type":"SessionReopened"}` + "\n" + `{"seq":9,"type":"SessionReopened"}`, "seq 9 cannot follow seq 7"},
+		{"an illegal log that begins later", opened, `{"seq":7,"type":"SessionReopened"}` + "\n" +
+			`{"seq":9,"type":"SessionReopened"}`, "seq 9 cannot follow seq 7"},
 		{"a gap", `{"type":"SessionDeleted"`, `{"seq":10,"type":"SessionDeleted"`, "follows seq 7"},
 		{"an unknown event", "SessionDeleted", "SessionForgotten", `unknown event type "SessionForgotten"`},
 		{"a misspelt key", `{"type":"SessionDeleted"`, `{"ran":1,"type":"SessionDeleted"`, `unknown field "ran"`},
@@ -169,19 +178,24 @@ func TestBrokenDialectsFail(t *testing.T) {
 		spoil func(*toy)
 		want  string
 	}{
-		{"forgets an event", func(d *toy) { delete(d.Ignored, "TurnStarted") }, "neither shows TurnStarted in any transcript nor says why"},
+		{"forgets an event", func(d *toy) { delete(d.Ignored, "TurnStarted") }, "neither shows TurnStarted in any " +
+			"transcript nor says why"},
 		{"ignores for no reason", func(d *toy) { d.Ignored["TurnStarted"] = "" }, "ignores TurnStarted for no reason"},
-		{"ignores what is no event", func(d *toy) { d.Ignored["TurnEnded"] = "gone" }, "ignores TurnEnded, which is no event"},
-		{"shows what it ignores", func(d *toy) { d.Ignored["RunStarted"] = "not of interest" }, "says that RunStarted is ignored (not of interest) and shows it"},
-		{"shows in one view what it ignores", show(func(loud int, e parley.Event, f []dialect.Frame) (int, []dialect.Frame) {
-			if _, ok := e.Body.(parley.InputReceived); ok && loud == 1 {
-				f = []dialect.Frame{{Body: frame{}}}
-			}
-			return loud, f
-		}), "says that InputReceived is ignored"},
-		{"remembers what late comers cannot know", show(func(loud int, e parley.Event, f []dialect.Frame) (int, []dialect.Frame) {
-			return loud + 1, f
-		}), "who connects after seq"},
+		{"ignores what is no event", func(d *toy) { d.Ignored["TurnEnded"] = "gone" },
+			"ignores TurnEnded, which is no event"},
+		{"shows what it ignores", func(d *toy) { d.Ignored["RunStarted"] = "not of interest" },
+			"says that RunStarted is ignored (not of interest) and shows it"},
+		{"shows in one view what it ignores",
+			show(func(loud int, e parley.Event, f []dialect.Frame) (int, []dialect.Frame) {
+				if _, ok := e.Body.(parley.InputReceived); ok && loud == 1 {
+					f = []dialect.Frame{{Body: frame{}}}
+				}
+				return loud, f
+			}), "says that InputReceived is ignored"},
+		{"remembers what late comers cannot know",
+			show(func(loud int, e parley.Event, f []dialect.Frame) (int, []dialect.Frame) {
+				return loud + 1, f
+			}), "who connects after seq"},
 		{"starts in the middle of a run", func(d *toy) {
 			d.Starts = nil
 			show(func(loud int, e parley.Event, f []dialect.Frame) (int, []dialect.Frame) {
@@ -217,7 +231,8 @@ func TestBrokenDialectsFail(t *testing.T) {
 		{"takes no messages", func(d *toy) { d.Decode = nil }, "toy takes no messages"},
 		{"decodes to nothing", decode(Decoded{Request: "r"}), "not either a command or a refusal"},
 		{"decodes to both", decode(Decoded{Command: rename, Refusal: "no"}), "not either a command or a refusal"},
-		{"keeps part of a refused command", decode(Decoded{Command: parley.Command{ID: "x"}, Refusal: "no"}), "leaves something of a command"},
+		{"keeps part of a refused command", decode(Decoded{Command: parley.Command{ID: "x"}, Refusal: "no"}),
+			"leaves something of a command"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newToy()
@@ -253,7 +268,8 @@ func TestUpdate(t *testing.T) {
 	}{
 		{"stale", stale, good},
 		{"missing", &txtar.Archive{Comment: good.Comment, Files: []txtar.File{section("log"), section("in")}},
-			&txtar.Archive{Comment: good.Comment, Files: []txtar.File{section("log"), section("frames"), section("in"), section("commands")}}},
+			&txtar.Archive{Comment: good.Comment, Files: []txtar.File{section("log"), section("frames"), section("in"),
+				section("commands")}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			played, err := newToy().play(test.old)
@@ -281,7 +297,8 @@ func TestWhatLogLinesLeaveOut(t *testing.T) {
 	}
 	const id = `"session":"550e8400-e29b-41d4-a716-446655440000",`
 	const root = `"root":"550e8400-e29b-41d4-a716-446655440000",`
-	want := `{` + id + `"seq":7,"position":7,` + root + `"at":"2026-01-02T03:04:05.07Z","run":5,"by":"","type":"TurnStarted","body":{"number":1}}
+	want := `{` + id + `"seq":7,"position":7,` + root +
+		`"at":"2026-01-02T03:04:05.07Z","run":5,"by":"","type":"TurnStarted","body":{"number":1}}
 {` + id + `"seq":8,"position":8,` + root + `"at":"2026-01-02T03:04:05.08Z","run":0,"by":"ann","type":"InputReceived","body":{"content":"x","agent":{"name":"a"},"busy":"queue"}}
 {` + id + `"seq":9,"position":9,` + root + `"at":"2026-01-02T03:04:05.09Z","run":5,"by":"","type":"TurnFinished","body":{"turn":7,"stop":"end","usage":{}}}
 {` + id + `"seq":10,"position":30,` + root + `"at":"2026-01-02T03:04:05.1Z","run":5,"by":"","type":"RunFinished","body":{"outcome":"completed","usage":{}}}
@@ -352,7 +369,8 @@ func TestAnyTree(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range []string{"approval at depth 1", "question at depth 1", "call at depth 1", "approval at depth 2", "question at depth 2",
+	for _, what := range []string{"approval at depth 1", "question at depth 1", "call at depth 1",
+		"approval at depth 2", "question at depth 2",
 		"several wait", "the run ends while one waits", "one that has returned goes on"} {
 		if seen[what] < 3 {
 			t.Errorf("%s: %d times in 3000 trees", what, seen[what])

@@ -44,7 +44,8 @@ func (d Dialect[V]) pure(view V, log []parley.Event, shown [][]string) error {
 	for i, want := range shown {
 		_, frames := d.Project(views[i], log[i])
 		if got, _, _ := render(frames); !slices.Equal(got, want) {
-			return fmt.Errorf("projecting is not pure: seq %d was shown as\n%q\nand with the same view later as\n%q", log[i].Seq, want, got)
+			return fmt.Errorf("projecting is not pure: seq %d was shown as\n%q\nand with the same view later as\n%q",
+				log[i].Seq, want, got)
 		}
 	}
 	return nil

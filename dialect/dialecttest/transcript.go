@@ -22,7 +22,8 @@ var sources = regexp.MustCompile(`(?i)\b(document|design)\b`)
 func (d Dialect[V]) play(a *txtar.Archive) (*txtar.Archive, error) {
 	p := &player[V]{d: d, played: &txtar.Archive{Comment: a.Comment}}
 	if !sources.Match(a.Comment) {
-		p.wrong.add(errors.New("the comment at the top does not say which clause of the document or the design this proves"))
+		p.wrong.add(errors.New("the comment at the top does not say which clause of the document or the design " +
+			"this proves"))
 	}
 	for _, f := range a.Files {
 		if err := p.section(f); err != nil {

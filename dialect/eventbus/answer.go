@@ -68,7 +68,8 @@ func answerTo(e parley.Event, answers []given) (parley.CommandBody, error) {
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
 		label, note, err := choice(answers, allowOnce, allowAlways, deny)
-		return parley.DecideApproval{Card: parley.CardID(e.Seq), Decision: decisions[label], Note: note, Digest: b.Digest}, err
+		return parley.DecideApproval{Card: parley.CardID(e.Seq), Decision: decisions[label], Note: note,
+			Digest: b.Digest}, err
 	case parley.QuestionAsked:
 		list, err := answersTo(b.Questions, answers)
 		return parley.AnswerQuestion{Card: parley.CardID(e.Seq), Answers: list}, err

@@ -35,7 +35,8 @@ func (p *projection) inCall() {
 			ask += " (" + b.Why + ")"
 		}
 		p.ask(parley.Ref(p.e.Session, p.e.Seq), askUser{ExpiresAt: &b.Expires,
-			Questions: []question{{Question: ask + "\n\n" + b.Show, Header: "Permission", Options: options(allowOnce, allowAlways, deny)}}})
+			Questions: []question{{Question: ask + "\n\n" + b.Show, Header: "Permission",
+				Options: options(allowOnce, allowAlways, deny)}}})
 	case parley.ApprovalExplained:
 		p.says(p.v.agent, p.v.peer(), "assistant", b.Text)
 	case parley.QuestionAsked:
@@ -70,8 +71,9 @@ func (p *projection) update(id parley.CallID, status, result string, failed bool
 	if first = clip(first, maxSummary); more && !strings.HasSuffix(first, "...") {
 		first += "..."
 	}
-	p.show(message{ID: p.named("cb-update-" + block + "-%d"), Kind: "content_block", Phase: "update", Text: &first, AgentID: p.v.agent,
-		Data: blockUpdate{block, status, first, failed, p.v.parentID()}})
+	p.show(message{ID: p.named("cb-update-" + block + "-%d"), Kind: "content_block", Phase: "update", Text: &first,
+		AgentID: p.v.agent,
+		Data:    blockUpdate{block, status, first, failed, p.v.parentID()}})
 }
 
 var callStatuses = map[parley.CallOutcome]string{
@@ -92,7 +94,8 @@ func (p *projection) callEnded(b parley.ToolCallFinished) {
 	switch {
 	case b.Outcome == parley.CallUnknown: // only a person can make the run go on
 		p.ask(parley.Ref(p.e.Session, parley.Seq(b.Call)), askUser{Questions: []question{{
-			Question: strings.TrimSpace(b.Name + ": " + b.Result), Header: "Unknown", Options: options(runAgain, markAsDone, abandonRun)}}})
+			Question: strings.TrimSpace(b.Name + ": " + b.Result), Header: "Unknown",
+			Options: options(runAgain, markAsDone, abandonRun)}}})
 	case b.Outcome == parley.CallSucceeded && b.Name == "finalize_task":
 		p.v.task = taskOf(c.args)
 	}
@@ -122,7 +125,8 @@ func (p *projection) progress(b parley.ToolOutputAppended) {
 
 func (p *projection) progressed(id parley.CallID, tool, line string) {
 	line = strings.TrimSuffix(line, "\r")
-	p.show(message{ID: p.byAgent("tool-progress"), Kind: "tool_progress", Text: &line, AgentID: p.v.agent, Data: toolProgress{tool, line, "stdout", parley.Ref(p.e.Session, parley.Seq(id))}})
+	p.show(message{ID: p.byAgent("tool-progress"), Kind: "tool_progress", Text: &line, AgentID: p.v.agent,
+		Data: toolProgress{tool, line, "stdout", parley.Ref(p.e.Session, parley.Seq(id))}})
 }
 
 func questionOf(q parley.Question) question {

@@ -80,11 +80,12 @@ func (h *Handler) say(r request) (a started, err error) {
 		return a, err
 	}
 	a = started{Status: "queued", Session: receipt.Session}
-	if err := dialect.ReadLog(r.Context(), h.Door, r.who, receipt.Session, receipt.First, receipt.Last, func(e parley.Event) {
-		if _, starts := e.Body.(parley.RunStarted); starts {
-			a.Status, a.Run = "started", runName(e.Session, e.Run)
-		}
-	}); err != nil {
+	if err := dialect.ReadLog(r.Context(), h.Door, r.who, receipt.Session, receipt.First, receipt.Last,
+		func(e parley.Event) {
+			if _, starts := e.Body.(parley.RunStarted); starts {
+				a.Status, a.Run = "started", runName(e.Session, e.Run)
+			}
+		}); err != nil {
 		h.Log.Warn("what became of a message cannot be read", "session", receipt.Session, "error", err)
 	}
 	return a, nil

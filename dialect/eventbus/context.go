@@ -57,7 +57,8 @@ func (h *Handler) runContext(r request) (any, error) {
 		return nil, unknownRun
 	}
 	c := contextOf{run: i.Run, agent: i.Agent, raw: view == "raw", inputs: map[parley.InputID]contextEntry{}}
-	if err := dialect.ReadLog(r.Context(), h.Door, r.who, i.Session, parley.Seq(began.Input), m.Head, c.add); err != nil {
+	if err := dialect.ReadLog(r.Context(), h.Door, r.who, i.Session, parley.Seq(began.Input), m.Head,
+		c.add); err != nil {
 		return nil, err
 	}
 	answer := runContext{Run: runOf(h.Project(r.who.Tenant), i), Summary: c.summary}
@@ -85,7 +86,8 @@ func (c *contextOf) add(e parley.Event) {
 		if b.Synthetic {
 			from, b.Content = "system", unaskedText(b)
 		}
-		c.inputs[parley.InputID(e.Seq)] = contextEntry{From: from, To: b.Agent.Name, Content: b.Content, Timestamp: e.At.Unix()}
+		c.inputs[parley.InputID(e.Seq)] = contextEntry{From: from, To: b.Agent.Name, Content: b.Content,
+			Timestamp: e.At.Unix()}
 	}
 	if e.Run != c.run {
 		return
@@ -99,11 +101,14 @@ func (c *contextOf) add(e parley.Event) {
 			c.count(&c.summary.Agent, contextEntry{From: c.agent, To: "user", Content: b.Text, Timestamp: e.At.Unix()})
 		}
 	case parley.ToolCallFinished:
-		c.count(&c.summary.System, contextEntry{From: b.Name, To: c.agent, Content: b.Result, Timestamp: e.At.Unix(), Observation: true})
+		c.count(&c.summary.System, contextEntry{From: b.Name, To: c.agent, Content: b.Result, Timestamp: e.At.Unix(),
+			Observation: true})
 	case parley.ToolCallBlocked:
-		c.count(&c.summary.System, contextEntry{From: b.Name, To: c.agent, Content: b.Reason, Timestamp: e.At.Unix(), Observation: true})
+		c.count(&c.summary.System, contextEntry{From: b.Name, To: c.agent, Content: b.Reason, Timestamp: e.At.Unix(),
+			Observation: true})
 	case parley.ProblemReported:
-		c.count(&c.summary.System, contextEntry{From: "system", To: c.agent, Content: b.Message, Timestamp: e.At.Unix()})
+		c.count(&c.summary.System, contextEntry{From: "system", To: c.agent, Content: b.Message,
+			Timestamp: e.At.Unix()})
 	}
 }
 

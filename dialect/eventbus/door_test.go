@@ -77,7 +77,8 @@ func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) 
 			agents[runName(e.Session, row.Run)] = row.Agent
 		case parley.CardOpened:
 			named, call := d.at(e.Session, row.Seq), d.at(e.Session, parley.Seq(row.Call))
-			c := parley.CardInfo{Kind: row.Kind, Session: e.Session, Root: e.Root, Run: row.Run, Seq: row.Seq, Call: row.Call,
+			c := parley.CardInfo{Kind: row.Kind, Session: e.Session, Root: e.Root, Run: row.Run, Seq: row.Seq,
+				Call:  row.Call,
 				Agent: agents[runName(e.Session, row.Run)], AskedAt: e.At, Position: named.Position}
 			c.Read(named.Body, call.Body)
 			list = append(list, c)
@@ -97,7 +98,8 @@ func (d *door) at(id parley.SessionID, seq parley.Seq) parley.Event {
 	return d.events[i]
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower,
+	error) {
 	f := &follower{door: d}
 	for _, e := range d.events {
 		at := int64(e.Position)
@@ -152,8 +154,10 @@ func (f *follower) Close() {
 
 func (d *door) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (list []parley.RunInfo, _ error) {
 	for _, i := range d.runs {
-		if (q.Session == "" || q.Session == i.Session) && (q.Run == 0 || q.Run == i.Run) && (!q.Open || i.Outcome == "") &&
-			(q.Parent == nil || i.Parent != nil && i.Parent.Session == q.Parent.Session && i.Parent.Run == q.Parent.Run) {
+		if (q.Session == "" || q.Session == i.Session) && (q.Run == 0 || q.Run == i.Run) &&
+			(!q.Open || i.Outcome == "") &&
+			(q.Parent == nil || i.Parent != nil && i.Parent.Session == q.Parent.Session &&
+				i.Parent.Run == q.Parent.Run) {
 			list = append(list, i)
 		}
 	}
@@ -182,12 +186,14 @@ func (guard) Who(r *http.Request) (parley.Principal, error) {
 	if r.Header.Get("X-User") == "nobody" {
 		return parley.Principal{}, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
 	}
-	return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")), Tenant: parley.TenantID(cmp.Or(r.Header.Get("X-Tenant"), "acme"))}, nil
+	return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")),
+		Tenant: parley.TenantID(cmp.Or(r.Header.Get("X-Tenant"), "acme"))}, nil
 }
 
 func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
 	who, err := g.Who(r)
-	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}}, err
+	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
+		err
 }
 
 // agents knows two.
@@ -203,7 +209,8 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 func (agents) List(parley.TenantID) []parley.Agent { return nil }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Guard: guard{}, Conns: dialect.NewConns(), Log: slog.New(slog.DiscardHandler), Workspace: Workspace{Root: "/p", Tenant: ann.Tenant}}
+	return &Handler{Door: d, Agents: agents{}, Guard: guard{}, Conns: dialect.NewConns(),
+		Log: slog.New(slog.DiscardHandler), Workspace: Workspace{Root: "/p", Tenant: ann.Tenant}}
 }
 
 // serve starts a server. When the test ends, no follower may be left.
@@ -250,7 +257,8 @@ func (d *door) Settings(_ context.Context, who parley.Principal) (parley.Setting
 	return parley.TenantFacts{}.Effective(), nil
 }
 
-func (d *door) Missions(_ context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo, error) {
+func (d *door) Missions(_ context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo,
+	error) {
 	if err := d.reads(who, project); err != nil {
 		return nil, err
 	}

@@ -149,7 +149,8 @@ func TestTheWireIsTheDocuments(t *testing.T) {
 		{queue{}, "items"},
 		{queued{}, "id agent_id session_id preview timestamp"},
 		{activity{}, "status detail lifecycle parent_id"},
-		{contextUsage{}, "agent_id stage message_count char_count estimated_tokens token_limit actual_prompt_tokens actual_completion_tokens compressed summary_count"},
+		{contextUsage{}, "agent_id stage message_count char_count estimated_tokens token_limit actual_prompt_tokens " +
+			"actual_completion_tokens compressed summary_count"},
 		{changeReport{}, "files truncated_count"},
 		{fileChange{}, "path summary diff"},
 		{modelFallback{}, "preferred_model actual_model reason"},

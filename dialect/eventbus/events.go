@@ -79,7 +79,8 @@ type beginning struct {
 
 // begin places a client behind the last message it has, or else at the end.
 func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*beginning, error) {
-	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.Project(who.Tenant), views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), kinds: like.kinds}
+	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.Project(who.Tenant), views: map[parley.SessionID]View{},
+		look: cmp.Or(h.look, lookBack), kinds: like.kinds}
 	scope, err := h.scope(ctx, w, like.session)
 	if err != nil {
 		return nil, err
@@ -101,8 +102,10 @@ func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*
 		return nil, err
 	}
 	if p.trouble != nil {
-		b.first = append(b.first, sent{p.seq, dialect.Encode(message{ID: "run-resync-" + strconv.FormatInt(p.seq, 10), Seq: p.seq, Rev: p.seq,
-			TsMs: time.Now().UnixMilli(), Kind: "run", Phase: "resync", Text: text("Resync required"), Data: p.trouble})})
+		b.first = append(b.first,
+			sent{p.seq, dialect.Encode(message{ID: "run-resync-" + strconv.FormatInt(p.seq, 10), Seq: p.seq, Rev: p.seq,
+				TsMs: time.Now().UnixMilli(), Kind: "run", Phase: "resync", Text: text("Resync required"),
+				Data: p.trouble})})
 	}
 	return b, nil
 }

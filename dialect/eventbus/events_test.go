@@ -115,7 +115,8 @@ func TestStream(t *testing.T) {
 	if _, got := get(t, srv, "/api/events"); got != fmt.Sprintf("id: %s-%d\ndata: %s\n\n", epoch, end, open.data) {
 		t.Errorf("who comes now is shown %s", got)
 	}
-	if _, got := get(t, srv, "/api/events?session_id="+string(dialecttest.Session)); got != fmt.Sprintf("id: %s-%d\n\n", epoch, end) {
+	if _, got := get(t, srv, "/api/events?session_id="+string(dialecttest.Session)); got != fmt.Sprintf("id: %s-%d\n\n",
+		epoch, end) {
 		t.Errorf("who looks at a session where nothing waits is shown %s", got)
 	}
 }
@@ -136,7 +137,8 @@ func TestNarrowed(t *testing.T) {
 		string(dialecttest.Session):           nil, // is not there
 		"some name":                           nil,
 	} {
-		if _, got := get(t, srv, "/api/events?last_event_id=0&session_id="+strings.ReplaceAll(session, " ", "+")); got != "id: k3v1-0\n\n"+wire(all(t, want)) {
+		if _, got := get(t, srv, "/api/events?last_event_id=0&session_id="+strings.ReplaceAll(session, " ",
+			"+")); got != "id: k3v1-0\n\n"+wire(all(t, want)) {
 			t.Errorf("of %q is shown %s", session, got)
 		}
 	}
@@ -174,8 +176,11 @@ func TestResync(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(got), "\n\n")
 		m := lines[len(lines)-1]
-		if !strings.HasPrefix(m, fmt.Sprintf("id: k3v1-%d\ndata: {\"id\":\"run-resync-%d\",\"seq\":%d,\"rev\":%d,\"ts_ms\":", end, end, end, end)) ||
-			!strings.HasSuffix(m, `"kind":"run","phase":"resync","text":"Resync required","data":`+want+`}`) || strings.Count(got, "resync") != 2 {
+		if !strings.HasPrefix(m,
+			fmt.Sprintf("id: k3v1-%d\ndata: {\"id\":\"run-resync-%d\",\"seq\":%d,\"rev\":%d,\"ts_ms\":", end, end, end,
+				end)) ||
+			!strings.HasSuffix(m, `"kind":"run","phase":"resync","text":"Resync required","data":`+want+`}`) ||
+			strings.Count(got, "resync") != 2 {
 			t.Errorf("after %s: %s", last, got)
 		}
 		// What waits is not lost with the rest; it comes first, since it is older.
@@ -190,7 +195,8 @@ func TestSocket(t *testing.T) {
 	d := golden(t)
 	messages := all(t, d.events)
 	srv := serve(t, handler(d))
-	for last, want := range map[string][]sent{fmt.Sprintf("?last_event_id=%d", messages[3].seq): messages[4:], "": nil} {
+	for last, want := range map[string][]sent{fmt.Sprintf("?last_event_id=%d", messages[3].seq): messages[4:],
+		"": nil} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		c, _, err := websocket.Dial(ctx, strings.Replace(srv.URL, "http", "ws", 1)+"/api/events"+last, nil)
 		if err != nil {
@@ -251,7 +257,8 @@ func TestNotLetIn(t *testing.T) {
 		{"X-User: clumsy", "", 403, "it needs agents:read"},
 		{"X-User: ann", "?project_root=/elsewhere", 400, `project_root: there is no project at \"/elsewhere\"`},
 	} {
-		if status, body := ask(h, "GET", "/api/events"+c.query, "", c.header); status != c.status || !strings.Contains(body, c.says) || !strings.HasPrefix(body, `{"error":"`) {
+		if status, body := ask(h, "GET", "/api/events"+c.query, "", c.header); status != c.status ||
+			!strings.Contains(body, c.says) || !strings.HasPrefix(body, `{"error":"`) {
 			t.Errorf("%+v: %d %s", c, status, body)
 		}
 	}

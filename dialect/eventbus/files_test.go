@@ -75,19 +75,24 @@ func over(t *testing.T, root string, hidden ...string) *Handler {
 func TestFilesStayInTheProject(t *testing.T) {
 	h := folder(t)
 	wants(t, h, "GET", "/api/file?path=main.go", "", 200, `{"content":"package main\n"}`)
-	wants(t, h, "GET", "/api/file?path=./src/file.ts&project_root="+h.Workspace.Root, "", 200, `{"content":"export {}\n"}`)
+	wants(t, h, "GET", "/api/file?path=./src/file.ts&project_root="+h.Workspace.Root, "", 200,
+		`{"content":"export {}\n"}`)
 	wants(t, h, "GET", "/api/file?path=again/file.ts", "", 200, `{"content":"export {}\n"}`)
 	wants(t, h, "GET", "/api/file?path=same.go", "", 200, `{"content":"package main\n"}`)
 	for path, status := range map[string]int{
 		"": 400, "nothing": 404, "src": 400, "big": 413, "src/binary": 400, "pipe": 400, "dangling": 404,
-		"..": 400, "../secret": 400, "src/../main.go": 400, "src/../../x": 400, "/etc/passwd": 400, "%2Fetc%2Fpasswd": 400, "..%2f..%2fetc%2fpasswd": 400, "..%5csecret": 400, "main.go%00": 400,
+		"..": 400, "../secret": 400, "src/../main.go": 400, "src/../../x": 400, "/etc/passwd": 400,
+		"%2Fetc%2Fpasswd": 400, "..%2f..%2fetc%2fpasswd": 400, "..%5csecret": 400, "main.go%00": 400,
 		"out/secret": 400, "stolen": 400, "up/secret": 400,
-		".git/config": 404, "src/../.git/config": 400, ".GIT/config": 404, "repository/config": 404, ".env": 404, "keys": 404,
-		"var/data/parley.db": 404, "database/parley.db": 404, "round/var/data/parley.db": 404, "round/.git/config": 404, "round/repository/config": 404,
+		".git/config": 404, "src/../.git/config": 400, ".GIT/config": 404, "repository/config": 404, ".env": 404,
+		"keys":               404,
+		"var/data/parley.db": 404, "database/parley.db": 404, "round/var/data/parley.db": 404, "round/.git/config": 404,
+		"round/repository/config":  404,
 		strings.Repeat("a/", 3000): 404,
 	} {
 		got, body := ask(h, "GET", "/api/file?path="+path, "")
-		if got != status && !(status == 404 && got == 400) || strings.Contains(body, "out of reach") || !strings.Contains(body, "path") {
+		if got != status && !(status == 404 && got == 400) || strings.Contains(body, "out of reach") ||
+			!strings.Contains(body, "path") {
 			t.Errorf("%s: %d %s, want %d", path, got, body, status)
 		}
 	}
@@ -110,7 +115,8 @@ func TestFilesStayInTheProject(t *testing.T) {
 		wants(t, h, "GET", path, "", 404, `{"error":"There is no project."}`, "X-Tenant: rival")
 		wants(t, h, "GET", path, "", 403, `{"error":"You may not do this: it needs agents:read."}`, "X-User: clumsy")
 	}
-	wants(t, h, "GET", "/api/files?project_root=/etc", "", 400, `{"error":"project_root: there is no project at \"/etc\"`)
+	wants(t, h, "GET", "/api/files?project_root=/etc", "", 400,
+		`{"error":"project_root: there is no project at \"/etc\"`)
 }
 
 func TestTree(t *testing.T) {
@@ -121,8 +127,10 @@ func TestTree(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	n := top["project"]
-	if n.Type != "dir" || n.Path != h.Workspace.Root || len(n.Children) != 7 || n.Children["src"].Children["file.ts"].Path != "src/file.ts" ||
-		n.Children["main.go"].Type != "file" || n.Children["main.go"].Modified == 0 || n.Children["src"].Children["file.ts"].Children != nil {
+	if n.Type != "dir" || n.Path != h.Workspace.Root || len(n.Children) != 7 ||
+		n.Children["src"].Children["file.ts"].Path != "src/file.ts" ||
+		n.Children["main.go"].Type != "file" || n.Children["main.go"].Modified == 0 ||
+		n.Children["src"].Children["file.ts"].Children != nil {
 		t.Errorf("%s", body)
 	}
 	// Links are named and not gone through: one leads round.

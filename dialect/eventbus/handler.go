@@ -170,7 +170,8 @@ func sessionsOf(who parley.Principal, name string) ([]parley.SessionID, error) {
 }
 
 // find is the first of some sessions that is there for a principal.
-func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.SessionID) (m parley.Summary, err error) {
+func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.SessionID) (m parley.Summary,
+	err error) {
 	for _, id := range ids {
 		m, err = h.Door.Session(ctx, who, id)
 		if parley.CodeOf(err) != parley.CodeNotFound || err == nil {

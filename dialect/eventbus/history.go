@@ -22,10 +22,11 @@ const (
 
 // A page of history is what the bus has shown of some runs.
 type page struct {
-	Messages []json.RawMessage `json:"messages"`      // oldest first
-	Cursor   string            `json:"cursor"`        // what happens after the newest page: the last_event_id to follow with
-	Earlier  *string           `json:"earlier"`       // the before of the page before this one; null: there is none
-	Cut      bool              `json:"cut,omitempty"` // sub-agents were left out: there is too much of them
+	Messages []json.RawMessage `json:"messages"` // oldest first
+	// what happens after the newest page: the last_event_id to follow with
+	Cursor  string  `json:"cursor"`
+	Earlier *string `json:"earlier"`       // the before of the page before this one; null: there is none
+	Cut     bool    `json:"cut,omitempty"` // sub-agents were left out: there is too much of them
 }
 
 // history answers with what was shown of a session, and of what it delegated,
@@ -55,7 +56,8 @@ func (h *Handler) history(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{door: h.Door, who: r.who, log: h.Log, root: h.Project(r.who.Tenant), views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), after: -1}
+	w := &watcher{door: h.Door, who: r.who, log: h.Log, root: h.Project(r.who.Tenant),
+		views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), after: -1}
 	first, last, earlier, err := w.bounds(r.Context(), m, was.Head, limit, before)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,8 @@ func (h *Handler) history(r request) (any, error) {
 	if err := past.read(r.Context(), m.ID, first, last, m.Root == m.ID); err != nil {
 		return nil, err
 	}
-	p := page{Messages: past.messages(r.Context()), Cut: past.cut, Cursor: head.Epoch + "-" + strconv.FormatInt(head.After*perEvent+perEvent-1, 10)}
+	p := page{Messages: past.messages(r.Context()), Cut: past.cut,
+		Cursor: head.Epoch + "-" + strconv.FormatInt(head.After*perEvent+perEvent-1, 10)}
 	if earlier != 0 {
 		name := fmt.Sprintf("%d.%d", earlier, upto)
 		p.Earlier = &name
@@ -81,7 +84,8 @@ var errBefore = dialect.Invalid("before must be what an answer had as earlier")
 
 func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position, err error) {
 	q := r.URL.Query()
-	if limit, err = strconv.Atoi(cmp.Or(q.Get("limit"), strconv.Itoa(usualRuns))); err != nil || limit < 1 || limit > mostRuns {
+	if limit, err = strconv.Atoi(cmp.Or(q.Get("limit"), strconv.Itoa(usualRuns))); err != nil || limit < 1 ||
+		limit > mostRuns {
 		return 0, 0, 0, dialect.Invalid("limit must be a number of runs from 1 to %d", mostRuns)
 	}
 	if earlier := q.Get("before"); earlier != "" {
@@ -98,7 +102,8 @@ func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position,
 
 // bounds are the first and the last seq of a page of a session, and the run it
 // begins with if there is a page before it: one that had begun by then.
-func (w *watcher) bounds(ctx context.Context, m parley.Summary, then parley.Seq, limit int, before parley.RunID) (first, last parley.Seq, earlier parley.RunID, err error) {
+func (w *watcher) bounds(ctx context.Context, m parley.Summary, then parley.Seq, limit int, before parley.RunID) (first,
+	last parley.Seq, earlier parley.RunID, err error) {
 	first, last = 1, m.Head
 	q := parley.RunQuery{Session: m.ID, Limit: limit + 1}
 	if before != 0 {

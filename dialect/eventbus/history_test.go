@@ -32,7 +32,8 @@ func (d *ran) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (li
 	for _, e := range d.events {
 		if b, ok := e.Body.(parley.RunStarted); ok && e.Position <= d.head && e.Session == q.Session &&
 			(q.Run == 0 || q.Run == parley.RunID(e.Seq)) && (q.Before.IsZero() || e.At.Before(q.Before)) {
-			list = append(list, parley.RunInfo{Session: e.Session, Run: parley.RunID(e.Seq), Agent: b.Agent.Name, StartedAt: e.At})
+			list = append(list, parley.RunInfo{Session: e.Session, Run: parley.RunID(e.Seq), Agent: b.Agent.Name,
+				StartedAt: e.At})
 		}
 	}
 	slices.Reverse(list)
@@ -129,7 +130,8 @@ func TestHistoryAndTheBusAreOne(t *testing.T) {
 		if !slices.Equal(got, want) {
 			for i := range max(len(got), len(want)) {
 				if i >= len(got) || i >= len(want) || got[i] != want[i] {
-					t.Fatalf("message %d of %d and %d differs:\n%v\n%v", i, len(got), len(want), at(got, i), at(want, i))
+					t.Fatalf("message %d of %d and %d differs:\n%v\n%v", i, len(got), len(want), at(got, i),
+						at(want, i))
 				}
 			}
 		}
@@ -224,7 +226,8 @@ func TestKindsNarrow(t *testing.T) {
 		}
 		var want []sent
 		for _, m := range everything {
-			if slices.ContainsFunc(kinds, func(k string) bool { return strings.Contains(string(m.data), `"kind":"`+k+`"`) }) {
+			if slices.ContainsFunc(kinds,
+				func(k string) bool { return strings.Contains(string(m.data), `"kind":"`+k+`"`) }) {
 				want = append(want, m)
 			}
 		}
@@ -241,7 +244,8 @@ func TestHistoryHasAnEnd(t *testing.T) {
 		{Session: top, Root: top, Body: parley.InputReceived{Content: "go"}},
 		{Session: top, Root: top, Run: 3, Body: parley.RunStarted{Input: 2}},
 		{Session: top, Root: top, Run: 3, Body: parley.ChildSpawned{Child: below, Agent: "explorer"}},
-		{Session: below, Root: top, Body: parley.SessionOpened{Owner: "ann", Agent: "explorer", Parent: &parley.Origin{Session: top, Run: 3}}},
+		{Session: below, Root: top, Body: parley.SessionOpened{Owner: "ann", Agent: "explorer",
+			Parent: &parley.Origin{Session: top, Run: 3}}},
 	}
 	for range mostEvents {
 		events = append(events, parley.Event{Session: below, Root: top, Body: parley.ProblemReported{Message: "again"}})
@@ -252,7 +256,8 @@ func TestHistoryHasAnEnd(t *testing.T) {
 		events[i].Seq, events[i].Position = heads[events[i].Session], parley.Position(i+1)
 	}
 	for extra, cut := range map[int]bool{0: true, 1: false} { // its events are one too many, or not
-		d := &ran{&door{events: events[:len(events)-extra], head: events[len(events)-1].Position}, events[len(events)-1].Position}
+		d := &ran{&door{events: events[:len(events)-extra], head: events[len(events)-1].Position},
+			events[len(events)-1].Position}
 		h := handler(d.door)
 		h.Door = d
 		if p := pageOf(t, h, nil, 5); p.Cut != cut || len(p.Messages) > mostEvents/2 == cut {

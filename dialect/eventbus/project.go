@@ -97,7 +97,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			p.v.parent = runName(b.Parent.Session, b.Parent.Run)
 		}
 		p.sync("")
-	case parley.SessionRenamed, parley.SessionHalted, parley.SessionReopened, parley.SessionDeleted, parley.SettingsChanged,
+	case parley.SessionRenamed, parley.SessionHalted, parley.SessionReopened, parley.SessionDeleted,
+		parley.SettingsChanged,
 		parley.MissionSet, parley.MissionCleared:
 		p.sync("")
 	case parley.OverrideSet:
@@ -118,7 +119,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		p.measured(b)
 	case parley.ContextCompacted:
 		p.v.tokens = &b.After
-		p.context(contextUsage{Stage: "compaction", Messages: b.Messages, Tokens: b.After, Limit: b.Limit, Compressed: true, Summaries: 1})
+		p.context(contextUsage{Stage: "compaction", Messages: b.Messages, Tokens: b.After, Limit: b.Limit,
+			Compressed: true, Summaries: 1})
 	case parley.CompactionFailed:
 		p.says("system", p.v.peer(), "assistant", b.Message)
 	case parley.ProblemReported:
@@ -164,13 +166,16 @@ func (p *projection) inRun() {
 		p.said(b)
 	case parley.ChildSpawned:
 		p.become(callingTool, clip("Delegating to "+b.Agent, maxDetail))
-		p.show(message{ID: p.named("run-subagent-spawned-" + escape(b.Agent) + "-%d"), Kind: "run", Phase: "subagent_spawned", AgentID: p.v.agent,
+		p.show(message{ID: p.named("run-subagent-spawned-" + escape(b.Agent) + "-%d"), Kind: "run",
+			Phase: "subagent_spawned", AgentID: p.v.agent,
 			Text: text("Spawned subagent %s", b.Agent),
 			Data: subagent{Parent: p.thisRun(), Subagent: b.Agent, Session: b.Child, Task: b.Task}})
 	case parley.ChildReturned:
-		p.show(message{ID: p.named("run-subagent-result-" + escape(b.Agent) + "-%d"), Kind: "run", Phase: "subagent_result", AgentID: p.v.agent,
+		p.show(message{ID: p.named("run-subagent-result-" + escape(b.Agent) + "-%d"), Kind: "run",
+			Phase: "subagent_result", AgentID: p.v.agent,
 			Text: text("Subagent %s returned", b.Agent),
-			Data: subagent{Parent: p.thisRun(), Subagent: b.Agent, Session: b.Child, Outcome: &outcome{Type: "none", Run: b.Outcome}}})
+			Data: subagent{Parent: p.thisRun(), Subagent: b.Agent, Session: b.Child,
+				Outcome: &outcome{Type: "none", Run: b.Outcome}}})
 	default:
 		p.inCall()
 	}
@@ -185,7 +190,8 @@ func (p *projection) show(m message) {
 		m.SessionID = p.e.Session
 	}
 	if len(p.frames) == perEvent {
-		panic(fmt.Sprintf("%T is more than %d messages", p.e.Body, perEvent)) // a mistake here; TestNoEventIsTooManyMessages
+		// a mistake here; TestNoEventIsTooManyMessages
+		panic(fmt.Sprintf("%T is more than %d messages", p.e.Body, perEvent))
 	}
 	p.frames = append(p.frames, dialect.Frame{Body: m, Own: p.v.partial})
 }
@@ -246,8 +252,10 @@ func unaskedText(b parley.InputReceived) string {
 // idlePrompt shows that an idle agent is prompted. The document has no end of it:
 // the run does, which follows at once.
 func (p *projection) idlePrompt(b parley.InputReceived) {
-	p.show(message{ID: fmt.Sprintf("idle-trigger-%s-%d", b.Agent.Name, p.seq()), Kind: "activity", Phase: "doing", Text: text(idleTriggered),
-		AgentID: b.Agent.Name, Data: activity{Status: "idle_prompt_triggered", Lifecycle: "doing", Parent: p.v.parentID()}})
+	p.show(message{ID: fmt.Sprintf("idle-trigger-%s-%d", b.Agent.Name, p.seq()), Kind: "activity", Phase: "doing",
+		Text:    text(idleTriggered),
+		AgentID: b.Agent.Name, Data: activity{Status: "idle_prompt_triggered", Lifecycle: "doing",
+			Parent: p.v.parentID()}})
 }
 
 const idleTriggered = "Idle prompt triggered"
@@ -265,7 +273,8 @@ func (p *projection) input() {
 			b.Content = unaskedText(b)
 		}
 		p.v.queue = append(slices.Clip(p.v.queue), waiting{seq: parley.InputID(p.e.Seq),
-			queued: queued{parley.Ref(p.e.Session, p.e.Seq), b.Agent.Name, p.e.Session, clip(b.Content, maxPreview), p.e.At.Unix()}})
+			queued: queued{parley.Ref(p.e.Session, p.e.Seq), b.Agent.Name, p.e.Session, clip(b.Content, maxPreview),
+				p.e.At.Unix()}})
 		if b.Mission != 0 {
 			p.idlePrompt(b)
 		} else if b.Synthetic { // nobody said it
@@ -335,7 +344,8 @@ func (p *projection) said(b parley.OutputFinished) {
 	}
 	p.v.answer = append(slices.Clip(p.v.answer), b.Text)
 	if !parley.IsBlank(b.Text) {
-		p.show(message{ID: p.byAgent("text-seg"), Kind: "text_segment", Text: &b.Text, AgentID: p.v.agent, Data: textSegment{p.v.parentID()}})
+		p.show(message{ID: p.byAgent("text-seg"), Kind: "text_segment", Text: &b.Text, AgentID: p.v.agent,
+			Data: textSegment{p.v.parentID()}})
 	}
 }
 
@@ -374,7 +384,8 @@ func (p *projection) finished(b parley.RunFinished) {
 	case p.v.plan != nil && p.v.plan.Status == parley.PlanProposed:
 		out.Type, out.plan = "plan", p.v.plan
 	}
-	p.show(message{ID: p.byAgent("run-outcome"), Kind: "run", Phase: "outcome", Text: text("Run outcome"), AgentID: p.v.agent, Data: runOutcome{out}})
+	p.show(message{ID: p.byAgent("run-outcome"), Kind: "run", Phase: "outcome", Text: text("Run outcome"),
+		AgentID: p.v.agent, Data: runOutcome{out}})
 	done := turnComplete{Tokens: p.v.tokens, Parent: p.v.parentID()}
 	if !p.v.started.IsZero() {
 		ms := p.e.At.Sub(p.v.started).Milliseconds()
@@ -392,7 +403,8 @@ func (p *projection) planned(b parley.PlanChanged) {
 	if p.v.run != 0 {
 		p.v.plan = &shown
 	}
-	p.show(message{ID: p.byAgent("run-plan"), Kind: "run", Phase: "plan_update", Text: text("Plan updated"), AgentID: p.v.agent, Data: planUpdate{shown}})
+	p.show(message{ID: p.byAgent("run-plan"), Kind: "run", Phase: "plan_update", Text: text("Plan updated"),
+		AgentID: p.v.agent, Data: planUpdate{shown}})
 	if b.Status == parley.PlanRejected {
 		p.says(p.v.peer(), p.v.agent, "user", "Plan rejected.") // an approval is an input of its own
 	}
@@ -403,7 +415,8 @@ func (p *projection) changed(b parley.FilesChanged) {
 	for _, f := range b.Files {
 		report.Files = append(report.Files, fileChange(f))
 	}
-	p.show(message{ID: p.byAgent("run-change-report"), Kind: "run", Phase: "change_report", Text: text("Change report"), AgentID: p.v.agent, Data: report})
+	p.show(message{ID: p.byAgent("run-change-report"), Kind: "run", Phase: "change_report", Text: text("Change report"),
+		AgentID: p.v.agent, Data: report})
 }
 
 func (p *projection) measured(b parley.ContextMeasured) {
@@ -417,7 +430,8 @@ func (p *projection) measured(b parley.ContextMeasured) {
 
 func (p *projection) context(usage contextUsage) {
 	usage.AgentID = p.v.agent
-	p.show(message{ID: "run-context-" + p.v.agent, Kind: "run", Phase: "context_usage", AgentID: p.v.agent, Data: usage})
+	p.show(message{ID: "run-context-" + p.v.agent, Kind: "run", Phase: "context_usage", AgentID: p.v.agent,
+		Data: usage})
 }
 
 // taskOf reads what a run came to from the arguments of finalize_task.

@@ -36,10 +36,13 @@ func TestChat(t *testing.T) {
 	h := handler(d)
 	here := `"session_id":"` + string(dialecttest.Session) + `"`
 	// What the door was given says whether a run has started.
-	wants(t, h, "POST", "/api/chat", `{"message":"hello",`+here+`}`, 200, `{"status":"started",`+here+`,"run_id":"run-`+string(dialecttest.Session)+`-3"}`)
+	wants(t, h, "POST", "/api/chat", `{"message":"hello",`+here+`}`, 200, `{"status":"started",`+here+`,"run_id":"run-`+
+		string(dialecttest.Session)+`-3"}`)
 	wants(t, h, "POST", "/api/chat", `{"message":"hello","session_id":"new"}`, 200, `{"status":"queued","session_id":"`)
-	wants(t, h, "POST", "/api/chat", `{"message":"@explorer go","agent_id":"coder","project_root":"/p"}`, 200, `{"status":"queued"`)
-	if do := d.commands[len(d.commands)-1].Do.(parley.SubmitInput); do.Agent.Name != "explorer" || do.Content != "go" || do.Busy != parley.Steer || !do.Open {
+	wants(t, h, "POST", "/api/chat", `{"message":"@explorer go","agent_id":"coder","project_root":"/p"}`, 200,
+		`{"status":"queued"`)
+	if do := d.commands[len(d.commands)-1].Do.(parley.SubmitInput); do.Agent.Name != "explorer" || do.Content != "go" ||
+		do.Busy != parley.Steer || !do.Open {
 		t.Errorf("%+v", do)
 	}
 	before := len(d.commands)
@@ -57,23 +60,30 @@ func TestChat(t *testing.T) {
 		`{"message":"@nemo x"}`:               {404, `There is no agent \"nemo\".`},
 		`{"message":"x","mode":"fast"}`:       {400, "mode must be plan"},
 		`{"message":"x","project_root":"/q"}`: {400, `project_root: there is no project at \"/q\"`},
-		`{"message":"x","session_id":"` + strings.Repeat("s", 257) + `"}`:                                                                  {400, "session_id is longer than 256 bytes."},
-		`{"threadId":"t","message":"x","userId":"u"}`:                                                                                      {400, "threadId is of another protocol"},
-		`{"message":"x","images":["` + strings.Join(slices.Repeat([]string{png}, 5), `","`) + `"]}`:                                        {400, "images: at most 4."},
-		`{"message":"x","images":["` + base64.StdEncoding.EncodeToString(append([]byte("GIF89a"), make([]byte, maxImageBytes)...)) + `"]}`: {413, "images: more than 4194304 bytes in all."},
-		`{"message":"` + strings.Repeat("x", maxChat) + `"}`:                                                                               {413, "The body is longer than"},
+		`{"message":"x","session_id":"` + strings.Repeat("s", 257) +
+			`"}`: {400, "session_id is longer than 256 bytes."},
+		`{"threadId":"t","message":"x","userId":"u"}`: {400, "threadId is of another protocol"},
+		`{"message":"x","images":["` + strings.Join(slices.Repeat([]string{png}, 5), `","`) +
+			`"]}`: {400, "images: at most 4."},
+		`{"message":"x","images":["` + base64.StdEncoding.EncodeToString(
+			append([]byte("GIF89a"), make([]byte, maxImageBytes)...)) + `"]}`: {413,
+			"images: more than 4194304 bytes in all."},
+		`{"message":"` + strings.Repeat("x", maxChat) + `"}`: {413, "The body is longer than"},
 	} {
 		wants(t, h, "POST", "/api/chat", body, want.status, `{"error":"`+want.says)
 	}
-	wants(t, h, "POST", "/api/chat", `{"message":"x"}`, 403, `{"error":"You may not do this: it needs agents:message."}`, "X-User: clumsy")
+	wants(t, h, "POST", "/api/chat", `{"message":"x"}`, 403,
+		`{"error":"You may not do this: it needs agents:message."}`, "X-User: clumsy")
 	wants(t, h, "POST", "/api/chat", `{"message":"x"}`, 401, `{"error":"Who are you?"}`, "X-User: nobody")
-	wants(t, h, "POST", "/api/chat", `message=x`, 400, `{"error":"Send the header Content-Type: application/json."}`, "Content-Type: application/x-www-form-urlencoded")
+	wants(t, h, "POST", "/api/chat", `message=x`, 400, `{"error":"Send the header Content-Type: application/json."}`,
+		"Content-Type: application/x-www-form-urlencoded")
 	if len(d.commands) != before {
 		t.Errorf("what was refused led to %+v", d.commands[before:])
 	}
 	// Four pictures of a megabyte are taken.
 	picture := base64.StdEncoding.EncodeToString(append([]byte("GIF89a"), make([]byte, maxImageBytes/4-6)...))
-	wants(t, h, "POST", "/api/chat", `{"message":"x","images":["`+strings.Join(slices.Repeat([]string{picture}, 4), `","`)+`"]}`, 200, `{"status"`)
+	wants(t, h, "POST", "/api/chat", `{"message":"x","images":["`+strings.Join(slices.Repeat([]string{picture}, 4),
+		`","`)+`"]}`, 200, `{"status"`)
 }
 
 // TestNamesOfSessions: an id that one cannot use is a name, and a name that leads
@@ -86,15 +96,18 @@ func TestNamesOfSessions(t *testing.T) {
 	}
 	d := &door{answers: map[parley.SessionID]error{ids[0]: gone, ids[1]: gone}}
 	h := handler(d)
-	wants(t, h, "POST", "/api/chat", `{"message":"x","session_id":"`+string(otherSession)+`"}`, 200, `{"status":"queued","session_id":"`+string(ids[2])+`"}`)
+	wants(t, h, "POST", "/api/chat", `{"message":"x","session_id":"`+string(otherSession)+`"}`, 200,
+		`{"status":"queued","session_id":"`+string(ids[2])+`"}`)
 	wants(t, h, "POST", "/api/chat/clear", `{"session_id":"`+string(otherSession)+`"}`, 200, `{"ok":true}`)
-	if _, deletes := d.commands[len(d.commands)-1].Do.(parley.DeleteSession); !deletes || d.commands[len(d.commands)-1].Session != ids[2] {
+	if _, deletes := d.commands[len(d.commands)-1].Do.(parley.DeleteSession); !deletes ||
+		d.commands[len(d.commands)-1].Session != ids[2] {
 		t.Errorf("%+v", d.commands)
 	}
 	for _, id := range ids {
 		d.answers[id] = gone
 	}
-	wants(t, h, "POST", "/api/chat/clear", `{"session_id":"`+string(otherSession)+`"}`, 404, `{"error":"There is no such session."}`)
+	wants(t, h, "POST", "/api/chat/clear", `{"session_id":"`+string(otherSession)+`"}`, 404,
+		`{"error":"There is no such session."}`)
 	wants(t, h, "POST", "/api/chat/clear", `{}`, 400, `{"error":"session_id is missing."}`)
 	if tenant, _ := sessionsOf(ann, string(parley.TenantSession)); slices.Contains(tenant, parley.TenantSession) {
 		t.Error("the tenant's own session is talked to")
@@ -126,9 +139,12 @@ func TestAnswers(t *testing.T) {
 		answers string
 		want    any // a command, or words of a refusal
 	}{
-		{approval, `[{"question_index":0,"selected":["Allow once"],"custom_text":null}]`, parley.DecideApproval{Card: 7, Decision: parley.AllowOnce, Digest: "d"}},
-		{approval, `[{"selected":["Always allow exactly this"]}]`, parley.DecideApproval{Card: 7, Decision: parley.AllowAlways, Digest: "d"}},
-		{approval, `[{"question_index":0,"selected":["Deny"],"custom_text":"use trash"}]`, parley.DecideApproval{Card: 7, Decision: parley.Deny, Note: "use trash", Digest: "d"}},
+		{approval, `[{"question_index":0,"selected":["Allow once"],"custom_text":null}]`,
+			parley.DecideApproval{Card: 7, Decision: parley.AllowOnce, Digest: "d"}},
+		{approval, `[{"selected":["Always allow exactly this"]}]`,
+			parley.DecideApproval{Card: 7, Decision: parley.AllowAlways, Digest: "d"}},
+		{approval, `[{"question_index":0,"selected":["Deny"],"custom_text":"use trash"}]`,
+			parley.DecideApproval{Card: 7, Decision: parley.Deny, Note: "use trash", Digest: "d"}},
 		{approval, `[]`, "answers must be one"},
 		{approval, `[{"selected":[]}]`, "answers[0].selected must be one of"},
 		{approval, `[{"selected":["allow once"]}]`, "answers[0].selected must be one of"},
@@ -136,15 +152,18 @@ func TestAnswers(t *testing.T) {
 		{approval, `[{"custom_text":"yes"}]`, "answers[0].selected must be one of"},
 		{approval, `[{"question_index":1,"selected":["Deny"]}]`, "answers must be one"},
 		{asked, `[{"question_index":1,"selected":["D","C"],"custom_text":""},{"question_index":0,"selected":["A"],"custom_text":"but"}]`, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"A", "but"}, {"D", "C"}}}},
-		{asked, `[{"selected":["B"]},{"custom_text":"neither"}]`, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"B"}, {"neither"}}}},
+		{asked, `[{"selected":["B"]},{"custom_text":"neither"}]`,
+			parley.AnswerQuestion{Card: 7, Answers: [][]string{{"B"}, {"neither"}}}},
 		{asked, `[{"selected":["A"]}]`, "answers: question 1 is not answered"},
 		{asked, `[{"selected":["A","B"]},{"selected":["C"]}]`, "answers[0].selected: only one can be chosen"},
 		{asked, `[{"selected":["C"]},{"selected":["C"]}]`, `answers[0].selected: "C" is no option`},
-		{asked, `[{"question_index":0,"selected":["A"]},{"question_index":0,"selected":["A"]}]`, "answers[1].question_index"},
+		{asked, `[{"question_index":0,"selected":["A"]},{"question_index":0,"selected":["A"]}]`,
+			"answers[1].question_index"},
 		{asked, `[{"question_index":2,"selected":["A"]}]`, "answers[0].question_index"},
 		{asked, `[{"question_index":-1,"selected":["A"]}]`, "answers[0].question_index"},
 		{asked, `[{"selected":[],"custom_text":" "}]`, "answers[0] is empty"},
-		{lost, `[{"selected":["It was done"],"custom_text":"I looked"}]`, parley.ResolveToolCall{Call: 7, Resolution: parley.MarkDone, Note: "I looked"}},
+		{lost, `[{"selected":["It was done"],"custom_text":"I looked"}]`,
+			parley.ResolveToolCall{Call: 7, Resolution: parley.MarkDone, Note: "I looked"}},
 		{lost, `[{"selected":["Run it again"]}]`, parley.ResolveToolCall{Call: 7, Resolution: parley.Rerun}},
 		{lost, `[{"selected":["Stop the run"]}]`, parley.ResolveToolCall{Call: 7, Resolution: parley.Abandon}},
 		{lost, `[{"selected":["Deny"]}]`, "answers[0].selected must be one of"},
@@ -171,7 +190,8 @@ func TestAskUserResponse(t *testing.T) {
 	id := string(otherSession) + ".7" // both questions are open
 	right := `,"answers":[{"selected":["SQLite"]},{"selected":["Audit"]}]}`
 	wants(t, h, "POST", "/api/ask-user-response", `{"question_id":"`+id+`"`+right, 200, `{"status":"ok"}`)
-	if c := d.commands[len(d.commands)-1]; c.Session != otherSession || !reflect.DeepEqual(c.Do, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"SQLite"}, {"Audit"}}}) {
+	if c := d.commands[len(d.commands)-1]; c.Session != otherSession ||
+		!reflect.DeepEqual(c.Do, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"SQLite"}, {"Audit"}}}) {
 		t.Errorf("%+v", c)
 	}
 	for body, want := range map[string]string{
@@ -184,13 +204,17 @@ func TestAskUserResponse(t *testing.T) {
 		`{"question_id":"` + string(otherSession) + `.99"` + right: `404 {"error":"Unknown question_id"}`,
 		`{"question_id":"` + string(childSession) + `.7"` + right:  `404 {"error":"Unknown question_id"}`,
 	} {
-		if status, answer := ask(h, "POST", "/api/ask-user-response", body); !strings.HasPrefix(fmt.Sprint(status, " ", answer), want) {
+		if status, answer := ask(h, "POST", "/api/ask-user-response", body); !strings.HasPrefix(
+			fmt.Sprint(status, " ", answer), want) {
 			t.Errorf("%s: %d %s, want %s", body, status, answer, want)
 		}
 	}
-	d.answers = map[parley.SessionID]error{otherSession: parley.Errorf(parley.CodeClosed, "This was already answered, has expired or never was.")}
-	wants(t, h, "POST", "/api/ask-user-response", `{"question_id":"`+id+`"`+right, 410, `{"error":"This was already answered`)
-	wants(t, h, "POST", "/api/ask-user-response", `{"question_id":"`+id+`"`+right, 403, `{"error":"You may not`, "X-User: clumsy")
+	d.answers = map[parley.SessionID]error{otherSession: parley.Errorf(parley.CodeClosed,
+		"This was already answered, has expired or never was.")}
+	wants(t, h, "POST", "/api/ask-user-response", `{"question_id":"`+id+`"`+right, 410,
+		`{"error":"This was already answered`)
+	wants(t, h, "POST", "/api/ask-user-response", `{"question_id":"`+id+`"`+right, 403, `{"error":"You may not`,
+		"X-User: clumsy")
 }
 
 func TestPlans(t *testing.T) {
@@ -201,9 +225,12 @@ func TestPlans(t *testing.T) {
 		do     parley.DecidePlan
 		answer string
 	}{
-		"approve": {parley.DecidePlan{Decision: parley.ApprovePlan, Agent: parley.AgentRef{Name: "coder"}, Fresh: true}, `{"status":"approved"}`},
-		"reject":  {parley.DecidePlan{Decision: parley.RejectPlan, Agent: parley.AgentRef{Name: "coder"}, Fresh: true}, `{"status":"rejected"}`},
-		"edit":    {parley.DecidePlan{Decision: parley.EditPlan, Agent: parley.AgentRef{Name: "coder"}, Fresh: true, Text: "mine"}, `{"ok":true}`},
+		"approve": {parley.DecidePlan{Decision: parley.ApprovePlan, Agent: parley.AgentRef{Name: "coder"}, Fresh: true},
+			`{"status":"approved"}`},
+		"reject": {parley.DecidePlan{Decision: parley.RejectPlan, Agent: parley.AgentRef{Name: "coder"}, Fresh: true},
+			`{"status":"rejected"}`},
+		"edit": {parley.DecidePlan{Decision: parley.EditPlan, Agent: parley.AgentRef{Name: "coder"}, Fresh: true,
+			Text: "mine"}, `{"ok":true}`},
 	} {
 		wants(t, h, "POST", "/api/plan/"+path, body, 200, want.answer)
 		if got := d.commands[len(d.commands)-1].Do; !reflect.DeepEqual(got, want.do) {
@@ -212,10 +239,12 @@ func TestPlans(t *testing.T) {
 		wants(t, h, "POST", "/api/plan/"+path, `{}`, 400, `{"error":"session_id is missing."}`)
 	}
 	wants(t, h, "POST", "/api/plan/edit", `{"session_id":"x"}`, 400, `{"error":"text is missing."}`)
-	wants(t, h, "POST", "/api/plan/approve", `{"session_id":"x","clear_context":"yes"}`, 400, `{"error":"clear_context must be true or false."}`)
+	wants(t, h, "POST", "/api/plan/approve", `{"session_id":"x","clear_context":"yes"}`, 400,
+		`{"error":"clear_context must be true or false."}`)
 	wants(t, h, "POST", "/api/plan/approve", `{"session_id":"x"}`, 404, `{"error":"No pending plan"}`)
 	before := len(d.commands)
-	wants(t, h, "POST", "/api/plan/approve", strings.Replace(body, "coder", "nobody", 1), 404, `{"error":"There is no agent`)
+	wants(t, h, "POST", "/api/plan/approve", strings.Replace(body, "coder", "nobody", 1), 404,
+		`{"error":"There is no agent`)
 	d.answers = map[parley.SessionID]error{otherSession: parley.Errorf(parley.CodeNotFound, "No pending plan")}
 	wants(t, h, "POST", "/api/plan/approve", body, 404, `{"error":"No pending plan"}`)
 	if len(d.commands) != before+1 {
@@ -232,9 +261,12 @@ func runsOfATree() []parley.RunInfo {
 	}
 	grandchild := parley.SessionID("44444444-4444-4444-8444-000000000003")
 	return []parley.RunInfo{ // newest first
-		{Session: grandchild, Root: dialecttest.Session, Run: 3, Agent: "explorer", Parent: below(otherSession, 3), StartedAt: at(9), Waiting: true},
-		{Session: otherSession, Root: dialecttest.Session, Run: 3, Agent: "explorer", Parent: below(dialecttest.Session, 5), StartedAt: at(8)},
-		{Session: childSession, Root: dialecttest.Session, Run: 3, Agent: "explorer", Parent: below(dialecttest.Session, 5), StartedAt: at(7), EndedAt: at(8), Outcome: parley.Interrupted},
+		{Session: grandchild, Root: dialecttest.Session, Run: 3, Agent: "explorer", Parent: below(otherSession, 3),
+			StartedAt: at(9), Waiting: true},
+		{Session: otherSession, Root: dialecttest.Session, Run: 3, Agent: "explorer",
+			Parent: below(dialecttest.Session, 5), StartedAt: at(8)},
+		{Session: childSession, Root: dialecttest.Session, Run: 3, Agent: "explorer",
+			Parent: below(dialecttest.Session, 5), StartedAt: at(7), EndedAt: at(8), Outcome: parley.Interrupted},
 		{Session: dialecttest.Session, Root: dialecttest.Session, Run: 5, Agent: "coder", StartedAt: at(6)},
 	}
 }
@@ -248,15 +280,18 @@ func TestRuns(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &list); err != nil || status != 200 || len(list) != 4 || list[3].ID != top {
 		t.Fatalf("%d %s", status, body)
 	}
-	if want := `{"run_id":"` + top + `","repo_path":"/p","session_id":"550e8400-e29b-41d4-a716-446655440000","agent_id":"coder","agent_kind":"main","parent_run_id":null,"status":"running","detail":null,"started_at":1767323051,"ended_at":null}`; !strings.HasSuffix(body, want+"]") {
+	if want := `{"run_id":"` + top +
+		`","repo_path":"/p","session_id":"550e8400-e29b-41d4-a716-446655440000","agent_id":"coder","agent_kind":"main","parent_run_id":null,"status":"running","detail":null,"started_at":1767323051,"ended_at":null}`; !strings.HasSuffix(body, want+"]") {
 		t.Errorf("%s", body)
 	}
-	if list[0].Status != "running" || *list[0].Detail != "waiting for a person" || list[2].Status != "failed" || *list[2].Ended != 1767323053 || *list[2].Parent != top || list[2].Kind != "subagent" {
+	if list[0].Status != "running" || *list[0].Detail != "waiting for a person" || list[2].Status != "failed" ||
+		*list[2].Ended != 1767323053 || *list[2].Parent != top || list[2].Kind != "subagent" {
 		t.Errorf("%s", body)
 	}
 	_, body = ask(h, "GET", "/api/agent-children?run_id="+top, "")
 	list = nil
-	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list) != 2 || list[0].Session != childSession || list[1].Session != otherSession {
+	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list) != 2 || list[0].Session != childSession ||
+		list[1].Session != otherSession {
 		t.Errorf("oldest first: %s", body)
 	}
 	wants(t, h, "GET", "/api/agent-children?run_id=run-x-5", "", 404, `{"error":"Unknown run_id"}`)
@@ -265,13 +300,15 @@ func TestRuns(t *testing.T) {
 
 	// The tree is stopped from the top; what has ended is not.
 	wants(t, h, "POST", "/api/agent-cancel", `{"run_id":"`+top+`"}`, 200,
-		`{"cancelled_run_ids":["`+top+`","run-`+string(otherSession)+`-3","run-44444444-4444-4444-8444-000000000003-3"]}`)
+		`{"cancelled_run_ids":["`+top+`","run-`+string(otherSession)+
+			`-3","run-44444444-4444-4444-8444-000000000003-3"]}`)
 	for i, want := range []parley.SessionID{dialecttest.Session, otherSession, "44444444-4444-4444-8444-000000000003"} {
 		if c := d.commands[i]; c.Session != want || c.Do.(parley.CancelRun).Run == 0 {
 			t.Errorf("%+v", c)
 		}
 	}
-	for _, none := range []string{"run-x", "run-" + string(childSession) + "-3", "run-" + string(dialecttest.Session) + "-9"} {
+	for _, none := range []string{"run-x", "run-" + string(childSession) + "-3", "run-" + string(dialecttest.Session) +
+		"-9"} {
 		wants(t, h, "POST", "/api/agent-cancel", `{"run_id":"`+none+`"}`, 200, `{"cancelled_run_ids":[]}`)
 	}
 	wants(t, h, "POST", "/api/agent-cancel", `{}`, 400, `{"error":"run_id is missing."}`)
@@ -284,7 +321,8 @@ func TestSettings(t *testing.T) {
 	d := &door{}
 	h := handler(d)
 	h.Server = func(parley.TenantID) map[string]json.RawMessage {
-		return map[string]json.RawMessage{"server.port": json.RawMessage("8080"), "models": json.RawMessage(`[{"id":"demo"}]`)}
+		return map[string]json.RawMessage{"server.port": json.RawMessage("8080"),
+			"models": json.RawMessage(`[{"id":"demo"}]`)}
 	}
 	for _, path := range []string{"/api/settings", "/api/config"} {
 		d.commands, d.answers = nil, nil
@@ -307,14 +345,20 @@ func TestSettings(t *testing.T) {
 		if len(d.commands) > 0 {
 			t.Errorf("what was refused led to %+v", d.commands)
 		}
-		wants(t, h, "POST", path, `{"project_root":"/p","agent":{"max_iters":20,"tool_permission_mode":"auto"},"routing":{"default_models":["m"]}}`, 200, `{`)
-		want := parley.ChangeSettings{Values: map[string]json.RawMessage{"turns": json.RawMessage("20"), "approval": json.RawMessage(`"full-auto"`), "model": json.RawMessage(`"m"`)}}
-		if len(d.commands) != 1 || d.commands[0].Session != parley.TenantSession || !reflect.DeepEqual(d.commands[0].Do, want) {
+		wants(t, h, "POST", path,
+			`{"project_root":"/p","agent":{"max_iters":20,"tool_permission_mode":"auto"},"routing":{"default_models":["m"]}}`, 200, `{`)
+		want := parley.ChangeSettings{Values: map[string]json.RawMessage{"turns": json.RawMessage("20"),
+			"approval": json.RawMessage(`"full-auto"`), "model": json.RawMessage(`"m"`)}}
+		if len(d.commands) != 1 || d.commands[0].Session != parley.TenantSession ||
+			!reflect.DeepEqual(d.commands[0].Do, want) {
 			t.Errorf("%+v", d.commands)
 		}
-		d.answers = map[parley.SessionID]error{parley.TenantSession: parley.Errorf(parley.CodeInvalid, "turns must be a whole number from 1 to 1000.")}
-		wants(t, h, "POST", path, `{"agent":{"max_iters":0}}`, 400, `{"error":"agent.max_iters must be a whole number from 1 to 1000."}`)
-		wants(t, h, "POST", path, `{}`, 403, `{"error":"You may not do this: it needs tenant:write."}`, "X-User: clumsy")
+		d.answers = map[parley.SessionID]error{parley.TenantSession: parley.Errorf(parley.CodeInvalid,
+			"turns must be a whole number from 1 to 1000.")}
+		wants(t, h, "POST", path, `{"agent":{"max_iters":0}}`, 400,
+			`{"error":"agent.max_iters must be a whole number from 1 to 1000."}`)
+		wants(t, h, "POST", path, `{}`, 403, `{"error":"You may not do this: it needs tenant:write."}`,
+			"X-User: clumsy")
 		wants(t, h, "GET", path, "", 403, `{"error":"You may not do this: it needs agents:read."}`, "X-User: clumsy")
 	}
 }
@@ -323,7 +367,8 @@ func TestSettings(t *testing.T) {
 // (docs/dialects/eventbus.md, bug 13).
 func TestDetailsAreCutBetweenCharacters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tool := rapid.SampledFrom([]string{"read_file", "write_file", "edit_file", "apply_patch", "list_files", "find_files", "search_files", "shell", "other"}).Draw(t, "tool")
+		tool := rapid.SampledFrom([]string{"read_file", "write_file", "edit_file", "apply_patch", "list_files",
+			"find_files", "search_files", "shell", "other"}).Draw(t, "tool")
 		text := strings.ToValidUTF8(rapid.String().Draw(t, "text"), "")
 		var args any = map[string]any{"path": text, "pattern": text, "command": []string{text, text}}
 		if rapid.Bool().Draw(t, "odd") {
@@ -337,10 +382,13 @@ func TestDetailsAreCutBetweenCharacters(t *testing.T) {
 }
 
 func TestRunNames(t *testing.T) {
-	if session, run, ok := parseRun(runName(dialecttest.Session, 42)); !ok || session != dialecttest.Session || run != 42 {
+	if session, run, ok := parseRun(runName(dialecttest.Session, 42)); !ok || session != dialecttest.Session ||
+		run != 42 {
 		t.Errorf("%s %d %v", session, run, ok)
 	}
-	for _, bad := range []string{"", "run-", "run", "run--1", "x", string(dialecttest.Session) + "-42", "run-" + string(dialecttest.Session), "run-" + string(dialecttest.Session) + "-042", "run-" + string(dialecttest.Session) + "-0", "run-" + strings.ToUpper(string(dialecttest.Session)) + "-1"} {
+	for _, bad := range []string{"", "run-", "run", "run--1", "x", string(dialecttest.Session) + "-42",
+		"run-" + string(dialecttest.Session), "run-" + string(dialecttest.Session) + "-042",
+		"run-" + string(dialecttest.Session) + "-0", "run-" + strings.ToUpper(string(dialecttest.Session)) + "-1"} {
 		if _, _, ok := parseRun(bad); ok {
 			t.Errorf("%q is a run", bad)
 		}
@@ -357,10 +405,14 @@ func TestContextIsOfTheRun(t *testing.T) {
 		}
 	}
 	d := &door{events: log, head: log[len(log)-1].Position, runs: []parley.RunInfo{
-		{Session: dialecttest.Session, Root: dialecttest.Session, Run: 22, Agent: "explorer", StartedAt: dialecttest.Begin, Outcome: parley.Completed},
-		{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder", StartedAt: dialecttest.Begin, Outcome: parley.Completed}}}
-	for run, want := range map[int][]string{3: {"user: Count to three", "coder: 1 2 3", "user: stop " + strings.Repeat("é", 120), "coder: Stopped."}, 22: {"user: and then this"}} {
-		status, body := ask(handler(d), "GET", fmt.Sprintf("/api/agent-context?run_id=run-%s-%d&view=raw", dialecttest.Session, run), "")
+		{Session: dialecttest.Session, Root: dialecttest.Session, Run: 22, Agent: "explorer",
+			StartedAt: dialecttest.Begin, Outcome: parley.Completed},
+		{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder", StartedAt: dialecttest.Begin,
+			Outcome: parley.Completed}}}
+	for run, want := range map[int][]string{3: {"user: Count to three", "coder: 1 2 3",
+		"user: stop " + strings.Repeat("é", 120), "coder: Stopped."}, 22: {"user: and then this"}} {
+		status, body := ask(handler(d), "GET", fmt.Sprintf("/api/agent-context?run_id=run-%s-%d&view=raw",
+			dialecttest.Session, run), "")
 		var c runContext
 		if err := json.Unmarshal([]byte(body), &c); err != nil || status != 200 {
 			t.Fatalf("%d %s", status, body)
@@ -386,7 +438,8 @@ func TestAProjectIsItsTenants(t *testing.T) {
 		"/api/settings?project_root=/p":   `project_root: there is no project at`,
 		"/api/events?project_root=/p":     `project_root: there is no project at`,
 	} {
-		if _, body := ask(h, "GET", path, "", "X-Tenant: rival"); !strings.Contains(body, want) || strings.Contains(body, `"/p"`) && !strings.Contains(path, "project_root") {
+		if _, body := ask(h, "GET", path, "", "X-Tenant: rival"); !strings.Contains(body, want) ||
+			strings.Contains(body, `"/p"`) && !strings.Contains(path, "project_root") {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
@@ -418,7 +471,8 @@ func TestWhatIsNoFaultIsNotLogged(t *testing.T) {
 		var log strings.Builder
 		h.Log = slog.New(slog.NewTextHandler(&log, nil))
 		d.answers = map[parley.SessionID]error{otherSession: parley.Errorf(code, "no")}
-		wants(t, h, "POST", "/api/chat", `{"message":"x","session_id":"`+string(otherSession)+`"}`, 503, `{"error":"no"}`)
+		wants(t, h, "POST", "/api/chat", `{"message":"x","session_id":"`+string(otherSession)+`"}`, 503,
+			`{"error":"no"}`)
 		if got := strings.Contains(log.String(), "level=ERROR"); got != want {
 			t.Errorf("%s: %q", code, log.String())
 		}

@@ -21,7 +21,8 @@ type run struct {
 }
 
 func runOf(root string, i parley.RunInfo) run {
-	r := run{ID: runName(i.Session, i.Run), RepoPath: root, Session: i.Session, Agent: i.Agent, Kind: "main", Started: i.StartedAt.Unix()}
+	r := run{ID: runName(i.Session, i.Run), RepoPath: root, Session: i.Session, Agent: i.Agent, Kind: "main",
+		Started: i.StartedAt.Unix()}
 	if i.Parent != nil {
 		parent := runName(i.Parent.Session, i.Parent.Run)
 		r.Parent, r.Kind = &parent, "subagent"
@@ -116,7 +117,8 @@ func (h *Handler) listChildren(r request) (any, error) {
 }
 
 func (h *Handler) children(r request, of parley.RunInfo, open bool) ([]parley.RunInfo, error) {
-	list, err := h.Door.Runs(r.Context(), r.who, parley.RunQuery{Parent: &parley.Origin{Session: of.Session, Run: of.Run}, Open: open, Limit: maxRuns})
+	list, err := h.Door.Runs(r.Context(), r.who,
+		parley.RunQuery{Parent: &parley.Origin{Session: of.Session, Run: of.Run}, Open: open, Limit: maxRuns})
 	slices.Reverse(list)
 	return list, err
 }

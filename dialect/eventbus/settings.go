@@ -23,7 +23,8 @@ type setting struct {
 
 var settings = []setting{
 	{wire: "agent.max_iters", name: "turns", show: func(s parley.Settings) any { return s.Turns }},
-	{wire: "agent.max_delegation_depth", name: "max_delegation_depth", show: func(s parley.Settings) any { return s.MaxDelegationDepth }},
+	{wire: "agent.max_delegation_depth", name: "max_delegation_depth",
+		show: func(s parley.Settings) any { return s.MaxDelegationDepth }},
 	{wire: "agent.compact_at", name: "compact_at", show: func(s parley.Settings) any { return s.CompactAt }},
 	{wire: "agent.approval", name: "approval", show: func(s parley.Settings) any { return s.Approval }},
 	{wire: "agent.tool_permission_mode", name: "approval", must: "ask or auto",

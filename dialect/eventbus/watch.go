@@ -90,7 +90,8 @@ const lookBack = 64
 // waited longest, so whatever waits after its start came with that input or
 // later: what was said since, and who performs the last run, is all there is.
 // Only if no run is found near the end, everything is read.
-func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parley.RunID, last parley.Seq, upto parley.Position) (View, error) {
+func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parley.RunID, last parley.Seq,
+	upto parley.Position) (View, error) {
 	from := last - w.look
 	if run != 0 && parley.Seq(run) <= last {
 		from = parley.Seq(run) - w.look/4
@@ -165,7 +166,8 @@ func (w *watcher) cardOf(c parley.CardInfo) (m message, ok bool) {
 	e := parley.Event{Session: c.Session, Seq: c.Seq, Position: c.Position, Root: c.Root, At: c.AskedAt, Run: c.Run}
 	switch c.Kind {
 	case parley.CardApproval:
-		e.Body = parley.ApprovalRequested{Call: c.Call, Name: c.Tool, Show: c.Show, Digest: c.Digest, Expires: c.Expires, Why: c.Why}
+		e.Body = parley.ApprovalRequested{Call: c.Call, Name: c.Tool, Show: c.Show, Digest: c.Digest,
+			Expires: c.Expires, Why: c.Why}
 	case parley.CardQuestion:
 		e.Body = parley.QuestionAsked{Call: c.Call, Questions: c.Questions, Expires: c.Expires}
 	default:

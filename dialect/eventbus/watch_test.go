@@ -101,7 +101,8 @@ func TestSeqsGrow(t *testing.T) {
 
 // TestNoEventIsTooManyMessages, however much it says at once.
 func TestNoEventIsTooManyMessages(t *testing.T) {
-	v := View{root: "/p", run: 3, status: status{name: working, id: "status-1"}, calls: []call{{id: 6, name: "shell", line: "x"}}}
+	v := View{root: "/p", run: 3, status: status{name: working, id: "status-1"},
+		calls: []call{{id: 6, name: "shell", line: "x"}}}
 	for n := range 70 {
 		v.cards = append(v.cards, card{id: fmt.Sprint(n)})
 	}
@@ -111,7 +112,8 @@ func TestNoEventIsTooManyMessages(t *testing.T) {
 		parley.ToolCallFinished{Call: 6, Name: "shell", Outcome: parley.CallUnknown},
 		parley.RunFinished{Outcome: parley.Failed, Message: "why"},
 	} {
-		if _, frames := Project(v, parley.Event{Session: dialecttest.Session, Seq: 9, Position: 9, Run: 3, Body: body}); len(frames) == 0 || len(frames) > perEvent {
+		if _, frames := Project(v, parley.Event{Session: dialecttest.Session, Seq: 9, Position: 9, Run: 3,
+			Body: body}); len(frames) == 0 || len(frames) > perEvent {
 			t.Errorf("%T is %d messages", body, len(frames))
 		}
 	}
@@ -159,14 +161,17 @@ func TestWhoComesNowSeesWhatIsOpen(t *testing.T) {
 		var want []sent
 		before := all(t, events[:now])
 		for _, m := range before {
-			if strings.Contains(string(m.data), `"kind":"ask_user"`) && !slices.ContainsFunc(before, func(o sent) bool { return o.seq > m.seq && clears(o, m) }) {
+			if strings.Contains(string(m.data), `"kind":"ask_user"`) &&
+				!slices.ContainsFunc(before, func(o sent) bool { return o.seq > m.seq && clears(o, m) }) {
 				want = append(want, m)
 			}
 		}
 		// A session that has ended everything meanwhile is not looked at any more:
 		// that its cards are gone is among what comes.
 		for _, m := range want {
-			if !slices.ContainsFunc(b.first, func(o sent) bool { return o.seq == m.seq }) && !slices.ContainsFunc(all(t, events[:more]), func(o sent) bool { return o.seq > m.seq && clears(o, m) }) {
+			if !slices.ContainsFunc(b.first, func(o sent) bool { return o.seq == m.seq }) &&
+				!slices.ContainsFunc(all(t, events[:more]),
+					func(o sent) bool { return o.seq > m.seq && clears(o, m) }) {
 				t.Fatalf("%s is open and not shown", m.data)
 			}
 		}

@@ -191,12 +191,15 @@ type (
 func Wire() map[string]any {
 	return map[string]any{
 		"UiMessage": message{}, "History": page{}, "Started": started{}, "AgentRun": run{},
-		"Said": said{}, "Activity": activity{}, "Queue": queue{}, "Queued": queued{}, "Thinking": thinking{}, "TextSegment": textSegment{},
-		"BlockStart": blockStart{}, "BlockUpdate": blockUpdate{}, "ToolProgress": toolProgress{},
+		"Said": said{}, "Activity": activity{}, "Queue": queue{}, "Queued": queued{}, "Thinking": thinking{},
+		"TextSegment": textSegment{},
+		"BlockStart":  blockStart{}, "BlockUpdate": blockUpdate{}, "ToolProgress": toolProgress{},
 		"AskUser": askUser{}, "Question": question{}, "Option": option{}, "Resolved": resolved{},
-		"PlanUpdate": planUpdate{}, "Plan": plan{}, "PlanItem": parley.PlanItem{}, "ChangeReport": changeReport{}, "FileChange": fileChange{},
-		"Subagent": subagent{}, "RunOutcome": runOutcome{}, "Outcome": outcome{}, "Task": task{},
-		"ContextUsage": contextUsage{}, "ModelFallback": modelFallback{}, "TurnComplete": turnComplete{}, "Resync": resync{},
+		"PlanUpdate": planUpdate{}, "Plan": plan{}, "PlanItem": parley.PlanItem{}, "ChangeReport": changeReport{},
+		"FileChange": fileChange{},
+		"Subagent":   subagent{}, "RunOutcome": runOutcome{}, "Outcome": outcome{}, "Task": task{},
+		"ContextUsage": contextUsage{}, "ModelFallback": modelFallback{}, "TurnComplete": turnComplete{},
+		"Resync":  resync{},
 		"Mission": mission{}, "MissionAgent": missionAgent{}, "FileEntry": entry{},
 	}
 }
@@ -208,7 +211,8 @@ const (
 	deny        = "Deny"
 )
 
-var decisions = map[string]parley.Decision{allowOnce: parley.AllowOnce, allowAlways: parley.AllowAlways, deny: parley.Deny}
+var decisions = map[string]parley.Decision{allowOnce: parley.AllowOnce, allowAlways: parley.AllowAlways,
+	deny: parley.Deny}
 
 // The answers to what a crash has made uncertain.
 const (
@@ -217,7 +221,8 @@ const (
 	abandonRun = "Stop the run"
 )
 
-var resolutions = map[string]parley.Resolution{runAgain: parley.Rerun, markAsDone: parley.MarkDone, abandonRun: parley.Abandon}
+var resolutions = map[string]parley.Resolution{runAgain: parley.Rerun, markAsDone: parley.MarkDone,
+	abandonRun: parley.Abandon}
 
 func options(labels ...string) (list []option) {
 	for _, l := range labels {

@@ -39,7 +39,9 @@ type agentDetail struct {
 // and use is for everybody who sees it; what it is told, where it runs and whom it
 // tells, for who could change that.
 func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
-	if h.Access == nil || h.Access.Permit(r.who, parley.ActAdmin, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant, Agent: a.Name, Allow: a.Allow}) != nil {
+	if h.Access == nil ||
+		h.Access.Permit(r.who, parley.ActAdmin, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant,
+			Agent: a.Name, Allow: a.Allow}) != nil {
 		a.Instructions, a.IdlePrompt, a.Address, a.Webhook = "", "", "", nil
 	}
 	return a

@@ -56,7 +56,8 @@ func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (
 }
 
 func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
-	return parley.Summary{ID: id, Root: id, Owner: "ann", Status: parley.StatusIdle, Head: cmp.Or(d.head, parley.Seq(len(d.log)))}, d.refusal
+	return parley.Summary{ID: id, Root: id, Owner: "ann", Status: parley.StatusIdle,
+		Head: cmp.Or(d.head, parley.Seq(len(d.log)))}, d.refusal
 }
 
 func (d *door) Sessions(_ context.Context, _ parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
@@ -69,12 +70,14 @@ func (d *door) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) ([
 	if q.Run == 404 {
 		return nil, d.refusal
 	}
-	return []parley.RunInfo{{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder", Owner: "ann", Request: "r1", StartedAt: dialecttest.Begin,
+	return []parley.RunInfo{{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder",
+		Owner: "ann", Request: "r1", StartedAt: dialecttest.Begin,
 		Parent: &parley.Origin{Session: dialecttest.Session, Run: 1, Call: 2, Depth: 1}, Waiting: true}}, d.refusal
 }
 
 func (d *door) Plan(context.Context, parley.Principal, parley.SessionID) (parley.Plan, error) {
-	return parley.Plan{Status: parley.PlanProposed, Items: []parley.PlanItem{{Title: "one", Status: parley.ItemPending}}}, d.refusal
+	return parley.Plan{Status: parley.PlanProposed,
+		Items: []parley.PlanItem{{Title: "one", Status: parley.ItemPending}}}, d.refusal
 }
 
 func (d *door) Settings(context.Context, parley.Principal) (parley.Settings, error) {
@@ -85,19 +88,24 @@ func (d *door) Timers(_ context.Context, _ parley.Principal, q parley.TimerQuery
 	if d.timerQuery = q; q.Timer == 404 {
 		return nil, nil
 	}
-	return []parley.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder", Owner: "ann", By: "tool", Reason: "a reminder",
-		Status: parley.TimerPending, Why: "cooldown", FireAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
+	return []parley.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder",
+		Owner: "ann", By: "tool", Reason: "a reminder",
+		Status: parley.TimerPending, Why: "cooldown", FireAt: dialecttest.Begin, CreatedAt: dialecttest.Begin,
+		UpdatedAt: dialecttest.Begin}}, d.refusal
 }
 
 func (d *door) Effects(_ context.Context, _ parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {
 	if d.effectQuery = q; q.Effect == 404 {
 		return nil, nil
 	}
-	return []parley.EffectInfo{{ID: session + ".5", Session: dialecttest.Session, Effect: 5, Run: 3, Owner: "ann", Type: parley.SendMessage, Request: "r1", Status: parley.EffectCompleted,
-		Attempts: 1, LastAttemptAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}}, d.refusal
+	return []parley.EffectInfo{{ID: session + ".5", Session: dialecttest.Session, Effect: 5, Run: 3, Owner: "ann",
+			Type: parley.SendMessage, Request: "r1", Status: parley.EffectCompleted,
+			Attempts: 1, LastAttemptAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}},
+		d.refusal
 }
 
-func (d *door) Missions(_ context.Context, _ parley.Principal, project string, limit int) ([]parley.MissionInfo, error) {
+func (d *door) Missions(_ context.Context, _ parley.Principal, project string, limit int) ([]parley.MissionInfo,
+	error) {
 	if project != "/p" || limit <= parley.MaxEndedMissions {
 		return nil, parley.Errorf(parley.CodeInternal, "%d of %q", limit, project)
 	}
@@ -110,11 +118,13 @@ func (d *door) Override(_ context.Context, _ parley.Principal, project, agent st
 
 func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
 	d.cardQuery = q
-	return []parley.CardInfo{{Kind: q.Kind, Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Seq: 9, Call: 8, Agent: "coder", Owner: "ann",
+	return []parley.CardInfo{{Kind: q.Kind, Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Seq: 9,
+		Call: 8, Agent: "coder", Owner: "ann",
 		Tool: "write_file", Arguments: "{}", Show: "write it", AskedAt: dialecttest.Begin}}, d.refusal
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower, error) {
+func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower,
+	error) {
 	head := int64(len(d.log))
 	if d.log != nil && scope.Session == "" {
 		head = int64(d.log[head-1].Position)
@@ -196,7 +206,8 @@ func (f *follower) Close() {
 // agents knows one agent.
 type agents struct{}
 
-var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo", Tools: []string{"read_file"}, Instructions: "Be brief.", IdlePrompt: "Look around."}
+var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo", Tools: []string{"read_file"},
+	Instructions: "Be brief.", IdlePrompt: "Look around."}
 
 func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	if name != "" && name != "coder" {
@@ -208,7 +219,8 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{}, Servers: servers{}, Access: rules{},
+	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{},
+		Servers: servers{}, Access: rules{},
 		Project: func(parley.TenantID) string { return "/p" }}
 }
 
@@ -234,7 +246,8 @@ func (guard) Who(r *http.Request) (parley.Principal, error) {
 
 func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
 	who, err := g.Who(r)
-	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}}, err
+	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
+		err
 }
 
 // office gives the ticket "ticket" and remembers nothing.
@@ -269,8 +282,10 @@ func (d *door) Audited(_ context.Context, who parley.Principal, q parley.AuditQu
 	if err := d.May(context.Background(), who, parley.ActReadAudit, parley.Resource{}); err != nil {
 		return nil, err
 	}
-	return []parley.AuditRow{{Tenant: who.Tenant, No: int64(q.Limit), Audit: parley.Audit{At: dialecttest.Begin, By: q.By, Action: q.Action,
-		Resource: q.Resource, Source: q.Source, Metadata: parley.Metadata(map[string]any{"after": q.After, "before": q.Before})}, Hash: "h"}}, nil
+	return []parley.AuditRow{{Tenant: who.Tenant, No: int64(q.Limit),
+		Audit: parley.Audit{At: dialecttest.Begin, By: q.By, Action: q.Action,
+			Resource: q.Resource, Source: q.Source,
+			Metadata: parley.Metadata(map[string]any{"after": q.After, "before": q.Before})}, Hash: "h"}}, nil
 }
 
 func mux(d *door) *http.ServeMux {

@@ -24,7 +24,8 @@ func (h *Handler) listRuns(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"), Open: q.Get("open") == "1", Limit: limit}
+	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"),
+		Open: q.Get("open") == "1", Limit: limit}
 	if query.Before, err = r.time("before"); err != nil {
 		return 0, nil, err
 	}
@@ -84,7 +85,8 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 		if status := q.Get("status"); kind == parley.CardCall && status != "" && status != "unknown" {
 			return 0, nil, dialect.Invalid("status must be unknown: other calls wait for nobody, and are in the log")
 		}
-		cards, err := h.Door.Cards(r.Context(), r.who, parley.CardQuery{Session: parley.SessionID(q.Get("session")), Kind: kind, Limit: limit})
+		cards, err := h.Door.Cards(r.Context(), r.who, parley.CardQuery{Session: parley.SessionID(q.Get("session")),
+			Kind: kind, Limit: limit})
 		list := []cardLine{}
 		for _, c := range cards {
 			list = append(list, cardLine{parley.Ref(c.Session, c.Seq), c})

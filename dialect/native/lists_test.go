@@ -10,17 +10,20 @@ import (
 	"parley/dialect/dialecttest"
 )
 
-const run3 = `{"id":"` + session + `.3","session":"` + session + `","root":"` + session + `","run":3,"agent":"coder","owner":"ann",` +
-	`"parent":{"session":"` + session + `","run":1,"call":2,"depth":1},"request":"r1","waiting":true,"started_at":"2026-01-02T03:04:05Z"}`
+const run3 = `{"id":"` + session + `.3","session":"` + session + `","root":"` + session +
+	`","run":3,"agent":"coder","owner":"ann",` +
+	`"parent":{"session":"` + session +
+	`","run":1,"call":2,"depth":1},"request":"r1","waiting":true,"started_at":"2026-01-02T03:04:05Z"}`
 
 func TestRuns(t *testing.T) {
 	for path, want := range map[string]parley.RunQuery{
-		"":                                    {Limit: 50},
-		"?open=1&limit=7":                     {Open: true, Limit: 7},
-		"?agent=coder":                        {Agent: "coder", Limit: 50},
-		"?limit=9999":                         {Limit: 200},
-		"?session=" + session:                 {Session: dialecttest.Session, Limit: 50},
-		"?parent=" + session + ".5":           {Parent: &parley.Origin{Session: dialecttest.Session, Run: 5}, Limit: 50},
+		"":                    {Limit: 50},
+		"?open=1&limit=7":     {Open: true, Limit: 7},
+		"?agent=coder":        {Agent: "coder", Limit: 50},
+		"?limit=9999":         {Limit: 200},
+		"?session=" + session: {Session: dialecttest.Session, Limit: 50},
+		"?parent=" + session + ".5": {Parent: &parley.Origin{Session: dialecttest.Session, Run: 5},
+			Limit: 50},
 		"?before=2026-01-02T15:04:05.000007Z": {Before: time.Date(2026, 1, 2, 15, 4, 5, 7000, time.UTC), Limit: 50},
 		"/" + session + ".3":                  {Session: dialecttest.Session, Run: 3, Limit: 1},
 	} {
@@ -37,13 +40,15 @@ func TestRuns(t *testing.T) {
 			t.Errorf("%s asks for %+v, want %+v", path, d.runQuery, want)
 		}
 	}
-	for path, want := range map[string]int{"?limit=x": 400, "?limit=0": 400, "?before=yesterday": 400, "?parent=x": 404, "/x": 404, "/" + session + ".404": 404} {
+	for path, want := range map[string]int{"?limit=x": 400, "?limit=0": 400, "?before=yesterday": 400, "?parent=x": 404,
+		"/x": 404, "/" + session + ".404": 404} {
 		if w := ask(&door{}, "GET", "/api/v1/runs"+path, ""); w.Code != want {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 	d := &door{}
-	if w := ask(d, "POST", "/api/v1/runs/"+session+".3/cancel", `{}`); w.Code != 202 || len(d.commands) != 1 || d.commands[0].Do != (parley.CancelRun{Run: 3}) ||
+	if w := ask(d, "POST", "/api/v1/runs/"+session+".3/cancel", `{}`); w.Code != 202 || len(d.commands) != 1 ||
+		d.commands[0].Do != (parley.CancelRun{Run: 3}) ||
 		d.commands[0].Session != dialecttest.Session {
 		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
 	}
@@ -53,10 +58,12 @@ func TestRuns(t *testing.T) {
 }
 
 func TestCards(t *testing.T) {
-	for path, kind := range map[string]parley.CardKind{"approvals": parley.CardApproval, "questions": parley.CardQuestion, "calls": parley.CardCall} {
+	for path, kind := range map[string]parley.CardKind{"approvals": parley.CardApproval,
+		"questions": parley.CardQuestion, "calls": parley.CardCall} {
 		d := &door{}
 		w := ask(d, "GET", "/api/v1/"+path+"?status=unknown&session="+session+"&limit=3", "")
-		want := `{"` + path + `":[{"id":"` + session + `.9","kind":"` + string(kind) + `","session":"` + session + `","root":"` + session +
+		want := `{"` + path + `":[{"id":"` + session + `.9","kind":"` + string(kind) + `","session":"` + session +
+			`","root":"` + session +
 			`","run":3,"seq":9,"call":8,"agent":"coder","owner":"ann","tool":"write_file","arguments":"{}","show":"write it","asked_at":"2026-01-02T03:04:05Z"}]}`
 		if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want {
 			t.Errorf("%s: %d\n%s\n%s", path, w.Code, got, want)
@@ -73,13 +80,15 @@ func TestCards(t *testing.T) {
 func TestPlans(t *testing.T) {
 	const path = "/api/v1/sessions/" + session + "/plan"
 	d := &door{}
-	if w := ask(d, "GET", path, ""); w.Code != 200 || strings.TrimSpace(w.Body.String()) != `{"items":[{"title":"one","status":"pending"}],"status":"planned"}` {
+	if w := ask(d, "GET", path, ""); w.Code != 200 ||
+		strings.TrimSpace(w.Body.String()) != `{"items":[{"title":"one","status":"pending"}],"status":"planned"}` {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	for body, want := range map[string]parley.CommandBody{
-		`{"decision":"approve","fresh":true,"agent":"coder"}`: parley.DecidePlan{Decision: parley.ApprovePlan, Fresh: true, Agent: parley.AgentRef{Name: "coder"}},
-		`{"decision":"edit","text":"other"}`:                  parley.DecidePlan{Decision: parley.EditPlan, Text: "other"},
-		`{"decision":"reject"}`:                               parley.DecidePlan{Decision: parley.RejectPlan},
+		`{"decision":"approve","fresh":true,"agent":"coder"}`: parley.DecidePlan{Decision: parley.ApprovePlan,
+			Fresh: true, Agent: parley.AgentRef{Name: "coder"}},
+		`{"decision":"edit","text":"other"}`: parley.DecidePlan{Decision: parley.EditPlan, Text: "other"},
+		`{"decision":"reject"}`:              parley.DecidePlan{Decision: parley.RejectPlan},
 	} {
 		d := &door{}
 		if w := ask(d, "POST", path, body); w.Code != 202 || len(d.commands) != 1 || d.commands[0].Do != want {
@@ -91,7 +100,8 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, w.Code, w.Body)
 		}
 	}
-	if w := ask(d, "POST", inputs, `{"content":"x","mode":"plan"}`); w.Code != 202 || d.commands[0].Do.(parley.SubmitInput).Mode != parley.ModePlan {
+	if w := ask(d, "POST", inputs, `{"content":"x","mode":"plan"}`); w.Code != 202 ||
+		d.commands[0].Do.(parley.SubmitInput).Mode != parley.ModePlan {
 		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
 	}
 }
@@ -100,14 +110,16 @@ func TestSettings(t *testing.T) {
 	const want = `{"approval":"suggest","turns":50,"compact_at":0.8,"max_delegation_depth":2}`
 	d := &door{}
 	for _, method := range []string{"GET", "PATCH"} {
-		if w := ask(d, method, "/api/v1/settings", `{"turns":7,"model":null}`); w.Code != 200 || strings.TrimSpace(w.Body.String()) != want {
+		if w := ask(d, method, "/api/v1/settings", `{"turns":7,"model":null}`); w.Code != 200 ||
+			strings.TrimSpace(w.Body.String()) != want {
 			t.Errorf("%s: %d %s", method, w.Code, w.Body)
 		}
 	}
 	if len(d.commands) != 1 || d.commands[0].Session != parley.TenantSession {
 		t.Fatalf("%+v", d.commands)
 	}
-	if values := d.commands[0].Do.(parley.ChangeSettings).Values; len(values) != 2 || string(values["turns"]) != "7" || string(values["model"]) != "null" {
+	if values := d.commands[0].Do.(parley.ChangeSettings).Values; len(values) != 2 || string(values["turns"]) != "7" ||
+		string(values["model"]) != "null" {
 		t.Errorf("%s", values)
 	}
 }
@@ -116,15 +128,19 @@ func TestTimersAndEffects(t *testing.T) {
 	const at = `"2026-01-02T03:04:05Z"`
 	d := &door{}
 	w := ask(d, "GET", "/api/v1/timers?status=pending&limit=3&session="+session, "")
-	want := `{"timers":[{"id":"` + session + `.9","session":"` + session + `","timer":9,"run":3,"agent":"coder","owner":"ann","by":"tool","reason":"a reminder","status":"pending",` +
+	want := `{"timers":[{"id":"` + session + `.9","session":"` + session +
+		`","timer":9,"run":3,"agent":"coder","owner":"ann","by":"tool","reason":"a reminder","status":"pending",` +
 		`"why":"cooldown","fire_at":` + at + `,"created_at":` + at + `,"updated_at":` + at + `}]}`
-	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want || d.timerQuery != (parley.TimerQuery{Session: dialecttest.Session, Status: parley.TimerPending, Limit: 3}) {
+	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want ||
+		d.timerQuery != (parley.TimerQuery{Session: dialecttest.Session, Status: parley.TimerPending, Limit: 3}) {
 		t.Errorf("%d %s, %+v", w.Code, got, d.timerQuery)
 	}
 	w = ask(d, "GET", "/api/v1/effects?status=completed", "")
-	want = `{"effects":[{"id":"` + session + `.5","session":"` + session + `","effect":5,"run":3,"owner":"ann","type":"send_message","request":"r1","status":"completed","attempts":1,` +
+	want = `{"effects":[{"id":"` + session + `.5","session":"` + session +
+		`","effect":5,"run":3,"owner":"ann","type":"send_message","request":"r1","status":"completed","attempts":1,` +
 		`"last_attempt_at":` + at + `,"created_at":` + at + `,"updated_at":` + at + `}]}`
-	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want || d.effectQuery != (parley.EffectQuery{Status: parley.EffectCompleted, Limit: 50}) {
+	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want ||
+		d.effectQuery != (parley.EffectQuery{Status: parley.EffectCompleted, Limit: 50}) {
 		t.Errorf("%d %s, %+v", w.Code, got, d.effectQuery)
 	}
 	for _, bad := range []string{"timers?status=fired", "timers?limit=0", "effects?status=sent", "effects?limit=x"} {
@@ -132,16 +148,20 @@ func TestTimersAndEffects(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, w.Code, w.Body)
 		}
 	}
-	if w := ask(d, "DELETE", "/api/v1/timers/"+session+".9", ""); w.Code != 202 || len(d.commands) != 1 || d.commands[0].Do != (parley.CancelTimer{Timer: 9}) {
+	if w := ask(d, "DELETE", "/api/v1/timers/"+session+".9", ""); w.Code != 202 || len(d.commands) != 1 ||
+		d.commands[0].Do != (parley.CancelTimer{Timer: 9}) {
 		t.Errorf("%d %s, %+v", w.Code, w.Body, d.commands)
 	}
-	if w := ask(d, "GET", "/api/v1/timers/"+session+".9", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `{"id":"`+session+`.9",`) || d.timerQuery.Timer != 9 {
+	if w := ask(d, "GET", "/api/v1/timers/"+session+".9", ""); w.Code != 200 ||
+		!strings.Contains(w.Body.String(), `{"id":"`+session+`.9",`) || d.timerQuery.Timer != 9 {
 		t.Errorf("%d %s, %+v", w.Code, w.Body, d.timerQuery)
 	}
-	if w := ask(d, "GET", "/api/v1/effects/"+session+".5", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `{"id":"`+session+`.5",`) || d.effectQuery.Effect != 5 {
+	if w := ask(d, "GET", "/api/v1/effects/"+session+".5", ""); w.Code != 200 ||
+		!strings.Contains(w.Body.String(), `{"id":"`+session+`.5",`) || d.effectQuery.Effect != 5 {
 		t.Errorf("%d %s, %+v", w.Code, w.Body, d.effectQuery)
 	}
-	for _, unknown := range []string{"GET timers/9", "GET timers/" + session + ".404", "DELETE timers/9", "GET effects/x", "GET effects/" + session + ".404"} {
+	for _, unknown := range []string{"GET timers/9", "GET timers/" + session + ".404", "DELETE timers/9",
+		"GET effects/x", "GET effects/" + session + ".404"} {
 		method, path, _ := strings.Cut(unknown, " ")
 		if w := ask(d, method, "/api/v1/"+path, ""); w.Code != 404 || len(d.commands) != 1 {
 			t.Errorf("%s: %d %s", unknown, w.Code, w.Body)

@@ -109,7 +109,8 @@ func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who parley.Prin
 	if err != nil {
 		return
 	}
-	if s.Send(transport.Message{ID: h.Door.Epoch() + "-0", Event: "resync", Data: dialect.Encode(refusalOf(why))}) == nil {
+	if s.Send(transport.Message{ID: h.Door.Epoch() + "-0", Event: "resync",
+		Data: dialect.Encode(refusalOf(why))}) == nil {
 		h.stream(r.Context(), s, follower, scope)
 	}
 }
@@ -125,7 +126,8 @@ func parseCursor(s string) (parley.Cursor, error) {
 	}
 	after, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || after < 0 || ok && epoch == "" {
-		return parley.Cursor{}, parley.Errorf(parley.CodeResync, "%q is no cursor; use the id of an event, or leave it out to start from the beginning.", s)
+		return parley.Cursor{}, parley.Errorf(parley.CodeResync, "%q is no cursor; use the id of an event, or leave "+
+			"it out to start from the beginning.", s)
 	}
 	return parley.Cursor{Epoch: epoch, After: after}, nil
 }

@@ -75,7 +75,8 @@ func TestCursors(t *testing.T) {
 		path, header string
 		first        parley.Seq
 	}{
-		{"", "", 1}, {"?after=", "", 1}, {"?after=0", "", 1}, {"?after=4", "", 5}, {"?after=" + epoch + "-4", "", 5}, {"?after=" + epoch + "-0", "", 1},
+		{"", "", 1}, {"?after=", "", 1}, {"?after=0", "", 1}, {"?after=4", "", 5}, {"?after=" + epoch + "-4", "", 5},
+		{"?after=" + epoch + "-0", "", 1},
 		{"?after=4", epoch + "-9", 10}, {"?last_event_id=" + epoch + "-6", "", 7},
 	} {
 		if test.header == "" && !strings.Contains(test.path, "last_event_id") {
@@ -114,7 +115,8 @@ func TestCursorsOfMany(t *testing.T) {
 	}
 }
 
-var strangers = []string{"other-3", epoch + "-999", "999", "x", epoch + "-", "-3", epoch + "--3", epoch + "-1.5", "99999999999999999999", "\x00\x7fé\U000e0001"}
+var strangers = []string{"other-3", epoch + "-999", "999", "x", epoch + "-", "-3", epoch + "--3", epoch + "-1.5",
+	"99999999999999999999", "\x00\x7fé\U000e0001"}
 
 // A cursor that means nothing here is never answered with silence, nor with a
 // log that it does not belong to.
@@ -151,7 +153,8 @@ func with(path, cursor string) string {
 	if strings.Contains(path, "?") {
 		sep = "&"
 	}
-	return path + sep + "after=" + strings.NewReplacer("\x00", "%00", "\x7f", "%7F", "é", "%C3%A9", "\U000e0001", "%F3%A0%80%81").Replace(cursor)
+	return path + sep + "after=" + strings.NewReplacer("\x00", "%00", "\x7f", "%7F", "é", "%C3%A9", "\U000e0001",
+		"%F3%A0%80%81").Replace(cursor)
 }
 
 // difficult is a message that is JSON only if JSON wrote it: %q and
@@ -250,7 +253,8 @@ func TestAFiniteLogEndsAtTheHeadItHad(t *testing.T) {
 func TestACutLogDoesNotLookWhole(t *testing.T) {
 	log := wholeLog(t)
 	for _, end := range []error{
-		parley.Errorf(parley.CodeCorrupt, "A row cannot be read."), parley.Errorf(parley.CodeUnavailable, "The server is stopping."), errors.New("disk"),
+		parley.Errorf(parley.CodeCorrupt, "A row cannot be read."),
+		parley.Errorf(parley.CodeUnavailable, "The server is stopping."), errors.New("disk"),
 	} {
 		srv := serve(t, &door{log: log[:9], head: parley.Seq(len(log)), end: end})
 		body, err := io.ReadAll(get(t, srv, logPath).Body)
@@ -266,7 +270,8 @@ func TestACutLogDoesNotLookWhole(t *testing.T) {
 	}
 	// Who follows knows that it may end at any time.
 	srv = serve(t, &door{log: log[:9], end: stopping})
-	if body, err := io.ReadAll(get(t, srv, logPath+"?follow=1").Body); err != nil || string(body) != dialecttest.Lines(log[:9]) {
+	if body, err := io.ReadAll(get(t, srv, logPath+"?follow=1").Body); err != nil ||
+		string(body) != dialecttest.Lines(log[:9]) {
 		t.Errorf("read %s and %v", body, err)
 	}
 }

@@ -27,7 +27,8 @@ func (h *Handler) listServers(r request) (int, any, error) {
 // acceptTools lets agents call tools as they were shown to whoever asks for it:
 // one that has changed since then is not what was accepted.
 func (h *Handler) acceptTools(r request) (int, any, error) {
-	if err := h.Door.May(r.Context(), r.who, parley.ActAdmin, parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant, Session: parley.TenantSession}); err != nil {
+	if err := h.Door.May(r.Context(), r.who, parley.ActAdmin,
+		parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant, Session: parley.TenantSession}); err != nil {
 		return 0, nil, err
 	}
 	var wanted map[string]string
@@ -48,13 +49,16 @@ func (h *Handler) acceptTools(r request) (int, any, error) {
 		at := slices.IndexFunc(servers[i].Tools, func(t parley.ServerTool) bool { return t.Name == full })
 		switch {
 		case at < 0 || servers[i].Tools[at].Status == "unusable":
-			return 0, nil, parley.Errorf(parley.CodeNotFound, "The server %s offers no tool %.80q that could be used.", name, full)
+			return 0, nil, parley.Errorf(parley.CodeNotFound, "The server %s offers no tool %.80q that could be used.",
+				name, full)
 		case servers[i].Tools[at].Digest != digest:
-			return 0, nil, parley.Errorf(parley.CodeConflict, "The tool %s is not what was accepted: look at it again.", full)
+			return 0, nil, parley.Errorf(parley.CodeConflict, "The tool %s is not what was accepted: look at it again.",
+				full)
 		}
 		accept[strings.TrimPrefix(full, name+parley.ServerSeparator)] = digest
 	}
-	if _, err := h.submit(r, string(parley.TenantSession), parley.AcceptTools{Server: name, Tools: accept}); err != nil {
+	if _, err := h.submit(r, string(parley.TenantSession),
+		parley.AcceptTools{Server: name, Tools: accept}); err != nil {
 		return 0, nil, err
 	}
 	return h.listServers(r)

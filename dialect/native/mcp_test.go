@@ -14,7 +14,8 @@ type servers struct{ err error }
 
 func (s servers) ToolServers(context.Context, parley.Principal) ([]parley.ToolServer, error) {
 	return []parley.ToolServer{{Name: "files", Transport: "stdio", Status: "running", Tools: []parley.ServerTool{
-		{Name: "files__read", Status: "waiting", Reason: "it has changed", Digest: strings.Repeat("1", 64), Accepted: strings.Repeat("0", 64)},
+		{Name: "files__read", Status: "waiting", Reason: "it has changed", Digest: strings.Repeat("1", 64),
+			Accepted: strings.Repeat("0", 64)},
 		{Name: "files__a.b", Status: "unusable", Digest: strings.Repeat("2", 64)},
 	}}}, s.err
 }
@@ -30,13 +31,17 @@ func TestToolServers(t *testing.T) {
 	}{
 		{"GET", "/api/v1/mcp", "", nil, nil, 200, `"status":"waiting","reason":"it has changed"`, ""},
 		{"GET", "/api/v1/mcp", "", nil, parley.Errorf(parley.CodeUnavailable, "later"), 503, "", ""},
-		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__read":"` + one + `"}}`, nil, nil, 200, `"servers"`, "read"},
-		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__read":"` + strings.Repeat("3", 64) + `"}}`, nil, nil, 409, "look at it again", ""},
+		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__read":"` + one + `"}}`, nil, nil, 200, `"servers"`,
+			"read"},
+		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__read":"` + strings.Repeat("3", 64) + `"}}`, nil, nil,
+			409, "look at it again", ""},
 		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__write":"` + one + `"}}`, nil, nil, 404, "", ""},
-		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__a.b":"` + strings.Repeat("2", 64) + `"}}`, nil, nil, 404, "", ""},
+		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__a.b":"` + strings.Repeat("2", 64) + `"}}`, nil, nil,
+			404, "", ""},
 		{"POST", "/api/v1/mcp/files/accept", `{"tools":["files__read"]}`, nil, nil, 400, "digests", ""},
 		{"POST", "/api/v1/mcp/mail/accept", `{"tools":{}}`, nil, nil, 404, "", ""},
-		{"POST", "/api/v1/mcp/files/accept", `{"tools":{}}`, parley.Errorf(parley.CodeInvalid, "say which"), nil, 400, "say which", "-"},
+		{"POST", "/api/v1/mcp/files/accept", `{"tools":{}}`, parley.Errorf(parley.CodeInvalid, "say which"), nil, 400,
+			"say which", "-"},
 	} {
 		d := &door{refusal: test.refusal}
 		h := handler(d)
@@ -56,7 +61,8 @@ func TestToolServers(t *testing.T) {
 		case test.accepts == "" && len(d.commands) > 0:
 			t.Errorf("%s led to %+v", test.body, d.commands)
 		case test.accepts == "read":
-			if do, ok := d.commands[0].Do.(parley.AcceptTools); !ok || d.commands[0].Session != parley.TenantSession || do.Server != "files" || do.Tools["read"] != one || do.First {
+			if do, ok := d.commands[0].Do.(parley.AcceptTools); !ok || d.commands[0].Session != parley.TenantSession ||
+				do.Server != "files" || do.Tools["read"] != one || do.First {
 				t.Errorf("%+v", d.commands)
 			}
 		}

@@ -69,7 +69,8 @@ func (h *Handler) setOverride(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, dialect.Invalid("%s", err)
 	}
-	if _, err := h.submit(r, string(parley.TenantSession), parley.SetOverride{Project: h.project(r.who.Tenant), Agent: r.PathValue("id"), IdleChoice: choice}); err != nil {
+	if _, err := h.submit(r, string(parley.TenantSession), parley.SetOverride{Project: h.project(r.who.Tenant),
+		Agent: r.PathValue("id"), IdleChoice: choice}); err != nil {
 		return 0, nil, err
 	}
 	return h.getOverride(r)

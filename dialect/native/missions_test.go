@@ -19,15 +19,21 @@ func TestMissions(t *testing.T) {
 		says               string
 		leadsTo            parley.CommandBody
 	}{
-		{"GET", "/api/v1/missions", ``, 200, `{"missions":[{"id":2,"project":"/p","text":"green","agents":[],"by":"ann","created_at":"2026-01-02T03:04:05Z"}]}`, nil},
-		{"POST", "/api/v1/missions", `{"text":"x","agents":[{"agent":"coder","idle_prompt":"Look.","idle_interval_secs":60}]}`, 201, `{"session"`,
-			parley.SetMission{Project: "/p", Text: "x", Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: d.choice}}}},
+		{"GET", "/api/v1/missions", ``, 200,
+			`{"missions":[{"id":2,"project":"/p","text":"green","agents":[],"by":"ann","created_at":"2026-01-02T03:04:05Z"}]}`, nil},
+		{"POST", "/api/v1/missions",
+			`{"text":"x","agents":[{"agent":"coder","idle_prompt":"Look.","idle_interval_secs":60}]}`, 201,
+			`{"session"`,
+			parley.SetMission{Project: "/p", Text: "x",
+				Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: d.choice}}}},
 		{"POST", "/api/v1/missions", `{"text":1}`, 400, `text must be`, nil},
 		{"POST", "/api/v1/missions", `{"text":"x","agents":[1]}`, 400, `agents must be a list of objects.`, nil},
-		{"POST", "/api/v1/missions", `{"text":"x","agents":[{"agent":"coder","idle_interval_secs":"1"}]}`, 400, `idle_interval_secs must be a whole number of seconds.`, nil},
+		{"POST", "/api/v1/missions", `{"text":"x","agents":[{"agent":"coder","idle_interval_secs":"1"}]}`, 400,
+			`idle_interval_secs must be a whole number of seconds.`, nil},
 		{"DELETE", "/api/v1/missions", ``, 200, `{"session"`, parley.ClearMission{Project: "/p"}},
 		{"GET", "/api/v1/agents/coder/override", ``, 200, `{"idle_prompt":"Look.","idle_interval_secs":60}`, nil},
-		{"POST", "/api/v1/agents/coder/override", `{"idle_prompt":"Look."}`, 200, `{"idle_prompt":"Look.","idle_interval_secs":60}`,
+		{"POST", "/api/v1/agents/coder/override", `{"idle_prompt":"Look."}`, 200,
+			`{"idle_prompt":"Look.","idle_interval_secs":60}`,
 			parley.SetOverride{Project: "/p", Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}},
 		{"POST", "/api/v1/agents/coder/override", `{"idle_prompt":7}`, 400, `idle_prompt must be a string.`, nil},
 	} {
@@ -36,7 +42,8 @@ func TestMissions(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s", c.method, c.path, c.body, w.Code, w.Body)
 		}
 		switch made := d.commands[before:]; {
-		case c.leadsTo == nil && len(made) != 0, c.leadsTo != nil && (len(made) != 1 || made[0].Session != parley.TenantSession || !reflect.DeepEqual(made[0].Do, c.leadsTo)):
+		case c.leadsTo == nil && len(made) != 0, c.leadsTo != nil &&
+			(len(made) != 1 || made[0].Session != parley.TenantSession || !reflect.DeepEqual(made[0].Do, c.leadsTo)):
 			t.Errorf("%s %s: %+v", c.method, c.path, made)
 		}
 	}

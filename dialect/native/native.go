@@ -52,52 +52,58 @@ type Handler struct {
 // Routes lists what is served, for the mux and for whoever documents it.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
-		"GET /api/v1/me":                     h.asks(h.whoAmI),
-		"GET /api/v1/agents":                 h.asks(h.listAgents),
-		"GET /api/v1/agents/{id}":            h.asks(h.getAgent),
-		"POST /api/v1/agents":                h.asks(h.makeAgent),
-		"DELETE /api/v1/agents/{id}":         h.asks(h.deleteAgent),
-		"GET /api/v1/skills":                 h.asks(h.listSkills),
-		"GET /api/v1/sessions":               h.asks(h.listSessions),
-		"POST /api/v1/sessions":              h.asks(h.openSession),
-		"GET /api/v1/sessions/{id}":          h.asks(h.getSession),
-		"PATCH /api/v1/sessions/{id}":        h.asks(h.renameSession),
-		"DELETE /api/v1/sessions/{id}":       h.asks(h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.DeleteSession{}, nil })),
-		"POST /api/v1/sessions/{id}/inputs":  h.asks(h.command(submitInput)),
-		"POST /api/v1/sessions/{id}/cancel":  h.asks(h.command(cancelRun)),
-		"POST /api/v1/sessions/{id}/halt":    h.asks(h.command(haltSession)),
-		"POST /api/v1/sessions/{id}/reopen":  h.asks(h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.ReopenSession{}, nil })),
-		"POST /api/v1/sessions/{id}/compact": h.asks(h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.CompactContext{}, nil })),
-		"DELETE /api/v1/inputs/{id}": h.asks(h.answer(func(seq parley.Seq, _ dialect.Object) (parley.CommandBody, error) {
-			return parley.WithdrawInput{Input: parley.InputID(seq)}, nil
-		})),
+		"GET /api/v1/me":              h.asks(h.whoAmI),
+		"GET /api/v1/agents":          h.asks(h.listAgents),
+		"GET /api/v1/agents/{id}":     h.asks(h.getAgent),
+		"POST /api/v1/agents":         h.asks(h.makeAgent),
+		"DELETE /api/v1/agents/{id}":  h.asks(h.deleteAgent),
+		"GET /api/v1/skills":          h.asks(h.listSkills),
+		"GET /api/v1/sessions":        h.asks(h.listSessions),
+		"POST /api/v1/sessions":       h.asks(h.openSession),
+		"GET /api/v1/sessions/{id}":   h.asks(h.getSession),
+		"PATCH /api/v1/sessions/{id}": h.asks(h.renameSession),
+		"DELETE /api/v1/sessions/{id}": h.asks(
+			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.DeleteSession{}, nil })),
+		"POST /api/v1/sessions/{id}/inputs": h.asks(h.command(submitInput)),
+		"POST /api/v1/sessions/{id}/cancel": h.asks(h.command(cancelRun)),
+		"POST /api/v1/sessions/{id}/halt":   h.asks(h.command(haltSession)),
+		"POST /api/v1/sessions/{id}/reopen": h.asks(
+			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.ReopenSession{}, nil })),
+		"POST /api/v1/sessions/{id}/compact": h.asks(
+			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.CompactContext{}, nil })),
+		"DELETE /api/v1/inputs/{id}": h.asks(
+			h.answer(func(seq parley.Seq, _ dialect.Object) (parley.CommandBody, error) {
+				return parley.WithdrawInput{Input: parley.InputID(seq)}, nil
+			})),
 		"GET /api/v1/missions":              h.asks(h.listMissions),
 		"POST /api/v1/missions":             h.asks(h.setMission),
 		"DELETE /api/v1/missions":           h.asks(h.clearMission),
 		"GET /api/v1/agents/{id}/override":  h.asks(h.getOverride),
 		"POST /api/v1/agents/{id}/override": h.asks(h.setOverride),
 
-		"GET /api/v1/timers":                   h.asks(h.listTimers),
-		"GET /api/v1/timers/{id}":              h.asks(h.getTimer),
-		"DELETE /api/v1/timers/{id}":           h.asks(h.cancelTimer),
-		"GET /api/v1/effects":                  h.asks(h.listEffects),
-		"GET /api/v1/effects/{id}":             h.asks(h.getEffect),
-		"POST /api/v1/approvals/{id}":          h.asks(h.answer(decideApproval)),
-		"POST /api/v1/questions/{id}":          h.asks(h.answer(dialect.AnswerQuestion)),
-		"POST /api/v1/calls/{id}":              h.asks(h.answer(dialect.ResolveCall)),
-		"GET /api/v1/sessions/{id}/log":        h.sessionLog,
-		"GET /api/v1/log":                      h.tenantLog,
-		"GET /api/v1/audit/events":             h.asks(h.listAudit),
-		"POST /api/v1/tickets":                 h.issueTicket,
-		"POST /api/v1/users/{id}/revoke":       h.asks(h.revoke),
-		"GET /api/v1/runs":                     h.asks(h.listRuns),
-		"GET /api/v1/runs/{id}":                h.asks(h.getRun),
-		"POST /api/v1/runs/{id}/cancel":        h.asks(h.cancelOneRun),
-		"GET /api/v1/approvals":                h.asks(h.listCards(parley.CardApproval, "approvals")),
-		"GET /api/v1/questions":                h.asks(h.listCards(parley.CardQuestion, "questions")),
-		"GET /api/v1/calls":                    h.asks(h.listCards(parley.CardCall, "calls")),
-		"POST /api/v1/agents/{id}/start":       h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
-		"POST /api/v1/agents/{id}/stop":        h.asks(h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
+		"GET /api/v1/timers":             h.asks(h.listTimers),
+		"GET /api/v1/timers/{id}":        h.asks(h.getTimer),
+		"DELETE /api/v1/timers/{id}":     h.asks(h.cancelTimer),
+		"GET /api/v1/effects":            h.asks(h.listEffects),
+		"GET /api/v1/effects/{id}":       h.asks(h.getEffect),
+		"POST /api/v1/approvals/{id}":    h.asks(h.answer(decideApproval)),
+		"POST /api/v1/questions/{id}":    h.asks(h.answer(dialect.AnswerQuestion)),
+		"POST /api/v1/calls/{id}":        h.asks(h.answer(dialect.ResolveCall)),
+		"GET /api/v1/sessions/{id}/log":  h.sessionLog,
+		"GET /api/v1/log":                h.tenantLog,
+		"GET /api/v1/audit/events":       h.asks(h.listAudit),
+		"POST /api/v1/tickets":           h.issueTicket,
+		"POST /api/v1/users/{id}/revoke": h.asks(h.revoke),
+		"GET /api/v1/runs":               h.asks(h.listRuns),
+		"GET /api/v1/runs/{id}":          h.asks(h.getRun),
+		"POST /api/v1/runs/{id}/cancel":  h.asks(h.cancelOneRun),
+		"GET /api/v1/approvals":          h.asks(h.listCards(parley.CardApproval, "approvals")),
+		"GET /api/v1/questions":          h.asks(h.listCards(parley.CardQuestion, "questions")),
+		"GET /api/v1/calls":              h.asks(h.listCards(parley.CardCall, "calls")),
+		"POST /api/v1/agents/{id}/start": h.asks(
+			h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
+		"POST /api/v1/agents/{id}/stop": h.asks(
+			h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
 		"GET /api/v1/sessions/{id}/plan":       h.asks(h.getPlan),
 		"POST /api/v1/sessions/{id}/plan":      h.asks(h.command(decidePlan)),
 		"GET /api/v1/sessions/{id}/webhook":    h.asks(h.getWebhook),
@@ -157,10 +163,14 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 // are events, which have names of their own.
 func Wire() map[string]any {
 	return map[string]any{
-		"Me": me{}, "Agent": agentInfo{}, "Session": parley.Summary{}, "Run": runLine{}, "Card": cardLine{}, "Origin": parley.Origin{}, "Usage": parley.Usage{},
-		"Question": parley.Question{}, "Receipt": parley.Receipt{}, "Plan": parley.Plan{}, "PlanItem": parley.PlanItem{},
-		"AgentDetail": agentDetail{}, "Definition": parley.Agent{}, "Settings": parley.Settings{}, "ToolServer": parley.ToolServer{}, "ServerTool": parley.ServerTool{},
-		"Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{}, "AuditEvent": auditEvent{}, "Skill": skillInfo{}, "Refusal": refusal{},
+		"Me": me{}, "Agent": agentInfo{}, "Session": parley.Summary{}, "Run": runLine{}, "Card": cardLine{},
+		"Origin": parley.Origin{}, "Usage": parley.Usage{},
+		"Question": parley.Question{}, "Receipt": parley.Receipt{}, "Plan": parley.Plan{},
+		"PlanItem":    parley.PlanItem{},
+		"AgentDetail": agentDetail{}, "Definition": parley.Agent{}, "Settings": parley.Settings{},
+		"ToolServer": parley.ToolServer{}, "ServerTool": parley.ServerTool{},
+		"Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{}, "AuditEvent": auditEvent{},
+		"Skill": skillInfo{}, "Refusal": refusal{},
 	}
 }
 
@@ -190,7 +200,8 @@ func (h *Handler) infoOf(tenant parley.TenantID, a parley.Agent, stopped []strin
 	case h.Remotes != nil && h.Remotes.Unreachable(tenant, a) != nil:
 		status = "unreachable"
 	}
-	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(tenant, a.Name), "\n"), h.made(tenant, a.Name)}
+	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(tenant, a.Name), "\n"),
+		h.made(tenant, a.Name)}
 }
 
 func (h *Handler) listAgents(r request) (int, any, error) {
@@ -238,7 +249,8 @@ func (h *Handler) setAgent(do func(agent string) parley.CommandBody) func(reques
 }
 
 func (h *Handler) mayRead(r request, agent string) error {
-	return h.Door.May(r.Context(), r.who, parley.ActRead, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant, Agent: agent})
+	return h.Door.May(r.Context(), r.who, parley.ActRead, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant,
+		Agent: agent})
 }
 
 func (h *Handler) listSessions(r request) (int, any, error) {
@@ -247,7 +259,8 @@ func (h *Handler) listSessions(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, dialect.Invalid("limit must be a number")
 	}
-	list, err := h.Door.Sessions(r.Context(), r.who, parley.SessionQuery{Search: q.Get("search"), Transient: q.Get("transient") == "1", Limit: limit})
+	list, err := h.Door.Sessions(r.Context(), r.who, parley.SessionQuery{Search: q.Get("search"),
+		Transient: q.Get("transient") == "1", Limit: limit})
 	if list == nil {
 		list = []parley.Summary{}
 	}
@@ -283,7 +296,9 @@ func (h *Handler) openSession(r request) (int, any, error) {
 	case id == "": // the same key opens the same session
 		id = string(dialect.SessionFor(r.who, "key", key))
 	}
-	if _, err := h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(key), Session: parley.SessionID(id), Via: parley.ViaHTTP, Do: do}); err != nil {
+	if _, err := h.Door.Submit(r.Context(), r.who,
+		parley.Command{ID: parley.CommandID(key), Session: parley.SessionID(id), Via: parley.ViaHTTP,
+			Do: do}); err != nil {
 		return 0, nil, err
 	}
 	m, err := h.Door.Session(r.Context(), r.who, parley.SessionID(id))
@@ -302,7 +317,8 @@ func (h *Handler) renameSession(r request) (int, any, error) {
 }
 
 func (h *Handler) submit(r request, session string, do parley.CommandBody) (parley.Receipt, error) {
-	return h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Session: parley.SessionID(session), Via: parley.ViaHTTP, Do: do})
+	return h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")),
+		Session: parley.SessionID(session), Via: parley.ViaHTTP, Do: do})
 }
 
 // command submits what the body says to the session in the path.

@@ -46,7 +46,8 @@ func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
 
 // revoke ends what somebody's tokens permit, from now on and everywhere.
 func (h *Handler) revoke(r request) (int, any, error) {
-	if err := h.Door.May(r.Context(), r.who, parley.ActWriteUsers, parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant}); err != nil {
+	if err := h.Door.May(r.Context(), r.who, parley.ActWriteUsers,
+		parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant}); err != nil {
 		return 0, nil, err
 	}
 	spared, err := h.Office.Revoke(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
@@ -77,8 +78,9 @@ func (h *Handler) listAudit(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	query := parley.AuditQuery{By: parley.PrincipalID(q.Get("user_id")), Action: q.Get("action"), Resource: q.Get("resource_type"),
-		Source: q.Get("source"), Limit: limit}
+	query := parley.AuditQuery{By: parley.PrincipalID(q.Get("user_id")), Action: q.Get("action"),
+		Resource: q.Get("resource_type"),
+		Source:   q.Get("source"), Limit: limit}
 	if query.After, err = r.time("after"); err != nil {
 		return 0, nil, err
 	}
@@ -88,7 +90,8 @@ func (h *Handler) listAudit(r request) (int, any, error) {
 	rows, err := h.Door.Audited(r.Context(), r.who, query)
 	events := []auditEvent{}
 	for _, row := range rows {
-		events = append(events, auditEvent{strconv.FormatInt(row.No, 10), row.Tenant, row.By, row.Action, row.Resource, row.ID, row.Metadata, row.Source, row.At, row.Hash})
+		events = append(events, auditEvent{strconv.FormatInt(row.No, 10), row.Tenant, row.By, row.Action, row.Resource,
+			row.ID, row.Metadata, row.Source, row.At, row.Hash})
 	}
 	return http.StatusOK, map[string]any{"events": events, "count": len(events)}, err
 }

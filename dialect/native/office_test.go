@@ -11,7 +11,8 @@ func TestOffice(t *testing.T) {
 		status              int
 		want                string
 	}{
-		{"POST /api/v1/tickets", `{"agent":"coder"}`, "", 201, `{"ticket":"for ann to coder","expires_at":"2026-01-02T03:04:05Z"}`},
+		{"POST /api/v1/tickets", `{"agent":"coder"}`, "", 201,
+			`{"ticket":"for ann to coder","expires_at":"2026-01-02T03:04:05Z"}`},
 		{"POST /api/v1/tickets", ``, "", 201, `"for ann to "`},
 		{"POST /api/v1/tickets", `{"agent":1}`, "", 400, `agent`},
 		{"POST /api/v1/tickets", `{}`, "Content-Type: text/plain", 400, `application/json`},
@@ -27,8 +28,10 @@ func TestOffice(t *testing.T) {
 		{"GET /api/v1/audit/events?limit=900", ``, "", 200, `"id":"200"`},
 		{"GET /api/v1/audit/events?limit=0", ``, "", 400, `limit`},
 		{"GET /api/v1/audit/events?limit=x", ``, "", 400, `limit`},
-		{"GET /api/v1/audit/events?action=a.b&resource_type=tool&source=http&user_id=bob", ``, "", 200, `"user_id":"bob","action":"a.b","resource_type":"tool"`},
-		{"GET /api/v1/audit/events?after=2026-01-01T00:00:00Z&before=2026-01-02T00:00:00%2B01:00", ``, "", 200, `"after":"2026-01-01T00:00:00Z","before":"2026-01-02T00:00:00+01:00"`},
+		{"GET /api/v1/audit/events?action=a.b&resource_type=tool&source=http&user_id=bob", ``, "", 200,
+			`"user_id":"bob","action":"a.b","resource_type":"tool"`},
+		{"GET /api/v1/audit/events?after=2026-01-01T00:00:00Z&before=2026-01-02T00:00:00%2B01:00", ``, "", 200,
+			`"after":"2026-01-01T00:00:00Z","before":"2026-01-02T00:00:00+01:00"`},
 		{"GET /api/v1/audit/events?after=yesterday", ``, "", 400, `after`},
 		{"GET /api/v1/audit/events", ``, "X-User: clumsy", 403, `audit:read`},
 	} {

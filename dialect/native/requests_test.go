@@ -23,16 +23,20 @@ const (
 // A refusal's code decides the status, and is in the body with its message.
 func TestStatusOfEveryCode(t *testing.T) {
 	want := map[parley.Code]int{
-		parley.CodeInvalid: 400, parley.CodeEmpty: 400, parley.CodeForbidden: 403, parley.CodeNotFound: 404, parley.CodeConflict: 409,
-		parley.CodeClosed: 410, parley.CodeResync: 410, parley.CodeTooLarge: 413, parley.CodeQueueFull: 429,
-		parley.CodeCorrupt: 500, parley.CodeModel: 500, parley.CodeTurnLimit: 500, parley.CodeInterrupted: 500, parley.CodeInternal: 500,
+		parley.CodeInvalid: 400, parley.CodeEmpty: 400, parley.CodeForbidden: 403, parley.CodeNotFound: 404,
+		parley.CodeConflict: 409,
+		parley.CodeClosed:   410, parley.CodeResync: 410, parley.CodeTooLarge: 413, parley.CodeQueueFull: 429,
+		parley.CodeCorrupt: 500, parley.CodeModel: 500, parley.CodeTurnLimit: 500, parley.CodeInterrupted: 500,
+		parley.CodeInternal:   500,
 		parley.CodeOverloaded: 503, parley.CodeUnavailable: 503, parley.CodeStopped: 503,
 		parley.CodeUnauthenticated: 401, parley.CodeLimited: 429, parley.CodeBlocked: 403,
 	}
-	routes := []string{"POST " + inputs, "GET /api/v1/sessions", "GET /api/v1/sessions/" + session, "POST /api/v1/sessions",
+	routes := []string{"POST " + inputs, "GET /api/v1/sessions", "GET /api/v1/sessions/" + session,
+		"POST /api/v1/sessions",
 		"PATCH /api/v1/sessions/" + session, "DELETE /api/v1/sessions/" + session, "GET " + logPath, "GET /api/v1/log"}
 	for code, status := range want {
-		d := &door{refusal: &parley.Error{Code: code, Message: "No, because \"of this\".", Hint: "secret hint", Err: errors.New("secret cause")}}
+		d := &door{refusal: &parley.Error{Code: code, Message: "No, because \"of this\".", Hint: "secret hint",
+			Err: errors.New("secret cause")}}
 		for _, route := range routes {
 			method, path, _ := strings.Cut(route, " ")
 			body := hello
@@ -79,8 +83,10 @@ func TestNobody(t *testing.T) {
 func TestOnlyJSONIsTaken(t *testing.T) {
 	for kind, ok := range map[string]bool{
 		"application/json": true, "application/json; charset=utf-8": true, "APPLICATION/JSON": true,
-		"": false, "text/plain": false, "application/x-www-form-urlencoded": false, "multipart/form-data; boundary=x": false,
-		"text/plain; application/json": false, "application/jsonl": false, "application/json,text/plain": false, "garbage/": false,
+		"": false, "text/plain": false, "application/x-www-form-urlencoded": false,
+		"multipart/form-data; boundary=x": false,
+		"text/plain; application/json":    false, "application/jsonl": false, "application/json,text/plain": false,
+		"garbage/": false,
 	} {
 		d := &door{}
 		for pattern := range handler(d).Routes() {
@@ -121,7 +127,8 @@ func TestBadBodies(t *testing.T) {
 	} {
 		d := &door{}
 		w := ask(d, "POST", inputs, test.body)
-		if _, m := failure(t, w.Body); w.Code != test.status || !strings.Contains(m, test.tells) || len(d.commands) > 0 {
+		if _, m := failure(t, w.Body); w.Code != test.status || !strings.Contains(m, test.tells) ||
+			len(d.commands) > 0 {
 			t.Errorf("%.60s: %d %q, submitted %v", test.body, w.Code, m, d.commands)
 		}
 	}
@@ -137,7 +144,8 @@ func TestCommands(t *testing.T) {
 	}{
 		{"POST " + path + "/inputs", hello, 202, parley.SubmitInput{Content: "Hello", Busy: parley.Queue}},
 		{"POST " + path + "/inputs", `{"content":"Hello","agent":"coder","request":"r1","busy":"steer","other":1}`, 202,
-			parley.SubmitInput{Content: "Hello", Agent: parley.AgentRef{Name: "coder"}, Request: "r1", Busy: parley.Steer}},
+			parley.SubmitInput{Content: "Hello", Agent: parley.AgentRef{Name: "coder"}, Request: "r1",
+				Busy: parley.Steer}},
 		{"POST " + path + "/cancel", ``, 202, parley.CancelRun{}},
 		{"POST " + path + "/cancel", `{"request":"r1","run":3}`, 202, parley.CancelRun{Request: "r1", Run: 3}},
 		{"POST " + path + "/cancel", `{"run":"3"}`, 400, nil},
@@ -158,7 +166,8 @@ func TestCommands(t *testing.T) {
 		{"POST /api/v1/approvals/" + session, `{"decision":"allow"}`, 404, nil},
 		{"POST /api/v1/approvals/" + strings.ToUpper(session) + ".7", `{"decision":"allow"}`, 404, nil},
 		{"POST /api/v1/approvals/7", `{"decision":"allow"}`, 404, nil},
-		{"POST /api/v1/questions/" + card, `{"answers":[["SQLite"],[]]}`, 202, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"SQLite"}, {}}}},
+		{"POST /api/v1/questions/" + card, `{"answers":[["SQLite"],[]]}`, 202,
+			parley.AnswerQuestion{Card: 7, Answers: [][]string{{"SQLite"}, {}}}},
 		{"POST /api/v1/questions/" + card, `{"answers":["SQLite"]}`, 400, nil},
 		{"POST /api/v1/questions/" + card, `{}`, 400, nil},
 		{"POST /api/v1/questions/" + session + ".0", `{"answers":[]}`, 404, nil},
@@ -236,7 +245,8 @@ func TestOpenSession(t *testing.T) {
 	if id := open(`{"id":"` + session + `","agent":"coder","title":"Shopping"}`); id != session {
 		t.Errorf("the id is %s", id)
 	}
-	if do := d.commands[len(d.commands)-1].Do; !reflect.DeepEqual(do, parley.OpenSession{Agent: "coder", Title: "Shopping"}) {
+	if do := d.commands[len(d.commands)-1].Do; !reflect.DeepEqual(do,
+		parley.OpenSession{Agent: "coder", Title: "Shopping"}) {
 		t.Errorf("submitted was %+v", do)
 	}
 
@@ -272,7 +282,8 @@ func TestOpenSession(t *testing.T) {
 // Ids from keys keep tenant, person and key apart, wherever one ends.
 func TestIDsOfKeys(t *testing.T) {
 	seen := map[string]bool{}
-	for _, who := range []parley.Principal{{Tenant: "a", ID: "bc"}, {Tenant: "ab", ID: "c"}, {Tenant: "a", ID: "b"}, {Tenant: "a", ID: "b1:c"}} {
+	for _, who := range []parley.Principal{{Tenant: "a", ID: "bc"}, {Tenant: "ab", ID: "c"}, {Tenant: "a", ID: "b"},
+		{Tenant: "a", ID: "b1:c"}} {
 		for _, key := range []string{"c", "d", "cd", ":c"} {
 			id := string(dialect.SessionFor(who, "key", key))
 			if seen[id] || !parley.SessionID(id).Valid() {
@@ -287,18 +298,21 @@ func TestIDsOfKeys(t *testing.T) {
 func TestDefinitions(t *testing.T) {
 	for user, want := range map[string]bool{"ann": true, "reader": false} {
 		w := ask(&door{}, "GET", "/api/v1/agents/coder", "", "X-User: "+user)
-		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"tools":["read_file"]`) || strings.Contains(body, "Be brief.") != want || strings.Contains(body, "Look around.") != want {
+		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"tools":["read_file"]`) ||
+			strings.Contains(body, "Be brief.") != want || strings.Contains(body, "Look around.") != want {
 			t.Errorf("%s: %d %s", user, w.Code, body)
 		}
 	}
 	h := handler(&door{})
 	h.Access = nil
 	// A field that is added is for nobody until somebody has thought about it.
-	full := parley.Agent{Instructions: "x", IdlePrompt: "x", Address: "tcp://x:1", Webhook: &parley.AgentWebhook{URL: "https://x/secret"}}
+	full := parley.Agent{Instructions: "x", IdlePrompt: "x", Address: "tcp://x:1",
+		Webhook: &parley.AgentWebhook{URL: "https://x/secret"}}
 	if a := h.definitionFor(request{}, full); !reflect.DeepEqual(a, parley.Agent{}) {
 		t.Errorf("shown without anybody to ask: %+v", a)
 	}
-	shown := []string{"Name", "Description", "Model", "Fallback", "Tools", "Approval", "Delegates", "Allow", "Limits", "Autonomy", "IdleSeconds", "Trust"}
+	shown := []string{"Name", "Description", "Model", "Fallback", "Tools", "Approval", "Delegates", "Allow", "Limits",
+		"Autonomy", "IdleSeconds", "Trust"}
 	hidden := []string{"Instructions", "IdlePrompt", "Address", "Webhook"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[parley.Agent]()) {
 		if !slices.Contains(shown, f.Name) && !slices.Contains(hidden, f.Name) && len(f.Index) == 1 {
@@ -329,11 +343,17 @@ func TestLists(t *testing.T) {
 		query  parley.SessionQuery
 	}{
 		{"/api/v1/sessions", 200, `{"sessions":[]}`, parley.SessionQuery{Limit: 50}},
-		{"/api/v1/sessions?limit=7&search=milk&transient=1", 200, `{"sessions":[]}`, parley.SessionQuery{Limit: 7, Search: "milk", Transient: true}},
-		{"/api/v1/sessions?limit=many", 400, `{"error":{"code":"invalid","message":"limit must be a number."}}`, parley.SessionQuery{}},
-		{"/api/v1/agents", 200, `{"agents":[{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running"}]}`, parley.SessionQuery{}},
-		{"/api/v1/agents/coder", 200, `{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running","definition":{"name":"coder","description":"writes code","model":"demo","tools":["read_file"],"instructions":"Be brief.","idle_prompt":"Look around."}}`, parley.SessionQuery{}},
-		{"/api/v1/agents/nobody", 404, `{"error":{"code":"not_found","message":"There is no agent \"nobody\"."}}`, parley.SessionQuery{}},
+		{"/api/v1/sessions?limit=7&search=milk&transient=1", 200, `{"sessions":[]}`,
+			parley.SessionQuery{Limit: 7, Search: "milk", Transient: true}},
+		{"/api/v1/sessions?limit=many", 400, `{"error":{"code":"invalid","message":"limit must be a number."}}`,
+			parley.SessionQuery{}},
+		{"/api/v1/agents", 200,
+			`{"agents":[{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running"}]}`,
+			parley.SessionQuery{}},
+		{"/api/v1/agents/coder", 200,
+			`{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running","definition":{"name":"coder","description":"writes code","model":"demo","tools":["read_file"],"instructions":"Be brief.","idle_prompt":"Look around."}}`, parley.SessionQuery{}},
+		{"/api/v1/agents/nobody", 404, `{"error":{"code":"not_found","message":"There is no agent \"nobody\"."}}`,
+			parley.SessionQuery{}},
 	} {
 		d.query = parley.SessionQuery{}
 		w := ask(d, "GET", test.path, "")

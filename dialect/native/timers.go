@@ -20,7 +20,8 @@ func (h *Handler) listTimers(r request) (int, any, error) {
 	if !slices.Contains([]parley.TimerStatus{"", parley.TimerPending, parley.TimerDone, parley.TimerGone}, status) {
 		return 0, nil, dialect.Invalid("status must be pending, promoted or cancelled")
 	}
-	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: parley.SessionID(q.Get("session")), Status: status, Limit: limit})
+	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: parley.SessionID(q.Get("session")),
+		Status: status, Limit: limit})
 	if list == nil {
 		list = []parley.TimerInfo{}
 	}
@@ -34,10 +35,12 @@ func (h *Handler) listEffects(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	status := parley.EffectStatus(q.Get("status"))
-	if !slices.Contains([]parley.EffectStatus{"", parley.EffectPending, parley.EffectExecuting, parley.EffectCompleted, parley.EffectFailed, parley.EffectGone}, status) {
+	if !slices.Contains([]parley.EffectStatus{"", parley.EffectPending, parley.EffectExecuting, parley.EffectCompleted,
+		parley.EffectFailed, parley.EffectGone}, status) {
 		return 0, nil, dialect.Invalid("status must be pending, executing, completed, failed or cancelled")
 	}
-	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: parley.SessionID(q.Get("session")), Status: status, Limit: limit})
+	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: parley.SessionID(q.Get("session")),
+		Status: status, Limit: limit})
 	if list == nil {
 		list = []parley.EffectInfo{}
 	}

@@ -11,7 +11,8 @@ import (
 
 // Webhooks keeps those of sessions.
 type Webhooks interface {
-	SetWebhook(ctx context.Context, who parley.Principal, id parley.SessionID, ask parley.WebhookAsk, via string) (parley.WebhookInfo, error)
+	SetWebhook(ctx context.Context, who parley.Principal, id parley.SessionID, ask parley.WebhookAsk, via string) (
+		parley.WebhookInfo, error)
 	Webhook(ctx context.Context, who parley.Principal, id parley.SessionID, via string) (parley.WebhookInfo, error)
 	RemoveWebhook(ctx context.Context, who parley.Principal, id parley.SessionID, via string) error
 }
@@ -33,7 +34,8 @@ func (h *Handler) setWebhook(r request) (int, any, error) {
 	}
 	if raw, given := r.body["events"]; given {
 		if json.Unmarshal(raw, &ask.Events) != nil || len(ask.Events) == 0 {
-			return 0, nil, parley.Errorf(parley.CodeInvalid, "events is a list of %s and %s; leave it out for both.", parley.HookFinished, parley.HookNeeded)
+			return 0, nil, parley.Errorf(parley.CodeInvalid, "events is a list of %s and %s; leave it out for both.",
+				parley.HookFinished, parley.HookNeeded)
 		}
 	}
 	info, err := h.Webhooks.SetWebhook(r.Context(), r.who, parley.SessionID(r.PathValue("id")), ask, parley.ViaHTTP)

@@ -26,14 +26,16 @@ func TestNaughtyStrings(t *testing.T) {
 }
 
 func TestDifficultStrings(t *testing.T) {
-	for _, s := range []string{"", " ", "\u00a0\u200b", "\ufeff", "a\x00b", "a\x1bb", "\x7f", "\u0085", "<\">&", "\u2028\u2029", "\U0010ffff", "é", "e\u0301", "\r\n\t", "\ufffd", `\u0041`} {
+	for _, s := range []string{"", " ", "\u00a0\u200b", "\ufeff", "a\x00b", "a\x1bb", "\x7f", "\u0085", "<\">&",
+		"\u2028\u2029", "\U0010ffff", "é", "e\u0301", "\r\n\t", "\ufffd", `\u0041`} {
 		throughEverything(t, s)
 	}
 }
 
 func throughEverything(t *testing.T, s string) {
 	t.Helper()
-	d := Decode(thread, dialect.Encode(map[string]string{"type": "chat.request", "threadId": string(thread), "content": s}), "req-1")
+	d := Decode(thread,
+		dialect.Encode(map[string]string{"type": "chat.request", "threadId": string(thread), "content": s}), "req-1")
 	if blank := parley.IsBlank(s); blank || d.Refusal != "" {
 		if !blank || d.Refusal == "" {
 			t.Errorf("%q: blank is %v, refused with %q", s, blank, d.Refusal)
@@ -57,7 +59,8 @@ func throughEverything(t *testing.T, s string) {
 	if received.Content != clean {
 		t.Errorf("%q is stored as %q", s, received.Content)
 	}
-	piece := stored(t, parley.Event{Session: thread, Seq: 9, Run: 3, Body: parley.OutputAppended{Output: 8, Kind: parley.Text, Text: received.Content}})
+	piece := stored(t, parley.Event{Session: thread, Seq: 9, Run: 3,
+		Body: parley.OutputAppended{Output: 8, Kind: parley.Text, Text: received.Content}})
 	for name, v := range views {
 		v.run, v.requests = 3, []string{"req-1"}
 		if got := show(t, v, []parley.Event{piece}); len(got) != 1 || got[0].Content+got[0].Value != clean {

@@ -54,7 +54,8 @@ func (d *Decoded) decode(thread parley.SessionID, data []byte) error {
 	case "":
 		return fmt.Errorf("the message has no type")
 	}
-	return fmt.Errorf("unknown message type %.40q; this endpoint takes chat.request, cancel, approval_response, question_response and tool_call_resolution", kind)
+	return fmt.Errorf("unknown message type %.40q; this endpoint takes chat.request, cancel, approval_response, "+
+		"question_response and tool_call_resolution", kind)
 }
 
 func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
@@ -64,7 +65,8 @@ func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
 		return err
 	case id == "" && d.Shape == Original:
 		return fmt.Errorf("requestId is missing")
-	case id != "" && (!requestPattern.MatchString(id) || strings.HasPrefix(id, "timer_") || strings.HasPrefix(id, originalFollowUp)):
+	case id != "" && (!requestPattern.MatchString(id) || strings.HasPrefix(id, "timer_") ||
+		strings.HasPrefix(id, originalFollowUp)):
 		return fmt.Errorf("requestId must be 1 to 64 letters, digits, _ or -, and not begin with timer_ or followup_")
 	case id != "":
 		d.Request = id

@@ -85,7 +85,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	}
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
-		v = View{Shape: v.Shape, Thread: v.Thread, run: e.Run, requests: []string{requestID(b.Request, e.Session, b.Input)}, agent: b.Agent.Name, began: e.At}
+		v = View{Shape: v.Shape, Thread: v.Thread, run: e.Run,
+			requests: []string{requestID(b.Request, e.Session, b.Input)}, agent: b.Agent.Name, began: e.At}
 		if v.Shape != Original {
 			show(started{"chat.started", v.requests[0], e.Session, v.agent})
 		}
@@ -129,10 +130,12 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		if b.Reason == parley.WithdrawnByRequest || b.Reason == parley.WithdrawnByMessage {
 			show(cancelled{"cancelled", id})
 		} else {
-			show(v.failure(id, parley.Errorf(parley.CodeClosed, "The thread was %s before this was answered.", b.Reason)))
+			show(v.failure(id, parley.Errorf(parley.CodeClosed, "The thread was %s before this was answered.",
+				b.Reason)))
 		}
 	case parley.SessionDeleted:
-		frames = append(frames, dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
+		frames = append(frames,
+			dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
 	default:
 		var cards []dialect.Frame
 		v, cards = v.card(e)
@@ -242,7 +245,8 @@ func (v View) failure(id string, err error) any {
 
 func retryable(code parley.Code) bool {
 	switch code {
-	case parley.CodeUnavailable, parley.CodeOverloaded, parley.CodeQueueFull, parley.CodeModel, parley.CodeInterrupted, parley.CodeInternal:
+	case parley.CodeUnavailable, parley.CodeOverloaded, parley.CodeQueueFull, parley.CodeModel, parley.CodeInterrupted,
+		parley.CodeInternal:
 		return true
 	}
 	return false

@@ -187,12 +187,15 @@ func said(list []shown) map[string][]shown {
 // A message that came unasked is cancelled by the name its client knows, and
 // nobody can give that name to a message of their own.
 func TestUnaskedMessagesHaveNamesOfTheirOwn(t *testing.T) {
-	for name, want := range map[string]string{"timer_autonomous_1767323075": "timer_autonomous_1767323075", "followup_1767323075000": "timer_autonomous_1767323075", "r1": "r1"} {
+	for name, want := range map[string]string{"timer_autonomous_1767323075": "timer_autonomous_1767323075",
+		"followup_1767323075000": "timer_autonomous_1767323075", "r1": "r1"} {
 		d := Decode(thread, dialect.Encode(map[string]string{"type": "cancel", "requestId": name}), "req-1")
 		if do, ok := d.Command.Do.(parley.CancelRun); !ok || do.Request != want || d.Request != name {
 			t.Errorf("%s: %+v", name, d)
 		}
-		d = Decode(thread, dialect.Encode(map[string]string{"type": "message", "requestId": name, "threadId": string(thread), "content": "x"}), "req-1")
+		d = Decode(thread,
+			dialect.Encode(map[string]string{"type": "message", "requestId": name, "threadId": string(thread),
+				"content": "x"}), "req-1")
 		if (d.Refusal == "") != (name == "r1") {
 			t.Errorf("%s: %+v", name, d)
 		}

@@ -60,7 +60,8 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	}
 	log := h.Log.With("session", thread)
 	log.Debug("websocket_connection_established_persistent", "threadId", thread)
-	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: log}, thread: thread, deliveries: &h.deliveries}
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: log}, thread: thread,
+		deliveries: &h.deliveries}
 	c.shape.Store(Document)
 	c.view.Thread = thread
 	c.Run(ctx, follower, c)
@@ -70,7 +71,8 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 // enter opens the thread if it is new, and follows it from the oldest run its
 // clients are owed, else from the start of the open one, else from now on.
 func (h *Handler) enter(ctx context.Context, who parley.Principal, thread parley.SessionID) (parley.Follower, error) {
-	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Via: parley.ViaWebSocket, Do: parley.OpenSession{}}); err != nil {
+	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Via: parley.ViaWebSocket,
+		Do: parley.OpenSession{}}); err != nil {
 		return nil, err
 	}
 	h.deliveries.wait(ctx, threadKey{who.Tenant, thread})

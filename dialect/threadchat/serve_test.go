@@ -43,7 +43,8 @@ func (d *door) Resume(context.Context, parley.Principal, parley.SessionID) (parl
 	return parley.Cursor{After: 2}, nil
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, from parley.Cursor) (parley.Follower, error) {
+func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, from parley.Cursor) (parley.Follower,
+	error) {
 	return &follower{d.log[from.After:]}, nil
 }
 
@@ -77,15 +78,22 @@ func TestARunIsDeliveredWhenItArrives(t *testing.T) {
 		leave     func(context.Context, *websocket.Conn)
 		delivered bool
 	}{
-		"it stays":        {func(ctx context.Context, c *websocket.Conn) { _, _, _ = c.Read(ctx) }, true}, // pings are answered by who reads
-		"it says goodbye": {func(_ context.Context, c *websocket.Conn) { _ = c.Close(websocket.StatusNormalClosure, "") }, true},
-		"it is lost":      {func(_ context.Context, c *websocket.Conn) { _ = c.CloseNow() }, false},
+		// pings are answered by who reads
+		"it stays": {func(ctx context.Context, c *websocket.Conn) { _, _, _ = c.Read(ctx) }, true},
+		"it says goodbye": {func(_ context.Context, c *websocket.Conn) {
+			_ = c.Close(websocket.StatusNormalClosure,
+				"")
+		}, true},
+		"it is lost": {func(_ context.Context, c *websocket.Conn) { _ = c.CloseNow() }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log []parley.Event
-			for i, body := range []parley.EventBody{parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "x", Request: "r1", Deliver: true},
-				parley.RunStarted{Input: 2, Request: "r1"}, parley.InputAdopted{Input: 2, Request: "r1"}, parley.RunFinished{Outcome: parley.Completed}} {
-				log = append(log, parley.Event{Session: thread, Root: thread, Seq: parley.Seq(i + 1), Run: 3, Body: body})
+			for i, body := range []parley.EventBody{parley.SessionOpened{Owner: "ann"},
+				parley.InputReceived{Content: "x", Request: "r1", Deliver: true},
+				parley.RunStarted{Input: 2, Request: "r1"}, parley.InputAdopted{Input: 2, Request: "r1"},
+				parley.RunFinished{Outcome: parley.Completed}} {
+				log = append(log, parley.Event{Session: thread, Root: thread, Seq: parley.Seq(i + 1), Run: 3,
+					Body: body})
 			}
 			d := &door{log: log, delivered: make(chan parley.RunID, 1)}
 			conns := dialect.NewConns()
@@ -94,7 +102,8 @@ func TestARunIsDeliveredWhenItArrives(t *testing.T) {
 			defer server.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			c, _, err := websocket.Dial(ctx, strings.Replace(server.URL, "http", "ws", 1)+"?threadId="+string(dialecttest.Session), nil)
+			c, _, err := websocket.Dial(ctx, strings.Replace(server.URL, "http", "ws", 1)+"?threadId="+
+				string(dialecttest.Session), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,8 @@ func TestTranscripts(t *testing.T) {
 		Trees:   true,
 		Decode: func(message []byte) dialecttest.Decoded {
 			d := Decode(thread, message, "req-fresh")
-			return dialecttest.Decoded{Command: d.Command, Refusal: d.Refusal, Request: d.Request, Shape: string(d.Shape)}
+			return dialecttest.Decoded{Command: d.Command, Refusal: d.Refusal, Request: d.Request,
+				Shape: string(d.Shape)}
 		},
 	})
 }

@@ -62,7 +62,8 @@ func main() {
 }
 
 func (l *link) beat() {
-	for began := time.Now(); l.send("heartbeat", "", object{"status": "running", "uptime_secs": int(time.Since(began).Seconds())}) == nil; {
+	for began := time.Now(); l.send("heartbeat", "",
+		object{"status": "running", "uptime_secs": int(time.Since(began).Seconds())}) == nil; {
 		time.Sleep(10 * time.Second)
 	}
 }
@@ -155,7 +156,8 @@ func (l *link) answer(ctx context.Context, f frame) {
 			_ = l.send("tool_executed", f.ID, object{"tool_name": rest, "duration_ms": 1, "result": "looked"})
 			text = "I used " + rest + "."
 		} else {
-			_ = l.send("tool_blocked", f.ID, object{"tool_name": rest, "reason": fmt.Sprintf("tool %q not in allow-list", rest), "continues": true})
+			_ = l.send("tool_blocked", f.ID,
+				object{"tool_name": rest, "reason": fmt.Sprintf("tool %q not in allow-list", rest), "continues": true})
 			text = "I may not use " + rest + "."
 		}
 	case "send":
@@ -163,7 +165,8 @@ func (l *link) answer(ctx context.Context, f frame) {
 		decided := l.decided[f.ID]
 		l.mu.Unlock()
 		arguments, _ := json.Marshal(object{"text": rest})
-		_ = l.send("approval_required", f.ID, object{"tool_name": "send", "arguments": string(arguments), "risk_class": "external_writes", "continues": true})
+		_ = l.send("approval_required", f.ID, object{"tool_name": "send", "arguments": string(arguments),
+			"risk_class": "external_writes", "continues": true})
 		select {
 		case d := <-decided:
 			if text = "I did not send it."; d.Type == "connector_action_resume" {

@@ -47,7 +47,8 @@ func New(o Options) *Model {
 	if o.Limit == nil {
 		o.Limit = func(string) int { return 0 }
 	}
-	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY", Key: o.Key, Idle: o.Idle})
+	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY", Key: o.Key,
+		Idle: o.Idle})
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
 	with := []option.RequestOption{

@@ -55,7 +55,8 @@ func (h *hearing) hear(e anthropic.MessageStreamEventUnion) error {
 		h.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens)
 	case "message_stop":
 		h.done = true
-		return h.say(parley.Said{Done: &parley.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage, Memo: h.parts.Memo(Name, h.model)}})
+		return h.say(parley.Said{Done: &parley.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage,
+			Memo: h.parts.Memo(Name, h.model)}})
 	}
 	return nil
 }
@@ -74,7 +75,8 @@ var stops = map[anthropic.StopReason]parley.Stop{
 // and says zero at the end of what it said at the beginning.
 func (h *hearing) count(fresh, cached, written, output int64) {
 	h.fresh = cmp.Or(fresh, h.fresh)
-	h.usage.Cached, h.usage.Written, h.usage.Output = cmp.Or(cached, h.usage.Cached), cmp.Or(written, h.usage.Written), cmp.Or(output, h.usage.Output)
+	h.usage.Cached, h.usage.Written, h.usage.Output = cmp.Or(cached, h.usage.Cached), cmp.Or(written, h.usage.Written),
+		cmp.Or(output, h.usage.Output)
 	h.usage.Input = h.fresh + h.usage.Cached + h.usage.Written
 }
 

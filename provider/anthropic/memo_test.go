@@ -66,7 +66,8 @@ func sent(t *testing.T, s *providertest.Script) (body struct {
 func turn(a providertest.Answer) []parley.Message {
 	a.Calls[0].ID, a.Calls[1].ID = 5, 6
 	return append(providertest.User("What is it like in Paris?"),
-		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls, Memo: a.Done.Memo},
+		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls,
+			Memo: a.Done.Memo},
 		parley.Message{Role: parley.RoleTool, Call: 5, Text: "sun"},
 		parley.Message{Role: parley.RoleTool, Call: 6, Text: "noon"})
 }
@@ -75,21 +76,25 @@ func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 	script := providertest.Play(t, thought, answered)
 	m := New(Options{Key: providertest.Key, BaseURL: script.URL, Limit: func(string) int { return 64_000 }})
 	defer m.Close()
-	a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Instructions: "Be brief.", Messages: providertest.User("What is it like in Paris?")})
-	if a.Err != nil || a.Thinking != "First the weather." || a.Text != "Let me see." || a.Done.Stop != parley.StopTools {
+	a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Instructions: "Be brief.",
+		Messages: providertest.User("What is it like in Paris?")})
+	if a.Err != nil || a.Thinking != "First the weather." || a.Text != "Let me see." ||
+		a.Done.Stop != parley.StopTools {
 		t.Fatalf("%+v", a)
 	}
 	if want := (parley.Usage{Input: 1225, Cached: 1000, Written: 200, Output: 89}); a.Done.Usage != want {
 		t.Errorf("usage %+v, want %+v", a.Done.Usage, want)
 	}
-	if diff := cmp.Diff([]parley.MessageCall{{Provider: "toolu_1", Name: "weather", Arguments: `{"city": "Paris"}`}, {Provider: "toolu_2", Name: "time", Arguments: "{}"}}, a.Calls); diff != "" {
+	if diff := cmp.Diff([]parley.MessageCall{{Provider: "toolu_1", Name: "weather", Arguments: `{"city": "Paris"}`},
+		{Provider: "toolu_2", Name: "time", Arguments: "{}"}}, a.Calls); diff != "" {
 		t.Error(diff)
 	}
 	if strings.Contains(string(a.Done.Memo.Data), "weather") {
 		t.Errorf("the memo repeats what the log has: %s", a.Done.Memo.Data)
 	}
 	first := sent(t, script)
-	if first.Thinking["type"] != "enabled" || first.System[0]["cache_control"] == nil || first.Messages[0].Content[0]["cache_control"] == nil || first.MaxTokens != mostSaid {
+	if first.Thinking["type"] != "enabled" || first.System[0]["cache_control"] == nil ||
+		first.Messages[0].Content[0]["cache_control"] == nil || first.MaxTokens != mostSaid {
 		t.Errorf("asked %s", script.Last().Body)
 	}
 
@@ -108,7 +113,8 @@ func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 	if diff := cmp.Diff(want, got.Messages[1].Content); diff != "" {
 		t.Error(diff)
 	}
-	if len(got.Messages) != 3 || len(got.Messages[2].Content) != 2 || got.Messages[2].Content[1]["tool_use_id"] != "toolu_2" {
+	if len(got.Messages) != 3 || len(got.Messages[2].Content) != 2 ||
+		got.Messages[2].Content[1]["tool_use_id"] != "toolu_2" {
 		t.Errorf("results: %+v", got.Messages)
 	}
 	if got.Thinking["type"] != "enabled" {
@@ -120,7 +126,10 @@ func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 // is told without, and the model is not asked to think in the middle of it.
 func TestWithoutItsThinking(t *testing.T) {
 	for name, change := range map[string]func(*parley.Message){
-		"of another provider": func(m *parley.Message) { m.Memo = &parley.Memo{Provider: "openai", Model: model, Data: m.Memo.Data} },
+		"of another provider": func(m *parley.Message) {
+			m.Memo = &parley.Memo{Provider: "openai", Model: model,
+				Data: m.Memo.Data}
+		},
 		"of another model": func(m *parley.Message) {
 			m.Memo = &parley.Memo{Provider: Name, Model: "claude-opus-4-1", Data: m.Memo.Data}
 		},
@@ -133,13 +142,15 @@ func TestWithoutItsThinking(t *testing.T) {
 			script := providertest.Play(t, thought, answered)
 			m := New(Options{Key: providertest.Key, BaseURL: script.URL, Limit: func(string) int { return 64_000 }})
 			defer m.Close()
-			talk := turn(providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: providertest.User("Hm?")}))
+			talk := turn(
+				providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: providertest.User("Hm?")}))
 			change(&talk[1])
 			if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: talk}); b.Err != nil {
 				t.Fatal(b.Err)
 			}
 			got := sent(t, script)
-			if len(got.Messages[1].Content) != 3 || got.Messages[1].Content[0]["type"] != "text" || got.Thinking != nil {
+			if len(got.Messages[1].Content) != 3 || got.Messages[1].Content[0]["type"] != "text" ||
+				got.Thinking != nil {
 				t.Errorf("thinking %v, %+v", got.Thinking, got.Messages[1])
 			}
 		})
@@ -148,7 +159,8 @@ func TestWithoutItsThinking(t *testing.T) {
 
 // TestErrorsInTheMiddle come with a status of 200.
 func TestErrorsInTheMiddle(t *testing.T) {
-	for kind, code := range map[string]parley.Code{"overloaded_error": parley.CodeOverloaded, "api_error": parley.CodeUnavailable, "invalid_request_error": parley.CodeModel} {
+	for kind, code := range map[string]parley.Code{"overloaded_error": parley.CodeOverloaded,
+		"api_error": parley.CodeUnavailable, "invalid_request_error": parley.CodeModel} {
 		script := providertest.Play(t, providertest.Events(`
 message_start {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
 content_block_start {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
@@ -167,9 +179,12 @@ message_stop {"type":"message_stop"}`))
 
 func TestVersions(t *testing.T) {
 	for name, want := range map[string]way{
-		"claude-3-opus-20240229": notAtAll, "claude-3-5-sonnet-latest": notAtAll, "claude-instant": notAtAll, "anthropic.model": notAtAll,
-		"claude-3-7-sonnet-20250219": withBudget, "claude-sonnet-4-20250514": withBudget, "claude-opus-4-1": withBudget, "claude-haiku-4-5-20251001": withBudget,
-		"claude-opus-4-6": asItSeesFit, "claude-sonnet-5": asItSeesFit, "claude-opus-5-5": asItSeesFit, "claude-sonnet-10-1": asItSeesFit,
+		"claude-3-opus-20240229": notAtAll, "claude-3-5-sonnet-latest": notAtAll, "claude-instant": notAtAll,
+		"anthropic.model":            notAtAll,
+		"claude-3-7-sonnet-20250219": withBudget, "claude-sonnet-4-20250514": withBudget, "claude-opus-4-1": withBudget,
+		"claude-haiku-4-5-20251001": withBudget,
+		"claude-opus-4-6":           asItSeesFit, "claude-sonnet-5": asItSeesFit, "claude-opus-5-5": asItSeesFit,
+		"claude-sonnet-10-1": asItSeesFit,
 	} {
 		if got := thinks(name); got != want {
 			t.Errorf("%s thinks %v, want %v", name, got, want)

@@ -34,7 +34,8 @@ func (m *Model) params(req parley.ModelRequest) anthropic.MessageNewParams {
 	// Two places up to which the vendor is to remember what it read: the next
 	// turn reads that again, at a tenth of the price.
 	if req.Instructions != "" {
-		params.System = []anthropic.TextBlockParam{{Text: req.Instructions, CacheControl: anthropic.NewCacheControlEphemeralParam()}}
+		params.System = []anthropic.TextBlockParam{
+			{Text: req.Instructions, CacheControl: anthropic.NewCacheControlEphemeralParam()}}
 	}
 	if n := len(params.Messages); n > 0 {
 		last := params.Messages[n-1].Content
@@ -44,7 +45,8 @@ func (m *Model) params(req parley.ModelRequest) anthropic.MessageNewParams {
 	}
 	switch thinks(req.Model) {
 	case asItSeesFit:
-		params.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{Display: anthropic.ThinkingConfigAdaptiveDisplaySummarized}
+		params.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{
+			Display: anthropic.ThinkingConfigAdaptiveDisplaySummarized}
 	case withBudget:
 		if params.MaxTokens > budget && unbroken(req.Model, talk) {
 			params.Thinking = anthropic.ThinkingConfigParamOfEnabled(budget)
@@ -125,7 +127,8 @@ func user(m parley.Message) (blocks []anthropic.ContentBlockParamUnion) {
 
 // assistant is a turn with its thinking, where that is known, in the order in
 // which it came.
-func assistant(model string, m parley.Message, names map[parley.CallID]string) (blocks []anthropic.ContentBlockParamUnion) {
+func assistant(model string, m parley.Message, names map[parley.CallID]string) (
+	blocks []anthropic.ContentBlockParamUnion) {
 	pieces, ok := upstream.Pieces(Name, model, m)
 	if !ok {
 		pieces = upstream.Plain(m)
@@ -139,7 +142,8 @@ func assistant(model string, m parley.Message, names map[parley.CallID]string) (
 		case p.Kind == upstream.Text && !parley.IsBlank(p.Words): // which is refused
 			blocks = append(blocks, anthropic.NewTextBlock(p.Words))
 		case p.Kind == upstream.Call:
-			blocks = append(blocks, anthropic.NewToolUseBlock(names[p.Call.ID], upstream.Arguments(p.Call), p.Call.Name))
+			blocks = append(blocks, anthropic.NewToolUseBlock(names[p.Call.ID], upstream.Arguments(p.Call),
+				p.Call.Name))
 		}
 	}
 	return blocks

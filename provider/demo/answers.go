@@ -19,9 +19,12 @@ type act struct {
 
 // The acts are tried in order.
 var acts = []act{
-	{"hello", "greets you", plain(`(?:hello|hi|hiya|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[\s,]+\pL+){0,3}`), greet},
+	{"hello", "greets you",
+		plain(`(?:hello|hi|hiya|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[\s,]+\pL+){0,3}`),
+		greet},
 	{"/tour", "shows what this server can do", plain(`(?:/tour|(?:give me |take |start )?(?:a |the )?tour)`), tour},
-	{"count to 100", "counts; `count slowly to 100` leaves time to cancel", plain(`count(?:\s+(slowly))?\s+to\s+(\d+)`), count},
+	{"count to 100", "counts; `count slowly to 100` leaves time to cancel", plain(`count(?:\s+(slowly))?\s+to\s+(\d+)`),
+		count},
 	{"think about X", "thinks first, then answers", plain(`think\s+about\s+(.*[^\s.!?])`), think},
 	{"say X", "gives X back; so does `repeat X`", regexp.MustCompile(`(?is)^\s*(?:say|repeat)\s(.*\S.*)$`), repeat},
 	{"write X to FILE", "calls write_file", plain(`write\s(.+)\sto\s+(\S*[^\s.!?])`), write},
@@ -29,15 +32,23 @@ var acts = []act{
 	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},
 	{"delegate X to AGENT", "calls delegate", plain(`delegate\s(.+)\sto\s+(\S*[^\s.!?])`), delegate},
 	{"run X", "calls shell with X as a script", plain(`run\s+(.*\S)`), runs},
-	{"call SERVER__TOOL {…}", "calls that tool of a server outside, with those arguments", plain(`call\s+([A-Za-z0-9-]+__[A-Za-z0-9_-]+)(?:\s+(\{.*\}))?`), callTool},
-	{"remind me in 10 seconds to X", "calls schedule_follow_up, and comes back to you", plain(`remind\s+me\s+in\s+(\d+)\s+(second|minute|hour|day)s?\s+(?:to|of|about)\s+(.*[^\s.!?])`), remind},
-	{"forget your follow-ups", "calls cancel_follow_ups", plain(`forget\s+(?:your|all|my)\s+(?:follow-?ups?|reminders?)`), forget},
+	{"call SERVER__TOOL {…}", "calls that tool of a server outside, with those arguments",
+		plain(`call\s+([A-Za-z0-9-]+__[A-Za-z0-9_-]+)(?:\s+(\{.*\}))?`), callTool},
+	{"remind me in 10 seconds to X", "calls schedule_follow_up, and comes back to you",
+		plain(`remind\s+me\s+in\s+(\d+)\s+(second|minute|hour|day)s?\s+(?:to|of|about)\s+(.*[^\s.!?])`), remind},
+	{"forget your follow-ups", "calls cancel_follow_ups",
+		plain(`forget\s+(?:your|all|my)\s+(?:follow-?ups?|reminders?)`), forget},
 	{"ask me", "calls ask_user", plain(`ask\s+me(?:\s+something|\s+a\s+question)?`), ask},
-	{"plan X and delegate to AGENT", "calls update_plan, and delegate for the first step", plain(`plan\s+(.*\S)\s+and\s+delegate\s+to\s+(\S*[^\s.!?])`), planWithHelp},
-	{"plan X", "calls update_plan; in plan mode it waits for your approval, and is carried out then", plain(`plan\s+(.*[^\s.!?])`), plan},
-	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`), remember},
-	{"what did I say", "lists what you said before", plain(`what\s+(?:did\s+i\s+say|do\s+you\s+remember)(?:\s+\pL+)?`), recall},
-	{"what do you know about me", "repeats the context that you gave the agent", plain(`what\s+do\s+you\s+know(?:\s+about\s+me)?`), known},
+	{"plan X and delegate to AGENT", "calls update_plan, and delegate for the first step",
+		plain(`plan\s+(.*\S)\s+and\s+delegate\s+to\s+(\S*[^\s.!?])`), planWithHelp},
+	{"plan X", "calls update_plan; in plan mode it waits for your approval, and is carried out then",
+		plain(`plan\s+(.*[^\s.!?])`), plan},
+	{"remember that X", "takes note; later ask `what do you remember`", plain(`remember\s+(?:that\s+)?(.*[^\s.!?])`),
+		remember},
+	{"what did I say", "lists what you said before", plain(`what\s+(?:did\s+i\s+say|do\s+you\s+remember)(?:\s+\pL+)?`),
+		recall},
+	{"what do you know about me", "repeats the context that you gave the agent",
+		plain(`what\s+do\s+you\s+know(?:\s+about\s+me)?`), known},
 	{"leak", "says what its instructions forbid: the session is halted", plain(`leak`), leak},
 	{"lorem 50", "fills space with that many words", plain(`lorem\s+(\d+)`), lorem},
 	{"fail", "fails at once; `fail midway` after a few words", plain(`fail(?:\s+(midway))?`), failing},
@@ -124,7 +135,9 @@ func lorem(_ place, words []string) script {
 	if !ok {
 		return play(text(fmt.Sprintf("I write anything from 1 to %d words.", most)))
 	}
-	filler := strings.Fields("lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua")
+	filler := strings.Fields(
+		"lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt " +
+			"ut labore et dolore magna aliqua")
 	said := make([]string, n)
 	for i := range said {
 		said[i] = filler[i%len(filler)]
@@ -135,7 +148,8 @@ func lorem(_ place, words []string) script {
 func think(_ place, words []string) script {
 	about := clip(words[1], 200)
 	return play(
-		thinking(fmt.Sprintf("The question is what to say about %s. I have a script, not an opinion. I shall say so.", about)),
+		thinking(fmt.Sprintf("The question is what to say about %s. I have a script, not an opinion. I shall say so.",
+			about)),
 		text(fmt.Sprintf("I thought about %s, as far as a script can. A real model would have more to say; "+
 			"how thinking arrives before an answer is what you can see here.", about)))
 }
@@ -231,7 +245,8 @@ func remind(p place, words []string) script {
 		return play(text("I would come back to you by myself, but follow-ups are off for this agent. " +
 			"Where its file does not forbid them, a server that is started with `AUTONOMY_ENABLED=true` has them."))
 	}
-	args := map[string]any{"delay_seconds": n * unit, "reason": "You wanted to be reminded.", "message": "say Reminder: " + words[3]}
+	args := map[string]any{"delay_seconds": n * unit, "reason": "You wanted to be reminded.",
+		"message": "say Reminder: " + words[3]}
 	return using(p, "schedule_follow_up", args, "I note that.", func(result string) string {
 		return "I will remind you. " + clip(result, 300)
 	})
@@ -292,7 +307,8 @@ func question(words, header string, labels ...string) any {
 // refused reports whether a result says that the call was not carried out, in
 // the words the session's log gives it.
 func refused(result string) bool {
-	for _, beginning := range []string{"Blocked: ", "Failed: ", "Cancelled", "A person did not allow this", "Nobody answered"} {
+	for _, beginning := range []string{"Blocked: ", "Failed: ", "Cancelled", "A person did not allow this",
+		"Nobody answered"} {
 		if strings.HasPrefix(result, beginning) {
 			return true
 		}

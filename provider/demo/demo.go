@@ -93,7 +93,8 @@ func tokens(chars int) int64 { return int64(chars+3) / 4 }
 func length(req parley.ModelRequest) int {
 	n := utf8.RuneCountInString(req.Instructions)
 	for _, t := range req.Tools {
-		n += utf8.RuneCountInString(t.Name) + utf8.RuneCountInString(t.Description) + utf8.RuneCountInString(t.Parameters)
+		n += utf8.RuneCountInString(t.Name) + utf8.RuneCountInString(t.Description) + utf8.RuneCountInString(
+			t.Parameters)
 	}
 	for _, m := range req.Messages {
 		n += utf8.RuneCountInString(m.Text)

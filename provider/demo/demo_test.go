@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var allTools = []parley.ToolSpec{{Name: "list_files"}, {Name: "read_file"}, {Name: "write_file"}, {Name: "ask_user"}, {Name: "update_plan"}, {Name: "shell"}}
+var allTools = []parley.ToolSpec{{Name: "list_files"}, {Name: "read_file"}, {Name: "write_file"}, {Name: "ask_user"},
+	{Name: "update_plan"}, {Name: "shell"}}
 
 // A turn is what one call of the model said.
 type turn struct {
@@ -94,7 +95,9 @@ func TestUsage(t *testing.T) {
 		t.Errorf("used %+v, want %+v", h.done.Usage, want)
 	}
 	called := listen(t, New(Pace(0)), say(allTools, "list files"))
-	if want := int64((len("I look at the files of the workspace.") + len("list_files{}") + 3) / 4); called.done.Usage.Output != want {
+	if want := int64(
+		(len("I look at the files of the workspace.") + len(
+			"list_files{}") + 3) / 4); called.done.Usage.Output != want {
 		t.Errorf("a call used %d, want %d", called.done.Usage.Output, want)
 	}
 }
@@ -142,7 +145,8 @@ func TestTheEndOfTheContextEndsTheWait(t *testing.T) {
 		for said, err := range New(Pace(time.Hour)).Stream(ctx, say(nil, "count to 5")) {
 			text, last = text+said.Text, err
 		}
-		if took := time.Since(start); took != 90*time.Minute || text != "1 2 " || !errors.Is(last, context.DeadlineExceeded) {
+		if took := time.Since(start); took != 90*time.Minute || text != "1 2 " ||
+			!errors.Is(last, context.DeadlineExceeded) {
 			t.Errorf("after %v: %q, %v", took, text, last)
 		}
 	})

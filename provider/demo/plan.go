@@ -35,7 +35,8 @@ func plan(p place, words []string) script {
 	case refused(p.results[n-1].text):
 		return play(text("That came to nothing. I was told: " + clip(p.results[n-1].text, 300)))
 	case p.planning:
-		return play(text("That is my plan for " + what + ". Nothing is done before you approve it; you may edit or reject it, too."))
+		return play(text("That is my plan for " + what + ". Nothing is done before you approve it; you may edit or " +
+			"reject it, too."))
 	default:
 		return carryOut(titles, n-1)
 	}
@@ -54,11 +55,13 @@ func planWithHelp(p place, words []string) script {
 	}
 	switch n {
 	case 0:
-		items := []planItem{{titles[0], string(parley.ItemInProgress)}, {titles[1], string(parley.ItemPending)}, {titles[2], string(parley.ItemPending)}}
+		items := []planItem{{titles[0], string(parley.ItemInProgress)}, {titles[1], string(parley.ItemPending)},
+			{titles[2], string(parley.ItemPending)}}
 		return play(text("I make a plan for "+what+"."), planCall(items...))
 	case 1:
 		args := map[string]string{"agent_id": agent, "task": "think about " + what}
-		return play(text("The first step I leave to "+agent+", who works in a session of its own."), asking("delegate", args))
+		return play(text("The first step I leave to "+agent+", who works in a session of its own."),
+			asking("delegate", args))
 	default:
 		return carryOut(titles, n-2)
 	}
@@ -68,9 +71,12 @@ func planWithHelp(p place, words []string) script {
 // were already.
 func carryOut(titles []string, done int) script {
 	if done >= len(titles) {
-		return play(text(fmt.Sprintf("All %d steps are done, as far as a script does anything. The plan has kept up with me.", len(titles))))
+		return play(
+			text(fmt.Sprintf("All %d steps are done, as far as a script does anything. The plan has kept up with me.",
+				len(titles))))
 	}
-	return play(text(fmt.Sprintf("Step %d of %d: %s.", done+1, len(titles), titles[done])), planCall(planItem{titles[done], string(parley.ItemDone)}))
+	return play(text(fmt.Sprintf("Step %d of %d: %s.", done+1, len(titles), titles[done])),
+		planCall(planItem{titles[done], string(parley.ItemDone)}))
 }
 
 var planLine = regexp.MustCompile(`(?m)^\d+\. \[[a-z_]+\] (.*)$`)

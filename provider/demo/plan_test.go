@@ -12,7 +12,8 @@ import (
 func TestPlans(t *testing.T) {
 	const noted = "The plan is noted: 0 of 3 items are done."
 	proposed := `{"items":[{"title":"Look at tea","status":"pending"},{"title":"Do tea","status":"pending"},{"title":"Check tea","status":"pending"}]}`
-	done := []string{`{"items":[{"title":"Look at tea","status":"done"}]}`, `{"items":[{"title":"Do tea","status":"done"}]}`, `{"items":[{"title":"Check tea","status":"done"}]}`}
+	done := []string{`{"items":[{"title":"Look at tea","status":"done"}]}`,
+		`{"items":[{"title":"Do tea","status":"done"}]}`, `{"items":[{"title":"Check tea","status":"done"}]}`}
 	follow := func(req parley.ModelRequest, calls ...string) string {
 		t.Helper()
 		for _, want := range calls {
@@ -38,12 +39,14 @@ func TestPlans(t *testing.T) {
 	if said := follow(bare, proposed); !strings.Contains(said, "Nothing is done before you approve it") {
 		t.Errorf("said %q", said)
 	}
-	if said := follow(say(allTools, "plan tea"), append([]string{proposed}, done...)...); !strings.Contains(said, "All 3 steps are done") {
+	if said := follow(say(allTools, "plan tea"), append([]string{proposed}, done...)...); !strings.Contains(said,
+		"All 3 steps are done") {
 		t.Errorf("said %q", said)
 	}
 	approved := say(allTools, parley.PlanIsApproved) // without what was said before
 	approved.Instructions = (&parley.Plan{Status: parley.PlanExecuting, Items: []parley.PlanItem{
-		{Title: "Look at tea", Status: "pending"}, {Title: "Do tea", Status: "pending"}, {Title: "Check tea", Status: "pending"}}}).Instructions("")
+		{Title: "Look at tea", Status: "pending"}, {Title: "Do tea", Status: "pending"},
+		{Title: "Check tea", Status: "pending"}}}).Instructions("")
 	if said := follow(approved, done...); !strings.Contains(said, "All 3 steps are done") {
 		t.Errorf("said %q", said)
 	}
@@ -60,7 +63,8 @@ func TestAPlanWithHelp(t *testing.T) {
 	tools := append([]parley.ToolSpec{{Name: "delegate"}}, allTools...)
 	req := say(tools, "Plan a trip and delegate to explorer.")
 	for _, want := range []struct{ tool, arguments, result string }{
-		{"update_plan", `{"items":[{"title":"Think about a trip","status":"in_progress"},{"title":"Do it","status":"pending"},{"title":"Check it","status":"pending"}]}`, "noted"},
+		{"update_plan",
+			`{"items":[{"title":"Think about a trip","status":"in_progress"},{"title":"Do it","status":"pending"},{"title":"Check it","status":"pending"}]}`, "noted"},
 		{"delegate", `{"agent_id":"explorer","task":"think about a trip"}`, "I thought about it."},
 		{"update_plan", `{"items":[{"title":"Think about a trip","status":"done"}]}`, "noted"},
 		{"update_plan", `{"items":[{"title":"Do it","status":"done"}]}`, "noted"},
@@ -75,7 +79,8 @@ func TestAPlanWithHelp(t *testing.T) {
 	if h := listen(t, New(Pace(0)), req); len(h.calls) > 0 || !strings.Contains(h.text, "All 3 steps are done") {
 		t.Errorf("said %q, called %+v", h.text, h.calls)
 	}
-	if h := listen(t, New(Pace(0)), say(allTools, "plan a trip and delegate to explorer")); !strings.Contains(h.text, "does not offer me both") {
+	if h := listen(t, New(Pace(0)), say(allTools, "plan a trip and delegate to explorer")); !strings.Contains(h.text,
+		"does not offer me both") {
 		t.Errorf("said %q", h.text)
 	}
 }

@@ -71,7 +71,9 @@ func summary(record string) script {
 			break
 		}
 	}
-	return script{steps: []step{text("Tasks: people asked for these things, and all of it was answered.\n" + strings.Join(asked[1:], "\n"))}}
+	return script{
+		steps: []step{text("Tasks: people asked for these things, and all of it was answered.\n" +
+			strings.Join(asked[1:], "\n"))}}
 }
 
 // judge is what the demo has to say as a classifier: it knows one word.
@@ -91,10 +93,12 @@ func explain(message string) script {
 	does := fmt.Sprintf("It would call `%s` with %s.", tool, clip(arguments, 500))
 	var file struct{ Path, Content string }
 	if tool == "write_file" && json.Unmarshal([]byte(arguments), &file) == nil && file.Path != "" {
-		does = fmt.Sprintf("It would write %d bytes to %s in the workspace. If there is a file of that name, what it holds now would be gone.",
+		does = fmt.Sprintf("It would write %d bytes to %s in the workspace. If there is a file of that name, what it "+
+			"holds now would be gone.",
 			len(file.Content), clip(file.Path, 200))
 	}
-	return play(text(does + " I am only a demo model and see no more in it than that: read for yourself what you are shown."))
+	return play(text(does + " I am only a demo model and see no more in it than that: read for yourself what you " +
+		"are shown."))
 }
 
 // A place is where in a session the model is asked to speak.
@@ -115,7 +119,8 @@ type place struct {
 type result struct{ tool, text string }
 
 func placeIn(req parley.ModelRequest) place {
-	p := place{tools: map[string]bool{}, instructions: req.Instructions, plan: planIn(req.Instructions), planning: strings.Contains(req.Instructions, "You are planning.")}
+	p := place{tools: map[string]bool{}, instructions: req.Instructions, plan: planIn(req.Instructions),
+		planning: strings.Contains(req.Instructions, "You are planning.")}
 	for _, t := range req.Tools {
 		p.tools[t.Name] = true
 	}

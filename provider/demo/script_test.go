@@ -30,7 +30,8 @@ func TestAnswers(t *testing.T) {
 		{inputs: []string{"  HEY there!"}, has: []string{"demo model"}},
 		{inputs: []string{"Good morning."}, has: []string{"demo model"}},
 		{inputs: nil, has: []string{"demo model"}},
-		{inputs: []string{"Help"}, has: []string{"demo model", "`/tour`", "`count to 100`", "`write X to FILE`", "`what did I say`", "`fail`", "`lorem 50`"}},
+		{inputs: []string{"Help"}, has: []string{"demo model", "`/tour`", "`count to 100`", "`write X to FILE`",
+			"`what did I say`", "`fail`", "`lorem 50`"}},
 		{inputs: []string{"What can you do?"}, has: []string{"`think about X`"}},
 
 		{inputs: []string{"count to 5"}, text: "1 2 3 4 5"},
@@ -42,26 +43,32 @@ func TestAnswers(t *testing.T) {
 		{inputs: []string{"lorem 21"}, text: filler},
 		{inputs: []string{"lorem 0"}, text: "I write anything from 1 to 10000 words."},
 
-		{inputs: []string{"think about the sea."}, has: []string{"I thought about the sea, as"}, thinking: "about the sea"},
+		{inputs: []string{"think about the sea."}, has: []string{"I thought about the sea, as"},
+			thinking: "about the sea"},
 		{inputs: []string{"say  Ünïcode \n\t and all. "}, text: " Ünïcode \n\t and all. "},
 		{inputs: []string{"REPEAT \xff\xfe 🎉"}, text: "\xff\xfe 🎉"},
 		{inputs: []string{"say count to 5"}, text: "count to 5"},
 
-		{inputs: []string{"list files"}, tools: allTools, text: "I look at the files of the workspace.", call: `list_files {}`},
-		{inputs: []string{"read a/b.txt."}, tools: allTools, text: "I read a/b.txt.", call: `read_file {"path":"a/b.txt"}`},
+		{inputs: []string{"list files"}, tools: allTools, text: "I look at the files of the workspace.",
+			call: `list_files {}`},
+		{inputs: []string{"read a/b.txt."}, tools: allTools, text: "I read a/b.txt.",
+			call: `read_file {"path":"a/b.txt"}`},
 		{inputs: []string{"write to be or not to be to play.txt"}, tools: allTools, text: "I write that to play.txt.",
 			call: `write_file {"content":"to be or not to be","path":"play.txt"}`},
-		{inputs: []string{"run ls -la | wc -l"}, tools: allTools, text: "I run that.", call: `shell {"command":["bash","-lc","ls -la | wc -l"]}`},
+		{inputs: []string{"run ls -la | wc -l"}, tools: allTools, text: "I run that.",
+			call: `shell {"command":["bash","-lc","ls -la | wc -l"]}`},
 		{inputs: []string{"ask me"}, tools: allTools, text: "Then here is a question.",
 			call: `ask_user {"questions":[{"question":"Tea or coffee?","header":"Drink","options":[{"label":"Tea"},{"label":"Coffee"}],"multi_select":false}]}`},
-		{inputs: []string{"list files"}, text: "For that I would call `list_files`, but this agent does not offer it to me."},
+		{inputs: []string{"list files"}, text: "For that I would call `list_files`, but this agent does not offer " +
+			"it to me."},
 
 		{inputs: []string{"remember that my cat is called Mia."}, has: []string{"Noted: my cat is called Mia. "}},
 		{inputs: []string{"what did I say?"}, text: "This is the first thing you say in this session."},
 		{inputs: []string{"remember that\nit rains", "count to 3", "What do you remember"},
 			text: "In this session you said:\n\n1. remember that it rains\n2. count to 3"},
 
-		{inputs: []string{"hello", "why is the sky blue?"}, has: []string{"You said: “why is the sky blue?”", "demo", "`help`"}},
+		{inputs: []string{"hello", "why is the sky blue?"}, has: []string{"You said: “why is the sky blue?”", "demo",
+			"`help`"}},
 		{inputs: []string{"write a letter to my mother please"}, tools: allTools, has: []string{"You said"}},
 		{inputs: []string{strings.Repeat("x", 1000)}, has: []string{"You said: “" + strings.Repeat("x", 200) + "…”"}},
 	} {
@@ -112,10 +119,13 @@ func TestResultsAreUsed(t *testing.T) {
 		{"read a.txt", "some words", "a.txt says:\n\nsome words"},
 		{"run ls", "exit code 0\na.txt", "It ran:\n\nexit code 0\na.txt"},
 		{"write hi to a.txt", "Wrote 2 bytes.", "It is written. The tool says: Wrote 2 bytes."},
-		{"write hi to a.txt", "A person did not allow this: not now", "That came to nothing. I was told: A person did not allow this: not now"},
+		{"write hi to a.txt", "A person did not allow this: not now",
+			"That came to nothing. I was told: A person did " +
+				"not allow this: not now"},
 		{"read a.txt", "Failed: there is no a.txt", "That came to nothing. I was told: Failed: there is no a.txt"},
 		{"ask me", `{"answers":[["Tea"]]}`, "Your answer: Tea. An excellent choice, as every choice would have been."},
-		{"ask me", "Nobody answered: the question expired.", "That came to nothing. I was told: Nobody answered: the question expired."},
+		{"ask me", "Nobody answered: the question expired.", "That came to nothing. I was told: Nobody answered: the " +
+			"question expired."},
 	} {
 		req := say(allTools, c.input)
 		first := listen(t, New(Pace(0)), req)
@@ -145,7 +155,8 @@ var tourResults = map[string]string{
 
 func TestTourShowsWhatIsOffered(t *testing.T) {
 	for _, c := range []struct{ offered, want []string }{
-		{[]string{"list_files", "read_file", "write_file", "ask_user"}, []string{"list_files", "write_file", "ask_user"}},
+		{[]string{"list_files", "read_file", "write_file", "ask_user"},
+			[]string{"list_files", "write_file", "ask_user"}},
 		{[]string{"ask_user", "list_files"}, []string{"list_files", "ask_user"}},
 		{nil, nil},
 	} {
@@ -178,7 +189,8 @@ func TestTourShowsWhatIsOffered(t *testing.T) {
 				t.Errorf("the tour does not speak of %q", part)
 			}
 		}
-		for tool, reaction := range map[string]string{"list_files": "a.txt\nb/", "write_file": "It was not done", "ask_user": "You answered: Clear."} {
+		for tool, reaction := range map[string]string{"list_files": "a.txt\nb/", "write_file": "It was not done",
+			"ask_user": "You answered: Clear."} {
 			if strings.Contains(all, reaction) != slices.Contains(c.want, tool) {
 				t.Errorf("offered %v: %q is wrongly said or missing", c.offered, reaction)
 			}
@@ -190,7 +202,8 @@ func TestFailures(t *testing.T) {
 	at := listen(t, New(Pace(0)), say(nil, "fail"))
 	mid := listen(t, New(Pace(0)), say(nil, "Fail midway"))
 	for _, h := range []turn{at, mid} {
-		if parley.CodeOf(h.err) != parley.CodeModel || !strings.Contains(parley.MessageOf(h.err), "as it was asked to") {
+		if parley.CodeOf(h.err) != parley.CodeModel || !strings.Contains(parley.MessageOf(h.err),
+			"as it was asked to") {
 			t.Errorf("failed with %v", h.err)
 		}
 	}
@@ -202,8 +215,10 @@ func TestFailures(t *testing.T) {
 // turns is every kind of turn there is.
 func turns(t testing.TB) map[string]parley.ModelRequest {
 	all := map[string]parley.ModelRequest{
-		"nothing": say(nil), "other": say(nil, "wörds of no meaning"), "recall": say(nil, "one", "two", "what did I say"),
-		"midway": say(nil, "fail midway"), "slow": say(nil, "count slowly to 12"), "help": say(nil, "help"), "runes": say(nil, "say ünï 🎉🎉 日本語のテキスト"),
+		"nothing": say(nil), "other": say(nil, "wörds of no meaning"),
+		"recall": say(nil, "one", "two", "what did I say"),
+		"midway": say(nil, "fail midway"), "slow": say(nil, "count slowly to 12"), "help": say(nil, "help"),
+		"runes": say(nil, "say ünï 🎉🎉 日本語のテキスト"),
 	}
 	for _, a := range acts {
 		input := strings.NewReplacer("X", "tea", "FILE", "f.txt").Replace(a.say)
@@ -225,7 +240,8 @@ func turns(t testing.TB) map[string]parley.ModelRequest {
 func TestSameMessagesSameWords(t *testing.T) {
 	for name, req := range turns(t) {
 		a, b := listen(t, New(Pace(0)), req), listen(t, New(Pace(0)), req)
-		if diff := cmp.Diff(a.pieces, b.pieces); diff != "" || a.thinking != b.thinking || !cmp.Equal(a.calls, b.calls) || !cmp.Equal(a.done, b.done) {
+		if diff := cmp.Diff(a.pieces, b.pieces); diff != "" || a.thinking != b.thinking ||
+			!cmp.Equal(a.calls, b.calls) || !cmp.Equal(a.done, b.done) {
 			t.Errorf("%s: two plays differ: %s", name, diff)
 		}
 	}
@@ -236,7 +252,8 @@ func cutAt(req parley.ModelRequest, whole string, offsets ...int) parley.ModelRe
 	req.Messages = slices.Clone(req.Messages)
 	from := 0
 	for _, to := range offsets {
-		req.Messages = append(req.Messages, parley.Message{Role: parley.RoleAssistant, Text: whole[from:to], Incomplete: true})
+		req.Messages = append(req.Messages, parley.Message{Role: parley.RoleAssistant, Text: whole[from:to],
+			Incomplete: true})
 		from = to
 	}
 	return req
@@ -326,8 +343,10 @@ func TestExplanations(t *testing.T) {
 		"Tool: shell\nArguments: {\"command\":[\"say\",\"hello\"]}\n\nThe person is shown:\nsay hello":      "It would call `shell` with {\"command\":[\"say\",\"hello\"]}.",
 		"": "It would call `` with .",
 	} {
-		h := listen(t, New(Pace(0)), parley.ModelRequest{Instructions: instructions, Messages: []parley.Message{{Role: parley.RoleUser, Text: message}}})
-		if h.err != nil || !strings.HasPrefix(h.text, want+" ") || !strings.Contains(h.text, "demo model") || len(h.calls) != 0 {
+		h := listen(t, New(Pace(0)), parley.ModelRequest{Instructions: instructions,
+			Messages: []parley.Message{{Role: parley.RoleUser, Text: message}}})
+		if h.err != nil || !strings.HasPrefix(h.text, want+" ") || !strings.Contains(h.text, "demo model") ||
+			len(h.calls) != 0 {
 			t.Errorf("%q is explained as %q", message, h.text)
 		}
 	}

@@ -62,7 +62,8 @@ func tour(p place, _ []string) script {
 	var words []string
 	if len(p.results) == 0 {
 		steps = append(steps, thinking("A tour. I look at which tools I am offered and show each of them once."))
-		words = append(words, "Welcome! I am Parley's demo model. What I say is scripted; everything around it is real. "+
+		words = append(words, "Welcome! I am Parley's demo model. What I say is scripted; everything around it "+
+			"is real. "+
 			"These words are appended to the session's log piece by piece, and shown to you from there.")
 	} else {
 		last := p.results[len(p.results)-1]

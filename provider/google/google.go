@@ -46,7 +46,8 @@ func New(o Options) *Model {
 	once := int32(1)
 	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: o.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),
-		HTTPOptions: genai.HTTPOptions{BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/", RetryOptions: &genai.HTTPRetryOptions{Attempts: &once}},
+		HTTPOptions: genai.HTTPOptions{BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/",
+			RetryOptions: &genai.HTTPRetryOptions{Attempts: &once}},
 	})
 	if err != nil {
 		return &Model{client: client, err: fmt.Errorf("google's SDK: %w", err)}

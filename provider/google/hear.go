@@ -59,7 +59,8 @@ func (h *hearing) part(p *genai.Part) (err error) {
 		}
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
-		err = h.say(parley.Said{Call: &parley.MessageCall{Provider: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: string(args)}})
+		err = h.say(parley.Said{Call: &parley.MessageCall{Provider: p.FunctionCall.ID, Name: p.FunctionCall.Name,
+			Arguments: string(args)}})
 		h.sign(p)
 		return err
 	case p.Thought && p.Text != "":
@@ -89,10 +90,12 @@ func (h *hearing) end(model string) error {
 		return nil
 	case genai.FinishReasonMaxTokens:
 		stop = parley.StopLength
-	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist, genai.FinishReasonProhibitedContent,
+	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist,
+		genai.FinishReasonProhibitedContent,
 		genai.FinishReasonSPII, genai.FinishReasonLanguage, genai.FinishReasonImageSafety:
 		stop = parley.StopRefusal
-	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall, genai.FinishReasonTooManyToolCalls:
+	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall,
+		genai.FinishReasonTooManyToolCalls:
 		if h.calls == 0 {
 			return parley.Errorf(parley.CodeUnavailable, "Google's model sent a tool call that cannot be parsed.")
 		}
@@ -106,7 +109,8 @@ func (h *hearing) end(model string) error {
 // broken explains an error in the middle of a stream.
 func (m *Model) broken(model string, err error) error {
 	if e, ok := errors.AsType[genai.APIError](err); ok {
-		raw, bad := json.Marshal(map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message, "status": e.Status}})
+		raw, bad := json.Marshal(
+			map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message, "status": e.Status}})
 		if bad != nil {
 			return fmt.Errorf("%w (%w)", err, bad)
 		}

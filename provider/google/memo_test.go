@@ -24,7 +24,8 @@ var signedText = providertest.Events(`
 {"candidates":[{"content":{"role":"model","parts":[{"text":"","thoughtSignature":"ZW5k"}]},"finishReason":"STOP","index":0}]}
 `)
 
-var blocked = providertest.Events(`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3,"totalTokenCount":3}}`)
+var blocked = providertest.Events(
+	`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3,"totalTokenCount":3}}`)
 
 func parts(t *testing.T, s *providertest.Script, i int) (list []map[string]any) {
 	t.Helper()
@@ -59,8 +60,10 @@ func TestSignaturesStayWhereTheyWere(t *testing.T) {
 	}
 	a.Calls[0].ID, a.Calls[1].ID = 5, 6
 	talk := append(providertest.User("What is it like in Paris?"),
-		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls, Memo: a.Done.Memo},
-		parley.Message{Role: parley.RoleTool, Call: 5, Text: "sun"}, parley.Message{Role: parley.RoleTool, Call: 6, Text: "noon"})
+		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls,
+			Memo: a.Done.Memo},
+		parley.Message{Role: parley.RoleTool, Call: 5, Text: "sun"}, parley.Message{Role: parley.RoleTool, Call: 6,
+			Text: "noon"})
 	b := ask(model, talk)
 	call := func(name string, args map[string]any) map[string]any {
 		c := map[string]any{"name": name}
@@ -71,14 +74,16 @@ func TestSignaturesStayWhereTheyWere(t *testing.T) {
 	}
 	first := call("weather", map[string]any{"city": "Paris"})
 	first["thoughtSignature"] = "AbCd+/8="
-	if diff := cmp.Diff([]map[string]any{{"text": "One moment."}, first, call("time", nil)}, parts(t, script, 1)); diff != "" {
+	if diff := cmp.Diff([]map[string]any{{"text": "One moment."}, first, call("time", nil)},
+		parts(t, script, 1)); diff != "" {
 		t.Error(diff)
 	}
 	if results := parts(t, script, 2); len(results) != 2 {
 		t.Errorf("the results are %v", results)
 	}
 
-	talk = append(talk, parley.Message{Role: parley.RoleAssistant, Text: b.Text, Memo: b.Done.Memo}, parley.Message{Role: parley.RoleUser, Text: "And tomorrow?"})
+	talk = append(talk, parley.Message{Role: parley.RoleAssistant, Text: b.Text, Memo: b.Done.Memo},
+		parley.Message{Role: parley.RoleUser, Text: "And tomorrow?"})
 	ask(model, talk)
 	if end := parts(t, script, 3); len(end) != 2 || end[1]["thoughtSignature"] != "ZW5k" {
 		t.Errorf("the end of the text is %v", end)
@@ -87,7 +92,8 @@ func TestSignaturesStayWhereTheyWere(t *testing.T) {
 	// A call that another model asked for has the signature of none.
 	talk[1].Memo = nil
 	ask(model, talk[:4])
-	if foreign := parts(t, script, 1); foreign[1]["thoughtSignature"] == nil || foreign[1]["thoughtSignature"] == "AbCd+/8=" || foreign[2]["thoughtSignature"] != nil {
+	if foreign := parts(t, script, 1); foreign[1]["thoughtSignature"] == nil ||
+		foreign[1]["thoughtSignature"] == "AbCd+/8=" || foreign[2]["thoughtSignature"] != nil {
 		t.Errorf("told %v", foreign)
 	}
 
@@ -102,14 +108,19 @@ func TestErrorsOfGoogle(t *testing.T) {
 		code  parley.Code
 		after string
 	}{
-		{providertest.Reply{Status: 429, Body: `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"2s"}]}}]`}, parley.CodeOverloaded, "2s"},
-		{providertest.Reply{Status: 400, Body: `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`}, parley.CodeModel, "0s"},
-		{providertest.Reply{Status: 400, Body: `{"error":{"code":400,"message":"The input token count (2000000) exceeds the maximum number of tokens allowed (1048575).","status":"INVALID_ARGUMENT"}}`}, parley.CodeContext, "0s"},
-		{providertest.Events(`{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), parley.CodeOverloaded, "0s"},
+		{providertest.Reply{Status: 429,
+			Body: `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"2s"}]}}]`}, parley.CodeOverloaded, "2s"},
+		{providertest.Reply{Status: 400,
+			Body: `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`}, parley.CodeModel, "0s"},
+		{providertest.Reply{Status: 400,
+			Body: `{"error":{"code":400,"message":"The input token count (2000000) exceeds the maximum number of tokens allowed (1048575).","status":"INVALID_ARGUMENT"}}`}, parley.CodeContext, "0s"},
+		{providertest.Events(`{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`),
+			parley.CodeOverloaded, "0s"},
 	} {
 		script := providertest.Play(t, c.reply)
 		m := New(Options{Key: providertest.Key, BaseURL: script.URL})
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gemini-2.5-flash", Messages: providertest.User("x")})
+		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gemini-2.5-flash",
+			Messages: providertest.User("x")})
 		e, ok := a.Err.(*parley.Error)
 		if !ok || e.Code != c.code || e.RetryAfter.String() != c.after {
 			t.Errorf("%s: %#v", c.reply.Body, a.Err)

@@ -24,7 +24,8 @@ func config(req parley.ModelRequest) *genai.GenerateContentConfig {
 	}
 	var functions []*genai.FunctionDeclaration
 	for _, t := range req.Tools {
-		functions = append(functions, &genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: upstream.Schema(t)})
+		functions = append(functions, &genai.FunctionDeclaration{Name: t.Name, Description: t.Description,
+			ParametersJsonSchema: upstream.Schema(t)})
 	}
 	if len(functions) > 0 {
 		c.Tools = []*genai.Tool{{FunctionDeclarations: functions}}

@@ -35,7 +35,8 @@ func (m *Model) speakChat(ctx context.Context, req parley.ModelRequest, say func
 	for stream.Next() {
 		chunk := stream.Current()
 		if u := chunk.Usage; u.TotalTokens > 0 || u.PromptTokens > 0 {
-			t.usage = parley.Usage{Input: u.PromptTokens, Output: u.CompletionTokens, Cached: u.PromptTokensDetails.CachedTokens, Written: u.PromptTokensDetails.CacheWriteTokens}
+			t.usage = parley.Usage{Input: u.PromptTokens, Output: u.CompletionTokens,
+				Cached: u.PromptTokensDetails.CachedTokens, Written: u.PromptTokensDetails.CacheWriteTokens}
 		}
 		for _, choice := range chunk.Choices {
 			for _, said := range t.hear(choice) {
@@ -49,11 +50,14 @@ func (m *Model) speakChat(ctx context.Context, req parley.ModelRequest, say func
 		return m.broken(req.Model, stream.Err())
 	}
 	for _, c := range t.calls {
-		if err := say(parley.Said{Call: &parley.MessageCall{Provider: c.id, Name: c.name, Arguments: cmp.Or(c.arguments.String(), "{}")}}); err != nil {
+		if err := say(
+			parley.Said{Call: &parley.MessageCall{Provider: c.id, Name: c.name,
+				Arguments: cmp.Or(c.arguments.String(), "{}")}}); err != nil {
 			return err
 		}
 	}
-	return say(parley.Said{Done: &parley.ModelDone{Stop: t.stop(), Usage: t.usage, Memo: t.parts.Memo(Name, req.Model)}})
+	return say(
+		parley.Said{Done: &parley.ModelDone{Stop: t.stop(), Usage: t.usage, Memo: t.parts.Memo(Name, req.Model)}})
 }
 
 // A turn as it is gathered from chunks.
@@ -168,7 +172,8 @@ func user(m parley.Message) openai.ChatCompletionMessageParamUnion {
 		parts = append(parts, openai.TextContentPart(m.Text))
 	}
 	for _, i := range m.Images {
-		parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: upstream.DataURL(i)}))
+		parts = append(parts,
+			openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: upstream.DataURL(i)}))
 	}
 	return openai.UserMessage(parts)
 }
@@ -179,8 +184,11 @@ func assistant(model string, m parley.Message, names map[parley.CallID]string) o
 		param.Content.OfString = openai.String(m.Text)
 	}
 	for _, c := range m.Calls {
-		param.ToolCalls = append(param.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-			ID: names[c.ID], Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: c.Arguments}}})
+		param.ToolCalls = append(param.ToolCalls,
+			openai.ChatCompletionMessageToolCallUnionParam{
+				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+					ID: names[c.ID], Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name,
+						Arguments: c.Arguments}}})
 	}
 	// It is needed with calls, and refused by some without them.
 	if pieces, ok := upstream.Pieces(Name, model, m); ok && len(m.Calls) > 0 {

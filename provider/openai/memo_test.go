@@ -54,7 +54,8 @@ func sent(t *testing.T, s *providertest.Script) (b body) {
 func after(a providertest.Answer) []parley.Message {
 	a.Calls[0].ID = 5
 	return append(providertest.User("What is it like in Paris?"),
-		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls, Memo: a.Done.Memo},
+		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls,
+			Memo: a.Done.Memo},
 		parley.Message{Role: parley.RoleTool, Call: 5, Text: "sun"})
 }
 
@@ -62,17 +63,21 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 	script := providertest.Play(t, reasoned, answered, answered)
 	m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
 	defer m.Close()
-	a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gpt-5", Messages: providertest.User("What is it like in Paris?")})
-	if a.Err != nil || a.Thinking != "Looking around\n\nDeciding" || a.Text != "One moment." || a.Done.Stop != parley.StopTools {
+	a := providertest.Ask(t.Context(), m,
+		parley.ModelRequest{Model: "gpt-5", Messages: providertest.User("What is it like in Paris?")})
+	if a.Err != nil || a.Thinking != "Looking around\n\nDeciding" || a.Text != "One moment." ||
+		a.Done.Stop != parley.StopTools {
 		t.Fatalf("%+v", a)
 	}
 	if want := (parley.Usage{Input: 1200, Cached: 1024, Output: 80}); a.Done.Usage != want {
 		t.Errorf("usage %+v", a.Done.Usage)
 	}
-	if diff := cmp.Diff([]parley.MessageCall{{Provider: "call_1", Name: "weather", Arguments: `{"city":"Paris"}`}}, a.Calls); diff != "" {
+	if diff := cmp.Diff([]parley.MessageCall{{Provider: "call_1", Name: "weather", Arguments: `{"city":"Paris"}`}},
+		a.Calls); diff != "" {
 		t.Error(diff)
 	}
-	if first := sent(t, script); first.Store == nil || *first.Store || first.Reasoning["summary"] != "auto" || !cmp.Equal(first.Include, []string{"reasoning.encrypted_content"}) {
+	if first := sent(t, script); first.Store == nil || *first.Store || first.Reasoning["summary"] != "auto" ||
+		!cmp.Equal(first.Include, []string{"reasoning.encrypted_content"}) {
 		t.Errorf("asked %s", script.Last().Body)
 	}
 
@@ -81,7 +86,8 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 	}
 	want := []map[string]any{
 		{"role": "user", "content": []any{map[string]any{"type": "input_text", "text": "What is it like in Paris?"}}},
-		{"type": "reasoning", "id": "rs_1", "encrypted_content": "gAAAA-whole", "summary": []any{map[string]any{"type": "summary_text", "text": "Looking around\n\nDeciding"}}},
+		{"type": "reasoning", "id": "rs_1", "encrypted_content": "gAAAA-whole",
+			"summary": []any{map[string]any{"type": "summary_text", "text": "Looking around\n\nDeciding"}}},
 		{"role": "assistant", "content": "One moment.", "phase": "commentary"},
 		{"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": `{"city":"Paris"}`},
 		{"type": "function_call_output", "call_id": "call_1", "output": "sun"},
@@ -94,14 +100,16 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 	if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gpt-4.1", Messages: after(a)}); b.Err != nil {
 		t.Fatal(b.Err)
 	}
-	if got := sent(t, script); strings.Contains(script.Last().Body, "encrypted") || got.Reasoning != nil || got.Include != nil || len(got.Input) != 4 {
+	if got := sent(t, script); strings.Contains(script.Last().Body, "encrypted") || got.Reasoning != nil ||
+		got.Include != nil || len(got.Input) != 4 {
 		t.Errorf("gpt-4.1 was asked %s", script.Last().Body)
 	}
 }
 
 // TestAccountsWithoutSummaries are asked again without, and never again with.
 func TestAccountsWithoutSummaries(t *testing.T) {
-	refusal := providertest.Reply{Status: 400, Body: `{"error":{"message":"Your organization must be verified to generate reasoning summaries.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`}
+	refusal := providertest.Reply{Status: 400,
+		Body: `{"error":{"message":"Your organization must be verified to generate reasoning summaries.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`}
 	script := providertest.Play(t, refusal, answered, answered)
 	m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
 	defer m.Close()
@@ -120,7 +128,8 @@ func TestErrorsInTheMiddleOfAResponse(t *testing.T) {
 		`error {"type":"error","code":"server_error","message":"Oh.","param":null}`:                                                        parley.CodeUnavailable,
 		`error {"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Oh."}}`:                                parley.CodeContext,
 	} {
-		script := providertest.Play(t, providertest.Events(`response.output_text.delta {"type":"response.output_text.delta","delta":"One"}
+		script := providertest.Play(t,
+			providertest.Events(`response.output_text.delta {"type":"response.output_text.delta","delta":"One"}
 			`+event+`
 			response.completed {"type":"response.completed","response":{"status":"completed"}}`))
 		m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
@@ -152,11 +161,14 @@ func TestReasoningOfCompatibleServers(t *testing.T) {
 	script := providertest.Play(t, chatted, chatAnswered)
 	m := New(Options{BaseURL: script.URL}) // which asks for no key
 	defer m.Close()
-	a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "deepseek", Messages: providertest.User("What is it like in Paris?")})
-	if a.Err != nil || a.Thinking != "Hm, Paris." || a.Done.Stop != parley.StopTools || a.Done.Usage != (parley.Usage{Input: 100, Cached: 64, Output: 20}) {
+	a := providertest.Ask(t.Context(), m,
+		parley.ModelRequest{Model: "deepseek", Messages: providertest.User("What is it like in Paris?")})
+	if a.Err != nil || a.Thinking != "Hm, Paris." || a.Done.Stop != parley.StopTools ||
+		a.Done.Usage != (parley.Usage{Input: 100, Cached: 64, Output: 20}) {
 		t.Fatalf("%+v", a)
 	}
-	if diff := cmp.Diff([]parley.MessageCall{{Provider: "call_1", Name: "weather", Arguments: `{"city":"Paris"}`}, {Provider: "call_2", Name: "time", Arguments: "{}"}}, a.Calls); diff != "" {
+	if diff := cmp.Diff([]parley.MessageCall{{Provider: "call_1", Name: "weather", Arguments: `{"city":"Paris"}`},
+		{Provider: "call_2", Name: "time", Arguments: "{}"}}, a.Calls); diff != "" {
 		t.Error(diff)
 	}
 	if header := script.Last().Header; header.Get("Authorization") != "" {
@@ -165,16 +177,19 @@ func TestReasoningOfCompatibleServers(t *testing.T) {
 	talk := after(a)
 	talk[1].Calls[1].ID = 6
 	talk = append(talk, parley.Message{Role: parley.RoleTool, Call: 6, Text: "noon"})
-	if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "deepseek", Messages: talk}); b.Err != nil || b.Text != "Sunny." || b.Done.Memo != nil {
+	if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "deepseek", Messages: talk}); b.Err != nil ||
+		b.Text != "Sunny." || b.Done.Memo != nil {
 		t.Fatalf("%+v", b)
 	}
-	if got := sent(t, script).Messages[1]; got["reasoning_content"] != "Hm, Paris." || len(got["tool_calls"].([]any)) != 2 {
+	if got := sent(t, script).Messages[1]; got["reasoning_content"] != "Hm, Paris." ||
+		len(got["tool_calls"].([]any)) != 2 {
 		t.Errorf("told %v", got)
 	}
 }
 
 func TestWhichAPI(t *testing.T) {
-	for base, want := range map[string]string{"": Responses, "https://api.openai.com/v1/": Responses, "http://127.0.0.1:11434/v1": Chat, "https://api.openai.com.example.com": Chat} {
+	for base, want := range map[string]string{"": Responses, "https://api.openai.com/v1/": Responses,
+		"http://127.0.0.1:11434/v1": Chat, "https://api.openai.com.example.com": Chat} {
 		m := New(Options{BaseURL: base})
 		if m.api != want {
 			t.Errorf("%q is spoken to by %s", base, m.api)

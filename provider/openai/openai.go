@@ -71,7 +71,8 @@ func New(o Options) *Model {
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
 	with := []option.RequestOption{
-		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0), option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 	}
 	if o.Key != "" {
 		with = append(with, option.WithAPIKey(o.Key))
@@ -92,9 +93,10 @@ func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[p
 		for {
 			summed := !m.unsummed.Load()
 			again := false
-			for said, err := range m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
-				return m.speakResponses(ctx, req, summed, say)
-			}) {
+			for said, err := range m.client.Stream(ctx, req.Model,
+				func(ctx context.Context, say func(parley.Said) error) error {
+					return m.speakResponses(ctx, req, summed, say)
+				}) {
 				// Accounts that were not verified may not see how the model
 				// thinks, and are refused altogether if they ask to.
 				if summed && err != nil && summaries.MatchString(err.Error()) {

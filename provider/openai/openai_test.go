@@ -16,7 +16,8 @@ func TestResponses(t *testing.T) {
 }
 
 func TestChat(t *testing.T) {
-	providertest.Run(t, providertest.Provider{Model: "llama3.2", Variable: "OPENAI_API_KEY", New: at(Chat), Signs: true})
+	providertest.Run(t, providertest.Provider{Model: "llama3.2", Variable: "OPENAI_API_KEY", New: at(Chat),
+		Signs: true})
 }
 
 func at(api string) func(string, time.Duration) providertest.Model {

@@ -28,7 +28,8 @@ func reasoner(model string) bool {
 // speakResponses streams one answer. Nothing is stored at OpenAI: the whole
 // conversation goes there each time, with the reasoning in the encrypted form in
 // which it came.
-func (m *Model) speakResponses(ctx context.Context, req parley.ModelRequest, summed bool, say func(parley.Said) error) error {
+func (m *Model) speakResponses(ctx context.Context, req parley.ModelRequest, summed bool,
+	say func(parley.Said) error) error {
 	params := responses.ResponseNewParams{
 		Model: req.Model,
 		Store: openai.Bool(false),
@@ -45,7 +46,8 @@ func (m *Model) speakResponses(ctx context.Context, req parley.ModelRequest, sum
 	}
 	for _, t := range req.Tools {
 		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
-			Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t), Strict: openai.Bool(false)}})
+			Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t),
+			Strict: openai.Bool(false)}})
 	}
 	stream := m.responses.NewStreaming(ctx, params)
 	defer stream.Close()
@@ -113,8 +115,10 @@ func (h *hearing) hear(e responses.ResponseStreamEventUnion) error {
 		}
 		u := e.Response.Usage
 		h.done = true
-		return h.say(parley.Said{Done: &parley.ModelDone{Stop: stop, Memo: h.parts.Memo(Name, h.name), Usage: parley.Usage{
-			Input: u.InputTokens, Output: u.OutputTokens, Cached: u.InputTokensDetails.CachedTokens, Written: u.InputTokensDetails.CacheWriteTokens}}})
+		return h.say(
+			parley.Said{Done: &parley.ModelDone{Stop: stop, Memo: h.parts.Memo(Name, h.name), Usage: parley.Usage{
+				Input: u.InputTokens, Output: u.OutputTokens, Cached: u.InputTokensDetails.CachedTokens,
+				Written: u.InputTokensDetails.CacheWriteTokens}}})
 	case "response.failed":
 		return h.failed(string(e.Response.Error.Code), e.Response.Error.Message)
 	case "error":
@@ -152,7 +156,9 @@ func (h *hearing) item(i responses.ResponseOutputItemUnion) error {
 	case "function_call":
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
-		return h.say(parley.Said{Call: &parley.MessageCall{Provider: i.CallID, Name: i.Name, Arguments: cmp.Or(i.Arguments.OfString, "{}")}})
+		return h.say(
+			parley.Said{Call: &parley.MessageCall{Provider: i.CallID, Name: i.Name,
+				Arguments: cmp.Or(i.Arguments.OfString, "{}")}})
 	}
 	return nil
 }
@@ -184,8 +190,12 @@ func items(req parley.ModelRequest) responses.ResponseInputParam {
 			}
 			list = append(list, responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser))
 		case parley.RoleTool:
-			list = append(list, responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
-				CallID: openai.String(names[m.Call]), Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: openai.String(m.Text)}}})
+			list = append(list,
+				responses.ResponseInputItemUnionParam{
+					OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
+						CallID: openai.String(names[m.Call]),
+						Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{
+							OfString: openai.String(m.Text)}}})
 		case parley.RoleAssistant:
 			pieces, ok := upstream.Pieces(Name, req.Model, m)
 			if !ok {
@@ -215,7 +225,8 @@ func item(p upstream.Piece, names map[parley.CallID]string) (list responses.Resp
 		message.OfMessage.Phase = responses.EasyInputMessagePhase(p.Data)
 		list = append(list, message)
 	case p.Kind == upstream.Call:
-		list = append(list, responses.ResponseInputItemParamOfFunctionCall(p.Call.Arguments, names[p.Call.ID], p.Call.Name))
+		list = append(list, responses.ResponseInputItemParamOfFunctionCall(p.Call.Arguments, names[p.Call.ID],
+			p.Call.Name))
 	}
 	return list
 }

@@ -40,7 +40,9 @@ func Start(t testing.TB, args ...string) *Mock {
 	_, here, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(here)
 	program := filepath.Join(dir, "node_modules/@copilotkit/aimock/dist/cli.js")
-	cmd := exec.Command("node", append([]string{program, "--port", "0", "--fixtures", filepath.Join(dir, "fixtures.json"), "--strict"}, args...)...)
+	cmd := exec.Command("node",
+		append([]string{program, "--port", "0", "--fixtures", filepath.Join(dir, "fixtures.json"), "--strict"},
+			args...)...)
 	cmd.Env = []string{} // keys of whoever runs the tests stay with them
 	out, err := cmd.StdoutPipe()
 	if err != nil {

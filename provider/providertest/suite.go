@@ -75,8 +75,10 @@ func User(text string) []parley.Message {
 }
 
 var tools = []parley.ToolSpec{
-	{Name: "read_file", Description: "reads", Parameters: `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`},
-	{Name: "list_files", Description: "lists", Parameters: `{"type":"object","properties":{"path":{"type":"string"},"depth":{"type":"integer"}}}`},
+	{Name: "read_file", Description: "reads",
+		Parameters: `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`},
+	{Name: "list_files", Description: "lists",
+		Parameters: `{"type":"object","properties":{"path":{"type":"string"},"depth":{"type":"integer"}}}`},
 }
 
 // Run proves that a provider does what every provider must.
@@ -122,11 +124,15 @@ func Run(t *testing.T, p Provider) {
 	t.Run("calls side by side", func(t *testing.T) { callsSideBySide(t, p, mock, ask) })
 	t.Run("images are seen", func(t *testing.T) {
 		image := parley.Image{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\nnot really")}
-		a := ask(t, parley.ModelRequest{Messages: []parley.Message{{Role: parley.RoleUser, Text: "look at this", Images: []parley.Image{image}}}})
+		a := ask(t,
+			parley.ModelRequest{
+				Messages: []parley.Message{{Role: parley.RoleUser, Text: "look at this",
+					Images: []parley.Image{image}}}})
 		if a.Text != "A picture." {
 			t.Fatalf("%+v", a)
 		}
-		if sent := mock.Last().Body; !strings.Contains(sent, "iVBORw0KGgpub3QgcmVhbGx5") || !strings.Contains(sent, "image/png") {
+		if sent := mock.Last().Body; !strings.Contains(sent, "iVBORw0KGgpub3QgcmVhbGx5") ||
+			!strings.Contains(sent, "image/png") {
 			t.Errorf("no image in %s", sent)
 		}
 	})
@@ -141,7 +147,8 @@ func Run(t *testing.T, p Provider) {
 		if a.Done != nil || parley.CodeOf(a.Err) != parley.CodeUnavailable {
 			t.Errorf("%+v", a)
 		}
-		if whole := "This is the beginning of something that will never end."; a.Text == "" || !strings.HasPrefix(whole, a.Text) {
+		if whole := "This is the beginning of something that will never end."; a.Text == "" ||
+			!strings.HasPrefix(whole, a.Text) {
 			t.Errorf("before that %q was heard", a.Text)
 		}
 	})
@@ -155,7 +162,8 @@ func Run(t *testing.T, p Provider) {
 		l.Close()
 		gone := p.New("http://"+l.Addr().String(), patient)
 		defer gone.Close()
-		if a := Ask(t.Context(), gone, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); parley.CodeOf(a.Err) != parley.CodeUnavailable || !strings.Contains(a.Err.Error(), "cannot be reached") {
+		if a := Ask(t.Context(), gone, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); parley.CodeOf(
+			a.Err) != parley.CodeUnavailable || !strings.Contains(a.Err.Error(), "cannot be reached") {
 			t.Errorf("%v", a.Err)
 		}
 	})
@@ -167,10 +175,12 @@ func callsSideBySide(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, 
 	if a.Err != nil || a.Text != "Looking." || a.Done.Stop != parley.StopTools || len(a.Calls) != 2 {
 		t.Fatalf("%+v", a)
 	}
-	for i, want := range []struct{ name, args string }{{"read_file", `{"path":"a.txt"}`}, {"list_files", `{"path":".","depth":2}`}} {
+	for i, want := range []struct{ name, args string }{{"read_file", `{"path":"a.txt"}`},
+		{"list_files", `{"path":".","depth":2}`}} {
 		var got, wanted any
 		_ = json.Unmarshal([]byte(want.args), &wanted) // it is JSON
-		if err := json.Unmarshal([]byte(a.Calls[i].Arguments), &got); err != nil || a.Calls[i].Name != want.name || cmp.Diff(wanted, got) != "" {
+		if err := json.Unmarshal([]byte(a.Calls[i].Arguments), &got); err != nil || a.Calls[i].Name != want.name ||
+			cmp.Diff(wanted, got) != "" {
 			t.Errorf("call %d is %+v, %v", i, a.Calls[i], err)
 		}
 	}
@@ -179,7 +189,8 @@ func callsSideBySide(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, 
 	}
 	a.Calls[0].ID, a.Calls[1].ID = 7, 9
 	again := ask(t, parley.ModelRequest{Tools: tools, Messages: append(User("use tools"),
-		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls, Memo: a.Done.Memo},
+		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls,
+			Memo: a.Done.Memo},
 		parley.Message{Role: parley.RoleTool, Call: 7, Text: "the words of a.txt"},
 		parley.Message{Role: parley.RoleTool, Call: 9, Text: "a.txt b.txt"})})
 	if again.Err != nil || again.Text != "Both were read." || again.Done.Stop != parley.StopEnd {
@@ -214,7 +225,8 @@ func errorsAreClear(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, p
 			before := len(mock.Asked())
 			a := ask(t, parley.ModelRequest{Messages: User(c.ask)})
 			e, ok := errors.AsType[*parley.Error](a.Err)
-			if !ok || e.Code != c.code || !strings.Contains(e.Message, c.words) || e.RetryAfter != c.after || a.Text != "" || a.Done != nil {
+			if !ok || e.Code != c.code || !strings.Contains(e.Message, c.words) || e.RetryAfter != c.after ||
+				a.Text != "" || a.Done != nil {
 				t.Errorf("%+v, %#v", a, a.Err)
 			}
 			if strings.Contains(fmt.Sprintf("%v %+v", a.Err, a.Err), Key) {
@@ -233,7 +245,8 @@ func silenceEnds(t *testing.T, p Provider, mock *Mock) {
 	defer model.Close()
 	for _, text := range []string{"say nothing", "fall silent"} {
 		a := Ask(t.Context(), model, parley.ModelRequest{Model: p.Model, Messages: User(text)})
-		if parley.CodeOf(a.Err) != parley.CodeUnavailable || !strings.Contains(a.Err.Error(), "said nothing for") || a.Done != nil {
+		if parley.CodeOf(a.Err) != parley.CodeUnavailable || !strings.Contains(a.Err.Error(), "said nothing for") ||
+			a.Done != nil {
 			t.Errorf("%s: %+v", text, a)
 		}
 	}
@@ -269,7 +282,11 @@ func leavingHangsUp(t *testing.T, p Provider) {
 
 // redirects would take the key along.
 func redirects(t *testing.T, p Provider) {
-	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s with %v", r.URL, r.Header) }))
+	thief := httptest.NewServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			t.Errorf("asked for %s with %v", r.URL,
+				r.Header)
+		}))
 	defer thief.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, thief.URL+r.URL.Path, http.StatusTemporaryRedirect)
@@ -277,7 +294,8 @@ func redirects(t *testing.T, p Provider) {
 	defer server.Close()
 	model := p.New(server.URL, patient)
 	defer model.Close()
-	if a := Ask(t.Context(), model, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); a.Err == nil || !strings.Contains(a.Err.Error(), "base URL") {
+	if a := Ask(t.Context(), model, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); a.Err == nil ||
+		!strings.Contains(a.Err.Error(), "base URL") {
 		t.Errorf("%+v", a)
 	}
 }

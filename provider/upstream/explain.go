@@ -96,8 +96,9 @@ func (r *refusal) words() (w words) {
 }
 
 var (
-	tooLong = regexp.MustCompile(`(?i)context[_ ](length|size|window)|maximum context|prompt is too long|(exceeds|exceed) the maximum number of tokens|request_too_large`)
-	tryIn   = regexp.MustCompile(`(?i)(?:try again|retry) in (\d+(?:\.\d+)?)\s*(ms|s)`)
+	tooLong = regexp.MustCompile(
+		`(?i)context[_ ](length|size|window)|maximum context|prompt is too long|(exceeds|exceed) the maximum number of tokens|request_too_large`)
+	tryIn = regexp.MustCompile(`(?i)(?:try again|retry) in (\d+(?:\.\d+)?)\s*(ms|s)`)
 )
 
 // refused gives a refusal a code and words that say what to do.
@@ -122,7 +123,8 @@ func (k *call) refused(r *refusal) error {
 		e.Code, e.Message = parley.CodeContext, fmt.Sprintf("This conversation is too long for %s.", k.model)
 	case s == http.StatusNotFound:
 		e.Message = fmt.Sprintf("%s has no model %s.", vendor, k.model)
-	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable || s == 529 || strings.Contains(kind, "overloaded"):
+	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable || s == 529 ||
+		strings.Contains(kind, "overloaded"):
 		e.Code, e.Message = parley.CodeOverloaded, fmt.Sprintf("%s is busy. Try again in a moment.", vendor)
 	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooEarly:
 		e.Code, e.Message = parley.CodeUnavailable, fmt.Sprintf("%s is in trouble. Try again in a moment.", vendor)

@@ -151,7 +151,8 @@ type Piece struct {
 // model and still fits: a message that was changed since, by whatever, has none.
 func Pieces(provider, model string, m parley.Message) (pieces []Piece, ok bool) {
 	var parts []Part
-	if m.Memo == nil || m.Memo.Provider != provider || m.Memo.Model != model || json.Unmarshal(m.Memo.Data, &parts) != nil {
+	if m.Memo == nil || m.Memo.Provider != provider || m.Memo.Model != model ||
+		json.Unmarshal(m.Memo.Data, &parts) != nil {
 		return nil, false
 	}
 	text, thinking, calls := m.Text, m.Thinking, m.Calls

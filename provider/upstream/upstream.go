@@ -53,7 +53,9 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // HTTP is what an SDK is to make its calls with. It follows no redirects: keys
 // that are sent in headers of the vendor's own would be sent along.
 func (c *Client) HTTP() *http.Client {
-	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // errLeft: nobody listens any more.
@@ -64,7 +66,8 @@ var errLeft = errors.New("the caller has stopped reading")
 // is to be returned at once. The sequence is that of a parley.Model: if speak
 // has not said that the model is done, it ends with an error, be it that of the
 // connection, of the server, or that the answer stopped in the middle.
-func (c *Client) Stream(ctx context.Context, model string, speak func(ctx context.Context, say func(parley.Said) error) error) iter.Seq2[parley.Said, error] {
+func (c *Client) Stream(ctx context.Context, model string,
+	speak func(ctx context.Context, say func(parley.Said) error) error) iter.Seq2[parley.Said, error] {
 	return func(yield func(parley.Said, error) bool) {
 		with, call := c.begin(ctx, model)
 		defer call.end()

@@ -58,20 +58,26 @@ func TestRefusals(t *testing.T) {
 		words  string
 		atMost time.Duration
 	}{
-		{429, [2]string{"Retry-After", "2"}, `{"error":{"message":"x"}}`, parley.CodeOverloaded, "Acme is busy", 2 * time.Second},
+		{429, [2]string{"Retry-After", "2"}, `{"error":{"message":"x"}}`, parley.CodeOverloaded, "Acme is busy",
+			2 * time.Second},
 		{429, [2]string{"Retry-After-Ms", "250"}, `{}`, parley.CodeOverloaded, "busy", 250 * time.Millisecond},
 		{429, [2]string{"Retry-After", soon}, ``, parley.CodeOverloaded, "busy", 90 * time.Second},
 		{429, [2]string{"Retry-After", "1e300"}, ``, parley.CodeOverloaded, "busy", time.Hour},
-		{429, [2]string{"Retry-After", "soon"}, `{"error":{"message":"Rate limit reached. Please try again in 1.5s."}}`, parley.CodeOverloaded, "busy", 1500 * time.Millisecond},
+		{429, [2]string{"Retry-After", "soon"}, `{"error":{"message":"Rate limit reached. Please try again in 1.5s."}}`,
+			parley.CodeOverloaded, "busy", 1500 * time.Millisecond},
 		{429, [2]string{}, `{"error":{"code":"insufficient_quota","message":"x"}}`, parley.CodeModel, "no credit", 0},
-		{529, [2]string{}, `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, parley.CodeOverloaded, "busy", 0},
+		{529, [2]string{}, `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, parley.CodeOverloaded,
+			"busy", 0},
 		{500, [2]string{}, `<html>`, parley.CodeUnavailable, "trouble", 0},
-		{401, [2]string{}, `{"error":{"message":"Incorrect API key: ` + key + `"}}`, parley.CodeModel, "the key in ACME_KEY", 0},
+		{401, [2]string{}, `{"error":{"message":"Incorrect API key: ` + key + `"}}`, parley.CodeModel,
+			"the key in ACME_KEY", 0},
 		{403, [2]string{}, ``, parley.CodeModel, "the key in ACME_KEY", 0},
 		{404, [2]string{}, `{"error":"model \"m-1\" not found"}`, parley.CodeModel, "no model m-1", 0},
-		{400, [2]string{}, `{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}`, parley.CodeContext, "too long for m-1", 0},
+		{400, [2]string{}, `{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}`,
+			parley.CodeContext, "too long for m-1", 0},
 		{413, [2]string{}, ``, parley.CodeContext, "too long", 0},
-		{400, [2]string{}, `{"error":{"message":"bad ` + key + ` ` + strings.Repeat("long ", 100) + `"}}`, parley.CodeModel, "bad (key) long", 0},
+		{400, [2]string{}, `{"error":{"message":"bad ` + key + ` ` + strings.Repeat("long ", 100) + `"}}`,
+			parley.CodeModel, "bad (key) long", 0},
 		{418, [2]string{}, ``, parley.CodeModel, "status 418", 0},
 		{302, [2]string{"Location", "http://127.0.0.1:1/"}, ``, parley.CodeModel, "base URL", 0},
 	} {
@@ -83,7 +89,8 @@ func TestRefusals(t *testing.T) {
 			_, _ = io.WriteString(w, c.body)
 		})
 		e, ok := errors.AsType[*parley.Error](err)
-		if !ok || e.Code != c.code || !strings.Contains(e.Message, c.words) || e.RetryAfter > c.atMost || c.atMost > 0 && e.RetryAfter < c.atMost-2*time.Second || len(e.Message) > 400 {
+		if !ok || e.Code != c.code || !strings.Contains(e.Message, c.words) || e.RetryAfter > c.atMost ||
+			c.atMost > 0 && e.RetryAfter < c.atMost-2*time.Second || len(e.Message) > 400 {
 			t.Errorf("%d %v %s: %#v", c.status, c.header, c.body, err)
 		}
 		if strings.Contains(fmt.Sprint(err), key) {
@@ -104,7 +111,8 @@ func TestCuts(t *testing.T) {
 		code    parley.Code
 		words   string
 	}{
-		"it stops well, and too early": {0, func(w http.ResponseWriter, _ *http.Request) { flush(w, "data") }, parley.CodeUnavailable, "in the middle"},
+		"it stops well, and too early": {0, func(w http.ResponseWriter, _ *http.Request) { flush(w, "data") },
+			parley.CodeUnavailable, "in the middle"},
 		"it breaks off": {0, func(w http.ResponseWriter, _ *http.Request) {
 			flush(w, "data")
 			panic(http.ErrAbortHandler)
@@ -113,7 +121,9 @@ func TestCuts(t *testing.T) {
 			flush(w, "data")
 			<-r.Context().Done()
 		}, parley.CodeUnavailable, "said nothing for 50ms"},
-		"it does not even begin": {50 * time.Millisecond, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, parley.CodeUnavailable, "said nothing for 50ms"},
+		"it does not even begin": {50 * time.Millisecond,
+			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, parley.CodeUnavailable,
+			"said nothing for 50ms"},
 		"it never ends": {0, func(w http.ResponseWriter, r *http.Request) {
 			for line := strings.Repeat("x", 1<<20); r.Context().Err() == nil; {
 				flush(w, line)
@@ -124,7 +134,8 @@ func TestCuts(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // which is not to be needed
 			defer cancel()
 			read, err := fetch(t, ctx, c.idle, c.handler)
-			if parley.CodeOf(err) != c.code || !strings.Contains(parley.MessageOf(err), c.words) || len(read) > maxBytes+1 {
+			if parley.CodeOf(err) != c.code || !strings.Contains(parley.MessageOf(err), c.words) ||
+				len(read) > maxBytes+1 {
 				t.Errorf("%v, after %d bytes", err, len(read))
 			}
 		})
@@ -149,7 +160,8 @@ func TestSlowIsNotSilent(t *testing.T) {
 		"data":          "data: {\"type\":\"content\"}\n\n",
 		"a piece of it": "data: {\"text\":\"" + strings.Repeat("x", 100),
 	} {
-		if read, err := slowly(line); strings.Count(read, line) != 15 || !strings.Contains(parley.MessageOf(err), "in the middle") {
+		if read, err := slowly(line); strings.Count(read, line) != 15 ||
+			!strings.Contains(parley.MessageOf(err), "in the middle") {
 			t.Errorf("%s: %q, %v", name, read, err)
 		}
 	}
@@ -159,7 +171,8 @@ func TestSlowIsNotSilent(t *testing.T) {
 		"pings":       "event: ping\ndata: {\"type\": \"ping\"}\n\n",
 		"empty data":  "data:\n\n",
 	} {
-		if read, err := slowly(line); strings.Count(read, line) == 15 || !strings.Contains(parley.MessageOf(err), "said nothing for 1s") {
+		if read, err := slowly(line); strings.Count(read, line) == 15 ||
+			!strings.Contains(parley.MessageOf(err), "said nothing for 1s") {
 			t.Errorf("%s: %q, %v", name, read, err)
 		}
 	}
@@ -231,7 +244,8 @@ func TestPieces(t *testing.T) {
 	r.Said(Text, "Grüße")
 	r.Begin(Part{Kind: Call})
 	r.Said(Text, "!")
-	m := parley.Message{Role: parley.RoleAssistant, Text: "Grüße!", Thinking: "Hm, ja.Noch was.", Calls: []parley.MessageCall{{ID: 1, Name: "look"}}, Memo: r.Memo("p", "m")}
+	m := parley.Message{Role: parley.RoleAssistant, Text: "Grüße!", Thinking: "Hm, ja.Noch was.",
+		Calls: []parley.MessageCall{{ID: 1, Name: "look"}}, Memo: r.Memo("p", "m")}
 	got, ok := Pieces("p", "m", m)
 	want := []Piece{
 		{Part: Part{Thinking, 7, "s1", ""}, Words: "Hm, ja."},
@@ -244,9 +258,15 @@ func TestPieces(t *testing.T) {
 		t.Errorf("%v, %s", ok, diff)
 	}
 	for name, change := range map[string]func(*parley.Message){
-		"provider": func(m *parley.Message) { m.Memo.Provider = "q" }, "model": func(m *parley.Message) { m.Memo.Model = "n" },
+		"provider": func(m *parley.Message) { m.Memo.Provider = "q" }, "model": func(
+			m *parley.Message) {
+			m.Memo.Model = "n"
+		},
 		"text": func(m *parley.Message) { m.Text += "!" }, "less text": func(m *parley.Message) { m.Text = "Grüße" },
-		"calls": func(m *parley.Message) { m.Calls = nil }, "more calls": func(m *parley.Message) { m.Calls = append(m.Calls, m.Calls...) },
+		"calls": func(m *parley.Message) { m.Calls = nil }, "more calls": func(
+			m *parley.Message) {
+			m.Calls = append(m.Calls, m.Calls...)
+		},
 		"data": func(m *parley.Message) { m.Memo.Data = json.RawMessage(`[{"kind":"text","size":-1}]`) },
 	} {
 		changed, memo := m, *m.Memo
@@ -265,9 +285,11 @@ func TestPieces(t *testing.T) {
 }
 
 func TestTalk(t *testing.T) {
-	user, said := parley.Message{Role: parley.RoleUser, Text: "hi"}, parley.Message{Role: parley.RoleAssistant, Text: "so", Incomplete: true}
+	user, said := parley.Message{Role: parley.RoleUser, Text: "hi"}, parley.Message{Role: parley.RoleAssistant,
+		Text: "so", Incomplete: true}
 	note := parley.Message{Role: parley.RoleUser, Text: goOn}
-	call := parley.Message{Role: parley.RoleAssistant, Calls: []parley.MessageCall{{ID: 1, Name: "look", Arguments: ` {"at":[1]} `}}}
+	call := parley.Message{Role: parley.RoleAssistant,
+		Calls: []parley.MessageCall{{ID: 1, Name: "look", Arguments: ` {"at":[1]} `}}}
 	result := parley.Message{Role: parley.RoleTool, Call: 1}
 	for _, c := range []struct{ in, want []parley.Message }{
 		{[]parley.Message{user, said}, []parley.Message{user, said, note}},
@@ -294,7 +316,9 @@ func TestTalkOfCallsThatCouldNotBe(t *testing.T) {
 		{"a", `null`, "a {}"},
 		{"a", `{}{}`, "a {}"},
 	} {
-		in := []parley.Message{{Role: parley.RoleAssistant, Calls: []parley.MessageCall{{ID: 1, Name: c.name, Arguments: c.arguments}}}, {Role: parley.RoleTool, Call: 1}}
+		in := []parley.Message{
+			{Role: parley.RoleAssistant, Calls: []parley.MessageCall{{ID: 1, Name: c.name, Arguments: c.arguments}}},
+			{Role: parley.RoleTool, Call: 1}}
 		got := Talk(in)[0].Calls[0]
 		if got.Name+" "+got.Arguments != c.want {
 			t.Errorf("%q %s: %q %s", c.name, c.arguments, got.Name, got.Arguments)
@@ -306,7 +330,8 @@ func TestTalkOfCallsThatCouldNotBe(t *testing.T) {
 }
 
 func TestCallNames(t *testing.T) {
-	calls := []parley.MessageCall{{ID: 1, Provider: "toolu_1"}, {ID: 2}, {ID: 3, Provider: "not:for/all"}, {ID: 4, Provider: strings.Repeat("x", 65)}, {ID: 5, Provider: "toolu_1"}}
+	calls := []parley.MessageCall{{ID: 1, Provider: "toolu_1"}, {ID: 2}, {ID: 3, Provider: "not:for/all"},
+		{ID: 4, Provider: strings.Repeat("x", 65)}, {ID: 5, Provider: "toolu_1"}}
 	got := CallNames([]parley.Message{{Calls: calls[:2]}, {Calls: calls[2:]}})
 	want := map[parley.CallID]string{1: "toolu_1", 2: "call_2", 3: "call_3", 4: "call_4", 5: "call_5"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -87,7 +87,8 @@ func (a *agent) listen() {
 }
 
 func (a *agent) serve(c net.Conn) *peer {
-	p := &peer{Conn: c, a: a, configs: make(chan configPayload, 4096), got: make(chan Frame, 4096), gone: make(chan struct{})}
+	p := &peer{Conn: c, a: a, configs: make(chan configPayload, 4096), got: make(chan Frame, 4096),
+		gone: make(chan struct{})}
 	a.mu.Lock()
 	a.peers = append(a.peers, p)
 	a.mu.Unlock()
@@ -205,7 +206,8 @@ func newPool(t *testing.T, change ...func(*Options)) *Pool {
 const session = parley.SessionID("550e8400-e29b-41d4-a716-446655440000")
 
 func ask(address, text string) parley.RemoteRequest {
-	return parley.RemoteRequest{Tenant: "acme", Session: session, Agent: parley.Agent{Name: "far", Address: address, Tools: []string{"*"}},
+	return parley.RemoteRequest{Tenant: "acme", Session: session, Agent: parley.Agent{Name: "far", Address: address,
+		Tools: []string{"*"}},
 		Messages: []parley.Message{{Role: parley.RoleUser, Text: text}}}
 }
 

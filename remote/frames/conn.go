@@ -54,8 +54,10 @@ type conn struct {
 }
 
 func newConn(l *link, raw net.Conn) *conn {
-	return &conn{link: l, raw: raw, out: make(chan []byte, maxWaiting), urgent: make(chan []byte, maxUrgent), nudged: make(chan struct{}, 1),
-		ready: make(chan struct{}), ending: make(chan struct{}), gone: make(chan struct{}), requests: map[string]*request{}, pushed: map[string]time.Time{},
+	return &conn{link: l, raw: raw, out: make(chan []byte, maxWaiting), urgent: make(chan []byte, maxUrgent),
+		nudged: make(chan struct{}, 1),
+		ready:  make(chan struct{}), ending: make(chan struct{}), gone: make(chan struct{}),
+		requests: map[string]*request{}, pushed: map[string]time.Time{},
 		troubles: troubles{log: l.log.Warn, count: map[string]int{}}}
 }
 
@@ -105,7 +107,8 @@ func (c *conn) interruptAll() {
 	c.mu.Unlock()
 	c.left = len(left)
 	for _, q := range left {
-		q.fail(&parley.Error{Code: parley.CodeInterrupted, Message: "The connection to the agent was lost in the middle of the answer.", Err: c.err})
+		q.fail(&parley.Error{Code: parley.CodeInterrupted, Message: "The connection to the agent was lost in the " +
+			"middle of the answer.", Err: c.err})
 	}
 }
 

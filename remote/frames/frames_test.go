@@ -23,26 +23,44 @@ func TestEveryFrame(t *testing.T) {
 		want   []parley.RemoteSaid
 		err    string
 	}{
-		"chunks":                  {[]string{"chunk", `{"content":"a","done":false}`, "chunk", `{"content":"b","done":true}`}, []parley.RemoteSaid{text("a"), text("b"), done}, ""},
-		"a chunk that is the end": {[]string{"chunk", `{"content":"all","done":true}`}, []parley.RemoteSaid{text("all"), done}, ""},
-		"an empty end":            {[]string{"chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
-		"tools": {[]string{"tool_executed", `{"tool_name":"search","duration_ms":3,"connector_name":"c"}`, "tool_failed", `{"tool_name":"mail","error":"no route"}`,
-			"tool_executed", `{"tool_name":"x","arguments":"{\"a\":1}","result":"r"}`, "tool_executed", `{"tool_name":"y","arguments":{"a":1}}`,
-			"tool_blocked", `{"tool_name":"bash","reason":"tool \"bash\" not in allow-list"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{
-			tool(parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded}), tool(parley.RemoteTool{Name: "mail", Outcome: parley.CallFailed, Result: "no route"}),
-			tool(parley.RemoteTool{Name: "x", Outcome: parley.CallSucceeded, Arguments: `{"a":1}`, Result: "r"}), tool(parley.RemoteTool{Name: "y", Outcome: parley.CallSucceeded, Arguments: `{"a":1}`}),
+		"chunks": {[]string{"chunk", `{"content":"a","done":false}`, "chunk",
+			`{"content":"b","done":true}`}, []parley.RemoteSaid{text("a"), text("b"), done}, ""},
+		"a chunk that is the end": {[]string{"chunk", `{"content":"all","done":true}`},
+			[]parley.RemoteSaid{text("all"), done}, ""},
+		"an empty end": {[]string{"chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
+		"tools": {[]string{"tool_executed", `{"tool_name":"search","duration_ms":3,"connector_name":"c"}`,
+			"tool_failed", `{"tool_name":"mail","error":"no route"}`,
+			"tool_executed", `{"tool_name":"x","arguments":"{\"a\":1}","result":"r"}`, "tool_executed",
+			`{"tool_name":"y","arguments":{"a":1}}`,
+			"tool_blocked", `{"tool_name":"bash","reason":"tool \"bash\" not in allow-list"}`, "chunk",
+			`{"done":true}`}, []parley.RemoteSaid{
+			tool(parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded}),
+			tool(parley.RemoteTool{Name: "mail", Outcome: parley.CallFailed, Result: "no route"}),
+			tool(parley.RemoteTool{Name: "x", Outcome: parley.CallSucceeded, Arguments: `{"a":1}`, Result: "r"}),
+			tool(parley.RemoteTool{Name: "y", Outcome: parley.CallSucceeded, Arguments: `{"a":1}`}),
 			tool(parley.RemoteTool{Name: "bash", Blocked: `tool "bash" not in allow-list`}), done}, ""},
-		"events": {[]string{"runtime_event", `{"event_type":"run.started","status":"running"}`, "runtime_event", `{"event_type":"run.failed","status":"failed","title":"no"}`,
-			"runtime_event", `{"event_type":"memory.full","status":"failed","title":"Memory","summary":"is full"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{{Trouble: "Memory is full"}, done}, ""},
-		"an error":              {[]string{"chunk", `{"content":"a"}`, "error", `{"code":"max_iterations","message":"too many"}`}, []parley.RemoteSaid{text("a")}, "model_error: too many"},
-		"an error by code":      {[]string{"error", `{"code":"openclaw_error"}`}, nil, "model_error: openclaw_error"},
-		"a halt":                {[]string{"session_halt", `{"reason":"canary_leak","token":"secret","source":"tool:x"}`}, []parley.RemoteSaid{{Halt: &parley.RemoteHalted{Reason: "canary_leak"}}}, ""},
-		"a halt that tells":     {[]string{"session_halt", `{"reason":"found secret here","token":"secret"}`}, []parley.RemoteSaid{{Halt: &parley.RemoteHalted{}}}, ""},
-		"heartbeats and pongs":  {[]string{"heartbeat", `{"status":"running","uptime_secs":10}`, "pong", `{}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
-		"what nobody knows":     {[]string{"song", `{"la":"la"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
-		"what cannot be read":   {[]string{"chunk", `{"content":7}`}, nil, "model_error: The agent sent a chunk that cannot be read."},
-		"more than it may ask":  {slices.Repeat([]string{"approval_required", `{"tool_name":"x"}`}, maxApprovals+1), nil, "too_large: The agent asks for more than 16 things at the same time."},
-		"what follows an error": {[]string{"error", `{"message":"no"}`, "chunk", `{"content":"late","done":true}`}, nil, "model_error: no"},
+		"events": {[]string{"runtime_event", `{"event_type":"run.started","status":"running"}`, "runtime_event",
+			`{"event_type":"run.failed","status":"failed","title":"no"}`,
+			"runtime_event", `{"event_type":"memory.full","status":"failed","title":"Memory","summary":"is full"}`,
+			"chunk", `{"done":true}`}, []parley.RemoteSaid{{Trouble: "Memory is full"}, done}, ""},
+		"an error": {[]string{"chunk", `{"content":"a"}`, "error",
+			`{"code":"max_iterations","message":"too many"}`}, []parley.RemoteSaid{text("a")}, "model_error: too many"},
+		"an error by code": {[]string{"error", `{"code":"openclaw_error"}`}, nil, "model_error: openclaw_error"},
+		"a halt": {
+			[]string{"session_halt", `{"reason":"canary_leak","token":"secret","source":"tool:x"}`},
+			[]parley.RemoteSaid{{Halt: &parley.RemoteHalted{Reason: "canary_leak"}}}, ""},
+		"a halt that tells": {[]string{"session_halt", `{"reason":"found secret here","token":"secret"}`},
+			[]parley.RemoteSaid{{Halt: &parley.RemoteHalted{}}}, ""},
+		"heartbeats and pongs": {[]string{"heartbeat", `{"status":"running","uptime_secs":10}`, "pong", `{}`, "chunk",
+			`{"done":true}`}, []parley.RemoteSaid{done}, ""},
+		"what nobody knows": {[]string{"song", `{"la":"la"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{done},
+			""},
+		"what cannot be read": {[]string{"chunk", `{"content":7}`}, nil, "model_error: The agent sent a chunk that " +
+			"cannot be read."},
+		"more than it may ask": {slices.Repeat([]string{"approval_required", `{"tool_name":"x"}`}, maxApprovals+1),
+			nil, "too_large: The agent asks for more than 16 things at the same time."},
+		"what follows an error": {[]string{"error", `{"message":"no"}`, "chunk", `{"content":"late","done":true}`}, nil,
+			"model_error: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, "tcp", func(p *peer, f Frame) {
@@ -124,7 +142,8 @@ func TestApprovals(t *testing.T) {
 					continue
 				}
 				ask := said[0].Approval
-				if ask == nil || *ask != (parley.RemoteApproval{Key: ask.Key, Name: "send", Arguments: `{"to": "bob"}`, Connector: "crm", Risk: "external_writes", Target: "person"}) {
+				if ask == nil || *ask != (parley.RemoteApproval{Key: ask.Key, Name: "send", Arguments: `{"to": "bob"}`,
+					Connector: "crm", Risk: "external_writes", Target: "person"}) {
 					t.Fatalf("%+v", ask)
 				}
 				answer.Decide(parley.RemoteDecision{Key: "another", Allowed: true}) // of no effect
@@ -132,8 +151,10 @@ func TestApprovals(t *testing.T) {
 				answer.Decide(parley.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // once
 				f := wait(t, "a decision", p.got)
 				want := map[string]string{
-					typeResume: fmt.Sprintf(`{"action_id":%q,"approval_id":"s.42","connector_id":"c-1","tool_name":"send","arguments":"{\"to\": \"bob\"}","risk_class":"external_writes"}`, ask.Key),
-					typeDenied: fmt.Sprintf(`{"action_id":%q,"approval_id":"s.42","tool_name":"send","reason":"because"}`, ask.Key),
+					typeResume: fmt.Sprintf(
+						`{"action_id":%q,"approval_id":"s.42","connector_id":"c-1","tool_name":"send","arguments":"{\"to\": \"bob\"}","risk_class":"external_writes"}`, ask.Key),
+					typeDenied: fmt.Sprintf(
+						`{"action_id":%q,"approval_id":"s.42","tool_name":"send","reason":"because"}`, ask.Key),
 					typeCancel: `{}`,
 				}[c.sent]
 				if f.Type != c.sent || string(f.Payload) != want {
@@ -159,7 +180,8 @@ func TestApprovals(t *testing.T) {
 func TestLastWords(t *testing.T) {
 	a := newAgent(t, "tcp", func(p *peer, f Frame) {
 		p.chunk(f.ID, "I try. ", false)
-		p.send(typeToolBlocked, f.ID, `{"tool_name":"bash","reason":"no","continues":`+fmt.Sprint(content(f) == "go on")+`}`)
+		p.send(typeToolBlocked, f.ID, `{"tool_name":"bash","reason":"no","continues":`+
+			fmt.Sprint(content(f) == "go on")+`}`)
 		p.send(typeRuntimeEvent, f.ID, `{"event_type":"connector.blocked","status":"blocked"}`) // a remark
 		if content(f) == "go on" {
 			p.chunk(f.ID, "Otherwise then.", true)
@@ -180,7 +202,8 @@ func TestSilenceInTheMiddleOfAnAnswer(t *testing.T) {
 	pool := newPool(t, func(o *Options) { o.Times.Silence = time.Second })
 	pool.Keep("acme", []parley.Agent{ask(a.address, "").Agent})
 	h := hear(t.Context(), pool, ask(a.address, "go"))
-	if code(h.err) != parley.CodeUnavailable || h.text != "well" || !strings.Contains(parley.MessageOf(h.err), "said nothing for") {
+	if code(h.err) != parley.CodeUnavailable || h.text != "well" ||
+		!strings.Contains(parley.MessageOf(h.err), "said nothing for") {
 		t.Errorf("%+v", h)
 	}
 	if f := wait(t, "a cancel", a.peer().got); f.Type != typeCancel {
@@ -240,17 +263,20 @@ func TestBadFrames(t *testing.T) {
 		"empty":       {func(p *peer, _ Frame) { p.raw(0, nil) }, "a frame is broken", true},
 		"no object":   {func(p *peer, _ Frame) { p.raw(2, []byte("[]")) }, "a frame is broken", true},
 		"no type":     {func(p *peer, _ Frame) { p.raw(2, []byte("{}")) }, "a frame is broken", true},
-		"deep":        {func(p *peer, _ Frame) { p.raw(40000, []byte(strings.Repeat("[", 40000))) }, "a frame is broken", true},
+		"deep": {func(p *peer, _ Frame) { p.raw(40000, []byte(strings.Repeat("[", 40000))) },
+			"a frame is broken", true},
 		"a stream of nonsense": {func(p *peer, _ Frame) {
 			for range maxBroken + 1 {
 				p.raw(1, []byte("x"))
 			}
 		}, "", false},
-		"unknown id":    {func(p *peer, _ Frame) { p.chunk("somebody", "x", true) }, "a frame has an unknown id", true},
-		"no id":         {func(p *peer, _ Frame) { p.chunk("", "x", true) }, "a frame has an unknown id", true},
-		"unknown ack":   {func(p *peer, _ Frame) { p.send(typeConfigAck, "x", `{"applied":true}`) }, "a frame has an unknown id", true},
-		"unknown type":  {func(p *peer, f Frame) { p.send("song", f.ID, `{}`) }, "a frame has an unknown type", true},
-		"after the end": {func(p *peer, f Frame) { p.chunk(f.ID, "you said go", true); p.chunk(f.ID, "x", true) }, "a frame came after the end", true},
+		"unknown id": {func(p *peer, _ Frame) { p.chunk("somebody", "x", true) }, "a frame has an unknown id", true},
+		"no id":      {func(p *peer, _ Frame) { p.chunk("", "x", true) }, "a frame has an unknown id", true},
+		"unknown ack": {func(p *peer, _ Frame) { p.send(typeConfigAck, "x", `{"applied":true}`) },
+			"a frame has an unknown id", true},
+		"unknown type": {func(p *peer, f Frame) { p.send("song", f.ID, `{}`) }, "a frame has an unknown type", true},
+		"after the end": {func(p *peer, f Frame) { p.chunk(f.ID, "you said go", true); p.chunk(f.ID, "x", true) },
+			"a frame came after the end", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, network string) {
@@ -327,7 +353,8 @@ func TestAnIDIsUsedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := answer.(*request)
-	if err := q.c.register(newRequest(t.Context(), q.c, q.id, "")); err == nil || err.Error() != "request "+q.id+" is already in flight" {
+	if err := q.c.register(newRequest(t.Context(), q.c, q.id, "")); err == nil || err.Error() != "request "+q.id+
+		" is already in flight" {
 		t.Error(err)
 	}
 	q.leave()
@@ -337,7 +364,8 @@ func TestAnIDIsUsedOnce(t *testing.T) {
 func TestMessage(t *testing.T) {
 	r := ask("tcp://far:1", "ignored")
 	r.Context, r.Instructions = "I live in Oslo.", "Be brief."
-	r.Messages = []parley.Message{{Role: parley.RoleUser, Text: "hi <b>"}, {Role: parley.RoleAssistant, Text: "hello"}, {Role: parley.RoleTool, Text: "x"}, {Role: parley.RoleAssistant}, {Role: parley.RoleUser, Text: "and now?"}}
+	r.Messages = []parley.Message{{Role: parley.RoleUser, Text: "hi <b>"}, {Role: parley.RoleAssistant, Text: "hello"},
+		{Role: parley.RoleTool, Text: "x"}, {Role: parley.RoleAssistant}, {Role: parley.RoleUser, Text: "and now?"}}
 	raw, err := message("id-1", r)
 	if err != nil {
 		t.Fatal(err)
@@ -358,7 +386,8 @@ func TestMessage(t *testing.T) {
 	if raw, err = message("id-2", r); err != nil || len(raw) > 4+MaxFrame {
 		t.Fatalf("%d bytes, %v", len(raw), err)
 	}
-	if s := string(raw); !strings.Contains(s, "left out here") || strings.Count(s, "left out here") != 1 || !strings.Contains(s, `"20\n`) || strings.Contains(s, `"0\n`) || !strings.Contains(s, "Oslo") {
+	if s := string(raw); !strings.Contains(s, "left out here") || strings.Count(s, "left out here") != 1 ||
+		!strings.Contains(s, `"20\n`) || strings.Contains(s, `"0\n`) || !strings.Contains(s, "Oslo") {
 		t.Errorf("%.600s", s)
 	}
 	r.Messages = []parley.Message{{Role: parley.RoleUser, Text: strings.Repeat("\n", MaxFrame)}}

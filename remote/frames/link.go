@@ -36,7 +36,8 @@ type link struct {
 }
 
 func newLink(p *Pool, k key) *link {
-	l := &link{pool: p, key: k, log: p.Log.With("agent", k.name, "address", k.address), poked: make(chan struct{}, 1), changed: make(chan struct{}), canaries: map[string]int{}, version: 1}
+	l := &link{pool: p, key: k, log: p.Log.With("agent", k.name, "address", k.address), poked: make(chan struct{}, 1),
+		changed: make(chan struct{}), canaries: map[string]int{}, version: 1}
 	l.ctx, l.stop = context.WithCancel(p.ctx)
 	return l
 }
@@ -125,7 +126,8 @@ func (l *link) settle(c *conn, err error) {
 	wasReachable := l.attempts == 0 || l.failure == nil
 	l.current, l.failure = c, nil
 	if err != nil {
-		l.failure = &parley.Error{Code: parley.CodeUnavailable, Message: "failed to connect to agent " + l.name, Err: err}
+		l.failure = &parley.Error{Code: parley.CodeUnavailable, Message: "failed to connect to agent " + l.name,
+			Err: err}
 	}
 	l.attempts++
 	l.tried = time.Now()

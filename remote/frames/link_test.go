@@ -44,7 +44,8 @@ func TestTwoHundredSessionsAtOnce(t *testing.T) {
 		for range n {
 			f := wait(t, "a message", asked)
 			var m messagePayload
-			if err := json.Unmarshal(f.Payload, &m); err != nil || !strings.HasSuffix(m.Session, strings.Trim(m.Content, "<>")) {
+			if err := json.Unmarshal(f.Payload, &m); err != nil ||
+				!strings.HasSuffix(m.Session, strings.Trim(m.Content, "<>")) {
 				t.Errorf("%s", f.Payload)
 			}
 			all, ids[f.ID] = append(all, f), true
@@ -92,7 +93,8 @@ func TestKilledAndBroughtBack(t *testing.T) {
 			if h := wait(t, "the end", ended); code(h.err) != parley.CodeInterrupted || h.text != "I am" {
 				t.Fatalf("round %d: %q, %v", round, h.text, h.err)
 			}
-			if h := hear(t.Context(), pool, ask(a.address, "hello")); code(h.err) != parley.CodeUnavailable || parley.MessageOf(h.err) != "failed to connect to agent far" {
+			if h := hear(t.Context(), pool, ask(a.address, "hello")); code(h.err) != parley.CodeUnavailable ||
+				parley.MessageOf(h.err) != "failed to connect to agent far" {
 				t.Fatalf("round %d: %v", round, h.err)
 			}
 			if err := pool.Unreachable("acme", agent); err == nil {
@@ -104,7 +106,8 @@ func TestKilledAndBroughtBack(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := errors.Join(pool.Unreachable("acme", parley.Agent{Name: "near"}), pool.Unreachable("other", agent)); err != nil {
+		if err := errors.Join(pool.Unreachable("acme", parley.Agent{Name: "near"}),
+			pool.Unreachable("other", agent)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -231,7 +234,8 @@ func TestConfigurationDuringAChat(t *testing.T) {
 		narrowed := first.Agent
 		narrowed.Tools = []string{"search"}
 		pool.Keep("acme", []parley.Agent{narrowed})
-		if c := wait(t, "a configuration", p.configs); !slices.Equal(c.Tools, []string{"search"}) || !slices.Equal(c.CanaryTokens, []string{"canary-1"}) {
+		if c := wait(t, "a configuration", p.configs); !slices.Equal(c.Tools, []string{"search"}) ||
+			!slices.Equal(c.CanaryTokens, []string{"canary-1"}) {
 			t.Errorf("%+v", c)
 		}
 		second := ask(a.address, "second")
@@ -243,7 +247,8 @@ func TestConfigurationDuringAChat(t *testing.T) {
 		for len(p.configs) > 0 { // all that came before the message
 			last = <-p.configs
 		}
-		if !slices.Equal(last.Tools, []string{noTools}) || !slices.Equal(last.CanaryTokens, []string{"canary-1", "canary-2"}) {
+		if !slices.Equal(last.Tools, []string{noTools}) ||
+			!slices.Equal(last.CanaryTokens, []string{"canary-1", "canary-2"}) {
 			t.Errorf("%+v", last)
 		}
 		p.chunk(one.ID, "done", true)
@@ -316,12 +321,13 @@ func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		dials := 0
-		pool := New(Options{Log: newPool(t).Log, Times: Times{Silence: time.Hour}, Dial: func(context.Context, string, string) (net.Conn, error) {
-			if dials++; dials > 1 {
-				return nil, errors.New("nobody there")
-			}
-			return ours, nil
-		}})
+		pool := New(Options{Log: newPool(t).Log, Times: Times{Silence: time.Hour},
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				if dials++; dials > 1 {
+					return nil, errors.New("nobody there")
+				}
+				return ours, nil
+			}})
 		defer pool.Close(t.Context())
 		var fell atomic.Bool // silent
 		a := &agent{t: t, handle: func(p *peer, f Frame) {
@@ -378,7 +384,8 @@ func TestReconnectingGetsSlower(t *testing.T) {
 		}
 		// Who asks does not wait for the next one.
 		n, at := len(dials), time.Now()
-		if _, err := pool.Ask(t.Context(), ask("tcp://far:1", "go")); code(err) != parley.CodeUnavailable || len(dials) != n+1 || time.Since(at) > 0 {
+		if _, err := pool.Ask(t.Context(), ask("tcp://far:1", "go")); code(err) != parley.CodeUnavailable ||
+			len(dials) != n+1 || time.Since(at) > 0 {
 			t.Errorf("%v, %d attempts, after %v", err, len(dials)-n, time.Since(at))
 		}
 		pool.Close(t.Context())

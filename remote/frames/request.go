@@ -51,7 +51,8 @@ type item struct {
 }
 
 func newRequest(ctx context.Context, c *conn, id, canary string) *request {
-	return &request{id: id, c: c, canary: canary, ctx: ctx, wake: make(chan struct{}, 1), heard: time.Now(), open: map[string]approvalPayload{}, resumed: map[string]int{}}
+	return &request{id: id, c: c, canary: canary, ctx: ctx, wake: make(chan struct{}, 1), heard: time.Now(),
+		open: map[string]approvalPayload{}, resumed: map[string]int{}}
 }
 
 // watch has the agent told at once when nobody wants its answer any more, however
@@ -260,7 +261,8 @@ func (q *request) hear(f Frame) {
 		}
 	case typeToolExecuted, typeToolFailed:
 		if p := (toolPayload{}); read(&p) {
-			tool := &parley.RemoteTool{Name: p.Tool, Arguments: string(p.Arguments), Outcome: parley.CallSucceeded, Result: p.Result}
+			tool := &parley.RemoteTool{Name: p.Tool, Arguments: string(p.Arguments), Outcome: parley.CallSucceeded,
+				Result: p.Result}
 			if f.Type == typeToolFailed {
 				tool.Outcome, tool.Result = parley.CallFailed, reason(p.Error, p.Reason, p.Result)
 			}
@@ -270,7 +272,8 @@ func (q *request) hear(f Frame) {
 	case typeToolBlocked:
 		if p := (toolPayload{}); read(&p) {
 			q.last = !p.Continues
-			q.push(parley.RemoteSaid{Tool: &parley.RemoteTool{Name: p.Tool, Arguments: string(p.Arguments), Blocked: reason(p.Reason, p.Error, "it gives no reason")}}, size)
+			q.push(parley.RemoteSaid{Tool: &parley.RemoteTool{Name: p.Tool, Arguments: string(p.Arguments),
+				Blocked: reason(p.Reason, p.Error, "it gives no reason")}}, size)
 		}
 	case typeApproval:
 		if p := (approvalPayload{}); read(&p) {
@@ -300,7 +303,8 @@ func (q *request) hear(f Frame) {
 // ask needs q.mu.
 func (q *request) ask(p approvalPayload, size int) {
 	if len(q.open) >= maxApprovals {
-		q.breakOff(parley.Errorf(parley.CodeTooLarge, "The agent asks for more than %d things at the same time.", maxApprovals))
+		q.breakOff(parley.Errorf(parley.CodeTooLarge, "The agent asks for more than %d things at the same time.",
+			maxApprovals))
 		return
 	}
 	key := uuid.NewString()

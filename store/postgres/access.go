@@ -29,12 +29,14 @@ const (
 	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations WHERE before > $1 OR sparing_admins > $1`
 )
 
-func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim, expires time.Time) error {
+func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim,
+	expires time.Time) error {
 	body, err := json.Marshal(claim)
 	if err != nil {
 		return err
 	}
-	_, kept, err := one(ctx, s, of(claim.Tenant), pgx.RowTo[int], putTicket, hash[:], text(claim.Tenant), text(claim.ID), expires, body,
+	_, kept, err := one(ctx, s, of(claim.Tenant), pgx.RowTo[int], putTicket, hash[:], text(claim.Tenant),
+		text(claim.ID), expires, body,
 		expires.Add(-parley.MaxTicketLife), parley.MaxTickets)
 	if err == nil && !kept {
 		err = parley.Errorf(parley.CodeLimited, "Too many tickets wait to be used.")
@@ -44,13 +46,15 @@ func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim par
 
 // TakeTicket, if the connection is lost and it tries again, may find that it was
 // the one who took the ticket, and nobody has it then.
-func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim parley.TicketClaim, found bool, err error) {
+func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim parley.TicketClaim, found bool,
+	err error) {
 	body, found, err := one(ctx, s, maintenance, pgx.RowTo[[]byte], takeTicket, hash[:])
 	if err != nil || !found {
 		return claim, false, err
 	}
 	if err := json.Unmarshal(body, &claim); err != nil {
-		return parley.TicketClaim{}, false, &parley.Error{Code: parley.CodeCorrupt, Message: "A stored ticket cannot be read.", Err: err}
+		return parley.TicketClaim{}, false,
+			&parley.Error{Code: parley.CodeCorrupt, Message: "A stored ticket cannot be read.", Err: err}
 	}
 	return claim, true, nil
 }

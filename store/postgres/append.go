@@ -64,7 +64,8 @@ func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, er
 	case <-ctx.Done():
 		return parley.Appended{}, ctx.Err()
 	case <-timer.C:
-		return parley.Appended{}, parley.Errorf(parley.CodeUnavailable, "The server has too much to store right now; try again in a moment.")
+		return parley.Appended{}, parley.Errorf(parley.CodeUnavailable, "The server has too much to store right now; "+
+			"try again in a moment.")
 	}
 	if err := s.enqueue(w); err != nil {
 		return parley.Appended{}, err

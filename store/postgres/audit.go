@@ -35,11 +35,13 @@ func (t tenant) Audited(ctx context.Context, q parley.AuditQuery) ([]parley.Audi
 }
 
 func (t tenant) AuditChain(ctx context.Context, after int64, limit int) ([]parley.AuditRow, error) {
-	return list(ctx, t.s, of(t.id), scanAudit, auditColumns+` AND no > $2 ORDER BY no LIMIT $3`, text(t.id), after, limit)
+	return list(ctx, t.s, of(t.id), scanAudit, auditColumns+` AND no > $2 ORDER BY no LIMIT $3`, text(t.id), after,
+		limit)
 }
 
 func scanAudit(row pgx.CollectableRow) (r parley.AuditRow, err error) {
-	err = row.Scan((*text)(&r.Tenant), &r.No, &r.At, (*text)(&r.By), (*text)(&r.Action), (*text)(&r.Resource), (*text)(&r.ID), (*text)(&r.Source),
+	err = row.Scan((*text)(&r.Tenant), &r.No, &r.At, (*text)(&r.By), (*text)(&r.Action), (*text)(&r.Resource),
+		(*text)(&r.ID), (*text)(&r.Source),
 		(*[]byte)(&r.Metadata), &r.Hash)
 	r.At = r.At.UTC()
 	return r, err

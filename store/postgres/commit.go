@@ -159,7 +159,8 @@ func (t *transaction) claim() *pgx.Batch {
 		}
 		m := w.Summary
 		statement := openSession
-		args := []any{text(w.Tenant), text(w.Session), text(m.Root), text(m.Owner), text(m.Agent), text(m.Title), text(m.Status), int64(m.Run),
+		args := []any{text(w.Tenant), text(w.Session), text(m.Root), text(m.Owner), text(m.Agent), text(m.Title),
+			text(m.Status), int64(m.Run),
 			m.Transient, m.Deleted, int64(m.Head), w.Epoch, m.OpenedAt, m.UpdatedAt}
 		if w.After > 0 {
 			statement, args = moveSession, append(args, int64(w.After))
@@ -183,7 +184,8 @@ func (t *transaction) fill() *pgx.Batch {
 		position += int64(len(w.Events))
 	}
 	if last := t.auditNo; t.audit(trip) > last {
-		trip.Queue(`UPDATE tenants SET audit_no = $2, audit_hash = $3 WHERE tenant = $1`, text(t.group[0].Tenant), t.auditNo, t.auditHash)
+		trip.Queue(`UPDATE tenants SET audit_no = $2, audit_hash = $3 WHERE tenant = $1`, text(t.group[0].Tenant),
+			t.auditNo, t.auditHash)
 	}
 	if t.rehearsal {
 		trip.Queue("rollback")
@@ -201,7 +203,8 @@ func (t *transaction) audit(trip *pgx.Batch) int64 {
 			continue
 		}
 		for _, r := range rules.Chain(t.store.key, w.Tenant, t.auditNo, t.auditHash, w.Audit) {
-			trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID), text(r.Source), string(r.Metadata), r.Hash)
+			trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID),
+				text(r.Source), string(r.Metadata), r.Hash)
 			t.auditNo, t.auditHash = r.No, r.Hash
 		}
 	}
@@ -227,15 +230,18 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 		}
 		last = e.Seq
 		b := w.bodies[i]
-		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run), text(e.By), b.name, b.version, e.IsPiece(), b.body)
+		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run),
+			text(e.By), b.name, b.version, e.IsPiece(), b.body)
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			run, target := effect.Row(e.Run)
-			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(run), text(effect.Type), b.body, text(parley.Ref(w.Session, e.Seq)), e.At, text(target))
+			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(run), text(effect.Type), b.body,
+				text(parley.Ref(w.Session, e.Seq)), e.At, text(target))
 		}
 		keep(trip, w, e)
 	}
 	if r := w.Receipt; r != nil {
-		trip.Queue(addReceipt, tenant, session, text(r.Command), text(r.By), text(r.Digest), int64(r.First), int64(r.Last))
+		trip.Queue(addReceipt, tenant, session, text(r.Command), text(r.By), text(r.Digest), int64(r.First),
+			int64(r.Last))
 	}
 	if w.Agent != nil {
 		trip.Queue(addDefinition, tenant, w.Agent.Digest(), w.agent)

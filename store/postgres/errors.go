@@ -28,10 +28,13 @@ func unavailable(ctx context.Context, err error) error {
 			Hint: "somebody has changed it; restore it from a backup"}
 	}
 	if sqlState(err) == "42501" { // insufficient_privilege
-		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database does not let this server do what it has to.", Err: err,
+		return &parley.Error{Code: parley.CodeUnavailable,
+			Message: "The database does not let this server do what it " +
+				"has to.", Err: err,
 			Hint: "run parley migrate --grant with the name of the server's role, as the owner of the tables"}
 	}
-	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.", Err: err,
+	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.",
+		Err:  err,
 		Hint: "see that PostgreSQL is up, can be reached under the configured address and may be written to; its own log says more"}
 }
 

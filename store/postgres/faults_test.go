@@ -126,10 +126,12 @@ func TestServerThatHangs(t *testing.T) {
 func refusedInTime(t *testing.T, s *Store) {
 	t.Helper()
 	start := time.Now()
-	if _, err := s.Append(context.Background(), batch(storetest.ID(1), 1)); parley.CodeOf(err) != parley.CodeUnavailable {
+	if _, err := s.Append(context.Background(), batch(storetest.ID(1), 1)); parley.CodeOf(
+		err) != parley.CodeUnavailable {
 		t.Errorf("append: %v", err)
 	}
-	if _, err := s.Tenant(acme).Session(context.Background(), storetest.ID(1)); parley.CodeOf(err) != parley.CodeUnavailable {
+	if _, err := s.Tenant(acme).Session(context.Background(), storetest.ID(1)); parley.CodeOf(
+		err) != parley.CodeUnavailable {
 		t.Errorf("read: %v", err)
 	}
 	if took := time.Since(start); took > 5*time.Second {
@@ -140,7 +142,8 @@ func refusedInTime(t *testing.T, s *Store) {
 // healed waits until the store's heart has noticed that the database is well.
 func healed(t *testing.T, s *Store) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); s.Ready(context.Background()) != nil; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); s.Ready(context.Background()) != nil; time.Sleep(
+		time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the database is well, and the store is not:", s.Ready(context.Background()))
 		}
@@ -196,7 +199,8 @@ func TestTenantThatIsHeld(t *testing.T) {
 			t.Errorf("append to a tenant that is let go: %+v, %v", res, err)
 		}
 	})
-	await(t, watch, `SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	await(t, watch,
+		`SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 	other := batch(storetest.ID(1), 0)
 	other.Tenant = "rival"
 	mustAppend(t, patient, other)
@@ -220,7 +224,8 @@ func TestDeadlock(t *testing.T) {
 			t.Errorf("%+v, %v", res, err)
 		}
 	}()
-	await(t, watch, `SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	await(t, watch,
+		`SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 	exec(t, conn, `SELECT FROM tenants FOR UPDATE`) // the store has it, and waits for us
 	exec(t, conn, `COMMIT`)
 	<-done

@@ -40,7 +40,8 @@ var grants = []struct{ table, may string }{
 func Grant(ctx context.Context, url, role string) error {
 	return with(ctx, url, func(conn *pgx.Conn) error {
 		var unbound bool
-		err := conn.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = 'events'::regclass), 'MEMBER')
+		err := conn.QueryRow(ctx,
+			`SELECT rolsuper OR rolbypassrls OR pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = 'events'::regclass), 'MEMBER')
 			FROM pg_roles WHERE rolname = $1`, role).Scan(&unbound)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
@@ -49,13 +50,16 @@ func Grant(ctx context.Context, url, role string) error {
 		case err != nil:
 			return err
 		case unbound:
-			return &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("What is granted would not bind the role %s.", role),
-				Hint: "name one that is no superuser, has no BYPASSRLS and is not, nor can become, the owner of the tables"}
+			return &parley.Error{Code: parley.CodeInvalid,
+				Message: fmt.Sprintf("What is granted would not bind the role %s.", role),
+				Hint:    "name one that is no superuser, has no BYPASSRLS and is not, nor can become, the owner of the tables"}
 		}
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			name := pgx.Identifier{role}.Sanitize()
 			var schema string
-			if err := tx.QueryRow(ctx, `SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = 'events'::regclass`).Scan(&schema); err != nil {
+			if err := tx.QueryRow(ctx,
+				`SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = 'events'::regclass`).Scan(
+				&schema); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, `GRANT USAGE ON SCHEMA `+schema+` TO `+name); err != nil {

@@ -63,7 +63,8 @@ func batch(id parley.SessionID, after parley.Seq) parley.Batch {
 		body = parley.SessionOpened{Owner: "ann"}
 	}
 	return parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: after,
-		Events:  []parley.Event{{Session: id, Seq: after + 1, Root: id, At: t0.Add(time.Duration(after) * time.Microsecond), Body: body}},
+		Events: []parley.Event{{Session: id, Seq: after + 1, Root: id,
+			At: t0.Add(time.Duration(after) * time.Microsecond), Body: body}},
 		Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: after + 1, OpenedAt: t0, UpdatedAt: t0}}
 }
 

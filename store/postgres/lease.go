@@ -28,7 +28,8 @@ func (s *Store) join(ctx context.Context) error {
 	if _, err := s.pulse.Exec(ctx, beat, s.node); err != nil {
 		return err
 	}
-	if _, err := s.pulse.Exec(ctx, `DELETE FROM nodes WHERE seen_at <= clock_timestamp() - $1::interval`, s.lease); err != nil {
+	if _, err := s.pulse.Exec(ctx, `DELETE FROM nodes WHERE seen_at <= clock_timestamp() - $1::interval`,
+		s.lease); err != nil {
 		return err
 	}
 	if err := s.pulse.QueryRow(ctx, `SELECT count(*) FROM nodes WHERE id <> $1`, s.node).Scan(&s.others); err != nil {

@@ -50,7 +50,8 @@ func (t *transaction) status(ctx context.Context) (status string, there bool, er
 		position += int64(len(w.Events))
 		if n := len(w.Events); n > 0 && t.moved[i] {
 			last := w.Events[n-1]
-			sessions, seqs, positions, at = append(sessions, text(w.Session)), append(seqs, int64(last.Seq)), append(positions, position-1), append(at, last.At)
+			sessions, seqs, positions, at = append(sessions, text(w.Session)), append(seqs, int64(last.Seq)),
+				append(positions, position-1), append(at, last.At)
 		}
 	}
 	found, _, err := one(ctx, t.store, of(t.group[0].Tenant), func(row pgx.CollectableRow) (n int, err error) {

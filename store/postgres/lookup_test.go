@@ -62,7 +62,8 @@ func TestCommitsThatCannotBeLookedUp(t *testing.T) {
 	id := storetest.ID(1)
 	mustAppend(t, s, batch(id, 0))
 	p.arm(thenDown)
-	if res, err := s.Append(context.Background(), batch(id, 1)); parley.CodeOf(err) != parley.CodeUnavailable || res.Positions != nil {
+	if res, err := s.Append(context.Background(), batch(id, 1)); parley.CodeOf(err) != parley.CodeUnavailable ||
+		res.Positions != nil {
 		t.Errorf("a commit of unknown fate: %+v, %v", res, err)
 	}
 	if cuts := p.heal(); cuts != 1 {

@@ -63,12 +63,15 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (epoch string, before 
 			return "", before, unavailable(ctx, err)
 		}
 		if !owner {
-			return "", before, &parley.Error{Code: parley.CodeUnavailable, Hint: "run parley migrate as the owner of the tables; the role of this server may not change them",
-				Message: fmt.Sprintf("The database is not up to date: it has version %d, and this release needs version %d.", before, knows)}
+			return "", before, &parley.Error{Code: parley.CodeUnavailable, Hint: "run parley migrate as the owner of " +
+				"the tables; the role of this server may not change them",
+				Message: fmt.Sprintf("The database is not up to date: it has version %d, and this release needs "+
+					"version %d.", before, knows)}
 		}
 	}
 	if err := up(ctx, config); err != nil {
-		return "", before, &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,
+		return "", before, &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up " +
+			"to date.", Err: err,
 			Hint: "the database's user must be allowed to create and change tables"}
 	}
 	if epoch == "" {
@@ -113,7 +116,8 @@ func known() (latest int64, err error) {
 // version is how far a database was migrated.
 func version(ctx context.Context, conn queryer) (v int64, err error) {
 	var there bool
-	if err := conn.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&there); err != nil || !there {
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&there); err != nil ||
+		!there {
 		return 0, err
 	}
 	err = conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v)
@@ -128,21 +132,26 @@ type queryer interface {
 // What a newer release has migrated is left alone: nobody knows what it means.
 func tooNew(has, knows int64) error {
 	return &parley.Error{Code: parley.CodeUnavailable, Hint: "use the release that migrated it, or a later one",
-		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.", has, knows)}
+		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.",
+			has, knows)}
 }
 
 // check finds out what would show itself only later, and less clearly.
 func check(ctx context.Context, conn *pgx.Conn) error {
 	var version int
 	var encoding string
-	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
+	if err := conn.QueryRow(ctx,
+		`SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')`).Scan(&version,
+		&encoding); err != nil {
 		return unavailable(ctx, err)
 	}
 	switch {
 	case version < oldestVersion:
-		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database server is too old.", Hint: "use PostgreSQL 13 or later"}
+		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database server is too old.",
+			Hint: "use PostgreSQL 13 or later"}
 	case encoding != "UTF8":
-		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot hold every text: its encoding is " + encoding + ".",
+		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot hold every text: its " +
+			"encoding is " + encoding + ".",
 			Hint: "create it with ENCODING 'UTF8' TEMPLATE template0"}
 	}
 	return nil

@@ -177,7 +177,8 @@ func TestATicketIsTakenOnOneNode(t *testing.T) {
 	nodes := []*Store{open(t, url), open(t, url)}
 	for i := range 30 {
 		hash := parley.TicketHash{byte(i)}
-		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: acme}}, Until: t0}
+		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: acme}},
+			Until: t0}
 		if err := nodes[i%2].PutTicket(ctx, hash, claim, t0); err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +232,8 @@ func TestARestartedNodeTakesItsLeasesBack(t *testing.T) {
 	hold := batch(storetest.ID(1), 0)
 	hold.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
 	mustAppend(t, first, hold)
-	beside, elsewhere := open(t, url, WithFolder(dir), WithLease(time.Hour)), open(t, url, WithFolder(t.TempDir()), WithLease(time.Hour))
+	beside, elsewhere := open(t, url, WithFolder(dir), WithLease(time.Hour)),
+		open(t, url, WithFolder(t.TempDir()), WithLease(time.Hour))
 	for _, s := range []*Store{beside, elsewhere} {
 		if n := due(s); n != 0 {
 			t.Errorf("%d sessions of a living node are free", n)

@@ -45,7 +45,8 @@ func Migrate(ctx context.Context, url string) (from, to int64, err error) {
 func Renew(ctx context.Context, url string) (epoch string, err error) {
 	err = with(ctx, url, func(conn *pgx.Conn) error {
 		var alive int
-		if err := conn.QueryRow(ctx, `SELECT count(*) FROM nodes WHERE seen_at > clock_timestamp() - $1::interval`, newStore(nil).lease).Scan(&alive); err != nil {
+		if err := conn.QueryRow(ctx, `SELECT count(*) FROM nodes WHERE seen_at > clock_timestamp() - $1::interval`,
+			newStore(nil).lease).Scan(&alive); err != nil {
 			return err
 		}
 		if alive > 0 {
@@ -86,7 +87,8 @@ func Examine(ctx context.Context, url string) (f Facts, err error) {
 			return nil
 		}
 		asked = time.Now()
-		if _, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'parley', 'doctor')`); err != nil {
+		if _, err := conn.Exec(ctx,
+			`SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'parley', 'doctor')`); err != nil {
 			return err
 		}
 		f.Commit = time.Since(asked)
@@ -146,8 +148,10 @@ func (s *Store) usable(ctx context.Context) (epoch string, err error) {
 	case has > knows:
 		return "", tooNew(has, knows)
 	case has < knows:
-		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use the release that wrote it",
-			Message: fmt.Sprintf("The database is of an older release: it has version %d, and this release reads version %d.", has, knows)}
+		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use " +
+			"the release that wrote it",
+			Message: fmt.Sprintf("The database is of an older release: it has version %d, and this release reads "+
+				"version %d.", has, knows)}
 	}
 	err = s.pool.QueryRow(ctx, `SELECT epoch FROM store`).Scan(&epoch)
 	return epoch, err

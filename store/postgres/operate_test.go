@@ -37,8 +37,10 @@ func TestReader(t *testing.T) {
 		{Due: parley.Due{At: now.Add(-time.Hour), Reason: "run"}, Held: true},
 	} {
 		id := storetest.ID(i)
-		if _, err := s.Append(ctx, parley.Batch{Tenant: "acme", Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Head: 1}, Due: due,
-			Events: []parley.Event{{Session: id, Seq: 1, Root: id, At: now, Body: parley.SessionOpened{Owner: "ann"}}}}); err != nil {
+		if _, err := s.Append(ctx, parley.Batch{Tenant: "acme", Session: id, Epoch: 1,
+			Summary: parley.Summary{ID: id, Root: id, Head: 1}, Due: due,
+			Events: []parley.Event{{Session: id, Seq: 1, Root: id, At: now,
+				Body: parley.SessionOpened{Owner: "ann"}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if log, err := r.Tenant("acme").Events(ctx, id, 0, 10); err != nil || len(log) != 1 {
@@ -75,7 +77,8 @@ func TestExamine(t *testing.T) {
 	}
 	before := position()
 	f, err := Examine(ctx, url)
-	if err != nil || f.Version == "" || f.ReadOnly || f.SynchronousCommit != "on" || f.Commit <= 0 || f.Ahead.Abs() > time.Second {
+	if err != nil || f.Version == "" || f.ReadOnly || f.SynchronousCommit != "on" || f.Commit <= 0 ||
+		f.Ahead.Abs() > time.Second {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if position() == before {

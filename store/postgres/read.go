@@ -16,7 +16,8 @@ import (
 
 // list reads rows in a scope, in one round trip. A connection that was lost while
 // it lay in the pool says nothing about the server, so another one is tried.
-func list[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], query string, args ...any) (all []T, err error) {
+func list[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], query string, args ...any) (all []T,
+	err error) {
 	if err := s.refusing(); slow(err) {
 		return nil, cmp.Or(ctx.Err(), err) // it would not answer this either
 	}
@@ -44,7 +45,8 @@ func list[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T],
 }
 
 // one reads at most one row.
-func one[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], query string, args ...any) (row T, found bool, err error) {
+func one[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], query string, args ...any) (row T,
+	found bool, err error) {
 	all, err := list(ctx, s, in, scan, query, args...)
 	if len(all) > 0 {
 		row = all[0]
@@ -63,14 +65,16 @@ const summaryColumns = `id, root, owner, agent, title, status, run, transient, d
 
 func scanSession(row pgx.CollectableRow) (st parley.Stored, err error) {
 	m := &st.Summary
-	err = row.Scan((*text)(&m.ID), (*text)(&m.Root), (*text)(&m.Owner), (*text)(&m.Agent), (*text)(&m.Title), (*text)(&m.Status),
+	err = row.Scan((*text)(&m.ID), (*text)(&m.Root), (*text)(&m.Owner), (*text)(&m.Agent), (*text)(&m.Title),
+		(*text)(&m.Status),
 		(*int64)(&m.Run), &m.Transient, &m.Deleted, (*int64)(&m.Head), &m.OpenedAt, &m.UpdatedAt, &st.Epoch)
 	m.OpenedAt, m.UpdatedAt = m.OpenedAt.UTC(), m.UpdatedAt.UTC()
 	return st, err
 }
 
 func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
-	st, found, err := one(ctx, t.s, of(t.id), scanSession, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id))
+	st, found, err := one(ctx, t.s, of(t.id), scanSession,
+		`SELECT `+summaryColumns+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id))
 	if err == nil && !found {
 		err = parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
@@ -98,7 +102,8 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 		query += ` AND NOT transient`
 	}
 	if q.Search != "" {
-		and(` AND title ILIKE $%d ESCAPE '\'`, text("%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%"))
+		and(` AND title ILIKE $%d ESCAPE '\'`,
+			text("%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%"))
 	}
 	and(` ORDER BY recent DESC, updated_at DESC, id LIMIT $%d`, q.Limit)
 	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.Summary, error) {
@@ -113,13 +118,15 @@ const eventColumns = `session, seq, position, root, at, run, by, type, version, 
 // one that fills $2 bytes. The sizes are added up by the server, which knows them
 // without reading the bodies: what is left out costs nobody anything.
 const (
-	page    = `SELECT ` + eventColumns + ` FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY `
-	pageOf  = ` ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (SELECT ` + eventColumns + ` FROM events WHERE tenant = $1 AND `
+	page   = `SELECT ` + eventColumns + ` FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY `
+	pageOf = ` ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (SELECT ` + eventColumns +
+		` FROM events WHERE tenant = $1 AND `
 	pageEnd = `) AS rows) AS page WHERE before < $2 ORDER BY `
 
 	eventsPage = page + `seq` + pageOf + `session = $3 AND seq > $4 ORDER BY seq LIMIT $5` + pageEnd + `seq`
 	tenantPage = page + `position` + pageOf + `position > $3 ORDER BY position LIMIT $4` + pageEnd + `position`
-	treePage   = page + `position` + pageOf + `root = $3 AND position > $4 ORDER BY position LIMIT $5` + pageEnd + `position`
+	treePage   = page + `position` + pageOf + `root = $3 AND position > $4 ORDER BY position LIMIT $5` + pageEnd +
+		`position`
 )
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
@@ -142,14 +149,18 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 }
 
 func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
-	events, bad, err := t.events(ctx, `SELECT `+eventColumns+` FROM events WHERE tenant = $1 AND session = $2 AND seq > $3 AND NOT piece ORDER BY seq`, text(t.id), text(id), int64(after))
+	events, bad, err := t.events(ctx,
+		`SELECT `+eventColumns+
+			` FROM events WHERE tenant = $1 AND session = $2 AND seq > $3 AND NOT piece ORDER BY seq`, text(t.id),
+		text(id), int64(after))
 	if err == nil {
 		err = cmp.Or(bad, t.checkEnd(ctx, id, max(after, lastSeq(events))))
 	}
 	return events, err
 }
 
-func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) (events []parley.Event, err error) {
+func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) (
+	events []parley.Event, err error) {
 	if root == "" {
 		events, _, err = t.events(ctx, tenantPage, text(t.id), rules.PageBytes, int64(after), limit)
 	} else {
@@ -169,7 +180,8 @@ func (t tenant) events(ctx context.Context, query string, args ...any) (events [
 		var name string
 		var version int
 		var body []byte
-		if err := r.Scan((*text)(&e.Session), (*int64)(&e.Seq), (*int64)(&e.Position), (*text)(&e.Root), &e.At, (*int64)(&e.Run), (*text)(&e.By),
+		if err := r.Scan((*text)(&e.Session), (*int64)(&e.Seq), (*int64)(&e.Position), (*text)(&e.Root), &e.At,
+			(*int64)(&e.Run), (*text)(&e.By),
 			&name, &version, &body); err != nil {
 			return e, err
 		}
@@ -199,15 +211,18 @@ func (t tenant) Snapshot(ctx context.Context, id parley.SessionID) (parley.Snaps
 	}, `SELECT seq, version, body FROM snapshots WHERE tenant = $1 AND session = $2`, text(t.id), text(id))
 }
 
-func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool, error) {
+func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool,
+	error) {
 	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.StoredReceipt, error) {
 		r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
 		return r, row.Scan((*text)(&r.By), (*text)(&r.Digest), (*int64)(&r.First), (*int64)(&r.Last))
-	}, `SELECT by, digest, first, last FROM receipts WHERE tenant = $1 AND session = $2 AND command = $3`, text(t.id), text(id), text(command))
+	}, `SELECT by, digest, first, last FROM receipts WHERE tenant = $1 AND session = $2 AND command = $3`, text(t.id),
+		text(id), text(command))
 }
 
 func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, err error) {
-	body, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[[]byte], `SELECT body FROM definitions WHERE tenant = $1 AND digest = $2`, text(t.id), text(digest))
+	body, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[[]byte],
+		`SELECT body FROM definitions WHERE tenant = $1 AND digest = $2`, text(t.id), text(digest))
 	switch {
 	case err != nil:
 		return a, err
@@ -226,7 +241,8 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 		err := row.Scan((*text)(&c.Text), &c.At)
 		c.At = c.At.UTC()
 		return c, err
-	}, `SELECT body, at FROM contexts WHERE tenant = $1 AND agent = $2 AND principal = $3`, text(t.id), text(agent), text(user))
+	}, `SELECT body, at FROM contexts WHERE tenant = $1 AND agent = $2 AND principal = $3`, text(t.id), text(agent),
+		text(user))
 }
 
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {

@@ -40,14 +40,16 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 		if o := w.Parent; o != nil {
 			parent = []any{text(o.Session), int64(o.Run), int64(o.Call), o.Depth}
 		}
-		args := append([]any{tenant, session, int64(row.Run), text(w.Summary.Owner), text(row.Agent), text(row.Request)}, parent...)
+		args := append([]any{tenant, session, int64(row.Run), text(w.Summary.Owner), text(row.Agent),
+			text(row.Request)}, parent...)
 		trip.Queue(addRun, append(args, e.At)...)
 	case parley.RunClosed:
 		trip.Queue(endRun, tenant, session, int64(row.Run), text(row.Outcome), text(row.Code), text(row.Message),
 			row.Usage.Input, row.Usage.Output, row.Usage.Cached, row.Usage.Written, row.Usage.CostMicros, e.At)
 		trip.Queue(endCards, tenant, session, int64(row.Run))
 	case parley.CardOpened:
-		trip.Queue(addCard, tenant, session, int64(row.Seq), text(row.Kind), int64(row.Run), int64(row.Call), text(w.Summary.Owner), e.At)
+		trip.Queue(addCard, tenant, session, int64(row.Seq), text(row.Kind), int64(row.Run), int64(row.Call),
+			text(w.Summary.Owner), e.At)
 	case parley.CardClosed:
 		trip.Queue(endCard, tenant, session, int64(row.Seq))
 	case parley.RowsGone:
@@ -56,7 +58,8 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 		trip.Queue(forgetTimers, tenant, session)
 		trip.Queue(dropWebhook, tenant, session)
 	case parley.TimerOpened:
-		trip.Queue(addTimer, tenant, session, int64(row.Timer), int64(row.Run), text(w.Summary.Owner), text(row.Agent.Name), text(row.By), row.Payload(), row.At, e.At)
+		trip.Queue(addTimer, tenant, session, int64(row.Timer), int64(row.Run), text(w.Summary.Owner),
+			text(row.Agent.Name), text(row.By), row.Payload(), row.At, e.At)
 	case parley.TimerMoved:
 		trip.Queue(moveTimer, tenant, session, int64(row.Timer), row.At, text(row.Why), e.At)
 	case parley.TimerClosed:
@@ -111,9 +114,12 @@ func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
 	var parent *string
 	var o parley.Origin
 	var ended *time.Time
-	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*int64)(&r.Run), (*text)(&r.Owner), (*text)(&r.Agent), (*text)(&r.Request),
-		&parent, (*int64)(&o.Run), (*int64)(&o.Call), &o.Depth, (*text)(&r.Outcome), (*text)(&r.Code), (*text)(&r.Message),
-		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written, &r.Usage.CostMicros, &r.StartedAt, &ended, &r.Waiting)
+	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*int64)(&r.Run), (*text)(&r.Owner), (*text)(&r.Agent),
+		(*text)(&r.Request),
+		&parent, (*int64)(&o.Run), (*int64)(&o.Call), &o.Depth, (*text)(&r.Outcome), (*text)(&r.Code),
+		(*text)(&r.Message),
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written, &r.Usage.CostMicros, &r.StartedAt, &ended,
+		&r.Waiting)
 	if parent != nil {
 		o.Session = parley.SessionID(fromColumn(*parent))
 		r.Parent = &o
@@ -159,8 +165,10 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 	}
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (c row, err error) {
 		var card, call stored
-		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner),
-			&c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
+		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*int64)(&c.Run), (*int64)(&c.Seq),
+			(*int64)(&c.Call), (*text)(&c.Owner),
+			&c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.name, &card.version, &card.body, &call.name,
+			&call.version, &call.body); err != nil {
 			return c, err
 		}
 		c.AskedAt = c.AskedAt.UTC()

@@ -67,14 +67,17 @@ func TestEveryTableWithATenantIsGuarded(t *testing.T) {
 	}
 	const mine = `(tenant = substr(NULLIF(current_setting('parley.tenant'::text, true), ''::text), 2))`
 	for _, table := range tables {
-		if !query[bool](t, conn, `SELECT relrowsecurity AND relforcerowsecurity FROM pg_class WHERE oid = $1::regclass`, table)[0] {
+		if !query[bool](t, conn, `SELECT relrowsecurity AND relforcerowsecurity FROM pg_class WHERE oid = $1::regclass`,
+			table)[0] {
 			t.Errorf("%s has no row-level security, or not for its owner", table)
 		}
-		policies := query[string](t, conn, `SELECT policyname || ' ' || cmd FROM pg_policies WHERE tablename = $1 AND permissive = 'PERMISSIVE' AND roles = '{public}' ORDER BY 1 DESC`, table)
+		policies := query[string](t, conn,
+			`SELECT policyname || ' ' || cmd FROM pg_policies WHERE tablename = $1 AND permissive = 'PERMISSIVE' AND roles = '{public}' ORDER BY 1 DESC`, table)
 		want := map[string][]string{
 			"cards": {"tenant ALL", "maintenance SELECT"}, "effects": {"tenant ALL", "maintenance SELECT"},
-			"due": {"tenant ALL", "maintenance SELECT"}, "tenants": {"tenant ALL", "maintenance SELECT"}, "revocations": {"tenant ALL", "maintenance SELECT"},
-			"tickets": {"tenant ALL", "maintenance_take DELETE", "maintenance SELECT"},
+			"due": {"tenant ALL", "maintenance SELECT"}, "tenants": {"tenant ALL", "maintenance SELECT"},
+			"revocations": {"tenant ALL", "maintenance SELECT"},
+			"tickets":     {"tenant ALL", "maintenance_take DELETE", "maintenance SELECT"},
 		}[table]
 		if want == nil {
 			want = []string{"tenant ALL"}
@@ -82,8 +85,11 @@ func TestEveryTableWithATenantIsGuarded(t *testing.T) {
 		if !slices.Equal(policies, want) {
 			t.Errorf("%s has the policies %q, want %q", table, policies, want)
 		}
-		if n := query[int](t, conn, `SELECT count(*) FROM pg_policies WHERE tablename = $1 AND policyname = 'tenant' AND qual = $2 AND with_check = $2`, table, mine)[0]; n != 1 {
-			t.Errorf("%s: %q", table, query[string](t, conn, `SELECT coalesce(qual, '') || ', check ' || coalesce(with_check, '') FROM pg_policies WHERE tablename = $1`, table))
+		if n := query[int](t, conn,
+			`SELECT count(*) FROM pg_policies WHERE tablename = $1 AND policyname = 'tenant' AND qual = $2 AND with_check = $2`, table, mine)[0]; n != 1 {
+			t.Errorf("%s: %q", table,
+				query[string](t, conn,
+					`SELECT coalesce(qual, '') || ', check ' || coalesce(with_check, '') FROM pg_policies WHERE tablename = $1`, table))
 		}
 	}
 }
@@ -95,7 +101,8 @@ func twoTenants(t *testing.T, s *Store) {
 	for _, tenant := range []parley.TenantID{acme, "rival"} {
 		b := batch(storetest.ID(1), 0)
 		b.Tenant = tenant
-		b.Events = append(b.Events, parley.Event{Session: b.Session, Seq: 3, Root: b.Session, At: t0, Body: parley.EffectEnqueued{Type: "x"}},
+		b.Events = append(b.Events, parley.Event{Session: b.Session, Seq: 3, Root: b.Session, At: t0,
+			Body: parley.EffectEnqueued{Type: "x"}},
 			parley.Event{Session: b.Session, Seq: 4, Root: b.Session, At: t0, Run: 4, Body: parley.RunStarted{}},
 			parley.Event{Session: b.Session, Seq: 5, Root: b.Session, At: t0, Run: 4, Body: parley.ApprovalRequested{}},
 			parley.Event{Session: b.Session, Seq: 6, Root: b.Session, At: t0, Run: 4, Body: parley.TimerSet{At: t0}})
@@ -106,13 +113,16 @@ func twoTenants(t *testing.T, s *Store) {
 		b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}}
 		b.Audit = []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}
 		b.Context = &parley.UserContext{Agent: "helper", User: "ann", Text: "x", At: t0}
-		b.Webhook = &parley.StoredWebhook{URL: "https://x.example", Hook: parley.HookOf("x.example:443", nil), Sealed: []byte("x"), At: t0}
+		b.Webhook = &parley.StoredWebhook{URL: "https://x.example", Hook: parley.HookOf("x.example:443", nil),
+			Sealed: []byte("x"), At: t0}
 		mustAppend(t, s, b)
-		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: tenant}}, Until: t0}
+		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: tenant}},
+			Until: t0}
 		if err := s.PutTicket(ctx, parley.TicketHash{byte(len(tenant))}, claim, t0); err != nil {
 			t.Fatal(err)
 		}
-		mustAppend(t, s, parley.Batch{Tenant: tenant, Revocation: &parley.Revocation{Tenant: tenant, Principal: "ann", Before: t0}})
+		mustAppend(t, s, parley.Batch{Tenant: tenant, Revocation: &parley.Revocation{Tenant: tenant, Principal: "ann",
+			Before: t0}})
 	}
 	mustAppend(t, s, parley.Batch{Audit: []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}})
 }
@@ -147,7 +157,8 @@ func TestRowsOfOthersAreNotThere(t *testing.T) {
 			{"maintenance", maintenance, []string{"", "acme", "rival"}},
 			{"an unknown scope", scope{"parley.scope", "all"}, nil},
 		} {
-			if c.what == "maintenance" && !slices.Contains([]string{"cards", "due", "effects", "tenants", "tickets", "revocations"}, table) {
+			if c.what == "maintenance" &&
+				!slices.Contains([]string{"cards", "due", "effects", "tenants", "tickets", "revocations"}, table) {
 				c.want = nil
 			}
 			in(t, conn, c.in, func() {
@@ -182,25 +193,31 @@ func TestRowsOfOthersCannotBeWritten(t *testing.T) {
 	refused := func(what, statement string) {
 		t.Helper()
 		in(t, conn, of(acme), func() {
-			if _, err := conn.Exec(context.Background(), statement); sqlState(err) != "42501" || !strings.Contains(err.Error(), "row-level security") {
+			if _, err := conn.Exec(context.Background(), statement); sqlState(err) != "42501" ||
+				!strings.Contains(err.Error(), "row-level security") {
 				t.Errorf("%s: %v", what, err)
 			}
 		})
 	}
 	for _, table := range query[string](t, connect(t, owner), tenantTables) {
-		columns := strings.Join(query[string](t, conn, `SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0
+		columns := strings.Join(
+			query[string](t, conn,
+				`SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0
 			AND attgenerated = '' AND attname <> 'tenant' ORDER BY attnum`, table), ", ")
-		refused("a row of another in "+table, `INSERT INTO `+table+` (tenant, `+columns+`) SELECT 'rival', `+columns+` FROM `+table)
+		refused("a row of another in "+table, `INSERT INTO `+table+` (tenant, `+columns+`) SELECT 'rival', `+columns+
+			` FROM `+table)
 		in(t, conn, of(acme), func() {
 			tag, err := conn.Exec(context.Background(), `DELETE FROM `+table+` WHERE tenant = 'rival'`)
-			if sqlState(err) != "42501" && (err != nil || tag.RowsAffected() != 0) { // where deleting is not granted at all
+			if sqlState(err) != "42501" && (err != nil || tag.RowsAffected() != 0) {
+				// where deleting is not granted at all
 				t.Errorf("%s: %d rows of another were deleted, %v", table, tag.RowsAffected(), err)
 			}
 		})
 	}
 	refused("a session given away", `UPDATE sessions SET tenant = 'rival'`)
 	in(t, conn, maintenance, func() {
-		if tag, err := conn.Exec(context.Background(), `UPDATE due SET lease = 'mine'`); err != nil || tag.RowsAffected() != 0 {
+		if tag, err := conn.Exec(context.Background(), `UPDATE due SET lease = 'mine'`); err != nil ||
+			tag.RowsAffected() != 0 {
 			t.Errorf("maintenance has changed %d rows, %v", tag.RowsAffected(), err)
 		}
 	})
@@ -217,7 +234,8 @@ func TestRowsCannotPointAtOthers(t *testing.T) {
 	conn := connect(t, server)
 	point := func(id parley.SessionID) (said string) {
 		in(t, conn, of(acme), func() {
-			_, err := conn.Exec(context.Background(), `INSERT INTO due (tenant, session, at, reason, lease) VALUES ('acme', $1, now(), 'run', '')`, text(id))
+			_, err := conn.Exec(context.Background(),
+				`INSERT INTO due (tenant, session, at, reason, lease) VALUES ('acme', $1, now(), 'run', '')`, text(id))
 			if sqlState(err) != "23503" { // foreign_key_violation
 				t.Errorf("%v", err)
 				return
@@ -241,7 +259,8 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 		t.Helper()
 		var rows int
 		var tenant string
-		if err := s.pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM audit) + (SELECT count(*) FROM due),
+		if err := s.pool.QueryRow(ctx,
+			`SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM audit) + (SELECT count(*) FROM due),
 			coalesce(current_setting('parley.tenant', true), '') || coalesce(current_setting('parley.scope', true), '')`).Scan(&rows, &tenant); err != nil || rows != 0 || tenant != "" {
 			t.Errorf("after %s the connection sees %d rows of %q, %v", what, rows, tenant, err)
 		}
@@ -257,7 +276,8 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 		t.Errorf("%v", events)
 	}
 	seen("a read")
-	if _, err := list(ctx, s, of(acme), pgx.RowTo[int], `SELECT 1 / (seq - 1)::int FROM events WHERE tenant = $1`, text(acme)); err == nil {
+	if _, err := list(ctx, s, of(acme), pgx.RowTo[int], `SELECT 1 / (seq - 1)::int FROM events WHERE tenant = $1`,
+		text(acme)); err == nil {
 		t.Fatal("a division by zero went well")
 	}
 	seen("a read that failed")
@@ -276,9 +296,12 @@ func TestAServingRoleMayNoMore(t *testing.T) {
 	owner, server := serving(t)
 	conn := connect(t, server)
 	for _, statement := range []string{
-		`UPDATE audit SET action = 'x'`, `DELETE FROM audit`, `TRUNCATE audit`, `UPDATE events SET body = 'x'`, `DELETE FROM sessions`, `DELETE FROM tenants`,
-		`DELETE FROM receipts`, `UPDATE definitions SET body = '{}'`, `UPDATE store SET epoch = 'x'`, `DELETE FROM goose_db_version`, `CREATE TABLE x (y TEXT)`,
-		`DROP TABLE events`, `ALTER TABLE events DISABLE ROW LEVEL SECURITY`, `DROP POLICY tenant ON events`, `CREATE POLICY all_of_it ON events USING (true)`,
+		`UPDATE audit SET action = 'x'`, `DELETE FROM audit`, `TRUNCATE audit`, `UPDATE events SET body = 'x'`,
+		`DELETE FROM sessions`, `DELETE FROM tenants`,
+		`DELETE FROM receipts`, `UPDATE definitions SET body = '{}'`, `UPDATE store SET epoch = 'x'`,
+		`DELETE FROM goose_db_version`, `CREATE TABLE x (y TEXT)`,
+		`DROP TABLE events`, `ALTER TABLE events DISABLE ROW LEVEL SECURITY`, `DROP POLICY tenant ON events`,
+		`CREATE POLICY all_of_it ON events USING (true)`,
 	} {
 		in(t, conn, of(acme), func() {
 			if _, err := conn.Exec(ctx, statement); sqlState(err) != "42501" {
@@ -295,7 +318,8 @@ func TestAServingRoleMayNoMore(t *testing.T) {
 		t.Errorf("nobody has said what a server may do with %q", tables)
 	}
 	bypassing, _ := pgtest.Role(t, owner, "BYPASSRLS")
-	for role, want := range map[string]parley.Code{"nobody": parley.CodeNotFound, "postgres": parley.CodeInvalid, bypassing: parley.CodeInvalid} {
+	for role, want := range map[string]parley.Code{"nobody": parley.CodeNotFound, "postgres": parley.CodeInvalid,
+		bypassing: parley.CodeInvalid} {
 		if role == "postgres" {
 			role = query[string](t, admin, `SELECT current_user::text`)[0]
 		}
@@ -309,11 +333,13 @@ func TestAServingRoleMayNoMore(t *testing.T) {
 func TestAServingRoleDoesNotMigrate(t *testing.T) {
 	ctx := context.Background()
 	owner, server := serving(t)
-	exec(t, connect(t, owner), `DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
+	exec(t, connect(t, owner),
+		`DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
 	empty := pgtest.Database(t)
 	_, nothing := pgtest.Role(t, empty, "")
 	for what, url := range map[string]string{"of an older release": server, "that is empty": nothing} {
-		if _, err := Open(ctx, url); parley.CodeOf(err) != parley.CodeUnavailable || !strings.Contains(err.Error(), "not up to date") {
+		if _, err := Open(ctx, url); parley.CodeOf(err) != parley.CodeUnavailable ||
+			!strings.Contains(err.Error(), "not up to date") {
 			t.Errorf("a database %s: %v", what, err)
 		}
 	}
@@ -322,7 +348,8 @@ func TestAServingRoleDoesNotMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stranger := pgtest.Role(t, owner, "")
-	if _, err := Open(ctx, stranger); parley.CodeOf(err) != parley.CodeUnavailable || !strings.Contains(parley.MessageOf(err), "does not let") {
+	if _, err := Open(ctx, stranger); parley.CodeOf(err) != parley.CodeUnavailable ||
+		!strings.Contains(parley.MessageOf(err), "does not let") {
 		t.Errorf("a role that nothing was granted to: %v", err)
 	}
 }
@@ -368,7 +395,10 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	storetest.Rederived(t, s, some, func() {
 		conn := connect(t, admin)
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`, `DROP INDEX effects_hooks`, `DROP POLICY maintenance ON effects`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`,
+			`DROP INDEX effects_hooks`, `DROP POLICY maintenance ON effects`, `DROP INDEX effects_recent`,
+			`DROP INDEX effects_open`, `DROP INDEX effects_owed`,
+			`CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `DELETE FROM goose_db_version WHERE version_id >= 7`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)

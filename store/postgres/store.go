@@ -115,7 +115,8 @@ func Open(ctx context.Context, url string, options ...Option) (_ *Store, err err
 	if s.pulse, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, unavailable(ctx, err)
 	}
-	if err := s.pulse.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&s.bypasses); err != nil {
+	if err := s.pulse.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(
+		&s.bypasses); err != nil {
 		return nil, unavailable(ctx, err)
 	}
 	if err := s.succeed(ctx); err != nil {
@@ -147,8 +148,9 @@ func (s *Store) parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// What cannot be parsed cannot be redacted: the cause stays unsaid.
-		return nil, &parley.Error{Code: parley.CodeInvalid, Message: "The address of the database cannot be understood.",
-			Hint: "it has the form postgres://user:password@host:5432/database?sslmode=require"}
+		return nil,
+			&parley.Error{Code: parley.CodeInvalid, Message: "The address of the database cannot be understood.",
+				Hint: "it has the form postgres://user:password@host:5432/database?sslmode=require"}
 	}
 	config.ConnConfig.ConnectTimeout = s.timeout
 	return config, nil

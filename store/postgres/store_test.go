@@ -71,7 +71,8 @@ func TestCorruptRows(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("session %d was not harmed: %v", i, err)
-		case want != "" && (parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(err.Error(), want) || strings.Contains(parley.MessageOf(err), want)):
+		case want != "" && (parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(err.Error(), want) ||
+			strings.Contains(parley.MessageOf(err), want)):
 			t.Errorf("session %d: %v", i, err)
 		}
 	}
@@ -86,12 +87,15 @@ func TestCorruptRows(t *testing.T) {
 func TestPowerLossIsSurvived(t *testing.T) {
 	url := pgtest.Database(t)
 	conn := connect(t, url)
-	for _, setting := range []string{"synchronous_commit = off", "default_transaction_isolation = 'serializable'", "statement_timeout = 0"} {
-		exec(t, conn, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+strings.ReplaceAll(setting, "'", "''")+`', current_database()); END $$`)
+	for _, setting := range []string{"synchronous_commit = off", "default_transaction_isolation = 'serializable'",
+		"statement_timeout = 0"} {
+		exec(t, conn, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+strings.ReplaceAll(setting, "'", "''")+
+			`', current_database()); END $$`)
 	}
 	s := open(t, url)
-	for setting, want := range map[string]string{"synchronous_commit": "on", "transaction_isolation": "read committed", "statement_timeout": "5s",
-		"lock_timeout": "2500ms", "idle_in_transaction_session_timeout": "5s"} {
+	for setting, want := range map[string]string{"synchronous_commit": "on", "transaction_isolation": "read committed",
+		"statement_timeout": "5s",
+		"lock_timeout":      "2500ms", "idle_in_transaction_session_timeout": "5s"} {
 		var got string
 		if err := s.pool.QueryRow(context.Background(), "SHOW "+setting).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %s, %v; want %s", setting, got, err, want)
@@ -101,11 +105,13 @@ func TestPowerLossIsSurvived(t *testing.T) {
 
 func TestAddressesAreNotShown(t *testing.T) {
 	for _, url := range []string{
-		"postgres://ann:se cret@127.0.0.1:1/x", "postgres://ann:secret@127.0.0.1:1/x?sslmode=nonsense", "postgres://ann:secret@127.0.0.1:port/x",
+		"postgres://ann:se cret@127.0.0.1:1/x", "postgres://ann:secret@127.0.0.1:1/x?sslmode=nonsense",
+		"postgres://ann:secret@127.0.0.1:port/x",
 		"host=127.0.0.1 port=1 user=ann password=secret nonsense", "postgres://ann:secret@127.0.0.1:1/x",
 	} {
 		_, err := Open(context.Background(), url)
-		if code := parley.CodeOf(err); code != parley.CodeInvalid && code != parley.CodeUnavailable || strings.Contains(err.Error(), "cret") {
+		if code := parley.CodeOf(err); code != parley.CodeInvalid && code != parley.CodeUnavailable ||
+			strings.Contains(err.Error(), "cret") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -119,7 +125,8 @@ func TestDatabasesThatWillNotDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(context.Background(), strings.Replace(url, "/"+config.Database, "/latin", 1)); err == nil || !strings.Contains(parley.MessageOf(err), "LATIN1") {
+	if _, err := Open(context.Background(), strings.Replace(url, "/"+config.Database, "/latin", 1)); err == nil ||
+		!strings.Contains(parley.MessageOf(err), "LATIN1") {
 		t.Errorf("a database that cannot hold every text: %v", err)
 	}
 }

@@ -26,12 +26,15 @@ func TestTextsOfAnyBytes(t *testing.T) {
 	b.Summary.Owner, b.Summary.Title, b.Summary.Agent = odd, odd, odd
 	b.Events[0].By = odd
 	for i, body := range []parley.EventBody{
-		parley.OutputAppended{Output: 1, Text: json}, parley.ToolCallFinished{Call: 1, Result: json}, parley.EffectEnqueued{Type: parley.SendMessage, Request: json},
+		parley.OutputAppended{Output: 1, Text: json}, parley.ToolCallFinished{Call: 1, Result: json},
+		parley.EffectEnqueued{Type: parley.SendMessage, Request: json},
 	} {
-		b.Events = append(b.Events, parley.Event{Session: id, Seq: parley.Seq(i + 2), Root: id, At: t0, By: other, Run: 2, Body: body})
+		b.Events = append(b.Events, parley.Event{Session: id, Seq: parley.Seq(i + 2), Root: id, At: t0, By: other,
+			Run: 2, Body: body})
 	}
 	b.Summary.Head = 4
-	b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: odd, First: 1, Last: 4}, By: odd, Digest: odd}
+	b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: odd, First: 1, Last: 4}, By: odd,
+		Digest: odd}
 	b.Agent = &agent
 	b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: odd}}
 	mustAppend(t, s, b)
@@ -54,7 +57,8 @@ func TestTextsOfAnyBytes(t *testing.T) {
 	for _, q := range []struct {
 		parley.SessionQuery
 		want int
-	}{{parley.SessionQuery{Owner: odd}, 1}, {parley.SessionQuery{Owner: other}, 0}, {parley.SessionQuery{Search: "\x00B"}, 1}, {parley.SessionQuery{Search: "\x00c"}, 0}} {
+	}{{parley.SessionQuery{Owner: odd}, 1}, {parley.SessionQuery{Owner: other}, 0},
+		{parley.SessionQuery{Search: "\x00B"}, 1}, {parley.SessionQuery{Search: "\x00c"}, 0}} {
 		q.Limit = 10
 		if list, err := tenant.Sessions(ctx, q.SessionQuery); err != nil || len(list) != q.want {
 			t.Errorf("%+v: %d sessions, %v; want %d", q.SessionQuery, len(list), err, q.want)
@@ -71,7 +75,8 @@ func TestTextsOfAnyBytes(t *testing.T) {
 func TestTextsStayApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.SampledFrom([]byte("\x00\x1a0fa\xff\xc3\xa9"))).Draw(t, "bytes"))
-		if column := toColumn(s); fromColumn(column) != s || strings.ToValidUTF8(column, "") != column || strings.Contains(column, "\x00") {
+		if column := toColumn(s); fromColumn(column) != s || strings.ToValidUTF8(column, "") != column ||
+			strings.Contains(column, "\x00") {
 			t.Errorf("%q is stored as %q and read as %q", s, column, fromColumn(column))
 		}
 	})

@@ -37,7 +37,8 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	and(order, q.Limit)
 	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i parley.TimerInfo, err error) {
 		var payload []byte
-		if err := row.Scan((*text)(&i.Session), (*int64)(&i.Timer), (*int64)(&i.Run), (*text)(&i.Owner), (*text)(&i.Agent), (*text)(&i.By), &payload,
+		if err := row.Scan((*text)(&i.Session), (*int64)(&i.Timer), (*int64)(&i.Run), (*text)(&i.Owner),
+			(*text)(&i.Agent), (*text)(&i.By), &payload,
 			(*text)(&i.Status), (*text)(&i.Why), &i.FireAt, &i.CreatedAt, &i.UpdatedAt); err != nil {
 			return i, err
 		}
@@ -71,7 +72,8 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i parley.EffectInfo, err error) {
 		var payload []byte
 		var last *time.Time
-		if err := row.Scan((*text)(&i.Session), (*int64)(&i.Effect), (*int64)(&i.Run), (*text)(&i.Owner), &payload, (*text)(&i.Status), (*text)(&i.Why),
+		if err := row.Scan((*text)(&i.Session), (*int64)(&i.Effect), (*int64)(&i.Run), (*text)(&i.Owner), &payload,
+			(*text)(&i.Status), (*text)(&i.Why),
 			&i.Attempts, &last, &i.CreatedAt, &i.UpdatedAt); err != nil {
 			return i, err
 		}
@@ -83,26 +85,31 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 }
 
 func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) error {
-	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4, leased_until = $5
+	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
+		`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4, leased_until = $5
 		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') RETURNING id`, text(t.id), text(id), int64(effect), at, until)
 	return err
 }
 
 func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley.Seq, why string, at time.Time) error {
-	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'failed', why = $4, updated_at = $5, leased_until = NULL
+	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
+		`UPDATE effects SET status = 'failed', why = $4, updated_at = $5, leased_until = NULL
 		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') RETURNING id`, text(t.id), text(id), int64(effect), why, at)
 	return err
 }
 
 // Expire writes only if there is something to be changed.
 func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
-	if done, err = t.openEffects(ctx); err != nil || done.Oldest.IsZero() || done.Oldest.After(before) && (done.Leased.IsZero() || done.Leased.After(at)) {
+	if done, err = t.openEffects(ctx); err != nil || done.Oldest.IsZero() || done.Oldest.After(before) &&
+		(done.Leased.IsZero() || done.Leased.After(at)) {
 		return done, err
 	}
-	gone, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'failed', why = $3, updated_at = $4, leased_until = NULL
+	gone, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
+		`UPDATE effects SET status = 'failed', why = $3, updated_at = $4, leased_until = NULL
 		WHERE tenant = $1 AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= $2 RETURNING id`, text(t.id), before, parley.EffectExpired, at)
 	if err == nil {
-		_, err = list(ctx, t.s, of(t.id), pgx.RowTo[int64], `UPDATE effects SET status = 'pending', updated_at = $2, leased_until = NULL
+		_, err = list(ctx, t.s, of(t.id), pgx.RowTo[int64],
+			`UPDATE effects SET status = 'pending', updated_at = $2, leased_until = NULL
 			WHERE tenant = $1 AND status IN ('pending', 'executing') AND leased_until <= $2 RETURNING id`, text(t.id), at)
 	}
 	if err == nil {

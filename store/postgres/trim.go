@@ -50,7 +50,8 @@ type finished struct {
 
 // finishedBefore lists the outputs that were finished in the next page of a
 // tenant's log, and the position it looked up to.
-func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (outputs []finished, last int64, err error) {
+func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (
+	outputs []finished, last int64, err error) {
 	type row struct {
 		finished
 		position int64
@@ -83,7 +84,8 @@ func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, afte
 // trimOutputs deletes the pieces of outputs and notes where they were: a run of
 // seqs without a gap is one hole. No two outputs of a session are open at once,
 // so whatever pieces lie between the first one and the end are of that output.
-func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs []finished, last int64) (deleted int, err error) {
+func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs []finished, last int64) (deleted int,
+	err error) {
 	ctx, cancel := s.patience(ctx)
 	defer cancel()
 	const pieces = ` FROM events WHERE tenant = $1 AND session = $2 AND seq >= $3 AND seq < $4 AND type = 'OutputAppended'`
@@ -119,7 +121,8 @@ func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs
 func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley.Seq, page []parley.Event) error {
 	for _, e := range page {
 		for next := after + 1; next < e.Seq; {
-			last, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq], `SELECT last FROM holes WHERE tenant = $1 AND session = $2 AND first <= $3 AND last >= $3`,
+			last, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq],
+				`SELECT last FROM holes WHERE tenant = $1 AND session = $2 AND first <= $3 AND last >= $3`,
 				text(t.id), text(id), int64(next))
 			if err != nil {
 				return err
@@ -144,7 +147,8 @@ func lastSeq(page []parley.Event) parley.Seq {
 // checkEnd finds out whether a log goes on after a seq that is before its head.
 // A reader that found nothing more would otherwise wait for rows that are lost.
 func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
-	head, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq], `SELECT head FROM sessions s WHERE tenant = $1 AND id = $2
+	head, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq],
+		`SELECT head FROM sessions s WHERE tenant = $1 AND id = $2
 		AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = $1 AND e.session = $2 AND e.seq > $3)`, text(t.id), text(id), int64(last))
 	if err != nil || !found {
 		return err // it goes on, or there is no such session

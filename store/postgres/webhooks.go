@@ -23,19 +23,22 @@ func keepWebhook(trip *pgx.Batch, w *waiting) {
 	case h.Hook == parley.Hook{}:
 		trip.Queue(dropWebhook, text(w.Tenant), text(w.Session))
 	default:
-		trip.Queue(setWebhook, text(w.Tenant), text(w.Session), text(h.URL), h.Sealed, text(h.Hook.Target), h.Hook.Finished, h.Hook.Needed, h.At)
+		trip.Queue(setWebhook, text(w.Tenant), text(w.Session), text(h.URL), h.Sealed, text(h.Hook.Target),
+			h.Hook.Finished, h.Hook.Needed, h.At)
 	}
 }
 
 func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (parley.StoredWebhook, bool, error) {
 	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (h parley.StoredWebhook, err error) {
 		var gone *time.Time
-		err = row.Scan((*text)(&h.URL), &h.Sealed, (*text)(&h.Hook.Target), &h.Hook.Finished, &h.Hook.Needed, &h.At, &gone)
+		err = row.Scan((*text)(&h.URL), &h.Sealed, (*text)(&h.Hook.Target), &h.Hook.Finished, &h.Hook.Needed, &h.At,
+			&gone)
 		if h.At = h.At.UTC(); gone != nil {
 			h.Gone = gone.UTC()
 		}
 		return h, err
-	}, `SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = $1 AND session = $2`, text(t.id), text(id))
+	}, `SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = $1 AND session = $2`,
+		text(t.id), text(id))
 }
 
 // dueHooks finds the soonest and, apart from them, those that are too far off.
@@ -46,7 +49,8 @@ const (
 		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target <> ALL($1::text[]) AND tenant <> ALL($4::text[])`
 )
 
-func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue, next time.Time, err error) {
+func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue,
+	next time.Time, err error) {
 	targets, tenants := []text{}, []text{}
 	for _, target := range except.Targets {
 		targets = append(targets, text(target))
@@ -56,7 +60,8 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 	}
 	found, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (d parley.HookDue, err error) {
 		var payload []byte
-		err = row.Scan((*text)(&d.Tenant), (*text)(&d.Session), (*int64)(&d.Effect), &payload, &d.Attempts, &d.Made, &d.Next)
+		err = row.Scan((*text)(&d.Tenant), (*text)(&d.Session), (*int64)(&d.Effect), &payload, &d.Attempts, &d.Made,
+			&d.Next)
 		d.Made, d.Next, d.HookPromise = d.Made.UTC(), d.Next.UTC(), rules.PromiseOf(payload)
 		return d, err
 	}, dueHooks, targets, now.Add(rules.HookFar), limit+1, tenants)
@@ -65,25 +70,31 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 }
 
 func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (bool, error) {
-	claimed, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64], `UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4, next_attempt_at = $5
+	claimed, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64],
+		`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4, next_attempt_at = $5
 		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') AND next_attempt_at = $6 RETURNING id`,
 		text(d.Tenant), text(d.Session), int64(d.Effect), now, until, d.Next)
 	return len(claimed) == 1, err
 }
 
 func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Time, f parley.HookFate) error {
-	_, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64], `UPDATE effects SET status = $4, why = $5, updated_at = $6, next_attempt_at = $7
+	_, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64],
+		`UPDATE effects SET status = $4, why = $5, updated_at = $6, next_attempt_at = $7
 		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND ($4 = 'completed' OR status IN ('pending', 'executing') AND next_attempt_at = $8) RETURNING id`,
 		text(d.Tenant), text(d.Session), int64(d.Effect), text(f.Status), text(f.Why), f.At, f.Next, until)
 	return err
 }
 
-func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string, at time.Time) error {
+func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
+	at time.Time) error {
 	if !parley.IsAgentHook(whose) {
-		_, err := list(ctx, s, of(id), pgx.RowTo[string], `UPDATE webhooks SET gone_at = $4 WHERE tenant = $1 AND session = $2 AND url = $3 RETURNING session`, text(id), text(whose), text(url), at)
+		_, err := list(ctx, s, of(id), pgx.RowTo[string],
+			`UPDATE webhooks SET gone_at = $4 WHERE tenant = $1 AND session = $2 AND url = $3 RETURNING session`,
+			text(id), text(whose), text(url), at)
 		return err
 	}
-	_, err := list(ctx, s, of(id), pgx.RowTo[string], `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES ($1, $2, $3, '', '', false, false, $4, $4)
+	_, err := list(ctx, s, of(id), pgx.RowTo[string],
+		`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES ($1, $2, $3, '', '', false, false, $4, $4)
 		ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, gone_at = excluded.gone_at RETURNING session`, text(id), text(whose), text(url), at)
 	return err
 }

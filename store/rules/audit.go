@@ -33,7 +33,8 @@ func Sum(key AuditKey, r parley.AuditRow, before string) string {
 		h = hmac.New(sha256.New, key)
 	}
 	for _, part := range []string{before, string(r.Tenant), strconv.FormatInt(r.No, 10),
-		strconv.FormatInt(r.At.UnixMicro(), 10), string(r.By), r.Action, r.Resource, r.ID, r.Source, string(r.Metadata)} {
+		strconv.FormatInt(r.At.UnixMicro(), 10), string(r.By), r.Action, r.Resource, r.ID, r.Source,
+		string(r.Metadata)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part) // so that no byte can move from one part to another
 	}
 	return hex.EncodeToString(h.Sum(nil))

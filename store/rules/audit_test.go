@@ -18,7 +18,8 @@ func TestAnyTamperingIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var records []parley.Audit
 		for i := range rapid.IntRange(2, 20).Draw(t, "rows") {
-			records = append(records, parley.Audit{At: start.Add(time.Duration(i) * time.Second), By: "ann", Action: fmt.Sprint("a", i%3), Source: "http", Metadata: []byte(`{}`)})
+			records = append(records, parley.Audit{At: start.Add(time.Duration(i) * time.Second), By: "ann",
+				Action: fmt.Sprint("a", i%3), Source: "http", Metadata: []byte(`{}`)})
 		}
 		key := AuditKeyOf([]byte("of the server"))
 		old := rapid.IntRange(0, len(records)-1).Draw(t, "without a key")
@@ -38,7 +39,8 @@ func TestAnyTamperingIsFound(t *testing.T) {
 		i := rapid.IntRange(0, len(rows)-1).Draw(t, "row")
 		r := &rows[i]
 		last := i == len(rows)-1
-		harm := rapid.SampledFrom([]string{"at", "by", "action", "id", "moved", "metadata", "tenant", "hash", "cut", "swap", "double", "rehash", "rehash all", "rehash from", "other key"}).Draw(t, "harm")
+		harm := rapid.SampledFrom([]string{"at", "by", "action", "id", "moved", "metadata", "tenant", "hash", "cut",
+			"swap", "double", "rehash", "rehash all", "rehash from", "other key"}).Draw(t, "harm")
 		switch harm {
 		case "at":
 			r.At = r.At.Add(time.Microsecond)
@@ -107,7 +109,8 @@ func TestAnyTamperingIsFound(t *testing.T) {
 // follows on them shows that a chain was replaced while its server ran.
 func TestOnlyASealVouches(t *testing.T) {
 	key := AuditKeyOf([]byte("of the server"))
-	records := []parley.Audit{{At: start, Action: "a", Metadata: []byte(`{}`)}, {At: start, Action: "b", Metadata: []byte(`{}`)}}
+	records := []parley.Audit{{At: start, Action: "a", Metadata: []byte(`{}`)},
+		{At: start, Action: "b", Metadata: []byte(`{}`)}}
 	for action, good := range map[string]bool{"b": false, parley.AuditSealed: true} {
 		records[1].Action = action
 		rows := Chain(nil, "acme", 0, "", records[:1])

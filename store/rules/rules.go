@@ -17,7 +17,8 @@ func Revocations(of parley.Revocation, before, sparing, after time.Time) (list [
 		list = append(list, parley.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: before})
 	}
 	if sparing.After(after) {
-		list = append(list, parley.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: sparing, SparesAdmins: true})
+		list = append(list, parley.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: sparing,
+			SparesAdmins: true})
 	}
 	return list
 }

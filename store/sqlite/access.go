@@ -23,7 +23,8 @@ const (
 	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations WHERE before > ?1 OR sparing_admins > ?1`
 )
 
-func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim, expires time.Time) error {
+func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim,
+	expires time.Time) error {
 	body, err := json.Marshal(claim)
 	if err != nil {
 		return err
@@ -31,10 +32,12 @@ func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim par
 	var kept int64
 	err = s.also(ctx, func(ctx context.Context, w *writer) error {
 		expired := micros(expires.Add(-parley.MaxTicketLife))
-		if _, err := w.conn.ExecContext(ctx, `DELETE FROM tickets WHERE tenant = ? AND expires_at <= ?`, claim.Tenant, expired); err != nil {
+		if _, err := w.conn.ExecContext(ctx, `DELETE FROM tickets WHERE tenant = ? AND expires_at <= ?`, claim.Tenant,
+			expired); err != nil {
 			return err
 		}
-		res, err := w.conn.ExecContext(ctx, `INSERT INTO tickets (hash, tenant, principal, expires_at, claim) SELECT ?1, ?2, ?3, ?4, ?5
+		res, err := w.conn.ExecContext(ctx,
+			`INSERT INTO tickets (hash, tenant, principal, expires_at, claim) SELECT ?1, ?2, ?3, ?4, ?5
 			WHERE (SELECT count(*) FROM tickets WHERE tenant = ?2 AND principal = ?3) < ?6`, hash[:], claim.Tenant, claim.ID, micros(expires), string(body), parley.MaxTickets)
 		if err != nil {
 			return err
@@ -48,7 +51,8 @@ func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim par
 	return err
 }
 
-func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim parley.TicketClaim, found bool, err error) {
+func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim parley.TicketClaim, found bool,
+	err error) {
 	var body []byte
 	err = s.also(ctx, func(ctx context.Context, w *writer) error {
 		err := w.conn.QueryRowContext(ctx, takeTicket, hash[:]).Scan(&body)
@@ -59,7 +63,8 @@ func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim p
 		return parley.TicketClaim{}, false, err
 	}
 	if err := json.Unmarshal(body, &claim); err != nil {
-		return parley.TicketClaim{}, false, &parley.Error{Code: parley.CodeCorrupt, Message: "A stored ticket cannot be read.", Err: err}
+		return parley.TicketClaim{}, false,
+			&parley.Error{Code: parley.CodeCorrupt, Message: "A stored ticket cannot be read.", Err: err}
 	}
 	return claim, true, nil
 }

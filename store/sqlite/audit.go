@@ -44,7 +44,8 @@ func (t tenant) audit(ctx context.Context, text string, args ...any) (list []par
 		var r parley.AuditRow
 		var at int64
 		var metadata sql.RawBytes
-		if err := rows.Scan(&r.Tenant, &r.No, &at, &r.By, &r.Action, &r.Resource, &r.ID, &r.Source, &metadata, &r.Hash); err != nil {
+		if err := rows.Scan(&r.Tenant, &r.No, &at, &r.By, &r.Action, &r.Resource, &r.ID, &r.Source, &metadata,
+			&r.Hash); err != nil {
 			return nil, unavailable(err)
 		}
 		r.At, r.Metadata = fromMicros(at), append(r.Metadata, metadata...)

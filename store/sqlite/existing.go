@@ -37,7 +37,8 @@ func (o options) checkExists(file string) error {
 	case err == nil && info.Size() > 0:
 		return nil // whether it has tables is known once it is open
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database " + file + " cannot be read.", Err: err,
+		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database " + file + " cannot be read.",
+			Err:  err,
 			Hint: "see who owns the data folder and its files"}
 	}
 	state := "missing"
@@ -45,7 +46,8 @@ func (o options) checkExists(file string) error {
 		state = "empty"
 	}
 	if log, err := os.Stat(file + "-wal"); err == nil && log.Size() > 0 {
-		return &parley.Error{Code: parley.CodeUnavailable, Hint: restoreHint(file) + "; move " + file + "-wal away first",
+		return &parley.Error{Code: parley.CodeUnavailable, Hint: restoreHint(file) + "; move " + file +
+			"-wal away first",
 			Message: fmt.Sprintf("The database %s is %s, and its write-ahead log %s-wal is not.", file, state, file)}
 	}
 	if o.evidence != "" {
@@ -59,12 +61,14 @@ func (o options) checkExists(file string) error {
 func Lost(dir, state, evidence string) error {
 	file := filepath.Join(dir, database)
 	return &parley.Error{Code: parley.CodeUnavailable,
-		Message: fmt.Sprintf("The database %s is %s, but %s shows that this data folder was in use.", file, state, evidence),
+		Message: fmt.Sprintf("The database %s is %s, but %s shows that this data folder was in use.", file, state,
+			evidence),
 		Hint: restoreHint(file) + "; if the sessions are in PostgreSQL, name it with --database-url;" +
 			" to start with an empty database on purpose, use parley serve --new"}
 }
 
 func restoreHint(file string) string {
-	return fmt.Sprintf("restore the last file that parley backup made: cp BACKUP %s && parley migrate --restored --data %s",
+	return fmt.Sprintf("restore the last file that parley backup made: cp BACKUP %s && parley migrate --restored "+
+		"--data %s",
 		file, filepath.Dir(file))
 }

@@ -109,11 +109,14 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 		return nil, 0, "", err
 	}
 	if err := makePrivate(file); err != nil {
-		return nil, 0, "", &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be kept for its owner alone.", Err: err,
+		return nil, 0, "", &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be kept for its " +
+			"owner alone.", Err: err,
 			Hint: "see who owns the data folder and its files"}
 	}
-	db, err = open(file, fmt.Sprintf("_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(%d)"+
-		"&_pragma=wal_autocheckpoint(%d)&_pragma=cache_size(-16000)", awaitWriters.Milliseconds(), checkpointPages), 1)
+	db, err = open(file,
+		fmt.Sprintf("_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(%d)"+
+			"&_pragma=wal_autocheckpoint(%d)&_pragma=cache_size(-16000)", awaitWriters.Milliseconds(), checkpointPages),
+		1)
 	if err != nil {
 		return nil, 0, "", err
 	}
@@ -128,7 +131,8 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 	}
 	if before, err = migrate(ctx, db); err != nil {
 		if _, told := errors.AsType[*parley.Error](err); !told {
-			err = &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.", Err: err,
+			err = &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.",
+				Err:  err,
 				Hint: "restore " + file + " from a backup, or move it away to start anew"}
 		}
 		return db, before, "", err
@@ -178,7 +182,8 @@ func known() (latest int64, err error) {
 // version is how far a database was migrated.
 func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	var tables int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'`).Scan(&tables); err != nil || tables == 0 {
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'`).Scan(
+		&tables); err != nil || tables == 0 {
 		return 0, err
 	}
 	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v)
@@ -187,7 +192,8 @@ func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 
 func tooNew(has, knows int64) error {
 	return &parley.Error{Code: parley.CodeUnavailable, Hint: "use the release that migrated it, or a later one",
-		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.", has, knows)}
+		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.",
+			has, knows)}
 }
 
 func newEpoch() string { return strings.ToLower(rand.Text()[:10]) }

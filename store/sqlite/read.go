@@ -60,7 +60,8 @@ func scanSession(scan func(...any) error) (parley.Stored, error) {
 }
 
 func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
-	rows, err := t.s.read.QueryContext(ctx, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ? AND id = ?`, t.id, id)
+	rows, err := t.s.read.QueryContext(ctx, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ? AND id = ?`, t.id,
+		id)
 	if err != nil {
 		return parley.Stored{}, unavailable(err)
 	}
@@ -81,7 +82,8 @@ func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored
 func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
 	text, args := `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ?1 AND deleted = 0`, []any{t.id}
 	if q.Running {
-		text = `SELECT ` + summaryColumns + ` FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE tenant = ?1 AND deleted = 0
+		text = `SELECT ` + summaryColumns +
+			` FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE tenant = ?1 AND deleted = 0
 			AND id IN (SELECT session FROM runs WHERE tenant = ?1 AND outcome = '')`
 	}
 	if q.Owner != "" {
@@ -94,9 +96,11 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 		text += ` AND transient = 0`
 	}
 	if q.Search != "" {
-		text, args = text+` AND title LIKE ? ESCAPE '\'`, append(args, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%")
+		text, args = text+` AND title LIKE ? ESCAPE '\'`,
+			append(args, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%")
 	}
-	rows, err := t.s.read.QueryContext(ctx, text+` ORDER BY hour DESC, updated_at DESC, id LIMIT ? + 0`, append(args, q.Limit)...)
+	rows, err := t.s.read.QueryContext(ctx, text+` ORDER BY hour DESC, updated_at DESC, id LIMIT ? + 0`,
+		append(args, q.Limit)...)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -151,8 +155,11 @@ func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Se
 
 // Tree joins two streams: what the root says itself, which is found by seq, and
 // what those below it say.
-func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event, error) {
-	query, args := anyEvents+` WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ? ORDER BY e.position LIMIT ? + 0`, []any{t.id, after, limit}
+func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event,
+	error) {
+	query, args := anyEvents+
+		` WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ? ORDER BY e.position LIMIT ? + 0`,
+		[]any{t.id, after, limit}
 	if root != "" {
 		seq, err := t.seqAt(ctx, root, after)
 		if err != nil {
@@ -174,7 +181,8 @@ func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Po
 // that double.
 func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.Position) (parley.Seq, error) {
 	var no, head int64
-	err := t.s.read.QueryRowContext(ctx, `SELECT no, head FROM sessions WHERE tenant = ? AND id = ?`, t.id, id).Scan(&no, &head)
+	err := t.s.read.QueryRowContext(ctx, `SELECT no, head FROM sessions WHERE tenant = ? AND id = ?`, t.id, id).Scan(
+		&no, &head)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -184,7 +192,9 @@ func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.
 	// isAfter reports whether the last event up to a seq is after the position.
 	isAfter := func(seq int64) bool {
 		var at parley.Position
-		e := t.s.read.QueryRowContext(ctx, `SELECT position FROM events WHERE tenant = ? AND session = ? AND seq <= ? ORDER BY seq DESC LIMIT 1`, t.id, no, seq).Scan(&at)
+		e := t.s.read.QueryRowContext(ctx,
+			`SELECT position FROM events WHERE tenant = ? AND session = ? AND seq <= ? ORDER BY seq DESC LIMIT 1`, t.id,
+			no, seq).Scan(&at)
 		if e != nil && !errors.Is(e, sql.ErrNoRows) {
 			err = e
 		}
@@ -211,7 +221,8 @@ func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.
 
 // events reads a page, of one session or of any. A row that cannot be decoded becomes Unreadable; bad is
 // about the first of them.
-func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, query string, args ...any) (events []parley.Event, bad, err error) {
+func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, query string, args ...any) (
+	events []parley.Event, bad, err error) {
 	rows, err := t.s.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, nil, unavailable(err)
@@ -225,8 +236,9 @@ func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, quer
 		if err := rows.Scan(&session, &seq, &position, &root, &at, &run, &by, &name, &version, &body); err != nil {
 			return nil, nil, unavailable(err)
 		}
-		e := parley.Event{Session: parley.SessionID(session), Seq: parley.Seq(seq), Position: parley.Position(position), Root: parley.SessionID(root),
-			At: fromMicros(at), Run: parley.RunID(run), By: parley.PrincipalID(by)}
+		e := parley.Event{Session: parley.SessionID(session), Seq: parley.Seq(seq), Position: parley.Position(position),
+			Root: parley.SessionID(root),
+			At:   fromMicros(at), Run: parley.RunID(run), By: parley.PrincipalID(by)}
 		if id != "" {
 			e.Session = id
 		}
@@ -254,16 +266,20 @@ func (t tenant) Position(ctx context.Context) (p parley.Position, err error) {
 }
 
 func (t tenant) Snapshot(ctx context.Context, id parley.SessionID) (s parley.Snapshot, ok bool, err error) {
-	err = t.s.read.QueryRowContext(ctx, `SELECT seq, version, body FROM snapshots WHERE tenant = ? AND session = ?`, t.id, id).Scan(&s.Seq, &s.Version, &s.Body)
+	err = t.s.read.QueryRowContext(ctx, `SELECT seq, version, body FROM snapshots WHERE tenant = ? AND session = ?`,
+		t.id, id).Scan(&s.Seq, &s.Version, &s.Body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, false, nil
 	}
 	return s, err == nil, unavailable(err)
 }
 
-func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool, error) {
+func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool,
+	error) {
 	r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
-	err := t.s.read.QueryRowContext(ctx, `SELECT by, digest, first, last FROM receipts WHERE tenant = ? AND session = ? AND command = ?`, t.id, id, command).
+	err := t.s.read.QueryRowContext(ctx,
+		`SELECT by, digest, first, last FROM receipts WHERE tenant = ? AND session = ? AND command = ?`, t.id, id,
+		command).
 		Scan(&r.By, &r.Digest, &r.First, &r.Last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
@@ -273,7 +289,8 @@ func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley
 
 func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, err error) {
 	var body []byte
-	err = t.s.read.QueryRowContext(ctx, `SELECT body FROM definitions WHERE tenant = ? AND digest = ?`, t.id, digest).Scan(&body)
+	err = t.s.read.QueryRowContext(ctx, `SELECT body FROM definitions WHERE tenant = ? AND digest = ?`, t.id,
+		digest).Scan(&body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, parley.Errorf(parley.CodeNotFound, "The definition of this agent is not stored.")
 	}
@@ -289,7 +306,9 @@ func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, 
 func (t tenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool, error) {
 	c := parley.UserContext{Agent: agent, User: user}
 	var at int64
-	err := t.s.read.QueryRowContext(ctx, `SELECT body, at FROM contexts WHERE tenant = ? AND agent = ? AND principal = ?`, t.id, agent, user).Scan(&c.Text, &at)
+	err := t.s.read.QueryRowContext(ctx,
+		`SELECT body, at FROM contexts WHERE tenant = ? AND agent = ? AND principal = ?`, t.id, agent, user).Scan(
+		&c.Text, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return parley.UserContext{}, false, nil
 	}
@@ -298,7 +317,8 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 }
 
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {
-	rows, err := t.s.read.QueryContext(ctx, `SELECT id, run, attempts, last_attempt_at, created_at FROM effects INDEXED BY effects_owed
+	rows, err := t.s.read.QueryContext(ctx,
+		`SELECT id, run, attempts, last_attempt_at, created_at FROM effects INDEXED BY effects_owed
 		WHERE tenant = ? AND session_key = ? AND type = 'send_message' AND status IN ('pending', 'executing') AND created_at > ? ORDER BY id`, t.id, id, micros(after))
 	if err != nil {
 		return nil, unavailable(err)

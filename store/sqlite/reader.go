@@ -50,8 +50,10 @@ func usable(ctx context.Context, db *sql.DB) (epoch string, err error) {
 	case has > knows:
 		return "", tooNew(has, knows)
 	case has < knows:
-		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use the release that wrote it",
-			Message: fmt.Sprintf("The database is of an older release: it has version %d, and this release reads version %d.", has, knows)}
+		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use " +
+			"the release that wrote it",
+			Message: fmt.Sprintf("The database is of an older release: it has version %d, and this release reads "+
+				"version %d.", has, knows)}
 	}
 	err = db.QueryRowContext(ctx, `SELECT epoch FROM store`).Scan(&epoch)
 	return epoch, unavailable(err)
@@ -66,9 +68,11 @@ func openToRead(dir, options string, conns int) (*sql.DB, error) {
 }
 
 func noDatabase(dir string, err error) error {
-	e := &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder " + dir + " cannot be read.", Err: err, Hint: "see who may read it"}
+	e := &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder " + dir + " cannot be read.", Err: err,
+		Hint: "see who may read it"}
 	if errors.Is(err, fs.ErrNotExist) {
-		e.Message, e.Hint = "There is no database in "+dir+".", "name the data folder of the server with --data, or its database with --database-url"
+		e.Message, e.Hint = "There is no database in "+dir+".",
+			"name the data folder of the server with --data, or its database with --database-url"
 	}
 	return e
 }
@@ -110,7 +114,8 @@ func Backup(ctx context.Context, dir, file string) (err error) {
 		return err
 	}
 	if _, err = db.ExecContext(ctx, `VACUUM INTO ?`, file); err != nil && writing(err) {
-		return &parley.Error{Code: parley.CodeUnavailable, Message: "The backup cannot be written to " + filepath.Dir(file) + ".", Err: err,
+		return &parley.Error{Code: parley.CodeUnavailable, Message: "The backup cannot be written to " +
+			filepath.Dir(file) + ".", Err: err,
 			Hint: "make room there, or name a file on another disk"}
 	}
 	return unavailable(err)
@@ -123,7 +128,8 @@ func writing(err error) bool {
 		return false
 	}
 	switch e.Code() {
-	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE:
+	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC,
+		sqlite3.SQLITE_IOERR_TRUNCATE:
 		return true
 	}
 	return primary(err) == sqlite3.SQLITE_FULL
@@ -137,7 +143,8 @@ func Integrity(ctx context.Context, dir string) (bytes int64, err error) {
 		return 0, err
 	}
 	defer db.Close()
-	if err := db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&bytes); err != nil {
+	if err := db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(
+		&bytes); err != nil {
 		return 0, failedCheck(ctx, err)
 	}
 	rows, err := db.QueryContext(ctx, `PRAGMA quick_check(5)`)

@@ -141,7 +141,8 @@ func TestAFileThatSQLiteShortensIsReady(t *testing.T) {
 	execWriter(t, s, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	appended(t, s, input(storetest.ID(2), 0)) // the size is seen
 	before := size()
-	for _, statement := range []string{`DELETE FROM events WHERE seq > 1`, `VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`} {
+	for _, statement := range []string{`DELETE FROM events WHERE seq > 1`, `VACUUM`,
+		`PRAGMA wal_checkpoint(TRUNCATE)`} {
 		if _, err := other.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +192,8 @@ func TestALogWithoutItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		if _, err := db.Exec(`DELETE FROM events WHERE session = (SELECT no FROM sessions WHERE id = ?) AND seq > ?`, id, after); err != nil {
+		if _, err := db.Exec(`DELETE FROM events WHERE session = (SELECT no FROM sessions WHERE id = ?) AND seq > ?`,
+			id, after); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -51,16 +51,19 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 		args := append([]any{b.Tenant, b.Session, row.Run, b.Summary.Owner, row.Agent, row.Request}, parent...)
 		_, err = w.addRun.ExecContext(ctx, append(args, micros(e.At))...)
 	case parley.RunClosed:
-		if _, err = w.endRun.ExecContext(ctx, row.Outcome, row.Code, row.Message, row.Usage.Input, row.Usage.Output, row.Usage.Cached, row.Usage.Written, row.Usage.CostMicros, micros(e.At),
+		if _, err = w.endRun.ExecContext(ctx, row.Outcome, row.Code, row.Message, row.Usage.Input, row.Usage.Output,
+			row.Usage.Cached, row.Usage.Written, row.Usage.CostMicros, micros(e.At),
 			b.Tenant, b.Session, row.Run); err == nil {
 			_, err = w.endCards.ExecContext(ctx, b.Tenant, b.Session, row.Run)
 		}
 	case parley.CardOpened:
-		_, err = w.addCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq, row.Kind, row.Run, row.Call, b.Summary.Owner, micros(e.At))
+		_, err = w.addCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq, row.Kind, row.Run, row.Call, b.Summary.Owner,
+			micros(e.At))
 	case parley.CardClosed:
 		_, err = w.endCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq)
 	case parley.TimerOpened:
-		_, err = w.addTimer.ExecContext(ctx, b.Tenant, b.Session, row.Timer, row.Run, b.Summary.Owner, row.Agent.Name, row.By, string(row.Payload()), micros(row.At), micros(e.At))
+		_, err = w.addTimer.ExecContext(ctx, b.Tenant, b.Session, row.Timer, row.Run, b.Summary.Owner, row.Agent.Name,
+			row.By, string(row.Payload()), micros(row.At), micros(e.At))
 	case parley.TimerMoved:
 		_, err = w.moveTimer.ExecContext(ctx, micros(row.At), row.Why, micros(e.At), b.Tenant, b.Session, row.Timer)
 	case parley.TimerClosed:
@@ -87,7 +90,8 @@ const (
 	// Left alone, SQLite prefers an index that sorts to one that finds.
 	runsOf     = `SELECT ` + runColumns + ` FROM runs r` + ofRuns
 	openRunsOf = `SELECT ` + runColumns + ` FROM runs r INDEXED BY runs_open` + ofRuns + ` AND r.outcome = ''`
-	childrenOf = `SELECT ` + runColumns + ` FROM runs r INDEXED BY runs_children` + ofRuns + ` AND r.parent_session = ? AND r.parent_run = ?`
+	childrenOf = `SELECT ` + runColumns + ` FROM runs r INDEXED BY runs_children` + ofRuns +
+		` AND r.parent_session = ? AND r.parent_run = ?`
 )
 
 func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, error) {
@@ -108,7 +112,8 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 		text, args = text+` AND r.agent = ?`, append(args, q.Agent)
 	}
 	if q.Session != "" {
-		text, args, order = text+` AND r.session = ?`, append(args, q.Session), ` ORDER BY r.run DESC LIMIT ? + 0` // which is the same order
+		// which is the same order
+		text, args, order = text+` AND r.session = ?`, append(args, q.Session), ` ORDER BY r.run DESC LIMIT ? + 0`
 		if q.Run != 0 {
 			text, args = text+` AND r.run = ?`, append(args, q.Run)
 		}
@@ -127,8 +132,10 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 		var parent sql.NullString
 		var o parley.Origin
 		var started, ended int64
-		if err := rows.Scan(&r.Session, &r.Root, &r.Run, &r.Owner, &r.Agent, &r.Request, &parent, &o.Run, &o.Call, &o.Depth,
-			&r.Outcome, &r.Code, &r.Message, &r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written, &r.Usage.CostMicros, &started, &ended, &r.Waiting); err != nil {
+		if err := rows.Scan(&r.Session, &r.Root, &r.Run, &r.Owner, &r.Agent, &r.Request, &parent, &o.Run, &o.Call,
+			&o.Depth,
+			&r.Outcome, &r.Code, &r.Message, &r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written,
+			&r.Usage.CostMicros, &started, &ended, &r.Waiting); err != nil {
 			return nil, unavailable(err)
 		}
 		if parent.Valid {
@@ -154,7 +161,9 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		text, args = text+` AND c.owner = ?`, append(args, q.Owner)
 	}
 	if q.Session != "" {
-		text, args, order = text+` AND c.session = ?`, append(args, q.Session), ` ORDER BY +c.asked_at, c.seq LIMIT ? + 0` // not by the index of all
+		// not by the index of all
+		text, args, order = text+` AND c.session = ?`, append(args, q.Session),
+			` ORDER BY +c.asked_at, c.seq LIMIT ? + 0`
 	}
 	if q.Root != "" {
 		text, args = text+` AND s.root = ?`, append(args, q.Root)
@@ -172,7 +181,8 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		var c parley.CardInfo
 		var asked int64
 		var card, call stored
-		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent, &c.Position,
+		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent,
+			&c.Position,
 			&card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
 			return nil, unavailable(err)
 		}

@@ -35,9 +35,12 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 		}
 		defer db.Close()
 		for _, statement := range []string{
-			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`, `DROP INDEX effects_hooks`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`, `DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
+			`DROP TABLE runs`, `DROP TABLE cards`, `DROP TABLE timers`, `DROP TABLE webhooks`,
+			`DROP INDEX effects_hooks`, `DROP INDEX effects_recent`, `DROP INDEX effects_open`,
+			`DROP INDEX effects_owed`, `CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target`, `ALTER TABLE effects DROP COLUMN next_attempt_at`,
-			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`, `ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
+			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`,
+			`ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`ALTER TABLE revocations DROP COLUMN sparing_admins`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
 			// A body that cannot be read is not in the way.
@@ -82,8 +85,10 @@ func TestListsUseIndexes(t *testing.T) {
 	runs("PRIMARY KEY (tenant=? AND session=?)", parley.RunQuery{Session: storetest.ID(1)})
 	runs("PRIMARY KEY (tenant=? AND session=?)", parley.RunQuery{Session: storetest.ID(1), Owner: "ann"})
 	runs("PRIMARY KEY (tenant=? AND session=? AND run=?)", parley.RunQuery{Session: storetest.ID(1), Run: 3})
-	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)", parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}})
-	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)", parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}, Owner: "ann", Open: true})
+	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)",
+		parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}})
+	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)",
+		parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}, Owner: "ann", Open: true})
 	cards := func(index string, q parley.CardQuery) {
 		t.Helper()
 		if _, err := acme.Cards(ctx, q); err != nil {

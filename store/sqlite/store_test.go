@@ -90,7 +90,8 @@ func TestPowerLossIsSurvived(t *testing.T) {
 	defer s.Close()
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
 		var got string
-		if err := s.w.conn.QueryRowContext(context.Background(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+		if err := s.w.conn.QueryRowContext(context.Background(), "PRAGMA "+pragma).Scan(&got); err != nil ||
+			got != want {
 			t.Errorf("%s is %s, %v; want %s", pragma, got, err, want)
 		}
 	}
@@ -137,10 +138,11 @@ func TestCorruptRows(t *testing.T) {
 	s := open()
 	for i := range 3 {
 		id := storetest.ID(i)
-		b := parley.Batch{Tenant: "acme", Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Head: 2}, Events: []parley.Event{
-			{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{Owner: "ann"}},
-			{Session: id, Seq: 2, Root: id, Body: parley.SessionRenamed{Title: "x"}},
-		}}
+		b := parley.Batch{Tenant: "acme", Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Head: 2},
+			Events: []parley.Event{
+				{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{Owner: "ann"}},
+				{Session: id, Seq: 2, Root: id, Body: parley.SessionRenamed{Title: "x"}},
+			}}
 		if _, err := s.Append(ctx, b); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +170,8 @@ func TestCorruptRows(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("session %d was not harmed: %v", i, err)
-		case want != "" && (parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(err.Error(), want) || strings.Contains(parley.MessageOf(err), "seq")):
+		case want != "" && (parley.CodeOf(err) != parley.CodeCorrupt || !strings.Contains(err.Error(), want) ||
+			strings.Contains(parley.MessageOf(err), "seq")):
 			t.Errorf("session %d: %v", i, err)
 		}
 	}
@@ -202,7 +205,8 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 		e.Position, e.At = parley.Position(i+1), time.UnixMicro(int64(7+i)).UTC()
 		name, version, body, _ := parley.EncodeBody(e.Body)
 		if _, err := db.Exec(`INSERT INTO events VALUES ('acme', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			e.Session, e.Seq, e.Position, e.Root, micros(e.At), e.Run, e.By, name, version, e.IsPiece(), string(body)); err != nil {
+			e.Session, e.Seq, e.Position, e.Root, micros(e.At), e.Run, e.By, name, version, e.IsPiece(),
+			string(body)); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, e)
@@ -210,8 +214,10 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 	for _, insert := range []string{
 		`INSERT INTO store VALUES ('theepoch')`,
 		`INSERT INTO tenants VALUES ('acme', 3)`,
-		`INSERT INTO sessions VALUES ('acme', '` + string(root) + `', '` + string(root) + `', 'ann', 'helper', 'first', 'idle', 0, 0, 0, 2, 4, 7, 9)`,
-		`INSERT INTO sessions VALUES ('acme', '` + string(child) + `', '` + string(root) + `', 'ann', 'helper', 'second', 'running', 3, 1, 0, 1, 5, 8, 8)`,
+		`INSERT INTO sessions VALUES ('acme', '` + string(root) + `', '` + string(root) +
+			`', 'ann', 'helper', 'first', 'idle', 0, 0, 0, 2, 4, 7, 9)`,
+		`INSERT INTO sessions VALUES ('acme', '` + string(child) + `', '` + string(root) +
+			`', 'ann', 'helper', 'second', 'running', 3, 1, 0, 1, 5, 8, 8)`,
 		`INSERT INTO sessions VALUES ('acme', 'a connection', 'a connection', 'ann', 'helper', 'third', 'idle', 0, 1, 0, 1, 5, 8, 9)`,
 	} {
 		if _, err := db.Exec(insert); err != nil {
@@ -230,12 +236,15 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(tree, want) {
 		t.Errorf("%+v, %v\nwant %+v", tree, err, want)
 	}
-	if events, err := acme.Events(ctx, root, 0, 10); err != nil || !reflect.DeepEqual(events, []parley.Event{want[0], want[2]}) {
+	if events, err := acme.Events(ctx, root, 0, 10); err != nil ||
+		!reflect.DeepEqual(events, []parley.Event{want[0], want[2]}) {
 		t.Errorf("%+v, %v", events, err)
 	}
 	st, err := acme.Session(ctx, child)
-	if err != nil || st.Epoch != 5 || st.Summary != (parley.Summary{ID: child, Root: root, Owner: "ann", Agent: "helper", Title: "second", Status: "running", Run: 3,
-		Transient: true, Head: 1, OpenedAt: time.UnixMicro(8).UTC(), UpdatedAt: time.UnixMicro(8).UTC()}) {
+	if err != nil || st.Epoch != 5 ||
+		st.Summary != (parley.Summary{ID: child, Root: root, Owner: "ann", Agent: "helper", Title: "second",
+			Status: "running", Run: 3,
+			Transient: true, Head: 1, OpenedAt: time.UnixMicro(8).UTC(), UpdatedAt: time.UnixMicro(8).UTC()}) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if s.Epoch() != "theepoch" {
@@ -243,7 +252,8 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 	}
 	// What belongs to a connection goes after a week, also if it is older than that.
 	week := time.UnixMicro(9).Add(7 * 24 * time.Hour)
-	if due, next, err := s.DueBefore(ctx, week.Add(-time.Second), 10); err != nil || len(due) != 0 || !next.Equal(week) {
+	if due, next, err := s.DueBefore(ctx, week.Add(-time.Second), 10); err != nil || len(due) != 0 ||
+		!next.Equal(week) {
 		t.Errorf("due are %v, next at %v, %v", due, next, err)
 	}
 	if due, _, err := s.DueBefore(ctx, week, 10); err != nil || len(due) != 1 || due[0].Session != "a connection" {

@@ -40,7 +40,8 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 		var i parley.TimerInfo
 		var payload []byte
 		var fire, created, updated int64
-		if err := rows.Scan(&i.Session, &i.Timer, &i.Run, &i.Owner, &i.Agent, &i.By, &payload, &i.Status, &i.Why, &fire, &created, &updated); err != nil {
+		if err := rows.Scan(&i.Session, &i.Timer, &i.Run, &i.Owner, &i.Agent, &i.By, &payload, &i.Status, &i.Why, &fire,
+			&created, &updated); err != nil {
 			return nil, unavailable(err)
 		}
 		i.FireAt, i.CreatedAt, i.UpdatedAt = fromMicros(fire), fromMicros(created), fromMicros(updated)
@@ -81,7 +82,8 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 		var payload []byte
 		var last sql.NullInt64
 		var created, updated int64
-		if err := rows.Scan(&i.Session, &i.Effect, &i.Run, &i.Owner, &payload, &i.Status, &i.Why, &i.Attempts, &last, &created, &updated); err != nil {
+		if err := rows.Scan(&i.Session, &i.Effect, &i.Run, &i.Owner, &payload, &i.Status, &i.Why, &i.Attempts, &last,
+			&created, &updated); err != nil {
 			return nil, unavailable(err)
 		}
 		i.LastAttemptAt, i.CreatedAt, i.UpdatedAt = fromMicros(last.Int64), fromMicros(created), fromMicros(updated)
@@ -94,7 +96,8 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 
 func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) error {
 	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, leased_until = ?2
+		_, err := w.conn.ExecContext(ctx,
+			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, leased_until = ?2
 			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending', 'executing')`, micros(at), micros(until), t.id, id, effect)
 		return err
 	})
@@ -102,7 +105,8 @@ func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parle
 
 func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley.Seq, why string, at time.Time) error {
 	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
+		_, err := w.conn.ExecContext(ctx,
+			`UPDATE effects SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
 			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`, why, micros(at), t.id, id, effect)
 		return err
 	})
@@ -119,7 +123,8 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 	}
 	if oldest.Valid && oldest.Int64 <= micros(before) || leased.Valid && leased.Int64 <= micros(at) {
 		err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
-			res, err := w.conn.ExecContext(ctx, `UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
+			res, err := w.conn.ExecContext(ctx,
+				`UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
 				WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
 			if err != nil {
 				return err
@@ -128,7 +133,8 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 			if done.Failed = int(n); err != nil {
 				return err
 			}
-			if _, err := w.conn.ExecContext(ctx, `UPDATE effects INDEXED BY effects_open SET status = 'pending', updated_at = ?, leased_until = NULL
+			if _, err := w.conn.ExecContext(ctx,
+				`UPDATE effects INDEXED BY effects_open SET status = 'pending', updated_at = ?, leased_until = NULL
 				WHERE tenant = ? AND status IN ('pending', 'executing') AND leased_until <= ?`, micros(at), t.id, micros(at)); err != nil {
 				return err
 			}

@@ -78,8 +78,10 @@ type finished struct {
 
 // finishedBefore lists the outputs that were finished in the next page of a
 // tenant's log, and the position it looked up to.
-func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (list []finished, last int64, err error) {
-	rows, err := w.conn.QueryContext(ctx, `SELECT e.position, e.at, e.session, s.id, e.seq, e.type, e.version, CASE e.type WHEN 'OutputFinished' THEN e.body ELSE '' END
+func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (
+	list []finished, last int64, err error) {
+	rows, err := w.conn.QueryContext(ctx,
+		`SELECT e.position, e.at, e.session, s.id, e.seq, e.type, e.version, CASE e.type WHEN 'OutputFinished' THEN e.body ELSE '' END
 		FROM events e JOIN sessions s ON s.no = e.session WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ? ORDER BY e.position LIMIT ? + 0`, tenant, after, trimPage)
 	if err != nil {
 		return nil, after, err
@@ -114,7 +116,8 @@ func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, aft
 // so whatever pieces lie between the first one and the end are of this one.
 func (w *writer) trimOutput(ctx context.Context, tenant parley.TenantID, f finished) (int, error) {
 	const pieces = ` FROM events WHERE tenant = ?1 AND session = ?2 AND seq >= ?3 AND seq < ?4 AND type = 'OutputAppended'`
-	if _, err := w.conn.ExecContext(ctx, `INSERT INTO holes (tenant, session, first, last) SELECT ?1, ?5, min(seq), max(seq)
+	if _, err := w.conn.ExecContext(ctx,
+		`INSERT INTO holes (tenant, session, first, last) SELECT ?1, ?5, min(seq), max(seq)
 		FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`) GROUP BY run`, tenant, f.session, f.first, f.seq, f.id); err != nil {
 		return 0, err
 	}
@@ -132,7 +135,8 @@ func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley
 	for _, e := range page {
 		for next := after + 1; next < e.Seq; {
 			var last parley.Seq
-			err := t.s.read.QueryRowContext(ctx, `SELECT coalesce(max(last), 0) FROM holes WHERE tenant = ? AND session = ? AND first <= ? AND last >= ?`, t.id, id, next, next).Scan(&last)
+			err := t.s.read.QueryRowContext(ctx,
+				`SELECT coalesce(max(last), 0) FROM holes WHERE tenant = ? AND session = ? AND first <= ? AND last >= ?`, t.id, id, next, next).Scan(&last)
 			if err != nil {
 				return unavailable(err)
 			}
@@ -158,7 +162,8 @@ func lastSeq(page []parley.Event) parley.Seq {
 func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
 	var head parley.Seq
 	var more bool
-	err := t.s.read.QueryRowContext(ctx, `SELECT s.head, EXISTS (SELECT 1 FROM events e WHERE e.tenant = s.tenant AND e.session = s.no AND e.seq > ?3)
+	err := t.s.read.QueryRowContext(ctx,
+		`SELECT s.head, EXISTS (SELECT 1 FROM events e WHERE e.tenant = s.tenant AND e.session = s.no AND e.seq > ?3)
 		FROM sessions s WHERE s.tenant = ?1 AND s.id = ?2`, t.id, id, last).Scan(&head, &more)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && more {
 		return nil

@@ -31,7 +31,8 @@ func TestTheLogIsLimited(t *testing.T) {
 	for range 2 {
 		readers.Go(func() {
 			for after := parley.Seq(0); ctx.Err() == nil; after++ {
-				if events, err := s.Tenant("acme").Events(ctx, storetest.ID(1), after, 1); err == nil && len(events) == 0 {
+				if events, err := s.Tenant("acme").Events(ctx, storetest.ID(1), after, 1); err == nil &&
+					len(events) == 0 {
 					after = 0
 				}
 			}
@@ -92,7 +93,8 @@ func TestTheReserve(t *testing.T) {
 		if !s.reserve.held {
 			t.Skip("room cannot be reserved on this file system")
 		}
-		if info, err := os.Stat(filepath.Join(dir, reserveFile)); err != nil || info.Size() != reserveSize || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(filepath.Join(dir, reserveFile)); err != nil || info.Size() != reserveSize ||
+			info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", info, err)
 		}
 		s.Close()

@@ -29,14 +29,17 @@ func (w *writer) webhook(ctx context.Context, b *waiting) (err error) {
 	case h.Hook == parley.Hook{}:
 		_, err = w.dropWebhook.ExecContext(ctx, b.Tenant, b.Session)
 	default:
-		_, err = w.setWebhook.ExecContext(ctx, b.Tenant, b.Session, h.URL, h.Sealed, h.Hook.Target, h.Hook.Finished, h.Hook.Needed, micros(h.At))
+		_, err = w.setWebhook.ExecContext(ctx, b.Tenant, b.Session, h.URL, h.Sealed, h.Hook.Target, h.Hook.Finished,
+			h.Hook.Needed, micros(h.At))
 	}
 	return err
 }
 
 func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h parley.StoredWebhook, ok bool, err error) {
 	var set, gone int64
-	err = t.s.read.QueryRowContext(ctx, `SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = ? AND session = ?`, t.id, id).
+	err = t.s.read.QueryRowContext(ctx,
+		`SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = ? AND session = ?`,
+		t.id, id).
 		Scan(&h.URL, &h.Sealed, &h.Hook.Target, &h.Hook.Finished, &h.Hook.Needed, &set, &gone)
 	if errors.Is(err, sql.ErrNoRows) {
 		return h, false, nil
@@ -57,7 +60,8 @@ const (
 		AND tenant NOT IN (SELECT value FROM json_each(?4))`
 )
 
-func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue, next time.Time, err error) {
+func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue,
+	next time.Time, err error) {
 	targets, err := json.Marshal(append([]string{}, except.Targets...))
 	if err != nil {
 		return nil, time.Time{}, err
@@ -66,7 +70,8 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), micros(now.Add(rules.HookFar)), limit+1, string(tenants))
+	rows, err := s.read.QueryContext(ctx, dueHooks, string(targets), micros(now.Add(rules.HookFar)), limit+1,
+		string(tenants))
 	if err != nil {
 		return nil, time.Time{}, unavailable(err)
 	}
@@ -88,7 +93,8 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 
 func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (claimed bool, err error) {
 	err = s.also(ctx, func(ctx context.Context, w *writer) error {
-		res, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, next_attempt_at = ?2
+		res, err := w.conn.ExecContext(ctx,
+			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, next_attempt_at = ?2
 			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending', 'executing') AND next_attempt_at = ?6`,
 			micros(now), micros(until), d.Tenant, d.Session, d.Effect, micros(d.Next))
 		if err != nil {
@@ -103,23 +109,27 @@ func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time
 
 func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Time, f parley.HookFate) error {
 	return s.also(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.conn.ExecContext(ctx, `UPDATE effects SET status = ?1, why = ?2, updated_at = ?3, next_attempt_at = ?4
+		_, err := w.conn.ExecContext(ctx,
+			`UPDATE effects SET status = ?1, why = ?2, updated_at = ?3, next_attempt_at = ?4
 			WHERE tenant = ?5 AND session_key = ?6 AND id = ?7 AND (?1 = 'completed' OR status IN ('pending', 'executing') AND next_attempt_at = ?8)`,
 			f.Status, f.Why, micros(f.At), micros(f.Next), d.Tenant, d.Session, d.Effect, micros(until))
 		return err
 	})
 }
 
-func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string, at time.Time) error {
+func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
+	at time.Time) error {
 	return s.also(ctx, func(ctx context.Context, w *writer) error {
-		res, err := w.conn.ExecContext(ctx, `UPDATE webhooks SET gone_at = ? WHERE tenant = ? AND session = ? AND url = ?`, micros(at), id, whose, url)
+		res, err := w.conn.ExecContext(ctx,
+			`UPDATE webhooks SET gone_at = ? WHERE tenant = ? AND session = ? AND url = ?`, micros(at), id, whose, url)
 		if err != nil {
 			return err
 		}
 		if n, err := res.RowsAffected(); err != nil || n > 0 || !parley.IsAgentHook(whose) {
 			return err
 		}
-		_, err = w.conn.ExecContext(ctx, `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES (?1, ?2, ?3, '', '', 0, 0, ?4, ?4)
+		_, err = w.conn.ExecContext(ctx,
+			`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES (?1, ?2, ?3, '', '', 0, 0, ?4, ?4)
 			ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, gone_at = excluded.gone_at`, id, whose, url, micros(at))
 		return err
 	})

@@ -60,7 +60,8 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, lease: lease, heads: map[parley.TenantID]*head{}, moved: map[parley.TenantID]*head{}, rows: map[sessionKey]sessionRow{}}
+	w := &writer{conn: conn, lease: lease, heads: map[parley.TenantID]*head{}, moved: map[parley.TenantID]*head{},
+		rows: map[sessionKey]sessionRow{}}
 	texts := map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
 		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, hour, status, run, head, epoch, updated_at, tenant, id)
@@ -144,7 +145,8 @@ func (w *writer) head(ctx context.Context, tenant parley.TenantID) (*head, error
 	h := w.heads[tenant]
 	if h == nil {
 		h = &head{}
-		if err := w.getHead.QueryRowContext(ctx, tenant).Scan(&h.position, &h.auditNo, &h.auditHash); ignore(err, sql.ErrNoRows) != nil {
+		if err := w.getHead.QueryRowContext(ctx, tenant).Scan(&h.position, &h.auditNo, &h.auditHash); ignore(err,
+			sql.ErrNoRows) != nil {
 			return nil, err
 		}
 		if len(w.heads) >= maxRows {
@@ -166,7 +168,8 @@ func (w *writer) audit(ctx context.Context, b *waiting) error {
 		return err
 	}
 	for _, r := range rules.Chain(w.key, b.Tenant, h.auditNo, h.auditHash, b.Audit) {
-		if _, err := w.addAudit.ExecContext(ctx, r.Tenant, r.No, micros(r.At), r.By, r.Action, r.Resource, r.ID, r.Source, string(r.Metadata), r.Hash); err != nil {
+		if _, err := w.addAudit.ExecContext(ctx, r.Tenant, r.No, micros(r.At), r.By, r.Action, r.Resource, r.ID,
+			r.Source, string(r.Metadata), r.Hash); err != nil {
 			return err
 		}
 		h.auditNo, h.auditHash = r.No, r.Hash
@@ -178,7 +181,8 @@ func (w *writer) context(ctx context.Context, b *waiting) error {
 	if b.Context == nil {
 		return nil
 	}
-	_, err := w.setContext.ExecContext(ctx, b.Tenant, b.Context.Agent, b.Context.User, b.Context.Text, micros(b.Context.At))
+	_, err := w.setContext.ExecContext(ctx, b.Tenant, b.Context.Agent, b.Context.User, b.Context.Text,
+		micros(b.Context.At))
 	return err
 }
 
@@ -206,7 +210,8 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 		return err
 	}
 	if r := b.Receipt; r != nil {
-		if _, err := w.addReceipt.ExecContext(ctx, b.Tenant, b.Session, r.Command, r.By, r.Digest, r.First, r.Last); err != nil {
+		if _, err := w.addReceipt.ExecContext(ctx, b.Tenant, b.Session, r.Command, r.By, r.Digest, r.First,
+			r.Last); err != nil {
 			return err
 		}
 	}
@@ -216,7 +221,8 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 		}
 	}
 	if snap := b.Snapshot; snap != nil {
-		if _, err := w.setSnapshot.ExecContext(ctx, b.Tenant, b.Session, snap.Seq, snap.Version, string(snap.Body)); err != nil {
+		if _, err := w.setSnapshot.ExecContext(ctx, b.Tenant, b.Session, snap.Seq, snap.Version,
+			string(snap.Body)); err != nil {
 			return err
 		}
 	}
@@ -308,13 +314,15 @@ func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error
 		b.result.Positions[i] = parley.Position(h.position)
 		root := sql.NullString{String: string(e.Root), Valid: e.Root != b.Session}
 		t := b.bodies[i]
-		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name, t.version, e.IsPiece(), string(t.body)); err != nil {
+		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By,
+			t.name, t.version, e.IsPiece(), string(t.body)); err != nil {
 			return err
 		}
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			key := parley.Ref(b.Session, e.Seq)
 			run, target := effect.Row(e.Run)
-			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, run, effect.Type, string(t.body), key, micros(e.At), target); err != nil {
+			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, run, effect.Type, string(t.body), key,
+				micros(e.At), target); err != nil {
 				return err
 			}
 		}

@@ -88,11 +88,13 @@ func ticketsAreForgotten(t *testing.T, f *fixture) {
 		f.putTicket(fmt.Sprint(i), claimOf(tenant, "ann", t0.Add(parley.MaxTicketLife)))
 	}
 	claim := claimOf(tenant, "ann", t0.Add(parley.MaxTicketLife))
-	if err := f.access().PutTicket(ctx, hashOf("too many"), claim, claim.Until); parley.CodeOf(err) != parley.CodeLimited {
+	if err := f.access().PutTicket(ctx, hashOf("too many"), claim, claim.Until); parley.CodeOf(
+		err) != parley.CodeLimited {
 		t.Errorf("ticket %d of one principal: %v", parley.MaxTickets+1, err)
 	}
 	f.putTicket("somebody else's", claimOf(tenant, "bob", t0.Add(parley.MaxTicketLife)))
-	for ticket, want := range map[string]bool{"expired": false, "good": true, "another's": true, "too many": false, "somebody else's": true} {
+	for ticket, want := range map[string]bool{"expired": false, "good": true, "another's": true, "too many": false,
+		"somebody else's": true} {
 		if _, found := f.takeTicket(ticket); found != want {
 			t.Errorf("%s: found %v", ticket, found)
 		}
@@ -118,7 +120,8 @@ func revocations(t *testing.T, f *fixture) {
 	}
 	f.reopen()
 	for after, want := range map[time.Time][]parley.Revocation{
-		t0.Add(-time.Microsecond): {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)}, {Tenant: tenant, Principal: "bob", Before: t0},
+		t0.Add(-time.Microsecond): {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)},
+			{Tenant: tenant, Principal: "bob", Before: t0},
 			{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Minute), SparesAdmins: true},
 			{Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)}},
 		t0: {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)},

@@ -37,7 +37,8 @@ func activityOfAgents(t *testing.T, f *fixture) {
 	is("helper", long, parley.Activity{Last: ended})
 	is("a", long, parley.Activity{})
 	is("helper", ended, parley.Activity{}) // none began after that
-	if got, err := f.Store.Tenant("rival").Activity(context.Background(), "helper", long); err != nil || got != (parley.Activity{}) {
+	if got, err := f.Store.Tenant("rival").Activity(context.Background(), "helper", long); err != nil ||
+		got != (parley.Activity{}) {
 		t.Errorf("another tenant's: %+v, %v", got, err)
 	}
 }

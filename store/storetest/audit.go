@@ -54,7 +54,10 @@ func auditIsAChain(t *testing.T, f *fixture) {
 		if bad, why := check.Add(rows); bad != nil || check.Unkeyed != 0 {
 			t.Errorf("%q: row %v %s; %d rows without a key", c.tenant, bad, why, check.Unkeyed)
 		}
-		if slices.ContainsFunc(rows, func(r parley.AuditRow) bool { return r.Action == "never" || r.Tenant != c.tenant }) {
+		if slices.ContainsFunc(rows, func(r parley.AuditRow) bool {
+			return r.Action == "never" ||
+				r.Tenant != c.tenant
+		}) {
 			t.Errorf("%q has a row that is not its own", c.tenant)
 		}
 	}
@@ -86,20 +89,24 @@ func (f *fixture) chain(tenant parley.TenantID) (rows []parley.AuditRow) {
 func auditIsFiltered(t *testing.T, f *fixture) {
 	var records []parley.Audit
 	for i := range 12 {
-		records = append(records, parley.Audit{At: t0.Add(time.Duration(i) * time.Minute), By: parley.PrincipalID([]string{"ann", "bob"}[i%2]),
-			Action: []string{"a.a", "b.b", "c.c"}[i%3], Resource: []string{"agent", "tool"}[i/6], Source: []string{"http", "websocket"}[i/3%2], Metadata: []byte(`{}`)})
+		records = append(records, parley.Audit{At: t0.Add(time.Duration(i) * time.Minute),
+			By:     parley.PrincipalID([]string{"ann", "bob"}[i%2]),
+			Action: []string{"a.a", "b.b", "c.c"}[i%3], Resource: []string{"agent", "tool"}[i/6],
+			Source: []string{"http", "websocket"}[i/3%2], Metadata: []byte(`{}`)})
 	}
 	f.append(parley.Batch{Tenant: tenant, Audit: records})
 	for name, c := range map[string]struct {
 		q    parley.AuditQuery
 		want []int64
 	}{
-		"newest":  {parley.AuditQuery{Limit: 3}, []int64{12, 11, 10}},
-		"by":      {parley.AuditQuery{By: "bob", Limit: 2}, []int64{12, 10}},
-		"action":  {parley.AuditQuery{Action: "b.b", Limit: 9}, []int64{11, 8, 5, 2}},
-		"all":     {parley.AuditQuery{By: "ann", Action: "a.a", Resource: "agent", Source: "http", Limit: 9}, []int64{1}},
-		"between": {parley.AuditQuery{After: t0.Add(3 * time.Minute), Before: t0.Add(6 * time.Minute), Limit: 9}, []int64{6, 5}},
-		"none":    {parley.AuditQuery{Action: "x", Limit: 9}, nil},
+		"newest": {parley.AuditQuery{Limit: 3}, []int64{12, 11, 10}},
+		"by":     {parley.AuditQuery{By: "bob", Limit: 2}, []int64{12, 10}},
+		"action": {parley.AuditQuery{Action: "b.b", Limit: 9}, []int64{11, 8, 5, 2}},
+		"all": {parley.AuditQuery{By: "ann", Action: "a.a", Resource: "agent", Source: "http", Limit: 9},
+			[]int64{1}},
+		"between": {parley.AuditQuery{After: t0.Add(3 * time.Minute), Before: t0.Add(6 * time.Minute), Limit: 9},
+			[]int64{6, 5}},
+		"none": {parley.AuditQuery{Action: "x", Limit: 9}, nil},
 	} {
 		rows, err := f.Tenant(tenant).Audited(context.Background(), c.q)
 		if err != nil {
@@ -113,7 +120,8 @@ func auditIsFiltered(t *testing.T, f *fixture) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	if rows, err := f.Tenant("rival").Audited(context.Background(), parley.AuditQuery{Limit: 9}); err != nil || len(rows) > 0 {
+	if rows, err := f.Tenant("rival").Audited(context.Background(), parley.AuditQuery{Limit: 9}); err != nil ||
+		len(rows) > 0 {
 		t.Errorf("another tenant is shown %d rows, %v", len(rows), err)
 	}
 }

@@ -54,8 +54,10 @@ func backlogIsCounted(t *testing.T, f *fixture) {
 	want := parley.Backlog{Due: []parley.DueDepth{
 		{Reason: "card", Held: 1, Later: 1},
 		{Reason: "run", Held: 1, Late: 2, Since: t0.Add(-time.Hour)},
-	}, Cards: []parley.Depth{{Kind: "approval", Count: 1, Since: waits.Events[2].At}}, Effects: []parley.Depth{{Kind: "send_message", Count: 1, Since: waits.Events[3].At}}}
-	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b parley.DueDepth) bool { return a.Reason < b.Reason })); diff != "" {
+	}, Cards: []parley.Depth{{Kind: "approval", Count: 1, Since: waits.Events[2].At}},
+		Effects: []parley.Depth{{Kind: "send_message", Count: 1, Since: waits.Events[3].At}}}
+	if diff := cmp.Diff(want, got,
+		cmpopts.SortSlices(func(a, b parley.DueDepth) bool { return a.Reason < b.Reason })); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -24,7 +24,8 @@ func Bench(b *testing.B, open Reopener) {
 			for i := range writers {
 				wg.Go(func() {
 					for seq := parley.Seq(0); left.Add(-1) >= 0; seq++ {
-						if res, err := store.Append(context.Background(), batch(ID(i), seq, 1)); err != nil || res.Fenced {
+						if res, err := store.Append(context.Background(), batch(ID(i), seq, 1)); err != nil ||
+							res.Fenced {
 							b.Error(res, err)
 							return
 						}

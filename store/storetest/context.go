@@ -53,7 +53,8 @@ func contexts(t *testing.T, f *fixture) {
 	check("rival", "helper", "ann", &rival)
 	check(tenant, "coder", "ann", with.Context)
 	for tn, want := range map[parley.TenantID]int{tenant: 2, "rival": 1} {
-		if rows, err := f.Tenant(tn).Audited(ctx, parley.AuditQuery{Action: parley.AuditContext, Limit: 9}); err != nil || len(rows) != want {
+		if rows, err := f.Tenant(tn).Audited(ctx, parley.AuditQuery{Action: parley.AuditContext,
+			Limit: 9}); err != nil || len(rows) != want {
 			t.Errorf("%s: on record are %d, %v; want %d", tn, len(rows), err, want)
 		}
 	}

@@ -28,7 +28,8 @@ func Documented(t *testing.T, store parley.Store, ask func(statement string) []m
 	ctx := context.Background()
 	f := &fixture{t: t, Store: store}
 	logs := store.Tenant(tenant)
-	agent := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, MaxFollowUps: 10}}
+	agent := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3,
+		MaxFollowUps: 10}}
 	for i := 1; i <= 4; i++ { // the first is pending, the third was delivered
 		l := f.born(ID(i), "ann", t0.Add(time.Duration(i)*time.Hour), nil)
 		l.do(parley.SubmitInput{Content: "do it", Request: fmt.Sprint("r", i), Agent: agent, Deliver: true})
@@ -69,7 +70,8 @@ func Documented(t *testing.T, store parley.Store, ask func(statement string) []m
 			if kind == nil {
 				kind = ""
 			}
-			got = append(got, fmt.Sprintf("%s %v %v %v", session[len(session)-1:], kind, row["status"], row["attempts"]))
+			got = append(got, fmt.Sprintf("%s %v %v %v", session[len(session)-1:], kind, row["status"],
+				row["attempts"]))
 			for _, column := range []string{"id", "session_key", "payload", "status", "created_at", "updated_at"} {
 				if row[column] == nil {
 					t.Errorf("%s: there is no %s in %v", c.statement, column, row)

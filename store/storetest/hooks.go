@@ -16,10 +16,12 @@ func (f *fixture) hooked(tenant parley.TenantID, id parley.SessionID, target str
 	f.t.Helper()
 	b := batch(id, 0, 2+n)
 	b.Tenant, b.Events[1].Body = tenant, parley.RunStarted{}
-	b.Webhook = &parley.StoredWebhook{URL: "https://" + target + "/x", Sealed: []byte("sealed"), Hook: parley.Hook{Target: target, Needed: true}, At: t0}
+	b.Webhook = &parley.StoredWebhook{URL: "https://" + target + "/x", Sealed: []byte("sealed"),
+		Hook: parley.Hook{Target: target, Needed: true}, At: t0}
 	for i := range n {
-		b.Events[2+i].Body = parley.EffectEnqueued{Type: parley.Webhook, Hook: &parley.HookPromise{Event: parley.HookNeeded, About: 2, Run: 2,
-			HookRef: parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}}}
+		b.Events[2+i].Body = parley.EffectEnqueued{Type: parley.Webhook,
+			Hook: &parley.HookPromise{Event: parley.HookNeeded, About: 2, Run: 2,
+				HookRef: parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}}}
 	}
 	f.mustAppend(b)
 }
@@ -66,7 +68,8 @@ func (o *owedHooks) found(now time.Time) parley.HookDue {
 		}
 	}
 	d := all[slices.IndexFunc(all, func(d parley.HookDue) bool { return d.Tenant == tenant && d.Effect == 3 })]
-	if !d.Next.Equal(rules.HookAtOnce) || !d.Made.After(t0) || d.Attempts != 0 || d.Run != 2 || d.About != 2 || d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
+	if !d.Next.Equal(rules.HookAtOnce) || !d.Made.After(t0) || d.Attempts != 0 || d.Run != 2 || d.About != 2 ||
+		d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
 		t.Errorf("%+v", d)
 	}
 	if some, next := o.due(now, 2); len(some) != 2 || next.After(now) {
@@ -75,7 +78,8 @@ func (o *owedHooks) found(now time.Time) parley.HookDue {
 	if some, _ := o.due(now, 10, "a.example:443", "c.example:443"); len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v", some)
 	}
-	if some, _, err := o.DueHooks(o.ctx, now, parley.HooksBusy{Tenants: []parley.TenantID{"nobody", tenant}}, 10); err != nil || len(some) != 1 || some[0].Tenant != "rival" {
+	if some, _, err := o.DueHooks(o.ctx, now, parley.HooksBusy{Tenants: []parley.TenantID{"nobody", tenant}},
+		10); err != nil || len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v, %v", some, err)
 	}
 	// Events keep to the clock of their log, and that was ahead.
@@ -136,13 +140,15 @@ func (o *owedHooks) settled(d parley.HookDue, now time.Time) {
 	}
 	status := func() string {
 		t.Helper()
-		list, err := o.Tenant(d.Tenant).Effects(o.ctx, parley.EffectQuery{Session: d.Session, Effect: d.Effect, Limit: 1})
+		list, err := o.Tenant(d.Tenant).Effects(o.ctx, parley.EffectQuery{Session: d.Session, Effect: d.Effect,
+			Limit: 1})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		return fmt.Sprint(list[0].Status, " ", list[0].Why, " ", list[0].Attempts, " ", list[0].Hook.Target)
 	}
-	settle(now.Add(time.Minute-time.Second), parley.HookFate{Status: parley.EffectFailed, Why: "late", At: now, Next: now})
+	settle(now.Add(time.Minute-time.Second), parley.HookFate{Status: parley.EffectFailed, Why: "late", At: now,
+		Next: now})
 	if got := status(); got != "executing  1 a.example:443" {
 		t.Error(got)
 	}
@@ -205,17 +211,20 @@ func webhooksAreKept(t *testing.T, f *fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprint(ok, " ", h.URL, " ", string(h.Sealed), " ", h.Hook.Events(), " ", h.At.Sub(t0), " ", !h.Gone.IsZero())
+		return fmt.Sprint(ok, " ", h.URL, " ", string(h.Sealed), " ", h.Hook.Events(), " ", h.At.Sub(t0), " ",
+			!h.Gone.IsZero())
 	}
 	f.hooked(tenant, ID(1), "a.example:443", 0)
 	f.hooked("rival", ID(1), "b.example:443", 0)
 	if got := get(tenant, ID(1)); got != "true https://a.example:443/x sealed [person_needed] 0s false" {
 		t.Error(got)
 	}
-	if err := store.HookGone(ctx, tenant, ID(1), "https://a.example:443/y", t0); err != nil || get(tenant, ID(1)) != "true https://a.example:443/x sealed [person_needed] 0s false" {
+	if err := store.HookGone(ctx, tenant, ID(1), "https://a.example:443/y", t0); err != nil ||
+		get(tenant, ID(1)) != "true https://a.example:443/x sealed [person_needed] 0s false" {
 		t.Error(err, get(tenant, ID(1)))
 	}
-	if err := store.HookGone(ctx, tenant, ID(1), "https://a.example:443/x", t0); err != nil || get(tenant, ID(1)) != "true https://a.example:443/x sealed [person_needed] 0s true" {
+	if err := store.HookGone(ctx, tenant, ID(1), "https://a.example:443/x", t0); err != nil ||
+		get(tenant, ID(1)) != "true https://a.example:443/x sealed [person_needed] 0s true" {
 		t.Error(err, get(tenant, ID(1)))
 	}
 	if err := store.HookGone(ctx, tenant, ID(9), "https://a.example:443/x", t0); err != nil {
@@ -227,14 +236,16 @@ func webhooksAreKept(t *testing.T, f *fixture) {
 	f.reopen()
 	store = f.Store.(parley.HookStore)
 	set := batch(ID(1), 2, 1)
-	set.Webhook = &parley.StoredWebhook{URL: "https://c.example", Sealed: []byte("other"), Hook: parley.HookOf("c.example:443", nil), At: t0.Add(time.Hour)}
+	set.Webhook = &parley.StoredWebhook{URL: "https://c.example", Sealed: []byte("other"),
+		Hook: parley.HookOf("c.example:443", nil), At: t0.Add(time.Hour)}
 	f.mustAppend(set)
 	if got := get(tenant, ID(1)); got != "true https://c.example other [run_finished person_needed] 1h0m0s false" {
 		t.Error(got)
 	}
 	fenced := batch(ID(1), 2, 1)
 	fenced.Webhook = &parley.StoredWebhook{}
-	if res := f.append(fenced); !res.Fenced || get(tenant, ID(1)) != "true https://c.example other [run_finished person_needed] 1h0m0s false" {
+	if res := f.append(fenced); !res.Fenced ||
+		get(tenant, ID(1)) != "true https://c.example other [run_finished person_needed] 1h0m0s false" {
 		t.Error(res, get(tenant, ID(1)))
 	}
 	gone := batch(ID(1), 3, 1)
@@ -254,11 +265,13 @@ func webhooksAreKept(t *testing.T, f *fixture) {
 	}
 	// An agent's is its file's, until nobody wants it.
 	for range 2 {
-		if err := store.HookGone(ctx, tenant, parley.AgentHook("coder"), "https://d.example", t0.Add(time.Hour)); err != nil {
+		if err := store.HookGone(ctx, tenant, parley.AgentHook("coder"), "https://d.example",
+			t0.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if h, ok, err := f.Tenant(tenant).Webhook(ctx, parley.AgentHook("coder")); !ok || err != nil || h.URL != "https://d.example" || !h.Gone.Equal(t0.Add(time.Hour)) {
+	if h, ok, err := f.Tenant(tenant).Webhook(ctx, parley.AgentHook("coder")); !ok || err != nil ||
+		h.URL != "https://d.example" || !h.Gone.Equal(t0.Add(time.Hour)) {
 		t.Errorf("%+v %v %v", h, ok, err)
 	}
 }

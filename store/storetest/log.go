@@ -225,7 +225,8 @@ func positionsOrderATenant(t *testing.T, f *fixture) {
 func tenantsAreApart(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	b := batch(ID(1), 0, 2)
-	b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2}, Digest: "d"}
+	b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2},
+		Digest: "d"}
 	b.Agent = &parley.Agent{Name: "helper"}
 	want := f.mustAppend(b)
 

@@ -14,7 +14,8 @@ import (
 func receipts(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	b := batch(ID(1), 0, 2)
-	want := parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2}, Digest: "abc", By: "ann"}
+	want := parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2},
+		Digest: "abc", By: "ann"}
 	b.Receipt = &want
 	f.mustAppend(b)
 	f.reopen()
@@ -142,7 +143,8 @@ func epochSurvivesReopening(t *testing.T, f *fixture) {
 
 func definitions(t *testing.T, f *fixture) {
 	ctx := context.Background()
-	a := parley.Agent{Name: "helper", Tools: []string{"*"}, Limits: parley.AgentLimits{Turns: 3}, Instructions: "be kind\n"}
+	a := parley.Agent{Name: "helper", Tools: []string{"*"}, Limits: parley.AgentLimits{Turns: 3},
+		Instructions: "be kind\n"}
 	for seq := range parley.Seq(2) { // the second time it is there already
 		b := batch(ID(1), seq, 1)
 		b.Agent = &a

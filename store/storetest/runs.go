@@ -21,7 +21,8 @@ type life struct {
 // born opens a session, of a sub-agent if it has a parent.
 func (f *fixture) born(id parley.SessionID, owner parley.PrincipalID, at time.Time, parent *parley.Origin) *life {
 	l := &life{f: f, state: parley.NewState(tenant, id), at: at}
-	e := parley.Event{Session: id, Seq: 1, Root: id, At: at, By: owner, Body: parley.SessionOpened{Owner: owner, Parent: parent}}
+	e := parley.Event{Session: id, Seq: 1, Root: id, At: at, By: owner,
+		Body: parley.SessionOpened{Owner: owner, Parent: parent}}
 	if parent != nil {
 		e.Root = parent.Session
 	}
@@ -35,7 +36,8 @@ func (l *life) append(events []parley.Event) {
 	for _, e := range events {
 		l.state = parley.Fold(l.state, e)
 	}
-	l.f.mustAppend(parley.Batch{Tenant: tenant, Session: l.state.ID, Epoch: 1, After: after, Events: events, Summary: l.state.Summary(), Parent: l.state.Parent})
+	l.f.mustAppend(parley.Batch{Tenant: tenant, Session: l.state.ID, Epoch: 1, After: after, Events: events,
+		Summary: l.state.Summary(), Parent: l.state.Parent})
 }
 
 // take commits what something leads to, and how the log goes on from there.
@@ -73,8 +75,9 @@ func (l *life) say(request string) {
 func (l *life) model(calls ...parley.CallAsked) {
 	l.f.t.Helper()
 	l.at = l.at.Add(time.Second)
-	l.take(parley.Report{At: l.at, Run: l.state.Run.ID, Turn: l.state.Run.Turn.ID, Body: parley.ModelEnded{Stop: parley.StopEnd,
-		Usage: parley.Usage{Input: 3, Output: 2, Cached: 1}, Calls: calls}})
+	l.take(parley.Report{At: l.at, Run: l.state.Run.ID, Turn: l.state.Run.Turn.ID,
+		Body: parley.ModelEnded{Stop: parley.StopEnd,
+			Usage: parley.Usage{Input: 3, Output: 2, Cached: 1}, Calls: calls}})
 }
 
 func (l *life) tool(call parley.CallID, body parley.ReportBody) {
@@ -84,8 +87,10 @@ func (l *life) tool(call parley.CallID, body parley.ReportBody) {
 }
 
 func (l *life) asks(kind parley.VerdictKind) parley.CallAsked {
-	return parley.CallAsked{Name: "tool", Arguments: `{"x":"é"}`, Expires: l.at.Add(time.Hour), Verdict: parley.Verdict{Kind: kind, Class: parley.Effectful,
-		Show: "rm -rf é", Digest: "d", Questions: []parley.Question{{Question: "Which?", Options: []parley.Option{{Label: "this"}}}}}}
+	return parley.CallAsked{Name: "tool", Arguments: `{"x":"é"}`, Expires: l.at.Add(time.Hour),
+		Verdict: parley.Verdict{Kind: kind, Class: parley.Effectful,
+			Show: "rm -rf é", Digest: "d",
+			Questions: []parley.Question{{Question: "Which?", Options: []parley.Option{{Label: "this"}}}}}}
 }
 
 func (f *fixture) runs(q parley.RunQuery) []parley.RunInfo {
@@ -116,7 +121,8 @@ func (f *fixture) cards(q parley.CardQuery) []parley.CardInfo {
 func runsAreRows(t *testing.T, f *fixture) {
 	ann := f.born(ID(1), "ann", t0, nil)
 	ann.say("r1")
-	first := parley.RunInfo{Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Agent: "helper", Owner: "ann", Request: "r1", StartedAt: ann.at}
+	first := parley.RunInfo{Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Agent: "helper", Owner: "ann",
+		Request: "r1", StartedAt: ann.at}
 	same := func(what string, got []parley.RunInfo, want ...parley.RunInfo) {
 		t.Helper()
 		if len(got) == 0 && len(want) == 0 {
@@ -134,17 +140,21 @@ func runsAreRows(t *testing.T, f *fixture) {
 	parent := &parley.Origin{Session: ID(1), Run: first.Run, Call: ann.state.Run.Calls[0].ID, Depth: 1}
 	bob := f.born(ID(2), "bob", t0.Add(time.Minute), parent)
 	bob.say("r2")
-	child := parley.RunInfo{Session: ID(2), Root: ID(1), Run: bob.state.Run.ID, Agent: "helper", Owner: "bob", Parent: parent, Request: "r2", StartedAt: bob.at}
+	child := parley.RunInfo{Session: ID(2), Root: ID(1), Run: bob.state.Run.ID, Agent: "helper", Owner: "bob",
+		Parent: parent, Request: "r2", StartedAt: bob.at}
 	same("two", f.runs(parley.RunQuery{}), child, first)
 
 	ann.do(parley.DecideApproval{Card: ann.state.Run.Calls[0].Card, Decision: parley.AllowOnce})
 	ann.tool(ann.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"})
 	ann.model()
-	first.Waiting, first.Outcome, first.Usage, first.EndedAt = false, parley.Completed, parley.Usage{Input: 6, Output: 4, Cached: 2}, ann.at
+	first.Waiting, first.Outcome, first.Usage, first.EndedAt = false, parley.Completed,
+		parley.Usage{Input: 6, Output: 4, Cached: 2}, ann.at
 	ann.at = ann.at.Add(time.Hour)
 	ann.say("r3")
-	ann.take(parley.Report{At: ann.at, Run: ann.state.Run.ID, Turn: ann.state.Run.Turn.ID, Body: parley.ModelFailed{Code: parley.CodeModel, Message: "It \x00 would not."}})
-	failed := parley.RunInfo{Session: ID(1), Root: ID(1), Run: f.runs(parley.RunQuery{Limit: 1})[0].Run, Agent: "helper", Owner: "ann", Request: "r3", Outcome: parley.Failed,
+	ann.take(parley.Report{At: ann.at, Run: ann.state.Run.ID, Turn: ann.state.Run.Turn.ID,
+		Body: parley.ModelFailed{Code: parley.CodeModel, Message: "It \x00 would not."}})
+	failed := parley.RunInfo{Session: ID(1), Root: ID(1), Run: f.runs(parley.RunQuery{Limit: 1})[0].Run,
+		Agent: "helper", Owner: "ann", Request: "r3", Outcome: parley.Failed,
 		Code: parley.CodeModel, Message: "It \x00 would not.", StartedAt: ann.at, EndedAt: ann.at}
 
 	f.reopen()
@@ -152,19 +162,20 @@ func runsAreRows(t *testing.T, f *fixture) {
 		q    parley.RunQuery
 		want []parley.RunInfo
 	}{
-		"all":                {parley.RunQuery{}, []parley.RunInfo{failed, child, first}},
-		"the newest":         {parley.RunQuery{Limit: 2}, []parley.RunInfo{failed, child}},
-		"older ones":         {parley.RunQuery{Before: child.StartedAt}, []parley.RunInfo{first}},
-		"one's own":          {parley.RunQuery{Owner: "ann"}, []parley.RunInfo{failed, first}},
-		"own older ones":     {parley.RunQuery{Owner: "ann", Before: failed.StartedAt}, []parley.RunInfo{first}},
-		"open ones":          {parley.RunQuery{Open: true}, []parley.RunInfo{child}},
-		"own open ones":      {parley.RunQuery{Owner: "ann", Open: true}, nil},
-		"of a session":       {parley.RunQuery{Session: ID(1)}, []parley.RunInfo{failed, first}},
-		"open of a session":  {parley.RunQuery{Session: ID(2), Open: true}, []parley.RunInfo{child}},
-		"another's session":  {parley.RunQuery{Session: ID(1), Owner: "bob"}, nil},
-		"one":                {parley.RunQuery{Session: ID(1), Run: first.Run}, []parley.RunInfo{first}},
-		"none":               {parley.RunQuery{Session: ID(2), Run: first.Run + 1}, nil},
-		"children":           {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: first.Run}}, []parley.RunInfo{child}},
+		"all":               {parley.RunQuery{}, []parley.RunInfo{failed, child, first}},
+		"the newest":        {parley.RunQuery{Limit: 2}, []parley.RunInfo{failed, child}},
+		"older ones":        {parley.RunQuery{Before: child.StartedAt}, []parley.RunInfo{first}},
+		"one's own":         {parley.RunQuery{Owner: "ann"}, []parley.RunInfo{failed, first}},
+		"own older ones":    {parley.RunQuery{Owner: "ann", Before: failed.StartedAt}, []parley.RunInfo{first}},
+		"open ones":         {parley.RunQuery{Open: true}, []parley.RunInfo{child}},
+		"own open ones":     {parley.RunQuery{Owner: "ann", Open: true}, nil},
+		"of a session":      {parley.RunQuery{Session: ID(1)}, []parley.RunInfo{failed, first}},
+		"open of a session": {parley.RunQuery{Session: ID(2), Open: true}, []parley.RunInfo{child}},
+		"another's session": {parley.RunQuery{Session: ID(1), Owner: "bob"}, nil},
+		"one":               {parley.RunQuery{Session: ID(1), Run: first.Run}, []parley.RunInfo{first}},
+		"none":              {parley.RunQuery{Session: ID(2), Run: first.Run + 1}, nil},
+		"children": {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: first.Run}},
+			[]parley.RunInfo{child}},
 		"children of none":   {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: failed.Run}}, nil},
 		"of an agent":        {parley.RunQuery{Agent: "helper", Owner: "ann"}, []parley.RunInfo{failed, first}},
 		"of another agent":   {parley.RunQuery{Agent: "help"}, nil},
@@ -173,7 +184,8 @@ func runsAreRows(t *testing.T, f *fixture) {
 	} {
 		same(what, f.runs(c.q), c.want...)
 	}
-	if list, err := f.Tenant("rival").Runs(context.Background(), parley.RunQuery{Limit: 10}); err != nil || len(list) > 0 {
+	if list, err := f.Tenant("rival").Runs(context.Background(), parley.RunQuery{Limit: 10}); err != nil ||
+		len(list) > 0 {
 		t.Errorf("another tenant: %+v, %v", list, err)
 	}
 
@@ -196,8 +208,10 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	bob.model(bob.asks(parley.VerdictAsk))
 	call := func(i int) parley.Call { return ann.state.Run.Calls[i] }
 	card := func(kind parley.CardKind, seq parley.Seq, c parley.Call) parley.CardInfo {
-		info := parley.CardInfo{Kind: kind, Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Seq: seq, Call: c.ID, Agent: "helper", Owner: "ann",
-			Tool: "tool", Arguments: `{"x":"é"}`, AskedAt: ann.at, Expires: c.Expires, Position: f.log(ID(1))[seq-1].Position}
+		info := parley.CardInfo{Kind: kind, Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Seq: seq, Call: c.ID,
+			Agent: "helper", Owner: "ann",
+			Tool: "tool", Arguments: `{"x":"é"}`, AskedAt: ann.at, Expires: c.Expires,
+			Position: f.log(ID(1))[seq-1].Position}
 		switch kind {
 		case parley.CardApproval:
 			info.Show, info.Digest = "rm -rf é", "d"
@@ -234,7 +248,8 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	same("of another's session", parley.CardQuery{Session: ID(2), Owner: "ann"})
 	same("of a tree", parley.CardQuery{Root: ID(1)}, approval, question, lost)
 	same("of another's tree", parley.CardQuery{Root: ID(2), Owner: "ann"})
-	if list, err := f.Tenant("rival").Cards(context.Background(), parley.CardQuery{Limit: 10}); err != nil || len(list) > 0 {
+	if list, err := f.Tenant("rival").Cards(context.Background(), parley.CardQuery{Limit: 10}); err != nil ||
+		len(list) > 0 {
 		t.Errorf("another tenant: %+v, %v", list, err)
 	}
 
@@ -299,7 +314,8 @@ func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn 
 			}
 			state = parley.Fold(state, log[j])
 		}
-		res, err := store.Append(ctx, parley.Batch{Tenant: tenant, Session: ID(i), Epoch: 1, Events: log, Summary: state.Summary(), Parent: state.Parent})
+		res, err := store.Append(ctx, parley.Batch{Tenant: tenant, Session: ID(i), Epoch: 1, Events: log,
+			Summary: state.Summary(), Parent: state.Parent})
 		if err != nil || res.Fenced {
 			t.Fatal(res, err)
 		}

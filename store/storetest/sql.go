@@ -17,7 +17,8 @@ type node struct {
 var (
 	sqlToken  = regexp.MustCompile(`--[^\n]*|'(?:[^']|'')*'|"[^"]*"|[A-Za-z_][\w.]*|[?$][\d%d]*|\d+|::|<>|[<>]=|\S`)
 	statement = []string{"select", "insert", "update", "delete", "with"}
-	clauses   = []string{"where", "group", "order", "limit", "offset", "having", "window", "returning", "for", "set", "on", "join", "left", "right", "full", "inner", "cross"}
+	clauses   = []string{"where", "group", "order", "limit", "offset", "having", "window", "returning", "for", "set",
+		"on", "join", "left", "right", "full", "inner", "cross"}
 )
 
 func parseSQL(text string) []node {
@@ -303,7 +304,10 @@ func (j *judgement) insert(nodes []node, outer *level) {
 		j.groups(what, outer)
 	case "select":
 		list := what[1:]
-		if from := slices.IndexFunc(list, func(n node) bool { return n.word == "from" || n.word == "where" }); from >= 0 {
+		if from := slices.IndexFunc(list, func(n node) bool {
+			return n.word == "from" ||
+				n.word == "where"
+		}); from >= 0 {
 			list = list[:from]
 		}
 		j.isGiven(into, split(list, ","), tenant, j.level(what, outer))

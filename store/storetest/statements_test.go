@@ -8,8 +8,10 @@ import (
 // TestStatementsAreJudged: what must pass does, and what must not does not.
 func TestStatementsAreJudged(t *testing.T) {
 	tables, err := tenantTables(fstest.MapFS{
-		"migrations/0001.sql": {Data: []byte("-- +goose Up\nCREATE TABLE nodes (id TEXT);\nCREATE TABLE old (x TEXT, -- ;\n tenant TEXT);\nCREATE TABLE gone (tenant TEXT);\n-- +goose Down\nDROP TABLE old;")},
-		"migrations/0002.sql": {Data: []byte("ALTER TABLE old RENAME TO events;\nDROP TABLE gone;\nCREATE TABLE sessions (no INTEGER, tenant TEXT NOT NULL, PRIMARY KEY (tenant, no));\nCREATE INDEX i ON nodes (tenant);\nCREATE TABLE due (id TEXT);\nALTER TABLE due ADD COLUMN tenant TEXT;")},
+		"migrations/0001.sql": {Data: []byte("-- +goose Up\nCREATE TABLE nodes (id TEXT);\nCREATE TABLE old (x TEXT, " +
+			"-- ;\n tenant TEXT);\nCREATE TABLE gone (tenant TEXT);\n-- +goose Down\nDROP TABLE old;")},
+		"migrations/0002.sql": {Data: []byte("ALTER TABLE old RENAME TO events;\nDROP TABLE gone;\nCREATE TABLE " +
+			"sessions (no INTEGER, tenant TEXT NOT NULL, PRIMARY KEY (tenant, no));\nCREATE INDEX i ON nodes (tenant);\nCREATE TABLE due (id TEXT);\nALTER TABLE due ADD COLUMN tenant TEXT;")},
 	})
 	if err != nil || len(tables) != 3 || !tables["events"] || !tables["sessions"] || !tables["due"] {
 		t.Fatalf("tables with a tenant: %v, %v", tables, err)

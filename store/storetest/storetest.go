@@ -115,9 +115,11 @@ func batch(id parley.SessionID, after parley.Seq, n int) parley.Batch {
 		if seq == 1 {
 			body = parley.SessionOpened{Owner: "ann", Agent: "helper"}
 		}
-		b.Events = append(b.Events, parley.Event{Session: id, Seq: seq, Root: id, At: t0.Add(time.Duration(seq) * time.Millisecond), By: "ann", Body: body})
+		b.Events = append(b.Events, parley.Event{Session: id, Seq: seq, Root: id,
+			At: t0.Add(time.Duration(seq) * time.Millisecond), By: "ann", Body: body})
 	}
-	b.Summary = parley.Summary{ID: id, Root: id, Owner: "ann", Agent: "helper", Title: "a title", Status: parley.StatusIdle, Run: 3,
+	b.Summary = parley.Summary{ID: id, Root: id, Owner: "ann", Agent: "helper", Title: "a title",
+		Status: parley.StatusIdle, Run: 3,
 		Head: after + parley.Seq(n), OpenedAt: t0, UpdatedAt: t0.Add(time.Duration(after) * time.Second)}
 	return b
 }

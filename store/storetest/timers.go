@@ -13,7 +13,8 @@ import (
 // timersAreRows: what a log says of its timers is found without reading it.
 func timersAreRows(t *testing.T, f *fixture) {
 	ctx := context.Background()
-	agent := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}}
+	agent := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3,
+		CooldownMS: 15000, MaxFollowUps: 10}}
 	l := f.born(ID(1), "ann", t0, nil)
 	l.do(parley.SubmitInput{Content: "do it", Agent: agent})
 	set := func(delay time.Duration, message string) parley.CallAsked {
@@ -46,10 +47,13 @@ func timersAreRows(t *testing.T, f *fixture) {
 		return list
 	}
 	f.reopen()
-	all := check(parley.TimerQuery{Status: parley.TimerPending}, "ann one pending ", "ann three\u2028 pending ", "bob  pending ", "ann two pending ")
+	all := check(parley.TimerQuery{Status: parley.TimerPending}, "ann one pending ", "ann three\u2028 pending ",
+		"bob  pending ", "ann two pending ")
 	check(parley.TimerQuery{}, "ann two pending ", "bob  pending ", "ann three\u2028 pending ", "ann one pending ")
-	want := parley.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer, Run: run, Agent: "helper", Owner: "ann", By: "tool",
-		Reason: "be\x1acause é", Message: "one", Status: parley.TimerPending, FireAt: at.Add(time.Minute), CreatedAt: at, UpdatedAt: at}
+	want := parley.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer,
+		Run: run, Agent: "helper", Owner: "ann", By: "tool",
+		Reason: "be\x1acause é", Message: "one", Status: parley.TimerPending, FireAt: at.Add(time.Minute),
+		CreatedAt: at, UpdatedAt: at}
 	if diff := cmp.Diff(want, all[0]); diff != "" {
 		t.Error(diff)
 	}
@@ -70,10 +74,13 @@ func timersAreRows(t *testing.T, f *fixture) {
 	l.model()
 	l.at = l.at.Add(time.Second)
 	fire(all[1].Timer)
-	check(parley.TimerQuery{Session: ID(1)}, "ann two pending ", "ann three\u2028 pending cooldown", "ann one promoted ")
+	check(parley.TimerQuery{Session: ID(1)}, "ann two pending ", "ann three\u2028 pending cooldown",
+		"ann one promoted ")
 	l.do(parley.SubmitInput{Content: "more", Agent: agent, Deliver: true, Request: "r2"})
-	check(parley.TimerQuery{Session: ID(1)}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message", "ann one promoted ")
-	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message")
+	check(parley.TimerQuery{Session: ID(1)}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message",
+		"ann one promoted ")
+	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone}, "ann two cancelled user_message",
+		"ann three\u2028 cancelled user_message")
 
 	// The same message took back what was owed unasked, and nothing else.
 	effects, err := f.Tenant(tenant).Effects(ctx, parley.EffectQuery{Limit: 10})
@@ -140,16 +147,20 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	if err := logs.Delivered(ctx, ID(2), at, 3); err != nil {
 		t.Fatal(err)
 	}
-	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectExecuting || !e.LastAttemptAt.Equal(at) || !e.CreatedAt.Equal(made) {
+	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectExecuting || !e.LastAttemptAt.Equal(at) ||
+		!e.CreatedAt.Equal(made) {
 		t.Errorf("%+v, made %v", e, made)
 	}
-	if owed, err := logs.Undelivered(ctx, ID(1), t0); err != nil || len(owed) != 1 || owed[0] != (parley.Bookmark{Effect: first, Run: effects(ID(1)).Run, Attempts: 2, LastAttemptAt: at, CreatedAt: owed[0].CreatedAt}) || owed[0].CreatedAt.IsZero() {
+	if owed, err := logs.Undelivered(ctx, ID(1), t0); err != nil || len(owed) != 1 ||
+		owed[0] != (parley.Bookmark{Effect: first, Run: effects(ID(1)).Run, Attempts: 2, LastAttemptAt: at,
+			CreatedAt: owed[0].CreatedAt}) || owed[0].CreatedAt.IsZero() {
 		t.Errorf("what is executing is owed: %+v, %v", owed, err)
 	}
 	if e := effects(ID(2)); e.Attempts != 1 || e.Status != parley.EffectCompleted || !e.LastAttemptAt.Equal(at) {
 		t.Errorf("%+v", e)
 	}
-	if err := logs.Attempted(ctx, ID(2), effects(ID(2)).Effect, at, lease); err != nil || effects(ID(2)).Status != parley.EffectCompleted {
+	if err := logs.Attempted(ctx, ID(2), effects(ID(2)).Effect, at, lease); err != nil ||
+		effects(ID(2)).Status != parley.EffectCompleted {
 		t.Errorf("what was delivered is executing: %+v, %v", effects(ID(2)), err)
 	}
 
@@ -162,7 +173,8 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 		leased time.Time
 	}{{lease.Add(-time.Microsecond), parley.EffectExecuting, lease}, {lease, parley.EffectPending, time.Time{}}} {
 		done, err := logs.Expire(ctx, t0, c.at)
-		if e := effects(ID(1)); err != nil || done != (parley.Expired{Oldest: made, Leased: c.leased}) || e.Status != c.status || e.Attempts != 2 {
+		if e := effects(ID(1)); err != nil || done != (parley.Expired{Oldest: made, Leased: c.leased}) ||
+			e.Status != c.status || e.Attempts != 2 {
 			t.Errorf("at %v: %+v, %+v, %v", c.at, done, e, err)
 		}
 	}
@@ -177,7 +189,8 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 		{made, 0, made.Add(2 * time.Hour)},
 		{made.Add(3 * time.Hour), 1, time.Time{}},
 	} {
-		if done, err := logs.Expire(ctx, c.before, at); err != nil || done != (parley.Expired{Failed: c.failed, Oldest: c.oldest}) {
+		if done, err := logs.Expire(ctx, c.before, at); err != nil ||
+			done != (parley.Expired{Failed: c.failed, Oldest: c.oldest}) {
 			t.Errorf("before %v: %+v, %v; want %+v", c.before, done, err, c)
 		}
 	}

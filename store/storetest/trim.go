@@ -65,7 +65,8 @@ func trimmedPiecesAreMissedByNobody(t *testing.T, f *fixture) {
 	done := f.mustAppend(output(ID(1), true, parley.OutputStarted{}, piece(0), between, piece(1), said))
 	late := f.mustAppend(output(ID(2), false, parley.OutputStarted{}, piece(0), piece(1), said))
 	open := f.mustAppend(output(ID(3), true, parley.OutputStarted{}, piece(0), piece(1)))
-	call := f.mustAppend(output(ID(4), true, parley.ToolOutputAppended{Call: 2, Text: "x"}, parley.ToolCallFinished{Call: 2}))
+	call := f.mustAppend(output(ID(4), true, parley.ToolOutputAppended{Call: 2, Text: "x"},
+		parley.ToolCallFinished{Call: 2}))
 	want := slices.Concat(done[:2], done[3:4], done[5:])
 	trim := func(before time.Time) (all int) {
 		for more := true; more; {

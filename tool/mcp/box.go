@@ -54,7 +54,8 @@ func (b *box) Specs(agent parley.Agent) []parley.ToolSpec {
 		accepted := b.accept(l, tools)
 		for _, t := range tools {
 			if t.availableAs(accepted) && may(agent, l.server.Name, t.name) {
-				specs = append(specs, parley.ToolSpec{Name: t.full(l.server.Name), Description: t.shown(), Parameters: t.schema, ReadOnly: t.class(l.server.Trust) == parley.Pure})
+				specs = append(specs, parley.ToolSpec{Name: t.full(l.server.Name), Description: t.shown(),
+					Parameters: t.schema, ReadOnly: t.class(l.server.Trust) == parley.Pure})
 			}
 		}
 	}
@@ -110,7 +111,8 @@ func (b *box) current(l *link, tool string) (offered, error) {
 		return offered{}, err
 	}
 	if accepted := all[l.server.Name]; !tools[i].availableAs(accepted) {
-		return offered{}, parley.Errorf(parley.CodeInvalid, "The tool %s cannot be called: %s.", tools[i].full(l.server.Name), tools[i].why(accepted))
+		return offered{}, parley.Errorf(parley.CodeInvalid, "The tool %s cannot be called: %s.",
+			tools[i].full(l.server.Name), tools[i].why(accepted))
 	}
 	return tools[i], nil
 }
@@ -125,7 +127,8 @@ func (b *box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	if err != nil {
 		return parley.Verdict{Kind: parley.VerdictBlock, Reason: parley.MessageOf(err)}
 	}
-	v := parley.Verdict{Kind: parley.VerdictAsk, Class: t.class(l.server.Trust), Source: parley.ServerSource(l.server.Name),
+	v := parley.Verdict{Kind: parley.VerdictAsk, Class: t.class(l.server.Trust),
+		Source: parley.ServerSource(l.server.Name),
 		Digest: parley.Digest("mcp", l.server.Name, t.name, arguments, t.digest),
 		Show:   fmt.Sprintf("Call the tool %s of the server %s with:\n\n%s", t.name, l.server.Name, arguments)}
 	if agent.Approval == parley.ApprovalFullAuto {
@@ -147,7 +150,8 @@ func object(arguments string) (string, error) {
 }
 
 // Perform carries out a call. It starts the server if that is not running.
-func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (parley.ToolResult, error) {
+func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+	parley.ToolResult, error) {
 	server, tool, _ := strings.Cut(name, parley.ServerSeparator)
 	s, ok := b.servers.find(b.ledger.Tenant(), server)
 	if !ok || !may(agent, server, tool) {
@@ -183,15 +187,19 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 			if isRefused(err) { // what is refused over HTTP ends the session
 				l.lost(c)
 			}
-			return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "The server %s did not take the call: %s", s.Name, said)
+			return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "The server %s did not take the call: %s",
+				s.Name, said)
 		case limited.Err() != nil:
-			return parley.ToolResult{}, fate(err, t.class(s.Trust), fmt.Sprintf("The server %s did not answer within %s, and was told to stop.", s.Name, s.Timeout))
+			return parley.ToolResult{},
+				fate(err, t.class(s.Trust), fmt.Sprintf("The server %s did not answer within %s, and was told to stop.",
+					s.Name, s.Timeout))
 		}
 		l.lost(c)
 		if isForgotten(err) && attempt == 0 { // it was restarted, and did nothing of this
 			continue
 		}
-		return parley.ToolResult{}, fate(err, t.class(s.Trust), fmt.Sprintf("The server %s was lost while this ran.", s.Name))
+		return parley.ToolResult{},
+			fate(err, t.class(s.Trust), fmt.Sprintf("The server %s was lost while this ran.", s.Name))
 	}
 }
 
@@ -206,7 +214,8 @@ func unlessEnded(ctx context.Context, err error) error {
 // have had them.
 func fate(err error, class parley.ToolClass, message string) error {
 	if class == parley.Effectful {
-		return &parley.Error{Code: parley.CodeInterrupted, Message: message + " Nobody knows whether it happened.", Err: fmt.Errorf("%w: %w", parley.ErrFateUnknown, err)}
+		return &parley.Error{Code: parley.CodeInterrupted, Message: message + " Nobody knows whether it happened.",
+			Err: fmt.Errorf("%w: %w", parley.ErrFateUnknown, err)}
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: message + " It can be called again.", Err: err}
 }

@@ -54,7 +54,8 @@ const grace = 2 * time.Second
 
 // connect connects to the server and lists its tools, within a time.
 func (l *link) connect() (*conn, []offered, error) {
-	c := &conn{gone: make(chan struct{}), changed: make(chan struct{}, 1), unwanted: make(chan struct{}), calls: map[string]chan string{}}
+	c := &conn{gone: make(chan struct{}), changed: make(chan struct{}, 1), unwanted: make(chan struct{}),
+		calls: map[string]chan string{}}
 	c.ctx, c.stop = context.WithCancel(l.servers.ctx)
 	wire, err := l.dial(c.ctx)
 	if err != nil {
@@ -116,7 +117,10 @@ func (c *conn) client() *sdk.Client {
 			default: // one is waiting to be looked at
 			}
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.heard(r.Params) },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			c.heard(
+				r.Params)
+		},
 	})
 }
 

@@ -50,7 +50,8 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 		t.Errorf("on offer are %q", names)
 	}
 	_, err := r.call(t.Context(), "echo", "x")
-	if parley.CodeOf(err) != parley.CodeUnavailable || errors.Is(err, parley.ErrFateUnknown) || !strings.Contains(parley.MessageOf(err), "exit code 3") {
+	if parley.CodeOf(err) != parley.CodeUnavailable || errors.Is(err, parley.ErrFateUnknown) ||
+		!strings.Contains(parley.MessageOf(err), "exit code 3") {
 		t.Errorf("%v", err)
 	}
 	if s := r.List("acme", nil)[0]; s.Status != "failed" || !strings.Contains(s.Problem, "exit code 3") {
@@ -106,7 +107,8 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	r.meet()
 	quick := r.Servers
 	quick.Servers[0].Timeout = 300 * time.Millisecond
-	if _, err := r.call(t.Context(), "slow", ""); !errors.Is(err, parley.ErrFateUnknown) || !strings.Contains(parley.MessageOf(err), "did not answer within") {
+	if _, err := r.call(t.Context(), "slow", ""); !errors.Is(err, parley.ErrFateUnknown) ||
+		!strings.Contains(parley.MessageOf(err), "did not answer within") {
 		t.Errorf("%v", err)
 	}
 	r.logged("it was cancelled")
@@ -187,7 +189,8 @@ func TestTenants(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Tenants = []parley.TenantID{"acme", "rival"} })
 	r.meet()
 	rival := &book{tenant: "rival", all: map[string]map[string]string{}}
-	if got, err := r.Of(t.Context(), rival).Perform(t.Context(), parley.Agent{}, "test__echo", "{}", func(string) {}); err == nil {
+	if got, err := r.Of(t.Context(), rival).Perform(t.Context(), parley.Agent{}, "test__echo", "{}",
+		func(string) {}); err == nil {
 		t.Errorf("what one tenant has accepted another can call: %+v", got)
 	}
 	r.connect(rival)
@@ -199,7 +202,8 @@ func TestTenants(t *testing.T) {
 	if specs := r.Of(t.Context(), other).Specs(parley.Agent{}); len(specs) > 0 || len(r.List("other", nil)) > 0 {
 		t.Errorf("%+v", specs)
 	}
-	if _, err := r.Of(t.Context(), other).Perform(t.Context(), parley.Agent{}, "test__echo", "{}", func(string) {}); err == nil || started() != 2 {
+	if _, err := r.Of(t.Context(), other).Perform(t.Context(), parley.Agent{}, "test__echo", "{}",
+		func(string) {}); err == nil || started() != 2 {
 		t.Errorf("somebody else's was called: %v", err)
 	}
 }
@@ -209,7 +213,8 @@ func TestItsSurroundings(t *testing.T) {
 	t.Setenv("PARLEY_TEST_SECRET", "very secret")
 	r := newRig(t)
 	r.meet()
-	if got, err := r.call(t.Context(), "environment", ""); err != nil || !strings.Contains(got.Text, "GIVEN=yes") || strings.Contains(got.Text, "very secret") {
+	if got, err := r.call(t.Context(), "environment", ""); err != nil || !strings.Contains(got.Text, "GIVEN=yes") ||
+		strings.Contains(got.Text, "very secret") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	outside := filepath.Join(t.TempDir(), "x")
@@ -231,7 +236,8 @@ func TestWhatIsMissing(t *testing.T) {
 	if names := r.names(parley.Agent{}); len(names) > 0 {
 		t.Errorf("on offer are %q", names)
 	}
-	if s := r.List("acme", nil)[0]; s.Status != "failed" || !strings.Contains(s.Problem, "GITHUB_TOKEN") || r.starts() > 0 {
+	if s := r.List("acme", nil)[0]; s.Status != "failed" || !strings.Contains(s.Problem, "GITHUB_TOKEN") ||
+		r.starts() > 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -332,7 +338,8 @@ func TestHTTPThatBreaks(t *testing.T) {
 // A redirection is not followed: the headers are for the server that was named.
 func TestHeadersStay(t *testing.T) {
 	leaked := make(chan string, 10)
-	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { leaked <- q.Header.Get("Authorization") }))
+	thief := httptest.NewServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { leaked <- q.Header.Get("Authorization") }))
 	defer thief.Close()
 	r, _ := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		http.Redirect(w, q, thief.URL, http.StatusTemporaryRedirect)

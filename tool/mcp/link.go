@@ -135,7 +135,8 @@ func unavailable(server string, err error) error {
 	if _, ok := errors.AsType[*parley.Error](err); !ok {
 		message = "The server's log says why."
 	}
-	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server " + server + " is not available, so nothing was called. " + message, Err: err}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server " + server + " is not available, so " +
+		"nothing was called. " + message, Err: err}
 }
 
 func (l *link) release() {
@@ -171,7 +172,8 @@ func (l *link) keep() {
 		l.log.Warn("a server of tools did not start; it is tried again when it is needed", "error", err)
 		return
 	}
-	l.log.Info("a server of tools is connected", "tools", len(tools), "within", time.Since(started).Round(time.Millisecond))
+	l.log.Info("a server of tools is connected", "tools", len(tools), "within",
+		time.Since(started).Round(time.Millisecond))
 	err = l.attend(c)
 	l.mu.Lock()
 	if l.conn == c {

@@ -149,7 +149,8 @@ func (s *Servers) enter(keep func()) error {
 func (s *Servers) find(tenant parley.TenantID, name string) (Server, bool) {
 	for _, server := range s.Servers {
 		if server.Name == name {
-			return server, server.Everyone || slices.Contains(server.Tenants, tenant) || server.Tenants == nil && tenant == s.Home
+			return server, server.Everyone || slices.Contains(server.Tenants, tenant) || server.Tenants == nil &&
+				tenant == s.Home
 		}
 	}
 	return Server{}, false
@@ -189,7 +190,8 @@ func (s *Servers) List(tenant parley.TenantID, accepted map[string]map[string]st
 		if _, ok := s.find(tenant, server.Name); !ok {
 			continue
 		}
-		info := parley.ToolServer{Name: server.Name, Transport: server.transport(), Status: "stopped", Trusted: server.Trust, Tools: []parley.ServerTool{}}
+		info := parley.ToolServer{Name: server.Name, Transport: server.transport(), Status: "stopped",
+			Trusted: server.Trust, Tools: []parley.ServerTool{}}
 		if l := s.met(tenant, server.Name); l != nil {
 			var tools []offered
 			info.Status, info.Problem, tools = l.status()
@@ -209,7 +211,8 @@ func (s *Servers) Judge(_ parley.Agent, name, _ string) parley.Verdict {
 	return parley.Verdict{Kind: parley.VerdictBlock, Reason: noTool(name).Error()}
 }
 
-func (s *Servers) Perform(_ context.Context, _ parley.Agent, name, _ string, _ func(string)) (parley.ToolResult, error) {
+func (s *Servers) Perform(_ context.Context, _ parley.Agent, name, _ string, _ func(string)) (parley.ToolResult,
+	error) {
 	return parley.ToolResult{}, noTool(name)
 }
 

@@ -98,7 +98,8 @@ func (b *lockedBuffer) String() string {
 
 func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, folder: t.TempDir(), log: &lockedBuffer{more: make(chan struct{})}, book: &book{tenant: "acme", all: map[string]map[string]string{}}}
+	r := &rig{t: t, folder: t.TempDir(), log: &lockedBuffer{more: make(chan struct{})},
+		book: &book{tenant: "acme", all: map[string]map[string]string{}}}
 	box, err := sandbox.New(sandbox.Options{Workspace: r.folder})
 	if err != nil {
 		t.Fatal(err)
@@ -110,8 +111,10 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Workspace: r.folder, Home: "acme", Sandbox: box, Log: slog.New(slog.NewTextHandler(r.log, nil)), Backoff: time.Millisecond,
-		Servers: []Server{{Name: "test", Command: []string{self, "mcp-server", r.folder}, Read: []string{filepath.Dir(self)}, Writes: true, Env: []string{"GIVEN=yes"}}}}
+	o := Options{Workspace: r.folder, Home: "acme", Sandbox: box, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		Backoff: time.Millisecond,
+		Servers: []Server{{Name: "test", Command: []string{self, "mcp-server", r.folder},
+			Read: []string{filepath.Dir(self)}, Writes: true, Env: []string{"GIVEN=yes"}}}}
 	for _, f := range change {
 		f(&o)
 	}
@@ -215,10 +218,12 @@ func TestToolsAreOfferedAndCalled(t *testing.T) {
 	r.meet()
 	specs := r.box().Specs(parley.Agent{})
 	i := slices.IndexFunc(specs, func(s parley.ToolSpec) bool { return s.Name == "test__echo" })
-	if i < 0 || specs[i].Description != "Says it again." || !strings.Contains(specs[i].Parameters, `"text"`) || specs[i].ReadOnly {
+	if i < 0 || specs[i].Description != "Says it again." || !strings.Contains(specs[i].Parameters, `"text"`) ||
+		specs[i].ReadOnly {
 		t.Fatalf("%+v", specs)
 	}
-	for tools, want := range map[string]bool{"*": true, "test__*": true, "test__echo": true, "test__put": false, "other__*": false, "read_file": false} {
+	for tools, want := range map[string]bool{"*": true, "test__*": true, "test__echo": true, "test__put": false,
+		"other__*": false, "read_file": false} {
 		if got := slices.Contains(r.names(parley.Agent{Tools: []string{tools}}), "test__echo"); got != want {
 			t.Errorf("with tools %q it is offered: %t", tools, got)
 		}

@@ -79,7 +79,8 @@ func offer(t *sdk.Tool, server string, screen parley.Screen) offered {
 		o.unusable = fmt.Sprintf("what it says of its arguments is longer than %d bytes", maxSchema)
 	}
 	if screen != nil {
-		if f := screen.Scan(nil, parley.CleanText(t.Description+"\n"+o.schema)); f.Verdict == parley.ScreenFlag || f.Verdict == parley.ScreenBlock {
+		if f := screen.Scan(nil, parley.CleanText(t.Description+"\n"+o.schema)); f.Verdict == parley.ScreenFlag ||
+			f.Verdict == parley.ScreenBlock {
 			o.suspect = f.Reason
 		}
 	}
@@ -132,7 +133,8 @@ func (t offered) why(accepted map[string]string) string {
 }
 
 func (t offered) info(server string, accepted map[string]string) parley.ServerTool {
-	info := parley.ServerTool{Name: t.full(server), Status: "available", Description: parley.CleanText(t.description), Digest: t.digest, Accepted: accepted[t.name]}
+	info := parley.ServerTool{Name: t.full(server), Status: "available", Description: parley.CleanText(t.description),
+		Digest: t.digest, Accepted: accepted[t.name]}
 	if t.unusable == "" {
 		info.Parameters = json.RawMessage(t.schema)
 	}

@@ -19,7 +19,8 @@ func raw(arguments string) json.RawMessage { return json.RawMessage(arguments) }
 // rest the model is told that it is there.
 func result(r *sdk.CallToolResult) parley.ToolResult {
 	if r.NeedsInput() {
-		return parley.ToolResult{Text: "The server wants to ask something back, which it cannot do here. It did not finish the call.", Failed: true}
+		return parley.ToolResult{Text: "The server wants to ask something back, which it cannot do here. It did not " +
+			"finish the call.", Failed: true}
 	}
 	var parts []string
 	for _, c := range r.Content {

@@ -18,7 +18,8 @@ import (
 // dial makes the wire to a server.
 func (l *link) dial(ctx context.Context) (wire, error) {
 	if len(l.server.Missing) > 0 {
-		return nil, parley.Errorf(parley.CodeUnavailable, "It needs %s, which is not set.", strings.Join(l.server.Missing, ", "))
+		return nil, parley.Errorf(parley.CodeUnavailable, "It needs %s, which is not set.",
+			strings.Join(l.server.Missing, ", "))
 	}
 	if l.server.URL != "" {
 		return newWeb(l.server), nil
@@ -44,7 +45,8 @@ type child struct {
 func (l *link) command() sandbox.Command {
 	s := l.server
 	c := sandbox.Command{Argv: s.Command, Dir: l.servers.Workspace, ReadOnly: !s.Writes, Env: s.Env, Read: s.Read,
-		Write: s.Write, Network: s.Network, Barred: l.servers.Barred, Bare: s.Bare, NoWorkspace: l.tenant != l.servers.Home}
+		Write: s.Write, Network: s.Network, Barred: l.servers.Barred, Bare: s.Bare,
+		NoWorkspace: l.tenant != l.servers.Home}
 	if c.NoWorkspace || c.Bare || len(c.Env) > 0 {
 		c.Dir = ""
 	}
@@ -112,13 +114,16 @@ func (c *child) why() error {
 	}
 	switch {
 	case c.err != nil:
-		return &parley.Error{Code: parley.CodeUnavailable, Message: fmt.Sprintf("It did not start: %s.", c.err), Err: c.err}
+		return &parley.Error{Code: parley.CodeUnavailable, Message: fmt.Sprintf("It did not start: %s.", c.err),
+			Err: c.err}
 	case c.killed.Load():
 		return parley.Errorf(parley.CodeUnavailable, "It did not listen and was ended.")
 	case c.ended.Exit > 128:
-		return parley.Errorf(parley.CodeUnavailable, "It was ended by signal %d; the server's log has what it wrote.", c.ended.Exit-128)
+		return parley.Errorf(parley.CodeUnavailable, "It was ended by signal %d; the server's log has what it wrote.",
+			c.ended.Exit-128)
 	}
-	return parley.Errorf(parley.CodeUnavailable, "It ended with exit code %d; the server's log has what it wrote.", c.ended.Exit)
+	return parley.Errorf(parley.CodeUnavailable, "It ended with exit code %d; the server's log has what it wrote.",
+		c.ended.Exit)
 }
 
 // notes puts what a process writes to stderr into the log: so many lines of so

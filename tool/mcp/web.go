@@ -32,7 +32,8 @@ func newWeb(s Server) *web {
 		// The headers are for this server, not for where it would like them sent.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &web{&sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: maxMessage}, transport, cancel}
+	return &web{&sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: maxMessage},
+		transport, cancel}
 }
 
 // end gives the session a moment to say goodbye.
@@ -83,7 +84,8 @@ func (p *polite) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refused != nil && res.StatusCode >= 300 && res.StatusCode < 500 && res.StatusCode != http.StatusNotFound {
 		refused.note("it answered " + res.Status)
 	}
-	res.Body = &bounded{ReadCloser: res.Body, done: func() { stop(); cancel() }, stream: strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")}
+	res.Body = &bounded{ReadCloser: res.Body, done: func() { stop(); cancel() },
+		stream: strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")}
 	return res, nil
 }
 

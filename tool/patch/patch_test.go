@@ -33,23 +33,31 @@ func TestParse(t *testing.T) {
 		"returns":         {"*** Begin Patch\r\n*** Update File: a\r\n@@\r\n-x\r\n+y\r\n*** End Patch\r\n", plain},
 		"some returns":    {"*** Begin Patch\n*** Update File: a\n@@\r\n-x\r\n+y\r\n*** End Patch\n", plain},
 		"numbers":         {"*** Begin Patch\n*** Update File: a\n@@ -1,3 +1,4 @@\n-x\n+y\n*** End Patch", plain},
-		"few numbers":     {"*** Begin Patch\n*** Update File: a\n@@ -1 +1 @@ func f() {\n-x\n+y\n\\ No newline at end of file\n*** End Patch", plain},
-		"heredoc":         {"<<'EOF'\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\nEOF\n", at(1, plain)},
-		"bare heredoc":    {"\n<<PATCH\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\nPATCH", at(2, plain)},
-		"quoted heredoc":  {"apply_patch <<\"EOF\"\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\nEOF", at(1, plain)},
-		"no header":       {"*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch", update(Hunk{Number: 1, Line: 3, Lines: []Line{removed, added}})},
-		"context": {"*** Begin Patch\n*** Update File: a\n@@ class A\n@@   def b\n k\n-x\n\n+y\n*** End of File\n\n*** End Patch",
-			update(Hunk{Number: 1, Line: 3, Contexts: []string{"class A", "  def b"}, Lines: []Line{kept("k"), removed, kept(""), added}, AtEnd: true})},
+		"few numbers": {"*** Begin Patch\n*** Update File: a\n@@ -1 +1 @@ func f() {\n-x\n+y\n\\ No newline at " +
+			"end of file\n*** End Patch", plain},
+		"heredoc": {"<<'EOF'\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\nEOF\n",
+			at(1, plain)},
+		"bare heredoc": {"\n<<PATCH\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\nPATCH", at(2, plain)},
+		"quoted heredoc": {"apply_patch <<\"EOF\"\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\nEOF",
+			at(1, plain)},
+		"no header": {"*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch",
+			update(Hunk{Number: 1, Line: 3, Lines: []Line{removed, added}})},
+		"context": {"*** Begin Patch\n*** Update File: a\n@@ class A\n@@   def b\n k\n-x\n\n+y\n*** End of " +
+			"File\n\n*** End Patch",
+			update(Hunk{Number: 1, Line: 3, Contexts: []string{"class A", "  def b"},
+				Lines: []Line{kept("k"), removed, kept(""), added}, AtEnd: true})},
 		"two hunks": {"*** Begin Patch\n*** Update File: a\n\n@@\n-x\n@@\n+y\n*** End Patch",
 			update(Hunk{Number: 1, Line: 4, Lines: []Line{removed}}, Hunk{Number: 2, Line: 6, Lines: []Line{added}})},
-		"all kinds": {"*** Begin Patch\n*** Add File: n\n+one\r\n+\n\n*** Delete File: d\n*** Update File: a\n*** Move to: b\n*** Add File: e\n*** End Patch", Patch{
+		"all kinds": {"*** Begin Patch\n*** Add File: n\n+one\r\n+\n\n*** Delete File: d\n*** Update File: a\n*** " +
+			"Move to: b\n*** Add File: e\n*** End Patch", Patch{
 			{Kind: Add, Path: "n", Line: 2, Added: "one\r\n\n"},
 			{Kind: Delete, Path: "d", Line: 6},
 			{Kind: Update, Path: "a", To: "b", Line: 7},
 			{Kind: Add, Path: "e", Line: 9},
 		}},
 		"moved to where it is": {"*** Begin Patch\n*** Update File: a\n*** Move to: ./a\n@@\n-x\n*** End Patch",
-			Patch{{Kind: Update, Path: "a", To: "./a", Line: 2, Hunks: []Hunk{{Number: 1, Line: 4, Lines: []Line{removed}}}}}},
+			Patch{{Kind: Update, Path: "a", To: "./a", Line: 2,
+				Hunks: []Hunk{{Number: 1, Line: 4, Lines: []Line{removed}}}}}},
 		"markers as text": {"*** Begin Patch\n*** Update File: a\n@@\n *** End Patch\n+*** Add File: x\n*** End Patch",
 			update(Hunk{Number: 1, Line: 3, Lines: []Line{kept("*** End Patch"), {'+', "*** Add File: x"}}})},
 	} {
@@ -100,38 +108,39 @@ func updated(t *testing.T, content, hunks string) (string, error) {
 
 func TestUpdate(t *testing.T) {
 	for name, c := range map[string]struct{ content, hunks, want string }{
-		"the first of equals":           {"x\nx\n", "@@\n-x\n+y", "y\nx\n"},
-		"after the context":             {"a\nx\nb\nx\n", "@@ b\n-x\n+y", "a\nx\nb\ny\n"},
-		"after context in context":      {"f\nx\nA\nx\nf\nx\n", "@@ A\n@@ f\n-x\n+y", "f\nx\nA\nx\nf\ny\n"},
-		"hunks in order":                {"x\nx\nx\n", "@@\n-x\n+1\n@@\n-x\n+2", "1\n2\nx\n"},
-		"insert after context":          {"a\nb\n", "@@ a\n+new", "a\nnew\nb\n"},
-		"append":                        {"a\nb\n", "@@\n+new", "a\nb\nnew\n"},
-		"append, then change":           {"a\nb\n", "@@\n+new\n@@\n-a\n+A", "A\nb\nnew\n"},
-		"append at the end of context":  {"a\nb\nc\n", "@@ a\n+new\n*** End of File", "a\nb\nc\nnew\n"},
-		"into an empty file":            {"", "@@\n+new", "new\n"},
-		"everything goes":               {"a\n", "@@\n-a", ""},
-		"end first":                     {"x\na\nx\n", "@@\n-x\n+y\n*** End of File", "x\na\ny\n"},
-		"end, else anywhere":            {"x\na\n", "@@\n-x\n+y\n*** End of File", "y\na\n"},
-		"exact before similar":          {"  x\nx\n", "@@\n-x\n+y", "  x\ny\n"},
-		"blanks at the right":           {"x \t\n", "@@\n-x\n+y", "y\n"},
-		"blanks at the left":            {"\tx\n", "@@\n-  x\n+y", "y\n"},
-		"dashes, quotes, spaces":        {"“a” – ‘b’\u00a0c\n", "@@\n-\"a\" - 'b' c\n+y", "y\n"},
-		"composed":                      {"cafe\u0301\n", "@@\n-caf\u00e9\n+y", "y\n"},
-		"exact before folded":           {"a – b\na - b\n", "@@\n-a - b\n+y", "a – b\ny\n"},
-		"kept as the file has it":       {"“k”  \nx\n", "@@\n \"k\"\n-x\n+y", "“k”  \ny\n"},
-		"returns stay":                  {"k\r\nx\r\n", "@@\n k\n-x\n+y\n+z", "k\r\ny\r\nz\r\n"},
-		"most lines decide":             {"a\nb\r\nx\r\n", "@@\n-a\n+y", "y\r\nb\r\nx\r\n"},
-		"a return ends a line":          {"a\rb\rc", "@@\n-b\n+y", "a\ry\rc"},
-		"a return within a line":        {"a\rb\nc\n", "@@\n-c\n+y", "a\rb\ny\n"},
-		"no newline, untouched":         {"x\nlast", "@@\n-x\n+y", "y\nlast"},
-		"no newline, kept":              {"x\nlast", "@@\n-x\n+y\n last", "y\nlast"},
-		"no newline, followed":          {"last", "@@\n last\n+more", "last\nmore\n"},
-		"no newline, replaced":          {"last", "@@\n-last\n+new", "new\n"},
-		"no newline, removed":           {"a\nlast", "@@\n-last", "a\n"},
-		"blank lines behind a hunk":     {"x\na\n", "@@\n-x\n+y\n\n", "y\na\n"},
-		"a blank line that is there":    {"x\n\na\n", "@@\n-x\n+y\n\n+z", "y\n\nz\na\n"},
-		"bytes that are no text":        {"\xff\xfe\nx\n\xfe", "@@\n-x\n+y", "\xff\xfe\ny\n\xfe"},
-		"the example of the document":   {"import express from 'express';\nconst app = express();\n", "@@ -1,3 +1,4 @@\n import express from 'express';\n+import cors from 'cors';\n const app = express();", "import express from 'express';\nimport cors from 'cors';\nconst app = express();\n"},
+		"the first of equals":          {"x\nx\n", "@@\n-x\n+y", "y\nx\n"},
+		"after the context":            {"a\nx\nb\nx\n", "@@ b\n-x\n+y", "a\nx\nb\ny\n"},
+		"after context in context":     {"f\nx\nA\nx\nf\nx\n", "@@ A\n@@ f\n-x\n+y", "f\nx\nA\nx\nf\ny\n"},
+		"hunks in order":               {"x\nx\nx\n", "@@\n-x\n+1\n@@\n-x\n+2", "1\n2\nx\n"},
+		"insert after context":         {"a\nb\n", "@@ a\n+new", "a\nnew\nb\n"},
+		"append":                       {"a\nb\n", "@@\n+new", "a\nb\nnew\n"},
+		"append, then change":          {"a\nb\n", "@@\n+new\n@@\n-a\n+A", "A\nb\nnew\n"},
+		"append at the end of context": {"a\nb\nc\n", "@@ a\n+new\n*** End of File", "a\nb\nc\nnew\n"},
+		"into an empty file":           {"", "@@\n+new", "new\n"},
+		"everything goes":              {"a\n", "@@\n-a", ""},
+		"end first":                    {"x\na\nx\n", "@@\n-x\n+y\n*** End of File", "x\na\ny\n"},
+		"end, else anywhere":           {"x\na\n", "@@\n-x\n+y\n*** End of File", "y\na\n"},
+		"exact before similar":         {"  x\nx\n", "@@\n-x\n+y", "  x\ny\n"},
+		"blanks at the right":          {"x \t\n", "@@\n-x\n+y", "y\n"},
+		"blanks at the left":           {"\tx\n", "@@\n-  x\n+y", "y\n"},
+		"dashes, quotes, spaces":       {"“a” – ‘b’\u00a0c\n", "@@\n-\"a\" - 'b' c\n+y", "y\n"},
+		"composed":                     {"cafe\u0301\n", "@@\n-caf\u00e9\n+y", "y\n"},
+		"exact before folded":          {"a – b\na - b\n", "@@\n-a - b\n+y", "a – b\ny\n"},
+		"kept as the file has it":      {"“k”  \nx\n", "@@\n \"k\"\n-x\n+y", "“k”  \ny\n"},
+		"returns stay":                 {"k\r\nx\r\n", "@@\n k\n-x\n+y\n+z", "k\r\ny\r\nz\r\n"},
+		"most lines decide":            {"a\nb\r\nx\r\n", "@@\n-a\n+y", "y\r\nb\r\nx\r\n"},
+		"a return ends a line":         {"a\rb\rc", "@@\n-b\n+y", "a\ry\rc"},
+		"a return within a line":       {"a\rb\nc\n", "@@\n-c\n+y", "a\rb\ny\n"},
+		"no newline, untouched":        {"x\nlast", "@@\n-x\n+y", "y\nlast"},
+		"no newline, kept":             {"x\nlast", "@@\n-x\n+y\n last", "y\nlast"},
+		"no newline, followed":         {"last", "@@\n last\n+more", "last\nmore\n"},
+		"no newline, replaced":         {"last", "@@\n-last\n+new", "new\n"},
+		"no newline, removed":          {"a\nlast", "@@\n-last", "a\n"},
+		"blank lines behind a hunk":    {"x\na\n", "@@\n-x\n+y\n\n", "y\na\n"},
+		"a blank line that is there":   {"x\n\na\n", "@@\n-x\n+y\n\n+z", "y\n\nz\na\n"},
+		"bytes that are no text":       {"\xff\xfe\nx\n\xfe", "@@\n-x\n+y", "\xff\xfe\ny\n\xfe"},
+		"the example of the document": {"import express from 'express';\nconst app = express();\n",
+			"@@ -1,3 +1,4 @@\n import express from 'express';\n+import cors from 'cors';\n const app = express();", "import express from 'express';\nimport cors from 'cors';\nconst app = express();\n"},
 		"nothing but lines to be kept":  {"x\n", "@@\n x", "x\n"},
 		"a hunk that begins at the end": {"a\nb", "@@ b\n+c", "a\nb\nc\n"},
 	} {
@@ -144,11 +153,16 @@ func TestUpdate(t *testing.T) {
 
 func TestUpdateSaysWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct{ content, hunks, want string }{
-		"lines":      {"a\n", "@@\n-x\n-y\n+z", "Update File Error: f: hunk 1: these lines are not found after line 0 of the file:\nx\ny (line 3 of the patch)"},
-		"context":    {"a\n", "@@ x\n-a", "Update File Error: f: hunk 1: these lines are not found after line 0 of the file:\nx (line 3 of the patch)"},
-		"order":      {"a\nb\n", "@@\n-b\n@@\n-a", "Update File Error: f: hunk 2: these lines are not found after line 2 of the file, but before it; hunks come in the order of the file:\na (line 5 of the patch)"},
-		"bytes":      {"caf\xe9\n", "@@\n-caf\ufffd", "Update File Error: f: hunk 1: these lines are not found after line 0 of the file:\ncaf\ufffd (line 3 of the patch)"},
-		"empty file": {"", "@@\n-x", "Update File Error: f: hunk 1: these lines are not found after line 0 of the file:\nx (line 3 of the patch)"},
+		"lines": {"a\n", "@@\n-x\n-y\n+z", "Update File Error: f: hunk 1: these lines are not found after line 0 " +
+			"of the file:\nx\ny (line 3 of the patch)"},
+		"context": {"a\n", "@@ x\n-a", "Update File Error: f: hunk 1: these lines are not found after line 0 of " +
+			"the file:\nx (line 3 of the patch)"},
+		"order": {"a\nb\n", "@@\n-b\n@@\n-a", "Update File Error: f: hunk 2: these lines are not found after " +
+			"line 2 of the file, but before it; hunks come in the order of the file:\na (line 5 of the patch)"},
+		"bytes": {"caf\xe9\n", "@@\n-caf\ufffd", "Update File Error: f: hunk 1: these lines are not found after " +
+			"line 0 of the file:\ncaf\ufffd (line 3 of the patch)"},
+		"empty file": {"", "@@\n-x", "Update File Error: f: hunk 1: these lines are not found after line 0 of the " +
+			"file:\nx (line 3 of the patch)"},
 	} {
 		if got, err := updated(t, c.content, c.hunks); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %q, %v, want %s", name, got, err, c.want)
@@ -167,7 +181,8 @@ func TestAPatchIsGivenUpInTime(t *testing.T) {
 // TestAnyChangeCanBeSaid: two texts, one hunk for all of the first, and the
 // second comes out; without its last newline where it had none, as new lines end.
 func TestAnyChangeCanBeSaid(t *testing.T) {
-	line := rapid.SampledFrom([]string{"", "a", "b", " a", "a ", "\ta", "–", "-", "+", "@@", "*** End Patch", "*** End of File", "žluť"})
+	line := rapid.SampledFrom([]string{"", "a", "b", " a", "a ", "\ta", "–", "-", "+", "@@", "*** End Patch",
+		"*** End of File", "žluť"})
 	rapid.Check(t, func(t *rapid.T) {
 		old := rapid.SliceOfN(line, 1, 8).Draw(t, "old")
 		from := rapid.IntRange(0, len(old)-1).Draw(t, "from")
@@ -209,7 +224,8 @@ func TestAnyChangeCanBeSaid(t *testing.T) {
 // promises of a Patch, and what a hunk does not name stays.
 func FuzzPatch(f *testing.F) {
 	f.Add("*** Begin Patch\n*** Update File: a\n@@ -1,3 +1,4 @@\n-x\n+y\n*** End of File\n*** End Patch", "x\r\ny\rz")
-	f.Add("<<'EOF'\n*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ c\n@@ d\n k\n\n*** Add File: n\n+x\nEOF", "c\nd\nk\n")
+	f.Add("<<'EOF'\n*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ c\n@@ d\n k\n\n*** Add File: n\n+x\nEOF",
+		"c\nd\nk\n")
 	f.Fuzz(func(t *testing.T, text, content string) {
 		p, err := Parse(text)
 		if err != nil {

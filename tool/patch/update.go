@@ -85,7 +85,8 @@ func (s Section) update(lines []fileLine, work *int) (string, error) {
 		for _, context := range h.Contexts {
 			at, err := f.find([]string{context}, pos, false)
 			if err != nil {
-				return "", wrong(h.Line, "Update File Error: %s: hunk %d: %v after line %d of the file:\n%.200s", s.Path, h.Number, err, pos, context)
+				return "", wrong(h.Line, "Update File Error: %s: hunk %d: %v after line %d of the file:\n%.200s",
+					s.Path, h.Number, err, pos, context)
 			}
 			pos = at + 1
 		}
@@ -104,7 +105,8 @@ func (s Section) update(lines []fileLine, work *int) (string, error) {
 			at, err = f.find(old, pos, h.AtEnd)
 		}
 		if err != nil {
-			return "", wrong(h.Line, "Update File Error: %s: hunk %d: %v after line %d of the file%s:\n%s", s.Path, h.Number, err, pos, f.earlier(old, pos), excerpt(old))
+			return "", wrong(h.Line, "Update File Error: %s: hunk %d: %v after line %d of the file%s:\n%s", s.Path,
+				h.Number, err, pos, f.earlier(old, pos), excerpt(old))
 		}
 		edits = append(edits, edit{at, h})
 		pos = at + len(old)
@@ -247,7 +249,8 @@ func fold(s string) string {
 			return '\''
 		case '\u201c', '\u201d', '\u201e', '\u201f', '\u00ab', '\u00bb':
 			return '"'
-		case '\u00a0', '\u2002', '\u2003', '\u2004', '\u2005', '\u2006', '\u2007', '\u2008', '\u2009', '\u200a', '\u202f', '\u205f', '\u3000':
+		case '\u00a0', '\u2002', '\u2003', '\u2004', '\u2005', '\u2006', '\u2007', '\u2008', '\u2009', '\u200a',
+			'\u202f', '\u205f', '\u3000':
 			return ' '
 		}
 		return r
