@@ -2,7 +2,9 @@ package parley_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"parley"
@@ -77,5 +79,35 @@ func TestUsageAddsUp(t *testing.T) {
 	if sum != (parley.Usage{Input: 1e6, Output: 2e6, Cached: 3e6, Written: 4e6, CostMicros: 1e6}) ||
 		sum.CostUSD() != 1 {
 		t.Errorf("%+v, %v", sum, sum.CostUSD())
+	}
+}
+
+func TestConversation(t *testing.T) {
+	a := newTale(t)
+	a.say("do it")
+	a.model(parley.ModelPiece{Kind: parley.Thinking, Text: "secret"})
+	a.model(parley.ModelPiece{Kind: parley.Text, Text: "I will"})
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("read", parley.VerdictRun, parley.Pure),
+		ask("bad", parley.VerdictBlock, "")}})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallFailed, Result: "no such file"})
+	a.model(parley.ModelPiece{Kind: parley.Text, Text: "half a sen"})
+	a.recover()
+	a.model(parley.ModelEnded{Calls: []parley.CallAsked{ask("write", parley.VerdictAsk, parley.Effectful)}})
+	a.say("queued, not yet part of it")
+	var got []string
+	for _, m := range parley.Conversation(a.log) {
+		got = append(got, fmt.Sprintf("%s %q calls=%d incomplete=%v", m.Role, m.Text, len(m.Calls), m.Incomplete))
+	}
+	want := []string{
+		`user "do it" calls=0 incomplete=false`,
+		`assistant "I will" calls=2 incomplete=false`,
+		`tool "Failed: no such file" calls=0 incomplete=false`,
+		`tool "Blocked: " calls=0 incomplete=false`,
+		`assistant "half a sen" calls=0 incomplete=true`,
+		`assistant "" calls=1 incomplete=false`,
+		`tool "Cancelled: this did not run." calls=0 incomplete=false`,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -1,0 +1,69 @@
+package parley_test
+
+import (
+	"fmt"
+	"testing"
+
+	"parley"
+	"parley/checker"
+)
+
+func TestTheQueueIsBounded(t *testing.T) {
+	a := newTale(t)
+	a.say("first")
+	for i := range parley.MaxQueue {
+		a.say(fmt.Sprint(i))
+	}
+	if err := a.try(parley.SubmitInput{Content: "one more", Agent: parley.AgentRef{Name: "h"}}); parley.CodeOf(
+		err) != parley.CodeQueueFull {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSteering(t *testing.T) {
+	a := newTale(t)
+	a.say("work")
+	a.do(parley.SubmitInput{Content: "faster", Request: "r2", Busy: parley.Steer,
+		Agent: parley.AgentRef{Name: "helper"}})
+	a.model(parley.ModelPiece{Kind: parley.Text, Text: "done"})
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.expect("TurnFinished InputAdopted TurnStarted")
+	if r := a.state.Run; len(r.Requests) != 2 || r.Requests[1] != "r2" {
+		t.Errorf("%+v", r)
+	}
+	a.do(parley.CancelRun{Request: "r2"})
+	a.expect("TurnFinished RunFinished")
+}
+
+// TestSteeringAtTheLastTurn: what was answered is answered; the rest gets a run
+// of its own.
+func TestSteeringAtTheLastTurn(t *testing.T) {
+	a := newTale(t)
+	a.do(parley.SubmitInput{Content: "work", Agent: parley.AgentRef{Name: "helper", Turns: 1}})
+	a.do(parley.SubmitInput{Content: "faster", Busy: parley.Steer, Agent: parley.AgentRef{Name: "helper"}})
+	a.model(parley.ModelEnded{Stop: parley.StopEnd})
+	a.expect("TurnFinished RunFinished RunStarted InputAdopted TurnStarted")
+	if end := last[parley.RunFinished](a); end.Outcome != parley.Completed {
+		t.Errorf("%+v", end)
+	}
+}
+
+// What waits can be taken back, by whoever may talk; what a run was started for
+// cannot, and nothing can be taken back twice.
+func TestTakingBack(t *testing.T) {
+	a := newTale(t)
+	a.say("one")
+	a.say("two")
+	a.say("three")
+	first, second := a.state.Run.Input, a.state.Queue[0].ID
+	a.refused(parley.WithdrawInput{Input: first}, parley.CodeClosed)
+	a.do(parley.WithdrawInput{Input: second})
+	a.refused(parley.WithdrawInput{Input: second}, parley.CodeClosed)
+	a.refused(parley.WithdrawInput{Input: 99}, parley.CodeClosed)
+	if q := a.state.Queue; len(q) != 1 || q[0].Request != "three" {
+		t.Errorf("%+v", q)
+	}
+	for _, err := range checker.Check(a.log) {
+		t.Error(err)
+	}
+}
