@@ -32,7 +32,7 @@ const (
 //
 // go-oidc has a RemoteKeySet for this. It fetches for each unknown key id, reads
 // an answer of any size, never forgets a removed key before the next unknown id,
-// and leaves a goroutine without an owner. See docs/adr/0049.
+// and leaves a goroutine without an owner. See docs/adr/0047.
 type jwks struct {
 	url    string
 	client *http.Client

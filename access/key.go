@@ -109,7 +109,7 @@ var errOtherPurpose = errors.New("the key is not for verifying signatures")
 // cut to 64 bits, keys of the broken ROCA generator, Ed25519 keys of any length,
 // an alg that does not belong to the key, and short secrets. Certificates are not
 // passed to go-jose: it would reject a good key for a bad certificate. See
-// docs/adr/0049.
+// docs/adr/0047.
 func parseKey(raw []byte) (id string, k key, err error) {
 	o, err := strictObject(raw)
 	if err != nil {

@@ -99,7 +99,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 // verifySignature returns the payload of a JWS in compact form. The key determines
 // the algorithm, and the token has to name the same one. Keys and certificates in
 // the header are ignored. golang-jwt checks the signature; the checks in front of
-// it are stricter than the parsers of golang-jwt and go-jose: see docs/adr/0049.
+// it are stricter than the parsers of golang-jwt and go-jose: see docs/adr/0047.
 func verifySignature(ctx context.Context, keys keySource, token string) ([]byte, error) {
 	if len(token) > maxToken {
 		return nil, deny(TokenInvalid, "the token is too long")

@@ -12,7 +12,7 @@ import (
 // it has a Start, background work begins there. Close takes nothing new, lets
 // work that is under way end, cuts it when ctx ends, and returns when everything
 // that the part has begun is gone. Close may come without Start, and again. See
-// docs/adr/0047-start-and-close.md.
+// docs/adr/0046-start-and-close.md.
 type part interface {
 	Close(ctx context.Context) error
 }
