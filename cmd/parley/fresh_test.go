@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
+	"parley/store/storetest"
 )
 
 // startRefused expects that a server does not start, and returns its error message.
@@ -59,7 +60,7 @@ func TestALostDatabaseIsNotReplaced(t *testing.T) {
 			store := kinds["sqlite"](t)
 			var id string
 			served(t, store, func(addr, _ string) { id = open(t, addr).session })
-			db, copied := filepath.Join(store[1], "parley.db"), filepath.Join(t.TempDir(), "copy.db")
+			db, copied := filepath.Join(store[1], "parley.db"), filepath.Join(storetest.Dir(t), "copy.db")
 			mustRun(t, "", with(store, "backup", copied)...)
 			harm(t, db)
 

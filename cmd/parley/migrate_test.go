@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley/store/postgres/pgtest"
+	"parley/store/storetest"
 )
 
 // execute changes a store behind everybody's back.
@@ -148,7 +149,7 @@ func TestRestored(t *testing.T) {
 // TestBackup: a copy made while the server writes is a whole store of its own.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	store, file := kinds["sqlite"](t), filepath.Join(t.TempDir(), "copy.db")
+	store, file := kinds["sqlite"](t), filepath.Join(storetest.Dir(t), "copy.db")
 	var id, export string
 	served(t, store, func(addr, _ string) {
 		c := open(t, addr)
