@@ -66,10 +66,13 @@ func lockFolder(dir, holder string) (_ *folderLock, err error) {
 
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
+// Close unlocks before it closes: a child that was just forked still has the
+// files, and with them the lock, until it runs its program.
 func (l *folderLock) Close() error {
 	var errs []error
 	for _, f := range []*os.File{l.file, l.dir} {
 		if f != nil {
+			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing does it, too
 			errs = append(errs, f.Close())
 		}
 	}
