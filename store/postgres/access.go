@@ -26,7 +26,8 @@ const (
 	setRevocation = `INSERT INTO revocations AS r (tenant, principal, before, sparing_admins) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (tenant, principal) DO UPDATE SET before = greatest(r.before, excluded.before),
 			sparing_admins = greatest(r.sparing_admins, excluded.sparing_admins)`
-	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations WHERE before > $1 OR sparing_admins > $1`
+	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations
+		WHERE before > $1 OR sparing_admins > $1`
 )
 
 func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim,

@@ -10,7 +10,8 @@ import (
 	"parley"
 )
 
-const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit WHERE tenant = $1`
+const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit
+	WHERE tenant = $1`
 
 // KeyAudit sets the key under which audit rows are written. It is for before the
 // first Append.

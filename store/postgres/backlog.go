@@ -11,11 +11,14 @@ import (
 
 // countBacklog reads tables, and of effects an index, that have a row for what
 // waits and for nothing else.
-const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE alive), count(*) FILTER (WHERE NOT alive AND at <= $1), count(*) FILTER (WHERE NOT alive AND at > $1),
+const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE alive), count(*) FILTER (WHERE NOT alive
+	AND at <= $1), count(*) FILTER (WHERE NOT alive AND at > $1),
 		min(at) FILTER (WHERE NOT alive AND at <= $1)
-	FROM (SELECT reason, at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive FROM due) AS d GROUP BY reason
+	FROM (SELECT reason, at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive
+	FROM due) AS d GROUP BY reason
 	UNION ALL SELECT 'card', kind, count(*), 0, 0, min(asked_at) FROM cards GROUP BY kind
-	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects WHERE status IN ('pending', 'executing') GROUP BY type`
+	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects
+	WHERE status IN ('pending', 'executing') GROUP BY type`
 
 // Backlog is how much waits now.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (b parley.Backlog, err error) {

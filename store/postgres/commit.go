@@ -114,19 +114,26 @@ func (t *transaction) rollBack(ctx context.Context, conn *pgxpool.Conn, cause er
 
 const (
 	takePositions = `INSERT INTO tenants AS t (tenant, position) VALUES ($1, $2)
-		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position RETURNING position, pg_current_xact_id()::text, audit_no, audit_hash`
-	openSession = `INSERT INTO sessions (tenant, id, root, owner, agent, title, status, run, transient, deleted, head, epoch, opened_at, updated_at)
+		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position
+		RETURNING position, pg_current_xact_id()::text, audit_no, audit_hash`
+	openSession = `INSERT INTO sessions (tenant, id, root, owner, agent, title, status, run, transient, deleted, head,
+		epoch, opened_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`
-	moveSession = `UPDATE sessions SET root = $3, owner = $4, agent = $5, title = $6, status = $7, run = $8, transient = $9, deleted = $10,
-		head = $11, epoch = $12, opened_at = $13, updated_at = $14 WHERE tenant = $1 AND id = $2 AND head = $15 AND epoch <= $12`
+	moveSession = `UPDATE sessions SET root = $3, owner = $4, agent = $5, title = $6, status = $7, run = $8, transient =
+		$9, deleted = $10,
+		head = $11, epoch = $12, opened_at = $13, updated_at = $14 WHERE tenant = $1 AND id = $2 AND head = $15
+		AND epoch <= $12`
 	addEvent = `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
-	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at, target, next_attempt_at)
+	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at,
+		updated_at, target, next_attempt_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, $8, $9, 'epoch')`
-	addReceipt    = `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	addReceipt = `INSERT INTO receipts (tenant, session, command, by, digest, first, last)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	addDefinition = `INSERT INTO definitions (tenant, digest, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
 	setSnapshot   = `INSERT INTO snapshots (tenant, session, seq, version, body) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version, body = excluded.body`
+		ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version,
+		body = excluded.body`
 	setDue = `INSERT INTO due (tenant, session, at, reason, lease) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`
 	addHole  = `INSERT INTO holes (tenant, session, first, last) VALUES ($1, $2, $3, $4)`

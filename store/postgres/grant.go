@@ -41,7 +41,8 @@ func Grant(ctx context.Context, url, role string) error {
 	return with(ctx, url, func(conn *pgx.Conn) error {
 		var unbound bool
 		err := conn.QueryRow(ctx,
-			`SELECT rolsuper OR rolbypassrls OR pg_has_role(oid, (SELECT relowner FROM pg_class WHERE oid = 'events'::regclass), 'MEMBER')
+			`SELECT rolsuper OR rolbypassrls OR pg_has_role(oid, (SELECT relowner FROM pg_class
+				WHERE oid = 'events'::regclass), 'MEMBER')
 			FROM pg_roles WHERE rolname = $1`, role).Scan(&unbound)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):

@@ -73,7 +73,8 @@ func (s *Store) leave() {
 	_, _ = s.pulse.Exec(ctx, `DELETE FROM nodes WHERE id = $1`, s.node)
 }
 
-const dueSessions = `WITH alive AS MATERIALIZED (SELECT id, seen_at + $2::interval - now() AS rest FROM nodes WHERE seen_at > now() - $2::interval OR id = $1)
+const dueSessions = `WITH alive AS MATERIALIZED (SELECT id, seen_at + $2::interval - now() AS rest FROM nodes
+	WHERE seen_at > now() - $2::interval OR id = $1)
 	SELECT tenant, session, at, reason, look
 	FROM (SELECT min(rest) AS look FROM alive WHERE id <> $1) AS others
 	LEFT JOIN LATERAL (

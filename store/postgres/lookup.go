@@ -57,7 +57,8 @@ func (t *transaction) status(ctx context.Context) (status string, there bool, er
 	found, _, err := one(ctx, t.store, of(t.group[0].Tenant), func(row pgx.CollectableRow) (n int, err error) {
 		return n, row.Scan(&status, &n)
 	}, `SELECT coalesce(pg_xact_status($1::text::xid8), 'forgotten'),
-		(SELECT count(*) FROM events e JOIN unnest($3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[]) AS w (session, seq, position, at)
+		(SELECT count(*) FROM events e JOIN unnest($3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[]) AS w
+		(session, seq, position, at)
 			ON e.tenant = $2 AND e.session = w.session AND e.seq = w.seq AND e.position = w.position AND e.at = w.at)`,
 		t.id, text(t.group[0].Tenant), sessions, seqs, positions, at)
 	return status, found == len(sessions), err

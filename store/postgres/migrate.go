@@ -83,7 +83,8 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (epoch string, before 
 
 // mayMigrate asks whether the role can make tables, and change those there are.
 const mayMigrate = `SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
-	AND coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('goose_db_version')), true)`
+	AND coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class
+	WHERE oid = to_regclass('goose_db_version')), true)`
 
 // state is how far a database was migrated, and its epoch, empty if it has none
 // yet.

@@ -79,7 +79,8 @@ func Examine(ctx context.Context, url string) (f Facts, err error) {
 		asked := time.Now()
 		var theirs time.Time
 		if err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('synchronous_commit'),
-			pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean, clock_timestamp()`).Scan(&f.Version, &f.SynchronousCommit, &f.ReadOnly, &theirs); err != nil {
+			pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+			clock_timestamp()`).Scan(&f.Version, &f.SynchronousCommit, &f.ReadOnly, &theirs); err != nil {
 			return err
 		}
 		f.Ahead = theirs.Sub(asked.Add(time.Since(asked) / 2))
@@ -88,7 +89,8 @@ func Examine(ctx context.Context, url string) (f Facts, err error) {
 		}
 		asked = time.Now()
 		if _, err := conn.Exec(ctx,
-			`SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'parley', 'doctor')`); err != nil {
+			`SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'parley',
+				'doctor')`); err != nil {
 			return err
 		}
 		f.Commit = time.Since(asked)
@@ -166,7 +168,8 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-const countDue = `SELECT count(*) FILTER (WHERE NOT alive AND at <= $1), count(*) FILTER (WHERE alive), min(at) FILTER (WHERE NOT alive AND at <= $1)
+const countDue = `SELECT count(*) FILTER (WHERE NOT alive AND at <= $1), count(*) FILTER (WHERE alive), min(at) FILTER
+	(WHERE NOT alive AND at <= $1)
 	FROM (SELECT at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive FROM due) AS d`
 
 // Due counts the sessions that are due and that no living node has taken, says

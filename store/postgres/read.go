@@ -61,7 +61,8 @@ type tenant struct {
 	id parley.TenantID
 }
 
-const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at, epoch`
+const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at,
+	epoch`
 
 func scanSession(row pgx.CollectableRow) (st parley.Stored, err error) {
 	m := &st.Summary
@@ -254,7 +255,8 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 		b.CreatedAt = b.CreatedAt.UTC()
 		return b, err
 	}, `SELECT id, run, attempts, last_attempt_at, created_at FROM effects
-		WHERE tenant = $1 AND session_key = $2 AND type = 'send_message' AND status IN ('pending', 'executing') AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
+		WHERE tenant = $1 AND session_key = $2 AND type = 'send_message' AND status IN ('pending', 'executing')
+		AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
 }
 
 // Delivered does not go with a group: it has no order to keep with appends, and
@@ -265,8 +267,10 @@ func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time
 		which[i] = int64(run)
 	}
 	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
-		`UPDATE effects SET status = 'completed', updated_at = $4, attempts = greatest(attempts, 1), last_attempt_at = $4, leased_until = NULL
-			WHERE tenant = $1 AND session_key = $2 AND run = ANY($3) AND type = 'send_message' AND status IN ('pending', 'executing') RETURNING id`,
+		`UPDATE effects SET status = 'completed', updated_at = $4, attempts = greatest(attempts, 1), last_attempt_at =
+			$4, leased_until = NULL
+			WHERE tenant = $1 AND session_key = $2 AND run = ANY($3) AND type = 'send_message' AND status IN ('pending',
+			'executing') RETURNING id`,
 		text(t.id), text(id), which, at)
 	return err
 }

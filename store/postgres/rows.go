@@ -12,23 +12,30 @@ import (
 )
 
 const (
-	addRun = `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run, parent_call, parent_depth,
+	addRun = `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run, parent_call,
+		parent_depth,
 		outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '', '', '', 0, 0, 0, 0, 0, $11)`
-	endRun = `UPDATE runs SET outcome = $4, code = $5, message = $6, input_tokens = $7, output_tokens = $8, cached_tokens = $9, written_tokens = $10, cost_micros = $11, ended_at = $12
+	endRun = `UPDATE runs SET outcome = $4, code = $5, message = $6, input_tokens = $7, output_tokens = $8,
+		cached_tokens = $9, written_tokens = $10, cost_micros = $11, ended_at = $12
 		WHERE tenant = $1 AND session = $2 AND run = $3`
-	addCard     = `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	addCard = `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	endCard     = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND seq = $3`
 	endCards    = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND run = $3`
 	forgetRuns  = `DELETE FROM runs WHERE tenant = $1 AND session = $2`
 	forgetCards = `DELETE FROM cards WHERE tenant = $1 AND session = $2`
 
-	addTimer = `INSERT INTO timers (tenant, session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at, updated_at)
+	addTimer = `INSERT INTO timers (tenant, session_key, id, run, owner, agent, source, payload, status, why, fire_at,
+		created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', '', $9, $10, $10)`
-	moveTimer    = `UPDATE timers SET fire_at = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2 AND id = $3`
-	endTimer     = `UPDATE timers SET status = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2 AND id = $3`
+	moveTimer = `UPDATE timers SET fire_at = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2
+		AND id = $3`
+	endTimer = `UPDATE timers SET status = $4, why = $5, updated_at = $6 WHERE tenant = $1 AND session_key = $2
+		AND id = $3`
 	forgetTimers = `DELETE FROM timers WHERE tenant = $1 AND session_key = $2`
-	dropEffect   = `UPDATE effects SET status = 'cancelled', why = $4, updated_at = $5 WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing')`
+	dropEffect   = `UPDATE effects SET status = 'cancelled', why = $4, updated_at = $5
+		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing')`
 )
 
 // keep carries out what an event does to the rows of its session.
@@ -69,8 +76,10 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 	}
 }
 
-const runsOf = `SELECT r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0), coalesce(r.parent_call, 0),
-		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
+const runsOf = `SELECT r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run,
+	0), coalesce(r.parent_call, 0),
+		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens,
+		r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
 		s.run = r.run AND s.status = 'waiting'
 	FROM runs r JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = $1`
 
@@ -132,16 +141,20 @@ func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
 
 // As with pages of events, the server adds up what it would send.
 const (
-	cardsHead = `SELECT kind, session, root, run, seq, call, owner, asked_at, agent, position, card_type, card_version, card_body, call_type, call_version, call_body FROM (
+	cardsHead = `SELECT kind, session, root, run, seq, call, owner, asked_at, agent, position, card_type, card_version,
+		card_body, call_type, call_version, call_body FROM (
 		SELECT *, sum(size) OVER (ORDER BY asked_at, session, seq ROWS UNBOUNDED PRECEDING) - size AS before FROM (
-		SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position, octet_length(e.body) + octet_length(k.body) AS size,
-			e.type AS card_type, e.version AS card_version, e.body AS card_body, k.type AS call_type, k.version AS call_version, k.body AS call_body
+		SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position,
+		octet_length(e.body) + octet_length(k.body) AS size,
+			e.type AS card_type, e.version AS card_version, e.body AS card_body, k.type AS call_type, k.version AS
+			call_version, k.body AS call_body
 		FROM cards c JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
 			JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
 			JOIN events e ON e.tenant = c.tenant AND e.session = c.session AND e.seq = c.seq
 			JOIN events k ON k.tenant = c.tenant AND k.session = c.session AND k.seq = c.call
 		WHERE c.tenant = $1 AND ($3::text = '' OR c.kind = $3)`
-	cardsTail = ` ORDER BY c.asked_at, c.session, c.seq LIMIT $4) AS rows) AS page WHERE before < $2 ORDER BY asked_at, session, seq`
+	cardsTail = ` ORDER BY c.asked_at, c.session, c.seq LIMIT $4) AS rows) AS page WHERE before < $2
+		ORDER BY asked_at, session, seq`
 
 	allCards     = cardsHead + cardsTail
 	ownCards     = cardsHead + ` AND c.owner = $5` + cardsTail

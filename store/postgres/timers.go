@@ -10,7 +10,8 @@ import (
 	"parley"
 )
 
-const timersOf = `SELECT session_key, id, run, owner, agent, source, payload::text, status, why, fire_at, created_at, updated_at FROM timers WHERE tenant = $1`
+const timersOf = `SELECT session_key, id, run, owner, agent, source, payload::text, status, why, fire_at, created_at,
+	updated_at FROM timers WHERE tenant = $1`
 
 func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.TimerInfo, error) {
 	query, args := timersOf, []any{text(t.id)}
@@ -47,8 +48,10 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	}, query, args...)
 }
 
-const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload::text, e.status, e.why, e.attempts, e.last_attempt_at, e.created_at, e.updated_at
-	FROM effects e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key WHERE e.tenant = $1 AND NOT s.deleted`
+const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload::text, e.status, e.why, e.attempts,
+	e.last_attempt_at, e.created_at, e.updated_at
+	FROM effects e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key
+	WHERE e.tenant = $1 AND NOT s.deleted`
 
 func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.EffectInfo, error) {
 	query, args := effectsOf, []any{text(t.id)}
@@ -86,15 +89,18 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 
 func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) error {
 	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
-		`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4, leased_until = $5
-		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') RETURNING id`, text(t.id), text(id), int64(effect), at, until)
+		`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4,
+			leased_until = $5
+		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing')
+		RETURNING id`, text(t.id), text(id), int64(effect), at, until)
 	return err
 }
 
 func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley.Seq, why string, at time.Time) error {
 	_, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 		`UPDATE effects SET status = 'failed', why = $4, updated_at = $5, leased_until = NULL
-		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') RETURNING id`, text(t.id), text(id), int64(effect), why, at)
+		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing')
+		RETURNING id`, text(t.id), text(id), int64(effect), why, at)
 	return err
 }
 
@@ -106,11 +112,13 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 	}
 	gone, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 		`UPDATE effects SET status = 'failed', why = $3, updated_at = $4, leased_until = NULL
-		WHERE tenant = $1 AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= $2 RETURNING id`, text(t.id), before, parley.EffectExpired, at)
+		WHERE tenant = $1 AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= $2
+		RETURNING id`, text(t.id), before, parley.EffectExpired, at)
 	if err == nil {
 		_, err = list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 			`UPDATE effects SET status = 'pending', updated_at = $2, leased_until = NULL
-			WHERE tenant = $1 AND status IN ('pending', 'executing') AND leased_until <= $2 RETURNING id`, text(t.id), at)
+			WHERE tenant = $1 AND status IN ('pending', 'executing') AND leased_until <= $2
+			RETURNING id`, text(t.id), at)
 	}
 	if err == nil {
 		done, err = t.openEffects(ctx)
@@ -130,6 +138,7 @@ func (t tenant) openEffects(ctx context.Context) (parley.Expired, error) {
 			done.Leased = leased.UTC()
 		}
 		return done, err
-	}, `SELECT min(created_at), min(leased_until) FROM effects WHERE tenant = $1 AND status IN ('pending', 'executing') AND type <> 'webhook'`, text(t.id))
+	}, `SELECT min(created_at), min(leased_until) FROM effects WHERE tenant = $1 AND status IN ('pending', 'executing')
+		AND type <> 'webhook'`, text(t.id))
 	return done, err
 }

@@ -88,14 +88,16 @@ func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs
 	err error) {
 	ctx, cancel := s.patience(ctx)
 	defer cancel()
-	const pieces = ` FROM events WHERE tenant = $1 AND session = $2 AND seq >= $3 AND seq < $4 AND type = 'OutputAppended'`
+	const pieces = ` FROM events WHERE tenant = $1 AND session = $2 AND seq >= $3 AND seq < $4
+		AND type = 'OutputAppended'`
 	trip := &pgx.Batch{}
 	trip.Queue("begin")
 	of(tenant).enter(trip)
 	for _, o := range outputs {
 		args := []any{text(tenant), text(o.session), int64(o.first), int64(o.seq)}
 		trip.Queue(`INSERT INTO holes (tenant, session, first, last) SELECT $1, $2, min(seq), max(seq)
-			FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`) AS found GROUP BY run ON CONFLICT DO NOTHING`, args...)
+			FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`) AS found GROUP BY run
+			ON CONFLICT DO NOTHING`, args...)
 		trip.Queue(`DELETE`+pieces, args...).Exec(func(tag pgconn.CommandTag) error {
 			deleted += int(tag.RowsAffected())
 			return nil
@@ -149,7 +151,8 @@ func lastSeq(page []parley.Event) parley.Seq {
 func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
 	head, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq],
 		`SELECT head FROM sessions s WHERE tenant = $1 AND id = $2
-		AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = $1 AND e.session = $2 AND e.seq > $3)`, text(t.id), text(id), int64(last))
+		AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = $1 AND e.session = $2
+		AND e.seq > $3)`, text(t.id), text(id), int64(last))
 	if err != nil || !found {
 		return err // it goes on, or there is no such session
 	}

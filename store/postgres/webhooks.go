@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	setWebhook = `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, sealed = excluded.sealed, target = excluded.target,
+	setWebhook = `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, sealed = excluded.sealed,
+		target = excluded.target,
 		finished = excluded.finished, needed = excluded.needed, set_at = excluded.set_at, gone_at = NULL`
 	dropWebhook = `DELETE FROM webhooks WHERE tenant = $1 AND session = $2`
 )
@@ -44,9 +46,11 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (parley.Stored
 // dueHooks finds the soonest and, apart from them, those that are too far off.
 const (
 	dueHooks = `(` + openHooks + ` AND next_attempt_at <= $2 ORDER BY next_attempt_at LIMIT $3)
-		UNION ALL (` + openHooks + ` AND next_attempt_at > $2 ORDER BY next_attempt_at LIMIT $3) ORDER BY next_attempt_at`
+		UNION ALL (` + openHooks + ` AND next_attempt_at > $2 ORDER BY next_attempt_at LIMIT $3)
+		ORDER BY next_attempt_at`
 	openHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
-		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target <> ALL($1::text[]) AND tenant <> ALL($4::text[])`
+		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target <> ALL($1::text[])
+		AND tenant <> ALL($4::text[])`
 )
 
 func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue,
@@ -71,8 +75,10 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 
 func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (bool, error) {
 	claimed, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64],
-		`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4, next_attempt_at = $5
-		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing') AND next_attempt_at = $6 RETURNING id`,
+		`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4,
+			next_attempt_at = $5
+		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing')
+		AND next_attempt_at = $6 RETURNING id`,
 		text(d.Tenant), text(d.Session), int64(d.Effect), now, until, d.Next)
 	return len(claimed) == 1, err
 }
@@ -80,7 +86,8 @@ func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time
 func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Time, f parley.HookFate) error {
 	_, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64],
 		`UPDATE effects SET status = $4, why = $5, updated_at = $6, next_attempt_at = $7
-		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND ($4 = 'completed' OR status IN ('pending', 'executing') AND next_attempt_at = $8) RETURNING id`,
+		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND ($4 = 'completed' OR status IN ('pending', 'executing')
+		AND next_attempt_at = $8) RETURNING id`,
 		text(d.Tenant), text(d.Session), int64(d.Effect), text(f.Status), text(f.Why), f.At, f.Next, until)
 	return err
 }
@@ -94,7 +101,9 @@ func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.S
 		return err
 	}
 	_, err := list(ctx, s, of(id), pgx.RowTo[string],
-		`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES ($1, $2, $3, '', '', false, false, $4, $4)
-		ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, gone_at = excluded.gone_at RETURNING session`, text(id), text(whose), text(url), at)
+		`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
+			VALUES ($1, $2, $3, '', '', false, false, $4, $4)
+		ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, gone_at = excluded.gone_at
+		RETURNING session`, text(id), text(whose), text(url), at)
 	return err
 }

@@ -19,8 +19,10 @@ var (
 const (
 	takeTicket    = `DELETE FROM tickets WHERE hash = ? RETURNING claim`
 	setRevocation = `INSERT INTO revocations (tenant, principal, before, sparing_admins) VALUES (?, ?, ?, ?)
-		ON CONFLICT (tenant, principal) DO UPDATE SET before = max(before, excluded.before), sparing_admins = max(sparing_admins, excluded.sparing_admins)`
-	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations WHERE before > ?1 OR sparing_admins > ?1`
+		ON CONFLICT (tenant, principal) DO UPDATE SET before = max(before, excluded.before), sparing_admins =
+		max(sparing_admins, excluded.sparing_admins)`
+	listRevocations = `SELECT tenant, principal, before, sparing_admins FROM revocations
+		WHERE before > ?1 OR sparing_admins > ?1`
 )
 
 func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim,
@@ -38,7 +40,8 @@ func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim par
 		}
 		res, err := w.conn.ExecContext(ctx,
 			`INSERT INTO tickets (hash, tenant, principal, expires_at, claim) SELECT ?1, ?2, ?3, ?4, ?5
-			WHERE (SELECT count(*) FROM tickets WHERE tenant = ?2 AND principal = ?3) < ?6`, hash[:], claim.Tenant, claim.ID, micros(expires), string(body), parley.MaxTickets)
+			WHERE (SELECT count(*) FROM tickets WHERE tenant = ?2
+			AND principal = ?3) < ?6`, hash[:], claim.Tenant, claim.ID, micros(expires), string(body), parley.MaxTickets)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,8 @@ import (
 	"parley"
 )
 
-const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit WHERE tenant = ?`
+const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit
+	WHERE tenant = ?`
 
 // KeyAudit sets the key under which audit rows are written. It is for before the
 // first Append.

@@ -9,10 +9,12 @@ import (
 
 // countBacklog reads tables, and of effects an index, that have a row for what
 // waits and for nothing else.
-const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE lease <> ''), count(*) FILTER (WHERE lease = '' AND at <= ?1), count(*) FILTER (WHERE lease = '' AND at > ?1),
+const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE lease <> ''), count(*) FILTER (WHERE lease = ''
+	AND at <= ?1), count(*) FILTER (WHERE lease = '' AND at > ?1),
 		coalesce(min(at) FILTER (WHERE lease = '' AND at <= ?1), 0) FROM due GROUP BY reason
 	UNION ALL SELECT 'card', kind, count(*), 0, 0, min(asked_at) FROM cards GROUP BY kind
-	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects WHERE status IN ('pending', 'executing') GROUP BY type`
+	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects
+	WHERE status IN ('pending', 'executing') GROUP BY type`
 
 // Backlog is how much waits now.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (parley.Backlog, error) {

@@ -48,7 +48,8 @@ type tenant struct {
 	id parley.TenantID
 }
 
-const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at, epoch`
+const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at,
+	epoch`
 
 func scanSession(scan func(...any) error) (parley.Stored, error) {
 	var m parley.Stored
@@ -116,7 +117,8 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	return list, unavailable(rows.Err())
 }
 
-const eventsFrom = `e.seq, e.position, coalesce(e.root, ''), e.at, e.run, e.by, e.type, e.version, e.body FROM events e JOIN sessions s ON s.no = e.session`
+const eventsFrom = `e.seq, e.position, coalesce(e.root, ''), e.at, e.run, e.by, e.type, e.version, e.body FROM events e
+	JOIN sessions s ON s.no = e.session`
 
 // Who reads a single session knows its id.
 const (
@@ -126,7 +128,8 @@ const (
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
 	events, bad, err := t.events(ctx, id, rules.PageBytes, sessionEvents+`
-		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 ORDER BY e.seq LIMIT ?4 + 0`, t.id, id, after, limit)
+		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3
+		ORDER BY e.seq LIMIT ?4 + 0`, t.id, id, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +149,8 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 
 func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
 	events, bad, err := t.events(ctx, id, math.MaxInt, sessionEvents+`
-		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.piece = 0 ORDER BY e.seq`, t.id, id, after)
+		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.piece = 0
+		ORDER BY e.seq`, t.id, id, after)
 	if err == nil {
 		err = cmp.Or(bad, t.checkEnd(ctx, id, max(after, lastSeq(events))))
 	}
@@ -166,9 +170,11 @@ func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Po
 			return nil, err
 		}
 		query = `SELECT * FROM (SELECT * FROM (` + anyEvents + `
-				WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.root IS NULL ORDER BY e.seq LIMIT ?5 + 0)
+				WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.root IS NULL
+				ORDER BY e.seq LIMIT ?5 + 0)
 			UNION ALL SELECT * FROM (` + anyEvents + `
-				WHERE e.tenant = ?1 AND s.tenant = ?1 AND e.root = ?2 AND e.position > ?4 ORDER BY e.position LIMIT ?5 + 0))
+				WHERE e.tenant = ?1 AND s.tenant = ?1 AND e.root = ?2 AND e.position > ?4
+				ORDER BY e.position LIMIT ?5 + 0))
 			ORDER BY position LIMIT ?5 + 0`
 		args = []any{t.id, root, seq, after, limit}
 	}
@@ -319,7 +325,8 @@ func (t tenant) Context(ctx context.Context, agent string, user parley.Principal
 func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time.Time) ([]parley.Bookmark, error) {
 	rows, err := t.s.read.QueryContext(ctx,
 		`SELECT id, run, attempts, last_attempt_at, created_at FROM effects INDEXED BY effects_owed
-		WHERE tenant = ? AND session_key = ? AND type = 'send_message' AND status IN ('pending', 'executing') AND created_at > ? ORDER BY id`, t.id, id, micros(after))
+		WHERE tenant = ? AND session_key = ? AND type = 'send_message' AND status IN ('pending', 'executing')
+		AND created_at > ? ORDER BY id`, t.id, id, micros(after))
 	if err != nil {
 		return nil, unavailable(err)
 	}

@@ -21,22 +21,30 @@ type rowStatements struct {
 
 func (w *rowStatements) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
-		&w.addRun: `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run, parent_call, parent_depth,
-			outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at, ended_at)
+		&w.addRun: `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run,
+			parent_call, parent_depth,
+			outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at,
+			ended_at)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '', 0, 0, 0, 0, 0, ?, 0)`,
-		&w.endRun: `UPDATE runs SET outcome = ?, code = ?, message = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, written_tokens = ?, cost_micros = ?, ended_at = ?
+		&w.endRun: `UPDATE runs SET outcome = ?, code = ?, message = ?, input_tokens = ?, output_tokens = ?,
+			cached_tokens = ?, written_tokens = ?, cost_micros = ?, ended_at = ?
 			WHERE tenant = ? AND session = ? AND run = ?`,
-		&w.addCard:     `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		&w.addCard: `INSERT INTO cards (tenant, session, seq, kind, run, call, owner, asked_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		&w.endCard:     `DELETE FROM cards WHERE tenant = ? AND session = ? AND seq = ?`,
 		&w.endCards:    `DELETE FROM cards WHERE tenant = ? AND session = ? AND run = ?`,
 		&w.forgetRuns:  `DELETE FROM runs WHERE tenant = ? AND session = ?`,
 		&w.forgetCards: `DELETE FROM cards WHERE tenant = ? AND session = ?`,
-		&w.addTimer: `INSERT INTO timers (tenant, session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at, updated_at)
+		&w.addTimer: `INSERT INTO timers (tenant, session_key, id, run, owner, agent, source, payload, status, why,
+			fire_at, created_at, updated_at)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', '', ?9, ?10, ?10)`,
-		&w.moveTimer:    `UPDATE timers SET fire_at = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ?`,
-		&w.endTimer:     `UPDATE timers SET status = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ?`,
+		&w.moveTimer: `UPDATE timers SET fire_at = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ?
+			AND id = ?`,
+		&w.endTimer: `UPDATE timers SET status = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ?
+			AND id = ?`,
 		&w.forgetTimers: `DELETE FROM timers WHERE tenant = ? AND session_key = ?`,
-		&w.dropEffect:   `UPDATE effects SET status = 'cancelled', why = ?, updated_at = ? WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`,
+		&w.dropEffect: `UPDATE effects SET status = 'cancelled', why = ?, updated_at = ?
+			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`,
 	}
 }
 
@@ -81,8 +89,10 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 }
 
 const (
-	runColumns = `r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0), coalesce(r.parent_call, 0),
-		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens, r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
+	runColumns = `r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0),
+		coalesce(r.parent_call, 0),
+		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens,
+		r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
 		s.run = r.run AND s.status = 'waiting'`
 	// A cross join is one whose order SQLite keeps: rows of runs lead.
 	ofRuns = ` CROSS JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = ?`
@@ -148,7 +158,8 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 	return list, unavailable(rows.Err())
 }
 
-const cardsOf = `SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position, e.type, e.version, e.body, k.type, k.version, k.body
+const cardsOf = `SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position,
+	e.type, e.version, e.body, k.type, k.version, k.body
 	FROM cards c CROSS JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
 		CROSS JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
 		CROSS JOIN events e ON e.tenant = c.tenant AND e.session = s.no AND e.seq = c.seq

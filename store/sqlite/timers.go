@@ -8,7 +8,8 @@ import (
 	"parley"
 )
 
-const timersOf = `SELECT session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at, updated_at FROM timers WHERE tenant = ?`
+const timersOf = `SELECT session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at,
+	updated_at FROM timers WHERE tenant = ?`
 
 func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.TimerInfo, error) {
 	text, args := timersOf, []any{t.id}
@@ -52,8 +53,10 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 	return list, unavailable(rows.Err())
 }
 
-const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload, e.status, e.why, e.attempts, e.last_attempt_at, e.created_at, e.updated_at
-	FROM effects e CROSS JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key WHERE e.tenant = ? AND s.deleted = 0`
+const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload, e.status, e.why, e.attempts,
+	e.last_attempt_at, e.created_at, e.updated_at
+	FROM effects e CROSS JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key
+	WHERE e.tenant = ? AND s.deleted = 0`
 
 func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.EffectInfo, error) {
 	text, args := effectsOf, []any{t.id}
@@ -97,8 +100,10 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) error {
 	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx,
-			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, leased_until = ?2
-			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending', 'executing')`, micros(at), micros(until), t.id, id, effect)
+			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1,
+				leased_until = ?2
+			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending',
+			'executing')`, micros(at), micros(until), t.id, id, effect)
 		return err
 	})
 }
@@ -107,13 +112,15 @@ func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley
 	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
-			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`, why, micros(at), t.id, id, effect)
+			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending',
+			'executing')`, why, micros(at), t.id, id, effect)
 		return err
 	})
 }
 
 // openEffects is a condition of an index, too.
-const openEffects = `SELECT min(created_at), min(leased_until) FROM effects INDEXED BY effects_open WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook'`
+const openEffects = `SELECT min(created_at), min(leased_until) FROM effects INDEXED BY effects_open
+	WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook'`
 
 // Expire writes only if there is something to be changed.
 func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
@@ -124,8 +131,10 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 	if oldest.Valid && oldest.Int64 <= micros(before) || leased.Valid && leased.Int64 <= micros(at) {
 		err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
 			res, err := w.conn.ExecContext(ctx,
-				`UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
-				WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
+				`UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until =
+					NULL
+				WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook'
+				AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
 			if err != nil {
 				return err
 			}
@@ -135,7 +144,8 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 			}
 			if _, err := w.conn.ExecContext(ctx,
 				`UPDATE effects INDEXED BY effects_open SET status = 'pending', updated_at = ?, leased_until = NULL
-				WHERE tenant = ? AND status IN ('pending', 'executing') AND leased_until <= ?`, micros(at), t.id, micros(at)); err != nil {
+				WHERE tenant = ? AND status IN ('pending', 'executing')
+				AND leased_until <= ?`, micros(at), t.id, micros(at)); err != nil {
 				return err
 			}
 			return w.conn.QueryRowContext(ctx, openEffects, t.id).Scan(&oldest, &leased)

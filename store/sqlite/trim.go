@@ -81,8 +81,10 @@ type finished struct {
 func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (
 	list []finished, last int64, err error) {
 	rows, err := w.conn.QueryContext(ctx,
-		`SELECT e.position, e.at, e.session, s.id, e.seq, e.type, e.version, CASE e.type WHEN 'OutputFinished' THEN e.body ELSE '' END
-		FROM events e JOIN sessions s ON s.no = e.session WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ? ORDER BY e.position LIMIT ? + 0`, tenant, after, trimPage)
+		`SELECT e.position, e.at, e.session, s.id, e.seq, e.type, e.version, CASE e.type WHEN 'OutputFinished' THEN
+			e.body ELSE '' END
+		FROM events e JOIN sessions s ON s.no = e.session WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ?
+		ORDER BY e.position LIMIT ? + 0`, tenant, after, trimPage)
 	if err != nil {
 		return nil, after, err
 	}
@@ -115,10 +117,12 @@ func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, aft
 // seqs without a gap is one hole. No two outputs of a session are open at once,
 // so whatever pieces lie between the first one and the end are of this one.
 func (w *writer) trimOutput(ctx context.Context, tenant parley.TenantID, f finished) (int, error) {
-	const pieces = ` FROM events WHERE tenant = ?1 AND session = ?2 AND seq >= ?3 AND seq < ?4 AND type = 'OutputAppended'`
+	const pieces = ` FROM events WHERE tenant = ?1 AND session = ?2 AND seq >= ?3 AND seq < ?4
+		AND type = 'OutputAppended'`
 	if _, err := w.conn.ExecContext(ctx,
 		`INSERT INTO holes (tenant, session, first, last) SELECT ?1, ?5, min(seq), max(seq)
-		FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`) GROUP BY run`, tenant, f.session, f.first, f.seq, f.id); err != nil {
+		FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`)
+		GROUP BY run`, tenant, f.session, f.first, f.seq, f.id); err != nil {
 		return 0, err
 	}
 	res, err := w.conn.ExecContext(ctx, `DELETE`+pieces, tenant, f.session, f.first, f.seq)
@@ -136,7 +140,8 @@ func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley
 		for next := after + 1; next < e.Seq; {
 			var last parley.Seq
 			err := t.s.read.QueryRowContext(ctx,
-				`SELECT coalesce(max(last), 0) FROM holes WHERE tenant = ? AND session = ? AND first <= ? AND last >= ?`, t.id, id, next, next).Scan(&last)
+				`SELECT coalesce(max(last), 0) FROM holes WHERE tenant = ? AND session = ? AND first <= ?
+					AND last >= ?`, t.id, id, next, next).Scan(&last)
 			if err != nil {
 				return unavailable(err)
 			}

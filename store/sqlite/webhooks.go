@@ -16,8 +16,10 @@ type hookStatements struct{ setWebhook, dropWebhook *sql.Stmt }
 
 func (w *hookStatements) texts() map[**sql.Stmt]string {
 	return map[**sql.Stmt]string{
-		&w.setWebhook: `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
-			ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, sealed = excluded.sealed, target = excluded.target,
+		&w.setWebhook: `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
+			ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, sealed = excluded.sealed,
+			target = excluded.target,
 			finished = excluded.finished, needed = excluded.needed, set_at = excluded.set_at, gone_at = 0`,
 		&w.dropWebhook: `DELETE FROM webhooks WHERE tenant = ? AND session = ?`,
 	}
@@ -49,14 +51,17 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h parley.Stor
 }
 
 // freeHooks takes back what an earlier process was telling somebody: it is gone.
-const freeHooks = `UPDATE effects SET status = 'pending', next_attempt_at = last_attempt_at WHERE type = 'webhook' AND status = 'executing'`
+const freeHooks = `UPDATE effects SET status = 'pending', next_attempt_at = last_attempt_at
+	WHERE type = 'webhook' AND status = 'executing'`
 
 // dueHooks finds the soonest and, apart from them, those that are too far off.
 const (
 	dueHooks = `SELECT * FROM (` + openHooks + ` AND next_attempt_at <= ?2 ORDER BY next_attempt_at LIMIT ?3 + 0)
-		UNION ALL SELECT * FROM (` + openHooks + ` AND next_attempt_at > ?2 ORDER BY next_attempt_at LIMIT ?3 + 0) ORDER BY next_attempt_at`
+		UNION ALL SELECT * FROM (` + openHooks + ` AND next_attempt_at > ?2 ORDER BY next_attempt_at LIMIT ?3 + 0)
+		ORDER BY next_attempt_at`
 	openHooks = `SELECT tenant, session_key, id, payload, attempts, created_at, next_attempt_at FROM effects
-		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target NOT IN (SELECT value FROM json_each(?1))
+		WHERE type = 'webhook' AND status IN ('pending', 'executing') AND target NOT IN (SELECT value
+		FROM json_each(?1))
 		AND tenant NOT IN (SELECT value FROM json_each(?4))`
 )
 
@@ -94,8 +99,10 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (claimed bool, err error) {
 	err = s.also(ctx, func(ctx context.Context, w *writer) error {
 		res, err := w.conn.ExecContext(ctx,
-			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1, next_attempt_at = ?2
-			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending', 'executing') AND next_attempt_at = ?6`,
+			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1,
+				next_attempt_at = ?2
+			WHERE tenant = ?3 AND session_key = ?4 AND id = ?5 AND status IN ('pending', 'executing')
+			AND next_attempt_at = ?6`,
 			micros(now), micros(until), d.Tenant, d.Session, d.Effect, micros(d.Next))
 		if err != nil {
 			return err
@@ -111,7 +118,8 @@ func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Tim
 	return s.also(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = ?1, why = ?2, updated_at = ?3, next_attempt_at = ?4
-			WHERE tenant = ?5 AND session_key = ?6 AND id = ?7 AND (?1 = 'completed' OR status IN ('pending', 'executing') AND next_attempt_at = ?8)`,
+			WHERE tenant = ?5 AND session_key = ?6 AND id = ?7 AND (?1 = 'completed' OR status IN ('pending',
+			'executing') AND next_attempt_at = ?8)`,
 			f.Status, f.Why, micros(f.At), micros(f.Next), d.Tenant, d.Session, d.Effect, micros(until))
 		return err
 	})
@@ -129,8 +137,10 @@ func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.S
 			return err
 		}
 		_, err = w.conn.ExecContext(ctx,
-			`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at) VALUES (?1, ?2, ?3, '', '', 0, 0, ?4, ?4)
-			ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, gone_at = excluded.gone_at`, id, whose, url, micros(at))
+			`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
+				VALUES (?1, ?2, ?3, '', '', 0, 0, ?4, ?4)
+			ON CONFLICT (tenant, session) DO UPDATE
+			SET url = excluded.url, gone_at = excluded.gone_at`, id, whose, url, micros(at))
 		return err
 	})
 }

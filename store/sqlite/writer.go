@@ -64,31 +64,42 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		rows: map[sessionKey]sessionRow{}}
 	texts := map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
-		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, hour, status, run, head, epoch, updated_at, tenant, id)
+		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, hour, status,
+			run, head, epoch, updated_at, tenant, id)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, transient = ?, deleted = ?, opened_at = ?, hour = ?,
+		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, transient = ?, deleted = ?,
+			opened_at = ?, hour = ?,
 			status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
 		&w.moveHead: `UPDATE sessions SET status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
 		&w.getHead:  `SELECT position, audit_no, audit_hash FROM tenants WHERE tenant = ?`,
 		&w.setHead: `INSERT INTO tenants (tenant, position, audit_no, audit_hash) VALUES (?, ?, ?, ?)
-			ON CONFLICT (tenant) DO UPDATE SET position = excluded.position, audit_no = excluded.audit_no, audit_hash = excluded.audit_hash`,
-		&w.addHole:  `INSERT INTO holes (tenant, session, first, last) VALUES (?, ?, ?, ?)`,
-		&w.addAudit: `INSERT INTO audit (tenant, no, at, by, action, resource, resource_id, source, metadata, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			ON CONFLICT (tenant) DO UPDATE SET position = excluded.position, audit_no = excluded.audit_no, audit_hash =
+			excluded.audit_hash`,
+		&w.addHole: `INSERT INTO holes (tenant, session, first, last) VALUES (?, ?, ?, ?)`,
+		&w.addAudit: `INSERT INTO audit (tenant, no, at, by, action, resource, resource_id, source, metadata, hash)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		&w.addEvent: `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		&w.addReceipt:    `INSERT INTO receipts (tenant, session, command, by, digest, first, last) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		&w.addReceipt: `INSERT INTO receipts (tenant, session, command, by, digest, first, last)
+			VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		&w.addDefinition: `INSERT INTO definitions (tenant, digest, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
 		&w.setSnapshot: `INSERT INTO snapshots (tenant, session, seq, version, body) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version, body = excluded.body`,
+			ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, version = excluded.version,
+			body = excluded.body`,
 		&w.setDue: `INSERT INTO due (tenant, session, at, reason, lease) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason, lease = excluded.lease`,
+			ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, reason = excluded.reason,
+			lease = excluded.lease`,
 		&w.clearDue: `DELETE FROM due WHERE tenant = ? AND session = ?`,
-		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at, updated_at, target, next_attempt_at)
+		&w.addEffect: `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at,
+			updated_at, target, next_attempt_at)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8, ?9, 0)`,
 		&w.setContext: `INSERT INTO contexts (tenant, agent, principal, body, at) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, agent, principal) DO UPDATE SET body = excluded.body, at = excluded.at`,
-		&w.setEffects: `UPDATE effects INDEXED BY effects_owed SET status = 'completed', updated_at = ?1, attempts = max(attempts, 1), last_attempt_at = ?1, leased_until = NULL
-			WHERE tenant = ?2 AND session_key = ?3 AND run = ?4 AND type = 'send_message' AND status IN ('pending', 'executing')`,
+		&w.setEffects: `UPDATE effects INDEXED BY effects_owed
+			SET status = 'completed', updated_at = ?1, attempts = max(attempts, 1), last_attempt_at = ?1, leased_until =
+			NULL
+			WHERE tenant = ?2 AND session_key = ?3 AND run = ?4 AND type = 'send_message' AND status IN ('pending',
+			'executing')`,
 	}
 	maps.Copy(texts, w.rowStatements.texts())
 	maps.Copy(texts, w.hookStatements.texts())
