@@ -8,8 +8,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Whoever tries it out is to see agents come back by themselves, which a server
-# does not let them do unless it is told to.
+# Follow-ups without a person are off by default. Here they are on, because the first page of the console offers one.
 run: build ## build everything and serve on http://127.0.0.1:8080
 	@grep -qs '^AUTONOMY_ENABLED=' .env || export AUTONOMY_ENABLED=$${AUTONOMY_ENABLED-true}; exec bin/parley serve
 

@@ -85,9 +85,9 @@ func noteLimit(note string) limit       { return limit{"note", len(note), MaxNot
 func (c Command) Check() error {
 	switch {
 	case c.Do == nil:
-		return Errorf(CodeInvalid, "Nothing is asked for.")
+		return Errorf(CodeInvalid, "The request has no command.")
 	case !c.Tenant.Valid() || c.By == "":
-		return Errorf(CodeForbidden, "Nobody in particular asks for this.")
+		return Errorf(CodeForbidden, "This request names no user or no tenant.")
 	case !c.Session.Valid():
 		return Errorf(CodeInvalid, "A session's id is a UUID of version 4.")
 	}

@@ -55,7 +55,7 @@ func (d *decision) command(c Command) error {
 	case rules.Tenant != (d.s.ID == TenantSession):
 		return errNoSession
 	case rules.Tenant && c.By == "":
-		return Errorf(CodeForbidden, "Nobody in particular asks for this.")
+		return Errorf(CodeForbidden, "This request names no user.")
 	case !rules.Tenant && !rules.Opens:
 		if err := d.isOpen(rules.Halted); err != nil {
 			return err

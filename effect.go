@@ -44,7 +44,7 @@ func (b EffectCancelled) fold(s State, _ Event) State {
 
 func (b EffectCancelled) rowOf(Event) Row { return EffectClosed{b.Effect, b.Why} }
 
-// An EffectStatus is how far an effect got, in the words of document 002. One
+// An EffectStatus is how far an effect got, in the words of the thread chat protocol. One
 // that is executing is owed as one that is pending is: that somebody has come
 // for it is no claim on it, so there is nothing that a crash could strand.
 type EffectStatus string

@@ -255,7 +255,7 @@ func (s State) timerSteps(now time.Time) (steps []Step) {
 // Of effects the log says what is owed, and the row how far delivery got: that is
 // in no event.
 
-// A TimerStatus is what became of a timer, in the words of document 002.
+// A TimerStatus is what became of a timer, in the words of the thread chat protocol.
 type TimerStatus string
 
 const (

@@ -49,7 +49,7 @@ func ValidServerTool(server, tool string) bool {
 	return toolPattern.MatchString(tool) && len(server)+len(ServerSeparator)+len(tool) <= maxToolName
 }
 
-// ToolsAccepted: tools of a server outside may be called, as long as what
+// ToolsAccepted: tools of an MCP server may be called, as long as what
 // the server says of them has these digests.
 type ToolsAccepted struct {
 	Server string            `json:"server"`
@@ -96,7 +96,7 @@ func (do AcceptTools) decide(d *decision, _ Command) error {
 	known := d.s.Facts.Accepted[do.Server]
 	switch {
 	case !ValidServerName(do.Server):
-		return Errorf(CodeInvalid, "Say which server.")
+		return Errorf(CodeInvalid, "Name the tool server.")
 	case len(do.Tools) == 0 || len(do.Tools) > MaxServerTools:
 		return Errorf(CodeInvalid, "Say which tools, 1 to %d of them, by name and digest.", MaxServerTools)
 	case do.First && known != nil:

@@ -1,4 +1,4 @@
-// Package agentchat speaks the Agent Chat WebSocket API of document 001: GET /ws.
+// Package agentchat speaks the agent chat protocol (Agent Chat WebSocket API): GET /ws.
 //
 //	client                         server, to everybody who may read the session
 //	chat ------------------------> user_message

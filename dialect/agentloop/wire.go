@@ -1,4 +1,4 @@
-// Package agentloop speaks the AgentLoop WebSocket protocol of document 003:
+// Package agentloop speaks the agent loop protocol (AgentLoop WebSocket):
 // GET /api/agentloop/ws, and upgrades of /.
 //
 //	client                         server

@@ -21,7 +21,7 @@ type Guard interface {
 	Ask(r *http.Request, agent string) (parley.Visit, error)
 }
 
-// Handler serves what document 000 has under /api/v1/agents/{id}.
+// Handler serves what the debug console protocol has under /api/v1/agents/{id}.
 type Handler struct {
 	Door   parley.Door
 	Agents parley.Agents

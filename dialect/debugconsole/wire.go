@@ -1,4 +1,4 @@
-// Package debugconsole speaks the relay of document 000, Agent Debug Console:
+// Package debugconsole speaks the debug console protocol (Agent Debug Console):
 // GET /api/v1/agents/{id}/ws, and beside it POST …/message, …/stream, …/context.
 //
 //	client                         server

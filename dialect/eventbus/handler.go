@@ -12,7 +12,7 @@ import (
 	"parley/dialect"
 )
 
-// Handler serves GET /api/events and the requests of document 004.
+// Handler serves GET /api/events and the requests of the event bus protocol.
 type Handler struct {
 	Door   parley.Door
 	Agents parley.Agents

@@ -1,4 +1,4 @@
-// Package eventbus speaks the event bus of document 004: GET /api/events and the
+// Package eventbus speaks the event bus protocol: GET /api/events and the
 // requests around it.
 //
 //	client                          server

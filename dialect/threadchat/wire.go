@@ -1,4 +1,4 @@
-// Package threadchat speaks the WebSocket Chat API of document 002:
+// Package threadchat speaks the thread chat protocol (WebSocket Chat API):
 // GET /api/chat/ws?threadId=. A thread is a session of the same id.
 //
 //	client                         server

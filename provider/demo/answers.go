@@ -32,7 +32,7 @@ var acts = []act{
 	{"list files", "calls list_files", plain(`list\s+(?:the\s+)?files`), list},
 	{"delegate X to AGENT", "calls delegate", plain(`delegate\s(.+)\sto\s+(\S*[^\s.!?])`), delegate},
 	{"run X", "calls shell with X as a script", plain(`run\s+(.*\S)`), runs},
-	{"call SERVER__TOOL {…}", "calls that tool of a server outside, with those arguments",
+	{"call SERVER__TOOL {…}", "calls that tool of an MCP server, with those arguments",
 		plain(`call\s+([A-Za-z0-9-]+__[A-Za-z0-9_-]+)(?:\s+(\{.*\}))?`), callTool},
 	{"remind me in 10 seconds to X", "calls schedule_follow_up, and comes back to you",
 		plain(`remind\s+me\s+in\s+(\d+)\s+(second|minute|hour|day)s?\s+(?:to|of|about)\s+(.*[^\s.!?])`), remind},

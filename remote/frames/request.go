@@ -18,7 +18,7 @@ const maxApprovals = 16
 
 // A request is one message to an agent and what it says to it. The agent's last
 // word is a chunk that is done, an error, or a halt. Agents that were written for
-// the original of document 000 also say nothing more after a blocked tool, and
+// the original debug console also say nothing more after a blocked tool, and
 // after an approval was asked for, or its action carried out: of these one cannot
 // tell, and so a short silence after them is the end too, unless the frame says
 // that the agent continues.

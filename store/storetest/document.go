@@ -22,7 +22,7 @@ SELECT * FROM effects WHERE session_key = 'your-thread-id' ORDER BY created_at;`
 SELECT * FROM effects WHERE status = 'failed' ORDER BY created_at DESC LIMIT 10;`
 )
 
-// Documented asks an empty store what document 002 has people ask. ask gives the
+// Documented asks an empty store what the thread chat protocol has people ask. ask gives the
 // rows that a statement finds, by the names of their columns.
 func Documented(t *testing.T, store parley.Store, ask func(statement string) []map[string]any) {
 	ctx := context.Background()
