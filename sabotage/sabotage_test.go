@@ -98,6 +98,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"TestARestartedNodeTakesItsLeasesBack"},
 	{"who deletes the lock file lets a second server in", "store/sqlite/lock.go",
 		"	err = lock(l.dir)\n", "", "./store/sqlite", "TestSecondProcessIsRefused"},
+	{"a child process keeps the lock of a folder that is closed", "store/sqlite/lock.go",
+		"_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)", "", "./store/sqlite", "TestAChildKeepsNoLock"},
 	{"comments keep a silent model alive", "provider/upstream/call.go",
 		"	if !l.events {", "	if true {", "./provider/upstream", "TestSlowIsNotSilent"},
 	{"a start that fails leaves ports and locks", "cmd/parley/build.go",

@@ -104,7 +104,7 @@ func TestAWriteAheadLogIsNotThrownAway(t *testing.T) {
 	t.Parallel()
 	store := kinds["sqlite"](t)
 	wal := filepath.Join(store[1], "parley.db-wal")
-	writeText(t, wal, "all there is")
+	put(t, wal, "all there is")
 	for _, flags := range [][]string{nil, {"--new"}} {
 		if said := startRefused(t, store, flags...); !strings.Contains(said, wal) {
 			t.Errorf("%v: %s", flags, said)
@@ -121,14 +121,11 @@ func TestAFirstStartThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, dir string){
 		"a lock": func(t *testing.T, dir string) {
-			writeText(t, filepath.Join(dir, "parley.lock"),
+			put(t, filepath.Join(dir, "parley.lock"),
 				"process 1\n")
 		},
-		"an empty database": func(t *testing.T, dir string) { writeText(t, filepath.Join(dir, "parley.db"), "") },
-		"half a key": func(t *testing.T, dir string) {
-			writeText(t, filepath.Join(dir, "parley.key.part"),
-				"12")
-		},
+		"an empty database": func(t *testing.T, dir string) { put(t, filepath.Join(dir, "parley.db"), "") },
+		"half a key":        func(t *testing.T, dir string) { put(t, filepath.Join(dir, "parley.key.part"), "12") },
 		"a database without tables": func(t *testing.T, dir string) {
 			execute(t, []string{"--data", dir}, `PRAGMA journal_mode = WAL`)
 		},
@@ -148,7 +145,7 @@ func TestAFirstStartThatWasCutOff(t *testing.T) {
 	}
 	t.Run("no key before the database", func(t *testing.T) {
 		store := kinds["sqlite"](t)
-		writeText(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
+		put(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
 		startRefused(t, store)
 		if _, err := os.Stat(filepath.Join(store[1], "parley.key")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("there is a key, and no database: %v", err)
@@ -170,13 +167,6 @@ func TestAFolderBesidePostgreSQL(t *testing.T) {
 	if _, err := sqlite.Open(t.Context(), dir, "a test", sqlite.MustExist("parley.key")); parley.CodeOf(
 		err) != parley.CodeUnavailable {
 		t.Error(err)
-	}
-}
-
-func writeText(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 

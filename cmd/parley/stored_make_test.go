@@ -58,12 +58,12 @@ func buildForStoring(t *testing.T) (binary string) {
 	}
 	dir := t.TempDir()
 	changed := strings.Replace(string(source), life, "c.CardLife = 100 * 365 * 24 * time.Hour", 1)
-	writeText(t, filepath.Join(dir, "engine.go"), changed)
+	put(t, filepath.Join(dir, "engine.go"), changed)
 	original, err := filepath.Abs(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeText(t, filepath.Join(dir, "overlay.json"), fmt.Sprintf(`{"Replace":{%q:%q}}`, original,
+	put(t, filepath.Join(dir, "overlay.json"), fmt.Sprintf(`{"Replace":{%q:%q}}`, original,
 		filepath.Join(dir, "engine.go")))
 	binary = filepath.Join(dir, "parley")
 	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".")
