@@ -103,7 +103,7 @@ func soundStore(t *testing.T) []string {
 // agentFile is a folder with one agent.
 func agentFile(t *testing.T, text string) []string {
 	dir := t.TempDir()
-	writeText(t, filepath.Join(dir, "a.md"), text)
+	put(t, filepath.Join(dir, "a.md"), text)
 	return []string{"--data", t.TempDir(), "--agents", dir}
 }
 
@@ -130,7 +130,7 @@ func TestDoctorFindsProblems(t *testing.T) {
 			"data folder", warning, "not there yet"},
 		"a folder that is a file": {func(t *testing.T) []string {
 			file := filepath.Join(t.TempDir(), "file")
-			writeText(t, file, "")
+			put(t, file, "")
 			return []string{"--data", file}
 		}, "data folder", problem, "not a folder"},
 		// /proc, because nobody can write there, not even root.
@@ -145,7 +145,7 @@ func TestDoctorFindsProblems(t *testing.T) {
 		}, "data folder", warning, "others than its owner"},
 		"a file that is no database": {func(t *testing.T) []string {
 			store := kinds["sqlite"](t)
-			writeText(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
+			put(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
 			return store
 		}, "database", problem, "damaged"},
 		"a database with a damaged page": {func(t *testing.T) []string {

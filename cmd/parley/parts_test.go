@@ -111,12 +111,12 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 		"the port for profiles": {takenBy("--admin-listen"), "--admin-listen"},
 		"the port for metrics":  {takenBy("--metrics-listen"), "--metrics-listen"},
 		"the store": {func(t *testing.T, data string) []string {
-			writeText(t, filepath.Join(data, "parley.db"), strings.Repeat("no database", 500))
+			put(t, filepath.Join(data, "parley.db"), strings.Repeat("no database", 500))
 			return nil
 		}, "not a database"},
 		"an MCP server, after the store": {func(t *testing.T, data string) []string {
 			file := filepath.Join(t.TempDir(), "p.yaml")
-			writeText(t, file, fmt.Sprintf("mcp:\n  servers:\n    x: {command: ['true'], write: ['%s']}\n", data))
+			put(t, file, fmt.Sprintf("mcp:\n  servers:\n    x: {command: ['true'], write: ['%s']}\n", data))
 			return []string{"--config", file}
 		}, "MCP server x"},
 	} {
