@@ -8,8 +8,14 @@
 //
 // A fourth, Project(view, event), lives in each dialect. None of them reads a
 // clock, draws a random number, blocks or starts a goroutine: time and ids are
-// arguments. Everything that does I/O is behind the interfaces in ports.go and
-// is put together in cmd/parley.
+// arguments. Everything that does I/O is behind the interfaces in door.go and
+// port_*.go, and is put together in cmd/parley.
+//
+// Each subject (session, input, run, turn, call, card, plan, timer, …) has one
+// file with its events, commands, reports and steps. Their behaviour is in methods
+// beside them: an event folds itself, a command has its rules and decides, a report
+// decides. What all of them share is in event.go, command.go, report.go, step.go,
+// decide.go, state.go, next.go and limits.go.
 //
 // An entity inside a session (a run, turn, output, call, card, input) is named
 // by the Seq of the event that made it. Such a name needs no entropy, is unique

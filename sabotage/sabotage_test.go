@@ -35,11 +35,11 @@ type bug struct {
 
 var bugs = slices.Concat(sandboxBugs, []bug{
 	// I1, I2, I3: the log is the truth, has one writer, and is followed gaplessly.
-	{"who guesses a session is shown what a mission has an agent do", "mission.go",
+	{"who guesses a session is shown what a mission has an agent do", "idle.go",
 		"case d.s.Owner != c.By:", "case false:", "./engine", "TestNobodyTakesTheSessionOfAMission"},
 	{"everybody who sees an agent sees whom it tells", "dialect/native/agents.go",
 		"a.Webhook = \"\", \"\", \"\", nil", "_ = \"\", \"\", \"\", \"\"", "./dialect/native", "TestDefinitions"},
-	{"every quiet session goes after a week", "transient.go",
+	{"every quiet session goes after a week", "session.go",
 		"does = s.Transient && s.Root == s.ID", "does = s.Root == s.ID", "./engine", "TestSessionsOfConnectionsGo"},
 	{"sessions of connections stay for ever", "decide.go",
 		"does && !d.at.Before(at)", "does && d.at.IsZero() && !d.at.Before(at)", "./engine",
@@ -88,7 +88,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"TestTheLogIsLimited|TestTheLogAfterALongReader"},
 	{"a full disk stays full of a log that cannot be emptied", "store/sqlite/wal.go",
 		"	s.reserve.giveUp()\n	err = emptyLog", "	err = emptyLog", "./e2e", "TestASmallDiskThatIsFull"},
-	{"an answer that is too large is asked for again", "decide.go",
+	{"an answer that is too large is asked for again", "turn.go",
 		"case r.Turn.Shown && b.Code == CodeTooLarge:", "case false:", "./engine", "TestAnAnswerThatIsTooLong"},
 	{"a node takes the leases of a living one", "store/postgres/node.go",
 		"LOCK_EX|syscall.LOCK_NB) != nil {", "LOCK_UN) != nil {", "./store/postgres",
@@ -147,7 +147,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"TestFollowersSeeTheLog"},
 
 	// I4: the functions are pure.
-	{"folding changes the state it was given", "state.go",
+	{"folding changes the state it was given", "call.go",
 		"r.Calls = slices.Clone(r.Calls)\n\t\t\tchange(&r.Calls[i])", "change(&r.Calls[i])", ".", "TestFoldIsPure"},
 	{"the clock of a log goes back", "decide.go",
 		"if at.Before(d.s.LastAt) {", "if false {", ".", "TestClocksGoBackLogsDoNot"},
@@ -155,20 +155,20 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	// I5: a run ends once, or waits visibly.
 	{"an input that was adopted is answered again", "input.go",
 		"return s.withoutInput(b.Input).withRun(", "return s.withRun(", "./engine", "TestAnythingMayHappen"},
-	{"a run is interrupted one cut too early", "decide.go",
+	{"a run is interrupted one cut too early", "run.go",
 		"r.Cuts >= MaxCuts:", "r.Cuts >= MaxCuts-1:", "./engine", "TestPrefixes"},
-	{"a run completes with its tools' results unread", "decide.go",
+	{"a run completes with its tools' results unread", "run.go",
 		"case r.Turns > 0 && r.Stop != StopTools", "case r.Turns > 0", "./engine", "TestPrefixes"},
 	{"a run that a crash cut is not found again", "engine/session.go",
 		"if s.due == nil || !sameDue(*s.due, due) {", "if false {", "./engine", "TestACutRunGoesOn"},
-	{"a crash leaves the model's half-said text open", "decide.go",
+	{"a crash leaves the model's half-said text open", "turn.go",
 		"d.finishOutput(true)\n\td.endRemoteCalls(CallUnknown, \"The agent was lost",
 		"d.endRemoteCalls(CallUnknown, \"The agent was lost", "./engine", "TestPrefixes"},
-	{"the queue has no limit", "decide.go",
+	{"the queue has no limit", "input.go",
 		"len(d.s.Queue) >= MaxQueue", "len(d.s.Queue) > MaxQueue", ".", "TestTheQueueIsBounded"},
 
 	// I6: a call ends once, and nothing is silently done twice.
-	{"after a crash a call with an effect is run again", "decide.go",
+	{"after a crash a call with an effect is run again", "call.go",
 		"if c.Class == Pure || c.Class == Idempotent {", "if true {", "./engine", "TestPrefixes"},
 	{"a call is started twice", "call.go",
 		"case callReady:\n\t\td.emit(run, ToolCallStarted{Call: c.ID, Attempt: 1})",
@@ -182,11 +182,11 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"TestTextIsStoredAsShown"},
 
 	// I7: after a cancel there is silence.
-	{"a cancel leaves text open", "decide.go",
+	{"a cancel leaves text open", "run.go",
 		"if r.Turn != nil {\n\t\td.finishOutput(true)\n\t}", "", "./engine", "TestPrefixes"},
-	{"late evidence gets into the run", "decide.go",
+	{"late evidence gets into the run", "call.go",
 		"d.emit(0, LateResultNoted{", "d.emit(rep.Run, LateResultNoted{", "./engine", "TestAnythingMayHappen"},
-	{"a model that was told to stop is still heard", "decide.go",
+	{"a model that was told to stop is still heard", "turn.go",
 		"return r != nil && r.ID == rep.Run && r.Turn != nil && r.Turn.ID == rep.Turn",
 		"return r != nil && r.Turn != nil", "./engine", "TestAnythingMayHappen|TestCancelThenSilence"},
 	{"the next run does not wait for the last one's workers", "engine/settle.go",
@@ -204,7 +204,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"c.Status != status || !d.at.Before(c.Expires) {", "c.Status != status {", ".", "TestApprovals"},
 	{"always covers everything", "trust.go",
 		"return g.Digest == digest && ", "return ", ".", "TestApprovals"},
-	{"a call starts before it was allowed", "decide.go",
+	{"a call starts before it was allowed", "verdict.go",
 		"d.ask(c.card(call), v.Kind == VerdictAsk, untrusted)", "d.ask(c.card(call), false, untrusted)", "./engine",
 		"TestPrefixes"},
 
@@ -227,7 +227,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"ended.Sources = state.Sources", "_ = state.Sources", "./engine", "TestUntrustedContentReachesTheParent"},
 	{"a sub-agent does not know what its parent has read", "engine/child.go",
 		"Sources: spawned.Sources, Untrusted", "Untrusted", "./engine", "TestUntrustedContentReachesSubAgents"},
-	{"a sub-agent trusts what its parent does not", "engine/actor.go",
+	{"a sub-agent trusts what its parent does not", "engine/command.go",
 		".WithoutTrust(in.Untrusted)", "", "./engine", "TestUntrustedContentReachesSubAgents"},
 	{"a grant from before the content was read covers what follows it", "trust.go",
 		"return u.flagged() || !slices.Contains(g.Despite, u)", "return u.flagged()", ".",
@@ -500,11 +500,11 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"TestEveryRouteForEveryRole"},
 
 	// The model's context.
-	{"a compaction that gains nothing is tried for ever", "compact.go",
+	{"a compaction that gains nothing is tried for ever", "context.go",
 		" && c.Tokens*10 > d.s.Compacted.Tried*11", "", "./engine", "TestACompactionThatGainsNothing"},
-	{"a compaction that gains nothing counts", "compact.go",
+	{"a compaction that gains nothing counts", "context.go",
 		"b.After >= b.Before || ", "", "./engine", "TestACompactionThatGainsNothing"},
-	{"a turn starts in the middle of a compaction", "decide.go",
+	{"a turn starts in the middle of a compaction", "run.go",
 		"case d.s.Compact != nil:\n", "case d.s.Compact != nil && false:\n", "./engine", "TestACompactionSurvives"},
 	{"inputs that wait are forgotten by a compaction", "engine/compact.go",
 		"ended.From = min(ended.From, e.Seq-1)", "_ = e.Seq", "./engine", "TestWhatWaitsOutlivesACompaction"},
@@ -521,13 +521,13 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"Sources: d.s.reading(untrusted...).Sources", "Sources: nil", "./engine", "TestChildrenInheritDistrust"},
 
 	// Plans: proposed, decided and carried out, each once.
-	{"a run that plans changes something", "decide.go",
+	{"a run that plans changes something", "verdict.go",
 		"case d.s.Run.Mode == ModePlan && v.Class != Pure:", "case false:", ".",
 		"TestAPlanIsProposedDecidedAndCarriedOut"},
 	{"a plan is changed after it was approved", "plan.go",
 		"d.s.Plan.Status == PlanApproved {\n\t\t\td.emit(r.ID, ToolCallBlocked",
 		"false {\n\t\t\td.emit(r.ID, ToolCallBlocked", ".", "TestAPlanIsNotChangedBehindAPersonsBack"},
-	{"what is said to plan steers a run that does more", "decide.go",
+	{"what is said to plan steers a run that does more", "run.go",
 		"return w.Busy == Steer && w.Mode == r.Mode }", "return w.Busy == Steer }", ".",
 		"TestWhatPlansAndWhatDoesAreApart"},
 	{"a run that plans is offered every tool", "engine/plan.go",
@@ -543,7 +543,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"TestSettings"},
 
 	// Rows of runs and cards are what the logs say.
-	{"a run that ended is listed as open", "rows.go",
+	{"a run that ended is listed as open", "run.go",
 		"return RunClosed{e.Run, b}", "return RunClosed{0, b}", "./store/sqlite", "TestStore"},
 	{"what was answered still waits", "card.go",
 		"func (b QuestionAnswered) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }",
@@ -594,7 +594,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"what this release does not know is dropped on import", "cmd/parley/sessionfile.go",
 		"if path, ok := same(given, have); !ok {", "if path, ok := same(given, have); !ok && false {", "./cmd/parley",
 		"TestImportBelievesNothing"},
-	{"any piece may be missing from a log that is imported", "checker/checker.go",
+	{"any piece may be missing from a log that is imported", "checker/run.go",
 		"c.must(c.first == 0 && b.First == c.hole && b.Text != \"\",", "c.must(true,", "./cmd/parley",
 		"TestImportAcceptsWhatRetentionLeaves"},
 	{"a database of a newer release is used", "store/sqlite/migrate.go",
@@ -669,7 +669,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"drop < len(w.items) && w.bytes < 0", "./feed", "TestASlowFollowerCostsNothing"},
 
 	// Agents that run elsewhere.
-	{"an agent elsewhere that was lost is asked again", "decide.go",
+	{"an agent elsewhere that was lost is asked again", "run.go",
 		"case r.Stop == StopCut && r.Agent.Remote:", "case false:", ".", "TestRemoteEndings"},
 	{"what an agent elsewhere was allowed is made here", "next.go",
 		"if c.Status == callStarted && !r.Agent.Remote {", "if c.Status == callStarted {", ".", "TestRemoteApproval"},
@@ -713,9 +713,9 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"TestWhatARunChanged"},
 	{"files are not noted before they are changed", "engine/worker.go",
 		"if step.Touches {", "if false {", "./engine", "TestFilesAreNotedBeforeAnythingIsDone"},
-	{"a run ends before it has said what it changed", "changes.go",
+	{"a run ends before it has said what it changed", "run.go",
 		"if r.Touched && !r.Reported && !d.reported {", "if false {", ".", "TestARunEndsWithWhatItChanged"},
-	{"a report of an earlier end of a run ends it", "changes.go",
+	{"a report of an earlier end of a run ends it", "files.go",
 		"r.Turns != b.Turns || ", "", ".", "TestAReportOfAnEarlierEnd"},
 
 	// Skills add words, and never rights.
@@ -734,7 +734,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"!s.cause.Local && s.cause.Code != Lost", "!s.cause.Local", "./transport", "TestReached"},
 	{"what came by another protocol cannot be cancelled by its name", "dialect/threadchat/decode.go",
 		"do = parley.CancelRun{Input: parley.InputID(seq)}", "_ = seq", "./dialect/threadchat", "TestTranscripts"},
-	{"a run does not know what was steered into it", "state.go",
+	{"a run does not know what was steered into it", "input.go",
 		"r.Steered = append(slices.Clip(r.Steered), w.ID)", "", ".", "TestCancelByInput"},
 	{"a call that nobody resolved stays on the screen", "dialect/threadchat/project.go",
 		"for _, id := range v.lost {", "for _, id := range v.lost[:0] {", "./dialect/threadchat",
@@ -859,7 +859,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"an outage ends in a burst", "timer.go",
 		"if other.Agent.Name == t.Agent.Name && !d.at.Before(other.At) {", "if other.ID == t.ID {", "./engine",
 		"TestAnOutageOfDays"},
-	{"what nobody waits for is shown after somebody wrote", "timer.go",
+	{"what nobody waits for is shown after somebody wrote", "autonomy.go",
 		"for _, id := range d.s.Owed {", "for _, id := range d.s.Owed[:0] {", "./engine", "TestAMessageAtAnyTime"},
 	{"one effect that nobody can take is in the way of all others", "effect.go",
 		"if b.Attempts < freeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestPoison"},
@@ -892,7 +892,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	// Webhooks, and what is counted.
 	{"a run ends and no webhook is told", "decide.go",
 		"d.tell(e, before)", "_ = before", ".", "TestEveryEndIsTold"},
-	{"a call of unknown outcome calls nobody", "hook.go",
+	{"a call of unknown outcome calls nobody", "webhook.go",
 		"if b.Outcome != CallUnknown {", "if b.Outcome != \"\" {", ".", "TestEveryEndIsTold"},
 	{"a webhook reaches whatever its name turns out to be", "webhook/send.go",
 		"return allow.mayDial(to, at.Addr())",
