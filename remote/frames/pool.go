@@ -49,7 +49,7 @@ type Pool struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu     sync.Mutex // guards the following; leaf
+	mu     sync.Mutex // guards the following; see the table of locks
 	links  map[key]*link
 	closed bool
 }

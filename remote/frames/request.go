@@ -31,7 +31,7 @@ type request struct {
 	left   sync.Once
 	unhook func() bool
 
-	mu      sync.Mutex // guards the following; leaf
+	mu      sync.Mutex // guards the following; see the table of locks
 	queue   []item
 	held    int   // bytes in it
 	err     error // why it ended, after the queue
