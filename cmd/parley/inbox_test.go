@@ -88,7 +88,7 @@ func TestWhatCannotBePutOnRecordIsNotDone(t *testing.T) {
 	}
 	// Beside no server there is nothing to be on record in.
 	if err := p.run([]string{"token", "--user", "ann", "--data", t.TempDir()}, env); err != nil || printed.Len() == 0 ||
-		!strings.Contains(complained.String(), "not on record") {
+		!strings.Contains(complained.String(), "not in the audit") {
 		t.Errorf("%q %q %v", printed.String(), complained.String(), err)
 	}
 }
