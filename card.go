@@ -165,7 +165,7 @@ type AnswerQuestion struct {
 }
 
 func (do AnswerQuestion) Rules() Rules {
-	says := slices.Concat(do.Answers...)
+	says := append([]string{}, slices.Concat(do.Answers...)...) // not nil: also no answer is screened
 	size := len(do.Answers)
 	for _, answer := range says {
 		size += 1 + len(answer)

@@ -92,7 +92,7 @@ func (c Command) Check() error {
 		return Errorf(CodeInvalid, "A session's id is a UUID of version 4.")
 	}
 	rules := c.Do.Rules()
-	rules.Limits = append(rules.Limits, requestLimit(string(c.ID)))
+	rules.Limits = append([]limit{requestLimit(string(c.ID))}, rules.Limits...)
 	return rules.Check()
 }
 

@@ -2,8 +2,10 @@ package parley
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 )
 
 // AllLevels has RepeatedKey look at every object.
@@ -80,7 +82,11 @@ func DeeperJSON(raw []byte, most int) bool {
 func DecodeKnown(raw []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	err := d.Decode(v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words are of Go types
+		return fmt.Errorf("%s cannot be of type %s", cmp.Or(wrong.Field, "the value"), wrong.Value)
+	}
+	if err != nil {
 		return err
 	}
 	if !json.Valid(raw) {

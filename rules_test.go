@@ -19,7 +19,7 @@ import (
 
 // standard is all the root may import: it computes, and nothing else.
 var standard = []string{
-	"bytes", "context", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors",
+	"bytes", "cmp", "context", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors",
 	"fmt", "iter", "maps", "reflect",
 	"regexp", "slices", "strconv", "strings", "sync", "time", "unicode", "unicode/utf8",
 }

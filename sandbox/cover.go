@@ -27,10 +27,10 @@ type covers struct {
 	commands int        // that have entered
 	made     map[string]made
 
-	// lock is the folder of the workspace. A server has a shared lock on it while
-	// it has a command that can change the workspace. It removes covers only under
-	// an exclusive lock, which no server gets while another has the shared one, and
-	// no such command either. Nil: there is no command, or no lock.
+	// lock is a file that stands for the workspace. A server has a shared lock on it
+	// while it has a command that can change the workspace. It removes covers only
+	// under an exclusive lock, which no server gets while another has the shared one.
+	// Nil: there is no command, or no lock.
 	lock *os.File
 }
 
@@ -55,23 +55,43 @@ func (c *covers) enter(root int) *os.File {
 // lockTime bounds the wait for another server that removes its covers.
 const lockTime = time.Second
 
-// lockShared returns nil if the file system has no locks, or if another program
-// than a server keeps the folder locked.
+// lockShared returns nil if there is no lock file, or if another program than a
+// server keeps it locked.
 func lockShared(root int) *os.File {
-	fd, err := unix.Openat(root, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	file := openLock(root)
+	if file == nil {
 		return nil
 	}
 	for deadline := time.Now().Add(lockTime); ; time.Sleep(time.Millisecond) {
-		err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+		err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 		if err == nil {
-			return os.NewFile(uintptr(fd), "workspace")
+			return file
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			unix.Close(fd)
+			file.Close()
 			return nil
 		}
 	}
+}
+
+// openLock opens the lock file of a workspace, which all servers of the machine
+// share. It is not in the workspace, where commands could lock it, but in /dev/shm,
+// of which sandboxes have their own.
+func openLock(root int) *os.File {
+	var stat unix.Stat_t
+	if unix.Fstat(root, &stat) != nil {
+		return nil
+	}
+	name := fmt.Sprintf("/dev/shm/parley-%x-%x.lock", stat.Dev, stat.Ino)
+	// A server of another user may have made the file.
+	if file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0); err == nil {
+		return file
+	}
+	file, err := os.OpenFile(name, os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644)
+	if err != nil {
+		return nil
+	}
+	return file
 }
 
 // lockAlone makes a shared lock exclusive. It reports false if another server has

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -61,4 +62,12 @@ func (b *bench) waiting(box *Sandbox, name, then string) (goOn func() string) {
 		}
 		return <-done
 	}
+}
+
+// TestACommandMayLockTheWorkspace: the lock that servers share is another one.
+func TestACommandMayLockTheWorkspace(t *testing.T) {
+	if _, err := exec.LookPath("flock"); err != nil {
+		t.Skip("needs the program flock")
+	}
+	each(t, func(b *bench) { b.shell(0, "flock -n . true") })
 }

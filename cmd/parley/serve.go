@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -41,6 +42,9 @@ func (c *serveCommand) Run(p *program) error {
 	limiter := newLogLimiter(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	defer limiter.Close()
 	h, err := build(ctx, &c.Settings, p.env, slog.New(limiter))
+	if err != nil && ctx.Err() != nil { // what it was doing then is no fault of the database
+		return errors.New("the server was told to stop before it was ready")
+	}
 	if err != nil {
 		return err
 	}
