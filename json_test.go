@@ -82,10 +82,10 @@ func TestDecodeKnown(t *testing.T) {
 
 // TestWrongTypesAreToldWithoutGoNames: the sender of JSON knows nothing of Go types.
 func TestWrongTypesAreToldWithoutGoNames(t *testing.T) {
-	var a parley.Agent
+	var a Agent
 	for raw, want := range map[string]string{`{"approval":5}`: "approval cannot be of type number",
 		`{"allow":{"roles":"x"}}`: "allow.roles cannot be of type string", `[]`: "the value cannot be of type array"} {
-		if err := parley.DecodeKnown([]byte(raw), &a); err == nil || err.Error() != want {
+		if err := DecodeKnown([]byte(raw), &a); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", raw, err, want)
 		}
 	}
