@@ -65,7 +65,7 @@ func TestDecodeKnown(t *testing.T) {
 		`{"in":{"c":1}}`:  `unknown field "c"`,
 		`{"a":1}{"a":2}`:  "something follows",
 		`{"a":1} }`:       "something follows",
-		`{"a":"text"}`:    "cannot unmarshal",
+		`{"a":"text"}`:    "A cannot be of type string",
 		`{"a":1`:          "unexpected EOF",
 		`{"in":{"d":{}}}`: "",
 	} {
