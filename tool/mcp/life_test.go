@@ -195,6 +195,9 @@ func TestTenants(t *testing.T) {
 	}
 	r.connect(rival)
 	started := func() int { return strings.Count(r.log.String(), "a server of tools is connected") }
+	for started() < 2 { // it is logged after it is known
+		time.Sleep(time.Millisecond)
+	}
 	if specs := r.Of(t.Context(), rival).Specs(parley.Agent{}); len(specs) == 0 || started() != 2 {
 		t.Errorf("it was started %d times, and offers the rival %d tools", started(), len(specs))
 	}

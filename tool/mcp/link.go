@@ -160,10 +160,6 @@ func (l *link) lost(c *conn) {
 func (l *link) keep() {
 	started := time.Now()
 	c, tools, err := l.connect()
-	if err == nil { // logged first: whoever is told that it is connected finds that in the log
-		l.log.Info("a server of tools is connected", "tools", len(tools), "within",
-			time.Since(started).Round(time.Millisecond))
-	}
 	l.mu.Lock()
 	if err == nil {
 		l.conn, l.tools, l.used = c, tools, time.Now()
@@ -176,6 +172,8 @@ func (l *link) keep() {
 		l.log.Warn("a server of tools did not start; it is tried again when it is needed", "error", err)
 		return
 	}
+	l.log.Info("a server of tools is connected", "tools", len(tools), "within",
+		time.Since(started).Round(time.Millisecond))
 	err = l.attend(c)
 	l.mu.Lock()
 	if l.conn == c {
