@@ -83,6 +83,7 @@ func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	const requests = 300
+	began := time.Now()
 	for range requests {
 		res, err := client.Post(addr+"/api/v1/sessions", "application/json", strings.NewReader("{}"))
 		if err != nil {
@@ -95,10 +96,12 @@ func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 		}
 	}
 	stop()
-	if lines := strings.Count(log.String(), "\n"); lines > requests/2 {
-		t.Errorf("%d lines for %d refusals", lines, requests)
+	// A few messages are repeated, each within its limit. On a busy machine the requests take several windows.
+	windows := int(time.Since(began)/logWindow) + 1
+	if lines, most := strings.Count(log.String(), "\n"), 20+3*(maxLines+1)*windows; lines > most {
+		t.Errorf("%d lines for %d refusals, more than %d", lines, requests, most)
 	}
-	if !strings.Contains(log.String(), "suppressed=") {
+	if windows < 10 && !strings.Contains(log.String(), "suppressed=") {
 		t.Error("the log does not say how many refusals it leaves out")
 	}
 }
