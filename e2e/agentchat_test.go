@@ -49,6 +49,12 @@ func quoted(s string) string {
 
 func userMessage(s string) string  { return `{"type":"user_message","message":` + quoted(s) + `}` }
 func agentMessage(s string) string { return `{"type":"agent_message","message":` + quoted(s) + `}` }
+
+// agentSays is text of a turn after which the run goes on.
+func agentSays(s string) string {
+	return `{"type":"agent_message","message":` + quoted(s) + `,"more":true}`
+}
+
 func errorMessage(s string) string { return `{"type":"error","error":` + quoted(s) + `}` }
 
 // shut proves that nothing came that was not taken, as silent does for threads.
@@ -78,14 +84,15 @@ func TestAgentChatSpeaksAsItsDocumentHasIt(t *testing.T) {
 				`{"type":"agent_thinking","reasoning":"The question is what to say about tea.…`,
 				`{"type":"agent_message","message":"I thought about tea…`}},
 		{"read nothing.txt",
-			[]string{userMessage("read nothing.txt"),
+			[]string{userMessage("read nothing.txt"), agentSays("I read nothing.txt."),
 				`{"type":"tool_call","tool_name":"read_file","tool_args":"{\"path\":\"nothing.txt\"}"}`,
 				`{"type":"tool_result","tool_name":"read_file","result":"…`,
-				`{"type":"agent_message","message":"I read nothing.txt.\n\nThat came to nothing. …`}},
+				`{"type":"agent_message","message":"That came to nothing. …`}},
 		{"list files",
-			[]string{userMessage("list files"), `{"type":"tool_call","tool_name":"list_files","tool_args":"{}"}`,
+			[]string{userMessage("list files"), agentSays("I look at the files of the workspace."),
+				`{"type":"tool_call","tool_name":"list_files","tool_args":"{}"}`,
 				`{"type":"tool_result","tool_name":"list_files","result":"…`,
-				`{"type":"agent_message","message":"I look at the files of the workspace.\n\nThe workspace holds:…`}},
+				`{"type":"agent_message","message":"The workspace holds:…`}},
 		// The original sent failures as agent_message.
 		{"fail", []string{userMessage("fail"), errorMessage("The demo model failed, as it was asked to.")}},
 		{"fail midway",
@@ -307,7 +314,7 @@ func TestAgentChatAsksBeforeItWrites(t *testing.T) {
 				return f
 			}
 			c.chat("write patience to note.txt", "")
-			c.shows(userMessage("write patience to note.txt"),
+			c.shows(userMessage("write patience to note.txt"), agentSays("I write that to note.txt."),
 				`{"type":"tool_call","tool_name":"write_file","tool_args":"…`)
 			first := card(c)
 			way.end(s)
@@ -324,7 +331,7 @@ func TestAgentChatAsksBeforeItWrites(t *testing.T) {
 			for _, c := range []*socket{c, late} {
 				c.shows(`{"type":"approval_closed","id":"`+first.ID+`","decision":"allow"}`,
 					`{"type":"tool_result","tool_name":"write_file","result":"…`,
-					`{"type":"agent_message","message":"I write that to note.txt.\n\nIt is written.…`)
+					`{"type":"agent_message","message":"It is written.…`)
 			}
 			wantFile(t, s, "note.txt", "patience")
 			decide(c, first, "allow", "")
@@ -349,7 +356,8 @@ func TestAgentChatLimitsTurns(t *testing.T) {
 	s, n := startServer(t, options{workspace: workspace}), startNode(t)
 	c := n.agentChat(s)
 	c.chat("list files", "") // which takes two
-	c.shows(userMessage("list files"), `{"type":"tool_call",…`, `{"type":"tool_result",…`, `{"type":"error","error":"…`)
+	c.shows(userMessage("list files"), agentSays("I look at the files of the workspace."), `{"type":"tool_call",…`,
+		`{"type":"tool_result",…`, `{"type":"error","error":"…`)
 	shut(t, c)
 }
 
@@ -359,7 +367,8 @@ func TestAgentChatAsksQuestions(t *testing.T) {
 	c, other := n.agentChat(s), n.agentChat(s)
 	c.chat("ask me", "")
 	for _, c := range []*socket{c, other} {
-		c.shows(userMessage("ask me"), `{"type":"tool_call","tool_name":"ask_user",…`)
+		c.shows(userMessage("ask me"), agentSays("Then here is a question."),
+			`{"type":"tool_call","tool_name":"ask_user",…`)
 	}
 	card := c.expect("question")
 	if shown := other.expect("question"); shown.raw != card.raw || !slices.ContainsFunc(card.Questions[0].Options,
@@ -370,7 +379,7 @@ func TestAgentChatAsksQuestions(t *testing.T) {
 	for _, c := range []*socket{c, other} {
 		c.shows(`{"type":"question_closed","id":"`+card.ID+`","decision":"answered"}`,
 			`{"type":"tool_result","tool_name":"ask_user",…`,
-			`{"type":"agent_message","message":"Then here is a question.\n\nYour answer: Coffee.…`)
+			`{"type":"agent_message","message":"Your answer: Coffee.…`)
 	}
 	shut(t, c, other)
 }
@@ -381,13 +390,13 @@ func TestAgentChatLimitsMessagesButNotAnswers(t *testing.T) {
 	s, n := startServer(t, options{env: []string{"PARLEY_LIMIT_MESSAGES=2/minute"}}), startNode(t)
 	c := n.agentChat(s) // has sent one
 	c.chat("write less to note.txt", "")
-	c.shows(userMessage("write less to note.txt"), `{"type":"tool_call",…`)
+	c.shows(userMessage("write less to note.txt"), agentSays("I write that to note.txt."), `{"type":"tool_call",…`)
 	card := c.expect("approval_request")
 	c.chat("say more", "")
 	c.shows(errorMessage("That is too often; come back later."))
 	decide(c, card, "deny", "less is more")
 	c.shows(`{"type":"approval_closed","id":"`+card.ID+`","decision":"deny"}`,
 		`{"type":"tool_result","tool_name":"write_file","result":"A person did not allow this: less is more","success":false}`,
-		`{"type":"agent_message","message":"I write that to note.txt.\n\nThat came to nothing.…`)
+		`{"type":"agent_message","message":"That came to nothing.…`)
 	wantNoFile(t, s, "note.txt")
 }

@@ -219,7 +219,7 @@ func fixInAgentChat(t *testing.T, s *server, n *node) string {
 		c.send(map[string]any{"type": "approval_response", "id": card.ID, "decision": "allow"})
 		return card.Tool_name, card.Command
 	}
-	c.shows(userMessage(fixIt),
+	c.shows(userMessage(fixIt), agentSays(fixLooks),
 		`{"type":"tool_call","tool_name":"read_file","tool_args":"{\"path\":\"greet.sh\"}"}`,
 		`{"type":"tool_result","tool_name":"read_file","result":"#!/bin/sh\n…`,
 		`{"type":"tool_call","tool_name":"apply_patch","tool_args":"{\"patch\":\"*** Begin Patch…`)
@@ -236,7 +236,7 @@ func fixInAgentChat(t *testing.T, s *server, n *node) string {
 		`{"type":"tool_result","tool_name":"shell","result":"exit code 0\nok: greets\n","success":true}`,
 		`{"type":"tool_call","tool_name":"shell","tool_args":"{\"command\":[\"git\",\"diff\",\"--stat\"]}"}`,
 		`{"type":"tool_result","tool_name":"shell","result":"exit code 0\n greet.sh | 2 +-\n…`,
-		agentMessage(fixLooks+"\n\n"+fixDone))
+		agentMessage(fixDone))
 	return session
 }
 

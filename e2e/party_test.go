@@ -285,7 +285,7 @@ func (g *gathering) stream(p *party) {
 }
 
 func (g *gathering) chat(p *party) {
-	c := g.n.agentChat(g.s)
+	c, texts := g.n.agentChat(g.s), 0
 	p.shows = []string{"inputs", "thinking", "calls", "results", "trimmed text of answers"}
 	p.say = func(text string) { c.chat(text, g.session) }
 	p.allow, p.choose = sendsDecision(c), sendsAnswer(c)
@@ -296,7 +296,7 @@ func (g *gathering) chat(p *party) {
 			ID                              string
 			Tool                            string `json:"tool_name"`
 			Args                            string `json:"tool_args"`
-			Success                         bool
+			Success, More                   bool
 		}
 		p.parse(f.raw, &m)
 		switch m.Type {
@@ -310,7 +310,11 @@ func (g *gathering) chat(p *party) {
 		case "tool_result":
 			r.results = append(r.results, fmt.Sprint(m.Tool, " ", m.Success))
 		case "agent_message":
-			r.text = m.Message
+			texts++
+			said := r.speak(fmt.Sprint(texts), m.Message)
+			if m.More {
+				return said
+			}
 			return r.end("completed")
 		case "error":
 			if m.Error == "The answer was cancelled." {

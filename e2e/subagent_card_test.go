@@ -31,7 +31,7 @@ type shownFrame struct {
 	SessionID           string `json:"session_id"`
 	Decision            string
 	ApprovalID, Message string
-	Done                bool
+	Done, More          bool
 	Payload             *shownFrame
 	Data                *struct {
 		Question   string `json:"question_id"`
@@ -143,7 +143,7 @@ var viewers = map[string]func(n *node, s *server, session string) *viewer{
 		v, c := n.socketViewer("agent chat", "ws://"+s.address+"/ws", session)
 		c.settle()
 		v.ask = func(content string) { c.chat(content, session) }
-		v.ends = func(f shownFrame) bool { return f.Type == "agent_message" || f.Type == "error" }
+		v.ends = func(f shownFrame) bool { return f.Type == "agent_message" && !f.More || f.Type == "error" }
 		return v
 	},
 	"agent loop": func(n *node, s *server, session string) *viewer {

@@ -412,8 +412,11 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"sessions of sub-agents are broadcast", "dialect/agentchat/project.go",
 		"if e.Root != e.Session {", "if false {", "./dialect/agentchat", "TestTranscripts"},
 	{"an answer is ended by each of its texts", "dialect/agentchat/project.go",
-		"v = v.saying(b)", "v = v.saying(b)\n\t\t\tshow(agentMessage{\"agent_message\", text})", "./dialect/agentchat",
-		"TestEveryInputEndsOnce"},
+		"v = v.saying(b)", "v = v.saying(b)\n\t\t\tshow(agentMessage{\"agent_message\", text, false})",
+		"./dialect/agentchat", "TestEveryInputEndsOnce"},
+	{"text comes after the tool call that it announces", "dialect/agentchat/project.go",
+		"v, frames = v.tells()\n\t\tshow(toolCall", "show(toolCall", "./dialect/agentchat",
+		"TestTextIsShownOnceAndInOrder"},
 	{"thinking that was held back comes after the text", "engine/screen.go",
 		"if other != kind && !f.Leaked() {", "if false {", "./engine", "TestWhatIsHeldBackKeepsItsPlace"},
 

@@ -380,7 +380,8 @@ func (u *tenantUser) dialect(name string) {
 			return
 		}
 		u.receive(u.tenant, name, got)
-		if slices.ContainsFunc(ends, func(end string) bool { return bytes.Contains(got, []byte(end)) }) {
+		more := bytes.Contains(got, []byte(`"more":true`)) // of agent chat: the run goes on
+		if !more && slices.ContainsFunc(ends, func(end string) bool { return bytes.Contains(got, []byte(end)) }) {
 			return
 		}
 	}

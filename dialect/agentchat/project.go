@@ -13,8 +13,8 @@ import (
 type View struct {
 	run   parley.RunID
 	seq   parley.Seq // up to which the run was shown
-	said  []string   // the answer so far
-	whole bool       // what was said last was not cut off
+	said  []string   // text that was not shown yet
+	whole bool       // the last text was not cut off
 	cards []card     // that are open
 	agent string     // a sub-agent's
 
@@ -36,8 +36,6 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"SessionDeleted":       "the run it ended says so; a connection is not of one session",
 	"InputAdopted":         "it was shown when it was received",
 	"RunStarted":           "what it answers was shown",
-	"TurnStarted":          "turns are not visible here",
-	"TurnFinished":         "turns are not visible here",
 	"OutputStarted":        "messages are whole here",
 	"OutputAppended":       "messages are whole here",
 	"ToolCallStarted":      "it was shown when it was asked for",
@@ -89,6 +87,14 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.RunFinished:
 		_, frames = v.card(e)
 		return View{}, append(frames, dialect.Frame{Body: v.ending(b), Own: v.partial})
+	case parley.TurnStarted:
+		if v.whole { // else the model goes on where it was cut off
+			v, frames = v.tells()
+		}
+	case parley.TurnFinished:
+		if b.Stop == parley.StopTools { // else this may have been the last turn
+			v, frames = v.tells()
+		}
 	case parley.OutputFinished:
 		switch text := strings.TrimSpace(b.Text); {
 		case b.Kind == parley.Text:
@@ -97,6 +103,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			show(agentThinking{"agent_thinking", text})
 		}
 	case parley.ToolCallRequested:
+		v, frames = v.tells()
 		show(toolCall{"tool_call", b.Name, string(dialect.Arguments(b.Arguments))})
 	case parley.ToolCallBlocked:
 		show(toolResult{"tool_result", b.Name, b.Reason, false})
@@ -110,6 +117,9 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	}
 	if v.run != 0 {
 		v.seq = e.Seq
+	}
+	for i := range frames {
+		frames[i].Own = v.partial // its view lacks text, so others may have other frames
 	}
 	return v, frames
 }
@@ -151,8 +161,8 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	return v, frames
 }
 
-// saying adds a text. The texts of several turns are one answer, set apart by an
-// empty line; one that was cut off is gone on with as if nothing had happened.
+// saying adds a text. Several texts of one turn are set apart by an empty line.
+// If a text was cut off, the next one continues it.
 func (v View) saying(b parley.OutputFinished) View {
 	v.said = slices.Clip(v.said)
 	if v.whole {
@@ -162,12 +172,23 @@ func (v View) saying(b parley.OutputFinished) View {
 	return v
 }
 
-// ending is the one frame that ends a run. Of one that was not completed nothing
-// is repeated: half an answer would look like a whole one.
+// tells shows the text that was not shown yet, in a run that goes on.
+func (v View) tells() (View, []dialect.Frame) {
+	text := v.text()
+	if v.said, v.whole = nil, false; text == "" {
+		return v, nil
+	}
+	return v, []dialect.Frame{{Body: agentMessage{"agent_message", text, true}}}
+}
+
+func (v View) text() string { return strings.TrimSpace(strings.Join(v.said, "")) }
+
+// ending is the one frame that ends a run. If the run was not completed, text that
+// was not shown yet is left out: half an answer would look like a whole one.
 func (v View) ending(b parley.RunFinished) any {
 	switch {
 	case b.Outcome == parley.Completed:
-		return agentMessage{"agent_message", strings.TrimSpace(strings.Join(v.said, ""))}
+		return agentMessage{"agent_message", v.text(), false}
 	case b.Outcome == parley.Cancelled:
 		return failure{"error", "The answer was cancelled."}
 	case strings.TrimSpace(b.Message) == "":

@@ -48,6 +48,8 @@ type shown struct {
 	Type     string     `json:"type"`
 	ID       string     `json:"id"`
 	ToolName string     `json:"tool_name"`
+	Message  string     `json:"message"`
+	More     bool       `json:"more"`
 	raw      string
 }
 
@@ -90,6 +92,9 @@ func endsOnce(t fataler, log []parley.Event) {
 	at := map[parley.Seq][]string{} // endings, by the event they are of
 	open := map[string]bool{}
 	for _, s := range list {
+		if s.More {
+			continue // the run goes on
+		}
 		count[s.Type]++
 		switch s.Type {
 		case "agent_message", "error":
@@ -155,6 +160,49 @@ func endsOnce(t fataler, log []parley.Event) {
 	if len(open) > 0 {
 		t.Fatalf("%v was never cleared, or would not be shown to who connects in\n%s", open, dialecttest.Lines(log))
 	}
+}
+
+// Of a completed run all text is shown, once and in order. At a tool call no text
+// waits that came before it.
+func TestTextIsShownOnceAndInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyLog(t)
+		var v View
+		said, told := "", ""
+		for _, e := range log {
+			_, finished := e.Body.(parley.RunFinished)
+			switch b := e.Body.(type) {
+			case parley.RunStarted:
+				said, told = "", ""
+			case parley.OutputFinished:
+				if b.Kind == parley.Text {
+					said += b.Text
+				}
+			}
+			var frames []dialect.Frame
+			v, frames = Project(v, e)
+			for _, f := range frames {
+				switch b := f.Body.(type) {
+				case agentMessage:
+					if told += b.Message; b.More == finished || b.More && b.Message == "" {
+						t.Fatalf("seq %d shows %+v in\n%s", e.Seq, b, dialecttest.Lines(log))
+					}
+				case toolCall:
+					if !sameWords(said, told) {
+						t.Fatalf("seq %d: %q was said, and %q shown in\n%s", e.Seq, said, told, dialecttest.Lines(log))
+					}
+				}
+			}
+			if b, _ := e.Body.(parley.RunFinished); b.Outcome == parley.Completed && !sameWords(said, told) {
+				t.Fatalf("seq %d: %q was said, and %q shown in\n%s", e.Seq, said, told, dialecttest.Lines(log))
+			}
+		}
+	})
+}
+
+// sameWords compares texts without their space.
+func sameWords(a, b string) bool {
+	return strings.Join(strings.Fields(a), "") == strings.Join(strings.Fields(b), "")
 }
 
 // Of sub-agents everybody is shown the cards, with who asks, and nothing else; and

@@ -2,17 +2,18 @@
 //
 //	client                         server, to everybody who may read the session
 //	chat ------------------------> user_message
-//	                               agent_thinking, tool_call, tool_result …
+//	                               agent_thinking, agent_message, tool_call, tool_result …
 //	                               agent_message | error
 //
-// Messages are whole: nothing is streamed in pieces. A run has exactly one
-// ending, an agent_message with everything the agent said, or an error. What is
-// wrong with a client's message is told to that client alone.
+// Messages are whole: nothing is streamed in pieces. A turn with text has one
+// agent_message, before the tool calls of that turn; it has more: true if the run
+// goes on. A run has exactly one ending, an agent_message without more, or an
+// error. What is wrong with a client's message is told to that client alone.
 package agentchat
 
 import "parley/dialect"
 
-// The document's events. Every field is always there.
+// The document's events. Every field of the document is always there.
 type (
 	userMessage struct {
 		Type    string `json:"type"` // user_message; follow_up, if nobody said it
@@ -21,6 +22,7 @@ type (
 	agentMessage struct {
 		Type    string `json:"type"` // agent_message
 		Message string `json:"message"`
+		More    bool   `json:"more,omitempty"` // not in the document: the run goes on
 	}
 	toolCall struct {
 		Type     string `json:"type"` // tool_call
