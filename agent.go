@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 // An Agent is a definition: who answers, and how. A run keeps the definition it
@@ -68,9 +70,27 @@ type AgentLimits struct {
 	Depth   int `json:"depth,omitempty"`   // of sub-agents; negative: none
 }
 
-// An AgentAllow narrows who may talk to an agent: those with one of the roles.
+// An AgentAllow narrows who may talk to an agent: those who have one of the roles,
+// and those who are one of the users.
 type AgentAllow struct {
-	Roles []UserRole `json:"roles"`
+	Roles []UserRole    `json:"roles,omitempty"`
+	Users []PrincipalID `json:"users,omitempty"`
+}
+
+// Check says what is wrong with the lists.
+func (a AgentAllow) Check() error {
+	switch {
+	case len(a.Roles)+len(a.Users) == 0:
+		return errors.New("allow names nobody who could talk to this agent")
+	case slices.Contains(a.Roles, ""):
+		return errors.New("allow.roles has a name that is empty")
+	}
+	for _, user := range a.Users {
+		if IsBlank(string(user)) || len(user) > maxUser {
+			return fmt.Errorf("the id of a user in allow.users has 1 to %d bytes, not %.20q", maxUser, user)
+		}
+	}
+	return nil
 }
 
 // An AgentRef names one definition of an agent.

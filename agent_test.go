@@ -20,4 +20,9 @@ func TestDigestsAreStable(t *testing.T) {
 	if narrowed.Digest() == agent.Digest() {
 		t.Error("who may talk to an agent is not part of its digest")
 	}
+	old = `{"name":"a","tools":["*"],"approval":"suggest","allow":{"roles":["dept_head"]},"instructions":"A."}`
+	sum = sha256.Sum256([]byte(old))
+	if got := narrowed.Digest(); got != hex.EncodeToString(sum[:16]) {
+		t.Errorf("the digest of %s is now %s", old, got)
+	}
 }

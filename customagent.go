@@ -137,15 +137,19 @@ func (a Agent) Check() error {
 		return Errorf(CodeInvalid, "approval must be %s.", approvalModes)
 	case a.Limits.Turns < 0 || a.Limits.Tokens < 0 || a.Limits.Minutes < 0 || a.Limits.CostUSD < 0:
 		return Errorf(CodeInvalid, "limits must not be negative.")
-	case a.Allow != nil && (len(a.Allow.Roles) == 0 || slices.Contains(a.Allow.Roles, "")):
-		return Errorf(CodeInvalid, "allow names nobody who could talk to this agent.")
 	case len(a.IdlePrompt) > MaxIdlePrompt:
 		return Errorf(CodeTooLarge, "idle_prompt is longer than %d bytes.", MaxIdlePrompt)
 	case a.IdleSeconds < 0 || a.IdleSeconds > int64(MaxIdleInterval/time.Second):
 		return Errorf(CodeInvalid, "idle_interval_secs must be a whole number from 1 to %d.",
 			int64(MaxIdleInterval/time.Second))
-	case len(a.Fallback)+len(a.Tools)+len(a.Delegates)+len(a.Trust) > 200:
+	case len(a.Fallback)+len(a.Tools)+len(a.Delegates)+len(a.Trust) > 200,
+		a.Allow != nil && len(a.Allow.Roles)+len(a.Allow.Users) > 200:
 		return Errorf(CodeTooLarge, "These are too many names.")
+	}
+	if a.Allow != nil {
+		if err := a.Allow.Check(); err != nil {
+			return Errorf(CodeInvalid, "%v.", err)
+		}
 	}
 	if _, err := a.Autonomy.Check(); err != nil {
 		return Errorf(CodeInvalid, "autonomy: %v.", err)

@@ -10,6 +10,7 @@ const (
 	MaxContent          = 1 << 20  // one input
 	MaxNote             = 8 << 10  // a note, a title, the answers to a card
 	MaxName             = 128      // the name of a request, an agent, a setting
+	maxUser             = 256      // the id of a user, as in tokens
 	maxTitleRunes       = 60       // a title, in characters
 	MaxOutput           = 4 << 20  // everything a model says in one turn
 	MaxArguments        = 1 << 20  // the arguments of one tool call

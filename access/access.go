@@ -78,7 +78,7 @@ func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resour
 		}
 		return parley.Errorf(parley.CodeForbidden, "You may do this only with your own sessions.")
 	case parley.OneAgent:
-		if everybody || action == parley.ActRead || on.Allow == nil || overlap(on.Allow.Roles, who.Roles) {
+		if everybody || action == parley.ActRead || admits(on.Allow, who) {
 			return nil
 		}
 		return parley.Errorf(parley.CodeForbidden, "You may not talk to the agent %s.", on.Agent)
@@ -100,6 +100,11 @@ func Permissions(who parley.Principal) []parley.Action {
 		}
 	}
 	return list
+}
+
+// admits reports whether an agent's allow names a principal or one of their roles.
+func admits(allow *parley.AgentAllow, who parley.Principal) bool {
+	return allow == nil || slices.Contains(allow.Users, who.ID) || overlap(allow.Roles, who.Roles)
 }
 
 // overlap reports whether a role that exists is in both lists.

@@ -178,6 +178,44 @@ func TestAllowNarrows(t *testing.T) {
 	}
 }
 
+func TestAllowNamesUsers(t *testing.T) {
+	for _, c := range []struct {
+		allow parley.AgentAllow
+		id    parley.PrincipalID
+		role  parley.UserRole
+		want  parley.Code
+	}{
+		{parley.AgentAllow{Users: []parley.PrincipalID{"bob", "ann"}}, "ann", parley.RoleStandardUser, ""},
+		{parley.AgentAllow{Users: []parley.PrincipalID{"bob"}}, "ann", parley.RoleStandardUser, parley.CodeForbidden},
+		{parley.AgentAllow{Users: []parley.PrincipalID{"bob"}}, "ann", parley.RoleDeptHead, parley.CodeForbidden},
+		{parley.AgentAllow{Users: []parley.PrincipalID{"bob"}}, "ann", parley.RoleOrgAdmin, ""},
+		{parley.AgentAllow{Users: []parley.PrincipalID{"Ann", "ann "}}, "ann", parley.RoleStandardUser,
+			parley.CodeForbidden},
+		// A user who is named still needs a role that permits talking.
+		{parley.AgentAllow{Users: []parley.PrincipalID{"ann"}}, "ann", parley.RoleReadOnly, parley.CodeForbidden},
+		{parley.AgentAllow{Users: []parley.PrincipalID{"ann"}}, "ann", "king", parley.CodeForbidden},
+		// One of the two lists is enough.
+		{parley.AgentAllow{Roles: []parley.UserRole{parley.RoleDeptHead}, Users: []parley.PrincipalID{"ann"}}, "ann",
+			parley.RoleStandardUser, ""},
+		{parley.AgentAllow{Roles: []parley.UserRole{parley.RoleDeptHead}, Users: []parley.PrincipalID{"ann"}}, "bob",
+			parley.RoleDeptHead, ""},
+		{parley.AgentAllow{Roles: []parley.UserRole{parley.RoleDeptHead}, Users: []parley.PrincipalID{"ann"}}, "bob",
+			parley.RoleStandardUser, parley.CodeForbidden},
+		// Names of roles and ids of users are not mixed up.
+		{parley.AgentAllow{Users: []parley.PrincipalID{"standard_user"}}, "ann", parley.RoleStandardUser,
+			parley.CodeForbidden},
+		{parley.AgentAllow{Roles: []parley.UserRole{"ann"}}, "ann", parley.RoleStandardUser, parley.CodeForbidden},
+	} {
+		who := parley.Principal{ID: c.id, Tenant: "acme", Roles: []parley.UserRole{c.role}}
+		on := parley.Resource{Kind: parley.OneAgent, Tenant: "acme", Agent: "coder", Allow: &c.allow}
+		expect(t, fmt.Sprintf("%s, a %s, to %v", c.id, c.role, c.allow), Rules{}.Permit(who, parley.ActMessage, on),
+			c.want)
+		on.Tenant = "rival"
+		expect(t, fmt.Sprintf("%s of another tenant to %v", c.id, c.allow), Rules{}.Permit(who, parley.ActMessage, on),
+			parley.CodeNotFound)
+	}
+}
+
 func TestPermissionsAreThoseOfTheRoles(t *testing.T) {
 	for role, want := range map[parley.UserRole]string{
 		"read_only":     "agents:read",

@@ -42,7 +42,8 @@ type frontMatter struct {
 	IdleIntervalSecs *int64          `yaml:"idle_interval_secs"`
 
 	Allow *struct {
-		Roles []parley.UserRole `yaml:"roles"`
+		Roles []parley.UserRole    `yaml:"roles"`
+		Users []parley.PrincipalID `yaml:"users"`
 	} `yaml:"allow"`
 	Runtime  string `yaml:"runtime"`
 	Address  string `yaml:"address"`
@@ -114,7 +115,7 @@ func parseAgent(path, text string) (definition, error) {
 		agent.Limits.Turns = *f.Limits.Turns
 	}
 	if f.Allow != nil {
-		agent.Allow = &parley.AgentAllow{Roles: f.Allow.Roles}
+		agent.Allow = &parley.AgentAllow{Roles: f.Allow.Roles, Users: f.Allow.Users}
 	}
 	if agent.IdlePrompt, agent.IdleSeconds, err = f.idle(doc); err != nil {
 		return definition{}, err
@@ -145,9 +146,9 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("limits.cost_usd"), "limits.cost_usd is more than 0, not %g", f.Limits.CostUSD)
 	case f.Limits.Minutes < 0:
 		err = at(path, doc.line("limits.minutes"), "limits.minutes is more than 0, not %g", f.Limits.Minutes)
-	case f.Allow != nil && (len(f.Allow.Roles) == 0 || slices.Contains(f.Allow.Roles, "")):
-		err = at(path, doc.line("allow"), "allow names nobody who could talk to this agent; write allow: {roles: "+
-			"[...]}, or remove it to let in everybody who may talk to agents")
+	case agent.Allow != nil && agent.Allow.Check() != nil:
+		err = at(path, doc.line("allow"), "%v; write allow: {roles: [...], users: [...]}, or remove it to let in "+
+			"everybody who may talk to agents", agent.Allow.Check())
 	case slices.ContainsFunc(f.FallbackModels, parley.IsBlank):
 		err = at(path, doc.line("fallback_models"), "fallback_models has a name that is empty; write the names of "+
 			"models, like [gpt-4.1]")

@@ -60,7 +60,7 @@ func names(a *Agents) string {
 
 func TestAgents(t *testing.T) {
 	agents := load(t, folder(t, map[string]string{
-		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\nfallback_models: [m-2, m-3]\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5, cost_usd: 1.5}\ndelegates: [c]\ntrust: [mcp:github, workspace, 'remote:far']\nallow: {roles: [dept_head, standard_user]}\n|\nWrite code.\n\n---\n\nWell.\n",
+		"b.md":          "name: coder\ndescription: writes code\nmodel: m-1\nfallback_models: [m-2, m-3]\ntools: [read_file, shell]\napproval: auto-edit\nlimits: {turns: 7, tokens: 9000, minutes: 0.5, cost_usd: 1.5}\ndelegates: [c]\ntrust: [mcp:github, workspace, 'remote:far']\nallow: {roles: [dept_head, standard_user], users: [ann, bob@example.com]}\n|\nWrite code.\n\n---\n\nWell.\n",
 		"c.md":          "|Think.",
 		"a_none.md":     "tools: []\r\ntrust: []\r\n|Talk.\r\nMore.\r\n",
 		".#c.md":        "broken: true\n|",
@@ -72,8 +72,9 @@ func TestAgents(t *testing.T) {
 		{Name: "coder", Description: "writes code", Model: "m-1", Fallback: []string{"m-2", "m-3"},
 			Tools: []string{"read_file", "shell"}, Approval: "auto-edit",
 			Limits: parley.AgentLimits{Turns: 7, Tokens: 9000, Minutes: 0.5, CostUSD: 1.5}, Delegates: []string{"c"},
-			Trust:        []parley.Source{"mcp:github", "workspace", "remote:far"},
-			Allow:        &parley.AgentAllow{Roles: []parley.UserRole{"dept_head", "standard_user"}},
+			Trust: []parley.Source{"mcp:github", "workspace", "remote:far"},
+			Allow: &parley.AgentAllow{Roles: []parley.UserRole{"dept_head", "standard_user"},
+				Users: []parley.PrincipalID{"ann", "bob@example.com"}},
 			Instructions: "Write code.\n\n---\n\nWell."},
 		{Name: "c", Tools: []string{"*"}, Instructions: "Think."},
 	}
@@ -171,6 +172,9 @@ func TestAgentsElsewhere(t *testing.T) {
 }
 
 func TestBrokenAgentFiles(t *testing.T) {
+	const nobody = "allow names nobody who could talk to this agent"
+	const allowed = "; write allow: {roles: [...], users: [...]}, or remove it to let in everybody who may talk to " +
+		"agents"
 	for _, test := range []struct{ name, text, want string }{
 		{"fallback is empty", "---\nfallback_models: [a, ' ']\n---\nA.", "2: fallback_models has a name that is " +
 			"empty; write the names of models, like [gpt-4.1]"},
@@ -200,13 +204,15 @@ func TestBrokenAgentFiles(t *testing.T) {
 			"three dashes"},
 		{"never closed", "---\nname: a\nA.", "1: the front matter that begins here is never closed; end it with a " +
 			"line of three dashes"},
-		{"allow nobody", "---\nname: a\nallow: {}\n---\nA.", "3: allow names nobody who could talk to this agent; " +
-			"write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
-		{"allow no role", "---\nallow: {roles: []}\n---\nA.", "2: allow names nobody who could talk to this agent; " +
-			"write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
-		{"allow an empty role", "---\nallow: {roles: [a, '']}\n---\nA.", "2: allow names nobody who could talk to " +
-			"this agent; write allow: {roles: [...]}, or remove it to let in everybody who may talk to agents"},
-		{"allow a person", "---\nallow:\n  users: [ann]\n---\nA.", `3: unknown field "users"`},
+		{"allow nobody", "---\nname: a\nallow: {}\n---\nA.", "3: " + nobody + allowed},
+		{"allow no role", "---\nallow: {roles: []}\n---\nA.", "2: " + nobody + allowed},
+		{"allow an empty role", "---\nallow: {roles: [a, '']}\n---\nA.", "2: allow.roles has a name that is empty" +
+			allowed},
+		{"allow no user", "---\nallow: {users: []}\n---\nA.", "2: " + nobody + allowed},
+		{"allow a user without an id", "---\nallow: {roles: [a], users: [ann, ' ']}\n---\nA.",
+			`2: the id of a user in allow.users has 1 to 256 bytes, not " "` + allowed},
+		{"allowed users are text", "---\nallow:\n  users: ann\n---\nA.", "3: a list is wanted here"},
+		{"allow a group", "---\nallow:\n  groups: [ann]\n---\nA.", `3: unknown field "groups"`},
 		{"allow is text", "---\nallow: everybody\n---\nA.", "2: lines of the form KEY: VALUE are wanted here"},
 		{"nowhere", "---\nruntime: frames\n---\nA.", "2: runtime: frames needs an address: tcp://host:port or " +
 			"unix:///path"},

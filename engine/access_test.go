@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync/atomic"
 	"testing"
@@ -157,6 +158,34 @@ func codeOf(err error) parley.Code {
 		return ""
 	}
 	return parley.CodeOf(err)
+}
+
+// An agent for some users talks to them, whatever the role of the others.
+func TestAnAgentForSomeUsers(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Agents = crew{list: []parley.Agent{{Name: "private", Instructions: "obey",
+			Allow: &parley.AgentAllow{Users: []parley.PrincipalID{"bob"}}}}}
+	})
+	for i, c := range []struct {
+		who  parley.Principal
+		want parley.Code
+	}{
+		{member("bob", parley.RoleStandardUser), ""},
+		{member("eve", parley.RoleStandardUser), parley.CodeForbidden},
+		{member("dora", parley.RoleDeptHead), parley.CodeForbidden},
+		{member("bob", parley.RoleReadOnly), parley.CodeForbidden},
+		{ann, ""}, // no agent's allow keeps her out
+	} {
+		id := parley.SessionID(fmt.Sprintf("22222222-2222-4222-8222-00000000010%d", i))
+		code := r.as(c.who, id, parley.SubmitInput{Content: "say hello", Open: true,
+			Agent: parley.AgentRef{Name: "private"}})
+		if code != c.want {
+			t.Errorf("%s, a %s: %q, want %q", c.who.ID, c.who.Roles, code, c.want)
+		}
+		if code == "" {
+			r.finished(id, 1)
+		}
+	}
 }
 
 // A card is open when the one who may decide it loses the right to: by another

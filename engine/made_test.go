@@ -67,6 +67,8 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		"a bad mode":     {Name: "x", Instructions: "x", Approval: "whatever"},
 		"negative":       {Name: "x", Instructions: "x", Limits: parley.AgentLimits{Turns: -1}},
 		"allows nobody":  {Name: "x", Instructions: "x", Allow: &parley.AgentAllow{}},
+		"allows no id": {Name: "x", Instructions: "x",
+			Allow: &parley.AgentAllow{Users: []parley.PrincipalID{""}}},
 		"a wicked model": {Name: "x", Instructions: "x", Model: "a b"},
 		"a webhook": {Name: "x", Instructions: "x", Webhook: &parley.AgentWebhook{URL: "https://x.example",
 			SecretEnv: "HOME", Target: "x.example:443"}},

@@ -303,6 +303,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"if err := e.permit(ctx, who, \"\", parley.ActRead, parley.Resource{Kind: parley.OneSession, Tenant: who.Tenant, Session: id, Owner: m.Owner}); err != nil {", "if false {\n\t\tvar err error", "./engine", "TestSessionsBelongToWhoOpenedThem"},
 	{"everybody's sessions are mine", "access/access.go",
 		"if everybody || on.Owner == who.ID {", "if true {", "./engine", "TestSessionsBelongToWhoOpenedThem"},
+	{"an agent for one user is for everybody", "access/access.go",
+		"slices.Contains(allow.Users, who.ID)", "len(allow.Users) > 0", "./access", "TestAllowNamesUsers"},
 	{"an agent's allow is not asked about", "engine/command.go",
 		"err = a.mayTalk(who, c.Via, agent)", "err = nil", "./engine", "TestPermissionIsAskedAgainWhenACardIsDecided"},
 	{"a card is decided by who may no longer talk to the agent", "engine/command.go",

@@ -37,12 +37,15 @@ type agentDetail struct {
 
 // definitionFor is what somebody may read of a definition: what the agent may do
 // and use is for everybody who sees it; what it is told, where it runs and whom it
-// tells, for who could change that.
+// tells, and the ids of users whom it lets in, for who could change that.
 func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
 	if h.Access == nil ||
 		h.Access.Permit(r.who, parley.ActAdmin, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant,
 			Agent: a.Name, Allow: a.Allow}) != nil {
 		a.Instructions, a.IdlePrompt, a.Address, a.Webhook = "", "", "", nil
+		if a.Allow != nil {
+			a.Allow = &parley.AgentAllow{Roles: a.Allow.Roles}
+		}
 	}
 	return a
 }

@@ -311,6 +311,11 @@ func TestDefinitions(t *testing.T) {
 	if a := h.definitionFor(request{}, full); !reflect.DeepEqual(a, parley.Agent{}) {
 		t.Errorf("shown without anybody to ask: %+v", a)
 	}
+	some := &parley.AgentAllow{Roles: []parley.UserRole{"dept_head"}, Users: []parley.PrincipalID{"ann"}}
+	if a := h.definitionFor(request{}, parley.Agent{Allow: some}); a.Allow == nil || len(a.Allow.Roles) != 1 ||
+		a.Allow.Users != nil || some.Users == nil {
+		t.Errorf("shown without anybody to ask: %+v of %+v", a.Allow, some)
+	}
 	shown := []string{"Name", "Description", "Model", "Fallback", "Tools", "Approval", "Delegates", "Allow", "Limits",
 		"Autonomy", "IdleSeconds", "Trust"}
 	hidden := []string{"Instructions", "IdlePrompt", "Address", "Webhook"}

@@ -26,7 +26,9 @@ export function Definition({ agent }: { agent: AgentDetail }) {
     ],
     [
       'Allowed roles',
-      definition?.allow === undefined ? 'every role with agents:message' : definition.allow.roles.join(', '),
+      definition?.allow === undefined
+        ? 'every role with agents:message'
+        : (definition.allow.roles ?? []).join(', ') || 'none',
     ],
     [
       'Limits per run',
@@ -40,6 +42,7 @@ export function Definition({ agent }: { agent: AgentDetail }) {
         .join(', ') || 'default of the tenant',
     ],
   ]
+  if (definition?.allow?.users !== undefined) facts.push(['Allowed users', definition.allow.users.join(', ')])
   if (definition?.idle_prompt !== undefined)
     facts.push([
       'Idle prompt',

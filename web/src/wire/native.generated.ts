@@ -69,7 +69,7 @@ export interface Definition {
     compact?: number
     depth?: number
   }
-  allow?: { roles: string[] }
+  allow?: { roles?: string[]; users?: string[] }
   instructions?: string
   delegates?: string[]
   trust?: string[]
