@@ -8,11 +8,24 @@ import (
 	"parley/dialect"
 )
 
-// One answer of a client.
+// One answer of a client: an object or, in short, a string.
 type given struct {
 	Index    *int     `json:"question_index"`
 	Selected []string `json:"selected"`
 	Custom   *string  `json:"custom_text"`
+
+	short bool // it was a string, which is in Selected
+}
+
+func (g *given) UnmarshalJSON(raw []byte) error {
+	var text string
+	if raw[0] == '"' {
+		err := json.Unmarshal(raw, &text)
+		*g = given{Selected: []string{text}, short: true}
+		return err
+	}
+	type object given
+	return json.Unmarshal(raw, (*object)(g))
 }
 
 var unknownQuestion = parley.Errorf(parley.CodeNotFound, "Unknown question_id")
@@ -35,7 +48,7 @@ func (h *Handler) answer(r request) (any, error) {
 	}
 	var answers []given
 	if json.Unmarshal(r.body["answers"], &answers) != nil {
-		return nil, dialect.Invalid("answers must be a list of {question_index, selected, custom_text}")
+		return nil, dialect.Invalid("answers must be a list of {question_index, selected, custom_text}, or of strings")
 	}
 	asked, err := h.eventAt(r, session, seq)
 	if err != nil {
@@ -108,8 +121,14 @@ func answersTo(questions []parley.Question, answers []given) ([][]string, error)
 				"answers[%d].question_index: there is no question %d, or it is answered twice", i, n)
 		}
 		q := questions[n]
+		offered := func(label string) bool {
+			return slices.ContainsFunc(q.Options, func(o parley.Option) bool { return o.Label == label })
+		}
+		if a.short && !offered(a.Selected[0]) { // the person's own words
+			a.Selected, a.Custom = nil, &a.Selected[0]
+		}
 		for _, label := range a.Selected {
-			if !slices.ContainsFunc(q.Options, func(o parley.Option) bool { return o.Label == label }) {
+			if !offered(label) {
 				return nil, dialect.Invalid("answers[%d].selected: %q is no option", i, clip(label, maxPreview))
 			}
 		}

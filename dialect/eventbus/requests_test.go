@@ -145,6 +145,9 @@ func TestAnswers(t *testing.T) {
 			parley.DecideApproval{Card: 7, Decision: parley.AllowAlways, Digest: "d"}},
 		{approval, `[{"question_index":0,"selected":["Deny"],"custom_text":"use trash"}]`,
 			parley.DecideApproval{Card: 7, Decision: parley.Deny, Note: "use trash", Digest: "d"}},
+		{approval, `["Deny"]`, parley.DecideApproval{Card: 7, Decision: parley.Deny, Digest: "d"}},
+		{approval, `["yes"]`, "answers[0].selected must be one of"},
+		{approval, `["Allow once","Deny"]`, "answers must be one"},
 		{approval, `[]`, "answers must be one"},
 		{approval, `[{"selected":[]}]`, "answers[0].selected must be one of"},
 		{approval, `[{"selected":["allow once"]}]`, "answers[0].selected must be one of"},
@@ -154,6 +157,12 @@ func TestAnswers(t *testing.T) {
 		{asked, `[{"question_index":1,"selected":["D","C"],"custom_text":""},{"question_index":0,"selected":["A"],"custom_text":"but"}]`, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"A", "but"}, {"D", "C"}}}},
 		{asked, `[{"selected":["B"]},{"custom_text":"neither"}]`,
 			parley.AnswerQuestion{Card: 7, Answers: [][]string{{"B"}, {"neither"}}}},
+		{asked, `["B","D"]`, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"B"}, {"D"}}}},
+		{asked, `["neither",{"selected":["C","D"]}]`,
+			parley.AnswerQuestion{Card: 7, Answers: [][]string{{"neither"}, {"C", "D"}}}},
+		{asked, `["A"]`, "answers: question 1 is not answered"},
+		{asked, `["A","C","C"]`, "answers[2].question_index"},
+		{asked, `["A"," "]`, "answers[1] is empty"},
 		{asked, `[{"selected":["A"]}]`, "answers: question 1 is not answered"},
 		{asked, `[{"selected":["A","B"]},{"selected":["C"]}]`, "answers[0].selected: only one can be chosen"},
 		{asked, `[{"selected":["C"]},{"selected":["C"]}]`, `answers[0].selected: "C" is no option`},
@@ -166,6 +175,7 @@ func TestAnswers(t *testing.T) {
 			parley.ResolveToolCall{Call: 7, Resolution: parley.MarkDone, Note: "I looked"}},
 		{lost, `[{"selected":["Run it again"]}]`, parley.ResolveToolCall{Call: 7, Resolution: parley.Rerun}},
 		{lost, `[{"selected":["Stop the run"]}]`, parley.ResolveToolCall{Call: 7, Resolution: parley.Abandon}},
+		{lost, `["Stop the run"]`, parley.ResolveToolCall{Call: 7, Resolution: parley.Abandon}},
 		{lost, `[{"selected":["Deny"]}]`, "answers[0].selected must be one of"},
 		{event(parley.TurnStarted{}), `[{"selected":["Deny"]}]`, "Unknown question_id"},
 	} {
@@ -194,6 +204,8 @@ func TestAskUserResponse(t *testing.T) {
 		!reflect.DeepEqual(c.Do, parley.AnswerQuestion{Card: 7, Answers: [][]string{{"SQLite"}, {"Audit"}}}) {
 		t.Errorf("%+v", c)
 	}
+	wants(t, h, "POST", "/api/ask-user-response", `{"question_id":"`+id+`","answers":["Postgres","Audit"]}`, 200,
+		`{"status":"ok"}`)
 	for body, want := range map[string]string{
 		`{"question_id":"` + id + `"}`:              `400 {"error":"answers is missing."}`,
 		`{"question_id":"` + id + `","answers":7}`:  `400 {"error":"answers must be a list`,
