@@ -153,7 +153,7 @@ func TestTheWireIsTheDocuments(t *testing.T) {
 			"actual_completion_tokens compressed summary_count"},
 		{changeReport{}, "files truncated_count"},
 		{fileChange{}, "path summary diff"},
-		{modelFallback{}, "preferred_model actual_model reason"},
+		{modelFallback{}, "preferred actual reason preferred_model actual_model"},
 		{toolProgress{}, "tool line stream"},
 		{resync{}, "reason lagged_count"},
 		{blockStart{Args: json.RawMessage("{}")}, "block_id block_type tool args parent_id"},

@@ -128,7 +128,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.ModelFellBack:
 		p.show(message{ID: p.byAgent("model-fallback"), Kind: "model_fallback", AgentID: p.v.agent,
 			Text: text("Using %s model (%s unavailable: %s)", b.Actual, b.Preferred, b.Reason),
-			Data: modelFallback{b.Preferred, b.Actual, b.Reason}})
+			Data: modelFallback{b.Preferred, b.Actual, b.Reason, b.Preferred, b.Actual}})
 	default:
 		p.inRun()
 	}

@@ -172,9 +172,12 @@ type (
 		Summaries  int    `json:"summary_count"`
 	}
 	modelFallback struct {
-		Preferred string `json:"preferred_model"`
-		Actual    string `json:"actual_model"`
+		Preferred string `json:"preferred"`
+		Actual    string `json:"actual"`
 		Reason    string `json:"reason"`
+		// The same two under the names that the original gives them.
+		PreferredModel string `json:"preferred_model"`
+		ActualModel    string `json:"actual_model"`
 	}
 	turnComplete struct {
 		Duration *int64  `json:"duration_ms"`

@@ -95,9 +95,11 @@ export interface MissionAgent {
 }
 
 export interface ModelFallback {
+  preferred: string
+  actual: string
+  reason: string
   preferred_model: string
   actual_model: string
-  reason: string
 }
 
 export interface Option {

@@ -142,5 +142,7 @@ export function readContext(value: unknown): ContextUsage {
 
 export function readFallback(value: unknown): ModelFallback {
   const f = fields(value)
-  return { preferred_model: str(f.preferred_model), actual_model: str(f.actual_model), reason: str(f.reason) }
+  const preferred = str(f.preferred)
+  const actual = str(f.actual)
+  return { preferred, actual, reason: str(f.reason), preferred_model: preferred, actual_model: actual }
 }

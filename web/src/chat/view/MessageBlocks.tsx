@@ -63,8 +63,8 @@ function Block({
         <p className="flex items-start gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm">
           <WarningIcon className="mt-1 shrink-0 text-waiting" />
           <span className="min-w-0 break-words">
-            Answered by <b className="font-medium">{block.fallback.actual_model}</b>, because{' '}
-            {block.fallback.preferred_model} failed ({block.fallback.reason}).
+            Answered by <b className="font-medium">{block.fallback.actual}</b>, because{' '}
+            {block.fallback.preferred} failed ({block.fallback.reason}).
           </span>
         </p>
       )
