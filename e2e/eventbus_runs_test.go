@@ -138,14 +138,14 @@ func TestEventBusShowsSubagents(t *testing.T) {
 	b := n.tune(s, "")
 	a := n.say(s, "", "delegate say found it to explorer")
 	spawned := last(b.until("run", "subagent_spawned"))
-	if spawned.AgentID != "coder" || spawned.Data.Subagent != "explorer" || spawned.Data.Parent != a.RunID ||
-		spawned.Data.Child == "" {
+	if spawned.AgentID != "coder" || spawned.Data.Subagent != "explorer" || spawned.Data.Parent != "coder" ||
+		spawned.Data.ParentRun != a.RunID || spawned.Data.Child == "" {
 		t.Fatalf("%s", spawned.raw)
 	}
 	list := b.until("run", "subagent_result")
 	if !slices.ContainsFunc(list, func(m note) bool {
 		return m.SessionID == spawned.Data.Child && m.AgentID == "explorer" && m.Kind == "text_segment" &&
-			m.Text == "found it" && m.Data.Parent == a.RunID
+			m.Text == "found it" && m.Data.Parent == "coder" && m.Data.ParentRun == a.RunID
 	}) {
 		t.Errorf("%q", steps(list))
 	}

@@ -50,6 +50,7 @@ type note struct {
 		}
 		Tool, Reason string
 		Parent       string `json:"parent_id"`
+		ParentRun    string `json:"parent_run_id"`
 		Subagent     string `json:"subagent_id"`
 		Child        string `json:"subagent_session_id"`
 	}

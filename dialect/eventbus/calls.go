@@ -15,7 +15,7 @@ func (p *projection) inCall() {
 		p.v.calls = append(slices.Clip(p.v.calls), call{id: parley.CallID(p.e.Seq), name: b.Name, args: b.Arguments})
 		block := parley.Ref(p.e.Session, p.e.Seq)
 		p.show(message{ID: "cb-start-" + block, Kind: "content_block", Phase: "start", AgentID: p.v.agent,
-			Data: blockStart{block, "tool_use", b.Name, dialect.Arguments(b.Arguments), p.v.parentID()}})
+			Data: blockStart{block, "tool_use", b.Name, dialect.Arguments(b.Arguments), p.v.descent()}})
 	case parley.ToolCallBlocked:
 		p.v = p.v.withoutCall(b.Call)
 		p.update(b.Call, "blocked", b.Reason, true)
@@ -73,7 +73,7 @@ func (p *projection) update(id parley.CallID, status, result string, failed bool
 	}
 	p.show(message{ID: p.named("cb-update-" + block + "-%d"), Kind: "content_block", Phase: "update", Text: &first,
 		AgentID: p.v.agent,
-		Data:    blockUpdate{block, status, first, failed, p.v.parentID()}})
+		Data:    blockUpdate{block, status, first, failed, p.v.descent()}})
 }
 
 var callStatuses = map[parley.CallOutcome]string{

@@ -21,7 +21,8 @@ func TestTranscripts(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Dialect[View]{
 		Name:    "eventbus",
 		Project: Project,
-		Views:   map[string]View{"": NewView("/p")},
+		// Who delegated to a sub-agent is looked up in another log.
+		Views: map[string]View{"": {root: "/p", parent: parent{agent: "coder"}}},
 		// What came before somebody connected is read, and not shown: where
 		// that starts is proved by TestWhoComesAnywhereSeesWhatOthersSee.
 		Starts:  func([]parley.Event) []int { return []int{0} },

@@ -110,6 +110,7 @@ func TestHistoryAndTheBusAreOne(t *testing.T) {
 			got = append(got, string(m))
 		}
 		d.head = events[len(events)-1].Position
+		d.then = d.head
 		b, err := h.begin(context.Background(), ann, wish{session: string(dialecttest.Session), last: newest.Cursor})
 		if err != nil {
 			t.Fatal(err)

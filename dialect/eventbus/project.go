@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ import (
 type View struct {
 	root    string // project_root of every message
 	agent   string // of the open run, else of the last, else the session's
-	parent  string // the run that asked for this session; empty: people talk to it
+	parent  parent
 	run     parley.RunID
 	trigger parley.InputID // of the run
 	started time.Time      // the run
@@ -33,6 +34,11 @@ type View struct {
 	plan    *plan     // that it proposes
 	partial bool      // not all of it could be read
 }
+
+// A parent is who asked for the session of a sub-agent. The run is empty if people
+// talk to it. The log of the session names the run alone: the agent is empty where
+// nobody has looked it up.
+type parent struct{ run, agent string }
 
 type waiting struct {
 	queued
@@ -56,16 +62,23 @@ type card struct {
 // happened yet.
 func NewView(root string) View { return View{root: root} }
 
-func (v View) parentID() *string {
-	if v.parent == "" {
+func (v View) descent() descent {
+	if v.parent.run == "" {
+		return descent{}
+	}
+	return descent{orNull(cmp.Or(v.parent.agent, v.parent.run)), &v.parent.run}
+}
+
+func orNull(s string) *string {
+	if s == "" {
 		return nil
 	}
-	return &v.parent
+	return &s
 }
 
 // peer is who the agent talks with.
 func (v View) peer() string {
-	if v.parent != "" {
+	if v.parent.run != "" {
 		return "parent"
 	}
 	return "user"
@@ -94,7 +107,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.SessionOpened:
 		p.v.agent = b.Agent
 		if b.Parent != nil {
-			p.v.parent = runName(b.Parent.Session, b.Parent.Run)
+			p.v.parent.run = runName(b.Parent.Session, b.Parent.Run)
 		}
 		p.sync("")
 	case parley.SessionRenamed, parley.SessionHalted, parley.SessionReopened, parley.SessionDeleted,
@@ -169,12 +182,12 @@ func (p *projection) inRun() {
 		p.show(message{ID: p.named("run-subagent-spawned-" + escape(b.Agent) + "-%d"), Kind: "run",
 			Phase: "subagent_spawned", AgentID: p.v.agent,
 			Text: text("Spawned subagent %s", b.Agent),
-			Data: subagent{Parent: p.thisRun(), Subagent: b.Agent, Session: b.Child, Task: b.Task}})
+			Data: subagent{descent: p.delegates(), Subagent: b.Agent, Session: b.Child, Task: b.Task}})
 	case parley.ChildReturned:
 		p.show(message{ID: p.named("run-subagent-result-" + escape(b.Agent) + "-%d"), Kind: "run",
 			Phase: "subagent_result", AgentID: p.v.agent,
 			Text: text("Subagent %s returned", b.Agent),
-			Data: subagent{Parent: p.thisRun(), Subagent: b.Agent, Session: b.Child,
+			Data: subagent{descent: p.delegates(), Subagent: b.Agent, Session: b.Child,
 				Outcome: &outcome{Type: "none", Run: b.Outcome}}})
 	default:
 		p.inCall()
@@ -207,13 +220,14 @@ func (p *projection) byAgent(kind string) string {
 	return fmt.Sprintf("%s-%s-%d", kind, p.v.agent, p.seq())
 }
 
-// thisRun is the run that the event is of; null: it has ended before.
-func (p *projection) thisRun() *string {
-	if p.e.Run == 0 {
-		return nil
+// delegates is who delegates: the agent, in the run that the event is of unless that
+// has ended before.
+func (p *projection) delegates() descent {
+	by := descent{Parent: orNull(p.v.agent)}
+	if p.e.Run != 0 {
+		by.Run = orNull(runName(p.e.Session, p.e.Run))
 	}
-	name := runName(p.e.Session, p.e.Run)
-	return &name
+	return by
 }
 
 // escape keeps a name from being taken for a verb of a format.
@@ -255,7 +269,7 @@ func (p *projection) idlePrompt(b parley.InputReceived) {
 	p.show(message{ID: fmt.Sprintf("idle-trigger-%s-%d", b.Agent.Name, p.seq()), Kind: "activity", Phase: "doing",
 		Text:    text(idleTriggered),
 		AgentID: b.Agent.Name, Data: activity{Status: "idle_prompt_triggered", Lifecycle: "doing",
-			Parent: p.v.parentID()}})
+			descent: p.v.descent()}})
 }
 
 const idleTriggered = "Idle prompt triggered"
@@ -345,7 +359,7 @@ func (p *projection) said(b parley.OutputFinished) {
 	p.v.answer = append(slices.Clip(p.v.answer), b.Text)
 	if !parley.IsBlank(b.Text) {
 		p.show(message{ID: p.byAgent("text-seg"), Kind: "text_segment", Text: &b.Text, AgentID: p.v.agent,
-			Data: textSegment{p.v.parentID()}})
+			Data: textSegment{p.v.descent()}})
 	}
 }
 
@@ -386,7 +400,7 @@ func (p *projection) finished(b parley.RunFinished) {
 	}
 	p.show(message{ID: p.byAgent("run-outcome"), Kind: "run", Phase: "outcome", Text: text("Run outcome"),
 		AgentID: p.v.agent, Data: runOutcome{out}})
-	done := turnComplete{Tokens: p.v.tokens, Parent: p.v.parentID()}
+	done := turnComplete{Tokens: p.v.tokens, descent: p.v.descent()}
 	if !p.v.started.IsZero() {
 		ms := p.e.At.Sub(p.v.started).Milliseconds()
 		done.Duration = &ms

@@ -58,7 +58,7 @@ func (p *projection) rest(detail string) {
 
 func (p *projection) activity(s status, id, phase string) {
 	text := statusTexts[s.name]
-	data := activity{Status: s.name, Lifecycle: phase, Parent: p.v.parentID()}
+	data := activity{Status: s.name, Lifecycle: phase, descent: p.v.descent()}
 	if s.detail != "" {
 		text, data.Detail = s.detail, &s.detail
 	}

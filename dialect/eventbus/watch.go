@@ -69,7 +69,9 @@ func (w *watcher) viewBefore(ctx context.Context, e parley.Event) View {
 	case known:
 		return v
 	case e.Seq == 1, e.Session == parley.TenantSession: // which has no runs
-		return NewView(w.root)
+		v = NewView(w.root)
+		v.parent = w.parentOf(ctx, e)
+		return v
 	}
 	v, err := w.view(ctx, e.Session, e.Root, e.Run, e.Seq-1, math.MaxInt64)
 	if err != nil {
@@ -120,14 +122,29 @@ func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parle
 			from = next
 			continue
 		}
-		if root != id && from > 1 {
-			err = dialect.ReadLog(ctx, w.door, w.who, id, 1, 1, func(e parley.Event) {
-				opened, _ := Project(NewView(w.root), e)
-				v.parent = opened.parent
-			})
+		if root != id {
+			err = dialect.ReadLog(ctx, w.door, w.who, id, 1, 1, func(e parley.Event) { v.parent = w.parentOf(ctx, e) })
 		}
 		return v, err
 	}
+}
+
+// parentOf is who asked for the session that an event opens. The log of the session
+// names the run; which agent that is of is in the row of the run.
+func (w *watcher) parentOf(ctx context.Context, e parley.Event) (p parent) {
+	opened, ok := e.Body.(parley.SessionOpened)
+	if !ok || opened.Parent == nil {
+		return p
+	}
+	q := parley.RunQuery{Session: opened.Parent.Session, Run: opened.Parent.Run, Limit: 1}
+	p.run = runName(q.Session, q.Run)
+	runs, err := w.door.Runs(ctx, w.who, q)
+	if err != nil {
+		w.log.Warn("who delegates to a sub-agent cannot be read", "session", e.Session, "parent", p.run, "error", err)
+	} else if len(runs) > 0 {
+		p.agent = runs[0].Agent
+	}
+	return p
 }
 
 // mostCards are shown when somebody connects.

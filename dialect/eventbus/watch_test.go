@@ -31,6 +31,9 @@ func all(t fataler, events []parley.Event) (list []sent) {
 		if !ok {
 			v = NewView("/p")
 		}
+		if b, opened := e.Body.(parley.SessionOpened); opened && b.Parent != nil {
+			v.parent.agent = agentOf(events, *b.Parent)
+		}
 		v, frames := Project(v, e)
 		views[e.Session] = v
 		for _, f := range frames {
@@ -38,6 +41,16 @@ func all(t fataler, events []parley.Event) (list []sent) {
 		}
 	}
 	return list
+}
+
+// agentOf is the agent of the run that delegates.
+func agentOf(events []parley.Event, o parley.Origin) string {
+	for _, e := range events {
+		if b, ok := e.Body.(parley.RunStarted); ok && e.Session == o.Session && e.Seq == parley.Seq(o.Run) {
+			return b.Agent.Name
+		}
+	}
+	return ""
 }
 
 const (
@@ -57,7 +70,7 @@ func anyLogs(t *rapid.T) (events []parley.Event) {
 				log[i].Root = dialecttest.Session
 			}
 			if b, ok := log[i].Body.(parley.SessionOpened); ok && id == childSession {
-				b.Parent = &parley.Origin{Session: dialecttest.Session, Run: 3, Call: 6, Depth: 1}
+				b.Parent = &parley.Origin{Session: dialecttest.Session, Run: 1, Call: 6, Depth: 1} // which is no run
 				log[i].Body = b
 			}
 		}
@@ -75,6 +88,38 @@ func anyLogs(t *rapid.T) (events []parley.Event) {
 		}
 	}
 	return events
+}
+
+// TestSubagentsNameWhoAskedForThem: by the agent, with its run beside it, wherever a
+// client begins.
+func TestSubagentsNameWhoAskedForThem(t *testing.T) {
+	top, below := dialecttest.Session, childSession
+	events := []parley.Event{
+		{Session: below, Body: parley.SessionOpened{Owner: "ann", Agent: "explorer",
+			Parent: &parley.Origin{Session: top, Run: 3, Call: 6, Depth: 1}}},
+		{Session: below, Body: parley.InputReceived{Content: "look", Agent: parley.AgentRef{Name: "explorer"}}},
+		{Session: below, Run: 3, Body: parley.RunStarted{Input: 2, Agent: parley.AgentRef{Name: "explorer"}}},
+		{Session: below, Run: 3, Body: parley.TurnStarted{Number: 1}},
+		{Session: below, Run: 3, Body: parley.RunFinished{Outcome: parley.Completed}},
+	}
+	for i := range events {
+		events[i].Root, events[i].Seq, events[i].Position = top, parley.Seq(i+1), parley.Position(i+1)
+	}
+	d := &door{events: events, head: 5, runs: []parley.RunInfo{{Session: top, Run: 3, Agent: "coder"}}}
+	for last, want := range map[string]int{"0": 4, fmt.Sprint(4 * perEvent): 3} {
+		got := 0
+		for _, m := range drain(t, begin(t, d, "", last, 1)) {
+			if strings.Contains(string(m.data), `"parent_id"`) {
+				got++
+				if !strings.Contains(string(m.data), `"parent_id":"coder","parent_run_id":"run-`+string(top)+`-3"`) {
+					t.Errorf("after %s: %s", last, m.data)
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("after %s: %d messages name a parent, want %d", last, got, want)
+		}
+	}
 }
 
 // TestSeqsGrow: seq is rev, grows from message to message whatever happens, and

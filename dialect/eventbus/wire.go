@@ -41,9 +41,13 @@ type message struct {
 	Data        any              `json:"data,omitempty"`
 }
 
-// What data is, by kind and phase. parent_id is the run that asked for the run of
-// a sub-agent, as /api/agent-runs names it, and null elsewhere.
+// What data is, by kind and phase.
 type (
+	// A descent says who delegated what a sub-agent does; parent_id is null elsewhere.
+	descent struct {
+		Parent *string `json:"parent_id"`               // the agent
+		Run    *string `json:"parent_run_id,omitempty"` // its run, as /api/agent-runs names it
+	}
 	said struct { // message
 		From string `json:"from"`
 		To   string `json:"to"`
@@ -56,7 +60,7 @@ type (
 		Status    string  `json:"status"`
 		Detail    *string `json:"detail"`
 		Lifecycle string  `json:"lifecycle"` // doing, done
-		Parent    *string `json:"parent_id"`
+		descent
 	}
 	queue struct {
 		Items     []queued `json:"items"`
@@ -73,21 +77,21 @@ type (
 		Thinking bool `json:"thinking"`
 	}
 	textSegment struct {
-		Parent *string `json:"parent_id"`
+		descent
 	}
 	blockStart struct { // content_block start
-		Block  string          `json:"block_id"`
-		Type   string          `json:"block_type"` // tool_use
-		Tool   string          `json:"tool"`
-		Args   json.RawMessage `json:"args"`
-		Parent *string         `json:"parent_id"`
+		Block string          `json:"block_id"`
+		Type  string          `json:"block_type"` // tool_use
+		Tool  string          `json:"tool"`
+		Args  json.RawMessage `json:"args"`
+		descent
 	}
 	blockUpdate struct { // content_block update
-		Block   string  `json:"block_id"`
-		Status  string  `json:"status"` // done, failed, denied, cancelled, unknown, blocked
-		Summary string  `json:"summary"`
-		IsError bool    `json:"is_error"`
-		Parent  *string `json:"parent_id"`
+		Block   string `json:"block_id"`
+		Status  string `json:"status"` // done, failed, denied, cancelled, unknown, blocked
+		Summary string `json:"summary"`
+		IsError bool   `json:"is_error"`
+		descent
 	}
 	toolProgress struct {
 		Tool   string `json:"tool"`
@@ -135,7 +139,7 @@ type (
 		Diff    string `json:"diff"`
 	}
 	subagent struct { // run subagent_spawned, subagent_result
-		Parent   *string          `json:"parent_id"`
+		descent
 		Subagent string           `json:"subagent_id"`
 		Session  parley.SessionID `json:"subagent_session_id"`
 		Task     string           `json:"task,omitempty"`
@@ -180,9 +184,9 @@ type (
 		ActualModel    string `json:"actual_model"`
 	}
 	turnComplete struct {
-		Duration *int64  `json:"duration_ms"`
-		Tokens   *int    `json:"context_tokens"`
-		Parent   *string `json:"parent_id"`
+		Duration *int64 `json:"duration_ms"`
+		Tokens   *int   `json:"context_tokens"`
+		descent
 	}
 	resync struct { // run resync
 		Reason string `json:"reason"` // broadcast_lag, unknown_epoch, beyond_head, unknown_id

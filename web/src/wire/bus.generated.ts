@@ -5,6 +5,7 @@ export interface Activity {
   detail: string | null
   lifecycle: string
   parent_id: string | null
+  parent_run_id?: string
 }
 
 export interface AgentRun {
@@ -32,6 +33,7 @@ export interface BlockStart {
   tool: string
   args: unknown
   parent_id: string | null
+  parent_run_id?: string
 }
 
 export interface BlockUpdate {
@@ -40,6 +42,7 @@ export interface BlockUpdate {
   summary: string
   is_error: boolean
   parent_id: string | null
+  parent_run_id?: string
 }
 
 export interface ChangeReport {
@@ -190,6 +193,7 @@ export interface Started {
 
 export interface Subagent {
   parent_id: string | null
+  parent_run_id?: string
   subagent_id: string
   subagent_session_id: string
   task?: string
@@ -205,6 +209,7 @@ export interface Task {
 
 export interface TextSegment {
   parent_id: string | null
+  parent_run_id?: string
 }
 
 export interface Thinking {
@@ -222,6 +227,7 @@ export interface TurnComplete {
   duration_ms: number | null
   context_tokens: number | null
   parent_id: string | null
+  parent_run_id?: string
 }
 
 export interface UiMessage {
