@@ -34,7 +34,8 @@ func newEventBus(
 			return map[string]json.RawMessage{"models": dialect.Encode(models), "server.port": dialect.Encode(port)}
 		}}
 	if !c.AutonomyEnabled {
-		h.NoPrompts = "Idle agents are not prompted: this server runs without AUTONOMY_ENABLED=true."
+		h.NoPrompts = "No agent is prompted to work on a mission: this server was started without " +
+			"AUTONOMY_ENABLED=true."
 	}
 	return h, nil
 }

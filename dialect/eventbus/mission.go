@@ -50,7 +50,11 @@ func (h *Handler) showMission(m parley.MissionInfo) mission {
 func (h *Handler) getMission(r request) (any, error) {
 	list, err := h.Door.Missions(r.Context(), r.who, h.Project(r.who.Tenant), 1)
 	if err != nil || len(list) == 0 || !list[0].Ended.IsZero() {
-		return map[string]bool{"active": false}, err
+		none := map[string]any{"active": false}
+		if h.NoPrompts != "" { // who is about to set one is told before
+			none["note"] = h.NoPrompts
+		}
+		return none, err
 	}
 	return h.showMission(list[0]), nil
 }

@@ -15,6 +15,9 @@ func TestMissionsAreListed(t *testing.T) {
 	d := golden(t)
 	h := handler(d)
 	at := time.Unix(1767323045, 999e6).UTC()
+	h.NoPrompts = "switched off"
+	wants(t, h, "GET", "/api/mission", ``, 200, `{"active":false,"note":"switched off"}`)
+	h.NoPrompts = ""
 	wants(t, h, "GET", "/api/mission", ``, 200, `{"active":false}`)
 	wants(t, h, "GET", "/api/missions?project_root=/p", ``, 200, `{"missions":[]}`)
 	d.missions = []parley.MissionInfo{{ID: 2, Text: "old", By: "ann", At: at, Ended: at.Add(time.Minute)}}

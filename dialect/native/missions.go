@@ -23,7 +23,11 @@ func (h *Handler) listMissions(r request) (int, any, error) {
 			list[i].Agents = []parley.MissionAgent{}
 		}
 	}
-	return http.StatusOK, map[string]any{"missions": list}, err
+	answer := map[string]any{"missions": list}
+	if h.NoPrompts != "" {
+		answer["note"] = h.NoPrompts
+	}
+	return http.StatusOK, answer, err
 }
 
 func (h *Handler) setMission(r request) (int, any, error) {
@@ -51,7 +55,13 @@ func (h *Handler) setMission(r request) (int, any, error) {
 		do.Agents = append(do.Agents, a)
 	}
 	receipt, err := h.submit(r, string(parley.TenantSession), do)
-	return http.StatusCreated, receipt, err
+	return http.StatusCreated, missionReceipt{receipt, h.NoPrompts}, err
+}
+
+// missionReceipt tells who sets a mission if nothing will come of it.
+type missionReceipt struct {
+	parley.Receipt
+	Note string `json:"note,omitempty"`
 }
 
 func (h *Handler) clearMission(r request) (int, any, error) {

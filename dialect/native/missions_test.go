@@ -1,6 +1,8 @@
 package native
 
 import (
+	"encoding/json"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -8,6 +10,26 @@ import (
 	"parley"
 	"parley/dialect/dialecttest"
 )
+
+// TestMissionsSayThatNobodyIsPrompted: who reads or sets missions is told why nothing
+// comes of them.
+func TestMissionsSayThatNobodyIsPrompted(t *testing.T) {
+	h := handler(&door{})
+	for _, note := range []string{"", "switched off"} {
+		h.NoPrompts = note
+		for _, method := range []string{"GET", "POST"} {
+			r := httptest.NewRequest(method, "/api/v1/missions", strings.NewReader(`{"text":"x"}`))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			h.Routes()[method+" /api/v1/missions"](w, r)
+			var answer struct{ Note *string }
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code >= 300 ||
+				(answer.Note != nil) != (note != "") || note != "" && *answer.Note != note {
+				t.Errorf("%s with %q: %d %s", method, note, w.Code, w.Body)
+			}
+		}
+	}
+}
 
 func TestMissions(t *testing.T) {
 	prompt, seconds := "Look.", int64(60)

@@ -47,6 +47,8 @@ type Handler struct {
 	Permissions func(parley.Principal) []parley.Action
 	// Project is where a tenant's is; nil, or empty: it has none.
 	Project func(parley.TenantID) string
+	// NoPrompts says why idle agents are not prompted on this server; empty: they are.
+	NoPrompts string
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.

@@ -3,6 +3,7 @@ import { useState, type FormEvent } from 'react'
 import { agentsQuery } from '../agents/queries'
 import { Button } from '../ui/Button'
 import { Field, TextArea, TextInput } from '../ui/Field'
+import { WarningIcon } from '../ui/icons'
 import { Exact, Mono } from '../ui/Mono'
 import { Box } from '../ui/Page'
 import { RelativeTime } from '../ui/RelativeTime'
@@ -16,15 +17,23 @@ export function Mission() {
   return (
     <>
       <Fetched<Shown> path="/api/mission" name="mission">
-        {(mission) =>
-          mission.active ? (
-            <Active mission={mission} may={may('agents:write')} />
-          ) : may('agents:write') ? (
-            <SetMission />
-          ) : (
-            <p className="text-sm text-ink-soft">No mission is set.</p>
-          )
-        }
+        {(mission) => (
+          <>
+            {mission.note !== undefined && (
+              <p role="note" className="flex items-start gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm">
+                <WarningIcon className="mt-1 shrink-0 text-waiting" />
+                <span className="min-w-0 break-words">{mission.note}</span>
+              </p>
+            )}
+            {mission.active ? (
+              <Active mission={mission} may={may('agents:write')} />
+            ) : may('agents:write') ? (
+              <SetMission />
+            ) : (
+              <p className="text-sm text-ink-soft">No mission is set.</p>
+            )}
+          </>
+        )}
       </Fetched>
       <Fetched<{ missions: Shown[] }> path="/api/missions" name="earlier missions">
         {({ missions }) => <Earlier missions={missions.filter((one) => !one.active)} />}
@@ -40,7 +49,6 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
       <p className="whitespace-pre-wrap break-words">
         <Exact>{mission.text}</Exact>
       </p>
-      {mission.note !== undefined && <p className="text-sm text-waiting">{mission.note}</p>}
       {mission.agents.length > 0 && (
         <ul className="flex flex-col gap-1 text-sm text-ink-soft">
           {mission.agents.map((agent) => (
