@@ -14,6 +14,17 @@ type Model interface {
 	Stream(context.Context, ModelRequest) iter.Seq2[Said, error]
 }
 
+// A ModelInfo is a model that can be called, and what is known of it. Prices are in US
+// dollars for a million tokens, from the vendor's list; zero: not known.
+type ModelInfo struct {
+	ID          string  `json:"id"`
+	Provider    string  `json:"provider"`
+	Default     bool    `json:"default"` // of agents that name none
+	Window      int     `json:"context_window,omitempty"`
+	InputPrice  float64 `json:"input_price,omitempty"`
+	OutputPrice float64 `json:"output_price,omitempty"`
+}
+
 type ModelRequest struct {
 	Model        string
 	Instructions string

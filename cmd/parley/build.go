@@ -158,6 +158,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	if err != nil {
 		return nil, err
 	}
+	bus.Models = provider.NewOffers(models, log, time.Now).List
 	r := newRoutes(s, bus, newNative(c, s, p, models, toolServers{door, outside}, bus))
 	store.Observe(meter.Committed)
 	meter.Watch(metrics.Sources{Backlog: store.Backlog, Followers: followers.Followers, Sessions: door.Loaded,

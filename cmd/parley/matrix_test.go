@@ -67,6 +67,7 @@ var routeRules = map[string]rule{
 		ok: 201},
 	"DELETE /api/v1/agents/{id}":        {needs: parley.ActAdmin, on: "made agent", ok: 200},
 	"GET /api/v1/skills":                {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/models":                {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/sessions":              {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/sessions":             {needs: parley.ActMessage, body: `{}`, ok: 201},
 	"GET /api/v1/sessions/{id}":         {needs: parley.ActRead, on: "session", ok: 200},
@@ -145,6 +146,7 @@ var routeRules = map[string]rule{
 	"GET /api/agent-override": {needs: parley.ActRead, on: "agent", query: "?agent_id={id}", ok: 200},
 	"POST /api/agent-override": {needs: parley.ActAdmin, on: "agent",
 		body: `{"agent_id":"{id}","idle_interval_secs":60}`, ok: 200},
+	"GET /api/models":         {needs: parley.ActRead, ok: 200},
 	"GET /api/workspace/tree": {needs: parley.ActRead, ok: 200},
 	"GET /api/files":          {needs: parley.ActRead, ok: 200},
 	"GET /api/file":           {needs: parley.ActRead, ok: 400}, // which one?

@@ -129,7 +129,7 @@ func newNative(
 	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard,
 		Log: s.log, Problems: p.agents.Problems, Files: p.agents, Access: access.Rules{}, Skills: p.skills,
 		Servers: servers, Webhooks: servers.door, Permissions: access.Permissions, Project: bus.Project,
-		NoPrompts: bus.NoPrompts,
+		NoPrompts: bus.NoPrompts, Models: bus.Models,
 		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(),
 			Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""}}
 }

@@ -22,6 +22,7 @@ type Handler struct {
 	Guard     dialect.Guard
 	Conns     *dialect.Conns
 	Workspace Workspace
+	Models    dialect.Models // nil: nobody can tell
 	Log       *slog.Logger
 
 	// NoPrompts says why idle agents are not prompted on this server; empty:
@@ -62,6 +63,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/missions":           h.asks(h.listMissions),
 		"GET /api/agent-override":     h.asks(h.getOverride),
 		"POST /api/agent-override":    h.asks(h.setOverride),
+		"GET /api/models":             h.asks(h.listModels),
 		"GET /api/workspace/tree":     h.asks(h.tree),
 		"GET /api/files":              h.asks(h.listFiles),
 		"GET /api/file":               h.asks(h.readFile),

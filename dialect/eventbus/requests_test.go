@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -489,4 +490,16 @@ func TestWhatIsNoFaultIsNotLogged(t *testing.T) {
 			t.Errorf("%s: %q", code, log.String())
 		}
 	}
+}
+
+// TestModels are listed for who may read, with the default of the tenant.
+func TestModels(t *testing.T) {
+	h := handler(golden(t))
+	wants(t, h, "GET", "/api/models", "", 200, `[]`)
+	h.Models = func(_ context.Context, byDefault string) ([]parley.ModelInfo, error) {
+		return []parley.ModelInfo{{ID: "m", Provider: "openai", Default: byDefault == ""}}, nil
+	}
+	wants(t, h, "GET", "/api/models", "", 200, `[{"id":"m","provider":"openai","default":true}]`)
+	wants(t, h, "GET", "/api/models", "", 403, `{"error"`, "X-User: clumsy")
+	wants(t, h, "GET", "/api/models", "", 401, `{"error"`, "X-User: nobody")
 }

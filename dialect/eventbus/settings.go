@@ -198,3 +198,8 @@ func equalJSON(a, b json.RawMessage) bool {
 	}
 	return bytes.Equal(dialect.Encode(va), dialect.Encode(vb))
 }
+
+// listModels lists what the configured vendors offer.
+func (h *Handler) listModels(r request) (any, error) {
+	return dialect.ListModels(r.Context(), h.Door, r.who, h.Models)
+}

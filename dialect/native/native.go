@@ -47,6 +47,7 @@ type Handler struct {
 	Permissions func(parley.Principal) []parley.Action
 	// Project is where a tenant's is; nil, or empty: it has none.
 	Project func(parley.TenantID) string
+	Models  dialect.Models // nil: nobody can tell
 	// NoPrompts says why idle agents are not prompted on this server; empty: they are.
 	NoPrompts string
 }
@@ -60,6 +61,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"POST /api/v1/agents":         h.asks(h.makeAgent),
 		"DELETE /api/v1/agents/{id}":  h.asks(h.deleteAgent),
 		"GET /api/v1/skills":          h.asks(h.listSkills),
+		"GET /api/v1/models":          h.asks(h.listModels),
 		"GET /api/v1/sessions":        h.asks(h.listSessions),
 		"POST /api/v1/sessions":       h.asks(h.openSession),
 		"GET /api/v1/sessions/{id}":   h.asks(h.getSession),

@@ -1,0 +1,107 @@
+package provider
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+const (
+	offersHold  = 5 * time.Minute  // how long the lists of vendors are not asked for again
+	offersRetry = 30 * time.Second // the same, if one of them did not answer
+	offersTake  = 10 * time.Second // how long a vendor may take to answer
+)
+
+// Offers knows which models can be called. It asks the vendors, and remembers their
+// answers for a while: clients may look often.
+type Offers struct {
+	models *Models
+	log    *slog.Logger
+	now    func() time.Time
+
+	turn   chan struct{} // whoever holds it may use the following
+	names  map[string][]string
+	expire time.Time
+}
+
+func NewOffers(m *Models, log *slog.Logger, now func() time.Time) *Offers {
+	return &Offers{models: m, log: log, now: now, turn: make(chan struct{}, 1), names: map[string][]string{}}
+}
+
+// List lists the models that can be called: first the default (empty: the server's),
+// then those that each vendor with a key has, by name, and the demo.
+func (o *Offers) List(ctx context.Context, byDefault string) ([]parley.ModelInfo, error) {
+	select {
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if !o.now().Before(o.expire) {
+		o.ask(ctx)
+	}
+	if byDefault == "" {
+		byDefault = o.models.Default()
+	}
+	first := o.info(byDefault)
+	first.Default = true
+	list := []parley.ModelInfo{first}
+	for _, vendor := range o.models.Reached() {
+		for _, name := range o.names[vendor] {
+			// Another vendor would be asked for a name that looks like one of its own.
+			if name != byDefault && o.models.Provider(name) == vendor {
+				list = append(list, o.info(name))
+			}
+		}
+	}
+	if byDefault != Demo {
+		list = append(list, o.info(Demo))
+	}
+	return list, nil
+}
+
+func (o *Offers) info(name string) parley.ModelInfo {
+	info := parley.ModelInfo{ID: name, Provider: o.models.Provider(name)}
+	if m := About(name); len(m.prices) > 0 { // the table has it
+		info.Window, info.InputPrice, info.OutputPrice = m.Window, m.prices[0].input, m.prices[0].output
+	}
+	return info
+}
+
+// ask asks every vendor. One that does not answer keeps the list it had.
+func (o *Offers) ask(client context.Context) {
+	ctx, cancel := context.WithTimeout(client, offersTake)
+	defer cancel()
+	vendors := o.models.Reached()
+	lists, errs := make([][]string, len(vendors)), make([]error, len(vendors))
+	var all sync.WaitGroup
+	for i, vendor := range vendors {
+		all.Go(func() { lists[i], errs[i] = o.models.List(ctx, vendor) })
+	}
+	all.Wait()
+	if client.Err() != nil { // it is gone; the next one has them asked again
+		return
+	}
+	hold := offersHold
+	for i, vendor := range vendors {
+		if errs[i] != nil {
+			o.log.Warn("a vendor does not say which models it has", "vendor", vendor, "error", errs[i])
+			hold = offersRetry
+			continue
+		}
+		o.names[vendor] = nil
+		for _, name := range lists[i] {
+			if vendor == Google {
+				name = bare(name)
+			}
+			if !slices.Contains(o.names[vendor], name) {
+				o.names[vendor] = append(o.names[vendor], name)
+			}
+		}
+	}
+	o.expire = o.now().Add(hold)
+}
