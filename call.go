@@ -1,7 +1,9 @@
 package parley
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -76,6 +78,17 @@ type (
 		Note       string     `json:"note,omitempty"`
 	}
 )
+
+// ExitLine is the first line of a command's result. It tells the model the exit code.
+func ExitLine(code int) string { return fmt.Sprintf("exit code %d\n", code) }
+
+// Printed is the result without that line, for clients that get the exit code apart.
+func (b ToolCallFinished) Printed() string {
+	if b.Exit == nil {
+		return b.Result
+	}
+	return strings.TrimPrefix(b.Result, ExitLine(*b.Exit))
+}
 
 func (b ToolCallRequested) fold(s State, e Event) State {
 	return s.inRun(e, func(r *Run) {

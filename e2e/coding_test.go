@@ -277,7 +277,7 @@ func fixInAgentLoop(t *testing.T, s *server, n *node) string {
 	list = c.items(
 		slices.Concat([]string{"function_call", "function_call_output", "function_call", "function_call_output",
 			"assistant"}, answered)...)
-	if out := list[1].Payload.Output; !strings.Contains(out, `ok: greets`) || !strings.Contains(out, `"exit_code":0`) ||
+	if out := list[1].Payload.Output; !strings.HasPrefix(out, `{"output":"ok: greets\n","metadata":{"exit_code":0,`) ||
 		list[4].text() != fixDone {
 		t.Errorf("%s\n%s", list[1].raw, list[4].raw)
 	}

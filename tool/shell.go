@@ -194,8 +194,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 			text = strings.TrimRight(text, "\n") + "\n[" + rules + "]\n"
 		}
 	}
-	return parley.ToolResult{Text: fmt.Sprintf("exit code %d\n%s", ended.Exit, text), Exit: &ended.Exit,
-		Failed: ended.Exit != 0}, nil
+	return parley.ToolResult{Text: parley.ExitLine(ended.Exit) + text, Exit: &ended.Exit, Failed: ended.Exit != 0}, nil
 }
 
 // forbidden are the words of programs that were refused something, which do not

@@ -355,7 +355,7 @@ func (p *projection) finished(b parley.ToolCallFinished) {
 		lost, _ := dialect.Opens(p.e)
 		p.opensOther(lost)
 	default:
-		p.ended(b.Call, toolOutput{b.Result, took})
+		p.ended(b.Call, toolOutput{b.Printed(), took})
 	}
 }
 
