@@ -91,6 +91,9 @@ func sameHost(r *http.Request) bool {
 	return origin == "" || err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
+// SetMaxMessage changes how many bytes a message received may have. Call it before the first Read.
+func (s *Socket) SetMaxMessage(most int64) { s.o.MaxMessage = most }
+
 // Read waits for one message, which is valid UTF-8. It is for one goroutine at
 // a time, and somebody should be reading nearly always: only while they do are
 // the peer's pings answered and its goodbyes noticed. Errors are *Closed. When

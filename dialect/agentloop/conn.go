@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"parley"
 	"parley/dialect"
@@ -30,6 +31,7 @@ type conn struct {
 	context *Context
 
 	answered parley.CommandID // the id of the last answer; of the goroutine that receives
+	images   atomic.Int64     // bytes of images that are not in the log yet
 }
 
 // asked is the approval request that was last shown here. The document's answer
@@ -198,18 +200,37 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 }
 
+// maxImagesUnderWay is how many bytes of images a connection may have received that are not in the log yet.
+const maxImagesUnderWay = 4 * dialect.MaxImageBytes
+
 // submit hands a command over. A cancel names no input: it is for what was said
 // before it, and must not overtake that, nor be overtaken by what is said next.
 func (c *conn) submit(ctx context.Context, cmd parley.Command) bool {
-	if _, ok := cmd.Do.(parley.CancelRun); !ok {
+	var size int64
+	switch do := cmd.Do.(type) {
+	case parley.CancelRun:
+	case parley.SubmitInput:
+		for _, image := range do.Images {
+			size += int64(len(image.Data))
+		}
+	default:
 		return c.Within(ctx, c.session, cmd, func(err error) { c.refused(ctx, cmd, err) })
 	}
+	if c.images.Load()+size > maxImagesUnderWay {
+		return false
+	}
+	c.images.Add(size)
 	cmd.Via = parley.ViaWebSocket
-	return c.After(func() {
+	added := c.After(func() {
+		defer c.images.Add(-size)
 		if _, err := c.Door.Submit(ctx, c.Visit.Who, cmd); err != nil && ctx.Err() == nil {
 			c.refuse(ctx, cmd.Do, err)
 		}
 	})
+	if !added {
+		c.images.Add(-size)
+	}
+	return added
 }
 
 // overtakes reports whether a command stops or answers something.

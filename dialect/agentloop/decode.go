@@ -3,6 +3,7 @@ package agentloop
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,12 +53,19 @@ const (
 	maxTypeInErrors = 80
 )
 
+// maxOther is how many bytes a message may have that is no input.
+const maxOther = 1 << 20
+
 // Decode reads a message on the connection of a session that was last shown an
 // approval.
 func Decode(session parley.SessionID, asked Asked, data []byte) Decoded {
 	m, err := envelope(data)
 	if err != nil {
 		return refuse(badFormat, err)
+	}
+	if len(data) > maxOther && m.kind != "user_input" {
+		return refuse(badFormat, parley.Errorf(parley.CodeTooLarge,
+			"Only a user_input may be longer than %d bytes.", maxOther))
 	}
 	d := m.decode(asked)
 	if id, err := uuid.Parse(m.id); err == nil && len(m.id) == len(uuid.Nil.String()) {
@@ -70,7 +78,11 @@ func Decode(session parley.SessionID, asked Asked, data []byte) Decoded {
 }
 
 func refuse(message string, err error) Decoded {
-	f := notProcessed(message, parley.CodeInvalid, err.Error())
+	code, reason := parley.CodeInvalid, err.Error()
+	if e, ok := errors.AsType[*parley.Error](err); ok {
+		code, reason = e.Code, strings.TrimSuffix(e.Message, ".")
+	}
+	f := notProcessed(message, code, reason)
 	return Decoded{Refusal: &f}
 }
 
@@ -145,76 +157,95 @@ func (m received) userInput(Asked) (d Decoded, err error) {
 	if err := m.payload.Into("input", &items, "a list of items"); err != nil {
 		return d, err
 	}
-	var said []string
+	var said, urls []string
 	for i, raw := range items {
-		words, err := inputItem(raw)
+		words, images, err := inputItem(raw)
 		if err != nil {
 			return d, fmt.Errorf("input %d: %w", i, err)
 		}
-		said = append(said, words)
+		said, urls = append(said, words), append(urls, images...)
+	}
+	images, err := dialect.Images(urls)
+	if err != nil {
+		return d, err
 	}
 	content := strings.Join(said, "\n\n")
-	if parley.IsBlank(parley.CleanText(content)) {
+	switch blank := parley.IsBlank(parley.CleanText(content)); {
+	case blank && len(images) > 0:
+		return d, fmt.Errorf("the message has an image and no text; say in an input_text what to do with it")
+	case blank:
 		return d, fmt.Errorf("the message is empty")
+	case len(content) > parley.MaxContent:
+		return d, parley.Errorf(parley.CodeTooLarge, "The message is longer than %d bytes.", parley.MaxContent)
 	}
-	d.Command.Do = parley.SubmitInput{Content: content, Busy: parley.Queue, Open: true, Transient: true}
+	d.Command.Do = parley.SubmitInput{Content: content, Images: images, Busy: parley.Queue, Open: true,
+		Transient: true}
 	return d, nil
 }
 
-// inputItem is what a message says. Its role is the user's: what an assistant or
+// inputItem is the text of a message, and the data URLs of its images. Its role is the user's: what an assistant or
 // a tool said stands in the log, and is not for a client to make up.
-func inputItem(raw json.RawMessage) (string, error) {
+func inputItem(raw json.RawMessage) (words string, images []string, err error) {
 	o, err := dialect.ParseObject(raw)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	kind, err := o.String("type")
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	role, err := o.String("role")
 	switch {
 	case err != nil:
-		return "", err
+		return "", nil, err
 	case kind != "message" && kind != "":
-		return "", fmt.Errorf("type must be message, not %.40q", kind)
+		return "", nil, fmt.Errorf("type must be message, not %.40q", kind)
 	case role != "user":
-		return "", fmt.Errorf("role must be user, not %.40q", role)
+		return "", nil, fmt.Errorf("role must be user, not %.40q", role)
 	}
-	var words string
 	if json.Unmarshal(o["content"], &words) == nil {
-		return words, nil
+		return words, nil, nil
 	}
 	var parts []json.RawMessage
 	if err := o.Into("content", &parts, "a string or a list of parts"); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	for _, part := range parts {
-		more, err := inputPart(part)
+		more, image, err := inputPart(part)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		words += more
+		if words += more; image != "" {
+			images = append(images, image)
+		}
 	}
-	return words, nil
+	return words, images, nil
 }
 
-func inputPart(raw json.RawMessage) (words string, err error) {
+// inputPart is a text, or the data URL of an image.
+func inputPart(raw json.RawMessage) (words, image string, err error) {
 	if json.Unmarshal(raw, &words) == nil {
-		return words, nil
+		return words, "", nil
 	}
 	o, err := dialect.ParseObject(raw)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	kind, err := o.String("type")
-	if err != nil {
-		return "", err
+	switch {
+	case err != nil:
+		return "", "", err
+	case kind == "input_image":
+		image, err = o.String("image_url")
+		if err == nil && !strings.HasPrefix(image, "data:") {
+			err = fmt.Errorf("image_url must be a data URL; the server fetches no addresses and no files")
+		}
+		return "", image, err
+	case !slices.Contains([]string{"input_text", "output_text", "text"}, kind):
+		return "", "", fmt.Errorf("content must be input_text or input_image, not %.40q", kind)
 	}
-	if !slices.Contains([]string{"input_text", "output_text", "text"}, kind) {
-		return "", fmt.Errorf("content must be input_text, not %.40q", kind)
-	}
-	return o.String("text")
+	words, err = o.String("text")
+	return words, "", err
 }
 
 // reviews are the answers to an approval request, also as the original's manual

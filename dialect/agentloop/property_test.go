@@ -63,7 +63,8 @@ func anyMessage(t *rapid.T) []byte {
 			"questionId", "callId", "answers", "resolution", "note"},
 		[]string{`"yes"`, `"no-exit"`, `"explain"`, `"x"`, `"req-1"`, `"` + string(dialecttest.Session) + `.7"`, `[]`,
 			`""`, `{"patch":"*** Begin Patch"}`, `[{"role":"user","content":"hi"}]`,
-			`[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]`})
+			`[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]`,
+			`[{"role":"user","content":["hi",{"type":"input_image","image_url":"data:image/gif;base64,R0lGODlh"}]}]`})
 	kind := rapid.SampledFrom([]string{"user_input", "approval_response", "approval_response", "get_context_info",
 		"manual_compact", "cancel", "question_response", "tool_call_resolution", "get_session", "x"}).Draw(t, "type")
 	return []byte(`{"id":"x","type":"` + kind + `","payload":` + payload + `}`)

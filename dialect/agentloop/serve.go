@@ -40,6 +40,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Parley-Session", string(c.session))
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
 		c.Socket = socket
+		socket.SetMaxMessage(dialect.MaxMessage) // inputs may have images
 		h.serve(ctx, c)
 	})
 }

@@ -2,6 +2,7 @@ package agentloop
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -442,6 +443,54 @@ func TestRefusalsOfCommands(t *testing.T) {
 			kind = "context_info"
 		}
 		r.shows(kind + ":" + want)
+	}
+}
+
+// Images of 4 MiB in all are taken, although other messages have at most 1 MiB.
+func TestImagesOfAnInput(t *testing.T) {
+	r := newRig(t, guard{})
+	r.connect("")
+	gif := func(size int) string {
+		data := append([]byte("GIF89a"), make([]byte, size-6)...)
+		return `{"type":"input_image","image_url":"data:image/gif;base64,` + base64.StdEncoding.EncodeToString(data) +
+			`"}`
+	}
+	says := func(parts ...string) string {
+		return `{"id":"x","type":"user_input","payload":{"input":[{"role":"user","content":["look",` +
+			strings.Join(parts, ",") + `]}]}}`
+	}
+	quarter := gif(dialect.MaxImageBytes / 4)
+	r.send(says(slices.Repeat([]string{quarter}, 4)...))
+	select {
+	case c := <-r.door.command:
+		do := c.Do.(parley.SubmitInput)
+		if do.Content != "look" || len(do.Images) != 4 || do.Images[3].Type != "image/gif" ||
+			len(do.Images[3].Data) != dialect.MaxImageBytes/4 {
+			t.Errorf("submitted were %q and %d images", do.Content, len(do.Images))
+		}
+	case <-r.ctx().Done():
+		t.Fatal("nothing was submitted")
+	}
+	for message, want := range map[string]string{
+		says(gif(dialect.MaxImageBytes + 1)): `"Failed to process user input","details":{"error":"images: more than ` +
+			`4194304 bytes in all","code":413}`,
+		says(`"` + strings.Repeat("x", parley.MaxContent) + `"`): `"Failed to process user input","details":{"error":` +
+			`"The message is longer than 1048576 bytes","code":413}`,
+		`{"id":"x","type":"approval_response","payload":{"explanation":"` + strings.Repeat("x", maxOther) +
+			`"}}`: `"Invalid message format","details":{"error":"Only a user_input may be longer than 1048576 bytes"`,
+	} {
+		r.send(message)
+		r.shows("error:" + want)
+	}
+	r.submitsNothing()
+}
+
+// What a connection has received and the log does not have yet is limited.
+func TestImagesUnderWay(t *testing.T) {
+	c := &conn{}
+	c.images.Store(maxImagesUnderWay)
+	if c.submit(t.Context(), parley.Command{Do: parley.SubmitInput{Images: []parley.Image{{Data: []byte("x")}}}}) {
+		t.Error("one byte more was taken")
 	}
 }
 

@@ -1,8 +1,6 @@
 package eventbus
 
 import (
-	"bytes"
-	"encoding/base64"
 	"net/http"
 	"regexp"
 	"strings"
@@ -11,13 +9,6 @@ import (
 
 	"parley"
 	"parley/dialect"
-)
-
-const (
-	maxImages     = 4
-	maxImageBytes = 4 << 20 // of all of them
-	// maxChat has room for them as base64, and for a message that is escaped.
-	maxChat = 2*parley.MaxContent + maxImageBytes/3*4 + 64<<10
 )
 
 // started is the answer to a message: a run answers it at once, or it waits for
@@ -30,7 +21,7 @@ type started struct {
 
 // chat serves POST /api/chat.
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
-	q, err := h.ask(w, r, maxChat)
+	q, err := h.ask(w, r, dialect.MaxMessage)
 	if err == nil && q.body.Has("threadId") {
 		err = dialect.Invalid(
 			"threadId is of another protocol; send message, and session_id to go on with a conversation")
@@ -128,51 +119,10 @@ func addressed(content string) (agent, rest string, ok bool) {
 	return m[1], m[2], true
 }
 
-// images reads pictures: data URLs or bare base64. What they are is seen in
-// them, not taken from the URL.
-func images(o dialect.Object) (list []parley.Image, err error) {
+func images(o dialect.Object) ([]parley.Image, error) {
 	var given []string
 	if err := o.Into("images", &given, "a list of base64 strings or data URLs"); err != nil {
 		return nil, dialect.Invalid("%s", err)
 	}
-	if len(given) > maxImages {
-		return nil, dialect.Invalid("images: at most %d", maxImages)
-	}
-	all := 0
-	for i, s := range given {
-		if rest, isURL := strings.CutPrefix(s, "data:"); isURL {
-			head, encoded, _ := strings.Cut(rest, ",")
-			if !strings.HasSuffix(head, ";base64") {
-				return nil, dialect.Invalid("images[%d] must be a data URL in base64", i)
-			}
-			s = encoded
-		}
-		data, err := base64.StdEncoding.DecodeString(s)
-		if err != nil || len(data) == 0 {
-			return nil, dialect.Invalid("images[%d] is not base64", i)
-		}
-		if all += len(data); all > maxImageBytes {
-			return nil, parley.Errorf(parley.CodeTooLarge, "images: more than %d bytes in all.", maxImageBytes)
-		}
-		kind := imageType(data)
-		if kind == "" {
-			return nil, dialect.Invalid("images[%d] is no PNG, JPEG, GIF or WebP", i)
-		}
-		list = append(list, parley.Image{Type: kind, Data: data})
-	}
-	return list, nil
-}
-
-func imageType(data []byte) string {
-	switch {
-	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
-		return "image/png"
-	case bytes.HasPrefix(data, []byte("\xff\xd8\xff")):
-		return "image/jpeg"
-	case bytes.HasPrefix(data, []byte("GIF87a")), bytes.HasPrefix(data, []byte("GIF89a")):
-		return "image/gif"
-	case len(data) >= 12 && bytes.HasPrefix(data, []byte("RIFF")) && string(data[8:12]) == "WEBP":
-		return "image/webp"
-	}
-	return ""
+	return dialect.Images(given)
 }

@@ -67,9 +67,9 @@ func TestChat(t *testing.T) {
 		`{"message":"x","images":["` + strings.Join(slices.Repeat([]string{png}, 5), `","`) +
 			`"]}`: {400, "images: at most 4."},
 		`{"message":"x","images":["` + base64.StdEncoding.EncodeToString(
-			append([]byte("GIF89a"), make([]byte, maxImageBytes)...)) + `"]}`: {413,
+			append([]byte("GIF89a"), make([]byte, dialect.MaxImageBytes)...)) + `"]}`: {413,
 			"images: more than 4194304 bytes in all."},
-		`{"message":"` + strings.Repeat("x", maxChat) + `"}`: {413, "The body is longer than"},
+		`{"message":"` + strings.Repeat("x", dialect.MaxMessage) + `"}`: {413, "The body is longer than"},
 	} {
 		wants(t, h, "POST", "/api/chat", body, want.status, `{"error":"`+want.says)
 	}
@@ -82,7 +82,7 @@ func TestChat(t *testing.T) {
 		t.Errorf("what was refused led to %+v", d.commands[before:])
 	}
 	// Four pictures of a megabyte are taken.
-	picture := base64.StdEncoding.EncodeToString(append([]byte("GIF89a"), make([]byte, maxImageBytes/4-6)...))
+	picture := base64.StdEncoding.EncodeToString(append([]byte("GIF89a"), make([]byte, dialect.MaxImageBytes/4-6)...))
 	wants(t, h, "POST", "/api/chat", `{"message":"x","images":["`+strings.Join(slices.Repeat([]string{picture}, 4),
 		`","`)+`"]}`, 200, `{"status"`)
 }
