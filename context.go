@@ -52,6 +52,8 @@ type (
 		Code    Code   `json:"code"`
 		Message string `json:"message"` // safe to show
 		Auto    bool   `json:"auto,omitempty"`
+		// Vendor: the vendor of the model refused the request.
+		Vendor *VendorError `json:"vendor,omitempty"`
 	}
 )
 
@@ -105,6 +107,7 @@ type CompactionEnded struct {
 	Usage         Usage
 	Code          Code
 	Message       string // safe to show
+	Vendor        *VendorError
 }
 
 func (b CompactionEnded) decide(d *decision, _ Report) {
@@ -112,7 +115,7 @@ func (b CompactionEnded) decide(d *decision, _ Report) {
 	switch {
 	case c == nil || c.Since != b.Since:
 	case b.Code != "":
-		d.emit(0, CompactionFailed{Code: b.Code, Message: b.Message, Auto: c.Auto})
+		d.emit(0, CompactionFailed{Code: b.Code, Message: b.Message, Auto: c.Auto, Vendor: b.Vendor})
 	case b.After >= b.Before || b.Upto <= d.s.Compacted.Upto || b.Upto > d.s.Head:
 		d.emit(0, CompactionFailed{Code: CodeEmpty, Message: "The conversation cannot be made shorter than it is.",
 			Auto: c.Auto})

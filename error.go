@@ -45,6 +45,14 @@ type Error struct {
 	// RetryAfter is how long whoever refused asks to be left alone; zero: it did
 	// not say.
 	RetryAfter time.Duration
+	// Vendor is the answer of the model's vendor; nil: there was none.
+	Vendor *VendorError
+}
+
+// A VendorError is what the vendor of a model answered to a request that it refused.
+type VendorError struct {
+	Status  int    `json:"status"`            // of HTTP
+	Message string `json:"message,omitempty"` // in the vendor's words, without secrets
 }
 
 func (e *Error) Error() string {

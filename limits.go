@@ -15,6 +15,7 @@ const (
 	MaxOutput           = 4 << 20  // everything a model says in one turn
 	MaxArguments        = 1 << 20  // the arguments of one tool call
 	MaxResult           = 1 << 20  // the result of one tool call
+	MaxVendorError      = 2 << 10  // the words of a VendorError
 	MaxExplanation      = 8 << 10  // the explanation of an approval
 	maxPlan             = 32 << 10 // a plan that a person has edited
 	MaxContext          = 64 << 10 // what a user wants an agent to know

@@ -37,7 +37,7 @@ func (Recover) decide(d *decision, _ Report) {
 	switch r := d.s.Run; {
 	case r == nil:
 	case r.Turn != nil:
-		d.cut(CodeInterrupted, "The server stopped in the middle of the answer.")
+		d.cut(ModelFailed{Code: CodeInterrupted, Message: "The server stopped in the middle of the answer."})
 	default:
 		for _, c := range r.Calls {
 			if c.Status == callStarted {

@@ -69,6 +69,8 @@ type RunFinished struct {
 	Code    Code    `json:"code,omitempty"`
 	Message string  `json:"message,omitempty"` // safe to show
 	Usage   Usage   `json:"usage"`
+	// Vendor: the vendor of the model refused the request of the last turn, which is why the run failed.
+	Vendor *VendorError `json:"vendor,omitempty"`
 }
 
 func (b RunFinished) fold(s State, _ Event) State {
@@ -106,6 +108,7 @@ type Run struct {
 	Usage    Usage
 	Code     Code // why the last turn failed
 	Message  string
+	Vendor   *VendorError `json:",omitempty"`
 }
 
 // status says whether the run can only go on when others have done something.
@@ -204,13 +207,13 @@ func (d *decision) boundary() {
 	case len(r.Screen) > 0:
 		// A classifier looks at what was said.
 	case r.Stop == StopFailed:
-		d.finish(RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message})
+		d.finish(RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message, Vendor: r.Vendor})
 	case r.Stop == StopCut && r.Agent.Remote:
 		// what it had done when it was lost is not known, so it is not asked again
 		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Message: r.Message})
 	case r.Stop == StopCut && r.Cuts >= MaxCuts:
 		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted,
-			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message)})
+			Message: fmt.Sprintf("The answer was cut off %d times. %s", r.Cuts, r.Message), Vendor: r.Vendor})
 	case r.Turns > 0 && r.Stop != StopTools && r.Stop != StopCut && (!steered || r.Turns >= limit):
 		d.finish(RunFinished{Outcome: Completed})
 	case r.Turns >= limit:

@@ -1,6 +1,7 @@
 package parley_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -53,6 +54,34 @@ func TestCancelIsTheLastWord(t *testing.T) {
 	a.expect("RunFinished LateResultNoted")
 	if e := a.log[len(a.log)-1]; e.Run != 0 {
 		t.Errorf("evidence inside the run: %+v", e)
+	}
+}
+
+// TestARunEndsWithTheVendorsAnswer, if the vendor of its model refused the request, and only then.
+func TestARunEndsWithTheVendorsAnswer(t *testing.T) {
+	failed := parley.ModelFailed{Code: parley.CodeOverloaded, Message: "busy",
+		Vendor: &parley.VendorError{Status: 429, Message: "Rate limit exceeded"}}
+	piece := parley.ModelPiece{Kind: parley.Text, Text: "x"}
+	for name, c := range map[string]struct {
+		turns [][]parley.ReportBody
+		want  *parley.VendorError
+	}{
+		"refused":         {[][]parley.ReportBody{{failed}}, failed.Vendor},
+		"cut three times": {[][]parley.ReportBody{{piece, failed}, {piece, failed}, {piece, failed}}, failed.Vendor},
+		"cut once":        {[][]parley.ReportBody{{piece, failed}, {parley.ModelEnded{Stop: parley.StopEnd}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newTale(t)
+			a.say("do it")
+			for _, turn := range c.turns {
+				for _, body := range turn {
+					a.model(body)
+				}
+			}
+			if end := last[parley.RunFinished](a); !reflect.DeepEqual(end.Vendor, c.want) {
+				t.Errorf("it ended with %+v", end)
+			}
+		})
 	}
 }
 

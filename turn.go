@@ -46,11 +46,13 @@ type TurnFinished struct {
 	Code    Code   `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	Memo    *Memo  `json:"memo,omitempty"` // for the provider that spoke, and nobody else
+	// Vendor: the vendor of the model refused the request.
+	Vendor *VendorError `json:"vendor,omitempty"`
 }
 
 func (b TurnFinished) fold(s State, e Event) State {
 	return s.inRun(e, func(r *Run) {
-		r.Turn, r.Stop, r.Code, r.Message = nil, b.Stop, b.Code, b.Message
+		r.Turn, r.Stop, r.Code, r.Message, r.Vendor = nil, b.Stop, b.Code, b.Message, b.Vendor
 		r.Usage = r.Usage.Plus(b.Usage)
 		if b.Stop == StopCut {
 			r.Cuts++
@@ -260,6 +262,7 @@ func (b FellBack) decide(d *decision, rep Report) {
 type ModelFailed struct {
 	Code    Code
 	Message string // safe to show
+	Vendor  *VendorError
 }
 
 // decide: shown text cannot be taken back, so a call that failed after it counts
@@ -276,20 +279,21 @@ func (b ModelFailed) decide(d *decision, rep Report) {
 	case r.Turn.Shown && b.Code == CodeTooLarge: // it would be too large the next time, too
 		d.finishOutput(true)
 	case r.Agent.Remote, r.Turn.Shown:
-		d.cut(b.Code, b.Message)
+		d.cut(b)
 		return
 	}
-	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopFailed, Code: b.Code, Message: b.Message})
+	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopFailed, Code: b.Code, Message: b.Message, Vendor: b.Vendor})
 }
 
-func (d *decision) cut(code Code, message string) {
+func (d *decision) cut(why ModelFailed) {
 	r := d.s.Run
 	d.finishOutput(true)
 	d.endRemoteCalls(CallUnknown, "The agent was lost while it did this. Nobody knows whether it happened.")
 	for _, c := range d.s.Run.Calls {
 		d.cancelCall(c)
 	}
-	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut, Code: code, Message: message})
+	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut, Code: why.Code, Message: why.Message,
+		Vendor: why.Vendor})
 }
 
 // finishOutput finishes the open output with what was shown of it.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
+
+	"parley/provider/providertest"
 )
 
 // loopClient runs the example client to its end and returns what it printed.
@@ -176,6 +178,26 @@ func TestAgentLoopSpeaksAsItsDocumentHasIt(t *testing.T) {
 		}
 		c.input("say still here")
 		c.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
+	}
+}
+
+// A vendor's refusal is told in the vendor's words and with its status, as the document has it.
+func TestAgentLoopQuotesTheVendor(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, withModel(providertest.Start(t), options{})), startNode(t)
+	c := n.loop(s, "/")
+	for said, want := range map[string]string{
+		"nonsense request": `{"error":"Unsupported parameter","code":400,` +
+			`"hint":"The model's server refused the request: Unsupported parameter"}`,
+		"wrong key": `{"error":"Incorrect API key provided: (key)","code":401,` +
+			`"hint":"The model's server does not accept the key in OPENAI_API_KEY."}`,
+		"wait long": `{"error":"slow down","code":429,"hint":"The model's server is busy. Try again in a moment."}`,
+	} {
+		c.input(said)
+		if i := c.items("loading", "error", "loaded")[1]; !strings.HasSuffix(i.raw,
+			`"payload":{"message":"Failed to process user input","details":`+want+`}}`) {
+			t.Errorf("%s: %s", said, i.raw)
+		}
 	}
 }
 

@@ -198,5 +198,15 @@ func (a *actor) modelFailed(ctx context.Context, err error) parley.ReportBody {
 	if parley.CodeOf(err) == parley.CodeInternal {
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model could not answer."}
 	}
-	return parley.ModelFailed{Code: parley.CodeOf(err), Message: parley.MessageOf(err)}
+	return parley.ModelFailed{Code: parley.CodeOf(err), Message: parley.MessageOf(err), Vendor: a.vendorError(err)}
+}
+
+// vendorError is what the vendor answered, as it may be shown.
+func (a *actor) vendorError(err error) *parley.VendorError {
+	e, ok := errors.AsType[*parley.Error](err)
+	if !ok || e.Vendor == nil {
+		return nil
+	}
+	return &parley.VendorError{Status: e.Vendor.Status,
+		Message: shorten(a.redacted(e.Vendor.Message), parley.MaxVendorError)}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -179,6 +180,21 @@ func TestWhatIsHeldBackKeepsItsPlace(t *testing.T) {
 	want := []string{"thinking so ", "thinking " + word[:3], "text well ", "text " + word[:2]}
 	if !slices.Equal(slices.DeleteFunc(said, func(s string) bool { return s == "thinking -" }), want) {
 		t.Errorf("said was %q, want %q", said, want)
+	}
+}
+
+// TestVendorsAreQuotedWithoutSecrets, and not at any length.
+func TestVendorsAreQuotedWithoutSecrets(t *testing.T) {
+	a := &actor{engine: &Engine{Config: Config{Screen: screen.New(testKey, "block", ownToken)}}}
+	said := "no: " + ownToken + strings.Repeat(" and", parley.MaxVendorError)
+	got := a.vendorError(fmt.Errorf("wrapped: %w", &parley.Error{Code: parley.CodeModel,
+		Vendor: &parley.VendorError{Status: 400, Message: said}}))
+	if got == nil || got.Status != 400 || strings.Contains(got.Message, ownToken) ||
+		!strings.HasPrefix(got.Message, "no: ") || len(got.Message) > parley.MaxVendorError {
+		t.Errorf("%+v", got)
+	}
+	if got := a.vendorError(errors.New("lost")); got != nil {
+		t.Errorf("%+v", got)
 	}
 }
 

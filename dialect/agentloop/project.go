@@ -425,7 +425,16 @@ func approval(c call, why string) approvalRequest {
 // notProcessed is an error in the document's shape.
 func notProcessed(message string, code parley.Code, reason string) failure {
 	status := dialect.Status(parley.Errorf(code, "%s", reason), http.Header{})
-	return failure{message, &details{reason, status}}
+	return failure{message, &details{Error: reason, Code: status}}
+}
+
+// vendorFailed is notProcessed, in the words and with the status of a model's vendor if that refused a request.
+func vendorFailed(message string, code parley.Code, reason string, v *parley.VendorError) failure {
+	f := notProcessed(message, code, reason)
+	if v != nil {
+		f.Details = &details{Error: cmp.Or(v.Message, reason), Code: v.Status, Hint: reason}
+	}
+	return f
 }
 
 // ending is the error that a run ends with that was not completed.
@@ -440,7 +449,7 @@ func ending(b parley.RunFinished) failure {
 	if parley.IsBlank(reason) {
 		reason = "The agent failed."
 	}
-	return notProcessed(inputFailed, b.Code, reason)
+	return vendorFailed(inputFailed, b.Code, reason, b.Vendor)
 }
 
 func withdrawn(b parley.InputWithdrawn) failure {
@@ -458,5 +467,5 @@ func compactionFailed(b parley.CompactionFailed) failure {
 	if b.Auto {
 		title = "Automatic context compaction failed"
 	}
-	return notProcessed(title, b.Code, b.Message)
+	return vendorFailed(title, b.Code, b.Message, b.Vendor)
 }

@@ -84,6 +84,8 @@ type (
 	details struct {
 		Error string `json:"error"`
 		Code  int    `json:"code"` // as an HTTP status
+		// What to do about it, where the error is in the words of a model's vendor.
+		Hint string `json:"hint,omitempty"`
 	}
 )
 

@@ -112,6 +112,7 @@ func (k *call) refused(r *refusal) error {
 	}
 	e := &parley.Error{Err: fmt.Errorf("%s answered %d: %s", vendor, r.status, said), RetryAfter: r.retryAfter(w)}
 	e.Code = parley.CodeModel
+	words := parley.CleanText(c.scrub(w.Message))
 	switch s := r.status; {
 	case strings.Contains(kind, "insufficient_quota"):
 		e.Message = fmt.Sprintf("%s does not answer: the account has no credit left.", vendor)
@@ -119,6 +120,7 @@ func (k *call) refused(r *refusal) error {
 		// What it says itself may repeat a part of the key.
 		e.Message = fmt.Sprintf("%s does not accept the key in %s.", vendor, c.Variable)
 		e.Err = fmt.Errorf("%s answered %d", vendor, s)
+		words = c.scrubParts(words)
 	case s == http.StatusRequestEntityTooLarge || s == http.StatusBadRequest && tooLong.MatchString(kind+" "+w.Message):
 		e.Code, e.Message = parley.CodeContext, fmt.Sprintf("This conversation is too long for %s.", k.model)
 	case s == http.StatusNotFound:
@@ -135,6 +137,9 @@ func (k *call) refused(r *refusal) error {
 		if said == "" {
 			e.Message = fmt.Sprintf("%s refused the request with status %d.", vendor, s)
 		}
+	}
+	if r.status >= 400 {
+		e.Vendor = &parley.VendorError{Status: r.status, Message: words}
 	}
 	return e
 }

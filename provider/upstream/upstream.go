@@ -117,6 +117,21 @@ func (c *Client) scrub(text string) string {
 	return strings.ReplaceAll(text, c.Key, "(key)")
 }
 
+// scrubParts takes every word out of a text that has four letters of the key in a row: servers that do not accept a
+// key repeat its beginning and its end.
+func (c *Client) scrubParts(text string) string {
+	words := strings.Fields(text)
+	for i, word := range words {
+		for n := range max(len(word)-3, 0) {
+			if strings.Contains(c.Key, word[n:n+4]) {
+				words[i] = "(key)"
+				break
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // begins is the vendor at the beginning of a sentence.
 func (c *Client) begins() string {
 	return strings.ToUpper(c.Vendor[:1]) + c.Vendor[1:]

@@ -96,6 +96,35 @@ func TestRefusals(t *testing.T) {
 		if strings.Contains(fmt.Sprint(err), key) {
 			t.Errorf("the key is in %v", err)
 		}
+		if v := e.Vendor; (v != nil) != (c.status >= 400) || v != nil && (v.Status != c.status ||
+			strings.Contains(v.Message, key)) {
+			t.Errorf("%d %s: the vendor's answer is %+v", c.status, c.body, v)
+		}
+	}
+}
+
+// TestVendorsAreQuoted: in their own words, without the key and without parts of it.
+func TestVendorsAreQuoted(t *testing.T) {
+	for _, c := range []struct {
+		status     int
+		said, want string
+	}{
+		{429, "Rate limit exceeded", "Rate limit exceeded"},
+		{400, "Unknown field\nin " + key, "Unknown field\nin (key)"},
+		{401, "Incorrect API key provided: sk-se*******6789. Look at your keys.",
+			"Incorrect API key provided: (key) Look at your keys."},
+		{503, strings.Repeat("long ", 100), strings.Repeat("long ", 100)},
+	} {
+		raw, _ := json.Marshal(map[string]any{"error": map[string]string{"message": c.said}}) // strings can be encoded
+		_, err := fetch(t, t.Context(), 0, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = w.Write(raw)
+		})
+		e, ok := errors.AsType[*parley.Error](err)
+		want := parley.VendorError{Status: c.status, Message: c.want}
+		if !ok || e.Vendor == nil || *e.Vendor != want {
+			t.Errorf("%+v, want the vendor's answer %+v", e, want)
+		}
 	}
 }
 

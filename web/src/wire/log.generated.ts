@@ -77,6 +77,7 @@ export interface CompactionFailed {
   code: string
   message: string
   auto?: boolean
+  vendor?: { status: number; message?: string }
 }
 
 export interface CompactionStarted {
@@ -296,6 +297,7 @@ export interface RunFinished {
   code?: string
   message?: string
   usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  vendor?: { status: number; message?: string }
 }
 
 export interface RunStarted {
@@ -457,6 +459,7 @@ export interface TurnFinished {
   code?: string
   message?: string
   memo?: { provider: string; model: string; data: unknown }
+  vendor?: { status: number; message?: string }
 }
 
 export interface TurnStarted {
