@@ -201,6 +201,21 @@ func TestAgentLoopQuotesTheVendor(t *testing.T) {
 	}
 }
 
+// An image of an input gets to the model.
+func TestAgentLoopShowsImagesToTheModel(t *testing.T) {
+	t.Parallel()
+	mock := providertest.Start(t)
+	s, n := startServer(t, withModel(mock, options{})), startNode(t)
+	c := n.loop(s, "/")
+	const url = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
+	c.text(`{"id":"x","type":"user_input","payload":{"input":[{"type":"message","role":"user","content":[` +
+		`{"type":"input_text","text":"look at this"},{"type":"input_image","image_url":"` + url + `"}]}]}}`)
+	list := c.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
+	if list[1].text() != "A picture." || !strings.Contains(mock.Last().Body, url) {
+		t.Errorf("%s\n%s", list[1].raw, mock.Last().Body)
+	}
+}
+
 // The five answers, as the example client gives them and shows what comes of them.
 func TestAgentLoopTakesAllFiveAnswers(t *testing.T) {
 	t.Parallel()
