@@ -67,6 +67,8 @@ type commands struct {
 	Timers  timersCommand  `cmd:"" help:"List timers (follow-ups). The server may be running."`
 	Effects effectsCommand `cmd:"" help:"List effects: messages and webhooks that were promised, with their delivery. The server may be running."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 func (p *program) run(args []string, env config.Lookup) error {
@@ -75,7 +77,7 @@ func (p *program) run(args []string, env config.Lookup) error {
 	exited := false
 	k, err := kong.New(&cli, kong.Name("parley"), kong.Description("A server for conversations with AI agents."),
 		kong.UsageOnError(), kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { exited = true }),
-		config.Environment(env))
+		kong.Vars{"version": about()}, config.Environment(env))
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (p *program) run(args []string, env config.Lookup) error {
 	}
 	command, err := k.Parse(args)
 	if exited {
-		return nil // help was asked for
+		return nil // help or the version was asked for
 	}
 	if err != nil {
 		return err
@@ -95,6 +97,11 @@ func (p *program) run(args []string, env config.Lookup) error {
 type versionCommand struct{}
 
 func (versionCommand) Run(p *program) error {
-	_, err := fmt.Fprintf(p.stdout, "parley %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(p.stdout, about())
 	return err
+}
+
+// about names this binary: its version, the version of Go, and the platform.
+func about() string {
+	return fmt.Sprintf("parley %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -39,10 +39,13 @@ func noEnv(string) (string, bool) { return "", false }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
-	if err := p.run([]string{"version"}, noEnv); err != nil || !strings.HasPrefix(out.String(), "parley dev go") {
-		t.Errorf("%q, %v", out.String(), err)
+	for _, args := range [][]string{{"version"}, {"--version"}, {"serve", "--version"}} {
+		var out bytes.Buffer
+		p := &program{ctx: context.Background(), stdout: &out, stderr: io.Discard}
+		if err := p.run(args, noEnv); err != nil || !strings.HasPrefix(out.String(), "parley dev go") ||
+			strings.Count(out.String(), "\n") != 1 {
+			t.Errorf("%v: %q, %v", args, out.String(), err)
+		}
 	}
 }
 
