@@ -54,6 +54,7 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 		return err
 	}
 	bad := 0
+	var all auditSum
 	for _, tenant := range tenants {
 		name := string(tenant)
 		if tenant == "" {
@@ -76,6 +77,7 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 				"they are as they were when the server sealed them, at %s\n",
 				name, check.Unkeyed, check.Sealed.Format(time.RFC3339))
 		}
+		all.add(check)
 		delete(expected, tenant)
 	}
 	for tenant := range expected {
@@ -86,7 +88,34 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 		return &parley.Error{Code: parley.CodeCorrupt, Message: fmt.Sprintf("%d records were tampered with.", bad),
 			Hint: "compare with a backup"}
 	}
-	return nil
+	_, err = fmt.Fprintln(p.stdout, all)
+	return err
+}
+
+// An auditSum adds up chains that are whole.
+type auditSum struct {
+	rows, unkeyed int64
+	since         time.Time // of the oldest row under the key
+}
+
+func (a *auditSum) add(c *rules.ChainCheck) {
+	a.rows += c.No
+	a.unkeyed += c.Unkeyed
+	if !c.Since.IsZero() && (a.since.IsZero() || c.Since.Before(a.since)) {
+		a.since = c.Since
+	}
+}
+
+func (a auditSum) String() string {
+	if a.rows == 0 {
+		return "All is well: nothing is on record yet."
+	}
+	older := ""
+	if a.unkeyed > 0 {
+		older = fmt.Sprintf(", %d of them from before", a.unkeyed)
+	}
+	return fmt.Sprintf("All is well: %d rows, under the server's key since %s%s.",
+		a.rows, a.since.Format(time.RFC3339), older)
 }
 
 // expected is what must be in which row.

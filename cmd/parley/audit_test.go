@@ -95,6 +95,30 @@ func TestAForgedAuditIsFound(t *testing.T) {
 	}
 }
 
+// TestAWholeAuditIsSaidToBe in one last line: how many rows, and since when they
+// are under the key.
+func TestAWholeAuditIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	audited(t, []string{"--data", dir}, true, 0)
+	if out := mustRun(t, "", "audit", "verify", "--data", dir); out != "All is well: nothing is on record yet.\n" {
+		t.Errorf("an empty audit: %s", out)
+	}
+	audited(t, []string{"--data", dir}, true, 5)
+	rows, err := reading(t, []string{"--data", dir}).Tenant("default").AuditChain(t.Context(), 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\nAll is well: 10 rows, under the server's key since " + rows[0].At.Format(time.RFC3339) + ".\n"
+	if out := mustRun(t, "", "audit", "verify", "--data", dir); !strings.HasSuffix(out, want) {
+		t.Errorf("%s\nwithout %s", out, want)
+	}
+	rehash(t, dir, 2)
+	if out, err := run(t, "", "audit", "verify", "--data", dir); err == nil || strings.Contains(out, "All is well") {
+		t.Errorf("a forged audit: %v %s", err, out)
+	}
+}
+
 // TestTheAuditNeedsItsKey, which verify finds like the server does, and never
 // makes.
 func TestTheAuditNeedsItsKey(t *testing.T) {
@@ -141,7 +165,8 @@ func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 		out := mustRun(t, "", with(store, "audit", "verify")...)
 		for _, want := range []string{"default: 4 rows are as they were written", "(server): 4 rows are as they were " +
 			"written",
-			"default: rows 1 to 3 were written without a key"} {
+			"default: rows 1 to 3 were written without a key", "All is well: 8 rows, under the server's key since ",
+			", 6 of them from before.\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}

@@ -63,6 +63,7 @@ type ChainCheck struct {
 	Hash    string // of that
 	Unkeyed int64  // rows at the beginning without a key
 	Sealed  time.Time
+	Since   time.Time // of the first row under the key
 }
 
 // Add finds the first row that does not follow on those before it, and says what
@@ -84,6 +85,9 @@ func (c *ChainCheck) Add(rows []parley.AuditRow) (*parley.AuditRow, string) {
 			return r, "follows on rows that are not under the key, and is no " + parley.AuditSealed
 		case first && c.No > 0:
 			c.Sealed = r.At
+		}
+		if keyed && first {
+			c.Since = r.At
 		}
 		c.No, c.Hash = r.No, r.Hash
 	}
