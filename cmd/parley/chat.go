@@ -78,6 +78,9 @@ func (c chatCommand) Run(p *program) error {
 		again += " --server " + c.Server
 	}
 	fmt.Fprintf(p.stdout, "\nGo on with: %s\n", again)
+	if err == nil && t.patient && t.failure != "" { // a script asks for the exit code
+		err = fmt.Errorf("the last message was not answered: %s", t.failure)
+	}
 	return err
 }
 
@@ -121,7 +124,8 @@ type chat struct {
 	interrupts <-chan os.Signal
 	patient    bool // nobody watches: a line is for when what came before it has ended
 	sent       []*input
-	reached    bool // the server, once
+	reached    bool   // the server, once
+	failure    string // why the last message was not answered; empty: it was, or the person stopped it
 }
 
 // An input that has not ended.
@@ -264,6 +268,9 @@ func (t *chat) heard(e parley.Event) {
 	}
 	switch b := e.Body.(type) {
 	case parley.RunFinished:
+		if t.failure = cmp.Or(b.Message, string(b.Outcome)); answeredOrStopped[b.Outcome] {
+			t.failure = ""
+		}
 		t.forget(answered...)
 		t.ready()
 	case parley.InputWithdrawn:
@@ -271,6 +278,10 @@ func (t *chat) heard(e parley.Event) {
 		t.ready()
 	}
 }
+
+// answeredOrStopped are the outcomes of a run that did not fail: the agent or the
+// person ended it.
+var answeredOrStopped = map[parley.Outcome]bool{parley.Completed: true, parley.Cancelled: true, parley.Denied: true}
 
 func (t *chat) mine(request string) bool {
 	return slices.ContainsFunc(t.sent, func(in *input) bool { return in.id == request })
@@ -292,6 +303,7 @@ func (t *chat) ask(ctx context.Context, in *input) error {
 	err := t.server.post(ctx, "/sessions/"+t.Thread+"/inputs", in.id, body)
 	if r, is := errors.AsType[*refusal](err); is {
 		t.say("(" + r.Error() + ")\n")
+		t.failure = r.Error()
 		t.forget(in.id)
 		t.ready()
 		return nil

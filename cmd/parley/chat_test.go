@@ -295,6 +295,23 @@ func TestChatFromAPipe(t *testing.T) {
 	}
 }
 
+// TestChatFromAPipeFails if its last message was not answered, and only then.
+func TestChatFromAPipeFails(t *testing.T) {
+	t.Parallel()
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
+	defer stop()
+	for in, want := range map[string]string{
+		"say hello\nfail\n": "the last message was not answered: The demo model failed, as it was asked to.",
+		"fail\nsay hello\n": "", "": "", "write one to a.txt\nn\n": "",
+		strings.Repeat("x", 2<<20) + "\n": "the last message was not answered: ",
+	} {
+		_, err := run(t, in, "chat", "--server", addr)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", in, err, want)
+		}
+	}
+}
+
 // TestChatGoesOnWithAThread that is in the middle of something: from its start,
 // with its card, and without what was before.
 func TestChatGoesOnWithAThread(t *testing.T) {

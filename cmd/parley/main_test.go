@@ -243,6 +243,8 @@ func TestChat(t *testing.T) {
 	c.see("\n> ")
 	c.enter("fail")
 	c.see(")\n> ")
+	c.enter("say goodbye")
+	c.see("\n> ")
 	c.leave()
 }
 
