@@ -74,6 +74,7 @@ type host struct {
 	conns      *dialect.Conns
 	drain      time.Duration
 	facts      []any // to be logged when the server is ready
+	banner     banner
 	log        *slog.Logger
 }
 
@@ -169,8 +170,10 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		door.Drain()
 		web.Drain()
 	}))
+	agents := p.agents.List(c.DefaultTenant)
 	h := &host{base: made.pick(baseParts...), work: made.pick(workParts...), failed: web.Failed(), conns: conns,
-		drain: c.Drain, log: log, facts: facts(c, at, len(p.agents.List(c.DefaultTenant)), models.Default())}
+		drain: c.Drain, log: log, facts: facts(c, at, len(agents), models.Default()),
+		banner: newBanner(c, at, agents, models.Default())}
 	if len(made) > 0 {
 		panic("no place in the order for " + made[0].name) // in every test, or never
 	}

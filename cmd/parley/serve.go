@@ -32,7 +32,10 @@ import (
 	"parley/workspace"
 )
 
-type serveCommand struct{ config.Serve }
+type serveCommand struct {
+	config.Serve
+	Open bool `var:"PARLEY_OPEN" default:"false" help:"Open the console in a browser when the server is ready."`
+}
 
 // Run serves until a signal ends it. A second signal kills the process.
 func (c *serveCommand) Run(p *program) error {
@@ -49,11 +52,21 @@ func (c *serveCommand) Run(p *program) error {
 		return err
 	}
 	h.start()
+	if isTerminal(p.stdout) {
+		fmt.Fprint(p.stdout, h.banner) // for people; what matters is in the log, too
+	}
+	browsed := make(chan struct{})
+	close(browsed)
+	if c.Open {
+		browsed = browse(ctx, h.banner.address, h.log)
+	}
 	select {
 	case <-ctx.Done():
 	case err = <-h.failed:
 	}
+	stop()
 	h.stop()
+	<-browsed
 	return err
 }
 

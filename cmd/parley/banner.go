@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"parley"
+	"parley/config"
+)
+
+// A banner tells the person who started a server in a terminal what to do next.
+type banner struct {
+	address string // to open in a browser on this machine
+	model   string
+	agents  []string
+	data    string
+}
+
+func newBanner(c *config.Settings, at net.Addr, agents []parley.Agent, model string) banner {
+	b := banner{address: openAt(at), model: model, data: c.Data}
+	if c.DatabaseURL != "" {
+		b.data += " (sessions are in PostgreSQL)"
+	}
+	for _, a := range agents {
+		b.agents = append(b.agents, a.Name)
+	}
+	return b
+}
+
+func (b banner) String() string {
+	return fmt.Sprintf(`
+Parley is ready. Open %s in a browser, or run parley chat. Ctrl-C stops the server.
+
+  Model   %s
+  Agents  %s
+  Data    %s
+
+`, b.address, b.model, strings.Join(b.agents, ", "), b.data)
+}
+
+// browse opens an address in the browser of the person who started the server. It
+// has ended when the channel is closed: soon after ctx ends, at the latest.
+func browse(ctx context.Context, address string, log *slog.Logger) chan struct{} {
+	name := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		name = "open"
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := exec.CommandContext(ctx, name, address).Run(); err != nil && ctx.Err() == nil {
+			log.Warn("no browser was opened; open the address yourself", "address", address, "error", err)
+		}
+	}()
+	return done
+}
