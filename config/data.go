@@ -46,6 +46,17 @@ func UnusedData(env Lookup, data string) string {
 	return ""
 }
 
+// DataFolders are data folders of this user that servers may use: the one that is
+// given first, and all in the state folder.
+func DataFolders(env Lookup, data string) []string {
+	folders := []string{data}
+	if state, ok := stateFolder(env); ok {
+		there, _ := filepath.Glob(filepath.Join(state, "parley", "*")) // the pattern is well-formed
+		folders = append(folders, there...)
+	}
+	return folders
+}
+
 func holdsData(folder string) bool {
 	for _, name := range []string{"parley.db", "parley.key"} {
 		if info, err := os.Lstat(filepath.Join(folder, name)); err == nil && info.Mode().IsRegular() {

@@ -95,7 +95,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	models := newModels(c)
 	made.open("models", models)
 	meter := metrics.New(version, time.Now)
-	ports, err := listen(c, meter, &made, log)
+	ports, err := listen(c, env, meter, &made, log)
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func (d *doctor) port() {
 		d.say(name, fine, "", "%s is free: no server is running there", d.Listen)
 		return
 	}
-	switch d.answers = answers(d.Listen); {
+	switch d.answers = answers(d.Listen, 4*time.Second); {
 	case d.answers:
 		d.say(name, fine, "", "a Parley serves on %s", d.Listen)
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -122,10 +122,13 @@ func (d *doctor) port() {
 	}
 }
 
-// answers reports whether it is a Parley that listens there.
-func answers(addr string) bool {
-	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// answers reports whether it is a Parley that listens there. If it does not answer
+// within a time, it is none.
+func answers(addr string, within time.Duration) bool {
+	ends := time.Now().Add(within)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for path, want := range map[string]string{"/healthz": `"ok"`, "/": "Parley"} {
+		client.Timeout = max(time.Until(ends), 1) // zero would be no limit
 		res, err := client.Get("http://" + addr + path)
 		if err != nil {
 			return false

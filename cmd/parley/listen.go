@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"syscall"
+	"time"
 
 	"parley/config"
 	"parley/metrics"
@@ -20,10 +22,17 @@ type ports struct {
 
 // listen opens every port before the store is opened: an address in use is found
 // out without touching anything.
-func listen(c *config.Settings, m *metrics.Metrics, made *parts, log *slog.Logger) (p ports, err error) {
+func listen(
+	c *config.Settings, env config.Lookup, m *metrics.Metrics, made *parts, log *slog.Logger,
+) (p ports, err error) {
 	open := func(flag, address string) (l net.Listener, err error) {
 		if l, err = net.Listen("tcp", address); err != nil {
-			return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with --%s)", address, err, flag)
+			by := ""
+			if flag == "listen" && errors.Is(err, syscall.EADDRINUSE) {
+				by = "; " + occupant(address, config.DataFolders(env, c.Data))
+			}
+			return nil, fmt.Errorf("cannot listen on %s: %w%s (choose another address with --%s)", address, err, by,
+				flag)
 		}
 		p.all = append(p.all, l)
 		return l, nil
@@ -49,6 +58,32 @@ func listen(c *config.Settings, m *metrics.Metrics, made *parts, log *slog.Logge
 	}
 	return p, nil
 }
+
+// occupant describes the program that uses an address. Data folders are searched
+// for the lock of a server at that address.
+func occupant(address string, folders []string) string {
+	if !answers(address, 300*time.Millisecond) {
+		return "another program uses it, and does not answer like a Parley"
+	}
+	for _, folder := range folders {
+		if pid, at := serverOn(folder); pid != 0 && sameAddress(at, address) {
+			return fmt.Sprintf("another Parley serves there: process %d, data folder %s", pid, folder)
+		}
+	}
+	return "another Parley serves there"
+}
+
+// sameAddress reports whether two servers cannot have these addresses at once.
+func sameAddress(a, b string) bool {
+	at, err := net.ResolveTCPAddr("tcp", a)
+	if err != nil {
+		return false
+	}
+	to, err := net.ResolveTCPAddr("tcp", b)
+	return err == nil && at.Port == to.Port && (at.IP.Equal(to.IP) || everywhere(at) || everywhere(to))
+}
+
+func everywhere(at *net.TCPAddr) bool { return at.IP == nil || at.IP.IsUnspecified() }
 
 // onceClosed is a listener that a server may have closed already.
 type onceClosed struct{ net.Listener }

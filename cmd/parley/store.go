@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"parley"
@@ -92,6 +93,24 @@ func lost(s *config.Store, fresh bool, has int64) error {
 }
 
 func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Getpid(), purpose) }
+
+const servingOn = "serving on "
+
+// serverOn is the process and the address of the server that uses a data folder;
+// zero: none does, or it keeps its sessions in PostgreSQL.
+func serverOn(folder string) (pid int, address string) {
+	raw, err := os.ReadFile(filepath.Join(folder, "parley.lock"))
+	if err != nil {
+		return 0, ""
+	}
+	if _, err := fmt.Sscanf(string(raw), "process %d, "+servingOn+"%s", &pid, &address); err != nil {
+		return 0, "" // some other command has the folder, or had it last
+	}
+	if err := syscall.Kill(pid, 0); err != nil && !errors.Is(err, syscall.EPERM) {
+		return 0, "" // it died; locks are not cleared
+	}
+	return pid, address
+}
 
 // versions says how far the database was migrated, and how far this release
 // would migrate it.
