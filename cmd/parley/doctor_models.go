@@ -26,21 +26,30 @@ func (d *doctor) models() {
 		return // likewise
 	}
 	wanted := modelsOf(agents.List(d.DefaultTenant), models.Default(), d.Classifier)
-	var ready []string
-	for _, model := range wanted {
-		if err := models.Check(model); err == nil {
-			ready = append(ready, model)
+	of := func(vendor string) (names []string) {
+		for _, model := range wanted {
+			if models.Provider(model) == vendor {
+				names = append(names, model)
+			}
 		}
+		return names
 	}
 	reached := models.Reached()
+	doubtful := map[string]bool{} // a warning says why
 	has := map[string][]string{}
 	for _, vendor := range reached {
 		ctx, cancel := d.within(patience)
 		list, err := models.List(ctx, vendor)
 		cancel()
 		if err != nil {
-			d.say(name, warning, "look at its key and its address; nothing it has can be called",
-				"%s cannot be asked for its models: %s", vendor, reason(err))
+			do := "look at its key and its address"
+			if names := of(vendor); len(names) > 0 {
+				do += "; until it answers, do not count on " + strings.Join(names, ", ")
+				for _, model := range names {
+					doubtful[model] = true
+				}
+			}
+			d.say(name, warning, do, "%s cannot be asked for its models: %s", vendor, reason(err))
 			continue
 		}
 		has[vendor] = list
@@ -51,13 +60,16 @@ func (d *doctor) models() {
 		if asked && !slices.ContainsFunc(list, func(there string) bool { return listed(there, model) }) {
 			d.say(name, warning, "correct the name in MODEL or in the agent's file", "%s does not list %s",
 				models.Provider(model), model)
+			doubtful[model] = true
 		}
 	}
 	for _, model := range wanted {
 		if e, ok := models.Check(model).(*parley.Error); ok {
 			d.say(name, warning, e.Hint, "%s", e.Message)
+			doubtful[model] = true
 		}
 	}
+	ready := slices.DeleteFunc(slices.Clone(wanted), func(model string) bool { return doubtful[model] })
 	switch {
 	case len(reached) == 0 && slices.Equal(wanted, []string{provider.Demo}):
 		d.say(name, fine, "", "the demo answers; with ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY set, a "+

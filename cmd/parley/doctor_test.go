@@ -254,18 +254,22 @@ func TestDoctorNamesKeys(t *testing.T) {
 		return out.String()
 	}
 	for _, c := range []struct {
-		env  map[string]string
-		want []string
+		env    map[string]string
+		want   []string
+		called bool // the doctor says that a model can be called
 	}{
 		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-9"},
-			[]string{"openai answers, and has 2 models", "gpt-9 can be called"}},
+			[]string{"openai answers, and has 2 models", "gpt-9 can be called"}, true},
 		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-7"},
-			[]string{"openai does not list gpt-7"}},
+			[]string{"openai does not list gpt-7"}, false},
 		{map[string]string{"OPENAI_API_KEY": "sk-secret-wrong", "MODEL": "gpt-9"},
-			[]string{"does not accept the key in OPENAI_API_KEY"}},
-		{map[string]string{"MODEL": "claude-sonnet-4-5"}, []string{"ANTHROPIC_API_KEY is not set"}},
+			[]string{"does not accept the key in OPENAI_API_KEY", "do not count on gpt-9"}, false},
+		{map[string]string{"MODEL": "claude-sonnet-4-5"}, []string{"ANTHROPIC_API_KEY is not set"}, false},
 	} {
 		got := ask(c.env)
+		if strings.Contains(got, "can be called") != c.called {
+			t.Errorf("%v: a model can be called: want %v in\n%s", c.env, c.called, got)
+		}
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%v: no %q in\n%s", c.env, want, got)
