@@ -44,12 +44,13 @@ type vendor struct{ name, variable, model string }
 
 // Config is what an operator says about models.
 type Config struct {
-	Provider  string // wins over what names say
-	Model     string // of agents that name none
-	OpenAI    Account
-	Anthropic Account
-	Google    Account
-	Idle      time.Duration // longest silence in an answer; default a minute
+	Provider    string // wins over what names say
+	Model       string // of agents that name none
+	OpenAI      Account
+	Anthropic   Account
+	Google      Account
+	Idle        time.Duration // longest silence in an answer; default a minute
+	ShowAddress bool          // users may know the addresses of vendors
 }
 
 // An Account is where a vendor is, and with which key.
@@ -78,11 +79,12 @@ var _ parley.Model = (*Models)(nil)
 func New(c Config) *Models {
 	return &Models{c, map[string]speaker{
 		OpenAI: openai.New(openai.Options{Key: c.OpenAI.Key, BaseURL: c.OpenAI.BaseURL, API: c.OpenAI.API,
-			Idle: c.Idle}),
+			Idle: c.Idle, ShowAddress: c.ShowAddress}),
 		Anthropic: anthropic.New(anthropic.Options{Key: c.Anthropic.Key, BaseURL: c.Anthropic.BaseURL, Idle: c.Idle,
-			Limit: func(model string) int { return About(model).Output }}),
-		Google: google.New(google.Options{Key: c.Google.Key, BaseURL: c.Google.BaseURL, Idle: c.Idle}),
-		Demo:   theDemo{demo.New()},
+			ShowAddress: c.ShowAddress, Limit: func(model string) int { return About(model).Output }}),
+		Google: google.New(google.Options{Key: c.Google.Key, BaseURL: c.Google.BaseURL, Idle: c.Idle,
+			ShowAddress: c.ShowAddress}),
+		Demo: theDemo{demo.New()},
 	}}
 }
 

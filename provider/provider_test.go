@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"net"
 	"strings"
 	"testing"
 
@@ -141,6 +142,31 @@ func TestCost(t *testing.T) {
 	} {
 		if got := About(c.model).Cost(c.usage); got != c.want {
 			t.Errorf("%s: %+v costs %d, want %d", c.model, c.usage, got, c.want)
+		}
+	}
+}
+
+// TestAnAddressIsShown to users who may know it, without its password.
+func TestAnAddressIsShown(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close() // nothing listens there now
+	gone := Account{Key: "k", BaseURL: "http://ann:hidden@" + l.Addr().String() + "/v1"}
+	for _, show := range []bool{false, true} {
+		models := New(Config{OpenAI: gone, Anthropic: gone, Google: gone, ShowAddress: show})
+		defer models.Close()
+		for _, name := range []string{"llama", "claude-sonnet-4-5", "gemini-2.5-pro"} {
+			a := providertest.Ask(t.Context(), models,
+				parley.ModelRequest{Model: name, Messages: providertest.User("say hello")})
+			want := "cannot be reached; the server's log says where it was looked for."
+			if show {
+				want = "cannot be reached at http://" + l.Addr().String() + "."
+			}
+			if said := parley.MessageOf(a.Err); !strings.HasSuffix(said, want) || strings.Contains(said, "hidden") {
+				t.Errorf("%s, shown %v: %s", name, show, said)
+			}
 		}
 	}
 }

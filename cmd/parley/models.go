@@ -17,12 +17,13 @@ func newModels(c *config.Settings) *provider.Models {
 		api = ""
 	}
 	return provider.New(provider.Config{
-		Provider:  c.Provider,
-		Model:     c.Model,
-		OpenAI:    provider.Account{Key: string(c.OpenAIKey), BaseURL: string(c.OpenAIURL), API: api},
-		Anthropic: provider.Account{Key: string(c.AnthropicKey), BaseURL: string(c.AnthropicURL)},
-		Google:    provider.Account{Key: string(c.GoogleKey), BaseURL: string(c.GoogleURL)},
-		Idle:      c.ModelSilence,
+		Provider:    c.Provider,
+		Model:       c.Model,
+		OpenAI:      provider.Account{Key: string(c.OpenAIKey), BaseURL: string(c.OpenAIURL), API: api},
+		Anthropic:   provider.Account{Key: string(c.AnthropicKey), BaseURL: string(c.AnthropicURL)},
+		Google:      provider.Account{Key: string(c.GoogleKey), BaseURL: string(c.GoogleURL)},
+		Idle:        c.ModelSilence,
+		ShowAddress: c.Auth == "local", // the only user is the operator
 	})
 }
 

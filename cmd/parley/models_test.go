@@ -39,3 +39,22 @@ func TestDialectsShowTheModelOfTheTenant(t *testing.T) {
 		}
 	}
 }
+
+// TestUsersAreNotToldAddresses: only in local mode, where the user is the operator,
+// does an error name the address of a model's server.
+func TestUsersAreNotToldAddresses(t *testing.T) {
+	t.Parallel()
+	for auth, want := range map[string]string{
+		"local": "The model's server cannot be reached at http://127.0.0.1:1.",
+		"jwt":   "The model's server cannot be reached; the server's log says where it was looked for.",
+	} {
+		models := newModels(&config.Settings{Models: config.Models{OpenAIURL: "http://127.0.0.1:1/v1"},
+			Access: config.Access{Auth: auth}})
+		for _, err := range models.Stream(t.Context(), parley.ModelRequest{Model: "llama"}) {
+			if got := parley.MessageOf(err); got != want {
+				t.Errorf("%s: %s", auth, got)
+			}
+		}
+		models.Close()
+	}
+}

@@ -23,9 +23,10 @@ const officialURL = "https://api.anthropic.com"
 
 // Options of a provider.
 type Options struct {
-	Key     string
-	BaseURL string        // empty: Anthropic's own
-	Idle    time.Duration // longest silence of the server
+	Key         string
+	BaseURL     string        // empty: Anthropic's own
+	Idle        time.Duration // longest silence of the server
+	ShowAddress bool          // users may know its address
 	// Limit is how many tokens a model can say at most; nil: nobody knows.
 	Limit func(model string) int
 }
@@ -48,7 +49,7 @@ func New(o Options) *Model {
 		o.Limit = func(string) int { return 0 }
 	}
 	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY", Key: o.Key,
-		Idle: o.Idle})
+		Idle: o.Idle, ShowAddress: o.ShowAddress})
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
 	with := []option.RequestOption{

@@ -21,9 +21,10 @@ const officialURL = "https://generativelanguage.googleapis.com/"
 
 // Options of a provider.
 type Options struct {
-	Key     string
-	BaseURL string        // empty: Google's own
-	Idle    time.Duration // longest silence of the server
+	Key         string
+	BaseURL     string        // empty: Google's own
+	Idle        time.Duration // longest silence of the server
+	ShowAddress bool          // users may know its address
 }
 
 // A Model speaks for Google. It may be used concurrently.
@@ -42,7 +43,8 @@ func New(o Options) *Model {
 	if o.Key == "" {
 		o.Key = "none" // or the SDK would look for one in the environment
 	}
-	client := upstream.New(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY", Key: o.Key, Idle: o.Idle})
+	client := upstream.New(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY", Key: o.Key, Idle: o.Idle,
+		ShowAddress: o.ShowAddress})
 	once := int32(1)
 	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: o.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),

@@ -33,10 +33,11 @@ const officialURL = "https://api.openai.com/v1"
 
 // Options of a provider.
 type Options struct {
-	Key     string        // empty: the server asks for none
-	BaseURL string        // empty: OpenAI's own
-	API     string        // Responses or Chat; empty: whatever suits the server
-	Idle    time.Duration // longest silence of the server
+	Key         string        // empty: the server asks for none
+	BaseURL     string        // empty: OpenAI's own
+	API         string        // Responses or Chat; empty: whatever suits the server
+	Idle        time.Duration // longest silence of the server
+	ShowAddress bool          // users may know its address
 }
 
 // A Model speaks for a server. It may be used concurrently.
@@ -67,7 +68,8 @@ func New(o Options) *Model {
 	if o.API == Chat {
 		vendor = "the model's server"
 	}
-	client := upstream.New(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY", Key: o.Key, Idle: o.Idle})
+	client := upstream.New(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY", Key: o.Key, Idle: o.Idle,
+		ShowAddress: o.ShowAddress})
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
 	with := []option.RequestOption{

@@ -75,7 +75,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		if cause := context.Cause(r.Context()); cause != nil {
 			err = cause
 		}
-		k.note(&unreached{err})
+		k.note(&unreached{err, r.URL.Scheme + "://" + r.URL.Host}) // without a password
 		return nil, err
 	}
 	events := strings.Contains(response.Header.Get("Content-Type"), "text/event-stream")
@@ -90,7 +90,10 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // unreached: there was no answer at all.
-type unreached struct{ error }
+type unreached struct {
+	error
+	at string // the address that was tried
+}
 
 func (u *unreached) Unwrap() error { return u.error }
 

@@ -36,7 +36,9 @@ func (k *call) explain(err error) error {
 		return parley.Errorf(parley.CodeTooLarge, "%s did not come to an end.", vendor)
 	}
 	message := fmt.Sprintf("The connection to %s was lost.", k.client.Vendor)
-	if _, ok := errors.AsType[*unreached](err); ok {
+	if lost, ok := errors.AsType[*unreached](err); ok && k.client.ShowAddress {
+		message = vendor + " cannot be reached at " + lost.at + "."
+	} else if ok {
 		message = vendor + " cannot be reached; the server's log says where it was looked for."
 	} else if k.noted() == nil { // the connection was well, what came was not
 		message = vendor + " sent something that cannot be understood."

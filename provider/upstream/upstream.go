@@ -29,10 +29,11 @@ const (
 
 // A Server is who is called.
 type Server struct {
-	Vendor   string // as people know it, in the middle of a sentence
-	Variable string // that holds the key
-	Key      string
-	Idle     time.Duration // longest silence; zero: DefaultIdle
+	Vendor      string // as people know it, in the middle of a sentence
+	Variable    string // that holds the key
+	Key         string
+	Idle        time.Duration // longest silence; zero: DefaultIdle
+	ShowAddress bool          // users may know its address
 }
 
 // A Client calls one server. It keeps connections until it is closed.
