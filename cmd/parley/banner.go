@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/provider"
 )
 
 // A banner tells the person who started a server in a terminal what to do next.
@@ -19,10 +20,14 @@ type banner struct {
 	model   string
 	agents  []string
 	data    string
+	warning string
 }
 
-func newBanner(c *config.Settings, at net.Addr, agents []parley.Agent, model string) banner {
-	b := banner{address: openAt(at), model: model, data: c.Data}
+func newBanner(c *config.Settings, at net.Addr, agents []parley.Agent, models *provider.Models) banner {
+	b := banner{address: openAt(at), model: models.Default(), data: c.Data, warning: demoHint(c, models)}
+	if models.Provider(b.model) == provider.Demo {
+		b.model += " (scripted answers)"
+	}
 	if c.DatabaseURL != "" {
 		b.data += " (sessions are in PostgreSQL)"
 	}
@@ -33,14 +38,18 @@ func newBanner(c *config.Settings, at net.Addr, agents []parley.Agent, model str
 }
 
 func (b banner) String() string {
+	warning := ""
+	if b.warning != "" {
+		warning = "  Warning " + b.warning + "\n"
+	}
 	return fmt.Sprintf(`
 Parley is ready. Open %s in a browser, or run parley chat. Ctrl-C stops the server.
 
   Model   %s
   Agents  %s
   Data    %s
-
-`, b.address, b.model, strings.Join(b.agents, ", "), b.data)
+%s
+`, b.address, b.model, strings.Join(b.agents, ", "), b.data, warning)
 }
 
 // browse opens an address in the browser of the person who started the server. It

@@ -81,9 +81,9 @@ func TestABannerOnATerminal(t *testing.T) {
 	t.Parallel()
 	screen, lines := newTerminal(t)
 	data, log := t.TempDir(), watchFor("")
-	stop := servedTo(t, screen, log, "--data", data)
+	stop := servedTo(t, screen, log, "--data", data, "--openai-base-url", "http://127.0.0.1:1/v1")
 	var seen strings.Builder
-	for !strings.Contains(seen.String(), "  Data ") {
+	for !strings.Contains(seen.String(), "  Warning ") {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Fatalf("%v after %q", err, seen.String())
@@ -95,8 +95,10 @@ func TestABannerOnATerminal(t *testing.T) {
 	if ready == nil {
 		t.Fatalf("no address in the log: %s", log)
 	}
-	for _, want := range []string{"Parley is ready. Open " + ready[1] + " in a browser", "  Model   demo",
-		"  Agents  helpful-assistant", "  Data    " + data} {
+	for _, want := range []string{"Parley is ready. Open " + ready[1] + " in a browser",
+		"  Model   demo (scripted answers)",
+		"  Agents  helpful-assistant", "  Data    " + data,
+		"  Warning OPENAI_BASE_URL is set and no model is"} {
 		if !strings.Contains(seen.String(), want) {
 			t.Errorf("no %q in\n%s", want, seen.String())
 		}

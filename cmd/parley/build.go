@@ -173,7 +173,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	agents := p.agents.List(c.DefaultTenant)
 	h := &host{base: made.pick(baseParts...), work: made.pick(workParts...), failed: web.Failed(), conns: conns,
 		drain: c.Drain, log: log, facts: facts(c, at, len(agents), models.Default()),
-		banner: newBanner(c, at, agents, models.Default())}
+		banner: newBanner(c, at, agents, models)}
 	if len(made) > 0 {
 		panic("no place in the order for " + made[0].name) // in every test, or never
 	}

@@ -170,11 +170,18 @@ func (t *chat) connected(ctx context.Context) (entered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stream *eventStream
+	hint := ""
 	if err := t.unlessInterrupted(cancel, func() (err error) {
+		if !t.reached {
+			hint = t.server.hint(ctx)
+		}
 		stream, err = t.server.enter(ctx, t.Agent)
 		return err
 	}); err != nil {
 		return false, err
+	}
+	if hint != "" {
+		t.note(red, "("+hint+")")
 	}
 	if !t.reached {
 		t.say("Thread " + t.Thread + ". Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n")

@@ -176,6 +176,23 @@ func (s *serverClient) find(ctx context.Context) error {
 		})
 }
 
+// hint is a sentence for the operator about a server whose demo answers; empty:
+// there is nothing to say, or the server did not tell.
+func (s *serverClient) hint(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, requestWithin)
+	defer cancel()
+	var about struct {
+		Demo bool
+		Hint string
+	}
+	if err := s.get(ctx, "/me", func(body io.Reader) error {
+		return json.NewDecoder(body).Decode(&about)
+	}); err != nil || !about.Demo {
+		return ""
+	}
+	return about.Hint
+}
+
 func (s *serverClient) get(ctx context.Context, path string, read func(io.Reader) error) error {
 	response, err := s.request(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {

@@ -70,7 +70,10 @@ func (d *doctor) models() {
 		}
 	}
 	ready := slices.DeleteFunc(slices.Clone(wanted), func(model string) bool { return doubtful[model] })
-	switch {
+	switch hint := demoHint(d.Settings, models); {
+	case hint != "":
+		why, do, _ := strings.Cut(hint, "; ")
+		d.say(name, warning, do, "%s", why)
 	case len(reached) == 0 && slices.Equal(wanted, []string{provider.Demo}):
 		d.say(name, fine, "", "the demo answers; with ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY set, a "+
 			"model would")

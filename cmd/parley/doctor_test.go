@@ -265,6 +265,9 @@ func TestDoctorNamesKeys(t *testing.T) {
 		{map[string]string{"OPENAI_API_KEY": "sk-secret-wrong", "MODEL": "gpt-9"},
 			[]string{"does not accept the key in OPENAI_API_KEY", "do not count on gpt-9"}, false},
 		{map[string]string{"MODEL": "claude-sonnet-4-5"}, []string{"ANTHROPIC_API_KEY is not set"}, false},
+		{map[string]string{}, []string{"warning  models: OPENAI_BASE_URL is set and no model is: the scripted demo " +
+			"answers → name a model of that server with MODEL"}, false},
+		{map[string]string{"MODEL": "demo"}, []string{"demo can be called"}, true},
 	} {
 		got := ask(c.env)
 		if strings.Contains(got, "can be called") != c.called {

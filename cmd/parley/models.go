@@ -34,9 +34,28 @@ func warnOfModels(c *config.Settings, models *provider.Models, agents []parley.A
 			log.Warn("a model cannot be called", "error", err)
 		}
 	}
-	if models.Default() == provider.Demo && c.OpenAIURL+c.AnthropicURL+c.GoogleURL != "" {
-		log.Warn("a base URL is set and no model: the scripted demo answers; name a model of that server with MODEL")
+	if hint := demoHint(c, models); hint != "" {
+		log.Warn(hint)
 	}
+}
+
+// demoHint tells an operator who has set the address of a server why the demo
+// answers all the same; empty: it does not, or no address is set.
+func demoHint(c *config.Settings, models *provider.Models) string {
+	if c.Model != "" || c.Provider != "" || models.Default() != provider.Demo {
+		return "" // there is a key, or the demo was asked for
+	}
+	for _, v := range []struct {
+		url      config.SecretURL
+		variable string
+	}{{c.OpenAIURL, "OPENAI_BASE_URL"}, {c.AnthropicURL, "ANTHROPIC_BASE_URL"},
+		{c.GoogleURL, "GOOGLE_GEMINI_BASE_URL"}} {
+		if v.url != "" {
+			return v.variable + " is set and no model is: the scripted demo answers; " +
+				"name a model of that server with MODEL"
+		}
+	}
+	return ""
 }
 
 // modelsOf lists every model that may be called, each once. An agent that names no

@@ -58,3 +58,40 @@ func TestUsersAreNotToldAddresses(t *testing.T) {
 		models.Close()
 	}
 }
+
+// TestAnAddressWithoutAModel: the log and the first line of a chat say why the demo
+// answers. In jwt mode users are not told.
+func TestAnAddressWithoutAModel(t *testing.T) {
+	t.Parallel()
+	const hint = "OPENAI_BASE_URL is set and no model is: the scripted demo answers; name a model of that server " +
+		"with MODEL"
+	for _, test := range []struct {
+		args                []string
+		inLog, inChat, inMe bool
+	}{
+		{[]string{"--openai-base-url", "http://127.0.0.1:1/v1"}, true, true, true},
+		{[]string{"--openai-base-url", "http://127.0.0.1:1/v1", "--model", "demo"}, false, false, false},
+		{nil, false, false, false},
+	} {
+		var log strings.Builder
+		addr, stop := serveLogged(t, noEnv, &log, append(test.args, "--listen", "127.0.0.1:0", "--data", t.TempDir(),
+			"--workspace", t.TempDir())...)
+		chat := mustRun(t, "say hello\n", "chat", "--server", addr)
+		me := get(t, addr+"/api/v1/me")
+		stop()
+		if got := strings.Contains(log.String(), hint); got != test.inLog {
+			t.Errorf("%v: the log says\n%s", test.args, log.String())
+		}
+		if got := strings.HasPrefix(chat, "("+hint+")\nThread "); got != test.inChat {
+			t.Errorf("%v: the chat says\n%s", test.args, chat)
+		}
+		if got := strings.Contains(me, `"hint":"`+hint+`"`); got != test.inMe {
+			t.Errorf("%v: me is %s", test.args, me)
+		}
+	}
+	c := &config.Settings{Models: config.Models{OpenAIURL: "http://127.0.0.1:1/v1"},
+		Access: config.Access{Auth: "jwt"}}
+	if about := aboutServer(c, newModels(c)); about.Hint != "" || !about.Demo {
+		t.Errorf("in jwt mode: %+v", about)
+	}
+}

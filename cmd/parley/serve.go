@@ -142,9 +142,16 @@ func newNative(
 	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard,
 		Log: s.log, Problems: p.agents.Problems, Files: p.agents, Access: access.Rules{}, Skills: p.skills,
 		Servers: servers, Webhooks: servers.door, Permissions: access.Permissions, Project: bus.Project,
-		NoPrompts: bus.NoPrompts, Models: bus.Models,
-		About: native.About{Version: version, Auth: c.Auth, Model: models.Default(),
-			Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""}}
+		NoPrompts: bus.NoPrompts, Models: bus.Models, About: aboutServer(c, models)}
+}
+
+func aboutServer(c *config.Settings, models *provider.Models) native.About {
+	about := native.About{Version: version, Auth: c.Auth, Model: models.Default(),
+		Demo: models.Provider(models.Default()) == "demo", OIDC: c.OIDCIssuer != ""}
+	if c.Auth == "local" { // the only user is the operator
+		about.Hint = demoHint(c, models)
+	}
+	return about
 }
 
 // newWeb serves the routes, and the console if the binary has it.

@@ -10,10 +10,11 @@ import (
 // About is what the server tells of itself to who is let in.
 type About struct {
 	Version string `json:"version"`
-	Auth    string `json:"auth"`  // local, jwt
-	Model   string `json:"model"` // of agents that name none
-	Demo    bool   `json:"demo"`  // that one is scripted
-	OIDC    bool   `json:"oidc"`  // people sign in with a browser
+	Auth    string `json:"auth"`           // local, jwt
+	Model   string `json:"model"`          // of agents that name none
+	Demo    bool   `json:"demo"`           // that one is scripted
+	OIDC    bool   `json:"oidc"`           // people sign in with a browser
+	Hint    string `json:"hint,omitempty"` // for the operator: why the demo answers
 }
 
 // me is who asks, and what they may do, so that a page offers nothing else.

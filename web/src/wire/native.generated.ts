@@ -123,6 +123,7 @@ export interface Me {
   model: string
   demo: boolean
   oidc: boolean
+  hint?: string
 }
 
 export interface Origin {
