@@ -12,8 +12,9 @@ help: ## print this help
 run: build ## build everything and serve on http://127.0.0.1:8080
 	@grep -qs '^AUTONOMY_ENABLED=' .env || export AUTONOMY_ENABLED=$${AUTONOMY_ENABLED-true}; exec bin/parley serve
 
+# Without symbols for debuggers (-s -w). Stack traces of panics and profiles do not need them.
 build: web/dist/index.html ## write bin/parley
-	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/parley ./cmd/parley
+	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 # The console is built into the binary.
 WEB := $(shell find web -path web/node_modules -prune -o -path web/e2e -prune -o -path web/dist -prune -o -name '*.go' -prune -o -type f -print)
