@@ -309,6 +309,10 @@ func TestRuns(t *testing.T) {
 	}
 	wants(t, h, "GET", "/api/agent-children?run_id=run-x-5", "", 404, `{"error":"Unknown run_id"}`)
 	wants(t, h, "GET", "/api/agent-children", "", 400, `{"error":"run_id is missing."}`)
+	wants(t, h, "GET", "/api/agent-runs?session_id=s-one", "", 200, `[]`)
+	wants(t, h, "GET", "/api/agent-runs?session_id=s-one", "", 403, `{"error"`, "X-User: clumsy")
+	wants(t, h, "GET", "/api/agent-runs?session_id=11111111-1111-4111-8111-111111111111", "", 404,
+		`{"error":"There is no such session."}`)
 	wants(t, h, "GET", "/api/agent-runs?project_root=/q", "", 400, `{"error":"project_root: `)
 
 	// The tree is stopped from the top; what has ended is not.

@@ -2,6 +2,7 @@ package eventbus
 
 import (
 	"slices"
+	"strings"
 
 	"parley"
 )
@@ -67,7 +68,11 @@ func (h *Handler) listRuns(r request) (any, error) {
 			return nil, err
 		}
 		m, err := h.find(r.Context(), r.who, ids)
-		if err != nil {
+		isID := parley.SessionID(strings.ToLower(strings.TrimSpace(name))).Valid()
+		switch {
+		case err != nil && parley.CodeOf(err) == parley.CodeNotFound && !isID:
+			return []run{}, h.may(r, parley.ActRead, parley.OwnSessions) // a name that was not used yet
+		case err != nil:
 			return nil, err
 		}
 		q.Session = m.ID
