@@ -36,6 +36,9 @@ func (o *OwnSession) Submit(ctx context.Context, who parley.Principal, c parley.
 	return receipt, err
 }
 
+// Opened reports whether the session exists.
+func (o *OwnSession) Opened() bool { return o.opened.Err() != nil }
+
 // Next waits for the session, and then for items of it and of sessions below it.
 func (o *OwnSession) Next(ctx context.Context) ([]*parley.Item, error) {
 	if !o.own {

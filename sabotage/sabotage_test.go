@@ -419,6 +419,12 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"text comes after the tool call that it announces", "dialect/agentchat/project.go",
 		"v, frames = v.tells()\n\t\tshow(toolCall", "show(toolCall", "./dialect/agentchat",
 		"TestTextIsShownOnceAndInOrder"},
+	{"a run waits for a person who has left", "dialect/debugconsole/left.go",
+		"h.next(ctx, f, len(w.cards) > 0)", "h.next(ctx, f, false)", "./dialect/debugconsole",
+		"TestARunWithoutItsSocketIsCancelled"},
+	{"a run whose socket is gone is cancelled while it works", "dialect/debugconsole/left.go",
+		"h.next(ctx, f, len(w.cards) > 0)", "h.next(ctx, f, true)", "./dialect/debugconsole",
+		"TestARunWithoutItsSocketIsCancelled"},
 	{"thinking that was held back comes after the text", "engine/screen.go",
 		"if other != kind && !f.Leaked() {", "if false {", "./engine", "TestWhatIsHeldBackKeepsItsPlace"},
 

@@ -32,6 +32,7 @@ type Handler struct {
 	Log     *slog.Logger
 
 	Within time.Duration // of POST …/message; default a minute
+	Left   time.Duration // a run waits for a person after its socket is gone; default a minute
 }
 
 // Routes lists what is served.
@@ -126,6 +127,9 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	own := dialect.NewOwnSession(h.Door, visit.Who, to.Session, watch)
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: own, Visit: visit, Log: log}, to: to}
 	c.Run(ctx, own, c)
+	if own.Opened() {
+		h.Conns.Go(func(ctx context.Context) { h.left(ctx, visit.Who, to.Session, log) })
+	}
 }
 
 type conn struct {

@@ -34,9 +34,12 @@ type door struct {
 	asked   chan struct{}       // closed: something was submitted
 	once    sync.Once
 
-	mu       sync.Mutex // guards the following
-	commands []parley.Command
-	contexts []string
+	mu        sync.Mutex // guards the following
+	commands  []parley.Command
+	contexts  []string
+	run       parley.RunID // of the session
+	head      parley.Seq
+	cancelled func() // a run was
 }
 
 func newDoor() *door {
@@ -47,6 +50,16 @@ func newDoor() *door {
 func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
 	return d.denied
 }
+
+func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return parley.Summary{ID: id, Run: d.run, Head: d.head}, nil
+}
+
+// starts and ends say what Session is to know of the run.
+func (d *door) starts() { d.mu.Lock(); defer d.mu.Unlock(); d.run = 2 }
+func (d *door) ends()   { d.mu.Lock(); defer d.mu.Unlock(); d.run = 0 }
 
 func (d *door) Stopped(context.Context, parley.Principal) ([]string, error) { return d.stopped, nil }
 
@@ -65,6 +78,14 @@ func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (
 	d.commands = append(d.commands, c)
 	if d.refusal != nil {
 		return parley.Receipt{}, d.refusal
+	}
+	if _, cancels := c.Do.(parley.CancelRun); cancels {
+		d.run = 0
+		d.items <- items(c.Session, 9, parley.RunFinished{Outcome: parley.Cancelled})
+		if d.cancelled != nil {
+			d.cancelled()
+		}
+		return parley.Receipt{Session: c.Session}, nil
 	}
 	in, _ := c.Do.(parley.SubmitInput)
 	d.items <- items(c.Session, 1,
