@@ -60,7 +60,7 @@ func TestTheFirstAgent(t *testing.T) {
 	sh := exec.CommandContext(within(t, patience), "sh", "-e", "-c", before)
 	sh.Dir, sh.Env = home, append(model, "HOME="+home, "PATH="+os.Getenv("PATH"), "PARLEY_LISTEN=127.0.0.1:1")
 	out, err := sh.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "claude-sonnet-4-5 can be called") {
+	if err != nil || !strings.Contains(string(out), "models: anthropic answers, and has ") {
 		t.Fatalf("%v\n%s\n%s", err, before, out)
 	}
 	s := startServer(t, options{workspace: filepath.Join(home, "greeting"),
