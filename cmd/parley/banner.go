@@ -42,14 +42,19 @@ func (b banner) String() string {
 	if b.warning != "" {
 		warning = "  Warning " + b.warning + "\n"
 	}
+	chat := "parley chat"
+	if b.address != usualServer {
+		chat += " --server " + b.address
+	}
 	return fmt.Sprintf(`
-Parley is ready. Open %s in a browser, or run parley chat. Ctrl-C stops the server.
+Parley is ready. Open %s in a browser, or run: %s
+Ctrl-C stops the server.
 
   Model   %s
   Agents  %s
   Data    %s
 %s
-`, b.address, b.model, strings.Join(b.agents, ", "), b.data, warning)
+`, b.address, chat, b.model, strings.Join(b.agents, ", "), b.data, warning)
 }
 
 // browse opens an address in the browser of the person who started the server. It

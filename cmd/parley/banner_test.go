@@ -95,13 +95,17 @@ func TestABannerOnATerminal(t *testing.T) {
 	if ready == nil {
 		t.Fatalf("no address in the log: %s", log)
 	}
-	for _, want := range []string{"Parley is ready. Open " + ready[1] + " in a browser",
+	for _, want := range []string{"Parley is ready. Open " + ready[1] + " in a browser, or run: parley chat --server " +
+		ready[1],
 		"  Model   demo (scripted answers)",
 		"  Agents  helpful-assistant", "  Data    " + data,
 		"  Warning OPENAI_BASE_URL is set and no model is"} {
 		if !strings.Contains(seen.String(), want) {
 			t.Errorf("no %q in\n%s", want, seen.String())
 		}
+	}
+	if usual := (banner{address: usualServer}).String(); !strings.Contains(usual, "or run: parley chat\n") {
+		t.Errorf("at the usual address: %s", usual)
 	}
 }
 
