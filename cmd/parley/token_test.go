@@ -86,6 +86,9 @@ func TestAClassifierIsAsked(t *testing.T) {
 	}
 	c.enter("say jailbreak")
 	c.see("message blocked: llm:says jailbreak")
+	c.enter("say goodbye") // a chat whose last message was refused fails
+	c.see("goodbye")
+	c.see("\n> ")
 	c.leave()
 }
 
