@@ -28,7 +28,10 @@ func TestMain(m *testing.M) {
 	}
 	// The tests wait more than they compute: for the disk, and for the demo model,
 	// which speaks at the pace of a real one. A flag that is given wins.
-	_ = flag.Set("test.parallel", "6") // every test binary has it
+	if !racing {
+		_ = flag.Set("test.parallel", "6") // every test binary has it
+	}
+	occupantWithin = 5 * time.Second
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		pgtest.Stop()
 		os.Exit(code)
