@@ -79,7 +79,7 @@ test('everything is reached with the keyboard', async (t) => {
   await page.keyboard.press('Control+k')
   await rail.palette.waitFor()
   await page.keyboard.type('first')
-  await rail.palette.getByRole('option', { name: 'First' }).waitFor()
+  await rail.palette.getByRole('option', { name: 'First', selected: true }).waitFor()
   await page.keyboard.press('Enter')
   await page.waitForURL('**/chat/*')
   await until('the tab has its name', async () => (await page.title()) === 'First · Parley')
