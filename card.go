@@ -146,7 +146,7 @@ func (do DecideApproval) decide(d *decision, _ Command) error {
 	case err != nil:
 		return err
 	case do.Digest != "" && do.Digest != c.Digest:
-		return Errorf(CodeConflict, "What you decided about is not what was asked.")
+		return Errorf(CodeConflict, "The decision is about another call than the one that waits.")
 	}
 	switch do.Decision {
 	case AllowOnce, AllowAlways, Deny, DenyAndStop:

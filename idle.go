@@ -331,7 +331,7 @@ func (do PromptAgent) decide(d *decision, c Command) error {
 		return Errorf(CodeClosed, "This session was deleted.")
 	case d.s.Owner != c.By:
 		// Ids can be guessed, and whoever opens a session reads it.
-		return Errorf(CodeClosed, "This session belongs to somebody else than the mission.")
+		return Errorf(CodeClosed, "This session has another owner than the mission.")
 	case d.s.Halted != "":
 		return Errorf(CodeClosed, "This session was halted: %s.", d.s.Halted)
 	case !d.s.quiet():

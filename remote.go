@@ -89,7 +89,7 @@ func ParseAddress(address string) (network, at string, err error) {
 	return "", "", fmt.Errorf("%q is no address of an agent; write tcp://host:port or unix:///path", address)
 }
 
-var errCannotPlan = Errorf(CodeInvalid, "This agent runs elsewhere, and nobody here could keep it from doing more "+
+var errCannotPlan = Errorf(CodeInvalid, "This agent runs elsewhere, so the server cannot keep it from doing more "+
 	"than planning. Choose another agent, or do not ask for a plan.")
 
 // remoteSpeaks reports whether the turn of the remote agent that the report is of

@@ -114,7 +114,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	unreachable := agent.Address != "" && e.Remotes != nil && e.Remotes.Unreachable(a.tenant, agent) != nil
 	taken := there.Owner != "" && there.Owner != m.By
 	if taken {
-		a.log.Warn("an idle agent is not prompted: the session is somebody else's", "agent", agent.Name, "session",
+		a.log.Warn("an idle agent is not prompted: the session has another owner", "agent", agent.Name, "session",
 			there.ID)
 	}
 	i.held = activity.Open || unreachable || there.Deleted || there.Halted != "" || taken

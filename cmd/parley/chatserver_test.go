@@ -31,7 +31,7 @@ func TestRefusalsAreOneSentence(t *testing.T) {
 }
 
 // TestChatAsksForAToken: without a token, and with a bad one, the chat says what the
-// server wants and how to get it, and greets nobody.
+// server wants and how to get it, and prints no greeting.
 func TestChatAsksForAToken(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -83,7 +83,8 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 			return 0, nil, err
 		}
 		if status := q.Get("status"); kind == parley.CardCall && status != "" && status != "unknown" {
-			return 0, nil, dialect.Invalid("status must be unknown: other calls wait for nobody, and are in the log")
+			return 0, nil, dialect.Invalid("status must be unknown: only calls of unknown outcome wait for a person; " +
+				"the others are in the log")
 		}
 		cards, err := h.Door.Cards(r.Context(), r.who, parley.CardQuery{Session: parley.SessionID(q.Get("session")),
 			Kind: kind, Limit: limit})
