@@ -14,24 +14,24 @@ import (
 
 // Signing is what tokens are made and known by.
 type Signing struct {
-	JWTSecret   Secret `name:"jwt-secret" var:"PARLEY_JWT_SECRET" placeholder:"TEXT" help:"With --auth jwt: HS256 secret that signs tokens, at least 32 bytes. Prefer the variable: other users of the machine can see flags."`
-	JWTIssuer   string `name:"jwt-issuer" var:"PARLEY_JWT_ISSUER" default:"parley" help:"Issuer (iss) of tokens."`
-	JWTAudience string `name:"jwt-audience" var:"PARLEY_JWT_AUDIENCE" placeholder:"TEXT" help:"Audience (aud) of tokens (default: not checked)."`
+	JWTSecret   Secret `name:"jwt-secret" var:"PARLEY_JWT_SECRET" placeholder:"TEXT" group:"Access" help:"With --auth jwt: HS256 secret that signs tokens, at least 32 bytes. Prefer the variable: other users of the machine can see flags."`
+	JWTIssuer   string `name:"jwt-issuer" var:"PARLEY_JWT_ISSUER" default:"parley" group:"Access" help:"Issuer (iss) of tokens."`
+	JWTAudience string `name:"jwt-audience" var:"PARLEY_JWT_AUDIENCE" placeholder:"TEXT" group:"Access" help:"Audience (aud) of tokens (default: not checked)."`
 }
 
 // Access is who may come in, from where and how often.
 type Access struct {
+	Auth string `var:"PARLEY_AUTH" default:"local" group:"Access" help:"Authentication. local: every user of this machine, without a credential; jwt: callers with a token."`
 	Signing
-	OIDC
-	Auth               string  `var:"PARLEY_AUTH" default:"local" help:"Authentication. local: every user of this machine, without a credential; jwt: callers with a token."`
-	JWKSURL            string  `name:"jwks-url" var:"PARLEY_JWKS_URL" placeholder:"URL" help:"With --auth jwt: address of the public keys (JWKS) that verify tokens, instead of a secret."`
-	QueryToken         string  `var:"PARLEY_QUERY_TOKEN" default:"on" help:"Whether a token in the query (?access_token=) is accepted: on or off. Browsers that open a WebSocket without a ticket need it."`
-	AllowOrigin        Origins `aliases:"allowed-origins" var:"PARLEY_ALLOW_ORIGIN,PARLEY_ALLOWED_ORIGINS" placeholder:"LIST" help:"Origins of pages that may use the server, like https://app.example.com; repeat the flag or separate them by commas (default: the server's own). With --auth local the server's own origin is always allowed; with --auth jwt name it too."`
-	TrustedProxies     Proxies `var:"PARLEY_TRUSTED_PROXIES" placeholder:"LIST" help:"Addresses of proxies whose X-Forwarded-For header is trusted, such as 10.0.0.0/8, separated by commas."`
-	LimitConnections   Limit   `var:"PARLEY_LIMIT_CONNECTIONS" placeholder:"N/minute|off" help:"Maximum rate of new connections per user or address (default: 10/minute; with --auth local, off)."`
-	LimitMessages      Limit   `var:"PARLEY_LIMIT_MESSAGES" placeholder:"N/minute|off" help:"Maximum rate of messages per connection (default: 60/minute; with --auth local, off)."`
-	LimitReconnections Limit   `var:"PARLEY_LIMIT_RECONNECTIONS" placeholder:"N/minute|off" help:"Maximum rate of reconnections per user or address (default: 5/minute; with --auth local, off)."`
-	MaxConnections     int     `var:"PARLEY_MAX_CONNECTIONS" default:"10000" help:"Maximum number of open connections."`
+	OIDC               `group:"Sign-in with OpenID Connect"`
+	JWKSURL            string  `name:"jwks-url" var:"PARLEY_JWKS_URL" placeholder:"URL" group:"Access" help:"With --auth jwt: address of the public keys (JWKS) that verify tokens, instead of a secret."`
+	QueryToken         string  `var:"PARLEY_QUERY_TOKEN" default:"on" group:"Access" help:"Whether a token in the query (?access_token=) is accepted: on or off. Browsers that open a WebSocket without a ticket need it."`
+	AllowOrigin        Origins `aliases:"allowed-origins" repeat:"" var:"PARLEY_ALLOW_ORIGIN,PARLEY_ALLOWED_ORIGINS" placeholder:"LIST" group:"Address" help:"Origins of pages that may use the server, like https://app.example.com; repeat the flag or separate them by commas (default: the server's own). With --auth local the server's own origin is always allowed; with --auth jwt name it too."`
+	TrustedProxies     Proxies `var:"PARLEY_TRUSTED_PROXIES" placeholder:"LIST" group:"Address" help:"Addresses of proxies whose X-Forwarded-For header is trusted, such as 10.0.0.0/8, separated by commas."`
+	LimitConnections   Limit   `var:"PARLEY_LIMIT_CONNECTIONS" placeholder:"N/minute|off" group:"Limits" help:"Maximum rate of new connections per user or address (default: 10/minute; with --auth local, off)."`
+	LimitMessages      Limit   `var:"PARLEY_LIMIT_MESSAGES" placeholder:"N/minute|off" group:"Limits" help:"Maximum rate of messages per connection (default: 60/minute; with --auth local, off)."`
+	LimitReconnections Limit   `var:"PARLEY_LIMIT_RECONNECTIONS" placeholder:"N/minute|off" group:"Limits" help:"Maximum rate of reconnections per user or address (default: 5/minute; with --auth local, off)."`
+	MaxConnections     int     `var:"PARLEY_MAX_CONNECTIONS" default:"10000" group:"Limits" help:"Maximum number of open connections."`
 }
 
 // Limits are how often people may come, as given or else by mode.

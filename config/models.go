@@ -12,7 +12,7 @@ import (
 // Models is who answers: models, and how their vendors are reached. The keys and
 // addresses have the names that the vendors' own tools know, too.
 type Models struct {
-	Provider string `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Provider of every model: openai (or a compatible server), anthropic, google, or demo (a scripted model that needs no key). Default: chosen by the model's name."`
+	Provider string `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Provider of every model: openai (or a compatible server), anthropic, google, or demo (scripted, needs no key). Default: chosen by the model's name."`
 	Model    string `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none (default: a model of the first provider with a key, in the order anthropic, openai, google; without a key, the scripted demo)."`
 
 	OpenAIKey    Secret        `name:"openai-api-key" var:"PARLEY_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"API key for OpenAI or a compatible server. Prefer the variable, as for all keys: other users of the machine can see flags."`

@@ -21,7 +21,7 @@ type OIDC struct {
 	OIDCRoles        RoleNames     `name:"oidc-roles" var:"PARLEY_OIDC_ROLES" placeholder:"LIST" help:"Role for each value of that claim, such as parley-admins=org_admin,staff=standard_user (default: the values are the names of roles)."`
 	OIDCDefaultRole  string        `name:"oidc-default-role" var:"PARLEY_OIDC_DEFAULT_ROLE" placeholder:"ROLE" help:"Role of users without a role in that claim (default: none; they cannot sign in)."`
 	OIDCLife         time.Duration `name:"oidc-life" var:"PARLEY_OIDC_LIFE" default:"1h" help:"How long a sign-in lasts."`
-	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Address of this server for browsers, such as https://parley.example.com. The OpenID provider redirects to /auth/callback there, and links in webhooks start with it (default: the address of --listen, if it is a loopback address)."`
+	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" group:"Address" help:"Address of this server for browsers, such as https://parley.example.com. The OpenID provider redirects to /auth/callback there, and links in webhooks start with it (default: the address of --listen, if it is a loopback address)."`
 }
 
 // RoleNames are roles by what others call them.

@@ -26,38 +26,37 @@ import (
 // where they are kept. It is for embedding; the tag var lists the variables of
 // a flag, the first one set wins.
 type Store struct {
-	Data          string          `var:"PARLEY_DATA" type:"path" placeholder:"DIR" help:"Data folder: the database, the server's key, artifacts. It is made if it is missing. Default: a folder for the working folder below ~/.local/state/parley (or your state folder); or ./var, if only that holds data."`
-	DatabaseURL   SecretURL       `var:"PARLEY_DATABASE_URL" placeholder:"URL" help:"PostgreSQL database for sessions, such as postgres://user@host/name. One server per database. Default: SQLite in the data folder."`
-	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" help:"Number of connections to PostgreSQL (default: 8)."`
-	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" help:"Tenant of the agents from files, and of the user in local mode."`
-	ServerKey     Secret          `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" help:"Key of the server, at least 32 bytes; it signs the audit log and seals secrets. Default: a key that is made and kept in the data folder."`
-	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" help:"YAML file with settings, named like the flags of parley serve, and MCP servers."`
+	Data          string          `var:"PARLEY_DATA" type:"path" placeholder:"DIR" group:"Data" help:"Data folder: the database, the server's key, artifacts. It is made if it is missing. Default: a folder for the working folder below ~/.local/state/parley (or your state folder); or ./var, if only that holds data."`
+	DatabaseURL   SecretURL       `var:"PARLEY_DATABASE_URL" placeholder:"URL" group:"Data" help:"PostgreSQL database for sessions, such as postgres://user@host/name. One server per database. Default: SQLite in the data folder."`
+	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" group:"Data" help:"Number of connections to PostgreSQL (default: 8)."`
+	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" group:"Data" help:"Tenant of the agents from files, and of the user in local mode."`
+	ServerKey     Secret          `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" group:"Data" help:"Key of the server, at least 32 bytes; it signs the audit log and seals secrets. Default: a key that is made and kept in the data folder."`
+	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" group:"Configuration file" help:"YAML file with settings, named like the flags of parley serve, and MCP servers."`
 }
 
 // Settings is everything that can be said to a server. Check says whether it
 // makes sense.
 type Settings struct {
 	Store
-	New         bool          `var:"PARLEY_NEW" default:"false" help:"Make an empty database although the data folder holds the key of an earlier one. An existing database stays as it is."`
-	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on. With --auth local it must be a loopback address."`
-	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" help:"Folder the agents work in."`
-	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
-	Skills      string        `var:"PARLEY_SKILLS" type:"path" placeholder:"DIR" help:"Folder with one folder per skill, in addition to skills and .parley/skills in the workspace."`
-	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" help:"Lowest level to log: debug, info, warn or error."`
-	Drain       time.Duration `var:"PARLEY_DRAIN" default:"5s" help:"How long the server waits for runs at shutdown. A run that is cut continues after the next start."`
-	Idle        time.Duration `var:"PARLEY_IDLE" default:"1m" help:"How long an idle session stays in memory."`
-	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" help:"How long to keep the streamed chunks of finished answers, such as 720h (default: forever). The answers themselves stay."`
-	Sentinel    string        `var:"PARLEY_SENTINEL" default:"block" enum:"block,flag,off" help:"Action on prompt-injection attempts: block, flag (later calls with effects ask a person) or off."`
-	Classifier  string        `var:"PARLEY_CLASSIFIER" placeholder:"MODEL" help:"Model that checks every message for prompt injection before the agent's model gets it (default: none)."`
-	AdminListen string        `var:"PARLEY_ADMIN_LISTEN" placeholder:"ADDRESS" help:"Loopback address to serve Go profiles on, under /debug/pprof (default: none)."`
+	New         bool          `var:"PARLEY_NEW" default:"false" group:"Data" help:"Make an empty database although the data folder holds the key of an earlier one. An existing database stays as it is."`
+	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" group:"Address" help:"Address to serve on. With --auth local it must be a loopback address."`
+	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" group:"Agents and files" help:"Folder the agents work in."`
+	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" group:"Agents and files" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
+	Skills      string        `var:"PARLEY_SKILLS" type:"path" placeholder:"DIR" group:"Agents and files" help:"Folder with one folder per skill, in addition to skills and .parley/skills in the workspace."`
+	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" group:"Logs, metrics and shutdown" help:"Lowest level to log: debug, info, warn or error."`
+	Drain       time.Duration `var:"PARLEY_DRAIN" default:"5s" group:"Logs, metrics and shutdown" help:"How long the server waits for runs at shutdown. A run that is cut continues after the next start."`
+	Idle        time.Duration `var:"PARLEY_IDLE" default:"1m" group:"Limits" help:"How long an idle session stays in memory."`
+	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" group:"Data" help:"How long to keep the streamed chunks of finished answers, such as 720h (default: forever). The answers themselves stay."`
+	Sentinel    string        `var:"PARLEY_SENTINEL" default:"block" enum:"block,flag,off" group:"Prompt injection" help:"Action on prompt-injection attempts: block, flag (later calls with effects ask a person) or off."`
+	Classifier  string        `var:"PARLEY_CLASSIFIER" placeholder:"MODEL" group:"Prompt injection" help:"Model that checks every message for prompt injection before the agent's model gets it (default: none)."`
+	AdminListen string        `var:"PARLEY_ADMIN_LISTEN" placeholder:"ADDRESS" group:"Logs, metrics and shutdown" help:"Loopback address to serve Go profiles on, under /debug/pprof (default: none)."`
 
-	Models
+	Models `group:"Models"`
 	Access
-	Autonomy
-	IdlePrompts
-	Metrics
-	Webhook
-
+	Autonomy    `group:"Autonomous agents"`
+	IdlePrompts `group:"Autonomous agents"`
+	Metrics     `group:"Logs, metrics and shutdown"`
+	Webhook     `group:"Webhooks"`
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Webhook is who may be told what happens.
 type Webhook struct {
-	WebhookAllow Names `var:"PARLEY_WEBHOOK_ALLOW" placeholder:"LIST" help:"Private networks and hosts that webhooks may reach, also by plain http, such as 10.1.0.0/16 or hooks.internal, separated by commas (default: none)."`
+	WebhookAllow Names `var:"PARLEY_WEBHOOK_ALLOW" placeholder:"LIST" help:"Private networks and hosts that webhooks may reach, also by plain http, such as 10.1.0.0/16,hooks.internal (default: none)."`
 }
 
 // Names are parted by commas.

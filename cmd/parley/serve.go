@@ -34,7 +34,7 @@ import (
 
 type serveCommand struct {
 	config.Serve
-	Open bool `var:"PARLEY_OPEN" default:"false" help:"Open the console in a browser when the server is ready."`
+	Open bool `var:"PARLEY_OPEN" default:"false" group:"Address" help:"Open the console in a browser when the server is ready."`
 }
 
 // Run serves until a signal ends it. A second signal kills the process.
