@@ -146,3 +146,11 @@ type Agents interface {
 	Agent(tenant TenantID, name string) (Agent, error)
 	List(tenant TenantID) []Agent
 }
+
+// ProjectAgents knows the agents of every project. Those that it lists itself are of
+// the tenant's first.
+type ProjectAgents interface {
+	Agents
+	// Of is the agents of a project, by its root; empty: the tenant's first.
+	Of(project string) Agents
+}

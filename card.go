@@ -238,6 +238,7 @@ type CardQuery struct {
 	Session SessionID
 	Root    SessionID // only those of a tree; not together with Session
 	Kind    CardKind
+	Project Project // only those of it
 	Limit   int
 }
 
@@ -246,6 +247,7 @@ type CardInfo struct {
 	Kind      CardKind    `json:"kind"`
 	Session   SessionID   `json:"session"`
 	Root      SessionID   `json:"root"`
+	Project   string      `json:"project,omitempty"`
 	Run       RunID       `json:"run"`
 	Seq       Seq         `json:"seq"` // by which it is answered: the card's, or the call's
 	Call      CallID      `json:"call"`

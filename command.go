@@ -48,6 +48,7 @@ type Rules struct {
 	Limits     []limit
 
 	Agents  []string // that must exist
+	Project string   // in which they must; empty: in any
 	Answers bool     // it answers the agent that is running: the sender must be allowed to talk to that agent
 	Says    []string // texts for the model, which are screened like a message
 	Orders  []string // texts for every prompt of agents, which are refused even if they would only be flagged

@@ -39,11 +39,18 @@ type Door interface {
 	Missions(ctx context.Context, who Principal, project string, limit int) ([]MissionInfo, error)
 	Override(ctx context.Context, who Principal, project, agent string) (Override, error)
 
-	// ShowFile, ShowFolder and ShowTree show the files of the project of the
+	// Projects lists those of the principal's tenant, the first one first.
+	Projects(context.Context, Principal) ([]Project, error)
+	// Project is the one of a tenant that is meant by a root or an id; an empty
+	// name is the first, or, with no root, none. CodeInvalid: there is no such
+	// project; the message lists those there are.
+	Project(tenant TenantID, name string) (Project, error)
+
+	// ShowFile, ShowFolder and ShowTree show the files of a project of the
 	// principal's tenant, see Files. CodeNotFound: the tenant has no project.
-	ShowFile(ctx context.Context, who Principal, path string) (string, error)
-	ShowFolder(ctx context.Context, who Principal, path string) ([]FileEntry, error)
-	ShowTree(context.Context, Principal) (FileTree, error)
+	ShowFile(ctx context.Context, who Principal, project, path string) (string, error)
+	ShowFolder(ctx context.Context, who Principal, project, path string) ([]FileEntry, error)
+	ShowTree(ctx context.Context, who Principal, project string) (FileTree, error)
 
 	// Resume is where a client that keeps no cursor is to follow a session
 	// from: the oldest run it is owed, else the start of the open run, else
@@ -81,6 +88,9 @@ type Scope struct {
 	// Readable narrows the whole tenant to what the principal may read:
 	// everybody's sessions, or else its own.
 	Readable bool
+	// Project narrows the whole tenant to the sessions of a project, and to those
+	// facts of the tenant that are not another project's; zero: it does not.
+	Project Project
 }
 
 // A Cursor is where a follower is: the last Seq it has, or the last Position if

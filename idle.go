@@ -142,7 +142,7 @@ type SetOverride struct {
 }
 
 func (do SetOverride) Rules() Rules {
-	r := Rules{Action: ActAdmin, Tenant: true, Agents: []string{do.Agent}}
+	r := Rules{Action: ActAdmin, Tenant: true, Agents: []string{do.Agent}, Project: do.Project}
 	if do.Prompt != nil {
 		r.Orders = []string{*do.Prompt}
 	}
@@ -311,8 +311,9 @@ type PromptAgent struct {
 	Prompt  Seq
 
 	// What the engine found out about it.
-	Goal string // the mission's text
-	Text string // the agent's idle prompt
+	Goal    string // the mission's text
+	Project string `json:",omitempty"` // and its project
+	Text    string // the agent's idle prompt
 }
 
 func (PromptAgent) Rules() Rules {
@@ -322,7 +323,7 @@ func (PromptAgent) Rules() Rules {
 // decide opens the session, which takes no prompt while something else goes on.
 func (do PromptAgent) decide(d *decision, c Command) error {
 	if d.s.Owner == "" && !d.s.Deleted {
-		if err := (OpenSession{Agent: do.Agent.Name, Title: "Mission: " + do.Goal}).decide(d, c); err != nil {
+		if err := (OpenSession{Agent: do.Agent.Name, Title: "Mission: " + do.Goal, Project: do.Project}).decide(d, c); err != nil {
 			return err
 		}
 	}

@@ -134,6 +134,10 @@ type SubmitInput struct {
 	Open      bool `json:",omitempty"` // the session, if there is none yet
 	Transient bool `json:",omitempty"` // and leave it out of lists
 
+	// Project, a root or an id, is where the session is opened; empty: the tenant's
+	// first. One that is open must be of it. The engine replaces it by the root.
+	Project string `json:",omitempty"`
+
 	Images []Image `json:",omitempty"`
 	Mode   RunMode `json:",omitempty"`
 
@@ -165,7 +169,7 @@ func (do SubmitInput) Rules() Rules {
 func (do SubmitInput) decide(d *decision, c Command) error {
 	if do.Open {
 		if d.s.Owner == "" {
-			if err := (OpenSession{Transient: do.Transient}).decide(d, c); err != nil {
+			if err := (OpenSession{Transient: do.Transient, Project: do.Project}).decide(d, c); err != nil {
 				return err
 			}
 		}

@@ -107,7 +107,8 @@ type SetMission struct {
 }
 
 func (do SetMission) Rules() Rules {
-	r := Rules{Action: ActAdmin, Tenant: true, Limits: []limit{{"text of a mission", len(do.Text), MaxMission}}}
+	r := Rules{Action: ActAdmin, Tenant: true, Project: do.Project,
+		Limits: []limit{{"text of a mission", len(do.Text), MaxMission}}}
 	r.Orders = []string{do.Text}
 	for _, a := range do.Agents {
 		r.Agents = append(r.Agents, a.Agent)

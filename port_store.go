@@ -52,9 +52,9 @@ type TenantStore interface {
 	Runs(context.Context, RunQuery) ([]RunInfo, error)
 	// Cards lists what waits for a person, longest first.
 	Cards(context.Context, CardQuery) ([]CardInfo, error)
-	// Activity is what rows of runs know of an agent: those that are open,
+	// Activity is what rows of runs know of an agent of a project: those that are open,
 	// whenever they began, and those that began after a time.
-	Activity(ctx context.Context, agent string, after time.Time) (Activity, error)
+	Activity(ctx context.Context, project Project, agent string, after time.Time) (Activity, error)
 
 	// Events reads a session's log in order, after a seq: at most limit events
 	// and, unless the first is larger, not much more than PageBytes. None: the

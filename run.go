@@ -283,6 +283,7 @@ type RunQuery struct {
 	Parent  *Origin   // only runs of the children of this run: Session and Run count
 	Open    bool      // only those that have not ended
 	Before  time.Time // only those that started before
+	Project Project   // only those of it
 	Limit   int
 }
 
@@ -290,6 +291,7 @@ type RunQuery struct {
 type RunInfo struct {
 	Session   SessionID   `json:"session"`
 	Root      SessionID   `json:"root"`
+	Project   string      `json:"project,omitempty"`
 	Run       RunID       `json:"run"`
 	Agent     string      `json:"agent"`
 	Owner     PrincipalID `json:"owner"`

@@ -15,8 +15,9 @@ type (
 		Agent     string      `json:"agent,omitempty"`
 		Title     string      `json:"title,omitempty"`
 		Transient bool        `json:"transient,omitempty"`
-		Parent    *Origin     `json:"parent,omitempty"` // of a sub-agent's session
-		Hooks     []HookRef   `json:"hooks,omitempty"`  // of who is above it, to be told if a person is needed
+		Project   string      `json:"project,omitempty"` // its root; empty: the tenant's first, if there is one
+		Parent    *Origin     `json:"parent,omitempty"`  // of a sub-agent's session
+		Hooks     []HookRef   `json:"hooks,omitempty"`   // of who is above it, to be told if a person is needed
 	}
 	SessionRenamed struct {
 		Title string `json:"title"`
@@ -30,7 +31,7 @@ type (
 
 func (b SessionOpened) fold(s State, e Event) State {
 	s.Owner, s.Agent, s.Title, s.Transient, s.OpenedAt = b.Owner, b.Agent, b.Title, b.Transient, e.At
-	s.Root, s.Parent, s.Above = e.Root, b.Parent, b.Hooks
+	s.Root, s.Parent, s.Above, s.Project = e.Root, b.Parent, b.Hooks, b.Project
 	return s
 }
 
@@ -74,6 +75,7 @@ type OpenSession struct {
 	Agent     string
 	Title     string
 	Transient bool
+	Project   string `json:",omitempty"` // a root or an id; the engine replaces it by the root
 	// Of a sub-agent's session; only the engine sets these.
 	Parent *Origin   `json:",omitempty"`
 	Root   SessionID `json:",omitempty"`
@@ -102,7 +104,7 @@ func (do OpenSession) decide(d *decision, c Command) error {
 		d.s.Root = do.Root
 	}
 	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)),
-		Transient: do.Transient, Parent: do.Parent, Hooks: do.Hooks})
+		Transient: do.Transient, Project: do.Project, Parent: do.Parent, Hooks: do.Hooks})
 	return nil
 }
 
@@ -201,6 +203,7 @@ type SessionQuery struct {
 	Transient bool      // list those too
 	Running   bool      // only those that have an open run
 	Root      SessionID // only this one and those below it
+	Project   Project   // only those of it; zero: of every project
 	Limit     int
 }
 

@@ -19,6 +19,7 @@ type State struct {
 	Halted    string // the reason; empty: not halted
 	Deleted   bool
 	Parent    *Origin // of a sub-agent's session
+	Project   string  `json:",omitempty"` // the root of its project; empty: the tenant's first
 
 	Head     Seq
 	OpenedAt time.Time
@@ -95,6 +96,7 @@ type Summary struct {
 	Status    Status      `json:"status"`
 	Run       RunID       `json:"run,omitempty"` // the open one
 	Transient bool        `json:"transient"`
+	Project   string      `json:"project,omitempty"`
 	Deleted   bool        `json:"-"`
 	Head      Seq         `json:"head"`
 	OpenedAt  time.Time   `json:"opened_at"`
@@ -106,7 +108,7 @@ func (s State) Summary() Summary {
 	if s.Run != nil {
 		run = s.Run.ID
 	}
-	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), run, s.Transient, s.Deleted, s.Head, s.OpenedAt,
+	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), run, s.Transient, s.Project, s.Deleted, s.Head, s.OpenedAt,
 		s.LastAt}
 }
 

@@ -32,7 +32,7 @@ func (s *Settings) CheckToolServers() error {
 	return errors.Join(problems...)
 }
 
-// others reports whether a tenant that does not own the workspace may use it.
+// others reports whether tenants besides one may use it.
 func (t ToolServer) others(home parley.TenantID) bool {
 	return t.Everyone || slices.ContainsFunc(t.Tenants, func(tenant parley.TenantID) bool { return tenant != home })
 }
@@ -46,16 +46,18 @@ func (s *Settings) checkReach(t ToolServer) (key string, err error) {
 		return "sandbox", fmt.Errorf("without a sandbox it could read the workspace of the tenant %s, "+
 			"and tenants names others; remove sandbox: false, or leave tenants out", s.DefaultTenant)
 	}
-	workspace := leadsTo(s.Workspace)
 	for _, given := range []struct {
 		key     string
 		folders []string
 	}{{"read", t.Read}, {"write", t.Write}} {
 		for _, folder := range given.folders {
-			if to := leadsTo(folder); holds(to, workspace) || holds(workspace, to) {
-				return given.key, fmt.Errorf("%s overlaps the workspace %s, which belongs to the tenant %s, "+
-					"and tenants names others; name a folder elsewhere, or leave tenants out", folder, s.Workspace,
-					s.DefaultTenant)
+			for _, p := range s.Projects {
+				root := leadsTo(p.Root)
+				if to := leadsTo(folder); holds(to, root) || holds(root, to) {
+					return given.key, fmt.Errorf("%s overlaps the project %s, which belongs to the tenant %s, "+
+						"and tenants names others; name a folder elsewhere, or leave tenants out", folder, p.Root,
+						p.Tenant)
+				}
 			}
 		}
 	}
@@ -81,8 +83,11 @@ func (s *Settings) checkPlace(t ToolServer) error {
 	default:
 		return nil
 	}
-	c := code{workspace: leadsTo(s.Workspace)}
-	c.writable = []string{c.workspace}
+	var c code
+	for _, p := range s.Projects {
+		c.projects = append(c.projects, leadsTo(p.Root))
+	}
+	c.writable = slices.Clone(c.projects)
 	for _, other := range s.ToolServers {
 		for _, folder := range other.Write {
 			c.writable = append(c.writable, leadsTo(folder))
@@ -93,13 +98,18 @@ func (s *Settings) checkPlace(t ToolServer) error {
 			c.path = filepath.SplitList(v.Plain)
 		}
 	}
-	word, folder := c.find(t.Command)
+	var word, folder string
+	for _, c.started = range c.projects {
+		if word, folder = c.find(t.Command); folder != "" {
+			break
+		}
+	}
 	if folder == "" {
 		return nil
 	}
-	what := "the workspace"
-	if folder != c.workspace {
-		what = "a folder under write"
+	what := "a folder under write"
+	if slices.Contains(c.projects, folder) {
+		what = "a project"
 	}
 	return fmt.Errorf("%s leads into %s (%s), where agents can replace it, and %s; "+
 		"move it out of there, for example to /opt/%s, and write the new path here "+
@@ -110,9 +120,10 @@ func (s *Settings) checkPlace(t ToolServer) error {
 // code finds what a command line runs, as far as that can be told without running
 // it: the program, its interpreter, and the scripts that an interpreter is given.
 type code struct {
-	workspace string
-	writable  []string // by agents; the workspace is the first
-	path      []string // that the process is given; nil: the sandbox's own
+	projects []string
+	started  string   // the project that the command is started in
+	writable []string // by agents: the projects, and more
+	path     []string // that the process is given; nil: the sandbox's own
 }
 
 // find returns the first word that leads to code in a writable folder, and that
@@ -148,7 +159,7 @@ func (c code) look(name string) (program, folder string) {
 			continue // in a folder of the process's own
 		}
 		in := c.lies(dir)
-		if in == c.workspace && c.path == nil {
+		if slices.Contains(c.projects, in) && c.path == nil {
 			continue // the sandbox leaves it out
 		}
 		if in != "" {
@@ -342,13 +353,13 @@ func (c code) arguments(program string, argv []string) (word, folder string) {
 }
 
 // leads is the path that a word names. A relative one counts if it looks like a
-// path and there is such a file in the workspace.
+// path and there is such a file in the project.
 func (c code) leads(word string) (path string, exists, dir bool) {
 	if filepath.IsAbs(word) {
 		info, err := os.Stat(word)
 		return word, err == nil, err == nil && info.IsDir()
 	}
-	path = filepath.Join(c.workspace, word)
+	path = filepath.Join(c.started, word)
 	isPath := strings.Contains(word, "/") || scriptName.MatchString(word)
 	if info, err := os.Stat(path); err != nil || info.IsDir() || !isPath {
 		return "", false, false

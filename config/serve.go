@@ -13,6 +13,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -40,7 +41,8 @@ type Settings struct {
 	Store
 	New         bool          `var:"PARLEY_NEW" default:"false" group:"Data" help:"Make an empty database although the data folder holds the key of an earlier one. An existing database stays as it is."`
 	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" group:"Address" help:"Address to serve on. With --auth local it must be a loopback address."`
-	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" group:"Agents and files" help:"Folder the agents work in."`
+	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" group:"Agents and files" help:"Folder the agents work in. It is the first project, and the default."`
+	Project     []string      `var:"PARLEY_PROJECTS" sep:"none" placeholder:"DIR" group:"Agents and files" help:"Another folder that agents work in, with agents and skills of its own. May be repeated; the variable has several, separated like PATH."`
 	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" group:"Agents and files" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
 	Skills      string        `var:"PARLEY_SKILLS" type:"path" placeholder:"DIR" group:"Agents and files" help:"Folder with one folder per skill, in addition to skills and .parley/skills in the workspace."`
 	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" group:"Logs, metrics and shutdown" help:"Lowest level to log: debug, info, warn or error."`
@@ -58,36 +60,28 @@ type Settings struct {
 	Metrics     `group:"Logs, metrics and shutdown"`
 	Webhook     `group:"Webhooks"`
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
+	Projects    []Project    `kong:"-"` // the workspace, and those of --project or of the file
 }
 
 // Serve is Settings that must make sense, as a kong command.
 type Serve struct{ Settings }
 
-// AfterApply is called by kong last, when it is known which servers of tools there are.
-func (s *Serve) AfterApply(servers toolServers) error {
-	if err := s.Settings.AfterApply(servers); err != nil {
+// AfterApply is called by kong last, when it is known which servers of tools and which
+// projects there are.
+func (s *Serve) AfterApply(servers toolServers, projects fileProjects) error {
+	if err := s.Settings.AfterApply(servers, projects); err != nil {
 		return err
 	}
-	return s.CheckToolServers()
+	return errors.Join(s.validateProjects(), s.CheckToolServers())
 }
 
 // AfterApply is called by kong when every value is known and valid.
-func (s *Settings) AfterApply(servers toolServers) error {
+func (s *Settings) AfterApply(servers toolServers, projects fileProjects) error {
 	s.ToolServers = servers
 	if s.Agents == "" {
 		s.Agents = s.agentsInWorkspace()
 	}
-	return nil
-}
-
-// SkillFolders are where skills are looked for; where two have a name, the first
-// one counts.
-func (s *Settings) SkillFolders() []string {
-	dirs := []string{filepath.Join(s.Workspace, "skills"), filepath.Join(s.Workspace, ".parley", "skills")}
-	if s.Skills != "" {
-		dirs = append(dirs, s.Skills)
-	}
-	return dirs
+	return s.settleProjects(projects)
 }
 
 func (s *Settings) agentsInWorkspace() string { return filepath.Join(s.Workspace, "agents") }

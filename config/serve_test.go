@@ -81,6 +81,8 @@ func TestDefaults(t *testing.T) {
 		IdlePrompts: IdlePrompts{30 * time.Second, 10},
 		Drain:       5 * time.Second,
 		Idle:        time.Minute,
+		Projects: []Project{{Root: dir, Name: filepath.Base(dir), Tenant: "default",
+			Agents: filepath.Join(dir, "agents"), Given: "--workspace " + dir}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -181,6 +183,9 @@ func TestEveryFlagHasItsVariable(t *testing.T) {
 		}
 		seen++
 		want := "PARLEY_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		if flag.Value.IsSlice() {
+			want += "S" // it has several
+		}
 		if names := variables(flag.Value); len(names) == 0 || names[0] != want {
 			t.Errorf("--%s has the variables %v; want %s first", flag.Name, names, want)
 		}

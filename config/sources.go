@@ -56,12 +56,15 @@ func resolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
 	}
 	from := sources{variables: []Lookup{env, dotenv}}
 	var servers toolServers
+	var projects fileProjects
 	if path := from.configFile(ctx, command); path != "" {
-		if from.file, servers, err = readFile(path, settings(ctx.Model.Node), from.variable); err != nil {
+		from.file, servers, projects, err = readFile(path, settings(ctx.Model.Node), from.variable)
+		if err != nil {
 			return err
 		}
 	}
 	ctx.Bind(servers)
+	ctx.Bind(projects)
 	ctx.AddResolver(from)
 	return nil
 }
@@ -144,29 +147,32 @@ func settings(node *kong.Node) (names []string) {
 }
 
 // readFile reads the file of --config.
-func readFile(path string, known []string, env Lookup) (map[string]string, toolServers, error) {
+func readFile(path string, known []string, env Lookup) (_ map[string]string, servers toolServers,
+	projects fileProjects, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--config: %w", err)
+		return nil, nil, nil, fmt.Errorf("--config: %w", err)
 	}
 	doc, err := parseYAML(path, raw)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	values := map[string]string{}
 	for _, e := range doc.entries {
 		switch {
-		case e.key == "mcp" || strings.HasPrefix(e.key, "mcp."):
+		case e.key == "mcp" || strings.HasPrefix(e.key, "mcp.") || e.key == "projects":
 			continue // below
 		case e.key == "config":
-			return nil, nil, at(path, e.line, "config cannot name another file")
+			return nil, nil, nil, at(path, e.line, "config cannot name another file")
 		case !slices.Contains(known, e.key):
-			return nil, nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
+			return nil, nil, nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
 		case !e.scalar:
-			return nil, nil, at(path, e.line, "%s takes one value", e.key)
+			return nil, nil, nil, at(path, e.line, "%s takes one value", e.key)
 		}
 		values[e.key] = e.text
 	}
-	servers, err := readToolServers(doc, env)
-	return values, servers, err
+	if servers, err = readToolServers(doc, env); err == nil {
+		projects, err = readProjects(doc)
+	}
+	return values, servers, projects, err
 }

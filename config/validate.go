@@ -33,6 +33,7 @@ func (s *Settings) Check() error {
 		s.validateMetrics(),
 		s.validatePublic(),
 		s.validateFolders(),
+		s.validateProjects(),
 		s.CheckModels(),
 		s.Autonomy.validateAutonomy(),
 		s.IdlePrompts.validateIdle(),

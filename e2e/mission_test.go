@@ -66,7 +66,7 @@ func TestEventBusMissions(t *testing.T) {
 	is("GET", "/api/mission", "", 200, `{"active":false}`)
 	is("GET", "/api/missions", "", 200, `{"missions":[{"text":"Keep it tidy."`)
 	is("POST", "/api/mission", `{"text":"x","project_root":"/nowhere"}`, 400,
-		`{"error":"project_root: there is no project at`)
+		`{"error":"project_root: There is no project`)
 
 	// What was promised and taken is the same, once each; what came after the end
 	// of the mission is nothing.

@@ -26,6 +26,7 @@ type actor struct {
 
 	s       *session
 	owner   parley.PrincipalID // of the session; set once, before the first worker is started
+	project *Project           // likewise; nil: not yet
 	workers map[parley.Step]*worker
 	resting []*request // see request.rest
 }
@@ -188,6 +189,7 @@ func (a *actor) take(en entry) ([]parley.Event, error) {
 		return nil, err
 	}
 	a.learn()
+	a.settleIn()
 	a.engine.Feed.Publish(a.tenant, events)
 	a.story(events)
 	return events, nil

@@ -74,8 +74,9 @@ func oneFire(t *testing.T, n int, stores ...parley.Store) {
 		log := slog.New(slog.DiscardHandler)
 		f := feed.New(store)
 		defer f.Close(t.Context())
-		e := New(Config{Store: &contested{store, b}, Feed: f, Access: access.Rules{}, Agents: agents{}, Log: log,
-			Now: time.Now, Model: provider.Patient(&puppet{}, log), Tools: &hands{},
+		e := New(Config{Store: &contested{store, b}, Feed: f, Access: access.Rules{},
+			Project: Project{Agents: agents{}, Tools: &hands{}}, Log: log,
+			Now: time.Now, Model: provider.Patient(&puppet{}, log),
 			Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10},
 			Retry:    time.Hour})
 		e.Start()

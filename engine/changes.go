@@ -7,21 +7,15 @@ import (
 	"parley"
 )
 
-// ref names a definition for a run that is to start.
-func (a *actor) ref(agent parley.Agent) parley.AgentRef {
+// ref names a definition for a run that is to start in the project.
+func (in *Project) ref(agent parley.Agent) parley.AgentRef {
 	ref := agent.Ref()
-	ref.Files = a.changes() != nil && !ref.Remote // what is elsewhere is not looked at
+	ref.Files = in.Changes != nil && !ref.Remote // what is elsewhere is not looked at
 	return ref
 }
 
-// changes finds what the actor's runs do to files. It is nil for a tenant that
-// does not own the workspace: the files in it are not that tenant's to see.
-func (a *actor) changes() parley.Changes {
-	if !a.engine.isHome(a.tenant) {
-		return nil
-	}
-	return a.engine.Changes
-}
+// changes finds what the actor's runs do to files. It is nil outside a project.
+func (a *actor) changes() parley.Changes { return a.in().Changes }
 
 // noted is the name under which the files are noted that a run finds.
 func (a *actor) noted(run parley.RunID) string {

@@ -198,6 +198,7 @@ func TestAServerWithoutChanges(t *testing.T) {
 func TestOnlyTheHomeTenantIsToldOfFiles(t *testing.T) {
 	n := &notebook{}
 	r := newRig(t, func(c *Config) { c.Changes, c.Home = n, "somebody-else" })
+	r.do(parley.TenantSession, parley.MakeAgent{Agent: parley.Agent{Name: "helper", Instructions: "obey"}})
 	id := r.open()
 	r.say(id, "call do x | say done")
 	log := r.finished(id, 1)

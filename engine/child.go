@@ -45,7 +45,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	origin := &parley.Origin{Session: a.session, Run: step.Run, Call: step.Call, Depth: spawned.Depth}
 	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open",
 		parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: event.Root,
-			Hooks: spawned.Hooks}); err != nil {
+			Hooks: spawned.Hooks, Project: mine.Summary.Project}); err != nil {
 		return ended, err
 	}
 	agent := parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds,
@@ -66,7 +66,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 // everybody. What is not open to everybody has to be named: the people an agent
 // works for may not be among those it lets in.
 func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error) {
-	other, err := a.engine.Agents.Agent(a.tenant, to)
+	other, err := a.agents().Agent(a.tenant, to)
 	switch {
 	case err != nil, slices.Contains(agent.Delegates, to):
 	case agent.Delegates != nil:
@@ -85,7 +85,7 @@ func (a *actor) whoElse(agent parley.Agent) string {
 		return ""
 	}
 	var b strings.Builder
-	for _, other := range a.engine.Agents.List(a.tenant) {
+	for _, other := range a.agents().List(a.tenant) {
 		if _, err := a.mayDelegate(agent, other.Name); err == nil {
 			fmt.Fprintf(&b, "\n- %s: %s", other.Name, cmp.Or(other.Description, "no description"))
 		}

@@ -57,11 +57,16 @@ func (a *actor) belongs(rules parley.Rules) error {
 	if rules.Tenant != (a.session == parley.TenantSession) {
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
+	if all := a.engine.projects; rules.Project != "" {
+		if _, ok := all.find(a.tenant, rules.Project); !ok {
+			return all.unknown(a.tenant, rules.Project)
+		}
+	}
 	for _, name := range rules.Agents {
 		if name == "" {
 			continue // Decide refuses it; to Agents it is the default
 		}
-		if _, err := a.engine.Agents.Agent(a.tenant, name); err != nil {
+		if err := a.thereIs(rules.Project, name); err != nil {
 			return err
 		}
 	}
@@ -102,6 +107,12 @@ func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err
 	who := r.who
 	c = r.command
 	switch do := c.Do.(type) {
+	case parley.OpenSession:
+		var p *Project
+		if p, err = a.enter(do.Project); err == nil {
+			do.Project = a.engine.projects.key(a.tenant, p)
+			c.Do = do
+		}
 	case parley.SubmitInput:
 		agent, c.Do, err = a.addressed(r, do)
 	case parley.DecidePlan:
@@ -124,7 +135,12 @@ func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err
 // that agent's output, and what the agent may use and trusts limits this one.
 func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, parley.SubmitInput, error) {
 	who, c := r.who, r.command
-	agent, err := a.agentFor(in.Agent.Name)
+	p, err := a.enter(in.Project)
+	if err != nil {
+		return nil, in, err
+	}
+	in.Project = a.engine.projects.key(a.tenant, p)
+	agent, err := a.agentFor(p, in.Agent.Name)
 	if err == nil && !r.own {
 		err = a.mayTalk(who, c.Via, agent)
 	}
@@ -132,12 +148,12 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 		err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
 	}
 	if err == nil && !r.own {
-		agent, in, err = a.withSkill(agent, in)
+		agent, in, err = a.withSkill(p, agent, in)
 	}
 	if err != nil {
 		return nil, in, err
 	}
-	ref := a.ref(agent)
+	ref := p.ref(agent)
 	if r.own {
 		in.Agent = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros).WithoutTrust(in.Untrusted)
 		return &agent, in, nil
@@ -147,13 +163,13 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 	return &agent, in, err
 }
 
-// agentFor is the agent an input is for, the one it names or the session's, with
+// agentFor is the agent of a project that an input is for, the one it names or the session's, with
 // what its definition leaves to the tenant. The run keeps it like that.
-func (a *actor) agentFor(name string) (parley.Agent, error) {
+func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 	if name == "" {
 		name = a.s.state.Agent
 	}
-	agent, err := a.engine.Agents.Agent(a.tenant, name)
+	agent, err := p.agents(a.engine).Agent(a.tenant, name)
 	if err != nil {
 		return agent, err
 	}
@@ -181,7 +197,7 @@ func (a *actor) mayAnswer(who parley.Principal, via string) error {
 	if run == nil {
 		return nil
 	}
-	agent, err := a.engine.Agents.Agent(a.tenant, run.Agent.Name)
+	agent, err := a.agents().Agent(a.tenant, run.Agent.Name)
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {
 		agent, err = a.definition(a.engine.ctx, run.Agent)
 	}

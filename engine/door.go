@@ -68,8 +68,8 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 		return nil, err
 	}
 	f := e.Feed.Tree(who.Tenant, scope.Root, parley.Position(after))
-	if !everybody {
-		f = &narrowed{Follower: f, engine: e, who: who, mine: map[parley.SessionID]bool{}}
+	if !everybody || scope.Project.Root != "" {
+		f = &narrowed{Follower: f, engine: e, who: who, project: scope.Project, mine: map[parley.SessionID]bool{}}
 	}
 	return f, nil
 }

@@ -38,27 +38,25 @@ type Refusals interface {
 	Refused(ctx context.Context, tenant parley.TenantID, kind string, record parley.Audit) error
 }
 
-// Config is everything an engine works with. All fields up to Now must be set.
+// Config is everything an engine works with. All fields up to Now must be set, and
+// Agents and Tools of the project.
 type Config struct {
+	Project           // the first one
+	More    []Project // the others
+
 	Store  parley.Store
 	Feed   Feed
 	Access parley.Authorizer
-	Agents parley.Agents
 	Model  parley.Model // patient, if it is to be
-	Tools  parley.Toolbox
 	Log    *slog.Logger
 	Now    func() time.Time
 
 	Remotes    parley.Remotes    // nil: agents that run elsewhere are not reached
 	Screen     parley.Screen     // nil: nothing is screened
 	Classifier parley.Classifier // nil: nobody is asked
-	Files      parley.Files      // of Home, for people; nil: there is no project
 	// FileRead records that a person has read a file, or was refused it, before
 	// the answer; nil: nothing is recorded.
 	FileRead func(ctx context.Context, who parley.Principal, path string, refused bool) error
-	Home     parley.TenantID // the tenant that owns the workspace; empty: every tenant
-	Skills   parley.Skills   // nil: there are none
-	Changes  parley.Changes  // nil: runs report no changes of files
 	Webhooks parley.Webhooks // nil: sessions have none
 	// DefaultModel is that of agents that name none, in tenants that have not
 	// chosen another.
@@ -79,10 +77,13 @@ type Config struct {
 	Keep     time.Duration // pieces of finished outputs; default for ever
 }
 
-// Engine is a parley.Door. Its Agents are those it was given and those that were
-// made.
+// Engine is a parley.Door.
 type Engine struct {
 	Config
+	// Agents are those of the projects and those that were made.
+	Agents   parley.ProjectAgents
+	projects *projects
+
 	ctx   context.Context // ends when running work is to be cut
 	cut   context.CancelFunc
 	wg    sync.WaitGroup
@@ -93,7 +94,7 @@ type Engine struct {
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
 	tenants  tenants
-	made     *everyAgent // is Agents
+	made     definitions // that were read
 
 	mu      sync.Mutex // guards the following; leaf
 	actors  map[key]*actor
@@ -131,8 +132,9 @@ func New(c Config) *Engine {
 		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
 		drained: make(chan struct{}),
 		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
-	e.made = &everyAgent{files: c.Agents, engine: e, read: map[definitionKey]parley.Agent{}}
-	e.Agents = e.made
+	e.made.read = map[definitionKey]parley.Agent{}
+	e.projects = newProjects(c)
+	e.Agents = everyAgent{engine: e}
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	return e
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // ShowFile is behind every dialect. See parley.Door.
-func (e *Engine) ShowFile(ctx context.Context, who parley.Principal, path string) (string, error) {
-	text, err := show(ctx, e, who, func(f parley.Files) (string, error) { return f.ShowFile(ctx, path) })
+func (e *Engine) ShowFile(ctx context.Context, who parley.Principal, project, path string) (string, error) {
+	text, err := show(ctx, e, who, project, func(f parley.Files) (string, error) { return f.ShowFile(ctx, path) })
 	if e.FileRead != nil {
 		if recordErr := e.FileRead(ctx, who, path, err != nil); recordErr != nil {
 			return "", recordErr // what is not on record is not shown
@@ -18,25 +18,31 @@ func (e *Engine) ShowFile(ctx context.Context, who parley.Principal, path string
 }
 
 // ShowFolder is behind every dialect. See parley.Door.
-func (e *Engine) ShowFolder(ctx context.Context, who parley.Principal, path string) ([]parley.FileEntry, error) {
-	return show(ctx, e, who, func(f parley.Files) ([]parley.FileEntry, error) { return f.ShowFolder(ctx, path) })
+func (e *Engine) ShowFolder(ctx context.Context, who parley.Principal, project, path string) ([]parley.FileEntry,
+	error) {
+	return show(ctx, e, who, project,
+		func(f parley.Files) ([]parley.FileEntry, error) { return f.ShowFolder(ctx, path) })
 }
 
 // ShowTree is behind every dialect. See parley.Door.
-func (e *Engine) ShowTree(ctx context.Context, who parley.Principal) (parley.FileTree, error) {
-	return show(ctx, e, who, func(f parley.Files) (parley.FileTree, error) { return f.ShowTree(ctx) })
+func (e *Engine) ShowTree(ctx context.Context, who parley.Principal, project string) (parley.FileTree, error) {
+	return show(ctx, e, who, project, func(f parley.Files) (parley.FileTree, error) { return f.ShowTree(ctx) })
 }
 
-// show serves every request of a person for files of the project. Permission and
+// show serves every request of a person for files of a project. Permission and
 // tenant are checked here.
-func show[T any](ctx context.Context, e *Engine, who parley.Principal, look func(parley.Files) (T, error)) (shown T,
-	err error) {
+func show[T any](ctx context.Context, e *Engine, who parley.Principal, project string,
+	look func(parley.Files) (T, error)) (shown T, err error) {
 	whole := parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}
 	if err = e.permit(ctx, who, "", parley.ActRead, whole); err != nil {
 		return shown, err
 	}
-	if e.Files == nil || !e.isHome(who.Tenant) {
+	p, ok := e.projects.find(who.Tenant, project)
+	switch {
+	case !ok:
+		return shown, e.projects.unknown(who.Tenant, project)
+	case p.Files == nil:
 		return shown, parley.Errorf(parley.CodeNotFound, "There is no project.")
 	}
-	return look(e.Files)
+	return look(p.Files)
 }

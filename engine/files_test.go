@@ -47,9 +47,9 @@ func TestFilesBehindTheDoor(t *testing.T) {
 	} {
 		who := parley.Principal{ID: "ann", Tenant: c.tenant, Roles: c.roles}
 		before := files.shown
-		_, file := r.ShowFile(t.Context(), who, "x")
-		_, folder := r.ShowFolder(t.Context(), who, ".")
-		_, tree := r.ShowTree(t.Context(), who)
+		_, file := r.ShowFile(t.Context(), who, "", "x")
+		_, folder := r.ShowFolder(t.Context(), who, "", ".")
+		_, tree := r.ShowTree(t.Context(), who, "")
 		for _, err := range []error{file, folder, tree} {
 			if (err == nil) != (c.code == "") || err != nil && parley.CodeOf(err) != c.code {
 				t.Errorf("%s %v: %v", c.tenant, c.roles, err)
@@ -74,17 +74,17 @@ func TestFilesOnRecord(t *testing.T) {
 	})
 	ann := parley.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{"org_admin"}}
 	stranger := parley.Principal{ID: "eve", Tenant: "rival", Roles: []parley.UserRole{"org_admin"}}
-	if _, err := r.ShowFile(t.Context(), ann, "x"); err != nil {
+	if _, err := r.ShowFile(t.Context(), ann, "", "x"); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.ShowFile(t.Context(), stranger, "y"); err == nil {
+	if _, err := r.ShowFile(t.Context(), stranger, "", "y"); err == nil {
 		t.Error("a stranger is shown a file")
 	}
 	if want := []string{"ann x false", "eve y true"}; !slices.Equal(record, want) {
 		t.Errorf("%q, want %q", record, want)
 	}
 	broken = errors.New("the disk is full")
-	if text, err := r.ShowFile(t.Context(), ann, "x"); !errors.Is(err, broken) || text != "" {
+	if text, err := r.ShowFile(t.Context(), ann, "", "x"); !errors.Is(err, broken) || text != "" {
 		t.Errorf("%q, %v", text, err)
 	}
 }

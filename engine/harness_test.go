@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,7 +128,7 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
 	r := &rig{t: t, dir: storetest.Dir(t)}
-	r.config = Config{Access: access.Rules{}, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	r.config = Config{Access: access.Rules{}, Project: Project{Agents: agents{}}, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	for _, f := range change {
 		f(&r.config)
 	}
@@ -163,6 +164,10 @@ func (r *rig) start() {
 	c.Feed, c.Model = r.feed, provider.Patient(r.puppet, c.Log)
 	if c.Tools == nil {
 		c.Tools = r.hands
+	}
+	c.More = slices.Clone(c.More)
+	for i := range c.More {
+		c.More[i].Tools = c.Tools
 	}
 	r.Engine = New(c)
 	r.Engine.Start()

@@ -10,14 +10,18 @@ import (
 	"parley"
 )
 
-// everyAgent is the agents of files and then those that were made. Where both
-// have a name, the file counts: it is the operator's. An agent that names no model
-// has the one that its runs would use now: the tenant's choice, or else
-// Config.DefaultModel.
+// everyAgent is the agents of a project's files and then those that were made,
+// which every project of the tenant has. Where both have a name, the file counts:
+// it is the operator's. An agent that names no model has the one that its runs
+// would use now: the tenant's choice, or else Config.DefaultModel.
 type everyAgent struct {
-	files  parley.Agents
-	engine *Engine
+	engine  *Engine
+	project string   // by its root; empty: the tenant's first
+	in      *Project // if it is known
+}
 
+// definitions remembers agents that were made.
+type definitions struct {
 	mu   sync.Mutex // guards the following; leaf
 	read map[definitionKey]parley.Agent
 }
@@ -31,8 +35,20 @@ type definitionKey struct {
 // maxDefinitions bounds those that are remembered.
 const maxDefinitions = 1024
 
-func (a *everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
-	agent, err := a.files.Agent(tenant, name)
+// Of is of parley.ProjectAgents.
+func (a everyAgent) Of(project string) parley.Agents {
+	return everyAgent{engine: a.engine, project: project}
+}
+
+func (a everyAgent) at(tenant parley.TenantID) *Project {
+	if a.in != nil {
+		return a.in
+	}
+	return a.engine.projects.at(tenant, a.project)
+}
+
+func (a everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
+	agent, err := a.at(tenant).Agents.Agent(tenant, name)
 	if err == nil {
 		s, err := a.engine.settings(a.engine.ctx, tenant)
 		return a.engine.withModel(s, agent), err
@@ -54,20 +70,21 @@ func (a *everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, e
 		strings.Join(names, ", "))
 }
 
-func (a *everyAgent) List(tenant parley.TenantID) []parley.Agent {
-	list := slices.Clone(a.files.List(tenant))
-	files := len(list)
+func (a everyAgent) List(tenant parley.TenantID) []parley.Agent {
 	e := a.engine
+	p := a.at(tenant)
+	list := slices.Clone(p.Agents.List(tenant))
+	files := len(list)
 	s, err := e.tenant(e.ctx, tenant)
 	for _, made := range s.Facts.Made {
-		if slices.ContainsFunc(list[:files], func(f parley.Agent) bool { return f.Name == made.Name }) {
+		if named(list[:files], made.Name) {
 			continue
 		}
 		var agent parley.Agent
-		if agent, err = a.definition(tenant, made.Digest); err != nil {
+		if agent, err = e.definition(tenant, made.Digest); err != nil {
 			break
 		}
-		list = append(list, e.atHome(tenant, agent))
+		list = append(list, p.atHome(tenant, agent))
 	}
 	if err != nil && e.ctx.Err() == nil {
 		e.Log.Error("agents that were made cannot be read", "tenant", tenant, "error", err)
@@ -88,36 +105,37 @@ func (e *Engine) withModel(s parley.Settings, agent parley.Agent) parley.Agent {
 	return agent
 }
 
-func (a *everyAgent) definition(tenant parley.TenantID, digest string) (parley.Agent, error) {
+func (e *Engine) definition(tenant parley.TenantID, digest string) (parley.Agent, error) {
 	k := definitionKey{tenant, digest}
-	a.mu.Lock()
-	agent, ok := a.read[k]
-	a.mu.Unlock()
+	e.made.mu.Lock()
+	agent, ok := e.made.read[k]
+	e.made.mu.Unlock()
 	if ok {
 		return agent, nil
 	}
-	agent, err := a.engine.Store.Tenant(tenant).Definition(a.engine.ctx, digest)
+	agent, err := e.Store.Tenant(tenant).Definition(e.ctx, digest)
 	if err != nil {
 		return agent, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.read) >= maxDefinitions {
-		clear(a.read)
+	e.made.mu.Lock()
+	defer e.made.mu.Unlock()
+	if len(e.made.read) >= maxDefinitions {
+		clear(e.made.read)
 	}
-	a.read[k] = agent
+	e.made.read[k] = agent
 	return agent, nil
 }
 
-// atHome is an agent as its tenant may have it: the files that tools work on, and
-// the programs they run, are one tenant's. Others have the tools that touch
-// nothing of it, and of servers outside what they name.
-func (e *Engine) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent {
-	if e.isHome(tenant) {
+// atHome is an agent as a tenant may have it in a project: the files that tools
+// work on, and the programs they run, are one tenant's. Sessions that are nowhere
+// have the tools that touch nothing of a project, and of servers outside what
+// their agents name.
+func (p *Project) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent {
+	if !p.away && p.of(tenant) {
 		return agent
 	}
 	some := []string{}
-	for _, spec := range e.Tools.Specs(agent) {
+	for _, spec := range p.Tools.Specs(agent) {
 		if spec.Anywhere {
 			some = append(some, spec.Name)
 		}
@@ -130,9 +148,6 @@ func (e *Engine) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent
 	agent.Tools = some
 	return agent
 }
-
-// isHome reports whether the workspace is a tenant's.
-func (e *Engine) isHome(tenant parley.TenantID) bool { return e.Home == "" || e.Home == tenant }
 
 // ofServer reports whether a tool, or all tools, of a server outside are named.
 func ofServer(name string) bool {
@@ -165,7 +180,7 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 		return nil, do, err
 	}
 	there := []string{"*", "skill"}
-	for _, spec := range a.engine.Tools.Specs(parley.Agent{}) {
+	for _, spec := range a.engine.projects.at(a.tenant, "").Tools.Specs(parley.Agent{}) {
 		there = append(there, spec.Name)
 	}
 	for _, name := range agent.Tools {
@@ -183,10 +198,11 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 	return agent, do, err
 }
 
-// ofNoFile refuses names that are the operator's.
+// ofNoFile refuses names that are the operator's, in any project.
 func (a *actor) ofNoFile(name string) error {
-	if files := a.engine.made.files; name != "" {
-		if _, err := files.Agent(a.tenant, name); err == nil {
+	for i := range a.engine.projects.list {
+		p := &a.engine.projects.list[i]
+		if _, err := p.Agents.Agent(a.tenant, name); name != "" && p.of(a.tenant) && err == nil {
 			return parley.Errorf(parley.CodeConflict, "The agent %s comes from a file of the server; choose another "+
 				"name, or have the file changed.", name)
 		}

@@ -108,8 +108,8 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		t.Errorf("%+v", a)
 	}
 	// A file of that name counts for more, and what was made comes back without it.
-	made := r.made.files
-	r.made.files = fromFiles{{Name: "helper", Instructions: "of a file"}}
+	made := r.projects.list[0].Agents
+	r.projects.list[0].Agents = fromFiles{{Name: "helper", Instructions: "of a file"}}
 	if a, _ := r.Agents.Agent(acme, "helper"); a.Instructions != "of a file" || len(r.Agents.List(acme)) != 1 {
 		t.Errorf("%+v", a)
 	}
@@ -117,7 +117,7 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		err) != parley.CodeConflict {
 		t.Errorf("%v", err)
 	}
-	r.made.files = made
+	r.projects.list[0].Agents = made
 	r.do(parley.TenantSession, parley.DeleteAgent{Agent: "helper"})
 	if _, err := r.Agents.Agent(acme, "helper"); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("%v", err)

@@ -53,7 +53,7 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 	}
 	var idlers []idleAgent
 	found := map[string]parley.AgentFoundIdle{}
-	for _, agent := range e.Agents.List(a.tenant) {
+	for _, agent := range e.Agents.Of(m.Project).List(a.tenant) {
 		idler, report, err := a.idler(ctx, s, *m, agent)
 		if err != nil {
 			return time.Time{}, err
@@ -94,7 +94,8 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	done := m.Prompted(agent.Name)
 	i = idleAgent{name: agent.Name, interval: max(interval, e.Prompts.Interval), since: done.Last}
 	found = parley.AgentFoundIdle{Mission: m.ID, Agent: agent.Name, Last: done.Last, Most: e.Prompts.Prompts}
-	activity, err := e.Store.Tenant(a.tenant).Activity(ctx, agent.Name, e.Now().Add(-i.interval-longRun))
+	activity, err := e.Store.Tenant(a.tenant).Activity(ctx, e.projects.at(a.tenant, m.Project).Project, agent.Name,
+		e.Now().Add(-i.interval-longRun))
 	if err != nil {
 		return i, found, err
 	}
@@ -178,8 +179,12 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 	if err != nil {
 		return nil, do, err
 	}
-	agent, err := a.agentFor(do.Agent.Name)
-	do.Agent, do.Goal = a.ref(agent), m.Text
+	p, err := a.enter(m.Project)
+	if err != nil {
+		return nil, do, err
+	}
+	agent, err := a.agentFor(p, do.Agent.Name)
+	do.Agent, do.Goal, do.Project = p.ref(agent), m.Text, e.projects.key(a.tenant, p)
 	if do.Text, _ = s.Facts.Prompting(*m, agent); err == nil && parley.IsBlank(do.Text) {
 		err = parley.Errorf(parley.CodeClosed, "The agent has no idle prompt any more.")
 	}
@@ -254,7 +259,7 @@ func (e *Engine) fact(ctx context.Context, tenant parley.TenantID, seq parley.Se
 func (e *Engine) Override(ctx context.Context, who parley.Principal, project, agent string) (parley.Override, error) {
 	s, err := e.tenantFor(ctx, who)
 	if err == nil {
-		_, err = e.Agents.Agent(who.Tenant, agent)
+		_, err = e.Agents.Of(project).Agent(who.Tenant, agent)
 	}
 	return s.Facts.Override(project, agent), err
 }

@@ -15,7 +15,12 @@ import (
 // what is refused leaves nothing, and restarts change nothing.
 func TestMissionsBehindTheDoor(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
-		r := newRig(t, onMission(), screened, func(c *Config) { c.Autonomy = parley.Autonomy{} })
+		r := newRig(t, onMission(), screened, func(c *Config) {
+			c.Autonomy = parley.Autonomy{}
+			c.Project.Project = parley.NewProject("/p", "p")
+			c.More = []Project{c.Project}
+			c.More[0].Project = parley.NewProject("/q", "q")
+		})
 		r.stop(true)
 		r.reopen = reopen
 		r.start()

@@ -7,13 +7,15 @@ import (
 	"parley"
 )
 
-// A narrowed follower of a tenant passes on what one principal may read.
+// A narrowed follower of a tenant passes on what one principal may read, of one
+// project if there is one.
 type narrowed struct {
 	parley.Follower
-	engine *Engine
-	who    parley.Principal
-	mine   map[parley.SessionID]bool // as far as was asked; owners do not change
-	taken  []*parley.Item            // from the follower, not yet looked at
+	engine  *Engine
+	who     parley.Principal
+	project parley.Project            // zero: of all
+	mine    map[parley.SessionID]bool // as far as was asked; owners and projects do not change
+	taken   []*parley.Item            // from the follower, not yet looked at
 }
 
 const (
@@ -52,27 +54,31 @@ func (n *narrowed) Next(ctx context.Context) ([]*parley.Item, error) {
 // it leaves no record.
 func (n *narrowed) isMine(ctx context.Context, e parley.Event) (bool, error) {
 	if e.Session == parley.TenantSession {
-		return n.engine.Access.Permit(n.who, parley.ActRead, ofTenant(n.who.Tenant)) == nil, nil
+		return n.concerns(e, "") && n.engine.Access.Permit(n.who, parley.ActRead, ofTenant(n.who.Tenant)) == nil, nil
 	}
 	if mine, asked := n.mine[e.Session]; asked {
 		return mine, nil
 	}
-	owner := parley.PrincipalID("")
+	owner, project := parley.PrincipalID(""), ""
 	if opened, ok := e.Body.(parley.SessionOpened); ok {
-		owner = opened.Owner
+		owner, project = opened.Owner, opened.Project
 	} else {
 		st, err := n.engine.Store.Tenant(n.who.Tenant).Session(ctx, e.Session)
 		if err != nil {
 			return false, err
 		}
-		owner = st.Summary.Owner
+		owner, project = st.Summary.Owner, st.Summary.Project
 	}
 	if len(n.mine) >= maxAsked {
 		clear(n.mine)
 	}
-	n.mine[e.Session] = n.engine.Access.Permit(n.who, parley.ActRead,
+	n.mine[e.Session] = n.concerns(e, project) && n.engine.Access.Permit(n.who, parley.ActRead,
 		parley.Resource{Kind: parley.OneSession, Tenant: n.who.Tenant, Session: e.Session, Owner: owner}) == nil
 	return n.mine[e.Session], nil
+}
+
+func (n *narrowed) concerns(e parley.Event, project string) bool {
+	return n.project.Root == "" || n.project.Concerns(e, project)
 }
 
 // pause reports whether it is worth asking again.

@@ -18,14 +18,18 @@ func (a *actor) planned(who parley.Principal, c parley.Command, do parley.Decide
 	if plan := a.s.state.Plan; name == "" && plan != nil {
 		name = plan.Agent
 	}
-	agent, err := a.agentFor(name)
+	p, err := a.enter("")
+	if err != nil {
+		return nil, do, err
+	}
+	agent, err := a.agentFor(p, name)
 	if err == nil {
 		err = a.mayTalk(who, c.Via, agent)
 	}
 	if err == nil {
 		err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
 	}
-	do.Agent = a.ref(agent)
+	do.Agent = p.ref(agent)
 	return &agent, do, err
 }
 

@@ -10,13 +10,14 @@ import (
 
 // withSkill is an agent that runs the skill an input calls, if it calls one. Such
 // an input gets a run of its own: in another's it would change what that may do.
-func (a *actor) withSkill(agent parley.Agent, in parley.SubmitInput) (parley.Agent, parley.SubmitInput, error) {
+func (a *actor) withSkill(p *Project, agent parley.Agent, in parley.SubmitInput) (parley.Agent, parley.SubmitInput,
+	error) {
 	in.Skill = nil // nobody else says so
 	name, arguments, ok := parley.ParseSkillCall(parley.CleanText(in.Content))
-	if !ok || a.engine.Skills == nil {
+	if !ok || p.Skills == nil {
 		return agent, in, nil
 	}
-	for _, skill := range a.engine.Skills.Skills(a.tenant) {
+	for _, skill := range p.Skills.Skills(a.tenant) {
 		if skill.Name != name || !skill.People {
 			continue
 		}
@@ -32,11 +33,11 @@ func (a *actor) withSkill(agent parley.Agent, in parley.SubmitInput) (parley.Age
 
 // skillsFor tells an agent that can call skills which there are.
 func (a *actor) skillsFor(agent parley.Agent) string {
-	if a.engine.Skills == nil || !a.offers(agent, "skill") {
+	if a.in().Skills == nil || !a.offers(agent, "skill") {
 		return ""
 	}
 	var b strings.Builder
-	for _, s := range a.engine.Skills.Skills(a.tenant) {
+	for _, s := range a.in().Skills.Skills(a.tenant) {
 		if s.Models {
 			fmt.Fprintf(&b, "\n- %s: %s", s.Name, cmp.Or(s.Description, "no description"))
 		}

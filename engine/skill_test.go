@@ -139,16 +139,17 @@ func (s skilled) Specs(parley.Agent) []parley.ToolSpec {
 }
 
 func TestModelsAreToldOfSkills(t *testing.T) {
-	a := &actor{key: key{tenant: acme}, engine: &Engine{Config: Config{Skills: newManual(), Tools: skilled{has: true}}}}
+	in := &Project{Skills: newManual(), Tools: skilled{has: true}}
+	a := &actor{key: key{tenant: acme}, engine: &Engine{}, project: in}
 	const want = "\n\nSkills that tell you how something is done here; call the tool skill before you do it:\n- greet: how to greet\n- secret: no description"
 	if got := a.skillsFor(parley.Agent{}); got != want {
 		t.Errorf("%q", got)
 	}
-	a.engine.Tools = skilled{}
+	in.Tools = skilled{}
 	if got := a.skillsFor(parley.Agent{}); got != "" {
 		t.Errorf("%q", got)
 	}
-	a.engine.Tools, a.tenant = skilled{has: true}, "rival"
+	in.Tools, a.tenant = skilled{has: true}, "rival"
 	if got := a.skillsFor(parley.Agent{}); got != "" {
 		t.Errorf("%q", got)
 	}

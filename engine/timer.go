@@ -20,7 +20,7 @@ func (a *actor) fire(id parley.TimerID, now time.Time) error {
 			do.Agent.Name = t.Agent.Name
 		}
 	}
-	agent, err := a.agentFor(do.Agent.Name)
+	agent, err := a.agentFor(a.in(), do.Agent.Name)
 	if err == nil {
 		err = e.running(e.ctx, a.tenant, agent.Name)
 	}

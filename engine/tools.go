@@ -8,25 +8,25 @@ import (
 	"parley"
 )
 
-// tools are those of the actor's tenant, for as long as ctx lasts.
+// tools are those of the actor's project and tenant, for as long as ctx lasts.
 func (a *actor) tools(ctx context.Context) parley.Toolbox {
-	if all, ok := a.engine.Tools.(parley.TenantToolbox); ok {
+	if all, ok := a.in().Tools.(parley.TenantToolbox); ok {
 		return all.Of(ctx, ledger{a.engine, a.tenant, a.owner})
 	}
-	return a.engine.Tools
+	return a.in().Tools
 }
 
 // toolless reports whether an agent cannot do anything. Whether a server outside
 // offers it something right now does not matter.
 func (a *actor) toolless(agent parley.Agent) bool {
-	return len(a.engine.Tools.Specs(agent)) == 0 &&
+	return len(a.in().Tools.Specs(agent)) == 0 &&
 		!slices.ContainsFunc(agent.Tools,
 			func(name string) bool { return strings.Contains(name, parley.ServerSeparator) })
 }
 
 // offers reports whether an agent has a tool of the server's own.
 func (a *actor) offers(agent parley.Agent, tool string) bool {
-	return slices.ContainsFunc(a.engine.Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == tool })
+	return slices.ContainsFunc(a.in().Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == tool })
 }
 
 // A ledger is what the session of a tenant knows of tools, on behalf of somebody

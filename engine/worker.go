@@ -188,9 +188,12 @@ func (a *actor) toolEnded(ctx context.Context, done parley.ToolResult, err error
 
 // definition is the agent as the run started with it.
 func (a *actor) definition(ctx context.Context, ref parley.AgentRef) (parley.Agent, error) {
+	if err := a.in().missing; err != nil {
+		return parley.Agent{}, err
+	}
 	agent, err := a.engine.Store.Tenant(a.tenant).Definition(ctx, ref.Digest)
-	// The default tenant may be another one than when the run started.
-	return a.engine.atHome(a.tenant, agent), err
+	// Whose projects are may have changed since the run started.
+	return a.in().atHome(a.tenant, agent), err
 }
 
 // recall is that agent, and the part of the log that its model is told.

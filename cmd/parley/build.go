@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"parley"
 	"parley/access"
 	"parley/config"
 	"parley/dialect"
@@ -13,49 +12,10 @@ import (
 	"parley/feed"
 	"parley/metrics"
 	"parley/provider"
-	"parley/sandbox"
 	"parley/screen"
 	"parley/store/rules"
-	"parley/workspace"
+	"parley/tool/mcp"
 )
-
-// A project is the folder that agents work in, and what the operator's files define.
-type project struct {
-	files    *workspace.Workspace
-	commands *sandbox.Sandbox
-	skills   *config.Skills
-	agents   *config.Agents
-	hooks    hookRules
-}
-
-func loadProject(c *config.Settings, env config.Lookup, log *slog.Logger) (p project, err error) {
-	if p.files, err = newWorkspace(c); err != nil {
-		return p, err
-	}
-	if p.commands, err = newSandbox(c, p.files); err != nil {
-		return p, err
-	}
-	if missing := p.commands.Missing(); missing != nil {
-		log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
-	}
-	if p.hooks, err = newHookRules(c, env); err != nil {
-		return p, err
-	}
-	check := checkAgent(builtInTools(p.files, p.commands), c.ToolServers)
-	if p.agents, err = config.LoadAgents(p.files, c.Agents, c.DefaultTenant, func(a parley.Agent) (string, error) {
-		if key, err := check(a); err != nil {
-			return key, err
-		}
-		return "webhook", p.hooks.check(a)
-	}); err != nil {
-		return p, err
-	}
-	for _, note := range p.agents.Ignored() {
-		log.Warn("agent file", "note", note)
-	}
-	p.skills = newSkills(c, p.files, log)
-	return p, nil
-}
 
 // The parts of a server in the order of their start. They are closed in reverse:
 // first nothing new begins and runs reach a boundary or are cut; then clients and
@@ -88,7 +48,11 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		}
 	}()
 	warnOfFolders(c, env, log)
-	p, err := loadProject(c, env, log)
+	rule, err := newHookRules(c, env)
+	if err != nil {
+		return nil, err
+	}
+	projects, err := loadProjects(c, rule, log)
 	if err != nil {
 		return nil, err
 	}
@@ -115,18 +79,23 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	made.add("entrance", guard)
-	secrets := append(ownSecrets(c, p.hooks.env, key), p.hooks.secrets(p.agents.List(c.DefaultTenant))...)
+	secrets := append(ownSecrets(c, rule.env, key), rule.secrets(everyAgent(projects))...)
 	sentinel := screen.New(key, c.Sentinel, secrets...)
 
 	// What agents reach outside, and what is told outside.
-	outside, err := newToolServers(c, p.commands, sentinel, log, ports.all...)
-	if err != nil {
-		return nil, err
+	var outside each[*mcp.Servers]
+	for _, p := range projects {
+		servers, err := newToolServers(c, p, sentinel, log, ports.all...)
+		if err != nil {
+			return nil, err
+		}
+		outside = append(outside, servers)
+		p.equip(c, servers)
 	}
 	made.add("mcp servers", outside)
-	remotes := newRemoteAgents(c, p.agents, log)
+	remotes := newRemoteAgents(projects, log)
 	made.add("remote agents", remotes)
-	hooks, err := newHooks(p.hooks, key)
+	hooks, err := newHooks(rule, key)
 	if err != nil {
 		return nil, err
 	}
@@ -136,31 +105,30 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	made.add("feed", followers)
 
 	model := meter.Model(provider.Patient(models, log))
+	var more []engine.Project
+	for _, p := range projects[1:] {
+		more = append(more, p.inEngine(meter.Tools))
+	}
 	door := engine.New(engine.Config{
+		Project: projects[0].inEngine(meter.Tools), More: more,
 		Store: meter.Store(store), Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
-		Agents: p.agents, DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
-		Model: model, Tools: meter.Tools(newToolbox(c, p, outside)), Remotes: remotes, Log: log, Now: time.Now,
+		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
+		Model: model, Remotes: remotes, Log: log, Now: time.Now,
 		Idle: c.Idle, Keep: c.KeepPieces, Window: func(model string) int { return provider.About(model).Window },
-		Changes: newChanges(c, p.files, log), Files: p.files, FileRead: guard.Record.ReadFile, Skills: p.skills,
-		Home: c.DefaultTenant, Webhooks: hooks, Told: meter.Delivered,
+		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
 	})
 	made.add("engine", door)
-	if w, err := newWatcher(c, p, remotes, door, log); err == nil {
-		made.add("files", w)
-	}
-	warnOfModels(c, models, door.Agents.List(c.DefaultTenant), log)
+	made.add("files", newWatchers(c, projects, remotes, door, log))
+	warnOfModels(c, models, everyAgent(projects), log)
 
 	// The dialects.
 	conns := dialect.NewConns()
 	made.add("connections", conns)
 	s := shared{door, door.Agents, remotes, guard, conns, log}
-	bus, err := newEventBus(c, s, models.Provider, at)
-	if err != nil {
-		return nil, err
-	}
+	bus := newEventBus(c, s, models.Provider, at)
 	bus.Models = provider.NewOffers(models, log, time.Now).List
-	r := newRoutes(s, bus, newNative(c, s, p, models, toolServers{door, outside}, bus))
+	r := newRoutes(s, bus, newNative(c, s, projects, models, bus))
 	store.Observe(meter.Committed)
 	meter.Watch(metrics.Sources{Backlog: store.Backlog, Followers: followers.Followers, Sessions: door.Loaded,
 		Sockets: func() map[string]int { return r.sockets(conns.Sockets()) }})
@@ -170,7 +138,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		door.Drain()
 		web.Drain()
 	}))
-	agents := p.agents.List(c.DefaultTenant)
+	agents := agentsOf(projects, c.DefaultTenant)
 	h := &host{base: made.pick(baseParts...), work: made.pick(workParts...), failed: web.Failed(), conns: conns,
 		drain: c.Drain, log: log, facts: facts(c, at, len(agents), models.Default()),
 		banner: newBanner(c, at, agents, models)}

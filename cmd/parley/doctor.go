@@ -77,16 +77,27 @@ type doctor struct {
 
 	answers bool // a Parley does, on --listen
 
-	// The workspace and the sandbox of commands, as parley serve would have them.
-	files   *workspace.Workspace
-	noFiles error // why there is no workspace
+	// The projects, and the sandbox of the first one's commands, as parley serve
+	// would have them.
+	folders []folder
 	box     *sandbox.Sandbox
 	noBox   error // why there is no sandbox
 }
 
+// A folder of a project as the doctor found it.
+type folder struct {
+	config.Project
+	files   *workspace.Workspace
+	noFiles error // why it cannot be used
+}
+
 func (d *doctor) examine() {
-	if d.files, d.noFiles = newWorkspace(d.Settings); d.noFiles == nil {
-		d.box, d.noBox = newSandbox(d.Settings, d.files)
+	for i, p := range d.Projects {
+		f := folder{Project: p}
+		if f.files, f.noFiles = newWorkspace(d.Settings, p); f.noFiles == nil && i == 0 {
+			d.box, d.noBox = newSandbox(d.Settings, p, f.files)
+		}
+		d.folders = append(d.folders, f)
 	}
 	d.settings()
 	d.dataFolder()
@@ -94,7 +105,9 @@ func (d *doctor) examine() {
 	if d.database() && d.migrations() {
 		d.sessions()
 	}
-	d.agents()
+	for _, f := range d.folders {
+		d.agents(f)
+	}
 	d.models()
 	d.sandbox()
 	d.toolServers()

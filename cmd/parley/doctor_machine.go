@@ -142,14 +142,13 @@ func answers(addr string, within time.Duration) bool {
 	return true
 }
 
-func (d *doctor) agents() {
+func (d *doctor) agents(f folder) {
 	const name = "agents"
-	if d.noFiles != nil {
-		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", d.noFiles)
+	if f.noFiles != nil {
+		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", f.noFiles)
 		return
 	}
-	agents, err := config.LoadAgents(d.files, d.Agents, d.DefaultTenant,
-		checkAgent(builtInTools(d.files, d.box), d.ToolServers))
+	agents, err := config.LoadAgents(f.files, f.Agents, f.Tenant, checkAgent(builtInTools(f.files, d.box), d.ToolServers))
 	if err != nil {
 		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
 		return
@@ -158,12 +157,12 @@ func (d *doctor) agents() {
 		d.say(name, warning, "remove the line; it has no effect", "%s", note)
 	}
 	var names []string
-	for _, a := range agents.List(d.DefaultTenant) {
+	for _, a := range agents.List(f.Tenant) {
 		names = append(names, a.Name)
 	}
-	where := "from " + d.Agents
-	if files, _ := filepath.Glob(filepath.Join(d.Agents, "*.md")); len(files) == 0 {
-		where = "built in, because " + d.Agents + " has no files"
+	where := "from " + f.Agents
+	if files, _ := filepath.Glob(filepath.Join(f.Agents, "*.md")); len(files) == 0 {
+		where = "built in, because " + f.Agents + " has no files"
 	}
 	d.say(name, fine, "", "%s (%s)", strings.Join(names, ", "), where)
 }
@@ -172,7 +171,7 @@ func (d *doctor) agents() {
 func (d *doctor) sandbox() {
 	const name = "sandbox"
 	switch box := d.box; {
-	case d.noFiles != nil: // the agents say so
+	case d.box == nil && d.noBox == nil: // the agents say so
 	case d.noBox != nil:
 		d.say(name, problem, "move the folder that the message names, or choose another with --workspace",
 			"%v", d.noBox)

@@ -18,14 +18,18 @@ func (d *doctor) models() {
 	}
 	models := newModels(d.Settings)
 	defer models.Close()
-	if d.noFiles != nil {
-		return // the agents say so
+	var agents []parley.Agent
+	for _, f := range d.folders {
+		if f.noFiles != nil {
+			return // the agents say so
+		}
+		list, err := config.LoadAgents(f.files, f.Agents, f.Tenant, nil)
+		if err != nil {
+			return // likewise
+		}
+		agents = append(agents, list.List(f.Tenant)...)
 	}
-	agents, err := config.LoadAgents(d.files, d.Agents, d.DefaultTenant, nil)
-	if err != nil {
-		return // likewise
-	}
-	wanted := modelsOf(agents.List(d.DefaultTenant), models.Default(), d.Classifier)
+	wanted := modelsOf(agents, models.Default(), d.Classifier)
 	of := func(vendor string) (names []string) {
 		for _, model := range wanted {
 			if models.Provider(model) == vendor {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net"
-	"path/filepath"
 
 	"parley"
 	"parley/config"
@@ -15,13 +14,8 @@ import (
 // and what the server was started with.
 func newEventBus(
 	c *config.Settings, s shared, provider func(model string) string, at net.Addr,
-) (*eventbus.Handler, error) {
-	root, err := filepath.Abs(c.Workspace)
-	if err != nil {
-		return nil, err
-	}
+) *eventbus.Handler {
 	h := &eventbus.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log,
-		Workspace: eventbus.Workspace{Root: root, Tenant: c.DefaultTenant},
 		Server: func(tenant parley.TenantID) map[string]json.RawMessage {
 			port := 0
 			if tcp, ok := at.(*net.TCPAddr); ok {
@@ -37,5 +31,5 @@ func newEventBus(
 		h.NoPrompts = "No agent is prompted to work on a mission: this server was started without " +
 			"AUTONOMY_ENABLED=true."
 	}
-	return h, nil
+	return h
 }

@@ -61,6 +61,7 @@ var routeRules = map[string]rule{
 	"POST /auth/logout":  {ok: 404, body: `{}`},
 
 	"GET /api/v1/me":          {needs: "a token", ok: 200},
+	"GET /api/v1/projects":    {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/agents":      {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/agents/{id}": {needs: parley.ActRead, on: "agent", ok: 200},
 	"POST /api/v1/agents": {needs: parley.ActAdmin, body: `{"name":"made","instructions":"Help."}`,

@@ -12,21 +12,25 @@ import (
 	"parley"
 	"parley/config"
 	"parley/engine"
-	"parley/sandbox"
 	"parley/tool/mcp"
 )
 
-// newToolServers are the servers of the file of --config, none of which reaches
-// the addresses that are served.
-func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Screen, log *slog.Logger,
+// newToolServers are the servers of the file of --config that a project's sessions
+// may use, none of which reaches the addresses that are served. Sessions of tenants
+// without a project use those of the first.
+func newToolServers(c *config.Settings, p *project, screen parley.Screen, log *slog.Logger,
 	served ...net.Listener) (*mcp.Servers, error) {
-	o := mcp.Options{Workspace: c.Workspace, Home: c.DefaultTenant, Sandbox: box, Screen: screen, Log: log}
+	box := p.commands
+	o := mcp.Options{Workspace: p.Root, Home: p.Tenant, Sandbox: box, Screen: screen, Log: log}
 	for _, l := range served {
 		if addr, ok := l.Addr().(*net.TCPAddr); ok {
 			o.Barred = append(o.Barred, uint16(addr.Port))
 		}
 	}
 	for _, s := range c.ToolServers {
+		if p.Tenant != c.DefaultTenant && !s.Everyone && !slices.Contains(s.Tenants, p.Tenant) {
+			continue // it is for the default tenant, or for others
+		}
 		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout,
 			Idle:    s.Idle,
 			Missing: s.Missing, Command: s.Command, Writes: s.Writes,
@@ -53,8 +57,8 @@ func newToolServers(c *config.Settings, box *sandbox.Sandbox, screen parley.Scre
 
 // toolServers tells the native dialect of them.
 type toolServers struct {
-	door    *engine.Engine
-	servers *mcp.Servers
+	door     *engine.Engine
+	projects []*project
 }
 
 func (t toolServers) ToolServers(ctx context.Context, who parley.Principal) ([]parley.ToolServer, error) {
@@ -62,7 +66,14 @@ func (t toolServers) ToolServers(ctx context.Context, who parley.Principal) ([]p
 	if err != nil {
 		return nil, err
 	}
-	return t.servers.List(who.Tenant, accepted), nil
+	of := t.projects[0]
+	for _, p := range t.projects {
+		if p.Tenant == who.Tenant {
+			of = p
+			break
+		}
+	}
+	return of.outside.List(who.Tenant, accepted), nil
 }
 
 // ofServer reports whether an agent's file names a tool, or all tools, of a

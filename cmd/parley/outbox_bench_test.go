@@ -67,8 +67,9 @@ func newTown(b *testing.B, store parley.Store) *town {
 	if err != nil {
 		b.Fatal(err)
 	}
-	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{}, Agents: oneAgent{agent},
-		Model: prompt{}, Tools: tool.New(tool.Options{Files: files}), Log: log, Now: time.Now,
+	door := engine.New(engine.Config{Store: c.store, Feed: c.feed, Access: access.Rules{},
+		Project: engine.Project{Agents: oneAgent{agent}, Tools: tool.New(tool.Options{Files: files})},
+		Model:   prompt{}, Log: log, Now: time.Now,
 		Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: parley.MostConsecutive,
 			MaxFollowUps: parley.MaxFollowUps}})
 	door.Start()

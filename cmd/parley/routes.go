@@ -14,13 +14,14 @@ import (
 	"parley/dialect/eventbus"
 	"parley/dialect/native"
 	"parley/dialect/threadchat"
+	"parley/engine"
 	"parley/server"
 )
 
 // shared is what the handlers of several dialects need.
 type shared struct {
-	door    parley.Door
-	agents  parley.Agents
+	door    *engine.Engine
+	agents  parley.ProjectAgents
 	remotes parley.Remotes
 	guard   *entrance
 	conns   *dialect.Conns

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,7 +26,6 @@ import (
 	"parley/server"
 	"parley/store/postgres"
 	"parley/tool"
-	"parley/tool/mcp"
 	console "parley/web"
 	"parley/workspace"
 )
@@ -131,17 +129,12 @@ func newClassifier(c *config.Settings, model parley.Model) parley.Classifier {
 	return &screen.Classifier{Model: model, Name: c.Classifier}
 }
 
-func newToolbox(c *config.Settings, p project, servers *mcp.Servers) *tool.Box {
-	return tool.New(tool.Options{Files: p.files, Sandbox: p.commands, Artifacts: filepath.Join(c.Data, "artifacts"),
-		Skills: func() []parley.Skill { return p.skills.Skills(c.DefaultTenant) }, Servers: servers})
-}
-
 func newNative(
-	c *config.Settings, s shared, p project, models *provider.Models, servers toolServers, bus *eventbus.Handler,
+	c *config.Settings, s shared, projects []*project, models *provider.Models, bus *eventbus.Handler,
 ) *native.Handler {
 	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard,
-		Log: s.log, Problems: p.agents.Problems, Files: p.agents, Access: access.Rules{}, Skills: p.skills,
-		Servers: servers, Webhooks: servers.door, Permissions: access.Permissions, Project: bus.Project,
+		Log: s.log, Files: filesOf(projects), Access: access.Rules{}, Servers: toolServers{s.door, projects},
+		Webhooks: s.door, Permissions: access.Permissions,
 		NoPrompts: bus.NoPrompts, Models: bus.Models, About: aboutServer(c, models)}
 }
 

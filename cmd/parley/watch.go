@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"parley"
@@ -15,19 +16,27 @@ import (
 // remoteAgents keeps connections to the agents of files that run elsewhere.
 type remoteAgents struct {
 	*frames.Pool
-	agents *config.Agents
-	tenant parley.TenantID
-	log    *slog.Logger
+	projects []*project
+	log      *slog.Logger
 }
 
-func newRemoteAgents(c *config.Settings, agents *config.Agents, log *slog.Logger) remoteAgents {
-	return remoteAgents{frames.New(frames.Options{Log: log}), agents, c.DefaultTenant, log}
+func newRemoteAgents(projects []*project, log *slog.Logger) remoteAgents {
+	return remoteAgents{frames.New(frames.Options{Log: log}), projects, log}
 }
 
 // Start connects to the agents that the files name now. It is for whenever the
 // files have changed, too.
 func (r remoteAgents) Start() {
-	agents := r.agents.List(r.tenant)
+	kept := map[parley.TenantID]bool{}
+	for _, p := range r.projects {
+		if !kept[p.Tenant] {
+			kept[p.Tenant] = true
+			r.keep(p.Tenant, agentsOf(r.projects, p.Tenant))
+		}
+	}
+}
+
+func (r remoteAgents) keep(tenant parley.TenantID, agents []parley.Agent) {
 	for _, a := range agents {
 		network, at, err := parley.ParseAddress(a.Address)
 		if err != nil || network != "tcp" {
@@ -39,38 +48,51 @@ func (r remoteAgents) Start() {
 				"use a tunnel, or a network of your own", "agent", a.Name, "address", a.Address)
 		}
 	}
-	r.Keep(r.tenant, agents)
+	r.Keep(tenant, agents)
+}
+
+// newWatchers has changes of files take effect in every project.
+func newWatchers(
+	c *config.Settings, projects []*project, remotes remoteAgents, door *engine.Engine, log *slog.Logger,
+) (list each[*config.Watcher]) {
+	var changing sync.Mutex // remotes are started by one goroutine at a time
+	for _, p := range projects {
+		w, err := newWatcher(c, p, &changing, remotes, door, log)
+		if err != nil {
+			log.Warn("files of agents and skills cannot be watched; restart the server when they change",
+				"project", p.Root, "error", err)
+			continue
+		}
+		list = append(list, w)
+	}
+	return list
 }
 
 // newWatcher has changes of the files of agents and skills take effect. If files
 // cannot be watched, it logs the error.
 func newWatcher(
-	c *config.Settings, p project, remotes remoteAgents, door *engine.Engine, log *slog.Logger,
+	c *config.Settings, p *project, changing *sync.Mutex, remotes remoteAgents, door *engine.Engine, log *slog.Logger,
 ) (*config.Watcher, error) {
-	w, err := config.NewWatcher(p.files, append(c.SkillFolders(), c.Agents), func() {
-		before := p.agents.List(c.DefaultTenant)
+	return config.NewWatcher(p.files, append(p.SkillFolders(c.Skills), p.Agents), func() {
+		changing.Lock()
+		defer changing.Unlock()
+		before := p.agents.List(p.Tenant)
 		if err := p.agents.Reload(); err != nil {
 			log.Warn("files of agents are wrong; their last good definitions stay in effect", "problem", err)
 		}
 		p.skills.Reload()
-		for _, problem := range p.skills.Problems(c.DefaultTenant) {
-			log.Warn("a skill is left out", "problem", problem)
-		}
+		p.tellOfSkills(log)
 		remotes.Start()
-		changed := engine.ChangedAgents(before, p.agents.List(c.DefaultTenant))
+		changed := engine.ChangedAgents(before, p.agents.List(p.Tenant))
 		for _, a := range changed {
 			log.Info("an agent has changed", "agent", a.Name, "gone", a.Digest == "")
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), tellChanges)
 		defer cancel()
-		if err := door.AgentsChanged(ctx, c.DefaultTenant, changed); err != nil {
+		if err := door.AgentsChanged(ctx, p.Tenant, changed); err != nil {
 			log.Error("clients could not be told that agents have changed", "error", err)
 		}
 	})
-	if err != nil {
-		log.Warn("files of agents and skills cannot be watched; restart the server when they change", "error", err)
-	}
-	return w, err
 }
 
 // tellChanges is how long it may take to tell clients of changed agents.

@@ -12,24 +12,30 @@ import (
 // the file of --config and the .env file that the server reads are hidden from
 // agents and people; skills are read by both and written by neither tools nor
 // commands.
-func newWorkspace(c *config.Settings) (*workspace.Workspace, error) {
+func newWorkspace(c *config.Settings, p config.Project) (*workspace.Workspace, error) {
 	rules := workspace.Rules{Hidden: []workspace.Place{
 		{Path: c.Data, Setting: "--data"},
-		{Path: c.Agents, Setting: "--agents"},
+		{Path: p.Agents, Setting: "--agents"},
 		{Path: ".env", Setting: "the server's"},
 	}}
 	if c.Config != "" {
 		rules.Hidden = append(rules.Hidden, workspace.Place{Path: c.Config, Setting: "--config"})
 	}
-	for _, folder := range keptFolders(c) {
+	for _, folder := range keptFolders(c, p) {
 		rules.Kept = append(rules.Kept, workspace.Place{Path: folder, Setting: "the folder of skills"})
 	}
-	return workspace.Open(c.Workspace, rules)
+	return workspace.Open(p.Root, rules)
 }
 
-// newSandbox is where the commands of agents run.
-func newSandbox(c *config.Settings, files *workspace.Workspace) (*sandbox.Sandbox, error) {
-	o := sandbox.Options{Workspace: files.Root(), Hidden: []string{c.Data, c.Agents}, Secret: workspace.IsSecret}
+// newSandbox is where the commands of a project's agents run. They see nothing of
+// other projects.
+func newSandbox(c *config.Settings, p config.Project, files *workspace.Workspace) (*sandbox.Sandbox, error) {
+	o := sandbox.Options{Workspace: files.Root(), Hidden: []string{c.Data, p.Agents}, Secret: workspace.IsSecret}
+	for _, other := range c.Projects {
+		if other.Root != p.Root {
+			o.Hidden = append(o.Hidden, other.Root, other.Agents)
+		}
+	}
 	if c.Config != "" {
 		o.Hidden = append(o.Hidden, c.Config)
 	}
@@ -41,6 +47,6 @@ func newSandbox(c *config.Settings, files *workspace.Workspace) (*sandbox.Sandbo
 
 // keptFolders are those that only people write: what agents are told is not for
 // agents to say.
-func keptFolders(c *config.Settings) []string {
-	return append(c.SkillFolders(), filepath.Join(c.Workspace, ".parley"))
+func keptFolders(c *config.Settings, p config.Project) []string {
+	return append(p.SkillFolders(c.Skills), filepath.Join(p.Root, ".parley"))
 }

@@ -25,20 +25,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	door, project, err := dialect.InProject(h.Door, visit.Who.Tenant, r)
+	if err != nil {
+		visit.Leave()
+		dialect.Refuse(w, err)
+		return
+	}
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-		h.serve(ctx, socket, visit)
+		c := &conn{
+			Conn:    dialect.Conn{Socket: socket, Door: door, Visit: visit, Log: h.Log},
+			project: project,
+			own:     parley.SessionID(uuid.NewString()),
+			views:   map[parley.SessionID]View{},
+		}
+		h.serve(ctx, c)
 	})
 }
 
 // serve owns the socket. It is shown what happens from now on, in everything its
-// principal may read, and before that what waits there for a person.
-func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit parley.Visit) {
-	c := &conn{
-		Conn:  dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: h.Log},
-		own:   parley.SessionID(uuid.NewString()),
-		views: map[parley.SessionID]View{},
-	}
-	follower, err := h.Door.Follow(ctx, visit.Who, parley.Scope{Readable: true}, parley.Live)
+// principal may read, or in the project that it names, and before that what waits
+// there for a person.
+func (h *Handler) serve(ctx context.Context, c *conn) {
+	follower, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Readable: true, Project: c.project}, parley.Live)
 	if err == nil {
 		var waiting []any
 		if waiting, err = c.catchUp(ctx); err == nil {
@@ -50,19 +58,21 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	}
 	h.Log.Error("agent chat cannot begin", "error", err)
 	bye := dialect.CannotBegin(err)
-	socket.Close(bye.Code, bye.Reason)
+	c.Socket.Close(bye.Code, bye.Reason)
 }
 
 type conn struct {
 	dialect.Conn
-	own   parley.SessionID          // of messages without a session_id
-	views map[parley.SessionID]View // of open runs; of the goroutine that shows
+	project parley.Project            // that the client names; zero: none
+	own     parley.SessionID          // of messages without a session_id
+	views   map[parley.SessionID]View // of open runs; of the goroutine that shows
 }
 
 // catchUp reads the runs that are open, and returns what waits in them. What is
 // appended meanwhile is followed already; views know what they have seen of it.
 func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
-	open, err := c.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Running: true, Transient: true, Limit: mostOpen})
+	open, err := c.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Running: true, Transient: true,
+		Project: c.project, Limit: mostOpen})
 	if err != nil {
 		return nil, err
 	}

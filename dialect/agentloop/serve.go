@@ -22,7 +22,8 @@ type Handler struct {
 }
 
 // ServeHTTP upgrades. ?session= resumes a session, with &after= right behind a
-// message; ?items=local_shell has shell commands shown as local_shell_call. The
+// message; ?items=local_shell has shell commands shown as local_shell_call;
+// ?project= opens the session in that project. The
 // header Parley-Session says which session the connection is of, so that a client
 // that loses it can come back.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +49,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // connect finds the session of a connection, before there is one.
 func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 	q := r.URL.Query()
-	c := &conn{Conn: dialect.Conn{Door: h.Door, Visit: visit}, live: true}
+	door, _, err := dialect.InProject(h.Door, visit.Who.Tenant, r)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: dialect.Conn{Door: door, Visit: visit}, live: true}
 	switch items := q.Get("items"); items {
 	case "local_shell":
 		c.view.LocalShell = true
@@ -102,7 +107,7 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 		return
 	}
 	if c.resumes == nil {
-		own := dialect.NewOwnSession(h.Door, c.Visit.Who, c.session, follower)
+		own := dialect.NewOwnSession(c.Door, c.Visit.Who, c.session, follower)
 		c.Door, follower = own, own
 	}
 	c.Run(ctx, follower, c)

@@ -20,6 +20,7 @@ type Decoded struct {
 // that is decoded.
 type Place struct {
 	Session parley.SessionID
+	Project string // of the agent; empty: the tenant's first
 	Agent   string
 	Request string
 }
@@ -60,7 +61,8 @@ func decode(to Place, data []byte) (c parley.Command, err error) {
 // of lists.
 func (to Place) input(content string) parley.Command {
 	return parley.Command{Session: to.Session, Do: parley.SubmitInput{Content: content, Request: to.Request,
-		Agent: parley.AgentRef{Name: to.Agent}, Busy: parley.Queue, Open: true, Transient: true}}
+		Agent: parley.AgentRef{Name: to.Agent}, Busy: parley.Queue, Open: true, Transient: true,
+		Project: to.Project}}
 }
 
 // An asked is the body of a request by HTTP.

@@ -113,7 +113,8 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request) (x *exchange, ctx 
 
 func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal,
 	agent string) (*exchange, error) {
-	if err := h.admit(ctx, who, agent); err != nil {
+	project, err := h.admit(r.WithContext(ctx), who)
+	if err != nil {
 		return nil, err
 	}
 	data, err := dialect.ReadBody(w, r, maxBody)
@@ -124,7 +125,7 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		return nil, parley.Errorf(parley.CodeInvalid, "%s", err)
 	}
-	to := Place{Session: in.session, Agent: agent, Request: uuid.NewString()}
+	to := Place{Session: in.session, Project: project, Agent: agent, Request: uuid.NewString()}
 	key := r.Header.Get("Idempotency-Key")
 	if key != "" { // the same message, under the same name
 		to.Request = string(dialect.SessionFor(who, "debugconsole request", key))

@@ -24,7 +24,7 @@ type Guard interface {
 // Handler serves what the debug console protocol has under /api/v1/agents/{id}.
 type Handler struct {
 	Door   parley.Door
-	Agents parley.Agents
+	Agents parley.ProjectAgents
 	Guard  Guard
 	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
 	Remotes parley.Remotes
@@ -57,7 +57,8 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 		dialect.Refuse(w, err)
 		return
 	}
-	if err := h.admit(r.Context(), visit.Who, agent); err != nil {
+	project, err := h.admit(r, visit.Who)
+	if err != nil {
 		visit.Leave()
 		h.refuse(w, err)
 		return
@@ -65,32 +66,38 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 	session := parley.SessionID(uuid.NewString())
 	w.Header().Set(sessionHeader, string(session))
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-		h.serve(ctx, socket, visit, Place{Session: session, Agent: agent})
+		h.serve(ctx, socket, visit, Place{Session: session, Project: project, Agent: agent})
 	})
 }
 
 // admit asks for the permission before it looks for the agent, so that who lacks
-// it does not learn which there are.
-func (h *Handler) admit(ctx context.Context, who parley.Principal, agent string) error {
+// it does not learn which there are. The project is the one that the address names,
+// or empty.
+func (h *Handler) admit(r *http.Request, who parley.Principal) (project string, err error) {
+	ctx, agent := r.Context(), r.PathValue("id")
 	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
-		return err
+		return "", err
 	}
-	definition, err := h.Agents.Agent(who.Tenant, agent)
+	_, in, err := dialect.InProject(h.Door, who.Tenant, r)
 	if err != nil {
-		return notFound(err)
+		return "", err
+	}
+	definition, err := h.Agents.Of(in.Root).Agent(who.Tenant, agent)
+	if err != nil {
+		return "", notFound(err)
 	}
 	ask.Allow = definition.Allow
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
-		return err
+		return "", err
 	}
 	if err := h.running(ctx, who, agent); err != nil || h.Remotes == nil {
-		return err
+		return in.Root, err
 	}
 	if err := h.Remotes.Unreachable(who.Tenant, definition); err != nil {
-		return parley.Errorf(parley.CodeStopped, "agent is not running")
+		return "", parley.Errorf(parley.CodeStopped, "agent is not running")
 	}
-	return nil
+	return in.Root, nil
 }
 
 // notFound says in the document's words that there is no such agent.

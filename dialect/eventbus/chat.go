@@ -61,8 +61,13 @@ func (h *Handler) say(r request) (a started, err error) {
 	}
 	// Asked here, because a session that is not there is looked for elsewhere,
 	// and an agent is not.
+	do.Project = r.only.Root
 	if do.Agent.Name != "" {
-		if _, err := h.Agents.Agent(r.who.Tenant, do.Agent.Name); err != nil {
+		root := r.project.Root
+		if m, err := h.find(r.Context(), r.who, ids); err == nil && do.Project == "" {
+			root = m.Project
+		}
+		if _, err := h.Agents.Of(root).Agent(r.who.Tenant, do.Agent.Name); err != nil {
 			return a, err
 		}
 	}

@@ -61,7 +61,7 @@ func (h *Handler) runContext(r request) (any, error) {
 		c.add); err != nil {
 		return nil, err
 	}
-	answer := runContext{Run: runOf(h.Project(r.who.Tenant), i), Summary: c.summary}
+	answer := runContext{Run: runOf(h.firstRoot(r.who.Tenant), i), Summary: c.summary}
 	answer.Summary.Started, answer.Summary.Ended = answer.Run.Started, answer.Run.Ended
 	if c.raw {
 		answer.Messages = append([]contextEntry{}, c.entries...)

@@ -24,6 +24,7 @@ type door struct {
 	refusal error // of who reads a session by itself
 	waits   bool  // followers do, when they have read what there is
 	runs    []parley.RunInfo
+	root    string // of the first project; empty: /p
 
 	files    parley.Files // of acme
 	missions []parley.MissionInfo
@@ -206,11 +207,13 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return parley.Agent{Name: cmp.Or(name, "coder")}, nil
 }
 
+func (a agents) Of(string) parley.Agents { return a }
+
 func (agents) List(parley.TenantID) []parley.Agent { return nil }
 
 func handler(d *door) *Handler {
 	return &Handler{Door: d, Agents: agents{}, Guard: guard{}, Conns: dialect.NewConns(),
-		Log: slog.New(slog.DiscardHandler), Workspace: Workspace{Root: "/p", Tenant: ann.Tenant}}
+		Log: slog.New(slog.DiscardHandler)}
 }
 
 // serve starts a server. When the test ends, no follower may be left.
@@ -285,21 +288,21 @@ func (d *door) reads(who parley.Principal, project string) error {
 	return nil
 }
 
-func (d *door) ShowFile(ctx context.Context, who parley.Principal, path string) (string, error) {
+func (d *door) ShowFile(ctx context.Context, who parley.Principal, _, path string) (string, error) {
 	if err := d.shows(who); err != nil {
 		return "", err
 	}
 	return d.files.ShowFile(ctx, path)
 }
 
-func (d *door) ShowFolder(ctx context.Context, who parley.Principal, path string) ([]parley.FileEntry, error) {
+func (d *door) ShowFolder(ctx context.Context, who parley.Principal, _, path string) ([]parley.FileEntry, error) {
 	if err := d.shows(who); err != nil {
 		return nil, err
 	}
 	return d.files.ShowFolder(ctx, path)
 }
 
-func (d *door) ShowTree(ctx context.Context, who parley.Principal) (parley.FileTree, error) {
+func (d *door) ShowTree(ctx context.Context, who parley.Principal, _ string) (parley.FileTree, error) {
 	if err := d.shows(who); err != nil {
 		return parley.FileTree{}, err
 	}
@@ -314,4 +317,18 @@ func (d *door) shows(who parley.Principal) error {
 		return parley.Errorf(parley.CodeNotFound, "There is no project.")
 	}
 	return nil
+}
+
+// Project knows two.
+func (d *door) Project(tenant parley.TenantID, name string) (parley.Project, error) {
+	if tenant != ann.Tenant && name == "" {
+		return parley.Project{}, nil
+	}
+	first := cmp.Or(d.root, "/p")
+	for _, p := range []parley.Project{parley.NewProject(first, "first"), parley.NewProject("/r", "second")} {
+		if p.First = p.Root == first; tenant == ann.Tenant && (name == "" || p.Is(name)) {
+			return p, nil
+		}
+	}
+	return parley.Project{}, parley.Errorf(parley.CodeInvalid, "There is no project %q; there are: /p, /r.", name)
 }

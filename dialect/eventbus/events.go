@@ -25,20 +25,21 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if err := h.project(visit.Who.Tenant, r.URL.Query().Get("project_root")); err != nil {
+	_, only, err := h.project(visit.Who.Tenant, r.URL.Query().Get("project_root"))
+	if err != nil {
 		visit.Leave()
 		dialect.Refuse(w, err)
 		return
 	}
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-			h.socket(ctx, socket, visit, wishOf(r))
+			h.socket(ctx, socket, visit, wishOf(r, only))
 		})
 		return
 	}
 	ctx, leave := dialect.Attend(r.Context(), visit)
 	defer leave()
-	b, err := h.begin(ctx, visit.Who, wishOf(r))
+	b, err := h.begin(ctx, visit.Who, wishOf(r, only))
 	if err != nil {
 		h.fail(w, err)
 		return
@@ -55,14 +56,15 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 
 // A wish is what a client asks to follow.
 type wish struct {
-	session string   // empty: everything
-	kinds   []string // none: all
-	last    string   // the id of the last message it has
+	session string         // empty: everything
+	project parley.Project // zero: of all
+	kinds   []string       // none: all
+	last    string         // the id of the last message it has
 }
 
-func wishOf(r *http.Request) wish {
+func wishOf(r *http.Request, project parley.Project) wish {
 	q := r.URL.Query()
-	w := wish{session: q.Get("session_id"), last: transport.LastEventID(r)}
+	w := wish{session: q.Get("session_id"), project: project, last: transport.LastEventID(r)}
 	if kinds := q.Get("kinds"); kinds != "" {
 		w.kinds = strings.Split(kinds, ",")
 	}
@@ -79,9 +81,9 @@ type beginning struct {
 
 // begin places a client behind the last message it has, or else at the end.
 func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*beginning, error) {
-	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.Project(who.Tenant), views: map[parley.SessionID]View{},
+	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.firstRoot(who.Tenant), views: map[parley.SessionID]View{},
 		look: cmp.Or(h.look, lookBack), kinds: like.kinds}
-	scope, err := h.scope(ctx, w, like.session)
+	scope, err := h.scope(ctx, w, like)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +99,7 @@ func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*
 	if w.after, b.at = p.seq, p.seq; p.resumes {
 		return b, nil
 	}
-	if b.first, err = w.catchUp(ctx, scope.Root, parley.Position(head.After)); err != nil {
+	if b.first, err = w.catchUp(ctx, scope, parley.Position(head.After)); err != nil {
 		b.follower.Close()
 		return nil, err
 	}
@@ -113,11 +115,12 @@ func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*
 // scope is what a client follows: everything it may read or, narrowed, the tree
 // of a session, or a sub-agent's alone. One that is not there for it may be
 // opened later; until then it is shown nothing.
-func (h *Handler) scope(ctx context.Context, w *watcher, session string) (parley.Scope, error) {
-	if session == "" {
-		return parley.Scope{Readable: true}, nil
+func (h *Handler) scope(ctx context.Context, w *watcher, like wish) (parley.Scope, error) {
+	whole := parley.Scope{Readable: true, Project: like.project}
+	if like.session == "" {
+		return whole, nil
 	}
-	ids, err := sessionsOf(w.who, session)
+	ids, err := sessionsOf(w.who, like.session)
 	if err != nil {
 		return parley.Scope{}, err
 	}
@@ -127,7 +130,10 @@ func (h *Handler) scope(ctx context.Context, w *watcher, session string) (parley
 		return parley.Scope{}, err
 	case err != nil:
 		w.only = func(e parley.Event) bool { return slices.Contains(ids, e.Root) }
-		return parley.Scope{Readable: true}, nil
+		return whole, nil
+	case like.project.Root != "" && !slices.Contains(like.project.Keys(), m.Project):
+		return parley.Scope{}, dialect.Invalid("session_id: this session belongs to the project %s",
+			cmp.Or(m.Project, w.root))
 	case m.Root != m.ID:
 		w.only = func(e parley.Event) bool { return e.Session == m.ID }
 	default:

@@ -255,7 +255,7 @@ func TestNotLetIn(t *testing.T) {
 	}{
 		{"X-User: nobody", "", 401, "Who are you?"},
 		{"X-User: clumsy", "", 403, "it needs agents:read"},
-		{"X-User: ann", "?project_root=/elsewhere", 400, `project_root: there is no project at \"/elsewhere\"`},
+		{"X-User: ann", "?project_root=/elsewhere", 400, `project_root: There is no project \"/elsewhere\"`},
 	} {
 		if status, body := ask(h, "GET", "/api/events"+c.query, "", c.header); status != c.status ||
 			!strings.Contains(body, c.says) || !strings.HasPrefix(body, `{"error":"`) {

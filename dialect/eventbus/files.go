@@ -23,13 +23,13 @@ type entry struct {
 
 // readFile shows a text.
 func (h *Handler) readFile(r request) (any, error) {
-	content, err := h.Door.ShowFile(r.Context(), r.who, r.URL.Query().Get("path"))
+	content, err := h.Door.ShowFile(r.Context(), r.who, r.project.Root, r.URL.Query().Get("path"))
 	return map[string]string{"content": content}, err
 }
 
 // listFiles shows what is in a folder, folders first.
 func (h *Handler) listFiles(r request) (any, error) {
-	found, err := h.Door.ShowFolder(r.Context(), r.who, r.URL.Query().Get("path"))
+	found, err := h.Door.ShowFolder(r.Context(), r.who, r.project.Root, r.URL.Query().Get("path"))
 	list := make([]entry, len(found))
 	for i, f := range found {
 		list[i] = entry{f.Name, f.IsDir, f.Path}
@@ -39,13 +39,13 @@ func (h *Handler) listFiles(r request) (any, error) {
 
 // tree shows all files of the project.
 func (h *Handler) tree(r request) (any, error) {
-	found, err := h.Door.ShowTree(r.Context(), r.who)
+	found, err := h.Door.ShowTree(r.Context(), r.who, r.project.Root)
 	if err != nil {
 		return nil, err
 	}
 	top := nodeOf(found)
-	top.Path, top.Modified = h.Workspace.Root, 0
-	return map[string]*node{filepath.Base(h.Workspace.Root): top}, nil
+	top.Path, top.Modified = r.project.Root, 0
+	return map[string]*node{filepath.Base(r.project.Root): top}, nil
 }
 
 func nodeOf(t parley.FileTree) *node {

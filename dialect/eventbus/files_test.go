@@ -65,17 +65,17 @@ func over(t *testing.T, root string, hidden ...string) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := handler(&door{files: files})
-	h.Workspace = Workspace{Root: root, Tenant: ann.Tenant}
-	return h
+	return handler(&door{files: files, root: root})
 }
+
+func rootOf(h *Handler) string { return h.Door.(*door).root }
 
 // TestFilesStayInTheProject: whatever path is asked for, nothing outside of the
 // project is shown, nor what is kept in it and not for showing.
 func TestFilesStayInTheProject(t *testing.T) {
 	h := folder(t)
 	wants(t, h, "GET", "/api/file?path=main.go", "", 200, `{"content":"package main\n"}`)
-	wants(t, h, "GET", "/api/file?path=./src/file.ts&project_root="+h.Workspace.Root, "", 200,
+	wants(t, h, "GET", "/api/file?path=./src/file.ts&project_root="+rootOf(h), "", 200,
 		`{"content":"export {}\n"}`)
 	wants(t, h, "GET", "/api/file?path=again/file.ts", "", 200, `{"content":"export {}\n"}`)
 	wants(t, h, "GET", "/api/file?path=same.go", "", 200, `{"content":"package main\n"}`)
@@ -116,18 +116,18 @@ func TestFilesStayInTheProject(t *testing.T) {
 		wants(t, h, "GET", path, "", 403, `{"error":"You may not do this: it needs agents:read."}`, "X-User: clumsy")
 	}
 	wants(t, h, "GET", "/api/files?project_root=/etc", "", 400,
-		`{"error":"project_root: there is no project at \"/etc\"`)
+		`{"error":"project_root: There is no project \"/etc\"`)
 }
 
 func TestTree(t *testing.T) {
 	h := folder(t)
-	status, body := ask(h, "GET", "/api/workspace/tree?project_root="+h.Workspace.Root, "")
+	status, body := ask(h, "GET", "/api/workspace/tree?project_root="+rootOf(h), "")
 	var top map[string]*node
 	if err := json.Unmarshal([]byte(body), &top); err != nil || status != 200 || len(top) != 1 {
 		t.Fatalf("%d %s", status, body)
 	}
 	n := top["project"]
-	if n.Type != "dir" || n.Path != h.Workspace.Root || len(n.Children) != 7 ||
+	if n.Type != "dir" || n.Path != rootOf(h) || len(n.Children) != 7 ||
 		n.Children["src"].Children["file.ts"].Path != "src/file.ts" ||
 		n.Children["main.go"].Type != "file" || n.Children["main.go"].Modified == 0 ||
 		n.Children["src"].Children["file.ts"].Children != nil {

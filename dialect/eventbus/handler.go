@@ -15,27 +15,20 @@ import (
 // Handler serves GET /api/events and the requests of the event bus protocol.
 type Handler struct {
 	Door   parley.Door
-	Agents parley.Agents
+	Agents parley.ProjectAgents
 	// Server is what the server was started with, without secrets, under names
 	// with dots; nil: nothing is told of it.
-	Server    func(parley.TenantID) map[string]json.RawMessage
-	Guard     dialect.Guard
-	Conns     *dialect.Conns
-	Workspace Workspace
-	Models    dialect.Models // nil: nobody can tell
-	Log       *slog.Logger
+	Server func(parley.TenantID) map[string]json.RawMessage
+	Guard  dialect.Guard
+	Conns  *dialect.Conns
+	Models dialect.Models // nil: nobody can tell
+	Log    *slog.Logger
 
 	// NoPrompts says why idle agents are not prompted on this server; empty:
 	// they are.
 	NoPrompts string
 
 	look parley.Seq // for tests; zero: lookBack
-}
-
-// A Workspace is the one project there is: a folder, and whose it is.
-type Workspace struct {
-	Root   string // absolute; empty: there is none
-	Tenant parley.TenantID
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.
@@ -75,6 +68,9 @@ type request struct {
 	*http.Request
 	who  parley.Principal
 	body dialect.Object // empty without one
+	// project is the one that the request names, or else the tenant's first; only is
+	// the former, and zero where none is named.
+	project, only parley.Project
 }
 
 // field is a string in the body or, without one, in the address.
@@ -130,27 +126,31 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q req
 	}
 	root, err := q.field("project_root")
 	if err == nil {
-		err = h.project(q.who.Tenant, root)
+		q.project, q.only, err = h.project(q.who.Tenant, root)
 	}
 	return q, err
 }
 
-// Project is where a tenant's project is; empty: it has none. Where another's is, is
-// nobody's business.
-func (h *Handler) Project(tenant parley.TenantID) string {
-	if tenant != h.Workspace.Tenant {
-		return ""
+// project is the one at a root, or without one the tenant's first; only is zero
+// without one.
+func (h *Handler) project(tenant parley.TenantID, root string) (project, only parley.Project, err error) {
+	if root != "" {
+		root = filepath.Clean(root)
 	}
-	return h.Workspace.Root
+	project, err = h.Door.Project(tenant, root)
+	if err != nil {
+		return project, only, parley.Errorf(parley.CodeInvalid, "project_root: %s", parley.MessageOf(err))
+	}
+	if root != "" {
+		only = project
+	}
+	return project, only, nil
 }
 
-// project says whether a tenant has one at a path. There is only one yet.
-func (h *Handler) project(tenant parley.TenantID, root string) error {
-	if root == "" || filepath.Clean(root) == h.Project(tenant) {
-		return nil
-	}
-	return dialect.Invalid("project_root: there is no project at %q; leave it out for the workspace",
-		clip(root, maxPreview))
+// firstRoot is that of a tenant's first project; empty: it has none.
+func (h *Handler) firstRoot(tenant parley.TenantID) string {
+	p, _ := h.Door.Project(tenant, "") // it cannot fail without a name
+	return p.Root
 }
 
 func (h *Handler) fail(w http.ResponseWriter, err error) {
@@ -230,14 +230,14 @@ func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func
 		if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
 			return nil, err
 		}
-		if do.Agent.Name != "" {
-			if _, err := h.Agents.Agent(r.who.Tenant, do.Agent.Name); err != nil {
-				return nil, err
-			}
-		}
 		// Looked up first: a session that has no plan is not to be taken for one
 		// that is not there.
 		m, err := h.find(r.Context(), r.who, ids)
+		if err == nil && do.Agent.Name != "" {
+			if _, err := h.Agents.Of(m.Project).Agent(r.who.Tenant, do.Agent.Name); err != nil {
+				return nil, err
+			}
+		}
 		if err == nil {
 			_, err = h.submit(r, []parley.SessionID{m.ID}, do)
 		}

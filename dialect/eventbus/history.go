@@ -56,7 +56,7 @@ func (h *Handler) history(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{door: h.Door, who: r.who, log: h.Log, root: h.Project(r.who.Tenant),
+	w := &watcher{door: h.Door, who: r.who, log: h.Log, root: h.firstRoot(r.who.Tenant),
 		views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), after: -1}
 	first, last, earlier, err := w.bounds(r.Context(), m, was.Head, limit, before)
 	if err != nil {

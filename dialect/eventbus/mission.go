@@ -48,7 +48,7 @@ func (h *Handler) showMission(m parley.MissionInfo) mission {
 }
 
 func (h *Handler) getMission(r request) (any, error) {
-	list, err := h.Door.Missions(r.Context(), r.who, h.Project(r.who.Tenant), 1)
+	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, 1)
 	if err != nil || len(list) == 0 || !list[0].Ended.IsZero() {
 		none := map[string]any{"active": false}
 		if h.NoPrompts != "" { // who is about to set one is told before
@@ -60,7 +60,7 @@ func (h *Handler) getMission(r request) (any, error) {
 }
 
 func (h *Handler) listMissions(r request) (any, error) {
-	list, err := h.Door.Missions(r.Context(), r.who, h.Project(r.who.Tenant), parley.MaxEndedMissions+1)
+	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, parley.MaxEndedMissions+1)
 	shown := []mission{}
 	for _, m := range list {
 		shown = append(shown, h.showMission(m))
@@ -69,7 +69,7 @@ func (h *Handler) listMissions(r request) (any, error) {
 }
 
 func (h *Handler) setMission(r request) (any, error) {
-	do := parley.SetMission{Project: h.Project(r.who.Tenant)}
+	do := parley.SetMission{Project: r.project.Root}
 	var err error
 	if do.Text, err = r.need("text"); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (h *Handler) setMission(r request) (any, error) {
 }
 
 func (h *Handler) clearMission(r request) (any, error) {
-	return h.changed(r, parley.ClearMission{Project: h.Project(r.who.Tenant)})
+	return h.changed(r, parley.ClearMission{Project: r.project.Root})
 }
 
 // changed submits a change of missions. Who sets one is told if nothing will come
@@ -119,12 +119,12 @@ func (h *Handler) getOverride(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := h.Door.Override(r.Context(), r.who, h.Project(r.who.Tenant), agent)
+	o, err := h.Door.Override(r.Context(), r.who, r.project.Root, agent)
 	return override{AgentID: agent, Prompt: o.Prompt, Interval: o.Seconds}, err
 }
 
 func (h *Handler) setOverride(r request) (any, error) {
-	do := parley.SetOverride{Project: h.Project(r.who.Tenant)}
+	do := parley.SetOverride{Project: r.project.Root}
 	var err error
 	if do.Agent, err = r.agentID(); err != nil {
 		return nil, err

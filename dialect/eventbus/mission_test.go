@@ -36,9 +36,9 @@ func TestMissionsAreListed(t *testing.T) {
 		wants(t, h, "GET", path, ``, 403, `{"error":"You may not do this: it needs agents:read."}`, "X-User: clumsy")
 		wants(t, h, "GET", path, ``, 401, `{"error"`, "X-User: nobody")
 	}
-	wants(t, h, "GET", "/api/mission?project_root=/q", ``, 400, `{"error":"project_root: there is no project at \"/q\"`)
+	wants(t, h, "GET", "/api/mission?project_root=/q", ``, 400, `{"error":"project_root: There is no project \"/q\"`)
 	wants(t, h, "GET", "/api/missions?project_root=/q", ``, 400,
-		`{"error":"project_root: there is no project at \"/q\"`)
+		`{"error":"project_root: There is no project \"/q\"`)
 
 	wants(t, h, "GET", "/api/agent-override?agent_id=coder&project_root=/p", ``, 200,
 		`{"agent_id":"coder","idle_prompt":null,"idle_interval_secs":null}`)
@@ -48,7 +48,7 @@ func TestMissionsAreListed(t *testing.T) {
 	wants(t, h, "GET", "/api/agent-override", ``, 400, `{"error":"agent_id is missing."}`)
 	wants(t, h, "GET", "/api/agent-override?agent_id=nemo", ``, 404, `{"error":"There is no agent \"nemo\"."}`)
 	wants(t, h, "GET", "/api/agent-override?agent_id=coder&project_root=/q", ``, 400,
-		`{"error":"project_root: there is no`)
+		`{"error":"project_root: There is no`)
 	for _, name := range []string{"..", "a%2Fb", "a%5Cb", "%20"} {
 		wants(t, h, "GET", "/api/agent-override?agent_id="+name, ``, 400, `{"error":"agent_id`)
 	}
@@ -99,17 +99,17 @@ func TestMissionsAreChanged(t *testing.T) {
 		{"POST", "/api/mission", `{"text":7}`, "text must be a string."},
 		{"POST", "/api/mission", `{"text":"x"`, "the message is not valid JSON."},
 		{"POST", "/api/mission", `{"text":"x","text":"y"}`, ""},
-		{"POST", "/api/mission", `{"text":"x","project_root":"/q"}`, `project_root: there is no project at`},
+		{"POST", "/api/mission", `{"text":"x","project_root":"/q"}`, `project_root: There is no project`},
 		{"POST", "/api/mission?project_root=/p", `{"text":"x","project_root":"/q"}`,
-			`project_root: there is no project at`},
+			`project_root: There is no project`},
 		{"POST", "/api/mission", `{"text":"x","agents":{}}`, "agents must be a list of objects."},
 		{"POST", "/api/mission", `{"text":"x","agents":["coder"]}`, "agents[0] must be an object with an id."},
 		{"POST", "/api/mission", `{"text":"x","agents":[{}]}`, "agents[0]: id is missing."},
 		{"POST", "/api/mission", `{"text":"x","agents":[{"id":"a"},{"id":"b","idle_interval_secs":"60"}]}`,
 			"agents[1]: idle_interval_secs must be a whole number of seconds."},
-		{"DELETE", "/api/mission?project_root=/q", ``, `project_root: there is no project at`},
-		{"DELETE", "/api/mission", `{"project_root":"/q"}`, `project_root: there is no project at`},
-		{"DELETE", "/api/mission?project_root=/p", `{"project_root":"/q"}`, `project_root: there is no project at`},
+		{"DELETE", "/api/mission?project_root=/q", ``, `project_root: There is no project`},
+		{"DELETE", "/api/mission", `{"project_root":"/q"}`, `project_root: There is no project`},
+		{"DELETE", "/api/mission?project_root=/p", `{"project_root":"/q"}`, `project_root: There is no project`},
 		{"DELETE", "/api/mission", `nonsense`, "the message is not valid JSON."},
 		{"POST", "/api/agent-override", `{}`, "agent_id is missing."},
 		{"POST", "/api/agent-override", `{"agent_id":"../coder"}`, "agent_id:"},

@@ -16,7 +16,7 @@ import (
 // follows from the log since the input that started the last run, and from who
 // the parent is: see watcher.view.
 type View struct {
-	root    string // project_root of every message
+	root    string // project_root of every message, but for facts of the tenant that name another
 	agent   string // of the open run, else of the last, else the session's
 	parent  parent
 	run     parley.RunID
@@ -105,7 +105,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	p := &projection{v: v, e: e}
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
-		p.v.agent = b.Agent
+		p.v.agent, p.v.root = b.Agent, cmp.Or(b.Project, p.v.root)
 		if b.Parent != nil {
 			p.v.parent.run = runName(b.Parent.Session, b.Parent.Run)
 		}
@@ -194,11 +194,19 @@ func (p *projection) inRun() {
 	}
 }
 
-// show adds a message. Every session is of the project; what is of no session
-// has none.
+// show adds a message. Every session is of a project; what is of no session
+// has no session.
 func (p *projection) show(m message) {
 	m.Seq = p.seq()
 	m.Rev, m.TsMs, m.ProjectRoot = m.Seq, p.e.At.UnixMilli(), p.v.root
+	switch b := p.e.Body.(type) {
+	case parley.MissionSet:
+		m.ProjectRoot = cmp.Or(b.Project, p.v.root)
+	case parley.MissionCleared:
+		m.ProjectRoot = cmp.Or(b.Project, p.v.root)
+	case parley.OverrideSet:
+		m.ProjectRoot = cmp.Or(b.Project, p.v.root)
+	}
 	if p.e.Session != parley.TenantSession {
 		m.SessionID = p.e.Session
 	}

@@ -60,7 +60,7 @@ func TestChat(t *testing.T) {
 		`{"message":"x","agent_id":"nemo"}`:   {404, `There is no agent \"nemo\".`},
 		`{"message":"@nemo x"}`:               {404, `There is no agent \"nemo\".`},
 		`{"message":"x","mode":"fast"}`:       {400, "mode must be plan"},
-		`{"message":"x","project_root":"/q"}`: {400, `project_root: there is no project at \"/q\"`},
+		`{"message":"x","project_root":"/q"}`: {400, `project_root: There is no project \"/q\"`},
 		`{"message":"x","session_id":"` + strings.Repeat("s", 257) +
 			`"}`: {400, "session_id is longer than 256 bytes."},
 		`{"threadId":"t","message":"x","userId":"u"}`: {400, "threadId is of another protocol"},
@@ -451,9 +451,9 @@ func TestAProjectIsItsTenants(t *testing.T) {
 	h := handler(d)
 	for path, want := range map[string]string{
 		"/api/agent-runs":                 `"repo_path":""`,
-		"/api/agent-runs?project_root=/p": `project_root: there is no project at`,
-		"/api/settings?project_root=/p":   `project_root: there is no project at`,
-		"/api/events?project_root=/p":     `project_root: there is no project at`,
+		"/api/agent-runs?project_root=/p": `project_root: There is no project`,
+		"/api/settings?project_root=/p":   `project_root: There is no project`,
+		"/api/events?project_root=/p":     `project_root: There is no project`,
 	} {
 		if _, body := ask(h, "GET", path, "", "X-Tenant: rival"); !strings.Contains(body, want) ||
 			strings.Contains(body, `"/p"`) && !strings.Contains(path, "project_root") {

@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -21,8 +22,10 @@ type run struct {
 	Ended    *int64           `json:"ended_at"`
 }
 
-func runOf(root string, i parley.RunInfo) run {
-	r := run{ID: runName(i.Session, i.Run), RepoPath: root, Session: i.Session, Agent: i.Agent, Kind: "main",
+// runOf shows a run; sessions that name no project are of the first.
+func runOf(first string, i parley.RunInfo) run {
+	r := run{ID: runName(i.Session, i.Run), RepoPath: cmp.Or(i.Project, first), Session: i.Session, Agent: i.Agent,
+		Kind:    "main",
 		Started: i.StartedAt.Unix()}
 	if i.Parent != nil {
 		parent := runName(i.Parent.Session, i.Parent.Run)
@@ -61,7 +64,7 @@ const (
 
 // listRuns lists runs, newest first.
 func (h *Handler) listRuns(r request) (any, error) {
-	q := parley.RunQuery{Limit: maxRuns}
+	q := parley.RunQuery{Project: r.only, Limit: maxRuns}
 	if name := r.URL.Query().Get("session_id"); name != "" {
 		ids, err := sessionsOf(r.who, name)
 		if err != nil {
@@ -82,9 +85,9 @@ func (h *Handler) listRuns(r request) (any, error) {
 }
 
 func (h *Handler) runsOf(who parley.Principal, list []parley.RunInfo) []run {
-	shown := []run{}
+	shown, first := []run{}, h.firstRoot(who.Tenant)
 	for _, i := range list {
-		shown = append(shown, runOf(h.Project(who.Tenant), i))
+		shown = append(shown, runOf(first, i))
 	}
 	return shown
 }

@@ -16,7 +16,7 @@ type watcher struct {
 	door  parley.Door
 	who   parley.Principal
 	log   *slog.Logger
-	root  string // of the project
+	root  string // of the tenant's first project
 	after int64  // the seq of the last message the client has
 
 	// only says which events are shown; nil: all.
@@ -98,9 +98,13 @@ func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parle
 	if run != 0 && parley.Seq(run) <= last {
 		from = parley.Seq(run) - w.look/4
 	}
+	at := w.root
+	if m, err := w.door.Session(ctx, w.who, id); err == nil { // else reading fails, and says why
+		at = cmp.Or(m.Project, at)
+	}
 	for {
 		from = max(from, 1)
-		v, sound := NewView(w.root), from == 1
+		v, sound := NewView(at), from == 1
 		var run parley.RunID // the last that was seen
 		next := parley.Seq(1)
 		err := dialect.ReadLog(ctx, w.door, w.who, id, from, last, func(e parley.Event) {
@@ -150,15 +154,16 @@ func (w *watcher) parentOf(ctx context.Context, e parley.Event) (p parent) {
 // mostCards are shown when somebody connects.
 const mostCards = 200
 
-// catchUp is the cards that were open at a position, of a tree if there is a root,
+// catchUp is the cards that were open at a position, of the tree or the project that is followed,
 // oldest first. They are found by their rows, so that connecting costs one look
 // however long the runs are that wait; one that was closed since is missing, and
 // that it was is among what comes.
-func (w *watcher) catchUp(ctx context.Context, root parley.SessionID, upto parley.Position) (cards []sent, err error) {
+func (w *watcher) catchUp(ctx context.Context, in parley.Scope, upto parley.Position) (cards []sent, err error) {
 	if !w.wants("ask_user") {
 		return nil, nil
 	}
-	open, err := w.door.Cards(ctx, w.who, parley.CardQuery{Root: root, Limit: mostCards})
+	open, err := w.door.Cards(ctx, w.who, parley.CardQuery{Root: in.Root, Project: in.Project,
+		Limit: mostCards})
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +195,7 @@ func (w *watcher) cardOf(c parley.CardInfo) (m message, ok bool) {
 	default:
 		return m, false
 	}
-	v, _ := Project(View{root: w.root, agent: c.Agent}, e)
+	v, _ := Project(View{root: cmp.Or(c.Project, w.root), agent: c.Agent}, e)
 	return v.cards[0].m, true
 }
 

@@ -50,20 +50,21 @@ func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
 	return a
 }
 
-func (h *Handler) made(tenant parley.TenantID, name string) bool {
-	if h.Files == nil {
+func (h *Handler) made(r request, name string) bool {
+	files := h.filesOf(r).Agents
+	if files == nil {
 		return false
 	}
-	_, err := h.Files.Agent(tenant, name)
+	_, err := files.Agent(r.who.Tenant, name)
 	return err != nil
 }
 
 // problemsOf is what is wrong with an agent's file, or, without a name, with files
 // that define none.
-func (h *Handler) problemsOf(tenant parley.TenantID, agent string) []string {
+func (h *Handler) problemsOf(r request, agent string) []string {
 	list := []string{}
-	if h.Problems != nil {
-		for _, p := range h.Problems(tenant) {
+	if problems := h.filesOf(r).Problems; problems != nil {
+		for _, p := range problems(r.who.Tenant) {
 			if p.Agent == agent {
 				list = append(list, p.Text)
 			}

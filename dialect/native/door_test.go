@@ -216,12 +216,13 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return coder, nil
 }
 
+func (a agents) Of(string) parley.Agents { return a }
+
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
 	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{},
-		Servers: servers{}, Access: rules{},
-		Project: func(parley.TenantID) string { return "/p" }}
+		Servers: servers{}, Access: rules{}}
 }
 
 // rules lets everybody do everything but the reader.
@@ -371,3 +372,21 @@ func wholeLog(t *testing.T) []parley.Event {
 }
 
 const logPath = "/api/v1/sessions/" + string(dialecttest.Session) + "/log"
+
+// Project knows two.
+func (d *door) Project(_ parley.TenantID, name string) (parley.Project, error) {
+	return projectAt(name)
+}
+
+func (d *door) Projects(context.Context, parley.Principal) ([]parley.Project, error) {
+	return []parley.Project{parley.NewProject("/p", "first"), parley.NewProject("/q", "second")}, d.refusal
+}
+
+func projectAt(name string) (parley.Project, error) {
+	for _, p := range []parley.Project{parley.NewProject("/p", "first"), parley.NewProject("/q", "second")} {
+		if p.First = p.Root == "/p"; name == "" || p.Is(name) {
+			return p, nil
+		}
+	}
+	return parley.Project{}, parley.Errorf(parley.CodeInvalid, "There is no project %q; there are: /p, /q.", name)
+}

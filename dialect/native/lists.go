@@ -25,7 +25,7 @@ func (h *Handler) listRuns(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"),
-		Open: q.Get("open") == "1", Limit: limit}
+		Open: q.Get("open") == "1", Project: r.only, Limit: limit}
 	if query.Before, err = r.time("before"); err != nil {
 		return 0, nil, err
 	}
@@ -87,7 +87,7 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 				"the others are in the log")
 		}
 		cards, err := h.Door.Cards(r.Context(), r.who, parley.CardQuery{Session: parley.SessionID(q.Get("session")),
-			Kind: kind, Limit: limit})
+			Kind: kind, Project: r.only, Limit: limit})
 		list := []cardLine{}
 		for _, c := range cards {
 			list = append(list, cardLine{parley.Ref(c.Session, c.Seq), c})

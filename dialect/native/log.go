@@ -29,7 +29,8 @@ func (h *Handler) sessionLog(w http.ResponseWriter, r *http.Request) {
 	h.log(w, r, parley.Scope{Session: id})
 }
 
-// tenantLog serves everything the principal's tenant does.
+// tenantLog serves everything the principal's tenant does, with ?project= in one
+// project.
 func (h *Handler) tenantLog(w http.ResponseWriter, r *http.Request) {
 	h.log(w, r, parley.Scope{})
 }
@@ -58,6 +59,12 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope
 		return
 	}
 	defer leave()
+	if scope == (parley.Scope{}) {
+		if _, scope.Project, err = h.project(request{Request: r, who: who}); err != nil {
+			h.fail(w, err)
+			return
+		}
+	}
 	given := r.URL.Query().Get("after")
 	if sse {
 		given = cmp.Or(transport.LastEventID(r), given)

@@ -23,15 +23,13 @@ type me struct {
 	Tenant      parley.TenantID    `json:"tenant"`
 	Roles       []parley.UserRole  `json:"roles"`
 	Permissions []parley.Action    `json:"permissions"`
-	Project     string             `json:"project,omitempty"` // the tenant's folder
+	Project     string             `json:"project,omitempty"` // the root of the tenant's first
 	About
 }
 
 func (h *Handler) whoAmI(r request) (int, any, error) {
 	m := me{User: r.who.ID, Tenant: r.who.Tenant, Roles: slices.Concat([]parley.UserRole{}, r.who.Roles),
 		Permissions: h.Permissions(r.who), About: h.About}
-	if h.Project != nil {
-		m.Project = h.Project(r.who.Tenant)
-	}
+	m.Project = r.project.Root
 	return http.StatusOK, m, nil
 }

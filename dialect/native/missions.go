@@ -8,16 +8,8 @@ import (
 	"parley/dialect"
 )
 
-// project is the key of the one project a tenant has.
-func (h *Handler) project(tenant parley.TenantID) string {
-	if h.Project == nil {
-		return ""
-	}
-	return h.Project(tenant)
-}
-
 func (h *Handler) listMissions(r request) (int, any, error) {
-	list, err := h.Door.Missions(r.Context(), r.who, h.project(r.who.Tenant), parley.MaxEndedMissions+1)
+	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, parley.MaxEndedMissions+1)
 	for i := range list {
 		if list[i].Agents == nil {
 			list[i].Agents = []parley.MissionAgent{}
@@ -31,7 +23,7 @@ func (h *Handler) listMissions(r request) (int, any, error) {
 }
 
 func (h *Handler) setMission(r request) (int, any, error) {
-	do := parley.SetMission{Project: h.project(r.who.Tenant)}
+	do := parley.SetMission{Project: r.project.Root}
 	var err error
 	if do.Text, err = r.body.String("text"); err != nil {
 		return 0, nil, dialect.Invalid("%s", err)
@@ -65,12 +57,12 @@ type missionReceipt struct {
 }
 
 func (h *Handler) clearMission(r request) (int, any, error) {
-	receipt, err := h.submit(r, string(parley.TenantSession), parley.ClearMission{Project: h.project(r.who.Tenant)})
+	receipt, err := h.submit(r, string(parley.TenantSession), parley.ClearMission{Project: r.project.Root})
 	return http.StatusOK, receipt, err
 }
 
 func (h *Handler) getOverride(r request) (int, any, error) {
-	o, err := h.Door.Override(r.Context(), r.who, h.project(r.who.Tenant), r.PathValue("id"))
+	o, err := h.Door.Override(r.Context(), r.who, r.project.Root, r.PathValue("id"))
 	return http.StatusOK, o.IdleChoice, err
 }
 
@@ -79,7 +71,7 @@ func (h *Handler) setOverride(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, dialect.Invalid("%s", err)
 	}
-	if _, err := h.submit(r, string(parley.TenantSession), parley.SetOverride{Project: h.project(r.who.Tenant),
+	if _, err := h.submit(r, string(parley.TenantSession), parley.SetOverride{Project: r.project.Root,
 		Agent: r.PathValue("id"), IdleChoice: choice}); err != nil {
 		return 0, nil, err
 	}

@@ -24,14 +24,11 @@ import (
 // Handler serves /api/v1.
 type Handler struct {
 	Door   parley.Door
-	Agents parley.Agents
+	Agents parley.ProjectAgents
 	Guard  dialect.Guard
 	Office Office
-	Skills parley.Skills // nil: there are none
-	// Problems says what is wrong with files of agents; nil: nothing is.
-	Problems func(parley.TenantID) []parley.AgentProblem
-	// Files are the agents that come from files; nil: nobody can tell which were made.
-	Files parley.Agents
+	// Files is what files of a project define; nil: nobody can tell.
+	Files func(tenant parley.TenantID, project string) ProjectFiles
 	// Access says what somebody may see of an answer. Who looks and does not see
 	// all of it was refused nothing, so that unlike Door.May this leaves no record.
 	Access parley.Authorizer
@@ -45,9 +42,7 @@ type Handler struct {
 	About About
 	// Permissions are what a principal may do, somewhere.
 	Permissions func(parley.Principal) []parley.Action
-	// Project is where a tenant's is; nil, or empty: it has none.
-	Project func(parley.TenantID) string
-	Models  dialect.Models // nil: nobody can tell
+	Models      dialect.Models // nil: nobody can tell
 	// NoPrompts says why idle agents are not prompted on this server; empty: they are.
 	NoPrompts string
 }
@@ -56,6 +51,7 @@ type Handler struct {
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /api/v1/me":              h.asks(h.whoAmI),
+		"GET /api/v1/projects":        h.asks(h.listProjects),
 		"GET /api/v1/agents":          h.asks(h.listAgents),
 		"GET /api/v1/agents/{id}":     h.asks(h.getAgent),
 		"POST /api/v1/agents":         h.asks(h.makeAgent),
@@ -126,6 +122,9 @@ type request struct {
 	*http.Request
 	who  parley.Principal
 	body dialect.Object // empty without one
+	// project is the one that the request names, or else the tenant's first; only is
+	// the former, and zero where none is named.
+	project, only parley.Project
 }
 
 // asks makes a handler of a function from a request to an answer.
@@ -141,7 +140,12 @@ func (h *Handler) asks(f func(request) (status int, answer any, err error)) http
 			h.fail(w, err)
 			return
 		}
-		status, answer, err := f(request{r, who, body})
+		q := request{Request: r, who: who, body: body}
+		if q.project, q.only, err = h.project(q); err != nil {
+			h.fail(w, err)
+			return
+		}
+		status, answer, err := f(q)
 		if err != nil {
 			h.fail(w, err)
 			return
@@ -196,16 +200,16 @@ type agentInfo struct {
 	Made        bool   `json:"made,omitempty"`    // by somebody of the tenant, who can delete it
 }
 
-func (h *Handler) infoOf(tenant parley.TenantID, a parley.Agent, stopped []string) agentInfo {
+func (h *Handler) infoOf(r request, a parley.Agent, stopped []string) agentInfo {
 	status := "running"
 	switch {
 	case slices.Contains(stopped, a.Name):
 		status = "stopped"
-	case h.Remotes != nil && h.Remotes.Unreachable(tenant, a) != nil:
+	case h.Remotes != nil && h.Remotes.Unreachable(r.who.Tenant, a) != nil:
 		status = "unreachable"
 	}
-	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(tenant, a.Name), "\n"),
-		h.made(tenant, a.Name)}
+	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(r, a.Name), "\n"),
+		h.made(r, a.Name)}
 }
 
 func (h *Handler) listAgents(r request) (int, any, error) {
@@ -214,11 +218,11 @@ func (h *Handler) listAgents(r request) (int, any, error) {
 	}
 	stopped, err := h.Door.Stopped(r.Context(), r.who)
 	list := []agentInfo{}
-	for _, a := range h.Agents.List(r.who.Tenant) {
-		list = append(list, h.infoOf(r.who.Tenant, a, stopped))
+	for _, a := range h.Agents.Of(r.project.Root).List(r.who.Tenant) {
+		list = append(list, h.infoOf(r, a, stopped))
 	}
 	answer := map[string]any{"agents": list}
-	if wrong := h.problemsOf(r.who.Tenant, ""); len(wrong) > 0 {
+	if wrong := h.problemsOf(r, ""); len(wrong) > 0 {
 		answer["problems"] = wrong
 	}
 	return http.StatusOK, answer, err
@@ -233,12 +237,12 @@ func (h *Handler) oneAgent(r request) (parley.Agent, agentInfo, error) {
 	if err := h.mayRead(r, r.PathValue("id")); err != nil {
 		return parley.Agent{}, agentInfo{}, err
 	}
-	a, err := h.Agents.Agent(r.who.Tenant, r.PathValue("id"))
+	a, err := h.Agents.Of(r.project.Root).Agent(r.who.Tenant, r.PathValue("id"))
 	if err != nil {
 		return parley.Agent{}, agentInfo{}, err
 	}
 	stopped, err := h.Door.Stopped(r.Context(), r.who)
-	return a, h.infoOf(r.who.Tenant, a, stopped), err
+	return a, h.infoOf(r, a, stopped), err
 }
 
 // setAgent starts or stops an agent, and says how it is now.
@@ -264,7 +268,7 @@ func (h *Handler) listSessions(r request) (int, any, error) {
 		return 0, nil, dialect.Invalid("limit must be a number")
 	}
 	list, err := h.Door.Sessions(r.Context(), r.who, parley.SessionQuery{Search: q.Get("search"),
-		Transient: q.Get("transient") == "1", Limit: limit})
+		Transient: q.Get("transient") == "1", Project: r.only, Limit: limit})
 	if list == nil {
 		list = []parley.Summary{}
 	}
@@ -277,7 +281,7 @@ func (h *Handler) getSession(r request) (int, any, error) {
 }
 
 func (h *Handler) openSession(r request) (int, any, error) {
-	var do parley.OpenSession
+	do := parley.OpenSession{Project: r.only.Root}
 	id, err := r.body.String("id")
 	if err == nil {
 		do.Agent, err = r.body.String("agent")
@@ -289,7 +293,7 @@ func (h *Handler) openSession(r request) (int, any, error) {
 		return 0, nil, dialect.Invalid("%s", err)
 	}
 	if do.Agent != "" {
-		if _, err := h.Agents.Agent(r.who.Tenant, do.Agent); err != nil {
+		if _, err := h.Agents.Of(r.project.Root).Agent(r.who.Tenant, do.Agent); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -359,7 +363,7 @@ func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
 	if err := o.Strings(dialect.Fields{{"content", &do.Content}, {"agent", &do.Agent.Name}, {"request", &do.Request},
-		{"busy", &busy}, {"mode", &do.Mode}}); err != nil {
+		{"busy", &busy}, {"mode", &do.Mode}, {"project", &do.Project}}); err != nil {
 		return nil, err
 	}
 	do.Busy = parley.BusyMode(busy)

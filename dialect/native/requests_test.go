@@ -328,12 +328,13 @@ func TestDefinitions(t *testing.T) {
 
 // Which agents can be deleted: a file is the operator's.
 func TestMadeAgents(t *testing.T) {
-	h := handler(&door{})
+	h, acme := handler(&door{}), request{who: parley.Principal{Tenant: "acme"}}
 	for name, want := range map[string]bool{"coder": false, "scout": true} {
-		if h.Files = nil; h.made("acme", name) {
+		if h.Files = nil; h.made(acme, name) {
 			t.Errorf("%s is called made where nobody can tell", name)
 		}
-		if h.Files = (agents{}); h.made("acme", name) != want {
+		h.Files = func(parley.TenantID, string) ProjectFiles { return ProjectFiles{Agents: agents{}} }
+		if h.made(acme, name) != want {
 			t.Errorf("%s: made is %t", name, !want)
 		}
 	}

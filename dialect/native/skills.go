@@ -19,11 +19,11 @@ func (h *Handler) listSkills(r request) (int, any, error) {
 		return 0, nil, err
 	}
 	skills, problems := []skillInfo{}, []string{}
-	if h.Skills != nil {
-		for _, s := range h.Skills.Skills(r.who.Tenant) {
+	if files := h.filesOf(r).Skills; files != nil {
+		for _, s := range files.Skills(r.who.Tenant) {
 			skills = append(skills, skillInfo{s.Name, s.Description, s.Hint, s.Model, s.Tools, s.People, s.Models})
 		}
-		problems = append(problems, h.Skills.Problems(r.who.Tenant)...)
+		problems = append(problems, files.Problems(r.who.Tenant)...)
 	}
 	return http.StatusOK, map[string]any{"skills": skills, "problems": problems}, nil
 }

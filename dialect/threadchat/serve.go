@@ -31,14 +31,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		dialect.Refuse(w, err)
 		return
 	}
+	door, _, err := dialect.InProject(h.Door, visit.Who.Tenant, r)
+	if err != nil {
+		visit.Leave()
+		dialect.Refuse(w, err)
+		return
+	}
 	thread := r.URL.Query().Get("threadId")
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-		h.serve(ctx, socket, visit, thread)
+		h.serve(ctx, socket, door, visit, thread)
 	})
 }
 
 // serve owns the socket. The document has bad threads accepted, then closed.
-func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit parley.Visit, name string) {
+func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parley.Door, visit parley.Visit,
+	name string) {
 	thread := parley.SessionID(strings.ToLower(name))
 	switch {
 	case name == "":
@@ -48,7 +55,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 		socket.Close(transport.Policy, "threadId must be a UUID version 4")
 		return
 	}
-	follower, err := h.enter(ctx, visit.Who, thread)
+	follower, err := h.enter(ctx, door, visit.Who, thread)
 	if err != nil {
 		bye := dialect.CannotBegin(err)
 		if bye.Code == transport.Internal {
@@ -60,7 +67,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	}
 	log := h.Log.With("session", thread)
 	log.Debug("websocket_connection_established_persistent", "threadId", thread)
-	c := &conn{Conn: dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: log}, thread: thread,
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: door, Visit: visit, Log: log}, thread: thread,
 		deliveries: &h.deliveries}
 	c.shape.Store(Document)
 	c.view.Thread = thread
@@ -70,17 +77,18 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 
 // enter opens the thread if it is new, and follows it from the oldest run its
 // clients are owed, else from the start of the open one, else from now on.
-func (h *Handler) enter(ctx context.Context, who parley.Principal, thread parley.SessionID) (parley.Follower, error) {
-	if _, err := h.Door.Submit(ctx, who, parley.Command{Session: thread, Via: parley.ViaWebSocket,
+func (h *Handler) enter(ctx context.Context, door parley.Door, who parley.Principal, thread parley.SessionID) (
+	parley.Follower, error) {
+	if _, err := door.Submit(ctx, who, parley.Command{Session: thread, Via: parley.ViaWebSocket,
 		Do: parley.OpenSession{}}); err != nil {
 		return nil, err
 	}
 	h.deliveries.wait(ctx, threadKey{who.Tenant, thread})
-	from, err := h.Door.Resume(ctx, who, thread)
+	from, err := door.Resume(ctx, who, thread)
 	if err != nil {
 		return nil, err
 	}
-	return h.Door.Follow(ctx, who, parley.Scope{Session: thread, Below: true}, from)
+	return door.Follow(ctx, who, parley.Scope{Session: thread, Below: true}, from)
 }
 
 type conn struct {

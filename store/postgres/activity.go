@@ -10,16 +10,30 @@ import (
 )
 
 // activityOf looks at few rows: those that are open, and the recent ones.
-const activityOf = `SELECT EXISTS (SELECT 1 FROM runs WHERE tenant = $1 AND outcome = '' AND agent = $2),
-	(SELECT max(ended_at) FROM runs WHERE tenant = $1 AND started_at > $3 AND agent = $2)`
+const (
+	activityOf = `SELECT EXISTS (SELECT 1` + agentRuns + `r.outcome = ''), (SELECT max(r.ended_at)` + agentRuns +
+		`r.started_at > $4)`
+	agentRuns = ` FROM runs r JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session
+		WHERE r.tenant = $1 AND r.agent = $2 AND ($3::text[] IS NULL OR s.project = ANY($3)) AND `
+)
 
-func (t tenant) Activity(ctx context.Context, agent string, after time.Time) (parley.Activity, error) {
+func (t tenant) Activity(ctx context.Context, project parley.Project, agent string, after time.Time) (
+	parley.Activity, error) {
 	a, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (a parley.Activity, err error) {
 		var last *time.Time
 		if err = row.Scan(&a.Open, &last); last != nil {
 			a.Last = last.UTC()
 		}
 		return a, err
-	}, activityOf, text(t.id), text(agent), after)
+	}, activityOf, text(t.id), text(agent), keysOf(project), after)
 	return a, err
+}
+
+// keysOf are the keys of a project as a column has them; nil: every session's.
+func keysOf(p parley.Project) []string {
+	var keys []string
+	for _, key := range p.Keys() {
+		keys = append(keys, toColumn(key))
+	}
+	return keys
 }

@@ -117,8 +117,8 @@ const (
 		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position
 		RETURNING position, pg_current_xact_id()::text, audit_no, audit_hash`
 	openSession = `INSERT INTO sessions (tenant, id, root, owner, agent, title, status, run, transient, deleted, head,
-		epoch, opened_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`
+		epoch, opened_at, updated_at, project)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`
 	moveSession = `UPDATE sessions SET root = $3, owner = $4, agent = $5, title = $6, status = $7, run = $8, transient =
 		$9, deleted = $10,
 		head = $11, epoch = $12, opened_at = $13, updated_at = $14 WHERE tenant = $1 AND id = $2 AND head = $15
@@ -171,6 +171,8 @@ func (t *transaction) claim() *pgx.Batch {
 			m.Transient, m.Deleted, int64(m.Head), w.Epoch, m.OpenedAt, m.UpdatedAt}
 		if w.After > 0 {
 			statement, args = moveSession, append(args, int64(w.After))
+		} else {
+			args = append(args, text(m.Project))
 		}
 		trip.Queue(statement, args...).Exec(func(tag pgconn.CommandTag) error {
 			t.moved[i] = tag.RowsAffected() == 1

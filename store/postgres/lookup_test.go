@@ -58,7 +58,7 @@ func TestUnknownCommits(t *testing.T) {
 // TestCommitsThatCannotBeLookedUp are answered as such, in bounded time.
 func TestCommitsThatCannotBeLookedUp(t *testing.T) {
 	p := newProxy(t, pgtest.Database(t))
-	s := open(t, p.url, WithTimeout(200*time.Millisecond))
+	s := open(t, p.url, WithTimeout(2*time.Second))
 	id := storetest.ID(1)
 	mustAppend(t, s, batch(id, 0))
 	p.arm(thenDown)

@@ -62,13 +62,14 @@ type tenant struct {
 }
 
 const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at,
-	epoch`
+	epoch, project`
 
 func scanSession(row pgx.CollectableRow) (st parley.Stored, err error) {
 	m := &st.Summary
 	err = row.Scan((*text)(&m.ID), (*text)(&m.Root), (*text)(&m.Owner), (*text)(&m.Agent), (*text)(&m.Title),
 		(*text)(&m.Status),
-		(*int64)(&m.Run), &m.Transient, &m.Deleted, (*int64)(&m.Head), &m.OpenedAt, &m.UpdatedAt, &st.Epoch)
+		(*int64)(&m.Run), &m.Transient, &m.Deleted, (*int64)(&m.Head), &m.OpenedAt, &m.UpdatedAt, &st.Epoch,
+		(*text)(&m.Project))
 	m.OpenedAt, m.UpdatedAt = m.OpenedAt.UTC(), m.UpdatedAt.UTC()
 	return st, err
 }
@@ -98,6 +99,9 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	}
 	if q.Root != "" {
 		and(` AND root = $%d`, text(q.Root))
+	}
+	if keys := keysOf(q.Project); keys != nil {
+		and(` AND project = ANY($%d)`, keys)
 	}
 	if !q.Transient {
 		query += ` AND NOT transient`

@@ -76,7 +76,7 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 	}
 }
 
-const runsOf = `SELECT r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run,
+const runsOf = `SELECT r.session, s.root, s.project, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run,
 	0), coalesce(r.parent_call, 0),
 		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens,
 		r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
@@ -108,6 +108,9 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 		and(` AND r.parent_session = $%d`, text(q.Parent.Session))
 		and(` AND r.parent_run = $%d`, int64(q.Parent.Run))
 	}
+	if keys := keysOf(q.Project); keys != nil {
+		and(` AND s.project = ANY($%d)`, keys)
+	}
 	if !q.Before.IsZero() {
 		and(` AND r.started_at < $%d`, q.Before)
 	}
@@ -123,7 +126,7 @@ func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
 	var parent *string
 	var o parley.Origin
 	var ended *time.Time
-	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*int64)(&r.Run), (*text)(&r.Owner), (*text)(&r.Agent),
+	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*text)(&r.Project), (*int64)(&r.Run), (*text)(&r.Owner), (*text)(&r.Agent),
 		(*text)(&r.Request),
 		&parent, (*int64)(&o.Run), (*int64)(&o.Call), &o.Depth, (*text)(&r.Outcome), (*text)(&r.Code),
 		(*text)(&r.Message),
@@ -141,10 +144,10 @@ func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
 
 // As with pages of events, the server adds up what it would send.
 const (
-	cardsHead = `SELECT kind, session, root, run, seq, call, owner, asked_at, agent, position, card_type, card_version,
+	cardsHead = `SELECT kind, session, root, project, run, seq, call, owner, asked_at, agent, position, card_type, card_version,
 		card_body, call_type, call_version, call_body FROM (
 		SELECT *, sum(size) OVER (ORDER BY asked_at, session, seq ROWS UNBOUNDED PRECEDING) - size AS before FROM (
-		SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position,
+		SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position,
 		octet_length(e.body) + octet_length(k.body) AS size,
 			e.type AS card_type, e.version AS card_version, e.body AS card_body, k.type AS call_type, k.version AS
 			call_version, k.body AS call_body
@@ -152,14 +155,15 @@ const (
 			JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
 			JOIN events e ON e.tenant = c.tenant AND e.session = c.session AND e.seq = c.seq
 			JOIN events k ON k.tenant = c.tenant AND k.session = c.session AND k.seq = c.call
-		WHERE c.tenant = $1 AND ($3::text = '' OR c.kind = $3)`
+		WHERE c.tenant = $1 AND ($3::text = '' OR c.kind = $3)
+			AND ($5::text[] IS NULL OR s.project = ANY($5))`
 	cardsTail = ` ORDER BY c.asked_at, c.session, c.seq LIMIT $4) AS rows) AS page WHERE before < $2
 		ORDER BY asked_at, session, seq`
 
 	allCards     = cardsHead + cardsTail
-	ownCards     = cardsHead + ` AND c.owner = $5` + cardsTail
-	sessionCards = cardsHead + ` AND c.session = $5 AND ($6::text = '' OR c.owner = $6)` + cardsTail
-	treeCards    = cardsHead + ` AND s.root = $5 AND ($6::text = '' OR c.owner = $6)` + cardsTail
+	ownCards     = cardsHead + ` AND c.owner = $6` + cardsTail
+	sessionCards = cardsHead + ` AND c.session = $6 AND ($7::text = '' OR c.owner = $7)` + cardsTail
+	treeCards    = cardsHead + ` AND s.root = $6 AND ($7::text = '' OR c.owner = $7)` + cardsTail
 )
 
 func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInfo, error) {
@@ -167,7 +171,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		parley.CardInfo
 		good bool
 	}
-	query, args := allCards, []any{text(t.id), rules.PageBytes, text(q.Kind), q.Limit}
+	query, args := allCards, []any{text(t.id), rules.PageBytes, text(q.Kind), q.Limit, keysOf(q.Project)}
 	switch {
 	case q.Session != "":
 		query, args = sessionCards, append(args, text(q.Session), text(q.Owner))
@@ -178,7 +182,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 	}
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (c row, err error) {
 		var card, call stored
-		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*int64)(&c.Run), (*int64)(&c.Seq),
+		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*text)(&c.Project), (*int64)(&c.Run), (*int64)(&c.Seq),
 			(*int64)(&c.Call), (*text)(&c.Owner),
 			&c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.name, &card.version, &card.body, &call.name,
 			&call.version, &call.body); err != nil {

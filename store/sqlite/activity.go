@@ -7,15 +7,22 @@ import (
 	"parley"
 )
 
-// activityOf looks at few rows: those that are open, and the recent ones.
-const activityOf = `SELECT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open
-	WHERE tenant = ? AND outcome = '' AND agent = ?),
-	(SELECT coalesce(max(ended_at), 0) FROM runs INDEXED BY runs_recent WHERE tenant = ? AND started_at > ?
-	AND agent = ?)`
+// Few rows are looked at: those that are open, and the recent ones.
+const (
+	openOf = `SELECT count(*) > 0 FROM runs r INDEXED BY runs_open CROSS JOIN sessions s ON s.tenant = r.tenant
+		AND s.id = r.session WHERE r.tenant = ? AND r.outcome = '' AND r.agent = ?`
+	lastOf = `SELECT coalesce(max(r.ended_at), 0) FROM runs r INDEXED BY runs_recent CROSS JOIN sessions s
+		ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = ? AND r.agent = ? AND r.started_at > ?`
+)
 
-func (t tenant) Activity(ctx context.Context, agent string, after time.Time) (a parley.Activity, err error) {
+func (t tenant) Activity(ctx context.Context, project parley.Project, agent string, after time.Time) (
+	a parley.Activity, err error) {
 	var last int64
-	err = t.s.read.QueryRowContext(ctx, activityOf, t.id, agent, t.id, micros(after), agent).Scan(&a.Open, &last)
+	query, args := ofProject(openOf, ` AND s.project`, []any{t.id, agent}, project)
+	if err = t.s.read.QueryRowContext(ctx, query, args...).Scan(&a.Open); err == nil {
+		query, args = ofProject(lastOf, ` AND s.project`, []any{t.id, agent, micros(after)}, project)
+		err = t.s.read.QueryRowContext(ctx, query, args...).Scan(&last)
+	}
 	a.Last = fromMicros(last)
 	return a, unavailable(err)
 }

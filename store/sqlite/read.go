@@ -49,13 +49,14 @@ type tenant struct {
 }
 
 const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at,
-	epoch`
+	epoch, project`
 
 func scanSession(scan func(...any) error) (parley.Stored, error) {
 	var m parley.Stored
 	var opened, updated int64
 	err := scan(&m.Summary.ID, &m.Summary.Root, &m.Summary.Owner, &m.Summary.Agent, &m.Summary.Title, &m.Summary.Status,
-		&m.Summary.Run, &m.Summary.Transient, &m.Summary.Deleted, &m.Summary.Head, &opened, &updated, &m.Epoch)
+		&m.Summary.Run, &m.Summary.Transient, &m.Summary.Deleted, &m.Summary.Head, &opened, &updated, &m.Epoch,
+		&m.Summary.Project)
 	m.Summary.OpenedAt, m.Summary.UpdatedAt = fromMicros(opened), fromMicros(updated)
 	return m, err
 }
@@ -93,6 +94,7 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	if q.Root != "" {
 		text, args = text+` AND root = ?`, append(args, q.Root)
 	}
+	text, args = ofProject(text, ` AND project`, args, q.Project)
 	if !q.Transient {
 		text += ` AND transient = 0`
 	}
@@ -115,6 +117,18 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 		list = append(list, m.Summary)
 	}
 	return list, unavailable(rows.Err())
+}
+
+// ofProject narrows a query to the sessions of a project.
+func ofProject(query, column string, args []any, p parley.Project) (string, []any) {
+	keys := p.Keys()
+	if len(keys) == 0 {
+		return query, args
+	}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	return query + column + ` IN (?` + strings.Repeat(`, ?`, len(keys)-1) + `)`, args
 }
 
 const eventsFrom = `e.seq, e.position, coalesce(e.root, ''), e.at, e.run, e.by, e.type, e.version, e.body FROM events e

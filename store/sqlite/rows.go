@@ -89,7 +89,7 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 }
 
 const (
-	runColumns = `r.session, s.root, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0),
+	runColumns = `r.session, s.root, s.project, r.run, r.owner, r.agent, r.request, r.parent_session, coalesce(r.parent_run, 0),
 		coalesce(r.parent_call, 0),
 		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens,
 		r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
@@ -128,6 +128,7 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 			text, args = text+` AND r.run = ?`, append(args, q.Run)
 		}
 	}
+	text, args = ofProject(text, ` AND s.project`, args, q.Project)
 	if !q.Before.IsZero() {
 		text, args = text+` AND r.started_at < ?`, append(args, micros(q.Before))
 	}
@@ -142,8 +143,8 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 		var parent sql.NullString
 		var o parley.Origin
 		var started, ended int64
-		if err := rows.Scan(&r.Session, &r.Root, &r.Run, &r.Owner, &r.Agent, &r.Request, &parent, &o.Run, &o.Call,
-			&o.Depth,
+		if err := rows.Scan(&r.Session, &r.Root, &r.Project, &r.Run, &r.Owner, &r.Agent, &r.Request, &parent, &o.Run,
+			&o.Call, &o.Depth,
 			&r.Outcome, &r.Code, &r.Message, &r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written,
 			&r.Usage.CostMicros, &started, &ended, &r.Waiting); err != nil {
 			return nil, unavailable(err)
@@ -158,7 +159,7 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 	return list, unavailable(rows.Err())
 }
 
-const cardsOf = `SELECT c.kind, c.session, s.root, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position,
+const cardsOf = `SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position,
 	e.type, e.version, e.body, k.type, k.version, k.body
 	FROM cards c CROSS JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
 		CROSS JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
@@ -179,6 +180,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 	if q.Root != "" {
 		text, args = text+` AND s.root = ?`, append(args, q.Root)
 	}
+	text, args = ofProject(text, ` AND s.project`, args, q.Project)
 	if q.Kind != "" {
 		text, args = text+` AND c.kind = ?`, append(args, q.Kind)
 	}
@@ -192,7 +194,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		var c parley.CardInfo
 		var asked int64
 		var card, call stored
-		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent,
+		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Project, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent,
 			&c.Position,
 			&card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
 			return nil, unavailable(err)

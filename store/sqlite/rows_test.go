@@ -41,7 +41,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE effects DROP COLUMN target`, `ALTER TABLE effects DROP COLUMN next_attempt_at`,
 			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`,
 			`ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
-			`ALTER TABLE revocations DROP COLUMN sparing_admins`,
+			`ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)

@@ -65,8 +65,8 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 	texts := map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
 		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, hour, status,
-			run, head, epoch, updated_at, tenant, id)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			run, head, epoch, updated_at, tenant, id, project)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, transient = ?, deleted = ?,
 			opened_at = ?, hour = ?,
 			status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
@@ -272,7 +272,7 @@ func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
 	var err error
 	switch {
 	case b.After == 0:
-		res, err = w.openSession.ExecContext(ctx, append(append(staying, moving...), b.Session)...)
+		res, err = w.openSession.ExecContext(ctx, append(append(staying, moving...), b.Session, b.Summary.Project)...)
 	case last == row:
 		res, err = w.moveHead.ExecContext(ctx, append(moving, row.no, b.After, b.Epoch)...)
 	default:

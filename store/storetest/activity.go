@@ -14,7 +14,7 @@ func activityOfAgents(t *testing.T, f *fixture) {
 	began := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	is := func(agent string, after time.Time, want parley.Activity) {
 		t.Helper()
-		got, err := f.Store.Tenant(tenant).Activity(context.Background(), agent, after)
+		got, err := f.Store.Tenant(tenant).Activity(context.Background(), parley.Project{}, agent, after)
 		if err != nil || got.Open != want.Open || !got.Last.Equal(want.Last) {
 			t.Errorf("%s: %+v, %v; want %+v", agent, got, err, want)
 		}
@@ -37,7 +37,8 @@ func activityOfAgents(t *testing.T, f *fixture) {
 	is("helper", long, parley.Activity{Last: ended})
 	is("a", long, parley.Activity{})
 	is("helper", ended, parley.Activity{}) // none began after that
-	if got, err := f.Store.Tenant("rival").Activity(context.Background(), "helper", long); err != nil ||
+	if got, err := f.Store.Tenant("rival").Activity(context.Background(), parley.Project{},
+		"helper", long); err != nil ||
 		got != (parley.Activity{}) {
 		t.Errorf("another tenant's: %+v, %v", got, err)
 	}

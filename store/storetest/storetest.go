@@ -50,6 +50,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"ListsOfSessions", listsOfSessions},
 		{"RunsAreRows", runsAreRows},
 		{"ActivityOfAgents", activityOfAgents},
+		{"ListsOfProjects", listsOfProjects},
 		{"CardsAreRows", cardsAreRows},
 		{"TimersAreRows", timersAreRows},
 		{"EffectsAreDeliveredOrFail", effectsAreDeliveredOrFail},

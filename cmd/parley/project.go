@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+
+	"parley"
+	"parley/changes"
+	"parley/config"
+	"parley/dialect/native"
+	"parley/engine"
+	"parley/sandbox"
+	"parley/tool"
+	"parley/tool/mcp"
+	"parley/workspace"
+)
+
+// A project is a folder that agents work in, with what the operator's files in it
+// define.
+type project struct {
+	config.Project
+	tools    *tool.Box
+	about    parley.Project
+	first    bool
+	files    *workspace.Workspace
+	commands *sandbox.Sandbox
+	skills   *config.Skills
+	agents   *config.Agents
+	changes  parley.Changes
+	outside  *mcp.Servers
+}
+
+// loadProjects opens every folder and reads what is defined there.
+func loadProjects(c *config.Settings, hooks hookRules, log *slog.Logger) ([]*project, error) {
+	var list []*project
+	for i, at := range c.Projects {
+		p, err := loadProject(c, at, i == 0, hooks, log)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRules, log *slog.Logger) (_ *project,
+	err error) {
+	p := &project{Project: at, first: first}
+	if p.files, err = newWorkspace(c, at); err != nil {
+		return nil, err
+	}
+	p.about = parley.NewProject(at.Root, at.Name)
+	if p.commands, err = newSandbox(c, at, p.files); err != nil {
+		return nil, err
+	}
+	if missing := p.commands.Missing(); missing != nil && first { // the others miss the same
+		log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
+	}
+	check := checkAgent(builtInTools(p.files, p.commands), c.ToolServers)
+	if p.agents, err = config.LoadAgents(p.files, at.Agents, at.Tenant, func(a parley.Agent) (string, error) {
+		if key, err := check(a); err != nil {
+			return key, err
+		}
+		return "webhook", hooks.check(a)
+	}); err != nil {
+		return nil, err
+	}
+	for _, note := range p.agents.Ignored() {
+		log.Warn("agent file", "note", note)
+	}
+	p.skills = config.LoadSkills(p.files, at.Tenant, at.SkillFolders(c.Skills)...)
+	p.tellOfSkills(log)
+	if p.changes, err = changes.New(p.files, p.folder(c, "changes")); err != nil {
+		p.changes = nil
+		if first {
+			log.Info("git is not installed: changes of files by runs are not reported", "reason", err)
+		}
+	}
+	return p, nil
+}
+
+// folder is where the server keeps something of a project, outside of it. The first
+// project's has the name that it had when there was only one.
+func (p *project) folder(c *config.Settings, what string) string {
+	if !p.first {
+		what += "-" + p.about.ID
+	}
+	return filepath.Join(c.Data, what)
+}
+
+func (p *project) tellOfSkills(log *slog.Logger) {
+	for _, problem := range p.skills.Problems(p.Tenant) {
+		log.Warn("a skill is left out", "problem", problem)
+	}
+}
+
+// equip gives the project its tools.
+func (p *project) equip(c *config.Settings, outside *mcp.Servers) {
+	p.outside = outside
+	p.tools = tool.New(tool.Options{Files: p.files, Sandbox: p.commands, Artifacts: p.folder(c, "artifacts"),
+		Skills: func() []parley.Skill { return p.skills.Skills(p.Tenant) }, Servers: outside})
+}
+
+// inEngine is the project as sessions see it; measured wraps its tools.
+func (p *project) inEngine(measured func(parley.TenantToolbox) parley.TenantToolbox) engine.Project {
+	return engine.Project{Project: p.about, Home: p.Tenant, Agents: p.agents, Tools: measured(p.tools),
+		Skills: p.skills, Files: p.files, Changes: p.changes}
+}
+
+// agentsOf are the agents of the files of all projects of a tenant.
+func agentsOf(list []*project, tenant parley.TenantID) (agents []parley.Agent) {
+	for _, p := range list {
+		agents = append(agents, p.agents.List(tenant)...)
+	}
+	return agents
+}
+
+// everyAgent is those of every tenant.
+func everyAgent(list []*project) (agents []parley.Agent) {
+	for _, p := range list {
+		agents = append(agents, p.agents.List(p.Tenant)...)
+	}
+	return agents
+}
+
+// filesOf is what the files of a project define, for people.
+func filesOf(list []*project) func(parley.TenantID, string) native.ProjectFiles {
+	return func(tenant parley.TenantID, root string) native.ProjectFiles {
+		for _, p := range list {
+			if p.Tenant == tenant && p.Root == root {
+				return native.ProjectFiles{Agents: p.agents, Problems: p.agents.Problems, Skills: p.skills}
+			}
+		}
+		return native.ProjectFiles{Agents: list[0].agents} // which has none of that tenant's
+	}
+}
+
+// each is a part made of several of a kind.
+type each[P part] []P
+
+func (e each[P]) Start() {
+	for _, p := range e {
+		if s, ok := any(p).(starter); ok {
+			s.Start()
+		}
+	}
+}
+
+func (e each[P]) Close(ctx context.Context) error {
+	var errs []error
+	for _, p := range e {
+		errs = append(errs, p.Close(ctx))
+	}
+	return errors.Join(errs...)
+}

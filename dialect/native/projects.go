@@ -1,0 +1,42 @@
+package native
+
+import (
+	"net/http"
+
+	"parley"
+	"parley/dialect"
+)
+
+// ProjectFiles is what the files of a project define.
+type ProjectFiles struct {
+	Agents   parley.Agents                               // nil: nobody can tell which agents were made
+	Problems func(parley.TenantID) []parley.AgentProblem // of files of agents; nil: there are none
+	Skills   parley.Skills                               // nil: there are none
+}
+
+func (h *Handler) filesOf(r request) ProjectFiles {
+	if h.Files == nil {
+		return ProjectFiles{}
+	}
+	return h.Files(r.who.Tenant, r.project.Root)
+}
+
+func (h *Handler) listProjects(r request) (int, any, error) {
+	list, err := h.Door.Projects(r.Context(), r.who)
+	return http.StatusOK, list, err
+}
+
+// project is the one that a request names, in its address or its body, by root or
+// by id. Without a name it is the tenant's first, and only is zero.
+func (h *Handler) project(r request) (project, only parley.Project, err error) {
+	name := r.URL.Query().Get("project")
+	if name == "" && r.body.Has("project") {
+		if name, err = r.body.String("project"); err != nil {
+			return project, only, dialect.Invalid("%s", err)
+		}
+	}
+	if project, err = h.Door.Project(r.who.Tenant, name); err == nil && name != "" {
+		only = project
+	}
+	return project, only, err
+}

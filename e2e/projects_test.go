@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// twoProjects makes two folders with an agent of the same name each, and a file, a
+// skill and an idle prompt that tell them apart.
+func twoProjects(t *testing.T) (folders [2]string) {
+	t.Helper()
+	for i, name := range []string{"scarlet", "indigo"} {
+		folder := filepath.Join(t.TempDir(), name)
+		put(t, folder, "color.txt", "The color is "+name+".\n")
+		put(t, folder, "agents/painter.md", "---\nname: painter\ndescription: paints "+name+"\napproval: full-auto\n"+
+			"idle_prompt: say I paint in "+name+"\nidle_interval_secs: 1\n---\nYou paint.\n")
+		put(t, folder, "skills/mix-"+name+"/SKILL.md", "---\ndescription: mixes "+name+"\n---\nsay mixed\n")
+		folders[i] = folder
+	}
+	return folders
+}
+
+// rooted is a project_root for an address.
+func rooted(folder string) string { return "project_root=" + url.QueryEscape(folder) }
+
+// startProjects starts a server over two projects; the first is the workspace.
+func startProjects(t *testing.T, folders [2]string, env ...string) *server {
+	t.Helper()
+	return startServer(t, options{workspace: folders[0], env: append(env, "PARLEY_PROJECTS="+folders[1])})
+}
+
+// TestProjectsAreApart: two projects with agents of the same name, driven at once
+// over the event bus, thread chat and the agent loop by npm eventsource, fetch and
+// ws. Neither sees a file, an event, a skill or a session of the other.
+func TestProjectsAreApart(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	s, n := startProjects(t, folders), startNode(t)
+	var list []parley.Project
+	if status, raw := n.fetch(s, "GET", "/api/v1/projects", ""); status != 200 ||
+		json.Unmarshal([]byte(raw), &list) != nil || len(list) != 2 || list[0].Root != folders[0] ||
+		list[1].Root != folders[1] || list[0].Name != "scarlet" || list[0].ID == list[1].ID {
+		t.Fatalf("%d %s", status, raw)
+	}
+	everything := n.tune(s, "")
+	var sessions [2][]string
+	for i, folder := range folders {
+		own, other := filepath.Base(folder), filepath.Base(folders[1-i])
+		b := n.tune(s, "?"+rooted(folder))
+		is := func(what, text string) {
+			t.Helper()
+			if !strings.Contains(text, "The color is "+own) || strings.Contains(text, other) {
+				t.Errorf("%s in %s: %s", what, own, text)
+			}
+		}
+
+		// The event bus: the tool reads the file of the project, the messages name it.
+		var a accepted
+		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter read color.txt","project_root":%q}`, folder), &a)
+		said := b.until("turn_complete", "")
+		for _, m := range said {
+			if m.Root != folder || m.SessionID != a.SessionID {
+				t.Errorf("the stream of %s shows %s", own, m.raw)
+			}
+		}
+		is("event bus", rawNotes(said))
+		everything.until("turn_complete", "")
+
+		// Thread chat and the agent loop are told the project in the address, by id.
+		at := "&project=" + list[i].ID
+		thread := newThread()
+		c := n.dial(s, thread+at)
+		c.thread = thread
+		c.ask("read color.txt")
+		is("thread chat", c.completed().text)
+		l := n.loop(s, "/api/agentloop/ws?project="+list[i].ID)
+		l.input("run cat color.txt")
+		is("agent loop",
+			rawItems(l.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
+				"assistant"}, answered)...)))
+		sessions[i] = []string{a.SessionID, thread, l.session()}
+
+		// Commands see nothing of the other project, whatever they call it.
+		l.input("run cat " + filepath.Join(folders[1-i], "color.txt"))
+		if shown := rawItems(
+			l.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
+				"assistant"}, answered)...)); strings.Contains(shown,
+			"The color is") {
+			t.Errorf("a command of %s reads %s: %s", own, other, shown)
+		}
+		for _, path := range []string{"/api/file?path=color.txt&" + rooted(folder), "/api/v1/agents/painter?project=" +
+			at[9:],
+			"/api/v1/skills?project=" + at[9:], "/api/workspace/tree?" + rooted(folder)} {
+			if status, got := n.fetch(s, "GET", path, ""); status != 200 || !strings.Contains(got, own) ||
+				strings.Contains(got, other) {
+				t.Errorf("%s in %s: %d %s", path, own, status, got)
+			}
+		}
+	}
+	for i, folder := range folders {
+		var runs []struct {
+			Session string `json:"session_id"`
+			Repo    string `json:"repo_path"`
+		}
+		status, got := n.fetch(s, "GET", "/api/agent-runs?"+rooted(folder), "")
+		if json.Unmarshal([]byte(got), &runs) != nil || status != 200 || len(runs) != 4 {
+			t.Fatalf("%d %s", status, got)
+		}
+		for _, r := range runs {
+			if r.Repo != folder || !slices.Contains(sessions[i], r.Session) {
+				t.Errorf("%s lists %+v", folder, r)
+			}
+		}
+		status, got = n.fetch(s, "GET", "/api/v1/sessions?transient=1&project="+url.QueryEscape(folder), "")
+		for k, id := range slices.Concat(sessions[0], sessions[1]) {
+			if status != 200 || strings.Contains(got, id) != (k/3 == i) {
+				t.Errorf("sessions of %s: %d %s", folder, status, got)
+			}
+		}
+		// A session stays where it is.
+		body := fmt.Sprintf(`{"message":"hello","session_id":%q,"project_root":%q}`, sessions[i][0], folders[1-i])
+		if status, got := n.fetch(s, "POST", "/api/chat", body); status != 400 ||
+			!strings.Contains(got, "belongs to the project "+folder) {
+			t.Errorf("%d %s", status, got)
+		}
+	}
+	for _, path := range []string{"/api/agent-runs?", "/api/events?", "/api/missions?", "/api/workspace/tree?"} {
+		status, got := n.fetch(s, "GET", path+rooted("/nowhere"), "")
+		if status != 400 || !strings.Contains(got, folders[0]) || !strings.Contains(got, folders[1]) {
+			t.Errorf("%s: %d %s", path, status, got)
+		}
+	}
+}
+
+// TestMissionsOfProjects: each project has its own, and agents of the same name are
+// prompted for theirs.
+func TestMissionsOfProjects(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	s, n := startProjects(t, folders, "AUTONOMY_ENABLED=true", "PARLEY_IDLE_PROMPT_INTERVAL=1s"), startNode(t)
+	for i, folder := range folders {
+		own, other := filepath.Base(folder), filepath.Base(folders[1-i])
+		b := n.tune(s, "?"+rooted(folder))
+		status, got := n.fetch(s, "POST", "/api/mission", fmt.Sprintf(`{"project_root":%q,"text":"Paint it %s."}`,
+			folder, own))
+		if status != 200 {
+			t.Fatalf("%d %s", status, got)
+		}
+		if said := rawNotes(b.until("turn_complete", "")); !strings.Contains(said, "I paint in "+own) ||
+			strings.Contains(said, other) {
+			t.Errorf("%s hears %s", own, said)
+		}
+		for path, want := range map[string]string{"/api/mission?" + rooted(folder): own,
+			"/api/missions?" + rooted(folder): own} {
+			if status, got := n.fetch(s, "GET", path, ""); status != 200 || !strings.Contains(got, "Paint it "+want) ||
+				strings.Contains(got, other) {
+				t.Errorf("%s: %d %s", path, status, got)
+			}
+		}
+	}
+	if status, got := n.fetch(s, "DELETE", "/api/mission?"+rooted(folders[1]), ""); status != 200 {
+		t.Fatalf("%d %s", status, got)
+	}
+	if _, got := n.fetch(s, "GET", "/api/mission", ""); !strings.Contains(got, "Paint it scarlet.") {
+		t.Errorf("the first project's mission is %s", got)
+	}
+}
+
+// TestAProjectThatIsGone: its sessions can be read; who writes is told how to bring
+// it back, and then it goes on.
+func TestAProjectThatIsGone(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	s, n := startProjects(t, folders), startNode(t)
+	var a accepted
+	n.post(s, "/api/chat", fmt.Sprintf(`{"message":"read color.txt","project_root":%q}`, folders[1]), &a)
+	s.awaitEvent(a.SessionID, func(e event) bool { return e.Type == "RunFinished" })
+	s.stop()
+	env := s.o.env
+	s.o.env = nil
+	s = s.again()
+	if status, got := n.fetch(s, "GET", "/api/history?session_id="+a.SessionID, ""); status != 200 ||
+		!strings.Contains(got, "The color is indigo") {
+		t.Errorf("%d %s", status, got)
+	}
+	body := fmt.Sprintf(`{"message":"read color.txt","session_id":%q}`, a.SessionID)
+	if status, got := n.fetch(s, "POST", "/api/chat", body); status == 200 ||
+		!strings.Contains(got, "start the server with --project "+folders[1]) {
+		t.Errorf("%d %s", status, got)
+	}
+	before := len(s.events(a.SessionID))
+	s.stop()
+	s.o.env = env
+	s = s.again()
+	if after := len(s.events(a.SessionID)); after != before {
+		t.Errorf("a message that was refused left %d events", after-before)
+	}
+	n.post(s, "/api/chat", body, &a)
+	runs := 0
+	s.awaitEvent(a.SessionID, func(e event) bool {
+		if e.Type == "RunFinished" {
+			runs++
+		}
+		return runs == 2
+	})
+}
+
+func rawNotes(list []note) string {
+	var b strings.Builder
+	for _, m := range list {
+		b.WriteString(m.raw + "\n")
+	}
+	return b.String()
+}
+
+func rawItems(list []item) string {
+	var b strings.Builder
+	for _, i := range list {
+		b.WriteString(i.raw + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// A Project is a folder of a tenant, and what the sessions in it work with.
+type Project struct {
+	parley.Project
+	Home    parley.TenantID // whose it is; empty: every tenant's
+	Agents  parley.Agents   // that its files define
+	Tools   parley.Toolbox
+	Skills  parley.Skills  // nil: there are none
+	Files   parley.Files   // for people; nil: nobody is shown any
+	Changes parley.Changes // nil: runs report no changes of files
+
+	away    bool  // it is nowhere
+	missing error // why nothing goes on in it; nil: it may
+}
+
+// of reports whether a project is a tenant's.
+func (p *Project) of(tenant parley.TenantID) bool { return p.Home == "" || p.Home == tenant }
+
+// projects are those of a server, in the order they are configured. It does not
+// change.
+type projects struct {
+	list []Project
+	// nowhere is where sessions of a tenant without projects are, and sessions of
+	// projects that are gone: no agents of files, nothing of a folder.
+	nowhere Project
+}
+
+func newProjects(c Config) *projects {
+	p := &projects{list: append([]Project{c.Project}, c.More...)}
+	p.nowhere = Project{Agents: noFiles{}, Tools: c.Tools, away: true}
+	first := map[parley.TenantID]bool{}
+	for i := range p.list {
+		at := &p.list[i]
+		at.First, first[at.Home] = !first[at.Home], true
+	}
+	return p
+}
+
+// find is the project of a tenant by its root or id; an empty name is the first
+// one's, or nowhere if the tenant has none.
+func (p *projects) find(tenant parley.TenantID, name string) (*Project, bool) {
+	for i := range p.list {
+		if at := &p.list[i]; at.of(tenant) && (name == "" || at.Is(name)) {
+			return at, true
+		}
+	}
+	return &p.nowhere, name == ""
+}
+
+// at is the project that a session says it is of. One that is gone is nowhere.
+func (p *projects) at(tenant parley.TenantID, root string) *Project {
+	found, _ := p.find(tenant, root)
+	return found
+}
+
+func (p *projects) of(tenant parley.TenantID) []parley.Project {
+	list := []parley.Project{}
+	for _, at := range p.list {
+		if at.of(tenant) && at.Root != "" {
+			list = append(list, at.Project)
+		}
+	}
+	return list
+}
+
+// key is what a session of the tenant that is opened in a project says of it. With
+// one project it says nothing: the folder may move, and the session may go to another
+// server.
+func (p *projects) key(tenant parley.TenantID, in *Project) string {
+	if len(p.of(tenant)) < 2 {
+		return ""
+	}
+	return in.Root
+}
+
+// unknown says that a tenant has no such project, and which it has.
+func (p *projects) unknown(tenant parley.TenantID, named string) error {
+	var roots []string
+	for _, there := range p.of(tenant) {
+		roots = append(roots, there.Root)
+	}
+	return parley.Errorf(parley.CodeInvalid, "There is no project %.200q; there are: %s.", named,
+		cmp.Or(strings.Join(roots, ", "), "none"))
+}
+
+// noFiles is a folder without agents.
+type noFiles struct{}
+
+func (noFiles) Agent(parley.TenantID, string) (parley.Agent, error) {
+	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There are no agents.")
+}
+
+func (noFiles) List(parley.TenantID) []parley.Agent { return nil }
+
+// Projects is behind every dialect. See parley.Door.
+func (e *Engine) Projects(ctx context.Context, who parley.Principal) ([]parley.Project, error) {
+	whole := parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}
+	if err := e.permit(ctx, who, "", parley.ActRead, whole); err != nil {
+		return nil, err
+	}
+	return e.projects.of(who.Tenant), nil
+}
+
+// Project is behind every dialect. See parley.Door.
+func (e *Engine) Project(tenant parley.TenantID, named string) (parley.Project, error) {
+	found, ok := e.projects.find(tenant, named)
+	if !ok {
+		return parley.Project{}, e.projects.unknown(tenant, named)
+	}
+	return found.Project, nil
+}
+
+// enter is the project that the actor's session is of, or is to be opened in. An
+// input may name it; it cannot go on with a session of another, and not with one
+// of a project that this server does not have.
+func (a *actor) enter(named string) (*Project, error) {
+	all := a.engine.projects
+	if a.s.state.Owner == "" {
+		if found, ok := all.find(a.tenant, named); ok {
+			return found, nil
+		}
+		return nil, all.unknown(a.tenant, named)
+	}
+	mine, ok := all.find(a.tenant, a.s.state.Project)
+	if !ok {
+		return nil, notServed(a.s.state.Project)
+	}
+	if named == "" || mine.Is(named) {
+		return mine, nil
+	}
+	if _, ok := all.find(a.tenant, named); !ok {
+		return nil, all.unknown(a.tenant, named)
+	}
+	return nil, parley.Errorf(parley.CodeInvalid, "This session belongs to the project %s and cannot go on in %.200q. "+
+		"Leave the project out, or begin another session.", mine.Root, named)
+}
+
+// notServed says how to bring back the project of a session.
+func notServed(root string) error {
+	return parley.Errorf(parley.CodeClosed, "This session belongs to the project %s, which this server does not "+
+		"have. It can be read. To go on with it, start the server with --project %s.", root, root)
+}
+
+// in is the project that the actor works in. Workers may ask, too: a session that
+// has any is open, and does not move.
+func (a *actor) in() *Project {
+	if a.project == nil {
+		return &a.engine.projects.nowhere
+	}
+	return a.project
+}
+
+// settleIn is done after every commit, and before the first worker is started. It notes the project of a session as
+// soon as it is open.
+func (a *actor) settleIn() {
+	if a.project == nil && a.s.state.Owner != "" {
+		found, ok := a.engine.projects.find(a.tenant, a.s.state.Project)
+		if !ok {
+			gone := a.engine.projects.nowhere
+			gone.missing = notServed(a.s.state.Project)
+			found = &gone
+		}
+		a.project = found
+	}
+}
+
+// named reports whether an agent of a list has a name.
+func named(list []parley.Agent, name string) bool {
+	return slices.ContainsFunc(list, func(a parley.Agent) bool { return a.Name == name })
+}
+
+// agents are those of the project that the actor's session is of.
+func (a *actor) agents() parley.Agents { return a.in().agents(a.engine) }
+
+func (p *Project) agents(e *Engine) parley.Agents { return everyAgent{engine: e, in: p} }
+
+// thereIs says whether a project that there is has an agent; without a project,
+// any of the tenant's.
+func (a *actor) thereIs(project, agent string) (err error) {
+	all := a.engine.projects
+	if project != "" {
+		_, err = all.at(a.tenant, project).agents(a.engine).Agent(a.tenant, agent)
+		return err
+	}
+	for i := range all.list {
+		if p := &all.list[i]; p.of(a.tenant) {
+			if _, err = p.agents(a.engine).Agent(a.tenant, agent); err == nil {
+				return nil
+			}
+		}
+	}
+	if err == nil {
+		_, err = all.nowhere.agents(a.engine).Agent(a.tenant, agent)
+	}
+	return err
+}

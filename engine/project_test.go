@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// inProjects gives a rig two projects with agents and skills of their own.
+func inProjects(c *Config) {
+	c.Project.Project, c.Agents = parley.NewProject("/p", "p"),
+		fromFiles{{Name: "puppet", Description: "of p", Instructions: "obey"}}
+	more := c.Project
+	more.Project = parley.NewProject("/q", "q")
+	more.Agents = fromFiles{{Name: "puppet", Description: "of q", Instructions: "obey"},
+		{Name: "second", Instructions: "obey"}}
+	c.More = []Project{more}
+}
+
+// TestASessionStaysInItsProject: it belongs to the project of its first input, or to
+// the first; so do its agents, and its children.
+func TestASessionStaysInItsProject(t *testing.T) {
+	r := newRig(t, inProjects)
+	q := parley.NewProject("/q", "q")
+	id := parley.SessionID("44444444-4444-4444-8444-000000000001")
+	r.do(id, parley.SubmitInput{Content: "call delegate second: say low | say high", Open: true, Project: q.ID})
+	log := r.finished(id, 1)
+	spawned := all[parley.ChildSpawned](log)
+	if len(spawned) != 1 {
+		t.Fatal(story(log))
+	}
+	for _, session := range []parley.SessionID{id, spawned[0].Child} {
+		if m, err := r.Session(context.Background(), ann, session); err != nil || m.Project != "/q" {
+			t.Errorf("%+v, %v", m, err)
+		}
+	}
+	first := r.open()
+	for _, c := range []struct {
+		to      parley.SessionID
+		project string
+		agent   string
+		want    parley.Code
+	}{
+		{id, "", "", ""},
+		{id, "/q", "second", ""},
+		{id, "/p", "", parley.CodeInvalid},
+		{id, "/r", "", parley.CodeInvalid},
+		{first, "/p", "", ""},
+		{first, "/q", "", parley.CodeInvalid},
+		{first, "", "second", parley.CodeNotFound},
+		{"44444444-4444-4444-8444-000000000002", "/r", "", parley.CodeInvalid},
+	} {
+		before := len(all[parley.InputReceived](r.log(c.to)))
+		_, err := r.try(c.to, parley.SubmitInput{Content: "say x", Open: true, Project: c.project,
+			Agent: parley.AgentRef{Name: c.agent}})
+		if parley.CodeOf(err) != c.want && (err != nil || c.want != "") {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if c.want != "" && len(all[parley.InputReceived](r.log(c.to))) != before {
+			t.Errorf("%+v left a trace", c)
+		}
+	}
+	r.check(id)
+	for project, want := range map[parley.Project][]parley.SessionID{
+		mustProject(t, r, "/p"): {first}, mustProject(t, r, "/q"): {id, spawned[0].Child},
+	} {
+		list, err := r.Sessions(context.Background(), ann, parley.SessionQuery{Project: project, Transient: true})
+		var got []parley.SessionID
+		for _, m := range list {
+			got = append(got, m.ID)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s has %v, %v", project.Root, got, err)
+		}
+	}
+}
+
+func mustProject(t *testing.T, r *rig, root string) parley.Project {
+	t.Helper()
+	p, err := r.Project(acme, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestFollowingAProject: who follows one sees its sessions, and of the tenant's facts
+// what concerns it.
+func TestFollowingAProject(t *testing.T) {
+	r := newRig(t, inProjects)
+	f, err := r.Follow(context.Background(), ann, parley.Scope{Readable: true, Project: mustProject(t, r, "/q")},
+		parley.Beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	first := r.open()
+	r.say(first, "say one")
+	r.finished(first, 1)
+	r.do(parley.TenantSession, parley.SetMission{Project: "/p", Text: "for p"})
+	r.do(parley.TenantSession, parley.SetMission{Project: "/q", Text: "for q"})
+	id := parley.SessionID("44444444-4444-4444-8444-000000000003")
+	r.do(id, parley.SubmitInput{Content: "say two", Open: true, Project: "/q"})
+	r.finished(id, 1)
+	for ended := false; !ended; {
+		items, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range items {
+			set, _ := i.Body.(parley.MissionSet)
+			if i.Session == first || set.Project == "/p" {
+				t.Errorf("it sees %T of %s", i.Body, i.Session)
+			}
+			_, finished := i.Body.(parley.RunFinished)
+			ended = ended || finished && i.Session == id
+		}
+	}
+}
+
+// TestARunWhoseProjectIsGone: it does not go on in another folder. Who answers it is
+// told how to bring the project back; the run can be cancelled and the session be read
+// and deleted.
+func TestARunWhoseProjectIsGone(t *testing.T) {
+	r := newRig(t, inProjects)
+	id := parley.SessionID("44444444-4444-4444-8444-000000000004")
+	r.do(id, parley.SubmitInput{Content: "call ask x | say done", Open: true, Project: "/q"})
+	question := card[parley.QuestionAsked](r, id, 1)
+	more := r.config.More
+	r.config.More = nil
+	r.restart(true)
+	closed := func(do parley.CommandBody) {
+		t.Helper()
+		var refused *parley.Error
+		if _, err := r.try(id, do); !errors.As(err, &refused) || refused.Code != parley.CodeClosed ||
+			!strings.Contains(refused.Message, "start the server with --project /q") {
+			t.Errorf("%T: %v", do, err)
+		}
+	}
+	closed(parley.AnswerQuestion{Card: question, Answers: [][]string{{"x"}}})
+	closed(parley.SubmitInput{Content: "say x"})
+	r.do(id, parley.CancelRun{})
+	r.finished(id, 1)
+	r.config.More = more
+	r.restart(true)
+	r.say(id, "say back")
+	r.finished(id, 2)
+	r.do(id, parley.DeleteSession{})
+	r.check(id)
+}
+
+// TestARunThatGoesOnWithoutItsProject fails, and says how to bring the project back.
+func TestARunThatGoesOnWithoutItsProject(t *testing.T) {
+	r := newRig(t, inProjects)
+	id := parley.SessionID("44444444-4444-4444-8444-000000000005")
+	r.do(id, parley.SubmitInput{Content: "hang", Open: true, Project: "/q"})
+	r.until(id, "a turn has begun", seen[parley.TurnStarted](1))
+	r.config.More = nil
+	r.restart(true)
+	ended := all[parley.RunFinished](r.finished(id, 1))[0]
+	if ended.Outcome != parley.Failed || !strings.Contains(ended.Message, "start the server with --project /q") {
+		t.Errorf("%+v", ended)
+	}
+	r.check(id)
+}
