@@ -56,43 +56,48 @@ func (e *Entrance) Enter(r *http.Request, agent string) (parley.Visit, error) {
 // Who lets a request in that is not a connection: it is answered, and that is
 // all.
 func (e *Entrance) Who(r *http.Request) (parley.Principal, error) {
-	from := Client(r, e.Proxies)
-	id, err := e.identify(r, from, "")
-	if err != nil {
-		return parley.Principal{}, err
-	}
-	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if err := e.Gate.Request(id.Principal, from, looks); err != nil {
-		return parley.Principal{}, e.refuse(r.Context(), err, from)
-	}
-	return id.Principal, nil
+	who, _, err := e.Begin(r, "")
+	return who, err
 }
 
 // Ask lets a request in that is about one agent and whose answer may take its
 // time: it counts as a message, and ends like a connection when the visitor is no
 // longer who they were.
 func (e *Entrance) Ask(r *http.Request, agent string) (parley.Visit, error) {
-	from := Client(r, e.Proxies)
-	id, err := e.identify(r, from, agent)
+	_, stay, err := e.Begin(r, agent)
 	if err != nil {
 		return parley.Visit{}, err
 	}
-	err = e.Gate.Request(id.Principal, from, false)
-	leave := func() {}
-	if err == nil {
-		leave, err = e.Gate.Stay(id.Principal, from)
-	}
+	return stay()
+}
+
+// Begin lets a request in, which may be about one agent. Only its body may say
+// whether the answer takes its time; stay then makes a visit of the request, as
+// Ask does.
+func (e *Entrance) Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error),
+	err error) {
+	from := Client(r, e.Proxies)
+	id, err := e.identify(r, from, agent)
 	if err != nil {
-		return parley.Visit{}, e.refuse(r.Context(), err, from)
+		return parley.Principal{}, nil, err
 	}
-	return parley.Visit{
-		Who: id.Principal,
-		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return e.Revocations.Watch(ctx,
-				id)
-		},
-		Message: func() error { return nil }, // it is one, and was counted
-		Leave:   leave,
+	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if err := e.Gate.Request(id.Principal, from, looks); err != nil {
+		return parley.Principal{}, nil, e.refuse(r.Context(), err, from)
+	}
+	return id.Principal, func() (parley.Visit, error) {
+		leave, err := e.Gate.Stay(id.Principal, from)
+		if err != nil {
+			return parley.Visit{}, e.refuse(r.Context(), err, from)
+		}
+		return parley.Visit{
+			Who: id.Principal,
+			Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
+				return e.Revocations.Watch(ctx, id)
+			},
+			Message: func() error { return nil }, // it is one, and was counted
+			Leave:   leave,
+		}, nil
 	}, nil
 }
 

@@ -11,6 +11,7 @@
 //   {"do": "close", "socket": "1", "code": 1000, "reason": "…"}
 //   {"do": "terminate", "socket": "1"}              hang up without goodbye
 //   {"do": "listen", "socket": "1", "url": "http://…"}   an EventSource; it can leave, too
+//   {"do": "listen", "socket": "1", "url": "http://…", "body": "…"}   the same with a POST
 //   {"do": "deafen", "socket": "1"}                 the end of one
 //   {"do": "forget", "socket": "1"}                 the end of a socket of any kind, that no test looks at any more
 //   {"do": "fetch", "socket": "1", "url": "http://…", "method": "POST", "body": "…"}
@@ -58,8 +59,10 @@ function open({ socket, url, headers, leave }) {
 
 // listen reports what an EventSource reports. It comes back by itself when its
 // connection is lost, with the id of the last message it has.
-function listen({ socket, url, leave }) {
-  const source = new EventSource(url);
+function listen({ socket, url, leave, body }) {
+  const post = (to, init) =>
+    fetch(to, { ...init, method: 'POST', body, headers: { ...init.headers, 'Content-Type': 'application/json' } });
+  const source = new EventSource(url, body ? { fetch: post } : undefined);
   let left = leave ?? Infinity;
   sockets.set(socket, source);
   source.onopen = () => tell(socket, 'open');

@@ -253,6 +253,9 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 				if got := w.thread(t, role, w.object("session", whose)); got != want {
 					t.Errorf("thread chat as %s on %s: %s, want %s", role, whose, got, want)
 				}
+				if got := w.postThread(role, w.object("session", whose)); got != want {
+					t.Errorf("thread chat by HTTP as %s on %s: %s, want %s", role, whose, got, want)
+				}
 			}
 		}
 		w.agentChat()
@@ -474,6 +477,17 @@ func (w *world) thread(t *testing.T, role, id string) cell {
 			return ok
 		}
 	}
+}
+
+// postThread says what becomes of a question to a thread by HTTP.
+func (w *world) postThread(role, id string) cell {
+	w.t.Helper()
+	body := `{"threadId":"` + id + `","message":"hello"}`
+	if status, got := w.ask("POST", "/api/chat", "", body); status != http.StatusUnauthorized {
+		w.t.Errorf("thread chat by HTTP without a credential: %d %s", status, got)
+	}
+	status, got := w.ask("POST", "/api/chat", "Bearer "+token(w.t, "acme", "ann", time.Minute, role), body)
+	return rule{ok: 200}.cell(status, got)
 }
 
 // keepsSecrets looks for the other tenant's mark in everything acme was sent, and

@@ -41,8 +41,9 @@ const socketRoute = "GET /api/agentloop/ws"
 
 func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 	r := routes{handlers: map[string]http.Handler{}, dialects: map[string]string{}}
-	speak(r, "threadchat", map[string]http.Handler{
-		"GET /api/chat/ws": &threadchat.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
+	threads := &threadchat.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log}
+	speak(r, "threadchat", map[string]http.Handler{"GET /api/chat/ws": threads})
+	bus.ThreadChat = threads.Chat
 	speak(r, "agentchat", map[string]http.Handler{
 		"GET /ws": &agentchat.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
 	speak(r, "agentloop", map[string]http.Handler{

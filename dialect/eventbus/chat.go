@@ -19,15 +19,23 @@ type started struct {
 	Run     string           `json:"run_id,omitempty"`
 }
 
-// chat serves POST /api/chat.
+// chat serves POST /api/chat. A body with a threadId is for the thread chat.
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
-	q, err := h.ask(w, r, dialect.MaxMessage)
-	if err == nil && q.body.Has("threadId") {
-		err = dialect.Invalid(
-			"threadId is of another protocol; send message, and session_id to go on with a conversation")
+	who, stay, err := h.Guard.Begin(r, "")
+	var q request
+	if err == nil {
+		q, err = h.read(w, r, who, dialect.MaxMessage)
 	}
 	var answer started
-	if err == nil {
+	switch {
+	case err != nil:
+	case q.body.Has("threadId"):
+		var visit parley.Visit
+		if visit, err = stay(); err == nil {
+			h.ThreadChat(w, r, visit, q.body)
+			return
+		}
+	default:
 		answer, err = h.say(q)
 	}
 	if err != nil {

@@ -191,6 +191,11 @@ func (guard) Who(r *http.Request) (parley.Principal, error) {
 		Tenant: parley.TenantID(cmp.Or(r.Header.Get("X-Tenant"), "acme"))}, nil
 }
 
+func (g guard) Begin(r *http.Request, agent string) (parley.Principal, func() (parley.Visit, error), error) {
+	who, err := g.Who(r)
+	return who, func() (parley.Visit, error) { return g.Enter(r, agent) }, err
+}
+
 func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
 	who, err := g.Who(r)
 	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},

@@ -19,7 +19,7 @@ type Handler struct {
 	// Server is what the server was started with, without secrets, under names
 	// with dots; nil: nothing is told of it.
 	Server func(parley.TenantID) map[string]json.RawMessage
-	Guard  dialect.Guard
+	Guard  Guard
 	Conns  *dialect.Conns
 	Models dialect.Models // nil: nobody can tell
 	Log    *slog.Logger
@@ -28,7 +28,19 @@ type Handler struct {
 	// they are.
 	NoPrompts string
 
+	// ThreadChat answers a POST /api/chat whose body has a threadId, and ends its
+	// visit.
+	ThreadChat func(http.ResponseWriter, *http.Request, parley.Visit, dialect.Object)
+
 	look parley.Seq // for tests; zero: lookBack
+}
+
+// A Guard also lets in requests of which only the body says how long the answer
+// takes.
+type Guard interface {
+	dialect.Guard
+	// Begin lets in a request. stay makes a visit of it.
+	Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error), err error)
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.
@@ -112,10 +124,17 @@ func (h *Handler) asks(f func(request) (answer any, err error)) http.HandlerFunc
 }
 
 func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q request, err error) {
-	q.Request = r
-	if q.who, err = h.Guard.Who(r); err != nil {
+	who, err := h.Guard.Who(r)
+	if err != nil {
 		return q, err
 	}
+	return h.read(w, r, who, most)
+}
+
+// read reads a request that was let in.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, who parley.Principal, most int64) (q request,
+	err error) {
+	q.Request, q.who = r, who
 	if r.Method == http.MethodPost || r.Method == http.MethodDelete {
 		if q.body, err = dialect.ReadObject(w, r, most); err != nil {
 			return q, err

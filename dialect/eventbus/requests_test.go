@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -47,6 +48,19 @@ func TestChat(t *testing.T) {
 		t.Errorf("%+v", do)
 	}
 	before := len(d.commands)
+	left := 0
+	h.ThreadChat = func(w http.ResponseWriter, _ *http.Request, visit parley.Visit, o dialect.Object) {
+		visit.Leave()
+		left++
+		dialect.WriteJSON(w, 200, o)
+	}
+	wants(t, h, "POST", "/api/chat", `{"threadId":"t","message":"x"}`, 200, `{"message":"x","threadId":"t"}`)
+	wants(t, h, "POST", "/api/chat", `{"threadId":"t","message":"x"}`, 401, `{"error":"Who are you?"}`,
+		"X-User: nobody")
+	wants(t, h, "POST", "/api/chat", `{"threadId":null,"message":" "}`, 400, `{"error":"message is empty."}`)
+	if left != 1 {
+		t.Errorf("%d requests were handed to the thread chat, want 1", left)
+	}
 	for body, want := range map[string]struct {
 		status int
 		says   string
@@ -63,7 +77,6 @@ func TestChat(t *testing.T) {
 		`{"message":"x","project_root":"/q"}`: {400, `project_root: There is no project \"/q\"`},
 		`{"message":"x","session_id":"` + strings.Repeat("s", 257) +
 			`"}`: {400, "session_id is longer than 256 bytes."},
-		`{"threadId":"t","message":"x","userId":"u"}`: {400, "threadId is of another protocol"},
 		`{"message":"x","images":["` + strings.Join(slices.Repeat([]string{png}, 5), `","`) +
 			`"]}`: {400, "images: at most 4."},
 		`{"message":"x","images":["` + base64.StdEncoding.EncodeToString(

@@ -21,6 +21,14 @@ type Decoded struct {
 // timer_ or followup_ are the server's: they tell its own messages from answers.
 var requestPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
+// isRequest reports whether a client may call its request so; empty: it gives no name.
+func isRequest(id string) bool {
+	return id == "" || requestPattern.MatchString(id) && !strings.HasPrefix(id, "timer_") &&
+		!strings.HasPrefix(id, originalFollowUp)
+}
+
+const aboutRequests = "must be 1 to 64 letters, digits, _ or -, and not begin with timer_ or followup_"
+
 // Decode reads a message on a thread's connection. fresh is a request id in
 // case the client brings none. Whether an answer is for a session below the thread
 // remains to be seen.
@@ -65,9 +73,8 @@ func (d *Decoded) request(thread parley.SessionID, o dialect.Object) error {
 		return err
 	case id == "" && d.Shape == Original:
 		return fmt.Errorf("requestId is missing")
-	case id != "" && (!requestPattern.MatchString(id) || strings.HasPrefix(id, "timer_") ||
-		strings.HasPrefix(id, originalFollowUp)):
-		return fmt.Errorf("requestId must be 1 to 64 letters, digits, _ or -, and not begin with timer_ or followup_")
+	case !isRequest(id):
+		return fmt.Errorf("requestId %s", aboutRequests)
 	case id != "":
 		d.Request = id
 		d.Command.ID = parley.CommandID(id)

@@ -15,12 +15,15 @@ import (
 	"parley/transport"
 )
 
-// Handler serves GET /api/chat/ws.
+// Handler serves GET /api/chat/ws, and by Chat one request of HTTP.
 type Handler struct {
-	Door  parley.Door
-	Guard dialect.Guard
-	Conns *dialect.Conns
-	Log   *slog.Logger
+	Door   parley.Door
+	Agents parley.Agents
+	Guard  dialect.Guard
+	Conns  *dialect.Conns
+	Log    *slog.Logger
+
+	Within time.Duration // how long a request of HTTP waits for its answer; default: a minute
 
 	deliveries deliveries
 }

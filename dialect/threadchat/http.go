@@ -1,0 +1,286 @@
+package threadchat
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// POST /api/chat {threadId, message | content, agentId?, userId?, clientRequestId | requestId?} asks one question
+// and is answered when the run ends: as JSON, or with Accept: text/event-stream as the frames of a socket. The
+// original calls the text message and has its frames; a body with content has those of the document. userId is not
+// used: the server knows the user by the credential.
+
+// From the server, by HTTP.
+type (
+	answer struct {
+		ThreadID      parley.SessionID `json:"threadId"`
+		CorrelationID string           `json:"correlationId"` // the requestId of the frames that sockets are shown
+		Message       string           `json:"message"`
+		LatencyMs     int64            `json:"latencyMs"`
+		Streamed      bool             `json:"streamed"`
+	}
+	// awaiting is the answer if a person has to decide before the run goes on.
+	awaiting struct {
+		ThreadID      parley.SessionID `json:"threadId"`
+		CorrelationID string           `json:"correlationId"`
+		Awaiting      any              `json:"awaiting"` // the card, as sockets are shown it
+	}
+	refusal struct {
+		Error   string `json:"error"`
+		Details any    `json:"details,omitempty"`
+	}
+	issue struct {
+		Path    []string `json:"path"`
+		Message string   `json:"message"`
+	}
+)
+
+// A post is a request, and what becomes of it.
+type post struct {
+	h       *Handler
+	who     parley.Principal
+	shape   Shape
+	command parley.Command
+	request string     // its wire name
+	from    parley.Seq // its first event
+}
+
+// Chat serves POST /api/chat for a visit that was let in, and ends the visit.
+func (h *Handler) Chat(w http.ResponseWriter, r *http.Request, visit parley.Visit, body dialect.Object) {
+	ctx, leave := dialect.Attend(r.Context(), visit)
+	defer leave()
+	p, err := decodePost(body, freshID())
+	p.h, p.who = h, visit.Who
+	if err == nil {
+		err = p.submit(ctx)
+	}
+	if err != nil {
+		p.refuse(w, err)
+		return
+	}
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		p.stream(ctx, w, r)
+	} else {
+		p.answer(ctx, w)
+	}
+}
+
+// decodePost reads a body. Its errors begin with the name of a field.
+func decodePost(o dialect.Object, fresh string) (p post, err error) {
+	invalid := func(format string, args ...any) (post, error) {
+		return p, parley.Errorf(parley.CodeInvalid, format, args...)
+	}
+	p.shape = Document
+	text, name := "content", "requestId"
+	if !o.Has(text) {
+		p.shape, text, name = Original, "message", "clientRequestId"
+	}
+	var thread, request, user string
+	in := parley.SubmitInput{Request: fresh, Busy: parley.Queue, Deliver: true, Open: true}
+	if err := o.Strings(dialect.Fields{{"threadId", &thread}, {text, &in.Content}, {"agentId", &in.Agent.Name},
+		{name, &request}, {"userId", &user}}); err != nil {
+		return invalid("%s", err)
+	}
+	p.command.Session = parley.SessionID(strings.ToLower(thread))
+	switch {
+	case !p.command.Session.Valid():
+		return invalid("threadId must be a UUID version 4")
+	case parley.IsBlank(in.Content):
+		return invalid("%s must be a non-empty string", text)
+	case !isRequest(request):
+		return invalid("%s %s", name, aboutRequests)
+	case request != "":
+		in.Request, p.command.ID = request, parley.CommandID(request)
+	}
+	p.request, p.command.Via, p.command.Do = in.Request, parley.ViaHTTP, in
+	return p, nil
+}
+
+// submit has the question accepted.
+func (p *post) submit(ctx context.Context) error {
+	own := parley.Resource{Kind: parley.OwnSessions, Tenant: p.who.Tenant}
+	if err := p.h.Door.May(ctx, p.who, parley.ActMessage, own); err != nil {
+		return err
+	}
+	// Asked here, so that what Submit does not find is the thread.
+	if name := p.command.Do.(parley.SubmitInput).Agent.Name; name != "" {
+		if _, err := p.h.Agents.Agent(p.who.Tenant, name); err != nil {
+			return parley.Errorf(parley.CodeInvalid, "agentId names no agent: %s", parley.MessageOf(err))
+		}
+	}
+	receipt, err := p.h.Door.Submit(ctx, p.who, p.command)
+	p.from = receipt.First
+	return err
+}
+
+// refuse says no, as the original does.
+func (p *post) refuse(w http.ResponseWriter, err error) {
+	message := parley.MessageOf(err)
+	switch parley.CodeOf(err) {
+	case parley.CodeInvalid, parley.CodeEmpty:
+		field, _, _ := strings.Cut(message, " ")
+		dialect.WriteJSON(w, http.StatusBadRequest, refusal{"Invalid chat request payload",
+			[]issue{{[]string{field}, message}}})
+	case parley.CodeNotFound:
+		dialect.WriteJSON(w, http.StatusNotFound, refusal{"Thread not found",
+			"No thread exists with ID " + string(p.command.Session)})
+	default:
+		dialect.LogFailure(p.h.Log, err)
+		dialect.Refuse(w, err)
+	}
+}
+
+// follow follows the thread from the question on. frames are those of an item that are about the question.
+func (p *post) follow(ctx context.Context, shape Shape) (f parley.Follower, frames func(*parley.Item) []any,
+	err error) {
+	f, err = p.h.Door.Follow(ctx, p.who, parley.Scope{Session: p.command.Session, Below: true},
+		parley.Cursor{After: int64(p.from) - 1})
+	v := View{Shape: shape, Thread: p.command.Session}
+	return f, func(i *parley.Item) (mine []any) {
+		var all []dialect.Frame
+		v, all = Project(v, i.Event)
+		for _, f := range all {
+			if f.Body != nil && reflect.ValueOf(f.Body).FieldByName("RequestID").String() == p.request {
+				mine = append(mine, f.Body)
+			}
+		}
+		return mine
+	}, err
+}
+
+// isEnding reports whether a frame is the last one of its request.
+func isEnding(frame any) bool {
+	switch frame.(type) {
+	case completed, final, failed, failedOriginal, cancelled:
+		return true
+	}
+	return false
+}
+
+const noAnswer = "Chat agent failed to produce a response"
+
+// answer answers with the whole text, or says what keeps it from coming.
+func (p *post) answer(ctx context.Context, w http.ResponseWriter) {
+	within := p.h.Within
+	if within == 0 {
+		within = time.Minute
+	}
+	inTime, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	frame, run, err := p.wait(inTime)
+	answered := func(status int, body any) {
+		p.ends()
+		dialect.WriteJSON(w, status, body)
+		p.ended(ctx, run, http.NewResponseController(w).Flush())
+	}
+	switch f := frame.(type) {
+	case final:
+		answered(http.StatusOK, answer{p.command.Session, p.request, f.Message, f.LatencyMs, false})
+	case failedOriginal:
+		answered(http.StatusBadGateway, refusal{noAnswer, f.Message})
+	case cancelled:
+		answered(http.StatusBadGateway, refusal{noAnswer, "The request was cancelled."})
+	case nil:
+		switch {
+		case ctx.Err() != nil: // the client has gone, or is no longer who they were
+			if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
+				dialect.Refuse(w, cause)
+			}
+		case inTime.Err() != nil:
+			dialect.WriteJSON(w, http.StatusGatewayTimeout, refusal{noAnswer, "There was no answer within " +
+				within.String() + ". The run goes on; a socket of the thread is shown its answer."})
+		default:
+			p.refuse(w, err)
+		}
+	default:
+		dialect.WriteJSON(w, http.StatusAccepted, awaiting{p.command.Session, p.request, f})
+	}
+}
+
+// wait returns the ending of the request with its run, or a card that a person has to answer first.
+func (p *post) wait(ctx context.Context) (frame any, run parley.RunID, err error) {
+	follower, frames, err := p.follow(ctx, Original)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer follower.Close()
+	for {
+		items, err := follower.Next(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, i := range items {
+			for _, f := range frames(i) {
+				switch f.(type) {
+				case approvalRequest, question, callUnknown:
+					return f, 0, nil
+				}
+				if isEnding(f) {
+					return f, i.Run, nil
+				}
+			}
+		}
+	}
+}
+
+// stream answers as it is being said. It outlasts what waits for a person; that the client goes ends the stream, and
+// not the run.
+func (p *post) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	s, err := transport.NewStream(w, r, transport.StreamOptions{})
+	if err != nil {
+		return
+	}
+	var run parley.RunID
+	ending := false
+	follower, frames, err := p.follow(ctx, p.shape)
+	if err == nil {
+		defer follower.Close()
+		err = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
+			mine := frames(i)
+			for _, f := range mine {
+				out = append(out, transport.Message{Data: dialect.Encode(f)})
+			}
+			if last = slices.ContainsFunc(mine, isEnding); last {
+				run, ending = i.Run, true
+				p.ends()
+			}
+			return out, last
+		})
+	}
+	if ending {
+		p.ended(ctx, run, err)
+	}
+	if err == nil {
+		return
+	}
+	if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
+		err = cause
+	}
+	message := dialect.Encode(View{Shape: p.shape}.failure(p.request, err))
+	_ = s.Send(transport.Message{Data: message}) // fails if the client has gone
+}
+
+// ends is called before the end of a run is written, and ended afterwards: sockets that open in between wait. If
+// the end could not be written, the thread's next socket is shown the run.
+func (p *post) ends() { p.h.deliveries.add(threadKey{p.who.Tenant, p.command.Session}, +1) }
+
+func (p *post) ended(ctx context.Context, run parley.RunID, err error) {
+	defer p.h.deliveries.add(threadKey{p.who.Tenant, p.command.Session}, -1)
+	if err != nil || run == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := p.h.Door.Delivered(ctx, p.who, p.command.Session, run); err != nil {
+		p.h.Log.Warn("a delivery was not noted; it will be shown again", "run", run, "error", err)
+	}
+}
