@@ -395,6 +395,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"./dialect/threadchat", "TestTranscripts"},
 	{"an answer that comes late is cut", "dialect/api.go",
 		"_ = http.NewResponseController(w).SetWriteDeadline(", "_ = (", "./dialect/debugconsole", "TestLateAnswers"},
+	{"idle connections are kept for hours", "server/server.go",
+		"IdleTimeout:       idleWithin,", "IdleTimeout: 3 * time.Hour,", "./server", "TestIdleConnectionsAreClosed"},
 	{"a message is read before its sender is known", "dialect/eventbus/chat.go",
 		`who, stay, err := h.Guard.Begin(r, "")`, `who, stay, err := h.Guard.Begin(r, "")
 	if err != nil {

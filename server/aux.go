@@ -21,7 +21,7 @@ type Aux struct {
 
 func newAux(l net.Listener, h http.Handler, what string, log *slog.Logger) *Aux {
 	return &Aux{what: what, log: log, serving: serving{listener: l,
-		http: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}}}
+		http: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: idleWithin}}}
 }
 
 // Start begins to serve. It is for once.

@@ -64,6 +64,15 @@ func inMemory(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 			}
 			fmt.Fprintln(w, "the end")
 		})
+		routes["GET /socket"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			time.Sleep(time.Hour) // the other side is silent, too
+			fmt.Fprint(conn, "still here")
+		})
 		s := New(l, slog.New(slog.DiscardHandler), Options{Routes: routes,
 			Admit: func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Header.Get("X-Bad") != "" {
@@ -239,6 +248,49 @@ func TestConnectionsAreReused(t *testing.T) {
 		_ = conn.SetReadDeadline(start.Add(time.Hour))
 		if _, err := r.ReadByte(); !errors.Is(err, io.EOF) || time.Since(start) > 2*time.Minute {
 			t.Errorf("an idle connection: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// TestIdleConnectionsAreClosed: a client that keeps its connection after an answer and sends nothing more is closed
+// after two minutes, whatever it asked for. A request in between starts the time again.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	for name, request := range map[string]string{
+		"get":     "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"refused": "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Bad: 1\r\n\r\n",
+		"nothing": "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n",
+		"body":    "POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nHello",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, dial func() net.Conn) {
+				conn := dial()
+				in := bufio.NewReader(conn)
+				for range 3 {
+					fmt.Fprint(conn, request)
+					res, err := http.ReadResponse(in, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := io.Copy(io.Discard, res.Body); err != nil || res.Close {
+						t.Fatalf("the connection is not kept: %v", err)
+					}
+					time.Sleep(idleWithin - time.Second)
+				}
+				if took, rest := closedAfter(conn); took != time.Second || rest != "" {
+					t.Errorf("the connection was closed after %v more, with %q", took, rest)
+				}
+			})
+		})
+	}
+}
+
+// TestSilentSocketsAreKept: a connection that became a socket has its own rules.
+func TestSilentSocketsAreKept(t *testing.T) {
+	inMemory(t, func(t *testing.T, dial func() net.Conn) {
+		conn := dial()
+		fmt.Fprint(conn, "GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		if took, said := closedAfter(conn); took != time.Hour || said != "still here" {
+			t.Errorf("after %v: %q", took, said)
 		}
 	})
 }

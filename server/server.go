@@ -60,7 +60,7 @@ func New(l net.Listener, log *slog.Logger, o Options) *Server {
 	s.http = &http.Server{
 		Handler:           timed(s.observed(s.guarded(s.mux))),
 		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    64 << 10,
 		ConnContext:       o.Connected,
 		ConnState:         o.Changed,
@@ -170,6 +170,9 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	return nil
 }
+
+// idleWithin is how long a connection is kept on which no request is under way.
+const idleWithin = 2 * time.Minute
 
 // answerWithin is how long a client may take to be given an answer.
 const answerWithin = 30 * time.Second
