@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -12,10 +14,12 @@ import (
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	stdout, stderr, code := run(t, "version")
-	want := regexp.MustCompile(`^parley \S+ go\S+ ` + runtime.GOOS + "/" + runtime.GOARCH + "\n$")
-	if code != 0 || stderr != "" || !want.MatchString(stdout) {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	for _, command := range []string{"version", "--version"} {
+		stdout, stderr, code := run(t, command)
+		want := regexp.MustCompile(`^parley \S+ go\S+ ` + runtime.GOOS + "/" + runtime.GOARCH + "\n$")
+		if code != 0 || stderr != "" || !want.MatchString(stdout) {
+			t.Errorf("%s: exit %d, %q, %q", command, code, stdout, stderr)
+		}
 	}
 }
 
@@ -37,10 +41,22 @@ func TestASecondServerOnTheSameDataIsRefusedAndToldOfTheFirst(t *testing.T) {
 
 func TestAnAddressInUseIsRefusedByName(t *testing.T) {
 	t.Parallel()
-	first := startServer(t, options{})
-	_, stderr, code := run(t, "serve", "--listen", first.address, "--data", t.TempDir(), "--workspace", t.TempDir())
-	if code == 0 || code == -1 || !strings.Contains(stderr, first.address) || !strings.Contains(stderr, "--listen") {
-		t.Errorf("exit %d, %s", code, stderr)
+	state := t.TempDir()
+	data := filepath.Join(state, "parley", "other-0123456789ab")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first := startServer(t, options{data: data})
+	_, stderr, code := runWith(t, []string{"XDG_STATE_HOME=" + state}, "", "serve", "--listen", first.address, "--data",
+		t.TempDir(), "--workspace", t.TempDir())
+	if code == 0 || code == -1 {
+		t.Errorf("exit %d", code)
+	}
+	for _, want := range []string{first.address, "--listen", "another Parley serves there",
+		fmt.Sprintf("process %d, data folder %s", first.cmd.Process.Pid, data)} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("no %q in %s", want, stderr)
+		}
 	}
 }
 

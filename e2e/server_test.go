@@ -239,9 +239,15 @@ func (s *server) get(path string, header http.Header) (status int, body string) 
 // run runs another command of the binary and returns what it printed.
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return runWith(t, nil, "", args...)
+}
+
+// runWith also gives it variables and an input.
+func runWith(t *testing.T, env []string, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	program := binary(t) // building it may take longer than the command's deadline
 	cmd := exec.CommandContext(within(t, patience), program, args...)
-	cmd.Dir, cmd.Env = t.TempDir(), []string{"LOG_LEVEL=debug"}
+	cmd.Dir, cmd.Env, cmd.Stdin = t.TempDir(), append([]string{"LOG_LEVEL=debug"}, env...), strings.NewReader(stdin)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

@@ -60,8 +60,8 @@ func TestFallingBackIsShown(t *testing.T) {
 		list[2].text() != "I am the other one." {
 		t.Errorf("%s\n%s", list[1].raw, list[2].raw)
 	}
-	if shown := last(bus.until("model_fallback", "*")); !strings.Contains(shown.raw, `"gpt-4.1"`) ||
-		!strings.Contains(shown.raw, `"claude-sonnet-4-5"`) {
+	if shown := last(bus.until("model_fallback", "*")); !strings.Contains(shown.raw, `"preferred":"gpt-4.1"`) ||
+		!strings.Contains(shown.raw, `"actual":"claude-sonnet-4-5"`) {
 		t.Errorf("%s", shown.raw)
 	}
 	log := s.settled(loop.session())

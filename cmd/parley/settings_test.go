@@ -333,3 +333,36 @@ func TestTheExampleStatesTheDefaults(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestDocsNameVariablesThatExist: every PARLEY_ variable that a page names is one of a setting, or one of those that
+// are listed here.
+func TestDocsNameVariablesThatExist(t *testing.T) {
+	known := map[string]bool{"PARLEY_SERVER": true, "PARLEY_TOKEN": true, // of parley chat
+		"PARLEY_RACE_TIME": true} // of tests
+	for _, f := range serveNode(commandTree(t, &commands{}, noEnv)).Flags {
+		for name := range strings.SplitSeq(f.Tag.Get("var"), ",") {
+			known[name] = true
+		}
+	}
+	seen := 0
+	for _, pattern := range []string{"README.md", "SECURITY.md", "docs/*.md", "docs/dialects/*.md"} {
+		pages, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			raw, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range regexp.MustCompile(`PARLEY_[A-Z_]*[A-Z]`).FindAllString(string(raw), -1) {
+				if seen++; !known[name] {
+					t.Errorf("%s names %s, which is no variable of Parley", page, name)
+				}
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d variables were found", seen)
+	}
+}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley/provider/providertest"
+)
+
+// What a person reads who has just built the program and tries it out.
+
+// nowhere is an address at which no model's server answers.
+const nowhere = "http://127.0.0.1:1"
+
+// TestTheTerminalSaysWhereToGo: on a terminal the server says which address to open.
+func TestTheTerminalSaysWhereToGo(t *testing.T) {
+	t.Parallel()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("there are no terminals here: %v", err)
+	}
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	data := t.TempDir()
+	cmd := exec.CommandContext(within(t, patience), binary(t), "serve", "--listen", "127.0.0.1:0", "--data", data)
+	cmd.Dir, cmd.Env, cmd.Stdout = t.TempDir(), []string{"OPENAI_BASE_URL=" + nowhere + "/v1"}, screen
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var seen strings.Builder
+	for lines := bufio.NewReader(master); !strings.Contains(seen.String(), "Warning"); {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v after %q", err, seen.String())
+		}
+		seen.WriteString(line)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"Open http://127.0.0.1:", "parley chat --server http://127.0.0.1:",
+		"Model   demo (scripted answers)", "Agents  helpful-assistant", "Data    " + data,
+		"OPENAI_BASE_URL is set and no model is"} {
+		if !strings.Contains(seen.String(), want) {
+			t.Errorf("no %q in\n%s", want, seen.String())
+		}
+	}
+}
+
+// TestAChatWithoutAServer promises nothing before it has failed.
+func TestAChatWithoutAServer(t *testing.T) {
+	t.Parallel()
+	out, said, code := runWith(t, nil, "hello\n", "chat", "--server", nowhere)
+	if code != 1 || out != "" || !strings.Contains(said, nowhere) || !strings.Contains(said, "parley serve") {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+}
+
+// TestAChatInAScript fails if its last message was not answered, and says why.
+func TestAChatInAScript(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, options{env: []string{"OPENAI_BASE_URL=" + nowhere + "/v1"}})
+	out, said, code := runWith(t, nil, "say hello\nfail\n", "chat", "--server", "http://"+s.address)
+	if code != 1 || !strings.Contains(out, "hello") ||
+		!strings.Contains(said, "the last message was not answered: The demo model failed") {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+	const demo = "(OPENAI_BASE_URL is set and no model is: the scripted demo answers; name a model of that server with " +
+		"MODEL)\n"
+	if !strings.HasPrefix(out, demo) {
+		t.Errorf("the chat does not begin with %q: %s", demo, out)
+	}
+	if out, said, code := runWith(t, nil, "say hello\n", "chat", "--server", "http://"+s.address); code != 0 {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+}
+
+// TestAModelsServerThatIsDown is named to the operator, by address.
+func TestAModelsServerThatIsDown(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, options{env: []string{"OPENAI_BASE_URL=" + nowhere + "/v1", "MODEL=llama3.2"}})
+	_, said, code := runWith(t, nil, "hello\n", "chat", "--server", "http://"+s.address)
+	if code != 1 || !strings.Contains(said, "The model's server cannot be reached at "+nowhere) {
+		t.Errorf("exit %d, %q", code, said)
+	}
+	out, _, _ := runWith(t, []string{"OPENAI_BASE_URL=" + nowhere + "/v1", "MODEL=llama3.2"}, "", "doctor", "--data",
+		t.TempDir(), "--listen", "127.0.0.1:0")
+	if strings.Contains(out, "can be called") || !strings.Contains(out, "llama3.2") {
+		t.Errorf("the doctor says\n%s", out)
+	}
+}
+
+// TestAWholeAuditIsSaidToBe, for a person and for a script.
+func TestAWholeAuditIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, jwt())
+	s.tries("nonsense", http.StatusUnauthorized)
+	s.stop()
+	out, said, code := run(t, "audit", "verify", "--data", s.o.data, "--default-tenant", "acme")
+	if code != 0 || said != "" || !strings.Contains(out, "\nAll is well: ") {
+		t.Errorf("exit %d, %q, %q", code, out, said)
+	}
+}
+
+// TestAnAgentForSomeUsers lets in users by their names, whatever their role.
+func TestAnAgentForSomeUsers(t *testing.T) {
+	t.Parallel()
+	o := jwt()
+	o.workspace = t.TempDir()
+	put(t, o.workspace, "agents/a.md", "---\nname: vault\nallow: {roles: [dept_head], users: [ann]}\n---\nHelp.\n")
+	s := startServer(t, o)
+	for _, test := range []struct {
+		v    *visitor
+		want int
+	}{
+		{s.user("ann"), http.StatusOK}, {s.user("bob"), http.StatusForbidden},
+		{s.visitor("dora@acme", time.Hour, "dept_head"), http.StatusOK},
+	} {
+		test.v.must(test.want, http.MethodPost, "/api/v1/agents/vault/message", `{"content":"say hi"}`)
+	}
+}
+
+// TestTheModelsThatCanBeChosen are listed with their windows and prices.
+func TestTheModelsThatCanBeChosen(t *testing.T) {
+	t.Parallel()
+	mock := providertest.Start(t)
+	s, n := startServer(t, withModel(mock, options{})), startNode(t)
+	status, list := n.fetch(s, "GET", "/api/v1/models", "")
+	if status != 200 ||
+		!strings.Contains(list, `{"id":"gpt-4.1","provider":"openai","default":true,"context_window":`) ||
+		!strings.Contains(list, `"input_price":`) {
+		t.Errorf("%d %s", status, list)
+	}
+}
+
+// TestTheOutputOfACommand is what it printed; its exit code is beside it.
+func TestTheOutputOfACommand(t *testing.T) {
+	t.Parallel()
+	s, n := startSandboxed(t, "suggest"), startNode(t)
+	c := n.loop(s, "/")
+	c.input("run cat note.txt")
+	list := c.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
+		"assistant"}, answered)...)
+	if out := list[3].Payload.Output; !strings.HasPrefix(out, `{"output":"patience\n","metadata":{"exit_code":0,`) {
+		t.Errorf("%s", out)
+	}
+}
