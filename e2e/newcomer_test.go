@@ -41,13 +41,15 @@ func TestTheTerminalSaysWhereToGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer screen.Close()
 	data := t.TempDir()
 	cmd := exec.CommandContext(within(t, patience), binary(t), "serve", "--listen", "127.0.0.1:0", "--data", data)
 	cmd.Dir, cmd.Env, cmd.Stdout = t.TempDir(), []string{"OPENAI_BASE_URL=" + nowhere + "/v1"}, screen
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	screen.Close() // so that reading ends with the server
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer cmd.Process.Kill() // if the test fails
 	var seen strings.Builder
 	for lines := bufio.NewReader(master); !strings.Contains(seen.String(), "Warning"); {
 		line, err := lines.ReadString('\n')
