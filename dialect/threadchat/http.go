@@ -47,6 +47,8 @@ type (
 // A post is a request, and what becomes of it.
 type post struct {
 	h       *Handler
+	door    parley.Door
+	project parley.Project // that the address names; zero: none
 	who     parley.Principal
 	shape   Shape
 	command parley.Command
@@ -60,6 +62,9 @@ func (h *Handler) Chat(w http.ResponseWriter, r *http.Request, visit parley.Visi
 	defer leave()
 	p, err := decodePost(body, freshID())
 	p.h, p.who = h, visit.Who
+	if err == nil {
+		p.door, p.project, err = dialect.InProject(h.Door, visit.Who.Tenant, r)
+	}
 	if err == nil {
 		err = p.submit(ctx)
 	}
@@ -113,11 +118,15 @@ func (p *post) submit(ctx context.Context) error {
 	}
 	// Asked here, so that what Submit does not find is the thread.
 	if name := p.command.Do.(parley.SubmitInput).Agent.Name; name != "" {
-		if _, err := p.h.Agents.Agent(p.who.Tenant, name); err != nil {
+		root := p.project.Root
+		if m, err := p.door.Session(ctx, p.who, p.command.Session); err == nil && root == "" {
+			root = m.Project
+		}
+		if _, err := p.h.Agents.Of(root).Agent(p.who.Tenant, name); err != nil {
 			return parley.Errorf(parley.CodeInvalid, "agentId names no agent: %s", parley.MessageOf(err))
 		}
 	}
-	receipt, err := p.h.Door.Submit(ctx, p.who, p.command)
+	receipt, err := p.door.Submit(ctx, p.who, p.command)
 	p.from = receipt.First
 	return err
 }

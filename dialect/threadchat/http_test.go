@@ -25,13 +25,19 @@ func (d *postDoor) May(context.Context, parley.Principal, parley.Action, parley.
 	return d.denied
 }
 
+func (d *postDoor) Session(context.Context, parley.Principal, parley.SessionID) (parley.Summary, error) {
+	return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+}
+
 func (d *postDoor) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
 	d.commands = append(d.commands, c)
 	return parley.Receipt{Session: c.Session, First: 2, Last: 2}, d.refusal
 }
 
 // oneAgent knows coder.
-type oneAgent struct{ parley.Agents }
+type oneAgent struct{ parley.ProjectAgents }
+
+func (a oneAgent) Of(string) parley.Agents { return a }
 
 func (oneAgent) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	if name != "coder" {

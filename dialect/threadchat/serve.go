@@ -18,7 +18,7 @@ import (
 // Handler serves GET /api/chat/ws, and by Chat one request of HTTP.
 type Handler struct {
 	Door   parley.Door
-	Agents parley.Agents
+	Agents parley.ProjectAgents
 	Guard  dialect.Guard
 	Conns  *dialect.Conns
 	Log    *slog.Logger
