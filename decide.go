@@ -73,6 +73,8 @@ func (d *decision) advance() {
 		return
 	case d.s.orphans():
 		return // children of what has ended are still being stopped
+	case d.s.Unreported != 0:
+		return // the changes of the next run would be reported as those of the last
 	case r == nil:
 		if len(d.s.Queue) > 0 {
 			w := d.s.Queue[0]

@@ -62,3 +62,37 @@ func TestAReportOfAnEarlierEnd(t *testing.T) {
 	a.expect("TurnFinished")
 	a.wants(parley.ReportChanges{Run: a.state.Run.ID, Turns: 3})
 }
+
+// TestACancelledRunIsReportedOnce, after its end and before the next run starts.
+func TestACancelledRunIsReportedOnce(t *testing.T) {
+	a := edited(t)
+	run := a.state.Run.ID
+	a.do(parley.CancelRun{})
+	a.do(parley.SubmitInput{Content: "next", Request: "next", Agent: parley.AgentRef{Name: "helper", Files: true}})
+	a.expect("RunFinished InputReceived")
+	late := parley.ReportChanges{Run: run}
+	a.wants(late)
+	found := parley.Report{At: a.now, Run: run, Body: parley.ChangesFound{Turns: 2, Files: oneFile}}
+	for _, body := range []parley.ChangesFound{{Turns: 2, Files: oneFile}, {Files: oneFile}, {Files: oneFile}} {
+		found.Body = body // of before the end, of after it, and of after it once more
+		if err := a.take(found); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.expect("RunFinished InputReceived FilesChanged RunStarted InputAdopted TurnStarted")
+	if slices.Contains(parley.Next(a.state, a.now), parley.Step(late)) {
+		t.Error("it is to be reported again")
+	}
+	for _, err := range checker.Check(a.log) {
+		t.Error(err)
+	}
+}
+
+// TestADeletedSessionReportsNothing: nobody can read it.
+func TestADeletedSessionReportsNothing(t *testing.T) {
+	a := edited(t)
+	a.do(parley.DeleteSession{})
+	if steps := parley.Next(a.state, a.now); len(steps) != 0 {
+		t.Errorf("wanted is %+v", steps)
+	}
+}

@@ -22,6 +22,8 @@ func Next(s State, now time.Time) []Step {
 	}
 	if d.reporting {
 		steps = append(steps, ReportChanges{r.ID, r.Turns})
+	} else if s.Unreported != 0 && !s.orphans() {
+		steps = append(steps, ReportChanges{Run: s.Unreported})
 	}
 	if s.compactable() {
 		steps = append(steps, Compact{s.Compact.Since, s.Last, s.Compacted.From})

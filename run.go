@@ -71,12 +71,17 @@ type RunFinished struct {
 	Usage   Usage   `json:"usage"`
 	// Vendor: the vendor of the model refused the request of the last turn, which is why the run failed.
 	Vendor *VendorError `json:"vendor,omitempty"`
+	// ReportFollows: the run was ended from outside and may have changed files. FilesChanged follows.
+	ReportFollows bool `json:"report_follows,omitempty"`
 }
 
 func (b RunFinished) fold(s State, _ Event) State {
 	r := s.Run
 	if s.Run = nil; s.evaluates(r, b) {
 		s.Evaluate = &evaluation{r.ID, r.Agent}
+	}
+	if b.ReportFollows && r != nil {
+		s.Unreported = r.ID
 	}
 	return s
 }
@@ -168,7 +173,8 @@ func (do CancelRun) decide(d *decision, _ Command) error {
 }
 
 // endRun ends the open run from outside, in one batch: whatever of it was open
-// is closed first, so that the batch is the last that is heard of it.
+// is closed first, so that the batch is the last that is heard of it. Only what
+// it did to files is reported later, outside the run.
 func (d *decision) endRun(outcome Outcome, code Code, message string) {
 	r := d.s.Run
 	if r == nil {
@@ -186,7 +192,8 @@ func (d *decision) endRun(outcome Outcome, code Code, message string) {
 	if r.Turn != nil {
 		d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCancelled})
 	}
-	d.emit(r.ID, RunFinished{Outcome: outcome, Code: code, Message: message, Usage: d.s.Run.Usage})
+	d.emit(r.ID, RunFinished{Outcome: outcome, Code: code, Message: message, Usage: d.s.Run.Usage,
+		ReportFollows: d.s.Run.Touched})
 }
 
 // boundary is the place between turns: adopt what was said meanwhile and go on,

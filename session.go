@@ -51,7 +51,7 @@ func (SessionReopened) fold(s State, _ Event) State {
 }
 
 func (SessionDeleted) fold(s State, _ Event) State {
-	s.Deleted, s.Evaluate = true, nil
+	s.Deleted, s.Evaluate, s.Unreported = true, nil, 0
 	return s
 }
 

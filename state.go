@@ -32,10 +32,13 @@ type State struct {
 
 	Children []Child // that have not returned
 
-	Queue  []waiting // received and neither adopted nor withdrawn, oldest first
-	Run    *Run      // the open run
-	Always []grant   // calls a person allowed for the rest of the session
-	Recent []string  // the ends of the last inputs: attacks come in parts
+	Queue []waiting // received and neither adopted nor withdrawn, oldest first
+	Run   *Run      // the open run
+	// Unreported is a run that was ended from outside, until its changes of files are reported.
+	Unreported RunID `json:",omitempty"`
+
+	Always []grant  // calls a person allowed for the rest of the session
+	Recent []string // the ends of the last inputs: attacks come in parts
 	// Sources that content was read from, sorted. It stays in what the model is
 	// told, also as a summary, so none of them is ever taken away.
 	Sources []Source `json:",omitempty"`
@@ -145,7 +148,8 @@ func (s State) withRun(change func(*Run)) State {
 
 // quiet reports whether a session may begin something by itself.
 func (s State) quiet() bool {
-	return s.Run == nil && len(s.Queue) == 0 && s.Owner != "" && !s.Deleted && s.Halted == "" && !s.orphans()
+	return s.Run == nil && s.Unreported == 0 && len(s.Queue) == 0 && s.Owner != "" && !s.Deleted && s.Halted == "" &&
+		!s.orphans()
 }
 
 // without is a copy of a list without some of its elements. An empty list is

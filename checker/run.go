@@ -10,6 +10,7 @@ func (c *check) inRun(e parley.Event) {
 		c.must(len(c.children) == 0, "%d children of the last run are out", len(c.children))
 		c.must(e.Run == parley.RunID(e.Seq), "is named %d", e.Run)
 		c.must(!c.halted, "the session is halted")
+		c.must(c.owed == 0, "what run %d did to files is not reported", c.owed)
 		c.must(c.inputs[b.Input] == "received", "its input %d is %q", b.Input, c.inputs[b.Input])
 		for id, state := range c.inputs {
 			c.must(state != "received" || id >= b.Input, "input %d has waited longer than %d", id, b.Input)
@@ -28,6 +29,10 @@ func (c *check) inRun(e parley.Event) {
 		c.must(b.Outcome != parley.Completed || c.adopted && c.turns > 0, "completed without an answer")
 		c.must(b.Outcome != parley.Interrupted || c.cuts == parley.MaxCuts || c.abandoned() || c.remote && c.cuts == 1,
 			"interrupted after %d cuts", c.cuts)
+		if b.ReportFollows {
+			c.must(b.Outcome != parley.Completed && b.Outcome != parley.Failed && !c.reported, "was to report before")
+			c.owed = c.run
+		}
 		c.run = 0
 	case parley.TurnStarted:
 		c.must(c.run != 0 && c.turn == 0, "run %d, turn %d", c.run, c.turn)
@@ -58,7 +63,14 @@ func (c *check) inRun(e parley.Event) {
 		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
 		c.must(b.Actual != "" && b.Actual != b.Preferred, "from %s to %s", b.Preferred, b.Actual)
 	case parley.FilesChanged:
-		c.must(c.run != 0 && c.turn == 0 && c.turns > 0, "not after the last turn of a run")
+		if b.After != 0 {
+			c.must(e.Run == 0 && c.run == 0 && b.After == c.owed, "the report of run %d is owed", c.owed)
+			c.must(len(b.Files) <= parley.MaxFilesChanged, "has %d files", len(b.Files))
+			c.must(len(c.children) == 0, "%d children of the run are out", len(c.children))
+			c.owed = 0
+			break
+		}
+		c.must(e.Run != 0 && c.run != 0 && c.turn == 0 && c.turns > 0, "not after the last turn of a run")
 		c.must(!c.reported, "was said already")
 		c.must(len(b.Files) > 0 && len(b.Files) <= parley.MaxFilesChanged, "has %d files", len(b.Files))
 		c.callsEnded()

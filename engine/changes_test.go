@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"parley"
 )
@@ -162,6 +163,8 @@ func TestToldMoreWhileReporting(t *testing.T) {
 	r.check(id)
 }
 
+// TestCancelWhileReporting: the report that was under way is void, and is made
+// again after the end of the run.
 func TestCancelWhileReporting(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	r := noting(t, n)
@@ -170,8 +173,89 @@ func TestCancelWhileReporting(t *testing.T) {
 	<-n.asked
 	r.do(id, parley.CancelRun{})
 	r.say(id, "say more")
+	<-n.asked
+	n.answers <- nil
+	r.reportedLate(id, parley.Cancelled, 2)
+}
+
+// reportedLate waits for a number of runs, of which the first was ended from
+// outside, and checks that its report is the first event after its end.
+func (r *rig) reportedLate(id parley.SessionID, outcome parley.Outcome, runs int) {
+	r.t.Helper()
+	r.finished(id, runs)
+	log := r.until(id, "the report", seen[parley.FilesChanged](1))
+	end, report := all[parley.RunFinished](log)[0], all[parley.FilesChanged](log)
+	if end.Outcome != outcome || !end.ReportFollows || len(report) != 1 || len(report[0].Files) != 1 {
+		r.t.Errorf("%+v, %+v", end, report)
+	}
+	at, next := seqOf[parley.FilesChanged](log, 1), seqOf[parley.RunStarted](log, 2)
+	if at < seqOf[parley.RunFinished](log, 1) || next != 0 && next < at {
+		r.t.Errorf("the report stands at %d, the next run starts at %d", at, next)
+	}
+	if e := log[at-1]; e.Run != 0 || report[0].After != parley.RunID(seqOf[parley.RunStarted](log, 1)) {
+		r.t.Errorf("%+v", e)
+	}
+	r.check(id)
+}
+
+// TestACancelledRunIsReported when its tool is gone, and not before: a process
+// that is being killed may still change files.
+func TestACancelledRunIsReported(t *testing.T) {
+	n := &notebook{}
+	r := noting(t, n)
+	r.hands.wait = make(chan struct{})
+	id := r.open()
+	r.say(id, "call wait x")
+	r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
+	r.do(id, parley.CancelRun{})
+	r.say(id, "say more")
+	time.Sleep(10 * time.Millisecond) // a mistake would show by now
+	if _, since := n.count(); since != 0 {
+		t.Error("files are compared while the tool runs")
+	}
+	close(r.hands.wait)
+	r.reportedLate(id, parley.Cancelled, 2)
+}
+
+// TestAHaltedRunIsReported, though nothing starts in its session any more.
+func TestAHaltedRunIsReported(t *testing.T) {
+	n := &notebook{}
+	r := noting(t, n)
+	id := r.open()
+	r.say(id, "call do x | hang")
+	r.until(id, "the second turn", seen[parley.TurnStarted](2))
+	r.do(id, parley.HaltSession{Reason: "enough"})
+	r.reportedLate(id, parley.Halted, 1)
+}
+
+// TestACrashBeforeTheReport of a cancelled run: the next process makes it.
+func TestACrashBeforeTheReport(t *testing.T) {
+	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
+	r := noting(t, n)
+	id := r.open()
+	r.say(id, "call do x | hang")
+	r.until(id, "the second turn", seen[parley.TurnStarted](2))
+	r.do(id, parley.CancelRun{})
+	<-n.asked
+	r.restart(true)
+	<-n.asked
+	n.answers <- nil
+	r.reportedLate(id, parley.Cancelled, 1)
+}
+
+// TestACancelledRunWithoutAReport: the session goes on if the files cannot be
+// compared, or are not this tenant's any more.
+func TestACancelledRunWithoutAReport(t *testing.T) {
+	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
+	r := noting(t, n)
+	id := r.open()
+	n.answers <- errors.New("no")
+	r.say(id, "call do x | hang")
+	r.until(id, "the second turn", seen[parley.TurnStarted](2))
+	r.do(id, parley.CancelRun{})
+	r.say(id, "say more")
 	log := r.finished(id, 2)
-	if all[parley.RunFinished](log)[0].Outcome != parley.Cancelled || len(all[parley.FilesChanged](log)) != 0 {
+	if got := all[parley.FilesChanged](log); len(got) != 1 || len(got[0].Files) != 0 {
 		t.Error(story(log))
 	}
 	r.check(id)

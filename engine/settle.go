@@ -45,11 +45,18 @@ func (a *actor) settle() (wake time.Duration, err error) {
 			wake = min(wake, max(w.At.Sub(e.Now()), 0)+time.Millisecond)
 		}
 		// Also while draining: the log says that it was started.
-		if needsWorker(step) && a.workers[step] == nil && !(draining && a.watches(step)) {
+		if needsWorker(step) && !a.tooEarly(step, steps) && a.workers[step] == nil && !(draining && a.watches(step)) {
 			a.work(step)
 		}
 	}
 	return wake, nil
+}
+
+// tooEarly reports whether a step has to wait for what an ended run left alive:
+// a process that is being killed may still change files.
+func (a *actor) tooEarly(step parley.Step, wanted []parley.Step) bool {
+	report, ok := step.(parley.ReportChanges)
+	return ok && report.Turns == 0 && !a.onlyWanted(wanted)
 }
 
 // atRest reports whether nothing that is no longer wanted is alive, here or in

@@ -151,7 +151,10 @@ func (w *watcher) startOf(ctx context.Context, id parley.SessionID, run parley.R
 		return start, err
 	}
 	alone := true
-	err = dialect.ReadLog(ctx, w.door, w.who, id, input, start-1, func(e parley.Event) { alone = alone && e.Run == 0 })
+	err = dialect.ReadLog(ctx, w.door, w.who, id, input, start-1, func(e parley.Event) {
+		_, report := e.Body.(parley.FilesChanged) // of the run before, which was ended from outside
+		alone = alone && e.Run == 0 && !report
+	})
 	if alone {
 		start = input
 	}

@@ -433,6 +433,9 @@ func (p *projection) planned(b parley.PlanChanged) {
 }
 
 func (p *projection) changed(b parley.FilesChanged) {
+	if len(b.Files) == 0 { // of a run that was ended from outside and changed none
+		return
+	}
 	report := changeReport{Files: []fileChange{}, Truncated: b.Truncated}
 	for _, f := range b.Files {
 		report.Files = append(report.Files, fileChange(f))

@@ -133,6 +133,7 @@ export interface ExplanationRequested {
 export interface FilesChanged {
   files: Array<{ path: string; summary: string; diff?: string }>
   truncated?: number
+  after?: number
 }
 
 export interface FollowUpEvaluated {
@@ -298,6 +299,7 @@ export interface RunFinished {
   message?: string
   usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
   vendor?: { status: number; message?: string }
+  report_follows?: boolean
 }
 
 export interface RunStarted {

@@ -307,6 +307,21 @@ describe('the rest', () => {
     }
   })
 
+  it('puts the report of a cancelled run below its answer, though the next message was sent', () => {
+    const { messages } = fold([
+      user('Go', 's.2'),
+      doing('calling_tool', 'Writing a.txt'),
+      outcome('cancelled'),
+      user('And?', 's.9'),
+      said('run', {
+        phase: 'change_report',
+        data: { files: [{ path: 'a.txt', summary: 'Added', diff: '' }], truncated_count: 0 },
+      }),
+    ])
+    const reports = messages.map((m) => (m.content ?? []).some((block) => block.type === 'change_report'))
+    expect(reports).toEqual([false, true, false, false])
+  })
+
   it('clears', () => {
     const state = fold([user('Go', 's.2')])
     expect(chatReducer(state, { type: 'CLEAR_MESSAGES' })).toMatchObject({ messages: [], seq: state.seq })

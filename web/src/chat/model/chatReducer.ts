@@ -198,7 +198,7 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
     case 'APPEND_TOOL_OUTPUT':
       return onLast(state, session, (m) => withOutput(m, action.id, action.tool, action.line))
     case 'ADD_CHANGE_REPORT':
-      return onCurrent(state, session, (m) =>
+      return onAnswered(state, session, (m) =>
         withBlock(m, { type: 'change_report', files: action.files, truncated: action.truncated }),
       )
     case 'COMPLETE_TURN':
@@ -421,6 +421,18 @@ function onLast(state: ChatState, session: string | undefined, change: (m: ChatM
   const going = current(state)
   const at = going >= 0 ? going : state.messages.findLastIndex((m) => m.role === 'agent' && m.from !== 'system')
   return at < 0 ? state : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
+}
+
+// onAnswered changes the last answer that says or does something: the report of a cancelled run comes after its end,
+// and the user may have sent the next message already.
+function onAnswered(state: ChatState, session: string | undefined, change: (m: ChatMessage) => ChatMessage): ChatState {
+  if (session !== undefined) return onLast(state, session, change)
+  const at = state.messages.findLastIndex(
+    (m) => m.role === 'agent' && m.from !== 'system' && !(m.isGenerating === true && isEmpty(m)),
+  )
+  return at < 0
+    ? onLast(state, session, change)
+    : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
 }
 
 // onEntry changes a sub-agent. Messages of a sub-agent whose start was not seen have no place, and are dropped.
