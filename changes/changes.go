@@ -1,10 +1,11 @@
 // Package changes finds out, with git, what a run has done to the files of the
-// workspace. It needs a repository there, and changes nothing in it: neither the
-// index nor refs nor objects.
+// workspace. It writes nothing there. If the workspace has a repository, neither
+// its index nor its refs nor its objects are changed.
 //
 // The files are noted as a tree of git's, in a repository of this package's own:
 // it borrows the objects of the workspace's and begins with a copy of its index,
-// so that only what is not committed is read. What the workspace's configuration
+// so that only what is not committed is read. If the workspace has no repository,
+// it begins empty and every file is read. What the workspace's configuration
 // would have git run (filters, monitors, diff programs, hooks) is not run, for it
 // is not read; and a run that commits, stages or checks out something is
 // understood like any other.
@@ -37,16 +38,30 @@ const (
 	maxFiles   = 5000             // such files, if they are not committed
 	maxTotal   = 32 << 20         // and their bytes
 	maxListing = 64 << 20         // bytes of what git lists
+
+	// lookAgain is how long a folder without a repository is left alone after its
+	// files could not be noted: finding out again may take as long as within.
+	lookAgain = 10 * time.Minute
 )
+
+// limits are of the files that are not committed.
+type limits struct {
+	files int // whose contents are compared
+	bytes int // of them
+}
 
 // Git is a parley.Changes. It may be used concurrently.
 type Git struct {
 	program string
 	files   *workspace.Workspace
 	folder  string // of notes
+	most    limits
 
 	mu   sync.Mutex               // guards the following; leaf
 	busy map[string]chan struct{} // notes being made; closed when they are
+	// Why the files of a folder without a repository could not be noted, and until when that counts.
+	refusal string
+	until   time.Time
 }
 
 var _ parley.Changes = (*Git)(nil)
@@ -59,7 +74,8 @@ func New(files *workspace.Workspace, folder string) (*Git, error) {
 		return nil, err
 	}
 	folder, err = filepath.Abs(folder)
-	return &Git{program: program, files: files, folder: folder, busy: map[string]chan struct{}{}}, err
+	return &Git{program: program, files: files, folder: folder, most: limits{maxFiles, maxTotal},
+		busy: map[string]chan struct{}{}}, err
 }
 
 // A note says what the files were like.
@@ -157,17 +173,51 @@ func (g *Git) makeRoom(name string) {
 	}
 }
 
-// note writes a note into a folder; without a repository there is none.
+// note writes a note into a folder.
 func (g *Git) note(ctx context.Context, part string) error {
 	r, err := g.find(ctx)
-	if err != nil || r.Dir == "" {
+	if err != nil {
 		return err
 	}
+	if r.Dir != "" {
+		return g.noteIn(ctx, r, part)
+	}
+	g.mu.Lock()
+	refused := time.Now().Before(g.until)
+	g.mu.Unlock()
+	if refused {
+		return nil
+	}
+	if err = g.noteIn(ctx, r, part); err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("the folder has no git repository, and noting its files takes longer than %s", within)
+	}
+	os.RemoveAll(filepath.Join(part, "git")) // it may be large, and nothing is compared with it
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	said := g.refusal == err.Error()
+	g.refusal, g.until = err.Error(), time.Now().Add(lookAgain)
+	if said {
+		return nil
+	}
+	return err
+}
+
+const tooLargeFolder = "the folder has no git repository, and more than %d files or %d bytes; " +
+	"a repository, or a .gitignore that lists large folders, makes it small enough"
+
+// noteIn writes a note of the files of r.
+func (g *Git) noteIn(ctx context.Context, r repository, part string) error {
 	if err := r.prepare(ctx, g, part); err != nil {
 		return err
 	}
 	at := desk{Git: g, repository: r, git: filepath.Join(part, "git"), index: filepath.Join(part, "index")}
 	seen, err := at.look(ctx, nil)
+	if err == nil && seen.full && r.Dir == "" {
+		err = fmt.Errorf(tooLargeFolder, g.most.files, g.most.bytes)
+	}
 	if err != nil {
 		return err
 	}
@@ -301,7 +351,7 @@ func (d desk) report(ctx context.Context, before, after string, found map[string
 	staged := d.staged(ctx, paths)
 	for _, path := range paths {
 		c := found[path]
-		if c.summary == added && !staged[path] {
+		if c.summary == added && d.Dir != "" && !staged[path] {
 			c.summary = untracked
 		}
 		diff := tooLarge
@@ -318,10 +368,13 @@ func (d desk) report(ctx context.Context, before, after string, found map[string
 
 // staged finds those of paths that the workspace's own index has.
 func (d desk) staged(ctx context.Context, paths []string) map[string]bool {
+	has := map[string]bool{}
+	if d.Dir == "" {
+		return has
+	}
 	own := d
 	own.index = filepath.Join(d.Dir, "index")
 	out, _ := own.run(ctx, nil, append([]string{"ls-files", "-z", "--"}, paths...)...) // not told: not staged
-	has := map[string]bool{}
 	for _, path := range strings.Split(string(out), "\x00") {
 		has[path] = true
 	}

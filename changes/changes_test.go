@@ -19,8 +19,9 @@ import (
 
 // A project is a git repository with a few files, all of them committed.
 type project struct {
-	t   *testing.T
-	dir string
+	t     *testing.T
+	dir   string
+	plain bool // it is no repository
 	*Git
 }
 
@@ -38,6 +39,16 @@ func newProject(t *testing.T, init ...string) *project {
 		p.write(name, text)
 	}
 	p.commit()
+	p.use(p.dir)
+	return p
+}
+
+// newFolder is a folder with the same files that has no repository.
+func newFolder(t *testing.T) *project {
+	p := &project{t: t, dir: t.TempDir(), plain: true}
+	for name, text := range committed {
+		p.write(name, text)
+	}
 	p.use(p.dir)
 	return p
 }
@@ -60,6 +71,9 @@ func (p *project) use(folder string) {
 
 func (p *project) git(args ...string) string {
 	p.t.Helper()
+	if p.plain {
+		p.t.Skip("this is about a repository")
+	}
 	cmd := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=ann", "-c", "user.email=ann@example.com",
 		"-c", "commit.gpgsign=false", "-c", "protocol.file.allow=always"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull)
@@ -122,6 +136,12 @@ func brief(c parley.FilesChanged) (list []string) {
 // footprint is everything in the repository that git may write.
 func (p *project) footprint() map[string]string {
 	all := map[string]string{}
+	if p.plain {
+		if _, err := os.Lstat(filepath.Join(p.dir, ".git")); err == nil {
+			p.t.Error("there is a repository now")
+		}
+		return all
+	}
 	err := filepath.WalkDir(filepath.Join(p.dir, ".git"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -231,9 +251,7 @@ func TestWhatARunChanged(t *testing.T) {
 			[]string{"Added (untracked) *", "Added (untracked) :(top)x", "Added (untracked) a\nb"},
 			map[string]string{"*": "+star\n"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			p := newProject(t)
+		check := func(t *testing.T, p *project, want []string) {
 			if c.before != nil {
 				c.before(p)
 			}
@@ -241,8 +259,8 @@ func TestWhatARunChanged(t *testing.T) {
 			c.after(p)
 			footprint := p.footprint()
 			got := p.since()
-			if !slices.Equal(brief(got), c.want) {
-				t.Errorf("got %q, want %q", brief(got), c.want)
+			if !slices.Equal(brief(got), want) {
+				t.Errorf("got %q, want %q", brief(got), want)
 			}
 			for _, f := range got.Files {
 				text, not := strings.CutPrefix(c.diffs[f.Path], "!")
@@ -260,6 +278,70 @@ func TestWhatARunChanged(t *testing.T) {
 			}
 			if len(p.footprint()) != len(footprint) {
 				t.Error("the repository has more or fewer files than before")
+			}
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, newProject(t), c.want)
+		})
+		t.Run(c.name+", without a repository", func(t *testing.T) {
+			t.Parallel()
+			var want []string // what is tracked nowhere is not called untracked
+			for _, line := range c.want {
+				want = append(want, strings.Replace(line, "Added (untracked)", "Added", 1))
+			}
+			check(t, newFolder(t), want)
+		})
+	}
+}
+
+// TestAFolderThatIsTooLarge is not reported. That is said once, and found out
+// once in a while.
+func TestAFolderThatIsTooLarge(t *testing.T) {
+	for name, fill := range map[string]func(*project){
+		"files": func(p *project) {
+			p.most.files = 20
+			for i := range 20 {
+				p.write(fmt.Sprintf("many/%d", i), "")
+			}
+		},
+		"bytes": func(p *project) {
+			p.most.bytes = 3000
+			p.write("much", strings.Repeat("x", 3000))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newFolder(t)
+			fill(p)
+			if err := p.Note(t.Context(), run); err == nil || !strings.Contains(err.Error(), "no git repository") {
+				t.Errorf("noted: %v", err)
+			}
+			p.note()
+			p.write("main.go", "x\n")
+			if got := p.since(); got.Files != nil {
+				t.Errorf("%q", brief(got))
+			}
+			if left, _ := filepath.Glob(filepath.Join(p.folder, "*", "git")); left != nil {
+				t.Errorf("%q was kept", left)
+			}
+			const later = "acme.session.9"
+			if err := p.Note(t.Context(), later); err != nil {
+				t.Errorf("said again: %v", err)
+			}
+			p.until = time.Time{} // a while later
+			if err := p.Note(t.Context(), "acme.session.11"); err != nil || !p.until.After(time.Now()) {
+				t.Errorf("said again, or not tried again: %v", err)
+			}
+			// As its own files ask for.
+			p.write(".gitignore", "many/\nmuch\n")
+			p.until = time.Time{}
+			if err := p.Note(t.Context(), "acme.session.13"); err != nil {
+				t.Fatal(err)
+			}
+			p.write("README.md", "x\n")
+			if got, err := p.Since(t.Context(), "acme.session.13"); err != nil || len(got.Files) != 1 {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
@@ -436,13 +518,26 @@ func TestASubmodule(t *testing.T) {
 }
 
 func TestOtherPlaces(t *testing.T) {
-	t.Run("no repository", func(t *testing.T) {
-		p := &project{t: t, dir: t.TempDir()}
-		p.use(p.dir)
+	t.Run("a folder that the run makes a repository", func(t *testing.T) {
+		p := newFolder(t)
 		p.note()
-		p.write("x", "y")
-		if got := p.since(); got.Files != nil {
-			t.Errorf("%+v", got)
+		p.write("index", "not an index of git\n")
+		p.plain = false
+		p.git("init", "-q")
+		p.commit()
+		p.write("main.go", "x\n")
+		if got := brief(p.since()); !slices.Equal(got, []string{"Added index", "Modified main.go"}) {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("an empty folder, with the notes in it", func(t *testing.T) {
+		p := &project{t: t, dir: t.TempDir(), plain: true}
+		p.use(p.dir)
+		p.folder = filepath.Join(p.dir, "data", "changes")
+		p.note()
+		p.write("x", "y\n")
+		if got := brief(p.since()); !slices.Equal(got, []string{"Added x"}) {
+			t.Errorf("%q", got)
 		}
 	})
 	t.Run("never noted", func(t *testing.T) {

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"context"
 	"crypto/sha1"
@@ -24,11 +25,12 @@ import (
 	"parley/workspace"
 )
 
-// A repository is the one that the workspace is in.
+// A repository is the one that the workspace is in. If there is none, it stands
+// for the workspace alone: Dir and Common are empty.
 type repository struct {
 	Top    string // its topmost folder of files
 	Prefix string // of the workspace's files in it; empty, or ends with a slash
-	Dir    string // where its index is; empty: there is none
+	Dir    string // where its index is
 	Common string // where its objects are
 	Format string // of its objects' names
 }
@@ -40,11 +42,11 @@ func (g *Git) find(ctx context.Context) (repository, error) {
 		"--path-format=absolute",
 		"--show-toplevel", "--git-dir", "--git-common-dir", "--show-object-format", "--show-prefix")
 	if _, exited := errors.AsType[*exec.ExitError](err); exited {
-		return repository{}, nil
+		return repository{Top: g.files.Root(), Format: "sha1"}, nil
 	}
 	lines := strings.Split(string(out), "\n")
 	if err != nil || len(lines) != 6 || slices.Contains(lines[:4], "") { // a newline in a name is nobody's intention
-		return repository{}, err
+		return repository{}, cmp.Or(err, errors.New("git gave no usable path of the repository"))
 	}
 	return repository{Top: lines[0], Dir: lines[1], Common: lines[2], Format: lines[3], Prefix: lines[4]}, nil
 }
@@ -59,10 +61,13 @@ func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 	if r.Format != "sha1" {
 		version = "1\n[extensions]\n\tobjectformat = " + r.Format + "\n"
 	}
-	config := "[core]\n" + r.manners(ctx, g) + "\tbare = false\n\trepositoryformatversion = " + version
+	manners, borrowed := "", ""
+	if r.Dir != "" {
+		manners, borrowed = r.manners(ctx, g), filepath.Join(r.Common, "objects")+"\n"
+	}
+	config := "[core]\n" + manners + "\tbare = false\n\trepositoryformatversion = " + version
 	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config,
-		"objects/info/alternates": filepath.Join(r.Common, "objects") + "\n", "refs/heads/.keep": "",
-		"info/exclude": ""} {
+		"objects/info/alternates": borrowed, "refs/heads/.keep": "", "info/exclude": ""} {
 		path := filepath.Join(own, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
@@ -70,6 +75,9 @@ func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}
+	}
+	if r.Dir == "" {
+		return nil
 	}
 	copies := map[string]string{
 		filepath.Join(r.Dir, "index"):              filepath.Join(part, "index"),
@@ -143,6 +151,7 @@ type sight struct {
 	tree   string
 	large  map[string]string // by path, what they look like from outside
 	others map[string]bool   // paths that the index did not have
+	full   bool              // there were more files, or bytes of them, than are read
 }
 
 // look brings the index up to date with the files. Those that were noted as
@@ -184,8 +193,12 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 			continue
 		}
 		looks := fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
-		if known[path] == looks || info.Size() > maxFile || files >= maxFiles || total+int(info.Size()) > maxTotal {
+		if known[path] == looks || info.Size() > maxFile {
 			s.large[path] = looks
+			continue
+		}
+		if files >= d.most.files || total+int(info.Size()) > d.most.bytes {
+			s.large[path], s.full = looks, true
 			continue
 		}
 		mode, content, err := at.read(path, info)
@@ -319,7 +332,7 @@ func (d desk) keep(content []byte) (string, error) {
 		return "", err
 	}
 	var packed bytes.Buffer
-	z := zlib.NewWriter(&packed)
+	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed) // a level that there is
 	z.Write(head)
 	z.Write(content)
 	z.Close() // into memory: none of these fails
