@@ -63,6 +63,7 @@ type (
 		Call   CallID `json:"call"`
 		Offset int    `json:"offset"`
 		Text   string `json:"text"`
+		Stream Stream `json:"stream,omitempty"`
 	}
 	ToolCallFinished struct {
 		Call    CallID      `json:"call"`
@@ -233,11 +234,14 @@ func (d *decision) performing(rep Report) *Call {
 }
 
 // ToolPiece is live output of a call.
-type ToolPiece struct{ Text string }
+type ToolPiece struct {
+	Stream Stream
+	Text   string
+}
 
 func (b ToolPiece) decide(d *decision, rep Report) {
 	if c := d.performing(rep); c != nil && b.Text != "" {
-		d.emit(rep.Run, ToolOutputAppended{Call: c.ID, Offset: c.Output, Text: b.Text})
+		d.emit(rep.Run, ToolOutputAppended{Call: c.ID, Offset: c.Output, Text: b.Text, Stream: b.Stream})
 	}
 }
 

@@ -13,8 +13,19 @@ type Toolbox interface {
 	// Perform carries out a call. Live output goes to progress. When ctx ends
 	// it stops everything it started before it returns. An error that is
 	// ErrFateUnknown says that the call may have had its effect.
-	Perform(ctx context.Context, agent Agent, name, arguments string, progress func(string)) (ToolResult, error)
+	Perform(ctx context.Context, agent Agent, name, arguments string, progress Progress) (ToolResult, error)
 }
+
+// Progress is told what a call prints, while it runs. It is never called by two goroutines at once.
+type Progress func(Stream, string)
+
+// A Stream is where a command prints.
+type Stream string
+
+const (
+	Stdout Stream = "" // also what tools print that are no commands
+	Stderr Stream = "stderr"
+)
 
 // ErrFateUnknown: whatever was to carry out a call is gone, and nobody knows
 // whether it happened. The call ends as after a crash, and a person decides.

@@ -49,6 +49,7 @@ type note struct {
 			Status string `json:"run_status"`
 		}
 		Tool, Reason string
+		Stream       string
 		Parent       string `json:"parent_id"`
 		ParentRun    string `json:"parent_run_id"`
 		Subagent     string `json:"subagent_id"`
@@ -381,4 +382,23 @@ func (n *node) runs(s *server, path string) (list []runLine) {
 		n.t.Fatalf("GET %s: %d %s", path, status, body)
 	}
 	return list
+}
+
+// Lines of stderr say so, in the order in which they were printed.
+func TestEventBusTellsStderrFromStdout(t *testing.T) {
+	t.Parallel()
+	workspace := t.TempDir()
+	agentFile(t, workspace, "runner", "approval: full-auto")
+	s, n := startServer(t, options{workspace: workspace}), startNode(t)
+	b := n.tune(s, "")
+	n.say(s, "", "run echo one; sleep 0.3; echo two >&2; sleep 0.3; echo three")
+	var lines []string
+	for _, m := range b.until("turn_complete", "*") {
+		if m.Kind == "tool_progress" {
+			lines = append(lines, m.Data.Stream+" "+m.Text)
+		}
+	}
+	if want := []string{"stdout one", "stderr two", "stdout three"}; !slices.Equal(lines, want) {
+		t.Errorf("printed was %q\n%s", lines, b.history())
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"parley"
 )
 
 // Pieces are shown as they come, but not one by one: the first at once, then
@@ -18,24 +16,24 @@ const (
 	pieceBytes = 64 << 10 // no piece is longer
 )
 
-// A coalescer gathers text and emits it from a goroutine of its own, which
+// A coalescer gathers text of one kind after another and emits it from a goroutine of its own, which
 // close waits for. say waits while an emission is under way, so what is
 // gathered stays small. What is emitted is valid UTF-8 whatever is said, and
 // never ends inside a character: only so is what is stored what was shown.
-type coalescer struct {
-	pieces  chan piece
+type coalescer[K comparable] struct {
+	pieces  chan piece[K]
 	closing chan struct{}
 	done    chan struct{}
 	once    sync.Once
 }
 
-type piece struct {
-	kind parley.OutputKind
+type piece[K comparable] struct {
+	kind K
 	text string
 }
 
-func (a *actor) coalesce(emit func(parley.OutputKind, string)) *coalescer {
-	c := &coalescer{pieces: make(chan piece), closing: make(chan struct{}), done: make(chan struct{})}
+func coalesce[K comparable](a *actor, emit func(K, string)) *coalescer[K] {
+	c := &coalescer[K]{pieces: make(chan piece[K]), closing: make(chan struct{}), done: make(chan struct{})}
 	a.engine.wg.Go(func() {
 		defer close(c.done)
 		c.run(emit)
@@ -44,11 +42,11 @@ func (a *actor) coalesce(emit func(parley.OutputKind, string)) *coalescer {
 }
 
 // say is not heard after close.
-func (c *coalescer) say(kind parley.OutputKind, text string) {
+func (c *coalescer[K]) say(kind K, text string) {
 	for len(text) > 0 {
 		n := min(len(text), pieceBytes)
 		select {
-		case c.pieces <- piece{kind, text[:n]}:
+		case c.pieces <- piece[K]{kind, text[:n]}:
 		case <-c.closing:
 			return
 		}
@@ -57,13 +55,13 @@ func (c *coalescer) say(kind parley.OutputKind, text string) {
 }
 
 // close emits what is left.
-func (c *coalescer) close() {
+func (c *coalescer[K]) close() {
 	c.once.Do(func() { close(c.closing) })
 	<-c.done
 }
 
-func (c *coalescer) run(emit func(parley.OutputKind, string)) {
-	var gathered piece
+func (c *coalescer[K]) run(emit func(K, string)) {
+	var gathered piece[K]
 	var last time.Time // of the last emission; zero: none yet
 	timer := time.NewTimer(flushAfter)
 	timer.Stop()

@@ -327,10 +327,10 @@ func TestCommandsThatChangeNothingHaveReceipts(t *testing.T) {
 func TestProgressAfterTheEnd(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.hands.late = make(chan func(string), 1)
+	r.hands.late = make(chan parley.Progress, 1)
 	r.say(id, "call talk x | say done")
 	r.finished(id, 1)
-	(<-r.hands.late)("too late") // is not heard, and harms nobody
+	(<-r.hands.late)(parley.Stdout, "too late") // is not heard, and harms nobody
 	r.check(id)
 }
 

@@ -48,7 +48,7 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parl
 	}
 	defer release()
 	tell := func(body parley.ReportBody) { a.send(step, parley.Report{Run: step.Run, Turn: step.Turn, Body: body}) }
-	out := a.coalesce(func(kind parley.OutputKind, text string) { tell(parley.ModelPiece{Kind: kind, Text: text}) })
+	out := coalesce(a, func(kind parley.OutputKind, text string) { tell(parley.ModelPiece{Kind: kind, Text: text}) })
 	defer out.close()
 	var request parley.ModelRequest
 	var agent parley.Agent

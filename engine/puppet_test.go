@@ -215,8 +215,8 @@ func explains(message []string) string {
 // hands is a toolbox. The name of a tool says what it is like.
 type hands struct {
 	noHang bool
-	wait   chan struct{}     // ends the tool of that name
-	late   chan func(string) // gets what talk reports progress with
+	wait   chan struct{}        // ends the tool of that name
+	late   chan parley.Progress // gets what talk reports progress with
 
 	mu   sync.Mutex
 	done map[string]int // how often each tool was performed
@@ -278,7 +278,7 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	return v
 }
 
-func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress func(string)) (
+func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress parley.Progress) (
 	parley.ToolResult, error) {
 	h.mu.Lock()
 	if h.done == nil {
@@ -291,7 +291,7 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		if h.noHang {
 			break
 		}
-		progress("begun")
+		progress(parley.Stdout, "begun")
 		<-ctx.Done()
 		if name == "hangdo" {
 			return parley.ToolResult{Text: "it was done all the same"}, nil // too late for the run
@@ -303,8 +303,8 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		if h.late != nil {
 			h.late <- progress
 		}
-		progress("working")
-		progress(" hard")
+		progress(parley.Stdout, "working")
+		progress(parley.Stderr, " hard")
 	case "exit":
 		code, _ := strconv.Atoi(strings.Trim(args, `"`))
 		return parley.ToolResult{Text: "it ended", Exit: &code, Failed: code != 0}, nil

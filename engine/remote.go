@@ -63,8 +63,8 @@ type remoteTurn struct {
 	agent parley.Agent
 	stop  context.CancelCauseFunc
 	mouth *mouth
-	out   *coalescer // nil: nothing is being said
-	said  int        // bytes of text
+	out   *coalescer[parley.OutputKind] // nil: nothing is being said
+	said  int                           // bytes of text
 	calls int
 	asked bool // a person was, so the log is followed
 
@@ -77,7 +77,7 @@ func (r *remoteTurn) tell(body parley.ReportBody) {
 
 func (r *remoteTurn) say(kind parley.OutputKind, text string) {
 	if r.out == nil {
-		r.out = r.coalesce(
+		r.out = coalesce(r.actor,
 			func(kind parley.OutputKind, text string) { r.tell(parley.ModelPiece{Kind: kind, Text: text}) })
 	}
 	r.out.say(kind, text)

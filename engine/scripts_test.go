@@ -164,7 +164,11 @@ var scripts = []script{
 		r.say(id, "call hangdo x; call write y | say never")
 		r.until(id, "the tool runs", seen[parley.ToolOutputAppended](1))
 		r.do(id, parley.CancelRun{})
-		r.until(id, "late evidence", seen[parley.LateResultNoted](1))
+		r.until(id, "late evidence, and the report if it follows", func(log []parley.Event) bool {
+			ends := all[parley.RunFinished](log)
+			return seen[parley.LateResultNoted](1)(log) && len(ends) == 1 &&
+				(!ends[0].ReportFollows || seen[parley.FilesChanged](1)(log))
+		})
 	}},
 	{"cancelled while a person is asked", func(r *rig, id parley.SessionID) {
 		r.say(id, "call write x; call ask y | say never")

@@ -146,21 +146,25 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 	if err != nil {
 		return a.toolEnded(ctx, parley.ToolResult{}, err)
 	}
-	out := a.coalesce(func(_ parley.OutputKind, text string) {
-		a.send(step, parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolPiece{Text: text}})
+	out := coalesce(a, func(stream parley.Stream, text string) {
+		a.send(step, parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolPiece{Stream: stream, Text: text}})
 	})
 	defer out.close()
-	live := a.redactor()
-	say := func(text string) {
+	// Each stream has its own: what the other prints in between must not break a secret apart.
+	live := map[parley.Stream]parley.Filter{parley.Stdout: a.redactor(), parley.Stderr: a.redactor()}
+	say := func(stream parley.Stream, text string) {
 		if text != "" {
-			out.say(parley.Text, text)
+			out.say(stream, text)
 		}
 	}
 	if step.Touches {
 		a.noteFiles(ctx, step.Run)
 	}
-	result, err := a.tools(ctx).Perform(ctx, agent, step.Name, step.Args, func(text string) { say(live.Write(text)) })
-	say(live.Close())
+	result, err := a.tools(ctx).Perform(ctx, agent, step.Name, step.Args, func(stream parley.Stream, text string) {
+		say(stream, live[stream].Write(text))
+	})
+	say(parley.Stdout, live[parley.Stdout].Close())
+	say(parley.Stderr, live[parley.Stderr].Close())
 	out.close()
 	return a.toolEnded(ctx, result, err)
 }

@@ -70,7 +70,7 @@ type tools struct {
 	m *Metrics
 }
 
-func (t tools) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+func (t tools) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
 	parley.ToolResult, error) {
 	start := t.m.now()
 	defer func() { t.m.callDuration.WithLabelValues(t.m.tools.of(name)).Observe(t.m.now().Sub(start).Seconds()) }()

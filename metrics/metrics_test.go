@@ -195,7 +195,7 @@ func TestAppendsAreCounted(t *testing.T) {
 type box struct{ parley.TenantToolbox }
 
 func (b box) Of(context.Context, parley.ToolLedger) parley.Toolbox { return b }
-func (box) Perform(context.Context, parley.Agent, string, string, func(string)) (parley.ToolResult, error) {
+func (box) Perform(context.Context, parley.Agent, string, string, parley.Progress) (parley.ToolResult, error) {
 	time.Sleep(2 * time.Second)
 	return parley.ToolResult{Text: "done"}, nil
 }

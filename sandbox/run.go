@@ -217,7 +217,7 @@ func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended
 	}
 	if ran := others.haveRun(ctx); len(ran) > 0 && ctx.Err() == nil {
 		started.close()
-		_, _ = started.wait(ctx, Command{Output: io.Discard})
+		_, _ = started.wait(ctx, Command{Output: io.Discard, Stderr: io.Discard})
 		if attempt > 1 { // it does so on purpose
 			for _, other := range ran {
 				other.end()

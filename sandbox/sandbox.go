@@ -227,8 +227,13 @@ type Command struct {
 	Argv     []string
 	Dir      string // absolute; empty: a folder of the command's own, which goes with it
 	ReadOnly bool   // not even the workspace can be changed
-	// Output gets what the command writes, to stdout and stderr, in order.
+	// Output gets what the command writes, to stdout and stderr, in order. With
+	// Stderr it gets stdout alone.
 	Output io.Writer
+	// Stderr gets what the command writes to stderr. Each stream comes in order.
+	// Of the two, the one that is read first comes first: what was written to both
+	// in quick succession may be exchanged. They are not written to at once.
+	Stderr io.Writer
 
 	// Input and Reply make a command one that is talked to: what it reads and
 	// what it writes to stdout. Output then gets stderr alone, and there may be

@@ -692,3 +692,35 @@ func TestAsNobody(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// A marked writer notes what it is written, with the name of its stream.
+type marked struct {
+	name string
+	all  *strings.Builder
+}
+
+func (m marked) Write(p []byte) (int, error) {
+	fmt.Fprintf(m.all, "%s %q\n", m.name, p)
+	return len(p), nil
+}
+
+// TestTwoStreams: stdout and stderr come apart, as they are read.
+func TestTwoStreams(t *testing.T) {
+	each(t, func(b *bench) {
+		var all strings.Builder
+		c := Command{Argv: []string{"bash", "-c", "echo one; sleep 0.2; echo two >&2; sleep 0.2; echo three; exit 4"},
+			Output: marked{"stdout", &all}, Stderr: marked{"stderr", &all}}
+		if _, ended := b.run(c); ended.Exit != 4 {
+			b.t.Errorf("%+v", ended)
+		}
+		if want := "stdout \"one\\n\"\nstderr \"two\\n\"\nstdout \"three\\n\"\n"; all.String() != want {
+			b.t.Errorf("got\n%s", all.String())
+		}
+		// The limit is of both together.
+		var out, err strings.Builder
+		c = Command{Argv: []string{"bash", "-c", "yes >&2 & yes"}, Output: &out, Stderr: &err}
+		if _, ended := b.run(c); !ended.Flood || out.Len()+err.Len() != MaxOutput {
+			b.t.Errorf("%+v after %d and %d bytes", ended, out.Len(), err.Len())
+		}
+	})
+}

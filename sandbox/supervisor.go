@@ -28,6 +28,7 @@ type launch struct {
 type supervisor struct {
 	cmd    *exec.Cmd
 	output *os.File // of the command; its end is the end of everything that was started
+	stderr *os.File // of the command, if it is apart; nil: it is in output
 	built  chan struct{}
 	ended  chan struct{} // closed after the last message
 	answer chan message  // to the last order that is answered
@@ -56,13 +57,19 @@ func startSupervisor(l launch) (*supervisor, error) {
 	output, outputW := pipe()
 	control, controlW := pipe()
 	last, lastW := pipe()
-	if len(opened) < 6 {
+	var stderr *os.File
+	stderrW, pipes := outputW, 3
+	if l.command.Stderr != nil {
+		stderr, stderrW = pipe()
+		pipes++
+	}
+	if len(opened) < 2*pipes {
 		closeAll(opened)
 		return nil, errors.New("no pipe: too many open files")
 	}
 	cmd := exec.Command("/proc/self/exe", helperName, "supervise")
 	cmd.Env = l.told.Env
-	cmd.Stdout, cmd.Stderr = outputW, outputW
+	cmd.Stdout, cmd.Stderr = outputW, stderrW
 	if l.command.Input != nil {
 		cmd.Stdin, cmd.Stdout = l.command.Input, l.command.Reply
 	}
@@ -76,7 +83,10 @@ func startSupervisor(l launch) (*supervisor, error) {
 		return nil, fmt.Errorf("the supervisor did not start: %w", err)
 	}
 	closeAll([]*os.File{outputW, control, lastW})
-	s := &supervisor{cmd: cmd, output: output, control: controlW, encoder: gob.NewEncoder(controlW),
+	if stderr != nil {
+		stderrW.Close()
+	}
+	s := &supervisor{cmd: cmd, output: output, stderr: stderr, control: controlW, encoder: gob.NewEncoder(controlW),
 		built: make(chan struct{}), ended: make(chan struct{}), answer: make(chan message, 1)}
 	go s.listen(last) // ends when the supervisor does; wait waits for it
 	if err := s.encoder.Encode(l.told); err != nil {
@@ -132,11 +142,17 @@ func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
 	stop := context.AfterFunc(ctx, s.close)
 	defer stop()
 	flooded := false
-	if c.Input != nil {
+	switch {
+	case s.stderr != nil:
+		flooded = s.copyBoth(c)
+		s.stderr.Close()
+	case c.Input != nil:
 		io.Copy(c.Output, s.output)
-	} else if n, _ := io.CopyN(c.Output, s.output, MaxOutput); n == MaxOutput {
-		flooded = true
-		s.close()
+	default:
+		if n, _ := io.CopyN(c.Output, s.output, MaxOutput); n == MaxOutput {
+			flooded = true
+			s.close()
+		}
 	}
 	io.Copy(io.Discard, s.output) // also if the caller does not take it: nothing is to wait for that
 	<-s.ended
@@ -154,6 +170,53 @@ func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
 	}
 	s.ending.Flood, s.ending.Unpausable = flooded, s.forced.Load()
 	return s.ending.Ended, nil
+}
+
+// A chunk is what was read of one of two streams. Its reader goes on when it is
+// taken.
+type chunk struct {
+	text  []byte
+	to    io.Writer
+	taken chan struct{}
+}
+
+// copyBoth passes on what the command writes to stdout and stderr, as it is read,
+// until both have ended. It reports whether that was too much.
+func (s *supervisor) copyBoth(c Command) (flooded bool) {
+	chunks := make(chan chunk)
+	var readers sync.WaitGroup
+	read := func(from *os.File, to io.Writer) {
+		buffer, taken := make([]byte, 32<<10), make(chan struct{})
+		for {
+			n, err := from.Read(buffer)
+			if n > 0 {
+				chunks <- chunk{buffer[:n], to, taken}
+				<-taken
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	readers.Go(func() { read(s.output, c.Output) })
+	readers.Go(func() { read(s.stderr, c.Stderr) })
+	go func() { // ends with the readers, and the loop below with it
+		readers.Wait()
+		close(chunks)
+	}()
+	left, takes := MaxOutput, true
+	for part := range chunks {
+		if text := part.text[:min(left, len(part.text))]; takes && len(text) > 0 {
+			_, err := part.to.Write(text)
+			takes = err == nil
+			if left -= len(text); left == 0 {
+				flooded = true
+				s.close()
+			}
+		}
+		part.taken <- struct{}{}
+	}
+	return flooded
 }
 
 // end ends a command that cannot be paused.

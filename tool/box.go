@@ -165,7 +165,7 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 
 // Perform carries out a call. Its errors are safe to show; what was not
 // understood is CodeInvalid.
-func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
 	parley.ToolResult, error) {
 	a, err := b.understand(agent, name, arguments)
 	switch {

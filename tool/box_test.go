@@ -104,7 +104,7 @@ func (a args) String() string {
 }
 
 func (b *bench) perform(name string, a args) (string, error) {
-	result, err := b.box.Perform(b.t.Context(), parley.Agent{}, name, a.String(), func(string) {})
+	result, err := b.box.Perform(b.t.Context(), parley.Agent{}, name, a.String(), func(parley.Stream, string) {})
 	return result.Text, err
 }
 

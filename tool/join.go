@@ -42,13 +42,15 @@ func (j *joined) Judge(agent parley.Agent, name, arguments string) parley.Verdic
 	return j.Box.Judge(agent, name, arguments)
 }
 
-func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
 	parley.ToolResult, error) {
 	if !ofServer(name) {
 		return j.Box.Perform(ctx, agent, name, arguments, progress)
 	}
 	live := &output{live: progress}
-	result, err := j.servers.Perform(ctx, agent, name, arguments, func(text string) { live.Write([]byte(text)) })
+	result, err := j.servers.Perform(ctx, agent, name, arguments, func(stream parley.Stream, text string) {
+		live.write(stream, []byte(text))
+	})
 	server, _, _ := strings.Cut(name, parley.ServerSeparator)
 	whole := &output{whole: j.spool(parley.ServerSource(server))}
 	whole.Write([]byte(result.Text))

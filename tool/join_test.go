@@ -19,10 +19,10 @@ func (f far) Specs(parley.Agent) []parley.ToolSpec {
 func (f far) Judge(_ parley.Agent, name, _ string) parley.Verdict {
 	return parley.Verdict{Kind: parley.VerdictAsk, Show: name}
 }
-func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress func(string)) (parley.ToolResult,
+func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress parley.Progress) (parley.ToolResult,
 	error) {
 	for range 3 * liveLimit / 1000 {
-		progress(strings.Repeat("p", 1000))
+		progress(parley.Stdout, strings.Repeat("p", 1000))
 	}
 	return parley.ToolResult{Text: f.said, Failed: true}, nil
 }
@@ -50,7 +50,8 @@ func TestJoinedTools(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	live := 0
-	got, err := all.Perform(t.Context(), parley.Agent{}, "far__away", "{}", func(text string) { live += len(text) })
+	got, err := all.Perform(t.Context(), parley.Agent{}, "far__away", "{}",
+		func(_ parley.Stream, text string) { live += len(text) })
 	if err != nil || !got.Failed || len(got.Text) > outputLimit || !strings.HasPrefix(got.Text, "begin\n") ||
 		!strings.HasSuffix(got.Text, `\x01end`) {
 		t.Errorf("%d bytes, %+v", len(got.Text), err)

@@ -3,8 +3,11 @@ package tool
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
+
+	"parley"
 )
 
 const (
@@ -20,19 +23,34 @@ type output struct {
 	head, tail []byte
 	size       int                       // of everything written
 	lines      int                       // newlines in it
-	broken     []byte                    // the beginning of a character whose rest may follow
+	broken     map[parley.Stream][]byte  // the beginning of a character whose rest may follow
 	rest       func(from, to int) string // how to get lines that were left out; may be nil
 
-	live  func(string) // is told all of it as it comes, up to liveLimit; may be nil
-	whole *spool       // keeps all of it, if it is too long; may be nil
+	live   parley.Progress // is told all of it as it comes, up to liveLimit; may be nil
+	shown  int             // what live was told, with switchCost for each change of the stream
+	stream parley.Stream   // that live was last told of
+	whole  *spool          // keeps all of it, if it is too long; may be nil
 }
 
-const liveLimit = 64 << 10 // bytes, which are events of the log
+const (
+	liveLimit  = 64 << 10 // bytes, which are events of the log
+	switchCost = 64       // bytes: each change of the stream is an event of its own
+)
 
 const half = outputLimit / 2
 
-func (o *output) Write(p []byte) (int, error) {
-	text := append(o.broken, p...)
+// Write adds what was printed to stdout.
+func (o *output) Write(p []byte) (int, error) { return o.write(parley.Stdout, p) }
+
+// errors is a writer for stderr. It and o must not be written to at the same time.
+func (o *output) errors() io.Writer { return stderrOf{o} }
+
+type stderrOf struct{ *output }
+
+func (o stderrOf) Write(p []byte) (int, error) { return o.write(parley.Stderr, p) }
+
+func (o *output) write(stream parley.Stream, p []byte) (int, error) {
+	text := append(o.broken[stream], p...)
 	cut := len(text)
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if from := len(text) - i; utf8.RuneStart(text[from]) {
@@ -42,18 +60,25 @@ func (o *output) Write(p []byte) (int, error) {
 			break
 		}
 	}
-	o.add(visible(string(text[:cut])))
-	o.broken = append([]byte(nil), text[cut:]...)
+	o.add(stream, visible(string(text[:cut])))
+	if o.broken == nil {
+		o.broken = map[parley.Stream][]byte{}
+	}
+	o.broken[stream] = append([]byte(nil), text[cut:]...)
 	return len(p), nil
 }
 
-func (o *output) add(s string) {
+func (o *output) add(stream parley.Stream, s string) {
 	if s == "" {
 		return
 	}
-	if o.live != nil && o.size < liveLimit {
-		if o.live(s); o.size+len(s) >= liveLimit {
-			o.live("\n[… more is not shown live …]\n")
+	if o.live != nil && o.shown < liveLimit {
+		if stream != o.stream {
+			o.stream, o.shown = stream, o.shown+switchCost
+		}
+		o.live(stream, s)
+		if o.shown += len(s); o.shown >= liveLimit {
+			o.live(stream, "\n[… more is not shown live …]\n")
 		}
 	}
 	o.whole.add(s)
@@ -69,7 +94,9 @@ func (o *output) add(s string) {
 
 // String is the result. Nothing may be written after it.
 func (o *output) String() string {
-	o.add(visible(string(o.broken)))
+	for _, stream := range []parley.Stream{parley.Stdout, parley.Stderr} {
+		o.add(stream, visible(string(o.broken[stream])))
+	}
 	o.broken = nil
 	kept := o.whole.close()
 	if o.size <= outputLimit {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"parley"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -93,4 +95,18 @@ func TestHowOutputIsCutIntoWritesDoesNotMatter(t *testing.T) {
 			t.Fatalf("%q became %q, want %q", parts, got, want)
 		}
 	})
+}
+
+// TestLiveOutputIsBounded also where a command changes between its streams all the
+// time: each change is an event of the log.
+func TestLiveOutputIsBounded(t *testing.T) {
+	events := 0
+	o := &output{live: func(parley.Stream, string) { events++ }}
+	for range liveLimit {
+		o.Write([]byte("a"))
+		o.errors().Write([]byte("b"))
+	}
+	if most := liveLimit/switchCost + 1; events > most {
+		t.Errorf("%d events; at most %d", events, most)
+	}
 }

@@ -152,7 +152,7 @@ func quoted(words []string) string {
 
 // run carries out a command that was judged, and maybe approved. It returns
 // when nothing of it is left.
-func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress func(string)) (parley.ToolResult,
+func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress parley.Progress) (parley.ToolResult,
 	error) {
 	missing := b.sandbox.Missing()
 	j := b.judged(c)
@@ -170,7 +170,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	out := &output{live: progress, whole: b.spool(sourceOfCommand(j, missing))}
 	ended, err := b.sandbox.Run(limited, sandbox.Command{
 		Argv: c.argv, Dir: filepath.Join(b.files.Root(), filepath.FromSlash(c.dir)), ReadOnly: j.Reads &&
-			missing == nil, Output: out,
+			missing == nil, Output: out, Stderr: out.errors(),
 	})
 	text := out.String()
 	switch {

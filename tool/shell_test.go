@@ -236,7 +236,7 @@ func TestShellStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err = b.box.Perform(ctx, parley.Agent{}, "shell", `{"command":["bash","-c","echo begun; sleep 1000"]}`,
-		func(text string) {
+		func(_ parley.Stream, text string) {
 			if strings.Contains(text, "begun") {
 				cancel()
 			}
@@ -251,7 +251,7 @@ func TestCommandsTakeTurns(t *testing.T) {
 	b := sandboxed(t)
 	taken := 0
 	_, err := b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["echo","begun"]}`,
-		func(string) { taken = len(b.box.slots) })
+		func(parley.Stream, string) { taken = len(b.box.slots) })
 	if err != nil || taken != 1 || len(b.box.slots) != 0 {
 		t.Errorf("%d slots were taken, %d are: %v", taken, len(b.box.slots), err)
 	}
@@ -274,7 +274,7 @@ func TestShellIsWatched(t *testing.T) {
 	var live []string
 	result, err := b.box.Perform(t.Context(), parley.Agent{}, "shell",
 		`{"command":["bash","-c","echo one; head -c 200000 /dev/zero | tr '\\0' 'x'; echo; echo the end"]}`,
-		func(text string) { live = append(live, text) })
+		func(_ parley.Stream, text string) { live = append(live, text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,5 +329,21 @@ func TestArtifactsMakeRoom(t *testing.T) {
 	short.add("x")
 	if short.close() != "" {
 		t.Error("a short one was kept")
+	}
+}
+
+// TestShellTellsTheStream: live output says where it was printed, also where a
+// character comes in two parts; the model is told both together.
+func TestShellTellsTheStream(t *testing.T) {
+	b := sandboxed(t)
+	live := map[parley.Stream]string{}
+	result, err := b.box.Perform(t.Context(), parley.Agent{}, "shell",
+		`{"command":["bash","-c","printf 'gr\\303'; sleep 0.2; printf '\\303\\245' >&2; sleep 0.2; printf '\\274n'"]}`,
+		func(stream parley.Stream, text string) { live[stream] += text })
+	if err != nil || live[parley.Stdout] != "grün" || live[parley.Stderr] != "å" || len(live) != 2 {
+		t.Errorf("%q, %v", live, err)
+	}
+	if result.Text != "exit code 0\ngråün" {
+		t.Errorf("%q", result.Text)
 	}
 }

@@ -32,7 +32,7 @@ func TestSkill(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	got, err := b.box.Perform(t.Context(), parley.Agent{}, "skill", `{"name":"greet","arguments":" all "}`,
-		func(string) {})
+		func(parley.Stream, string) {})
 	if err != nil || got.Text != "Greet all." {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -87,8 +88,10 @@ var callStatuses = map[parley.CallOutcome]string{
 func (p *projection) callEnded(b parley.ToolCallFinished) {
 	c := p.v.call(b.Call)
 	p.v = p.v.withoutCall(b.Call)
-	if c.line != "" {
-		p.progressed(b.Call, b.Name, c.line)
+	for _, stream := range []parley.Stream{parley.Stdout, parley.Stderr} {
+		if rest := c.line(stream); *rest != "" {
+			p.progressed(b.Call, b.Name, *rest, stream)
+		}
 	}
 	p.update(b.Call, callStatuses[b.Outcome], dialect.Result(b), b.Outcome != parley.CallSucceeded)
 	switch {
@@ -106,10 +109,11 @@ func (p *projection) callEnded(b parley.ToolCallFinished) {
 // rest.
 func (p *projection) progress(b parley.ToolOutputAppended) {
 	c := p.v.call(b.Call)
-	lines := strings.Split(c.line+b.Text, "\n")
-	c.line, lines = lines[len(lines)-1], lines[:len(lines)-1]
-	if len(c.line) > maxLine {
-		lines, c.line = append(lines, c.line), ""
+	rest := c.line(b.Stream)
+	lines := strings.Split(*rest+b.Text, "\n")
+	*rest, lines = lines[len(lines)-1], lines[:len(lines)-1]
+	if len(*rest) > maxLine {
+		lines, *rest = append(lines, *rest), ""
 	}
 	if i := slices.IndexFunc(p.v.calls, func(o call) bool { return o.id == b.Call }); i >= 0 {
 		p.v.calls = slices.Clone(p.v.calls)
@@ -119,14 +123,14 @@ func (p *projection) progress(b parley.ToolOutputAppended) {
 		lines = append(lines[:perEvent-1:perEvent-1], strings.Join(lines[perEvent-1:], "\n"))
 	}
 	for _, l := range lines {
-		p.progressed(b.Call, c.name, l)
+		p.progressed(b.Call, c.name, l, b.Stream)
 	}
 }
 
-func (p *projection) progressed(id parley.CallID, tool, line string) {
+func (p *projection) progressed(id parley.CallID, tool, line string, stream parley.Stream) {
 	line = strings.TrimSuffix(line, "\r")
 	p.show(message{ID: p.byAgent("tool-progress"), Kind: "tool_progress", Text: &line, AgentID: p.v.agent,
-		Data: toolProgress{tool, line, "stdout", parley.Ref(p.e.Session, parley.Seq(id))}})
+		Data: toolProgress{tool, line, cmp.Or(string(stream), "stdout"), parley.Ref(p.e.Session, parley.Seq(id))}})
 }
 
 func questionOf(q parley.Question) question {

@@ -49,7 +49,16 @@ type call struct {
 	id   parley.CallID
 	name string
 	args string
-	line string // of its output that has not ended
+	// Of its output, lines that have not ended.
+	out, err string
+}
+
+// line is the line of a stream that has not ended.
+func (c *call) line(stream parley.Stream) *string {
+	if stream == parley.Stderr {
+		return &c.err
+	}
+	return &c.out
 }
 
 // A card is a message that asks something of a person, until they answer.

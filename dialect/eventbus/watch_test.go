@@ -147,7 +147,7 @@ func TestSeqsGrow(t *testing.T) {
 // TestNoEventIsTooManyMessages, however much it says at once.
 func TestNoEventIsTooManyMessages(t *testing.T) {
 	v := View{root: "/p", run: 3, status: status{name: working, id: "status-1"},
-		calls: []call{{id: 6, name: "shell", line: "x"}}}
+		calls: []call{{id: 6, name: "shell", out: "x", err: "y"}}}
 	for n := range 70 {
 		v.cards = append(v.cards, card{id: fmt.Sprint(n)})
 	}

@@ -150,7 +150,7 @@ func object(arguments string) (string, error) {
 }
 
 // Perform carries out a call. It starts the server if that is not running.
-func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress func(string)) (
+func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
 	parley.ToolResult, error) {
 	server, tool, _ := strings.Cut(name, parley.ServerSeparator)
 	s, ok := b.servers.find(b.ledger.Tenant(), server)

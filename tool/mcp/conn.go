@@ -149,7 +149,7 @@ func progressText(p *sdk.ProgressNotificationParams) string {
 
 // call has the server carry out a call. When ctx ends the server is told, and
 // one that cannot even be told is ended.
-func (c *conn) call(ctx context.Context, tool, arguments string, progress func(string)) (parley.ToolResult, error) {
+func (c *conn) call(ctx context.Context, tool, arguments string, progress parley.Progress) (parley.ToolResult, error) {
 	token := "call-" + strconv.FormatInt(c.last.Add(1), 10)
 	heard := make(chan string, 16)
 	c.mu.Lock()
@@ -177,7 +177,7 @@ func (c *conn) call(ctx context.Context, tool, arguments string, progress func(s
 	for {
 		select {
 		case text := <-heard:
-			progress(text)
+			progress(parley.Stdout, text)
 		case <-ended:
 			ended = nil
 			timer := time.NewTimer(grace)
@@ -190,7 +190,7 @@ func (c *conn) call(ctx context.Context, tool, arguments string, progress func(s
 			for more := true; more; {
 				select {
 				case text := <-heard:
-					progress(text)
+					progress(parley.Stdout, text)
 				default:
 					more = false
 				}

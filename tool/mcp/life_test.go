@@ -84,7 +84,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var live []string
-	_, err := r.box().Perform(ctx, parley.Agent{}, "test__slow", "{}", func(text string) {
+	_, err := r.box().Perform(ctx, parley.Agent{}, "test__slow", "{}", func(_ parley.Stream, text string) {
 		if live = append(live, text); len(live) == 3 {
 			cancel()
 		}
@@ -168,7 +168,8 @@ func TestClose(t *testing.T) {
 	defer cancel()
 	begun, done := make(chan struct{}, 3), make(chan error, 1)
 	go func() {
-		_, err := r.box().Perform(ctx, parley.Agent{}, "test__slow", "{}", func(string) { begun <- struct{}{} })
+		_, err := r.box().Perform(ctx, parley.Agent{}, "test__slow", "{}",
+			func(parley.Stream, string) { begun <- struct{}{} })
 		done <- err
 	}()
 	<-begun
@@ -190,7 +191,7 @@ func TestTenants(t *testing.T) {
 	r.meet()
 	rival := &book{tenant: "rival", all: map[string]map[string]string{}}
 	if got, err := r.Of(t.Context(), rival).Perform(t.Context(), parley.Agent{}, "test__echo", "{}",
-		func(string) {}); err == nil {
+		func(parley.Stream, string) {}); err == nil {
 		t.Errorf("what one tenant has accepted another can call: %+v", got)
 	}
 	r.connect(rival)
@@ -206,7 +207,7 @@ func TestTenants(t *testing.T) {
 		t.Errorf("%+v", specs)
 	}
 	if _, err := r.Of(t.Context(), other).Perform(t.Context(), parley.Agent{}, "test__echo", "{}",
-		func(string) {}); err == nil || started() != 2 {
+		func(parley.Stream, string) {}); err == nil || started() != 2 {
 		t.Errorf("somebody else's was called: %v", err)
 	}
 }
@@ -272,7 +273,7 @@ func TestHTTP(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	heard := 0
-	_, err := r.box().Perform(ctx, parley.Agent{}, "test__slow", "{}", func(string) {
+	_, err := r.box().Perform(ctx, parley.Agent{}, "test__slow", "{}", func(parley.Stream, string) {
 		if heard++; heard == 3 {
 			cancel()
 		}

@@ -211,7 +211,7 @@ func (s *Servers) Judge(_ parley.Agent, name, _ string) parley.Verdict {
 	return parley.Verdict{Kind: parley.VerdictBlock, Reason: noTool(name).Error()}
 }
 
-func (s *Servers) Perform(_ context.Context, _ parley.Agent, name, _ string, _ func(string)) (parley.ToolResult,
+func (s *Servers) Perform(_ context.Context, _ parley.Agent, name, _ string, _ parley.Progress) (parley.ToolResult,
 	error) {
 	return parley.ToolResult{}, noTool(name)
 }

@@ -189,7 +189,7 @@ func (r *rig) logged(words string) {
 }
 
 func (r *rig) call(ctx context.Context, name, text string) (parley.ToolResult, error) {
-	return r.box().Perform(ctx, parley.Agent{}, "test__"+name, `{"text":"`+text+`"}`, func(string) {})
+	return r.box().Perform(ctx, parley.Agent{}, "test__"+name, `{"text":"`+text+`"}`, func(parley.Stream, string) {})
 }
 
 func (r *rig) starts() int {

@@ -17,7 +17,8 @@ func (r *rig) as(tenant parley.TenantID, name, text string) (parley.ToolResult, 
 	box := r.Of(r.t.Context(), b)
 	r.connect(b)
 	box.Specs(parley.Agent{}) // accepts what it offers
-	return box.Perform(r.t.Context(), parley.Agent{}, "test__"+name, `{"text":"`+text+`"}`, func(string) {})
+	return box.Perform(r.t.Context(), parley.Agent{}, "test__"+name, `{"text":"`+text+`"}`,
+		func(parley.Stream, string) {})
 }
 
 // TestOtherTenantsHaveNoWorkspace: the process that serves a tenant which does not

@@ -446,6 +446,7 @@ export interface ToolOutputAppended {
   call: number
   offset: number
   text: string
+  stream?: string
 }
 
 export interface ToolsAccepted {
