@@ -47,6 +47,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// Vendor is the answer of the model's vendor; nil: there was none.
 	Vendor *VendorError
+	// Problem is what happened, without advice and without a full stop, where a
+	// call may be repeated; empty: Message says it.
+	Problem string
 }
 
 // A VendorError is what the vendor of a model answered to a request that it refused.

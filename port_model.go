@@ -33,14 +33,15 @@ type ModelRequest struct {
 	Fallback     []string // models to ask instead, in this order, if Model cannot answer
 }
 
-// Said is one thing a model said: exactly one field is set. FellBack comes
-// before anything else is said.
+// Said is one thing a model said: exactly one field is set. FellBack and Retry
+// come before anything else is said.
 type Said struct {
 	Text     string
 	Thinking string
 	Call     *MessageCall
 	Done     *ModelDone
 	FellBack *FellBack
+	Retry    *Retrying
 }
 
 type ModelDone struct {

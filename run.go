@@ -114,6 +114,9 @@ type Run struct {
 	Code     Code // why the last turn failed
 	Message  string
 	Vendor   *VendorError `json:",omitempty"`
+	// Announced is the last attempt at a model call that people were told of,
+	// since the model last said something.
+	Announced int `json:",omitempty"`
 }
 
 // status says whether the run can only go on when others have done something.

@@ -56,8 +56,15 @@ func (b TurnFinished) fold(s State, e Event) State {
 		r.Usage = r.Usage.Plus(b.Usage)
 		if b.Stop == StopCut {
 			r.Cuts++
+		} else {
+			r.Announced = 0
 		}
 	})
+}
+
+// Failed reports whether the model did not come to the end of the turn.
+func (b TurnFinished) Failed() bool {
+	return b.Stop == StopCut || b.Stop == StopFailed || b.Stop == StopCancelled
 }
 
 // Output of the model. The pieces of an output, joined, are a prefix of the
@@ -85,6 +92,7 @@ type (
 func (b OutputStarted) fold(s State, e Event) State {
 	return s.inRun(e, func(r *Run) {
 		r.Turn = &Turn{ID: b.Turn, Shown: true, Output: &Output{ID: OutputID(e.Seq), Kind: b.Kind}}
+		r.Announced = 0
 	})
 }
 
@@ -118,15 +126,9 @@ type ModelFellBack struct {
 	Reason    string `json:"reason"`
 }
 
-func (ModelFellBack) fold(s State, _ Event) State { return s }
-
-// ProblemReported is trouble that does not end a run.
-type ProblemReported struct {
-	Code    Code   `json:"code"`
-	Message string `json:"message"` // safe to show
+func (ModelFellBack) fold(s State, e Event) State {
+	return s.inRun(e, func(r *Run) { r.Announced = 0 }) // attempts with this model are counted anew
 }
-
-func (ProblemReported) fold(s State, _ Event) State { return s }
 
 // A Turn that is open.
 type Turn struct {

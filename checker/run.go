@@ -62,6 +62,12 @@ func (c *check) inRun(e parley.Event) {
 	case parley.ModelFellBack:
 		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
 		c.must(b.Actual != "" && b.Actual != b.Preferred, "from %s to %s", b.Preferred, b.Actual)
+	case parley.ProblemReported:
+		if r := b.Retry; r != nil {
+			c.must(c.turn != 0 && r.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
+			c.must(r.Problem != "" && r.Attempt > 0 && r.Attempt <= r.Of && (r.GaveUp || r.Attempt > 1),
+				"attempt %d of %d", r.Attempt, r.Of)
+		}
 	case parley.FilesChanged:
 		if b.After != 0 {
 			c.must(e.Run == 0 && c.run == 0 && b.After == c.owed, "the report of run %d is owed", c.owed)

@@ -15,7 +15,7 @@ import (
 
 func turn(n int) *int { return &n }
 
-// TestABusyModelIsAskedAgain: nobody sees anything of it.
+// TestABusyModelIsAskedAgain: a client of thread chat sees nothing of it. TestARetryIsSeen is about the others.
 func TestABusyModelIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	busy := response{Error: map[string]any{"message": "slow down", "type": "rate_limit_error"},
@@ -55,10 +55,10 @@ func TestFallingBackIsShown(t *testing.T) {
 	s, n := startServer(t, withModel(mock, options{workspace: workspace})), startNode(t)
 	bus, loop := n.tune(s, ""), n.loop(s, "/")
 	loop.input("who are you")
-	list := loop.items(slices.Concat([]string{"loading", "system", "assistant"}, answered)...)
-	if said := list[1].text(); !strings.Contains(said, "gpt-4.1") || !strings.Contains(said, "claude-sonnet-4-5") ||
-		list[2].text() != "I am the other one." {
-		t.Errorf("%s\n%s", list[1].raw, list[2].raw)
+	list := loop.items(slices.Concat([]string{"loading", "system", "system", "system", "assistant"}, answered)...)
+	if said := list[3].text(); !strings.Contains(said, "gpt-4.1") || !strings.Contains(said, "claude-sonnet-4-5") ||
+		list[4].text() != "I am the other one." {
+		t.Errorf("%s\n%s", list[3].raw, list[4].raw)
 	}
 	if shown := last(bus.until("model_fallback", "*")); !strings.Contains(shown.raw, `"preferred":"gpt-4.1"`) ||
 		!strings.Contains(shown.raw, `"actual":"claude-sonnet-4-5"`) {

@@ -123,6 +123,7 @@ type rig struct {
 	hands  *hands
 	config Config
 	noHang bool // nothing hangs that hung before
+	busy   int  // how often the puppet is too busy after a restart
 	reopen func() parley.Store
 }
 
@@ -147,7 +148,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	store := r.reopen()
-	r.puppet = &puppet{noHang: r.noHang}
+	r.puppet = &puppet{noHang: r.noHang, busy: r.busy}
 	r.hands = &hands{noHang: r.noHang}
 	r.feed = feed.New(store)
 	c := r.config

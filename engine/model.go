@@ -113,6 +113,8 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 		switch {
 		case s.FellBack != nil:
 			tell(*s.FellBack)
+		case s.Retry != nil:
+			tell(*s.Retry)
 		case s.Text != "":
 			if err := mouth.speak(parley.Text, s.Text); err != nil {
 				return ended, err

@@ -49,6 +49,48 @@ func TestFallingBackShows(t *testing.T) {
 	})
 }
 
+// TestRetriesShow: in the log, while the model is still asked, and once, also if
+// the server stops between two attempts.
+func TestRetriesShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		told := func(log []parley.Event) (messages []string) {
+			for _, b := range all[parley.ProblemReported](log) {
+				messages = append(messages, b.Message)
+			}
+			return messages
+		}
+		const second, third = "The puppet is busy; retrying (attempt 2 of 3)…",
+			"The puppet is busy; retrying (attempt 3 of 3)…"
+		id := r.open()
+		r.puppet.busy = 2
+		r.say(id, "say hello")
+		r.until(id, "the first retry", seen[parley.ProblemReported](1))
+		if n := r.puppet.called(); n != 1 {
+			t.Errorf("it was told after %d calls", n)
+		}
+		log := r.finished(id, 1)
+		if got := told(log); !slices.Equal(got, []string{second, third}) ||
+			seqOf[parley.ProblemReported](log, 2) > seqOf[parley.OutputStarted](log, 1) {
+			t.Errorf("%q\n%s", got, story(log))
+		}
+		r.check(id)
+
+		id = r.open()
+		r.puppet.busy, r.busy = 3, 3
+		r.say(id, "say hello")
+		r.until(id, "the first retry", seen[parley.ProblemReported](1))
+		r.restart(true)
+		log = r.finished(id, 1)
+		if got := told(log); !slices.Equal(got, []string{second, third,
+			"The puppet is busy; gave up after 3 attempts."}) ||
+			all[parley.RunFinished](log)[0].Outcome != parley.Failed {
+			t.Errorf("%q\n%s", got, story(log))
+		}
+		r.check(id)
+	})
+}
+
 // TestMemosComeBack to the model with the next turn, also after a restart.
 func TestMemosComeBack(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {

@@ -34,6 +34,7 @@ func (w model) Stream(ctx context.Context, request parley.ModelRequest) iter.Seq
 				outcome = "failed"
 			case said.FellBack != nil:
 				name = m.models.of(said.FellBack.Actual)
+			case said.Retry != nil: // of the call that is counted
 			case said.Done != nil:
 				outcome = string(said.Done.Stop)
 				m.used(name, said.Done.Usage)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"parley"
@@ -39,6 +40,8 @@ type ending struct {
 	err  error
 	said bool // something was heard of it
 	left bool // the listener has left
+
+	attempt int // its number
 }
 
 func (p patient) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
@@ -57,7 +60,10 @@ func (p patient) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[
 			case end.left || end.err == nil:
 				return
 			case end.said || i == len(models)-1 || ctx.Err() != nil || !anotherMayHelp(end.err):
-				yield(parley.Said{}, end.err)
+				if end.said || ctx.Err() != nil || !againMayHelp(end.err) ||
+					yield(parley.Said{Retry: gaveUp(end)}, nil) {
+					yield(parley.Said{}, end.err)
+				}
 				return
 			}
 			p.log.Warn("another model is asked", "instead of", name, "now", models[i+1], "error", end.err)
@@ -70,12 +76,14 @@ func (p patient) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[
 }
 
 // patiently tries one model. No attempt begins later than the budget after the
-// first: one that failed slowly would fail slowly again.
+// first: one that failed slowly would fail slowly again. The listener is told of
+// each further attempt while the pause before it runs.
 func (p patient) patiently(ctx context.Context, req parley.ModelRequest, yield func(parley.Said, error) bool) ending {
 	began := time.Now()
 	wait := pause
 	for attempt := 1; ; attempt++ {
 		end := p.once(ctx, req, yield)
+		end.attempt = attempt
 		if end.err == nil || end.said || end.left || attempt == attempts || !againMayHelp(end.err) {
 			return end
 		}
@@ -84,7 +92,11 @@ func (p patient) patiently(ctx context.Context, req parley.ModelRequest, yield f
 			asked = e.RetryAfter
 		}
 		delay := max(wait+rand.N(wait/5), asked) // not all at the same moment
-		if time.Since(began)+delay > budget || !sleep(ctx, delay) {
+		if time.Since(began)+delay > budget {
+			return end
+		}
+		timer := time.NewTimer(delay)
+		if end.left = !yield(parley.Said{Retry: retrying(end)}, nil); end.left || !waited(ctx, timer) {
 			return end
 		}
 		p.log.Info("a model is tried again", "model", req.Model, "attempt", attempt+1, "error", end.err)
@@ -136,8 +148,28 @@ func anotherMayHelp(err error) bool {
 	return true
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+// retrying announces the attempt after one that failed.
+func retrying(end ending) *parley.Retrying {
+	problem := strings.TrimSuffix(parley.MessageOf(end.err), ".")
+	if e, ok := errors.AsType[*parley.Error](end.err); ok && e.Problem != "" {
+		problem = e.Problem
+	}
+	return &parley.Retrying{Code: parley.CodeOf(end.err), Problem: problem, Attempt: end.attempt + 1, Of: attempts}
+}
+
+// gaveUp says that the failed attempt was the last. If there was no answer at
+// all, people can look at their own network first.
+func gaveUp(end ending) *parley.Retrying {
+	r := retrying(end)
+	r.Attempt, r.GaveUp = end.attempt, true
+	if e, ok := errors.AsType[*parley.Error](end.err); ok && e.Problem != "" && e.Vendor == nil {
+		r.Advice = "Please check your connection and try again."
+	}
+	return r
+}
+
+// waited reports whether the timer has fired, and not ctx ended before.
+func waited(ctx context.Context, timer *time.Timer) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -70,18 +70,20 @@ func TestPatience(t *testing.T) {
 		within     [2]time.Duration
 	}{
 		{"at once", "ok", "", "a speaks, call, done", "a", [2]time.Duration{0, 0}},
-		{"the third time", "busy busy ok", "", "a speaks, call, done", "a a a",
+		{"the third time", "busy busy ok", "", "2/3, 3/3, a speaks, call, done", "a a a",
 			[2]time.Duration{1500 * time.Millisecond, 2 * time.Second}},
-		{"not a fourth time", "busy busy busy", "", "a is busy.", "a a a",
+		{"not a fourth time", "busy busy busy", "", "2/3, 3/3, gave up after 3, a is busy.", "a a a",
 			[2]time.Duration{1500 * time.Millisecond, 2 * time.Second}},
-		{"as the vendor asks", "busy3 ok", "", "a speaks, call, done", "a a",
+		{"as the vendor asks", "busy3 ok", "", "2/3, a speaks, call, done", "a a",
 			[2]time.Duration{3 * time.Second, 3 * time.Second}},
-		{"not for longer than that", "busy9", "", "a is busy.", "a", [2]time.Duration{0, 0}},
+		{"not for longer than that", "busy9", "", "gave up after 1, a is busy.", "a", [2]time.Duration{0, 0}},
 		{"then the next", "busy9 ok", "b c", "a→b (a is busy.), b speaks, call, done", "a b", [2]time.Duration{0, 0}},
 		{"and the one after", "busy9 busy9 ok", "b c", "a→b (a is busy.), a→c (b is busy.), c speaks, call, done",
 			"a b c", [2]time.Duration{0, 0}},
-		{"until there is none", "busy9 busy9", "b", "a→b (a is busy.), b is busy.", "a b", [2]time.Duration{0, 0}},
-		{"each has its own three", "busy busy busy busy busy ok", "b", "a→b (a is busy.), b speaks, call, done",
+		{"until there is none", "busy9 busy9", "b", "a→b (a is busy.), gave up after 1, b is busy.", "a b",
+			[2]time.Duration{0, 0}},
+		{"each has its own three", "busy busy busy busy busy ok", "b",
+			"2/3, 3/3, a→b (a is busy.), 2/3, 3/3, b speaks, call, done",
 			"a a a b b b", [2]time.Duration{3 * time.Second, 4 * time.Second}},
 		{"what will not change", "key ok", "b", "a→b (The model a needs a key.), b speaks, call, done", "a b",
 			[2]time.Duration{0, 0}},
@@ -89,11 +91,11 @@ func TestPatience(t *testing.T) {
 		{"what took too long", "slow ok", "b", "a→b (a said nothing.), b speaks, call, done", "a b",
 			[2]time.Duration{time.Minute, time.Minute}},
 		{"after the first word", "cut", "b", "So, a is busy.", "a", [2]time.Duration{0, 0}},
-		{"after a call that nobody saw", "cutcall ok", "b", "a speaks, call, done", "a a",
+		{"after a call that nobody saw", "cutcall ok", "b", "2/3, a speaks, call, done", "a a",
 			[2]time.Duration{500 * time.Millisecond, time.Second}},
-		{"an end without an end", "short ok", "", "a speaks, call, done", "a a",
+		{"an end without an end", "short ok", "", "2/3, a speaks, call, done", "a a",
 			[2]time.Duration{500 * time.Millisecond, time.Second}},
-		{"itself is no other", "busy9", "a a", "a is busy.", "a", [2]time.Duration{0, 0}},
+		{"itself is no other", "busy9", "a a", "gave up after 1, a is busy.", "a", [2]time.Duration{0, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,6 +110,10 @@ func TestPatience(t *testing.T) {
 					case s.FellBack != nil:
 						heard = append(heard, fmt.Sprintf("%s→%s (%s)", s.FellBack.Preferred, s.FellBack.Actual,
 							s.FellBack.Reason))
+					case s.Retry != nil && s.Retry.GaveUp:
+						heard = append(heard, fmt.Sprintf("gave up after %d", s.Retry.Attempt))
+					case s.Retry != nil:
+						heard = append(heard, fmt.Sprintf("%d/%d", s.Retry.Attempt, s.Retry.Of))
 					case s.Call != nil:
 						heard = append(heard, "call")
 					case s.Done != nil:
@@ -137,9 +143,9 @@ func TestPatienceEnds(t *testing.T) {
 		defer cancel()
 		model := &fickle{does: []string{"busy", "ok"}}
 		began := time.Now()
-		for _, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(ctx,
+		for s, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(ctx,
 			parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
-			if err == nil {
+			if err == nil && s.Retry == nil {
 				t.Error("something was said")
 			}
 		}
@@ -148,13 +154,33 @@ func TestPatienceEnds(t *testing.T) {
 			t.Errorf("asked %v in %v", model.asked, time.Since(began))
 		}
 		// Who leaves is not asked again.
-		model = &fickle{does: []string{"cut", "ok"}}
-		for range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
-			parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
-			break
+		for _, does := range []string{"cut", "busy"} {
+			model = &fickle{does: []string{does, "ok"}}
+			for range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
+				parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
+				break
+			}
+			if len(model.asked) != 1 {
+				t.Errorf("after %s asked %v", does, model.asked)
+			}
 		}
-		if len(model.asked) != 1 {
-			t.Errorf("asked %v", model.asked)
+	})
+}
+
+// TestRetriesDoNotWaitForTheirReport: a listener that takes its time with the
+// announcement of a retry does not make the pause longer.
+func TestRetriesDoNotWaitForTheirReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &fickle{does: []string{"busy3", "ok"}}
+		began := time.Now()
+		for s := range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
+			parley.ModelRequest{Model: "a"}) {
+			if s.Retry != nil {
+				time.Sleep(2 * time.Second)
+			}
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("took %v", took)
 		}
 	})
 }

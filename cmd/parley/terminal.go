@@ -28,6 +28,7 @@ type terminal struct {
 	shown    int  // bytes of the output that is being said
 	cost     int64
 	gone     bool // the session was deleted
+	retrying bool // the model did not answer, and is asked again
 
 	calls  map[ref]toolUse
 	agents map[parley.SessionID]string // of those below
@@ -106,6 +107,7 @@ func (t *terminal) show(e parley.Event) {
 
 // showTalk shows what is said, in the session itself.
 func (t *terminal) showTalk(e parley.Event) {
+	t.settleRetry(e)
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
 		t.open, t.requests, t.spoke, t.cut = parley.RunID(e.Seq), nil, false, false
@@ -137,7 +139,7 @@ func (t *terminal) showTalk(e parley.Event) {
 	case parley.ContextCompacted:
 		t.note(dim, "(what was said so far was summed up, to make room)")
 	case parley.ProblemReported:
-		t.note(red, "("+b.Message+")")
+		t.problem(b)
 	case parley.SessionHalted:
 		t.note(red, "(this session was halted: "+b.Reason+")")
 	case parley.SessionDeleted:
@@ -147,6 +149,32 @@ func (t *terminal) showTalk(e parley.Event) {
 		t.note(dim, "(a message was taken back)")
 	case parley.RunFinished:
 		t.finish(b)
+	}
+}
+
+// problem shows trouble that does not end the run. A retry is no failure yet.
+func (t *terminal) problem(b parley.ProblemReported) {
+	colour := red
+	if t.retrying = b.Retry != nil && !b.Retry.GaveUp; t.retrying {
+		colour = dim
+	}
+	t.note(colour, "("+b.Message+")")
+}
+
+// settleRetry says that a retry succeeded, before what the model says.
+func (t *terminal) settleRetry(e parley.Event) {
+	if !t.retrying {
+		return
+	}
+	switch b := e.Body.(type) {
+	case parley.OutputStarted, parley.ToolCallRequested, parley.TurnFinished:
+		if end, ok := b.(parley.TurnFinished); ok && end.Failed() {
+			return
+		}
+		t.note(dim, "(a retry succeeded)")
+		t.retrying = false
+	case parley.ModelFellBack, parley.RunFinished: // they say it themselves
+		t.retrying = false
 	}
 }
 

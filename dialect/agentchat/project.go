@@ -51,7 +51,6 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ContextCompacted":     "contexts are not visible here",
 	"CompactionFailed":     "contexts are not visible here",
 	"ModelFellBack":        "models are not visible here",
-	"ProblemReported":      "what ends nothing is not visible here",
 	"ExplanationRequested": "cards are not explained here",
 	"ApprovalExplained":    "cards are not explained here",
 })
@@ -102,6 +101,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		case text != "":
 			show(agentThinking{"agent_thinking", text})
 		}
+	case parley.ProblemReported: // the document's stream for reasoning and debugging
+		show(agentThinking{"agent_thinking", b.Message})
 	case parley.ToolCallRequested:
 		v, frames = v.tells()
 		show(toolCall{"tool_call", b.Name, string(dialect.Arguments(b.Arguments))})

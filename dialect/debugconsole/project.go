@@ -49,7 +49,6 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ContextCompacted":     "the document has no context to be shown",
 	"CompactionFailed":     "the document has no context to be shown",
 	"ModelFellBack":        "which model answers is not visible here",
-	"ProblemReported":      "an error ends a message here, and this does not",
 	"TimerSet":             "what comes unasked is shown when it comes",
 	"TimerFired":           "the name of its request says that a timer fired",
 })
@@ -106,6 +105,12 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		return v.show(toolStopped{v.head("tool_blocked"), b.Name, b.Reason})
 	case parley.ToolCallFinished:
 		return v.tool(e, b)
+	case parley.ProblemReported:
+		f := problem{head: v.head("problem"), Message: b.Message}
+		if r := b.Retry; r != nil {
+			f.Problem, f.Retrying = r.Problem, !r.GaveUp
+		}
+		return v.show(f)
 	case parley.RunFinished:
 		return v.ending(b)
 	default:

@@ -55,6 +55,15 @@ type (
 	}
 )
 
+// Trouble that does not end a message. The document has nothing like it, and
+// clients skip types they do not know.
+type problem struct {
+	head
+	Message  string `json:"message"`
+	Problem  string `json:"problem,omitempty"`  // what happened, without what is done about it
+	Retrying bool   `json:"retrying,omitempty"` // the model is asked again
+}
+
 // What waits for a person. The document has nothing like it, and clients skip
 // types they do not know. Answered by approval_response {id, decision, note},
 // question_response {id, answers} and tool_call_resolution {id, resolution, note}.

@@ -302,6 +302,9 @@ func (s *session) said() parley.ReportBody {
 			return parley.CanaryLeaked{}
 		case 1:
 			return parley.FellBack{Preferred: "a", Actual: "b", Reason: "a is busy"}
+		case 2, 3:
+			return parley.Retrying{Code: parley.CodeOverloaded, Problem: "a is busy", Attempt: 2 + s.pick("attempt", 2),
+				Of: 3, GaveUp: s.pick("gave up", 4) == 0}
 		}
 	case 0:
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model failed."}

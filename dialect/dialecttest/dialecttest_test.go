@@ -318,7 +318,7 @@ var elsewhere = map[string]bool{
 	"AgentStarted": true, "AgentStopped": true, "AgentChanged": true, "SettingsChanged": true, "ToolsAccepted": true,
 	"MissionSet": true, "MissionCleared": true, "OverrideSet": true, "AgentPrompted": true, "PromptSettled": true,
 	"FilesChanged": true, "TimerPostponed": true,
-	"ModelFellBack": true, "ProblemReported": true,
+	"ModelFellBack": true,
 }
 
 // Random logs are legal, and between them show everything that can happen.

@@ -107,6 +107,9 @@ func (c *contextOf) add(e parley.Event) {
 		c.count(&c.summary.System, contextEntry{From: b.Name, To: c.agent, Content: b.Reason, Timestamp: e.At.Unix(),
 			Observation: true})
 	case parley.ProblemReported:
+		if b.Retry != nil {
+			return // of the call, and nothing that was said
+		}
 		c.count(&c.summary.System, contextEntry{From: "system", To: c.agent, Content: b.Message,
 			Timestamp: e.At.Unix()})
 	}

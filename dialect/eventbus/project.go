@@ -33,6 +33,7 @@ type View struct {
 	task    *task     // that the run came to
 	plan    *plan     // that it proposes
 	partial bool      // not all of it could be read
+	retry   *retry    // the model did not answer yet
 }
 
 // A parent is who asked for the session of a sub-agent. The run is empty if people
@@ -112,6 +113,7 @@ type projection struct {
 // Project says what a client is shown of an event.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	p := &projection{v: v, e: e}
+	p.settleRetry()
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		p.v.agent, p.v.root = b.Agent, cmp.Or(b.Project, p.v.root)
@@ -146,7 +148,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.CompactionFailed:
 		p.says("system", p.v.peer(), "assistant", b.Message)
 	case parley.ProblemReported:
-		p.says("system", p.v.peer(), "assistant", b.Message)
+		p.problem(b)
 	case parley.ModelFellBack:
 		p.show(message{ID: p.byAgent("model-fallback"), Kind: "model_fallback", AgentID: p.v.agent,
 			Text: text("Using %s model (%s unavailable: %s)", b.Actual, b.Preferred, b.Reason),
@@ -311,7 +313,8 @@ func (p *projection) input() {
 		} else if b.Synthetic { // nobody said it
 			p.says("system", p.v.peer(), "assistant", b.Content)
 		} else {
-			p.saying(b.Content, said{p.v.peer(), b.Agent.Name, "user", parley.Ref(p.e.Session, p.e.Seq), len(b.Images)})
+			p.saying(b.Content, said{From: p.v.peer(), To: b.Agent.Name, Role: "user",
+				Input: parley.Ref(p.e.Session, p.e.Seq), Images: len(b.Images)})
 		}
 		if waits {
 			p.showQueue(b.Agent.Name, "")

@@ -55,6 +55,8 @@ type (
 		// Of what was received: how a client takes it back, or gets its images.
 		Input  string `json:"input_id,omitempty"`
 		Images int    `json:"images,omitempty"`
+		// Retry is about a model that did not answer: retrying, answered, gave_up, ended.
+		Retry string `json:"retry,omitempty"`
 	}
 	activity struct {
 		Status    string  `json:"status"`

@@ -61,7 +61,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ContextCompacted":     "contexts are not visible here",
 	"CompactionFailed":     "contexts are not visible here",
 	"ModelFellBack":        "models are not visible here",
-	"ProblemReported":      "what ends nothing is not visible here",
+	"ProblemReported":      "the document has no frame for it: content is the answer, and an error ends it",
 	"ExplanationRequested": "cards are not explained here",
 	"ApprovalExplained":    "cards are not explained here",
 })

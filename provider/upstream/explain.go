@@ -35,15 +35,18 @@ func (k *call) explain(err error) error {
 	case errors.Is(err, errEndless), errors.Is(err, errHuge):
 		return parley.Errorf(parley.CodeTooLarge, "%s did not come to an end.", vendor)
 	}
-	message := fmt.Sprintf("The connection to %s was lost.", k.client.Vendor)
+	message, problem := fmt.Sprintf("The connection to %s was lost.", k.client.Vendor),
+		"Network error while contacting "+
+			k.client.Vendor
 	if lost, ok := errors.AsType[*unreached](err); ok && k.client.ShowAddress {
 		message = vendor + " cannot be reached at " + lost.at + "."
 	} else if ok {
 		message = vendor + " cannot be reached; the server's log says where it was looked for."
 	} else if k.noted() == nil { // the connection was well, what came was not
-		message = vendor + " sent something that cannot be understood."
+		message, problem = vendor+" sent something that cannot be understood.", ""
 	}
-	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Err: errors.New(k.client.scrub(err.Error()))}
+	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Problem: problem,
+		Err: errors.New(k.client.scrub(err.Error()))}
 }
 
 // Refused is an error that a server reports in the middle of a stream. raw is the
@@ -129,9 +132,11 @@ func (k *call) refused(r *refusal) error {
 		e.Message = fmt.Sprintf("%s has no model %s.", vendor, k.model)
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable || s == 529 ||
 		strings.Contains(kind, "overloaded"):
-		e.Code, e.Message = parley.CodeOverloaded, fmt.Sprintf("%s is busy. Try again in a moment.", vendor)
+		e.Code, e.Problem = parley.CodeOverloaded, vendor+" is busy"
+		e.Message = e.Problem + ". Try again in a moment."
 	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooEarly:
-		e.Code, e.Message = parley.CodeUnavailable, fmt.Sprintf("%s is in trouble. Try again in a moment.", vendor)
+		e.Code, e.Problem = parley.CodeUnavailable, vendor+" is in trouble"
+		e.Message = e.Problem + ". Try again in a moment."
 	case s < 400:
 		e.Message = fmt.Sprintf("%s is not where it is looked for; correct its base URL.", vendor)
 	default:

@@ -183,6 +183,7 @@ export interface Said {
   role: string
   input_id?: string
   images?: number
+  retry?: string
 }
 
 export interface Started {

@@ -265,6 +265,7 @@ export interface PlanChanged {
 export interface ProblemReported {
   code: string
   message: string
+  retry?: { turn: number; problem: string; attempt: number; of: number; gave_up?: boolean }
 }
 
 export interface PromptSettled {
