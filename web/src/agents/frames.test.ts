@@ -49,11 +49,14 @@ describe('transcripts of the server', () => {
     expect(bubbles.map((message) => [message.requestId, message.content])).toEqual([...answers])
     // every line, error and halt is there once
     const count = (...types: string[]) => frames.filter((frame) => types.includes(frame.type)).length
-    expect(state.messages.filter((message) => message.type === 'tool')).toHaveLength(
+    const tools = state.messages.filter((message) => message.type === 'tool' && message.toolName !== undefined)
+    expect(tools).toHaveLength(
       count('tool_executed', 'tool_failed', 'tool_blocked'),
     )
     expect(state.messages.filter((message) => message.type === 'error')).toHaveLength(count('error'))
     expect(state.messages.filter((message) => message.type === 'halt')).toHaveLength(count('session_halt'))
+    // and no message that went on or ended is still being retried
+    expect(state.messages.filter((message) => message.retrying !== undefined)).toEqual([])
     // what has an end waits for nothing
     for (const frame of frames)
       if (frame.type === 'error' || frame.type === 'session_halt' || frame.done === true)
@@ -153,4 +156,37 @@ it('says that another connection is another conversation', () => {
   })
   expect(state.messages[1]!.type).toBe('tool')
   expect(consoleReducer(state, { type: 'reset' })).toEqual(nothing)
+})
+
+describe('a model that does not answer', () => {
+  const retry = (attempt: number) => ({
+    type: 'problem',
+    request_id: 'r1',
+    message: `Acme is busy; retrying (attempt ${attempt} of 3)…`,
+    problem: 'Acme is busy',
+    retrying: true,
+  })
+  const over = { type: 'problem', request_id: 'r1', message: 'Acme is busy; gave up after 3 attempts.' }
+
+  it('is one line, which says at last how it went', () => {
+    expect(texts(play([retry(2), retry(3)]))).toEqual(['tool: Acme is busy; retrying (attempt 3 of 3)…'])
+    expect(texts(play([retry(2), { type: 'chunk', request_id: 'r1', content: 'Hi', done: true }]))).toEqual([
+      'tool: Acme is busy; a retry succeeded.',
+      'assistant: Hi',
+    ])
+    expect(texts(play([retry(2), retry(3), over, { type: 'error', request_id: 'r1', message: 'busy' }]))).toEqual([
+      'tool: Acme is busy; gave up after 3 attempts.',
+      'error: busy',
+    ])
+    expect(texts(play([retry(2), { type: 'error', request_id: 'r1', message: 'cancelled' }]))).toEqual([
+      'tool: Acme is busy.',
+      'error: cancelled',
+    ])
+  })
+
+  it('is not settled by another message, but by the end of the connection', () => {
+    const state = play([retry(2), { type: 'chunk', request_id: 'r2', content: 'Hi', done: true }])
+    expect(texts(state)[0]).toContain('retrying')
+    expect(texts(consoleReducer(state, { type: 'lost', at: 9 }))[0]).toBe('tool: Acme is busy.')
+  })
 })

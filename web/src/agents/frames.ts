@@ -11,6 +11,7 @@ export interface ChatMessage {
   requestId?: string
   timestamp: number
   streaming?: boolean // true while chunks are still arriving
+  retrying?: string // the problem, while the model is asked again
 }
 
 // A ConsoleCard waits for a person. The document has none: they are extra frames.
@@ -60,7 +61,7 @@ export function consoleReducer(state: ConsoleState, action: ConsoleAction): Cons
     case 'frame':
       return onFrame(state, action.frame, action.at)
     case 'lost':
-      return { ...settled(state), cards: [], pending: 0 }
+      return { ...settled(retried(state, '.')), cards: [], pending: 0 }
     case 'joined':
       if (state.messages.length === 0) return state
       return push(state, {
@@ -73,8 +74,10 @@ export function consoleReducer(state: ConsoleState, action: ConsoleAction): Cons
   }
 }
 
-function onFrame(state: ConsoleState, frame: Frame, at: number): ConsoleState {
+function onFrame(before: ConsoleState, frame: Frame, at: number): ConsoleState {
   const requestId = text(frame.request_id)
+  const failed = frame.type === 'error' || frame.type === 'session_halt'
+  const state = frame.type === 'problem' ? before : retried(before, failed ? '.' : '; a retry succeeded.', requestId)
   const tool = text(frame.tool_name)
   const line = (content: string) => push(state, { type: 'tool', content, toolName: tool, requestId, timestamp: at })
   switch (frame.type) {
@@ -86,6 +89,8 @@ function onFrame(state: ConsoleState, frame: Frame, at: number): ConsoleState {
       return line(`Tool \`${tool}\` failed: ${text(frame.reason)}`)
     case 'tool_blocked':
       return line(`Tool \`${tool}\` blocked: ${text(frame.reason)}`)
+    case 'problem':
+      return onProblem(state, requestId, frame, at)
     case 'error':
       return push(ended(settled(state, requestId)), {
         type: 'error',
@@ -124,6 +129,28 @@ function onChunk(state: ConsoleState, requestId: string, content: string, done: 
     ...after,
     messages: state.messages.map((message, i) =>
       i === bubble ? { ...message, content: message.content + content, streaming: !done } : message,
+    ),
+  }
+}
+
+// A problem is one line; while the model is asked again, the next problem of the message replaces it.
+function onProblem(state: ConsoleState, requestId: string, frame: Frame, at: number): ConsoleState {
+  const retrying = frame.retrying === true ? text(frame.problem) : undefined
+  const line = { type: 'tool' as const, content: text(frame.message), requestId, timestamp: at, retrying }
+  const open = state.messages.findLastIndex((m) => m.retrying !== undefined && m.requestId === requestId)
+  if (open < 0) return push(state, line)
+  return { ...state, messages: state.messages.with(open, { ...state.messages[open]!, ...line }) }
+}
+
+// retried has no line (of a message) that says "retrying": it ends like this instead.
+function retried(state: ConsoleState, end: string, requestId?: string): ConsoleState {
+  const over = (message: ChatMessage) =>
+    message.retrying !== undefined && (requestId === undefined || message.requestId === requestId)
+  if (!state.messages.some(over)) return state
+  return {
+    ...state,
+    messages: state.messages.map((message) =>
+      over(message) ? { ...message, content: message.retrying + end, retrying: undefined } : message,
     ),
   }
 }

@@ -159,6 +159,52 @@ describe('a single agent turn', () => {
   })
 })
 
+describe('a model that does not answer', () => {
+  const retry = (id: string, state: string, text: string) =>
+    said('message', {
+      id,
+      text,
+      agent_id: 'system',
+      data: { from: 'system', to: 'user', role: 'assistant', retry: state },
+    })
+  const notices = (state: ChatState) =>
+    state.messages.flatMap((m) => m.content ?? []).filter((block) => block.type === 'notice')
+
+  it('is one line, which says at last how it went', () => {
+    const state = fold([
+      user('Hi', 's.2'),
+      doing('model_loading', 'Model loading...'),
+      retry('retry-1', 'retrying', '2 of 3'),
+      retry('retry-1', 'retrying', '3 of 3'),
+      retry('retry-2', 'retrying', 'other'),
+    ])
+    expect(notices(state).map((n) => n.text)).toEqual(['3 of 3', 'other'])
+    const after = fold(
+      [retry('retry-1', 'answered', 'went on'), said('token', { text: 'Hello' }), outcome()],
+      session,
+      state,
+    )
+    expect(notices(after)).toEqual([
+      { type: 'notice', text: 'went on', retry: { id: 'retry-1', state: 'answered' } },
+      { type: 'notice', text: 'other', retry: { id: 'retry-2', state: 'retrying' } },
+    ])
+  })
+
+  it('is found again in a message that has ended', () => {
+    const state = fold([
+      user('Hi', 's.2'),
+      doing('model_loading', 'Model loading...'),
+      retry('retry-1', 'retrying', '2 of 3'),
+      user('Wait', 's.8'),
+      queue(['s.8']),
+      queue([]),
+      retry('retry-1', 'answered', 'went on'),
+    ])
+    expect(state.messages.filter((m) => m.role === 'agent')).toHaveLength(2)
+    expect(notices(state).map((n) => n.text)).toEqual(['went on'])
+  })
+})
+
 describe('what is said while the agent is busy', () => {
   const busy = () => [
     user('Count', 's.2'),

@@ -16,7 +16,7 @@ import {
   withTool,
   withToolUpdate,
 } from './blocks'
-import type { Card, ChatMessage, ContentBlock, SubagentTreeEntry, ToolUse } from './message'
+import type { Card, ChatMessage, ContentBlock, Retry, SubagentTreeEntry, ToolUse } from './message'
 import { isTransient } from './message'
 import { stamp } from '../../wire/read'
 
@@ -59,7 +59,7 @@ export type ChatAction =
   | (Of & { type: 'SET_MODEL_FALLBACK'; fallback: ModelFallback })
   | (Of & { type: 'PUSH_TEXT_SEGMENT'; text: string })
   // What Parley's bus says beyond the document
-  | (Of & { type: 'SAY'; message: ChatMessage; notice: boolean })
+  | (Of & { type: 'SAY'; message: ChatMessage; notice: boolean; retry?: Retry })
   | { type: 'SET_QUEUE'; agent: string; items: Queued[]; withdrawn: string; at: number; seq: number }
   | { type: 'RESOLVE_CARDS'; ids: string[] }
   | (Of & { type: 'ADD_TOOL'; tool: Omit<ToolUse, 'turn'> })
@@ -181,7 +181,7 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
     case 'PUSH_TEXT_SEGMENT':
       return onCurrent(state, session, (m) => withSegment(m, action.text))
     case 'SAY':
-      return say(state, session, action.message, action.notice)
+      return say(state, session, action)
     case 'ADD_TOOL':
       return onCurrent(state, session, (m) =>
         withTool(m, { ...action.tool, turn: Math.max(1, (m.turns ?? []).length) }),
@@ -375,14 +375,20 @@ function setPlan(state: ChatState, session: string | undefined, plan: Plan): Cha
 
 // say adds a complete text: a notice of the system, the explanation of an open card, or an answer, unless it was
 // already shown while it streamed.
-function say(state: ChatState, session: string | undefined, message: ChatMessage, notice: boolean): ChatState {
+function say(
+  state: ChatState,
+  session: string | undefined,
+  { message, notice, retry }: Extract<ChatAction, { type: 'SAY' }>,
+): ChatState {
+  const isIt = (b: ContentBlock) => retry !== undefined && b.type === 'notice' && b.retry?.id === retry.id
   const explains = !notice && state.cards.some((card) => card.session === message.session)
   const block: ContentBlock = notice
-    ? { type: 'notice', text: message.text }
+    ? { type: 'notice', text: message.text, ...(retry === undefined ? {} : { retry }) }
     : explains
       ? { type: 'explanation', text: message.text }
       : { type: 'text', text: message.text, open: false }
   const put = (m: ChatMessage) => {
+    if (blocksOf(m).some(isIt)) return withLast(m, isIt, () => block)
     if (notice || explains) return withBlock(m, block)
     return hasSaid(m, message.text) ? m : withSegment({ ...m, liveText: '' }, message.text)
   }
@@ -393,7 +399,8 @@ function say(state: ChatState, session: string | undefined, message: ChatMessage
       }
     : state
   if (session !== undefined) return onEntry(next, session, (e) => ({ ...e, message: put(e.message) }))
-  const going = current(next)
+  const told = next.messages.findLastIndex((m) => blocksOf(m).some(isIt))
+  const going = told >= 0 ? told : current(next)
   if (going >= 0) return { ...next, messages: next.messages.with(going, put(next.messages[going]!)) }
   const last = next.messages.at(-1)
   if (!notice && last?.role === 'agent' && hasSaid(last, message.text)) return next

@@ -81,7 +81,13 @@ export type ContentBlock =
   | { type: 'finalize_task'; task: Task }
   | { type: 'model_fallback'; fallback: ModelFallback }
   | { type: 'explanation'; text: string } // of what a person is asked to approve
-  | { type: 'notice'; text: string }
+  | { type: 'notice'; text: string; retry?: Retry }
+
+// A Retry is about a model that did not answer. Later messages of the bus about the same retry have the same id.
+export interface Retry {
+  id: string
+  state: string // retrying, answered, gave_up, ended
+}
 
 // A Card is something only a person can decide.
 export interface Card extends AskUser {

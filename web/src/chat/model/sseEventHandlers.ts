@@ -117,7 +117,9 @@ const handleMessage: Handler = (message, session) => {
         : Array.from({ length: Math.min(num(data.images) ?? 0, 8) }, (_, i) => `${inputId}#${i}`)
     return [{ type: 'PUSH_MESSAGE', message: { ...said, inputId, ...(images.length > 0 ? { images } : {}) } }]
   }
-  return [{ type: 'SAY', ...of(message, session), message: said, notice: from === 'system' }]
+  const state = str(data.retry)
+  const retry = state === '' ? {} : { retry: { id: message.id, state } }
+  return [{ type: 'SAY', ...of(message, session), message: said, notice: from === 'system', ...retry }]
 }
 
 const handleActivity: Handler = (message, session) => {

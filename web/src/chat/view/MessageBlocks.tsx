@@ -79,7 +79,12 @@ function Block({
       return (
         <Notice
           text={block.text}
-          failed={message.outcome !== undefined && message.outcome !== 'completed' && message.outcome !== 'cancelled'}
+          failed={
+            message.outcome !== undefined &&
+            message.outcome !== 'completed' &&
+            message.outcome !== 'cancelled' &&
+            (block.retry === undefined || block.retry.state === 'gave_up')
+          }
         />
       )
   }
