@@ -13,6 +13,7 @@ type Text struct {
 	whole bool   // the last text was not cut off
 	gap   string // stands before the text that is being said
 	shown int    // bytes of that text that were shown
+	begun bool   // something was shown
 }
 
 // Start begins the next text.
@@ -28,7 +29,7 @@ func (t Text) Piece(b parley.OutputAppended) (_ Text, text string) {
 	if text = b.Text; b.Offset == 0 {
 		text = t.gap + text
 	}
-	t.shown = b.Offset + len(b.Text)
+	t.shown, t.begun = b.Offset+len(b.Text), true
 	return t, text
 }
 
@@ -38,8 +39,20 @@ func (t Text) End(b parley.OutputFinished) (_ Text, rest string) {
 	if rest = b.Text[min(t.shown, len(b.Text)):]; rest != "" && t.shown == 0 {
 		rest = t.gap + rest
 	}
-	t.whole = !b.Incomplete
+	t.whole, t.begun = !b.Incomplete, t.begun || b.Text != ""
 	return t, rest
+}
+
+// Aside returns words that are not of the answer as they are to be shown now, with
+// an empty line around them. The answer is the same for a client that skips them.
+func (t Text) Aside(words string) string {
+	if t.begun {
+		words = "\n\n" + words
+	}
+	if !t.whole { // the next text begins without an empty line
+		words += "\n\n"
+	}
+	return words
 }
 
 // Gap stands before the text that is being said.

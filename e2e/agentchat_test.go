@@ -14,7 +14,7 @@ import (
 // shown to the socket.
 func (n *node) agentChat(s *server) *socket {
 	n.t.Helper()
-	c := n.open("ws://"+s.address+"/ws", nil)
+	c := n.open("ws://"+s.address+"/ws?cards=1", nil)
 	c.opened()
 	c.settle()
 	return c

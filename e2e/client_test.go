@@ -169,11 +169,17 @@ func (n *node) open(url string, headers map[string]string) *socket {
 	return s
 }
 
-// dial connects to a thread. The server has entered the thread when it returns:
-// whatever happens from then on is shown to the socket.
+// dial connects to a thread as a client that shows cards. The server has entered
+// the thread when it returns: whatever happens from then on is shown to the socket.
 func (n *node) dial(s *server, thread string) *socket {
 	n.t.Helper()
-	c := n.open("ws://"+s.address+"/api/chat/ws?threadId="+thread, nil)
+	return n.enter(s, thread, "&cards=1")
+}
+
+// enter is dial with other parameters of the address.
+func (n *node) enter(s *server, thread, more string) *socket {
+	n.t.Helper()
+	c := n.open("ws://"+s.address+"/api/chat/ws?threadId="+thread+more, nil)
 	c.thread, c.past = thread, maps.Clone(n.ended)
 	c.opened()
 	c.settle()
@@ -211,6 +217,7 @@ type frame struct {
 	Tool      string
 	Command   string
 	Decision  string
+	Card      string // that the words are about
 	ExpiresAt string
 	Questions []struct {
 		Question, Header string

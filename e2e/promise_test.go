@@ -133,7 +133,7 @@ func (p *promise) made(delay int) bool {
 // comeBack opens a socket to a server that may be about to die.
 func (p *promise) comeBack() {
 	p.t.Helper()
-	p.shown = append(p.shown, p.n.open("ws://"+p.s.address+"/api/chat/ws?threadId="+p.thread, nil))
+	p.shown = append(p.shown, p.n.open("ws://"+p.s.address+"/api/chat/ws?threadId="+p.thread+"&cards=1", nil))
 }
 
 // logged waits until the server has said something so often; false: it died.

@@ -132,7 +132,7 @@ func (n *node) socketViewer(name, url, session string) (*viewer, *socket) {
 // viewers are the dialects in which a session can be come back to.
 var viewers = map[string]func(n *node, s *server, session string) *viewer{
 	"thread chat": func(n *node, s *server, session string) *viewer {
-		v, c := n.socketViewer("thread chat", "ws://"+s.address+"/api/chat/ws?threadId="+session, session)
+		v, c := n.socketViewer("thread chat", "ws://"+s.address+"/api/chat/ws?threadId="+session+"&cards=1", session)
 		c.thread = session
 		c.settle()
 		v.ask = c.ask
@@ -140,7 +140,7 @@ var viewers = map[string]func(n *node, s *server, session string) *viewer{
 		return v
 	},
 	"agent chat": func(n *node, s *server, session string) *viewer {
-		v, c := n.socketViewer("agent chat", "ws://"+s.address+"/ws", session)
+		v, c := n.socketViewer("agent chat", "ws://"+s.address+"/ws?cards=1", session)
 		c.settle()
 		v.ask = func(content string) { c.chat(content, session) }
 		v.ends = func(f shownFrame) bool { return f.Type == "agent_message" && !f.More || f.Type == "error" }

@@ -26,6 +26,7 @@ type shared struct {
 	guard   *entrance
 	conns   *dialect.Conns
 	log     *slog.Logger
+	public  string // the address of the server as browsers know it; empty: unknown
 }
 
 // routes are everything that is served besides health: the handler of each pattern
@@ -41,11 +42,12 @@ const socketRoute = "GET /api/agentloop/ws"
 
 func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 	r := routes{handlers: map[string]http.Handler{}, dialects: map[string]string{}}
-	threads := &threadchat.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log}
+	threads := &threadchat.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log,
+		Console: s.public}
 	speak(r, "threadchat", map[string]http.Handler{"GET /api/chat/ws": threads})
 	bus.ThreadChat = threads.Chat
 	speak(r, "agentchat", map[string]http.Handler{
-		"GET /ws": &agentchat.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
+		"GET /ws": &agentchat.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log, Console: s.public}})
 	speak(r, "agentloop", map[string]http.Handler{
 		socketRoute: &agentloop.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
 	speak(r, "debugconsole", (&debugconsole.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard,

@@ -21,7 +21,8 @@ func TestTranscripts(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Dialect[View]{
 		Name:    "agentchat",
 		Project: Project,
-		Views:   map[string]View{"": {}},
+		Views: map[string]View{"": {Notices: dialect.Notices{Console: "https://parley.example.com"}},
+			"cards": {Notices: dialect.Notices{Off: true}}, "path": {}},
 		Starts:  dialecttest.FromRuns, // what came before somebody connected is read, and not shown
 		Ignored: Ignored,
 		Decode: func(message []byte) dialecttest.Decoded {

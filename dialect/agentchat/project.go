@@ -11,6 +11,7 @@ import (
 // A View is what a connection has to remember of a session: the open run. It must
 // be followed from the start of that run or from outside any.
 type View struct {
+	dialect.Notices
 	run   parley.RunID
 	seq   parley.Seq // up to which the run was shown
 	said  []string   // text that was not shown yet
@@ -23,8 +24,9 @@ type View struct {
 
 // A card is a frame that asks something of a person, until they answer.
 type card struct {
-	id   string
-	body any
+	id     string
+	body   any
+	notice *agentThinking // nil: the client shows cards
 }
 
 // Ignored are the types of events no client of this dialect is shown.
@@ -82,10 +84,10 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			show(failure{"error", "A message was not answered: the session was " + string(b.Reason) + "."})
 		}
 	case parley.RunStarted:
-		v = View{run: e.Run}
+		v = View{Notices: v.Notices, run: e.Run}
 	case parley.RunFinished:
 		_, frames = v.card(e)
-		return View{}, append(frames, dialect.Frame{Body: v.ending(b), Own: v.partial})
+		return View{Notices: v.Notices}, append(frames, dialect.Frame{Body: v.ending(b), Own: v.partial})
 	case parley.TurnStarted:
 		if v.whole { // else the model goes on where it was cut off
 			v, frames = v.tells()
@@ -99,10 +101,10 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		case b.Kind == parley.Text:
 			v = v.saying(b)
 		case text != "":
-			show(agentThinking{"agent_thinking", text})
+			show(agentThinking{Type: "agent_thinking", Reasoning: text})
 		}
 	case parley.ProblemReported: // the document's stream for reasoning and debugging
-		show(agentThinking{"agent_thinking", b.Message})
+		show(agentThinking{Type: "agent_thinking", Reasoning: b.Message})
 	case parley.ToolCallRequested:
 		v, frames = v.tells()
 		show(toolCall{"tool_call", b.Name, string(dialect.Arguments(b.Arguments))})
@@ -120,7 +122,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = v.partial // its view lacks text, so others may have other frames
+		frames[i].Own = frames[i].Own || v.partial // its view lacks text, so others may have other frames
 	}
 	return v, frames
 }
@@ -128,17 +130,17 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 // subAgent is Project for the session of one.
 func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
 	if b, ok := e.Body.(parley.RunStarted); ok {
-		return View{run: e.Run, seq: e.Seq, agent: b.Agent.Name}, nil
+		return View{Notices: v.Notices, run: e.Run, seq: e.Seq, agent: b.Agent.Name}, nil
 	}
 	v, frames := v.card(e)
 	if _, ends := e.Body.(parley.RunFinished); ends {
-		return View{}, frames
+		return View{Notices: v.Notices}, frames
 	}
 	if v.run != 0 {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = v.partial // who it is of is not known then
+		frames[i].Own = frames[i].Own || v.partial // who it is of is not known then
 	}
 	return v, frames
 }
@@ -147,7 +149,7 @@ func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
 func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	if c, ok := dialect.Opens(e); ok {
 		c.Agent = v.agent
-		return v.opened(c.ID, asking(c))
+		return v.opened(c, e.Root)
 	}
 	if c, ok := dialect.Closes(e); ok {
 		return v.closed(closing(c))
@@ -198,9 +200,17 @@ func (v View) ending(b parley.RunFinished) any {
 	return failure{"error", b.Message}
 }
 
-func (v View) opened(id string, body any) (View, []dialect.Frame) {
-	v.cards = append(slices.Clip(v.cards), card{id, body})
-	return v, []dialect.Frame{{Body: body}}
+// opened shows a card. A client that may show no cards is told of it in words, in
+// the last frame of the event: those before it are shared with all clients.
+func (v View) opened(c dialect.Card, session parley.SessionID) (View, []dialect.Frame) {
+	opened := card{id: c.ID, body: asking(c)}
+	frames := []dialect.Frame{{Body: opened.body}}
+	if !v.Off {
+		opened.notice = &agentThinking{"agent_thinking", v.Of(c, session), c.ID}
+		frames = append(frames, dialect.Frame{Body: *opened.notice, Own: true})
+	}
+	v.cards = append(slices.Clip(v.cards), opened)
+	return v, frames
 }
 
 func (v View) closed(body cardClosed) (View, []dialect.Frame) {

@@ -234,9 +234,12 @@ func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
 				}
 			}
 			for _, f := range frames {
-				var got struct{ Type, ID, Agent string }
+				var got struct{ Type, ID, Agent, Card string }
 				if err := json.Unmarshal(dialect.Encode(f.Body), &got); err != nil {
 					t.Fatal(err)
+				}
+				if got.Card != "" && shown[got.Card] {
+					continue // words about a card that is shown
 				}
 				switch got.Type {
 				case "approval_request", "question", "tool_call_unknown":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -18,6 +19,10 @@ type Handler struct {
 	Guard dialect.Guard
 	Conns *dialect.Conns
 	Log   *slog.Logger
+	// Console is the address of the server as browsers know it; empty: unknown.
+	Console string
+
+	told told
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -31,8 +36,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		dialect.Refuse(w, err)
 		return
 	}
+	notices := dialect.Notices{Console: h.Console, Off: dialect.ShowsCards(r)}
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-		c := &conn{
+		c := &conn{notices: notices, told: &h.told,
 			Conn:    dialect.Conn{Socket: socket, Door: door, Visit: visit, Log: h.Log},
 			project: project,
 			own:     parley.SessionID(uuid.NewString()),
@@ -66,6 +72,38 @@ type conn struct {
 	project parley.Project            // that the client names; zero: none
 	own     parley.SessionID          // of messages without a session_id
 	views   map[parley.SessionID]View // of open runs; of the goroutine that shows
+	notices dialect.Notices
+	told    *told
+}
+
+// told is which principal was told of which card in words. The protocol has no
+// way to go on where a connection was lost, so a client that comes back is told
+// only of cards that its principal was not told of. Nothing of it outlasts the
+// process: to be told twice is better than not at all.
+type told struct {
+	mu    sync.Mutex // leaf
+	cards map[toldCard]bool
+}
+
+type toldCard struct {
+	tenant parley.TenantID
+	who    parley.PrincipalID
+	card   string
+}
+
+const mostTold = 10_000
+
+// first notes that somebody is told, and reports whether it is the first time.
+func (t *told) first(who parley.Principal, card string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cards == nil || len(t.cards) >= mostTold {
+		t.cards = map[toldCard]bool{}
+	}
+	key := toldCard{who.Tenant, who.ID, card}
+	first := !t.cards[key]
+	t.cards[key] = true
+	return first
 }
 
 // catchUp reads the runs that are open, and returns what waits in them. What is
@@ -80,6 +118,9 @@ func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
 		v := c.replay(ctx, m.ID, m.Run, m.Head)
 		for _, card := range v.cards {
 			waiting = append(waiting, card.body)
+			if n := card.notice; n != nil && c.told.first(c.Visit.Who, n.Card) {
+				waiting = append(waiting, *n)
+			}
 		}
 		c.views[m.ID] = v
 	}
@@ -92,13 +133,13 @@ const mostOpen = 200
 
 // replay is the view of an open run after the event with this seq.
 func (c *conn) replay(ctx context.Context, id parley.SessionID, run parley.RunID, last parley.Seq) View {
-	v := View{}
+	v := View{Notices: c.notices}
 	err := dialect.ReadLog(ctx, c.Door, c.Visit.Who, id, parley.Seq(run), last,
 		func(e parley.Event) { v, _ = Project(v, e) })
 	if err != nil {
 		// It was deleted, or cannot be read. The others can.
 		c.Log.Warn("an open run cannot be read", "session", id, "run", run, "error", err)
-		v = View{run: run, seq: last, partial: true}
+		v = View{Notices: c.notices, run: run, seq: last, partial: true}
 	}
 	return v
 }
@@ -138,11 +179,15 @@ func (c *conn) Show(ctx context.Context, i *parley.Item) (out [][]byte, _ *diale
 	if _, starts := i.Body.(parley.RunStarted); i.Run != 0 && i.Run != v.run && !starts {
 		v = c.replay(ctx, i.Session, i.Run, i.Seq-1)
 	}
+	v.Notices = c.notices
 	v, frames := Project(v, i.Event)
 	if c.views[i.Session] = v; v.run == 0 {
 		delete(c.views, i.Session)
 	}
 	for n, f := range frames {
+		if notice, ok := f.Body.(agentThinking); ok && notice.Card != "" {
+			c.told.first(c.Visit.Who, notice.Card)
+		}
 		out = append(out, dialect.EncodeShared(i, "agentchat", n, f))
 	}
 	return out, nil

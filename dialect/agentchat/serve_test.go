@@ -57,7 +57,7 @@ func (f *follower) Close() {}
 
 func newConn(d *door) *conn {
 	return &conn{Conn: dialect.Conn{Door: d, Visit: parley.Visit{Who: ann}, Log: slog.New(slog.DiscardHandler)},
-		views: map[parley.SessionID]View{}}
+		views: map[parley.SessionID]View{}, told: &told{}}
 }
 
 // connects is what who comes when the log has so many events is shown first, and
@@ -99,7 +99,7 @@ func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 		_, v := show(t, log[:looked])
 		var open []string
 		for _, c := range v.cards {
-			open = append(open, string(dialect.Encode(c.body)))
+			open = append(open, string(dialect.Encode(c.body)), string(dialect.Encode(c.notice)))
 		}
 		all, _ := show(t, log)
 		var others []string
@@ -141,6 +141,59 @@ func TestAnUnreadableRunIsNotShared(t *testing.T) {
 		item.Made("agentchat/0", func() []byte { shared = false; return nil })
 		if shared {
 			t.Errorf("%s: others would be shown the frame of this connection", last)
+		}
+	}
+}
+
+// openCard is a log that ends while a card waits, and one event before.
+func openCard(t *testing.T) []parley.Event {
+	t.Helper()
+	for _, log := range dialecttest.Logs(t) {
+		for i, e := range log {
+			if _, ok := dialect.Opens(e); ok && e.Session == e.Root {
+				return log[:i+1]
+			}
+		}
+	}
+	t.Fatal("no log has a card")
+	return nil
+}
+
+// A client that comes back is not told again of a card in words; one whose
+// principal was not told is, and one that shows cards never is.
+func TestWhoComesBackIsNotToldAgain(t *testing.T) {
+	log := openCard(t)
+	head := len(log) - 1
+	shared, bob := &told{}, parley.Principal{ID: "bob", Tenant: ann.Tenant}
+	connect := func(who parley.Principal, n dialect.Notices) (waiting int) {
+		t.Helper()
+		c := newConn(&door{log: log, listed: true})
+		c.Visit.Who, c.told, c.notices = who, shared, n
+		cards, err := c.catchUp(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(cards)
+	}
+	// One is there when the card comes.
+	c := newConn(&door{log: log[:head], listed: true})
+	c.told = shared
+	if _, err := c.catchUp(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if frames, _ := c.Show(context.Background(), &parley.Item{Event: log[head]}); len(frames) != 2 {
+		t.Fatalf("%q", frames)
+	}
+	for _, connection := range []struct {
+		what string
+		who  parley.Principal
+		n    dialect.Notices
+		want int
+	}{{"one that comes back", ann, dialect.Notices{}, 1}, {"another user", bob, dialect.Notices{}, 2},
+		{"the other user again", bob, dialect.Notices{}, 1},
+		{"one that shows cards", parley.Principal{ID: "eve", Tenant: ann.Tenant}, dialect.Notices{Off: true}, 1}} {
+		if got := connect(connection.who, connection.n); got != connection.want {
+			t.Errorf("%s is shown %d frames, want %d", connection.what, got, connection.want)
 		}
 	}
 }

@@ -38,6 +38,8 @@ type (
 	agentThinking struct {
 		Type      string `json:"type"` // agent_thinking
 		Reasoning string `json:"reasoning"`
+		// not in the document: the words are about this card, for clients that show no cards
+		Card string `json:"card,omitempty"`
 	}
 	failure struct {
 		Type  string `json:"type"` // error

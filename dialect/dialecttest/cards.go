@@ -12,7 +12,7 @@ import (
 )
 
 // cards says what is wrong with what a dialect shows of sub-agents in a tree: of
-// their events anything but cards; cards that are not open, or not shown, while the
+// their events anything but cards and words about those; cards that are not open, or not shown, while the
 // run they work for goes on; or that are not closed when it ends.
 func (d Dialect[V]) cards(log []parley.Event) error {
 	for name, view := range d.Views {
@@ -21,7 +21,8 @@ func (d Dialect[V]) cards(log []parley.Event) error {
 			return err
 		}
 		shown := map[string]string{} // open ones, by id, and who asks
-		var tree *below              // the same, as the log has it
+		told := map[string]bool{}    // in words
+		var tree *below              // the open ones, as the log has it
 		for i, frames := range all {
 			e := log[i]
 			own := e.Session == log[0].Session
@@ -32,6 +33,11 @@ func (d Dialect[V]) cards(log []parley.Event) error {
 					shown[f.id()] = f.agent()
 				case f.closes():
 					delete(shown, f.id())
+				case f.Card != "" && !own: // words about the card of the frame before
+					if told[f.Card] || shown[f.Card] == "" {
+						return fmt.Errorf("view %q tells of %s again, or before it is shown", name, f.Card)
+					}
+					told[f.Card] = true
 				case !own && !d.explains(e, f):
 					return fmt.Errorf("view %q shows %s of a sub-agent", name, text)
 				}
@@ -124,6 +130,7 @@ type cardFrame struct {
 	QuestionID     string
 	CallID         string
 	ApprovalID     string
+	Card           string
 	Payload        *cardFrame
 }
 

@@ -23,6 +23,7 @@ const (
 // run. It must be followed from the start of that run or from outside any. Of what
 // is below its thread it shows the cards.
 type View struct {
+	dialect.Notices
 	Shape    Shape
 	Thread   parley.SessionID // empty: the root of what it sees
 	run      parley.RunID
@@ -75,6 +76,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		var change dialect.Change
 		if v.below, change = v.below.After(thread, e); change.Opened != nil {
 			show(v.asking(*change.Opened))
+			frames = append(frames, v.notice(*change.Opened, thread)...)
 		}
 		for _, c := range change.Closed {
 			show(v.closing(c))
@@ -85,7 +87,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	}
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
-		v = View{Shape: v.Shape, Thread: v.Thread, run: e.Run,
+		v = View{Notices: v.Notices, Shape: v.Shape, Thread: v.Thread, run: e.Run,
 			requests: []string{requestID(b.Request, e.Session, b.Input)}, agent: b.Agent.Name, began: e.At}
 		if v.Shape != Original {
 			show(started{"chat.started", v.requests[0], e.Session, v.agent})
@@ -104,14 +106,14 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		if v.run != 0 && b.Kind == parley.Text {
 			var text string
 			v.text, text = v.text.Piece(b)
-			show(v.piece(text))
+			show(v.piece(text, ""))
 		}
 	case parley.OutputFinished:
 		if b.Kind == parley.Text {
 			v.said += v.text.Gap() + b.Text
 			var rest string
 			if v.text, rest = v.text.End(b); rest != "" && v.run != 0 {
-				frames = append(frames, dialect.Frame{Body: v.piece(rest), Own: true})
+				frames = append(frames, dialect.Frame{Body: v.piece(rest, ""), Own: true})
 			}
 		}
 	case parley.RunFinished:
@@ -124,7 +126,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		for _, id := range v.requests {
 			show(v.ending(e, b, v.wire(id)))
 		}
-		v = View{Shape: v.Shape, Thread: v.Thread}
+		v = View{Notices: v.Notices, Shape: v.Shape, Thread: v.Thread}
 	case parley.InputWithdrawn:
 		id := v.wire(requestID(b.Request, e.Session, b.Input))
 		if b.Reason == parley.WithdrawnByRequest || b.Reason == parley.WithdrawnByMessage {
@@ -138,25 +140,35 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			dialect.Frame{Close: &dialect.Goodbye{Code: transport.Normal, Reason: "the thread was deleted"}})
 	default:
 		var cards []dialect.Frame
-		v, cards = v.card(e)
+		v, cards = v.card(e, thread)
 		frames = append(frames, cards...)
 	}
 	return v, frames
 }
 
 // card shows what waits for a person, and that it does no longer.
-func (v View) card(e parley.Event) (View, []dialect.Frame) {
+func (v View) card(e parley.Event, thread parley.SessionID) (View, []dialect.Frame) {
 	if c, ok := dialect.Opens(e); ok {
 		if c.Kind == parley.CardCall {
 			v.lost = append(slices.Clip(v.lost), c.ID)
 		}
-		return v, []dialect.Frame{{Body: v.asking(c)}}
+		return v, append([]dialect.Frame{{Body: v.asking(c)}}, v.notice(c, thread)...)
 	}
 	if c, ok := dialect.Closes(e); ok {
 		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == c.ID })
 		return v, []dialect.Frame{{Body: v.closing(c)}}
 	}
 	return v, nil
+}
+
+// notice is words about a card, for a client that may show no cards. They are set
+// apart from the answer and are no part of it. They are the last frame of their
+// event: those before it are shared with all clients.
+func (v View) notice(c dialect.Card, thread parley.SessionID) []dialect.Frame {
+	if v.Off {
+		return nil
+	}
+	return []dialect.Frame{{Body: v.piece(v.text.Aside(v.Of(c, thread)), c.ID), Own: true}}
 }
 
 // asking is the frame that shows a card.
@@ -212,11 +224,12 @@ func unwire(id string) string {
 	return id
 }
 
-func (v View) piece(text string) any {
+// piece is a piece of the answer, or words about a card.
+func (v View) piece(text, card string) any {
 	if v.Shape == Original {
-		return token{"token", v.request(), text}
+		return token{"token", v.request(), text, card}
 	}
-	return content{"content", v.request(), text}
+	return content{"content", v.request(), text, card}
 }
 
 func (v View) ending(e parley.Event, b parley.RunFinished, id string) any {

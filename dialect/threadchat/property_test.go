@@ -54,6 +54,7 @@ type shown struct {
 	Value     string `json:"value"`   // of token
 	Content   string `json:"content"` // of content
 	Message   string `json:"message"` // of final
+	Card      string `json:"card"`    // of words about one
 }
 
 func show(t interface{ Fatal(...any) }, v View, log []parley.Event) (list []shown) {
@@ -109,7 +110,9 @@ func endsOnce(t interface {
 			case "approval_closed", "question_closed", "tool_call_resolved":
 				delete(cards, s.ID)
 			case "token":
-				said[s.RequestID] += s.Value
+				if s.Card == "" {
+					said[s.RequestID] += s.Value
+				}
 			case "final":
 				if first, ok := said[s.RequestID]; ok && first != s.Message {
 					t.Fatalf("%s: the tokens were %q, final is %q", name, first, s.Message)

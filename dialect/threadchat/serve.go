@@ -22,6 +22,8 @@ type Handler struct {
 	Guard  dialect.Guard
 	Conns  *dialect.Conns
 	Log    *slog.Logger
+	// Console is the address of the server as browsers know it; empty: unknown.
+	Console string
 
 	Within time.Duration // how long a request of HTTP waits for its answer; default: a minute
 
@@ -41,14 +43,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	thread := r.URL.Query().Get("threadId")
+	notices := dialect.Notices{Console: h.Console, Off: dialect.ShowsCards(r)}
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-		h.serve(ctx, socket, door, visit, thread)
+		h.serve(ctx, socket, door, visit, thread, notices)
 	})
 }
 
 // serve owns the socket. The document has bad threads accepted, then closed.
 func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parley.Door, visit parley.Visit,
-	name string) {
+	name string, notices dialect.Notices) {
 	thread := parley.SessionID(strings.ToLower(name))
 	switch {
 	case name == "":
@@ -73,7 +76,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parl
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: door, Visit: visit, Log: log}, thread: thread,
 		deliveries: &h.deliveries}
 	c.shape.Store(Document)
-	c.view.Thread = thread
+	c.view.Thread, c.view.Notices = thread, notices
 	c.Run(ctx, follower, c)
 	c.settle(context.WithoutCancel(ctx))
 }

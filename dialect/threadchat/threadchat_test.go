@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"parley/dialect"
 	"parley/dialect/dialecttest"
 )
 
@@ -19,7 +20,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // thread is the one the connections of these tests are of.
 const thread = dialecttest.Session
 
-var views = map[string]View{"": {Shape: Document}, "original": {Shape: Original}}
+var (
+	told  = dialect.Notices{Console: "https://parley.example.com"}
+	views = map[string]View{"": {Shape: Document, Notices: told}, "original": {Shape: Original, Notices: told},
+		"cards": {Shape: Document, Notices: dialect.Notices{Off: true}}, "path": {Shape: Document}}
+)
 
 func TestTranscripts(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Dialect[View]{

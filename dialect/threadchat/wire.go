@@ -32,6 +32,8 @@ type (
 		Type      string `json:"type"` // content
 		RequestID string `json:"requestId"`
 		Content   string `json:"content"`
+		// not in the document: the words are about this card, for clients that show no cards
+		Card string `json:"card,omitempty"`
 	}
 	completed struct {
 		Type      string           `json:"type"` // chat.completed
@@ -56,6 +58,7 @@ type (
 		Type      string `json:"type"` // token
 		RequestID string `json:"requestId"`
 		Value     string `json:"value"`
+		Card      string `json:"card,omitempty"`
 	}
 	final struct {
 		Type      string `json:"type"` // final
