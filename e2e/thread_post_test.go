@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -76,6 +78,40 @@ func TestAThreadIsAskedByHTTP(t *testing.T) {
 	}
 	// Without a threadId it is a message of the event bus.
 	if a := n.say(s, "", "repeat two"); a.Status != "started" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestAnAnswerByHTTPThatNobodyTookIsOwed: the client leaves before the run ends, and the thread's next socket is shown
+// the run.
+func TestAnAnswerByHTTPThatNobodyTookIsOwed(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	thread := newThread()
+	s.posts("/api/v1/sessions", fmt.Sprintf(`{"id":%q}`, thread), http.StatusCreated, nil)
+	ctx, leave := context.WithCancel(within(t, patience))
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+"/api/chat",
+		strings.NewReader(fmt.Sprintf(`{"threadId":%q,"message":"count to 50","clientRequestId":"left"}`, thread)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	done := make(chan error, 1)
+	go func() {
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err == nil {
+			res.Body.Close()
+		}
+		done <- err
+	}()
+	s.awaitEvent(thread, func(e event) bool { return e.Type == "OutputAppended" })
+	leave()
+	if err := <-done; err == nil {
+		t.Fatal("the answer came too early for this test")
+	}
+	s.awaitEvent(thread, func(e event) bool { return e.Type == "RunFinished" })
+	if a := n.dial(s, thread).completed(); a.request != "left" || a.text != counted(50) {
 		t.Errorf("%+v", a)
 	}
 }
