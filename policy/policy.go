@@ -47,11 +47,7 @@ type Place struct {
 // Judge judges a command that is run without a shell of ours around it.
 func Judge(argv []string, at Place) Judgement {
 	j := judging{Place: at}
-	words := make([]word, len(argv))
-	for i, text := range argv {
-		words[i] = word{text: text}
-	}
-	if err := j.command(words, 0); err != nil {
+	if err := j.command(plain(argv), 0); err != nil {
 		return Judgement{Why: err.Error(), Reads: isProtected(err), Commands: j.commands, Risks: j.risks()}
 	}
 	return Judgement{Safe: true, Reads: true, Commands: j.commands}
@@ -84,11 +80,22 @@ type word struct {
 	glob bool
 }
 
+// plain are words that no shell reads.
+func plain(argv []string) []word {
+	words := make([]word, len(argv))
+	for i, text := range argv {
+		words[i] = word{text: text}
+	}
+	return words
+}
+
 // judging gathers what a command is made of on the way.
 type judging struct {
 	Place
 	commands [][]string
 	writes   []string // targets of redirections
+	similar  bool     // commands that a rule for similar commands covers are accepted, too
+	covered  []string // names of those rules
 }
 
 // command returns nil if it is safe, else why that is not known. It looks at
@@ -121,11 +128,19 @@ func (j *judging) command(words []word, depth int) error {
 	} else if inner != nil {
 		return j.command(inner, depth+1)
 	}
+	if err := j.reads(name, words); err != nil && !j.covers(words) {
+		return err
+	}
+	return nil
+}
+
+// reads returns nil if a simple command only reads, else why that is not known.
+func (j *judging) reads(name string, words []word) error {
 	rule, known := rules[name]
 	if !known {
 		return fmt.Errorf("%.80q is not a program that is known only to read", name)
 	}
-	err = rule.judge(words[1:])
+	err := rule.judge(words[1:])
 	switch {
 	case err != nil:
 	case name == "git":

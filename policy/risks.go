@@ -44,13 +44,14 @@ func (j *judging) risks() []string {
 		j.outside([]string{target}, add)
 	}
 	for _, c := range j.commands {
+		_, harmless := similarName(plain(c))
 		for i, text := range c {
 			name := path.Base(text)
 			if i > 0 && (!wraps(c[:i]) || strings.HasPrefix(text, "-")) {
 				break
 			}
 			for _, n := range notes {
-				if slices.Contains(strings.Fields(n.programs), name) {
+				if !harmless && slices.Contains(strings.Fields(n.programs), name) {
 					add(n.risk)
 				}
 			}

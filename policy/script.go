@@ -33,12 +33,12 @@ func (j *judging) script(shell, text string, depth int) error {
 	}
 	var verdict error
 	for i, file := range files {
-		s := scripted{judging: judging{Place: j.Place}, depth: depth, patterns: shell != "zsh"}
+		s := scripted{judging: judging{Place: j.Place, similar: j.similar}, depth: depth, patterns: shell != "zsh"}
 		s.stmts(file.Stmts)
 		if i == 0 {
 			j.commands, j.writes = append(j.commands, s.commands...), append(j.writes, s.writes...)
 		}
-		verdict = graver(verdict, s.why)
+		verdict, j.covered = graver(verdict, s.why), append(j.covered, s.covered...)
 	}
 	if verdict == nil && len(j.commands) == 0 {
 		return errors.New("the script is empty")
