@@ -26,6 +26,7 @@ const (
 	AuditAccessDenied    = "access.denied"
 	AuditAuthDenied      = "auth.denied"
 	auditApproval        = "approval.resolved"
+	auditGrantRevoked    = "grant.revoked"
 	auditToolStarted     = "tool.started"
 	auditToolExecuted    = "tool.executed"
 	auditToolFailed      = "tool.failed"
@@ -104,8 +105,13 @@ func AuditOf(in In, events []Event) []Audit {
 					map[string]any{"reason": b.Finding.Reason, "score": b.Finding.Score, "input": b.Input})
 			}
 		case ApprovalDecided:
-			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)),
-				map[string]any{"decision": b.Decision, "call": call(b.Call)})
+			values := map[string]any{"decision": b.Decision, "call": call(b.Call)}
+			if b.Scope != "" {
+				values["scope"] = b.Scope
+			}
+			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)), values)
+		case GrantRevoked:
+			record(auditGrantRevoked, "grant", Ref(e.Session, Seq(b.Grant)), map[string]any{})
 		case ToolCallStarted:
 			record(auditToolStarted, "tool", call(b.Call), map[string]any{"attempt": b.Attempt})
 		case ToolCallBlocked:

@@ -162,6 +162,7 @@ type Call struct {
 	Card    CardID // the open card
 	Digest  string
 	Despite []Source `json:",omitempty"` // untrusted sources that the card names
+	Similar string   `json:",omitempty"` // the digest of the rule that the card offers
 	Expires time.Time
 	Attempt int
 	Output  int    // bytes of live output shown

@@ -11,7 +11,7 @@ type Decision string
 
 const (
 	AllowOnce     Decision = "allow"
-	AllowAlways   Decision = "always" // exactly this, for the rest of the session
+	AllowAlways   Decision = "always" // for the rest of the session: exactly this, or what its scope says
 	Deny          Decision = "deny"   // the model is told and goes on
 	DenyAndStop   Decision = "stop"   // the run ends as denied
 	cardExpired   Decision = "expired"
@@ -51,21 +51,25 @@ type ApprovalRequested struct {
 	Why     string    `json:"why,omitempty"` // what untrusted or flagged content it follows
 	// Sources of that content.
 	Sources []Source `json:"sources,omitempty"`
+	// Similar is the rule that may be allowed for the rest of the session.
+	Similar SimilarRule `json:"similar,omitzero"`
 }
 
 func (b ApprovalRequested) fold(s State, e Event) State {
 	return s.inCall(e, b.Call, func(c *Call) {
 		c.Status, c.Card, c.Digest, c.Despite, c.Expires = callApproving, CardID(e.Seq), b.Digest, b.Sources, b.Expires
+		c.Similar = b.Similar.Digest
 	})
 }
 
 func (b ApprovalRequested) rowOf(e Event) Row { return CardOpened{CardApproval, e.Seq, e.Run, b.Call} }
 
 type ApprovalDecided struct {
-	Card     CardID   `json:"card"`
-	Call     CallID   `json:"call"`
-	Decision Decision `json:"decision"`
-	Note     string   `json:"note,omitempty"`
+	Card     CardID     `json:"card"`
+	Call     CallID     `json:"call"`
+	Decision Decision   `json:"decision"`
+	Scope    GrantScope `json:"scope,omitempty"` // of always; empty: exactly what was shown
+	Note     string     `json:"note,omitempty"`
 }
 
 func (b ApprovalDecided) fold(s State, e Event) State {
@@ -132,6 +136,7 @@ func (d *decision) waitingCard(card CardID, status callStatus) (*Call, error) {
 type DecideApproval struct {
 	Card     CardID
 	Decision Decision
+	Scope    GrantScope // of AllowAlways; empty: exact
 	Note     string
 	Digest   string // if given, what the person saw
 }
@@ -153,8 +158,15 @@ func (do DecideApproval) decide(d *decision, _ Command) error {
 	default:
 		return Errorf(CodeInvalid, "A decision is allow, always, deny or stop, not %q.", do.Decision)
 	}
+	if err := do.checkScope(c); err != nil {
+		return err
+	}
+	decided := ApprovalDecided{Card: c.Card, Call: c.ID, Decision: do.Decision, Note: CleanText(do.Note)}
+	if do.Scope == ScopeSimilar {
+		decided.Scope = do.Scope
+	}
 	d.part()
-	d.emit(d.s.Run.ID, ApprovalDecided{Card: c.Card, Call: c.ID, Decision: do.Decision, Note: CleanText(do.Note)})
+	d.emit(d.s.Run.ID, decided)
 	return nil
 }
 
@@ -258,6 +270,7 @@ type CardInfo struct {
 	Show      string      `json:"show,omitempty"` // exactly what will be done
 	Digest    string      `json:"digest,omitempty"`
 	Why       string      `json:"why,omitempty"`
+	Similar   string      `json:"similar,omitempty"` // the rule for similar calls that may be allowed
 	Questions []Question  `json:"questions,omitempty"`
 	AskedAt   time.Time   `json:"asked_at"`
 	Expires   time.Time   `json:"expires,omitzero"` // calls wait for ever
@@ -272,7 +285,7 @@ func (c *CardInfo) Read(card, call EventBody) {
 	}
 	switch b := card.(type) {
 	case ApprovalRequested:
-		c.Show, c.Digest, c.Why, c.Expires = b.Show, b.Digest, b.Why, b.Expires
+		c.Show, c.Digest, c.Why, c.Expires, c.Similar = b.Show, b.Digest, b.Why, b.Expires, b.Similar.Text
 	case QuestionAsked:
 		c.Questions, c.Expires = b.Questions, b.Expires
 	}

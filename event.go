@@ -26,6 +26,7 @@ type (
 	CallID   Seq
 	CardID   Seq
 	TimerID  Seq
+	GrantID  Seq
 )
 
 // An Event is one fact of a session. Events are immutable.
@@ -121,6 +122,7 @@ var bodyTypes = byName(
 	v1[EffectEnqueued](),
 	v1[WebhookChanged](),
 	v1[EffectCancelled](),
+	v1[GrantRevoked](),
 	v1[TimerSet](),
 	v1[TimerPostponed](),
 	v1[TimerFired](),

@@ -1,6 +1,7 @@
 package parley_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -123,4 +124,158 @@ func TestSubAgentsAndUntrustedContent(t *testing.T) {
 		t.Errorf("in the next run: %+v", card)
 	}
 	c.legal()
+}
+
+// TestSimilarGrants: a rule covers what the policy says of each later call, until it
+// is revoked.
+func TestSimilarGrants(t *testing.T) {
+	like := func(digest, rule string) parley.CallAsked {
+		c := ask("shell", parley.VerdictAsk, parley.Effectful)
+		c.Verdict.Digest = digest
+		if rule != "" {
+			c.Verdict.Similar = parley.SimilarRule{Text: rule + " with other arguments", Digest: "rule " + rule}
+		}
+		return c
+	}
+	a := newTale(t)
+	a.say("x")
+	asks := func(c parley.CallAsked, want bool, why string) parley.ApprovalRequested {
+		t.Helper()
+		card, asked := a.asksFor(c)
+		if asked != want {
+			t.Fatalf("%s: asked %v", why, asked)
+		}
+		return card
+	}
+	end := func() {
+		t.Helper()
+		a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded})
+	}
+	decide := func(how parley.Decision, scope parley.GrantScope) {
+		t.Helper()
+		a.do(parley.DecideApproval{Card: a.state.Run.Calls[0].Card, Decision: how, Scope: scope})
+		end()
+	}
+	refused := func(do parley.DecideApproval) {
+		t.Helper()
+		head := a.state.Head
+		do.Card = a.state.Run.Calls[0].Card
+		if err := a.try(do); parley.CodeOf(err) != parley.CodeInvalid || a.state.Head != head {
+			t.Errorf("%+v: %v", do, err)
+		}
+	}
+
+	if card := asks(like("rm", ""), true, "rm"); card.Similar != (parley.SimilarRule{}) {
+		t.Errorf("a rule was offered: %+v", card)
+	}
+	refused(parley.DecideApproval{Decision: parley.AllowAlways, Scope: parley.ScopeSimilar})
+	decide(parley.AllowOnce, "")
+
+	if card := asks(like("mkdir a", "mkdir"), true, "mkdir a"); card.Similar.Text != "mkdir with other arguments" {
+		t.Errorf("%+v", card)
+	}
+	refused(parley.DecideApproval{Decision: parley.AllowOnce, Scope: parley.ScopeSimilar})
+	refused(parley.DecideApproval{Decision: parley.Deny, Scope: parley.ScopeSimilar})
+	refused(parley.DecideApproval{Decision: parley.AllowAlways, Scope: "everything"})
+	decide(parley.AllowAlways, "") // exactly this
+	asks(like("mkdir a", "mkdir"), false, "the same call")
+	end()
+	asks(like("mkdir b", "mkdir"), true, "always without a scope covers exactly what was shown")
+	decide(parley.AllowAlways, parley.ScopeExact)
+	asks(like("mkdir c", "mkdir"), true, "always with the exact scope covers exactly what was shown")
+	decide(parley.AllowAlways, parley.ScopeSimilar)
+	asks(like("mkdir d", "mkdir"), false, "a similar call")
+	end()
+	asks(like("touch a", "touch"), true, "a call that another rule covers")
+	decide(parley.AllowOnce, "")
+	asks(like("mkdir e; rm", ""), true, "a call that no rule covers")
+	decide(parley.AllowOnce, "")
+
+	grants := a.grants()
+	var texts []string
+	for _, g := range grants {
+		texts = append(texts, string(g.Scope)+" "+g.Tool+": "+g.Text)
+	}
+	want := []string{"exact shell: do shell", "exact shell: do shell", "similar shell: mkdir with other arguments"}
+	if !slices.Equal(texts, want) || grants[2].By != "ann" || grants[2].At.IsZero() {
+		t.Errorf("%+v", grants)
+	}
+	rule := a.state.Always[2].ID
+	if err := a.try(parley.RevokeGrant{Grant: rule + 1}); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Errorf("an unknown grant: %v", err)
+	}
+	a.do(parley.RevokeGrant{Grant: rule})
+	if err := a.try(parley.RevokeGrant{Grant: rule}); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Errorf("revoked twice: %v", err)
+	}
+	asks(like("mkdir d", "mkdir"), true, "the rule was revoked")
+	decide(parley.AllowOnce, "")
+	asks(like("mkdir b", "mkdir"), false, "the other grants hold")
+	end()
+	a.legal()
+}
+
+// TestSimilarGrantsAndUntrustedContent: no rule is offered after untrusted content,
+// and none covers a call then.
+func TestSimilarGrantsAndUntrustedContent(t *testing.T) {
+	mkdir := ask("shell", parley.VerdictAsk, parley.Effectful)
+	mkdir.Verdict.Similar = parley.SimilarRule{Text: "mkdir with other arguments", Digest: "rule"}
+	other := mkdir
+	other.Verdict.Digest = "of other arguments"
+	a := newTale(t)
+	a.say("x")
+	a.asksFor(mkdir)
+	a.do(parley.DecideApproval{Card: a.state.Run.Calls[0].Card, Decision: parley.AllowAlways,
+		Scope: parley.ScopeSimilar})
+	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded})
+	a.reads(from("mcp:mail", "mail__read", parley.Pure), "x")
+	card, asked := a.asksFor(other)
+	if !asked || card.Similar != (parley.SimilarRule{}) {
+		t.Fatalf("%v %+v", asked, card)
+	}
+	do := parley.DecideApproval{Card: a.state.Run.Calls[0].Card, Decision: parley.AllowAlways,
+		Scope: parley.ScopeSimilar}
+	if err := a.try(do); parley.CodeOf(err) != parley.CodeInvalid {
+		t.Errorf("a rule was allowed after untrusted content: %v", err)
+	}
+	a.do(parley.CancelRun{})
+	a.legal()
+}
+
+// TestTheOldestGrantIsForgotten: a session keeps a bounded number of grants.
+func TestTheOldestGrantIsForgotten(t *testing.T) {
+	a := newTale(t)
+	a.say("x")
+	for i := range 101 {
+		c := ask("shell", parley.VerdictAsk, parley.Effectful)
+		c.Verdict.Digest = fmt.Sprint(i)
+		if _, asked := a.asksFor(c); !asked {
+			t.Fatalf("call %d does not ask", i)
+		}
+		a.do(parley.DecideApproval{Card: a.state.Run.Calls[0].Card, Decision: parley.AllowAlways})
+		a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded})
+		if i%40 == 39 { // a run has only so many turns
+			a.do(parley.CancelRun{})
+			a.say("y")
+		}
+	}
+	for digest, want := range map[string]bool{"0": true, "1": false, "100": false} {
+		c := ask("shell", parley.VerdictAsk, parley.Effectful)
+		c.Verdict.Digest = digest
+		if _, asked := a.asksFor(c); asked != want {
+			t.Errorf("call %s: asked %v", digest, asked)
+		}
+		a.do(parley.CancelRun{})
+		a.say("z")
+	}
+}
+
+// grants lists the grants of the session, from its log.
+func (a *tale) grants() []parley.GrantInfo {
+	a.t.Helper()
+	list, err := a.state.Grants(func(seq parley.Seq) (parley.Event, error) { return a.log[seq-1], nil })
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return list
 }

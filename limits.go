@@ -49,6 +49,7 @@ const (
 	MaxShownEntries  = 5000
 	MaxShownDepth    = 12
 	maxMade          = 100 // custom agents of one tenant
+	maxGrants        = 100 // of one session; the oldest is forgotten for a new one
 	MaxSkills        = 64
 	MaxServerTools   = 128 // tools of one server
 	maxToolName      = 64  // bytes of a tool's name with its server's: model vendors take no more

@@ -23,13 +23,16 @@ func longTale(t testing.TB) *tale {
 		Agent: parley.AgentRef{Name: "helper", Turns: 9}})
 	a.model(parley.ModelPiece{Kind: parley.Text, Text: "x"})
 	a.recover()
+	asks := ask("b", parley.VerdictAsk, parley.Effectful)
+	asks.Verdict.Similar = parley.SimilarRule{Text: "b with other arguments", Digest: "digest of the rule"}
 	a.model(parley.ModelEnded{Usage: parley.Usage{Input: 1, Output: 2, Cached: 3}, Calls: []parley.CallAsked{
-		ask("a", parley.VerdictRun, parley.Pure), ask("b", parley.VerdictAsk, parley.Effectful),
+		ask("a", parley.VerdictRun, parley.Pure), asks,
 		ask("c", parley.VerdictCard, parley.Pure), ask("d", parley.VerdictBlock, "")}})
 	a.do(parley.ExplainApproval{Card: a.state.Run.Calls[1].Card})
 	a.tool(a.state.Run.Calls[1].ID, parley.ExplanationEnded{Text: "b", Usage: parley.Usage{Input: 1}})
 	a.do(parley.ExplainApproval{Card: a.state.Run.Calls[1].Card})
-	a.do(parley.DecideApproval{Card: a.state.Run.Calls[1].Card, Decision: parley.AllowAlways})
+	a.do(parley.DecideApproval{Card: a.state.Run.Calls[1].Card, Decision: parley.AllowAlways,
+		Scope: parley.ScopeSimilar})
 	a.recover()
 	a.do(parley.ResolveToolCall{Call: a.state.Run.Calls[1].ID, Resolution: parley.Rerun})
 	a.do(parley.AnswerQuestion{Card: a.state.Run.Calls[2].Card, Answers: [][]string{{"yes"}}})
@@ -40,6 +43,7 @@ func longTale(t testing.TB) *tale {
 	a.do(parley.HaltSession{Reason: "enough"})
 	a.do(parley.ReopenSession{})
 	a.do(parley.RenameSession{Title: "a title"})
+	a.do(parley.RevokeGrant{Grant: a.state.Always[0].ID})
 	a.do(parley.SubmitInput{Content: "plan it", Mode: parley.ModePlan, Agent: parley.AgentRef{Name: "helper"}})
 	plan := ask("plan", parley.VerdictPlan, parley.Pure)
 	plan.Verdict.Plan = parley.PlanUpdate{Summary: "all of it",

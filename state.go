@@ -37,7 +37,7 @@ type State struct {
 	// Unreported is a run that was ended from outside, until its changes of files are reported.
 	Unreported RunID `json:",omitempty"`
 
-	Always []grant  // calls a person allowed for the rest of the session
+	Always []grant  // what people allowed for the rest of the session, oldest first
 	Recent []string // the ends of the last inputs: attacks come in parts
 	// Sources that content was read from, sorted. It stays in what the model is
 	// told, also as a summary, so none of them is ever taken away.

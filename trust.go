@@ -114,23 +114,6 @@ func (a AgentRef) WithoutTrust(sources []Source) AgentRef {
 	return a
 }
 
-// A Grant is a call that a person allowed for the rest of the session. Despite is
-// what was untrusted then, as the card said.
-type grant struct {
-	Digest  string
-	Despite []Source `json:",omitempty"`
-}
-
-// granted reports whether a person allowed exactly this call for good, knowing of
-// every source that is untrusted now. No grant covers a call after flagged content.
-func (s State) granted(digest string, untrusted []Source) bool {
-	return digest != "" && slices.ContainsFunc(s.Always, func(g grant) bool {
-		return g.Digest == digest && !slices.ContainsFunc(untrusted, func(u Source) bool {
-			return u.flagged() || !slices.Contains(g.Despite, u)
-		})
-	})
-}
-
 // untrusted lists what the session has read and the agent of the open run does not
 // trust.
 func (s State) untrusted() (list []Source) {
@@ -186,8 +169,11 @@ func some(names []string) string {
 // ask emits the card of a call that needs a person, unless a grant covers it. The
 // policy may want that, or the call has effects and follows untrusted content.
 func (d *decision) ask(card ApprovalRequested, policy bool, untrusted []Source) {
-	if !policy && len(untrusted) == 0 || d.s.granted(card.Digest, untrusted) {
+	if !policy && len(untrusted) == 0 || d.s.granted(card, untrusted) {
 		return
+	}
+	if len(untrusted) > 0 {
+		card.Similar = SimilarRule{}
 	}
 	card.Why, card.Sources = whyUntrusted(d.s.Run.Agent.Name, untrusted), untrusted
 	d.emit(d.s.Run.ID, card)
@@ -199,17 +185,6 @@ func (s State) reading(sources ...Source) State {
 		if i, there := slices.BinarySearch(s.Sources, source); source != "" && !there {
 			s.Sources = slices.Insert(slices.Clone(s.Sources), i, source)
 		}
-	}
-	return s
-}
-
-// grant folds a decision that holds for the rest of the session.
-func (s State) grant(e Event, b ApprovalDecided) State {
-	if s.Run == nil || e.Run != s.Run.ID || b.Decision != AllowAlways {
-		return s
-	}
-	if c := s.Run.call(b.Call); c != nil {
-		s.Always = append(slices.Clip(s.Always), grant{c.Digest, c.Despite})
 	}
 	return s
 }

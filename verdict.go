@@ -6,16 +6,17 @@ import "time"
 type Verdict struct {
 	Kind      VerdictKind
 	Class     ToolClass
-	Reason    string     // why it is blocked
-	Show      string     // what a person is shown
-	Digest    string     // what an approval covers
-	Questions []Question // what the call asks
-	Agent     string     // that it is delegated to
-	Remote    bool       // that agent runs elsewhere, where nobody judges what it does
-	Task      string     // that is delegated
-	Plan      PlanUpdate // what it says the plan is
-	FollowUp  FollowUp   // that it sets
-	Source    Source     // of its result
+	Reason    string      // why it is blocked
+	Show      string      // what a person is shown
+	Digest    string      // what an approval covers
+	Similar   SimilarRule // what it may cover beside that; zero: nothing
+	Questions []Question  // what the call asks
+	Agent     string      // that it is delegated to
+	Remote    bool        // that agent runs elsewhere, where nobody judges what it does
+	Task      string      // that is delegated
+	Plan      PlanUpdate  // what it says the plan is
+	FollowUp  FollowUp    // that it sets
+	Source    Source      // of its result
 }
 
 type VerdictKind string
@@ -44,7 +45,8 @@ type CallAsked struct {
 // card is what a person is shown of a call.
 func (c CallAsked) card(call CallID) ApprovalRequested {
 	v := c.Verdict
-	return ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires}
+	return ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires,
+		Similar: v.Similar}
 }
 
 // request opens a call that the model asked for, as its verdict says. Children is

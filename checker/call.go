@@ -13,6 +13,7 @@ type call struct {
 	named, distrusted         []parley.Source // sources that its card names; that are not trusted
 	class                     parley.ToolClass
 	asked, allowed, tainted   bool
+	offered                   bool // its card offers a rule for similar calls
 	started, ended, lost, run bool
 	attempt, output           int
 }
@@ -66,7 +67,7 @@ func (c *check) inCall(e parley.Event) {
 		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked,
 			"call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
 		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.asked ||
-			c.provenance.grants[k.key].cover(k.distrusted),
+			c.provenance.granted(k.key, k.distrusted),
 			"call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
 		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)
 		c.must(!k.started || k.class == parley.Pure || k.class == parley.Idempotent, "call %d may have had its effect "+
@@ -112,7 +113,8 @@ func (c *check) inCard(e parley.Event) {
 		c.call(b.Call).asked = true
 		c.must(b.Digest != "" && b.Show != "", "shows nothing")
 		k := c.call(b.Call)
-		k.named = b.Sources
+		k.named, k.offered = b.Sources, b.Similar != parley.SimilarRule{}
+		c.must(!k.offered || len(b.Sources) == 0, "offers a rule after untrusted content")
 		for _, s := range k.distrusted {
 			named := slices.Contains(b.Sources, s) && strings.Contains(b.Why, string(s))
 			c.must(k.class == parley.Pure || named, "does not name %s", s)
@@ -131,9 +133,18 @@ func (c *check) inCard(e parley.Event) {
 		c.closeCard(b.Card, b.Call)
 		k := c.call(b.Call)
 		k.allowed = b.Decision == parley.AllowOnce || b.Decision == parley.AllowAlways
-		if b.Decision == parley.AllowAlways {
-			c.provenance.grants[k.key] = append(c.provenance.grants[k.key], k.named)
+		c.must(b.Scope == "" || b.Scope == parley.ScopeSimilar && b.Decision == parley.AllowAlways && k.offered,
+			"a rule was allowed that was not offered")
+		switch {
+		case b.Scope != "":
+			c.provenance.grants[parley.GrantID(e.Seq)] = grant{}
+		case b.Decision == parley.AllowAlways:
+			c.provenance.grants[parley.GrantID(e.Seq)] = grant{k.key, k.named}
 		}
+	case parley.GrantRevoked:
+		_, known := c.provenance.grants[b.Grant]
+		c.must(known && e.Run == 0, "there is no grant %d, or a run revoked it", b.Grant)
+		delete(c.provenance.grants, b.Grant)
 	case parley.QuestionAsked:
 		c.call(b.Call).asked = true
 		c.cards[parley.CardID(e.Seq)] = b.Call

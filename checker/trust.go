@@ -11,14 +11,19 @@ import (
 type provenance struct {
 	read   map[parley.Source]bool // by the session, so far
 	agent  parley.AgentRef        // of the run
-	grants map[string]grants      // by tool and arguments
+	grants map[parley.GrantID]grant
 }
 
-// grants are the sources that cards named when a call was allowed for good.
-type grants [][]parley.Source
+// A grant is a call that was allowed for good, by tool and arguments, and the
+// sources that its card named. A grant of a rule has no call: rules cover nothing
+// that follows untrusted content.
+type grant struct {
+	call  string
+	named []parley.Source
+}
 
 func newProvenance() provenance {
-	return provenance{read: map[parley.Source]bool{}, grants: map[string]grants{}}
+	return provenance{read: map[parley.Source]bool{}, grants: map[parley.GrantID]grant{}}
 }
 
 // trustEvent looks at what events have to do with sources.
@@ -70,11 +75,15 @@ func (c *check) distrusted() (list []parley.Source) {
 }
 
 // granted reports whether a person allowed the call for good on a card that named
-// all these sources.
-func (g grants) cover(sources []parley.Source) bool {
-	return slices.ContainsFunc(g, func(named []parley.Source) bool {
-		return !slices.ContainsFunc(sources, func(s parley.Source) bool { return !slices.Contains(named, s) })
-	})
+// all these sources, and nobody revoked that.
+func (p provenance) granted(call string, sources []parley.Source) bool {
+	for _, g := range p.grants {
+		unnamed := func(s parley.Source) bool { return !slices.Contains(g.named, s) }
+		if g.call == call && !slices.ContainsFunc(sources, unnamed) {
+			return true
+		}
+	}
+	return false
 }
 
 // sourceOf is where the result of a call comes from.

@@ -104,7 +104,8 @@ type (
 		Command   string    `json:"command"` // exactly what will be done
 		ExpiresAt time.Time `json:"expires_at"`
 		Why       string    `json:"why,omitempty"`
-		Agent     string    `json:"agent,omitempty"` // the sub-agent that asks
+		Agent     string    `json:"agent,omitempty"`   // the sub-agent that asks
+		Similar   string    `json:"similar,omitempty"` // the rule that scope "similar" allows
 	}
 	QuestionFields struct {
 		ID        string            `json:"id"`
@@ -128,7 +129,7 @@ type (
 func (c Card) Fields() any {
 	switch b := c.Asks.(type) {
 	case parley.ApprovalRequested:
-		return ApprovalFields{c.ID, b.Name, b.Show, b.Expires, b.Why, c.Agent}
+		return ApprovalFields{c.ID, b.Name, b.Show, b.Expires, b.Why, c.Agent, b.Similar.Text}
 	case parley.QuestionAsked:
 		return QuestionFields{c.ID, b.Questions, b.Expires, c.Agent}
 	case parley.ToolCallFinished:
@@ -150,10 +151,10 @@ var Answers = map[string]ReadAnswer{
 	"tool_call_resolution": ResolveCall,
 }
 
-// DecideApproval reads {decision, note}.
+// DecideApproval reads {decision, scope, note}.
 func DecideApproval(card parley.Seq, o Object) (parley.CommandBody, error) {
 	do := parley.DecideApproval{Card: parley.CardID(card)}
-	err := o.Strings(Fields{{"decision", &do.Decision}, {"note", &do.Note}})
+	err := o.Strings(Fields{{"decision", &do.Decision}, {"scope", &do.Scope}, {"note", &do.Note}})
 	return do, err
 }
 

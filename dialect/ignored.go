@@ -10,6 +10,7 @@ var (
 		"InputScreened":     "a run that is blocked says so when it ends",
 		"EffectEnqueued":    "a bookmark for clients that come back, not a message",
 		"EffectCancelled":   "a bookmark for clients that come back, not a message",
+		"GrantRevoked":      "grants are shown by the native protocol only",
 		"TimerPostponed":    "a follow-up is shown when it comes",
 		"TimerCancelled":    "a follow-up is shown when it comes",
 		"FollowUpEvaluated": "a follow-up is shown when it comes",

@@ -49,6 +49,21 @@ func (e *Engine) Effects(ctx context.Context, who parley.Principal, q parley.Eff
 	return e.Store.Tenant(who.Tenant).Effects(ctx, q)
 }
 
+// Grants is behind every dialect. See parley.Door.
+func (e *Engine) Grants(ctx context.Context, who parley.Principal, id parley.SessionID) ([]parley.GrantInfo, error) {
+	state, err := e.stateOf(ctx, who, id)
+	if err != nil {
+		return nil, err
+	}
+	return state.Grants(func(seq parley.Seq) (parley.Event, error) {
+		events, err := e.Store.Tenant(who.Tenant).Events(ctx, id, seq-1, 1)
+		if err != nil || len(events) == 0 || events[0].Seq != seq {
+			return parley.Event{}, cmp.Or(err, error(parley.Errorf(parley.CodeCorrupt, "Event %d is missing.", seq)))
+		}
+		return events[0], nil
+	})
+}
+
 // mayList narrows a query to what the principal may see: its own, unless it may
 // read everybody's sessions. A session that the query is about must be one that
 // the principal may look at.

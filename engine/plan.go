@@ -55,20 +55,29 @@ func offered(specs []parley.ToolSpec, mode parley.RunMode) []parley.ToolSpec {
 
 // Plan is behind every dialect. See parley.Door.
 func (e *Engine) Plan(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Plan, error) {
-	m, err := e.Session(ctx, who, id)
+	state, err := e.stateOf(ctx, who, id)
 	if err != nil {
 		return parley.Plan{}, err
 	}
-	if err := e.noteReading(ctx, who, m); err != nil {
-		return parley.Plan{}, err
+	if state.Plan == nil {
+		return parley.Plan{}, parley.Errorf(parley.CodeNotFound, "This session has no plan.")
+	}
+	return *state.Plan, nil
+}
+
+// stateOf reads the state of a session that the principal may look at.
+func (e *Engine) stateOf(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.State, error) {
+	m, err := e.Session(ctx, who, id)
+	if err == nil {
+		err = e.noteReading(ctx, who, m)
+	}
+	if err != nil {
+		return parley.State{}, err
 	}
 	// From the last snapshot on, so it is quick; and nothing is held or written.
 	s, err := load(ctx, e.Store, who.Tenant, id, e.Snapshot)
 	if err != nil {
-		return parley.Plan{}, err
+		return parley.State{}, err
 	}
-	if s.state.Plan == nil {
-		return parley.Plan{}, parley.Errorf(parley.CodeNotFound, "This session has no plan.")
-	}
-	return *s.state.Plan, nil
+	return s.state, nil
 }

@@ -67,6 +67,7 @@ var actions = func() (list []action) {
 		{action{"answer", (*machine).answer}, 5},
 		{action{"crash", (*machine).load}, 4},
 		{action{"explain", (*machine).explain}, 3},
+		{action{"revoke", (*machine).revoke}, 1},
 		{action{"resolve", (*machine).resolve}, 3},
 		{action{"plan", (*machine).plan}, 2},
 		{action{"forget", (*machine).forget}, 1},
@@ -188,12 +189,22 @@ func (m *machine) answer() {
 	for _, card := range m.cards() {
 		if rapid.Bool().Draw(m.t, "this one") {
 			m.command(parley.DecideApproval{Card: card, Note: "because",
+				Scope: rapid.SampledFrom([]parley.GrantScope{"", "", parley.ScopeSimilar}).Draw(m.t, "scope"),
 				Decision: rapid.SampledFrom([]parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.Deny,
 					parley.DenyAndStop, "maybe"}).Draw(m.t, "decision")})
 			m.command(parley.AnswerQuestion{Card: card, Answers: [][]string{{"yes"}}})
 		}
 	}
 	m.command(parley.AnswerQuestion{Card: parley.CardID(m.someSeq())})
+}
+
+// revoke takes back a grant, which may be there or not.
+func (m *machine) revoke() {
+	grant := parley.GrantID(m.someSeq())
+	if n := len(m.s.state.Always); n > 0 && rapid.Bool().Draw(m.t, "one that holds") {
+		grant = m.s.state.Always[rapid.IntRange(0, n-1).Draw(m.t, "grant")].ID
+	}
+	m.command(parley.RevokeGrant{Grant: grant})
 }
 
 // explain asks what a card is about. To ask again while that is being explained

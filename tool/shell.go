@@ -80,6 +80,7 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 		if limits := b.sandbox.Shortcomings(); limits != "" && !j.Reads {
 			v.Show += "\n\n" + limits
 		}
+		v.Similar = b.similar(c, missing)
 	default:
 		v.Show = c.show(j, "")
 	}
@@ -103,14 +104,32 @@ func sourceOfCommand(j policy.Judgement, missing error) parley.Source {
 	return parley.SourceWorkspace
 }
 
-// judged is what policy says of a command. Folders that tools must not write to
-// hold more than a project's own files, also in its history.
-func (b *Box) judged(c *command) policy.Judgement {
+// similar is the rule that covers a command and others like it. Without a sandbox
+// there is none: outside, arguments can reach every file of the server.
+func (b *Box) similar(c *command, missing error) (rule parley.SimilarRule) {
+	found := policy.Similar(c.argv, b.place(c))
+	if found.Name == "" || missing != nil {
+		return rule
+	}
+	rule.Text = found.String()
+	if c.dir != "." {
+		rule.Text += fmt.Sprintf(", in the folder %q", c.dir)
+	}
+	rule.Digest = parley.Digest("shell", "similar", found.Name, b.files.Root(), c.dir)
+	return rule
+}
+
+// judged is what policy says of a command.
+func (b *Box) judged(c *command) policy.Judgement { return policy.Judge(c.argv, b.place(c)) }
+
+// place is where a command is to run. Folders that tools must not write to hold more
+// than a project's own files, also in its history.
+func (b *Box) place(c *command) policy.Place {
 	at := policy.Place{Workspace: b.files.Root(), Dir: c.dir}
 	for _, p := range b.files.Protected() {
 		at.Protected = append(at.Protected, strings.ToLower(path.Base(p.Path)))
 	}
-	return policy.Judge(c.argv, at)
+	return at
 }
 
 // show is the command to the letter, and what a person should know about it.

@@ -221,6 +221,52 @@ func TestAnApprovalIsForOnePlace(t *testing.T) {
 	judge("outside", `{"command":["make"]}`)
 }
 
+// TestSimilarCommandsOfShell: a rule is for one folder of one workspace, and for
+// commands in the sandbox.
+func TestSimilarCommandsOfShell(t *testing.T) {
+	b := sandboxed(t)
+	judge := func(arguments string) parley.SimilarRule {
+		t.Helper()
+		v := b.box.Judge(parley.Agent{}, "shell", arguments)
+		if v.Kind != parley.VerdictAsk {
+			t.Fatalf("%+v", v)
+		}
+		return v.Similar
+	}
+	first := judge(`{"command":["mkdir","a"]}`)
+	if first.Text != "mkdir with other arguments, to make folders in the workspace" || len(first.Digest) != 64 {
+		t.Errorf("%+v", first)
+	}
+	for _, same := range []string{`{"command":["mkdir","-p","b/c"]}`, `{"command":["bash","-lc","mkdir d"]}`,
+		`{"command":["mkdir","a"],"timeout_ms":5}`} {
+		if rule := judge(same); rule != first {
+			t.Errorf("%s: %+v", same, rule)
+		}
+	}
+	for _, other := range []string{`{"command":["mkdir","a"],"workdir":"sub"}`, `{"command":["touch","a"]}`} {
+		if rule := judge(other); rule.Digest == "" || rule.Digest == first.Digest || rule.Text == first.Text {
+			t.Errorf("%s: %+v", other, rule)
+		}
+	}
+	for _, none := range []string{`{"command":["rm","a"]}`, `{"command":["bash","-lc","mkdir a; rm b"]}`,
+		`{"command":["mkdir","/etc/x"]}`, `{"command":["mkdir","../x"]}`} {
+		if rule := judge(none); rule != (parley.SimilarRule{}) {
+			t.Errorf("%s: %+v", none, rule)
+		}
+	}
+	if v := b.box.Judge(parley.Agent{}, "write_file", `{"path":"a","content":"b"}`); v.Similar != (parley.SimilarRule{}) {
+		t.Errorf("%+v", v)
+	}
+	s, err := sandbox.New(sandbox.Options{Workspace: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.box.sandbox = s
+	if rule := judge(`{"command":["mkdir","a"]}`); rule != (parley.SimilarRule{}) {
+		t.Errorf("without a sandbox: %+v", rule)
+	}
+}
+
 func TestShellStops(t *testing.T) {
 	b := sandboxed(t)
 	result, err := b.box.Perform(t.Context(), parley.Agent{}, "shell",

@@ -114,6 +114,9 @@ var routeRules = map[string]rule{
 	"POST /api/v1/sessions/{id}/plan": {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`,
 		ok: 404},
 
+	"GET /api/v1/sessions/{id}/grants":            {needs: parley.ActRead, on: "session", ok: 200},
+	"DELETE /api/v1/sessions/{id}/grants/{grant}": {needs: parley.ActMessage, on: "session", ok: 404}, // there is none
+
 	// there is none; its url may hold a secret
 	"GET /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session", ok: 404},
 	"PUT /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session",

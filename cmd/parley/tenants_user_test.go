@@ -395,7 +395,7 @@ func (u *tenantUser) lookBack() {
 			"/api/v1/runs?session="} {
 			u.request("GET", path+id, "")
 		}
-		for _, path := range []string{"/log", "/plan", "/webhook"} {
+		for _, path := range []string{"/log", "/plan", "/webhook", "/grants"} {
 			u.request("GET", "/api/v1/sessions/"+id+path, "")
 		}
 	}

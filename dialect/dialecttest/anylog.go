@@ -72,6 +72,7 @@ var moves = []move{
 	{"input", (*session).input}, {"input", (*session).input},
 	{"answer", (*session).answer}, {"answer", (*session).answer},
 	{"explain", (*session).explain},
+	{"revoke", (*session).revoke},
 	{"cancel", (*session).cancel},
 	{"crash", (*session).crash}, {"crash", (*session).crash},
 	{"silence", func(s *session) { s.now = s.now.Add(25 * time.Hour) }},
@@ -364,6 +365,9 @@ func (s *session) asked() parley.CallAsked {
 			v.Kind = []parley.VerdictKind{parley.VerdictAsk, parley.VerdictCard}[s.pick("whom", 2)]
 		}
 	}
+	if s.pick("similar", 2) == 0 {
+		v.Similar = parley.SimilarRule{Text: "do it again", Digest: "rule"}
+	}
 	v.Agent, v.Task = []string{"explorer", "scout"}[s.pick("agent", 2)], "look"
 	if v.Kind == parley.VerdictPlan {
 		v.Class, v.Plan = parley.Pure,
@@ -391,7 +395,11 @@ func (s *session) answer() {
 		switch c.Status {
 		case "approving":
 			decisions := []parley.Decision{parley.AllowOnce, parley.AllowAlways, parley.Deny, parley.DenyAndStop}
-			s.command(parley.DecideApproval{Card: c.Card, Decision: decisions[s.pick("decision", 4)]})
+			do := parley.DecideApproval{Card: c.Card, Decision: decisions[s.pick("decision", 4)]}
+			if do.Decision == parley.AllowAlways && c.Similar != "" && s.pick("scope", 2) == 0 {
+				do.Scope = parley.ScopeSimilar
+			}
+			s.command(do)
 			return
 		case "asking":
 			s.command(parley.AnswerQuestion{Card: c.Card, Answers: [][]string{{"this"}}})
@@ -401,6 +409,13 @@ func (s *session) answer() {
 			s.command(parley.ResolveToolCall{Call: c.ID, Resolution: resolutions[s.pick("resolution", 3)]})
 			return
 		}
+	}
+}
+
+// revoke takes back what was allowed for the rest of the session.
+func (s *session) revoke() {
+	if n := len(s.state.Always); n > 0 {
+		s.command(parley.RevokeGrant{Grant: s.state.Always[s.pick("grant", n)].ID})
 	}
 }
 

@@ -98,7 +98,7 @@ func outsideRuns(name string) bool {
 	switch name {
 	case "InputReceived", "InputWithdrawn", "LateResultNoted",
 		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped", "AgentChanged",
-		"MissionSet", "MissionCleared", "OverrideSet", "AgentPrompted", "PromptSettled",
+		"MissionSet", "MissionCleared", "OverrideSet", "AgentPrompted", "PromptSettled", "GrantRevoked",
 		"TimerPostponed", "TimerFired", "TimerCancelled", "EffectCancelled", "FollowUpEvaluated", "WebhookChanged":
 		return true
 	}

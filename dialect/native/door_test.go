@@ -80,6 +80,11 @@ func (d *door) Plan(context.Context, parley.Principal, parley.SessionID) (parley
 		Items: []parley.PlanItem{{Title: "one", Status: parley.ItemPending}}}, d.refusal
 }
 
+func (d *door) Grants(context.Context, parley.Principal, parley.SessionID) ([]parley.GrantInfo, error) {
+	return []parley.GrantInfo{{ID: "7", Scope: parley.ScopeSimilar, Tool: "shell", Text: "mkdir with other arguments",
+		By: "ann", At: dialecttest.Begin}}, d.refusal
+}
+
 func (d *door) Settings(context.Context, parley.Principal) (parley.Settings, error) {
 	return parley.TenantFacts{}.Effective(), d.refusal
 }

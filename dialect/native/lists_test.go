@@ -1,6 +1,7 @@
 package native
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -73,6 +74,36 @@ func TestCards(t *testing.T) {
 		}
 	}
 	if w := ask(&door{}, "GET", "/api/v1/calls?status=running", ""); w.Code != 400 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestGrants(t *testing.T) {
+	const path = "/api/v1/sessions/" + session + "/grants"
+	d := &door{}
+	want := `{"grants":[{"id":"7","scope":"similar","tool":"shell","text":"mkdir with other arguments","by":"ann",` +
+		`"at":"2026-01-02T03:04:05Z"}]}`
+	if w := ask(d, "GET", path, ""); w.Code != 200 || strings.TrimSpace(w.Body.String()) != want {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, name := range []string{"7", "x"} {
+		ask(d, "DELETE", path+"/"+name, "")
+	}
+	want = fmt.Sprintf("%+v", []parley.CommandBody{parley.RevokeGrant{Grant: 7}, parley.RevokeGrant{}})
+	var sent []parley.CommandBody
+	for _, c := range d.commands {
+		sent = append(sent, c.Do)
+	}
+	if got := fmt.Sprintf("%+v", sent); got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	body := `{"decision":"always","scope":"similar","digest":"d"}`
+	if w := ask(d, "POST", "/api/v1/approvals/"+session+".7", body); w.Code != 202 ||
+		d.commands[2].Do != (parley.DecideApproval{Card: 7, Decision: "always", Scope: "similar", Digest: "d"}) {
+		t.Errorf("%d %s %+v", w.Code, w.Body, d.commands)
+	}
+	d.refusal = parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	if w := ask(d, "GET", path, ""); w.Code != 404 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

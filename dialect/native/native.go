@@ -104,11 +104,13 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 			h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
 		"POST /api/v1/agents/{id}/stop": h.asks(
 			h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
-		"GET /api/v1/sessions/{id}/plan":       h.asks(h.getPlan),
-		"POST /api/v1/sessions/{id}/plan":      h.asks(h.command(decidePlan)),
-		"GET /api/v1/sessions/{id}/webhook":    h.asks(h.getWebhook),
-		"PUT /api/v1/sessions/{id}/webhook":    h.asks(h.setWebhook),
-		"DELETE /api/v1/sessions/{id}/webhook": h.asks(h.removeWebhook),
+		"GET /api/v1/sessions/{id}/plan":              h.asks(h.getPlan),
+		"POST /api/v1/sessions/{id}/plan":             h.asks(h.command(decidePlan)),
+		"GET /api/v1/sessions/{id}/grants":            h.asks(h.listGrants),
+		"DELETE /api/v1/sessions/{id}/grants/{grant}": h.asks(h.revokeGrant),
+		"GET /api/v1/sessions/{id}/webhook":           h.asks(h.getWebhook),
+		"PUT /api/v1/sessions/{id}/webhook":           h.asks(h.setWebhook),
+		"DELETE /api/v1/sessions/{id}/webhook":        h.asks(h.removeWebhook),
 
 		"GET /api/v1/settings":         h.asks(h.getSettings),
 		"PATCH /api/v1/settings":       h.asks(h.changeSettings),
@@ -177,8 +179,9 @@ func Wire() map[string]any {
 		"PlanItem":    parley.PlanItem{},
 		"AgentDetail": agentDetail{}, "Definition": parley.Agent{}, "Settings": parley.Settings{},
 		"ToolServer": parley.ToolServer{}, "ServerTool": parley.ServerTool{},
-		"Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{}, "AuditEvent": auditEvent{},
-		"Skill": skillInfo{}, "Refusal": refusal{},
+		"Grant": parley.GrantInfo{}, "Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{},
+		"AuditEvent": auditEvent{},
+		"Skill":      skillInfo{}, "Refusal": refusal{},
 	}
 }
 

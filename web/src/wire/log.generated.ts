@@ -28,6 +28,7 @@ export interface ApprovalDecided {
   card: number
   call: number
   decision: string
+  scope?: string
   note?: string
 }
 
@@ -46,6 +47,7 @@ export interface ApprovalRequested {
   expires: string
   why?: string
   sources?: string[]
+  similar?: { text: string; digest: string }
 }
 
 export interface ChildReturned {
@@ -143,6 +145,10 @@ export interface FollowUpEvaluated {
   code?: string
   message?: string
   usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+}
+
+export interface GrantRevoked {
+  grant: number
 }
 
 export interface InputAdopted {
@@ -508,6 +514,7 @@ export type LogEvent = LogLine &
     | { type: 'ExplanationRequested'; body: ExplanationRequested }
     | { type: 'FilesChanged'; body: FilesChanged }
     | { type: 'FollowUpEvaluated'; body: FollowUpEvaluated }
+    | { type: 'GrantRevoked'; body: GrantRevoked }
     | { type: 'InputAdopted'; body: InputAdopted }
     | { type: 'InputReceived'; body: InputReceived }
     | { type: 'InputScreened'; body: InputScreened }

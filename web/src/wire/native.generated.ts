@@ -49,6 +49,7 @@ export interface Card {
   show?: string
   digest?: string
   why?: string
+  similar?: string
   questions?: Question[]
   asked_at: string
   expires?: string
@@ -110,6 +111,16 @@ export interface Effect {
   last_attempt_at?: string
   created_at: string
   updated_at: string
+}
+
+export interface Grant {
+  id: string
+  scope: string
+  tool: string
+  text: string
+  by: string
+  at: string
+  sources?: string[]
 }
 
 export interface Me {
