@@ -24,8 +24,9 @@ type subAgent struct {
 
 // A Change is what an event does to cards.
 type Change struct {
-	Opened *Card
-	Closed []Closed
+	Opened    *Card
+	Closed    []Closed
+	Explained *ExplainedFields
 }
 
 // Open are the cards that wait, oldest first.
@@ -66,6 +67,8 @@ func (b Below) cards(i int, e parley.Event) (Below, Change) {
 		b, change = b.opens(i, c)
 	} else if c, ok := Closes(e); ok {
 		return b.close(c.How, func(o Card) bool { return o.ID == c.ID })
+	} else if x, ok := Explains(e); ok {
+		return b, Change{Explained: &x}
 	}
 	switch body := e.Body.(type) {
 	case parley.ToolCallRequested:

@@ -66,6 +66,15 @@ func Closes(e parley.Event) (c Closed, ok bool) {
 	return c, false
 }
 
+// Explained is the type of the frame that shows what Explains returns.
+const Explained = "approval_explained"
+
+// Explains returns the explanation of an approval that a person asked for.
+func Explains(e parley.Event) (x ExplainedFields, ok bool) {
+	b, ok := e.Body.(parley.ApprovalExplained)
+	return ExplainedFields{parley.Ref(e.Session, parley.Seq(b.Card)), b.Text}, ok
+}
+
 // ClosesCall is a call of unknown outcome that was not resolved when its run
 // ended.
 func ClosesCall(id string, how parley.Outcome) Closed {
@@ -123,6 +132,11 @@ type (
 		ID       string `json:"id"`
 		Decision string `json:"decision"`
 	}
+	// ExplainedFields are of a card that stays open.
+	ExplainedFields struct {
+		ID   string `json:"id"`
+		Text string `json:"text"`
+	}
 )
 
 // Fields are the card's ApprovalFields, QuestionFields or CallFields.
@@ -151,10 +165,17 @@ var Answers = map[string]ReadAnswer{
 	"tool_call_resolution": ResolveCall,
 }
 
-// DecideApproval reads {decision, scope, note}.
+// explain stands in the place of a decision, and decides nothing.
+const explain = parley.Decision("explain")
+
+// DecideApproval reads {decision, scope, note, digest}.
 func DecideApproval(card parley.Seq, o Object) (parley.CommandBody, error) {
 	do := parley.DecideApproval{Card: parley.CardID(card)}
-	err := o.Strings(Fields{{"decision", &do.Decision}, {"scope", &do.Scope}, {"note", &do.Note}})
+	err := o.Strings(Fields{{"decision", &do.Decision}, {"scope", &do.Scope}, {"note", &do.Note},
+		{"digest", &do.Digest}})
+	if do.Decision == explain {
+		return parley.ExplainApproval{Card: do.Card}, err
+	}
 	return do, err
 }
 

@@ -214,7 +214,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"a revoked grant still covers", "grant.go",
 		"return g.ID == b.Grant })", "return false })", ".", "TestSimilarGrants"},
 	{"a rule for similar commands covers dangerous options", "policy/similar.go",
-		"return name, found && row.rule.judge(args) == nil", "return name, found", "./policy",
+		"return name, found && row.rule.judge(args) == nil", "return name, found && row.rule != nil", "./policy",
 		"TestCommandsWithoutASimilarRule"},
 	{"a rule for similar commands covers dangerous commands beside it", "policy/policy.go",
 		"err != nil && !j.covers(words) {", "err != nil && !j.covers(words) && !j.similar {", "./policy",

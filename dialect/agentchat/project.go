@@ -53,8 +53,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ContextCompacted":     "contexts are not visible here",
 	"CompactionFailed":     "contexts are not visible here",
 	"ModelFellBack":        "models are not visible here",
-	"ExplanationRequested": "cards are not explained here",
-	"ApprovalExplained":    "cards are not explained here",
+	"ExplanationRequested": "the explanation is shown",
 })
 
 // Project says what a client is shown of an event. Of sessions of sub-agents it is
@@ -153,6 +152,9 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	}
 	if c, ok := dialect.Closes(e); ok {
 		return v.closed(closing(c))
+	}
+	if x, ok := dialect.Explains(e); ok {
+		return v, []dialect.Frame{{Body: cardExplained{dialect.Explained, x}}}
 	}
 	var frames []dialect.Frame
 	if b, ends := e.Body.(parley.RunFinished); ends {

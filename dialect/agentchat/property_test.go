@@ -249,6 +249,7 @@ func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
 					}
 				case "approval_closed", "question_closed", "tool_call_resolved":
 					delete(shown, got.ID)
+				case "approval_explained":
 				default:
 					t.Fatalf("of a sub-agent is shown %+v", got)
 				}

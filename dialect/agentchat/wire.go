@@ -48,7 +48,7 @@ type (
 )
 
 // What waits for a person. The document has nothing like it, and clients skip
-// types they do not know. Answered by approval_response {id, decision, note},
+// types they do not know. Answered by approval_response {id, decision, scope, note},
 // question_response {id, answers} and tool_call_resolution {id, resolution, note}.
 // agent is who asks, where that is a sub-agent.
 type (
@@ -67,6 +67,10 @@ type (
 	cardClosed struct {
 		Type string `json:"type"` // approval_closed, question_closed, tool_call_resolved
 		dialect.ClosedFields
+	}
+	cardExplained struct {
+		Type string `json:"type"` // approval_explained
+		dialect.ExplainedFields
 	}
 )
 

@@ -61,7 +61,7 @@ func (p *projection) subAgentAsks(c dialect.Card) {
 		p.opensOther(c)
 		return
 	}
-	payload := approval(call{tool: c.Call.Name, arguments: c.Call.Arguments}, b.Why)
+	payload := approval(call{tool: c.Call.Name, arguments: c.Call.Arguments}, b)
 	payload.Agent, payload.ApprovalID = c.Agent, c.ID
 	p.opens(card{cardRef{c.Session, parley.CardID(c.Seq)}, payload})
 }

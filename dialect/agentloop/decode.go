@@ -278,6 +278,10 @@ func (m received) approvalResponse(asked Asked) (d Decoded, err error) {
 	if err != nil {
 		return d, err
 	}
+	scope, err := m.payload.String("scope")
+	if err != nil {
+		return d, err
+	}
 	request, err := m.payload.String("requestId")
 	if err != nil {
 		return d, err
@@ -293,10 +297,12 @@ func (m received) approvalResponse(asked Asked) (d Decoded, err error) {
 	case explain:
 		d.Command.Do = parley.ExplainApproval{Card: asked.Card}
 	case parley.AllowOnce, parley.AllowAlways:
-		d.Command.Do = parley.DecideApproval{Card: asked.Card, Decision: decision, Note: why}
+		d.Command.Do = parley.DecideApproval{Card: asked.Card, Decision: decision, Scope: parley.GrantScope(scope),
+			Note: why}
 	default:
 		note := strings.TrimSpace(deny + "\n" + why)
-		d.Command.Do = parley.DecideApproval{Card: asked.Card, Decision: decision, Note: note}
+		d.Command.Do = parley.DecideApproval{Card: asked.Card, Decision: decision, Scope: parley.GrantScope(scope),
+			Note: note}
 	}
 	return d, nil
 }

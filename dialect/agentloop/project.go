@@ -234,7 +234,7 @@ func (p *projection) call() {
 		p.closesOther(c)
 	case parley.ApprovalRequested:
 		if c := p.find(b.Call); c != nil {
-			p.opens(card{cardRef{p.e.Session, parley.CardID(p.e.Seq)}, approval(*c, b.Why)})
+			p.opens(card{cardRef{p.e.Session, parley.CardID(p.e.Seq)}, approval(*c, b)})
 		}
 	case parley.ApprovalExplained:
 		p.explained(named("resp", p.e.Seq), b)
@@ -413,9 +413,9 @@ func (v View) local(c call) ([]string, bool) {
 // of its output is another, as in the document.
 func bare(name string) string { return strings.TrimPrefix(name, "call_") }
 
-func approval(c call, why string) approvalRequest {
+func approval(c call, b parley.ApprovalRequested) approvalRequest {
 	argv, patch, whole := command(c.tool, c.arguments)
-	r := approvalRequest{Command: argv, ApplyPatch: patch, Why: why}
+	r := approvalRequest{Command: argv, ApplyPatch: patch, Why: b.Why, Similar: b.Similar.Text}
 	if !whole {
 		r.Arguments = c.arguments
 	}

@@ -54,6 +54,7 @@ type (
 		// What the command alone does not say.
 		Arguments string `json:"arguments,omitempty"`
 		Why       string `json:"why,omitempty"`
+		Similar   string `json:"similar,omitempty"` // the rule that scope "similar" allows
 		// Who asks, and the id of the card, where that is a sub-agent.
 		Agent      string `json:"agent,omitempty"`
 		ApprovalID string `json:"approvalId,omitempty"`

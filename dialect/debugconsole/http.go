@@ -182,6 +182,7 @@ type awaiting struct {
 	ToolName   string            `json:"tool_name,omitempty"`
 	Command    string            `json:"command,omitempty"`
 	Why        string            `json:"why,omitempty"`
+	Similar    string            `json:"similar,omitempty"` // the rule that scope "similar" allows
 	Questions  []parley.Question `json:"questions,omitempty"`
 	Message    string            `json:"message,omitempty"`
 	ExpiresAt  *time.Time        `json:"expires_at,omitempty"`
@@ -194,7 +195,7 @@ func (x *exchange) awaits(f frame) (a awaiting, ok bool) {
 	case approvalRequest:
 		a.Status, a.ApprovalID, a.ToolName, a.Command, a.ExpiresAt = "awaiting_approval", f.ID, f.ToolName, f.Command,
 			&f.ExpiresAt
-		a.Why, a.Agent = f.Why, f.Agent
+		a.Why, a.Agent, a.Similar = f.Why, f.Agent, f.Similar
 	case question:
 		a.Status, a.QuestionID, a.Questions, a.ExpiresAt = "awaiting_answer", f.ID, f.Questions, &f.ExpiresAt
 		a.Agent = f.Agent

@@ -38,8 +38,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ToolCallRequested":    "it is shown when it has ended",
 	"ToolCallStarted":      "it is shown when it has ended",
 	"ToolOutputAppended":   "the document has names of tools, not results",
-	"ExplanationRequested": "the document has no explanations",
-	"ApprovalExplained":    "the document has no explanations",
+	"ExplanationRequested": "the explanation is shown",
 	"PlanChanged":          "the document has no plans",
 	"FilesChanged":         "the document has no files",
 	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
@@ -59,7 +58,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	session := cmp.Or(v.Session, e.Root, e.Session)
 	if v.run != 0 {
 		var change dialect.Change
-		if v.below, change = v.below.After(session, e); change.Opened != nil || change.Closed != nil {
+		v.below, change = v.below.After(session, e)
+		if change.Opened != nil || change.Closed != nil || change.Explained != nil {
 			return v.changed(change)
 		}
 	}
@@ -162,6 +162,9 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == c.ID })
 		return v.show(v.closing(c))
 	}
+	if x, ok := dialect.Explains(e); ok {
+		return v.show(cardExplained{v.head(dialect.Explained), x})
+	}
 	return v, nil
 }
 
@@ -173,6 +176,9 @@ func (v View) changed(c dialect.Change) (View, []dialect.Frame) {
 	}
 	for _, c := range c.Closed {
 		bodies = append(bodies, v.closing(c))
+	}
+	if c.Explained != nil {
+		bodies = append(bodies, cardExplained{v.head(dialect.Explained), *c.Explained})
 	}
 	return v.show(bodies...)
 }

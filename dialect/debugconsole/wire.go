@@ -65,7 +65,7 @@ type problem struct {
 }
 
 // What waits for a person. The document has nothing like it, and clients skip
-// types they do not know. Answered by approval_response {id, decision, note},
+// types they do not know. Answered by approval_response {id, decision, scope, note},
 // question_response {id, answers} and tool_call_resolution {id, resolution, note}.
 // agent is who asks, where that is a sub-agent.
 type (
@@ -84,6 +84,10 @@ type (
 	cardClosed struct { // approval_closed, question_closed, tool_call_resolved
 		head
 		dialect.ClosedFields
+	}
+	cardExplained struct { // approval_explained
+		head
+		dialect.ExplainedFields
 	}
 )
 

@@ -65,7 +65,7 @@ func (d Dialect[V]) cards(log []parley.Event) error {
 // explains reports whether a frame is what was asked for about a card.
 func (d Dialect[V]) explains(e parley.Event, f cardFrame) bool {
 	_, ok := e.Body.(parley.ApprovalExplained)
-	return ok && d.OneAtATime && f.Type == "message" // the item's: see aFrame
+	return ok && (f.Type == "approval_explained" || d.OneAtATime && f.Type == "message") // the item's: see aFrame
 }
 
 // below is what those are about who work for the run of a session.

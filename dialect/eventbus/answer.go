@@ -80,9 +80,16 @@ func (h *Handler) eventAt(r request, session parley.SessionID, seq parley.Seq) (
 func answerTo(e parley.Event, answers []given) (parley.CommandBody, error) {
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
-		label, note, err := choice(answers, allowOnce, allowAlways, deny)
-		return parley.DecideApproval{Card: parley.CardID(e.Seq), Decision: decisions[label], Note: note,
-			Digest: b.Digest}, err
+		label, note, err := choice(answers, allowOnce, allowAlways, allowSimilar, deny, denyAndStop, explain)
+		do := parley.DecideApproval{Card: parley.CardID(e.Seq), Decision: decisions[label], Note: note,
+			Digest: b.Digest}
+		switch label {
+		case allowSimilar:
+			do.Scope = parley.ScopeSimilar
+		case explain:
+			return parley.ExplainApproval{Card: do.Card}, err
+		}
+		return do, err
 	case parley.QuestionAsked:
 		list, err := answersTo(b.Questions, answers)
 		return parley.AnswerQuestion{Card: parley.CardID(e.Seq), Answers: list}, err

@@ -37,7 +37,7 @@ func (p *projection) inCall() {
 		}
 		p.ask(parley.Ref(p.e.Session, p.e.Seq), askUser{ExpiresAt: &b.Expires,
 			Questions: []question{{Question: ask + "\n\n" + b.Show, Header: "Permission",
-				Options: options(allowOnce, allowAlways, deny)}}})
+				Options: approvalOptions(b)}}})
 	case parley.ApprovalExplained:
 		p.says(p.v.agent, p.v.peer(), "assistant", b.Text)
 	case parley.QuestionAsked:

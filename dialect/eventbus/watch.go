@@ -189,7 +189,7 @@ func (w *watcher) cardOf(c parley.CardInfo) (m message, ok bool) {
 	switch c.Kind {
 	case parley.CardApproval:
 		e.Body = parley.ApprovalRequested{Call: c.Call, Name: c.Tool, Show: c.Show, Digest: c.Digest,
-			Expires: c.Expires, Why: c.Why}
+			Expires: c.Expires, Why: c.Why, Similar: parley.SimilarRule{Text: c.Similar}}
 	case parley.CardQuestion:
 		e.Body = parley.QuestionAsked{Call: c.Call, Questions: c.Questions, Expires: c.Expires}
 	default:

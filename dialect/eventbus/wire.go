@@ -215,13 +215,25 @@ func Wire() map[string]any {
 
 // The answers to an approval, as a client is shown them and as it sends them.
 const (
-	allowOnce   = "Allow once"
-	allowAlways = "Always allow exactly this"
-	deny        = "Deny"
+	allowOnce    = "Allow once"
+	allowAlways  = "Always allow exactly this"
+	allowSimilar = "Always allow similar" // its description is the rule; offered where there is one
+	deny         = "Deny"
+	denyAndStop  = "Deny and stop the run"
+	explain      = "Explain" // the card stays open
 )
 
 var decisions = map[string]parley.Decision{allowOnce: parley.AllowOnce, allowAlways: parley.AllowAlways,
-	deny: parley.Deny}
+	allowSimilar: parley.AllowAlways, deny: parley.Deny, denyAndStop: parley.DenyAndStop}
+
+// approvalOptions are the answers to an approval.
+func approvalOptions(b parley.ApprovalRequested) []option {
+	list := options(allowOnce, allowAlways)
+	if b.Similar.Text != "" {
+		list = append(list, option{Label: allowSimilar, Description: &b.Similar.Text})
+	}
+	return append(list, options(deny, denyAndStop, explain)...)
+}
 
 // The answers to what a crash has made uncertain.
 const (

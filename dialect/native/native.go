@@ -86,7 +86,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"DELETE /api/v1/timers/{id}":     h.asks(h.cancelTimer),
 		"GET /api/v1/effects":            h.asks(h.listEffects),
 		"GET /api/v1/effects/{id}":       h.asks(h.getEffect),
-		"POST /api/v1/approvals/{id}":    h.asks(h.answer(decideApproval)),
+		"POST /api/v1/approvals/{id}":    h.asks(h.answer(dialect.DecideApproval)),
 		"POST /api/v1/questions/{id}":    h.asks(h.answer(dialect.AnswerQuestion)),
 		"POST /api/v1/calls/{id}":        h.asks(h.answer(dialect.ResolveCall)),
 		"GET /api/v1/sessions/{id}/log":  h.sessionLog,
@@ -387,21 +387,6 @@ func cancelRun(o dialect.Object) (parley.CommandBody, error) {
 func haltSession(o dialect.Object) (parley.CommandBody, error) {
 	do := parley.HaltSession{Reason: "by an operator"}
 	return do, o.Into("reason", &do.Reason, "a string")
-}
-
-// explain stands in the place of a decision and decides nothing.
-const explain = "explain"
-
-func decideApproval(card parley.Seq, o dialect.Object) (parley.CommandBody, error) {
-	body, err := dialect.DecideApproval(card, o)
-	if err != nil {
-		return nil, err
-	}
-	do := body.(parley.DecideApproval)
-	if do.Digest, err = o.String("digest"); do.Decision == explain {
-		return parley.ExplainApproval{Card: do.Card}, err
-	}
-	return do, err
 }
 
 func line(e parley.Event) []byte {

@@ -63,8 +63,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"CompactionFailed":     "contexts are not visible here",
 	"ModelFellBack":        "models are not visible here",
 	"ProblemReported":      "the document has no frame for it: content is the answer, and an error ends it",
-	"ExplanationRequested": "cards are not explained here",
-	"ApprovalExplained":    "cards are not explained here",
+	"ExplanationRequested": "the explanation is shown",
 })
 
 // Project says what a client is shown of an event.
@@ -80,6 +79,9 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		}
 		for _, c := range change.Closed {
 			show(v.closing(c))
+		}
+		if change.Explained != nil {
+			show(v.explaining(*change.Explained))
 		}
 	}
 	if e.Session != thread {
@@ -158,6 +160,9 @@ func (v View) card(e parley.Event, thread parley.SessionID) (View, []dialect.Fra
 		v.lost = slices.DeleteFunc(slices.Clone(v.lost), func(id string) bool { return id == c.ID })
 		return v, []dialect.Frame{{Body: v.closing(c)}}
 	}
+	if x, ok := dialect.Explains(e); ok {
+		return v, []dialect.Frame{{Body: v.explaining(x)}}
+	}
 	return v, nil
 }
 
@@ -175,13 +180,18 @@ func (v View) notice(c dialect.Card, thread parley.SessionID) []dialect.Frame {
 func (v View) asking(c dialect.Card) any {
 	switch b := c.Asks.(type) {
 	case parley.ApprovalRequested:
-		return approvalRequest{c.Frame(), c.ID, v.request(), b.Name, b.Show, b.Expires, b.Why, c.Agent}
+		return approvalRequest{c.Frame(), c.ID, v.request(), b.Name, b.Show, b.Expires, b.Why, c.Agent,
+			b.Similar.Text}
 	case parley.QuestionAsked:
 		return question{c.Frame(), c.ID, v.request(), b.Questions, b.Expires, c.Agent}
 	case parley.ToolCallFinished:
 		return callUnknown{c.Frame(), c.ID, v.request(), b.Name, b.Result, c.Agent}
 	}
 	return nil
+}
+
+func (v View) explaining(x dialect.ExplainedFields) any {
+	return cardExplained{dialect.Explained, x.ID, v.request(), x.Text}
 }
 
 func (v View) closing(c dialect.Closed) any { return cardClosed{c.Frame(), c.ID, v.request(), c.How} }

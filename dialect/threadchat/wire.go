@@ -76,7 +76,7 @@ type (
 
 // What waits for a person, in both shapes; the document has nothing like it, and
 // clients skip types they do not know. Answered by approval_response {id,
-// decision, note}, question_response {id, answers} and tool_call_resolution {id,
+// decision, scope, note}, question_response {id, answers} and tool_call_resolution {id,
 // resolution, note}. agentId is who asks, where that is a sub-agent.
 type (
 	approvalRequest struct {
@@ -88,6 +88,7 @@ type (
 		ExpiresAt time.Time `json:"expiresAt"`
 		Why       string    `json:"why,omitempty"`
 		AgentID   string    `json:"agentId,omitempty"`
+		Similar   string    `json:"similar,omitempty"` // the rule that scope "similar" allows
 	}
 	question struct {
 		Type      string            `json:"type"` // question
@@ -104,6 +105,12 @@ type (
 		Tool      string `json:"tool"`
 		Message   string `json:"message"`
 		AgentID   string `json:"agentId,omitempty"`
+	}
+	cardExplained struct {
+		Type      string `json:"type"` // approval_explained
+		ID        string `json:"id"`
+		RequestID string `json:"requestId"`
+		Text      string `json:"text"`
 	}
 	cardClosed struct {
 		Type      string `json:"type"` // approval_closed, question_closed, tool_call_resolved
