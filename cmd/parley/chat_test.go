@@ -173,6 +173,8 @@ func TestChatShowsTheWork(t *testing.T) {
 		"[e]xplain, [s]top: ")
 	c.enter("yes please")
 	sees("Answer y, a, n, e or s: ")
+	c.enter("l") // no rule was offered
+	sees("Answer y, a, n, e or s: ")
 	c.enter("e")
 	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"explain"}`, thread, card) {
 		t.Errorf("%s", got)
@@ -189,6 +191,22 @@ func TestChatShowsTheWork(t *testing.T) {
 	f.event(thread, parley.ToolCallFinished{Call: id, Name: "apply_patch", Outcome: parley.CallSucceeded,
 		Result: "Done!\nM a.txt\n"})
 	sees("· apply_patch a.txt\n  Done!\n  M a.txt\n")
+
+	id = call(thread, "shell", `{"command":["mkdir","a"]}`)
+	card = f.event(thread, parley.ApprovalRequested{Call: id, Name: "shell", Show: "mkdir a", Digest: "d2",
+		Similar: parley.SimilarRule{Text: "mkdir with other arguments", Digest: "r"}})
+	sees("\n[shell wants your approval]\nmkdir a\nSimilar: mkdir with other arguments\n" +
+		"Allow? [y]es, [a]lways exactly this, a[l]ways similar, [n]o (and why), [e]xplain, [s]top: ")
+	c.enter("l please")
+	sees("Answer y, a, l, n, e or s: ")
+	c.enter("l")
+	if got := <-f.posted; got != fmt.Sprintf(
+		`/approvals/%s.%d  {"decision":"always","digest":"d2","note":"","scope":"similar"}`, thread, card) {
+		t.Errorf("%s", got)
+	}
+	f.event(thread, parley.ApprovalDecided{Card: parley.CardID(card), Call: id, Decision: parley.AllowAlways})
+	f.event(thread, parley.ToolCallFinished{Call: id, Name: "shell", Outcome: parley.CallDenied, Result: "x"})
+	sees("  not allowed\n")
 
 	id = call(thread, "delegate", `{"agent_id":"tester","task":"test it"}`)
 	f.event(thread, parley.ChildSpawned{Call: id, Child: child, Agent: "tester", Task: "test it"})

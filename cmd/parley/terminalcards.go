@@ -18,7 +18,16 @@ type card struct {
 	text      string // exactly what would be done, or what is known
 	digest    string // of what was shown
 	why       string
+	similar   string // the rule for similar calls that may be allowed
 	questions []parley.Question
+}
+
+// alsoSimilar is a text for cards that offer a rule for similar calls.
+func (c card) alsoSimilar(text string) string {
+	if c.similar == "" {
+		return ""
+	}
+	return text
 }
 
 func (c card) path() string { return "/" + c.kind + "/" + c.String() }
@@ -36,7 +45,7 @@ func (t *terminal) showCards(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
 		t.add(card{ref: here, call: b.Call, kind: "approvals", tool: b.Name, text: b.Show, digest: b.Digest,
-			why: b.Why})
+			why: b.Why, similar: b.Similar.Text})
 	case parley.QuestionAsked:
 		t.add(card{ref: here, call: b.Call, kind: "questions", questions: b.Questions})
 	case parley.ToolCallFinished:
@@ -154,7 +163,9 @@ func (t *terminal) ask() {
 	t.line()
 	switch c := t.cards[0]; c.kind {
 	case "approvals":
-		t.print("Allow? [y]es, [a]lways exactly this, [n]o (and why), [e]xplain, [s]top: ")
+		t.print(c.alsoSimilar(visible("Similar: "+c.similar) + "\n"))
+		t.print("Allow? [y]es, [a]lways exactly this, " + c.alsoSimilar("a[l]ways similar, ") +
+			"[n]o (and why), [e]xplain, [s]top: ")
 	case "calls":
 		t.print("[r]un it again, it is [d]one, [a]bandon the run: ")
 	default:
@@ -172,10 +183,13 @@ func (t *terminal) ask() {
 	t.dialog = true
 }
 
+// allowSimilar is parley.AllowAlways with the rule that the card offers.
+const allowSimilar = parley.AllowAlways + " " + parley.Decision(parley.ScopeSimilar)
+
 var (
 	decisions = map[string]parley.Decision{"y": parley.AllowOnce, "yes": parley.AllowOnce, "a": parley.AllowAlways,
-		"always": parley.AllowAlways,
-		"n":      parley.Deny, "no": parley.Deny, "e": "explain", "explain": "explain", "s": parley.DenyAndStop,
+		"always": parley.AllowAlways, "l": allowSimilar, "similar": allowSimilar,
+		"n": parley.Deny, "no": parley.Deny, "e": "explain", "explain": "explain", "s": parley.DenyAndStop,
 		"stop": parley.DenyAndStop}
 	resolutions = map[string]parley.Resolution{"r": parley.Rerun, "run": parley.Rerun, "d": parley.MarkDone,
 		"done": parley.MarkDone,
@@ -193,11 +207,18 @@ func (t *terminal) answer(line string) map[string]any {
 	switch c.kind {
 	case "approvals":
 		decision := decisions[word]
-		if decision == "" || note != "" && decision != parley.Deny {
-			t.print("Answer y, a, n, e or s: ")
+		scope := parley.GrantScope("")
+		if decision == allowSimilar {
+			decision, scope = parley.AllowAlways, parley.ScopeSimilar
+		}
+		if decision == "" || note != "" && decision != parley.Deny || scope != "" && c.similar == "" {
+			t.print("Answer y, a, " + c.alsoSimilar("l, ") + "n, e or s: ")
 			return nil
 		}
 		body = map[string]any{"decision": decision, "note": note}
+		if scope != "" {
+			body["scope"] = scope
+		}
 		if decision == "explain" {
 			return map[string]any{"decision": decision} // it waits all the same
 		}
