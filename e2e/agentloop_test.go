@@ -36,13 +36,13 @@ type item struct {
 	ID      string
 	Type    string
 	Payload struct {
-		ID, Type, Role, Message, Output, Decision string
-		Loading                                   bool
-		Command                                   []string
-		SessionID, Status                         string
-		ResponseID                                string
-		Content                                   []struct{ Type, Text string }
-		Details                                   *struct {
+		ID, Type, Role, Message, Output, Decision, Similar string
+		Loading                                            bool
+		Command                                            []string
+		SessionID, Status                                  string
+		ResponseID                                         string
+		Content                                            []struct{ Type, Text string }
+		Details                                            *struct {
 			Error string
 			Code  int
 		}
