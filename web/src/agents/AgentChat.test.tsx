@@ -98,6 +98,28 @@ it('asks what waits for a person, and lets go of it', async () => {
   expect(FakeSocket.last.sent.at(-1)).toEqual({ type: 'question_response', answers: [['Tea']], id: 's.5' })
 })
 
+it('has all five answers, shows the rule for similar calls, and explains', async () => {
+  await shown()
+  const rule = 'mkdir with other arguments'
+  say({ type: 'approval_request', request_id: 'r', id: 's.4', tool_name: 'shell', command: 'mkdir a', similar: rule })
+  const card = screen.getByRole('article')
+  expect(card.textContent).toContain(rule)
+  for (const name of [/^Allow once/, /^Always$/, /^Always similar$/, /^Deny( ⌫)?$/, /^Deny and stop$/])
+    expect(screen.getByRole('button', { name })).toBeTruthy()
+  fireEvent.click(screen.getByRole('button', { name: 'Explain' }))
+  expect(FakeSocket.last.sent).toEqual([{ type: 'approval_response', decision: 'explain', id: 's.4' }])
+  expect(screen.getByRole('button', { name: 'Explaining…' })).toHaveProperty('disabled', true)
+  say({ type: 'approval_explained', request_id: 'r', id: 's.4', text: 'It makes a folder.' })
+  expect(screen.getByRole('note').textContent).toContain('It makes a folder.')
+  fireEvent.click(screen.getByRole('button', { name: 'Always similar' }))
+  expect(FakeSocket.last.sent.at(-1)).toEqual({
+    type: 'approval_response',
+    decision: 'always',
+    scope: 'similar',
+    id: 's.4',
+  })
+})
+
 it('keeps what was typed while there is no connection', async () => {
   await shown()
   const box = screen.getByLabelText('Message coder')

@@ -1,12 +1,14 @@
+import { useState } from 'react'
 import { Card } from '../cards/Card'
 import { asLists, type CardContent, type Reply } from '../cards/content'
+import { ExplanationText } from '../cards/ExplanationText'
 import type { ConsoleCard as Waiting } from './frames'
 import type { AgentWebSocket } from './useAgentWebSocket'
 
 function contentOf(card: Waiting): CardContent {
   switch (card.kind) {
     case 'approval':
-      return { kind: 'approval', tool: card.tool, show: card.command, why: card.why }
+      return { kind: 'approval', tool: card.tool, show: card.command, why: card.why, similar: card.similar }
     case 'question':
       return card
     case 'call':
@@ -17,11 +19,11 @@ function contentOf(card: Waiting): CardContent {
 function frameOf(reply: Reply): { type: string } & Record<string, unknown> {
   switch (reply.kind) {
     case 'approval':
-      return { type: 'approval_response', decision: reply.decision }
+      return { type: 'approval_response', decision: reply.decision, scope: reply.scope, note: reply.note }
     case 'question':
       return { type: 'question_response', answers: asLists(reply.answers) }
     case 'call':
-      return { type: 'tool_call_resolution', resolution: reply.resolution }
+      return { type: 'tool_call_resolution', resolution: reply.resolution, note: reply.note }
   }
 }
 
@@ -34,6 +36,12 @@ interface ConsoleCardProps {
 
 // ConsoleCard is a card in the debug console. It goes when the server says that it was answered, here or elsewhere.
 export function ConsoleCard({ card, agent, respond, disabled }: ConsoleCardProps) {
+  const [asking, setAsking] = useState(false)
+  const explanation = card.kind === 'approval' ? card.explanation : undefined
+  const ask = () => {
+    setAsking(true)
+    respond({ type: 'approval_response', decision: 'explain', id: card.id })
+  }
   return (
     <Card
       id={card.id}
@@ -41,6 +49,12 @@ export function ConsoleCard({ card, agent, respond, disabled }: ConsoleCardProps
       content={contentOf(card)}
       may
       disabled={disabled}
+      note={card.kind === 'question' ? undefined : 'folded'}
+      explanation={{
+        ask,
+        asked: explanation !== undefined ? 'done' : asking ? 'waiting' : undefined,
+        text: explanation !== undefined && <ExplanationText>{explanation}</ExplanationText>,
+      }}
       reply={(reply) => respond({ ...frameOf(reply), id: card.id })}
     />
   )

@@ -16,7 +16,7 @@ export interface ChatMessage {
 
 // A ConsoleCard waits for a person. The document has none: they are extra frames.
 export type ConsoleCard = { id: string; requestId: string; agent?: string; expiresAt?: string } & (
-  | { kind: 'approval'; tool: string; command: string; why?: string }
+  | { kind: 'approval'; tool: string; command: string; why?: string; similar?: string; explanation?: string }
   | { kind: 'question'; questions: Question[] }
   | { kind: 'call'; tool: string; message: string }
 )
@@ -109,6 +109,13 @@ function onFrame(before: ConsoleState, frame: Frame, at: number): ConsoleState {
       const card = cardOf(frame, requestId)
       return { ...state, cards: [...state.cards.filter((other) => other.id !== card.id), card] }
     }
+    case 'approval_explained':
+      return {
+        ...state,
+        cards: state.cards.map((card) =>
+          card.kind === 'approval' && card.id === frame.id ? { ...card, explanation: text(frame.text) } : card,
+        ),
+      }
     case 'approval_closed':
     case 'question_closed':
     case 'tool_call_resolved':
@@ -175,6 +182,7 @@ function cardOf(frame: Frame, requestId: string): ConsoleCard {
       tool: text(frame.tool_name),
       command: text(frame.command),
       why: text(frame.why) || undefined,
+      similar: text(frame.similar) || undefined,
     }
   return { ...common, kind: 'call', tool: text(frame.tool_name), message: text(frame.message) }
 }

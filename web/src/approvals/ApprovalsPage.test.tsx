@@ -153,6 +153,17 @@ it.each([
   await waitFor(() => expect(server.posts).toEqual([['/api/v1/approvals/s.9', { decision, digest: 'd9' }]]))
 })
 
+it('allows similar calls where a rule is offered', async () => {
+  const rule = 'mkdir with other arguments'
+  server.approvals = [{ ...danger, similar: rule }]
+  await shown()
+  expect(card(/shell/).textContent).toContain(rule)
+  fireEvent.click(within(card(/shell/)).getByRole('button', { name: 'Always similar' }))
+  await waitFor(() =>
+    expect(server.posts).toEqual([['/api/v1/approvals/s.9', { decision: 'always', scope: 'similar', digest: 'd9' }]]),
+  )
+})
+
 it('answers questions and resolves calls', async () => {
   await shown()
   const asked = within(card(/asks a question/))

@@ -1,8 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Button } from '../ui/Button'
+import { ExplanationText } from '../cards/ExplanationText'
 import { ErrorState } from '../ui/ErrorState'
-import { Exact } from '../ui/Mono'
 import { Spinner } from '../ui/Spinner'
 import { ask } from '../wire/api'
 import { useBus } from '../wire/bus'
@@ -42,20 +41,5 @@ export function Explanation({ of: { wanted, query } }: { of: ReturnType<typeof u
       <ErrorState what="The explanation could not be loaded." error={query.error} retry={() => void query.refetch()} />
     )
   if (typeof query.data !== 'string') return <Spinner word="Asking the model what this would do…" />
-  return (
-    <div role="note" aria-label="Explanation" className="rounded-md border border-line bg-paper px-3 py-2 text-sm">
-      <p className="mb-1 text-xs text-ink-soft">Explanation by the model, which may be wrong:</p>
-      <p className="whitespace-pre-wrap break-words">
-        <Exact>{query.data}</Exact>
-      </p>
-    </div>
-  )
-}
-
-export function ExplainButton({ of: { wanted, explain } }: { of: ReturnType<typeof useExplanation> }) {
-  return (
-    <Button kind="quiet" disabled={wanted} onClick={explain}>
-      Explain
-    </Button>
-  )
+  return <ExplanationText>{query.data}</ExplanationText>
 }

@@ -5,18 +5,18 @@ import { useTitles } from '../runs/titles'
 import { Exact } from '../ui/Mono'
 import { RelativeTime } from '../ui/RelativeTime'
 import type { Card as Waiting } from '../wire/native.generated'
-import { ExplainButton, Explanation, useExplanation } from './Explanation'
+import { Explanation, useExplanation } from './Explanation'
 
-function contentOf({ kind, tool, show = '', arguments: args, why, questions = [] }: Waiting): CardContent {
+function contentOf({ kind, tool, show = '', arguments: args, why, similar, questions = [] }: Waiting): CardContent {
   if (kind === 'question') return { kind, questions }
-  return kind === 'call' ? { kind, tool, text: args } : { kind: 'approval', tool, show, args, why }
+  return kind === 'call' ? { kind, tool, text: args } : { kind: 'approval', tool, show, args, why, similar }
 }
 
 // requestOf returns the path and body of an answer. An approval sends the digest of the shown text.
 function requestOf({ id, digest }: Waiting, reply: Reply): [path: string, body: unknown] {
   switch (reply.kind) {
     case 'approval':
-      return [`/api/v1/approvals/${id}`, { decision: reply.decision, note: reply.note, digest }]
+      return [`/api/v1/approvals/${id}`, { decision: reply.decision, scope: reply.scope, note: reply.note, digest }]
     case 'question':
       return [`/api/v1/questions/${id}`, { answers: asLists(reply.answers) }]
     case 'call':
@@ -43,12 +43,11 @@ export function InboxCard({ card, may, answer }: InboxCardProps) {
       may={may}
       reply={(reply) => answer(card, ...requestOf(card, reply))}
       note="shown"
-      stop
-      explanation={
-        content.kind === 'approval'
-          ? { button: <ExplainButton of={explanation} />, text: <Explanation of={explanation} /> }
-          : undefined
-      }
+      explanation={{
+        ask: explanation.explain,
+        asked: !explanation.wanted ? undefined : typeof explanation.query.data === 'string' ? 'done' : 'waiting',
+        text: <Explanation of={explanation} />,
+      }}
       aside={
         <>
           <Link

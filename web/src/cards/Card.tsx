@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { TextInput } from '../ui/Field'
-import { Mono } from '../ui/Mono'
+import { Exact, Mono } from '../ui/Mono'
 import { StatusBadge } from '../ui/StatusBadge'
 import { classes } from '../ui/classes'
 import { Problem } from '../wire/api'
@@ -22,12 +22,19 @@ interface CardProps {
   reply: (reply: Reply) => void | Promise<void>
   aside?: ReactNode // in the header
   note?: 'shown' | 'folded' // where an answer can carry one
-  stop?: boolean // denying can stop the run, too
-  explanation?: { button: ReactNode; text?: ReactNode }
+  explanation: Explaining
   takesFocus?: boolean // if nothing else has it
 }
 
-// Card is one thing that waits for a person, wherever it is shown. On a card that has the focus Enter allows and
+// An Explaining is how the model is asked what an approval is about.
+export interface Explaining {
+  ask: () => void
+  asked?: 'waiting' | 'done' // it was asked already
+  text?: ReactNode // where the card shows the explanation
+}
+
+// Card is one thing that waits for a person, wherever it is shown. Every approval has the same five answers: allow,
+// always, deny, deny and stop, explain; always may cover similar calls, where the server offers a rule. On a card that has the focus Enter allows and
 // Backspace denies; where that is dangerous Enter goes to the answer that changes nothing.
 export function Card({ id, agent, content, may, closed = false, reply, aside, takesFocus, ...offers }: CardProps) {
   const element = useRef<HTMLElement>(null)
@@ -119,14 +126,14 @@ function useAnswer(reply: CardProps['reply']): Answering {
   return { sent, ...failed, give: (name, answer) => void give(name, answer) }
 }
 
-interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'stop' | 'explanation'> {
+interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'explanation'> {
   content: CardContent
   open: boolean
   danger: boolean
   answering: Answering
 }
 
-function Body({ content, open, danger, answering, disabled = false, note, stop, explanation }: BodyProps) {
+function Body({ content, open, danger, answering, disabled = false, note, explanation }: BodyProps) {
   const [text, setText] = useState('')
   const [noting, setNoting] = useState(note === 'shown')
   const { sent, give } = answering
@@ -144,9 +151,9 @@ function Body({ content, open, danger, answering, disabled = false, note, stop, 
   const noted = { note: text.trim() || undefined }
   const choices: Choice[] =
     content.kind === 'approval'
-      ? approvals(danger, stop).map((choice) => ({
+      ? approvals(danger, content.similar !== undefined).map((choice) => ({
           ...choice,
-          give: () => give(choice.name, { kind: 'approval', decision: choice.name, ...noted }),
+          give: () => give(choice.name, { kind: 'approval', ...decisionOf(choice.name), ...noted }),
         }))
       : calls.map((choice) => ({
           ...choice,
@@ -167,7 +174,12 @@ function Body({ content, open, danger, answering, disabled = false, note, stop, 
           </Mono>
         </>
       )}
-      {explanation?.text}
+      {content.kind === 'approval' && content.similar !== undefined && (
+        <p className="text-sm text-ink-soft">
+          Always similar allows <Exact>{content.similar}</Exact>, for the rest of the conversation.
+        </p>
+      )}
+      {content.kind === 'approval' && explanation.text}
       {open && noting && (
         <TextInput
           autoFocus={note === 'folded'}
@@ -199,7 +211,16 @@ function Body({ content, open, danger, answering, disabled = false, note, stop, 
             </Button>
           )}
           <span className="grow" />
-          {explanation?.button}
+          {content.kind === 'approval' && (
+            <Button
+              kind="quiet"
+              data-answer="explain"
+              disabled={disabled || explanation.asked !== undefined}
+              onClick={explanation.ask}
+            >
+              {explanation.asked === undefined ? 'Explain' : explained[explanation.asked]}
+            </Button>
+          )}
         </div>
       )}
     </>
@@ -216,15 +237,25 @@ interface Option<Name extends string> {
 
 type Choice = Option<string> & { give: () => void }
 
-function approvals(danger: boolean, stop = false): Option<Decision>[] {
-  const all: Option<Decision>[] = [
+const explained = { waiting: 'Explaining…', done: 'Explained above' }
+
+function decisionOf(name: Decision | 'similar'): { decision: Decision; scope?: 'similar' } {
+  return name === 'similar' ? { decision: 'always', scope: 'similar' } : { decision: name }
+}
+
+function approvals(danger: boolean, similar: boolean): Option<Decision | 'similar'>[] {
+  const rule: Option<'similar'> = {
+    name: 'similar',
+    words: 'Always similar',
+    title: 'Allow similar calls, too, for the rest of the conversation',
+  }
+  return [
     { name: 'allow', words: 'Allow once', kind: danger ? 'plain' : 'primary', key: danger ? undefined : '↵' },
     { name: 'always', words: 'Always', title: 'Allow exactly this for the rest of the conversation' },
+    ...(similar ? [rule] : []),
     { name: 'deny', words: 'Deny', kind: danger ? 'primary' : 'plain', key: '⌫' },
+    { name: 'stop', words: 'Deny and stop', kind: 'danger', title: 'Deny, and stop the run' },
   ]
-  return stop
-    ? [...all, { name: 'stop', words: 'Deny and stop', kind: 'danger', title: 'Deny, and stop the run' }]
-    : all
 }
 
 const calls: Option<Resolution>[] = [

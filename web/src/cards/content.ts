@@ -2,7 +2,8 @@
 // their own; they all show it with Card, and send the Reply in the shape that their route takes.
 
 export type CardContent =
-  | { kind: 'approval'; tool: string; show: string; args?: string; why?: string }
+  // similar is the rule for similar calls that a person may allow.
+  | { kind: 'approval'; tool: string; show: string; args?: string; why?: string; similar?: string }
   | { kind: 'question'; questions: Question[] }
   | { kind: 'call'; tool: string; text: string } // it is not known whether it happened
 
@@ -15,7 +16,7 @@ export interface Question {
 }
 
 export type Reply =
-  | { kind: 'approval'; decision: Decision; note?: string }
+  | { kind: 'approval'; decision: Decision; scope?: 'similar'; note?: string } // scope: of always; else exact
   | { kind: 'question'; answers: Answer[] }
   | { kind: 'call'; resolution: Resolution; note?: string }
 

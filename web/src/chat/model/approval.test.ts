@@ -29,5 +29,8 @@ it('answers with the words of the bus', () => {
   expect(answersTo({ kind: 'approval', decision: 'always', note: 'ok' })).toEqual([
     { selected: ['Always allow exactly this'], custom_text: 'ok' },
   ])
+  expect(answersTo({ kind: 'approval', decision: 'always', scope: 'similar' })[0]!.selected).toEqual([
+    'Always allow similar',
+  ])
   expect(answersTo({ kind: 'call', resolution: 'abandon' })[0]!.selected).toEqual(['Stop the run'])
 })

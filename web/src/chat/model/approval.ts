@@ -7,7 +7,9 @@ import type { Card } from './message'
 const labels: Record<string, string> = {
   allow: 'Allow once',
   always: 'Always allow exactly this',
+  similar: 'Always allow similar', // its description is the rule
   deny: 'Deny',
+  stop: 'Deny and stop the run',
   mark_done: 'It was done',
   rerun: 'Run it again',
   abandon: 'Stop the run',
@@ -22,7 +24,8 @@ export function contentOf({ questions }: Pick<Card, 'questions'>): CardContent {
     const head = cut < 0 ? first.question : first.question.slice(0, cut)
     const show = cut < 0 ? '' : first.question.slice(cut + 2)
     const [, tool = head, why] = /^Allow (.+?)\?(?: \(([\s\S]*)\))?$/.exec(head) ?? []
-    return { kind: 'approval', tool, show, why }
+    const similar = first.options?.find(({ label }) => label === labels.similar)?.description ?? undefined
+    return { kind: 'approval', tool, show, why, similar }
   }
   if (first.header === 'Unknown') {
     return { kind: 'call', tool: /^([\w.-]+):/.exec(first.question)?.[1] ?? '', text: first.question }
@@ -33,7 +36,7 @@ export function contentOf({ questions }: Pick<Card, 'questions'>): CardContent {
 // answersTo are the answers of a card as the bus takes them.
 export function answersTo(reply: Reply): Answer[] {
   if (reply.kind === 'question') return reply.answers
-  const name = reply.kind === 'approval' ? reply.decision : reply.resolution
+  const name = reply.kind === 'approval' ? (reply.scope ?? reply.decision) : reply.resolution
   return [{ selected: [labels[name] ?? name], custom_text: reply.note }]
 }
 

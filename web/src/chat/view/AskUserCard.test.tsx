@@ -1,4 +1,4 @@
-import { fireEvent, screen, waitFor } from '@testing-library/react'
+import { cleanup, fireEvent, screen, waitFor } from '@testing-library/react'
 import { describe, expect, it } from 'vitest'
 import type { Card } from '../model/message'
 import { AskUserCard } from './AskUserCard'
@@ -52,10 +52,35 @@ describe('AskUserCard', () => {
     expect(screen.getByText('It deletes or overwrites files.')).toBeTruthy()
     fireEvent.keyDown(card, { key: 'Enter' })
     expect(server.asked).toEqual([])
-    expect(document.activeElement).toBe(screen.getByRole('button', { name: /Deny/ }))
+    expect(document.activeElement).toBe(screen.getByRole('button', { name: /^Deny( ⌫)?$/ }))
     fireEvent.keyDown(card, { key: 'Backspace' })
     await waitFor(() => expect(server.asked).toHaveLength(1))
     expect(decided()[0]!.selected).toEqual(['Deny'])
+  })
+
+  it('has all five answers, and shows the rule for similar calls before it is allowed', async () => {
+    const card = permission(ls)
+    show(<AskUserCard card={card} />)
+    const names = () =>
+      screen.getAllByRole('button').flatMap((one) => (one.dataset.answer === undefined ? [] : [one.textContent?.trim()]))
+    const five = ['Allow once ↵', 'Always', 'Deny ⌫', 'Deny and stop', 'Explain']
+    expect(names()).toEqual(five)
+    cleanup()
+
+    const rule = 'mkdir with other arguments, to make folders in the workspace'
+    card.questions[0]!.options = [{ label: 'Always allow similar', description: rule, preview: null }]
+    show(<AskUserCard card={card} />)
+    expect(names()).toEqual(five.toSpliced(2, 0, 'Always similar'))
+    expect(screen.getByRole('article').textContent).toContain(rule)
+    fireEvent.click(screen.getByRole('button', { name: 'Always similar' }))
+    await waitFor(() => expect(server.asked).toHaveLength(1))
+    expect(decided()[0]!.selected).toEqual(['Always allow similar'])
+  })
+
+  it('stops the run', async () => {
+    show(<AskUserCard card={permission(ls)} />)
+    fireEvent.click(screen.getByRole('button', { name: 'Deny and stop' }))
+    await waitFor(() => expect(decided()[0]!.selected).toEqual(['Deny and stop the run']))
   })
 
   it('shows every byte, and names those that cannot be seen', () => {
@@ -72,7 +97,7 @@ describe('AskUserCard', () => {
     await screen.findByText(/answered elsewhere/)
     expect(screen.queryByRole('button', { name: 'Try again' })).toBeNull()
     server.answer = () => new Response('{"error":"busy"}', { status: 503 })
-    fireEvent.click(screen.getByRole('button', { name: /Deny/ }))
+    fireEvent.click(screen.getByRole('button', { name: /^Deny( ⌫)?$/ }))
     fireEvent.click(await screen.findByRole('button', { name: 'Try again' }))
     await waitFor(() => expect(server.asked).toHaveLength(3))
     expect(decided()[0]!.selected).toEqual(['Deny'])

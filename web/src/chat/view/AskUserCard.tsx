@@ -1,7 +1,6 @@
 import { useState } from 'react'
 import { Card as CardView } from '../../cards/Card'
 import type { Reply } from '../../cards/content'
-import { Button } from '../../ui/Button'
 import { why } from '../../ui/ErrorState'
 import { RelativeTime } from '../../ui/RelativeTime'
 import { toast } from '../../ui/toast'
@@ -20,6 +19,17 @@ interface AskUserCardProps {
 export function AskUserCard({ card, closed }: AskUserCardProps) {
   const { session, mayMessage } = useChat()
   const content = contentOf(card)
+  const [asking, setAsking] = useState(false)
+  // The explanation is a message in the conversation.
+  const explain = async () => {
+    setAsking(true)
+    try {
+      await ask('POST', `/api/v1/approvals/${card.question_id}`, { body: { decision: 'explain' } })
+    } catch (error) {
+      setAsking(false)
+      toast(`No explanation was requested. ${why(error)}`, 'failed')
+    }
+  }
   const reply = async (given: Reply) => {
     const answers = answersTo(given).map((answer, at) => ({ question_index: at, custom_text: null, ...answer }))
     try {
@@ -39,7 +49,10 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
       reply={reply}
       takesFocus
       note={content.kind === 'approval' ? 'folded' : undefined}
-      explanation={content.kind === 'approval' ? { button: <Explain card={card} /> } : undefined}
+      explanation={{
+        ask: () => void explain(),
+        asked: card.explained ? 'done' : asking ? 'waiting' : undefined,
+      }}
       aside={
         <>
           {card.session !== session && card.agent !== '' && <span>sub-agent</span>}
@@ -51,24 +64,5 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
         </>
       }
     />
-  )
-}
-
-// Explain asks the model what the call would do. The explanation is a message in the conversation.
-function Explain({ card }: { card: Card }) {
-  const [asking, setAsking] = useState(false)
-  const explain = async () => {
-    setAsking(true)
-    try {
-      await ask('POST', `/api/v1/approvals/${card.question_id}`, { body: { decision: 'explain' } })
-    } catch (error) {
-      setAsking(false)
-      toast(`No explanation was requested. ${why(error)}`, 'failed')
-    }
-  }
-  return (
-    <Button kind="quiet" disabled={card.explained || asking} onClick={() => void explain()}>
-      {card.explained ? 'Explained above' : asking ? 'Explaining…' : 'Explain'}
-    </Button>
   )
 }

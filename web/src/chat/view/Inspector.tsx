@@ -8,6 +8,7 @@ import { ContextMeter } from './ContextMeter'
 import { dollars, short } from '../../ui/amounts'
 import { describe } from '../model/describe'
 import { statusOf, took } from '../model/tools'
+import { Grants } from './Grants'
 import { ToolSign } from './GroupedToolActivity'
 import type { ChatMessage, ToolUse } from '../model/message'
 import { PlanItems } from './PlanBlock'
@@ -75,6 +76,11 @@ export function Inspector({ state }: { state: ChatState }) {
             </StatusBadge>
           </div>
           <PlanItems plan={state.plan} className="text-xs" />
+        </Part>
+      )}
+      {state.loaded && (
+        <Part name="Always allowed">
+          <Grants />
         </Part>
       )}
       <Part name="Events">
