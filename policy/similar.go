@@ -46,17 +46,23 @@ func (s SimilarCommands) String() string {
 	return fmt.Sprintf("%s with other arguments, to %s", s.Name, s.Does)
 }
 
+// besides are programs that may stand beside a covered command in a script, if their
+// arguments are safe. They have no settings and run nothing. Other programs that read
+// may not: here they would run where they can write.
+var besides = strings.Fields("cat echo grep head ls pwd sort tail true uniq wc")
+
 // Similar returns the rule that covers a command; none for commands that are not
-// in the table or of which anything is noted as a risk. Commands beside it in a
-// script must be safe.
+// in the table or of which anything is noted as a risk.
 func Similar(argv []string, at Place) SimilarCommands {
 	j := judging{Place: at, similar: true}
 	err := j.command(plain(argv), 0)
 	slices.Sort(j.covered)
 	covered := slices.Compact(j.covered)
-	// A command that goes to another folder first means other files than it names.
-	moves := slices.ContainsFunc(j.commands, func(c []string) bool { return path.Base(c[0]) == "cd" })
-	if err != nil || len(covered) != 1 || moves || len(j.risks()) > 0 || !j.ordinary(at.Dir) {
+	others := slices.ContainsFunc(j.commands, func(c []string) bool {
+		_, ruled := similarName(plain(c))
+		return !ruled && !slices.Contains(besides, c[0])
+	})
+	if err != nil || len(covered) != 1 || others || len(j.risks()) > 0 || !j.ordinary(at.Dir) {
 		return SimilarCommands{}
 	}
 	return SimilarCommands{covered[0], similarRules[covered[0]].does}

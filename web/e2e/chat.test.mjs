@@ -116,10 +116,33 @@ test('a tool is denied, and the agent is told why', async (t) => {
   await chat.say('Please make a file')
   await chat.card.getByRole('button', { name: 'Add a note' }).click()
   await chat.card.getByLabel('Note for the agent').fill('Not in this folder.')
-  await chat.card.getByRole('button', { name: 'Deny' }).click()
+  await chat.card.getByRole('button', { name: 'Deny', exact: true }).click()
   await chat.ended('Then I will not.')
   assert(!existsSync(join(server.workspace, 'made.txt')))
   assert(model.asked.at(-1).includes('Not in this folder.'), 'the model was not told')
+})
+
+test('similar commands are allowed, listed and revoked', async (t) => {
+  const makes = (name) => ({ toolCalls: [call('shell', { command: ['touch', name] })] })
+  const { server, chat, page } = await open(t, {
+    prepare: (m) => {
+      for (const name of ['one.txt', 'two.txt', 'three.txt']) m.script(`make ${name}`, makes(name), `Made ${name}.`)
+    },
+  })
+  await chat.say('Please make one.txt')
+  await chat.card.getByText('touch with other arguments, to make empty files in the workspace').waitFor()
+  await chat.card.getByRole('button', { name: 'Always similar' }).click()
+  await chat.ended('Made one.txt.')
+  await chat.say('Please make two.txt')
+  await chat.ended('Made two.txt.')
+  assert(existsSync(join(server.workspace, 'two.txt')))
+
+  const grants = page.getByRole('list', { name: 'Grants' })
+  await grants.getByRole('button', { name: /^Revoke: touch with other arguments/ }).click()
+  await page.getByText('Nothing is allowed without asking.').waitFor()
+  await chat.say('Please make three.txt')
+  await chat.card.getByText('touch three.txt').waitFor()
+  assert(!existsSync(join(server.workspace, 'three.txt')), 'a revoked grant still covers')
 })
 
 test('an agent asks, and is answered', async (t) => {
