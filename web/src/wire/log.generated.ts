@@ -349,6 +349,7 @@ export interface SessionOpened {
   agent?: string
   title?: string
   transient?: boolean
+  project?: string
   parent?: { session: string; run: number; call: number; depth: number }
   hooks?: Array<{ target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }>
 }

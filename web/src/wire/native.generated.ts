@@ -39,6 +39,7 @@ export interface Card {
   kind: string
   session: string
   root: string
+  project?: string
   run: number
   seq: number
   call: number
@@ -182,6 +183,7 @@ export interface Run {
   id: string
   session: string
   root: string
+  project?: string
   run: number
   agent: string
   owner: string
@@ -215,6 +217,7 @@ export interface Session {
   status: string
   run?: number
   transient: boolean
+  project?: string
   head: number
   opened_at: string
   updated_at: string
