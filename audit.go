@@ -91,25 +91,14 @@ func AuditOf(in In, events []Event) []Audit {
 			if source == ViaWebSocket {
 				action = auditMessageWS
 			}
-			values := map[string]any{"bytes": len(b.Content)}
-			if b.Request != "" {
-				values["request"] = b.Request
-			}
-			if b.Finding != nil {
-				values["flagged"], values["score"] = b.Finding.Reason, b.Finding.Score
-			}
-			record(action, "agent", b.Agent.Name, values)
+			record(action, "agent", b.Agent.Name, b.audited())
 		case InputScreened:
 			if b.Finding.Verdict == ScreenBlock {
 				record(AuditMessageBlocked, "session", string(e.Session),
 					map[string]any{"reason": b.Finding.Reason, "score": b.Finding.Score, "input": b.Input})
 			}
 		case ApprovalDecided:
-			values := map[string]any{"decision": b.Decision, "call": call(b.Call)}
-			if b.Scope != "" {
-				values["scope"] = b.Scope
-			}
-			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)), values)
+			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)), b.audited(call(b.Call)))
 		case GrantRevoked:
 			record(auditGrantRevoked, "grant", Ref(e.Session, Seq(b.Grant)), map[string]any{})
 		case ToolCallStarted:
@@ -174,6 +163,27 @@ func AuditOf(in In, events []Event) []Audit {
 		}
 	}
 	return records
+}
+
+// audited is what else is to be known of a message.
+func (b InputReceived) audited() map[string]any {
+	values := map[string]any{"bytes": len(b.Content)}
+	if b.Request != "" {
+		values["request"] = b.Request
+	}
+	if b.Finding != nil {
+		values["flagged"], values["score"] = b.Finding.Reason, b.Finding.Score
+	}
+	return values
+}
+
+// audited is what else is to be known of a decision about a call.
+func (b ApprovalDecided) audited(call string) map[string]any {
+	values := map[string]any{"decision": b.Decision, "call": call}
+	if b.Scope != "" {
+		values["scope"] = b.Scope
+	}
+	return values
 }
 
 // An AuditQuery narrows a list of records. What is empty does not.

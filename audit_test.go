@@ -16,3 +16,15 @@ func TestRenamesAreOnRecord(t *testing.T) {
 		t.Errorf("%+v", records)
 	}
 }
+
+// TestGrantsAreOnRecord: a rule that was allowed, and a grant that was revoked.
+func TestGrantsAreOnRecord(t *testing.T) {
+	records := parley.AuditOf(parley.Command{Via: parley.ViaHTTP}, []parley.Event{
+		{Session: "s", Seq: 9, At: start, By: "ann", Body: parley.ApprovalDecided{Card: 7, Call: 6,
+			Decision: parley.AllowAlways, Scope: parley.ScopeSimilar}},
+		{Session: "s", Seq: 11, At: start, By: "bob", Body: parley.GrantRevoked{Grant: 9}}})
+	if len(records) != 2 || !strings.Contains(string(records[0].Metadata), `"scope":"similar"`) ||
+		records[1].Action != "grant.revoked" || records[1].ID != "s.9" || records[1].By != "bob" {
+		t.Errorf("%+v", records)
+	}
+}

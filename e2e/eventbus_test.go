@@ -305,7 +305,7 @@ func TestEventBusAsks(t *testing.T) {
 			n.say(s, "", "write patience to note.txt")
 			card := last(b.until("ask_user", ""))
 			q := card.Data.Questions[0]
-			if q.Header != "Permission" || !strings.HasSuffix(q.Question, "\n\npatience") || len(q.Options) != 3 {
+			if q.Header != "Permission" || !strings.HasSuffix(q.Question, "\n\npatience") || len(q.Options) != 5 {
 				t.Fatalf("the card is %s", card.raw)
 			}
 			way.end(s)
@@ -324,6 +324,7 @@ func TestEventBusAsks(t *testing.T) {
 				says      string
 			}{
 				{id, "Maybe", 400, `{"error":"answers[0].selected must be one of`},
+				{id, "Always allow similar", 400, `{"error":"No rule for similar calls was offered`},
 				{"nothing", "Deny", 404, `{"error":"Unknown question_id"}`},
 				{strings.TrimRight(id, "0123456789") + "1", "Deny", 404, `{"error":"Unknown question_id"}`},
 				{strings.TrimRight(id, "0123456789") + "999", "Deny", 404, `{"error":"Unknown question_id"}`},
