@@ -3,6 +3,7 @@ package parley
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -61,7 +62,7 @@ type VendorError struct {
 func (e *Error) Error() string {
 	s := string(e.Code) + ": " + e.Message
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s = strings.TrimSuffix(s, ".") + ": " + e.Err.Error()
 	}
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"

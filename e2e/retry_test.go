@@ -17,6 +17,7 @@ import (
 const (
 	secondAttempt = "The model's server is busy; retrying (attempt 2 of 3)…"
 	noNetwork     = "Network error while contacting the model's server"
+	cannotReach   = "The model's server cannot be reached at http://127.0.0.1:1. Start it, or correct OPENAI_BASE_URL."
 )
 
 // unreachable is a server whose models are where nobody listens.
@@ -111,9 +112,9 @@ func TestAVendorThatCannotBeReached(t *testing.T) {
 	}
 	thought := func(text string) string { return `{"type":"agent_thinking","reasoning":` + quoted(text) + `}` }
 	chat.shows(userMessage("are you there?"), thought(want[0]), thought(want[1]), thought(want[2]),
-		errorMessage("The model's server cannot be reached at http://127.0.0.1:1."))
+		errorMessage(cannotReach))
 	if d := list[4].Payload.Details; d == nil ||
-		d.Error != "The model's server cannot be reached at http://127.0.0.1:1." {
+		d.Error != cannotReach {
 		t.Errorf("%s", list[4].raw)
 	}
 	if told := problems(s.settled(loop.session())); !slices.Equal(told, want) {

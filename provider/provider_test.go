@@ -157,15 +157,19 @@ func TestAnAddressIsShown(t *testing.T) {
 	for _, show := range []bool{false, true} {
 		models := New(Config{OpenAI: gone, Anthropic: gone, Google: gone, ShowAddress: show})
 		defer models.Close()
-		for _, name := range []string{"llama", "claude-sonnet-4-5", "gemini-2.5-pro"} {
+		for name, variable := range map[string]string{"llama": "OPENAI_BASE_URL",
+			"claude-sonnet-4-5": "ANTHROPIC_BASE_URL", "gemini-2.5-pro": "GOOGLE_GEMINI_BASE_URL"} {
 			a := providertest.Ask(t.Context(), models,
 				parley.ModelRequest{Model: name, Messages: providertest.User("say hello")})
 			want := "cannot be reached; the server's log says where it was looked for."
 			if show {
-				want = "cannot be reached at http://" + l.Addr().String() + "."
+				want = "cannot be reached at http://" + l.Addr().String() + ". Start it, or correct " + variable + "."
 			}
 			if said := parley.MessageOf(a.Err); !strings.HasSuffix(said, want) || strings.Contains(said, "hidden") {
 				t.Errorf("%s, shown %v: %s", name, show, said)
+			}
+			if !strings.Contains(a.Err.Error(), "tart it, or correct "+variable) { // the operator is told in any case
+				t.Errorf("%s, shown %v: %v", name, show, a.Err)
 			}
 		}
 	}

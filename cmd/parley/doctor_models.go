@@ -46,14 +46,17 @@ func (d *doctor) models() {
 		list, err := models.List(ctx, vendor)
 		cancel()
 		if err != nil {
-			do := "look at its key and its address"
+			do := "correct this"
+			if e, ok := err.(*parley.Error); ok && e.Hint != "" {
+				do = e.Hint
+			}
 			if names := of(vendor); len(names) > 0 {
-				do += "; until it answers, do not count on " + strings.Join(names, ", ")
+				do += "; until then agents cannot use " + strings.Join(names, ", ")
 				for _, model := range names {
 					doubtful[model] = true
 				}
 			}
-			d.say(name, warning, do, "%s cannot be asked for its models: %s", vendor, reason(err))
+			d.say(name, warning, do, "%s does not list its models: %s", vendor, reason(err))
 			continue
 		}
 		has[vendor] = list

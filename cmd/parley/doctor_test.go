@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -242,7 +243,7 @@ func TestDoctorNamesKeys(t *testing.T) {
 	ask := func(env map[string]string) string {
 		var out strings.Builder
 		p := &program{ctx: t.Context(), stdout: &out, stderr: &out}
-		env["OPENAI_BASE_URL"] = vendor.URL + "/v1"
+		env["OPENAI_BASE_URL"] = cmp.Or(env["OPENAI_BASE_URL"], vendor.URL+"/v1")
 		err := p.run([]string{"doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0"},
 			func(name string) (string, bool) {
 				value, ok := env[name]
@@ -263,7 +264,11 @@ func TestDoctorNamesKeys(t *testing.T) {
 		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-7"},
 			[]string{"openai does not list gpt-7"}, false},
 		{map[string]string{"OPENAI_API_KEY": "sk-secret-wrong", "MODEL": "gpt-9"},
-			[]string{"does not accept the key in OPENAI_API_KEY", "do not count on gpt-9"}, false},
+			[]string{"does not accept the key in OPENAI_API_KEY", "→ correct this; until then agents cannot " +
+				"use gpt-9"}, false},
+		{map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "MODEL": "llama3.2"},
+			[]string{"cannot be reached at http://127.0.0.1:1. Start it, or correct OPENAI_BASE_URL. (dial tcp ",
+				"→ correct this; until then agents cannot use llama3.2"}, false},
 		{map[string]string{"MODEL": "claude-sonnet-4-5"}, []string{"ANTHROPIC_API_KEY is not set"}, false},
 		{map[string]string{}, []string{"warning  models: OPENAI_BASE_URL is set and no model is: the scripted demo " +
 			"answers → name a model of that server with MODEL"}, false},

@@ -45,7 +45,7 @@ func TestDialectsShowTheModelOfTheTenant(t *testing.T) {
 func TestUsersAreNotToldAddresses(t *testing.T) {
 	t.Parallel()
 	for auth, want := range map[string]string{
-		"local": "The model's server cannot be reached at http://127.0.0.1:1.",
+		"local": "The model's server cannot be reached at http://127.0.0.1:1. Start it, or correct OPENAI_BASE_URL.",
 		"jwt":   "The model's server cannot be reached; the server's log says where it was looked for.",
 	} {
 		models := newModels(&config.Settings{Models: config.Models{OpenAIURL: "http://127.0.0.1:1/v1"},

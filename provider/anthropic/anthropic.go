@@ -42,14 +42,15 @@ type Model struct {
 var _ parley.Model = (*Model)(nil)
 
 func New(o Options) *Model {
+	addressIn := "ANTHROPIC_BASE_URL"
 	if o.BaseURL == "" {
-		o.BaseURL = officialURL
+		o.BaseURL, addressIn = officialURL, ""
 	}
 	if o.Limit == nil {
 		o.Limit = func(string) int { return 0 }
 	}
 	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY", Key: o.Key,
-		Idle: o.Idle, ShowAddress: o.ShowAddress})
+		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
 	with := []option.RequestOption{

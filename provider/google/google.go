@@ -37,14 +37,15 @@ type Model struct {
 var _ parley.Model = (*Model)(nil)
 
 func New(o Options) *Model {
+	addressIn := "GOOGLE_GEMINI_BASE_URL"
 	if o.BaseURL == "" {
-		o.BaseURL = officialURL
+		o.BaseURL, addressIn = officialURL, ""
 	}
 	if o.Key == "" {
 		o.Key = "none" // or the SDK would look for one in the environment
 	}
 	client := upstream.New(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY", Key: o.Key, Idle: o.Idle,
-		ShowAddress: o.ShowAddress})
+		ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	once := int32(1)
 	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: o.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),

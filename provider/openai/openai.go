@@ -55,8 +55,9 @@ type Model struct {
 var _ parley.Model = (*Model)(nil)
 
 func New(o Options) *Model {
+	addressIn := "OPENAI_BASE_URL"
 	if o.BaseURL == "" {
-		o.BaseURL = officialURL
+		o.BaseURL, addressIn = officialURL, ""
 	}
 	if o.API == "" {
 		o.API = Chat
@@ -69,7 +70,7 @@ func New(o Options) *Model {
 		vendor = "the model's server"
 	}
 	client := upstream.New(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY", Key: o.Key, Idle: o.Idle,
-		ShowAddress: o.ShowAddress})
+		ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
 	with := []option.RequestOption{

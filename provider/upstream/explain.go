@@ -38,15 +38,27 @@ func (k *call) explain(err error) error {
 	message, problem := fmt.Sprintf("The connection to %s was lost.", k.client.Vendor),
 		"Network error while contacting "+
 			k.client.Vendor
-	if lost, ok := errors.AsType[*unreached](err); ok && k.client.ShowAddress {
-		message = vendor + " cannot be reached at " + lost.at + "."
-	} else if ok {
-		message = vendor + " cannot be reached; the server's log says where it was looked for."
+	hint := ""
+	if lost, ok := errors.AsType[*unreached](err); ok {
+		message, hint = k.client.unreached(lost.at)
 	} else if k.noted() == nil { // the connection was well, what came was not
 		message, problem = vendor+" sent something that cannot be understood.", ""
 	}
-	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Problem: problem,
+	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Problem: problem, Hint: hint,
 		Err: errors.New(k.client.scrub(err.Error()))}
+}
+
+// unreached says what to do about a server that cannot be reached: to its users,
+// if they may know the address, else to the operator.
+func (c *Client) unreached(at string) (message, hint string) {
+	do := "check the network connection of this machine"
+	if c.AddressIn != "" {
+		do = "start it, or correct " + c.AddressIn
+	}
+	if c.ShowAddress {
+		return c.begins() + " cannot be reached at " + at + ". " + strings.ToUpper(do[:1]) + do[1:] + ".", ""
+	}
+	return c.begins() + " cannot be reached; the server's log says where it was looked for.", do
 }
 
 // Refused is an error that a server reports in the middle of a stream. raw is the

@@ -34,6 +34,8 @@ type Server struct {
 	Key         string
 	Idle        time.Duration // longest silence; zero: DefaultIdle
 	ShowAddress bool          // users may know its address
+	// AddressIn is the variable that holds the address; empty: it is the vendor's own.
+	AddressIn string
 }
 
 // A Client calls one server. It keeps connections until it is closed.
