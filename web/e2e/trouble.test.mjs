@@ -1,5 +1,6 @@
 // What goes wrong on the way is said where it happened, and can be tried again.
 import assert from 'node:assert/strict'
+import { DebugConsole } from './lib/agent.mjs'
 import { Chat } from './lib/chat.mjs'
 import { Model, Server, test, until, Visitor } from './lib/index.mjs'
 
@@ -116,4 +117,36 @@ test('frames that cannot be read are passed over', async (t) => {
   await chat.say('Tell me a word again')
   await until('it is answered twice', async () => (await chat.answers.getByText('Parley.').count()) === 2)
   assert.deepEqual(thrown, [])
+})
+
+test('a model that does not answer is a line that says at last how it went', async (t) => {
+  const { model, server, visitor } = await open(t)
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  const busy = { status: 503, headers: { 'retry-after': '2' }, body: '{"error":{"message":"overloaded"}}' }
+  model.refuse('a word', busy)
+  await chat.say('Tell me a word')
+  await chat.log.getByText("The model's server is busy; retrying (attempt 2 of 3)…").waitFor()
+  await chat.ended('Parley.')
+  await chat.log.getByText("The model's server is busy; a retry succeeded.").waitFor()
+  assert.equal(await chat.log.getByText('retrying').count(), 0)
+  await page.reload()
+  await chat.log.getByText("The model's server is busy; a retry succeeded.").waitFor()
+  assert.equal(await chat.log.getByText('retrying').count(), 0, 'after a reload')
+
+  model.refuse('a word', busy, busy, busy)
+  await chat.say('Tell me a word again')
+  await chat.log.getByText("The model's server is busy; gave up after 3 attempts.").waitFor()
+  await chat.log.getByText("The model's server is busy. Try again in a moment.").waitFor()
+  assert.equal(await chat.log.getByText('retrying').count(), 0, 'after giving up')
+
+  const [{ id }] = await server.ask('GET', '/api/v1/agents').then((answer) => answer.agents ?? answer)
+  const debug = new DebugConsole(await visitor.tab(`/agents/${id}`))
+  await debug.connected()
+  model.refuse('a word', busy)
+  await debug.say('Tell me a word')
+  await debug.log.getByText("The model's server is busy; retrying (attempt 2 of 3)…").waitFor()
+  await debug.log.getByText('Parley.').waitFor()
+  await debug.log.getByText("The model's server is busy; a retry succeeded.").waitFor()
+  assert.equal(await debug.log.getByText('retrying').count(), 0)
 })

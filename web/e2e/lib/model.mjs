@@ -14,6 +14,7 @@ export class Model {
     await model.mock.start()
     atEnd(t, () => model.mock.stop())
     model.holds = []
+    model.refusals = []
     model.asked = []
     const target = new URL(model.mock.url)
     const proxy = createServer((request, response) => model.pass(target, request, response))
@@ -65,12 +66,23 @@ export class Model {
     return { reached, release: hold.release }
   }
 
+  // refuse answers the next requests with some words like this, one after the other.
+  refuse(user, ...answers) {
+    this.refusals.push(...answers.map((answer) => ({ user, ...answer })))
+  }
+
   async pass(target, request, response) {
     const chunks = []
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks)
     const text = body.toString()
     this.asked.push(text)
+    const refused = this.refusals.findIndex((r) => lastWords(text).includes(r.user))
+    if (refused >= 0) {
+      const [{ status, headers, body }] = this.refusals.splice(refused, 1)
+      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
+      return
+    }
     const at = this.holds.findIndex((h) => lastWords(text).includes(h.user))
     const hold = at < 0 ? undefined : this.holds.splice(at, 1)[0]
     const headers = { ...request.headers, host: target.host, 'content-length': body.length }
