@@ -114,7 +114,7 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 		case s.FellBack != nil:
 			tell(*s.FellBack)
 		case s.Retry != nil:
-			tell(*s.Retry)
+			tell(a.retrying(*s.Retry))
 		case s.Text != "":
 			if err := mouth.speak(parley.Text, s.Text); err != nil {
 				return ended, err
@@ -209,6 +209,14 @@ func (a *actor) vendorError(err error) *parley.VendorError {
 	if !ok || e.Vendor == nil {
 		return nil
 	}
-	return &parley.VendorError{Status: e.Vendor.Status,
-		Message: shorten(a.redacted(e.Vendor.Message), parley.MaxVendorError)}
+	return &parley.VendorError{Status: e.Vendor.Status, Message: a.quoted(e.Vendor.Message)}
 }
+
+// retrying is a retry as it may be shown.
+func (a *actor) retrying(r parley.Retrying) parley.Retrying {
+	r.Problem = a.quoted(r.Problem)
+	return r
+}
+
+// quoted is text from outside, without the server's secrets and not at any length.
+func (a *actor) quoted(text string) string { return shorten(a.redacted(text), parley.MaxVendorError) }

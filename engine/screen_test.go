@@ -196,6 +196,11 @@ func TestVendorsAreQuotedWithoutSecrets(t *testing.T) {
 	if got := a.vendorError(errors.New("lost")); got != nil {
 		t.Errorf("%+v", got)
 	}
+	problem := a.retrying(parley.Retrying{Problem: said}).Problem
+	if strings.Contains(problem, ownToken) || !strings.HasPrefix(problem, "no: ") ||
+		len(problem) > parley.MaxVendorError {
+		t.Errorf("%.80s… of %d bytes", problem, len(problem))
+	}
 }
 
 func TestSecretsAreTakenOut(t *testing.T) {

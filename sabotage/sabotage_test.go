@@ -679,7 +679,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"another model answers and nobody is told", "engine/model.go",
 		"tell(*s.FellBack)", "", "./engine", "TestFallingBackShows"},
 	{"a model is asked again and nobody is told", "engine/model.go",
-		"tell(*s.Retry)", "", "./engine", "TestRetriesShow"},
+		"tell(a.retrying(*s.Retry))", "", "./engine", "TestRetriesShow"},
 	{"a retry is told again after a crash", "problem.go",
 		"|| b.number() <= d.s.Run.Announced {", "{", ".", "TestRetriesAreAnnouncedOnce"},
 	{"a retry waits for its report", "provider/patient.go",
