@@ -79,6 +79,7 @@ func (r Rules) Check() error {
 // Limits that several commands have.
 func requestLimit(request string) limit { return limit{"id of a request", len(request), MaxName} }
 func agentLimit(name string) limit      { return limit{"name of an agent", len(name), MaxName} }
+func nameLimit(name string) limit       { return limit{"name of a session", len(name), MaxNote} }
 func noteLimit(note string) limit       { return limit{"note", len(note), MaxNote} }
 
 // Check says what is wrong with a command from outside, before anybody looks at

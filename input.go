@@ -131,8 +131,9 @@ type SubmitInput struct {
 	Busy    BusyMode
 	Deliver bool // the client has no cursor: keep a bookmark until it was shown the end
 
-	Open      bool `json:",omitempty"` // the session, if there is none yet
-	Transient bool `json:",omitempty"` // and leave it out of lists
+	Open      bool   `json:",omitempty"` // the session, if there is none yet
+	Name      string `json:",omitempty"` // that the client knows it by, if that is not its id
+	Transient bool   `json:",omitempty"` // and leave it out of lists
 
 	// Project, a root or an id, is where the session is opened; empty: the tenant's
 	// first. One that is open must be of it. The engine replaces it by the root.
@@ -152,7 +153,8 @@ type SubmitInput struct {
 
 func (do SubmitInput) Rules() Rules {
 	r := Rules{Action: ActMessage, Opens: do.Open, Starts: true,
-		Limits: []limit{{"message", len(do.Content), MaxContent}, requestLimit(do.Request), agentLimit(do.Agent.Name)}}
+		Limits: []limit{{"message", len(do.Content), MaxContent}, requestLimit(do.Request), nameLimit(do.Name),
+			agentLimit(do.Agent.Name)}}
 	switch {
 	case strings.HasPrefix(do.Request, "timer_"):
 		r.Wrong = Errorf(CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
@@ -169,7 +171,8 @@ func (do SubmitInput) Rules() Rules {
 func (do SubmitInput) decide(d *decision, c Command) error {
 	if do.Open {
 		if d.s.Owner == "" {
-			if err := (OpenSession{Transient: do.Transient, Project: do.Project}).decide(d, c); err != nil {
+			open := OpenSession{Name: do.Name, Transient: do.Transient, Project: do.Project}
+			if err := open.decide(d, c); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ type (
 		Owner     PrincipalID `json:"owner"`
 		Agent     string      `json:"agent,omitempty"`
 		Title     string      `json:"title,omitempty"`
+		Name      string      `json:"name,omitempty"` // that its client knows it by, if that is not its id
 		Transient bool        `json:"transient,omitempty"`
 		Project   string      `json:"project,omitempty"` // its root; empty: the tenant's first, if there is one
 		Parent    *Origin     `json:"parent,omitempty"`  // of a sub-agent's session
@@ -74,6 +75,7 @@ func (d *decision) isOpen(halted bool) error {
 type OpenSession struct {
 	Agent     string
 	Title     string
+	Name      string `json:",omitempty"` // that its client knows it by, if that is not its id
 	Transient bool
 	Project   string `json:",omitempty"` // a root or an id; the engine replaces it by the root
 	// Of a sub-agent's session; only the engine sets these.
@@ -84,7 +86,7 @@ type OpenSession struct {
 
 func (do OpenSession) Rules() Rules {
 	r := Rules{Action: ActMessage, Opens: true,
-		Limits: []limit{{"title", len(do.Title), MaxNote}, agentLimit(do.Agent)}}
+		Limits: []limit{{"title", len(do.Title), MaxNote}, nameLimit(do.Name), agentLimit(do.Agent)}}
 	if do.Parent != nil || do.Root != "" {
 		r.Wrong = Errorf(CodeInvalid, "Only an agent starts sub-agents.")
 	}
@@ -103,7 +105,7 @@ func (do OpenSession) decide(d *decision, c Command) error {
 	if do.Parent != nil {
 		d.s.Root = do.Root
 	}
-	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)),
+	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)), Name: CleanText(do.Name),
 		Transient: do.Transient, Project: do.Project, Parent: do.Parent, Hooks: do.Hooks})
 	return nil
 }

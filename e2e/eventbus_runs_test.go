@@ -304,7 +304,8 @@ func TestEventBusClears(t *testing.T) {
 	b := n.tune(s, "?session_id=my+notes")
 	a := n.say(s, "my notes", rememberTea)
 	b.until("turn_complete", "")
-	if again := n.say(s, "my notes", "what did I say"); again.SessionID != a.SessionID {
+	sessionOf := func(a accepted) string { return a.RunID[:strings.LastIndex(a.RunID, "-")] } // run-<session>-<seq>
+	if again := n.say(s, "my notes", "what did I say"); sessionOf(again) != sessionOf(a) {
 		t.Errorf("%+v and %+v", a, again)
 	}
 	b.until("turn_complete", "")
@@ -316,8 +317,47 @@ func TestEventBusClears(t *testing.T) {
 	b.until("run", "sync")
 	fresh := n.say(s, "my notes", "what did I say")
 	list := b.until("turn_complete", "")
-	if fresh.SessionID == a.SessionID || !slices.Contains(steps(list), "message helpful-assistant: This is the first "+
+	if sessionOf(fresh) == sessionOf(a) || !slices.Contains(steps(list), "message helpful-assistant: This is the first "+
 		"thing you say in this session.") {
 		t.Errorf("%+v %q", fresh, steps(list))
+	}
+}
+
+// A client that names its session is answered and shown that name. A client that follows everything is shown the id of
+// the session, with the name beside it.
+func TestEventBusKeepsTheNamesOfSessions(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	mine, everything := n.tune(s, "?session_id=s-one"), n.tune(s, "")
+	if a := n.say(s, "s-one", "say hello"); a.SessionID != "s-one" {
+		t.Errorf("%+v", a)
+	}
+	for _, m := range mine.until("turn_complete", "") {
+		if m.SessionID != "s-one" || m.SessionName != "" {
+			t.Errorf("who asks for s-one is shown %s", m.raw)
+		}
+	}
+	for _, m := range everything.until("turn_complete", "") {
+		if len(m.SessionID) != 36 || m.SessionName != "s-one" {
+			t.Errorf("who asks for everything is shown %s", m.raw)
+		}
+	}
+	// The same for a client that comes later, and after a restart.
+	s.kill()
+	s = s.again()
+	later := n.tune(s, "?session_id=s-one")
+	n.say(s, "s-one", "say more")
+	if m := last(later.until("turn_complete", "")); m.SessionID != "s-one" {
+		t.Errorf("%s", m.raw)
+	}
+	for _, r := range n.runs(s, "/api/agent-runs?session_id=s-one") {
+		if r.Session != "s-one" {
+			t.Errorf("%+v", r)
+		}
+	}
+	_, page := n.fetch(s, "GET", "/api/history?session_id=s-one", "")
+	if !strings.Contains(page, `"session_id":"s-one"`) || strings.Count(page, `"session_id":`) !=
+		strings.Count(page, `"session_id":"s-one"`) {
+		t.Errorf("%s", page)
 	}
 }

@@ -32,8 +32,10 @@ type note struct {
 	Text      string
 	AgentID   string `json:"agent_id"`
 	SessionID string `json:"session_id"`
-	Root      string `json:"project_root"`
-	Data      struct {
+	// SessionName is the name that a client gave the session.
+	SessionName string `json:"session_name"`
+	Root        string `json:"project_root"`
+	Data        struct {
 		From, To, Role, Status string
 		Thinking               bool
 		Items                  []struct{ Preview string }

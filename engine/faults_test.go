@@ -194,7 +194,7 @@ func TestWhatWasCommittedIsShown(t *testing.T) {
 			return items[len(items)-1].Body
 		}
 		read()
-		r.do(id, parley.RenameSession{Title: fmt.Sprint("before ", scope)})
+		r.do(id, parley.RenameSession{Title: fmt.Sprint("before ", scope.Session)})
 		read()
 		var failed atomic.Bool
 		store.after = func(b parley.Batch) error {
@@ -203,7 +203,7 @@ func TestWhatWasCommittedIsShown(t *testing.T) {
 			}
 			return nil
 		}
-		want := fmt.Sprint("after ", scope)
+		want := fmt.Sprint("after ", scope.Session)
 		if _, err := r.try(id, parley.RenameSession{Title: want}); err == nil {
 			t.Error("the error was swallowed")
 		}

@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"strings"
@@ -59,6 +60,7 @@ func (h *Handler) say(r request) (a started, err error) {
 		if ids, err = sessionsOf(r.who, name); err != nil {
 			return a, err
 		}
+		do.Name = labelOf(name)
 	case key != "": // the same key opens the same session
 		ids = []parley.SessionID{dialect.SessionFor(r.who, "eventbus key", key)}
 	default:
@@ -83,7 +85,7 @@ func (h *Handler) say(r request) (a started, err error) {
 	if err != nil {
 		return a, err
 	}
-	a = started{Status: "queued", Session: receipt.Session}
+	a = started{Status: "queued", Session: cmp.Or(parley.SessionID(do.Name), receipt.Session)}
 	if err := dialect.ReadLog(r.Context(), h.Door, r.who, receipt.Session, receipt.First, receipt.Last,
 		func(e parley.Event) {
 			if _, starts := e.Body.(parley.RunStarted); starts {

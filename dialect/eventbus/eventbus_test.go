@@ -116,7 +116,7 @@ func TestEveryRouteOfTheDocumentIsServed(t *testing.T) {
 	_, fields, _ := strings.Cut(document, "interface UiSseMessage {")
 	fields, _, _ = strings.Cut(fields, "}")
 	empty := ""
-	wire := string(dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "r", map[string]int{}}))
+	wire := string(dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "", "r", map[string]int{}}))
 	at, keys := 0, regexp.MustCompile(`(?m)^\s*(\w+)\??:`).FindAllStringSubmatch(fields, -1)
 	for _, key := range keys {
 		i := strings.Index(wire, `"`+key[1]+`":`)
@@ -134,7 +134,7 @@ func TestEveryRouteOfTheDocumentIsServed(t *testing.T) {
 // frames of the original that the reference keeps.
 func TestTheWireIsTheDocuments(t *testing.T) {
 	empty := ""
-	full := dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "r", map[string]int{}})
+	full := dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "", "r", map[string]int{}})
 	if want := `{"id":"i","seq":1,"rev":1,"ts_ms":2,"kind":"k","phase":"p","text":"","agent_id":"a","session_id":"s","project_root":"r","data":{}}`; string(full) != want {
 		t.Errorf("%s", full)
 	}

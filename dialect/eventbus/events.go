@@ -124,6 +124,7 @@ func (h *Handler) scope(ctx context.Context, w *watcher, like wish) (parley.Scop
 	if err != nil {
 		return parley.Scope{}, err
 	}
+	w.name, w.named = labelOf(like.session), func(id parley.SessionID) bool { return slices.Contains(ids, id) }
 	m, err := h.find(ctx, w.who, ids)
 	switch {
 	case err != nil && parley.CodeOf(err) != parley.CodeNotFound:

@@ -147,6 +147,47 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
+// TestAClientSeesTheNameItGave: who follows a session by its name is sent that name as session_id, from wherever it
+// goes on. Who follows everything is sent the id, and the name beside it.
+func TestAClientSeesTheNameItGave(t *testing.T) {
+	d := golden(t)
+	ids, err := sessionsOf(ann, "s-one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := d.events[:21]
+	for i := range named {
+		named[i].Session, named[i].Root = ids[0], ids[0]
+	}
+	opened := named[0].Body.(parley.SessionOpened)
+	opened.Name = "s-one"
+	named[0].Body = opened
+	h := handler(d)
+	h.look = 1 // nothing is found near by
+	srv := serve(t, h)
+	mine, both := all(t, named), all(t, d.events)
+	id := `"session_id":"` + string(ids[0]) + `"`
+	for n, m := range mine {
+		if !strings.Contains(string(m.data), id+`,"session_name":"s-one"`) {
+			t.Fatalf("%s", m.data)
+		}
+		_, got := get(t, srv, fmt.Sprintf("/api/events?last_event_id=%d", m.seq))
+		if want := fmt.Sprintf("id: %s-%d\n\n", epoch, m.seq) + wire(both[n+1:]); got != want {
+			t.Fatalf("after %d of everything: %s", m.seq, got)
+		}
+		_, got = get(t, srv, fmt.Sprintf("/api/events?session_id=s-one&last_event_id=%d", m.seq))
+		want := strings.ReplaceAll(wire(mine[n+1:]), id+`,"session_name":"s-one"`, `"session_id":"s-one"`)
+		want = strings.ReplaceAll(want, id, `"session_id":"s-one"`) // of what waits
+		if got != fmt.Sprintf("id: %s-%d\n\n", epoch, m.seq)+want {
+			t.Fatalf("after %d of s-one: %s", m.seq, got)
+		}
+	}
+	_, page := ask(h, "GET", "/api/history?session_id=s-one", "")
+	if strings.Contains(page, id) || !strings.Contains(page, `"session_id":"s-one"`) {
+		t.Errorf("%s", page)
+	}
+}
+
 // TestResync: a place that is not of this log, or too far back, is never answered
 // with silence, nor with what does not belong to it.
 func TestResync(t *testing.T) {

@@ -190,6 +190,15 @@ func sessionsOf(who parley.Principal, name string) ([]parley.SessionID, error) {
 	return ids, nil
 }
 
+// labelOf is what a client that gave a session_id is told as session_id; empty: the id of the session. What looks like
+// an id is no name to it: the client is to learn which session it really has.
+func labelOf(name string) string {
+	if name = strings.TrimSpace(name); parley.SessionID(strings.ToLower(name)).Valid() {
+		return ""
+	}
+	return name
+}
+
 // find is the first of some sessions that is there for a principal.
 func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.SessionID) (m parley.Summary,
 	err error) {

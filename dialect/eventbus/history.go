@@ -58,6 +58,11 @@ func (h *Handler) history(r request) (any, error) {
 	}
 	w := &watcher{door: h.Door, who: r.who, log: h.Log, root: h.firstRoot(r.who.Tenant),
 		views: map[parley.SessionID]View{}, look: cmp.Or(h.look, lookBack), after: -1}
+	name, err := r.field("session_id")
+	if err != nil {
+		return nil, err
+	}
+	w.name, w.named = labelOf(name), func(id parley.SessionID) bool { return id == m.ID }
 	first, last, earlier, err := w.bounds(r.Context(), m, was.Head, limit, before)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 // the parent is: see watcher.view.
 type View struct {
 	root    string // project_root of every message, but for facts of the tenant that name another
+	name    string // that its client gave the session
 	agent   string // of the open run, else of the last, else the session's
 	parent  parent
 	run     parley.RunID
@@ -116,7 +117,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	p.settleRetry()
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
-		p.v.agent, p.v.root = b.Agent, cmp.Or(b.Project, p.v.root)
+		p.v.agent, p.v.root, p.v.name = b.Agent, cmp.Or(b.Project, p.v.root), b.Name
 		if b.Parent != nil {
 			p.v.parent.run = runName(b.Parent.Session, b.Parent.Run)
 		}
@@ -164,7 +165,7 @@ func (p *projection) inRun() {
 	switch b := p.e.Body.(type) {
 	case parley.RunStarted:
 		v := p.v
-		p.v = View{root: v.root, parent: v.parent, queue: v.queue, partial: v.partial,
+		p.v = View{root: v.root, name: v.name, parent: v.parent, queue: v.queue, partial: v.partial,
 			agent: b.Agent.Name, run: parley.RunID(p.e.Seq), trigger: b.Input, started: p.e.At}
 	case parley.RunFinished:
 		p.finished(b)
@@ -219,7 +220,7 @@ func (p *projection) show(m message) {
 		m.ProjectRoot = cmp.Or(b.Project, p.v.root)
 	}
 	if p.e.Session != parley.TenantSession {
-		m.SessionID = p.e.Session
+		m.SessionID, m.SessionName = p.e.Session, p.v.name
 	}
 	if len(p.frames) == perEvent {
 		// a mistake here; TestNoEventIsTooManyMessages
@@ -426,7 +427,7 @@ func (p *projection) finished(b parley.RunFinished) {
 		done.Duration = &ms
 	}
 	p.show(message{ID: p.byAgent("turn-complete"), Kind: "turn_complete", AgentID: p.v.agent, Data: done})
-	p.v = View{root: p.v.root, agent: p.v.agent, parent: p.v.parent, queue: p.v.queue}
+	p.v = View{root: p.v.root, name: p.v.name, agent: p.v.agent, parent: p.v.parent, queue: p.v.queue}
 }
 
 func (p *projection) planned(b parley.PlanChanged) {

@@ -112,6 +112,11 @@ func TestNamesOfSessions(t *testing.T) {
 	h := handler(d)
 	wants(t, h, "POST", "/api/chat", `{"message":"x","session_id":"`+string(otherSession)+`"}`, 200,
 		`{"status":"queued","session_id":"`+string(ids[2])+`"}`)
+	wants(t, h, "POST", "/api/chat", `{"message":"x","session_id":" s-one "}`, 200,
+		`{"status":"queued","session_id":"s-one"}`)
+	if do := d.commands[len(d.commands)-1].Do.(parley.SubmitInput); do.Name != "s-one" {
+		t.Errorf("%+v", do)
+	}
 	wants(t, h, "POST", "/api/chat/clear", `{"session_id":"`+string(otherSession)+`"}`, 200, `{"ok":true}`)
 	if _, deletes := d.commands[len(d.commands)-1].Do.(parley.DeleteSession); !deletes ||
 		d.commands[len(d.commands)-1].Session != ids[2] {

@@ -81,7 +81,13 @@ func (h *Handler) listRuns(r request) (any, error) {
 		q.Session = m.ID
 	}
 	list, err := h.Door.Runs(r.Context(), r.who, q)
-	return h.runsOf(r.who, list), err
+	shown := h.runsOf(r.who, list)
+	if label := labelOf(r.URL.Query().Get("session_id")); label != "" {
+		for i := range shown {
+			shown[i].Session = parley.SessionID(label)
+		}
+	}
+	return shown, err
 }
 
 func (h *Handler) runsOf(who parley.Principal, list []parley.RunInfo) []run {

@@ -20,7 +20,10 @@ type watcher struct {
 	after int64  // the seq of the last message the client has
 
 	// only says which events are shown; nil: all.
-	only  func(parley.Event) bool
+	only func(parley.Event) bool
+	// name is what the client calls the sessions of which named reports true; empty: it gives ids.
+	name  string
+	named func(parley.SessionID) bool
 	kinds []string                  // of messages that are shown; none: all
 	views map[parley.SessionID]View // of sessions in which something happened
 	look  parley.Seq                // events in which to look back for a run
@@ -45,11 +48,18 @@ func (w *watcher) show(ctx context.Context, i *parley.Item) (out []sent) {
 	for n, f := range frames {
 		m := f.Body.(message)
 		if seq := m.Seq; seq > w.after && w.wants(m.Kind) {
+			if w.isNamed(m) {
+				out = append(out, sent{seq, dialect.Encode(m.under(w.name))})
+				continue
+			}
 			out = append(out, sent{seq, dialect.EncodeShared(i, "eventbus", n, f)})
 		}
 	}
 	return out
 }
+
+// isNamed reports whether the client knows the session of a message by a name.
+func (w *watcher) isNamed(m message) bool { return w.name != "" && w.named(m.SessionID) }
 
 func (w *watcher) wants(kind string) bool {
 	return len(w.kinds) == 0 || slices.Contains(w.kinds, kind)
@@ -126,11 +136,23 @@ func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parle
 			from = next
 			continue
 		}
-		if root != id {
-			err = dialect.ReadLog(ctx, w.door, w.who, id, 1, 1, func(e parley.Event) { v.parent = w.parentOf(ctx, e) })
+		if root != id || from > 1 {
+			err = w.opening(ctx, id, func(e parley.Event, b parley.SessionOpened) {
+				v.name, v.parent = b.Name, w.parentOf(ctx, e)
+			})
 		}
 		return v, err
 	}
+}
+
+// opening reads the event that opened a session.
+func (w *watcher) opening(ctx context.Context, id parley.SessionID,
+	use func(parley.Event, parley.SessionOpened)) error {
+	return dialect.ReadLog(ctx, w.door, w.who, id, 1, 1, func(e parley.Event) {
+		if b, ok := e.Body.(parley.SessionOpened); ok {
+			use(e, b)
+		}
+	})
 }
 
 // parentOf is who asked for the session that an event opens. The log of the session
@@ -175,6 +197,9 @@ func (w *watcher) catchUp(ctx context.Context, in parley.Scope, upto parley.Posi
 		if c.Kind == parley.CardCall {
 			m, ok = w.lostCall(ctx, c, upto)
 		}
+		if w.isNamed(m) {
+			m = m.under(w.name)
+		}
 		if ok {
 			cards = append(cards, sent{m.Seq, dialect.Encode(m)})
 		}
@@ -183,7 +208,8 @@ func (w *watcher) catchUp(ctx context.Context, in parley.Scope, upto parley.Posi
 	return cards, nil
 }
 
-// cardOf is the message that showed a card, made of its row.
+// cardOf is the message that showed a card, made of its row, which does not have
+// the name of the session.
 func (w *watcher) cardOf(c parley.CardInfo) (m message, ok bool) {
 	e := parley.Event{Session: c.Session, Seq: c.Seq, Position: c.Position, Root: c.Root, At: c.AskedAt, Run: c.Run}
 	switch c.Kind {

@@ -15,6 +15,7 @@ package eventbus
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,8 +38,22 @@ type message struct {
 	Text        *string          `json:"text,omitempty"`
 	AgentID     string           `json:"agent_id,omitempty"`
 	SessionID   parley.SessionID `json:"session_id,omitempty"`
+	SessionName string           `json:"session_name,omitempty"` // that its client gave it
 	ProjectRoot string           `json:"project_root,omitempty"`
 	Data        any              `json:"data,omitempty"`
+}
+
+// under is the message for a client that knows its session by a name.
+func (m message) under(name string) message {
+	m.SessionID, m.SessionName = parley.SessionID(name), ""
+	if q, ok := m.Data.(queue); ok {
+		q.Items = slices.Clone(q.Items)
+		for i := range q.Items {
+			q.Items[i].SessionID = m.SessionID
+		}
+		m.Data = q
+	}
+	return m
 }
 
 // What data is, by kind and phase.

@@ -241,6 +241,7 @@ export interface UiMessage {
   text?: string
   agent_id?: string
   session_id?: string
+  session_name?: string
   project_root?: string
   data?: unknown
 }

@@ -348,6 +348,7 @@ export interface SessionOpened {
   owner: string
   agent?: string
   title?: string
+  name?: string
   transient?: boolean
   project?: string
   parent?: { session: string; run: number; call: number; depth: number }
