@@ -66,6 +66,7 @@ type commands struct {
 	Audit   auditCommand   `cmd:"" help:"Check the audit log."`
 	Timers  timersCommand  `cmd:"" help:"List timers (follow-ups). The server may be running."`
 	Effects effectsCommand `cmd:"" help:"List effects: messages and webhooks that were promised, with their delivery. The server may be running."`
+	Bench   benchCommand   `cmd:"" help:"Measure how fast a server is, and check that it loses nothing under load."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`

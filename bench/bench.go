@@ -1,0 +1,339 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// Options say what is measured, and how.
+type Options struct {
+	Scenarios   []string // by name; "all" stands for all
+	Server      string   // host:port of a server that runs already; empty: start one per scenario
+	Token       string   // for that server
+	ModelListen string   // where the mock model listens; empty: a free port
+	Peers       []string // other servers to measure beside it
+	PeerFolder  string   // where the scripts are that start them
+	Repeat      int
+	N           int     // of connections or sessions; 0: as the scenario has it
+	Rate        float64 // per second; 0: as the scenario has it
+	Transport   string  // ws or sse
+	Short       bool    // small numbers, to check exactness and not speed
+	Folder      string  // for data; empty: the folder for temporary files
+	Database    string  // URL of PostgreSQL; empty: SQLite
+	Program     string  // the program that serves
+	Version     string
+
+	// Open opens the store in a data folder, or in a database, to fill it before a server starts and
+	// to measure appends.
+	Open     func(ctx context.Context, data, database string) (parley.Store, error)
+	Progress io.Writer
+}
+
+// A bench is everything that all scenarios share.
+type bench struct {
+	o     Options
+	pace  *pacer
+	loop  *loop
+	model *Model
+	http  *http.Client
+	temp  string
+}
+
+// A trial is one scenario, against one target, in one repeat.
+type trial struct {
+	*bench
+	ctx    context.Context
+	r      *Result
+	server *process
+	peer   *peer // nil: the target is Parley
+	procs  []*process
+	folder int // numbers the data folders
+
+	began    processors
+	selfFrom time.Duration
+	childCPU time.Duration // of processes that ended
+}
+
+// Run measures and reports. The report has what was measured also if ctx ended.
+func Run(ctx context.Context, o Options) (_ *Report, err error) {
+	chosen, err := choose(o.Scenarios)
+	if err != nil {
+		return nil, err
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	b := &bench{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}}
+	if b.temp, err = os.MkdirTemp(o.Folder, "parley-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.temp)) }()
+	if b.pace, err = newPacer(); err != nil {
+		return nil, err
+	}
+	defer b.pace.close()
+	if b.loop, err = newLoop(); err != nil {
+		return nil, err
+	}
+	defer b.loop.close()
+	if b.model, err = newModel(cmpOr(o.ModelListen, "127.0.0.1:0"), b.pace); err != nil {
+		return nil, err
+	}
+	defer b.model.close()
+	defer b.http.CloseIdleConnections()
+	peers, missing := findPeers(o.PeerFolder, o.Peers)
+	report := newReport(o, missing)
+	for repeat := 1; repeat <= max(o.Repeat, 1) && ctx.Err() == nil; repeat++ {
+		raw, err := measureRaw(b.temp, o.Short)
+		if err != nil {
+			return report, err
+		}
+		for _, s := range chosen {
+			for _, target := range targets(s, peers) {
+				if ctx.Err() != nil {
+					break
+				}
+				report.Results = append(report.Results, b.try(ctx, s, target, repeat, raw))
+			}
+		}
+	}
+	return report, nil
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// targets are Parley and the peers that can do the work of a scenario, in an
+// order that changes with each repeat.
+func targets(s scenario, peers []*peer) []*peer {
+	list := []*peer{nil}
+	for _, p := range peers {
+		if slices.Contains(p.Can, s.name) {
+			list = append(list, p)
+		}
+	}
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+func choose(names []string) ([]scenario, error) {
+	if len(names) == 0 || slices.Contains(names, "all") {
+		return scenarios, nil
+	}
+	var list []scenario
+	for _, name := range names {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(Names(), ", "))
+		}
+		list = append(list, scenarios[i])
+	}
+	return list, nil
+}
+
+// Names lists the scenarios.
+func Names() (list []string) {
+	for _, s := range scenarios {
+		list = append(list, s.name)
+	}
+	return list
+}
+
+// try runs one scenario. A scenario that failed reports why and no figures.
+func (b *bench) try(ctx context.Context, s scenario, target *peer, repeat int, raw Raw) *Result {
+	r := &Result{Scenario: s.name, Target: "parley", Repeat: repeat, Raw: raw, Values: map[string]float64{}}
+	if target != nil {
+		r.Target = target.Name
+	}
+	begun := time.Now()
+	fmt.Fprintf(b.o.Progress, "repeat %d, %s, %s …", repeat, s.name, r.Target)
+	if b.o.Server != "" && !s.anyServer {
+		r.Missing = "it needs a server of its own; leave out --server"
+		fmt.Fprintf(b.o.Progress, " %s\n", r.Missing)
+		return r
+	}
+	b.model.forget()
+	t := &trial{bench: b, ctx: ctx, r: r, peer: target}
+	t.startLoad()
+	err := s.run(t)
+	t.stopServers()
+	t.stopLoad()
+	r.Seconds = time.Since(begun).Seconds()
+	switch {
+	case ctx.Err() != nil:
+		r.Missing, r.Values, r.Curves = "it was interrupted", nil, nil
+	case err != nil:
+		r.Problem, r.Values, r.Curves = err.Error(), nil, nil
+	}
+	fmt.Fprintf(b.o.Progress, " %.1f s%s\n", r.Seconds, r.remark())
+	return r
+}
+
+var readyLine = regexp.MustCompile(`msg="parley is ready" address=http://(\S+)`)
+
+// dir makes a new folder for data.
+func (t *trial) dir() (string, error) { return os.MkdirTemp(t.temp, t.r.Scenario+"-") }
+
+// start starts a Parley server on a fresh data folder, or takes the one that
+// --server names. Further settings are variables.
+func (t *trial) start(env ...string) error {
+	if t.o.Server != "" {
+		t.server = &process{address: t.o.Server}
+		return nil
+	}
+	data, err := t.dir()
+	if err != nil {
+		return err
+	}
+	return t.startOn(data, "127.0.0.1:0", env...)
+}
+
+const agentFile = "---\nname: bench\ntools: []\n---\nAnswer.\n"
+
+const timerAgent = "---\nname: later\ntools: [schedule_follow_up]\nautonomy: {enabled: true, max_consecutive: 10, " +
+	"cooldown_ms: 0, max_follow_ups: 10}\n---\nAnswer.\n"
+
+// startOn starts a server on a data folder.
+func (t *trial) startOn(data, listen string, env ...string) error {
+	space := data + "-workspace"
+	if err := os.MkdirAll(filepath.Join(space, "agents"), 0o700); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"bench.md": agentFile, "later.md": timerAgent} {
+		if err := os.WriteFile(filepath.Join(space, "agents", name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command(t.o.Program, "serve", "--listen", listen, "--data", data, "--workspace", space, "--drain",
+		"100ms")
+	cmd.Dir, cmd.Env = space, append(t.childEnv(data), env...)
+	p, err := launch(t.ctx, cmd, readyLine)
+	if err != nil {
+		return err
+	}
+	t.server = p
+	t.procs = append(t.procs, p)
+	return nil
+}
+
+// childEnv are the variables of a server: none of the caller's.
+func (t *trial) childEnv(home string) []string {
+	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "PROVIDER=openai", "MODEL=bench",
+		"OPENAI_API_KEY=bench", "OPENAI_BASE_URL=" + t.model.URL(), "LOG_LEVEL=info", "AUTONOMY_ENABLED=true",
+		"AUTONOMY_COOLDOWN_MS=0"}
+	if t.o.Database != "" {
+		env = append(env, "PARLEY_DATABASE_URL="+t.o.Database)
+	}
+	return env
+}
+
+func (t *trial) stopServers() {
+	for _, p := range t.procs {
+		if u, err := usageOf(p.cmd.Process.Pid); err == nil {
+			t.childCPU += u.cpu
+		}
+		p.stop()
+	}
+}
+
+// usage is what the server under test has used so far; nothing is known of one
+// that runs elsewhere.
+func (t *trial) usage() procUsage {
+	if t.server == nil || t.server.cmd == nil {
+		return procUsage{}
+	}
+	u, _ := usageOf(t.server.cmd.Process.Pid) // gone: the scenario fails for other reasons
+	return u
+}
+
+// record reports a figure.
+func (t *trial) record(name string, value float64) { t.r.Values[name] = value }
+
+// point reports a point of a curve.
+func (t *trial) point(curve string, x, y float64) {
+	if t.r.Curves == nil {
+		t.r.Curves = map[string][]Point{}
+	}
+	t.r.Curves[curve] = append(t.r.Curves[curve], Point{x, y})
+}
+
+// latency reports two quantiles, and marks the result if the load generator's own
+// lateness is more than a fifth of them.
+func (t *trial) latency(name string, h, lag *histogram) {
+	t.record(name+"_p50_ms", h.ms(0.5))
+	t.record(name+"_p99_ms", h.ms(0.99))
+	if lag == nil || lag.count() == 0 {
+		return
+	}
+	t.record(name+"_lag_p50_ms", lag.ms(0.5))
+	t.record(name+"_lag_p99_ms", lag.ms(0.99))
+	if lag.quantile(0.99) > h.quantile(0.99)/5 {
+		t.r.Invalid = append(t.r.Invalid, fmt.Sprintf("%s: the load generator was late (p99 %.2f ms of %.2f ms)", name,
+			lag.ms(0.99), h.ms(0.99)))
+	}
+}
+
+// pick is a number of the scenario, or a small one in a short run.
+func (t *trial) pick(full, short int) int {
+	if t.o.Short {
+		return short
+	}
+	return full
+}
+
+// size is pick, or what --n says.
+func (t *trial) size(full, short int) int {
+	if t.o.N > 0 {
+		return t.o.N
+	}
+	return t.pick(full, short)
+}
+
+// rate is a rate of the scenario, or what --rate says.
+func (t *trial) rate(full, short float64) float64 {
+	switch {
+	case t.o.Rate > 0:
+		return t.o.Rate
+	case t.o.Short:
+		return short
+	}
+	return full
+}
+
+// startLoad and stopLoad find out whether something else used the machine.
+func (t *trial) startLoad() {
+	t.began = readProcessors()
+	u, _ := usageOf(os.Getpid())
+	t.selfFrom = u.cpu
+	t.r.Load = loadAverage()
+}
+
+func (t *trial) stopLoad() {
+	now := readProcessors()
+	u, _ := usageOf(os.Getpid())
+	total := now.total - t.began.total
+	if total <= 0 {
+		return
+	}
+	foreign := now.busy - t.began.busy - (u.cpu - t.selfFrom) - t.childCPU
+	t.r.Foreign = max(0, float64(foreign)/float64(total))
+	t.r.Steal = float64(now.steal-t.began.steal) / float64(total)
+	t.r.Busy = t.r.Foreign > 0.1 || t.r.Steal > 0.05
+}

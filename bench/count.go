@@ -1,0 +1,182 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// A tally counts what one follower of a session is shown and demands that nothing
+// is lost, doubled or out of order. The zero value has seen nothing.
+type tally struct {
+	expect []*answer // the runs, in order
+	run    int       // runs that ended
+	index  int       // of the next token of the current run
+	seq    int64     // of the last event, where the protocol shows it
+	tokens int64
+	rest   []byte // a token that has not arrived as a whole
+	err    error
+
+	token func(a *answer, index int, stamp int64) // is told of each; may be nil
+}
+
+func (t *tally) fail(format string, args ...any) {
+	if t.err == nil {
+		t.err = fmt.Errorf(format, args...)
+	}
+}
+
+// sequence takes the number of an event.
+func (t *tally) sequence(seq int64) {
+	switch {
+	case seq <= t.seq:
+		t.fail("event %d came again or late, after event %d", seq, t.seq)
+	case seq > t.seq+1:
+		t.fail("events %d to %d are missing", t.seq+1, seq-1)
+	}
+	t.seq = seq
+}
+
+// text takes a part of the current run's text.
+func (t *tally) text(b []byte) {
+	if len(t.rest) > 0 {
+		t.rest = append(t.rest, b...)
+		b = t.rest
+	}
+	for {
+		end := bytes.IndexByte(b, ' ')
+		if end < 0 {
+			break
+		}
+		t.take(b[:end])
+		b = b[end+1:]
+	}
+	t.rest = append(t.rest[:0:0], b...)
+}
+
+func (t *tally) take(token []byte) {
+	tag, index, stamp, ok := parseToken(token)
+	switch {
+	case !ok:
+		t.fail("the text has %.40q, which is no token of the mock model", token)
+		return
+	case t.run >= len(t.expect):
+		t.fail("token %d of run %d came after the last run had ended", index, tag)
+		return
+	}
+	a := t.expect[t.run]
+	switch {
+	case tag != a.tag:
+		t.fail("token %d of run %d came during run %d", index, tag, a.tag)
+	case index < t.index:
+		t.fail("token %d of run %d came twice", index, tag)
+	case index > t.index:
+		t.fail("tokens %d to %d of run %d are missing", t.index, index-1, tag)
+	}
+	t.index = index + 1
+	t.tokens++
+	if t.token != nil {
+		t.token(a, index, stamp)
+	}
+}
+
+func parseToken(b []byte) (tag, index int, stamp int64, ok bool) {
+	number := func() (n int64, ok bool) {
+		for i, c := range b {
+			if c == '.' && i > 0 {
+				b = b[i+1:]
+				return n, true
+			}
+			if c < '0' || c > '9' {
+				return 0, false
+			}
+			n = n*10 + int64(c-'0')
+		}
+		return 0, false
+	}
+	a, ok1 := number()
+	i, ok2 := number()
+	stamp, ok3 := number()
+	return int(a), int(i), stamp, ok1 && ok2 && ok3
+}
+
+// end takes the end of the current run.
+func (t *tally) end() {
+	if t.run >= len(t.expect) {
+		t.fail("a run ended that was not asked for")
+		return
+	}
+	a := t.expect[t.run]
+	if t.index != a.tokens || len(t.rest) > 0 {
+		t.fail("run %d ended after %d of %d tokens", a.tag, t.index, a.tokens)
+	}
+	t.run++
+	t.index = 0
+}
+
+// finished says what is wrong when everything should have arrived.
+func (t *tally) finished() error {
+	if t.err == nil && t.run != len(t.expect) {
+		t.fail("%d of %d runs ended", t.run, len(t.expect))
+	}
+	return t.err
+}
+
+// checkLog reads a session's log as JSON lines and demands that it holds exactly
+// these runs, each completed and with all its tokens in order.
+func checkLog(r io.Reader, runs []*answer) error {
+	t := tally{expect: runs}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), 64<<20)
+	for lines.Scan() {
+		var line struct {
+			Seq  int64
+			Type string
+			Body struct{ Text, Outcome string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return err
+		}
+		t.sequence(line.Seq)
+		switch line.Type {
+		case "OutputFinished":
+			t.text([]byte(line.Body.Text))
+		case "RunFinished":
+			if line.Body.Outcome != "completed" {
+				t.fail("a run ended as %s", line.Body.Outcome)
+			}
+			t.end()
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return t.finished()
+}
+
+// field finds the value of a JSON string by its name, without parsing the rest.
+// The mock model's texts need no escapes.
+func field(data []byte, name string) []byte {
+	at := bytes.Index(data, []byte(name))
+	if at < 0 {
+		return nil
+	}
+	data = data[at+len(name):]
+	end := bytes.IndexByte(data, '"')
+	if end < 0 {
+		return nil
+	}
+	return data[:end]
+}
+
+// seqOf reads the number at the end of a cursor.
+func seqOf(cursor []byte) int64 {
+	n, err := strconv.ParseInt(string(cursor[bytes.LastIndexByte(cursor, '-')+1:]), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}

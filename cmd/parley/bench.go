@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"parley"
+	"parley/bench"
+	"parley/config"
+)
+
+type benchCommand struct {
+	Run  benchRunCommand  `cmd:"" help:"Run scenarios against a server of its own, or against a running one, and print the figures."`
+	List benchListCommand `cmd:"" help:"List the scenarios."`
+}
+
+type benchRunCommand struct {
+	Scenario    []string `default:"all" placeholder:"NAME,…" help:"Scenarios to run, or all (default: all). parley bench list shows them."`
+	Server      string   `placeholder:"URL" help:"Address of a running server, such as http://127.0.0.1:8080. Its model must be the mock model of this command: start it with OPENAI_BASE_URL=http://ADDRESS/v1, where ADDRESS is that of --model-listen. Default: start a server for each scenario."`
+	Token       string   `placeholder:"TEXT" help:"Access token, for a server with --auth jwt. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
+	ModelListen string   `placeholder:"ADDRESS" help:"Address of the mock model (default: a free port of 127.0.0.1)."`
+	Peer        []string `placeholder:"NAME,…" help:"Other servers to measure in the same run, or all (default: none). parley bench peers lists them."`
+	PeerFolder  string   `type:"path" default:"bench/peers" placeholder:"DIR" help:"Folder with the scripts that install and start the other servers (default: bench/peers)."`
+	Repeat      int      `default:"1" placeholder:"N" help:"Number of repeats; the figures are medians with their range (default: 1)."`
+	N           int      `placeholder:"N" help:"Number of sessions or connections (default: that of the scenario)."`
+	Rate        float64  `placeholder:"R" help:"Requests per second (default: that of the scenario)."`
+	Store       string   `default:"sqlite" enum:"sqlite,postgres" help:"Store of the server: sqlite, or postgres in the database that --database names."`
+	Database    string   `placeholder:"URL" help:"PostgreSQL database for --store postgres. The user must have the right to create databases: each scenario gets one of its own."`
+	Transport   string   `default:"ws" enum:"ws,sse" help:"Transport of the clients: ws (thread chat over WebSockets) or sse (the native log as server-sent events)."`
+	JSON        string   `name:"json" type:"path" placeholder:"FILE" help:"Write the report to this file, for parley bench check."`
+	HTML        string   `name:"html" type:"path" placeholder:"FILE" help:"Write a page with tables and plots to this file."`
+	Short       bool     `help:"Use small numbers and check exactness only. The figures mean nothing then."`
+	Folder      string   `type:"path" placeholder:"DIR" help:"Folder for the data of the servers, on the disk to be measured (default: the folder for temporary files)."`
+}
+
+// Run measures until everything was measured or a signal ends it, and then prints
+// what there is. It fails if a scenario did.
+func (c *benchRunCommand) Run(p *program) error {
+	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := c.options(p)
+	if err != nil {
+		return err
+	}
+	report, err := bench.Run(ctx, o)
+	if report == nil {
+		return err
+	}
+	err = errors.Join(err, report.WriteTable(p.stdout))
+	if c.JSON != "" {
+		err = errors.Join(err, report.WriteJSON(c.JSON))
+	}
+	if failed := report.Problems(); len(failed) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %d results failed:\n  %s", len(failed), len(report.Results),
+			strings.Join(failed, "\n  ")))
+	}
+	return err
+}
+
+func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
+	if c.Token == "" {
+		c.Token, _ = p.env("PARLEY_TOKEN")
+	}
+	if c.Store == "postgres" && c.Database == "" {
+		return o, errors.New("--store postgres needs --database with the URL of a database")
+	}
+	if c.Store == "sqlite" {
+		c.Database = ""
+	}
+	address, ok := strings.CutPrefix(strings.TrimSuffix(c.Server, "/"), "http://")
+	if c.Server != "" && (!ok || strings.Contains(address, "/")) {
+		return o, fmt.Errorf("--server %s is not supported; write it like http://127.0.0.1:8080", c.Server)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	return bench.Options{Scenarios: c.Scenario, Server: address, Token: c.Token, ModelListen: c.ModelListen,
+		Peers: c.Peer, PeerFolder: c.PeerFolder, Repeat: c.Repeat, N: c.N, Rate: c.Rate, Transport: c.Transport,
+		Short: c.Short, Folder: c.Folder, Database: c.Database, Program: program, Version: version, Open: openBenchStore,
+		Progress: p.stderr}, nil
+}
+
+// openBenchStore opens the store of a data folder, or of a database if there is one.
+func openBenchStore(ctx context.Context, data, database string) (parley.Store, error) {
+	opened, _, err := openStore(ctx, &config.Store{Data: data, DatabaseURL: config.SecretURL(database), DatabasePool: 16,
+		DefaultTenant: "default"}, "measuring", true)
+	return opened, err
+}
+
+type benchListCommand struct{}
+
+func (benchListCommand) Run(p *program) error {
+	tab := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
+	for _, s := range bench.Scenarios() {
+		fmt.Fprintf(tab, "%s\t%s\n", s[0], s[1])
+	}
+	return tab.Flush()
+}
