@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,12 +56,12 @@ type bench struct {
 // A trial is one scenario, against one target, in one repeat.
 type trial struct {
 	*bench
-	ctx    context.Context
-	r      *Result
-	server *process
-	peer   *peer // nil: the target is Parley
-	procs  []*process
-	folder int // numbers the data folders
+	ctx      context.Context
+	r        *Result
+	server   *process
+	peer     *peer // nil: the target is Parley
+	procs    []*process
+	database string // URL of this trial's own database; empty: SQLite
 
 	began    processors
 	selfFrom time.Duration
@@ -89,7 +90,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	defer b.loop.close()
-	if b.model, err = newModel(cmpOr(o.ModelListen, "127.0.0.1:0"), b.pace); err != nil {
+	if b.model, err = newModel(cmp.Or(o.ModelListen, "127.0.0.1:0"), b.pace); err != nil {
 		return nil, err
 	}
 	defer b.model.close()
@@ -111,13 +112,6 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		}
 	}
 	return report, nil
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // targets are Parley and the peers that can do the work of a scenario, in an
@@ -238,8 +232,8 @@ func (t *trial) childEnv(home string) []string {
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "PROVIDER=openai", "MODEL=bench",
 		"OPENAI_API_KEY=bench", "OPENAI_BASE_URL=" + t.model.URL(), "LOG_LEVEL=info", "AUTONOMY_ENABLED=true",
 		"AUTONOMY_COOLDOWN_MS=0"}
-	if t.o.Database != "" {
-		env = append(env, "PARLEY_DATABASE_URL="+t.o.Database)
+	if t.database != "" {
+		env = append(env, "PARLEY_DATABASE_URL="+t.database)
 	}
 	return env
 }

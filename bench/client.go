@@ -2,9 +2,11 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +25,7 @@ type client struct {
 	id string
 	sse,
 	watches bool // it follows a session that another client writes to
+	agent  string // of its messages; empty: the default
 	stream *conn
 	post   *conn // for messages, with sse
 
@@ -34,6 +37,7 @@ type client struct {
 	gone  error                      // why the connection ended
 	quit  bool                       // it was to end
 	idle  chan struct{}              // closed when every expected run has ended
+	ready chan struct{}              // closed when the fence was answered
 }
 
 func newID() string { return uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String() }
@@ -63,7 +67,32 @@ func (c *client) connect(token func(now int64, a *answer, index int, stamp int64
 		return err
 	}
 	c.stream.feed, c.stream.message, c.stream.lost = c.stream.frames, c.threadFrame, c.lost
-	return c.stream.listen()
+	if err := c.stream.listen(); err != nil {
+		return err
+	}
+	return c.fence()
+}
+
+// fence waits until the server reads the socket, and so follows the session: it
+// answers a frame that it does not know with an error.
+func (c *client) fence() error {
+	ready := make(chan struct{})
+	c.mu.Lock()
+	c.ready = ready
+	c.mu.Unlock()
+	if err := c.stream.write(appendFrame(nil, opText, []byte(`{"type":"fence"}`))); err != nil {
+		return err
+	}
+	select {
+	case <-ready:
+	case <-time.After(30 * time.Second):
+		return errors.New("a new socket was not answered within 30 s")
+	case <-c.t.ctx.Done():
+		return c.t.ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
 }
 
 func (c *client) connectEvents(after string) (err error) {
@@ -109,6 +138,10 @@ func (c *client) lost(err error) {
 	if !c.quit && c.gone == nil {
 		c.gone = fmt.Errorf("a connection ended: %w", err)
 		c.release()
+		if c.ready != nil {
+			close(c.ready)
+			c.ready = nil
+		}
 	}
 }
 
@@ -140,12 +173,13 @@ func (c *client) expect(a *answer) {
 
 // send sends the message that asks for an answer.
 func (c *client) send(a *answer) error {
+	agent := cmp.Or(c.agent, "bench")
 	if c.sse {
 		return c.post.write([]byte(c.t.request("POST", "/api/v1/sessions/"+c.id+"/inputs", "",
-			`{"content":"`+a.prompt()+`"}`)))
+			`{"agent":"`+agent+`","content":"`+a.prompt()+`"}`)))
 	}
 	return c.stream.write(appendFrame(nil, opText,
-		[]byte(`{"type":"chat.request","threadId":"`+c.id+`","content":"`+a.prompt()+`"}`)))
+		[]byte(`{"type":"chat.request","threadId":"`+c.id+`","agentId":"`+agent+`","content":"`+a.prompt()+`"}`)))
 }
 
 // ask announces a run and sends its message.
@@ -206,6 +240,9 @@ func (c *client) threadFrame(now int64, _, data []byte) {
 		if c.began != nil {
 			c.began(now)
 		}
+	case c.ready != nil && bytes.HasPrefix(data, []byte(`{"type":"error"`)):
+		close(c.ready)
+		c.ready = nil
 	default:
 		c.tally.fail("the server sent %.200s", data)
 		c.release()

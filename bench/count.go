@@ -17,7 +17,9 @@ type tally struct {
 	index  int       // of the next token of the current run
 	seq    int64     // of the last event, where the protocol shows it
 	tokens int64
-	rest   []byte // a token that has not arrived as a whole
+	rest   []byte // the stamp of a token that has not arrived as a whole
+	dots   int    // in rest
+	padded bool   // the padding of a token follows
 	err    error
 
 	token func(a *answer, index int, stamp int64) // is told of each; may be nil
@@ -40,21 +42,33 @@ func (t *tally) sequence(seq int64) {
 	t.seq = seq
 }
 
-// text takes a part of the current run's text.
+// text takes a part of the current run's text. A token counts as soon as its stamp
+// is there: the server may hold back the last letters of a text until more follows
+// (package screen).
 func (t *tally) text(b []byte) {
-	if len(t.rest) > 0 {
-		t.rest = append(t.rest, b...)
-		b = t.rest
-	}
-	for {
-		end := bytes.IndexByte(b, ' ')
-		if end < 0 {
-			break
+	for len(b) > 0 {
+		if t.padded {
+			end := bytes.IndexByte(b, ' ')
+			if end < 0 {
+				return
+			}
+			t.padded, b = false, b[end+1:]
+			continue
 		}
-		t.take(b[:end])
-		b = b[end+1:]
+		end := bytes.IndexFunc(b, func(c rune) bool {
+			if c == '.' {
+				t.dots++
+			}
+			return c == ' ' || t.dots == 3
+		})
+		if end < 0 {
+			t.rest = append(t.rest, b...)
+			return
+		}
+		t.padded = t.dots == 3
+		t.take(append(t.rest, b[:end+1]...))
+		t.rest, t.dots, b = t.rest[:0], 0, b[end+1:]
 	}
-	t.rest = append(t.rest[:0:0], b...)
 }
 
 func (t *tally) take(token []byte) {
@@ -110,7 +124,7 @@ func (t *tally) end() {
 		return
 	}
 	a := t.expect[t.run]
-	if t.index != a.tokens || len(t.rest) > 0 {
+	if t.index != a.tokens || len(t.rest) > 0 || t.padded {
 		t.fail("run %d ended after %d of %d tokens", a.tag, t.index, a.tokens)
 	}
 	t.run++

@@ -19,8 +19,8 @@ func TestTally(t *testing.T) {
 		{"lost at the end", token(1, 0) + token(1, 1), "run 1 ended after 2 of 3 tokens"},
 		{"swapped", token(1, 1) + token(1, 0) + token(1, 2), "tokens 0 to 0 of run 1 are missing"},
 		{"of another run", token(1, 0) + token(2, 1) + token(1, 2), "token 1 of run 2 came during run 1"},
-		{"cut", good[:len(good)-5], "run 1 ended after 2 of 3 tokens"},
-		{"garbled", token(1, 0) + "hello " + token(1, 1), `the text has "hello", which is no token of the mock model`},
+		{"cut", good[:len(good)-5], "run 1 ended after 3 of 3 tokens"},
+		{"garbled", token(1, 0) + "hello " + token(1, 1), `the text has "hello ", which is no token of the mock model`},
 	} {
 		for _, piece := range []int{1, 7, 31, 1000} {
 			count := tally{expect: []*answer{{tag: 1, tokens: 3}}}

@@ -284,15 +284,14 @@ func appendChunk(b []byte, data string) []byte {
 }
 
 // appendToken writes what a follower checks: run, index, the time at which the
-// token was due, and a space at the end.
+// token was due, padding, and a space at the end.
 func appendToken(b []byte, tag, index int, stamp int64, size int) []byte {
 	from := len(b)
 	b = strconv.AppendInt(b, int64(tag), 10)
 	b = strconv.AppendInt(append(b, '.'), int64(index), 10)
 	b = strconv.AppendInt(append(b, '.'), stamp, 10)
-	if b = append(b, '.'); len(b)-from < size-1 {
-		b = append(b, padding[:min(size-1-(len(b)-from), len(padding))]...)
-	}
+	b = append(b, '.')
+	b = append(b, padding[:min(max(size-1-(len(b)-from), 4), len(padding))]...)
 	return append(b, ' ')
 }
 
