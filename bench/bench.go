@@ -33,7 +33,8 @@ type Options struct {
 	Transport   string  // ws or sse
 	Short       bool    // small numbers, to check exactness and not speed
 	Folder      string  // for data; empty: the folder for temporary files
-	Database    string  // URL of PostgreSQL; empty: SQLite
+	Store       string  // sqlite or postgres
+	Postgres    string  // URL of a database, for that store and to compare appends with
 	Program     string  // the program that serves
 	Version     string
 
@@ -56,12 +57,14 @@ type bench struct {
 // A trial is one scenario, against one target, in one repeat.
 type trial struct {
 	*bench
-	ctx      context.Context
-	r        *Result
-	server   *process
-	peer     *peer // nil: the target is Parley
-	procs    []*process
-	database string // URL of this trial's own database; empty: SQLite
+	ctx    context.Context
+	r      *Result
+	server *process
+	peer   *peer // nil: the target is Parley
+	procs  []*process
+
+	database  string   // URL of this trial's own database; empty: SQLite
+	databases []string // names of all it made
 
 	began    processors
 	selfFrom time.Duration
@@ -166,9 +169,13 @@ func (b *bench) try(ctx context.Context, s scenario, target *peer, repeat int, r
 	b.model.forget()
 	t := &trial{bench: b, ctx: ctx, r: r, peer: target}
 	t.startLoad()
-	err := s.run(t)
+	err := t.fresh()
+	if err == nil {
+		err = s.run(t)
+	}
 	t.stopServers()
 	t.stopLoad()
+	err = errors.Join(err, t.dropDatabases())
 	r.Seconds = time.Since(begun).Seconds()
 	switch {
 	case ctx.Err() != nil:
@@ -238,6 +245,7 @@ func (t *trial) childEnv(home string) []string {
 	return env
 }
 
+// stopServers ends the servers and notes what they used.
 func (t *trial) stopServers() {
 	for _, p := range t.procs {
 		if u, err := usageOf(p.cmd.Process.Pid); err == nil {
@@ -245,6 +253,7 @@ func (t *trial) stopServers() {
 		}
 		p.stop()
 	}
+	t.procs = nil
 }
 
 // usage is what the server under test has used so far; nothing is known of one

@@ -13,3 +13,5 @@ func findPeers(folder string, names []string) (found []*peer, missing []string) 
 func (t *trial) fanRelay(name string, n, window, tokens int) error { return errors.New("later") }
 
 func (t *trial) viewersRelay(n, tokens int) error { return errors.New("later") }
+
+func (t *trial) idleRelay(steps []int) error { return errors.New("later") }

@@ -69,12 +69,8 @@ type Point struct {
 }
 
 func newReport(o Options, missing []string) *Report {
-	store := "sqlite"
-	if o.Database != "" {
-		store = "postgres"
-	}
 	return &Report{Version: o.Version, Began: time.Now().UTC().Truncate(time.Second), Machine: thisMachine(),
-		Missing: missing, Setup: Setup{Store: store, Transport: o.Transport, Repeat: max(o.Repeat, 1), N: o.N,
+		Missing: missing, Setup: Setup{Store: o.Store, Transport: o.Transport, Repeat: max(o.Repeat, 1), N: o.N,
 			Rate: o.Rate, Short: o.Short, Server: o.Server}}
 }
 

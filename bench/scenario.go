@@ -18,6 +18,15 @@ var scenarios = []scenario{
 	{"viewers", "1,000 sessions with one follower each, closed loop", true, runViewers},
 	{"piece", "1,000 streams at 30 tokens per second", true, runPiece},
 	{"start", "from a message to its durable start, 1,000 per second in 1,000 sessions", true, runStart},
+	{"memory", "memory of a fresh server, and after 500 sessions with 4 runs", false, runMemory},
+	{"idle", "memory of idle connections, 1,000 to 10,000", false, runIdle},
+	{"sessions", "memory of sessions at rest with 100 events each", false, runSessions},
+	{"cold", "start of the server to its first session, empty and with 10,000 sessions", false, runCold},
+	{"append", "the store alone: durable events per second of 1 to 1,000 writers", false, runAppend},
+	{"resume", "logs of 10 to 100,000 events, the last ten events, and 1,000 clients that resume at once", false, runResume},
+	{"list", "the list of sessions with 100 to 10,000 stored", false, runList},
+	{"conversation", "the first token in conversations of 10 to 1,000 runs", false, runConversation},
+	{"import", "parley import of sessions with 1,000 to 100,000 chunks", false, runImport},
 }
 
 // Scenarios lists the scenarios with a sentence each.

@@ -31,7 +31,7 @@ type benchRunCommand struct {
 	N           int      `placeholder:"N" help:"Number of sessions or connections (default: that of the scenario)."`
 	Rate        float64  `placeholder:"R" help:"Requests per second (default: that of the scenario)."`
 	Store       string   `default:"sqlite" enum:"sqlite,postgres" help:"Store of the server: sqlite, or postgres in the database that --database names."`
-	Database    string   `placeholder:"URL" help:"PostgreSQL database for --store postgres. The user must have the right to create databases: each scenario gets one of its own."`
+	Database    string   `placeholder:"URL" help:"PostgreSQL database, for --store postgres and to compare appends with plain inserts. With --store postgres each scenario gets a database of its own, so the user needs the right to create databases."`
 	Transport   string   `default:"ws" enum:"ws,sse" help:"Transport of the clients: ws (thread chat over WebSockets) or sse (the native log as server-sent events)."`
 	JSON        string   `name:"json" type:"path" placeholder:"FILE" help:"Write the report to this file, for parley bench check."`
 	HTML        string   `name:"html" type:"path" placeholder:"FILE" help:"Write a page with tables and plots to this file."`
@@ -70,9 +70,6 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 	if c.Store == "postgres" && c.Database == "" {
 		return o, errors.New("--store postgres needs --database with the URL of a database")
 	}
-	if c.Store == "sqlite" {
-		c.Database = ""
-	}
 	address, ok := strings.CutPrefix(strings.TrimSuffix(c.Server, "/"), "http://")
 	if c.Server != "" && (!ok || strings.Contains(address, "/")) {
 		return o, fmt.Errorf("--server %s is not supported; write it like http://127.0.0.1:8080", c.Server)
@@ -83,7 +80,7 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 	}
 	return bench.Options{Scenarios: c.Scenario, Server: address, Token: c.Token, ModelListen: c.ModelListen,
 		Peers: c.Peer, PeerFolder: c.PeerFolder, Repeat: c.Repeat, N: c.N, Rate: c.Rate, Transport: c.Transport,
-		Short: c.Short, Folder: c.Folder, Database: c.Database, Program: program, Version: version, Open: openBenchStore,
+		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, Program: program, Version: version, Open: openBenchStore,
 		Progress: p.stderr}, nil
 }
 

@@ -1,0 +1,372 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// The scenarios of reading: resuming, lists, long conversations, imports.
+
+// A reading follows a session's log until a seq, and checks that every event comes
+// once and in order.
+type reading struct {
+	tally tally
+	done  chan struct{}
+	last  int64 // when the last one came
+	err   error
+	conn  *conn
+}
+
+// follow reads a log as server-sent events after a seq, up to head.
+func (t *trial) follow(id string, after, head int64) (*reading, error) {
+	r := &reading{tally: tally{seq: after}, done: make(chan struct{})}
+	path := "/api/v1/sessions/" + id + "/log"
+	if after > 0 {
+		path += fmt.Sprint("?after=", after)
+	}
+	c, err := t.loop.dial(t.server.address, t.request("GET", path, "Accept: text/event-stream\r\n", ""), 200)
+	if err != nil {
+		return nil, err
+	}
+	r.conn = c
+	finished := false
+	finish := func() {
+		if !finished {
+			finished = true
+			close(r.done)
+		}
+	}
+	c.feed = c.chunks
+	c.message = func(now int64, id, _ []byte) {
+		if r.tally.sequence(seqOf(id)); r.tally.seq >= head || r.tally.err != nil {
+			r.last = now
+			finish()
+		}
+	}
+	c.lost = func(err error) { r.err = err; finish() }
+	return r, c.listen()
+}
+
+// wait returns when the whole log has come, or says why it has not.
+func (r *reading) wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if r.tally.err != nil {
+		return r.tally.err
+	}
+	return r.err
+}
+
+// readAll reads a log and reports how long that took, with the connecting.
+func (t *trial) readAll(id string, after, head int64) (time.Duration, error) {
+	from := clock()
+	r, err := t.follow(id, after, head)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, time.Minute)
+	defer cancel()
+	err = r.wait(ctx)
+	took := time.Duration(r.last - from)
+	r.conn.hangUp()
+	return took, err
+}
+
+// head is the seq of the last event of a session.
+func (t *trial) head(id string) (int64, error) {
+	var s struct{ Head int64 }
+	err := t.get("/api/v1/sessions/"+id, &s)
+	return s.Head, err
+}
+
+// plotOf is a session with about so many events in one answer.
+func plotOf(events int) plot { return plot{id: newID(), runs: 1, chunks: max(events-9, 1), size: 60} }
+
+// runResume: logs of 10 to 100,000 events from their beginning, cold; the last ten
+// events of a short and of a long one; and a storm of clients that resume at once.
+func runResume(t *trial) error {
+	sizes := []int{10, 100, 1000, 10_000, 100_000}
+	if t.o.Short {
+		sizes = []int{10, 100, 1000}
+	}
+	plots := make([]plot, len(sizes))
+	for i, n := range sizes {
+		plots[i] = plotOf(n)
+	}
+	data, err := t.dir()
+	if err != nil {
+		return err
+	}
+	if err := t.seeded(data, plots); err != nil {
+		return err
+	}
+	if err := t.startOn(data, "127.0.0.1:0"); err != nil {
+		return err
+	}
+	heads := make([]int64, len(plots))
+	for i, p := range plots {
+		if heads[i], err = t.head(p.id); err != nil {
+			return err
+		}
+		took, err := t.readAll(p.id, 0, heads[i])
+		if err != nil {
+			return err
+		}
+		t.point("resume from the beginning, ms by events", float64(heads[i]), took.Seconds()*1e3)
+		if sizes[i] >= 1000 {
+			t.record(fmt.Sprintf("resume_%d_events_per_s", sizes[i]), float64(heads[i])/took.Seconds())
+		}
+	}
+	if err := t.lastTen(plots[1].id, heads[1], plots[len(plots)-1].id, heads[len(plots)-1]); err != nil {
+		return err
+	}
+	at := slices.Index(sizes, t.pick(10_000, 1000))
+	return t.storm(plots[at].id, heads[at])
+}
+
+// lastTen alternates between a short and a long log.
+func (t *trial) lastTen(short string, shortHead int64, long string, longHead int64) error {
+	var times [2]*histogram
+	for i := range times {
+		times[i] = &histogram{}
+	}
+	for range t.pick(100, 3) {
+		for i, s := range []struct {
+			id   string
+			head int64
+		}{{short, shortHead}, {long, longHead}} {
+			took, err := t.readAll(s.id, s.head-10, s.head)
+			if err != nil {
+				return err
+			}
+			times[i].record(int64(took))
+		}
+	}
+	t.record("last_ten_short_ms", times[0].ms(0.5))
+	t.record("last_ten_long_ms", times[1].ms(0.5))
+	t.record("last_ten_long_per_short", times[1].ms(0.5)/times[0].ms(0.5))
+	return nil
+}
+
+// storm has clients come back at once, each a hundred events behind.
+func (t *trial) storm(id string, head int64) error {
+	n, h := t.size(1000, 20), &histogram{}
+	from := clock()
+	err := together(n, n, func(int) error {
+		if _, err := t.readAll(id, head-100, head); err != nil {
+			return err
+		}
+		h.record(clock() - from)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.record("storm_all_back_ms", h.ms(1))
+	t.record("storm_p50_ms", h.ms(0.5))
+	return nil
+}
+
+// runList: the list of sessions, with 100 to 10,000 stored.
+func runList(t *trial) error {
+	for _, n := range []int{t.pick(100, 5), t.pick(1000, 10), t.size(10_000, 50)} {
+		if err := t.listOf(n); err != nil {
+			return err
+		}
+		t.stopServers()
+		if err := t.fresh(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trial) listOf(n int) error {
+	plots := make([]plot, n)
+	for i := range plots {
+		plots[i] = plot{id: newID(), runs: 1, chunks: 2, size: 30}
+	}
+	data, err := t.dir()
+	if err != nil {
+		return err
+	}
+	if err := t.seeded(data, plots); err != nil {
+		return err
+	}
+	if err := t.startOn(data, "127.0.0.1:0"); err != nil {
+		return err
+	}
+	h := &histogram{}
+	for range t.pick(50, 3) {
+		from := clock()
+		if err := t.hasSessions(min(n, 200)); err != nil {
+			return err
+		}
+		h.record(clock() - from)
+	}
+	t.record("session_list_p50_ms", h.ms(0.5)) // of the largest
+	t.point("session list, ms by stored sessions", float64(n), h.ms(0.5))
+	return nil
+}
+
+// runConversation: the first token of a message in conversations of 10 to 1,000
+// runs.
+func runConversation(t *trial) error {
+	lengths := []int{10, 100, t.size(1000, 120)}
+	plots := make([]plot, len(lengths))
+	for i, n := range lengths {
+		plots[i] = plot{id: newID(), runs: n, chunks: 2, size: 100}
+	}
+	data, err := t.dir()
+	if err != nil {
+		return err
+	}
+	if err := t.seeded(data, plots); err != nil {
+		return err
+	}
+	if err := t.startOn(data, "127.0.0.1:0"); err != nil {
+		return err
+	}
+	var shortest float64
+	for i, p := range plots {
+		cold, warm, err := t.turns(p.id)
+		if err != nil {
+			return err
+		}
+		t.point("first token of a message, ms by runs before it", float64(lengths[i]), warm)
+		t.point("the same in a session that was not loaded", float64(lengths[i]), cold)
+		if i == 0 {
+			shortest = warm
+		}
+		t.record("turn_start_ms", warm)
+		t.record("turn_start_cold_ms", cold)
+		t.record("turn_start_longest_per_shortest", warm/shortest)
+	}
+	return nil
+}
+
+// turns sends messages one after another and reports how soon the first one's first
+// token came, and the others' by their median.
+func (t *trial) turns(id string) (cold, warm float64, err error) {
+	h, due := &histogram{}, int64(0)
+	c := &client{t: t, id: id}
+	if err := c.connect(func(now int64, _ *answer, index int, _ int64) {
+		if index == 0 {
+			h.record(now - due)
+		}
+	}, ""); err != nil {
+		return 0, 0, err
+	}
+	defer c.close()
+	for i := range t.pick(11, 3) {
+		a := t.model.add(answer{tokens: 2})
+		due = clock()
+		if err := c.ask(a); err != nil {
+			return 0, 0, err
+		}
+		if err := t.waitAll([]*client{c}, time.Minute); err != nil {
+			return 0, 0, err
+		}
+		if i == 0 {
+			cold = h.ms(0.5)
+			*h = histogram{}
+		}
+	}
+	return cold, h.ms(0.5), nil
+}
+
+// runImport: parley import of sessions with 1,000 to 100,000 chunks.
+func runImport(t *trial) error {
+	for _, chunks := range []int{t.pick(1000, 50), t.pick(10_000, 100), t.size(100_000, 200)} {
+		took, err := t.importOf(chunks)
+		if err != nil {
+			return err
+		}
+		t.record("import_s", took.Seconds()) // of the largest
+		t.record("import_us_per_chunk", micros(took)/float64(chunks))
+		t.point("import, s by chunks", float64(chunks), took.Seconds())
+	}
+	return nil
+}
+
+// importOf exports a seeded session and measures its import into an empty folder.
+func (t *trial) importOf(chunks int) (time.Duration, error) {
+	from, err := t.dir()
+	if err != nil {
+		return 0, err
+	}
+	to, err := t.dir()
+	if err != nil {
+		return 0, err
+	}
+	p := plot{id: newID(), runs: 10, chunks: chunks / 10, size: 30}
+	if err := t.seeded(from, []plot{p}); err != nil {
+		return 0, err
+	}
+	file := filepath.Join(from, "session.jsonl")
+	if err := t.parley("export", "--data", from, "--output", file, p.id); err != nil {
+		return 0, err
+	}
+	if err := t.fresh(); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := t.parley("import", "--data", to, file); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	again := filepath.Join(to, "again.jsonl")
+	if err := t.parley("export", "--data", to, "--output", again, p.id); err != nil {
+		return 0, err
+	}
+	return took, sameLog(file, again)
+}
+
+// parley runs another command of the program.
+func (t *trial) parley(args ...string) error {
+	cmd := exec.CommandContext(t.ctx, t.o.Program, args...)
+	cmd.Env, cmd.Dir = t.childEnv(t.temp), t.temp
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("parley %s: %w: %.300s", args[0], err, out)
+	}
+	return nil
+}
+
+// sameLog compares two exports of a session: as many lines, and each event with the
+// same body.
+func sameLog(a, b string) error {
+	left, err := os.ReadFile(a)
+	if err != nil {
+		return err
+	}
+	right, err := os.ReadFile(b)
+	if err != nil {
+		return err
+	}
+	lines := func(raw []byte) [][]byte { return bytes.Split(bytes.TrimSpace(raw), []byte("\n")) }
+	l, r := lines(left), lines(right)
+	if len(l) != len(r) {
+		return fmt.Errorf("%d lines were imported and %d come back", len(l), len(r))
+	}
+	for i := range l {
+		at := []byte(`"body":`)
+		x, y := bytes.Index(l[i], at), bytes.Index(r[i], at)
+		if x < 0 && y < 0 {
+			continue // the header has the epoch of its store
+		}
+		if x < 0 || y < 0 || !bytes.Equal(l[i][x:], r[i][y:]) {
+			return errors.New("an imported session is not the one that was exported")
+		}
+	}
+	return nil
+}
