@@ -109,6 +109,11 @@ func (l *loop) close() {
 // dial connects and sends a request, and returns when the response's head has
 // arrived with the status that is wanted. Nothing is read after it until listen.
 func (l *loop) dial(address, request string, status int) (*conn, error) {
+	return l.dialWith(address, request, status, 0)
+}
+
+// dialWith is dial with a small receive buffer, unless that is 0.
+func (l *loop) dialWith(address, request string, status, buffer int) (*conn, error) {
 	addr, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {
 		return nil, err
@@ -123,6 +128,9 @@ func (l *loop) dial(address, request string, status int) (*conn, error) {
 	err = errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout))
+	if buffer > 0 {
+		err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer))
+	}
 	if err == nil {
 		err = retryInterrupted(func() error { return unix.Connect(fd, to) })
 	}

@@ -27,6 +27,14 @@ var scenarios = []scenario{
 	{"list", "the list of sessions with 100 to 10,000 stored", false, runList},
 	{"conversation", "the first token in conversations of 10 to 1,000 runs", false, runConversation},
 	{"import", "parley import of sessions with 1,000 to 100,000 chunks", false, runImport},
+	{"timer", "1,000 follow-ups that are due within a second", false, runTimer},
+	{"outbox", "answers that are owed to 64 clients which come back", false, runOutbox},
+	{"slow", "1,000 readers that stall while an agent streams", false, runSlow},
+	{"churn", "clients that connect, ask and leave, closed loop", true, runChurn},
+	{"inputs", "400 messages of 1 MB at once", false, runInputs},
+	{"keepalive", "HTTP connections that are left open", false, runKeepAlive},
+	{"crash", "kill -9 while agents stream: nothing that was shown is lost", false, runCrash},
+	{"load", "agent loop protocol: 100 connections with 4 inputs under way each, closed loop", true, runLoad},
 }
 
 // Scenarios lists the scenarios with a sentence each.
