@@ -84,6 +84,25 @@ func runFan(t *trial) error {
 	return nil
 }
 
+// runFanGrowth: the cost of a delivery with 100 to 10,000 followers and 8 tokens
+// under way.
+func runFanGrowth(t *trial) error {
+	for _, n := range []int{t.pick(100, 5), t.pick(1000, 10), t.size(10_000, 20)} {
+		name, tokens := fmt.Sprintf("at_%d", n), max(t.pick(200_000, 200)/n, 16)
+		if err := t.fanParley(name, n, 8, tokens); err != nil {
+			return err
+		}
+		cost, ok := t.r.Values[name+"_cpu_us_per_delivery"]
+		delete(t.r.Values, name+"_cpu_us_per_delivery")
+		if ok {
+			t.record("cpu_us_per_delivery_"+name, cost)
+			t.point("CPU per delivery, µs by followers", float64(n), cost)
+		}
+		t.stopServers()
+	}
+	return nil
+}
+
 // fanParley measures deliveries of a Parley server.
 func (t *trial) fanParley(name string, n, window, tokens int) error {
 	if err := t.start(); err != nil {

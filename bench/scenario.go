@@ -15,6 +15,7 @@ var scenarios = []scenario{
 	{"stream", "added per token: one stream and 50 streams at 50 tokens per second", true, runStream},
 	{"followers", "one session with 200 followers at 50 tokens per second", true, runFollowers},
 	{"fan", "one session with 1,000 followers, closed loop, with 1 and with 32 tokens under way", true, runFan},
+	{"fan-growth", "the cost of a delivery with 100 to 10,000 followers", false, runFanGrowth},
 	{"viewers", "1,000 sessions with one follower each, closed loop", true, runViewers},
 	{"piece", "1,000 streams at 30 tokens per second", true, runPiece},
 	{"start", "from a message to its durable start, 1,000 per second in 1,000 sessions", true, runStart},

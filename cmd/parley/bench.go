@@ -16,8 +16,9 @@ import (
 )
 
 type benchCommand struct {
-	Run  benchRunCommand  `cmd:"" help:"Run scenarios against a server of its own, or against a running one, and print the figures."`
-	List benchListCommand `cmd:"" help:"List the scenarios."`
+	Run   benchRunCommand   `cmd:"" help:"Run scenarios against a server of its own, or against a running one, and print the figures."`
+	Check benchCheckCommand `cmd:"" help:"Compare a report with the goals."`
+	List  benchListCommand  `cmd:"" help:"List the scenarios."`
 }
 
 type benchRunCommand struct {
@@ -56,6 +57,9 @@ func (c *benchRunCommand) Run(p *program) error {
 	if c.JSON != "" {
 		err = errors.Join(err, report.WriteJSON(c.JSON))
 	}
+	if c.HTML != "" {
+		err = errors.Join(err, report.WriteHTML(c.HTML))
+	}
 	if failed := report.Problems(); len(failed) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d of %d results failed:\n  %s", len(failed), len(report.Results),
 			strings.Join(failed, "\n  ")))
@@ -89,6 +93,27 @@ func openBenchStore(ctx context.Context, data, database string) (parley.Store, e
 	opened, _, err := openStore(ctx, &config.Store{Data: data, DatabaseURL: config.SecretURL(database), DatabasePool: 16,
 		DefaultTenant: "default"}, "measuring", true)
 	return opened, err
+}
+
+type benchCheckCommand struct {
+	File string `arg:"" type:"path" help:"Report that parley bench run --json wrote."`
+}
+
+// Run fails if something was lost, doubled or out of order. A goal that is not met
+// is no failure: it depends on the machine.
+func (c *benchCheckCommand) Run(p *program) error {
+	report, err := bench.ReadReport(c.File)
+	if err != nil {
+		return err
+	}
+	if err := bench.WriteCheck(p.stdout, report.Check()); err != nil {
+		return err
+	}
+	if failed := report.Problems(); len(failed) > 0 {
+		return fmt.Errorf("%d of %d results failed:\n  %s", len(failed), len(report.Results),
+			strings.Join(failed, "\n  "))
+	}
+	return nil
 }
 
 type benchListCommand struct{}
