@@ -98,7 +98,10 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	}
 	defer b.model.close()
 	defer b.http.CloseIdleConnections()
-	peers, missing := findPeers(o.PeerFolder, o.Peers)
+	peers, missing, err := findPeers(ctx, o.PeerFolder, o.Peers)
+	if err != nil {
+		return nil, err
+	}
 	report := newReport(o, missing)
 	for repeat := 1; repeat <= max(o.Repeat, 1) && ctx.Err() == nil; repeat++ {
 		raw, err := measureRaw(b.temp, o.Short)

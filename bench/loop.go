@@ -294,11 +294,11 @@ func (c *conn) write(b []byte) error {
 // Frames of WebSockets.
 
 const (
-	opContinuation = 0
-	opText         = 1
-	opClose        = 8
-	opPing         = 9
-	opPong         = 10
+	opText   = 1
+	opBinary = 2
+	opClose  = 8
+	opPing   = 9
+	opPong   = 10
 )
 
 // appendFrame writes a client's frame. Its mask is zero: masked bytes are the bytes.

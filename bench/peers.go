@@ -1,17 +1,161 @@
 package bench
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// A peer is another server that can do the work of some scenarios.
+// A peer is another server that can do the work of some scenarios. A script in a
+// folder of its name installs and starts it; see peers/README.md.
 type peer struct {
-	Name string
-	Can  []string // scenarios
+	Name  string
+	About string
+	Can   []string       // scenarios
+	ready *regexp.Regexp // of the line that names its address
+	nats  bool           // it speaks the protocol of NATS
+	dir   string
 }
 
-func findPeers(folder string, names []string) (found []*peer, missing []string) { return nil, nil }
+var relayScenarios = []string{"fan", "viewers", "idle"}
 
-func (t *trial) fanRelay(name string, n, window, tokens int) error { return errors.New("later") }
+var readyRelay = regexp.MustCompile(`ready (127\.0\.0\.1:\d+)`)
 
-func (t *trial) viewersRelay(n, tokens int) error { return errors.New("later") }
+var allPeers = []peer{
+	{Name: "gws", About: "relay in Go on the library gws", Can: relayScenarios, ready: readyRelay},
+	{Name: "node-ws", About: "relay in Node on the package ws", Can: relayScenarios, ready: readyRelay},
+	{Name: "nats", About: "nats-server with its WebSocket listener", Can: relayScenarios, nats: true,
+		ready: regexp.MustCompile(`Listening for websocket clients on ws://(\S+)`)},
+}
 
-func (t *trial) idleRelay(steps []int) error { return errors.New("later") }
+// Presence says whether a peer can be measured.
+type Presence struct {
+	Name, About string
+	Missing     string // why it cannot; empty: it can
+}
+
+// Peers looks for the peers, after installing them if that is asked for.
+func Peers(ctx context.Context, folder string, names []string, install bool) (list []Presence, err error) {
+	chosen, err := choosePeers(folder, names)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range chosen {
+		here := Presence{Name: p.Name, About: p.About}
+		if install {
+			cmd, err := p.script(ctx, "install")
+			if err != nil {
+				return nil, err
+			}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				here.Missing = fmt.Sprintf("its installation failed: %v: %s", err, lastLine(out))
+			}
+		}
+		if here.Missing == "" {
+			here.Missing = p.missing(ctx)
+		}
+		list = append(list, here)
+	}
+	return list, nil
+}
+
+func choosePeers(folder string, names []string) (list []*peer, err error) {
+	all := slices.Contains(names, "all")
+	for _, name := range names {
+		if name != "all" && !slices.ContainsFunc(allPeers, func(p peer) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("there is no peer %q; parley bench peers lists them", name)
+		}
+	}
+	for _, p := range allPeers {
+		if all || slices.Contains(names, p.Name) {
+			p.dir = filepath.Join(folder, p.Name)
+			list = append(list, &p)
+		}
+	}
+	return list, nil
+}
+
+// findPeers divides the chosen peers into those that can be measured and the
+// others, each with the reason.
+func findPeers(ctx context.Context, folder string, names []string) (found []*peer, missing []string, err error) {
+	chosen, err := choosePeers(folder, names)
+	for _, p := range chosen {
+		if why := p.missing(ctx); why != "" {
+			missing = append(missing, p.Name+": "+why)
+			continue
+		}
+		found = append(found, p)
+	}
+	return found, missing, err
+}
+
+func (p *peer) script(ctx context.Context, verb string, env ...string) (*exec.Cmd, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	script, err := filepath.Abs(filepath.Join(p.dir, "run"))
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, script, verb)
+	cmd.Env = append(append(os.Environ(), "CACHE="+filepath.Join(cache, "parley-bench", p.Name)), env...)
+	return cmd, nil
+}
+
+func (p *peer) missing(ctx context.Context) string {
+	cmd, err := p.script(ctx, "check")
+	if err != nil {
+		return err.Error()
+	}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "there is no script " + cmd.Path
+	case err != nil:
+		return lastLine(out) + "; parley bench peers --install installs it"
+	}
+	return ""
+}
+
+func lastLine(out []byte) string {
+	text := strings.TrimSpace(string(out))
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// startPeer starts the peer on a free port.
+func (t *trial) startPeer() error {
+	data, err := t.dir()
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return err
+	}
+	cmd, err := t.peer.script(context.Background(), "start", "PORT="+strconv.Itoa(port), "DATA="+data,
+		"MODEL_URL="+t.model.URL())
+	if err != nil {
+		return err
+	}
+	cmd.Dir = data
+	p, err := launch(t.ctx, cmd, t.peer.ready)
+	if err != nil {
+		return err
+	}
+	t.server = p
+	t.procs = append(t.procs, p)
+	return nil
+}

@@ -17,6 +17,7 @@ import (
 
 type benchCommand struct {
 	Run   benchRunCommand   `cmd:"" help:"Run scenarios against a server of its own, or against a running one, and print the figures."`
+	Peers benchPeersCommand `cmd:"" help:"List the other servers that can be measured beside Parley, and whether they are installed."`
 	Check benchCheckCommand `cmd:"" help:"Compare a report with the goals."`
 	List  benchListCommand  `cmd:"" help:"List the scenarios."`
 }
@@ -93,6 +94,31 @@ func openBenchStore(ctx context.Context, data, database string) (parley.Store, e
 	opened, _, err := openStore(ctx, &config.Store{Data: data, DatabaseURL: config.SecretURL(database), DatabasePool: 16,
 		DefaultTenant: "default"}, "measuring", true)
 	return opened, err
+}
+
+type benchPeersCommand struct {
+	Name       []string `arg:"" optional:"" help:"Names of servers (default: all)."`
+	Install    bool     `help:"Install them first, into the user's cache folder. This needs npm, Go and the network."`
+	PeerFolder string   `type:"path" default:"bench/peers" placeholder:"DIR" help:"Folder with the scripts that install and start the other servers (default: bench/peers)."`
+}
+
+func (c *benchPeersCommand) Run(p *program) error {
+	if len(c.Name) == 0 {
+		c.Name = []string{"all"}
+	}
+	list, err := bench.Peers(p.ctx, c.PeerFolder, c.Name, c.Install)
+	if err != nil {
+		return err
+	}
+	tab := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
+	for _, s := range list {
+		state := "installed"
+		if s.Missing != "" {
+			state = "missing: " + s.Missing
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\n", s.Name, s.About, state)
+	}
+	return tab.Flush()
 }
 
 type benchCheckCommand struct {
