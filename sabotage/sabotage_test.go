@@ -1009,6 +1009,14 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"a scrape waits for a store that hangs", "metrics/state.go",
 		"context.WithTimeout(context.Background(), askWithin)",
 		"context.WithTimeout(context.Background(), 60*askWithin)", "./metrics", "TestWhatWaits"},
+
+	// The bench counts everything, or reports no figures.
+	{"the bench does not notice a token that came twice", "bench/count.go",
+		"case index < t.index:", "case false:", "./bench", "TestTally"},
+	{"the bench does not notice an event that came twice", "bench/count.go",
+		"case seq <= t.seq:", "case false:", "./bench", "TestTallyOfEvents"},
+	{"the bench takes a goal for met that some repeats missed", "bench/goals.go",
+		"case !all && some:", "case !all && some && s.n == 0:", "./bench", "TestVerdicts"},
 })
 
 // TestEveryBugCanBePlanted finds entries whose code or tests were renamed. It builds nothing.
