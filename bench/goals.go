@@ -87,8 +87,10 @@ var goals = []goal{
 	// What an operator plans with.
 	{"1: fan-out to 1,000, one event at a time, CPU per delivery ÷ gws", "fan", "x", false, 1.0, 0.85,
 		versus("window1_cpu_us_per_delivery", "gws")},
-	{"2: the same under backlog ÷ Node ws", "fan", "x", false, 0.33, 0.1, versus("window32_cpu_us_per_delivery", "node-ws")},
-	{"2: the same under backlog ÷ nats-server", "fan", "x", false, 1.5, none, versus("window32_cpu_us_per_delivery", "nats")},
+	{"2: the same under backlog ÷ Node ws", "fan", "x", false, 0.33, 0.1,
+		versus("window32_cpu_us_per_delivery", "node-ws")},
+	{"2: the same under backlog ÷ nats-server", "fan", "x", false, 1.5, none,
+		versus("window32_cpu_us_per_delivery", "nats")},
 	{"3: the same, deliveries per second ÷ Node ws", "fan", "x", true, 3, 10,
 		versus("window32_closed_loop_deliveries_per_s", "node-ws")},
 	{"4: 1,000 sessions with one viewer, durable, CPU ÷ Node ws, which stores nothing", "viewers", "x", false, 0.8, 0.5,
@@ -104,7 +106,8 @@ var goals = []goal{
 		value("started_p50_per_raw_sync_p50")},
 	{"10: the same, p99", "start", "ms", false, 25, none, value("started_p99_ms")},
 	{"10: the same, p99 ÷ raw fdatasync p99", "start", "x", false, none, 3, value("started_p99_per_raw_sync_p99")},
-	{"11: added per token, 1,000 streams at 30/s, p50", "piece", "ms", false, 5, 2, value("added_per_token_piece_p50_ms")},
+	{"11: added per token, 1,000 streams at 30/s, p50", "piece", "ms", false, 5, 2,
+		value("added_per_token_piece_p50_ms")},
 	{"11: the same, p99", "piece", "ms", false, 40, none, value("added_per_token_piece_p99_ms")},
 	{"12: timer due to delivered, 1,000/s, p99", "timer", "ms", false, 50, 10, value("due_to_delivered_p99_ms")},
 	{"13: effects per second, deduplicated and marked", "outbox", "/s", true, 5000, 20000, value("effects_per_s")},
@@ -166,6 +169,17 @@ type Standing struct {
 	Goal, Moonshot string
 	Verdict        string
 	Remark         string
+}
+
+// Class is the style of a verdict on a page.
+func (s Standing) Class() string {
+	switch verdict(s.Verdict) {
+	case met, moon:
+		return "good"
+	case notMet, failed:
+		return "bad"
+	}
+	return ""
 }
 
 // Check compares a report with the goals.

@@ -143,7 +143,8 @@ func draw(lines map[string][]Point) template.HTML {
 		for _, p := range lines[name] {
 			if p.X > 0 && p.Y > 0 {
 				path += fmt.Sprintf("%.1f,%.1f ", x(p.X), y(p.Y))
-				fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s: %s at %s</title></circle>`, x(p.X),
+				fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s: %s at %s</title></circle>`,
+					x(p.X),
 					y(p.Y), colour, template.HTMLEscapeString(name), number(p.Y), number(p.X))
 			}
 		}
@@ -177,10 +178,11 @@ Store {{.Report.Setup.Store}}, transport {{.Report.Setup.Transport}}, repeats {{
 <h2>Goals</h2>
 <table><tr><th>Figure</th><th>Measured</th><th>Goal</th><th>Moonshot</th><th>Verdict</th><th></th></tr>
 {{range .Check}}<tr><td>{{.Text}}</td><td>{{.Value}}</td><td>{{.Goal}}</td><td>{{.Moonshot}}</td>
-<td class="{{if or (eq .Verdict "not met") (eq .Verdict "failed")}}bad{{else if or (eq .Verdict "met") (eq .Verdict "met, moonshot too")}}good{{end}}">{{.Verdict}}</td>
+<td class="{{.Class}}">{{.Verdict}}</td>
 <td>{{.Remark}}</td></tr>{{end}}</table>
 {{if .Plots}}<h2>Growth</h2><p>Both axes are logarithmic. A straight line with the power 1 is proportional growth.</p>
-<div class="plots">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}<p>{{.Fit}}</p></figure>{{end}}</div>{{end}}
+<div class="plots">
+{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}<p>{{.Fit}}</p></figure>{{end}}</div>{{end}}
 <h2>Figures</h2>
 {{range .Tables}}<h3>{{.Scenario}}</h3><table><tr><th></th>{{range .Targets}}<th>{{.}}</th>{{end}}</tr>
 {{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>{{end}}</table>

@@ -221,9 +221,10 @@ func (m *Model) answer(c net.Conn, body []byte) error {
 		return writePlain(c, 400, `{"error":{"message":"This mock model answers only messages of parley bench."}}`)
 	}
 	if !bytes.Contains(body, []byte(`"stream":true`)) { // a title or a summary
-		return writePlain(c, 200, `{"id":"b","object":"chat.completion","created":1,"model":"bench","choices":[{"index":0,`+
-			`"message":{"role":"assistant","content":"bench"},"finish_reason":"stop"}],`+
-			`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
+		return writePlain(c, 200,
+			`{"id":"b","object":"chat.completion","created":1,"model":"bench","choices":[{"index":0,`+
+				`"message":{"role":"assistant","content":"bench"},"finish_reason":"stop"}],`+
+				`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
 	}
 	out := []byte(streamHead)
 	if a.tool != "" {

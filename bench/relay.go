@@ -261,7 +261,8 @@ func (t *trial) viewersRelay(n, tokens int) error {
 		select {
 		case at := <-arrived:
 			if at[1] < tokens-1 {
-				if err := publish("c"+strconv.Itoa(at[0]), appendToken(nil, at[0], at[1]+1, clock(), payload)); err != nil {
+				if err := publish("c"+strconv.Itoa(at[0]),
+					appendToken(nil, at[0], at[1]+1, clock(), payload)); err != nil {
 					return err
 				}
 			}

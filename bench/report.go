@@ -88,7 +88,8 @@ func thisMachine() Machine {
 		return "unknown"
 	}
 	return Machine{CPUs: runtime.NumCPU(), Model: line("/proc/cpuinfo", "model name"),
-		Kernel: line("/proc/sys/kernel/osrelease", ""), Memory: line("/proc/meminfo", "MemTotal"), Go: runtime.Version(),
+		Kernel: line("/proc/sys/kernel/osrelease", ""), Memory: line("/proc/meminfo", "MemTotal"),
+		Go:    runtime.Version(),
 		Files: line("/proc/self/limits", "Max open files")}
 }
 

@@ -54,7 +54,8 @@ const batchEvents = 5000
 func (s *seed) session(p plot) error {
 	id := parley.SessionID(p.id)
 	d := &draft{seed: s, state: parley.NewState("default", id)}
-	d.take(parley.Command{Tenant: "default", Session: id, By: "local", At: s.at, Do: parley.OpenSession{Agent: "bench"}})
+	d.take(parley.Command{Tenant: "default", Session: id, By: "local", At: s.at,
+		Do: parley.OpenSession{Agent: "bench"}})
 	chunk := strings.Repeat("x", max(p.size-1, 1)) + " "
 	for run := range p.runs {
 		d.take(parley.Command{Tenant: "default", Session: id, By: "local", At: s.at, Do: parley.SubmitInput{

@@ -85,13 +85,15 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 	}
 	return bench.Options{Scenarios: c.Scenario, Server: address, Token: c.Token, ModelListen: c.ModelListen,
 		Peers: c.Peer, PeerFolder: c.PeerFolder, Repeat: c.Repeat, N: c.N, Rate: c.Rate, Transport: c.Transport,
-		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, Program: program, Version: version, Open: openBenchStore,
+		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, Program: program, Version: version,
+		Open:     openBenchStore,
 		Progress: p.stderr}, nil
 }
 
 // openBenchStore opens the store of a data folder, or of a database if there is one.
 func openBenchStore(ctx context.Context, data, database string) (parley.Store, error) {
-	opened, _, err := openStore(ctx, &config.Store{Data: data, DatabaseURL: config.SecretURL(database), DatabasePool: 16,
+	opened, _, err := openStore(ctx, &config.Store{Data: data, DatabaseURL: config.SecretURL(database),
+		DatabasePool:  16,
 		DefaultTenant: "default"}, "measuring", true)
 	return opened, err
 }

@@ -34,7 +34,8 @@ func smoke(t *testing.T, scenario, transport string) {
 	report, html := filepath.Join(dir, "report.json"), filepath.Join(dir, "report.html")
 	var out, progress bytes.Buffer
 	p := &program{ctx: t.Context(), stdout: &out, stderr: &progress}
-	if err := p.run([]string{"bench", "run", "--short", "--scenario", scenario, "--transport", transport, "--json", report,
+	if err := p.run([]string{"bench", "run", "--short", "--scenario", scenario, "--transport", transport, "--json",
+		report,
 		"--html", html, "--folder", dir}, noEnv); err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
@@ -50,7 +51,8 @@ func smoke(t *testing.T, scenario, transport string) {
 	}
 	out.Reset()
 	p = &program{ctx: context.Background(), stdout: &out, stderr: &progress}
-	if err := p.run([]string{"bench", "check", report}, noEnv); err != nil || !strings.Contains(out.String(), "moonshot") {
+	if err := p.run([]string{"bench", "check", report}, noEnv); err != nil ||
+		!strings.Contains(out.String(), "moonshot") {
 		t.Errorf("check: %v\n%s", err, &out)
 	}
 }
