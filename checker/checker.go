@@ -43,15 +43,16 @@ func Settled(log []parley.Event) []error {
 	switch {
 	case c.run != 0 && !waits:
 		c.fail("run %d neither ended nor waits for a person", c.run)
-	case c.run == 0 && c.received > 0:
-		c.fail("%d inputs were received and never answered", c.received)
+	case c.run == 0 && len(c.waiting) > 0:
+		c.fail("%d inputs were received and never answered", len(c.waiting))
 	}
 	return c.wrong
 }
 
 func read(log []parley.Event, trimmed bool) *check {
-	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, classify: map[parley.InputID]bool{},
-		flagged: map[parley.InputID]bool{}, screen: map[parley.InputID]bool{},
+	c := &check{trimmed: trimmed, inputs: map[parley.InputID]string{}, waiting: map[parley.InputID]bool{},
+		classify: map[parley.InputID]bool{},
+		flagged:  map[parley.InputID]bool{}, screen: map[parley.InputID]bool{},
 		children: map[parley.SessionID]parley.CallID{}, calls: map[parley.CallID]*call{},
 		cards:     map[parley.CardID]parley.CallID{},
 		approvals: map[parley.CardID]bool{}, explaining: map[parley.CardID]bool{},
@@ -71,8 +72,8 @@ type check struct {
 
 	opened, halted, deleted bool
 	inputs                  map[parley.InputID]string // what became of it
+	waiting                 map[parley.InputID]bool   // neither adopted nor withdrawn
 	classify, flagged       map[parley.InputID]bool
-	received                int // neither adopted nor withdrawn
 
 	run      parley.RunID
 	input    parley.InputID // its trigger
@@ -81,7 +82,7 @@ type check struct {
 	turns    int
 	cuts     int
 	output   parley.OutputID
-	text     string
+	text     []byte // of the output so far
 	first    parley.Seq
 	remote   bool                    // of the run: an agent elsewhere performs it
 	hole     parley.Seq              // the first piece of output that is missing
@@ -161,10 +162,9 @@ func (c *check) event(e parley.Event) {
 		c.must(c.run == 0, "run %d goes on", c.run)
 
 	case parley.InputReceived:
-		c.inputs[parley.InputID(e.Seq)] = "received"
+		c.inputs[parley.InputID(e.Seq)], c.waiting[parley.InputID(e.Seq)] = "received", true
 		c.classify[parley.InputID(e.Seq)], c.flagged[parley.InputID(e.Seq)] = b.Classify, b.Finding != nil
-		c.received++
-		c.must(c.received <= parley.MaxQueue, "%d inputs wait", c.received)
+		c.must(len(c.waiting) <= parley.MaxQueue, "%d inputs wait", len(c.waiting))
 		c.must(!c.halted, "the session is halted")
 		c.must(!parley.IsBlank(b.Content), "is blank")
 	case parley.InputAdopted:
@@ -201,5 +201,5 @@ func isFact(body parley.EventBody) bool {
 func (c *check) end(id parley.InputID, how string) {
 	c.must(c.inputs[id] == "received", "input %d is %q already", id, c.inputs[id])
 	c.inputs[id] = how
-	c.received--
+	delete(c.waiting, id)
 }

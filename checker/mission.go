@@ -57,7 +57,7 @@ func (c *check) missionEvent(e parley.Event) {
 		idle := strings.HasPrefix(b.Request, parley.IdleNamed)
 		c.must(idle == (b.Mission != 0) && (!idle || b.Synthetic), "is named %q, of mission %d, synthetic %v",
 			b.Request, b.Mission, b.Synthetic)
-		c.must(!idle || c.run == 0 && c.received == 0, "something goes on")
+		c.must(!idle || c.run == 0 && len(c.waiting) == 0, "something goes on")
 		c.must(!idle || e.Session == parley.IdleSession(b.Mission, b.Agent.Name), "an idle prompt in another session")
 	}
 }

@@ -12,8 +12,8 @@ func (c *check) inRun(e parley.Event) {
 		c.must(!c.halted, "the session is halted")
 		c.must(c.owed == 0, "what run %d did to files is not reported", c.owed)
 		c.must(c.inputs[b.Input] == "received", "its input %d is %q", b.Input, c.inputs[b.Input])
-		for id, state := range c.inputs {
-			c.must(state != "received" || id >= b.Input, "input %d has waited longer than %d", id, b.Input)
+		for id := range c.waiting {
+			c.must(id >= b.Input, "input %d has waited longer than %d", id, b.Input)
 		}
 		c.run, c.input, c.adopted, c.turns, c.cuts = e.Run, b.Input, false, 0, 0
 		c.remote = b.Agent.Remote
@@ -93,7 +93,7 @@ func (c *check) inOutput(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.OutputStarted:
 		c.must(c.turn != 0 && b.Turn == c.turn && c.output == 0, "turn %d, output %d", c.turn, c.output)
-		c.output, c.text, c.first, c.hole = parley.OutputID(e.Seq), "", 0, 0
+		c.output, c.text, c.first, c.hole = parley.OutputID(e.Seq), c.text[:0], 0, 0
 	case parley.OutputAppended:
 		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
 		c.must(b.Offset == len(c.text) && c.hole == 0, "offset %d after %d bytes, hole %d", b.Offset, len(c.text),
@@ -102,14 +102,14 @@ func (c *check) inOutput(e parley.Event) {
 		if c.first == 0 {
 			c.first = e.Seq
 		}
-		c.text += b.Text
+		c.text = append(c.text, b.Text...)
 	case parley.OutputFinished:
 		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
 		if c.hole != 0 { // all pieces of an output go, or none
 			c.must(c.first == 0 && b.First == c.hole && b.Text != "", "the pieces of output %d were not all deleted",
 				c.output)
 		} else {
-			c.must(b.Text == c.text && b.First == c.first, "its text is not its pieces")
+			c.must(b.Text == string(c.text) && b.First == c.first, "its text is not its pieces")
 		}
 		c.output = 0
 	default:

@@ -54,7 +54,7 @@ func (c *check) timerEvent(e parley.Event) {
 		t, ok := u.timers[b.Timer]
 		c.must(ok, "timer %d is not open", b.Timer)
 		c.must(!b.At.Before(t.At), "timer %d is not due before %v", b.Timer, t.At)
-		c.must(c.run == 0 && c.received == 0, "something goes on")
+		c.must(c.run == 0 && len(c.waiting) == 0, "something goes on")
 		c.must(!c.halted, "the session is halted")
 		gap, since := time.Duration(t.Agent.Autonomy.CooldownMS)*time.Millisecond, b.At.Sub(u.last.At)
 		c.must(u.last.Timer == 0 || since >= gap || since <= -gap, "%v after the message before", since)
@@ -91,7 +91,7 @@ func (c *check) timerEvent(e parley.Event) {
 	case parley.RunFinished:
 		u.wanted = 0
 		room := len(u.timers) < min(u.enabled.MaxFollowUps, parley.MaxFollowUps) &&
-			u.count < u.enabled.MaxConsecutive && c.received == 0
+			u.count < u.enabled.MaxConsecutive && len(c.waiting) == 0
 		if b.Outcome == parley.Completed && u.enabled.Evaluator != "" && room && !c.tainted && !c.foreign {
 			u.wanted = e.Run
 		}
