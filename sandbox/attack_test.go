@@ -447,7 +447,7 @@ func TestCommandsOfRootRunAsTheOwner(t *testing.T) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if box, err := New(Options{Workspace: b.workspace}); err != nil || box.user == nil || !strings.Contains(box.String(), "65534") {
+		if box, err := New(Options{Workspace: b.workspace}); err != nil || !strings.Contains(box.String(), "65534") || box.user == nil {
 			b.t.Fatalf("commands run as root: %s %v", box, err)
 		}
 		rung := b.box.rung

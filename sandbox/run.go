@@ -101,6 +101,11 @@ type outcome struct {
 // is gone, which is at once if ctx ends. An error means that it did not start,
 // or that its fate is not known.
 func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
+	_ = s.Missing() // without a sandbox, commands run bare: callers ask before
+	return s.run(ctx, c)
+}
+
+func (s *Sandbox) run(ctx context.Context, c Command) (Ended, error) {
 	if !hooked {
 		return Ended{}, errors.New("this program does not call sandbox.Main")
 	}

@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -53,9 +54,9 @@ type Sandbox struct {
 	protected []Protected
 	outside   []string // hidden paths that are not in the workspace
 	secret    func(name string) bool
+	probed    func() error // finds rung and user once, or says why there is no sandbox; nil: rung and user are given
 	rung      rung
-	user      *user // that commands run as; nil: the server's own
-	missing   error
+	user      *user  // that commands run as; nil: the server's own
 	memory    uint64 // bytes of data of one process; zero: maxMemory
 	covers    covers
 	running   running
@@ -86,8 +87,9 @@ const (
 	MaxOutput = 16 << 20
 )
 
-// New finds out, by running a command in it, which sandbox can be built here.
-// Its error is about the workspace; Missing is about the sandbox.
+// New describes the sandbox of a workspace. Its error is about the workspace;
+// Missing is about the sandbox. Which sandbox can be built here is found out when
+// it is first asked for, by running a command in it, which takes some 50 ms.
 func New(o Options) (*Sandbox, error) {
 	folder, err := filepath.Abs(o.Workspace)
 	if err == nil {
@@ -108,17 +110,23 @@ func New(o Options) (*Sandbox, error) {
 			s.outside = append(s.outside, path)
 		}
 	}
-	s.missing = s.probe()
+	s.probed = sync.OnceValue(s.probe)
 	return s, nil
 }
 
-// Missing says why there is no sandbox, or nil.
-func (s *Sandbox) Missing() error { return s.missing }
+// Missing says why there is no sandbox, or nil. The first call tries sandboxes
+// out; others wait for it.
+func (s *Sandbox) Missing() error {
+	if s.probed == nil {
+		return nil
+	}
+	return s.probed()
+}
 
 // String says what the sandbox is made of.
 func (s *Sandbox) String() string {
-	if s.missing != nil {
-		return "none: " + s.missing.Error()
+	if missing := s.Missing(); missing != nil {
+		return "none: " + missing.Error()
 	}
 	text := describe(s.rung)
 	if s.user != nil {
@@ -128,12 +136,15 @@ func (s *Sandbox) String() string {
 }
 
 // AsRoot reports whether commands run as root, if without its capabilities.
-func (s *Sandbox) AsRoot() bool { return s.user == nil && os.Getuid() == 0 }
+func (s *Sandbox) AsRoot() bool {
+	_ = s.Missing() // the user is known from then on
+	return s.user == nil && os.Getuid() == 0
+}
 
 // Shortcomings says what this sandbox cannot do that others can, in sentences
 // for people; empty: nothing.
 func (s *Sandbox) Shortcomings() string {
-	if s.missing != nil || s.rung != landlock {
+	if s.Missing() != nil || s.rung != landlock {
 		return ""
 	}
 	if len(s.protected) == 0 {
@@ -148,7 +159,7 @@ func (s *Sandbox) Shortcomings() string {
 // Rules says what the sandbox forbids, in one sentence, for a command that
 // failed: an error such as "permission denied" does not name the rule.
 func (s *Sandbox) Rules(readOnly bool) string {
-	if s.missing != nil {
+	if s.Missing() != nil {
 		return ""
 	}
 	var hidden, kept []string
@@ -215,7 +226,7 @@ func (s *Sandbox) runs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	var said strings.Builder
-	ended, err := s.Run(ctx, Command{Argv: []string{"true"}, Dir: s.workspace, ReadOnly: true, Output: &said})
+	ended, err := s.run(ctx, Command{Argv: []string{"true"}, Dir: s.workspace, ReadOnly: true, Output: &said})
 	if err == nil && ended.Exit != 0 {
 		err = errors.New(strings.TrimSpace(said.String()))
 	}

@@ -635,6 +635,9 @@ func newBenchBare(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if box.Missing() == nil {
+		t.Fatal("there is a sandbox for the whole machine")
+	}
 	box.workspace, box.memory = b.workspace, testMemory
 	b.box = box
 	return b

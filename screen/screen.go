@@ -19,6 +19,13 @@ func New(key []byte, mode string, own ...string) *Screen {
 	return &Screen{key: key, mode: mode, sentinel: Default(), redactor: NewRedactor(own...)}
 }
 
+// Prepare makes what all screens share, which takes some milliseconds. New and
+// the first message would otherwise wait for it.
+func Prepare() {
+	Default()
+	theSecretGrammar()
+}
+
 func (s *Screen) Scan(recent []string, text string) parley.Finding {
 	if s.mode == "off" {
 		return parley.Finding{Verdict: parley.ScreenAllow}

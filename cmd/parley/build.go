@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"parley/access"
@@ -22,7 +23,7 @@ import (
 // webhooks get the last of it, and clients are told to come back; then the store
 // is closed.
 var (
-	baseParts = []string{"models", "listener", "profiles", "metrics", "store", "entrance", "remote agents",
+	baseParts = []string{"models", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "remote agents",
 		"connections", "http", "webhooks", "feed", "mcp servers"}
 	workParts = []string{"engine", "files", "readiness"}
 )
@@ -56,6 +57,10 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	if err != nil {
 		return nil, err
 	}
+	made.add("sandbox", &sandboxProbe{projects: projects, log: log, done: make(chan struct{})})
+	var ahead sync.WaitGroup
+	ahead.Go(screen.Prepare) // while the store waits for the disk
+	defer ahead.Wait()
 	models := newModels(c)
 	made.open("models", models)
 	meter := metrics.New(version, time.Now)

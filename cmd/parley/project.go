@@ -55,9 +55,6 @@ func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRu
 	if p.commands, err = newSandbox(c, at, p.files); err != nil {
 		return nil, err
 	}
-	if missing := p.commands.Missing(); missing != nil && first { // the others miss the same
-		log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
-	}
 	check := checkAgent(builtInTools(p.files, p.commands), c.ToolServers)
 	if p.agents, err = config.LoadAgents(p.files, at.Agents, at.Tenant, func(a parley.Agent) (string, error) {
 		if key, err := check(a); err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"path/filepath"
 
 	"parley/config"
@@ -43,6 +45,39 @@ func newSandbox(c *config.Settings, p config.Project, files *workspace.Workspace
 		o.Protected = append(o.Protected, sandbox.Protected(p))
 	}
 	return sandbox.New(o)
+}
+
+// A sandboxProbe tries the sandboxes out once the server serves. Commands that
+// come earlier wait for it.
+type sandboxProbe struct {
+	projects []*project
+	log      *slog.Logger
+	started  bool
+	done     chan struct{}
+}
+
+func (p *sandboxProbe) Start() {
+	p.started = true
+	go func() {
+		defer close(p.done)
+		for i, at := range p.projects {
+			if missing := at.commands.Missing(); missing != nil && i == 0 { // the others miss the same
+				p.log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
+			}
+		}
+	}()
+}
+
+func (p *sandboxProbe) Close(ctx context.Context) error {
+	if !p.started {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // keptFolders are those that only people write: what agents are told is not for

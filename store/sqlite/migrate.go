@@ -154,6 +154,9 @@ func migrate(ctx context.Context, db *sql.DB) (before int64, err error) {
 	if before > knows {
 		return before, tooNew(before, knows)
 	}
+	if before == knows {
+		return before, nil
+	}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return before, err
@@ -162,8 +165,14 @@ func migrate(ctx context.Context, db *sql.DB) (before int64, err error) {
 	if err != nil {
 		return before, err
 	}
+	// One sync for all migrations instead of one for each. Without a sync a crash
+	// may lose the last of them, and the next start repeats those.
+	if _, err := db.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
+		return before, err
+	}
 	_, err = p.Up(ctx)
-	return before, err
+	_, full := db.ExecContext(ctx, `PRAGMA synchronous = FULL`)
+	return before, errors.Join(err, full)
 }
 
 // known is the version this release migrates to.

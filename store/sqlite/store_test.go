@@ -289,3 +289,49 @@ func BenchmarkSync(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
 }
+
+// TestCommitsAreSynced: also after migrations, which are not.
+func TestCommitsAreSynced(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"empty", "existing"} {
+		s, err := Open(context.Background(), dir, "a test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var level int
+		if err := s.w.conn.QueryRowContext(context.Background(), `PRAGMA synchronous`).Scan(&level); err != nil {
+			t.Fatal(err)
+		}
+		if level != 2 {
+			t.Errorf("%s folder: synchronous is %d, not 2 (FULL)", folder, level)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStart opens and closes a store whose folder is empty, and one that has
+// its tables.
+func BenchmarkStart(b *testing.B) {
+	start := func(b *testing.B, dir string) {
+		s, err := Open(context.Background(), dir, "a benchmark")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("empty", func(b *testing.B) {
+		for b.Loop() {
+			start(b, b.TempDir())
+		}
+	})
+	b.Run("existing", func(b *testing.B) {
+		dir := b.TempDir()
+		for b.Loop() {
+			start(b, dir)
+		}
+	})
+}
