@@ -586,6 +586,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"func (b QuestionAnswered) rowOf(Event) Row { return nil }", "./store/sqlite", "TestStore"},
 	{"everybody is shown everybody's runs", "engine/lists.go",
 		"*owner = who.ID", "_ = owner", "./engine", "TestRunsAndCardsAreSeenByWhoMaySeeThem"},
+	{"a list of sessions sorts all of them", "store/sqlite/read.go",
+		"ORDER BY recent DESC, updated_at DESC", "ORDER BY updated_at DESC", "./store/sqlite", "TestListsUseIndexes"},
 	{"open runs are looked for among all runs", "store/sqlite/rows.go",
 		"r INDEXED BY runs_open`", "r`", "./store/sqlite", "TestListsUseIndexes"},
 

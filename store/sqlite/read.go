@@ -102,7 +102,7 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 		text, args = text+` AND title LIKE ? ESCAPE '\'`,
 			append(args, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%")
 	}
-	rows, err := t.s.read.QueryContext(ctx, text+` ORDER BY hour DESC, updated_at DESC, id LIMIT ? + 0`,
+	rows, err := t.s.read.QueryContext(ctx, text+` ORDER BY recent DESC, updated_at DESC, id LIMIT ? + 0`,
 		append(args, q.Limit)...)
 	if err != nil {
 		return nil, unavailable(err)

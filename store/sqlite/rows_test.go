@@ -42,6 +42,9 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`,
 			`ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
+			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`,
+			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
+			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)
@@ -101,6 +104,13 @@ func TestListsUseIndexes(t *testing.T) {
 	cards("cards_owned (tenant=? AND owner=?)", parley.CardQuery{Owner: "ann"})
 	cards("PRIMARY KEY (tenant=? AND session=?)", parley.CardQuery{Session: storetest.ID(1)})
 	cards("cards_asked (tenant=?)", parley.CardQuery{Root: storetest.ID(1)})
+	for index, q := range map[string]parley.SessionQuery{
+		"sessions_listed (tenant=?)": {}, "sessions_owned (tenant=? AND owner=?)": {Owner: "ann"}} {
+		if _, err := acme.Sessions(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+		planned(t, s, index, "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY")
+	}
 	if _, err := acme.Sessions(ctx, parley.SessionQuery{Running: true, Owner: "ann"}); err != nil {
 		t.Fatal(err)
 	}

@@ -271,6 +271,16 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
+func BenchmarkList(b *testing.B) {
+	storetest.BenchLists(b, func(t testing.TB) parley.Store {
+		s, err := Open(context.Background(), t.TempDir(), "a benchmark")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
 // BenchmarkSync is the least a durable append can cost on this disk.
 func BenchmarkSync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "raw"))

@@ -46,7 +46,7 @@ type sessionKey struct {
 type sessionRow struct {
 	no      int64
 	summary parley.Summary // without what every append changes
-	hour    int64          // by which lists are sorted first
+	recent  int64          // the second of the last change, by which lists are sorted first
 }
 
 // maxRows bounds what is remembered.
@@ -64,11 +64,11 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		rows: map[sessionKey]sessionRow{}}
 	texts := map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
-		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, hour, status,
+		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, recent, status,
 			run, head, epoch, updated_at, tenant, id, project)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, transient = ?, deleted = ?,
-			opened_at = ?, hour = ?,
+			opened_at = ?, recent = ?,
 			status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
 		&w.moveHead: `UPDATE sessions SET status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
 		&w.getHead:  `SELECT position, audit_no, audit_hash FROM tenants WHERE tenant = ?`,
@@ -257,8 +257,8 @@ func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
 	key, m := sessionKey{b.Tenant, b.Session}, b.Summary
 	moving := []any{m.Status, m.Run, m.Head, b.Epoch, micros(m.UpdatedAt), b.Tenant}
 	m.Status, m.Run, m.Head, m.UpdatedAt = "", 0, 0, time.Time{}
-	row := sessionRow{summary: m, hour: micros(b.Summary.UpdatedAt) / time.Hour.Microseconds()}
-	staying := []any{m.Root, m.Owner, m.Agent, m.Title, m.Transient, m.Deleted, micros(m.OpenedAt), row.hour}
+	row := sessionRow{summary: m, recent: micros(b.Summary.UpdatedAt) / time.Second.Microseconds()}
+	staying := []any{m.Root, m.Owner, m.Agent, m.Title, m.Transient, m.Deleted, micros(m.OpenedAt), row.recent}
 
 	last, known := w.rows[key]
 	if !known && b.After > 0 {
