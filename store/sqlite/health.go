@@ -187,21 +187,21 @@ func (s *Store) Ready(ctx context.Context) error {
 // for reasons of their own, or are fenced by now, are no trouble of the disk.
 func (w *writer) rehearse(batches []*waiting) error {
 	ctx := context.Background()
-	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		clear(w.rows)
-		clear(w.heads)
-		clear(w.moved)
-		_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // nothing depends on it that the next BEGIN would not tell
-	}()
+	defer w.rollBack(ctx)
 	clear(w.moved)
 	for _, b := range append(batches[:len(batches):len(batches)], anyBatch()) {
 		b.result = parley.Appended{}
-		if err := w.add(ctx, b); err != nil && (faulty(err) || damaged(err)) {
+		err := w.add(ctx, b)
+		if err == nil {
+			err = w.insertPending(ctx)
+		}
+		if err != nil && (faulty(err) || damaged(err)) {
 			return err
 		}
+		w.pending = w.pending[:0]
 	}
 	return nil
 }

@@ -10,17 +10,17 @@ import (
 
 // rowStatements keep the rows of runs and cards.
 type rowStatements struct {
-	addRun, endRun             *sql.Stmt
-	addCard, endCard, endCards *sql.Stmt
-	forgetRuns, forgetCards    *sql.Stmt
+	addRun, endRun             *command
+	addCard, endCard, endCards *command
+	forgetRuns, forgetCards    *command
 
-	addTimer, moveTimer, endTimer, forgetTimers *sql.Stmt
-	dropEffect                                  *sql.Stmt
+	addTimer, moveTimer, endTimer, forgetTimers *command
+	dropEffect                                  *command
 	hookStatements
 }
 
-func (w *rowStatements) texts() map[**sql.Stmt]string {
-	return map[**sql.Stmt]string{
+func (w *rowStatements) texts() map[**command]string {
+	return map[**command]string{
 		&w.addRun: `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run,
 			parent_call, parent_depth,
 			outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at,
@@ -79,7 +79,7 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 	case parley.EffectClosed:
 		_, err = w.dropEffect.ExecContext(ctx, row.Why, micros(e.At), b.Tenant, b.Session, row.Effect)
 	case parley.RowsGone:
-		for _, forget := range []*sql.Stmt{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook} {
+		for _, forget := range []*command{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook} {
 			if _, err = forget.ExecContext(ctx, b.Tenant, b.Session); err != nil {
 				break
 			}

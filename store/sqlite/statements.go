@@ -3,7 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"sync"
+
+	"parley"
 )
 
 // readConns bounds how many reads go on at once.
@@ -60,3 +63,60 @@ func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error
 }
 
 func (s *statements) Close() error { return s.db.Close() }
+
+// A command is a prepared statement of the writer that returns no rows. It goes to
+// the driver directly: the writer is the only user of its connection, and
+// database/sql would take locks and look at types for each of the many commands of
+// a commit. It must be closed before its connection.
+type command struct {
+	stmt driver.Stmt
+	args []driver.NamedValue // of the command under way
+}
+
+func newCommand(ctx context.Context, conn *sql.Conn, text string) (c *command, err error) {
+	err = conn.Raw(func(raw any) error {
+		stmt, err := raw.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+		c = &command{stmt: stmt}
+		return err
+	})
+	return c, err
+}
+
+func (c *command) ExecContext(ctx context.Context, args ...any) (driver.Result, error) {
+	defer func() {
+		clear(c.args)
+		c.args = c.args[:0]
+	}()
+	for i, arg := range args {
+		value, err := driverValue(arg)
+		if err != nil {
+			return nil, err
+		}
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: value})
+	}
+	return c.stmt.(driver.StmtExecContext).ExecContext(ctx, c.args)
+}
+
+func (c *command) Close() error { return c.stmt.Close() }
+
+// driverValue is what the driver takes an argument as. The types that every commit
+// has are known here; others are looked at as database/sql does.
+func driverValue(arg any) (driver.Value, error) {
+	switch v := arg.(type) {
+	case string, int64, bool, []byte, nil:
+		return v, nil
+	case int:
+		return int64(v), nil
+	case parley.TenantID:
+		return string(v), nil
+	case parley.SessionID:
+		return string(v), nil
+	case parley.PrincipalID:
+		return string(v), nil
+	case parley.Seq:
+		return int64(v), nil
+	case parley.RunID:
+		return int64(v), nil
+	}
+	return driver.DefaultParameterConverter.ConvertValue(arg)
+}

@@ -138,7 +138,7 @@ func (s *Store) closeFiles() error {
 		// Everything into one file: somebody may copy just that. What cannot
 		// be moved stays in the other, and is as safe there.
 		_, _ = s.w.conn.ExecContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
-		errs = append(errs, s.w.conn.Close())
+		errs = append(errs, s.w.close())
 		s.w = nil
 	}
 	if s.writeDB != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -344,4 +345,48 @@ func BenchmarkStart(b *testing.B) {
 			start(b, dir)
 		}
 	})
+}
+
+// TestACommandSeesTheBatchesBeforeIt: events are inserted several at a time, but
+// before other work of the same commit that may be about them.
+func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
+	ctx := context.Background()
+	s, err := Open(ctx, t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	started, release := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := s.also(ctx, func(context.Context, *writer) error {
+			close(started)
+			<-release
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-started // what is queued now goes into one commit
+	first := anyBatch()
+	first.done = make(chan struct{})
+	seen := 0
+	count := &waiting{done: make(chan struct{}), also: func(ctx context.Context, w *writer) error {
+		return w.conn.QueryRowContext(ctx, `SELECT count(*) FROM events WHERE tenant = '-'`).Scan(&seen)
+	}}
+	for _, w := range []*waiting{first, count} {
+		if err := s.enqueue(ctx, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(release)
+	for _, w := range []*waiting{first, count} {
+		if _, err := s.wait(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.Wait()
+	if seen != 1 {
+		t.Errorf("%d events were seen", seen)
+	}
 }

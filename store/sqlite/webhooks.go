@@ -12,10 +12,10 @@ import (
 )
 
 // hookStatements keep webhooks.
-type hookStatements struct{ setWebhook, dropWebhook *sql.Stmt }
+type hookStatements struct{ setWebhook, dropWebhook *command }
 
-func (w *hookStatements) texts() map[**sql.Stmt]string {
-	return map[**sql.Stmt]string{
+func (w *hookStatements) texts() map[**command]string {
+	return map[**command]string{
 		&w.setWebhook: `INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
 			ON CONFLICT (tenant, session) DO UPDATE SET url = excluded.url, sealed = excluded.sealed,

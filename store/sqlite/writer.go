@@ -3,9 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"maps"
 	"parley/store/rules"
+	"strings"
 	"time"
 
 	"parley"
@@ -20,20 +22,30 @@ type writer struct {
 	moved map[parley.TenantID]*head // those of the transaction under way
 	rows  map[sessionKey]sessionRow // of sessions that were
 
-	findSession           *sql.Stmt
-	openSession           *sql.Stmt
-	moveSession           *sql.Stmt
-	moveHead              *sql.Stmt
-	getHead, setHead      *sql.Stmt
-	addEvent, addReceipt  *sql.Stmt
-	addDefinition         *sql.Stmt
-	setSnapshot           *sql.Stmt
-	setDue, clearDue      *sql.Stmt
-	addAudit, addHole     *sql.Stmt
-	addEffect, setEffects *sql.Stmt
-	setContext            *sql.Stmt
+	// Events of the transaction under way that are not inserted yet: eventColumns
+	// values each. One command inserts several.
+	pending   []any
+	addEvents [len(eventRows)]*command
+
+	findSession, getHead    *sql.Stmt
+	begin, end, undo        *command
+	openSession             *command
+	moveSession, moveHead   *command
+	setHead                 *command
+	addReceipt              *command
+	addDefinition           *command
+	setSnapshot, setContext *command
+	setDue, clearDue        *command
+	addAudit, addHole       *command
+	addEffect, setEffects   *command
 	rowStatements
+	commands []*command // all of these
 }
+
+// eventRows are how many events the commands addEvents insert.
+var eventRows = [...]int{16, 4, 1}
+
+const eventColumns = 12
 
 type sessionKey struct {
 	tenant parley.TenantID
@@ -62,8 +74,16 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 	}
 	w := &writer{conn: conn, lease: lease, heads: map[parley.TenantID]*head{}, moved: map[parley.TenantID]*head{},
 		rows: map[sessionKey]sessionRow{}}
-	texts := map[**sql.Stmt]string{
+	for stmt, text := range map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
+		&w.getHead:     `SELECT position, audit_no, audit_hash FROM tenants WHERE tenant = ?`,
+	} {
+		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+	}
+	texts := map[**command]string{
+		&w.begin: `BEGIN IMMEDIATE`, &w.end: `COMMIT`, &w.undo: `ROLLBACK`,
 		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, recent, status,
 			run, head, epoch, updated_at, tenant, id, project)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -71,15 +91,12 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 			opened_at = ?, recent = ?,
 			status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
 		&w.moveHead: `UPDATE sessions SET status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
-		&w.getHead:  `SELECT position, audit_no, audit_hash FROM tenants WHERE tenant = ?`,
 		&w.setHead: `INSERT INTO tenants (tenant, position, audit_no, audit_hash) VALUES (?, ?, ?, ?)
 			ON CONFLICT (tenant) DO UPDATE SET position = excluded.position, audit_no = excluded.audit_no, audit_hash =
 			excluded.audit_hash`,
 		&w.addHole: `INSERT INTO holes (tenant, session, first, last) VALUES (?, ?, ?, ?)`,
 		&w.addAudit: `INSERT INTO audit (tenant, no, at, by, action, resource, resource_id, source, metadata, hash)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		&w.addEvent: `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		&w.addReceipt: `INSERT INTO receipts (tenant, session, command, by, digest, first, last)
 			VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		&w.addDefinition: `INSERT INTO definitions (tenant, digest, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -101,48 +118,76 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 			WHERE tenant = ?2 AND session_key = ?3 AND run = ?4 AND type = 'send_message' AND status IN ('pending',
 			'executing')`,
 	}
+	for i, rows := range eventRows {
+		// OR FAIL: SQLite needs no journal to undo half of the command, because the
+		// transaction is undone.
+		texts[&w.addEvents[i]] = `INSERT OR FAIL INTO events (tenant, session, seq, position, root, at, run, by, type, version,
+			piece, body) VALUES ` + strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, rows-1) +
+			`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	}
 	maps.Copy(texts, w.rowStatements.texts())
 	maps.Copy(texts, w.hookStatements.texts())
-	for stmt, text := range texts {
-		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
-			conn.Close()
-			return nil, err
+	for c, text := range texts {
+		if *c, err = newCommand(ctx, conn, text); err != nil {
+			return nil, errors.Join(err, w.close())
 		}
+		w.commands = append(w.commands, *c)
 	}
 	return w, nil
 }
 
-// commit stores a group in one transaction. Nothing of it is stored on error.
+func (w *writer) close() error {
+	var errs []error
+	for _, c := range w.commands {
+		errs = append(errs, c.Close())
+	}
+	w.commands = nil
+	return errors.Join(append(errs, w.conn.Close())...)
+}
 
+// commit stores a group in one transaction. Nothing of it is stored on error.
 func (w *writer) commit(group []*waiting) (err error) {
 	ctx := context.Background() // half a commit is worse than a late one
-	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			clear(w.rows)
-			clear(w.heads)
-			_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // the first error is the one that tells
+			w.rollBack(ctx) // the first error is the one that tells
 		}
 	}()
 	clear(w.moved)
 	for _, b := range group {
-		add := w.add
-		if b.also != nil {
-			add = func(ctx context.Context, b *waiting) error { return b.also(ctx, w) }
+		if b.also == nil {
+			err = w.add(ctx, b)
+		} else if err = w.insertPending(ctx); err == nil { // which it may be about
+			err = b.also(ctx, w)
 		}
-		if err := add(ctx, b); err != nil {
+		if err != nil {
 			return err
 		}
+	}
+	if err := w.insertPending(ctx); err != nil {
+		return err
 	}
 	for tenant, h := range w.moved {
 		if _, err := w.setHead.ExecContext(ctx, tenant, h.position, h.auditNo, h.auditHash); err != nil {
 			return err
 		}
 	}
-	_, err = w.conn.ExecContext(ctx, "COMMIT")
+	_, err = w.end.ExecContext(ctx)
 	return err
+}
+
+// rollBack ends a transaction whose changes are not to be. Whether that works
+// shows in the next BEGIN.
+func (w *writer) rollBack(ctx context.Context) {
+	clear(w.rows)
+	clear(w.heads)
+	clear(w.moved)
+	clear(w.pending)
+	w.pending = w.pending[:0]
+	_, _ = w.undo.ExecContext(ctx)
 }
 
 // head is the row of a tenant.
@@ -208,7 +253,7 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 	if b.result.Fenced = no == 0; b.result.Fenced {
 		return nil
 	}
-	if err := w.addEvents(ctx, b, no); err != nil {
+	if err := w.events(ctx, b, no); err != nil {
 		return err
 	}
 	if err := w.audit(ctx, b); err != nil {
@@ -268,7 +313,7 @@ func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
 		}
 	}
 	row.no = last.no
-	var res sql.Result
+	var res driver.Result
 	var err error
 	switch {
 	case b.After == 0:
@@ -304,7 +349,7 @@ func ignore(err, harmless error) error {
 	return err
 }
 
-func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error {
+func (w *writer) events(ctx context.Context, b *waiting, session int64) error {
 	if len(b.Events) == 0 {
 		return nil
 	}
@@ -323,11 +368,17 @@ func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error
 		last = e.Seq
 		h.position++
 		b.result.Positions[i] = parley.Position(h.position)
-		root := sql.NullString{String: string(e.Root), Valid: e.Root != b.Session}
+		var root any // none: the session is its own
+		if e.Root != b.Session {
+			root = e.Root
+		}
 		t := b.bodies[i]
-		if _, err := w.addEvent.ExecContext(ctx, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By,
-			t.name, t.version, e.IsPiece(), string(t.body)); err != nil {
-			return err
+		w.pending = append(w.pending, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name,
+			t.version, e.IsPiece(), string(t.body))
+		if len(w.pending) == eventRows[0]*eventColumns {
+			if err := w.insertPending(ctx); err != nil {
+				return err
+			}
 		}
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			key := parley.Ref(b.Session, e.Seq)
@@ -341,6 +392,21 @@ func (w *writer) addEvents(ctx context.Context, b *waiting, session int64) error
 			return err
 		}
 	}
+	return nil
+}
+
+// insertPending inserts the events that are pending.
+func (w *writer) insertPending(ctx context.Context) error {
+	rest := w.pending
+	for i, add := range w.addEvents {
+		for n := eventRows[i] * eventColumns; len(rest) >= n; rest = rest[n:] {
+			if _, err := add.ExecContext(ctx, rest[:n]...); err != nil {
+				return err
+			}
+		}
+	}
+	clear(w.pending)
+	w.pending = w.pending[:0]
 	return nil
 }
 
