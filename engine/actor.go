@@ -20,11 +20,13 @@ type actor struct {
 	inputs  chan *request
 	answers chan *request // cancels and answers overtake inputs
 	reports chan report
+	spoke   chan struct{} // a worker has said something; it is in the worker's coalescer
 	nudged  chan struct{}
 	gone    chan struct{} // closed when the actor has left
 	refusal *parley.Error // what those who still wait are told; set before gone is closed
 
 	s       *session
+	unheard bool               // a worker's coalescer may hold something
 	owner   parley.PrincipalID // of the session; set once, before the first worker is started
 	project *Project           // likewise; nil: not yet
 	workers map[parley.Step]*worker
@@ -50,7 +52,8 @@ type reply struct {
 func newActor(e *Engine, k key) *actor {
 	return &actor{key: k, engine: e, log: e.Log.With("session", k.session),
 		inputs: make(chan *request, mailbox), answers: make(chan *request, mailbox),
-		reports: make(chan report), nudged: make(chan struct{}, 1), gone: make(chan struct{}),
+		reports: make(chan report), spoke: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
+		gone:    make(chan struct{}),
 		workers: map[parley.Step]*worker{}}
 }
 
@@ -150,33 +153,55 @@ func (a *actor) live() (err error) {
 			return err
 		}
 		timer.Reset(wake)
-		// What overtakes is looked for first.
+		if left, err := a.await(timer, wake); left || err != nil {
+			return err
+		}
+	}
+}
+
+// await takes in the next thing that comes. It returns true when the actor has
+// left in peace.
+func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err error) {
+	e := a.engine
+	// What overtakes is looked for first.
+	select {
+	case r := <-a.answers:
+		return false, a.serve(r)
+	default:
+	}
+	for {
+		var pieces chan struct{} // nil: no chunk is to be committed
+		if a.unheard {
+			pieces = e.pieces
+		}
 		select {
 		case r := <-a.answers:
-			err = a.serve(r)
-		default:
-			select {
-			case r := <-a.answers:
-				err = a.serve(r)
-			case r := <-a.inputs:
-				err = a.serve(r)
-			case r := <-a.reports:
-				err = a.hear(r)
-			case <-a.nudged:
-			case <-e.ctx.Done():
-				return errDraining
-			case <-timer.C:
-				if len(a.workers) > 0 || len(a.s.steps(e.Now())) > 0 && wake < e.Idle {
-					break // busy, or a card expires
-				}
-				if err = a.s.release(e.ctx); err == nil && e.leave(a) {
-					e.poke() // what was released may be due before anything else
-					return nil
-				}
+			return false, a.serve(r)
+		case r := <-a.inputs:
+			return false, a.serve(r)
+		case r := <-a.reports:
+			return false, a.hear(r)
+		case <-a.spoke:
+			a.unheard = true
+		case pieces <- struct{}{}:
+			heard, err := a.hearPieces()
+			<-e.pieces
+			if heard || err != nil {
+				return false, err
 			}
-		}
-		if err != nil {
-			return err
+		case <-a.nudged:
+			return false, nil
+		case <-e.ctx.Done():
+			return false, errDraining
+		case <-timer.C:
+			if len(a.workers) > 0 || len(a.s.steps(e.Now())) > 0 && wake < e.Idle {
+				return false, nil // busy, or a card expires
+			}
+			if err = a.s.release(e.ctx); err == nil && e.leave(a) {
+				e.poke() // what was released may be due before anything else
+				return true, nil
+			}
+			return false, err
 		}
 	}
 }
@@ -214,16 +239,41 @@ func (a *actor) serve(r *request) error {
 	return nil
 }
 
-// hear takes a report of a worker. Its last one says that it is gone.
+// hear takes a report of a worker, and first what the worker has said before. Its
+// last one says that it is gone.
 func (a *actor) hear(r report) error {
+	en := entry{pieces: r.pieces}
 	if r.last {
 		delete(a.workers, r.step)
 	}
-	if r.Body == nil {
+	if r.Body != nil {
+		en.in = r.Report
+	}
+	if en.in == nil && len(en.pieces) == 0 {
 		return nil
 	}
-	_, err := a.take(entry{in: r.Report})
+	_, err := a.take(en)
 	return err
+}
+
+// hearPieces takes what the workers have said so far. It returns false if that is
+// nothing: a report of the worker came first, or half a character.
+func (a *actor) hearPieces() (heard bool, err error) {
+	select {
+	case r := <-a.reports: // in one commit
+		return true, a.hear(r)
+	default:
+	}
+	var en entry
+	a.unheard = false
+	now := a.engine.Now()
+	for step, w := range a.workers {
+		en.pieces = append(en.pieces, w.out.reports(step, now, false)...)
+	}
+	if len(en.pieces) > 0 {
+		_, err = a.take(en)
+	}
+	return len(en.pieces) > 0, err
 }
 
 // setAside moves a session that cannot be read out of the scheduler's way.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"parley"
 )
@@ -11,10 +13,10 @@ import (
 // TestNextIsAskedOncePerChunk: asking Next tries what the log would do, so it is
 // to be done once for everything that is taken in.
 func TestNextIsAskedOncePerChunk(t *testing.T) {
-	count := func(pairs int) (asked, chunks int) {
+	count := func(t *testing.T, pairs int) (asked, chunks int) {
 		r := newRig(t)
 		id := r.open()
-		// Thinking and text are not put together, so each is a chunk.
+		r.puppet.pace = time.Millisecond // commits take no time here, so each is a chunk
 		r.do(id, parley.SubmitInput{Content: strings.Repeat("think a; say b;", pairs) + "say end"})
 		log := r.finished(id, 1)
 		r.mu.Lock()
@@ -25,9 +27,11 @@ func TestNextIsAskedOncePerChunk(t *testing.T) {
 		}
 		return a.s.asked, len(all[parley.OutputAppended](log))
 	}
-	asked, chunks := count(5)
-	askedMore, moreChunks := count(105)
-	if got, want := askedMore-asked, moreChunks-chunks; want != 200 || got != want {
-		t.Errorf("for %d chunks more Next was asked %d times more", want, got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		asked, chunks := count(t, 5)
+		askedMore, moreChunks := count(t, 105)
+		if got, want := askedMore-asked, moreChunks-chunks; want != 200 || got != want {
+			t.Errorf("for %d chunks more Next was asked %d times more", want, got)
+		}
+	})
 }

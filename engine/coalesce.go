@@ -5,112 +5,135 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"parley"
 )
 
-// Pieces are shown as they come, but not one by one: the first at once, then
-// what gathered in flushAfter or flushBytes. A fast model would otherwise cost a
-// commit per token.
 const (
-	flushAfter = 30 * time.Millisecond
-	flushBytes = 512
-	pieceBytes = 64 << 10 // no piece is longer
+	// pieceBytes bounds what one stream gathers, and so the size of a chunk.
+	pieceBytes = 64 << 10
+	// pieceCommits bounds the commits of chunks that wait for the store at the same
+	// time, over all sessions. Streams that have no place gather meanwhile, so a
+	// store that falls behind gets larger chunks, and other commits do not wait for
+	// the chunks of every stream.
+	pieceCommits = 64
 )
 
-// A coalescer gathers text of one kind after another and emits it from a goroutine of its own, which
-// close waits for. say waits while an emission is under way, so what is
-// gathered stays small. What is emitted is valid UTF-8 whatever is said, and
-// never ends inside a character: only so is what is stored what was shown.
-type coalescer[K comparable] struct {
-	pieces  chan piece[K]
-	closing chan struct{}
-	done    chan struct{}
-	once    sync.Once
+// A coalescer gathers what a worker says until its actor commits it. There is no
+// timer: the actor takes the text as soon as it can, and what is said during a
+// commit goes into the next one together. So chunks are small while the server is
+// idle and large while it is busy.
+//
+// The chunks are valid UTF-8 whatever is said, and never end inside a character:
+// only so is what is stored what was shown.
+type coalescer struct {
+	spoke chan struct{} // the actor's: has room for one signal
+
+	mu       sync.Mutex // guards the following; leaf
+	taken    sync.Cond  // of mu: the actor has taken what was gathered, or left
+	gathered []piece
+	size     int  // in bytes
+	left     bool // the actor does not listen any more
 }
 
-type piece[K comparable] struct {
-	kind K
-	text string
+type piece struct {
+	kind   parley.OutputKind // of a model's output
+	stream parley.Stream     // of a tool's
+	text   []byte
 }
 
-func coalesce[K comparable](a *actor, emit func(K, string)) *coalescer[K] {
-	c := &coalescer[K]{pieces: make(chan piece[K]), closing: make(chan struct{}), done: make(chan struct{})}
-	a.engine.wg.Go(func() {
-		defer close(c.done)
-		c.run(emit)
-	})
+func newCoalescer(spoke chan struct{}) *coalescer {
+	c := &coalescer{spoke: spoke}
+	c.taken.L = &c.mu
 	return c
 }
 
-// say is not heard after close.
-func (c *coalescer[K]) say(kind K, text string) {
+// say adds text of a model. It waits while as much as fits is gathered.
+func (c *coalescer) say(kind parley.OutputKind, text string) { c.add(kind, "", text) }
+
+// print adds text that a tool prints to a stream, in the same way.
+func (c *coalescer) print(stream parley.Stream, text string) { c.add("", stream, text) }
+
+func (c *coalescer) add(kind parley.OutputKind, stream parley.Stream, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for len(text) > 0 {
-		n := min(len(text), pieceBytes)
-		select {
-		case c.pieces <- piece[K]{kind, text[:n]}:
-		case <-c.closing:
+		for c.size >= pieceBytes && !c.left {
+			c.taken.Wait()
+		}
+		if c.left {
 			return
 		}
+		n := min(len(text), pieceBytes-c.size)
+		if last := len(c.gathered) - 1; last < 0 || c.gathered[last].kind != kind || c.gathered[last].stream != stream {
+			c.gathered = append(c.gathered, piece{kind: kind, stream: stream})
+		}
+		p := &c.gathered[len(c.gathered)-1]
+		p.text = append(p.text, text[:n]...)
+		c.size += n
 		text = text[n:]
-	}
-}
-
-// close emits what is left.
-func (c *coalescer[K]) close() {
-	c.once.Do(func() { close(c.closing) })
-	<-c.done
-}
-
-func (c *coalescer[K]) run(emit func(K, string)) {
-	var gathered piece[K]
-	var last time.Time // of the last emission; zero: none yet
-	timer := time.NewTimer(flushAfter)
-	timer.Stop()
-	flush := func(whole bool) {
-		timer.Stop()
-		rest := ""
-		if !whole {
-			gathered.text, rest = cutInCharacter(gathered.text)
-		}
-		if gathered.text != "" {
-			emit(gathered.kind, strings.ToValidUTF8(gathered.text, "\uFFFD"))
-			last = time.Now()
-		}
-		gathered.text = rest
-	}
-	for {
 		select {
-		case p := <-c.pieces:
-			if p.kind != gathered.kind {
-				flush(true)
-				gathered.kind = p.kind
-			}
-			began := gathered.text == ""
-			gathered.text += p.text
-			wait := flushAfter - time.Since(last)
-			switch {
-			case wait <= 0 || len(gathered.text) >= flushBytes:
-				flush(false)
-			case began:
-				timer.Reset(wait)
-			}
-		case <-timer.C:
-			flush(false)
-		case <-c.closing:
-			flush(true)
-			return
+		case c.spoke <- struct{}{}:
+		default:
 		}
 	}
 }
 
-// cutInCharacter splits off the beginning of a character that is still to come.
-func cutInCharacter(s string) (whole, rest string) {
+// take returns what was gathered, in order. The beginning of a character at the
+// end stays, unless whole says that nothing follows it.
+func (c *coalescer) take(whole bool) []piece {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pieces := c.gathered
+	c.gathered, c.size = nil, 0
+	if last := len(pieces) - 1; last >= 0 && !whole {
+		n := wholeCharacters(pieces[last].text)
+		if rest := pieces[last].text[n:]; len(rest) > 0 {
+			c.gathered, c.size = []piece{{pieces[last].kind, pieces[last].stream, rest}}, len(rest)
+			pieces[last].text = pieces[last].text[:n:n]
+		}
+		if n == 0 {
+			pieces = pieces[:last]
+		}
+	}
+	c.taken.Broadcast()
+	return pieces
+}
+
+// leave has say drop everything from now on.
+func (c *coalescer) leave() {
+	c.mu.Lock()
+	c.left, c.gathered, c.size = true, nil, 0
+	c.mu.Unlock()
+	c.taken.Broadcast()
+}
+
+// reports are the chunks that a worker's text comes to, as reports of its step.
+func (c *coalescer) reports(step parley.Step, at time.Time, whole bool) (list []parley.Report) {
+	for _, p := range c.take(whole) {
+		text := strings.ToValidUTF8(string(p.text), "\uFFFD")
+		switch step := step.(type) {
+		case parley.CallModel:
+			list = append(list, parley.Report{At: at, Run: step.Run, Turn: step.Turn,
+				Body: parley.ModelPiece{Kind: p.kind, Text: text}})
+		case parley.CallTool:
+			list = append(list, parley.Report{At: at, Run: step.Run, Call: step.Call,
+				Body: parley.ToolPiece{Stream: p.stream, Text: text}})
+		}
+	}
+	return list
+}
+
+// wholeCharacters is the length of a text without the beginning of a character
+// at its end.
+func wholeCharacters(s []byte) int {
 	for i := 1; i <= min(len(s), utf8.UTFMax-1); i++ {
 		if b := s[len(s)-i]; utf8.RuneStart(b) {
-			if !utf8.FullRuneInString(s[len(s)-i:]) {
-				return s[:len(s)-i], s[len(s)-i:]
+			if !utf8.FullRune(s[len(s)-i:]) {
+				return len(s) - i
 			}
 			break
 		}
 	}
-	return s, ""
+	return len(s)
 }

@@ -93,6 +93,7 @@ type Engine struct {
 
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
+	pieces   chan struct{} // commits of chunks that wait for the store
 	tenants  tenants
 	made     definitions // that were read
 
@@ -128,7 +129,8 @@ func New(c Config) *Engine {
 	if c.Snapshot == 0 {
 		c.Snapshot = 200
 	}
-	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), poked: make(chan struct{}, 1),
+	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), pieces: make(chan struct{}, pieceCommits),
+		poked:  make(chan struct{}, 1),
 		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
 		drained: make(chan struct{}),
 		tenants: tenants{known: map[parley.TenantID]parley.State{}}}

@@ -372,32 +372,11 @@ func TestIdleSessionsAreUnloaded(t *testing.T) {
 	})
 }
 
-func TestPiecesAreCoalesced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		id := r.open()
-		r.puppet.pace = time.Millisecond
-		r.do(id, parley.SubmitInput{Content: strings.TrimSuffix(strings.Repeat("say x;", 120), ";")})
-		r.finished(id, 1)
-		log := r.log(id)
-		pieces := all[parley.OutputAppended](log)
-		if len(pieces[0].Text) != 1 {
-			t.Errorf("the first piece waited: %q", pieces[0].Text)
-		}
-		if n := len(pieces); n < 4 || n > 6 { // 120 ms at 30 ms each
-			t.Errorf("%d pieces", n)
-		}
-		r.check(id)
-	})
-}
-
 func TestALastPieceIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		id := r.open()
 		r.say(id, "say a;say b;say c;hang")
-		synctest.Wait()
-		time.Sleep(flushAfter)
 		synctest.Wait()
 		got := ""
 		for _, p := range all[parley.OutputAppended](r.log(id)) {

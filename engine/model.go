@@ -41,15 +41,17 @@ func (a *actor) ask(
 
 // callModel has the model speak a turn. If it breaks off after something was
 // shown, only Decide knows what to do.
-func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parley.Plan) parley.ReportBody {
+func (a *actor) callModel(
+	ctx context.Context, step parley.CallModel, plan *parley.Plan, out *coalescer,
+) parley.ReportBody {
 	release, err := a.engine.slot(ctx)
 	if err != nil {
 		return nil
 	}
 	defer release()
-	tell := func(body parley.ReportBody) { a.send(step, parley.Report{Run: step.Run, Turn: step.Turn, Body: body}) }
-	out := coalesce(a, func(kind parley.OutputKind, text string) { tell(parley.ModelPiece{Kind: kind, Text: text}) })
-	defer out.close()
+	tell := func(body parley.ReportBody) {
+		a.send(step, out, parley.Report{Run: step.Run, Turn: step.Turn, Body: body})
+	}
 	var request parley.ModelRequest
 	var agent parley.Agent
 	err = a.patiently(ctx, func() (err error) {
@@ -60,7 +62,6 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, plan *parl
 		return a.modelFailed(ctx, err)
 	}
 	ended, err := a.stream(ctx, request, agent, out.say, tell)
-	out.close()
 	switch {
 	case errors.Is(err, errLeaked):
 		a.log.Warn("the model said its canary; the session is halted")

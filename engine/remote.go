@@ -18,7 +18,7 @@ var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server does not r
 
 // callRemote has an agent that runs elsewhere speak a turn. It takes no slot of
 // the models': it may wait for a person for a day, and costs a goroutine.
-func (a *actor) callRemote(ctx context.Context, step parley.CallModel) parley.ReportBody {
+func (a *actor) callRemote(ctx context.Context, step parley.CallModel, out *coalescer) parley.ReportBody {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if s := step.Agent.Seconds; s > 0 {
@@ -27,15 +27,15 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel) parley.Re
 		timer := time.AfterFunc(time.Duration(s)*time.Second, func() { stop(late) })
 		defer timer.Stop()
 	}
-	r := &remoteTurn{actor: a, step: step, stop: stop}
-	r.mouth = a.mouth(r.say)
+	r := &remoteTurn{actor: a, step: step, stop: stop, out: out}
+	r.mouth = a.mouth(out.say)
 	defer func() { // also if it panics
 		stop(nil)
 		r.waiting.Wait()
-		r.hush()
+		r.mouth.rest()
 	}()
 	ended, err := r.perform(ctx)
-	r.hush()
+	r.mouth.rest()
 	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && parley.CodeOf(cause) != parley.CodeInternal {
 		err = cause
 	}
@@ -62,9 +62,9 @@ type remoteTurn struct {
 	step  parley.CallModel
 	agent parley.Agent
 	stop  context.CancelCauseFunc
+	out   *coalescer
 	mouth *mouth
-	out   *coalescer[parley.OutputKind] // nil: nothing is being said
-	said  int                           // bytes of text
+	said  int // bytes of text
 	calls int
 	asked bool // a person was, so the log is followed
 
@@ -72,24 +72,7 @@ type remoteTurn struct {
 }
 
 func (r *remoteTurn) tell(body parley.ReportBody) {
-	r.send(r.step, parley.Report{Run: r.step.Run, Turn: r.step.Turn, Body: body})
-}
-
-func (r *remoteTurn) say(kind parley.OutputKind, text string) {
-	if r.out == nil {
-		r.out = coalesce(r.actor,
-			func(kind parley.OutputKind, text string) { r.tell(parley.ModelPiece{Kind: kind, Text: text}) })
-	}
-	r.out.say(kind, text)
-}
-
-// hush has all that was said be reported: something else comes.
-func (r *remoteTurn) hush() {
-	r.mouth.rest()
-	if r.out != nil {
-		r.out.close()
-		r.out = nil
-	}
+	r.send(r.step, r.out, parley.Report{Run: r.step.Run, Turn: r.step.Turn, Body: body})
 }
 
 func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
@@ -175,7 +158,7 @@ func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) 
 
 // other takes what is no text. What was said before it comes before it.
 func (r *remoteTurn) other(ctx context.Context, answer parley.RemoteAnswer, said parley.RemoteSaid) error {
-	r.hush()
+	r.mouth.rest()
 	if r.calls++; r.calls > parley.MaxRemoteCalls {
 		return parley.Errorf(parley.CodeTooLarge, "The agent reported more than %d things in one turn.",
 			parley.MaxRemoteCalls)

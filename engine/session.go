@@ -79,7 +79,8 @@ func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id pa
 
 // An entry is what goes into one commit.
 type entry struct {
-	in      parley.In
+	pieces  []parley.Report // chunks, in order; what comes before in
+	in      parley.In       // nil: nothing but chunks
 	receipt *parley.StoredReceipt
 	agent   *parley.Agent
 	webhook *parley.StoredWebhook
@@ -92,18 +93,28 @@ type entry struct {
 // as it can, and commits all of it at once. It returns the events with their
 // positions. Any error but a brokenError is a refusal: nothing has changed.
 func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
-	events, err := parley.Decide(s.state, e.in)
-	if err != nil {
-		return nil, err
+	var events []parley.Event
+	state, at := s.state, s.state.LastAt
+	for _, p := range e.pieces {
+		more, err := parley.Decide(state, p)
+		if err != nil {
+			return nil, err
+		}
+		events, state, at = append(events, more...), fold(state, more), p.At
 	}
-	at := s.state.LastAt
+	if e.in != nil {
+		more, err := parley.Decide(state, e.in)
+		if err != nil {
+			return nil, err
+		}
+		events, state = append(events, more...), fold(state, more)
+	}
 	switch in := e.in.(type) {
 	case parley.Command:
 		at = in.At
 	case parley.Report:
 		at = in.At
 	}
-	state := fold(s.state, events)
 	next := s.ask(state, at)
 	for e.goOn != nil && wants(next.steps, parley.LogOn{}) && e.goOn(next.steps) {
 		more, err := parley.Decide(state, parley.Report{At: at, Body: parley.Advance{}})

@@ -16,40 +16,45 @@ import (
 // more. The actor listens until then, so sending never blocks for ever.
 type worker struct {
 	cancel context.CancelFunc
+	out    *coalescer // what it says until the actor commits it
 }
 
 type report struct {
 	parley.Report
-	step parley.Step
-	last bool
+	step   parley.Step
+	last   bool
+	pieces []parley.Report // what the worker has said before
 }
 
 // work starts a worker.
 func (a *actor) work(step parley.Step) {
 	ctx, cancel := context.WithCancel(a.engine.ctx)
-	a.workers[step] = &worker{cancel}
+	out := newCoalescer(a.spoke)
+	a.workers[step] = &worker{cancel, out}
 	if a.owner == "" { // before anybody reads it: there is no earlier worker
 		a.owner = a.s.state.Owner
 	}
 	plan := a.s.state.Plan
 	a.engine.wg.Go(func() {
 		defer cancel()
-		last := a.perform(ctx, step, plan)
+		last := a.perform(ctx, step, plan, out)
 		last.At = a.engine.Now()
-		a.reports <- report{last, step, true}
+		a.reports <- report{last, step, true, out.reports(step, last.At, true)}
 	})
 }
 
-// send hands the actor a report of a worker that goes on.
-func (a *actor) send(step parley.Step, r parley.Report) {
+// send hands the actor a report of a worker that goes on. Whatever the worker said
+// before is committed with it.
+func (a *actor) send(step parley.Step, out *coalescer, r parley.Report) {
 	r.At = a.engine.Now()
-	a.reports <- report{Report: r, step: step}
+	a.reports <- report{Report: r, step: step, pieces: out.reports(step, r.At, true)}
 }
 
 // stopWorkers returns when all are gone.
 func (a *actor) stopWorkers() {
 	for _, w := range a.workers {
 		w.cancel()
+		w.out.leave()
 	}
 	for len(a.workers) > 0 {
 		if r := <-a.reports; r.last {
@@ -60,7 +65,7 @@ func (a *actor) stopWorkers() {
 
 // perform does the step and returns the last report. One without a body says
 // only that the worker is gone.
-func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan) (last parley.Report) {
+func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan, out *coalescer) (last parley.Report) {
 	defer func() {
 		if p := recover(); p != nil {
 			last.Body = failed(step, a.panicked(p))
@@ -70,13 +75,13 @@ func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan
 	case parley.CallModel:
 		last = parley.Report{Run: step.Run, Turn: step.Turn}
 		if step.Agent.Remote {
-			last.Body = a.callRemote(ctx, step)
+			last.Body = a.callRemote(ctx, step, out)
 		} else {
-			last.Body = a.callModel(ctx, step, plan)
+			last.Body = a.callModel(ctx, step, plan, out)
 		}
 	case parley.CallTool:
 		last = parley.Report{Run: step.Run, Call: step.Call}
-		last.Body = a.callTool(ctx, step)
+		last.Body = a.callTool(ctx, step, out)
 	case parley.Classify:
 		last = parley.Report{Run: step.Run}
 		last.Body = a.classify(ctx, step)
@@ -137,7 +142,7 @@ func (a *actor) panicked(p any) string {
 	return "Something went wrong in the server; its log says what."
 }
 
-func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.ReportBody {
+func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalescer) parley.ReportBody {
 	var agent parley.Agent
 	err := a.patiently(ctx, func() (err error) {
 		agent, err = a.definition(ctx, step.Agent)
@@ -146,15 +151,11 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 	if err != nil {
 		return a.toolEnded(ctx, parley.ToolResult{}, err)
 	}
-	out := coalesce(a, func(stream parley.Stream, text string) {
-		a.send(step, parley.Report{Run: step.Run, Call: step.Call, Body: parley.ToolPiece{Stream: stream, Text: text}})
-	})
-	defer out.close()
 	// Each stream has its own: what the other prints in between must not break a secret apart.
 	live := map[parley.Stream]parley.Filter{parley.Stdout: a.redactor(), parley.Stderr: a.redactor()}
 	say := func(stream parley.Stream, text string) {
 		if text != "" {
-			out.say(stream, text)
+			out.print(stream, text)
 		}
 	}
 	if step.Touches {
@@ -165,7 +166,6 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool) parley.Repor
 	})
 	say(parley.Stdout, live[parley.Stdout].Close())
 	say(parley.Stderr, live[parley.Stderr].Close())
-	out.close()
 	return a.toolEnded(ctx, result, err)
 }
 

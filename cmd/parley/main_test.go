@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 		main() // for TestBenchSmoke, which measures other processes of this program
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "bench-model" {
+		serveBenchModel(os.Args[2])
+	}
 	// The tests wait more than they compute: for the disk, and for the demo model,
 	// which speaks at the pace of a real one. A flag that is given wins.
 	if !racing {

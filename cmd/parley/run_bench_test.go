@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/access"
+	"parley/engine"
+	"parley/feed"
+	"parley/provider"
+	"parley/provider/openai"
+	"parley/screen"
+	"parley/store/sqlite"
+	"parley/tool"
+	"parley/workspace"
+)
+
+// BenchmarkRuns has 50 sessions answered by a model with 20 tokens each, over real
+// HTTP and on a real disk. The model is a process of its own, so the CPU time is
+// that of the engine, the provider, the store and the feed.
+func BenchmarkRuns(b *testing.B) {
+	for _, pace := range []time.Duration{0, 5 * time.Millisecond} {
+		b.Run(fmt.Sprintf("pace=%s", pace), func(b *testing.B) {
+			r := newRunBench(b, pace)
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			before := r.spent()
+			b.ReportAllocs()
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for range 50 {
+				wg.Go(func() {
+					var id parley.SessionID
+					for n := 0; left.Add(-1) >= 0; n++ {
+						if n%4 == 0 { // runs of a session
+							id = newSessionID()
+						}
+						r.run(id, "Tell me something.")
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			r.report(before, b.N)
+		})
+	}
+}
+
+// BenchmarkTurnStart has one run begin in sessions of different lengths.
+func BenchmarkTurnStart(b *testing.B) {
+	for _, runs := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
+			r := newRunBench(b, 0)
+			id := newSessionID()
+			for range runs {
+				r.run(id, "Tell me something.")
+			}
+			before := r.spent()
+			b.ReportAllocs()
+			for b.Loop() {
+				r.run(id, "Tell me something.")
+			}
+			r.report(before, b.N)
+		})
+	}
+}
+
+type runBench struct {
+	b       *testing.B
+	door    *engine.Engine
+	commits atomic.Int64
+	batches atomic.Int64
+}
+
+func newRunBench(b *testing.B, pace time.Duration) *runBench {
+	log := slog.New(slog.DiscardHandler)
+	r := &runBench{b: b}
+	store, err := sqlite.Open(context.Background(), b.TempDir(), "a benchmark")
+	if err != nil {
+		b.Fatal(err)
+	}
+	store.Observe(func(batches int, _ time.Duration) {
+		r.commits.Add(1)
+		r.batches.Add(int64(batches))
+	})
+	files, err := workspace.Open(b.TempDir(), workspace.Rules{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	model := openai.New(openai.Options{BaseURL: benchModel(b, pace), API: openai.Chat})
+	followers := feed.New(store)
+	agent := parley.Agent{Name: "helper", Instructions: "Help.", Model: "stub", Tools: []string{"*"}}
+	r.door = engine.New(engine.Config{Store: store, Feed: followers, Access: access.Rules{},
+		Project: engine.Project{Agents: oneAgent{agent}, Tools: tool.New(tool.Options{Files: files})},
+		Model:   provider.Patient(model, log), Log: log, Now: time.Now,
+		Screen: screen.New([]byte("a key of thirty-two bytes or more"), "block"),
+		Window: func(string) int { return 1 << 40 }})
+	r.door.Start()
+	b.Cleanup(func() {
+		if err := r.door.Close(context.Background()); err != nil {
+			b.Error(err)
+		}
+		_ = followers.Close(context.Background())
+		model.Close()
+		if err := store.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return r
+}
+
+func newSessionID() parley.SessionID {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // it never fails
+	return parley.SessionID(fmt.Sprintf("%x-%x-4%03x-8%03x-%x", u[:4], u[4:6], int(u[6])<<4|int(u[7]&15), int(u[8])<<4|int(u[9]&15), u[10:]))
+}
+
+// run submits a message and follows the session until it is answered.
+func (r *runBench) run(id parley.SessionID, content string) {
+	ctx := context.Background()
+	receipt, err := r.door.Submit(ctx, mayor, parley.Command{Session: id,
+		Do: parley.SubmitInput{Content: content, Open: true}})
+	if err != nil {
+		r.b.Error(err)
+		return
+	}
+	f, err := r.door.Follow(ctx, mayor, parley.Scope{Session: id}, parley.Cursor{After: int64(receipt.First) - 1})
+	if err != nil {
+		r.b.Error(err)
+		return
+	}
+	defer f.Close()
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			r.b.Error(err)
+			return
+		}
+		for _, i := range items {
+			if end, ok := i.Body.(parley.RunFinished); ok {
+				if end.Outcome != parley.Completed {
+					r.b.Error(end)
+				}
+				return
+			}
+		}
+	}
+}
+
+type spent struct {
+	cpu              time.Duration
+	written          int64
+	commits, batches int64
+}
+
+func (r *runBench) spent() (s spent) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		r.b.Fatal(err)
+	}
+	s.cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	raw, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		r.b.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		_, _ = fmt.Sscanf(line, "write_bytes: %d", &s.written)
+	}
+	s.commits, s.batches = r.commits.Load(), r.batches.Load()
+	return s
+}
+
+func (r *runBench) report(before spent, runs int) {
+	s, n := r.spent(), float64(runs)
+	r.b.ReportMetric(float64((s.cpu-before.cpu).Microseconds())/n, "cpu-µs/run")
+	r.b.ReportMetric(float64(s.written-before.written)/1024/n, "written-KB/run")
+	r.b.ReportMetric(float64(s.commits-before.commits)/n, "commits/run")
+	r.b.ReportMetric(float64(s.batches-before.batches)/n, "appends/run")
+}
+
+// benchModel starts a process that answers like a server of Chat Completions.
+func benchModel(b *testing.B, pace time.Duration) (url string) {
+	cmd := exec.Command(os.Args[0], "bench-model", pace.String())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// serveBenchModel is that process. It does not return.
+func serveBenchModel(pace string) {
+	wait, err := time.ParseDuration(pace)
+	if err != nil {
+		panic(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("http://%s/v1\n", l.Addr())
+	const chunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"stub",` +
+		`"choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}]}` + "\n\n"
+	panic(http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		flush := w.(http.Flusher).Flush
+		for i := range 20 {
+			fmt.Fprintf(w, chunk, fmt.Sprintf(`{"content":"word%d "}`, i), "null")
+			flush()
+			if wait > 0 {
+				time.Sleep(wait)
+			}
+		}
+		fmt.Fprintf(w, chunk, "{}", `"stop"`)
+		fmt.Fprint(w, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"stub",`+
+			`"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120}}`+"\n\n")
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	})))
+}
