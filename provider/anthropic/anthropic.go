@@ -4,6 +4,7 @@ package anthropic
 import (
 	"context"
 	"iter"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -75,15 +76,13 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 
 func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
 	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
-		stream := m.messages.NewStreaming(ctx, m.params(req))
+		var response *http.Response
+		stream := m.messages.NewStreaming(ctx, m.params(req), option.WithResponseInto(&response))
 		defer stream.Close()
-		h := hearing{model: req.Model, say: say}
-		for stream.Next() {
-			if err := h.hear(stream.Current()); err != nil || h.done {
-				return err
-			}
+		if err := stream.Err(); err != nil {
+			return err
 		}
-		return m.broken(req.Model, stream.Err())
+		return m.listen(&hearing{model: req.Model, say: say}, response.Body)
 	})
 }
 

@@ -2,7 +2,8 @@ package anthropic
 
 import (
 	"cmp"
-	"errors"
+	"encoding/json"
+	"io"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
@@ -25,23 +26,22 @@ type hearing struct {
 	done      bool
 }
 
-func (h *hearing) hear(e anthropic.MessageStreamEventUnion) error {
+func (h *hearing) hear(e *event) error {
 	switch e.Type {
 	case "message_start":
-		u := e.Message.Usage
-		h.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens)
+		h.count(e.Message.Usage)
 	case "content_block_start":
-		return h.begin(e.ContentBlock)
+		return h.begin(&e.Block)
 	case "content_block_delta":
 		switch e.Delta.Type {
 		case "text_delta":
-			return h.words(upstream.Text, e.Delta.Text)
+			return h.words(upstream.Text, string(e.Delta.Text))
 		case "thinking_delta":
-			return h.words(upstream.Thinking, e.Delta.Thinking)
+			return h.words(upstream.Thinking, string(e.Delta.Thinking))
 		case "signature_delta":
-			h.parts.Sign(e.Delta.Signature, "")
+			h.parts.Sign(string(e.Delta.Signature), "")
 		case "input_json_delta":
-			h.arguments.WriteString(e.Delta.PartialJSON)
+			h.arguments.WriteString(string(e.Delta.PartialJSON))
 		}
 	case "content_block_stop":
 		if c := h.call; c != nil {
@@ -50,9 +50,8 @@ func (h *hearing) hear(e anthropic.MessageStreamEventUnion) error {
 			return h.say(parley.Said{Call: c})
 		}
 	case "message_delta":
-		h.stop = stops[e.Delta.StopReason]
-		u := e.Usage // of everything so far
-		h.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens)
+		h.stop = stops[anthropic.StopReason(e.Delta.StopReason)]
+		h.count(e.Usage) // of everything so far
 	case "message_stop":
 		h.done = true
 		return h.say(parley.Said{Done: &parley.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage,
@@ -73,26 +72,27 @@ var stops = map[anthropic.StopReason]parley.Stop{
 
 // count takes over what is counted. The vendor counts what it remembered apart,
 // and says zero at the end of what it said at the beginning.
-func (h *hearing) count(fresh, cached, written, output int64) {
-	h.fresh = cmp.Or(fresh, h.fresh)
-	h.usage.Cached, h.usage.Written, h.usage.Output = cmp.Or(cached, h.usage.Cached), cmp.Or(written, h.usage.Written),
-		cmp.Or(output, h.usage.Output)
+func (h *hearing) count(u usage) {
+	h.fresh = cmp.Or(int64(u.Input), h.fresh)
+	h.usage.Cached = cmp.Or(int64(u.Cached), h.usage.Cached)
+	h.usage.Written = cmp.Or(int64(u.Written), h.usage.Written)
+	h.usage.Output = cmp.Or(int64(u.Output), h.usage.Output)
 	h.usage.Input = h.fresh + h.usage.Cached + h.usage.Written
 }
 
-func (h *hearing) begin(b anthropic.ContentBlockStartEventContentBlockUnion) error {
+func (h *hearing) begin(b *block) error {
 	switch b.Type {
 	case "text":
 		h.parts.Begin(upstream.Part{Kind: upstream.Text})
-		return h.words(upstream.Text, b.Text)
+		return h.words(upstream.Text, string(b.Text))
 	case "thinking":
 		h.parts.Begin(upstream.Part{Kind: upstream.Thinking})
-		return h.words(upstream.Thinking, b.Thinking)
+		return h.words(upstream.Thinking, string(b.Thinking))
 	case "redacted_thinking":
-		h.parts.Begin(upstream.Part{Kind: redacted, Data: b.Data})
+		h.parts.Begin(upstream.Part{Kind: redacted, Data: string(b.Data)})
 	case "tool_use":
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
-		h.call = &parley.MessageCall{Provider: b.ID, Name: b.Name}
+		h.call = &parley.MessageCall{Provider: string(b.ID), Name: string(b.Name)}
 		h.arguments.Reset()
 	}
 	return nil
@@ -109,10 +109,61 @@ func (h *hearing) words(kind, words string) error {
 	return h.say(parley.Said{Text: words})
 }
 
-// broken explains an error event, which the SDK takes out of the stream.
-func (m *Model) broken(model string, err error) error {
-	if e, ok := errors.AsType[*anthropic.Error](err); ok && e.RawJSON() != "" {
-		return m.client.Refused(model, []byte(e.RawJSON()))
+// listen hears an answer to its end. Events without a type are no events of
+// Anthropic's, and pings only keep the connection open.
+func (m *Model) listen(h *hearing, body io.Reader) error {
+	events := upstream.NewEvents(body)
+	for events.Next() {
+		switch events.Type {
+		case "", "ping":
+			continue
+		case "error":
+			if !json.Valid(events.Data) {
+				return upstream.Unclear(events.Data)
+			}
+			return m.client.Refused(h.model, events.Data)
+		}
+		var e event
+		if err := events.Decode(&e); err != nil {
+			return err
+		}
+		if err := h.hear(&e); err != nil || h.done {
+			return err
+		}
 	}
-	return err
+	return events.Err()
+}
+
+// An event is what is used of an event of a stream.
+type event struct {
+	Type    upstream.Loose `json:"type"`
+	Message struct {
+		Usage usage `json:"usage"`
+	} `json:"message"`
+	Block block `json:"content_block"`
+	Delta struct {
+		Type        upstream.Loose `json:"type"`
+		Text        upstream.Loose `json:"text"`
+		Thinking    upstream.Loose `json:"thinking"`
+		Signature   upstream.Loose `json:"signature"`
+		PartialJSON upstream.Loose `json:"partial_json"`
+		StopReason  upstream.Loose `json:"stop_reason"`
+	} `json:"delta"`
+	Usage usage `json:"usage"`
+}
+
+type block struct {
+	Type     upstream.Loose `json:"type"`
+	ID       upstream.Loose `json:"id"`
+	Name     upstream.Loose `json:"name"`
+	Text     upstream.Loose `json:"text"`
+	Thinking upstream.Loose `json:"thinking"`
+	Data     upstream.Loose `json:"data"`
+}
+
+type usage struct {
+	Input   upstream.Count `json:"input_tokens"`
+	Output  upstream.Count `json:"output_tokens"`
+	Cached  upstream.Count `json:"cache_read_input_tokens"`
+	Written upstream.Count `json:"cache_creation_input_tokens"`
 }

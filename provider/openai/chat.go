@@ -1,22 +1,65 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley"
 	"parley/provider/upstream"
 )
 
-// reasoningFields are where servers put what a model thinks. Some models refuse
-// to go on after a call unless they are told it again in the same place.
-var reasoningFields = []string{"reasoning_content", "reasoning"}
+// Where servers put what a model thinks. Some models refuse to go on after a call
+// unless they are told it again in the same place.
+const (
+	reasoningContent = "reasoning_content"
+	reasoning        = "reasoning"
+)
+
+// done is what the last event of a stream says.
+var done = []byte("[DONE]")
+
+// A chatChunk is what is used of an event of a stream.
+type chatChunk struct {
+	Error json.RawMessage `json:"error"`
+	Usage struct {
+		Prompt     upstream.Count `json:"prompt_tokens"`
+		Completion upstream.Count `json:"completion_tokens"`
+		Total      upstream.Count `json:"total_tokens"`
+		Details    struct {
+			Cached  upstream.Count `json:"cached_tokens"`
+			Written upstream.Count `json:"cache_write_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+	Choices []chatChoice `json:"choices"`
+}
+
+type chatChoice struct {
+	Delta struct {
+		Content          upstream.Loose  `json:"content"`
+		Refusal          upstream.Loose  `json:"refusal"`
+		ReasoningContent upstream.Strict `json:"reasoning_content"`
+		Reasoning        upstream.Strict `json:"reasoning"`
+		ToolCalls        []chatCall      `json:"tool_calls"`
+	} `json:"delta"`
+	Finish upstream.Loose `json:"finish_reason"`
+}
+
+type chatCall struct {
+	Index    upstream.Count `json:"index"`
+	ID       upstream.Loose `json:"id"`
+	Function struct {
+		Name      upstream.Loose `json:"name"`
+		Arguments upstream.Loose `json:"arguments"`
+	} `json:"function"`
+}
 
 // speakChat streams one answer.
 func (m *Model) speakChat(ctx context.Context, req parley.ModelRequest, say func(parley.Said) error) error {
@@ -29,25 +72,35 @@ func (m *Model) speakChat(ctx context.Context, req parley.ModelRequest, say func
 		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 			Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t)}))
 	}
-	stream := m.chat.NewStreaming(ctx, params)
+	var response *http.Response
+	stream := m.chat.NewStreaming(ctx, params, option.WithResponseInto(&response))
 	defer stream.Close()
+	if err := stream.Err(); err != nil {
+		return err
+	}
 	var t turn
-	for stream.Next() {
-		chunk := stream.Current()
-		if u := chunk.Usage; u.TotalTokens > 0 || u.PromptTokens > 0 {
-			t.usage = parley.Usage{Input: u.PromptTokens, Output: u.CompletionTokens,
-				Cached: u.PromptTokensDetails.CachedTokens, Written: u.PromptTokensDetails.CacheWriteTokens}
+	events := upstream.NewEvents(response.Body)
+	var broken error
+	for broken == nil && events.Next() && !bytes.HasPrefix(events.Data, done) {
+		var chunk chatChunk
+		if broken = events.Decode(&chunk); broken == nil && upstream.Present(chunk.Error) {
+			broken = m.client.Refused(req.Model, events.Data)
 		}
-		for _, choice := range chunk.Choices {
-			for _, said := range t.hear(choice) {
-				if err := say(said); err != nil {
-					return err
-				}
+		if broken != nil {
+			break
+		}
+		if u := chunk.Usage; u.Total > 0 || u.Prompt > 0 {
+			t.usage = parley.Usage{Input: int64(u.Prompt), Output: int64(u.Completion),
+				Cached: int64(u.Details.Cached), Written: int64(u.Details.Written)}
+		}
+		for i := range chunk.Choices {
+			if err := t.hear(&chunk.Choices[i], say); err != nil {
+				return err
 			}
 		}
 	}
 	if t.finish == "" { // whatever follows the end is not missed
-		return m.broken(req.Model, stream.Err())
+		return cmp.Or(broken, events.Err())
 	}
 	for _, c := range t.calls {
 		if err := say(
@@ -76,28 +129,31 @@ type call struct {
 	arguments strings.Builder
 }
 
-func (t *turn) hear(choice openai.ChatCompletionChunkChoice) (said []parley.Said) {
-	for _, field := range reasoningFields {
-		if words := text(choice.Delta.JSON.ExtraFields[field]); words != "" {
-			t.thought(field, words)
-			said = append(said, parley.Said{Thinking: words})
-			break // some send both, and the same in each
-		}
-	}
-	words := choice.Delta.Content
-	if choice.Delta.Refusal != "" {
-		t.refused = true
-		words += choice.Delta.Refusal
+func (t *turn) hear(choice *chatChoice, say func(parley.Said) error) error {
+	d := &choice.Delta
+	// Some send both, and the same in each.
+	field, words := reasoningContent, string(d.ReasoningContent)
+	if words == "" {
+		field, words = reasoning, string(d.Reasoning)
 	}
 	if words != "" {
+		t.thought(field, words)
+		if err := say(parley.Said{Thinking: words}); err != nil {
+			return err
+		}
+	}
+	t.refused = t.refused || d.Refusal != ""
+	if words := string(d.Content + d.Refusal); words != "" {
 		t.parts.Said(upstream.Text, words)
-		said = append(said, parley.Said{Text: words})
+		if err := say(parley.Said{Text: words}); err != nil {
+			return err
+		}
 	}
-	for _, part := range choice.Delta.ToolCalls {
-		t.part(part)
+	for i := range d.ToolCalls {
+		t.part(&d.ToolCalls[i])
 	}
-	t.finish = cmp.Or(choice.FinishReason, t.finish)
-	return said
+	t.finish = cmp.Or(string(choice.Finish), t.finish)
+	return nil
 }
 
 // thought notes in which place the thinking came.
@@ -111,20 +167,21 @@ func (t *turn) thought(field, words string) {
 
 // part adds to a call. Calls are told apart by their index; servers that give
 // every call the first one begin each with an id.
-func (t *turn) part(p openai.ChatCompletionChunkChoiceDeltaToolCall) {
+func (t *turn) part(p *chatCall) {
 	var c *call
+	id := string(p.ID)
 	for _, known := range t.calls {
-		if known.index == p.Index && (p.ID == "" || known.id == p.ID || known.id == "") {
+		if known.index == int64(p.Index) && (id == "" || known.id == id || known.id == "") {
 			c = known
 		}
 	}
 	if c == nil {
-		c = &call{index: p.Index}
+		c = &call{index: int64(p.Index)}
 		t.calls = append(t.calls, c)
 		t.parts.Begin(upstream.Part{Kind: upstream.Call})
 	}
-	c.id, c.name = cmp.Or(c.id, p.ID), cmp.Or(c.name, p.Function.Name)
-	c.arguments.WriteString(p.Function.Arguments)
+	c.id, c.name = cmp.Or(c.id, id), cmp.Or(c.name, string(p.Function.Name))
+	c.arguments.WriteString(string(p.Function.Arguments))
 }
 
 func (t *turn) stop() parley.Stop {
@@ -135,12 +192,6 @@ func (t *turn) stop() parley.Stop {
 		return parley.StopRefusal
 	}
 	return ended(t.refused, len(t.calls))
-}
-
-// text is a field that the SDK does not know.
-func text(field respjson.Field) (words string) {
-	_ = json.Unmarshal([]byte(field.Raw()), &words) // absent, null or no text: nothing
-	return words
 }
 
 // messages is the conversation as the Chat Completions API takes it.

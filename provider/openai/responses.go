@@ -1,15 +1,16 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
+	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
@@ -49,23 +50,66 @@ func (m *Model) speakResponses(ctx context.Context, req parley.ModelRequest, sum
 			Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t),
 			Strict: openai.Bool(false)}})
 	}
-	stream := m.responses.NewStreaming(ctx, params)
+	var response *http.Response
+	stream := m.responses.NewStreaming(ctx, params, option.WithResponseInto(&response))
 	defer stream.Close()
+	if err := stream.Err(); err != nil {
+		return err
+	}
 	h := hearing{model: m, name: req.Model, say: say}
-	for stream.Next() {
-		if err := h.hear(stream.Current()); err != nil || h.done {
+	events := upstream.NewEvents(response.Body)
+	for events.Next() && !bytes.HasPrefix(events.Data, done) {
+		var e responsesEvent
+		if err := events.Decode(&e); err != nil {
+			return err
+		}
+		if upstream.Present(e.Error) {
+			return m.client.Refused(req.Model, events.Data)
+		}
+		if err := h.hear(&e); err != nil || h.done {
 			return err
 		}
 	}
-	return m.broken(req.Model, stream.Err())
+	return events.Err()
 }
 
-// broken explains an error event, which the SDK takes out of the stream.
-func (m *Model) broken(model string, err error) error {
-	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		return m.client.Refused(model, event.Event.Data)
-	}
-	return err
+// A responsesEvent is what is used of an event of a stream.
+type responsesEvent struct {
+	Type         upstream.Loose  `json:"type"`
+	Error        json.RawMessage `json:"error"`
+	Code         upstream.Loose  `json:"code"`
+	Message      upstream.Loose  `json:"message"`
+	Delta        upstream.Loose  `json:"delta"`
+	SummaryIndex upstream.Count  `json:"summary_index"`
+	Item         responsesItem   `json:"item"`
+	Response     struct {
+		Status     upstream.Loose `json:"status"`
+		Incomplete struct {
+			Reason upstream.Loose `json:"reason"`
+		} `json:"incomplete_details"`
+		Error struct {
+			Code    upstream.Loose `json:"code"`
+			Message upstream.Loose `json:"message"`
+		} `json:"error"`
+		Usage struct {
+			Input   upstream.Count `json:"input_tokens"`
+			Output  upstream.Count `json:"output_tokens"`
+			Details struct {
+				Cached  upstream.Count `json:"cached_tokens"`
+				Written upstream.Count `json:"cache_write_tokens"`
+			} `json:"input_tokens_details"`
+		} `json:"usage"`
+	} `json:"response"`
+}
+
+type responsesItem struct {
+	Type      upstream.Loose  `json:"type"`
+	ID        upstream.Loose  `json:"id"`
+	Encrypted upstream.Loose  `json:"encrypted_content"`
+	Phase     upstream.Loose  `json:"phase"`
+	CallID    upstream.Loose  `json:"call_id"`
+	Name      upstream.Loose  `json:"name"`
+	Arguments upstream.Strict `json:"arguments"`
 }
 
 // hearing is one answer of the Responses API being listened to.
@@ -80,7 +124,7 @@ type hearing struct {
 	done    bool
 }
 
-func (h *hearing) hear(e responses.ResponseStreamEventUnion) error {
+func (h *hearing) hear(e *responsesEvent) error {
 	switch e.Type {
 	case "response.output_item.added":
 		switch e.Item.Type {
@@ -91,38 +135,38 @@ func (h *hearing) hear(e responses.ResponseStreamEventUnion) error {
 			h.parts.Begin(upstream.Part{Kind: upstream.Text})
 		}
 	case "response.output_text.delta":
-		return h.text(e.Delta)
+		return h.text(string(e.Delta))
 	case "response.refusal.delta":
 		h.refused = true
-		return h.text(e.Delta)
+		return h.text(string(e.Delta))
 	case "response.reasoning_summary_text.delta":
-		words := e.Delta
-		if e.SummaryIndex > h.summary { // the next of several headings
-			h.summary, words = e.SummaryIndex, "\n\n"+words
+		words := string(e.Delta)
+		if n := int64(e.SummaryIndex); n > h.summary { // the next of several headings
+			h.summary, words = n, "\n\n"+words
 		}
 		return h.thinking(words)
 	case "response.reasoning_text.delta":
-		return h.thinking(e.Delta)
+		return h.thinking(string(e.Delta))
 	case "response.output_item.done":
-		return h.item(e.Item)
+		return h.item(&e.Item)
 	case "response.completed", "response.incomplete":
 		stop := ended(h.refused, h.calls)
 		switch {
-		case e.Response.IncompleteDetails.Reason == "content_filter":
+		case e.Response.Incomplete.Reason == "content_filter":
 			stop = parley.StopRefusal
-		case e.Response.Status == responses.ResponseStatusIncomplete:
+		case e.Response.Status == upstream.Loose(responses.ResponseStatusIncomplete):
 			stop = parley.StopLength
 		}
 		u := e.Response.Usage
 		h.done = true
 		return h.say(
 			parley.Said{Done: &parley.ModelDone{Stop: stop, Memo: h.parts.Memo(Name, h.name), Usage: parley.Usage{
-				Input: u.InputTokens, Output: u.OutputTokens, Cached: u.InputTokensDetails.CachedTokens,
-				Written: u.InputTokensDetails.CacheWriteTokens}}})
+				Input: int64(u.Input), Output: int64(u.Output), Cached: int64(u.Details.Cached),
+				Written: int64(u.Details.Written)}}})
 	case "response.failed":
-		return h.failed(string(e.Response.Error.Code), e.Response.Error.Message)
+		return h.failed(string(e.Response.Error.Code), string(e.Response.Error.Message))
 	case "error":
-		return h.failed(e.Code, e.Message)
+		return h.failed(string(e.Code), string(e.Message))
 	}
 	return nil
 }
@@ -145,11 +189,11 @@ func (h *hearing) said(s parley.Said) error {
 }
 
 // item is a part of the answer that is complete.
-func (h *hearing) item(i responses.ResponseOutputItemUnion) error {
+func (h *hearing) item(i *responsesItem) error {
 	switch i.Type {
 	case "reasoning":
-		if i.EncryptedContent != "" {
-			h.parts.Sign(i.EncryptedContent, i.ID)
+		if i.Encrypted != "" {
+			h.parts.Sign(string(i.Encrypted), string(i.ID))
 		}
 	case "message":
 		h.parts.Sign("", string(i.Phase))
@@ -157,8 +201,8 @@ func (h *hearing) item(i responses.ResponseOutputItemUnion) error {
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
 		return h.say(
-			parley.Said{Call: &parley.MessageCall{Provider: i.CallID, Name: i.Name,
-				Arguments: cmp.Or(i.Arguments.OfString, "{}")}})
+			parley.Said{Call: &parley.MessageCall{Provider: string(i.CallID), Name: string(i.Name),
+				Arguments: cmp.Or(string(i.Arguments), "{}")}})
 	}
 	return nil
 }

@@ -1,0 +1,126 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// maxEvent bounds one line of a stream.
+const maxEvent = 32 << 20
+
+// Events reads the server-sent events of an answer. The vendors' SDKs would
+// decode every field of each event by reflection, and a provider needs a few.
+type Events struct {
+	scanner *bufio.Scanner
+	Type    string // of the event
+	Data    []byte // of the event, never empty; valid until the next one is read
+	err     error
+}
+
+func NewEvents(body io.Reader) *Events {
+	s := bufio.NewScanner(body)
+	s.Buffer(nil, maxEvent)
+	return &Events{scanner: s}
+}
+
+// Next reads the next event that has data. It returns false at the end.
+func (e *Events) Next() bool {
+	e.Type, e.Data = "", e.Data[:0]
+	for e.scanner.Scan() {
+		line := e.scanner.Bytes()
+		if len(line) == 0 {
+			if len(e.Data) > 0 {
+				return true
+			}
+			e.Type = ""
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			e.Type = string(value)
+		case "data":
+			if len(e.Data) > 0 {
+				e.Data = append(e.Data, '\n')
+			}
+			e.Data = append(e.Data, value...)
+		}
+	}
+	e.err = e.scanner.Err()
+	return false
+}
+
+// Err is why the stream ended; nil: the server has ended it.
+func (e *Events) Err() error { return e.err }
+
+// Decode reads the fields of v from the event. Fields of other types than v has
+// are left out, as an SDK does: servers differ. An event that is no object is an
+// error.
+func (e *Events) Decode(v any) error {
+	err := json.Unmarshal(e.Data, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return nil
+	}
+	return err
+}
+
+// Present reports whether a field was there and not null.
+func Present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// A Loose text is a string, or the JSON of whatever a server sent instead of it.
+type Loose string
+
+func (l *Loose) UnmarshalJSON(raw []byte) error {
+	switch {
+	case raw[0] == '"':
+		return unquote(raw, (*string)(l))
+	case string(raw) != "null":
+		*l = Loose(raw)
+	}
+	return nil
+}
+
+// A Strict text is a string, or nothing if a server sent anything else.
+type Strict string
+
+func (s *Strict) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		return unquote(raw, (*string)(s))
+	}
+	return nil
+}
+
+// unquote reads a string, most of which have nothing to unescape.
+func unquote(raw []byte, text *string) error {
+	if words := raw[1 : len(raw)-1]; bytes.IndexByte(words, '\\') < 0 && utf8.Valid(words) {
+		*text = string(words)
+		return nil
+	}
+	return json.Unmarshal(raw, text)
+}
+
+// A Count is a whole number, however a server writes it.
+type Count int64
+
+func (c *Count) UnmarshalJSON(raw []byte) error {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err == nil {
+		*c = Count(n)
+		return nil
+	}
+	if f, err := strconv.ParseFloat(string(bytes.Trim(raw, `"`)), 64); err == nil && f == f {
+		*c = Count(f)
+	}
+	return nil
+}
+
+// Unclear is an event that a server sends in place of an answer and that says
+// nothing.
+func Unclear(data []byte) error { return fmt.Errorf("received error while streaming: %s", data) }
