@@ -38,6 +38,7 @@ type Model struct {
 	messages anthropic.MessageService
 	models   anthropic.ModelService
 	limit    func(string) int
+	tools    upstream.Tools
 }
 
 var _ parley.Model = (*Model)(nil)
@@ -58,7 +59,8 @@ func New(o Options) *Model {
 		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0), option.WithAPIKey(o.Key),
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 	}
-	return &Model{client, anthropic.NewMessageService(with...), anthropic.NewModelService(with...), o.Limit}
+	return &Model{client, anthropic.NewMessageService(with...), anthropic.NewModelService(with...), o.Limit,
+		upstream.Tools{Encode: tool}}
 }
 
 func (m *Model) Close() { m.client.Close() }
@@ -76,8 +78,17 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 
 func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
 	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+		params := m.params(req)
+		body, err := params.MarshalJSON()
+		if err == nil {
+			body, err = m.tools.Append(body, req.Tools)
+		}
+		if err != nil {
+			return err
+		}
 		var response *http.Response
-		stream := m.messages.NewStreaming(ctx, m.params(req), option.WithResponseInto(&response))
+		stream := m.messages.NewStreaming(ctx, anthropic.MessageNewParams{Model: params.Model},
+			option.WithRequestBody("application/json", body), option.WithResponseInto(&response))
 		defer stream.Close()
 		if err := stream.Err(); err != nil {
 			return err

@@ -52,23 +52,25 @@ func (m *Model) params(req parley.ModelRequest) anthropic.MessageNewParams {
 			params.Thinking = anthropic.ThinkingConfigParamOfEnabled(budget)
 		}
 	}
-	for _, t := range req.Tools {
-		schema := upstream.Schema(t)
-		properties := schema["properties"]
-		delete(schema, "properties")
-		delete(schema, "type") // always an object
-		required, _ := schema["required"].([]any)
-		delete(schema, "required")
-		input := anthropic.ToolInputSchemaParam{Properties: properties, ExtraFields: schema}
-		for _, name := range required {
-			if name, ok := name.(string); ok {
-				input.Required = append(input.Required, name)
-			}
-		}
-		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-			Name: t.Name, Description: anthropic.String(t.Description), InputSchema: input}})
-	}
 	return params
+}
+
+// tool is a tool as the vendor takes it.
+func tool(t parley.ToolSpec) any {
+	schema := upstream.Schema(t)
+	properties := schema["properties"]
+	delete(schema, "properties")
+	delete(schema, "type") // always an object
+	required, _ := schema["required"].([]any)
+	delete(schema, "required")
+	input := anthropic.ToolInputSchemaParam{Properties: properties, ExtraFields: schema}
+	for _, name := range required {
+		if name, ok := name.(string); ok {
+			input.Required = append(input.Required, name)
+		}
+	}
+	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
+		Name: t.Name, Description: anthropic.String(t.Description), InputSchema: input}}
 }
 
 // unbroken reports whether the turns since a person last spoke can be told with

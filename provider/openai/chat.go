@@ -63,17 +63,13 @@ type chatCall struct {
 
 // speakChat streams one answer.
 func (m *Model) speakChat(ctx context.Context, req parley.ModelRequest, say func(parley.Said) error) error {
-	params := openai.ChatCompletionNewParams{
-		Model:         req.Model,
-		Messages:      messages(req),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
-	}
-	for _, t := range req.Tools {
-		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t)}))
+	body, err := m.chatRequest(req)
+	if err != nil {
+		return err
 	}
 	var response *http.Response
-	stream := m.chat.NewStreaming(ctx, params, option.WithResponseInto(&response))
+	stream := m.chat.NewStreaming(ctx, openai.ChatCompletionNewParams{},
+		option.WithRequestBody("application/json", body), option.WithResponseInto(&response))
 	defer stream.Close()
 	if err := stream.Err(); err != nil {
 		return err
@@ -194,30 +190,57 @@ func (t *turn) stop() parley.Stop {
 	return ended(t.refused, len(t.calls))
 }
 
-// messages is the conversation as the Chat Completions API takes it.
-func messages(req parley.ModelRequest) (list []openai.ChatCompletionMessageParamUnion) {
+// chatTool is a tool as the Chat Completions API takes it.
+func chatTool(t parley.ToolSpec) any {
+	return openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+		Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t)})
+}
+
+// chatRequest is the request as the Chat Completions API takes it. A conversation
+// is mostly plain text; its messages are written without the SDK, which would take
+// ten times as long. Not every server takes plain text in parts.
+func (m *Model) chatRequest(req parley.ModelRequest) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b) // of texts and numbers, so it never fails
+	encoder.SetEscapeHTML(false)
+	b.WriteString(`{"stream":true,"stream_options":{"include_usage":true},"model":`)
+	_ = encoder.Encode(req.Model)
+	b.WriteString(`,"messages":[`)
+	plain := func(role, text string) {
+		b.WriteString(`{"role":"` + role + `","content":`)
+		_ = encoder.Encode(text)
+		b.WriteString(`},`)
+	}
 	talk := upstream.Talk(req.Messages)
 	names := upstream.CallNames(talk)
 	if req.Instructions != "" {
-		list = append(list, openai.SystemMessage(req.Instructions))
+		plain("system", req.Instructions)
 	}
 	for _, m := range talk {
-		switch m.Role {
-		case parley.RoleUser:
-			list = append(list, user(m))
-		case parley.RoleTool:
-			list = append(list, openai.ToolMessage(m.Text, names[m.Call]))
-		case parley.RoleAssistant:
-			list = append(list, assistant(req.Model, m, names))
+		var param openai.ChatCompletionMessageParamUnion
+		switch {
+		case m.Role == parley.RoleUser && len(m.Images) == 0,
+			m.Role == parley.RoleAssistant && len(m.Calls) == 0: // Talk leaves out empty ones
+			plain(string(m.Role), m.Text)
+			continue
+		case m.Role == parley.RoleUser:
+			param = user(m)
+		case m.Role == parley.RoleTool:
+			param = openai.ToolMessage(m.Text, names[m.Call])
+		case m.Role == parley.RoleAssistant:
+			param = assistant(req.Model, m, names)
 		}
+		raw, err := param.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		b.Write(raw)
+		b.WriteByte(',')
 	}
-	return list
+	return m.chatTools.Append(append(bytes.TrimSuffix(b.Bytes(), []byte(",")), "]}"...), req.Tools)
 }
 
 func user(m parley.Message) openai.ChatCompletionMessageParamUnion {
-	if len(m.Images) == 0 { // as plain as possible: not every server takes parts
-		return openai.UserMessage(m.Text)
-	}
 	var parts []openai.ChatCompletionContentPartUnionParam
 	if m.Text != "" {
 		parts = append(parts, openai.TextContentPart(m.Text))

@@ -48,6 +48,8 @@ type Model struct {
 	chat      openai.ChatCompletionService
 	models    openai.ModelService
 
+	chatTools, responsesTools upstream.Tools
+
 	// unsummed: the server keeps summaries of its reasoning for others.
 	unsummed atomic.Bool
 }
@@ -81,7 +83,8 @@ func New(o Options) *Model {
 		with = append(with, option.WithAPIKey(o.Key))
 	}
 	return &Model{client: client, api: o.API, responses: responses.NewResponseService(with...),
-		chat: openai.NewChatCompletionService(with...), models: openai.NewModelService(with...)}
+		chat: openai.NewChatCompletionService(with...), models: openai.NewModelService(with...),
+		chatTools: upstream.Tools{Encode: chatTool}, responsesTools: upstream.Tools{Encode: responsesTool}}
 }
 
 func (m *Model) Close() { m.client.Close() }

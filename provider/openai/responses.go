@@ -45,13 +45,16 @@ func (m *Model) speakResponses(ctx context.Context, req parley.ModelRequest, sum
 			params.Reasoning = shared.ReasoningParam{Summary: shared.ReasoningSummaryAuto}
 		}
 	}
-	for _, t := range req.Tools {
-		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
-			Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t),
-			Strict: openai.Bool(false)}})
+	body, err := params.MarshalJSON()
+	if err == nil {
+		body, err = m.responsesTools.Append(body, req.Tools)
+	}
+	if err != nil {
+		return err
 	}
 	var response *http.Response
-	stream := m.responses.NewStreaming(ctx, params, option.WithResponseInto(&response))
+	stream := m.responses.NewStreaming(ctx, responses.ResponseNewParams{},
+		option.WithRequestBody("application/json", body), option.WithResponseInto(&response))
 	defer stream.Close()
 	if err := stream.Err(); err != nil {
 		return err
@@ -71,6 +74,13 @@ func (m *Model) speakResponses(ctx context.Context, req parley.ModelRequest, sum
 		}
 	}
 	return events.Err()
+}
+
+// responsesTool is a tool as the Responses API takes it.
+func responsesTool(t parley.ToolSpec) any {
+	return responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
+		Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t),
+		Strict: openai.Bool(false)}}
 }
 
 // A responsesEvent is what is used of an event of a stream.

@@ -1,7 +1,14 @@
 package openai
 
 import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"parley"
@@ -34,7 +41,8 @@ func TestOddChunks(t *testing.T) {
 		"nonsense before the end": {hello + "data: {nonsense\n\n" + end, func(a providertest.Answer) bool {
 			return parley.MessageOf(a.Err) == "The model's server sent something that cannot be understood."
 		}},
-		"an error in the middle": {hello + `data: {"error":{"message":"no more","type":"rate_limit_exceeded"}}` + "\n\n",
+		"an error in the middle": {hello + `data: {"error":{"message":"no more","type":"rate_limit_exceeded"}}` +
+			"\n\n",
 			func(a providertest.Answer) bool { return parley.CodeOf(a.Err) == parley.CodeOverloaded }},
 		"nothing but the end of the stream": {hello + "data: [DONE]\n\n" + end, func(a providertest.Answer) bool {
 			return parley.MessageOf(a.Err) == "The model's server stopped in the middle of the answer."
@@ -50,5 +58,77 @@ func TestOddChunks(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 		})
+	}
+}
+
+// TestConnectionsAreUsedAgain: a new connection for every call would cost a
+// handshake before the first token.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	const atOnce, rounds = 8, 5
+	var made atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"hello"},"finish_reason":"stop"}]}`+"\n\n")
+		w.(http.Flusher).Flush()
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			made.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	m := New(Options{BaseURL: server.URL, API: Chat})
+	defer m.Close()
+	for range rounds {
+		var all sync.WaitGroup
+		for range atOnce {
+			all.Go(func() {
+				if a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "m",
+					Messages: providertest.User("hi")}); a.Err != nil {
+					t.Error(a.Err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if n := made.Load(); n >= atOnce*rounds/2 {
+		t.Errorf("%d connections for %d calls, %d at a time", n, atOnce*rounds, atOnce)
+	}
+}
+
+// TestToolsAreEncodedOnce, and the request is the one that the SDK would make.
+func TestToolsAreEncodedOnce(t *testing.T) {
+	script := providertest.Play(t, answered, answered)
+	m := New(Options{BaseURL: script.URL, API: Responses})
+	defer m.Close()
+	encoded := 0
+	m.responsesTools.Encode = func(spec parley.ToolSpec) any {
+		encoded++
+		return responsesTool(spec)
+	}
+	tools := []parley.ToolSpec{{Name: "read", Description: "Reads <a> file.", Parameters: `{"type":"object"}`},
+		{Name: "stop"}}
+	for range 2 {
+		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gpt-4.1", Messages: providertest.User("hi"),
+			Tools: tools})
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	var got struct {
+		Stream bool
+		Tools  []struct {
+			Type, Name, Description string
+			Parameters              map[string]any
+		}
+	}
+	if err := json.Unmarshal([]byte(script.Last().Body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if encoded != 2 || !got.Stream || len(got.Tools) != 2 || got.Tools[0].Description != "Reads <a> file." ||
+		got.Tools[1].Parameters["type"] != "object" || got.Tools[0].Type != "function" {
+		t.Errorf("%d, %+v", encoded, got)
 	}
 }

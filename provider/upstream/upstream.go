@@ -25,6 +25,10 @@ const (
 	maxCall     = 30 * time.Minute // even if it is never idle
 	maxBytes    = 64 << 20         // of one answer, whatever is in it
 	maxRefusal  = 64 << 10         // that is read of one
+
+	// maxIdle bounds the connections that are kept for later calls. With fewer than
+	// there are calls at a time, most calls would begin with a new connection.
+	maxIdle = 256
 )
 
 // A Server is who is called.
@@ -48,7 +52,9 @@ func New(s Server) *Client {
 	if s.Idle == 0 {
 		s.Idle = DefaultIdle
 	}
-	return &Client{s, http.DefaultTransport.(*http.Transport).Clone()}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
+	return &Client{s, transport}
 }
 
 func (c *Client) Close() { c.transport.CloseIdleConnections() }

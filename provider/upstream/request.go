@@ -1,0 +1,61 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+
+	"parley"
+)
+
+// maxTools bounds how many encoded tools a Tools keeps.
+const maxTools = 1024
+
+// Tools encodes tools for requests, each once: an agent offers the same tools with
+// every turn. It may be used concurrently.
+type Tools struct {
+	Encode func(parley.ToolSpec) any // the tool as the vendor takes it
+
+	mu      sync.Mutex // guards the following; leaf
+	encoded map[parley.ToolSpec][]byte
+}
+
+// Append adds the list of the tools to a request, which is a JSON object that has
+// other keys. Without tools it is the request as it was.
+func (t *Tools) Append(request []byte, specs []parley.ToolSpec) ([]byte, error) {
+	if len(specs) == 0 {
+		return request, nil
+	}
+	request = append(bytes.TrimSuffix(request, []byte("}")), `,"tools":[`...)
+	for i, spec := range specs {
+		raw, err := t.tool(spec)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			request = append(request, ',')
+		}
+		request = append(request, raw...)
+	}
+	return append(request, "]}"...), nil
+}
+
+func (t *Tools) tool(spec parley.ToolSpec) ([]byte, error) {
+	t.mu.Lock()
+	raw, ok := t.encoded[spec]
+	t.mu.Unlock()
+	if ok {
+		return raw, nil
+	}
+	raw, err := json.Marshal(t.Encode(spec))
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.encoded == nil || len(t.encoded) >= maxTools {
+		t.encoded = map[parley.ToolSpec][]byte{}
+	}
+	t.encoded[spec] = raw
+	return raw, nil
+}
