@@ -1,5 +1,7 @@
 package parley
 
+import "slices"
+
 // A Message is one entry of the conversation as a model is given it.
 type Message struct {
 	Role       role
@@ -32,43 +34,74 @@ const (
 // Conversation reads the messages back from a log. Pieces are not needed. Every
 // call in it is followed by its result, as vendors demand.
 func Conversation(log []Event) []Message {
-	c := conversation{inputs: map[InputID]InputReceived{}, adopted: map[InputID]int{}, results: map[CallID]string{},
-		notes: map[CallID]string{}, original: map[CallID]CallID{}}
+	t := NewTranscript()
 	for _, e := range log {
-		c.read(e)
+		t.Read(e)
 	}
-	c.closeTurn()
-	return c.messages
+	return t.Messages()
 }
 
-type conversation struct {
-	messages []Message
+// A Transcript is a conversation that is read event by event, so that the messages
+// of a log that grows need not be read from its beginning again.
+type Transcript struct {
+	head     Seq       // of the last event that was read
+	messages []Message // only appended to: Messages has given them away
 	inputs   map[InputID]InputReceived
 	adopted  map[InputID]int // where in messages it is
 	turn     Message         // of the assistant, open
 	results  map[CallID]string
 	notes    map[CallID]string // of who allowed a call
 	original map[CallID]CallID // a rerun answers for the call it repeats
+	size     int               // of messages and inputs
 }
 
-func (c *conversation) read(e Event) {
+func NewTranscript() *Transcript {
+	return &Transcript{inputs: map[InputID]InputReceived{}, adopted: map[InputID]int{}, results: map[CallID]string{},
+		notes: map[CallID]string{}, original: map[CallID]CallID{}}
+}
+
+// Head is where the last event was that was read.
+func (c *Transcript) Head() Seq { return c.head }
+
+// Size is about how many bytes a transcript holds.
+func (c *Transcript) Size() int { return c.size }
+
+// Messages is the conversation so far. It stays as it is when more is read, and
+// must not be changed.
+func (c *Transcript) Messages() []Message {
+	return slices.Clip(c.withTurn(c.messages[:len(c.messages):len(c.messages)]))
+}
+
+// Read adds an event of the log, in order. Pieces may be left out.
+func (c *Transcript) Read(e Event) {
+	c.head = max(c.head, e.Seq)
 	switch b := e.Body.(type) {
 	case InputReceived:
+		c.size += sizeOfInput(b)
 		c.inputs[InputID(e.Seq)] = b
 	case InputAdopted:
 		c.closeTurn()
-		in := c.inputs[b.Input]
+		in, known := c.inputs[b.Input]
 		if in.Fresh {
-			c.messages = nil
+			c.replace(nil)
 			clear(c.adopted)
 		}
 		c.adopted[b.Input] = len(c.messages)
-		c.messages = append(c.messages, Message{Role: RoleUser, Text: in.Content, Images: in.Images, Seq: e.Seq,
-			Input: b.Input})
-		delete(c.inputs, b.Input)
+		c.add(Message{Role: RoleUser, Text: in.Content, Images: in.Images, Seq: e.Seq, Input: b.Input})
+		if known {
+			c.size -= sizeOfInput(in)
+			delete(c.inputs, b.Input)
+		}
+	case InputWithdrawn:
+		if in, known := c.inputs[b.Input]; known {
+			c.size -= sizeOfInput(in)
+			delete(c.inputs, b.Input)
+		}
 	case InputScreened:
 		if i, ok := c.adopted[b.Input]; ok && b.Finding.Verdict == ScreenBlock {
-			c.messages[i].Text, c.messages[i].Images = "(A message was blocked.)", nil
+			messages := slices.Clone(c.messages)
+			messages[i].Text, messages[i].Images = "(A message was blocked.)", nil
+			c.replace(messages)
 		}
 	case TurnStarted, RunFinished:
 		c.closeTurn()
@@ -110,14 +143,14 @@ func (c *conversation) read(e Event) {
 }
 
 // begin notes where the turn of the assistant begins.
-func (c *conversation) begin(at Seq) {
+func (c *Transcript) begin(at Seq) {
 	if c.turn.Seq == 0 {
 		c.turn.Seq = at
 	}
 }
 
 // compact puts a summary in the place of what was said up to a seq.
-func (c *conversation) compact(b ContextCompacted) {
+func (c *Transcript) compact(b ContextCompacted) {
 	c.closeTurn()
 	kept := []Message{{Role: RoleUser, Seq: b.Upto, Text: "This is a summary of the conversation so far; what was " +
 		"said literally is no longer here.\n\n" + b.Summary}}
@@ -127,35 +160,78 @@ func (c *conversation) compact(b ContextCompacted) {
 			kept = append(kept, m)
 		}
 	}
-	c.messages = kept
+	c.replace(kept)
 }
 
-func (c *conversation) root(id CallID) CallID {
+func (c *Transcript) root(id CallID) CallID {
 	if o, ok := c.original[id]; ok {
 		return o
 	}
 	return id
 }
 
-func (c *conversation) closeTurn() {
+func (c *Transcript) closeTurn() {
+	for _, m := range c.withTurn(nil) {
+		c.add(m)
+	}
+	c.turn = Message{}
+	// Whatever is known of calls is of this turn: they end before the next begins.
+	clear(c.results)
+	clear(c.notes)
+	clear(c.original)
+}
+
+// withTurn adds the open turn to messages, as if it ended here.
+func (c *Transcript) withTurn(messages []Message) []Message {
 	t := c.turn
-	c.turn = Message{Role: RoleAssistant}
 	if t.Text == "" && len(t.Calls) == 0 {
-		return
+		return messages
 	}
 	t.Role = RoleAssistant
-	c.messages = append(c.messages, t)
+	messages = append(messages, t)
 	for _, call := range t.Calls {
 		result, ok := c.results[call.ID]
 		if !ok {
 			result = "Cancelled: this did not run."
 		}
-		c.messages = append(c.messages, Message{Role: RoleTool, Call: call.ID, Text: result + c.notes[call.ID],
-			Seq: t.Seq})
-		delete(c.results, call.ID)
-		delete(c.notes, call.ID)
+		messages = append(messages, Message{Role: RoleTool, Call: call.ID, Text: result + c.notes[call.ID], Seq: t.Seq})
+	}
+	return messages
+}
+
+func (c *Transcript) add(m Message) {
+	c.messages = append(c.messages, m)
+	c.size += m.size()
+}
+
+// replace puts other messages in the place of all so far.
+func (c *Transcript) replace(messages []Message) {
+	c.messages, c.size = messages, 0
+	for _, m := range messages {
+		c.size += m.size()
+	}
+	for _, in := range c.inputs {
+		c.size += sizeOfInput(in)
 	}
 }
+
+// size is about how many bytes a message holds.
+func (m Message) size() int {
+	const fixed = 256 // of the struct, and its share of maps
+	n := fixed + len(m.Text) + len(m.Thinking)
+	for _, c := range m.Calls {
+		n += fixed + len(c.Name) + len(c.Arguments)
+	}
+	for _, i := range m.Images {
+		n += len(i.Data)
+	}
+	if m.Memo != nil {
+		n += len(m.Memo.Data)
+	}
+	return n
+}
+
+func sizeOfInput(in InputReceived) int { return Message{Text: in.Content, Images: in.Images}.size() }
 
 func resultText(b ToolCallFinished) string {
 	switch b.Outcome {

@@ -111,3 +111,31 @@ func TestConversation(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestMessagesThatWereGivenAwayStay: a model is told a conversation while it goes
+// on.
+func TestMessagesThatWereGivenAwayStay(t *testing.T) {
+	a := newTale(t)
+	a.do(parley.SubmitInput{Content: "bad", Request: "1", Agent: parley.AgentRef{Name: "helper"}, Classify: true})
+	a.model(parley.ScreenEnded{Input: a.state.Run.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock}})
+	a.say("good")
+	transcript := parley.NewTranscript()
+	var given [][]parley.Message
+	var told []string
+	for _, e := range a.log {
+		transcript.Read(e)
+		given = append(given, transcript.Messages())
+		told = append(told, fmt.Sprint(given[len(given)-1]))
+	}
+	for i, messages := range given {
+		if now := fmt.Sprint(messages); now != told[i] {
+			t.Errorf("after event %d the messages were %s and are now %s", i+1, told[i], now)
+		}
+		if want := fmt.Sprint(parley.Conversation(a.log[:i+1])); told[i] != want {
+			t.Errorf("after event %d: %s, not %s", i+1, told[i], want)
+		}
+	}
+	if !strings.Contains(strings.Join(told, ""), "bad") || strings.Contains(told[len(told)-1], "bad") {
+		t.Errorf("the message was not blocked: %s", told)
+	}
+}

@@ -26,6 +26,7 @@ type actor struct {
 	refusal *parley.Error // what those who still wait are told; set before gone is closed
 
 	s       *session
+	memory  memory
 	unheard bool               // a worker's coalescer may hold something
 	owner   parley.PrincipalID // of the session; set once, before the first worker is started
 	project *Project           // likewise; nil: not yet
@@ -54,7 +55,7 @@ func newActor(e *Engine, k key) *actor {
 		inputs: make(chan *request, mailbox), answers: make(chan *request, mailbox),
 		reports: make(chan report), spoke: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
 		gone:    make(chan struct{}),
-		workers: map[parley.Step]*worker{}}
+		workers: map[parley.Step]*worker{}, memory: memory{all: &e.remembered}}
 }
 
 // submit hands a command over and waits for the answer. Whoever stops waiting
@@ -96,6 +97,7 @@ func (a *actor) nudge() {
 func (a *actor) run() {
 	err := a.live()
 	a.stopWorkers()
+	a.memory.forget()
 	if !errors.As(err, &a.refusal) {
 		a.refusal = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
 	}
@@ -133,6 +135,9 @@ func (a *actor) live() (err error) {
 	e := a.engine
 	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session, e.Snapshot); err != nil {
 		return err
+	}
+	if a.s.state.Head == 0 { // nothing is to be read
+		a.memory.transcript = parley.NewTranscript()
 	}
 	// An earlier append may be in the log though it was reported as failed.
 	e.Feed.Reread(a.tenant, a.session)
@@ -215,6 +220,7 @@ func (a *actor) take(en entry) ([]parley.Event, error) {
 	}
 	a.learn()
 	a.settleIn()
+	a.memory.add(events)
 	a.engine.Feed.Publish(a.tenant, events)
 	a.story(events)
 	return events, nil
@@ -245,6 +251,9 @@ func (a *actor) hear(r report) error {
 	en := entry{pieces: r.pieces}
 	if r.last {
 		delete(a.workers, r.step)
+		if _, ok := r.step.(parley.CallModel); ok {
+			a.memory.learned(r.read)
+		}
 	}
 	if r.Body != nil {
 		en.in = r.Report

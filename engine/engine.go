@@ -94,8 +94,10 @@ type Engine struct {
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
 	pieces   chan struct{} // commits of chunks that wait for the store
-	tenants  tenants
-	made     definitions // that were read
+
+	remembered atomic.Int64 // bytes of conversations that are kept
+	tenants    tenants
+	made       definitions // that were read
 
 	mu      sync.Mutex // guards the following; leaf
 	actors  map[key]*actor

@@ -218,6 +218,7 @@ func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
 		store := &rough{}
 		r := newRig(t, func(c *Config) { c.Store = store })
 		id := r.open()
+		r.restart(false) // a session that is loaded is not read
 		var failed atomic.Bool
 		store.spoken = func() error {
 			if !failed.Swap(true) {
@@ -228,6 +229,9 @@ func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
 		r.say(id, "say hello")
 		if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Outcome != parley.Completed {
 			t.Errorf("%+v", end)
+		}
+		if !failed.Load() {
+			t.Error("nothing was read")
 		}
 	})
 }

@@ -81,7 +81,7 @@ func (a everyAgent) List(tenant parley.TenantID) []parley.Agent {
 			continue
 		}
 		var agent parley.Agent
-		if agent, err = e.definition(tenant, made.Digest); err != nil {
+		if agent, err = e.definition(e.ctx, tenant, made.Digest); err != nil {
 			break
 		}
 		list = append(list, p.atHome(tenant, agent))
@@ -105,7 +105,7 @@ func (e *Engine) withModel(s parley.Settings, agent parley.Agent) parley.Agent {
 	return agent
 }
 
-func (e *Engine) definition(tenant parley.TenantID, digest string) (parley.Agent, error) {
+func (e *Engine) definition(ctx context.Context, tenant parley.TenantID, digest string) (parley.Agent, error) {
 	k := definitionKey{tenant, digest}
 	e.made.mu.Lock()
 	agent, ok := e.made.read[k]
@@ -113,7 +113,7 @@ func (e *Engine) definition(tenant parley.TenantID, digest string) (parley.Agent
 	if ok {
 		return agent, nil
 	}
-	agent, err := e.Store.Tenant(tenant).Definition(e.ctx, digest)
+	agent, err := e.Store.Tenant(tenant).Definition(ctx, digest)
 	if err != nil {
 		return agent, err
 	}

@@ -41,27 +41,25 @@ func (a *actor) ask(
 
 // callModel has the model speak a turn. If it breaks off after something was
 // shown, only Decide knows what to do.
-func (a *actor) callModel(
-	ctx context.Context, step parley.CallModel, plan *parley.Plan, out *coalescer,
-) parley.ReportBody {
+func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
 	release, err := a.engine.slot(ctx)
 	if err != nil {
 		return nil
 	}
 	defer release()
 	tell := func(body parley.ReportBody) {
-		a.send(step, out, parley.Report{Run: step.Run, Turn: step.Turn, Body: body})
+		a.send(step, b.out, parley.Report{Run: step.Run, Turn: step.Turn, Body: body})
 	}
 	var request parley.ModelRequest
 	var agent parley.Agent
 	err = a.patiently(ctx, func() (err error) {
-		request, agent, err = a.request(ctx, step, plan)
+		request, agent, err = a.request(ctx, step, b)
 		return err
 	})
 	if err != nil {
 		return a.modelFailed(ctx, err)
 	}
-	ended, err := a.stream(ctx, request, agent, out.say, tell)
+	ended, err := a.stream(ctx, request, agent, b.out.say, tell)
 	switch {
 	case errors.Is(err, errLeaked):
 		a.log.Warn("the model said its canary; the session is halted")
@@ -72,17 +70,17 @@ func (a *actor) callModel(
 	return ended
 }
 
-func (a *actor) request(ctx context.Context, step parley.CallModel, plan *parley.Plan) (parley.ModelRequest,
-	parley.Agent, error) {
-	agent, log, err := a.recall(ctx, step.Agent, step.From)
+func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (parley.ModelRequest, parley.Agent,
+	error) {
+	agent, messages, err := a.recallTurn(ctx, step, b)
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
 	return parley.ModelRequest{
 		Model: agent.Model,
-		Instructions: a.knowing(ctx, instructed(agent, step.Mode, plan)+a.whoElse(agent)+a.skillsFor(agent),
+		Instructions: a.knowing(ctx, instructed(agent, step.Mode, b.plan)+a.whoElse(agent)+a.skillsFor(agent),
 			agent.Name),
-		Messages: parley.Conversation(log),
+		Messages: messages,
 		Tools:    offered(a.tools(ctx).Specs(agent), step.Mode),
 		Fallback: agent.Fallback,
 	}, agent, nil

@@ -102,6 +102,9 @@ type machine struct {
 	reports  []parley.Report // made so far; each may come again, late
 	last     parley.Command  // with an id
 	receipt  parley.Receipt
+
+	kept *parley.Transcript // read as the log grew
+	told []parley.Message   // at the last check
 }
 
 func (m *machine) load() {

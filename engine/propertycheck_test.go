@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -27,6 +28,7 @@ func (m *machine) check() {
 		m.t.Fatalf("the log folds to\n%+v\nthe session remembers\n%+v", got, m.s.state)
 	}
 	m.checkRows(log)
+	m.checkConversation(log)
 	steps := parley.Next(m.s.state, m.now)
 	if got, want := dueChange(m.s.state, steps, true), dueChange(m.s.state, nil, true); got != want {
 		m.t.Fatalf("with %+v to do the session is due %+v, which DueOf says is %+v", steps, got, want)
@@ -39,6 +41,32 @@ func (m *machine) check() {
 		if d.Session == m.id {
 			m.t.Fatalf("a session in good hands is due: %+v", d)
 		}
+	}
+}
+
+// checkConversation: a conversation that was kept while the log grew is the one
+// that the log holds, and messages that were given away do not change.
+func (m *machine) checkConversation(log []parley.Event) {
+	if m.kept == nil {
+		m.kept = parley.NewTranscript()
+	}
+	before := fmt.Sprint(m.told)
+	for _, e := range log {
+		if e.Seq > m.kept.Head() && !e.IsPiece() {
+			m.kept.Read(e)
+		}
+	}
+	if after := fmt.Sprint(m.told); after != before {
+		m.t.Fatalf("messages that were given away were\n%s\nand are\n%s", before, after)
+	}
+	m.told = m.kept.Messages()
+	spoken, err := m.store.Tenant(acme).Spoken(context.Background(), m.id, m.s.state.Compacted.From)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if want := parley.Conversation(spoken); !reflect.DeepEqual(m.told, want) &&
+		len(m.told)+len(want) > 0 {
+		m.t.Fatalf("the log holds\n%+v\nkept is\n%+v\n%s", want, m.told, story(log))
 	}
 }
 

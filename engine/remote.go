@@ -18,7 +18,7 @@ var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server does not r
 
 // callRemote has an agent that runs elsewhere speak a turn. It takes no slot of
 // the models': it may wait for a person for a day, and costs a goroutine.
-func (a *actor) callRemote(ctx context.Context, step parley.CallModel, out *coalescer) parley.ReportBody {
+func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if s := step.Agent.Seconds; s > 0 {
@@ -27,8 +27,8 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel, out *coal
 		timer := time.AfterFunc(time.Duration(s)*time.Second, func() { stop(late) })
 		defer timer.Stop()
 	}
-	r := &remoteTurn{actor: a, step: step, stop: stop, out: out}
-	r.mouth = a.mouth(out.say)
+	r := &remoteTurn{actor: a, step: step, stop: stop, brief: b}
+	r.mouth = a.mouth(b.out.say)
 	defer func() { // also if it panics
 		stop(nil)
 		r.waiting.Wait()
@@ -62,7 +62,7 @@ type remoteTurn struct {
 	step  parley.CallModel
 	agent parley.Agent
 	stop  context.CancelCauseFunc
-	out   *coalescer
+	brief *brief
 	mouth *mouth
 	said  int // bytes of text
 	calls int
@@ -72,7 +72,7 @@ type remoteTurn struct {
 }
 
 func (r *remoteTurn) tell(body parley.ReportBody) {
-	r.send(r.step, r.out, parley.Report{Run: r.step.Run, Turn: r.step.Turn, Body: body})
+	r.send(r.step, r.brief.out, parley.Report{Run: r.step.Run, Turn: r.step.Turn, Body: body})
 }
 
 func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
@@ -141,12 +141,12 @@ func words(s parley.RemoteSaid) string {
 
 // request is the conversation, as the agent is given it.
 func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) {
-	agent, log, err := r.recall(ctx, r.step.Agent, r.step.From)
+	agent, messages, err := r.recallTurn(ctx, r.step, r.brief)
 	if err != nil {
 		return parley.RemoteRequest{}, err
 	}
 	request := parley.RemoteRequest{Tenant: r.tenant, Session: r.session, Agent: agent,
-		Context: r.known(ctx, agent.Name), Messages: parley.Conversation(log)}
+		Context: r.known(ctx, agent.Name), Messages: messages}
 	if !parley.IsBlank(agent.Instructions) {
 		request.Instructions = r.mouth.instructions(agent.Instructions)
 	}

@@ -23,23 +23,35 @@ type report struct {
 	parley.Report
 	step   parley.Step
 	last   bool
-	pieces []parley.Report // what the worker has said before
+	pieces []parley.Report    // what the worker has said before
+	read   *parley.Transcript // what the worker had to read for its turn; nil: nothing
+}
+
+// A brief is what a worker is given besides its step.
+type brief struct {
+	plan     *parley.Plan
+	messages []parley.Message // the conversation, for a turn
+	known    bool             // false: the worker is to read the conversation
+	out      *coalescer
+	read     *parley.Transcript // set by the worker, see report
 }
 
 // work starts a worker.
 func (a *actor) work(step parley.Step) {
 	ctx, cancel := context.WithCancel(a.engine.ctx)
-	out := newCoalescer(a.spoke)
-	a.workers[step] = &worker{cancel, out}
+	b := &brief{plan: a.s.state.Plan, out: newCoalescer(a.spoke)}
+	a.workers[step] = &worker{cancel, b.out}
 	if a.owner == "" { // before anybody reads it: there is no earlier worker
 		a.owner = a.s.state.Owner
 	}
-	plan := a.s.state.Plan
+	if _, ok := step.(parley.CallModel); ok {
+		b.messages, b.known = a.memory.messages()
+	}
 	a.engine.wg.Go(func() {
 		defer cancel()
-		last := a.perform(ctx, step, plan, out)
+		last := a.perform(ctx, step, b)
 		last.At = a.engine.Now()
-		a.reports <- report{last, step, true, out.reports(step, last.At, true)}
+		a.reports <- report{last, step, true, b.out.reports(step, last.At, true), b.read}
 	})
 }
 
@@ -65,7 +77,7 @@ func (a *actor) stopWorkers() {
 
 // perform does the step and returns the last report. One without a body says
 // only that the worker is gone.
-func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan, out *coalescer) (last parley.Report) {
+func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last parley.Report) {
 	defer func() {
 		if p := recover(); p != nil {
 			last.Body = failed(step, a.panicked(p))
@@ -75,13 +87,13 @@ func (a *actor) perform(ctx context.Context, step parley.Step, plan *parley.Plan
 	case parley.CallModel:
 		last = parley.Report{Run: step.Run, Turn: step.Turn}
 		if step.Agent.Remote {
-			last.Body = a.callRemote(ctx, step, out)
+			last.Body = a.callRemote(ctx, step, b)
 		} else {
-			last.Body = a.callModel(ctx, step, plan, out)
+			last.Body = a.callModel(ctx, step, b)
 		}
 	case parley.CallTool:
 		last = parley.Report{Run: step.Run, Call: step.Call}
-		last.Body = a.callTool(ctx, step, out)
+		last.Body = a.callTool(ctx, step, b.out)
 	case parley.Classify:
 		last = parley.Report{Run: step.Run}
 		last.Body = a.classify(ctx, step)
@@ -195,7 +207,7 @@ func (a *actor) definition(ctx context.Context, ref parley.AgentRef) (parley.Age
 	if err := a.in().missing; err != nil {
 		return parley.Agent{}, err
 	}
-	agent, err := a.engine.Store.Tenant(a.tenant).Definition(ctx, ref.Digest)
+	agent, err := a.engine.definition(ctx, a.tenant, ref.Digest)
 	// Whose projects are may have changed since the run started.
 	return a.in().atHome(a.tenant, agent), err
 }
