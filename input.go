@@ -264,6 +264,7 @@ func recent(list []string, content string) []string {
 		for content != "" && content[0]&0xC0 == 0x80 { // not in the middle of a character
 			content = content[1:]
 		}
+		content = strings.Clone(content) // or it would hold all of a long message
 	}
 	list = append(slices.Clip(list), content)
 	return list[max(len(list)-most, 0):]

@@ -2,7 +2,10 @@ package parley_test
 
 import (
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"parley"
 	"parley/checker"
@@ -65,5 +68,43 @@ func TestTakingBack(t *testing.T) {
 	}
 	for _, err := range checker.Check(a.log) {
 		t.Error(err)
+	}
+}
+
+// TestTitles: a title is the first line of a message, or as much of it as fits.
+func TestTitles(t *testing.T) {
+	for content, want := range map[string]string{
+		"hello":                                "hello",
+		"  first\nsecond":                      "first",
+		strings.Repeat("ä", 60):                strings.Repeat("ä", 60),
+		strings.Repeat("ä", 61):                strings.Repeat("ä", 59) + "…",
+		strings.Repeat("ä", 1000) + "\nsecond": strings.Repeat("ä", 59) + "…",
+	} {
+		a := newTale(t)
+		a.say(content)
+		if a.state.Title != want {
+			t.Errorf("%.80q: %q", content, a.state.Title)
+		}
+	}
+}
+
+// TestLongMessagesAreNotCopied by Fold, and nothing of the state holds them.
+func TestLongMessagesAreNotCopied(t *testing.T) {
+	s := parley.NewState("acme", "11111111-1111-4111-8111-111111111111")
+	for _, content := range []string{strings.Repeat("x", 1<<20), "short\n" + strings.Repeat("x", 1<<20)} {
+		e := parley.Event{Seq: 1, Body: parley.InputReceived{Content: content}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := parley.Fold(s, e)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10 {
+			t.Errorf("%d bytes were allocated", n)
+		}
+		for _, kept := range append(got.Recent, got.Title) {
+			begin := uintptr(unsafe.Pointer(unsafe.StringData(content)))
+			if at := uintptr(unsafe.Pointer(unsafe.StringData(kept))); at >= begin && at < begin+uintptr(len(content)) {
+				t.Errorf("%.20q is a part of the message", kept)
+			}
+		}
 	}
 }

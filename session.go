@@ -184,10 +184,16 @@ func (d *decision) delete() {
 // titleOf is the first line of what a session began with.
 func titleOf(content string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
-	if runes := []rune(line); len(runes) > maxTitleRunes {
-		line = string(runes[:maxTitleRunes-1]) + "…"
+	n, cut := 0, 0
+	for i := range line {
+		if n++; n == maxTitleRunes {
+			cut = i
+		}
+		if n > maxTitleRunes {
+			return string([]rune(line[:cut])) + "…" // what is no UTF-8 becomes it
+		}
 	}
-	return line
+	return strings.Clone(line) // or it would hold all of a long message
 }
 
 // expires is when a session goes by itself, if it does: one of a connection, in

@@ -14,6 +14,11 @@ func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Comm
 	if err := c.Check(); err != nil {
 		return parley.Receipt{}, err
 	}
+	leave, err := e.large.enter(ctx, c.Do)
+	if err != nil {
+		return parley.Receipt{}, err
+	}
+	defer leave()
 	return e.hand(ctx, key{c.Tenant, c.Session}, c.Do.Rules().Starts, &request{who: who, command: c})
 }
 

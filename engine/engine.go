@@ -95,6 +95,7 @@ type Engine struct {
 	slots    chan struct{} // model calls under way
 	pieces   chan struct{} // commits of chunks that wait for the store
 
+	large      largeInputs
 	remembered atomic.Int64 // bytes of conversations that are kept
 	tenants    tenants
 	made       definitions // that were read
@@ -136,6 +137,7 @@ func New(c Config) *Engine {
 		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
 		drained: make(chan struct{}),
 		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
+	e.large.places = make(chan struct{}, largeAtOnce)
 	e.made.read = map[definitionKey]parley.Agent{}
 	e.projects = newProjects(c)
 	e.Agents = everyAgent{engine: e}
