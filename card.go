@@ -136,7 +136,7 @@ func (d *decision) waitingCard(card CardID, status callStatus) (*Call, error) {
 type DecideApproval struct {
 	Card     CardID
 	Decision Decision
-	Scope    GrantScope // of AllowAlways; empty: exact
+	Scope    GrantScope `json:",omitempty"` // of AllowAlways; empty: exact
 	Note     string
 	Digest   string // if given, what the person saw
 }

@@ -1,6 +1,7 @@
 package parley_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -278,4 +279,13 @@ func (a *tale) grants() []parley.GrantInfo {
 		a.t.Fatal(err)
 	}
 	return list
+}
+
+// TestADecisionWithoutAScopeIsStoredAsBefore: a client that repeats a decision after an
+// upgrade gets its first receipt, which is found by the digest of this text.
+func TestADecisionWithoutAScopeIsStoredAsBefore(t *testing.T) {
+	raw, err := json.Marshal(parley.DecideApproval{Card: 7, Decision: parley.AllowAlways, Note: "n", Digest: "d"})
+	if want := `{"Card":7,"Decision":"always","Note":"n","Digest":"d"}`; err != nil || string(raw) != want {
+		t.Errorf("%s, %v", raw, err)
+	}
 }

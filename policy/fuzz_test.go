@@ -42,6 +42,18 @@ func outsideQuotes(script string) string {
 	return b.String()
 }
 
+// suspicious is where, outside of quotes, a script may write or run more.
+func suspicious(script string) string {
+	bare := outsideQuotes(script)
+	for harmless.MatchString(bare) {
+		bare = harmless.ReplaceAllString(bare, " $2")
+	}
+	if i := strings.IndexAny(bare, ">$`(){}"); i >= 0 {
+		return bare[i:]
+	}
+	return ""
+}
+
 // FuzzJudge looks at what was called safe with other eyes than the parser's:
 // outside of quotes there is nothing by which it could write or run more.
 func FuzzJudge(f *testing.F) {
@@ -62,16 +74,41 @@ func FuzzJudge(f *testing.F) {
 			if len(j.Commands) == 0 {
 				t.Fatalf("%s: nothing to run in %q", shell, script)
 			}
-			bare := outsideQuotes(script)
-			for harmless.MatchString(bare) {
-				bare = harmless.ReplaceAllString(bare, " $2")
-			}
-			if i := strings.IndexAny(bare, ">$`(){}"); i >= 0 {
-				t.Fatalf("%s: safe, and has %q: %q", shell, bare[i:], script)
+			if signs := suspicious(script); signs != "" {
+				t.Fatalf("%s: safe, and has %q: %q", shell, signs, script)
 			}
 			for _, c := range j.Commands {
 				if Judge(c, Place{Workspace: "/project"}).Safe == false {
 					t.Fatalf("%s: safe, but for %q: %q", shell, c, script)
+				}
+			}
+		}
+	})
+}
+
+// FuzzSimilar looks at commands that a rule for similar commands covers in the same
+// way: each part is safe or has the same rule, and no part has a note of risk.
+func FuzzSimilar(f *testing.F) {
+	for _, name := range []string{"asks.txt", "reads.txt", "notsimilar.txt"} {
+		for _, c := range commands(f, name) {
+			f.Add(c.script)
+			f.Add("mkdir a; " + c.script)
+		}
+	}
+	f.Fuzz(func(t *testing.T, script string) {
+		for _, shell := range []string{"bash", "sh", "zsh"} {
+			argv, at := []string{shell, "-c", script}, Place{Workspace: "/project"}
+			rule := Similar(argv, at)
+			if rule.Name == "" {
+				continue
+			}
+			j := Judge(argv, at)
+			if signs := suspicious(script); signs != "" || j.Safe || len(j.Risks) > 0 {
+				t.Fatalf("%s: covered by %s, and has %q %q: %q", shell, rule, signs, j.Risks, script)
+			}
+			for _, c := range j.Commands {
+				if part := Judge(c, at); !part.Safe && Similar(c, at) != rule || len(part.Risks) > 0 {
+					t.Fatalf("%s: covered by %s, but for %q: %q", shell, rule, c, script)
 				}
 			}
 		}
