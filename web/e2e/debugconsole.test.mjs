@@ -40,11 +40,24 @@ test('2: a message is answered as it is being said', async (t) => {
 })
 
 test('3: tools that run are lines of their own', async (t) => {
-  const { debug } = await open(t, (m) => m.script('look around', { toolCalls: [call('list_files', {})] }, 'Two files.'))
+  const { debug, page } = await open(t, (m) =>
+    m.script('look around', { content: 'First I look.', toolCalls: [call('list_files', {})] }, 'Two files.'),
+  )
   await debug.connected()
   await debug.say('Please look around')
   await debug.log.getByText('Two files.').waitFor()
-  await debug.log.getByText('Calling `list_files`...').waitFor()
+  await debug.log.getByText('Calling `list_files`... done').waitFor()
+  // What is said after a tool stands below its line.
+  const shown = await debug.log.innerText()
+  const places = ['First I look.', 'Calling `list_files`', 'Two files.'].map((text) => shown.indexOf(text))
+  assert.deepEqual(
+    places,
+    places.toSorted((a, b) => a - b),
+    shown,
+  )
+  // Its run is called by the message.
+  await page.goto('/runs')
+  await page.getByRole('link', { name: /Please look around/ }).waitFor()
 })
 
 test('4: blocked tools and halts are plain to see', async (t) => {

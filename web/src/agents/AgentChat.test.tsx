@@ -48,9 +48,10 @@ it('shows a conversation as the document has it', async () => {
   )
   expect(types()).toEqual([
     ['user', 'What players match?'],
-    ['assistant', 'Based on the data'],
-    ['tool', 'Calling `search_players`...'],
+    ['assistant', 'Based on'],
+    ['tool', 'Calling `search_players`... done'],
     ['tool', 'Tool `bash` blocked: not in allowlist'],
+    ['assistant', ' the data'],
     ['error', 'message blocked: potential prompt injection'],
     ['halt', 'Session haltedcanary token detected'],
   ])

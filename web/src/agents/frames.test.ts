@@ -41,12 +41,14 @@ describe('transcripts of the server', () => {
     const frames = lines.map((line) => parseFrame(line)!)
     expect(frames).not.toContain(null)
     const state = play(frames)
-    // the chunks of a message, joined, are its answer, in one bubble
+    // the chunks of a message, joined, are its answer, in one bubble between two tools
     const answers = new Map<unknown, string>()
     for (const frame of frames)
       if (frame.type === 'chunk') answers.set(frame.request_id, (answers.get(frame.request_id) ?? '') + frame.content)
     const bubbles = state.messages.filter((message) => message.type === 'assistant')
-    expect(bubbles.map((message) => [message.requestId, message.content])).toEqual([...answers])
+    const shown = new Map<unknown, string>()
+    for (const { requestId, content } of bubbles) shown.set(requestId, (shown.get(requestId) ?? '') + content)
+    expect(shown).toEqual(new Map([...answers].filter(([id]) => shown.has(id as string) || answers.get(id) !== '')))
     // every line, error and halt is there once
     const count = (...types: string[]) => frames.filter((frame) => types.includes(frame.type)).length
     const tools = state.messages.filter((message) => message.type === 'tool' && message.toolName !== undefined)
@@ -60,7 +62,7 @@ describe('transcripts of the server', () => {
     // what has an end waits for nothing
     for (const frame of frames)
       if (frame.type === 'error' || frame.type === 'session_halt' || frame.done === true)
-        expect(bubbles.find((message) => message.requestId === frame.request_id)?.streaming ?? false).toBe(false)
+        expect(bubbles.some((message) => message.requestId === frame.request_id && message.streaming)).toBe(false)
     const opened = frames
       .filter((frame) => ['approval_request', 'question', 'tool_call_unknown'].includes(frame.type))
       .map((frame) => frame.id)
@@ -85,10 +87,11 @@ describe('the document’s examples', () => {
       { type: 'session_halt', request_id: 't', reason: 'canary token detected' },
     ])
     expect(texts(state)).toEqual([
-      'assistant: Based on... the data',
-      'tool: Calling `search_players`...',
+      'assistant: Based on...',
+      'tool: Calling `search_players`... done',
       'tool: Tool `bash` blocked: not in allowlist',
       'tool: Tool `fetch` failed: no route',
+      'assistant:  the data',
       'error: agent error: timeout',
       'halt: canary token detected',
     ])
@@ -110,6 +113,16 @@ it('makes a bubble of a first chunk that is already the last', () => {
   expect(state.messages).toEqual([
     { id: 'm1', type: 'assistant', content: 'All of it.', requestId: 'r', timestamp: 0, streaming: false },
   ])
+})
+
+it('ends a message that says nothing after its last tool without an empty bubble', () => {
+  const state = play([
+    { type: 'chunk', request_id: 'r', content: 'I look.', done: false },
+    { type: 'tool_executed', request_id: 'r', tool_name: 'list_files' },
+    { type: 'chunk', request_id: 'r', content: '', done: true },
+  ])
+  expect(texts(state)).toEqual(['assistant: I look.', 'tool: Calling `list_files`... done'])
+  expect(state.messages[0]!.streaming).toBe(false)
 })
 
 it('passes over what it does not know', () => {

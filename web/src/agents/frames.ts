@@ -79,12 +79,14 @@ function onFrame(before: ConsoleState, frame: Frame, at: number): ConsoleState {
   const failed = frame.type === 'error' || frame.type === 'session_halt'
   const state = frame.type === 'problem' ? before : retried(before, failed ? '.' : '; a retry succeeded.', requestId)
   const tool = text(frame.tool_name)
-  const line = (content: string) => push(state, { type: 'tool', content, toolName: tool, requestId, timestamp: at })
+  // The text that follows a tool is a bubble below the line of the tool.
+  const line = (content: string) =>
+    push(settled(state, requestId), { type: 'tool', content, toolName: tool, requestId, timestamp: at })
   switch (frame.type) {
     case 'chunk':
       return onChunk(state, requestId, text(frame.content), frame.done === true, at)
-    case 'tool_executed':
-      return line(`Calling \`${tool}\`...`)
+    case 'tool_executed': // the server sends it when the call has ended well
+      return line(`Calling \`${tool}\`... done`)
     case 'tool_failed':
       return line(`Tool \`${tool}\` failed: ${text(frame.reason)}`)
     case 'tool_blocked':
@@ -124,13 +126,16 @@ function onFrame(before: ConsoleState, frame: Frame, at: number): ConsoleState {
   return state // a type that a later server may have
 }
 
-// The chunks of a message are one bubble, which the first of them makes, be it
-// the last too.
+// The chunks of a message between two tools are one bubble, which the first of
+// them makes, be it the last too. A last chunk without text ends the message and
+// adds no bubble to what is there.
 function onChunk(state: ConsoleState, requestId: string, content: string, done: boolean, at: number): ConsoleState {
   const after = done ? ended(state) : state
   const bubble = state.messages.findLastIndex(
     (message) => message.type === 'assistant' && message.requestId === requestId && message.streaming,
   )
+  const shown = state.messages.some((message) => message.requestId === requestId)
+  if (bubble < 0 && done && content === '' && shown) return after
   if (bubble < 0) return push(after, { type: 'assistant', content, requestId, timestamp: at, streaming: !done })
   return {
     ...after,

@@ -104,7 +104,7 @@ function Row({ run, title, agent }: { run: Run; title?: string; agent: boolean }
           {agent && <span className="font-medium">{run.agent}</span>}
           {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>}{' '}
           <bdi className="text-ink-soft">
-            <Exact>{run.message ?? title ?? `${run.session.slice(0, 8)}….${run.run}`}</Exact>
+            <Exact>{run.message ?? title ?? 'Untitled conversation'}</Exact>
           </bdi>
         </span>
         <span className="hidden text-right text-xs tabular-nums text-ink-soft sm:block">

@@ -2,14 +2,23 @@ import { useQuery } from '@tanstack/react-query'
 import { ask } from '../wire/api'
 import type { Session } from '../wire/native.generated'
 
-// useTitles returns the titles of the listed conversations. Sessions of debug consoles are not listed and have no
-// title.
+// titlesOf returns the titles of conversations by id. A conversation of a debug console is called by its first message
+// too, although the list of conversations leaves it out.
+export function titlesOf(...lists: Session[][]): Map<string, string> {
+  return new Map(
+    lists.flat().flatMap((session) => (session.root === session.id ? [[session.id, session.title]] : [])),
+  )
+}
+
+// useTitles returns the titles of recent conversations, those of debug consoles among them.
 export function useTitles(): (root: string) => string | undefined {
   const { data } = useQuery({
     queryKey: ['sessions', 'titles'],
     queryFn: async ({ signal }) => {
-      const { sessions } = await ask<{ sessions: Session[] }>('GET', '/api/v1/sessions?limit=200', { signal })
-      return new Map(sessions.map((session) => [session.id, session.title]))
+      const list = (query: string) =>
+        ask<{ sessions: Session[] }>('GET', `/api/v1/sessions?limit=200${query}`, { signal })
+      const [listed, transient] = await Promise.all([list(''), list('&transient=1')])
+      return titlesOf(transient.sessions, listed.sessions)
     },
     staleTime: 30_000,
   })
