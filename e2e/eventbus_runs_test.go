@@ -304,7 +304,8 @@ func TestEventBusClears(t *testing.T) {
 	b := n.tune(s, "?session_id=my+notes")
 	a := n.say(s, "my notes", rememberTea)
 	b.until("turn_complete", "")
-	sessionOf := func(a accepted) string { return a.RunID[:strings.LastIndex(a.RunID, "-")] } // run-<session>-<seq>
+	// The id of a run is run-<session>-<seq>.
+	sessionOf := func(a accepted) string { return a.RunID[:strings.LastIndex(a.RunID, "-")] }
 	if again := n.say(s, "my notes", "what did I say"); sessionOf(again) != sessionOf(a) {
 		t.Errorf("%+v and %+v", a, again)
 	}
