@@ -318,8 +318,8 @@ func TestEventBusClears(t *testing.T) {
 	b.until("run", "sync")
 	fresh := n.say(s, "my notes", "what did I say")
 	list := b.until("turn_complete", "")
-	if sessionOf(fresh) == sessionOf(a) || !slices.Contains(steps(list), "message helpful-assistant: This is the first "+
-		"thing you say in this session.") {
+	if sessionOf(fresh) == sessionOf(a) || !slices.Contains(steps(list),
+		"message helpful-assistant: This is the first thing you say in this session.") {
 		t.Errorf("%+v %q", fresh, steps(list))
 	}
 }
