@@ -210,16 +210,19 @@ func TestATreeIsNotWokenByOthers(t *testing.T) {
 	until := func(ok func(look) bool) look {
 		l := w.after(2)
 		for ; !ok(l); l = w.after(2) {
-			<-l.changed
+			woken := make(chan struct{})
+			if w.wait(&follower{}, l.changes, func() { close(woken) }) {
+				<-woken
+			}
 		}
 		return l
 	}
 	until(func(l look) bool { return l.from > 0 }) // the tail has begun
 	b.write(1, 1, 1, "x", false)
-	before := until(func(l look) bool { return len(l.items) > 0 }).changed
+	before := until(func(l look) bool { return len(l.items) > 0 }).changes
 	b.write(2, 2, 1, "x", false)
 	read(t, two, 1)
-	if w.after(2).changed != before {
+	if w.after(2).changes != before {
 		t.Error("it was woken")
 	}
 }

@@ -9,20 +9,29 @@
 // Recent events are kept in a window per followed log, shared by its followers,
 // so that those who keep up do not touch the store. A follower that cannot be
 // served from the window reads the store, and waits for as long as it cannot be
-// read. Publish and Reread say when to look.
+// read. Pages that were read last are shared too. Publish and Reread say when to
+// look.
+//
+// A follower is handed some 48 KB at most, however slowly it reads. What all
+// windows and followers hold has a limit: near it they are handed less at a time.
 package feed
 
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley"
 )
 
 const (
-	page      = 256 // events read from the store at once
+	page      = 256      // events read from the store at once, at most
+	handBytes = 48 << 10 // that a follower is handed at once; an event may be larger
+	heldBytes = 64 << 20 // in all windows, and in the hands of all followers together
 	retryRead = 500 * time.Millisecond
 )
 
@@ -31,6 +40,9 @@ type Feed struct {
 	store parley.Store
 	done  chan struct{} // closed by Close
 	wg    sync.WaitGroup
+	pages pages
+	most  int64        // bytes that may be held
+	held  atomic.Int64 // bytes in windows and in the hands of followers
 
 	mu       sync.Mutex // guards the following; leaf: nothing else is locked under it
 	closed   bool
@@ -44,7 +56,7 @@ type sessionKey struct {
 }
 
 func New(store parley.Store) *Feed {
-	return &Feed{store: store, done: make(chan struct{}), sessions: map[sessionKey]*window{},
+	return &Feed{store: store, done: make(chan struct{}), most: heldBytes, sessions: map[sessionKey]*window{},
 		tenants: map[parley.TenantID]*tail{}}
 }
 
@@ -52,16 +64,30 @@ func New(store parley.Store) *Feed {
 // for the feed's own goroutines.
 func (f *Feed) Close(context.Context) error {
 	f.mu.Lock()
+	var all []*window
 	if !f.closed {
 		f.closed = true
 		close(f.done)
+		all = slices.Collect(maps.Values(f.sessions))
 		for _, t := range f.tenants {
 			t.stop()
+			all = slices.AppendSeq(all, maps.Values(t.windows))
 		}
 	}
 	f.mu.Unlock()
+	for _, w := range all {
+		w.mu.Lock()
+		w.wake()
+	}
 	f.wg.Wait()
 	return nil
+}
+
+// allowance is how many bytes may be held at one more place, which may usually be
+// most: less and less when little is left for all together.
+func (f *Feed) allowance(most int) int {
+	left := max(f.most-f.held.Load(), 0)
+	return int(min(int64(most), left/4))
 }
 
 // Publish tells followers of events that were just committed, all of one
@@ -101,11 +127,11 @@ func (f *Feed) Followers() int {
 	defer f.mu.Unlock()
 	n := 0
 	for _, w := range f.sessions {
-		n += w.followers
+		n += int(w.followers.Load())
 	}
 	for _, t := range f.tenants {
 		for _, w := range t.windows {
-			n += w.followers
+			n += int(w.followers.Load())
 		}
 	}
 	return n
@@ -126,20 +152,10 @@ func (f *Feed) Session(tenant parley.TenantID, id parley.SessionID, after parley
 	defer f.mu.Unlock()
 	w := f.sessions[key]
 	if w == nil {
-		w = newWindow(func(e *parley.Item) int64 { return int64(e.Seq) })
+		w = &window{feed: f, tenant: tenant, id: id}
 		f.sessions[key] = w
 	}
-	w.followers++
-	return &follower{feed: f, window: w, cursor: int64(after),
-		read: func(ctx context.Context, after int64) ([]parley.Event, error) {
-			return f.store.Tenant(tenant).Events(ctx, id, parley.Seq(after), page)
-		},
-		release: func() { // with f.mu held
-			if w.followers--; w.followers == 0 {
-				delete(f.sessions, key)
-			}
-		},
-	}
+	return f.follow(w, int64(after))
 }
 
 // Tree follows all sessions under a root, or with an empty root the whole
@@ -149,77 +165,128 @@ func (f *Feed) Tree(tenant parley.TenantID, root parley.SessionID, after parley.
 	defer f.mu.Unlock()
 	t := f.tenants[tenant]
 	if t == nil {
-		t = newTail(f, f.store.Tenant(tenant))
+		t = newTail(f, tenant)
 		f.tenants[tenant] = t
 		if !f.closed { // a closed feed serves what is stored and ends
 			f.wg.Go(t.run)
 		}
 	}
-	w := t.window(root)
-	w.followers++
-	return &follower{feed: f, window: w, cursor: int64(after),
-		read: func(ctx context.Context, after int64) ([]parley.Event, error) {
-			return f.store.Tenant(tenant).Tree(ctx, root, parley.Position(after), page)
-		},
-		release: func() {
-			if w.followers--; w.followers == 0 {
-				delete(t.windows, root)
-			}
-			if len(t.windows) == 0 {
-				delete(f.tenants, tenant)
-				t.stop()
-			}
-		},
+	return f.follow(t.window(root), int64(after))
+}
+
+// follow needs f.mu.
+func (f *Feed) follow(w *window, after int64) *follower {
+	w.followers.Add(1)
+	return &follower{feed: f, window: w, cursor: after, limit: firstPage}
+}
+
+// release forgets a window that has lost its last follower.
+func (f *Feed) release(w *window) {
+	f.mu.Lock()
+	last := w.followers.Add(-1) == 0
+	if t := f.tenants[w.tenant]; last && w.tree {
+		if delete(t.windows, w.id); len(t.windows) == 0 {
+			delete(f.tenants, w.tenant)
+			t.stop()
+		}
+	} else if last {
+		delete(f.sessions, sessionKey{w.tenant, w.id})
+	}
+	f.mu.Unlock()
+	if last {
+		w.drop()
+		f.pages.drop(w)
 	}
 }
 
 type follower struct {
-	feed    *Feed
-	window  *window
-	cursor  int64
-	read    func(context.Context, int64) ([]parley.Event, error)
-	release func()
-	once    sync.Once
+	feed   *Feed
+	window *window
+	cursor int64
+	limit  int           // events to read from the store at once
+	held   int           // bytes that were handed out by the last Next
+	slot   int           // guarded by the window
+	woken  chan struct{} // of Next
+	closed bool
 }
 
 func (f *follower) Close() {
-	f.once.Do(func() {
-		f.feed.mu.Lock()
-		defer f.feed.mu.Unlock()
-		f.release()
-	})
+	if !f.closed {
+		f.closed = true
+		f.hold(0)
+		f.window.leave(f)
+		f.feed.release(f.window)
+	}
+}
+
+// hold notes how many bytes are in the hands of the follower now.
+func (f *follower) hold(bytes int) {
+	f.feed.held.Add(int64(bytes - f.held))
+	f.held = bytes
 }
 
 func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+	f.hold(0) // whoever asks for more has done with it
 	for {
-		// A look comes with the channel that says when to look again, so nothing
-		// that comes after it can be missed while waiting.
 		look := f.window.after(f.cursor)
-		list := look.items
+		list, shared := look.items, int(f.window.followers.Load())
 		if !look.covered {
-			events, err := f.read(ctx, f.cursor)
+			all, err := f.stored(ctx)
 			if err != nil {
 				if parley.CodeOf(err) == parley.CodeUnavailable && f.feed.pause(ctx) {
 					continue // it is still there, and will be read later
 				}
 				return nil, cmp.Or(ctx.Err(), err)
 			}
-			if list = items(events); len(list) == 0 && f.cursor < look.from {
+			if len(all) == 0 && f.cursor < look.from {
 				f.cursor = look.from // nothing of this tree is up to there
 				continue
 			}
+			// A copy: the rest of a page is not to be kept by a reader that stalls.
+			list, shared = slices.Clone(some(all, f.feed.allowance(handBytes))), 1
 		}
 		if len(list) > 0 {
 			f.cursor = f.window.key(list[len(list)-1])
+			bytes := 0
+			for _, e := range list {
+				bytes += size(e.Body)
+			}
+			f.hold(bytes / shared)
 			return list, nil
 		}
-		select {
-		case <-look.changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-f.feed.done:
-			return nil, parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
+		if err := f.wait(ctx, look.changes); err != nil {
+			return nil, err
 		}
+	}
+}
+
+// wait waits until there may be more than a look has found.
+func (f *follower) wait(ctx context.Context, changes int) error {
+	if f.woken == nil {
+		f.woken = make(chan struct{}, 1)
+	}
+	if !f.window.wait(f, changes, f.wake) {
+		return nil
+	}
+	select {
+	case <-f.feed.done:
+		f.window.leave(f)
+		return parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
+	default:
+	}
+	select {
+	case <-f.woken:
+		return nil
+	case <-ctx.Done():
+		f.window.leave(f)
+		return ctx.Err()
+	}
+}
+
+func (f *follower) wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default: // it will look anyway
 	}
 }
 

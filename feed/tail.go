@@ -14,11 +14,12 @@ import (
 // there are any. Each tree has a window of its own, so that who follows one is
 // not woken by what happens in others.
 type tail struct {
-	feed  *Feed
-	store parley.TenantStore
-	poked chan struct{}
-	ctx   context.Context
-	stop  context.CancelFunc
+	feed   *Feed
+	tenant parley.TenantID
+	store  parley.TenantStore
+	poked  chan struct{}
+	ctx    context.Context
+	stop   context.CancelFunc
 
 	// Guarded by Feed.mu:
 	windows map[parley.SessionID]*window // by root; empty: of the whole tenant
@@ -26,9 +27,10 @@ type tail struct {
 	last    parley.Position // up to where the store was read
 }
 
-func newTail(f *Feed, store parley.TenantStore) *tail {
+func newTail(f *Feed, tenant parley.TenantID) *tail {
 	ctx, stop := context.WithCancel(context.Background())
-	return &tail{feed: f, store: store, poked: make(chan struct{}, 1), ctx: ctx, stop: stop,
+	return &tail{feed: f, tenant: tenant, store: f.store.Tenant(tenant), poked: make(chan struct{}, 1), ctx: ctx,
+		stop:    stop,
 		windows: map[parley.SessionID]*window{}}
 }
 
@@ -37,8 +39,7 @@ func newTail(f *Feed, store parley.TenantStore) *tail {
 func (t *tail) window(root parley.SessionID) *window {
 	w := t.windows[root]
 	if w == nil {
-		w = newWindow(func(e *parley.Item) int64 { return int64(e.Position) })
-		w.known, w.from = t.begun, int64(t.last)
+		w = &window{feed: t.feed, tenant: t.tenant, id: root, tree: true, known: t.begun, from: int64(t.last)}
 		t.windows[root] = w
 	}
 	return w

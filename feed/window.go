@@ -1,99 +1,184 @@
 package feed
 
 import (
+	"context"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"parley"
 )
 
 const (
 	windowEvents = 256
-	windowBytes  = 256 << 10
+	windowBytes  = 64 << 10
 	batch        = 64 // events handed out at once
 )
 
-// A window holds the newest events of a log, in order and without a gap.
+// A window holds the newest events of a log that a follower has not read yet, in
+// order and without a gap. Once all its followers wait for news, it is empty.
 type window struct {
-	key       func(*parley.Item) int64 // what cursors of this log count: seq or position
-	followers int                      // guarded by Feed.mu
+	feed      *Feed
+	tenant    parley.TenantID
+	id        parley.SessionID // the session, or the root of a tree
+	tree      bool             // cursors are positions, not seqs
+	followers atomic.Int32     // changes under Feed.mu
 
 	mu      sync.Mutex // guards the following; leaf
 	known   bool       // the window covers everything after from
 	from    int64
 	items   []*parley.Item
 	bytes   int
-	changed chan struct{} // closed and replaced when events were added
+	changes int // counts what followers are woken for
+	waiting []waiter
+	dropped bool // the last follower has gone; nothing is added any more
 }
 
-func newWindow(key func(*parley.Item) int64) *window {
-	return &window{key: key, changed: make(chan struct{})}
+// A waiter is a follower that is to be woken at the next change.
+type waiter struct {
+	follower *follower
+	wake     func()
+}
+
+// key is what cursors of this log count.
+func (w *window) key(e *parley.Item) int64 {
+	if w.tree {
+		return int64(e.Position)
+	}
+	return int64(e.Seq)
+}
+
+// read reads events behind a cursor from the store.
+func (w *window) read(ctx context.Context, after int64, limit int) ([]parley.Event, error) {
+	logs := w.feed.store.Tenant(w.tenant)
+	if w.tree {
+		return logs.Tree(ctx, w.id, parley.Position(after), limit)
+	}
+	return logs.Events(ctx, w.id, parley.Seq(after), limit)
 }
 
 // A look into a window: some events behind a cursor.
 type look struct {
 	items   []*parley.Item
-	covered bool            // the window can tell what comes behind the cursor
-	from    int64           // everything up to here is in the store
-	changed <-chan struct{} // closed when a look may find more
+	covered bool  // the window can tell what comes behind the cursor
+	from    int64 // everything up to here is in the store
+	changes int   // for wait
 }
 
 func (w *window) after(cursor int64) look {
+	most := w.feed.allowance(handBytes)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := look{changed: w.changed}
+	l := look{changes: w.changes}
 	if !w.known {
 		return l
 	}
 	l.from = w.from
 	if l.covered = cursor >= w.from; l.covered {
-		i := sort.Search(len(w.items), func(i int) bool { return w.key(w.items[i]) > cursor })
-		n := min(len(w.items)-i, batch)
-		l.items = append(l.items, w.items[i:i+n]...)
+		l.items = append(l.items, some(w.behind(w.items, cursor), most)...)
 	}
 	return l
+}
+
+// behind is the part of a list that comes after a cursor.
+func (w *window) behind(list []*parley.Item, cursor int64) []*parley.Item {
+	return list[sort.Search(len(list), func(i int) bool { return w.key(list[i]) > cursor }):]
+}
+
+// some is the beginning of a list that a follower may be handed at once: so many
+// bytes, but at least one event.
+func some(list []*parley.Item, most int) []*parley.Item {
+	n := 0
+	for ; n < min(len(list), batch); n++ {
+		if most -= size(list[n].Body); most < 0 && n > 0 {
+			break
+		}
+	}
+	return list[:n]
+}
+
+// wait has wake called once, at the next change, unless there was one since the
+// look. wake must not wait for anything. When everybody waits, nobody needs what
+// the window holds.
+func (w *window) wait(f *follower, changes int, wake func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changes != changes {
+		return false
+	}
+	f.slot = len(w.waiting)
+	w.waiting = append(w.waiting, waiter{f, wake})
+	if w.known && len(w.waiting) >= int(w.followers.Load()) {
+		w.restart(w.end())
+	}
+	return true
+}
+
+// leave takes a follower off the list, if it is on it.
+func (w *window) leave(f *follower) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f.slot >= len(w.waiting) || w.waiting[f.slot].follower != f {
+		return
+	}
+	last := len(w.waiting) - 1
+	w.waiting[f.slot] = w.waiting[last]
+	w.waiting[f.slot].follower.slot = f.slot
+	w.waiting[last] = waiter{}
+	w.waiting = w.waiting[:last]
 }
 
 // add appends events that follow directly on whatever stood at before. If the
 // window ends elsewhere, it starts anew: it never holds a gap.
 func (w *window) add(before int64, list []*parley.Item) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if !w.known || before != w.end() {
-		w.known, w.from, w.bytes, w.items = true, before, 0, nil
+		w.known = true
+		w.restart(before)
 	}
 	w.append(list)
+	w.wake() // unlocks
 }
 
 // next appends the events that come next in a log that was started. What it
 // leaves out is not of this log.
 func (w *window) next(list []*parley.Item) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.append(list)
+	w.wake()
 }
 
 // append needs w.mu.
 func (w *window) append(list []*parley.Item) {
+	if w.dropped {
+		return
+	}
+	most := w.feed.allowance(windowBytes)
+	before := w.bytes
 	for _, e := range list {
 		w.items = append(w.items, e)
 		w.bytes += size(e.Body)
 	}
 	drop := 0
-	for ; len(w.items)-drop > windowEvents || w.bytes > windowBytes && drop < len(w.items); drop++ {
+	for ; len(w.items)-drop > windowEvents || w.bytes > most && drop < len(w.items); drop++ {
 		w.from = w.key(w.items[drop])
 		w.bytes -= size(w.items[drop].Body)
 		w.items[drop] = nil // let go of it
 	}
 	w.items = w.items[drop:]
-	w.wake()
+	w.feed.held.Add(int64(w.bytes - before))
+}
+
+// restart empties the window: it covers what comes after from. It needs w.mu.
+func (w *window) restart(from int64) {
+	w.feed.held.Add(int64(-w.bytes))
+	w.from, w.bytes, w.items = from, 0, nil
 }
 
 // start says that the log is at this point now and that everything behind it
 // will be added. Followers look again: what came before this point will not be.
 func (w *window) start(at int64) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.known, w.from = true, at
 	w.wake()
 }
@@ -101,15 +186,30 @@ func (w *window) start(at int64) {
 // forget has everybody read the store.
 func (w *window) forget() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.known, w.items, w.bytes = false, nil, 0
+	w.known = false
+	w.restart(0)
 	w.wake()
 }
 
-// wake needs w.mu.
+// drop empties the window for good.
+func (w *window) drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dropped = true
+	w.restart(0)
+}
+
+// wake needs w.mu, and unlocks it: followers that are woken look at once.
 func (w *window) wake() {
-	close(w.changed)
-	w.changed = make(chan struct{})
+	w.changes++
+	list := w.waiting
+	if w.waiting = nil; len(list) > 1 {
+		w.waiting = make([]waiter, 0, len(list))
+	}
+	w.mu.Unlock()
+	for _, f := range list {
+		f.wake()
+	}
 }
 
 // end is the cursor of the newest event. It needs w.mu.

@@ -741,8 +741,14 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 
 	// I13: memory is bounded.
 	{"the window of recent events grows without end", "feed/window.go",
-		"len(w.items)-drop > windowEvents || w.bytes > windowBytes && drop < len(w.items)",
+		"len(w.items)-drop > windowEvents || w.bytes > most && drop < len(w.items)",
 		"drop < len(w.items) && w.bytes < 0", "./feed", "TestASlowFollowerCostsNothing"},
+	{"a stalled reader holds a whole page of the log", "feed/feed.go",
+		"slices.Clone(some(all, f.feed.allowance(handBytes)))", "all", "./feed", "TestStalledFollowersHoldLittle"},
+	{"what all stalled readers hold together has no limit", "feed/feed.go",
+		"left := max(f.most-f.held.Load(), 0)", "left := f.most", "./feed", "TestStalledFollowersHoldLittle"},
+	{"followers that resume together each read the store", "feed/pages.go",
+		"if p.window == w && (p.after == cursor", "if p.window == w && (false", "./feed", "TestAHerdSharesPages"},
 
 	// Agents that run elsewhere.
 	{"an agent elsewhere that was lost is asked again", "run.go",

@@ -1,0 +1,139 @@
+package feed
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley"
+)
+
+// TestStalledFollowersHoldLittle: followers that take some events and do not come
+// back hold at most handBytes each, and about Feed.most all together. Others see
+// everything meanwhile.
+func TestStalledFollowersHoldLittle(t *testing.T) {
+	const events, text = 600, 8 << 10 // 5 MB
+	n := 1000
+	if testing.Short() {
+		n = 200
+	}
+	b := newBench(t)
+	b.most = int64(n) * handBytes / 4
+	for range events / 100 {
+		b.write(1, 1, 100, strings.Repeat("x", text), false)
+	}
+	one := size(parley.InputReceived{Content: strings.Repeat("x", text)})
+	stalled := make([]parley.Follower, n)
+	holds := make([][]*parley.Item, n)
+	total := 0
+	for i := range stalled {
+		stalled[i] = b.Session(acme, id(1), parley.Seq(i%(events/2)))
+		holds[i] = read(t, stalled[i], 1)
+		bytes := len(holds[i]) * one
+		if bytes > handBytes {
+			t.Fatalf("one follower holds %d events of %d bytes", len(holds[i]), one)
+		}
+		total += bytes
+	}
+	if most := int(b.most) + n*one; total > most {
+		t.Errorf("%d followers hold %d MB together; the limit is %d", n, total>>20, most>>20)
+	}
+	if len(holds[0]) < 2 || len(holds[n-1]) != 1 {
+		t.Errorf("the first was handed %d events, the last %d", len(holds[0]), len(holds[n-1]))
+	}
+	quick := b.Session(acme, id(1), 0)
+	b.write(1, 1, 10, "x", false)
+	dense(t, read(t, quick, events+10), 1)
+	quick.Close()
+	for i, f := range stalled {
+		if i%100 == 0 { // they miss nothing either
+			dense(t, append(holds[i], read(t, f, events+10-i%(events/2)-len(holds[i]))...),
+				parley.Seq(i%(events/2)+1))
+		}
+		f.Close()
+	}
+	if held := b.held.Load(); held != 0 {
+		t.Errorf("%d bytes are held when everybody has gone", held)
+	}
+}
+
+// counted is a store that counts how often logs are read.
+type counted struct {
+	parley.Store
+	reads atomic.Int64
+}
+
+func (c *counted) Tenant(id parley.TenantID) parley.TenantStore {
+	return countedTenant{c.Store.Tenant(id), c}
+}
+
+type countedTenant struct {
+	parley.TenantStore
+	c *counted
+}
+
+func (t countedTenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event,
+	error) {
+	t.c.reads.Add(1)
+	return t.TenantStore.Events(ctx, id, after, limit)
+}
+
+// TestAHerdSharesPages: followers that resume at once read the store about as
+// often as one, and share what is made of its events.
+func TestAHerdSharesPages(t *testing.T) {
+	const events, followers = 2000, 100
+	b := newBench(t)
+	b.write(1, 1, events, "x", true)
+	store := &counted{Store: b.store}
+	b.Feed.store = store
+	var begun, wg sync.WaitGroup
+	begun.Add(followers)
+	var made atomic.Int64
+	for range followers {
+		f := b.Session(acme, id(1), 0)
+		wg.Go(func() {
+			defer f.Close()
+			begun.Done()
+			begun.Wait()
+			list := read(t, f, events)
+			dense(t, list, 1)
+			list[0].Made("k", func() []byte { made.Add(1); return nil })
+		})
+	}
+	wg.Wait()
+	if n := store.reads.Load(); n > 2*followers {
+		t.Errorf("%d followers have read %d pages", followers, n)
+	}
+	if n := made.Load(); n > 2 {
+		t.Errorf("a frame was made %d times", n)
+	}
+}
+
+// A window is empty once all its followers have read what was in it.
+func TestAnIdleWindowIsEmpty(t *testing.T) {
+	b := newBench(t)
+	f, g := b.Session(acme, id(1), 0).(*follower), b.Session(acme, id(1), 0).(*follower)
+	defer f.Close()
+	defer g.Close()
+	b.write(1, 1, 3, "x", false)
+	w := f.window
+	waits := func(f *follower) {
+		dense(t, read(t, f, 3), 1)
+		if !w.wait(f, w.after(f.cursor).changes, func() {}) {
+			t.Fatal("there was a change")
+		}
+	}
+	waits(f)
+	if len(w.items) != 3 {
+		t.Errorf("a follower that has not read them finds %d events", len(w.items))
+	}
+	waits(g)
+	if len(w.items) != 0 || b.held.Load() != int64(f.held+g.held) {
+		t.Errorf("%d events are kept for nobody; held are %d bytes", len(w.items), b.held.Load())
+	}
+	b.write(1, 1, 3, "x", false)
+	dense(t, read(t, f, 3), 4)
+	dense(t, read(t, g, 3), 4)
+}
