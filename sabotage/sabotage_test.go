@@ -747,6 +747,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"slices.Clone(some(all, f.feed.allowance(handBytes)))", "all", "./feed", "TestStalledFollowersHoldLittle"},
 	{"what all stalled readers hold together has no limit", "feed/feed.go",
 		"left := max(f.most-f.held.Load(), 0)", "left := f.most", "./feed", "TestStalledFollowersHoldLittle"},
+	{"an idle socket keeps its read buffer", "transport/read.go",
+		"f.rest()\n\t\t\treturn msg, nil", "return msg, nil", "./transport", "TestFramesInParts"},
 	{"followers that resume together each read the store", "feed/pages.go",
 		"if p.window == w && (p.after == cursor", "if p.window == w && (false", "./feed", "TestAHerdSharesPages"},
 
@@ -817,6 +819,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"./dialect/threadchat", "TestPost"},
 	{"an answer by HTTP is shown to the next socket again", "dialect/threadchat/http.go",
 		"if err != nil || run == 0 {", "if true {", "./dialect/threadchat", "TestPost"},
+	{"a pong to a ping that was never sent counts", "transport/echo.go",
+		"if n > s.pinged || n <= s.ponged {", "if n <= s.ponged {", "./transport", "TestEcho$"},
 	{"who was lost is taken for who has left", "transport/echo.go",
 		"!s.cause.Local && s.cause.Code != Lost", "!s.cause.Local", "./transport", "TestReached"},
 	{"what came by another protocol cannot be cancelled by its name", "dialect/threadchat/decode.go",

@@ -15,6 +15,7 @@ func TestAccept(t *testing.T) {
 		upgrade      bool
 		allow        func(*http.Request) bool
 		hide         bool // the connection, behind a writer that has no Hijack
+		change       func(http.Header)
 		want         int
 	}{
 		{name: "not a browser", upgrade: true, want: 101},
@@ -27,6 +28,20 @@ func TestAccept(t *testing.T) {
 		{name: "sandbox", upgrade: true, origin: "null", want: 403},
 		{name: "not an origin", upgrade: true, origin: "http://%", want: 403},
 		{name: "plain request", want: 426},
+		{name: "among other words", upgrade: true, want: 101, change: func(h http.Header) {
+			h["Connection"] = []string{"keep-alive, Upgrade"}
+		}},
+		{name: "another protocol", upgrade: true, want: 426, change: func(h http.Header) { h.Set("Upgrade", "h2c") }},
+		{name: "another version", upgrade: true, want: 400, change: func(h http.Header) {
+			h.Set("Sec-Websocket-Version", "8")
+		}},
+		{name: "no key", upgrade: true, want: 400, change: func(h http.Header) { h.Del("Sec-Websocket-Key") }},
+		{name: "two keys", upgrade: true, want: 400, change: func(h http.Header) {
+			h.Add("Sec-Websocket-Key", h.Get("Sec-Websocket-Key"))
+		}},
+		{name: "short key", upgrade: true, want: 400, change: func(h http.Header) {
+			h.Set("Sec-Websocket-Key", "MDEyMzQ1")
+		}},
 		{name: "no way to upgrade", upgrade: true, hide: true, want: 501},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -46,6 +61,9 @@ func TestAccept(t *testing.T) {
 			req.Host = "parley.example"
 			if test.upgrade {
 				req.Header = upgrade.Clone()
+			}
+			if test.change != nil {
+				test.change(req.Header)
 			}
 			if test.origin != "" {
 				req.Header.Set("Origin", test.origin)

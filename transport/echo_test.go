@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-const opPong = 0xA
-
 // What a peer sends before it has received something can be told from what it
 // sends afterwards.
 func TestEcho(t *testing.T) {
@@ -23,7 +21,8 @@ func TestEcho(t *testing.T) {
 		t.Fatalf("received %#x", first)
 	}
 	// Pongs that answer nothing are allowed, and mean nothing.
-	p.send(join(frame(final|opPong, "0"), frame(final|opPong, "x"), frame(final|opText, "before"),
+	p.send(join(frame(final|opPong, "0"), frame(final|opPong, "x"), frame(final|opPong, "99"),
+		frame(final|opText, "before"),
 		frame(final|opPong, string(payload)), frame(final|opText, "after")))
 	for _, want := range []string{"before", "after"} {
 		msg, err := s.Read(t.Context())

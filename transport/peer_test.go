@@ -100,16 +100,6 @@ func (p *peer) goodbye() (Code, string) {
 	}
 }
 
-const (
-	final = 0x80
-
-	opMore   = 0
-	opText   = 1
-	opBinary = 2
-	opClose  = 8
-	opPing   = 9
-)
-
 // frame makes a masked frame. The mask is zero, which is a mask.
 func frame(first byte, payload string) []byte {
 	return append(header(first, uint64(len(payload))), payload...)

@@ -21,7 +21,7 @@ func TestReadRefuses(t *testing.T) {
 		reason string // contained in
 	}{
 		{"one byte over the limit", frame(final|opText, big+"x"), TooBig, tooBig},
-		{"over the limit in fragments", join(frame(opText, big), frame(final|opMore, "x")), TooBig, tooBig},
+		{"over the limit in fragments", join(frame(opText, big), frame(final|opContinue, "x")), TooBig, tooBig},
 		{"far over the limit", frame(final|opText, strings.Repeat("x", 1<<20)), TooBig, tooBig},
 		{"pings after too much", join(frame(final|opText, big+"xyz"), frame(final|opPing, "?"),
 			frame(final|opText, strings.Repeat("x", 1<<20))), TooBig, tooBig},
@@ -29,14 +29,21 @@ func TestReadRefuses(t *testing.T) {
 		{"impossible length", header(final|opText, 1<<63), ProtocolError, "negative payload length"},
 		{"invalid UTF-8", frame(final|opText, "a\xffb"), InvalidText, "message is not valid UTF-8"},
 		{"rune cut short", frame(final|opText, "\xe2\x82"), InvalidText, "message is not valid UTF-8"},
-		{"invalid UTF-8 across fragments", join(frame(opText, "\xe2"), frame(opMore, "\x82"),
-			frame(final|opMore, "\x28")), InvalidText, "message is not valid UTF-8"},
+		{"invalid UTF-8 across fragments", join(frame(opText, "\xe2"), frame(opContinue, "\x82"),
+			frame(final|opContinue, "\x28")), InvalidText, "message is not valid UTF-8"},
 		{"binary", frame(final|opBinary, "\x00\x01"), Unsupported, "binary messages are not supported"},
 		{"large binary", frame(final|opBinary, strings.Repeat("x", 1<<18)), Unsupported,
 			"binary messages are not supported"},
 		{"unmasked", []byte{final | opText, 1, 'x'}, ProtocolError, "unmasked frame"},
 		{"reserved bit", frame(final|0x40|opText, "x"), ProtocolError, "rsv bits"},
-		{"more of nothing", frame(final|opMore, "x"), ProtocolError, "continuation frame without"},
+		{"more of nothing", frame(final|opContinue, "x"), ProtocolError, "continuation frame without"},
+		{"unknown opcode", frame(final|3, "x"), ProtocolError, "unknown opcode"},
+		{"unknown control frame", frame(final|0xB, "x"), ProtocolError, "unknown opcode"},
+		{"long ping", frame(final|opPing, strings.Repeat("x", 126)), ProtocolError, "payload of 126 bytes"},
+		{"ping in fragments", frame(opPing, "x"), ProtocolError, "fragmented"},
+		{"half a code", frame(final|opClose, "\x03"), ProtocolError, "half a code"},
+		{"code that is never sent", frame(final|opClose, "\x03\xee"), ProtocolError, "code 1006"},
+		{"code of nobody", frame(final|opClose, "\x07\xd0"), ProtocolError, "code 2000"},
 		{"text within text", join(frame(opText, "x"), frame(final|opText, "y")), ProtocolError, "without finishing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -61,7 +68,7 @@ func TestReadRefuses(t *testing.T) {
 			if !ok || c.Code != test.code || !strings.Contains(c.Reason, test.reason) || !c.Local {
 				t.Errorf("Read: %v", err)
 			}
-			if n := s.wire.heard.Load(); n != int64(len(test.send)) {
+			if n := s.frames.wire.heard.Load(); n != int64(len(test.send)) {
 				t.Errorf("hung up after %d of %d bytes", n, len(test.send))
 			}
 		})
@@ -237,7 +244,7 @@ func TestDrainIsBounded(t *testing.T) {
 	if _, err := s.Read(t.Context()); err == nil {
 		t.Error("Read returned a message over the limit")
 	}
-	if n := s.wire.heard.Load(); n > maxDrain+1<<20 {
+	if n := s.frames.wire.heard.Load(); n > maxDrain+1<<20 {
 		t.Errorf("%d bytes were read", n)
 	}
 	<-done

@@ -38,10 +38,10 @@ func TestMessages(t *testing.T) {
 		{"empty", frame(final|opText, ""), ""},
 		{"text", frame(final|opText, "Grüße, 世界 \x00"), "Grüße, 世界 \x00"},
 		{"at the limit", frame(final|opText, strings.Repeat("x", limit)), strings.Repeat("x", limit)},
-		{"at the limit in fragments", join(frame(opText, strings.Repeat("x", limit-1)), frame(opMore, "x"),
-			frame(final|opMore, "")), strings.Repeat("x", limit)},
+		{"at the limit in fragments", join(frame(opText, strings.Repeat("x", limit-1)), frame(opContinue, "x"),
+			frame(final|opContinue, "")), strings.Repeat("x", limit)},
 		{"rune across fragments", join(frame(opText, "\xe4\xb8"), frame(final|opPing, "in between"),
-			frame(final|opMore, "\x96")), "世"},
+			frame(final|opContinue, "\x96")), "世"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, s := meet(t, Options{MaxMessage: limit})
