@@ -117,6 +117,17 @@ type Follower interface {
 	Close()
 }
 
+// A Waker is a Follower that can wake its caller. While nothing happens, a
+// connection that follows it needs no goroutine for that.
+type Waker interface {
+	Follower
+	// Take is Next for callers that do not wait for events. If there are none, it
+	// returns none, and wake is called when there may be some, on any goroutine.
+	// wake must not wait for anything. Next, Take and Close end what an earlier
+	// Take asked for; a wake that was on its way may still come.
+	Take(ctx context.Context, wake func()) ([]*Item, error)
+}
+
 // An Item is an event on its way to followers. All followers of one process
 // share it, so that what is made of the event is made once.
 type Item struct {

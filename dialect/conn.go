@@ -71,6 +71,17 @@ func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit parley.Visi
 	}
 }
 
+// Apart calls f on another goroutine and waits for it. The stack that f needs, for
+// example to read a store, is then not kept by a connection that lasts.
+func Apart(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
 // judged lets in pages of every origin that the guard has let in.
 func judged(*http.Request) bool { return true }
 
@@ -220,7 +231,8 @@ type Speaker interface {
 }
 
 // Run serves the connection until either side ends it. It returns when all
-// goroutines of the connection are gone.
+// goroutines of the connection are gone. While nothing happens, the caller's is
+// the only one, and reads; another writes while there is something to write.
 //
 // The socket is read and written under wire, which ends only when the server
 // loses patience. Everything else is done under a context that ends with the
@@ -229,36 +241,40 @@ type Speaker interface {
 func (c *Conn) Run(wire context.Context, f parley.Follower, s Speaker) {
 	ctx, done := c.Visit.Watch(wire)
 	defer done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer c.wg.Wait()
-	defer cancel(nil)
-	defer f.Close()
 	c.inputs, c.answers = lane{wg: &c.wg, size: laneSize}, lane{wg: &c.wg, size: laneSize}
-	c.wg.Go(func() {
-		defer cancel(nil)
-		excess := 0
-		for {
-			msg, err := c.Socket.Read(wire)
-			if err != nil {
-				c.Log.Debug("websocket_connection_closed", "reason", err)
-				return
-			}
-			if ctx.Err() != nil {
-				return // whoever sent this is no longer who they were
-			}
-			tooMany := c.Visit.Message()
-			if tooMany != nil {
-				excess++
-			}
-			if excess > maxExcess {
-				cancel(tooMany)
-				return
-			}
-			s.Receive(ctx, msg, tooMany)
+	w := &writer{conn: c, ctx: ctx, wire: wire, follower: f, speaker: s, over: make(chan struct{})}
+	stop := context.AfterFunc(ctx, w.wake)
+	w.wake()
+	w.end(c.read(ctx, wire, s))
+	done()
+	w.wake()
+	<-w.over
+	stop()
+	f.Close()
+	c.wg.Wait()
+}
+
+// read receives messages until the socket or the visit ends, or the client has
+// sent too many: then it says so.
+func (c *Conn) read(ctx, wire context.Context, s Speaker) (tooMany error) {
+	for excess := 0; ; {
+		msg, err := c.Socket.Read(wire)
+		if err != nil {
+			c.Log.Debug("websocket_connection_closed", "reason", err)
+			return nil
 		}
-	})
-	bye := c.follow(ctx, wire, f, s)
-	c.Socket.Close(bye.Code, bye.Reason)
+		if ctx.Err() != nil {
+			return nil // whoever sent this is no longer who they were
+		}
+		tooMany := c.Visit.Message()
+		if tooMany != nil {
+			excess++
+		}
+		if excess > maxExcess {
+			return tooMany
+		}
+		s.Receive(ctx, msg, tooMany)
+	}
 }
 
 // CannotBegin is how a connection ends that cannot even begin.
@@ -279,7 +295,7 @@ func CannotBegin(err error) Goodbye {
 // is closed.
 const maxExcess = 100
 
-// ended is how a connection ends whose context has.
+// ended is how a connection ends whose context has, or that was sent too much.
 func ended(cause error) Goodbye {
 	bye := Goodbye{transport.GoingAway, "the connection ended"}
 	if e, ok := errors.AsType[*parley.Error](cause); ok {
@@ -292,41 +308,4 @@ func ended(cause error) Goodbye {
 		}
 	}
 	return bye
-}
-
-func (c *Conn) follow(ctx, wire context.Context, f parley.Follower, s Speaker) Goodbye {
-	for {
-		items, err := f.Next(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ended(context.Cause(ctx))
-		case parley.CodeOf(err) == parley.CodeUnavailable && err != nil:
-			return Goodbye{transport.GoingAway, parley.MessageOf(err)}
-		case err != nil:
-			c.Log.Error("following failed", "error", err)
-			return Goodbye{transport.Internal, parley.MessageOf(err)}
-		}
-		var out [][]byte
-		var bye *Goodbye
-		for n, i := range items {
-			var frames [][]byte
-			frames, bye = s.Show(ctx, i)
-			out = append(out, frames...)
-			if bye != nil {
-				items = items[:n+1]
-				break
-			}
-		}
-		if len(out) > 0 {
-			if err := c.Socket.Write(wire, out...); err != nil {
-				return Goodbye{transport.GoingAway, "the connection ended"}
-			}
-		}
-		for _, i := range items {
-			s.Shown(ctx, i)
-		}
-		if bye != nil {
-			return *bye
-		}
-	}
 }

@@ -17,7 +17,8 @@ type OwnSession struct {
 	who    parley.Principal
 	opened context.Context // ends when the session opens
 	open   context.CancelFunc
-	own    bool // the session is followed
+	waking func() bool // ends that opening the session wakes the caller of Take
+	own    bool        // the session is followed
 }
 
 // NewOwnSession follows meanwhile until the session opens, to learn that the
@@ -45,14 +46,52 @@ func (o *OwnSession) Next(ctx context.Context) ([]*parley.Item, error) {
 		if err := o.wait(ctx); err != nil {
 			return nil, err
 		}
-		own, err := o.Door.Follow(ctx, o.who, parley.Scope{Session: o.id, Below: true}, parley.Beginning)
-		if err != nil {
+		if err := o.follow(ctx); err != nil {
 			return nil, err
 		}
-		o.Follower.Close()
-		o.Follower, o.own = own, true
 	}
 	return o.Follower.Next(ctx)
+}
+
+// Take is of parley.Waker.
+func (o *OwnSession) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
+	meanwhile, ok := o.Follower.(parley.Waker)
+	if !ok {
+		return o.Next(ctx)
+	}
+	if !o.own && o.waking == nil {
+		o.waking = context.AfterFunc(o.opened, wake)
+	}
+	for !o.own && !o.Opened() {
+		if items, err := meanwhile.Take(ctx, wake); err != nil || len(items) == 0 {
+			return nil, err
+		}
+	}
+	if !o.own {
+		if err := o.follow(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return o.Follower.(parley.Waker).Take(ctx, wake)
+}
+
+// Close is of parley.Follower.
+func (o *OwnSession) Close() {
+	if o.waking != nil {
+		o.waking()
+	}
+	o.Follower.Close()
+}
+
+// follow begins to follow the session, which exists.
+func (o *OwnSession) follow(ctx context.Context) error {
+	own, err := o.Door.Follow(ctx, o.who, parley.Scope{Session: o.id, Below: true}, parley.Beginning)
+	if err != nil {
+		return err
+	}
+	o.Follower.Close()
+	o.Follower, o.own = own, true
+	return nil
 }
 
 func (o *OwnSession) wait(ctx context.Context) error {

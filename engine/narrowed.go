@@ -24,6 +24,18 @@ const (
 )
 
 func (n *narrowed) Next(ctx context.Context) ([]*parley.Item, error) {
+	return n.next(ctx, n.Follower.Next)
+}
+
+// Take is of parley.Waker.
+func (n *narrowed) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
+	return n.next(ctx, func(ctx context.Context) ([]*parley.Item, error) {
+		return n.Follower.(parley.Waker).Take(ctx, wake)
+	})
+}
+
+func (n *narrowed) next(ctx context.Context, more func(context.Context) ([]*parley.Item, error)) ([]*parley.Item,
+	error) {
 	for {
 		var list []*parley.Item
 		for len(n.taken) > 0 {
@@ -44,7 +56,7 @@ func (n *narrowed) Next(ctx context.Context) ([]*parley.Item, error) {
 			return list, nil
 		}
 		var err error
-		if n.taken, err = n.Follower.Next(ctx); err != nil {
+		if n.taken, err = more(ctx); err != nil || len(n.taken) == 0 {
 			return nil, err
 		}
 	}

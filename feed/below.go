@@ -29,8 +29,8 @@ type family struct {
 	known    bool            // how many children are out
 	out      int
 
-	now  parley.Follower // nil: Next makes it
-	tree bool            // what now follows
+	now  *follower // nil: Next makes it
+	tree bool      // what now follows
 }
 
 func (f *family) Close() {
@@ -41,14 +41,23 @@ func (f *family) Close() {
 }
 
 func (f *family) Next(ctx context.Context) ([]*parley.Item, error) {
+	return f.next(ctx, func() ([]*parley.Item, error) { return f.now.Next(ctx) })
+}
+
+// Take is of parley.Waker.
+func (f *family) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
+	return f.next(ctx, func() ([]*parley.Item, error) { return f.now.Take(ctx, wake) })
+}
+
+func (f *family) next(ctx context.Context, more func() ([]*parley.Item, error)) ([]*parley.Item, error) {
 	for {
 		if f.now == nil {
 			if err := f.open(ctx); err != nil {
 				return nil, err
 			}
 		}
-		items, err := f.now.Next(ctx)
-		if err != nil {
+		items, err := more()
+		if err != nil || len(items) == 0 {
 			return nil, err
 		}
 		if items = f.take(items); f.tree != f.wantsTree() {
@@ -87,7 +96,7 @@ func (f *family) take(items []*parley.Item) []*parley.Item {
 
 func (f *family) open(ctx context.Context) error {
 	if f.tree = f.wantsTree(); !f.tree {
-		f.now = f.feed.Session(f.tenant, f.root, f.seq)
+		f.now = f.feed.Session(f.tenant, f.root, f.seq).(*follower)
 		return nil
 	}
 	if f.position == 0 && f.seq > 0 {
@@ -97,7 +106,7 @@ func (f *family) open(ctx context.Context) error {
 		}
 		f.position = position
 	}
-	f.now = f.feed.Tree(f.tenant, f.root, f.position)
+	f.now = f.feed.Tree(f.tenant, f.root, f.position).(*follower)
 	return nil
 }
 

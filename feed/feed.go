@@ -226,7 +226,26 @@ func (f *follower) hold(bytes int) {
 }
 
 func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
-	f.hold(0) // whoever asks for more has done with it
+	if f.woken == nil {
+		f.woken = make(chan struct{}, 1)
+	}
+	for {
+		list, err := f.Take(ctx, f.wake)
+		if len(list) > 0 || err != nil {
+			return list, err
+		}
+		select {
+		case <-f.woken:
+		case <-ctx.Done():
+			f.window.leave(f)
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Take is of parley.Waker.
+func (f *follower) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
+	f.hold(0) // a caller that asks for more has done with it
 	for {
 		look := f.window.after(f.cursor)
 		list, shared := look.items, int(f.window.followers.Load())
@@ -254,32 +273,21 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 			f.hold(bytes / shared)
 			return list, nil
 		}
-		if err := f.wait(ctx, look.changes); err != nil {
-			return nil, err
+		if f.window.wait(f, look.changes, wake) {
+			return nil, f.ended()
 		}
 	}
 }
 
-// wait waits until there may be more than a look has found.
-func (f *follower) wait(ctx context.Context, changes int) error {
-	if f.woken == nil {
-		f.woken = make(chan struct{}, 1)
-	}
-	if !f.window.wait(f, changes, f.wake) {
-		return nil
-	}
+// ended is called by a follower that waits. Close of the feed wakes it; if that
+// was before, it is told here.
+func (f *follower) ended() error {
 	select {
 	case <-f.feed.done:
 		f.window.leave(f)
 		return parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
 	default:
-	}
-	select {
-	case <-f.woken:
 		return nil
-	case <-ctx.Done():
-		f.window.leave(f)
-		return ctx.Err()
 	}
 }
 

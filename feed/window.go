@@ -106,6 +106,10 @@ func (w *window) wait(f *follower, changes int, wake func()) bool {
 	if w.changes != changes {
 		return false
 	}
+	if w.waits(f) {
+		w.waiting[f.slot].wake = wake
+		return true
+	}
 	f.slot = len(w.waiting)
 	w.waiting = append(w.waiting, waiter{f, wake})
 	if w.known && len(w.waiting) >= int(w.followers.Load()) {
@@ -118,7 +122,7 @@ func (w *window) wait(f *follower, changes int, wake func()) bool {
 func (w *window) leave(f *follower) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if f.slot >= len(w.waiting) || w.waiting[f.slot].follower != f {
+	if !w.waits(f) {
 		return
 	}
 	last := len(w.waiting) - 1
@@ -126,6 +130,11 @@ func (w *window) leave(f *follower) {
 	w.waiting[f.slot].follower.slot = f.slot
 	w.waiting[last] = waiter{}
 	w.waiting = w.waiting[:last]
+}
+
+// waits reports whether a follower is on the list. It needs w.mu.
+func (w *window) waits(f *follower) bool {
+	return f.slot < len(w.waiting) && w.waiting[f.slot].follower == f
 }
 
 // add appends events that follow directly on whatever stood at before. If the

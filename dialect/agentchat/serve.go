@@ -52,19 +52,31 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // principal may read, or in the project that it names, and before that what waits
 // there for a person.
 func (h *Handler) serve(ctx context.Context, c *conn) {
-	follower, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Readable: true, Project: c.project}, parley.Live)
-	if err == nil {
-		var waiting []any
-		if waiting, err = c.catchUp(ctx); err == nil {
-			c.Reply(ctx, waiting...)
-			c.Run(ctx, follower, c)
-			return
-		}
-		follower.Close()
+	var follower parley.Follower
+	var err error
+	dialect.Apart(func() { follower, err = c.begin(ctx) })
+	if err != nil {
+		h.Log.Error("agent chat cannot begin", "error", err)
+		bye := dialect.CannotBegin(err)
+		c.Socket.Close(bye.Code, bye.Reason)
+		return
 	}
-	h.Log.Error("agent chat cannot begin", "error", err)
-	bye := dialect.CannotBegin(err)
-	c.Socket.Close(bye.Code, bye.Reason)
+	c.Run(ctx, follower, c)
+}
+
+// begin follows from now on, and shows what waits.
+func (c *conn) begin(ctx context.Context) (parley.Follower, error) {
+	follower, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Readable: true, Project: c.project}, parley.Live)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := c.catchUp(ctx)
+	if err != nil {
+		follower.Close()
+		return nil, err
+	}
+	c.Reply(ctx, waiting...)
+	return follower, nil
 }
 
 type conn struct {

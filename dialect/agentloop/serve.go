@@ -99,7 +99,9 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 	} else {
 		scope, from = parley.Scope{Session: parley.TenantSession}, parley.Live
 	}
-	follower, err := h.Door.Follow(ctx, c.Visit.Who, scope, from)
+	var follower parley.Follower
+	var err error
+	dialect.Apart(func() { follower, err = h.Door.Follow(ctx, c.Visit.Who, scope, from) })
 	if err != nil {
 		c.Log.Error("agent loop cannot begin", "error", err)
 		bye := dialect.CannotBegin(err)

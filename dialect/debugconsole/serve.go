@@ -118,10 +118,16 @@ func (h *Handler) running(ctx context.Context, who parley.Principal, agent strin
 
 // serve owns the socket.
 func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit parley.Visit, to Place) {
-	facts, err := h.Door.Follow(ctx, visit.Who, parley.Scope{Session: parley.TenantSession}, parley.Live)
-	if err == nil {
+	var facts parley.Follower
+	var err error
+	dialect.Apart(func() {
+		facts, err = h.Door.Follow(ctx, visit.Who, parley.Scope{Session: parley.TenantSession}, parley.Live)
+		if err == nil {
+			err = h.running(ctx, visit.Who, to.Agent) // if it was stopped before we follow that
+		}
+	})
+	if facts != nil {
 		defer facts.Close()
-		err = h.running(ctx, visit.Who, to.Agent) // if it was stopped before we follow that
 	}
 	if err != nil {
 		bye := dialect.CannotBegin(err)

@@ -32,8 +32,9 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		like := wishOf(r, only) // and no more of the request for as long as the socket lasts
 		h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-			h.socket(ctx, socket, visit, wishOf(r, only))
+			h.socket(ctx, socket, visit, like)
 		})
 		return
 	}
@@ -213,7 +214,9 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning)
 // socket serves the same messages over a socket. What a client sends there means
 // nothing.
 func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit parley.Visit, like wish) {
-	b, err := h.begin(ctx, visit.Who, like)
+	var b *beginning
+	var err error
+	dialect.Apart(func() { b, err = h.begin(ctx, visit.Who, like) })
 	if err != nil {
 		h.Log.Debug("the event bus cannot begin", "error", err)
 		bye := dialect.CannotBegin(err)
@@ -225,6 +228,7 @@ func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit pa
 			break // reading finds it too
 		}
 	}
+	b.first = nil
 	conn := &dialect.Conn{Socket: socket, Door: h.Door, Visit: visit, Log: h.Log}
 	conn.Run(ctx, b.follower, speaker{b})
 }

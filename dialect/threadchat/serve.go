@@ -61,7 +61,9 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parl
 		socket.Close(transport.Policy, "threadId must be a UUID version 4")
 		return
 	}
-	follower, err := h.enter(ctx, door, visit.Who, thread)
+	var follower parley.Follower
+	var err error
+	dialect.Apart(func() { follower, err = h.enter(ctx, door, visit.Who, thread) })
 	if err != nil {
 		bye := dialect.CannotBegin(err)
 		if bye.Code == transport.Internal {

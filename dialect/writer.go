@@ -1,0 +1,112 @@
+package dialect
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"parley"
+	"parley/transport"
+)
+
+// A writer shows a connection what its follower sees, and says goodbye at the end.
+// It has a goroutine only while there is something to write.
+type writer struct {
+	conn      *Conn
+	ctx, wire context.Context // see Conn.Run
+	follower  parley.Follower
+	speaker   Speaker
+	over      chan struct{} // closed after the goodbye
+
+	mu      sync.Mutex // guards the following; leaf
+	tooMany error      // the client has sent too much
+	running bool       // for good, once the goodbye was said
+	again   bool       // it was woken while running
+}
+
+// wake has the writer look at its follower and its context. It does not wait.
+func (w *writer) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.again = w.running; !w.running {
+		w.running = true
+		w.conn.wg.Go(w.run)
+	}
+}
+
+// end notes why the connection ends, if there is more to it than its context.
+func (w *writer) end(tooMany error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tooMany = tooMany
+}
+
+func (w *writer) run() {
+	for {
+		if bye := w.write(); bye != nil {
+			w.conn.Socket.Close(bye.Code, bye.Reason)
+			close(w.over)
+			return
+		}
+		w.mu.Lock()
+		w.running, w.again = w.again, false
+		goOn := w.running
+		w.mu.Unlock()
+		if !goOn {
+			return
+		}
+	}
+}
+
+// write shows what there is, and returns nil when the follower will wake it.
+func (w *writer) write() *Goodbye {
+	c, s := w.conn, w.speaker
+	for {
+		items, err := w.take()
+		switch {
+		case w.ctx.Err() != nil:
+			w.mu.Lock()
+			bye := ended(cmp.Or(w.tooMany, context.Cause(w.ctx)))
+			w.mu.Unlock()
+			return &bye
+		case parley.CodeOf(err) == parley.CodeUnavailable && err != nil:
+			return &Goodbye{transport.GoingAway, parley.MessageOf(err)}
+		case err != nil:
+			c.Log.Error("following failed", "error", err)
+			return &Goodbye{transport.Internal, parley.MessageOf(err)}
+		case len(items) == 0:
+			return nil
+		}
+		var out [][]byte
+		var bye *Goodbye
+		for n, i := range items {
+			var frames [][]byte
+			frames, bye = s.Show(w.ctx, i)
+			out = append(out, frames...)
+			if bye != nil {
+				items = items[:n+1]
+				break
+			}
+		}
+		if len(out) > 0 {
+			if err := c.Socket.Write(w.wire, out...); err != nil {
+				return &Goodbye{transport.GoingAway, "the connection ended"}
+			}
+		}
+		for _, i := range items {
+			s.Shown(w.ctx, i)
+		}
+		if bye != nil {
+			return bye
+		}
+	}
+}
+
+// take returns what the follower has, or none if it will wake the writer. A
+// follower that cannot is waited for.
+func (w *writer) take() ([]*parley.Item, error) {
+	if f, ok := w.follower.(parley.Waker); ok {
+		return f.Take(w.ctx, w.wake)
+	}
+	return w.follower.Next(w.ctx)
+}
