@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -34,7 +35,7 @@ import (
 // A town is a server for thread chat alone, with a model that answers at once, on
 // a real store and real sockets.
 type town struct {
-	b     *testing.B
+	b     testing.TB
 	store *counting
 	feed  *feed.Feed
 	url   string
@@ -59,7 +60,7 @@ func onEachStore(b *testing.B, run func(*testing.B, *town)) {
 	})
 }
 
-func newTown(b *testing.B, store parley.Store) *town {
+func newTown(b testing.TB, store parley.Store) *town {
 	log := slog.New(slog.DiscardHandler)
 	c := &town{b: b, store: &counting{Store: store}, feed: feed.New(store)}
 	agent := parley.Agent{Name: "helper", Instructions: "help", Autonomy: parley.Autonomy{Enabled: true}}
@@ -74,7 +75,9 @@ func newTown(b *testing.B, store parley.Store) *town {
 			MaxFollowUps: parley.MaxFollowUps}})
 	door.Start()
 	conns := dialect.NewConns()
-	web := httptest.NewServer(&threadchat.Handler{Door: door, Guard: openDoor{}, Conns: conns, Log: log})
+	web := httptest.NewUnstartedServer(&threadchat.Handler{Door: door, Guard: openDoor{}, Conns: conns, Log: log})
+	web.Listener = smallBuffers{web.Listener}
+	web.Start()
 	c.url = strings.Replace(web.URL, "http", "ws", 1)
 	b.Cleanup(func() {
 		_ = conns.Close(context.Background())
@@ -88,6 +91,17 @@ func newTown(b *testing.B, store parley.Store) *town {
 		}
 	})
 	return c
+}
+
+// smallBuffers has the kernel keep little of what clients do not read.
+type smallBuffers struct{ net.Listener }
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		err = conn.(*net.TCPConn).SetWriteBuffer(32 << 10)
+	}
+	return conn, err
 }
 
 type oneAgent struct{ agent parley.Agent }
