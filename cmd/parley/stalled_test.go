@@ -25,6 +25,7 @@ type talk struct {
 	c     *town
 	epoch int64
 	state parley.State
+	quiet bool // it does not publish
 }
 
 func (c *town) talk(id parley.SessionID) *talk {
@@ -45,7 +46,7 @@ func (c *town) talk(id parley.SessionID) *talk {
 }
 
 // take commits and publishes what some inputs amount to.
-func (t *talk) take(list ...parley.In) {
+func (t *talk) take(list ...parley.In) []parley.Event {
 	b := t.c.b
 	b.Helper()
 	after, events := t.state.Head, []parley.Event(nil)
@@ -69,7 +70,10 @@ func (t *talk) take(list ...parley.In) {
 	for i := range events {
 		events[i].Position = res.Positions[i]
 	}
-	t.c.feed.Publish(mayor.Tenant, events)
+	if !t.quiet {
+		t.c.feed.Publish(mayor.Tenant, events)
+	}
+	return events
 }
 
 // asks begins a run.
@@ -79,13 +83,13 @@ func (t *talk) asks(request string) {
 }
 
 // answers appends chunks of the answer, in one commit.
-func (t *talk) answers(chunks ...string) {
+func (t *talk) answers(chunks ...string) []parley.Event {
 	var list []parley.In
 	for _, text := range chunks {
 		list = append(list, parley.Report{At: time.Now(), Run: t.state.Run.ID, Turn: t.state.Run.Turn.ID,
 			Body: parley.ModelPiece{Kind: parley.Text, Text: text}})
 	}
-	t.take(list...)
+	return t.take(list...)
 }
 
 func (t *talk) ends() {
