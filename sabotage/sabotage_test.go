@@ -59,6 +59,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"other work of a commit does not see the events before it", "store/sqlite/writer.go",
 		"} else if err = w.insertPending(ctx); err == nil {", "} else {", "./store/sqlite",
 		"TestACommandSeesTheBatchesBeforeIt"},
+	{"memory is given back while the server works", "cmd/parley/memory.go",
+		"if now-last < quietBytes &&", "if now >= last &&", "./cmd/parley", "TestMemoryIsReleasedOnceIdle"},
 	{"commits after a migration are not synced", "store/sqlite/migrate.go",
 		"`PRAGMA synchronous = FULL`", "`PRAGMA synchronous = NORMAL`", "./store/sqlite", "TestCommitsAreSynced"},
 	{"power loss loses what was accepted", "store/sqlite/migrate.go",

@@ -25,7 +25,7 @@ import (
 var (
 	baseParts = []string{"models", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "remote agents",
 		"connections", "http", "webhooks", "feed", "mcp servers"}
-	workParts = []string{"engine", "files", "readiness"}
+	workParts = []string{"engine", "files", "memory", "readiness"}
 )
 
 // A host is a server that is whole. Nothing of it runs before start.
@@ -125,6 +125,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	})
 	made.add("engine", door)
 	made.add("files", newWatchers(c, projects, remotes, door, log))
+	made.add("memory", newIdleMemory())
 	warnOfModels(c, models, everyAgent(projects), log)
 
 	// The dialects.

@@ -102,7 +102,7 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 const database = "parley.db"
 
 // readOnly are the options of every connection that does not write.
-const readOnly = "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"
+const readOnly = "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)&_pragma=cache_size(-500)"
 
 func open(file, options string, conns int) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+options)

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMemoryIsReleasedOnceIdle: never while the server works, and once after.
+func TestMemoryIsReleasedOnceIdle(t *testing.T) {
+	const mb = 1 << 20
+	tick, looks, total, releases := make(chan time.Time), make(chan uint64), uint64(0), 0
+	m := &idleMemory{tick: tick, stop: make(chan struct{}), stopTicker: func() {},
+		allocated: func() uint64 {
+			total += <-looks
+			return total
+		},
+		release: func() { releases++ }}
+	m.Start()
+	looks <- 3 * mb // before the first tick
+	look := func(allocated uint64, want int, why string) {
+		t.Helper()
+		tick <- time.Time{}
+		looks <- allocated
+		tick <- time.Time{} // the look before is over when the next begins
+		looks <- 0
+		if releases != want {
+			t.Errorf("%s: %d releases, not %d", why, releases, want)
+		}
+	}
+	look(mb/8, 0, "little was allocated altogether")
+	tick <- time.Time{}
+	looks <- 50 * mb
+	tick <- time.Time{}
+	looks <- 50 * mb
+	if releases != 0 {
+		t.Error("memory was released while the server worked")
+	}
+	look(mb/8, 1, "the server fell idle")
+	look(mb/8, 1, "it still is")
+	if err := m.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPagesOfTheBinaryAreGivenUp: and the program goes on.
+func TestPagesOfTheBinaryAreGivenUp(t *testing.T) {
+	resident := func() (kb int) {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			if n, _ := fmt.Sscanf(line, "RssFile: %d kB", &kb); n == 1 {
+				return kb
+			}
+		}
+		t.Skip("the kernel does not say how much is mapped")
+		return 0
+	}
+	before := resident()
+	unmapBinary()
+	if after := resident(); after >= before/2 {
+		t.Errorf("%d KB of files were mapped, and %d KB are", before, after)
+	}
+}
