@@ -227,3 +227,18 @@ func rawItems(list []item) string {
 	}
 	return b.String()
 }
+
+// TestAChatInAProject: parley chat begins a thread in the project that it names.
+func TestAChatInAProject(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	s := startProjects(t, folders)
+	out, errs, code := runWith(t, nil, "read color.txt\n", "chat", "--server", s.address, "--project", folders[1])
+	if code != 0 || !strings.Contains(out, "The color is indigo.") {
+		t.Errorf("%d %s\n%s", code, out, errs)
+	}
+	_, errs, code = runWith(t, nil, "hello\n", "chat", "--server", s.address, "--project", "nowhere")
+	if code == 0 || !strings.Contains(errs, folders[0]) || !strings.Contains(errs, folders[1]) {
+		t.Errorf("%d %s", code, errs)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +25,11 @@ import (
 // by itself when the server goes away, and prints nothing twice; what the server
 // may not have got it sends again, under the same id.
 type chatCommand struct {
-	Server string `placeholder:"URL" help:"Address of the server (default: http://127.0.0.1:8080, or $PARLEY_SERVER)."`
-	Thread string `placeholder:"UUID" help:"UUID of a thread to continue (default: a new thread)."`
-	Agent  string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
-	Token  string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
+	Server  string `placeholder:"URL" help:"Address of the server (default: http://127.0.0.1:8080, or $PARLEY_SERVER)."`
+	Thread  string `placeholder:"UUID" help:"UUID of a thread to continue (default: a new thread)."`
+	Agent   string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
+	Project string `placeholder:"DIR" help:"Project of a new thread: its folder on the server, or its id (default: the first project)."`
+	Token   string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
 }
 
 const usualServer = "http://127.0.0.1:8080"
@@ -47,6 +49,11 @@ func (c chatCommand) Run(p *program) error {
 	if !parley.SessionID(c.Thread).Valid() {
 		return fmt.Errorf("--thread %s is not a thread id; use the UUID that a chat prints when it begins", c.Thread)
 	}
+	if info, err := os.Stat(c.Project); err == nil && info.IsDir() { // else it is an id, or a folder elsewhere
+		if c.Project, err = filepath.Abs(c.Project); err != nil {
+			return err
+		}
+	}
 	if !strings.Contains(c.Server, "://") {
 		c.Server = "http://" + c.Server
 	}
@@ -63,7 +70,8 @@ func (c chatCommand) Run(p *program) error {
 	session := parley.SessionID(c.Thread)
 	t := &chat{chatCommand: c, lines: readLines(ctx, p.stdin), interrupts: interrupts, patient: !isTerminal(p.stdin),
 		terminal: terminal{out: p.stdout, session: session, color: isTerminal(p.stdout) && !plain},
-		server:   &serverClient{address: strings.TrimSuffix(c.Server, "/"), token: c.Token, session: session}}
+		server: &serverClient{address: strings.TrimSuffix(c.Server, "/"), token: c.Token, session: session,
+			project: c.Project}}
 	defer t.server.close()
 	err := t.run(ctx)
 	t.line()

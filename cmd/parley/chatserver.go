@@ -21,6 +21,7 @@ type serverClient struct {
 	address string
 	token   string
 	session parley.SessionID
+	project string // where the session is opened; empty: in the first
 	cursor  string // of the last event that was heard
 	http    http.Client
 }
@@ -140,6 +141,9 @@ func (s *serverClient) enter(ctx context.Context, agent string) (*eventStream, e
 	body := map[string]any{"id": s.session}
 	if agent != "" {
 		body["agent"] = agent
+	}
+	if s.project != "" {
+		body["project"] = s.project
 	}
 	if err := s.post(ctx, "/sessions", "", body); err != nil {
 		return nil, err
