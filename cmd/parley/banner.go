@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 
-	"parley"
 	"parley/config"
 	"parley/provider"
 )
@@ -23,7 +22,7 @@ type banner struct {
 	warning string
 }
 
-func newBanner(c *config.Settings, at net.Addr, agents []parley.Agent, models *provider.Models) banner {
+func newBanner(c *config.Settings, at net.Addr, projects []*project, models *provider.Models) banner {
 	b := banner{address: openAt(at), model: models.Default(), data: c.Data, warning: demoHint(c, models)}
 	if models.Provider(b.model) == provider.Demo {
 		b.model += " (scripted answers)"
@@ -31,8 +30,14 @@ func newBanner(c *config.Settings, at net.Addr, agents []parley.Agent, models *p
 	if c.DatabaseURL != "" {
 		b.data += " (sessions are in PostgreSQL)"
 	}
-	for _, a := range agents {
-		b.agents = append(b.agents, a.Name)
+	for _, p := range projects {
+		for _, a := range p.agents.List(p.Tenant) {
+			name := a.Name
+			if len(projects) > 1 {
+				name += " (" + p.Name + ")"
+			}
+			b.agents = append(b.agents, name)
+		}
 	}
 	return b
 }

@@ -15,7 +15,6 @@ import (
 	"parley/provider"
 	"parley/screen"
 	"parley/store/rules"
-	"parley/tool/mcp"
 )
 
 // The parts of a server in the order of their start. They are closed in reverse:
@@ -49,11 +48,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		}
 	}()
 	warnOfFolders(c, env, log)
-	rule, err := newHookRules(c, env)
-	if err != nil {
-		return nil, err
-	}
-	projects, err := loadProjects(c, rule, log)
+	rule, projects, err := loadProjects(c, env, log)
 	if err != nil {
 		return nil, err
 	}
@@ -88,14 +83,9 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	sentinel := screen.New(key, c.Sentinel, secrets...)
 
 	// What agents reach outside, and what is told outside.
-	var outside each[*mcp.Servers]
-	for _, p := range projects {
-		servers, err := newToolServers(c, p, sentinel, log, ports.all...)
-		if err != nil {
-			return nil, err
-		}
-		outside = append(outside, servers)
-		p.equip(c, servers)
+	outside, err := equip(c, projects, sentinel, log, ports.all...)
+	if err != nil {
+		return nil, err
 	}
 	made.add("mcp servers", outside)
 	remotes := newRemoteAgents(projects, log)
@@ -110,12 +100,8 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	made.add("feed", followers)
 
 	model := meter.Model(provider.Patient(models, log))
-	var more []engine.Project
-	for _, p := range projects[1:] {
-		more = append(more, p.inEngine(meter.Tools))
-	}
-	door := engine.New(engine.Config{
-		Project: projects[0].inEngine(meter.Tools), More: more,
+	first, more := inEngine(projects, meter.Tools)
+	door := engine.New(engine.Config{Project: first, More: more,
 		Store: meter.Store(store), Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: time.Now,
@@ -144,10 +130,9 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		door.Drain()
 		web.Drain()
 	}))
-	agents := agentsOf(projects, c.DefaultTenant)
 	h := &host{base: made.pick(baseParts...), work: made.pick(workParts...), failed: web.Failed(), conns: conns,
-		drain: c.Drain, log: log, facts: facts(c, at, len(agents), models.Default()),
-		banner: newBanner(c, at, agents, models)}
+		drain: c.Drain, log: log, facts: facts(c, at, len(everyAgent(projects)), models.Default()),
+		banner: newBanner(c, at, projects, models)}
 	if len(made) > 0 {
 		panic("no place in the order for " + made[0].name) // in every test, or never
 	}

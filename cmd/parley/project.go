@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 
 	"parley"
@@ -32,17 +33,21 @@ type project struct {
 	outside  *mcp.Servers
 }
 
-// loadProjects opens every folder and reads what is defined there.
-func loadProjects(c *config.Settings, hooks hookRules, log *slog.Logger) ([]*project, error) {
-	var list []*project
+// loadProjects opens every folder and reads what is defined there, by the rules for
+// webhooks of agents.
+func loadProjects(c *config.Settings, env config.Lookup, log *slog.Logger) (hooks hookRules, list []*project,
+	err error) {
+	if hooks, err = newHookRules(c, env); err != nil {
+		return hooks, nil, err
+	}
 	for i, at := range c.Projects {
 		p, err := loadProject(c, at, i == 0, hooks, log)
 		if err != nil {
-			return nil, err
+			return hooks, nil, err
 		}
 		list = append(list, p)
 	}
-	return list, nil
+	return hooks, list, nil
 }
 
 func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRules, log *slog.Logger) (_ *project,
@@ -93,14 +98,37 @@ func (p *project) tellOfSkills(log *slog.Logger) {
 	}
 }
 
-// equip gives the project its tools.
-func (p *project) equip(c *config.Settings, outside *mcp.Servers) {
-	p.outside = outside
-	p.tools = tool.New(tool.Options{Files: p.files, Sandbox: p.commands, Artifacts: p.folder(c, "artifacts"),
-		Skills: func() []parley.Skill { return p.skills.Skills(p.Tenant) }, Servers: outside})
+// equip gives projects their tools, each with MCP servers of its own.
+func equip(c *config.Settings, projects []*project, screen parley.Screen, log *slog.Logger, served ...net.Listener) (
+	outside each[*mcp.Servers], err error) {
+	for _, p := range projects {
+		if p.outside, err = newToolServers(c, p, screen, log, served...); err != nil {
+			return nil, err
+		}
+		outside = append(outside, p.outside)
+		p.tools = p.newTools(c)
+	}
+	return outside, nil
 }
 
-// inEngine is the project as sessions see it; measured wraps its tools.
+func (p *project) newTools(c *config.Settings) *tool.Box {
+	return tool.New(tool.Options{Files: p.files, Sandbox: p.commands, Artifacts: p.folder(c, "artifacts"),
+		Skills: func() []parley.Skill { return p.skills.Skills(p.Tenant) }, Servers: p.outside})
+}
+
+// inEngine is the projects as sessions see them; measured wraps their tools.
+func inEngine(projects []*project, measured func(parley.TenantToolbox) parley.TenantToolbox) (first engine.Project,
+	more []engine.Project) {
+	for i, p := range projects {
+		if at := p.inEngine(measured); i == 0 {
+			first = at
+		} else {
+			more = append(more, at)
+		}
+	}
+	return first, more
+}
+
 func (p *project) inEngine(measured func(parley.TenantToolbox) parley.TenantToolbox) engine.Project {
 	return engine.Project{Project: p.about, Home: p.Tenant, Agents: p.agents, Tools: measured(p.tools),
 		Skills: p.skills, Files: p.files, Changes: p.changes}
