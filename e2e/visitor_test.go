@@ -92,7 +92,7 @@ func (v *visitor) must(status int, method, path, body string) string {
 // open begins a connection to a thread; what comes of it is the first event.
 func (v *visitor) open(n *node, thread string) *socket {
 	v.t.Helper()
-	c := n.in(v.t).open("ws://"+v.address+"/api/chat/ws?threadId="+thread,
+	c := n.in(v.t).open("ws://"+v.address+"/api/chat/ws?threadId="+thread+"&cards=1",
 		map[string]string{"Authorization": "Bearer " + v.token})
 	c.thread = thread
 	return c
