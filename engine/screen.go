@@ -193,8 +193,7 @@ func (a *actor) mouth(say func(parley.OutputKind, string)) *mouth {
 	m := &mouth{say: say}
 	if a.engine.Screen != nil {
 		m.canary = a.engine.Screen.Canary(a.tenant, a.session)
-		m.filters = map[parley.OutputKind]parley.LeakFilter{parley.Text: m.canary.Filter(),
-			parley.Thinking: m.canary.Filter()}
+		m.filters = map[parley.OutputKind]parley.LeakFilter{}
 	}
 	return m
 }
@@ -211,6 +210,10 @@ func (m *mouth) speak(kind parley.OutputKind, text string) error {
 		}
 	}
 	f := m.filters[kind]
+	if f == nil { // few models say both kinds, and a filter takes a while to make
+		f = m.canary.Filter()
+		m.filters[kind] = f
+	}
 	m.pass(kind, f.Write(text))
 	if f.Leaked() {
 		return errLeaked

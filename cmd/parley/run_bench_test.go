@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,6 +62,24 @@ func BenchmarkRuns(b *testing.B) {
 	}
 }
 
+// BenchmarkOneStream has one session answered at the pace of a fast model, with a
+// commit for nearly every token. It also reports how long after its token a chunk is
+// shown, from the time that the token carries.
+func BenchmarkOneStream(b *testing.B) {
+	r := newRunBench(b, 10*time.Millisecond)
+	id := newSessionID()
+	r.run(id, "Tell me something.")
+	before := r.spent()
+	r.late = nil
+	b.ReportAllocs()
+	for b.Loop() {
+		r.run(id, "Tell me something.")
+	}
+	r.report(before, b.N)
+	slices.Sort(r.late)
+	b.ReportMetric(float64(r.late[len(r.late)/2].Microseconds()), "token-µs")
+}
+
 // BenchmarkTurnStart has one run begin in sessions of different lengths.
 func BenchmarkTurnStart(b *testing.B) {
 	for _, runs := range []int{1, 100, 1000} {
@@ -84,6 +104,8 @@ type runBench struct {
 	door    *engine.Engine
 	commits atomic.Int64
 	batches atomic.Int64
+	lock    sync.Mutex
+	late    []time.Duration // of chunks, in BenchmarkOneStream
 }
 
 func newRunBench(b *testing.B, pace time.Duration) *runBench {
@@ -151,9 +173,16 @@ func (r *runBench) run(id parley.SessionID, content string) {
 			return
 		}
 		for _, i := range items {
-			if end, ok := i.Body.(parley.RunFinished); ok {
-				if end.Outcome != parley.Completed {
-					r.b.Error(end)
+			switch b := i.Body.(type) {
+			case parley.OutputAppended:
+				if said, err := strconv.ParseInt(strings.Fields(b.Text)[0], 10, 64); err == nil {
+					r.lock.Lock()
+					r.late = append(r.late, time.Since(time.UnixMicro(said)))
+					r.lock.Unlock()
+				}
+			case parley.RunFinished:
+				if b.Outcome != parley.Completed {
+					r.b.Error(b)
 				}
 				return
 			}
@@ -229,8 +258,8 @@ func serveBenchModel(pace string) {
 	panic(http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		flush := w.(http.Flusher).Flush
-		for i := range 20 {
-			fmt.Fprintf(w, chunk, fmt.Sprintf(`{"content":"word%d "}`, i), "null")
+		for range 20 {
+			fmt.Fprintf(w, chunk, fmt.Sprintf(`{"content":"%d "}`, time.Now().UnixMicro()), "null")
 			flush()
 			if wait > 0 {
 				time.Sleep(wait)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"parley"
@@ -26,18 +27,24 @@ func (t *Tools) Append(request []byte, specs []parley.ToolSpec) ([]byte, error) 
 	if len(specs) == 0 {
 		return request, nil
 	}
-	request = append(bytes.TrimSuffix(request, []byte("}")), `,"tools":[`...)
+	list, size := make([][]byte, len(specs)), 0
 	for i, spec := range specs {
-		raw, err := t.tool(spec)
-		if err != nil {
+		var err error
+		if list[i], err = t.tool(spec); err != nil {
 			return nil, err
 		}
+		size += len(list[i]) + 1
+	}
+	const key, end = `,"tools":[`, "]}"
+	request = slices.Grow(bytes.TrimSuffix(request, []byte("}")), len(key)+size+len(end))
+	request = append(request, key...)
+	for i, raw := range list {
 		if i > 0 {
 			request = append(request, ',')
 		}
 		request = append(request, raw...)
 	}
-	return append(request, "]}"...), nil
+	return append(request, end...), nil
 }
 
 func (t *Tools) tool(spec parley.ToolSpec) ([]byte, error) {
