@@ -76,8 +76,28 @@ func BenchmarkOneStream(b *testing.B) {
 		r.run(id, "Tell me something.")
 	}
 	r.report(before, b.N)
-	slices.Sort(r.late)
-	b.ReportMetric(float64(r.late[len(r.late)/2].Microseconds()), "token-µs")
+	r.reportLate()
+}
+
+// BenchmarkManyStreams has 1,000 sessions answered side by side, 30 tokens a second
+// each. One iteration is a run in every session.
+func BenchmarkManyStreams(b *testing.B) {
+	const streams = 1000
+	r := newRunBench(b, 33*time.Millisecond)
+	ids := make([]parley.SessionID, streams)
+	for i := range ids {
+		ids[i] = newSessionID()
+	}
+	before := r.spent()
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for _, id := range ids {
+			wg.Go(func() { r.run(id, "Tell me something.") })
+		}
+		wg.Wait()
+	}
+	r.report(before, b.N*streams)
+	r.reportLate()
 }
 
 // BenchmarkTurnStart has one run begin in sessions of different lengths.
@@ -105,7 +125,7 @@ type runBench struct {
 	commits atomic.Int64
 	batches atomic.Int64
 	lock    sync.Mutex
-	late    []time.Duration // of chunks, in BenchmarkOneStream
+	late    []time.Duration // of chunks
 }
 
 func newRunBench(b *testing.B, pace time.Duration) *runBench {
@@ -130,7 +150,7 @@ func newRunBench(b *testing.B, pace time.Duration) *runBench {
 		Project: engine.Project{Agents: oneAgent{agent}, Tools: tool.New(tool.Options{Files: files})},
 		Model:   provider.Patient(model, log), Log: log, Now: time.Now,
 		Screen: screen.New([]byte("a key of thirty-two bytes or more"), "block"),
-		Window: func(string) int { return 1 << 40 }})
+		Window: func(string) int { return 1 << 40 }, Calls: 1024})
 	r.door.Start()
 	b.Cleanup(func() {
 		if err := r.door.Close(context.Background()); err != nil {
@@ -219,6 +239,13 @@ func (r *runBench) report(before spent, runs int) {
 	r.b.ReportMetric(float64(s.written-before.written)/1024/n, "written-KB/run")
 	r.b.ReportMetric(float64(s.commits-before.commits)/n, "commits/run")
 	r.b.ReportMetric(float64(s.batches-before.batches)/n, "appends/run")
+}
+
+// reportLate reports the median time from a token to its chunk, by the first token
+// of every chunk.
+func (r *runBench) reportLate() {
+	slices.Sort(r.late)
+	r.b.ReportMetric(float64(r.late[len(r.late)/2].Microseconds()), "token-µs")
 }
 
 // benchModel starts a process that answers like a server of Chat Completions.
