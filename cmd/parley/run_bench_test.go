@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -100,6 +101,31 @@ func BenchmarkManyStreams(b *testing.B) {
 	r.reportLate()
 }
 
+// BenchmarkLargeInputs has 400 sessions that each begin with a message of 1 MB, all
+// at once. Messages that are refused as too many are sent again. It reports the
+// most memory that the process has held.
+func BenchmarkLargeInputs(b *testing.B) {
+	r := newRunBench(b, 0)
+	content := strings.Repeat("0123456789abcde\n", 1<<16)
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for range 400 {
+			wg.Go(func() { r.run(newSessionID(), strings.Clone(content)) })
+		}
+		wg.Wait()
+	}
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		var kb int
+		if _, err := fmt.Sscanf(line, "VmHWM: %d", &kb); err == nil {
+			b.ReportMetric(float64(kb)/1024, "most-MB")
+		}
+	}
+}
+
 // BenchmarkTurnStart has one run begin in sessions of different lengths.
 func BenchmarkTurnStart(b *testing.B) {
 	for _, runs := range []int{1, 100, 1000} {
@@ -174,8 +200,11 @@ func newSessionID() parley.SessionID {
 // run submits a message and follows the session until it is answered.
 func (r *runBench) run(id parley.SessionID, content string) {
 	ctx := context.Background()
-	receipt, err := r.door.Submit(ctx, mayor, parley.Command{Session: id,
-		Do: parley.SubmitInput{Content: content, Open: true}})
+	do := parley.Command{Session: id, Do: parley.SubmitInput{Content: content, Open: true}}
+	receipt, err := r.door.Submit(ctx, mayor, do)
+	for ; parley.CodeOf(err) == parley.CodeOverloaded; receipt, err = r.door.Submit(ctx, mayor, do) {
+		time.Sleep(10 * time.Millisecond)
+	}
 	if err != nil {
 		r.b.Error(err)
 		return
@@ -283,6 +312,7 @@ func serveBenchModel(pace string) {
 	const chunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"stub",` +
 		`"choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}]}` + "\n\n"
 	panic(http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		flush := w.(http.Flusher).Flush
 		for range 20 {

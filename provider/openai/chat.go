@@ -200,8 +200,17 @@ func chatTool(t parley.ToolSpec) any {
 // is mostly plain text; its messages are written without the SDK, which would take
 // ten times as long. Not every server takes plain text in parts.
 func (m *Model) chatRequest(req parley.ModelRequest) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b) // of texts and numbers, so it never fails
+	talk := upstream.Talk(req.Messages)
+	names := upstream.CallNames(talk)
+	size := 4<<10 + len(req.Instructions)
+	for _, m := range talk {
+		size += 64 + len(m.Text) + len(m.Text)/16 // of escapes
+	}
+	for _, t := range req.Tools {
+		size += 256 + len(t.Description) + len(t.Parameters)
+	}
+	b := bytes.NewBuffer(make([]byte, 0, size)) // or it would grow to twice what is needed
+	encoder := json.NewEncoder(b)               // of texts and numbers, so it never fails
 	encoder.SetEscapeHTML(false)
 	b.WriteString(`{"stream":true,"stream_options":{"include_usage":true},"model":`)
 	_ = encoder.Encode(req.Model)
@@ -211,8 +220,6 @@ func (m *Model) chatRequest(req parley.ModelRequest) ([]byte, error) {
 		_ = encoder.Encode(text)
 		b.WriteString(`},`)
 	}
-	talk := upstream.Talk(req.Messages)
-	names := upstream.CallNames(talk)
 	if req.Instructions != "" {
 		plain("system", req.Instructions)
 	}
