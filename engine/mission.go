@@ -94,6 +94,13 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	done := m.Prompted(agent.Name)
 	i = idleAgent{name: agent.Name, interval: max(interval, e.Prompts.Interval), since: done.Last}
 	found = parley.AgentFoundIdle{Mission: m.ID, Agent: agent.Name, Last: done.Last, Most: e.Prompts.Prompts}
+	// The session is read first: if it holds a person's word, the run that answers it
+	// is found among the activity.
+	session, err := load(ctx, e.Store, a.tenant, parley.IdleSession(m.ID, agent.Name), e.Snapshot)
+	if err != nil && parley.CodeOf(err) != parley.CodeCorrupt {
+		return i, found, err
+	}
+	corrupt := err != nil
 	activity, err := e.Store.Tenant(a.tenant).Activity(ctx, e.projects.at(a.tenant, m.Project).Project, agent.Name,
 		e.Now().Add(-i.interval-longRun))
 	if err != nil {
@@ -102,11 +109,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	if activity.Last.After(i.since) {
 		i.since = activity.Last
 	}
-	session, err := load(ctx, e.Store, a.tenant, parley.IdleSession(m.ID, agent.Name), e.Snapshot)
-	if err != nil {
-		if parley.CodeOf(err) != parley.CodeCorrupt {
-			return i, found, err
-		}
+	if corrupt {
 		i.held = true // nothing more can be said in it
 		return i, found, nil
 	}
