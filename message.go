@@ -132,12 +132,12 @@ func (c *Transcript) Read(e Event) {
 			c.notes[c.root(b.Call)] = "\n\nNote from the person who allowed this: " + b.Note
 		}
 	case ToolCallBlocked:
-		c.results[c.root(b.Call)] = "Blocked: " + b.Reason
+		c.result(b.Call, "Blocked: "+b.Reason)
 	case ToolCallFinished:
-		c.results[c.root(b.Call)] = resultText(b)
+		c.result(b.Call, resultText(b))
 	case ToolCallResolved:
 		if b.Resolution == MarkDone {
-			c.results[c.root(b.Call)] = "A person looked and says that this was done. " + b.Note
+			c.result(b.Call, "A person looked and says that this was done. "+b.Note)
 		}
 	}
 }
@@ -161,6 +161,15 @@ func (c *Transcript) compact(b ContextCompacted) {
 		}
 	}
 	c.replace(kept)
+}
+
+// result notes what came of a call of the open turn. Calls of agents elsewhere are
+// none of a turn, and what came of them is not told.
+func (c *Transcript) result(id CallID, text string) {
+	id = c.root(id)
+	if slices.ContainsFunc(c.turn.Calls, func(call MessageCall) bool { return call.ID == id }) {
+		c.results[id] = text
+	}
 }
 
 func (c *Transcript) root(id CallID) CallID {

@@ -48,15 +48,32 @@ func (m *memory) add(events []parley.Event) {
 			m.transcript.Read(e)
 		case m.reading:
 			m.since = append(m.since, e)
-			if in, ok := e.Body.(parley.InputReceived); ok {
-				m.size += len(in.Content)
-			}
-			if len(m.since) > 4096 || m.size > rememberSession { // the next turn reads again
+			if m.size += sizeOf(e); m.size > rememberSession { // the next turn reads again
 				m.reading, m.since = false, nil
 			}
 		}
 	}
 	m.count()
+}
+
+// sizeOf is about how many bytes an event holds.
+func sizeOf(e parley.Event) int {
+	const fixed = 512
+	switch b := e.Body.(type) {
+	case parley.InputReceived:
+		n := fixed + len(b.Content)
+		for _, i := range b.Images {
+			n += len(i.Data)
+		}
+		return n
+	case parley.OutputFinished:
+		return fixed + len(b.Text)
+	case parley.ToolCallRequested:
+		return fixed + len(b.Arguments)
+	case parley.ToolCallFinished:
+		return fixed + len(b.Result)
+	}
+	return fixed
 }
 
 // learned takes what a worker has read of the log; nil: nothing.
