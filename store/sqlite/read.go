@@ -278,7 +278,7 @@ func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, quer
 }
 
 func (t tenant) Position(ctx context.Context) (p parley.Position, err error) {
-	err = t.s.read.QueryRowContext(ctx, `SELECT position FROM tenants WHERE tenant = ?`, t.id).Scan(&p)
+	err = t.s.read.QueryRowContext(ctx, `SELECT `+lastPosition+` FROM tenants t WHERE tenant = ?`, t.id).Scan(&p)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

@@ -47,7 +47,7 @@ func (w *writer) trim(ctx context.Context, before, now time.Time) (deleted int, 
 	return 0, false, nil
 }
 
-const behindTenants = `SELECT tenant, trimmed FROM tenants WHERE trimmed < position`
+const behindTenants = `SELECT tenant, trimmed FROM tenants t WHERE trimmed < ` + lastPosition
 
 // tenantsToTrim says up to which position each tenant that has more was looked
 // through.

@@ -76,7 +76,7 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 		rows: map[sessionKey]sessionRow{}}
 	for stmt, text := range map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
-		&w.getHead:     `SELECT position, audit_no, audit_hash FROM tenants WHERE tenant = ?`,
+		&w.getHead:     `SELECT ` + lastPosition + `, audit_no, audit_hash FROM tenants t WHERE tenant = ?`,
 	} {
 		if *stmt, err = conn.PrepareContext(ctx, text); err != nil {
 			return nil, errors.Join(err, w.close())
@@ -171,6 +171,10 @@ func (w *writer) commit(group []*waiting) (err error) {
 		return err
 	}
 	for tenant, h := range w.moved {
+		if !h.changed {
+			continue
+		}
+		h.changed = false
 		if _, err := w.setHead.ExecContext(ctx, tenant, h.position, h.auditNo, h.auditHash); err != nil {
 			return err
 		}
@@ -190,19 +194,25 @@ func (w *writer) rollBack(ctx context.Context) {
 	_, _ = w.undo.ExecContext(ctx)
 }
 
-// head is the row of a tenant.
+// head is what is known of a tenant: the last position given out, and the end of
+// its audit. Its row is written for the first event and for the audit. A later
+// position is that of the last event, so most commits leave the row's page alone.
 type head struct {
-	position  int64 // the last one given out
+	position  int64
 	auditNo   int64
 	auditHash string
+	changed   bool // the row has to be written
 }
+
+// lastPosition is the last position given out, of the tenant in row t.
+const lastPosition = `max(t.position, coalesce((SELECT max(e.position) FROM events e WHERE e.tenant = t.tenant), 0))`
 
 func (w *writer) head(ctx context.Context, tenant parley.TenantID) (*head, error) {
 	h := w.heads[tenant]
 	if h == nil {
 		h = &head{}
-		if err := w.getHead.QueryRowContext(ctx, tenant).Scan(&h.position, &h.auditNo, &h.auditHash); ignore(err,
-			sql.ErrNoRows) != nil {
+		err := w.getHead.QueryRowContext(ctx, tenant).Scan(&h.position, &h.auditNo, &h.auditHash)
+		if h.changed = errors.Is(err, sql.ErrNoRows); err != nil && !h.changed {
 			return nil, err
 		}
 		if len(w.heads) >= maxRows {
@@ -228,7 +238,7 @@ func (w *writer) audit(ctx context.Context, b *waiting) error {
 			r.Source, string(r.Metadata), r.Hash); err != nil {
 			return err
 		}
-		h.auditNo, h.auditHash = r.No, r.Hash
+		h.auditNo, h.auditHash, h.changed = r.No, r.Hash, true
 	}
 	return nil
 }
