@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -62,6 +63,9 @@ type trial struct {
 	server *process
 	peer   *peer // nil: the target is Parley
 	procs  []*process
+
+	wg  sync.WaitGroup // requests of clients that nothing else waits for
+	hub eventHub       // of a peer
 
 	database  string   // URL of this trial's own database; empty: SQLite
 	databases []string // names of all it made
@@ -170,13 +174,16 @@ func (b *bench) try(ctx context.Context, s scenario, target *peer, repeat int, r
 		return r
 	}
 	b.model.forget()
-	t := &trial{bench: b, ctx: ctx, r: r, peer: target}
+	limited, cancel := context.WithTimeout(ctx, b.limit())
+	defer cancel()
+	t := &trial{bench: b, ctx: limited, r: r, peer: target}
 	t.startLoad()
 	err := t.fresh()
 	if err == nil {
 		err = s.run(t)
 	}
 	t.stopServers()
+	t.wg.Wait()
 	t.stopLoad()
 	err = errors.Join(err, t.dropDatabases())
 	r.Seconds = time.Since(begun).Seconds()
@@ -190,6 +197,14 @@ func (b *bench) try(ctx context.Context, s scenario, target *peer, repeat int, r
 	return r
 }
 
+// limit is how long one scenario may take.
+func (b *bench) limit() time.Duration {
+	if b.o.Short {
+		return time.Minute
+	}
+	return 10 * time.Minute
+}
+
 var readyLine = regexp.MustCompile(`msg="parley is ready" address=http://(\S+)`)
 
 // dir makes a new folder for data.
@@ -198,6 +213,9 @@ func (t *trial) dir() (string, error) { return os.MkdirTemp(t.temp, t.r.Scenario
 // start starts a Parley server on a fresh data folder, or takes the one that
 // --server names. Further settings are variables.
 func (t *trial) start(env ...string) error {
+	if t.peer != nil {
+		return t.startPeer()
+	}
 	if t.o.Server != "" {
 		t.server = &process{address: t.o.Server}
 		return nil
@@ -251,9 +269,7 @@ func (t *trial) childEnv(home string) []string {
 // stopServers ends the servers and notes what they used.
 func (t *trial) stopServers() {
 	for _, p := range t.procs {
-		if u, err := usageOf(p.cmd.Process.Pid); err == nil {
-			t.childCPU += u.cpu
-		}
+		t.childCPU += usageOfGroup(p.cmd.Process.Pid).cpu
 		p.stop()
 	}
 	t.procs = nil
@@ -264,6 +280,9 @@ func (t *trial) stopServers() {
 func (t *trial) usage() procUsage {
 	if t.server == nil || t.server.cmd == nil {
 		return procUsage{}
+	}
+	if t.peer != nil {
+		return usageOfGroup(t.server.cmd.Process.Pid)
 	}
 	u, _ := usageOf(t.server.cmd.Process.Pid) // gone: the scenario fails for other reasons
 	return u

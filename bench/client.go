@@ -31,6 +31,7 @@ type client struct {
 
 	mu    sync.Mutex // guards the following; leaf
 	tally tally
+	now   int64                      // when the message came that is being read
 	began func(now int64)            // a run has begun
 	ended func(now int64, a *answer) // a run has ended
 	heard func(now int64)            // anything came
@@ -46,6 +47,9 @@ func newID() string { return uuid.Must(uuid.NewRandomFromReader(rand.Reader)).St
 // token is told of each token with the time at which it came.
 func (t *trial) open(id string, token func(now int64, a *answer, index int, stamp int64)) (*client, error) {
 	c := &client{t: t, id: id, sse: t.o.Transport == "sse", watches: id != ""}
+	if t.peer != nil {
+		return c, c.joinPeer(token)
+	}
 	if c.id == "" {
 		c.id = newID()
 	}
@@ -55,10 +59,23 @@ func (t *trial) open(id string, token func(now int64, a *answer, index int, stam
 	return c, nil
 }
 
-func (c *client) connect(token func(now int64, a *answer, index int, stamp int64), after string) (err error) {
-	if token != nil {
-		c.tally.token = func(a *answer, index int, stamp int64) { token(c.stream.now, a, index, stamp) }
+// joinPeer opens a session of another server.
+func (c *client) joinPeer(token func(now int64, a *answer, index int, stamp int64)) (err error) {
+	c.listenTo(token)
+	if c.id, err = c.t.peer.agent.open(c.t); err != nil {
+		return err
 	}
+	return c.t.peer.agent.follow(c)
+}
+
+func (c *client) listenTo(token func(now int64, a *answer, index int, stamp int64)) {
+	if token != nil {
+		c.tally.token = func(a *answer, index int, stamp int64) { token(c.now, a, index, stamp) }
+	}
+}
+
+func (c *client) connect(token func(now int64, a *answer, index int, stamp int64), after string) (err error) {
+	c.listenTo(token)
 	if c.sse {
 		return c.connectEvents(after)
 	}
@@ -126,7 +143,9 @@ func (c *client) close() {
 	c.mu.Lock()
 	c.quit = true
 	c.mu.Unlock()
-	c.stream.hangUp()
+	if c.stream != nil {
+		c.stream.hangUp()
+	}
 	if c.post != nil {
 		c.post.hangUp()
 	}
@@ -173,6 +192,9 @@ func (c *client) expect(a *answer) {
 
 // send sends the message that asks for an answer.
 func (c *client) send(a *answer) error {
+	if c.t.peer != nil {
+		return c.t.peer.agent.send(c, a)
+	}
 	agent := cmp.Or(c.agent, "bench")
 	if c.sse {
 		return c.post.write([]byte(c.t.request("POST", "/api/v1/sessions/"+c.id+"/inputs", "",
@@ -225,6 +247,19 @@ func (c *client) end(now int64) {
 	}
 }
 
+// text takes a part of an answer.
+func (c *client) text(now int64, part []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.heard != nil {
+		c.heard(now)
+	}
+	c.now = now
+	if c.tally.text(part); c.tally.err != nil {
+		c.release()
+	}
+}
+
 func (c *client) threadFrame(now int64, _, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,6 +268,7 @@ func (c *client) threadFrame(now int64, _, data []byte) {
 	}
 	switch {
 	case bytes.HasPrefix(data, []byte(`{"type":"content"`)):
+		c.now = now
 		c.tally.text(field(data, `"content":"`))
 	case bytes.HasPrefix(data, []byte(`{"type":"chat.completed"`)):
 		c.end(now)
@@ -258,6 +294,7 @@ func (c *client) logEvent(now int64, id, data []byte) {
 	c.tally.sequence(seqOf(id))
 	switch string(field(data, `"type":"`)) {
 	case "OutputAppended":
+		c.now = now
 		c.tally.text(field(data, `"text":"`))
 	case "RunStarted":
 		if c.began != nil {
@@ -349,8 +386,12 @@ func (t *trial) get(path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// checkLogs compares the logs of sessions with the runs that were asked for.
+// checkLogs compares the logs of a Parley server's sessions with the runs that
+// were asked for.
 func (t *trial) checkLogs(clients []*client) error {
+	if t.peer != nil {
+		return nil // its log, if it has one, is another
+	}
 	for _, c := range clients {
 		if err := t.checkSession(c.id, c.tally.expect); err != nil {
 			return err

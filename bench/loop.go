@@ -34,6 +34,8 @@ type conn struct {
 	message func(now int64, id, data []byte)
 	lost    func(error) // is told once why the connection ended; may be nil
 
+	whole bool // server-sent events are handed over as they are
+
 	now  int64 // of the last read; for feed
 	rest []byte
 	part []byte // of a fragmented message, or of a decoded body
@@ -389,6 +391,11 @@ func (c *conn) serverSent(b []byte) []byte {
 		end := bytes.Index(b, []byte("\n\n"))
 		if end < 0 {
 			return b
+		}
+		if c.whole {
+			c.message(c.now, nil, b[:end])
+			b = b[end+2:]
+			continue
 		}
 		var id, data []byte
 		for line := range bytes.SplitSeq(b[:end], []byte("\n")) {

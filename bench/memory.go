@@ -24,9 +24,8 @@ func runMemory(t *trial) error {
 		return err
 	}
 	t.settle()
-	pid := t.server.cmd.Process.Pid
 	t.record("idle_mb", mib(t.usage().rss))
-	t.record("idle_private_mb", mib(privateMemory(pid)))
+	t.record("idle_private_mb", mib(privateMemory(t.server.cmd.Process.Pid)))
 	sessions, runs := t.size(500, 10), 4
 	if err := together(sessions, 50, func(int) error {
 		c, err := t.open("", nil)
@@ -48,7 +47,7 @@ func runMemory(t *trial) error {
 	}
 	t.settle()
 	t.record("after_sessions_mb", mib(t.usage().rss))
-	t.record("after_sessions_private_mb", mib(privateMemory(pid)))
+	t.record("after_sessions_private_mb", mib(privateMemory(t.server.cmd.Process.Pid)))
 	return nil
 }
 
@@ -145,6 +144,9 @@ func runSessions(t *trial) error {
 // runCold: from the start of the process to the first session, with an empty store
 // and with 10,000 sessions stored.
 func runCold(t *trial) error {
+	if t.peer != nil {
+		return t.coldPeer()
+	}
 	rounds := t.pick(7, 1)
 	empty, err := t.coldStarts(rounds, nil)
 	if err != nil {

@@ -22,6 +22,7 @@ type peer struct {
 	Can   []string       // scenarios
 	ready *regexp.Regexp // of the line that names its address
 	nats  bool           // it speaks the protocol of NATS
+	agent *agentServer   // how its agents are asked; nil: it is a relay
 	dir   string
 }
 
@@ -34,6 +35,10 @@ var allPeers = []peer{
 	{Name: "node-ws", About: "relay in Node on the package ws", Can: relayScenarios, ready: readyRelay},
 	{Name: "nats", About: "nats-server with its WebSocket listener", Can: relayScenarios, nats: true,
 		ready: regexp.MustCompile(`Listening for websocket clients on ws://(\S+)`)},
+	{Name: "langgraph", About: "LangGraph's development server for JavaScript", Can: agentScenarios, agent: &langGraph,
+		ready: regexp.MustCompile(`API:.*http://(127\.0\.0\.1:\d+)`)},
+	{Name: "opencode", About: "opencode serve", Can: agentScenarios, agent: &openCode,
+		ready: regexp.MustCompile(`listening on http://(127\.0\.0\.1:\d+)`)},
 }
 
 // Presence says whether a peer can be measured.
@@ -157,5 +162,8 @@ func (t *trial) startPeer() error {
 	}
 	t.server = p
 	t.procs = append(t.procs, p)
+	if t.peer.agent != nil {
+		return t.firstSession()
+	}
 	return nil
 }

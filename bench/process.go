@@ -92,15 +92,15 @@ func (p *process) lines() string {
 	return strings.Join(p.log, " | ")
 }
 
-// kill ends the process at once, as a crash would.
+// kill ends the process and its children at once, as a crash would.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may be gone
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may be gone
 	<-p.exited
 }
 
 // stop ends it in good order, within a few seconds.
 func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM) // it may be gone
 	select {
 	case <-p.exited:
 	case <-time.After(10 * time.Second):
@@ -140,6 +140,27 @@ func usageOf(pid int) (u procUsage, err error) {
 		}
 	}
 	return u, nil
+}
+
+// usageOfGroup sums over the processes of a group: some servers have children.
+func usageOfGroup(group int) (sum procUsage) {
+	list, err := os.ReadDir("/proc")
+	if err != nil {
+		return sum
+	}
+	for _, e := range list {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if of, err := syscall.Getpgid(pid); err != nil || of != group {
+			continue
+		}
+		if u, err := usageOf(pid); err == nil {
+			sum = procUsage{sum.cpu + u.cpu, sum.rss + u.rss, sum.written + u.written}
+		}
+	}
+	return sum
 }
 
 // privateMemory is the memory that a process shares with no other: without the
