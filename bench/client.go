@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -195,13 +194,19 @@ func (c *client) send(a *answer) error {
 	if c.t.peer != nil {
 		return c.t.peer.agent.send(c, a)
 	}
-	agent := cmp.Or(c.agent, "bench")
+	name := ""
 	if c.sse {
+		if c.agent != "" {
+			name = `"agent":"` + c.agent + `",`
+		}
 		return c.post.write([]byte(c.t.request("POST", "/api/v1/sessions/"+c.id+"/inputs", "",
-			`{"agent":"`+agent+`","content":"`+a.prompt()+`"}`)))
+			`{`+name+`"content":"`+a.prompt()+`"}`)))
+	}
+	if c.agent != "" {
+		name = `"agentId":"` + c.agent + `",`
 	}
 	return c.stream.write(appendFrame(nil, opText,
-		[]byte(`{"type":"chat.request","threadId":"`+c.id+`","agentId":"`+agent+`","content":"`+a.prompt()+`"}`)))
+		[]byte(`{"type":"chat.request","threadId":"`+c.id+`",`+name+`"content":"`+a.prompt()+`"}`)))
 }
 
 // ask announces a run and sends its message.

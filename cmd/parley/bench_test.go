@@ -3,18 +3,26 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"parley/bench"
+	"parley/store/postgres/pgtest"
 )
 
 // TestBenchSmoke runs every scenario with small numbers, for exactness and not for
 // speed, and the reports that follow from it.
 func TestBenchSmoke(t *testing.T) {
 	t.Parallel()
+	if racing {
+		t.Skip("the servers are processes of this program, and slow under the race detector")
+	}
 	for _, scenario := range bench.Names() {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
@@ -54,6 +62,66 @@ func smoke(t *testing.T, scenario, transport string) {
 	if err := p.run([]string{"bench", "check", report}, noEnv); err != nil ||
 		!strings.Contains(out.String(), "moonshot") {
 		t.Errorf("check: %v\n%s", err, &out)
+	}
+}
+
+// TestBenchOnPostgres: each scenario has a database of its own, which is gone
+// afterwards.
+func TestBenchOnPostgres(t *testing.T) {
+	t.Parallel()
+	if racing {
+		t.Skip("the servers are processes of this program, and slow under the race detector")
+	}
+	url := pgtest.Database(t)
+	var out, progress bytes.Buffer
+	p := &program{ctx: t.Context(), stdout: &out, stderr: &progress}
+	if err := p.run([]string{"bench", "run", "--short", "--scenario", "runs,append,crash", "--store", "postgres",
+		"--database", url, "--folder", t.TempDir()}, noEnv); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	if !strings.Contains(out.String(), "store postgres") ||
+		!strings.Contains(out.String(), "postgres_16_plain_clients_per_s") {
+		t.Errorf("printed:\n%s", &out)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var left int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_database WHERE datname LIKE 'parley_bench_%'`).
+		Scan(&left); err != nil || left > 0 {
+		t.Errorf("%d databases are left, %v", left, err)
+	}
+}
+
+// TestBenchAgainstARunningServer: the server asks the mock model of the bench, and
+// scenarios that need a server of their own say so.
+func TestBenchAgainstARunningServer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	addr, stop := serveLogged(t, func(name string) (string, bool) {
+		value, ok := map[string]string{"OPENAI_BASE_URL": "http://" + model + "/v1", "OPENAI_API_KEY": "bench",
+			"MODEL": "bench"}[name]
+		return value, ok
+	}, io.Discard, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
+	defer stop()
+	var out, progress bytes.Buffer
+	p := &program{ctx: t.Context(), stdout: &out, stderr: &progress}
+	if err := p.run([]string{"bench", "run", "--short", "--scenario", "runs,memory", "--server", addr, "--model-listen",
+		model, "--folder", t.TempDir()}, noEnv); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	if !strings.Contains(out.String(), "closed_loop_runs_per_s") ||
+		!strings.Contains(out.String(), "it needs a server of its own") {
+		t.Errorf("printed:\n%s", &out)
 	}
 }
 
