@@ -126,7 +126,7 @@ func (l *loop) dialWith(address, request string, status, buffer int) (*conn, err
 	}
 	c := &conn{loop: l, fd: fd}
 	to := &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte(addr.IP.To4())}
-	timeout := unix.NsecToTimeval(int64(20 * time.Second))
+	timeout := unix.NsecToTimeval(int64(60 * time.Second))
 	err = errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout))
@@ -356,6 +356,19 @@ func (c *conn) frames(b []byte) ([]byte, error) {
 		}
 	}
 	return b, nil
+}
+
+// afterHead waits for the head of a response and then reads its body.
+func (c *conn) afterHead(b []byte, status int, body func([]byte) ([]byte, error)) ([]byte, error) {
+	at := bytes.Index(b, []byte("\r\n\r\n"))
+	if at < 0 {
+		return b, nil
+	}
+	if want := []byte("HTTP/1.1 " + strconv.Itoa(status)); !bytes.HasPrefix(b, want) {
+		return nil, fmt.Errorf("the server answered %.200q", b)
+	}
+	c.feed = body
+	return body(b[at+4:])
 }
 
 // chunks decodes a chunked body and passes it to serverSent.

@@ -24,14 +24,10 @@ type reading struct {
 	conn  *conn
 }
 
-// follow reads a log as server-sent events after a seq, up to head.
-func (t *trial) follow(id string, after, head int64) (*reading, error) {
+// reader connects a reading that has not asked yet, of a log up to head.
+func (t *trial) reader(after, head int64) (*reading, error) {
 	r := &reading{tally: tally{seq: after}, done: make(chan struct{})}
-	path := "/api/v1/sessions/" + id + "/log"
-	if after > 0 {
-		path += fmt.Sprint("?after=", after)
-	}
-	c, err := t.loop.dial(t.server.address, t.request("GET", path, "Accept: text/event-stream\r\n", ""), 200)
+	c, err := t.loop.dial(t.server.address, "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +39,7 @@ func (t *trial) follow(id string, after, head int64) (*reading, error) {
 			close(r.done)
 		}
 	}
-	c.feed = c.chunks
+	c.feed = func(b []byte) ([]byte, error) { return c.afterHead(b, 200, c.chunks) }
 	c.message = func(now int64, id, _ []byte) {
 		if r.tally.sequence(seqOf(id)); r.tally.seq >= head || r.tally.err != nil {
 			r.last = now
@@ -52,6 +48,15 @@ func (t *trial) follow(id string, after, head int64) (*reading, error) {
 	}
 	c.lost = func(err error) { r.err = err; finish() }
 	return r, c.listen()
+}
+
+// ask requests a log as server-sent events after a seq.
+func (r *reading) ask(t *trial, id string, after int64) error {
+	path := "/api/v1/sessions/" + id + "/log"
+	if after > 0 {
+		path += fmt.Sprint("?after=", after)
+	}
+	return r.conn.write([]byte(t.request("GET", path, "Accept: text/event-stream\r\n", "")))
 }
 
 // wait returns when the whole log has come, or says why it has not.
@@ -70,8 +75,11 @@ func (r *reading) wait(ctx context.Context) error {
 // readAll reads a log and reports how long that took, with the connecting.
 func (t *trial) readAll(id string, after, head int64) (time.Duration, error) {
 	from := clock()
-	r, err := t.follow(id, after, head)
+	r, err := t.reader(after, head)
 	if err != nil {
+		return 0, err
+	}
+	if err := r.ask(t, id, after); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, time.Minute)
@@ -158,19 +166,35 @@ func (t *trial) lastTen(short string, shortHead int64, long string, longHead int
 	return nil
 }
 
-// storm has clients come back at once, each a hundred events behind.
+// storm has clients come back at once, each a hundred events behind. They are
+// connected before the clock starts.
 func (t *trial) storm(id string, head int64) error {
 	n, h := t.size(1000, 20), &histogram{}
+	list := make([]*reading, n)
+	defer func() {
+		for _, r := range list {
+			if r != nil {
+				r.conn.hangUp()
+			}
+		}
+	}()
+	if err := together(n, 32, func(i int) (err error) {
+		list[i], err = t.reader(head-100, head)
+		return err
+	}); err != nil {
+		return err
+	}
 	from := clock()
-	err := together(n, n, func(int) error {
-		if _, err := t.readAll(id, head-100, head); err != nil {
+	for _, r := range list {
+		if err := r.ask(t, id, head-100); err != nil {
 			return err
 		}
-		h.record(clock() - from)
-		return nil
-	})
-	if err != nil {
-		return err
+	}
+	for _, r := range list {
+		if err := r.wait(t.ctx); err != nil {
+			return err
+		}
+		h.record(r.last - from)
 	}
 	t.record("storm_all_back_ms", h.ms(1))
 	t.record("storm_p50_ms", h.ms(0.5))

@@ -382,14 +382,14 @@ func (t *trial) submitPatiently(id, content string, retries *atomic.Int64) error
 	}
 }
 
-// untilIdle asks until a session is at rest.
+// untilIdle asks, seldom, until a session is at rest.
 func (t *trial) untilIdle(id string) error {
 	for {
 		var s struct{ Status string }
 		if err := t.get("/api/v1/sessions/"+id, &s); err != nil || s.Status == "idle" {
 			return err
 		}
-		if !t.pace.until(t.ctx, clock()+int64(50*time.Millisecond)) {
+		if !t.pace.until(t.ctx, clock()+int64(t.pick(2000, 50))*int64(time.Millisecond)) {
 			return t.ctx.Err()
 		}
 	}
