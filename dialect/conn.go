@@ -72,7 +72,8 @@ func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit parley.Visi
 }
 
 // Apart calls f on another goroutine and waits for it. The stack that f needs, for
-// example to read a store, is then not kept by a connection that lasts.
+// example to read a store or to decode a message, is then not kept by a connection
+// that lasts.
 func Apart(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -220,8 +221,8 @@ func (c *Conn) After(f func()) bool { return c.inputs.add(f) }
 // Later does something in the lane of answers, if there is room.
 func (c *Conn) Later(f func()) bool { return c.answers.add(f) }
 
-// A Speaker is what a dialect does with a connection. Receive gets every message
-// on one goroutine, and an error if there are too many: then only what stops or
+// A Speaker is what a dialect does with a connection. Receive gets one message
+// after the other, and an error if there are too many: then only what stops or
 // answers something is to be done. Show says on another what to write of an item
 // the follower sees, and Shown hears when that was written.
 type Speaker interface {
@@ -273,7 +274,7 @@ func (c *Conn) read(ctx, wire context.Context, s Speaker) (tooMany error) {
 		if excess > maxExcess {
 			return tooMany
 		}
-		s.Receive(ctx, msg, tooMany)
+		Apart(func() { s.Receive(ctx, msg, tooMany) })
 	}
 }
 

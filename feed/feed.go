@@ -219,10 +219,14 @@ func (f *follower) Close() {
 	}
 }
 
-// hold notes how many bytes are in the hands of the follower now.
+// hold notes how many bytes are in the hands of the follower now, as far as they
+// matter: followers of busy sessions would otherwise all change one counter twice
+// for every event.
 func (f *follower) hold(bytes int) {
-	f.feed.held.Add(int64(bytes - f.held))
-	f.held = bytes
+	if bytes &^= 1<<10 - 1; bytes != f.held {
+		f.feed.held.Add(int64(bytes - f.held))
+		f.held = bytes
+	}
 }
 
 func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {

@@ -61,9 +61,16 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parl
 		socket.Close(transport.Policy, "threadId must be a UUID version 4")
 		return
 	}
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: door, Visit: visit}, thread: thread,
+		deliveries: &h.deliveries}
 	var follower parley.Follower
 	var err error
-	dialect.Apart(func() { follower, err = h.enter(ctx, door, visit.Who, thread) })
+	dialect.Apart(func() {
+		if follower, err = h.enter(ctx, door, visit.Who, thread); err == nil {
+			c.Log = h.Log.With("session", thread)
+			c.Log.Debug("websocket_connection_established_persistent", "threadId", thread)
+		}
+	})
 	if err != nil {
 		bye := dialect.CannotBegin(err)
 		if bye.Code == transport.Internal {
@@ -73,10 +80,6 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parl
 		socket.Close(bye.Code, bye.Reason)
 		return
 	}
-	log := h.Log.With("session", thread)
-	log.Debug("websocket_connection_established_persistent", "threadId", thread)
-	c := &conn{Conn: dialect.Conn{Socket: socket, Door: door, Visit: visit, Log: log}, thread: thread,
-		deliveries: &h.deliveries}
 	c.shape.Store(Document)
 	c.view.Thread, c.view.Notices = thread, notices
 	c.Run(ctx, follower, c)
