@@ -137,3 +137,65 @@ func TestAnIdleWindowIsEmpty(t *testing.T) {
 	dense(t, read(t, f, 3), 4)
 	dense(t, read(t, g, 3), 4)
 }
+
+// Take does not wait: it returns what there is, or has the caller woken when there
+// is something, when the store is to be read again, and when the feed closes.
+func TestTake(t *testing.T) {
+	b := newBench(t)
+	b.write(1, 1, 1, "x", false)
+	woken := make(chan struct{}, 10)
+	for _, f := range []parley.Follower{b.Session(acme, id(1), 0), b.Below(acme, id(1), 0, true),
+		b.Tree(acme, id(1), 0)} {
+		f := f.(parley.Waker)
+		take := func(want int) {
+			t.Helper()
+			for n := 0; n < want; {
+				list, err := f.Take(t.Context(), func() { woken <- struct{}{} })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n += len(list); len(list) == 0 {
+					<-woken
+				}
+			}
+		}
+		idle := func() {
+			t.Helper()
+			for {
+				list, err := f.Take(t.Context(), func() { woken <- struct{}{} })
+				if len(list) > 0 || err != nil {
+					t.Fatal(list, err)
+				}
+				select {
+				case <-woken: // a tail has begun
+				default:
+					return
+				}
+			}
+		}
+		head := int(b.head(1))
+		take(head)
+		idle()
+		idle() // asked twice, it is woken once
+		b.write(1, 1, 2, "x", false)
+		take(2)
+		idle()
+		b.write(1, 1, 1, "x", true) // published by nobody
+		b.Reread(acme, id(1))
+		take(1)
+		f.Close()
+	}
+	f := b.Session(acme, id(1), b.head(1)).(parley.Waker)
+	defer f.Close()
+	for len(woken) > 0 {
+		<-woken
+	}
+	if list, err := f.Take(t.Context(), func() { woken <- struct{}{} }); len(list) > 0 || err != nil {
+		t.Fatal(list, err)
+	}
+	_ = b.Feed.Close(t.Context())
+	<-woken
+	if _, err := f.Take(t.Context(), func() {}); parley.CodeOf(err) != parley.CodeUnavailable {
+		t.Errorf("after the feed was closed: %v", err)
+	}
+}

@@ -163,9 +163,11 @@ func TestStalledReaders(t *testing.T) {
 			talk.ends()
 		}
 	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
 	got, most := 0, int64(0)
 	for ended := 0; ended < runs; {
-		_, data, err := conn.Read(t.Context())
+		_, data, err := conn.Read(ctx)
 		if err != nil {
 			t.Fatalf("after %d bytes: %v", got, err)
 		}
@@ -198,4 +200,36 @@ func inUse() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// TestAnIdleConnectionHasOneGoroutine: it reads.
+func TestAnIdleConnectionHasOneGoroutine(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), storetest.Dir(t), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newTown(t, store)
+	const n, id = 50, "33333333-3333-4333-8333-333333333333"
+	c.stalls(id) // with it come the thread's own
+	settled := func(most int) int {
+		goroutines := runtime.NumGoroutine()
+		for end := time.Now().Add(10 * time.Second); goroutines > most && time.Now().Before(end); {
+			time.Sleep(time.Millisecond) // those that end are not waited for
+			goroutines = runtime.NumGoroutine()
+		}
+		return goroutines
+	}
+	before := runtime.NumGoroutine()
+	for range n {
+		c.stalls(id)
+	}
+	if after := settled(before + n); after > before+n {
+		t.Errorf("%d idle connections have %d goroutines", n, after-before)
+	}
+	talk := c.talk(id)
+	talk.asks("r")
+	talk.answers("hello")
+	if after := settled(before + n); after > before+n {
+		t.Errorf("after something was written, %d connections have %d goroutines", n, after-before)
+	}
 }
