@@ -69,10 +69,10 @@ type Door interface {
 	// Audited lists what is on record for the principal's tenant, newest first.
 	Audited(context.Context, Principal, AuditQuery) ([]AuditRow, error)
 
-	// Stopped lists the agents of the principal's tenant that are stopped. What
-	// is for them is refused with CodeStopped; who wants to hear of changes
-	// follows the TenantSession.
-	Stopped(context.Context, Principal) ([]string, error)
+	// Stopped lists the agents of a project of the principal's tenant that are
+	// stopped; an empty project is the first. What is for them is refused with
+	// CodeStopped; who wants to hear of changes follows the TenantSession.
+	Stopped(ctx context.Context, who Principal, project string) ([]string, error)
 	// SetContext keeps what an agent is to know in every session of the
 	// principal, in place of what was kept before. via says how it came.
 	SetContext(ctx context.Context, who Principal, agent, text, via string) error

@@ -251,7 +251,7 @@ type AgentFoundIdle struct {
 // decide promises the agent its prompt, unless what led to it is no longer so.
 func (b AgentFoundIdle) decide(d *decision, _ Report) {
 	m := d.s.Facts.ActiveMission(b.Mission)
-	if m == nil || d.s.Facts.IsStopped(b.Agent) {
+	if m == nil || d.s.Facts.IsStopped(m.Project, b.Agent) {
 		return
 	}
 	idle := m.Prompted(b.Agent)

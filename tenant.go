@@ -3,6 +3,7 @@ package parley
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // TenantSession holds the facts of a tenant that belong to no conversation. Each
@@ -14,7 +15,7 @@ const TenantSession SessionID = "00000000-0000-4000-8000-000000000000"
 // TenantFacts are what the log of a TenantSession amounts to. Those of other
 // sessions are empty.
 type TenantFacts struct {
-	Stopped   []string                     `json:",omitempty"` // agents, sorted
+	Stopped   []string                     `json:",omitempty"` // agents, as stopKey names them, sorted
 	Made      []MadeAgent                  `json:",omitempty"` // custom agents, by name
 	Settings  map[string]json.RawMessage   `json:",omitempty"` // that were changed
 	Accepted  map[string]map[string]string `json:",omitempty"` // digests by server and tool
@@ -24,10 +25,35 @@ type TenantFacts struct {
 	Watched   Seq                          `json:",omitempty"` // the last fact that says who is prompted, and for what
 }
 
-// IsStopped reports whether somebody has stopped an agent.
-func (t TenantFacts) IsStopped(agent string) bool {
-	_, stopped := slices.BinarySearch(t.Stopped, agent)
+// IsStopped reports whether somebody has stopped an agent of a project, or the
+// agents of that name in every project.
+func (t TenantFacts) IsStopped(project, agent string) bool {
+	return t.hasStopped("", agent) || t.hasStopped(project, agent)
+}
+
+func (t TenantFacts) hasStopped(project, agent string) bool {
+	_, stopped := slices.BinarySearch(t.Stopped, stopKey(project, agent))
 	return stopped
+}
+
+// StoppedIn lists the agents that are stopped in a project, by name.
+func (t TenantFacts) StoppedIn(project string) (names []string) {
+	for _, key := range t.Stopped {
+		name, at, _ := strings.Cut(key, "@")
+		if at == "" || at == project {
+			names = append(names, name)
+		}
+	}
+	return slices.Compact(names)
+}
+
+// stopKey names an agent of a project; without a project, those of that name in all.
+// No name of an agent has an @.
+func stopKey(project, agent string) string {
+	if project == "" {
+		return agent
+	}
+	return agent + "@" + project
 }
 
 // emitTenant opens the tenant's session before the first fact.
@@ -38,49 +64,70 @@ func (d *decision) emitTenant(body EventBody) {
 	d.emit(0, body)
 }
 
+// AgentStarted without a project starts the agents of that name in all projects.
 type AgentStarted struct {
-	Agent string `json:"agent"`
+	Agent   string `json:"agent"`
+	Project string `json:"project,omitempty"`
 }
 
 func (b AgentStarted) fold(s State, e Event) State {
-	s.Facts.Stopped = without(s.Facts.Stopped, func(name string) bool { return name == b.Agent })
+	s.Facts.Stopped = without(s.Facts.Stopped, func(key string) bool {
+		return key == stopKey(b.Project, b.Agent) || b.Project == "" && strings.HasPrefix(key, b.Agent+"@")
+	})
 	s.Facts.Watched = e.Seq
 	return s
 }
 
+// AgentStopped without a project stops the agents of that name in all projects.
 type AgentStopped struct {
-	Agent string `json:"agent"`
+	Agent   string `json:"agent"`
+	Project string `json:"project,omitempty"`
 }
 
 func (b AgentStopped) fold(s State, e Event) State {
-	if i, there := slices.BinarySearch(s.Facts.Stopped, b.Agent); !there {
-		s.Facts.Stopped = slices.Insert(slices.Clone(s.Facts.Stopped), i, b.Agent)
+	key := stopKey(b.Project, b.Agent)
+	if i, there := slices.BinarySearch(s.Facts.Stopped, key); !there {
+		s.Facts.Stopped = slices.Insert(slices.Clone(s.Facts.Stopped), i, key)
 	}
 	s.Facts.Watched = e.Seq
 	return s
 }
 
-// StartAgent lets an agent answer again that was stopped.
-type StartAgent struct{ Agent string }
-
-func (do StartAgent) Rules() Rules { return ofAgent(do.Agent) }
-
-func (do StartAgent) decide(d *decision, _ Command) error {
-	return d.setAgent(do.Agent, AgentStarted(do), d.s.Facts.IsStopped(do.Agent))
+// StartAgent lets an agent answer again that was stopped, in a project or in all.
+type StartAgent struct {
+	Agent   string
+	Project string `json:",omitempty"`
 }
 
-// StopAgent has everything for the agent refused, until a StartAgent.
-type StopAgent struct{ Agent string }
+func (do StartAgent) Rules() Rules { return ofAgent(do.Agent, do.Project) }
 
-func (do StopAgent) Rules() Rules { return ofAgent(do.Agent) }
+func (do StartAgent) decide(d *decision, _ Command) error {
+	facts := d.s.Facts
+	if do.Project != "" && facts.hasStopped("", do.Agent) {
+		return Errorf(CodeConflict, "%s is stopped in every project; start it without a project.", do.Agent)
+	}
+	stopped := facts.hasStopped(do.Project, do.Agent) || do.Project == "" &&
+		slices.ContainsFunc(facts.Stopped, func(key string) bool { return strings.HasPrefix(key, do.Agent+"@") })
+	return d.setAgent(do.Agent, AgentStarted(do), stopped)
+}
+
+// StopAgent has everything for the agent refused, in a project or in all, until a
+// StartAgent.
+type StopAgent struct {
+	Agent   string
+	Project string `json:",omitempty"`
+}
+
+func (do StopAgent) Rules() Rules { return ofAgent(do.Agent, do.Project) }
 
 func (do StopAgent) decide(d *decision, _ Command) error {
-	return d.setAgent(do.Agent, AgentStopped(do), !d.s.Facts.IsStopped(do.Agent))
+	return d.setAgent(do.Agent, AgentStopped(do), !d.s.Facts.hasStopped(do.Project, do.Agent))
 }
 
 // ofAgent are the rules of commands that say something about one agent.
-func ofAgent(name string) Rules {
-	return Rules{Action: ActAdmin, Tenant: true, Agents: []string{name}, Limits: []limit{agentLimit(name)}}
+func ofAgent(name, project string) Rules {
+	return Rules{Action: ActAdmin, Tenant: true, Agents: []string{name}, Project: project,
+		Limits: []limit{agentLimit(name)}}
 }
 
 // setAgent says what became of an agent, if that is news.

@@ -20,7 +20,7 @@ func TestAgentsAreStoppedAndStarted(t *testing.T) {
 	}
 	a.do(parley.StopAgent{Agent: "coder"})
 	a.expect("SessionOpened AgentStopped")
-	if a.state.Owner != "ann" || !a.state.Facts.IsStopped("coder") || a.state.Facts.IsStopped("helper") {
+	if a.state.Owner != "ann" || !a.state.Facts.IsStopped("", "coder") || a.state.Facts.IsStopped("", "helper") {
 		t.Errorf("%+v", a.state)
 	}
 	a.do(parley.StopAgent{Agent: "coder"})

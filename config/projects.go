@@ -43,8 +43,8 @@ func (s *Settings) settleProjects(file fileProjects) error {
 	if len(s.Project) > 0 {
 		file = nil
 	}
-	for _, list := range s.Project {
-		for _, root := range filepath.SplitList(list) {
+	for _, root := range s.Project {
+		if root != "" { // between two separators of the variable
 			file = append(file, Project{Root: kong.ExpandPath(root), Given: "--project " + root})
 		}
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -121,6 +122,13 @@ func (s sources) find(flag *kong.Flag) (string, bool) {
 // hides what is below it: MODEL= in the environment undoes a MODEL in .env.
 func (s sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if value, _ := s.find(flag); value != "" {
+		if flag.Value.IsSlice() && flag.Value.Tag.Sep == -1 { // several paths, separated like PATH
+			var list []any
+			for _, path := range filepath.SplitList(value) {
+				list = append(list, path)
+			}
+			return list, nil
+		}
 		return value, nil
 	}
 	if flag.Name == "data" {
@@ -167,6 +175,9 @@ func readFile(path string, known []string, env Lookup) (_ map[string]string, ser
 		case !slices.Contains(known, e.key):
 			return nil, nil, nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
 		case !e.scalar:
+			if e.key == "project" {
+				return nil, nil, nil, at(path, e.line, "project takes one value; write projects: for a list")
+			}
 			return nil, nil, nil, at(path, e.line, "%s takes one value", e.key)
 		}
 		values[e.key] = e.text

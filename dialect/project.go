@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -11,7 +12,20 @@ import (
 // ?project= with a root or an id: what it opens is opened there. The project is zero
 // if it names none, and the door is then the one that was given.
 func InProject(door parley.Door, tenant parley.TenantID, r *http.Request) (parley.Door, parley.Project, error) {
-	name := r.URL.Query().Get("project")
+	return inProject(door, tenant, ProjectName(r))
+}
+
+// InProjectOf is the same for a request with a body, which may name the project, too.
+func InProjectOf(door parley.Door, tenant parley.TenantID, r *http.Request, body Object) (parley.Door, parley.Project,
+	error) {
+	name, err := ProjectIn(r, body)
+	if err != nil {
+		return door, parley.Project{}, err
+	}
+	return inProject(door, tenant, name)
+}
+
+func inProject(door parley.Door, tenant parley.TenantID, name string) (parley.Door, parley.Project, error) {
 	if name == "" {
 		return door, parley.Project{}, nil
 	}
@@ -20,6 +34,26 @@ func InProject(door parley.Door, tenant parley.TenantID, r *http.Request) (parle
 		return door, project, err
 	}
 	return projectDoor{door, project.Root}, project, nil
+}
+
+// ProjectName is what an address says of a project; empty: nothing. project_root is
+// the event bus's name for it, which people use elsewhere, too.
+func ProjectName(r *http.Request) string {
+	q := r.URL.Query()
+	return cmp.Or(q.Get("project"), q.Get("project_root"))
+}
+
+// ProjectIn is what an address or a body says of a project.
+func ProjectIn(r *http.Request, body Object) (name string, err error) {
+	name = ProjectName(r)
+	for _, key := range []string{"project", "project_root"} {
+		if name == "" && body.Has(key) {
+			if name, err = body.String(key); err != nil {
+				return "", Invalid("%s", err)
+			}
+		}
+	}
+	return name, nil
 }
 
 // A projectDoor has inputs go to sessions of one project, and opens sessions there.

@@ -145,7 +145,7 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 		err = a.mayTalk(who, c.Via, agent)
 	}
 	if err == nil {
-		err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
+		err = a.engine.running(a.engine.ctx, a.tenant, p.Root, agent.Name)
 	}
 	if err == nil && !r.own {
 		agent, in, err = a.withSkill(p, agent, in)

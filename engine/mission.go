@@ -86,7 +86,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	e := a.engine
 	text, interval := s.Facts.Prompting(m, agent)
 	who := parley.Principal{ID: m.By, Tenant: a.tenant, Roles: m.Roles}
-	if parley.IsBlank(text) || s.Facts.IsStopped(agent.Name) ||
+	if parley.IsBlank(text) || s.Facts.IsStopped(m.Project, agent.Name) ||
 		e.Access.Permit(who, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant,
 			Agent: agent.Name, Allow: agent.Allow}) != nil {
 		return i, found, nil
@@ -177,7 +177,7 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 		err = parley.Errorf(parley.CodeClosed, "This server does nothing unasked.")
 	}
 	if err == nil {
-		err = e.running(e.ctx, a.tenant, do.Agent.Name)
+		err = e.running(e.ctx, a.tenant, m.Project, do.Agent.Name)
 	}
 	if err != nil {
 		return nil, do, err

@@ -27,7 +27,7 @@ func (a *actor) planned(who parley.Principal, c parley.Command, do parley.Decide
 		err = a.mayTalk(who, c.Via, agent)
 	}
 	if err == nil {
-		err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)
+		err = a.engine.running(a.engine.ctx, a.tenant, p.Root, agent.Name)
 	}
 	do.Agent = p.ref(agent)
 	return &agent, do, err

@@ -148,7 +148,8 @@ func (a *actor) enter(named string) (*Project, error) {
 // notServed says how to bring back the project of a session.
 func notServed(root string) error {
 	return parley.Errorf(parley.CodeClosed, "This session belongs to the project %s, which this server does not "+
-		"have. It can be read. To go on with it, start the server with --project %s.", root, root)
+		"have. It can still be read, cancelled and deleted. To go on with it, start the server with --project %s.",
+		root, root)
 }
 
 // in is the project that the actor works in. Workers may ask, too: a session that

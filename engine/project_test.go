@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"parley"
 )
 
@@ -168,4 +170,44 @@ func TestARunThatGoesOnWithoutItsProject(t *testing.T) {
 		t.Errorf("%+v", ended)
 	}
 	r.check(id)
+}
+
+// TestAgentsAreStoppedInAProject: of two agents of the same name one is stopped, or
+// both.
+func TestAgentsAreStoppedInAProject(t *testing.T) {
+	r := newRig(t, inProjects)
+	says := func(project string) parley.Code {
+		t.Helper()
+		_, err := r.try(parley.SessionID(uuid.NewString()),
+			parley.SubmitInput{Content: "say x", Open: true, Project: project})
+		if err == nil {
+			return ""
+		}
+		return parley.CodeOf(err)
+	}
+	for _, c := range []struct {
+		do   parley.CommandBody
+		p, q parley.Code
+	}{
+		{parley.StopAgent{Agent: "puppet", Project: "/q"}, "", parley.CodeStopped},
+		{parley.StopAgent{Agent: "puppet"}, parley.CodeStopped, parley.CodeStopped},
+		{parley.StartAgent{Agent: "puppet"}, "", ""},
+		{parley.StopAgent{Agent: "puppet", Project: "/p"}, parley.CodeStopped, ""},
+		{parley.StartAgent{Agent: "puppet", Project: "/p"}, "", ""},
+		{parley.StopAgent{Agent: "puppet"}, parley.CodeStopped, parley.CodeStopped},
+	} {
+		r.do(parley.TenantSession, c.do)
+		if p, q := says("/p"), says("/q"); p != c.p || q != c.q {
+			t.Errorf("after %+v: %q and %q", c.do, p, q)
+		}
+	}
+	if code := r.as(ann, parley.TenantSession, parley.StartAgent{Agent: "puppet", Project: "/p"}); code !=
+		parley.CodeConflict {
+		t.Errorf("one of all that are stopped was started: %q", code)
+	}
+	for project, want := range map[string]int{"": 1, "/q": 1} {
+		if list, err := r.Stopped(t.Context(), ann, project); err != nil || len(list) != want {
+			t.Errorf("%q: %v, %v", project, list, err)
+		}
+	}
 }

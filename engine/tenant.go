@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"parley"
@@ -68,18 +67,18 @@ func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, 
 }
 
 // running refuses what is for an agent that somebody has stopped.
-func (e *Engine) running(ctx context.Context, tenant parley.TenantID, agent string) error {
+func (e *Engine) running(ctx context.Context, tenant parley.TenantID, project, agent string) error {
 	s, err := e.tenant(ctx, tenant)
-	if err == nil && s.Facts.IsStopped(agent) {
+	if err == nil && s.Facts.IsStopped(project, agent) {
 		err = parley.Errorf(parley.CodeStopped, "agent is not running")
 	}
 	return err
 }
 
-// Stopped lists the agents of a tenant that are stopped. See parley.Door.
-func (e *Engine) Stopped(ctx context.Context, who parley.Principal) ([]string, error) {
+// Stopped lists the agents of a project that are stopped. See parley.Door.
+func (e *Engine) Stopped(ctx context.Context, who parley.Principal, project string) ([]string, error) {
 	s, err := e.tenantFor(ctx, who)
-	return slices.Clone(s.Facts.Stopped), err
+	return s.Facts.StoppedIn(e.projects.at(who.Tenant, project).Root), err
 }
 
 // tenantSession is Session for the tenant's own, which is there before anything

@@ -37,7 +37,7 @@ func TestAStoppedAgentTakesNoInputs(t *testing.T) {
 					t.Errorf("an input: %v", err)
 				}
 			}
-			if stopped, err := r.Stopped(context.Background(), ann); err != nil ||
+			if stopped, err := r.Stopped(context.Background(), ann, ""); err != nil ||
 				!slices.Equal(stopped, []string{"puppet"}) {
 				t.Errorf("stopped are %v, %v", stopped, err)
 			}
@@ -167,7 +167,7 @@ func TestTheTenantsSession(t *testing.T) {
 	if items, err := foreign.Next(ctx); err != nil || items[0].By != "eve" {
 		t.Errorf("the other tenant is shown %v, %v", items, err)
 	}
-	if err := r.running(ctx, acme, "hasty"); err != nil {
+	if err := r.running(ctx, acme, "", "hasty"); err != nil {
 		t.Errorf("the other tenant stopped ours: %v", err)
 	}
 

@@ -22,7 +22,7 @@ func (a *actor) fire(id parley.TimerID, now time.Time) error {
 	}
 	agent, err := a.agentFor(a.in(), do.Agent.Name)
 	if err == nil {
-		err = e.running(e.ctx, a.tenant, agent.Name)
+		err = e.running(e.ctx, a.tenant, a.in().Root, agent.Name)
 	}
 	switch code := parley.CodeOf(err); {
 	case err == nil:

@@ -473,7 +473,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 
 	// Stopped agents, contexts and the debug console.
 	{"a stopped agent takes messages", "engine/tenant.go",
-		"if err == nil && s.Facts.IsStopped(agent) {", "if err == nil && s.Facts.IsStopped(agent) && false {",
+		"if err == nil && s.Facts.IsStopped(project, agent) {", "if err == nil && s.Facts.IsStopped(project, agent) && false {",
 		"./engine", "TestAStoppedAgentTakesNoInputs"},
 	{"an older state of a tenant replaces a newer one", "engine/tenant.go",
 		"if round != t.round || ok && known.Head >= s.Head {", "if round < 0 && known.Head < 0 {", "./engine",
@@ -847,7 +847,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"a plan is carried out by another agent than made it", "plan.go",
 		"plan.Agent = r.Agent.Name", "", "./engine", "TestAPlanIsCarriedOutByWhoMadeIt"},
 	{"approving a plan runs an agent that is stopped", "engine/plan.go",
-		"err = a.engine.running(a.engine.ctx, a.tenant, agent.Name)", "err = nil", "./engine",
+		"err = a.engine.running(a.engine.ctx, a.tenant, p.Root, agent.Name)", "err = nil", "./engine",
 		"TestAPlanIsCarriedOutByWhoMadeIt"},
 	{"other tenants are told where the project is", "engine/project.go",
 		`if at.of(tenant) && at.Root != "" {`, `if at.Root != "" {`, "./cmd/parley", "TestTwoTenantsAtOnce"},
@@ -1003,7 +1003,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	{"an idle prompt is taken again after a crash", "engine/mission.go",
 		"parley.CommandID(parley.Ref(a.session, prompt))", `""`, "./engine", "TestAnIdlePromptIsTakenOnce"},
 	{"an idle prompt comes after its agent was stopped", "engine/mission.go",
-		"err = e.running(e.ctx, a.tenant, do.Agent.Name)", "err = nil", "./engine", "TestMissionsBehindTheDoor"},
+		"err = e.running(e.ctx, a.tenant, m.Project, do.Agent.Name)", "err = nil", "./engine", "TestMissionsBehindTheDoor"},
 	{"an agent that waits for a person is taken for idle", "engine/mission.go",
 		"i.held = activity.Open || ", "i.held = ", "./engine", "TestIdleMeansThatNothingGoesOn"},
 	{"an agent is prompted for somebody it does not talk to", "engine/mission.go",

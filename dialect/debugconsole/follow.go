@@ -9,10 +9,11 @@ import (
 
 // A watch follows the tenant's session until the agent is stopped.
 type watch struct {
-	facts parley.Follower
-	agent string
-	over  chan struct{} // closed when nothing more is heard of it
-	why   error         // and why; set before that
+	facts   parley.Follower
+	project string // of the agent
+	agent   string
+	over    chan struct{} // closed when nothing more is heard of it
+	why     error         // and why; set before that
 }
 
 // around makes a visit end when the agent is stopped.
@@ -40,7 +41,7 @@ func (w *watch) run(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		}
 		for _, i := range items {
-			if b, ok := i.Body.(parley.AgentStopped); ok && b.Agent == w.agent {
+			if b, ok := i.Body.(parley.AgentStopped); ok && b.Agent == w.agent && (b.Project == "" || b.Project == w.project) {
 				stop(parley.Errorf(parley.CodeStopped, "agent is not running"))
 				return
 			}

@@ -72,14 +72,14 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 
 // admit asks for the permission before it looks for the agent, so that who lacks
 // it does not learn which there are. The project is the one that the address names,
-// or empty.
+// or the first.
 func (h *Handler) admit(r *http.Request, who parley.Principal) (project string, err error) {
 	ctx, agent := r.Context(), r.PathValue("id")
 	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
 		return "", err
 	}
-	_, in, err := dialect.InProject(h.Door, who.Tenant, r)
+	in, err := h.Door.Project(who.Tenant, dialect.ProjectName(r))
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +91,7 @@ func (h *Handler) admit(r *http.Request, who parley.Principal) (project string, 
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
 		return "", err
 	}
-	if err := h.running(ctx, who, agent); err != nil || h.Remotes == nil {
+	if err := h.running(ctx, who, in.Root, agent); err != nil || h.Remotes == nil {
 		return in.Root, err
 	}
 	if err := h.Remotes.Unreachable(who.Tenant, definition); err != nil {
@@ -108,8 +108,8 @@ func notFound(err error) error {
 	return err
 }
 
-func (h *Handler) running(ctx context.Context, who parley.Principal, agent string) error {
-	stopped, err := h.Door.Stopped(ctx, who)
+func (h *Handler) running(ctx context.Context, who parley.Principal, project, agent string) error {
+	stopped, err := h.Door.Stopped(ctx, who, project)
 	if err == nil && slices.Contains(stopped, agent) {
 		err = parley.Errorf(parley.CodeStopped, "agent is not running")
 	}
@@ -123,7 +123,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 	dialect.Apart(func() {
 		facts, err = h.Door.Follow(ctx, visit.Who, parley.Scope{Session: parley.TenantSession}, parley.Live)
 		if err == nil {
-			err = h.running(ctx, visit.Who, to.Agent) // if it was stopped before we follow that
+			err = h.running(ctx, visit.Who, to.Project, to.Agent) // if it was stopped before we follow that
 		}
 	})
 	if facts != nil {
@@ -135,7 +135,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit par
 		return
 	}
 	log := h.Log.With("session", to.Session, "agent", to.Agent)
-	watch := &watch{facts: facts, agent: to.Agent, over: make(chan struct{})}
+	watch := &watch{facts: facts, project: to.Project, agent: to.Agent, over: make(chan struct{})}
 	visit.Watch = watch.around(visit.Watch)
 	own := dialect.NewOwnSession(h.Door, visit.Who, to.Session, watch)
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: own, Visit: visit, Log: log}, to: to}

@@ -171,7 +171,7 @@ func (d *door) Delivered(context.Context, parley.Principal, parley.SessionID, ..
 	return d.refusal
 }
 
-func (d *door) Stopped(context.Context, parley.Principal) ([]string, error) {
+func (d *door) Stopped(context.Context, parley.Principal, string) ([]string, error) {
 	return d.stopped, d.refusal
 }
 

@@ -101,9 +101,13 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/questions":          h.asks(h.listCards(parley.CardQuestion, "questions")),
 		"GET /api/v1/calls":              h.asks(h.listCards(parley.CardCall, "calls")),
 		"POST /api/v1/agents/{id}/start": h.asks(
-			h.setAgent(func(agent string) parley.CommandBody { return parley.StartAgent{Agent: agent} })),
+			h.setAgent(func(agent, project string) parley.CommandBody {
+				return parley.StartAgent{Agent: agent, Project: project}
+			})),
 		"POST /api/v1/agents/{id}/stop": h.asks(
-			h.setAgent(func(agent string) parley.CommandBody { return parley.StopAgent{Agent: agent} })),
+			h.setAgent(func(agent, project string) parley.CommandBody {
+				return parley.StopAgent{Agent: agent, Project: project}
+			})),
 		"GET /api/v1/sessions/{id}/plan":              h.asks(h.getPlan),
 		"POST /api/v1/sessions/{id}/plan":             h.asks(h.command(decidePlan)),
 		"GET /api/v1/sessions/{id}/grants":            h.asks(h.listGrants),
@@ -219,7 +223,7 @@ func (h *Handler) listAgents(r request) (int, any, error) {
 	if err := h.mayRead(r, ""); err != nil {
 		return 0, nil, err
 	}
-	stopped, err := h.Door.Stopped(r.Context(), r.who)
+	stopped, err := h.Door.Stopped(r.Context(), r.who, r.project.Root)
 	list := []agentInfo{}
 	for _, a := range h.Agents.Of(r.project.Root).List(r.who.Tenant) {
 		list = append(list, h.infoOf(r, a, stopped))
@@ -244,14 +248,14 @@ func (h *Handler) oneAgent(r request) (parley.Agent, agentInfo, error) {
 	if err != nil {
 		return parley.Agent{}, agentInfo{}, err
 	}
-	stopped, err := h.Door.Stopped(r.Context(), r.who)
+	stopped, err := h.Door.Stopped(r.Context(), r.who, r.project.Root)
 	return a, h.infoOf(r, a, stopped), err
 }
 
 // setAgent starts or stops an agent, and says how it is now.
-func (h *Handler) setAgent(do func(agent string) parley.CommandBody) func(request) (int, any, error) {
+func (h *Handler) setAgent(do func(agent, project string) parley.CommandBody) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
-		if _, err := h.submit(r, string(parley.TenantSession), do(r.PathValue("id"))); err != nil {
+		if _, err := h.submit(r, string(parley.TenantSession), do(r.PathValue("id"), r.only.Root)); err != nil {
 			return 0, nil, err
 		}
 		_, info, err := h.oneAgent(r)
@@ -296,7 +300,11 @@ func (h *Handler) openSession(r request) (int, any, error) {
 		return 0, nil, dialect.Invalid("%s", err)
 	}
 	if do.Agent != "" {
-		if _, err := h.Agents.Of(r.project.Root).Agent(r.who.Tenant, do.Agent); err != nil {
+		root := r.project.Root
+		if m, err := h.Door.Session(r.Context(), r.who, parley.SessionID(id)); err == nil && do.Project == "" {
+			root = m.Project // it goes on
+		}
+		if _, err := h.Agents.Of(root).Agent(r.who.Tenant, do.Agent); err != nil {
 			return 0, nil, err
 		}
 	}

@@ -29,11 +29,9 @@ func (h *Handler) listProjects(r request) (int, any, error) {
 // project is the one that a request names, in its address or its body, by root or
 // by id. Without a name it is the tenant's first, and only is zero.
 func (h *Handler) project(r request) (project, only parley.Project, err error) {
-	name := r.URL.Query().Get("project")
-	if name == "" && r.body.Has("project") {
-		if name, err = r.body.String("project"); err != nil {
-			return project, only, dialect.Invalid("%s", err)
-		}
+	name, err := dialect.ProjectIn(r.Request, r.body)
+	if err != nil {
+		return project, only, err
 	}
 	if project, err = h.Door.Project(r.who.Tenant, name); err == nil && name != "" {
 		only = project

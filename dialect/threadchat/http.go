@@ -63,7 +63,7 @@ func (h *Handler) Chat(w http.ResponseWriter, r *http.Request, visit parley.Visi
 	p, err := decodePost(body, freshID())
 	p.h, p.who = h, visit.Who
 	if err == nil {
-		p.door, p.project, err = dialect.InProject(h.Door, visit.Who.Tenant, r)
+		p.door, p.project, err = dialect.InProjectOf(h.Door, visit.Who.Tenant, r, body)
 	}
 	if err == nil {
 		err = p.submit(ctx)

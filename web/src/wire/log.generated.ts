@@ -18,10 +18,12 @@ export interface AgentPrompted {
 
 export interface AgentStarted {
   agent: string
+  project?: string
 }
 
 export interface AgentStopped {
   agent: string
+  project?: string
 }
 
 export interface ApprovalDecided {
