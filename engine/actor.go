@@ -139,6 +139,7 @@ func (a *actor) live() (err error) {
 	if a.s.state.Head == 0 { // nothing is to be read
 		a.memory.transcript = parley.NewTranscript()
 	}
+	a.settleIn()
 	// An earlier append may be in the log though it was reported as failed.
 	e.Feed.Reread(a.tenant, a.session)
 	if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Recover{}}}); err != nil {

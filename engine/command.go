@@ -197,6 +197,9 @@ func (a *actor) mayAnswer(who parley.Principal, via string) error {
 	if run == nil {
 		return nil
 	}
+	if err := a.in().missing; err != nil {
+		return err // nothing would come of it
+	}
 	agent, err := a.agents().Agent(a.tenant, run.Agent.Name)
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {
 		agent, err = a.definition(a.engine.ctx, run.Agent)

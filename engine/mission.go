@@ -15,7 +15,8 @@ import (
 func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parley.ReportBody {
 	e := a.engine
 	if !e.Autonomy.Enabled {
-		e.Log.Info("a mission is set, but no idle agent is prompted: AUTONOMY_ENABLED is not true", "tenant", a.tenant)
+		e.Log.Info("a mission is set, but no idle agent is prompted: AUTONOMY_ENABLED is not true", "tenant", a.tenant,
+			"mission", step.Mission)
 		<-ctx.Done()
 		return nil
 	}

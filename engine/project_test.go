@@ -157,16 +157,25 @@ func TestARunWhoseProjectIsGone(t *testing.T) {
 	r.check(id)
 }
 
-// TestARunThatGoesOnWithoutItsProject fails, and says how to bring the project back.
-func TestARunThatGoesOnWithoutItsProject(t *testing.T) {
+// TestARunWaitsForItsProject: a server without it leaves the run alone, however often
+// it loads the session, and one that has it again goes on.
+func TestARunWaitsForItsProject(t *testing.T) {
 	r := newRig(t, inProjects)
 	id := parley.SessionID("44444444-4444-4444-8444-000000000005")
 	r.do(id, parley.SubmitInput{Content: "hang", Open: true, Project: "/q"})
 	r.until(id, "a turn has begun", seen[parley.TurnStarted](1))
-	r.config.More = nil
+	more := r.config.More
+	r.config.More, r.noHang = nil, true
+	for range 5 {
+		r.restart(true)
+		r.do(id, parley.RenameSession{Title: "still there"}) // so it was loaded
+	}
+	if log := r.log(id); len(all[parley.RunFinished](log)) != 0 || len(all[parley.TurnStarted](log)) != 1 {
+		t.Fatal(story(log))
+	}
+	r.config.More = more
 	r.restart(true)
-	ended := all[parley.RunFinished](r.finished(id, 1))[0]
-	if ended.Outcome != parley.Failed || !strings.Contains(ended.Message, "start the server with --project /q") {
+	if ended := all[parley.RunFinished](r.finished(id, 1))[0]; ended.Outcome != parley.Completed {
 		t.Errorf("%+v", ended)
 	}
 	r.check(id)

@@ -45,11 +45,18 @@ func (a *actor) settle() (wake time.Duration, err error) {
 			wake = min(wake, max(w.At.Sub(e.Now()), 0)+time.Millisecond)
 		}
 		// Also while draining: the log says that it was started.
-		if needsWorker(step) && !a.tooEarly(step, steps) && a.workers[step] == nil && !(draining && a.watches(step)) {
+		if needsWorker(step) && !a.tooEarly(step, steps) && !a.away(step) && a.workers[step] == nil &&
+			!(draining && a.watches(step)) {
 			a.work(step)
 		}
 	}
 	return wake, nil
+}
+
+// away reports whether a step has to wait until the project of its session is back.
+func (a *actor) away(step parley.Step) bool {
+	_, stops := step.(parley.StopChild)
+	return a.in().missing != nil && !stops
 }
 
 // tooEarly reports whether a step has to wait for what an ended run left alive:
@@ -94,7 +101,7 @@ func (a *actor) watches(step parley.Step) bool {
 }
 
 // clear reports whether the log may go on by itself: nothing that is no longer
-// wanted may be alive, and the server must not be stopping.
+// wanted may be alive, the server must not be stopping, and it must have the project.
 func (a *actor) clear(wanted []parley.Step) bool {
-	return !a.engine.draining.Load() && a.onlyWanted(wanted)
+	return !a.engine.draining.Load() && a.in().missing == nil && a.onlyWanted(wanted)
 }

@@ -204,9 +204,6 @@ func (a *actor) toolEnded(ctx context.Context, done parley.ToolResult, err error
 
 // definition is the agent as the run started with it.
 func (a *actor) definition(ctx context.Context, ref parley.AgentRef) (parley.Agent, error) {
-	if err := a.in().missing; err != nil {
-		return parley.Agent{}, err
-	}
 	agent, err := a.engine.definition(ctx, a.tenant, ref.Digest)
 	// Whose projects are may have changed since the run started.
 	return a.in().atHome(a.tenant, agent), err
