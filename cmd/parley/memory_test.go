@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 )
@@ -46,27 +43,5 @@ func TestMemoryIsReleasedOnceIdle(t *testing.T) {
 	}
 	if err := m.Close(context.Background()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestPagesOfTheBinaryAreGivenUp: and the program goes on.
-func TestPagesOfTheBinaryAreGivenUp(t *testing.T) {
-	resident := func() (kb int) {
-		status, err := os.ReadFile("/proc/self/status")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(status)) {
-			if n, _ := fmt.Sscanf(line, "RssFile: %d kB", &kb); n == 1 {
-				return kb
-			}
-		}
-		t.Skip("the kernel does not say how much is mapped")
-		return 0
-	}
-	before := resident()
-	unmapBinary()
-	if after := resident(); after >= before/2 {
-		t.Errorf("%d KB of files were mapped, and %d KB are", before, after)
 	}
 }
