@@ -97,8 +97,11 @@ func (t *trial) head(id string) (int64, error) {
 	return s.Head, err
 }
 
-// plotOf is a session with about so many events in one answer.
-func plotOf(events int) plot { return plot{id: newID(), runs: 1, chunks: max(events-9, 1), size: 60} }
+// plotOf is a session with about so many events, in answers of at most 490 chunks.
+func plotOf(events int) plot {
+	runs := max(events/500, 1)
+	return plot{id: newID(), runs: runs, chunks: max(events/runs-9, 1), size: 60}
+}
 
 // runResume: logs of 10 to 100,000 events from their beginning, cold; the last ten
 // events of a short and of a long one; and a storm of clients that resume at once.
