@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -211,6 +213,9 @@ func (r *Report) stand(g goal) Standing {
 			s.Remark = "busy machine, or a late load generator"
 		}
 	}
+	if r.Setup.Short {
+		s.Remark = "a short run: the figure means nothing"
+	}
 	spread := spreadOf(values)
 	s.Value = spread.String()
 	switch {
@@ -305,7 +310,10 @@ func bound(v float64, higher bool, unit string) string {
 	if higher {
 		sign = "≥"
 	}
-	return sign + " " + number(v) + unit
+	if unit == "x" {
+		return fmt.Sprintf("%s %gx", sign, v)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, thousands(strconv.FormatFloat(v, 'f', -1, 64)), unit))
 }
 
 // WriteCheck writes standings for people.

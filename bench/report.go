@@ -188,7 +188,11 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
+// thousands puts commas between the digits of a whole number.
 func thousands(s string) string {
+	if strings.ContainsAny(s, ".e") {
+		return s
+	}
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
