@@ -226,6 +226,9 @@ func (r *Report) stand(g goal) Standing {
 	default:
 		s.Verdict = string(judge(spread, g))
 	}
+	if s.Remark != "" && s.Verdict == string(notMet) { // which may be the machine's fault
+		s.Verdict = string(inconclusive)
+	}
 	return s
 }
 

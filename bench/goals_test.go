@@ -52,6 +52,12 @@ func TestCheck(t *testing.T) {
 	if s := find(fan); s.Value != "0.85 [0.8..0.9]" || s.Verdict != string(met) {
 		t.Errorf("%+v", s)
 	}
+	slow := result("parley", 1, 20)
+	slow.Busy = true
+	r.Results[0], r.Results[3] = slow, result("parley", 2, 200)
+	if s := find(fan); s.Verdict != string(inconclusive) { // it may be the machine's fault
+		t.Errorf("%+v", s)
+	}
 	r.Results = append(r.Results, &Result{Scenario: "fan", Target: "parley", Repeat: 3, Problem: "token 1 came twice"})
 	if s := find(fan); s.Verdict != string(failed) {
 		t.Errorf("%+v", s)
