@@ -41,8 +41,8 @@ type Settings struct {
 	Store
 	New         bool          `var:"PARLEY_NEW" default:"false" group:"Data" help:"Make an empty database although the data folder holds the key of an earlier one. An existing database stays as it is."`
 	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" group:"Address" help:"Address to serve on. With --auth local it must be a loopback address."`
-	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" group:"Agents and files" help:"Folder the agents work in. It is the first project, and the default."`
-	Project     []string      `var:"PARLEY_PROJECTS" sep:"none" placeholder:"DIR" group:"Agents and files" help:"Another folder that agents work in, with agents and skills of its own. May be repeated; the variable has several, separated like PATH."`
+	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" group:"Agents and files" help:"Folder the agents work in."`
+	Project     []string      `var:"PARLEY_PROJECTS" sep:"none" placeholder:"DIR" group:"Agents and files" help:"Another folder that agents work in, with agents and skills of its own. May be repeated; the variable has several, separated like PATH; a file lists them under projects (docs/projects.md)."`
 	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" group:"Agents and files" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
 	Skills      string        `var:"PARLEY_SKILLS" type:"path" placeholder:"DIR" group:"Agents and files" help:"Folder with one folder per skill, in addition to skills and .parley/skills in the workspace."`
 	LogLevel    LogLevel      `var:"PARLEY_LOG_LEVEL,LOG_LEVEL" default:"info" group:"Logs, metrics and shutdown" help:"Lowest level to log: debug, info, warn or error."`
