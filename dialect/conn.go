@@ -282,7 +282,7 @@ func (c *Conn) read(ctx, wire context.Context, s Speaker) (tooMany error) {
 func CannotBegin(err error) Goodbye {
 	code := transport.Internal
 	switch parley.CodeOf(err) {
-	case parley.CodeForbidden, parley.CodeNotFound, parley.CodeClosed:
+	case parley.CodeForbidden, parley.CodeNotFound, parley.CodeClosed, parley.CodeInvalid:
 		code = transport.Policy
 	case parley.CodeUnavailable, parley.CodeOverloaded:
 		code = transport.TryLater

@@ -47,11 +47,17 @@ func ProjectName(r *http.Request) string {
 func ProjectIn(r *http.Request, body Object) (name string, err error) {
 	name = ProjectName(r)
 	for _, key := range []string{"project", "project_root"} {
-		if name == "" && body.Has(key) {
-			if name, err = body.String(key); err != nil {
-				return "", Invalid("%s", err)
-			}
+		if !body.Has(key) {
+			continue
 		}
+		other, err := body.String(key)
+		switch {
+		case err != nil:
+			return "", Invalid("%s", err)
+		case name != "" && other != "" && other != name:
+			return "", Invalid("%s: the request names two projects, %q and %q", key, name, other)
+		}
+		name = cmp.Or(name, other)
 	}
 	return name, nil
 }

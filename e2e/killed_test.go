@@ -71,6 +71,13 @@ func (s *server) killedAtTheGate() *server {
 	gate := s.begun()
 	defer gate.Close() // or the command would read the end
 	s.kill()
+	await(s.t, patience, "the command to end", func() bool { // or it would be taken for that of the next server
+		f, err := os.OpenFile(filepath.Join(s.o.workspace, "gate"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			f.Close()
+		}
+		return err != nil
+	})
 	return s.again()
 }
 

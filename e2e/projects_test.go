@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -240,5 +241,50 @@ func TestAChatInAProject(t *testing.T) {
 	_, errs, code = runWith(t, nil, "hello\n", "chat", "--server", s.address, "--project", "nowhere")
 	if code == 0 || !strings.Contains(errs, folders[0]) || !strings.Contains(errs, folders[1]) {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// TestAgentsOfAnotherProjectAreHidden: the agents of the first project lie in the
+// folder of the second, which neither its people nor its agents may read or write.
+func TestAgentsOfAnotherProjectAreHidden(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	put(t, folders[1], "conf/chief.md", "---\nname: chief\n---\nYou lead.\n")
+	s, n := startProjects(t, folders, "PARLEY_AGENTS="+filepath.Join(folders[1], "conf")), startNode(t)
+	if status, got := n.fetch(s, "GET", "/api/file?path=conf/chief.md&"+rooted(folders[1]), ""); status == 200 {
+		t.Errorf("people are shown %s", got)
+	}
+	l := n.loop(s, "/api/agentloop/ws?project="+url.QueryEscape(folders[1]))
+	l.input("read conf/chief.md")
+	shown := rawItems(l.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
+		"assistant"}, answered)...))
+	if strings.Contains(shown, "You lead.") {
+		t.Errorf("an agent reads %s", shown)
+	}
+}
+
+// TestProjectsInAnotherOrder: what the server keeps of a project follows its folder.
+func TestProjectsInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	s, n := startProjects(t, folders), startNode(t)
+	said := func(project, message string) string {
+		l := n.loop(s, "/api/agentloop/ws?project="+url.QueryEscape(project))
+		l.input(message)
+		return rawItems(l.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
+			"assistant"}, answered)...))
+	}
+	name := regexp.MustCompile(`artifact://[A-Z2-7]+\.txt`).FindString(said(folders[0], "run seq 1 100000"))
+	if name == "" {
+		t.Fatal("there is no artifact")
+	}
+	s.stop()
+	s.o.workspace, s.o.env = folders[1], []string{"PARLEY_PROJECTS=" + folders[0]}
+	s = s.again()
+	if got := said(folders[0], "read "+name); !strings.Contains(got, `1\\n2\\n3`) {
+		t.Errorf("the artifact is lost: %.600s", got)
+	}
+	if got := said(folders[1], "read "+name); strings.Contains(got, `1\\n2\\n3`) {
+		t.Errorf("the artifact is shown in another project: %.600s", got)
 	}
 }

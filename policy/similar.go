@@ -15,26 +15,20 @@ import (
 // The table lists options that run no program and write nothing but what the rule
 // says. Each row needs a reason for its arguments, as in docs/tools.md. Programs
 // that run code of the workspace are not in it: tests, package managers, make,
-// linters with plugins, git commit with its hooks.
+// linters with plugins, compilers, and git, which runs what the settings of any
+// repository say, also of one that an edit has just made.
 var similarRules = map[string]similarRule{
-	"mkdir":    {"make folders in the workspace", options{flags: "pv", long: "parents verbose", files: many}},
-	"touch":    {"make empty files in the workspace, or set the times of files", options{flags: "acm", files: many}},
-	"git add":  {"stage files of the workspace", gitAdd},
-	"gofmt":    {"list or format Go files of the workspace", goOptions{flags: "l d s e w"}},
-	"go fmt":   {"format Go packages of the workspace", goOptions{flags: "n x"}},
-	"go build": {"compile Go packages of the workspace", goOptions{flags: "v x n a race trimpath", values: "tags p"}},
-	"go vet":   {"examine Go packages of the workspace", goOptions{flags: "v x n json", values: "tags c p"}},
-	"go list":  {"list Go packages of the workspace", goOptions{flags: "json deps e find test", values: "f tags"}},
-	"go doc":   {"show documentation of Go packages", goOptions{flags: "all c cmd short src u"}},
+	"mkdir":  {"make folders in the workspace", options{flags: "pv", long: "parents verbose", files: many}},
+	"touch":  {"make empty files in the workspace, or set the times of files", options{flags: "acm", files: many}},
+	"gofmt":  {"list or format Go files of the workspace", goOptions{flags: "l d s e w"}},
+	"go fmt": {"format Go packages of the workspace", goOptions{flags: "n x"}},
+	"go doc": {"show documentation of Go packages", goOptions{flags: "all c cmd short src u"}},
 }
 
 type similarRule struct {
 	does string // for a person to read
 	rule rule
 }
-
-// gitAdd leaves out -f, which stages ignored files, and -e, -i and -p, which run an editor or ask.
-var gitAdd = options{flags: "Auvn", long: "all update verbose dry-run", files: many}
 
 // A SimilarCommands rule covers commands of one program and sub-command.
 type SimilarCommands struct {

@@ -1,9 +1,11 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -192,6 +194,29 @@ func TestStalledWrite(t *testing.T) {
 	}
 	if c, ok := errors.AsType[*Closed](<-done); !ok || *c != want {
 		t.Errorf("Read: %v", c)
+	}
+}
+
+// TestNothingFollowsHalfAMessage: a socket that ends while a message is under way
+// sends no close frame after a part of it.
+func TestNothingFollowsHalfAMessage(t *testing.T) {
+	p, s := meet(t, Options{WriteWithin: time.Second})
+	clog(s)
+	p.send(frame(final|opBinary, "x"))
+	if _, err := s.Read(t.Context()); err == nil {
+		t.Fatal("binary was taken")
+	}
+	time.Sleep(100 * time.Millisecond) // the writer looks for an end after a 16th of WriteWithin
+	h := make([]byte, 10)
+	if _, err := io.ReadFull(p.r, h); err != nil || h[0] != final|opText {
+		t.Fatalf("% x, %v", h, err)
+	}
+	rest, _ := io.ReadAll(p.r)
+	if len(rest) == 64<<20 {
+		t.Skip("the whole message fitted")
+	}
+	if i := bytes.IndexFunc(rest, func(r rune) bool { return r != 0 }); i >= 0 {
+		t.Errorf("after %d bytes of the message came % x", i, rest[i:])
 	}
 }
 

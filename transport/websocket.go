@@ -46,6 +46,7 @@ type Socket struct {
 	reads   atomic.Int64 // odd while somebody reads
 	writing sync.Mutex   // makes the messages of one Write adjacent; guards the following
 	over    bool         // nothing can follow a close frame, or half of another
+	partly  bool         // a part of what is being written has left
 	renewed time.Time    // when the deadline for writes was set
 
 	goodbye sync.Once
@@ -212,6 +213,8 @@ func (s *Socket) messages(messages [][]byte) *Closed {
 		defer largeWrites.Put(buffer)
 		space = buffer[:0]
 	}
+	s.partly = false
+	defer func() { s.partly = false }()
 	b := space
 	for _, msg := range messages {
 		if cap(b)-len(b) < maxHeader {
@@ -242,10 +245,11 @@ func (s *Socket) send(b []byte) *Closed {
 	}
 	for len(b) > 0 {
 		if c := s.renew(); c != nil {
+			s.over = s.over || s.partly // nothing can follow half a message
 			return c
 		}
 		n, err := s.frames.wire.Write(b)
-		b = b[n:]
+		b, s.partly = b[n:], s.partly || n > 0
 		switch {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded) && n >= minTaken:

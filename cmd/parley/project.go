@@ -83,10 +83,11 @@ func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRu
 	return p, nil
 }
 
-// folder is where the server keeps something of a project, outside of it. The first
-// project's has the name that it had when there was only one.
+// folder is where the server keeps something of a project, outside of it. With
+// several projects its name follows from the project's root, in whatever order they
+// are configured.
 func (p *project) folder(c *config.Settings, what string) string {
-	if !p.first {
+	if len(c.Projects) > 1 {
 		what += "-" + p.about.ID
 	}
 	return filepath.Join(c.Data, what)

@@ -20,6 +20,11 @@ func newWorkspace(c *config.Settings, p config.Project) (*workspace.Workspace, e
 		{Path: p.Agents, Setting: "--agents"},
 		{Path: ".env", Setting: "the server's"},
 	}}
+	for _, other := range c.Projects { // --agents of one may lie in another
+		if other.Root != p.Root {
+			rules.Hidden = append(rules.Hidden, workspace.Place{Path: other.Agents, Setting: "--agents"})
+		}
+	}
 	if c.Config != "" {
 		rules.Hidden = append(rules.Hidden, workspace.Place{Path: c.Config, Setting: "--config"})
 	}

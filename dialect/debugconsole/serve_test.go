@@ -61,7 +61,9 @@ func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionI
 func (d *door) starts() { d.mu.Lock(); defer d.mu.Unlock(); d.run = 2 }
 func (d *door) ends()   { d.mu.Lock(); defer d.mu.Unlock(); d.run = 0 }
 
-func (d *door) Stopped(context.Context, parley.Principal, string) ([]string, error) { return d.stopped, nil }
+func (d *door) Stopped(context.Context, parley.Principal, string) ([]string, error) {
+	return d.stopped, nil
+}
 
 func (d *door) Project(parley.TenantID, string) (parley.Project, error) { return parley.Project{}, nil }
 

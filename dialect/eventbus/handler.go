@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parley"
@@ -209,6 +210,14 @@ func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.S
 		}
 	}
 	return m, err
+}
+
+// belongs refuses a session of another project than the request names.
+func (r request) belongs(m parley.Summary) error {
+	if keys := r.only.Keys(); keys != nil && !slices.Contains(keys, m.Project) {
+		return dialect.Invalid("session_id: this session belongs to another project")
+	}
+	return nil
 }
 
 // submit hands a command to the first of some sessions that takes it.

@@ -45,6 +45,9 @@ func (h *Handler) history(r request) (any, error) {
 	// begins. So what there was is asked for first, then where the end is, and
 	// then what there is up to it.
 	was, err := h.find(r.Context(), r.who, ids)
+	if err == nil {
+		err = r.belongs(was)
+	}
 	if err != nil {
 		return nil, err
 	}

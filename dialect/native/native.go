@@ -347,6 +347,10 @@ func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error
 		if err != nil {
 			return 0, nil, dialect.Invalid("%s", err)
 		}
+		if in, ok := do.(parley.SubmitInput); ok {
+			in.Project = r.only.Root // the address may name it, too
+			do = in
+		}
 		receipt, err := h.submit(r, r.PathValue("id"), do)
 		return http.StatusAccepted, receipt, err
 	}
@@ -374,7 +378,7 @@ func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
 	if err := o.Strings(dialect.Fields{{"content", &do.Content}, {"agent", &do.Agent.Name}, {"request", &do.Request},
-		{"busy", &busy}, {"mode", &do.Mode}, {"project", &do.Project}}); err != nil {
+		{"busy", &busy}, {"mode", &do.Mode}}); err != nil {
 		return nil, err
 	}
 	do.Busy = parley.BusyMode(busy)

@@ -136,9 +136,11 @@ func (p *post) refuse(w http.ResponseWriter, err error) {
 	message := parley.MessageOf(err)
 	switch parley.CodeOf(err) {
 	case parley.CodeInvalid, parley.CodeEmpty:
-		field, _, _ := strings.Cut(message, " ")
-		dialect.WriteJSON(w, http.StatusBadRequest, refusal{"Invalid chat request payload",
-			[]issue{{[]string{field}, message}}})
+		path := []string{} // of the field, if one is to blame
+		if field, _, _ := strings.Cut(message, " "); field == strings.ToLower(field[:1])+field[1:] {
+			path = append(path, field)
+		}
+		dialect.WriteJSON(w, http.StatusBadRequest, refusal{"Invalid chat request payload", []issue{{path, message}}})
 	case parley.CodeNotFound:
 		dialect.WriteJSON(w, http.StatusNotFound, refusal{"Thread not found",
 			"No thread exists with ID " + string(p.command.Session)})

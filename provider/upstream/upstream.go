@@ -12,8 +12,10 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -118,13 +120,25 @@ func List[M any](ctx context.Context, c *Client,
 	return names, nil
 }
 
-// scrub takes the key out of a text, should a server repeat it.
+// scrub takes the key out of a text, should a server repeat it, and what looks like a
+// key or a password of somebody else.
 func (c *Client) scrub(text string) string {
-	if len(c.Key) < 8 { // not worth a secret's name
-		return text
+	if len(c.Key) >= 8 { // a shorter one is not worth a secret's name
+		text = strings.ReplaceAll(text, c.Key, "(key)")
 	}
-	return strings.ReplaceAll(text, c.Key, "(key)")
+	for secret, instead := range secrets() {
+		text = secret.ReplaceAllString(text, instead)
+	}
+	return text
 }
+
+var secrets = sync.OnceValue(func() map[*regexp.Regexp]string {
+	return map[*regexp.Regexp]string{
+		regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{12,}`):                                       "(key)",
+		regexp.MustCompile(`://[^\s/@:]+:[^\s/@]+@`):                                        "://(password)@",
+		regexp.MustCompile(`(?i)\b(api_?key|access_token|auth_token|token)=[^\s&"',;]{8,}`): "$1=(key)",
+	}
+})
 
 // scrubParts takes every word out of a text that has four letters of the key in a row: servers that do not accept a
 // key repeat its beginning and its end.
