@@ -13,8 +13,10 @@ async function waiting(t, ...names) {
   const model = await Model.start(t)
   for (const name of names) model.script(`make ${name}`, touches(name), `Done with ${name}.`)
   const server = await Server.start(t, { env: model.env })
-  for (const name of names) await server.ask('POST', '/api/chat', { body: { message: `Please make ${name}` } })
-  await until('all wait', async () => (await server.ask('GET', '/api/v1/approvals')).approvals.length === names.length)
+  for (const [i, name] of names.entries()) {
+    await server.ask('POST', '/api/chat', { body: { message: `Please make ${name}` } })
+    await until(`${name} waits`, async () => (await server.ask('GET', '/api/v1/approvals')).approvals.length === i + 1)
+  }
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/approvals')
   return {

@@ -58,6 +58,7 @@ async function open(t) {
   await visitor.context.route(`**/api/v1/sessions/${session}`, (route) =>
     route.fulfill({ json: { id: session, root: session, title: 'Long', agent: 'coder', status: 'idle' } }),
   )
+  await visitor.context.route(`**/api/v1/sessions/${session}/grants`, (route) => route.fulfill({ json: { grants: [] } }))
   await visitor.context.route('**/api/v1/runs?*', (route) => route.fulfill({ json: { runs: [] } }))
   let socket
   await visitor.context.routeWebSocket(/api\/events\?session_id/, (ws) => {
