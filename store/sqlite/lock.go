@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"parley"
 )
@@ -38,12 +39,9 @@ func lockFolder(dir, holder string) (_ *folderLock, err error) {
 	if l.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, notWritable(err)
 	}
-	err = lock(l.dir)
-	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
-		err = nil // a file system on which folders cannot be locked; the file is
-	}
-	if err == nil {
-		err = lock(l.file)
+	err = l.take()
+	for end := time.Now().Add(orphanWithin); err != nil && isGone(name) && time.Now().Before(end); err = l.take() {
+		time.Sleep(orphanWithin / 200)
 	}
 	if err != nil {
 		first, _ := os.ReadFile(name)
@@ -62,6 +60,31 @@ func lockFolder(dir, holder string) (_ *folderLock, err error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// orphanWithin is how long a child of a process that was killed may have its lock.
+const orphanWithin = 2 * time.Second
+
+// isGone reports whether the process is gone that has the lock, by what its file says.
+// A child that it had just forked may still have the lock.
+func isGone(name string) bool {
+	text, err := os.ReadFile(name)
+	var pid int
+	if _, scan := fmt.Sscanf(string(text), "process %d", &pid); err != nil || scan != nil || pid <= 0 {
+		return false
+	}
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+func (l *folderLock) take() error {
+	err := lock(l.dir)
+	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+		err = nil // a file system on which folders cannot be locked; the file is
+	}
+	if err == nil {
+		err = lock(l.file)
+	}
+	return err
 }
 
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // TestAChildKeepsNoLock: a folder is free as soon as its lock is closed, even if
@@ -34,5 +36,38 @@ func TestAChildKeepsNoLock(t *testing.T) {
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnOrphanIsWaitedFor: a process was killed, and a child that it had forked still
+// has the lock. Whoever comes next waits for the child, and for nobody who is alive.
+func TestAnOrphanIsWaitedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		holder string
+		free   bool
+	}{
+		"the holder is dead":  {"process 2147483646, serving on nothing", true},
+		"the holder is alive": {fmt.Sprintf("process %d, serving on nothing", os.Getpid()), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			l, err := lockFolder(dir, test.holder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.free {
+				time.AfterFunc(50*time.Millisecond, func() { _ = l.Close() })
+			} else {
+				defer l.Close()
+			}
+			again, err := lockFolder(dir, "another")
+			if (err == nil) != test.free {
+				t.Errorf("%v", err)
+			}
+			if err == nil {
+				_ = again.Close()
+			}
+		})
 	}
 }
