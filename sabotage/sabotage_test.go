@@ -107,7 +107,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"err == nil && before != \"\" {", "err == nil && before == \"\" {", "./store/postgres",
 		"TestARestartedNodeTakesItsLeasesBack"},
 	{"who deletes the lock file lets a second server in", "store/sqlite/lock.go",
-		"	err = lock(l.dir)\n", "", "./store/sqlite", "TestSecondProcessIsRefused"},
+		"	err := lock(l.dir)\n", "	var err error\n", "./store/sqlite", "TestSecondProcessIsRefused"},
 	{"a child process keeps the lock of a folder that is closed", "store/sqlite/lock.go",
 		"_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)", "", "./store/sqlite", "TestAChildKeepsNoLock"},
 	{"comments keep a silent model alive", "provider/upstream/call.go",
