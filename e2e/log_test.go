@@ -24,6 +24,7 @@ type event struct {
 		Text    string
 		Kind    string
 		Title   string
+		Follows bool `json:"report_follows"`
 
 		Incomplete bool
 	}

@@ -152,6 +152,13 @@ func (s *server) tells(session, content string) {
 // ends waits for the end of the run of a session, and reads the log.
 func (s *server) ends(session string) []parley.Event {
 	s.t.Helper()
-	s.awaitEvent(session, func(e event) bool { return e.Type == "RunFinished" })
+	follows := false // a report of changes, after a run that was ended from outside
+	s.awaitEvent(session, func(e event) bool {
+		if e.Type == "RunFinished" {
+			follows = e.Body.Follows
+			return !follows
+		}
+		return follows && e.Type == "FilesChanged"
+	})
 	return s.settled(session)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -166,10 +167,18 @@ func (s *supervision) abort() bool {
 	}
 }
 
+// parentTime is how long a supervisor that gets no more orders looks whether its server
+// is gone: a process that is killed closes its files a moment before its children know.
+const parentTime = 20 * time.Millisecond
+
 // finish says the last word and does not return.
 func (s *supervision) finish(o outcome) {
 	removeAll(s.told.Private) // also if the server is gone
-	if os.Getppid() != s.told.Server && (s.told.Lock == 0 || lockAlone(s.told.Lock)) {
+	gone := os.Getppid() != s.told.Server
+	for end := time.Now().Add(parentTime); s.over && !gone && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		gone = os.Getppid() != s.told.Server
+	}
+	if gone && (s.told.Lock == 0 || lockAlone(s.told.Lock)) {
 		uncover(rootFD, s.told.Made)
 	}
 	s.last.Encode(message{Ended: &o})
