@@ -141,3 +141,18 @@ func TestMemoriesAreBounded(t *testing.T) {
 		t.Errorf("what is committed during a read is kept without a limit")
 	}
 }
+
+// TestWhatIsCommittedDuringAReadIsKept: a worker reads the log while the actor commits
+// more of it.
+func TestWhatIsCommittedDuringAReadIsKept(t *testing.T) {
+	m := memory{all: new(atomic.Int64)}
+	if _, known := m.messages(); known {
+		t.Fatal("an empty memory knows the conversation")
+	}
+	m.add([]parley.Event{{Seq: 2, Body: parley.InputReceived{Content: "hello"}},
+		{Seq: 4, Run: 3, Body: parley.InputAdopted{Input: 2}}})
+	m.learned(parley.NewTranscript())
+	if list, known := m.messages(); !known || len(list) != 1 {
+		t.Errorf("%v, %t", list, known)
+	}
+}
