@@ -220,3 +220,18 @@ func TestAgentsAreStoppedInAProject(t *testing.T) {
 		}
 	}
 }
+
+// TestProjectsAreATenants: others are told neither that there are any nor where.
+func TestProjectsAreATenants(t *testing.T) {
+	r := newRig(t, inProjects, func(c *Config) { c.Home, c.More[0].Home = acme, acme })
+	for tenant, want := range map[parley.TenantID]int{acme: 2, "rival": 0} {
+		who := parley.Principal{ID: "rex", Tenant: tenant, Roles: []parley.UserRole{parley.RoleOrgAdmin}}
+		list, err := r.Projects(t.Context(), who)
+		if err != nil || len(list) != want {
+			t.Errorf("%s has %v, %v", tenant, list, err)
+		}
+	}
+	if _, err := r.Project("rival", "/p"); err == nil || strings.Contains(err.Error(), "/q") {
+		t.Errorf("%v", err)
+	}
+}

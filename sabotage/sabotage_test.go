@@ -855,7 +855,7 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"err = a.engine.running(a.engine.ctx, a.tenant, p.Root, agent.Name)", "err = nil", "./engine",
 		"TestAPlanIsCarriedOutByWhoMadeIt"},
 	{"other tenants are told where the project is", "engine/project.go",
-		`if at.of(tenant) && at.Root != "" {`, `if at.Root != "" {`, "./cmd/parley", "TestTwoTenantsAtOnce"},
+		`if at.of(tenant) && at.Root != "" {`, `if at.Root != "" {`, "./engine", "TestProjectsAreATenants"},
 	{"who comes now is asked what was asked after", "dialect/eventbus/watch.go",
 		"if c.Position > upto || w.only", "if w.only", "./dialect/eventbus", "TestWhoComesNowSeesWhatIsOpen"},
 	{"a session that was refused counts as opened", "dialect/own.go",
