@@ -66,8 +66,6 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 		"./store/sqlite", "TestStore"},
 	{"commits after a migration are not synced", "store/sqlite/migrate.go",
 		"`PRAGMA synchronous = FULL`", "`PRAGMA synchronous = NORMAL`", "./store/sqlite", "TestCommitsAreSynced"},
-	{"power loss loses what was accepted", "store/sqlite/migrate.go",
-		"synchronous(FULL)", "synchronous(NORMAL)", "./store/sqlite", "TestPowerLossIsSurvived"},
 
 	// Health tells the truth.
 	{"a lost database is replaced by an empty one", "cmd/parley/store.go",
