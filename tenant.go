@@ -25,7 +25,7 @@ type TenantFacts struct {
 	Watched   Seq                          `json:",omitempty"` // the last fact that says who is prompted, and for what
 }
 
-// IsStopped reports whether somebody has stopped an agent of a project, or the
+// IsStopped reports whether a person has stopped an agent of a project, or the
 // agents of that name in every project.
 func (t TenantFacts) IsStopped(project, agent string) bool {
 	return t.hasStopped("", agent) || t.hasStopped(project, agent)

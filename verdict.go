@@ -12,7 +12,7 @@ type Verdict struct {
 	Similar   SimilarRule // what it may cover beside that; zero: nothing
 	Questions []Question  // what the call asks
 	Agent     string      // that it is delegated to
-	Remote    bool        // that agent runs elsewhere, where nobody judges what it does
+	Remote    bool        // that agent runs elsewhere, where the server does not judge its calls
 	Task      string      // that is delegated
 	Plan      PlanUpdate  // what it says the plan is
 	FollowUp  FollowUp    // that it sets

@@ -75,7 +75,7 @@ func (c *check) distrusted() (list []parley.Source) {
 }
 
 // granted reports whether a person allowed the call for good on a card that named
-// all these sources, and nobody revoked that.
+// all these sources, and no person has revoked that.
 func (p provenance) granted(call string, sources []parley.Source) bool {
 	for _, g := range p.grants {
 		unnamed := func(s parley.Source) bool { return !slices.Contains(g.named, s) }

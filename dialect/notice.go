@@ -10,7 +10,7 @@ import (
 
 // A Notices says whether a client is told in words what waits for a person: a
 // client that knows only the types of its document shows no cards, and would fall
-// silent until somebody finds the card elsewhere.
+// silent until a person finds the card elsewhere.
 type Notices struct {
 	// Console is the address of the server as browsers know it; empty: unknown,
 	// and the words name a path.

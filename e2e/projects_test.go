@@ -39,7 +39,8 @@ func startProjects(t *testing.T, folders [2]string, env ...string) *server {
 
 // TestProjectsAreApart: two projects with agents of the same name, driven at once
 // over the event bus, thread chat and the agent loop by npm eventsource, fetch and
-// ws. Neither sees a file, an event, a skill or a session of the other.
+// ws. Neither sees a file, an event, a card, a skill or a
+// session of the other.
 func TestProjectsAreApart(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
@@ -52,6 +53,7 @@ func TestProjectsAreApart(t *testing.T) {
 	}
 	everything := n.tune(s, "")
 	var sessions [2][]string
+	var asked [2]string // with a question that is open
 	for i, folder := range folders {
 		own, other := filepath.Base(folder), filepath.Base(folders[1-i])
 		b := n.tune(s, "?"+rooted(folder))
@@ -88,6 +90,11 @@ func TestProjectsAreApart(t *testing.T) {
 				"assistant"}, answered)...)))
 		sessions[i] = []string{a.SessionID, thread, l.session()}
 
+		// A card waits in the project of its session.
+		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter ask me","project_root":%q}`, folder), &a)
+		b.until("ask_user", "*")
+		asked[i] = a.SessionID
+
 		// Commands see nothing of the other project, whatever they call it.
 		l.input("run cat " + filepath.Join(folders[1-i], "color.txt"))
 		if shown := rawItems(
@@ -111,11 +118,11 @@ func TestProjectsAreApart(t *testing.T) {
 			Repo    string `json:"repo_path"`
 		}
 		status, got := n.fetch(s, "GET", "/api/agent-runs?"+rooted(folder), "")
-		if json.Unmarshal([]byte(got), &runs) != nil || status != 200 || len(runs) != 4 {
+		if json.Unmarshal([]byte(got), &runs) != nil || status != 200 || len(runs) != 5 {
 			t.Fatalf("%d %s", status, got)
 		}
 		for _, r := range runs {
-			if r.Repo != folder || !slices.Contains(sessions[i], r.Session) {
+			if r.Repo != folder || !slices.Contains(append(sessions[i], asked[i]), r.Session) {
 				t.Errorf("%s lists %+v", folder, r)
 			}
 		}
@@ -124,6 +131,14 @@ func TestProjectsAreApart(t *testing.T) {
 			if status != 200 || strings.Contains(got, id) != (k/3 == i) {
 				t.Errorf("sessions of %s: %d %s", folder, status, got)
 			}
+		}
+		status, got = n.fetch(s, "GET", "/api/v1/questions?project="+list[i].ID, "")
+		if status != 200 || !strings.Contains(got, asked[i]) || strings.Contains(got, asked[1-i]) {
+			t.Errorf("cards of %s: %d %s", folder, status, got)
+		}
+		// Who connects is shown the cards of the project alone.
+		if shown := n.tune(s, "?"+rooted(folder)).until("ask_user", "*"); last(shown).SessionID != asked[i] {
+			t.Errorf("the stream of %s begins with %s", folder, rawNotes(shown))
 		}
 		// A session stays where it is.
 		body := fmt.Sprintf(`{"message":"hello","session_id":%q,"project_root":%q}`, sessions[i][0], folders[1-i])

@@ -16,7 +16,7 @@ type Project struct {
 	Agents  parley.Agents   // that its files define
 	Tools   parley.Toolbox
 	Skills  parley.Skills  // nil: there are none
-	Files   parley.Files   // for people; nil: nobody is shown any
+	Files   parley.Files   // for people; nil: no person is shown any
 	Changes parley.Changes // nil: runs report no changes of files
 
 	away    bool  // it is nowhere

@@ -33,7 +33,7 @@ type pages struct {
 	bytes int
 }
 
-// find returns a page with events behind a cursor, or one that somebody reads
+// find returns a page with events behind a cursor, or one that another follower reads
 // from that cursor. If there is none, the caller is to read the page.
 func (c *pages) find(w *window, cursor int64) (p *storedPage, mine bool) {
 	c.mu.Lock()

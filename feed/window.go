@@ -98,7 +98,7 @@ func some(list []*parley.Item, most int) []*parley.Item {
 }
 
 // wait has wake called once, at the next change, unless there was one since the
-// look. wake must not wait for anything. When everybody waits, nobody needs what
+// look. wake must not wait for anything. When all followers wait, none of them needs what
 // the window holds.
 func (w *window) wait(f *follower, changes int, wake func()) bool {
 	w.mu.Lock()

@@ -111,7 +111,7 @@ func (s *Socket) forget(which func(sign) bool) {
 
 // alive is called when the timer runs out. First it asks the peer for a sign. Then
 // it ends the socket if a Read waited through all of PongWithin and nothing
-// arrived. Without a Read nobody would see the pong; and a peer in the middle of a
+// arrived. Without a Read the pong would not be seen; and a peer in the middle of a
 // long message cannot send one.
 func (s *Socket) alive() {
 	s.mu.Lock()
@@ -138,7 +138,7 @@ func (s *Socket) alive() {
 	}
 }
 
-// speak sends the control frames that are due, unless somebody is writing, who
+// speak sends the control frames that are due, unless another goroutine is writing, which
 // does it afterwards.
 func (s *Socket) speak() {
 	for s.due() && s.writing.TryLock() {

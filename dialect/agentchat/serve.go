@@ -105,7 +105,7 @@ type toldCard struct {
 
 const mostTold = 10_000
 
-// first notes that somebody is told, and reports whether it is the first time.
+// first notes that a principal is told of a card, and reports whether it is the first time.
 func (t *told) first(who parley.Principal, card string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,8 +17,8 @@ const defaultLeft = time.Minute
 
 // left looks after a session whose socket is gone, until its runs end. No later
 // socket can return to the session, so a run that waits there for a person would
-// wait for a day, in everybody's inbox. It is cancelled when nothing has happened
-// for a while. If somebody says something in the session, by another protocol,
+// wait for a day, in the inbox of every user. It is cancelled when nothing has happened
+// for a while. If a client says something in the session, by another protocol,
 // the session is theirs from then on.
 func (h *Handler) left(ctx context.Context, who parley.Principal, id parley.SessionID, log *slog.Logger) {
 	m, err := h.Door.Session(ctx, who, id)
@@ -83,7 +83,7 @@ type waiting struct {
 	head    parley.Seq      // of the session when the socket was gone
 	run     parley.RunID    // that is open; 0: none
 	cards   map[string]bool // that are open, also of sub-agents
-	taken   bool            // somebody else goes on with the session
+	taken   bool            // another client goes on with the session
 }
 
 func (w *waiting) sees(e parley.Event) {

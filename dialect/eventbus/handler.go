@@ -22,7 +22,7 @@ type Handler struct {
 	Server func(parley.TenantID) map[string]json.RawMessage
 	Guard  Guard
 	Conns  *dialect.Conns
-	Models dialect.Models // nil: nobody can tell
+	Models dialect.Models // nil: no model is listed
 	Log    *slog.Logger
 
 	// NoPrompts says why idle agents are not prompted on this server; empty:

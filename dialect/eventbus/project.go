@@ -39,7 +39,7 @@ type View struct {
 
 // A parent is who asked for the session of a sub-agent. The run is empty if people
 // talk to it. The log of the session names the run alone: the agent is empty where
-// nobody has looked it up.
+// it was not looked up.
 type parent struct{ run, agent string }
 
 type waiting struct {

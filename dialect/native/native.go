@@ -27,7 +27,7 @@ type Handler struct {
 	Agents parley.ProjectAgents
 	Guard  dialect.Guard
 	Office Office
-	// Files is what files of a project define; nil: nobody can tell.
+	// Files is what files of a project define; nil: nothing is known of files.
 	Files func(tenant parley.TenantID, project string) ProjectFiles
 	// Access says what somebody may see of an answer. Who looks and does not see
 	// all of it was refused nothing, so that unlike Door.May this leaves no record.
@@ -42,7 +42,7 @@ type Handler struct {
 	About About
 	// Permissions are what a principal may do, somewhere.
 	Permissions func(parley.Principal) []parley.Action
-	Models      dialect.Models // nil: nobody can tell
+	Models      dialect.Models // nil: no model is listed
 	// NoPrompts says why idle agents are not prompted on this server; empty: they are.
 	NoPrompts string
 }

@@ -9,7 +9,7 @@ import (
 
 // ProjectFiles is what the files of a project define.
 type ProjectFiles struct {
-	Agents   parley.Agents                               // nil: nobody can tell which agents were made
+	Agents   parley.Agents                               // nil: it is not known which agents were made
 	Problems func(parley.TenantID) []parley.AgentProblem // of files of agents; nil: there are none
 	Skills   parley.Skills                               // nil: there are none
 }

@@ -121,7 +121,7 @@ func List[M any](ctx context.Context, c *Client,
 }
 
 // scrub takes the key out of a text, should a server repeat it, and what looks like a
-// key or a password of somebody else.
+// key or a password of another account.
 func (c *Client) scrub(text string) string {
 	if len(c.Key) >= 8 { // a shorter one is not worth a secret's name
 		text = strings.ReplaceAll(text, c.Key, "(key)")
