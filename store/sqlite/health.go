@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -248,10 +249,12 @@ func unstorable(err error) *parley.Error {
 	return e
 }
 
-// damaged reports whether the file itself makes no sense.
+// damaged reports whether the file itself makes no sense. Every table is made before the first statement is prepared,
+// so a missing table means that the file was cut: SQLite reads an empty file as a database without tables.
 func damaged(err error) bool {
 	code := primary(err)
-	return errors.Is(err, errShort) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	return errors.Is(err, errShort) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB ||
+		code == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
 
 const (
