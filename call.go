@@ -49,6 +49,9 @@ type (
 		RerunOf   CallID    `json:"rerun_of,omitempty"`
 		// an agent elsewhere reports it: the server neither judged nor made it
 		Remote bool `json:"remote,omitempty"`
+		// Client: the client carries it out, until Expires. See ClientTool.
+		Client  bool      `json:"client,omitempty"`
+		Expires time.Time `json:"expires,omitzero"`
 	}
 	ToolCallBlocked struct {
 		Call   CallID `json:"call"`
@@ -92,9 +95,13 @@ func (b ToolCallFinished) Printed() string {
 }
 
 func (b ToolCallRequested) fold(s State, e Event) State {
+	status := callReady
+	if b.Client {
+		status = callAwaited
+	}
 	return s.inRun(e, func(r *Run) {
 		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments,
-			Class: b.Class, Source: b.source(r.Agent), Status: callReady})
+			Class: b.Class, Source: b.source(r.Agent), Status: status, Expires: b.Expires})
 		r.withCall(b.RerunOf, func(c *Call) { c.Status = callEnded })
 	})
 }
@@ -184,11 +191,15 @@ const (
 	callAnswered  callStatus = "answered"  // answered, not yet finished
 	callStarted   callStatus = "started"
 	callDelegated callStatus = "delegated" // a child works on it
+	callAwaited   callStatus = "awaited"   // the client carries it out
 	callLost      callStatus = "lost"      // finished as unknown; a person must resolve it
 	callRerunning callStatus = "rerunning" // resolved: ask for it anew
 	callAbandoned callStatus = "abandoned" // resolved: end the run
 	callEnded     callStatus = "ended"
 )
+
+// waits reports whether somebody outside has until Expires to end the call or answer its card.
+func (c Call) waits() bool { return c.Card != 0 || c.Status == callAwaited }
 
 func (r *Run) call(id CallID) *Call {
 	for i := range r.Calls {
@@ -278,8 +289,8 @@ func (d *decision) recoverCall(c Call) {
 // advanceCall reports false when it ended the run.
 func (d *decision) advanceCall(c Call) bool {
 	run := d.s.Run.ID
-	expired := c.Card != 0 && !d.at.Before(c.Expires)
-	if c.Status != callStarted && c.Status != callEnded && (expired || c.Card == 0) {
+	expired := c.waits() && !d.at.Before(c.Expires)
+	if c.Status != callStarted && c.Status != callEnded && (expired || !c.waits()) {
 		d.part()
 	}
 	switch c.Status {
@@ -293,6 +304,11 @@ func (d *decision) advanceCall(c Call) bool {
 	case callAsking:
 		if expired {
 			d.emit(run, QuestionAnswered{Card: c.Card, Call: c.ID, Ending: questionExpired})
+		}
+	case callAwaited:
+		if expired {
+			d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallFailed,
+				Result: "The client did not return a result in time."})
 		}
 	case callRefused:
 		d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallDenied, Result: c.Answer})

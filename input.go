@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -54,12 +55,35 @@ type InputReceived struct {
 	Mission MissionID `json:"mission,omitempty"`
 	// Sources the agent has read from that delegates it.
 	Sources []Source `json:"sources,omitempty"`
+	// Tools that the client offers and carries out itself.
+	Tools []ClientTool `json:"tools,omitempty"`
+	// Earlier is what was said before, by the client's own record.
+	Earlier []EarlierMessage `json:"earlier,omitempty"`
+}
+
+// Size is about how many bytes the input holds.
+func (b InputReceived) Size() int {
+	const fixed = 256 // of the struct, and its share of maps
+	n := fixed + len(b.Content)
+	for _, i := range b.Images {
+		n += len(i.Data)
+	}
+	for _, t := range b.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	for _, m := range b.Earlier {
+		n += fixed + len(m.Text)
+		for _, c := range m.Calls {
+			n += len(c.ID) + len(c.Name) + len(c.Arguments)
+		}
+	}
+	return n
 }
 
 func (b InputReceived) fold(s State, e Event) State {
 	s.Queue = append(slices.Clip(s.Queue), waiting{ID: InputID(e.Seq), Request: b.Request, Agent: b.Agent, Busy: b.Busy,
 		Deliver: b.Deliver, Flagged: b.Finding != nil, Classify: b.Classify, Mode: b.Mode, Plan: b.Plan,
-		Synthetic: b.Synthetic})
+		Synthetic: b.Synthetic, Tools: len(b.Tools) > 0})
 	s.Evaluate = nil
 	s = s.reading(b.Sources...)
 	if b.Synthetic {
@@ -93,6 +117,9 @@ func (b InputAdopted) fold(s State, _ Event) State {
 			r.Steered = append(slices.Clip(r.Steered), w.ID)
 		}
 		r.Flagged = r.Flagged || w.Flagged
+		if w.Tools {
+			r.Offers = w.ID
+		}
 		if w.Classify {
 			r.Screen = append(slices.Clip(r.Screen), w.ID)
 		}
@@ -121,6 +148,7 @@ type waiting struct {
 	Plan     bool // its run carries out the approved plan
 
 	Synthetic bool `json:",omitempty"` // a timer said it
+	Tools     bool `json:",omitempty"` // its client offers some
 }
 
 // SubmitInput says something to the session's agent, or to another by name.
@@ -141,6 +169,9 @@ type SubmitInput struct {
 
 	Images []Image `json:",omitempty"`
 	Mode   RunMode `json:",omitempty"`
+
+	Tools   []ClientTool     `json:",omitempty"` // that the client offers for the run
+	Earlier []EarlierMessage `json:",omitempty"` // what was said before, by the client's own record
 
 	// What the engine found out about it.
 	Finding  *Finding  // it was flagged
@@ -164,6 +195,8 @@ func (do SubmitInput) Rules() Rules {
 			ChildRequest)
 	case do.Mode != "" && do.Mode != ModePlan:
 		r.Wrong = Errorf(CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
+	default:
+		r.Wrong = cmp.Or(checkClientTools(do.Tools), checkEarlier(do.Earlier))
 	}
 	return r
 }
@@ -193,6 +226,9 @@ func (do SubmitInput) decide(d *decision, c Command) error {
 	if do.Agent.Remote && do.Mode == ModePlan {
 		return errCannotPlan
 	}
+	if do.Agent.Remote && len(do.Tools) > 0 {
+		return Errorf(CodeInvalid, "The agent %s runs elsewhere and cannot be offered tools.", do.Agent.Name)
+	}
 	busy := do.Busy
 	if busy == "" {
 		busy = Queue
@@ -200,7 +236,7 @@ func (do SubmitInput) decide(d *decision, c Command) error {
 	d.personSpoke()
 	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID,
 		Deliver: do.Deliver, Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode,
-		Skill: do.Skill, Sources: do.Sources})
+		Skill: do.Skill, Sources: do.Sources, Tools: do.Tools, Earlier: cleanEarlier(do.Earlier)})
 	return nil
 }
 

@@ -27,10 +27,11 @@ const (
 	MaxSkillDescription = 1024     // of a skill: every model is told
 	MaxMission          = 16 << 10 // the text of a mission
 	MaxIdlePrompt       = 4 << 10
-	maxReason           = 1 << 10 // why an agent wants to come back
-	maxFollowUp         = 4 << 10 // what it is told then
-	MaxDiff             = 12000   // the diff of one file, in characters
-	MaxShownFile        = 1 << 20 // a project file that people are shown
+	maxReason           = 1 << 10   // why an agent wants to come back
+	maxFollowUp         = 4 << 10   // what it is told then
+	MaxDiff             = 12000     // the diff of one file, in characters
+	MaxShownFile        = 1 << 20   // a project file that people are shown
+	maxClientToolBytes  = 128 << 10 // names, descriptions and schemas of the tools that a client offers
 )
 
 // Counts.
@@ -51,12 +52,15 @@ const (
 	maxMade          = 100 // custom agents of one tenant
 	maxGrants        = 100 // of one session; the oldest is forgotten for a new one
 	MaxSkills        = 64
-	MaxServerTools   = 128 // tools of one server
-	maxToolName      = 64  // bytes of a tool's name with its server's: model vendors take no more
-	maxMissionAgents = 32  // agents that one mission has choices for
-	MaxTickets       = 100 // unused, of one principal
-	MaxEndedMissions = 100 // in a list; the log has all
-	maxOverrides     = 100 // of one tenant
+	MaxServerTools   = 128     // tools of one server
+	maxToolName      = 64      // bytes of a tool's name with its server's: model vendors take no more
+	maxMissionAgents = 32      // agents that one mission has choices for
+	MaxTickets       = 100     // unused, of one principal
+	MaxEndedMissions = 100     // in a list; the log has all
+	maxOverrides     = 100     // of one tenant
+	MaxClientTools   = 128     // that a client offers for one run
+	maxEarlier       = 2000    // messages that were said before an input
+	maxEarlierCalls  = 1 << 20 // more than a request can hold
 
 	// freeAttempts to deliver an effect are made without a pause: connections
 	// break, and a client that is lost after every frame must get the whole of it

@@ -77,7 +77,7 @@ func (c *Transcript) Read(e Event) {
 	c.head = max(c.head, e.Seq)
 	switch b := e.Body.(type) {
 	case InputReceived:
-		c.size += sizeOfInput(b)
+		c.size += b.Size()
 		c.inputs[InputID(e.Seq)] = b
 	case InputAdopted:
 		c.closeTurn()
@@ -86,15 +86,18 @@ func (c *Transcript) Read(e Event) {
 			c.replace(nil)
 			clear(c.adopted)
 		}
+		for _, m := range messagesOf(in.Earlier, e.Seq) {
+			c.add(m)
+		}
 		c.adopted[b.Input] = len(c.messages)
 		c.add(Message{Role: RoleUser, Text: in.Content, Images: in.Images, Seq: e.Seq, Input: b.Input})
 		if known {
-			c.size -= sizeOfInput(in)
+			c.size -= in.Size()
 			delete(c.inputs, b.Input)
 		}
 	case InputWithdrawn:
 		if in, known := c.inputs[b.Input]; known {
-			c.size -= sizeOfInput(in)
+			c.size -= in.Size()
 			delete(c.inputs, b.Input)
 		}
 	case InputScreened:
@@ -220,7 +223,7 @@ func (c *Transcript) replace(messages []Message) {
 		c.size += m.size()
 	}
 	for _, in := range c.inputs {
-		c.size += sizeOfInput(in)
+		c.size += in.Size()
 	}
 }
 
@@ -239,8 +242,6 @@ func (m Message) size() int {
 	}
 	return n
 }
-
-func sizeOfInput(in InputReceived) int { return Message{Text: in.Content, Images: in.Images}.size() }
 
 func resultText(b ToolCallFinished) string {
 	switch b.Outcome {

@@ -45,7 +45,7 @@ func Next(s State, now time.Time) []Step {
 		if c.Explaining {
 			steps = append(steps, Explain{r.ID, c.ID, c.Card, r.Agent})
 		}
-		if c.Card != 0 && now.Before(c.Expires) && (wake.IsZero() || c.Expires.Before(wake)) {
+		if c.waits() && now.Before(c.Expires) && (wake.IsZero() || c.Expires.Before(wake)) {
 			wake = c.Expires
 		}
 	}

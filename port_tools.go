@@ -61,4 +61,5 @@ type ToolSpec struct {
 	Parameters  string // JSON Schema
 	ReadOnly    bool   // changes nothing, whatever its arguments: runs that plan may have it
 	Anywhere    bool   // touches nothing that belongs to a tenant: agents of every one may have it
+	Client      bool   // the client of the input carries its calls out
 }

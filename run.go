@@ -97,6 +97,7 @@ type Run struct {
 	Mode     RunMode
 	Requests []string  // of every input it answers
 	Steered  []InputID `json:",omitempty"` // inputs it answers besides the one it was started for
+	Offers   InputID   `json:",omitempty"` // the input whose client tools the model may use; zero: none
 	Adopted  bool      // the trigger is
 	Turns    int       // started
 	Cuts     int
@@ -124,7 +125,7 @@ func (r *Run) status() Status {
 	status := StatusRunning
 	for _, c := range r.Calls {
 		switch c.Status {
-		case callApproving, callAsking, callLost:
+		case callApproving, callAsking, callLost, callAwaited:
 			if status == StatusRunning {
 				status = StatusWaiting
 			}

@@ -29,6 +29,8 @@ const (
 	VerdictChild VerdictKind = "delegate" // the call is a task for another agent
 	VerdictPlan  VerdictKind = "plan"     // the call says what the plan is, and nothing else
 
+	VerdictClient VerdictKind = "client" // the client that offered the tool carries the call out
+
 	VerdictFollowUp    VerdictKind = "follow_up"     // the call sets a follow-up, and nothing else
 	VerdictNoFollowUps VerdictKind = "no_follow_ups" // the call cancels all of them
 )
@@ -53,8 +55,14 @@ func (c CallAsked) card(call CallID) ApprovalRequested {
 // how many calls of the turn are for sub-agents, usage what the turn cost.
 func (d *decision) request(turn TurnID, c CallAsked, usage Usage, children int) {
 	run, v := d.s.Run.ID, c.Verdict
-	call := CallID(d.emit(run, ToolCallRequested{Turn: turn, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
-		Class: v.Class, Source: v.Source}))
+	asked := ToolCallRequested{Turn: turn, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
+		Class: v.Class, Source: v.Source}
+	if v.Kind == VerdictClient && d.s.Run.Mode != ModePlan {
+		asked.Client, asked.Expires = true, c.Expires
+		d.emit(run, asked)
+		return
+	}
+	call := CallID(d.emit(run, asked))
 	switch {
 	case v.Kind == VerdictBlock:
 		d.emit(run, ToolCallBlocked{Call: call, Name: c.Name, Reason: v.Reason})

@@ -13,6 +13,7 @@ type call struct {
 	named, distrusted         []parley.Source // sources that its card names; that are not trusted
 	class                     parley.ToolClass
 	asked, allowed, tainted   bool
+	client                    bool // the client carries it out
 	offered                   bool // its card offers a rule for similar calls
 	started, ended, lost, run bool
 	attempt, output           int
@@ -48,7 +49,7 @@ func (c *check) inCall(e parley.Event) {
 		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
 		c.must(b.Remote == c.remote, "an agent elsewhere makes its calls itself, and no other agent does")
 		k := &call{key: b.Name + " " + b.Arguments, source: sourceOf(b), distrusted: c.distrusted(), class: b.Class,
-			tainted: c.tainted || c.foreign || c.handed}
+			tainted: c.tainted || c.foreign || c.handed, client: b.Client}
 		if b.RerunOf != 0 {
 			old := c.call(b.RerunOf)
 			c.must(old.lost && old.run, "call %d was not to be run again", b.RerunOf)
@@ -63,6 +64,7 @@ func (c *check) inCall(e parley.Event) {
 		k := c.call(b.Call)
 		c.must(c.turn == 0 || c.remote, "turn %d is open", c.turn)
 		c.must(!k.ended, "call %d has ended", b.Call)
+		c.must(!k.client, "call %d is the client's to carry out", b.Call)
 		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
 		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked,
 			"call %d has effects, follows on what was flagged, and nobody was asked", b.Call)

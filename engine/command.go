@@ -115,6 +115,10 @@ func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err
 		}
 	case parley.SubmitInput:
 		agent, c.Do, err = a.addressed(r, do)
+	case parley.ReturnToolResult:
+		do.Result = a.redacted(do.Result)
+		do.Finding = a.engine.suspect(do.Result)
+		c.Do = do
 	case parley.DecidePlan:
 		agent, c.Do, err = a.planned(who, c, do)
 	case parley.PromptAgent:
@@ -159,6 +163,9 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 		return &agent, in, nil
 	}
 	in.Agent = ref
+	if err := a.freeNames(agent, in.Tools); err != nil {
+		return nil, in, err
+	}
 	in, err = a.screen(who, c, in)
 	return &agent, in, err
 }

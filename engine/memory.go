@@ -61,11 +61,7 @@ func sizeOf(e parley.Event) int {
 	const fixed = 512
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
-		n := fixed + len(b.Content)
-		for _, i := range b.Images {
-			n += len(i.Data)
-		}
-		return n
+		return fixed + b.Size()
 	case parley.OutputFinished:
 		return fixed + len(b.Text)
 	case parley.ToolCallRequested:

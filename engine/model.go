@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -76,12 +77,16 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
+	specs, err := a.withClientTools(ctx, a.tools(ctx).Specs(agent), b.offers)
+	if err != nil {
+		return parley.ModelRequest{}, agent, err
+	}
 	return parley.ModelRequest{
 		Model: agent.Model,
 		Instructions: a.knowing(ctx, instructed(agent, step.Mode, b.plan)+a.whoElse(agent)+a.skillsFor(agent),
 			agent.Name),
 		Messages: messages,
-		Tools:    offered(a.tools(ctx).Specs(agent), step.Mode),
+		Tools:    offered(specs, step.Mode),
 		Fallback: agent.Fallback,
 	}, agent, nil
 }
@@ -128,7 +133,7 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 			}
 			switch n := len(ended.Calls); {
 			case n < parley.MaxCalls:
-				ended.Calls = append(ended.Calls, a.judge(ctx, agent, *s.Call))
+				ended.Calls = append(ended.Calls, a.judge(ctx, agent, request.Tools, *s.Call))
 			case n == parley.MaxCalls: // that there are more is told once
 				ended.Calls = append(ended.Calls, tooMany(*s.Call))
 			}
@@ -159,7 +164,8 @@ func known(name string) string {
 
 // judge asks policy about a call. What could not be stored byte for byte must
 // not run: after a restart it would be something else than was approved.
-func (a *actor) judge(ctx context.Context, agent parley.Agent, c parley.MessageCall) parley.CallAsked {
+func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.ToolSpec, c parley.MessageCall,
+) parley.CallAsked {
 	asked := parley.CallAsked{Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
 		Expires: a.engine.Now().Add(a.engine.CardLife).UTC().Truncate(time.Microsecond)}
 	switch {
@@ -179,6 +185,8 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, c parley.MessageC
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
 			Reason: "the arguments hold one of the server's own " +
 				"secrets"}
+	case slices.ContainsFunc(offered, func(s parley.ToolSpec) bool { return s.Client && s.Name == c.Name }):
+		asked.Verdict = parley.Verdict{Kind: parley.VerdictClient, Class: parley.Effectful}
 	default:
 		asked.Verdict = a.tools(ctx).Judge(agent, c.Name, c.Arguments)
 	}

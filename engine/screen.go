@@ -88,7 +88,8 @@ func (e *Engine) screenText(ctx context.Context, who parley.Principal, s screeni
 // screen looks at an input.
 func (a *actor) screen(who parley.Principal, c parley.Command, in parley.SubmitInput) (parley.SubmitInput, error) {
 	finding, err := a.engine.screenText(a.engine.ctx, who, screening{
-		name: "message", recent: a.s.state.Recent, text: in.Content,
+		name: "message", recent: a.s.state.Recent,
+		text:   strings.Join(append(parley.EarlierText(in.Earlier), in.Content), "\n"),
 		record: parley.Audit{Resource: "agent", ID: in.Agent.Name, Source: c.Via},
 		more:   map[string]any{"session": a.session, "request": in.Request},
 	})

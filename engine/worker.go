@@ -32,6 +32,7 @@ type brief struct {
 	plan     *parley.Plan
 	messages []parley.Message // the conversation, for a turn
 	known    bool             // false: the worker is to read the conversation
+	offers   parley.InputID   // the input whose client tools the model may use; zero: none
 	out      *coalescer
 	read     *parley.Transcript // set by the worker, see report
 }
@@ -46,6 +47,7 @@ func (a *actor) work(step parley.Step) {
 	}
 	if _, ok := step.(parley.CallModel); ok {
 		b.messages, b.known = a.memory.messages()
+		b.offers = a.s.state.Run.Offers
 	}
 	a.engine.wg.Go(func() {
 		defer cancel()

@@ -234,7 +234,7 @@ func size(body parley.EventBody) int {
 	const fixed = 512
 	switch b := body.(type) {
 	case parley.InputReceived:
-		return fixed + 2*len(b.Content)
+		return fixed + 2*b.Size()
 	case parley.OutputAppended:
 		return fixed + 2*len(b.Text)
 	case parley.OutputFinished:

@@ -196,6 +196,13 @@ export interface InputReceived {
   synthetic?: boolean
   mission?: number
   sources?: string[]
+  tools?: Array<{ name: string; description?: string; parameters?: string }>
+  earlier?: Array<{
+    role: string
+    text?: string
+    calls?: Array<{ id: string; name: string; arguments: string }>
+    call?: string
+  }>
 }
 
 export interface InputScreened {
@@ -440,6 +447,8 @@ export interface ToolCallRequested {
   source?: string
   rerun_of?: number
   remote?: boolean
+  client?: boolean
+  expires?: string
 }
 
 export interface ToolCallResolved {

@@ -1,0 +1,109 @@
+package parley
+
+// An EarlierMessage is part of a conversation that a client has kept itself. Some
+// clients send all of it with each request. The model is told it before the input
+// that it comes with.
+type EarlierMessage struct {
+	Role  earlierRole   `json:"role"`
+	Text  string        `json:"text,omitempty"`
+	Calls []EarlierCall `json:"calls,omitempty"` // that the assistant asked for
+	Call  string        `json:"call,omitempty"`  // the id of the call that a tool's text is the result of
+}
+
+// An EarlierCall is a tool call in it, under the id that the client gave it.
+type EarlierCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type earlierRole string
+
+const (
+	EarlierSystem    earlierRole = "system" // instructions of the client; the agent's own come before them
+	EarlierUser      earlierRole = "user"
+	EarlierAssistant earlierRole = "assistant"
+	EarlierTool      earlierRole = "tool"
+)
+
+// checkEarlier says what is wrong with a conversation.
+func checkEarlier(list []EarlierMessage) error {
+	if len(list) > maxEarlier {
+		return Errorf(CodeTooLarge, "A request can have at most %d earlier messages, and this one has %d.", maxEarlier,
+			len(list))
+	}
+	size := 0
+	for _, m := range list {
+		size += len(m.Text)
+		for _, c := range m.Calls {
+			size += len(c.ID) + len(c.Name) + len(c.Arguments)
+		}
+		switch {
+		case m.Role != EarlierSystem && m.Role != EarlierUser && m.Role != EarlierAssistant && m.Role != EarlierTool:
+			return Errorf(CodeInvalid, "An earlier message is of system, user, assistant or tool, not of %.40q.", m.Role)
+		case len(m.Calls) > 0 && m.Role != EarlierAssistant:
+			return Errorf(CodeInvalid, "Only an assistant's message has calls.")
+		}
+	}
+	if size > MaxContent {
+		return Errorf(CodeTooLarge, "The earlier messages are longer than %d bytes.", MaxContent)
+	}
+	return nil
+}
+
+func cleanEarlier(list []EarlierMessage) []EarlierMessage {
+	var clean []EarlierMessage
+	for _, m := range list {
+		m.Text = CleanText(m.Text)
+		clean = append(clean, m)
+	}
+	return clean
+}
+
+// EarlierText is what others than the model have said in it, for screening.
+func EarlierText(list []EarlierMessage) (texts []string) {
+	for _, m := range list {
+		if m.Role != EarlierAssistant {
+			texts = append(texts, m.Text)
+		}
+	}
+	return texts
+}
+
+// messagesOf is a conversation as a model is told it, at a seq of the log. Every
+// call is followed by its result, as vendors demand, and a result without its call
+// is left out. Calls get negative ids, which no event has.
+func messagesOf(list []EarlierMessage, at Seq) (messages []Message) {
+	next := -CallID(at) * maxEarlierCalls
+	results := map[string]string{}
+	for _, m := range list {
+		if m.Role == EarlierTool {
+			results[m.Call] = m.Text
+		}
+	}
+	for _, m := range list {
+		switch m.Role {
+		case EarlierSystem:
+			messages = append(messages, Message{Role: RoleUser, Seq: at,
+				Text: "Instructions from the program that this conversation comes from:\n\n" + m.Text})
+		case EarlierUser:
+			messages = append(messages, Message{Role: RoleUser, Text: m.Text, Seq: at})
+		case EarlierAssistant:
+			turn := Message{Role: RoleAssistant, Text: m.Text, Seq: at}
+			var answers []Message
+			for _, c := range m.Calls {
+				next--
+				result, known := results[c.ID]
+				if !known {
+					result = "Cancelled: this did not run."
+				}
+				turn.Calls = append(turn.Calls, MessageCall{ID: next, Name: c.Name, Arguments: c.Arguments})
+				answers = append(answers, Message{Role: RoleTool, Call: next, Text: result, Seq: at})
+			}
+			if turn.Text != "" || len(turn.Calls) > 0 {
+				messages = append(append(messages, turn), answers...)
+			}
+		}
+	}
+	return messages
+}
