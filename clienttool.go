@@ -35,7 +35,8 @@ func checkClientTools(tools []ClientTool) error {
 	size, seen := 0, map[string]bool{}
 	for _, t := range tools {
 		if !clientToolName.MatchString(t.Name) {
-			return Errorf(CodeInvalid, "The name of a tool has 1 to 64 letters, digits, _ and -. %.40q has not.", t.Name)
+			return Errorf(CodeInvalid, "The name of a tool has 1 to 64 letters, digits, _ and -. %.40q has not.",
+				t.Name)
 		}
 		if seen[t.Name] {
 			return Errorf(CodeInvalid, "Two tools are called %q.", t.Name)

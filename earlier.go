@@ -40,7 +40,8 @@ func checkEarlier(list []EarlierMessage) error {
 		}
 		switch {
 		case m.Role != EarlierSystem && m.Role != EarlierUser && m.Role != EarlierAssistant && m.Role != EarlierTool:
-			return Errorf(CodeInvalid, "An earlier message is of system, user, assistant or tool, not of %.40q.", m.Role)
+			return Errorf(CodeInvalid, "An earlier message is of system, user, assistant or tool, not of %.40q.",
+				m.Role)
 		case len(m.Calls) > 0 && m.Role != EarlierAssistant:
 			return Errorf(CodeInvalid, "Only an assistant's message has calls.")
 		}

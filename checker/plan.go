@@ -36,7 +36,7 @@ func (c *check) planEvent(e parley.Event) {
 		c.must(p.mode != parley.ModePlan || c.call(b.Call).class == parley.Pure, "call %d may change something, and "+
 			"the run plans", b.Call)
 	case parley.ToolCallFinished:
-		if k := c.calls[b.Call]; k != nil && b.Outcome == parley.CallSucceeded && !k.started && !k.asked {
+		if k := c.calls[b.Call]; k != nil && b.Outcome == parley.CallSucceeded && !k.started && !k.asked && !k.client {
 			_, changed := p.before.Body.(parley.PlanChanged)
 			child, returned := p.before.Body.(parley.ChildReturned)
 			set, follows := p.before.Body.(parley.TimerSet)

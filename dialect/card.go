@@ -189,8 +189,17 @@ func AnswerQuestion(card parley.Seq, o Object) (parley.CommandBody, error) {
 	return do, err
 }
 
-// ResolveCall reads {resolution, note}.
+// ResolveCall reads {resolution, note} of a call of unknown outcome, or {result, failed} of a call that the client
+// carries out.
 func ResolveCall(call parley.Seq, o Object) (parley.CommandBody, error) {
+	if o.Has("result") {
+		do := parley.ReturnToolResult{Call: parley.CallID(call)}
+		err := o.Strings(Fields{{"result", &do.Result}})
+		if err == nil && o.Has("failed") {
+			err = o.Into("failed", &do.Failed, "true or false")
+		}
+		return do, err
+	}
 	do := parley.ResolveToolCall{Call: parley.CallID(call)}
 	err := o.Strings(Fields{{"resolution", &do.Resolution}, {"note", &do.Note}})
 	return do, err

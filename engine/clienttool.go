@@ -15,7 +15,8 @@ func (a *actor) freeNames(agent parley.Agent, tools []parley.ClientTool) error {
 	specs := a.tools(a.engine.ctx).Specs(agent)
 	for _, t := range tools {
 		if slices.ContainsFunc(specs, func(s parley.ToolSpec) bool { return s.Name == t.Name }) {
-			return parley.Errorf(parley.CodeInvalid, "The agent %s has a tool called %q already; give yours another name.",
+			return parley.Errorf(parley.CodeInvalid, "The agent %s has a tool called %q already; give yours "+
+				"another name.",
 				agent.Name, t.Name)
 		}
 	}

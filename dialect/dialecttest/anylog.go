@@ -355,7 +355,7 @@ func (s *session) asked() parley.CallAsked {
 		Show: "do it", Digest: "d1",
 		Questions: []parley.Question{{Question: "Which?"}}}
 	v.Kind = []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock, parley.VerdictCard,
-		parley.VerdictChild, parley.VerdictPlan, parley.VerdictFollowUp}[s.pick("verdict", 7)]
+		parley.VerdictChild, parley.VerdictPlan, parley.VerdictFollowUp, parley.VerdictClient}[s.pick("verdict", 8)]
 	if v.Kind == parley.VerdictFollowUp && s.pick("takes back", 5) == 0 {
 		v.Kind = parley.VerdictNoFollowUps
 	}
@@ -403,6 +403,9 @@ func (s *session) answer() {
 			return
 		case "asking":
 			s.command(parley.AnswerQuestion{Card: c.Card, Answers: [][]string{{"this"}}})
+			return
+		case "awaited":
+			s.command(parley.ReturnToolResult{Call: c.ID, Result: s.text(), Failed: s.pick("failed", 3) == 0})
 			return
 		case "lost":
 			resolutions := []parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley"
+)
+
+func TestClientTools(t *testing.T) { onEveryStore(t, clientToolsOn) }
+
+// The model is offered the tools of the client beside the agent's, for the run of
+// that input alone. A call waits across a restart, and its result is told.
+func clientToolsOn(t *testing.T, open func() parley.Store) {
+	r := newRig(t)
+	r.stop(true)
+	r.reopen = open
+	r.start()
+	id := r.open()
+	var mu sync.Mutex
+	var offered [][]string
+	var told []string
+	watch := func() {
+		r.puppet.seen = func(m parley.ModelRequest) {
+			mu.Lock()
+			defer mu.Unlock()
+			var names []string
+			for _, s := range m.Tools {
+				if s.Client {
+					names = append(names, s.Name)
+				}
+			}
+			offered = append(offered, names)
+			if last := m.Messages[len(m.Messages)-1]; last.Role == parley.RoleTool {
+				told = append(told, last.Text)
+			}
+		}
+	}
+	watch()
+	in := input("call paint red | say thanks", parley.Queue)
+	in.Tools = []parley.ClientTool{{Name: "paint", Parameters: `{"type":"object"}`}}
+	r.do(id, in)
+	waits := func(log []parley.Event) bool { return len(all[parley.ToolCallRequested](log)) == 1 }
+	log := r.until(id, "the call waits", waits)
+	r.restart(false)
+	watch()
+	call := parley.CallID(0)
+	for _, e := range log {
+		if _, ok := e.Body.(parley.ToolCallRequested); ok {
+			call = parley.CallID(e.Seq)
+		}
+	}
+	if m, err := r.Session(t.Context(), ann, id); err != nil || m.Status != parley.StatusWaiting {
+		t.Errorf("%+v, %v", m, err)
+	}
+	r.do(id, parley.ReturnToolResult{Call: call, Result: "it is red"})
+	r.finished(id, 1)
+	r.say(id, "say bye")
+	log = r.finished(id, 2)
+	mu.Lock()
+	defer mu.Unlock()
+	want := [][]string{{"paint"}, {"paint"}, nil}
+	if !slices.EqualFunc(offered, want, slices.Equal) || !slices.Equal(told, []string{"it is red"}) {
+		t.Errorf("offered %q, told %q", offered, told)
+	}
+	if len(all[parley.ToolCallStarted](log)) != 0 {
+		t.Errorf("the server has carried it out: %s", story(log))
+	}
+	r.check(id)
+}
+
+// A tool that is called like one of the agent's is refused, and leaves no trace.
+func TestClientToolsOfATakenName(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	before := len(r.log(id))
+	in := input("say hello", parley.Queue)
+	in.Tools = []parley.ClientTool{{Name: "read"}}
+	if _, err := r.try(id, in); parley.CodeOf(err) != parley.CodeInvalid ||
+		!strings.Contains(parley.MessageOf(err), `"read"`) {
+		t.Errorf("%v", err)
+	}
+	if len(r.log(id)) != before {
+		t.Errorf("%s", story(r.log(id)))
+	}
+}
