@@ -291,15 +291,15 @@ func killedWithWebhooksOwed(t *testing.T, env []string) {
 	s.logged("a webhook was not taken", 1)
 	s.kill()
 
-	var running atomic.Pointer[server]
+	running := make(chan *server, 1) // the first delivery may come before the test knows the new server
 	var once atomic.Bool
 	_, came := hookReceiver(t, addr, func(http.ResponseWriter, *http.Request) {
 		if !once.Swap(true) { // it has the message, and nobody will ever know
-			running.Load().kill()
+			(<-running).kill()
 		}
 	})
 	s = s.again()
-	running.Store(s)
+	running <- s
 	first, err := came.at(within(t, longest), 0)
 	if err != nil {
 		t.Fatal(err)
