@@ -387,7 +387,7 @@ func TestAgentChatAsksQuestions(t *testing.T) {
 // Who sends too much can still answer.
 func TestAgentChatLimitsMessagesButNotAnswers(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t, options{env: []string{"PARLEY_LIMIT_MESSAGES=2/minute"}}), startNode(t)
+	s, n := startServer(t, options{env: []string{"PARLEY_LIMIT_MESSAGES=2/hour"}}), startNode(t)
 	c := n.agentChat(s) // has sent one
 	c.chat("write less to note.txt", "")
 	c.shows(userMessage("write less to note.txt"), agentSays("I write that to note.txt."), `{"type":"tool_call",…`)

@@ -153,7 +153,7 @@ func TestAttemptsOfOneAddress(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, jwt("PARLEY_TRUSTED_PROXIES="+c.proxies, "PARLEY_LIMIT_CONNECTIONS=10/minute"))
+			s := startServer(t, jwt("PARLEY_TRUSTED_PROXIES="+c.proxies, "PARLEY_LIMIT_CONNECTIONS=10/hour"))
 			var status int
 			for i := range 11 {
 				header := http.Header{"X-Forwarded-For": {fmt.Sprintf("203.0.113.%d", i)},
