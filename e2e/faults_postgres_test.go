@@ -135,16 +135,15 @@ func administer(t *testing.T, address string, statements ...string) {
 // same data folder does not wait for the leases of the process before.
 func TestAKilledServerOnPostgreSQLGoesOnAtOnce(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, options{env: []string{"PARLEY_DATABASE_URL=" + pgtest.New(t).Database(t)}})
+	address := pgtest.New(t).Database(t)
+	s := startServer(t, options{env: []string{"PARLEY_DATABASE_URL=" + address}})
 	c := startNode(t).dial(s, newThread())
 	c.ask("count to 60")
 	c.pieces(2)
 	s.kill()
+	statements(t, address, `UPDATE nodes SET seen_at = now() + interval '1 hour'`) // no lease runs out by itself
 	s = s.again()
 	took := await(t, patience, "the run to go on",
 		func() bool { return len(of("TurnFinished", s.events(c.thread))) > 0 })
-	if took > atOnce { // by itself the lease takes 10 s to run out
-		t.Errorf("the run went on after %v", took)
-	}
 	t.Logf("the run went on after %v", took)
 }
