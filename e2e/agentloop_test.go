@@ -278,9 +278,9 @@ func TestAgentLoopClientsComeBack(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, options{})
+			s := startServer(t, paced(t, slowPace))
 			cmd := exec.CommandContext(within(t, patience), "node", "../examples/agentloop-client.mjs", "--url",
-				"ws://"+s.address+"/", "--say", "count slowly to 20", "--say", "what did I say", "--context")
+				"ws://"+s.address+"/", "--say", "count to 20", "--say", "what did I say", "--context")
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -299,7 +299,7 @@ func TestAgentLoopClientsComeBack(t *testing.T) {
 			}
 			way.end(s)
 			s.o.listen = s.address
-			s.again()
+			s.pacedAgain(usualPace)
 			for {
 				r, _, err := out.ReadRune()
 				if err != nil {
@@ -319,7 +319,7 @@ func TestAgentLoopClientsComeBack(t *testing.T) {
 			if got := strings.Join(numbers, " "); got != "20 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20" {
 				t.Errorf("it counted %s:\n%s", got, printed)
 			}
-			if !strings.Contains(printed, "In this session you said:\n\n1. count slowly to 20\n") ||
+			if !strings.Contains(printed, "In this session you said:\n\n1. count to 20\n") ||
 				strings.Contains(printed, "2. ") {
 				t.Errorf("it was said more than once, or forgotten:\n%s", printed)
 			}

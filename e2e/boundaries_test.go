@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A mortal is a client that is killed and comes back, again and again. What it
@@ -470,7 +471,7 @@ func (c *socket) has(messages int) {
 // dialects that can be resumed follow one session through it.
 func TestServerKilledAtBoundaries(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t, options{}), startNode(t)
+	s, n := startServer(t, paced(t, slowPace)), startNode(t)
 	s.o.listen = s.address
 	session := newThread()
 	current := func() *server { return s }
@@ -505,7 +506,7 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 			t.Fatalf("%v\n%s", err, sockets["thread chat"].history())
 		}
 	}
-	crash := func() {
+	crash := func(pace time.Duration) { // of the next server
 		t.Helper()
 		s.kill()
 		for dialect, c := range sockets {
@@ -521,22 +522,22 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 			all[dialect].remember(c)
 		}
 		clear(sockets)
-		s = s.again()
+		s = s.pacedAgain(pace)
 		connect()
 	}
-	card := func(kind string) {
+	card := func(kind string, pace time.Duration) {
 		t.Helper()
 		shown(map[string]string{"approvals": "approval_request", "questions": "question"}[kind], 1, "")
-		crash()
+		crash(pace)
 		shown(map[string]string{"approvals": "approval_request", "questions": "question"}[kind], 1, "")
 		settles(s, n, kind, waits(s, kind, session))
 	}
 	shown("content", 3, "chat.started")
-	crash()
-	card("approvals")
+	crash(usualPace)
+	card("approvals", slowPace)
 	shown("content", 1, "approval_closed")
-	crash()
-	card("questions")
+	crash(usualPace)
+	card("questions", usualPace)
 	shown("chat.completed", 1, "")
 	for dialect, m := range all {
 		if _, err := sockets[dialect].events.find(within(t, patience),

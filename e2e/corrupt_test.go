@@ -16,7 +16,7 @@ import (
 // says so, does not try for ever, and takes up the others.
 func TestACorruptRowInTheMiddleOfARun(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t, options{}), startNode(t)
+	s, n := startServer(t, paced(t, slowPace)), startNode(t)
 	damaged, sound := n.dial(s, newThread()), n.dial(s, newThread())
 	for _, c := range []*socket{damaged, sound} {
 		c.ask("count to 100")
@@ -24,7 +24,7 @@ func TestACorruptRowInTheMiddleOfARun(t *testing.T) {
 	}
 	s.kill()
 	damage(t, s.o.data, damaged.thread)
-	s = s.again()
+	s = s.pacedAgain(usualPace)
 	start := time.Now()
 	if a := n.dial(s, sound.thread).completed(); !strings.HasSuffix(a.text, "100") {
 		t.Errorf("the other thread went on to %q", a.text)

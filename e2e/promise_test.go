@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/checker"
@@ -22,7 +23,7 @@ var mortalBinary struct {
 }
 
 // mortalServer is the program with failpoints: it can be told at which write to
-// the store it is killed.
+// the store it is killed, and at which pace its demo model speaks.
 func mortalServer(t *testing.T) string {
 	t.Helper()
 	mortalBinary.Do(func() {
@@ -37,6 +38,25 @@ func mortalServer(t *testing.T) string {
 	}
 	return mortalBinary.path
 }
+
+// paced are the settings of a server whose demo model waits so long between two pieces of an answer. A test on a busy
+// machine can kill the server in the middle of an answer.
+func paced(t *testing.T, pace time.Duration) options {
+	t.Helper()
+	return options{binary: mortalServer(t), env: []string{"PARLEY_DEMO_PACE=" + pace.String()}}
+}
+
+// pacedAgain is again, with another pace.
+func (s *server) pacedAgain(pace time.Duration) *server {
+	s.t.Helper()
+	s.o.env = paced(s.t, pace).env
+	return s.again()
+}
+
+const (
+	slowPace  = 500 * time.Millisecond
+	usualPace = 20 * time.Millisecond
+)
 
 // A promise is a follow-up from its being set to its being delivered, to a client
 // that stays or to one that leaves and comes back.

@@ -40,17 +40,17 @@ func TestAThreadGoesOnAfterReconnectingAndRestarting(t *testing.T) {
 
 func TestAKilledServerGoesOnWithTheAnswerItWasGiving(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t, options{}), startNode(t)
+	s, n := startServer(t, paced(t, usualPace*5)), startNode(t)
 	thread := newThread()
 	c := n.dial(s, thread)
-	c.ask("count to 150") // about 3 s
+	c.ask("count to 150") // about 15 s
 	seen := c.pieces(10)
 	s.kill()
 	if code := c.gone(); code != 1006 {
 		t.Errorf("a killed server said goodbye with %d", code)
 	}
 
-	s = s.again()
+	s = s.pacedAgain(usualPace)
 	goesOn(t, n.dial(s, thread), seen, counted(150))
 }
 
@@ -75,10 +75,12 @@ func goesOn(t *testing.T, c *socket, seen []frame, text string) {
 // supervisors grant.
 func TestAServerThatIsToldToStopSaysGoodbyeAndGoesOnLater(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t, options{drain: 5 * time.Second}), startNode(t)
+	o := paced(t, usualPace*5)
+	o.drain = 5 * time.Second
+	s, n := startServer(t, o), startNode(t)
 	busy, idle := newThread(), newThread()
 	c, bystander := n.dial(s, busy), n.dial(s, idle)
-	c.ask("count to 350") // about 8 s
+	c.ask("count to 350") // about 35 s
 	seen := c.pieces(5)
 
 	s.signal(syscall.SIGTERM)
@@ -106,7 +108,7 @@ func TestAServerThatIsToldToStopSaysGoodbyeAndGoesOnLater(t *testing.T) {
 	}
 	s.ended()
 
-	s = s.again()
+	s = s.pacedAgain(usualPace / 4)
 	goesOn(t, n.dial(s, busy), seen, counted(350))
 }
 

@@ -28,10 +28,10 @@ type Option func(*Model)
 // Pace sets the time between two pieces. Zero: as fast as they are taken.
 func Pace(d time.Duration) Option { return func(m *Model) { m.pace = d } }
 
-const (
-	defaultPace = 20 * time.Millisecond
-	slowness    = 10 // of a slow script
-)
+// defaultPace is changed by tests only. See pace_failpoint.go.
+var defaultPace = 20 * time.Millisecond
+
+const slowness = 10 // of a slow script
 
 func New(opts ...Option) *Model {
 	m := &Model{pace: defaultPace}
