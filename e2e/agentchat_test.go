@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -234,20 +235,22 @@ func TestAgentChatTakesMessagesWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	session := newThread()
+	to := n.tempo(s).slowCount(10, 9)
+	count := fmt.Sprint("count slowly to ", to)
 	c, other := n.agentChat(s), n.agentChat(s)
 	both := func(frames ...string) {
 		t.Helper()
 		c.shows(frames...)
 		other.shows(frames...)
 	}
-	c.chat("count slowly to 9", session)
-	both(userMessage("count slowly to 9"))
+	c.chat(count, session)
+	both(userMessage(count))
 	c.chat("", session)
 	c.shows(errorMessage("Empty message received"))
 	c.chat("say two", session)
 	both(userMessage("say two"))
 	other.chat("say three", session)
-	both(userMessage("say three"), agentMessage("1 2 3 4 5 6 7 8 9"), agentMessage("two"), agentMessage("three"))
+	both(userMessage("say three"), agentMessage(counted(to)), agentMessage("two"), agentMessage("three"))
 	shut(t, c, other)
 
 	open := 0
@@ -268,31 +271,33 @@ func TestAgentChatTakesMessagesWhileItAnswers(t *testing.T) {
 // a run whose socket has gone goes on. Also if the server is killed in between.
 func TestAgentChatShowsAWholeAnswerToWhoComesLate(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t, options{}), startNode(t)
+	s, n := startServer(t, paced(t, 5*usualPace)), startNode(t)
 	session := newThread()
-	c := n.agentChat(s)
-	c.chat("count slowly to 9", session)
-	c.shows(userMessage("count slowly to 9"))
-	c.terminate()
-	half := func(s *server) {
+	to := n.tempo(s).count(2, 15) // at a fifth of the usual pace
+	count := fmt.Sprint("count to ", to)
+	last := 0
+	// half waits until the agent counts.
+	half := func(c *socket) {
+		t.Helper()
+		c.chat(count, session)
+		c.shows(userMessage(count))
+		begin := s.awaitEvent(session, func(e event) bool { return e.Type == "InputReceived" && e.Seq > last }).Seq
 		s.awaitEvent(session, func(e event) bool {
-			return e.Type == "OutputAppended" &&
-				strings.Contains(e.Body.Text, "3")
+			return e.Type == "OutputAppended" && e.Seq > begin && strings.Contains(e.Body.Text, "3")
 		})
+		last = begin
 	}
-	half(s)
+	c := n.agentChat(s)
+	half(c)
+	c.terminate()
 	late := n.agentChat(s)
-	late.shows(agentMessage("1 2 3 4 5 6 7 8 9"))
+	late.shows(agentMessage(counted(to)))
 
-	late.chat("count slowly to 8", session)
-	late.shows(userMessage("count slowly to 8"))
-	s.awaitEvent(session, func(e event) bool {
-		return e.Type == "OutputAppended" && e.Seq > 20 && strings.Contains(e.Body.Text, "3")
-	})
+	half(late)
 	s.kill()
-	s = s.again()
+	s = s.pacedAgain(usualPace)
 	late = n.agentChat(s)
-	late.shows(agentMessage("1 2 3 4 5 6 7 8"))
+	late.shows(agentMessage(counted(to)))
 	shut(t, late)
 }
 

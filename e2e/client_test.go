@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -185,6 +186,31 @@ func (n *node) enter(s *server, thread, more string) *socket {
 	c.settle()
 	return c
 }
+
+// A tempo is how long something takes on this machine now. A test that has to act while an answer is being given asks
+// for an answer that lasts many times as long.
+type tempo time.Duration
+
+// tempo measures a connection and a short answer.
+func (n *node) tempo(s *server) tempo {
+	n.t.Helper()
+	start := time.Now()
+	c := n.dial(s, newThread())
+	silent(n.t, c)
+	c.close()
+	return tempo(time.Since(start))
+}
+
+// count is a number that takes the demo model as many times as long to count to, and at least as long as least takes.
+func (d tempo) count(times, least int) int { return least + times*int(time.Duration(d)/usualPace) }
+
+// slowCount is count for "count slowly".
+func (d tempo) slowCount(times, least int) int {
+	return least + times*int(time.Duration(d)/(10*usualPace))
+}
+
+// seconds is a delay that is ten times as long, and at least as long as least.
+func (d tempo) seconds(least int) int { return least + int(10*time.Duration(d)/time.Second) }
 
 // newThread is the name of a thread that does not exist yet.
 func newThread() string { return uuid.NewString() }

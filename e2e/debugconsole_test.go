@@ -260,7 +260,7 @@ func TestDebugConsoleTakesMessagesWhileItAnswers(t *testing.T) {
 		}
 	}
 	// There is no cancel in the document; the run of a socket can be cancelled all the same.
-	slow.say("count slowly to 9")
+	slow.say("count slowly to 1000")
 	slow.upTo("chunk")
 	ann.must(http.StatusAccepted, http.MethodPost, "/api/v1/sessions/"+slow.session+"/cancel", "{}")
 	if a := slow.answered(); a.last.Type != "error" || a.last.Message != "The answer was cancelled." {

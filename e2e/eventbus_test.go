@@ -256,8 +256,9 @@ func TestEventBusShowsATurnAsItsDocumentHasIt(t *testing.T) {
 func TestEventBusQueuesWhileBusy(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
+	to := n.tempo(s).slowCount(10, 6)
 	b := n.tune(s, "")
-	first := n.say(s, "", "count slowly to 6")
+	first := n.say(s, "", fmt.Sprint("count slowly to ", to))
 	b.until("token", "")
 	second := n.say(s, first.SessionID, "say two")
 	if second.Status != "queued" || second.SessionID != first.SessionID || second.RunID != "" {
@@ -274,7 +275,7 @@ func TestEventBusQueuesWhileBusy(t *testing.T) {
 			said = append(said, m.Text)
 		}
 	}
-	if want := []string{"1 2 3 4 5 6", "Queued 0 messages", "two"}; !slices.Equal(said, want) {
+	if want := []string{counted(to), "Queued 0 messages", "two"}; !slices.Equal(said, want) {
 		t.Errorf("said were %q", said)
 	}
 	n.say(s, first.SessionID, "what did I say")

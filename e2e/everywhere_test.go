@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // One session, driven through all dialects at once. Whoever opens it, all that
@@ -138,7 +139,7 @@ func cancelsEverywhere(t *testing.T, g *gathering) {
 		if canceller.cancel == nil {
 			continue
 		}
-		asker.say("count slowly to 40")
+		asker.say("count slowly to 1000")
 		for _, p := range g.each(asker) {
 			if p.dialect == "agent chat" {
 				p.until(started)
@@ -163,7 +164,14 @@ func busyEverywhere(t *testing.T, g *gathering) {
 		if other.deaf {
 			continue // it hears nothing of a run it did not ask for
 		}
-		asker.say("count slowly to 4")
+		to := 4
+		if other.dialect == "event bus" { // its message must come while the run goes on
+			start := time.Now()
+			asker.say("say ready")
+			g.same(asker, "completed")
+			to = tempo(time.Since(start)).slowCount(10, 6)
+		}
+		asker.say(fmt.Sprint("count slowly to ", to))
 		for _, p := range g.each(asker) {
 			if p.dialect == "agent chat" {
 				p.until(started)
@@ -173,7 +181,7 @@ func busyEverywhere(t *testing.T, g *gathering) {
 		}
 		other.say("say " + other.dialect)
 		if other.dialect != "event bus" {
-			if r := g.same(asker, "completed"); r.text != "1 2 3 4" {
+			if r := g.same(asker, "completed"); r.text != counted(to) {
 				t.Errorf("%s interfered: %q", other.dialect, r.text)
 			}
 			for _, p := range g.members {
@@ -184,7 +192,7 @@ func busyEverywhere(t *testing.T, g *gathering) {
 			}
 			continue
 		}
-		want := "1 2 3 4\n\nevent bus"
+		want := counted(to) + "\n\nevent bus"
 		for _, p := range g.each(asker) {
 			r := p.over()
 			if r.text != want || r.ending != "completed" {

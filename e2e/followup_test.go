@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -51,7 +52,7 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 
 	// Who is not there when it comes is shown it on coming back, also by
 	// another process.
-	c.ask("remind me in 3 seconds to breathe")
+	c.ask(fmt.Sprintf("remind me in %d seconds to breathe", n.tempo(s).seconds(3)))
 	c.completed()
 	c.terminate()
 	watching.terminate()
@@ -85,10 +86,11 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 func TestAMessageCancelsReminders(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, autonomous(t)), startNode(t)
+	delay := n.tempo(s).seconds(2)
 	c := n.dial(s, newThread())
-	c.ask("remind me in 2 seconds to be cancelled")
+	c.ask(fmt.Sprintf("remind me in %d seconds to be cancelled", delay))
 	c.completed()
-	c.ask("remind me in 3 seconds to win")
+	c.ask(fmt.Sprintf("remind me in %d seconds to win", delay+1))
 	c.completed()
 	if a := c.completed(); a.text != "Reminder: win" {
 		t.Errorf("%+v", a)

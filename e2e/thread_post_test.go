@@ -89,10 +89,11 @@ func TestAnAnswerByHTTPThatNobodyTookIsOwed(t *testing.T) {
 	s, n := startServer(t, options{}), startNode(t)
 	thread := newThread()
 	s.posts("/api/v1/sessions", fmt.Sprintf(`{"id":%q}`, thread), http.StatusCreated, nil)
+	to := n.tempo(s).count(10, 50)
 	ctx, leave := context.WithCancel(within(t, patience))
 	defer leave()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+"/api/chat",
-		strings.NewReader(fmt.Sprintf(`{"threadId":%q,"message":"count to 50","clientRequestId":"left"}`, thread)))
+		strings.NewReader(fmt.Sprintf(`{"threadId":%q,"message":"count to %d","clientRequestId":"left"}`, thread, to)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestAnAnswerByHTTPThatNobodyTookIsOwed(t *testing.T) {
 		t.Fatal("the answer came too early for this test")
 	}
 	s.awaitEvent(thread, func(e event) bool { return e.Type == "RunFinished" })
-	if a := n.dial(s, thread).completed(); a.request != "left" || a.text != counted(50) {
+	if a := n.dial(s, thread).completed(); a.request != "left" || a.text != counted(to) {
 		t.Errorf("%+v", a)
 	}
 }

@@ -60,14 +60,15 @@ func TestReconnectingInTheMiddleShowsTheRunFromItsStart(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	thread := newThread()
+	to := n.tempo(s).count(10, 100)
 	steady, shaky := n.dial(s, thread), n.dial(s, thread)
-	shaky.ask("count to 100")
+	shaky.ask(fmt.Sprint("count to ", to))
 	lost := shaky.pieces(5)
 	shaky.terminate()
 	back := n.dial(s, thread)
 
 	whole, replayed := steady.completed(), back.completed()
-	if want := counted(100); whole.text != want {
+	if want := counted(to); whole.text != want {
 		t.Errorf("who stayed was shown %q", whole.text)
 	}
 	if raws(replayed.frames) != raws(whole.frames) {
