@@ -96,11 +96,14 @@ func TestConnectionsThatWereCut(t *testing.T) {
 // cutAll waits until the others are gone.
 const cutAll = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
 
+// hastily is a timeout that is reached soon. A busy machine can connect and commit in it.
+const hastily = time.Second
+
 // TestServerThatHangs: connections stay and nothing answers, so only a clock on
 // this side helps.
 func TestServerThatHangs(t *testing.T) {
 	server := pgtest.Own(t)
-	s := open(t, server.Database(t), WithTimeout(200*time.Millisecond))
+	s := open(t, server.Database(t), WithTimeout(hastily))
 	mustAppend(t, s, batch(storetest.ID(1), 0))
 	thaw, err := server.Freeze()
 	if err != nil {
@@ -134,7 +137,7 @@ func refusedInTime(t *testing.T, s *Store) {
 		err) != parley.CodeUnavailable {
 		t.Errorf("read: %v", err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 25*hastily {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -152,7 +155,7 @@ func healed(t *testing.T, s *Store) {
 
 func TestNoConnectionLeft(t *testing.T) {
 	ctx := context.Background()
-	s := open(t, pgtest.Database(t), WithConnections(1), WithTimeout(200*time.Millisecond))
+	s := open(t, pgtest.Database(t), WithConnections(1), WithTimeout(hastily))
 	mustAppend(t, s, batch(storetest.ID(1), 0))
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -174,7 +177,7 @@ func TestNoConnectionLeft(t *testing.T) {
 func TestTenantThatIsHeld(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Database(t)
-	hasty, patient := open(t, url, WithTimeout(200*time.Millisecond)), open(t, url, WithTimeout(time.Minute))
+	hasty, patient := open(t, url, WithTimeout(hastily)), open(t, url, WithTimeout(time.Minute))
 	mustAppend(t, hasty, batch(storetest.ID(1), 0))
 	conn, watch := connect(t, url), connect(t, url)
 	exec(t, conn, `BEGIN`)
@@ -190,7 +193,7 @@ func TestTenantThatIsHeld(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > 50*hastily {
 		t.Errorf("it took %v", took)
 	}
 
