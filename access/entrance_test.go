@@ -90,7 +90,7 @@ func (l *lobby) token(who parley.PrincipalID, life time.Duration) string {
 // waits reads until the socket is closed.
 func waits(t *testing.T, conn *websocket.Conn) (websocket.StatusCode, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, _, err := conn.Read(ctx)
 	var closed websocket.CloseError

@@ -178,7 +178,7 @@ func TestWhatWasCommittedIsShown(t *testing.T) {
 	store := &rough{}
 	r := newRig(t, func(c *Config) { c.Store, c.Retry = store, 10*time.Millisecond })
 	id := r.open()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, scope := range []parley.Scope{{Session: id}, {}} {
 		f, err := r.Follow(ctx, ann, scope, parley.Beginning)

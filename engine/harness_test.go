@@ -177,7 +177,7 @@ func (r *rig) start() {
 // stop stops the engine: in peace, or cutting whatever goes on.
 func (r *rig) stop(cut bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if cut {
 		cancel()

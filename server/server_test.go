@@ -51,7 +51,7 @@ func start(t *testing.T, change ...func(*Options)) (*Server, string) {
 	t.Cleanup(func() { trouble.Store(nil) })
 	s.Start()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)

@@ -26,7 +26,7 @@ type chatter struct {
 // chatter connects; nil: that is forbidden.
 func (w *world) chatter(user parley.PrincipalID, role string) *chatter {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	w.t.Cleanup(cancel)
 	url := strings.Replace(w.addr, "http", "ws", 1) + "/ws?access_token=" + token(w.t, "acme", user, time.Minute, role)
 	c, res, err := websocket.Dial(ctx, url, nil)

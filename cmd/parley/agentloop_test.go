@@ -15,7 +15,7 @@ import (
 // looper connects to the agent loop, or says with which status it was refused.
 func (w *world) looper(path, query, role string) (*chatter, int) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	w.t.Cleanup(cancel)
 	url := strings.Replace(w.addr, "http", "ws", 1) + path + "?access_token=" + token(w.t, "acme", "ann", time.Minute,
 		role) + query

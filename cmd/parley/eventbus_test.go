@@ -23,7 +23,7 @@ type listener struct {
 // listen connects; nil: that is forbidden.
 func (w *world) listen(t *testing.T, tenant parley.TenantID, user parley.PrincipalID, role string) *listener {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "GET", w.addr+"/api/events", nil)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // startRefused expects that a server does not start, and returns its error message.
 func startRefused(t *testing.T, store []string, flags ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	p := &program{ctx: ctx, stdin: strings.NewReader(""), stdout: t.Output(), stderr: t.Output()}
 	args := append(with(store, "serve", "--listen", "127.0.0.1:0", "--workspace", t.TempDir()), flags...)

@@ -57,7 +57,7 @@ func TestAnAddressInUse(t *testing.T) {
 // listenRefused is the error of a server that cannot have its address.
 func listenRefused(t *testing.T, env func(string) (string, bool), address string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := (&program{ctx: ctx, stdout: t.Output(), stderr: t.Output()}).run([]string{"serve", "--listen", address,
 		"--workspace", t.TempDir(), "--data", t.TempDir()}, env)

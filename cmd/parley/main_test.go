@@ -191,7 +191,7 @@ func newPerson(t *testing.T, args ...string) *person {
 // see waits for text, and forgets everything up to its end.
 func (c *person) see(text string) string {
 	c.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		if before, after, ok := strings.Cut(c.text, text); ok {
 			c.text = after

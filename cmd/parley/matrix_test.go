@@ -356,7 +356,7 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 	if auth != "" {
 		r.Header.Set("Authorization", auth)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	res, err := http.DefaultTransport.RoundTrip(r.WithContext(ctx))
 	if err != nil {
@@ -444,7 +444,7 @@ func (w *world) object(kind, whose string) string {
 
 // thread says what becomes of a thread-chat socket.
 func (w *world) thread(t *testing.T, role, id string) cell {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	url := strings.Replace(w.addr, "http", "ws", 1) + "/api/chat/ws?threadId=" + id + "&access_token=" +
 		token(t, "acme", "ann", time.Minute, role)

@@ -179,7 +179,7 @@ func (u *tenantUser) query(path string) string {
 }
 
 func (u *tenantUser) request(method, path, body string) {
-	ctx, cancel := context.WithTimeout(u.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(u.t.Context(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, u.addr+path, strings.NewReader(body))
 	if err != nil {
@@ -356,7 +356,7 @@ func (u *tenantUser) dialect(name string) {
 		frame = fmt.Sprintf(`{"type":"message","content":%s}`, text)
 	}
 	u.use(u.tenant, "dialect "+name)
-	ctx, cancel := context.WithTimeout(u.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(u.t.Context(), time.Minute)
 	defer cancel()
 	c, res, err := websocket.Dial(ctx, strings.Replace(u.addr, "http", "ws", 1)+path+"&access_token="+u.token(), nil)
 	if err != nil {

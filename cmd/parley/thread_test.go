@@ -30,7 +30,7 @@ type line struct {
 
 func dial(t *testing.T, addr, thread string) *line {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	conn, _, err := websocket.Dial(ctx, strings.Replace(addr, "http", "ws", 1)+"/api/chat/ws?threadId="+thread, nil)
 	if err != nil {

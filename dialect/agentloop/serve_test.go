@@ -164,7 +164,7 @@ func newRig(t *testing.T, g guard, before ...parley.Event) *rig {
 		if r.conn != nil {
 			r.conn.CloseNow()
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		s.Close()
 		conns.Close(ctx)

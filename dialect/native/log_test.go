@@ -217,7 +217,7 @@ func TestFollowing(t *testing.T) {
 		select {
 		case d.more <- []*parley.Item{{Event: e}}:
 			read(e)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nobody waits for more")
 		}
 	}
