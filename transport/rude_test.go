@@ -158,7 +158,8 @@ func TestPeerIsNotBlamedForOurDeafness(t *testing.T) {
 
 // A peer busy with a long message is heard, though it cannot answer.
 func TestSlowMessageOutlivesPings(t *testing.T) {
-	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 500 * time.Millisecond})
+	t.Parallel()
+	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 2 * time.Second})
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Read(t.Context())
@@ -166,7 +167,7 @@ func TestSlowMessageOutlivesPings(t *testing.T) {
 	}()
 	const n = 12
 	p.send(header(final|opText, n))
-	tick := time.NewTicker(50 * time.Millisecond) // n ticks outlast PongWithin
+	tick := time.NewTicker(200 * time.Millisecond) // n ticks outlast PongWithin
 	defer tick.Stop()
 	for range n {
 		<-tick.C

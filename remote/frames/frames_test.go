@@ -187,7 +187,7 @@ func TestLastWords(t *testing.T) {
 			p.chunk(f.ID, "Otherwise then.", true)
 		}
 	})
-	pool := newPool(t, func(o *Options) { o.Times.Last = 300 * time.Millisecond })
+	pool := newPool(t, func(o *Options) { o.Times.Last = 2 * time.Second })
 	for say, text := range map[string]string{"go on": "I try. Otherwise then.", "stop": "I try. "} {
 		h := hear(t.Context(), pool, ask(a.address, say))
 		if h.err != nil || h.text != text || len(h.all) < 3 {

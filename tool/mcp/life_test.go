@@ -106,7 +106,7 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	r := newRig(t)
 	r.meet()
 	quick := r.Servers
-	quick.Servers[0].Timeout = 300 * time.Millisecond
+	quick.Servers[0].Timeout = time.Second
 	if _, err := r.call(t.Context(), "slow", ""); !errors.Is(err, parley.ErrFateUnknown) ||
 		!strings.Contains(parley.MessageOf(err), "did not answer within") {
 		t.Errorf("%v", err)
