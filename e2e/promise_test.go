@@ -39,6 +39,16 @@ func mortalServer(t *testing.T) string {
 	return mortalBinary.path
 }
 
+// dies waits for the end of a server that is killed at a write.
+func (s *server) dies() {
+	s.t.Helper()
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		s.t.Fatal("nobody killed the server")
+	}
+}
+
 // paced are the settings of a server whose demo model waits so long between two pieces of an answer. A test on a busy
 // machine can kill the server in the middle of an answer.
 func paced(t *testing.T, pace time.Duration) options {

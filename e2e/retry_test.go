@@ -126,12 +126,13 @@ func TestAVendorThatCannotBeReached(t *testing.T) {
 // twice.
 func TestARetryIsToldOnceAcrossACrash(t *testing.T) {
 	t.Parallel()
-	s := unreachable(t, options{})
-	session := s.says("", "are you there?")
-	s.awaitEvent(session, func(e event) bool { return e.Type == "ProblemReported" })
-	s.kill()
+	s := unreachable(t, options{binary: mortalServer(t), env: []string{"PARLEY_FAILPOINT=ProblemReported 0 after"}})
+	c := startNode(t).dial(s, newThread())
+	c.ask("are you there?")
+	s.dies()
+	s.o.env = s.o.env[1:]
 	s = s.again()
-	log := s.ends(session)
+	log := s.ends(c.thread)
 	told := problems(log)
 	for i, message := range told {
 		if slices.Contains(told[:i], message) {
