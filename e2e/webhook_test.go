@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,20 +26,47 @@ type delivery struct {
 	Body    string            `json:"body"`
 }
 
-// A hookReceiver is a server that keeps what it is sent. answer may be nil.
-func hookReceiver(t *testing.T, listen string, answer func(http.ResponseWriter, *http.Request)) (addr string,
-	came *list[delivery]) {
+// A port is this test's. Who connects is refused until it is listened on.
+type port struct {
+	t    *testing.T
+	fd   int
+	addr string
+}
+
+func newPort(t *testing.T) *port {
 	t.Helper()
-	var l net.Listener
-	var err error
-	for until := time.Now().Add(patience); ; { // a port that was somebody's a moment ago
-		if l, err = net.Listen("tcp", listen); err == nil || time.Now().After(until) {
-			break
-		}
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &port{t, fd, fmt.Sprint("127.0.0.1:", at.(*syscall.SockaddrInet4).Port)}
+}
+
+func (p *port) listen() net.Listener {
+	p.t.Helper()
+	f := os.NewFile(uintptr(p.fd), p.addr)
+	defer f.Close() // the listener has a copy
+	if err := syscall.Listen(p.fd, 128); err != nil {
+		p.t.Fatal(err)
+	}
+	l, err := net.FileListener(f)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return l
+}
+
+// A hookReceiver is a server that keeps what it is sent. answer may be nil.
+func hookReceiver(t *testing.T, p *port, answer func(http.ResponseWriter, *http.Request)) (came *list[delivery]) {
+	t.Helper()
+	l := p.listen()
 	came = newList[delivery]()
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -60,7 +88,7 @@ func hookReceiver(t *testing.T, listen string, answer func(http.ResponseWriter, 
 		s.Close()
 		<-done
 	})
-	return l.Addr().String(), came
+	return came
 }
 
 func (s *server) put(method, path, body string) (status int, answer string) {
@@ -206,20 +234,21 @@ func TestSignaturesForOthers(t *testing.T) {
 	if _, err := os.Stat("node_modules/standardwebhooks"); err != nil {
 		t.Fatal("npm standardwebhooks is not installed; run npm ci in e2e, or make test")
 	}
-	addr, came := hookReceiver(t, "127.0.0.1:0", nil)
+	at := newPort(t)
+	came := hookReceiver(t, at, nil)
 	workspace := t.TempDir()
 	const ofAgent = "whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"
 	if err := os.Mkdir(filepath.Join(workspace, "agents"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file := "---\nname: coder\nwebhook: {url: 'http://" + addr +
+	file := "---\nname: coder\nwebhook: {url: 'http://" + at.addr +
 		"/agent', events: [run_finished], secret_env: CODER_HOOK}\n---\nHelp.\n"
 	if err := os.WriteFile(filepath.Join(workspace, "agents", "coder.md"), []byte(file), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s := startServer(t, options{workspace: workspace, env: append([]string{"CODER_HOOK=" + ofAgent}, allowHere...)})
 	session := newThread()
-	secret := s.hooked(session, "http://"+addr+"/session")
+	secret := s.hooked(session, "http://"+at.addr+"/session")
 	s.say(session, "say hello")
 	ids := map[string]bool{}
 	for i := range 2 {
@@ -278,22 +307,17 @@ func TestKilledWithWebhooksOwed(t *testing.T) {
 
 func killedWithWebhooksOwed(t *testing.T, env []string) {
 	const longest = 90 * time.Second // a claim on PostgreSQL runs out after half a minute
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close() // nobody is there
+	at := newPort(t)                 // nobody is there
 	s := startServer(t, options{env: append(append(env, "PARLEY_PUBLIC_URL=https://parley.example"), allowHere...)})
 	session := newThread()
-	s.hooked(session, "http://"+addr+"/")
+	s.hooked(session, "http://"+at.addr+"/")
 	s.say(session, "say hello")
 	s.logged("a webhook was not taken", 1)
 	s.kill()
 
 	running := make(chan *server, 1) // the first delivery may come before the test knows the new server
 	var once atomic.Bool
-	_, came := hookReceiver(t, addr, func(http.ResponseWriter, *http.Request) {
+	came := hookReceiver(t, at, func(http.ResponseWriter, *http.Request) {
 		if !once.Swap(true) { // it has the message, and nobody will ever know
 			(<-running).kill()
 		}
