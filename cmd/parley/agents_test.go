@@ -20,7 +20,7 @@ func ask(t *testing.T, method, url, body string) (int, string) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	res, err := client.Do(r)
+	res, err := plainHTTP.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

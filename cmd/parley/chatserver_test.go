@@ -76,7 +76,7 @@ func TestAddressesCanBeOpened(t *testing.T) {
 	var log bytes.Buffer
 	addr, stop := serveLogged(t, env, &log, "--listen", "0.0.0.0:0", "--auth", "jwt",
 		"--data", t.TempDir(), "--workspace", t.TempDir())
-	res, err := client.Get(addr + "/healthz")
+	res, err := plainHTTP.Get(addr + "/healthz")
 	if err != nil {
 		t.Error(err)
 	} else {

@@ -85,7 +85,7 @@ func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 	const requests = 300
 	began := time.Now()
 	for range requests {
-		res, err := client.Post(addr+"/api/v1/sessions", "application/json", strings.NewReader("{}"))
+		res, err := plainHTTP.Post(addr+"/api/v1/sessions", "application/json", strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func scrape(t *testing.T, url, auth string) map[string]*dto.MetricFamily {
 	if auth != "" {
 		r.Header.Set("Authorization", auth)
 	}
-	res, err := client.Do(r)
+	res, err := plainHTTP.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestMetricsOfTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", auth)
-		res, err := client.Do(r)
+		res, err := plainHTTP.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

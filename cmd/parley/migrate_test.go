@@ -100,7 +100,7 @@ func TestRestored(t *testing.T) {
 	onBoth(t, func(t *testing.T, store []string) {
 		var id, cursor string
 		ask := func(addr string) (status int, body string) {
-			res, err := client.Get(addr + "/api/v1/sessions/" + id + "/log?after=" + cursor)
+			res, err := plainHTTP.Get(addr + "/api/v1/sessions/" + id + "/log?after=" + cursor)
 			if err != nil {
 				t.Fatal(err)
 			}

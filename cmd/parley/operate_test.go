@@ -78,11 +78,11 @@ type conversation struct {
 	session string
 }
 
-var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var plainHTTP = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (c *conversation) post(path, body string) {
 	c.t.Helper()
-	res, err := client.Post(c.addr+path, "application/json", strings.NewReader(body))
+	res, err := plainHTTP.Post(c.addr+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func (c *conversation) say(content string) {
 // last.
 func (c *conversation) until(kind string, times int) parley.Event {
 	c.t.Helper()
-	res, err := client.Get(c.addr + "/api/v1/sessions/" + c.session + "/log?follow=1")
+	res, err := plainHTTP.Get(c.addr + "/api/v1/sessions/" + c.session + "/log?follow=1")
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func (m *maker) otherTenant() {
 			m.t.Fatal(err)
 		}
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + who}}
-		res, err := client.Do(r)
+		res, err := plainHTTP.Do(r)
 		if err != nil {
 			m.t.Fatal(err)
 		}

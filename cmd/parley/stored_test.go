@@ -290,7 +290,7 @@ func repeat(t *testing.T, addr, session string) (status int) {
 		t.Fatal(err)
 	}
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"stored-1"}}
-	res, err := client.Do(r)
+	res, err := plainHTTP.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestAnImportedSessionTellsNobody(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.Header.Set("Content-Type", "application/json")
-				res, err := client.Do(r)
+				res, err := plainHTTP.Do(r)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"parley"
+)
+
+// Me is the caller, and what the server says about itself.
+type Me struct {
+	User        parley.PrincipalID `json:"user"`
+	Tenant      parley.TenantID    `json:"tenant"`
+	Roles       []parley.UserRole  `json:"roles"`
+	Permissions []parley.Action    `json:"permissions"`
+	Project     string             `json:"project,omitempty"` // the root of the tenant's first project
+	Version     string             `json:"version"`
+	Auth        string             `json:"auth"`  // local or jwt
+	Model       string             `json:"model"` // of agents that name none
+	Demo        bool               `json:"demo"`  // that model is scripted
+	Hint        string             `json:"hint,omitempty"`
+}
+
+// Me says who the caller is.
+func (c *Client) Me(ctx context.Context) (m Me, err error) {
+	return m, c.do(ctx, request{method: http.MethodGet, path: "/me", answer: &m})
+}
+
+// An Agent is one that a user may talk to.
+type Agent struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Model       string `json:"model,omitempty"`
+	Status      string `json:"status"`            // running, stopped or unreachable
+	Problem     string `json:"problem,omitempty"` // of its file
+	Made        bool   `json:"made,omitempty"`    // created by API
+	// Definition is set by Client.Agent alone, with the parts that the caller may read.
+	Definition *parley.Agent `json:"definition,omitempty"`
+}
+
+// Agents lists the agents of a project, a root or an id; an empty project is the first. The first agent is the
+// default.
+func (c *Client) Agents(ctx context.Context, project string) ([]Agent, error) {
+	var answer struct{ Agents []Agent }
+	err := c.do(ctx, request{method: http.MethodGet, path: "/agents", query: query("project", project),
+		answer: &answer})
+	return answer.Agents, err
+}
+
+// Agent describes one agent of a project.
+func (c *Client) Agent(ctx context.Context, project, name string) (a Agent, err error) {
+	return a, c.do(ctx, request{method: http.MethodGet, path: "/agents/" + url.PathEscape(name),
+		query: query("project", project), answer: &a})
+}
+
+// SetAgent starts or stops an agent. A stopped agent takes no inputs.
+func (c *Client) SetAgent(ctx context.Context, project, name string, running bool) (a Agent, err error) {
+	verb := "stop"
+	if running {
+		verb = "start"
+	}
+	return a, c.do(ctx, request{method: http.MethodPost, path: "/agents/" + url.PathEscape(name) + "/" + verb,
+		query: query("project", project), body: fields{}, answer: &a})
+}
+
+// Models lists the models of the configured vendors.
+func (c *Client) Models(ctx context.Context) (list []parley.ModelInfo, err error) {
+	return list, c.do(ctx, request{method: http.MethodGet, path: "/models", answer: &list})
+}
+
+// Projects lists the projects of the tenant, the first one first.
+func (c *Client) Projects(ctx context.Context) (list []parley.Project, err error) {
+	return list, c.do(ctx, request{method: http.MethodGet, path: "/projects", answer: &list})
+}
+
+// Settings are those of the tenant.
+func (c *Client) Settings(ctx context.Context) (s parley.Settings, err error) {
+	return s, c.do(ctx, request{method: http.MethodGet, path: "/settings", answer: &s})
+}
+
+// A Run is everything from one input until its end.
+type Run struct {
+	ID string `json:"id"` // <session>.<seq>
+	parley.RunInfo
+}
+
+// A RunQuery narrows a list of runs.
+type RunQuery struct {
+	Session parley.SessionID
+	Agent   string
+	Project string // a root or an id
+	Parent  string // the id of a run: those of its sub-agents
+	Open    bool   // only runs that have not ended
+	Before  time.Time
+	Limit   int // zero: 50
+}
+
+// Runs lists runs, the newest first.
+func (c *Client) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
+	values := query("session", string(q.Session), "agent", q.Agent, "project", q.Project, "parent", q.Parent, "limit",
+		number(q.Limit))
+	if q.Open {
+		values.Set("open", "1")
+	}
+	if !q.Before.IsZero() {
+		values.Set("before", q.Before.Format(time.RFC3339Nano))
+	}
+	var answer struct{ Runs []Run }
+	err := c.do(ctx, request{method: http.MethodGet, path: "/runs", query: values, answer: &answer})
+	return answer.Runs, err
+}
+
+// Run describes one run.
+func (c *Client) Run(ctx context.Context, id string) (r Run, err error) {
+	return r, c.do(ctx, request{method: http.MethodGet, path: "/runs/" + url.PathEscape(id), answer: &r})
+}
+
+// CancelRun ends one run.
+func (c *Client) CancelRun(ctx context.Context, id string) (parley.Receipt, error) {
+	return c.command(ctx, "/runs/"+url.PathEscape(id)+"/cancel", "", fields{})
+}

@@ -1,0 +1,164 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"parley"
+)
+
+// A SessionQuery narrows a list of sessions.
+type SessionQuery struct {
+	Search    string // in the title
+	Project   string // a root or an id
+	Transient bool   // list the sessions of connections, too
+	Limit     int    // zero: 50
+}
+
+// Sessions lists sessions, the most recently changed first.
+func (c *Client) Sessions(ctx context.Context, q SessionQuery) ([]parley.Summary, error) {
+	var answer struct{ Sessions []parley.Summary }
+	values := query("search", q.Search, "project", q.Project, "limit", number(q.Limit))
+	if q.Transient {
+		values.Set("transient", "1")
+	}
+	err := c.do(ctx, request{method: http.MethodGet, path: "/sessions", query: values, answer: &answer})
+	return answer.Sessions, err
+}
+
+// Session describes one session.
+func (c *Client) Session(ctx context.Context, id parley.SessionID) (s parley.Summary, err error) {
+	return s, c.do(ctx, request{method: http.MethodGet, path: sessionPath(id), answer: &s})
+}
+
+// A NewSession says which session to open. Empty fields stand for the server's choice.
+type NewSession struct {
+	ID      parley.SessionID `json:"id,omitempty"` // of a session that goes on, or a new UUID of version 4
+	Agent   string           `json:"agent,omitempty"`
+	Title   string           `json:"title,omitempty"`
+	Project string           `json:"project,omitempty"` // a root or an id
+}
+
+// Open opens a session, or returns the one that has the id.
+func (c *Client) Open(ctx context.Context, n NewSession) (s parley.Summary, err error) {
+	return s, c.do(ctx, request{method: http.MethodPost, path: "/sessions", body: n, answer: &s})
+}
+
+// Rename gives a session another title.
+func (c *Client) Rename(ctx context.Context, id parley.SessionID, title string) (s parley.Summary, err error) {
+	return s, c.do(ctx, request{method: http.MethodPatch, path: sessionPath(id), body: fields{"title": title},
+		answer: &s})
+}
+
+// Delete deletes a session.
+func (c *Client) Delete(ctx context.Context, id parley.SessionID) error {
+	return c.do(ctx, request{method: http.MethodDelete, path: sessionPath(id)})
+}
+
+// Halt ends everything in a session until Reopen. Both need the right to administer it.
+func (c *Client) Halt(ctx context.Context, id parley.SessionID, reason string) (parley.Receipt, error) {
+	return c.command(ctx, sessionPath(id)+"/halt", "", fields{"reason": reason})
+}
+
+// Reopen reopens a session that was halted.
+func (c *Client) Reopen(ctx context.Context, id parley.SessionID) (parley.Receipt, error) {
+	return c.command(ctx, sessionPath(id)+"/reopen", "", fields{})
+}
+
+// Compact makes the model's context of a session shorter. The log tells the result.
+func (c *Client) Compact(ctx context.Context, id parley.SessionID) (parley.Receipt, error) {
+	return c.command(ctx, sessionPath(id)+"/compact", "", fields{})
+}
+
+// An Input is a message to an agent.
+type Input struct {
+	Content string          `json:"content"`
+	Agent   string          `json:"agent,omitempty"`   // default: the agent of the session
+	Request string          `json:"request,omitempty"` // a name of the caller's own, which the log repeats
+	Busy    parley.BusyMode `json:"busy,omitempty"`    // default: parley.Queue
+	Mode    parley.RunMode  `json:"mode,omitempty"`    // plan: the agent proposes a plan and changes nothing
+	Project string          `json:"project,omitempty"` // must be that of the session
+	// Key is the idempotency key: inputs of a session with the same key and the same content have one effect. Give one
+	// to repeat an input in another process. Empty: Submit makes one.
+	Key string `json:"-"`
+}
+
+// Submit sends an input to a session. First of the receipt is the seq of its InputReceived. Submit repeats the request
+// if its answer was lost; the input takes effect once.
+func (c *Client) Submit(ctx context.Context, id parley.SessionID, in Input) (parley.Receipt, error) {
+	return c.command(ctx, sessionPath(id)+"/inputs", in.Key, in)
+}
+
+// Withdraw takes back an input that waits, by the session and the seq of its InputReceived.
+func (c *Client) Withdraw(ctx context.Context, id parley.SessionID, input parley.InputID) (r parley.Receipt, err error) {
+	return r, c.do(ctx, request{method: http.MethodDelete, path: "/inputs/" + parley.Ref(id, parley.Seq(input)),
+		answer: &r})
+}
+
+// Cancel ends the open run of a session.
+func (c *Client) Cancel(ctx context.Context, id parley.SessionID) (parley.Receipt, error) {
+	return c.command(ctx, sessionPath(id)+"/cancel", "", fields{})
+}
+
+// CancelRequest ends the run of the input that was submitted with a request, or withdraws that input.
+func (c *Client) CancelRequest(ctx context.Context, id parley.SessionID, name string) (parley.Receipt, error) {
+	return c.command(ctx, sessionPath(id)+"/cancel", "", fields{"request": name})
+}
+
+// Plan is the last plan of a session.
+func (c *Client) Plan(ctx context.Context, id parley.SessionID) (p parley.Plan, err error) {
+	return p, c.do(ctx, request{method: http.MethodGet, path: sessionPath(id) + "/plan", answer: &p})
+}
+
+// A PlanAnswer decides a plan that waits.
+type PlanAnswer struct {
+	Decision parley.PlanDecision `json:"decision"`
+	Text     string              `json:"text,omitempty"`  // of parley.EditPlan
+	Agent    string              `json:"agent,omitempty"` // that carries the plan out; default: its author
+	Fresh    bool                `json:"fresh,omitempty"` // without the earlier conversation
+}
+
+// DecidePlan approves, edits or rejects the plan of a session.
+func (c *Client) DecidePlan(ctx context.Context, id parley.SessionID, a PlanAnswer) (parley.Receipt, error) {
+	return c.command(ctx, sessionPath(id)+"/plan", "", a)
+}
+
+// Grants lists the calls that people allowed for the rest of a session, the oldest first.
+func (c *Client) Grants(ctx context.Context, id parley.SessionID) ([]parley.GrantInfo, error) {
+	var answer struct{ Grants []parley.GrantInfo }
+	err := c.do(ctx, request{method: http.MethodGet, path: sessionPath(id) + "/grants", answer: &answer})
+	return answer.Grants, err
+}
+
+// RevokeGrant takes a grant back.
+func (c *Client) RevokeGrant(ctx context.Context, id parley.SessionID, grant string) error {
+	return c.do(ctx, request{method: http.MethodDelete, path: sessionPath(id) + "/grants/" + url.PathEscape(grant)})
+}
+
+type fields map[string]any
+
+func (c *Client) command(ctx context.Context, path, key string, body any) (r parley.Receipt, err error) {
+	return r, c.do(ctx, request{method: http.MethodPost, path: path, key: key, body: body, answer: &r})
+}
+
+func sessionPath(id parley.SessionID) string { return "/sessions/" + url.PathEscape(string(id)) }
+
+// query makes a query of names and values, without the empty ones.
+func query(pairs ...string) url.Values {
+	values := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return values
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
