@@ -169,6 +169,8 @@ type SubmitInput struct {
 
 	Images []Image `json:",omitempty"`
 	Mode   RunMode `json:",omitempty"`
+	// Model of the run, instead of the agent's. It needs the right to change the agent.
+	Model string `json:",omitempty"`
 
 	Tools   []ClientTool     `json:",omitempty"` // that the client offers for the run
 	Earlier []EarlierMessage `json:",omitempty"` // what was said before, by the client's own record
@@ -195,6 +197,8 @@ func (do SubmitInput) Rules() Rules {
 			ChildRequest)
 	case do.Mode != "" && do.Mode != ModePlan:
 		r.Wrong = Errorf(CodeInvalid, "A mode is plan or none, not %.40q.", do.Mode)
+	case do.Model != "" && !modelPattern.MatchString(do.Model):
+		r.Wrong = Errorf(CodeInvalid, "%.40q is not the name of a model.", do.Model)
 	default:
 		r.Wrong = cmp.Or(checkClientTools(do.Tools), checkEarlier(do.Earlier))
 	}

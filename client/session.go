@@ -76,6 +76,7 @@ func (c *Client) Compact(ctx context.Context, id parley.SessionID) (parley.Recei
 type Input struct {
 	Content string          `json:"content"`
 	Agent   string          `json:"agent,omitempty"`   // default: the agent of the session
+	Model   string          `json:"model,omitempty"`   // instead of the agent's; needs the right to change the agent
 	Request string          `json:"request,omitempty"` // a name of the caller's own, which the log repeats
 	Busy    parley.BusyMode `json:"busy,omitempty"`    // default: parley.Queue
 	Mode    parley.RunMode  `json:"mode,omitempty"`    // plan: the agent proposes a plan and changes nothing

@@ -23,11 +23,34 @@ var version = "dev"
 func main() {
 	sandbox.Main() // if this is not parley, but what runs a command for it
 	p := &program{ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	if err := p.run(os.Args[1:], os.LookupEnv); err != nil {
-		fmt.Fprintln(os.Stderr, "parley:", describe(err))
-		os.Exit(1)
+	err := p.run(os.Args[1:], os.LookupEnv)
+	if err == nil {
+		return
 	}
+	code := 1
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		code, err = exit.code, exit.err
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "parley:", describe(err))
+	}
+	os.Exit(code)
 }
+
+// An exitError ends the program with a code of its own; err may be nil: everything was said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
 
 // describe is for the operator, who may see everything.
 func describe(err error) string {
@@ -57,6 +80,7 @@ type program struct {
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Start the server."`
 	Chat    chatCommand    `cmd:"" help:"Talk to an agent of a running server in this terminal."`
+	Run     runCommand     `cmd:"" help:"Send one message to an agent, print the answer, and exit with a code that says how the run ended."`
 	Export  exportCommand  `cmd:"" help:"Write a session as JSON lines. The server may be running."`
 	Import  importCommand  `cmd:"" help:"Import a session that parley export wrote."`
 	Backup  backupCommand  `cmd:"" help:"Copy the SQLite database to a file. The server may be running."`
@@ -76,9 +100,7 @@ func (p *program) run(args []string, env config.Lookup) error {
 	var cli commands
 	p.env = env
 	exited := false
-	k, err := kong.New(&cli, kong.Name("parley"), kong.Description("A server for conversations with AI agents."),
-		kong.UsageOnError(), kong.Writers(p.stdout, p.stderr), kong.Exit(func(int) { exited = true }),
-		kong.Vars{"version": about()}, config.Environment(env))
+	k, err := p.parser(&cli, kong.Exit(func(int) { exited = true }))
 	if err != nil {
 		return err
 	}
@@ -93,6 +115,12 @@ func (p *program) run(args []string, env config.Lookup) error {
 		return err
 	}
 	return command.Run(p)
+}
+
+func (p *program) parser(cli *commands, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(cli, append(options, kong.Name("parley"),
+		kong.Description("A server for conversations with AI agents."), kong.UsageOnError(),
+		kong.Writers(p.stdout, p.stderr), kong.Vars{"version": about()}, config.Environment(p.env))...)
 }
 
 type versionCommand struct{}

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +25,10 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
+	if filepath.Base(os.Args[0]) == programName {
+		main() // for TestScripts
+		return
+	}
 	if len(os.Args) > 2 && os.Args[1] == "tenant-tools" {
 		serveTenantTools(os.Args[2])
 	}

@@ -395,7 +395,7 @@ func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
 	if err := o.Strings(dialect.Fields{{"content", &do.Content}, {"agent", &do.Agent.Name}, {"request", &do.Request},
-		{"busy", &busy}, {"mode", &do.Mode}}); err != nil {
+		{"busy", &busy}, {"mode", &do.Mode}, {"model", &do.Model}}); err != nil {
 		return nil, err
 	}
 	var err error

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/client"
+	"parley/config"
+)
+
+// serverFlags name the server that a command talks to.
+type serverFlags struct {
+	Server string `placeholder:"URL" help:"Address of the server (default: $PARLEY_SERVER, or the server of this folder, or http://127.0.0.1:8080)."`
+	Token  string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
+}
+
+// A connection is a client of a server that was named, or found, or started in this process.
+type connection struct {
+	*client.Client
+	program *program
+	flags   serverFlags
+	lock    string // data folder whose lock names the server; empty: it was found otherwise
+	own     *host  // nil: the server is another process
+	logs    *logLimiter
+}
+
+// newClient is a client of the server at an address. An empty address is the default one.
+func (p *program) newClient(address string, f serverFlags) (*client.Client, error) {
+	token := f.Token
+	if token == "" {
+		token, _ = p.env("PARLEY_TOKEN")
+	}
+	return client.New(address, client.Options{Token: token})
+}
+
+// connect finds the server of a command: the one that is named, else the one that uses the data of this folder, else
+// the one at the usual address. It does not start one.
+func (p *program) connect(f serverFlags) (*connection, error) {
+	c := &connection{program: p, flags: f}
+	address, _ := p.env("PARLEY_SERVER")
+	address = cmp.Or(f.Server, address)
+	if address == "" {
+		if settings, err := p.serveSettings(); err == nil {
+			if _, at := serverOn(settings.Data); at != "" {
+				address, c.lock = openAtText(at), settings.Data
+			}
+		}
+	}
+	var err error
+	c.Client, err = p.newClient(address, f)
+	return c, err
+}
+
+// connectOrStart is connect for commands that work without a server: if none runs, it starts one in this process, on
+// this folder.
+func (p *program) connectOrStart(ctx context.Context, f serverFlags, settings ...string) (*connection, error) {
+	for begun := time.Now(); ; {
+		c, err := p.connect(f)
+		if err != nil {
+			return nil, err
+		}
+		_, err = c.Me(ctx)
+		_, away := errors.AsType[*client.Unreachable](err)
+		switch named, _ := p.env("PARLEY_SERVER"); {
+		case err == nil, !away, f.Server != "", named != "":
+			if err != nil {
+				c.close()
+			}
+			return c, err
+		case c.lock == "":
+			c.close()
+			return p.start(ctx, f, settings...)
+		}
+		// A server that has the lock and does not answer is about to start or to stop.
+		c.close()
+		if time.Since(begun) > lockedWithin {
+			return nil, err
+		}
+		select {
+		case <-time.After(lockedPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+const (
+	lockedWithin = 20 * time.Second // longer than a server takes to stop
+	lockedPause  = 100 * time.Millisecond
+)
+
+// start starts a server in this process. Its log has warnings and errors only.
+func (p *program) start(ctx context.Context, f serverFlags, settings ...string) (*connection, error) {
+	c, err := p.serveSettings(append([]string{"--listen", "127.0.0.1:0", "--auth", "local", "--metrics-listen=",
+		"--admin-listen="}, settings...)...)
+	if err != nil {
+		return nil, err
+	}
+	logs := newLogLimiter(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	h, err := build(ctx, c, p.env, slog.New(logs))
+	if err != nil {
+		logs.Close()
+		if _, at := serverOn(c.Data); at != "" { // another process was faster
+			return p.connectOrStart(ctx, f, settings...)
+		}
+		return nil, err
+	}
+	h.start()
+	own := &connection{program: p, flags: f, own: h, logs: logs}
+	own.Client, err = p.newClient(h.banner.address, serverFlags{})
+	return own, err
+}
+
+// close ends what the connection has, and the server if it is its own.
+func (c *connection) close() {
+	c.Client.Close()
+	if c.own != nil {
+		c.own.stop()
+		c.logs.Close()
+	}
+}
+
+// serveSettings are those that parley serve would have in this folder, with flags that override them.
+func (p *program) serveSettings(args ...string) (*config.Settings, error) {
+	var cli commands
+	k, err := p.parser(&cli)
+	if err != nil {
+		return nil, err
+	}
+	_, err = k.Parse(append([]string{"serve"}, args...))
+	return &cli.Serve.Settings, err
+}
+
+// openAtText is openAt for an address that is given as a text.
+func openAtText(address string) string {
+	at, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return "http://" + address
+	}
+	return openAt(at)
+}
+
+// projectHere is the project that a command means: the given one, or, on this machine, the one of the folder that the
+// command is in; empty: the server's first. elsewhere is the folder in which a local server works if that is not this
+// one.
+func (c *connection) projectHere(ctx context.Context, given string) (project, elsewhere string, err error) {
+	if given != "" {
+		if info, err := os.Stat(given); err == nil && info.IsDir() { // else it is an id, or a folder elsewhere
+			given, err = filepath.Abs(given)
+			return given, "", err
+		}
+		return given, "", nil
+	}
+	here, err := os.Getwd()
+	if err != nil || !isLoopback(c.Address()) {
+		return "", "", nil
+	}
+	if real, err := filepath.EvalSymlinks(here); err == nil {
+		here = real
+	}
+	projects, err := c.Projects(ctx)
+	if err != nil || len(projects) == 0 {
+		return "", "", err
+	}
+	for _, p := range projects {
+		if inside, err := filepath.Rel(p.Root, here); err == nil && filepath.IsLocal(inside) {
+			return p.Root, "", nil
+		}
+	}
+	return "", projects[0].Root, nil
+}
+
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
+}
+
+// sessionNamed is the session that a person means: a whole id, or the beginning of the id of a recent session.
+func sessionNamed(ctx context.Context, c *client.Client, given string) (parley.SessionID, error) {
+	id := parley.SessionID(strings.ToLower(given))
+	if id.Valid() {
+		return id, nil
+	}
+	if len(id) < 4 {
+		return "", fmt.Errorf("%q is not a session id; parley sessions lists them, and the first 4 characters are "+
+			"enough", given)
+	}
+	list, err := c.Sessions(ctx, client.SessionQuery{Transient: true, Limit: 200})
+	if err != nil {
+		return "", err
+	}
+	var found []parley.SessionID
+	for _, s := range list {
+		if strings.HasPrefix(string(s.ID), string(id)) {
+			found = append(found, s.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("no recent session has an id that begins with %q; parley sessions lists them", given)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%d sessions have an id that begins with %q; give more of it", len(found), given)
+}

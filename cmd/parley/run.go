@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/client"
+)
+
+// runCommand is for pipes, cron and CI: one input, the answer on standard output, progress on standard error, and an
+// exit code that says how the run ended.
+type runCommand struct {
+	serverFlags
+	Prompt  []string      `arg:"" optional:"" help:"Message to the agent. Standard input, if it is a pipe or a file, is added to it."`
+	Agent   string        `placeholder:"NAME" help:"Agent to ask (default: the agent of the session, or the first one)."`
+	Model   string        `placeholder:"NAME" help:"Model for this run, instead of the agent's. Needs the right to change the agent."`
+	Project string        `placeholder:"DIR" help:"Project of a new session: its folder on the server, or its id (default: the project of this folder, or the first)."`
+	Session string        `placeholder:"ID" help:"Session to continue, by its id or the beginning of it (default: a new session)."`
+	Timeout time.Duration `placeholder:"DURATION" help:"Cancel the run after this time, such as 10m (default: never)."`
+	Approve string        `default:"never" enum:"never,safe,all" help:"Calls to approve: never (the command ends at the first), safe (edits of files in the workspace, as with approval: auto-edit) or all."`
+	JSON    bool          `name:"json" help:"Print the events of the log as JSON lines instead of the answer."`
+}
+
+// Help is printed below the usage.
+func (*runCommand) Help() string {
+	return `The answer goes to standard output while it arrives, progress to standard error.
+If no server runs, the command starts one for its own time, on this folder.
+
+Example:
+
+  $ git diff | parley run --approve safe "Review this change, and fix the typos."
+
+Exit codes:
+
+  0    the run completed
+  1    the message was not sent: no server, wrong token, refused, wrong flags
+  3    the run failed: the model, a limit, or an interruption
+  4    the run waits for a person; the command says how to answer
+  5    a person cancelled, denied or halted the run
+  124  --timeout was over; the run was cancelled
+  130  Ctrl-C; the run was cancelled (143: SIGTERM)
+  141  standard output was closed; the run was cancelled`
+}
+
+// The exit codes of parley run, besides 0 and 1. The last four are those that shells and timeout(1) use.
+const (
+	exitFailed      = 3
+	exitWaiting     = 4
+	exitStopped     = 5
+	exitTimeout     = 124
+	exitInterrupted = 130
+	exitPipe        = 141
+	exitTerminated  = 143
+)
+
+var outcomeCodes = map[parley.Outcome]int{parley.Completed: 0, parley.Failed: exitFailed,
+	parley.Interrupted: exitFailed, parley.Cancelled: exitStopped, parley.Denied: exitStopped,
+	parley.Halted: exitStopped}
+
+func (c *runCommand) Run(p *program) error {
+	content, err := c.content(p.stdin)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(p.ctx)
+	defer stop(nil)
+	defer c.watch(ctx, stop)()
+	r := &oneRun{runCommand: c, program: p, request: "run-" + uuid.NewString(), stop: stop}
+	err = r.begin(ctx, content)
+	if err == nil {
+		err = r.follow(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil && p.ctx.Err() == nil {
+		if exit, ok := errors.AsType[*exitError](cause); ok {
+			err = exit
+			r.cancel()
+		}
+	}
+	if r.connection != nil {
+		r.connection.close()
+	}
+	return err
+}
+
+// watch ends the run by a signal or after its time. The function that it returns ends the watch.
+func (c *runCommand) watch(ctx context.Context, stop context.CancelCauseFunc) (end func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE) // so that a write to a closed pipe is an error
+	var over <-chan time.Time
+	timer := time.NewTimer(max(c.Timeout, time.Hour))
+	if c.Timeout > 0 {
+		timer.Reset(c.Timeout)
+		over = timer.C
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-signals:
+			code := exitInterrupted
+			if s == syscall.SIGTERM {
+				code = exitTerminated
+			}
+			stop(&exitError{code, nil})
+		case <-over:
+			stop(&exitError{exitTimeout, fmt.Errorf("the run was cancelled after %s (--timeout)", c.Timeout)})
+		case <-ctx.Done():
+		}
+		signal.Stop(signals) // a second signal ends the program at once
+	}()
+	return func() {
+		cancel()
+		<-done
+		timer.Stop()
+		signal.Stop(pipes)
+	}
+}
+
+// content is the message: the arguments, then standard input if it is a pipe or a file.
+func (c *runCommand) content(stdin io.Reader) (string, error) {
+	parts := []string{}
+	if prompt := strings.Join(c.Prompt, " "); prompt != "" {
+		parts = append(parts, prompt)
+	}
+	if isPiped(stdin) {
+		raw, err := io.ReadAll(io.LimitReader(stdin, parley.MaxContent+1))
+		if err != nil {
+			return "", fmt.Errorf("standard input cannot be read: %w", err)
+		}
+		if text := strings.TrimRight(string(raw), "\n"); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	content := strings.Join(parts, "\n\n")
+	switch {
+	case parley.IsBlank(content):
+		return "", errors.New("there is no message; give one as an argument, or on standard input: " +
+			`parley run "Say hello."`)
+	case len(content) > parley.MaxContent:
+		return "", fmt.Errorf("the message is longer than %d bytes", parley.MaxContent)
+	}
+	return content, nil
+}
+
+// isPiped reports whether standard input has content for the command. A terminal and /dev/null have none.
+func isPiped(stream io.Reader) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return stream != nil
+	}
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
+}
+
+// edits are the tools whose calls --approve safe allows. They reach files of the workspace alone.
+var edits = []string{"write_file", "edit_file", "apply_patch"}
+
+// approves reports whether --approve allows a call. Calls that follow untrusted content are never safe.
+func (c *runCommand) approves(b parley.ApprovalRequested) bool {
+	switch c.Approve {
+	case "all":
+		return true
+	case "safe":
+		return slices.Contains(edits, b.Name) && b.Why == ""
+	}
+	return false
+}
+
+// settings are flags for a server that the command starts.
+func (c *runCommand) settings() (flags []string) {
+	if info, err := os.Stat(c.Project); err == nil && info.IsDir() {
+		flags = append(flags, "--workspace", c.Project)
+	}
+	return flags
+}
+
+// open finds the session, or opens a new one.
+func (c *runCommand) open(ctx context.Context, to *connection) (s parley.Summary, elsewhere string, err error) {
+	n := client.NewSession{Agent: c.Agent}
+	if c.Session != "" {
+		if n.ID, err = sessionNamed(ctx, to.Client, c.Session); err == nil {
+			s, err = to.Session(ctx, n.ID)
+		}
+		return s, "", err
+	}
+	if n.Project, elsewhere, err = to.projectHere(ctx, c.Project); err != nil {
+		return s, "", err
+	}
+	s, err = to.Open(ctx, n)
+	return s, elsewhere, err
+}
