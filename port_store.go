@@ -132,6 +132,12 @@ type Batch struct {
 
 	Due *DueChange // nil leaves the session's row as it is
 
+	// Leave: the writer has the session no longer. Without it the node of the
+	// writer is the session's holder from now on.
+	Leave bool
+	// Letter is the command of a Letter that this batch answers; it goes.
+	Letter CommandID
+
 	// Context, if given, replaces the one of its user and agent.
 	Context *UserContext
 
@@ -165,7 +171,8 @@ type Appended struct {
 // Stored is what is known of a session without reading its log.
 type Stored struct {
 	Summary Summary
-	Epoch   int64 // of the last writer
+	Epoch   int64  // of the last writer
+	Holder  string // the other node that has it, and lives; empty: none has
 }
 
 type StoredReceipt struct {

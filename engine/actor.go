@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"parley"
@@ -23,7 +24,7 @@ type actor struct {
 	spoke   chan struct{} // a worker has said something; it is in the worker's coalescer
 	nudged  chan struct{}
 	gone    chan struct{} // closed when the actor has left
-	refusal *parley.Error // what those who still wait are told; set before gone is closed
+	refusal error         // what those who still wait are told; set before gone is closed
 
 	s       *session
 	memory  memory
@@ -32,6 +33,8 @@ type actor struct {
 	project *Project           // likewise; nil: not yet
 	workers map[parley.Step]*worker
 	resting []*request // see request.rest
+
+	term atomic.Int64 // of the node's lease, in which the session was last known to be this node's
 }
 
 // mailbox bounds what waits for one actor, of each kind.
@@ -39,10 +42,11 @@ const mailbox = 64
 
 type request struct {
 	who     parley.Principal
-	command parley.Command // Do is nil for a mere wake-up
-	own     bool           // the engine's own: nobody has to be asked
-	rest    bool           // answered when nothing of an ended run is alive
-	reply   chan reply     // has room for the one reply
+	command parley.Command   // Do is nil for a mere wake-up
+	own     bool             // the engine's own: nobody has to be asked
+	rest    bool             // answered when nothing of an ended run is alive
+	letter  parley.CommandID // that brought it from another node; empty: none did
+	reply   chan reply       // has room for the one reply
 }
 
 type reply struct {
@@ -98,8 +102,8 @@ func (a *actor) run() {
 	err := a.live()
 	a.stopWorkers()
 	a.memory.forget()
-	if !errors.As(err, &a.refusal) {
-		a.refusal = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
+	if a.refusal = err; err == nil || parley.CodeOf(err) == parley.CodeInternal && !moved(err) {
+		a.refusal = errGone
 	}
 	if err != nil {
 		a.fail(err)
@@ -111,6 +115,11 @@ func (a *actor) run() {
 // somebody has mended it; anything else is loaded anew soon, and recovered as
 // after a crash.
 func (a *actor) fail(err error) {
+	if moved(err) {
+		a.log.Debug("another node has the session", "error", err)
+		a.engine.remove(a, errors.Is(err, errFenced))
+		return
+	}
 	corrupt := parley.CodeOf(err) == parley.CodeCorrupt
 	if corrupt {
 		a.setAside()
@@ -124,6 +133,9 @@ func (a *actor) fail(err error) {
 // errPanicked: whatever it was would happen again.
 var errPanicked = parley.Errorf(parley.CodeCorrupt, "This session cannot be served; the server's log says why.")
 
+// errGone: the actor has left before it came to the request.
+var errGone = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
+
 // live returns nil when the actor has left in peace.
 func (a *actor) live() (err error) {
 	defer func() {
@@ -133,7 +145,10 @@ func (a *actor) live() (err error) {
 		}
 	}()
 	e := a.engine
-	if a.s, err = load(e.ctx, e.Store, a.tenant, a.session, e.Snapshot); err != nil {
+	if err := a.begin(); err != nil {
+		return err
+	}
+	if a.s, err = loadIf(e.ctx, e.Store, a.tenant, a.session, e.Snapshot, a.mayHave); err != nil {
 		return err
 	}
 	if a.s.state.Head == 0 { // nothing is to be read
@@ -154,7 +169,7 @@ func (a *actor) live() (err error) {
 		}
 		draining := e.draining.Load()
 		if draining && len(a.workers) == 0 {
-			err := a.s.release(e.ctx)
+			err := a.s.release(e.ctx, e.shared())
 			e.remove(a, false)
 			return err
 		}
@@ -203,7 +218,7 @@ func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err err
 			if len(a.workers) > 0 || len(a.s.steps(e.Now())) > 0 && wake < e.Idle {
 				return false, nil // busy, or a card expires
 			}
-			if err = a.s.release(e.ctx); err == nil && e.leave(a) {
+			if err = a.s.release(e.ctx, e.shared()); err == nil && e.leave(a) {
 				e.poke() // what was released may be due before anything else
 				return true, nil
 			}
@@ -238,8 +253,8 @@ func (a *actor) serve(r *request) error {
 		r.reply <- reply{err: err}
 		return err
 	}
-	receipt, err := a.command(r)
-	r.reply <- reply{receipt, shown(err)}
+	receipt, err := a.commandHere(r)
+	r.reply <- reply{receipt, err}
 	if broken, ok := errors.AsType[*brokenError](err); ok {
 		return broken
 	}
@@ -308,6 +323,9 @@ const (
 
 // shown is what of an error leaves the engine.
 func shown(err error) error {
+	if moved(err) {
+		return errGone
+	}
 	if broken, ok := errors.AsType[*brokenError](err); ok {
 		if parley.CodeOf(broken.error) == parley.CodeInternal {
 			return parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")

@@ -160,7 +160,7 @@ func promised(t *testing.T, store parley.Store, id parley.SessionID, at time.Tim
 		t.Fatalf("due %+v", due)
 	}
 	if res, err := store.Append(context.Background(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, Events: log,
-		Summary: state.Summary(), Due: &due}); err != nil || res.Fenced {
+		Summary: state.Summary(), Due: &due, Leave: true}); err != nil || res.Fenced {
 		t.Fatal(res, err)
 	}
 }

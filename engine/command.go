@@ -19,7 +19,7 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 	if err := a.belongs(rules); err != nil {
 		return parley.Receipt{}, err
 	}
-	var en entry
+	en := entry{letter: r.letter}
 	if c.ID != "" {
 		first, ok, err := a.repeated(who, c)
 		if err != nil || ok {

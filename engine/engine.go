@@ -51,6 +51,10 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
+	Nodes   parley.Nodes // of the store; nil: this process is the only one
+	Bus     parley.Bus   // between nodes; nil: they meet in the store alone
+	NodeKey []byte       // what all nodes share, and seals what they tell each other
+
 	Remotes    parley.Remotes    // nil: agents that run elsewhere are not reached
 	Screen     parley.Screen     // nil: nothing is screened
 	Classifier parley.Classifier // nil: nobody is asked
@@ -91,6 +95,9 @@ type Engine struct {
 
 	leased chan struct{} // has expire know that somebody came for an effect
 
+	sealer   sealer
+	lettered chan struct{} // has watch read letters
+
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
 	pieces   chan struct{} // commits of chunks that wait for the store
@@ -104,6 +111,7 @@ type Engine struct {
 	actors  map[key]*actor
 	retries map[key]time.Time // sessions that failed, and when to load them again
 	drained chan struct{}     // closed when draining and no actor is left
+	reading map[about]bool    // letters that are being answered
 }
 
 type key struct {
@@ -135,7 +143,8 @@ func New(c Config) *Engine {
 	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), pieces: make(chan struct{}, pieceCommits),
 		poked:  make(chan struct{}, 1),
 		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
-		drained: make(chan struct{}),
+		drained: make(chan struct{}), reading: map[about]bool{}, lettered: make(chan struct{}, 1),
+		sealer:  newSealer(c.NodeKey),
 		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
 	e.large.places = make(chan struct{}, largeAtOnce)
 	e.made.read = map[definitionKey]parley.Agent{}
@@ -150,6 +159,9 @@ func New(c Config) *Engine {
 func (e *Engine) Start() {
 	e.wg.Go(e.schedule)
 	e.wg.Go(e.expire)
+	if e.Nodes != nil {
+		e.meet()
+	}
 	if e.Keep > 0 {
 		e.wg.Go(e.retain)
 	}
@@ -227,7 +239,7 @@ func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a = e.actors[k]
-	if e.draining.Load() && (starts || a == nil) {
+	if e.draining.Load() && (a == nil || starts && !e.shared()) {
 		return nil, nil, errDraining
 	}
 	if a == nil {
@@ -244,8 +256,9 @@ func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 	}, nil
 }
 
-// hand has the actor of a session answer a request.
-func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (parley.Receipt, error) {
+// here has the actor of a session on this node answer a request. If moved says so of
+// the error, nothing was done, and another node is to answer.
+func (e *Engine) here(ctx context.Context, k key, starts bool, r *request) (parley.Receipt, error) {
 	a, done, err := e.use(k, starts)
 	if err != nil {
 		return parley.Receipt{}, err

@@ -129,7 +129,8 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
 	r := &rig{t: t, dir: storetest.Dir(t)}
-	r.config = Config{Access: access.Rules{}, Project: Project{Agents: agents{}}, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	r.config = Config{Access: access.Rules{}, Project: Project{Agents: agents{}}, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now}
 	for _, f := range change {
 		f(&r.config)
 	}
@@ -161,6 +162,9 @@ func (r *rig) start() {
 		wrap.Store = store
 	default:
 		c.Store = store
+	}
+	if nodes, ok := store.(parley.Nodes); ok {
+		c.Nodes = nodes
 	}
 	c.Feed, c.Model = r.feed, provider.Patient(r.puppet, c.Log)
 	if c.Tools == nil {

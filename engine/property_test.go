@@ -468,7 +468,7 @@ func (m *machine) finish() {
 	for _, err := range checker.Settled(m.log()) {
 		m.t.Fatalf("%v\n%s", err, story(m.log()))
 	}
-	if err := m.s.release(context.Background()); err != nil {
+	if err := m.s.release(context.Background(), true); err != nil {
 		m.t.Fatal("release:", err)
 	}
 	m.t.Log(m.s.state.Head, "events")

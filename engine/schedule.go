@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -52,13 +53,17 @@ func (e *Engine) wakeDue() time.Time {
 			return now.Add(e.Retry)
 		}
 		keys, again := e.ready(due, now)
+		free := map[key]bool{}
+		for _, d := range due {
+			free[key{d.Tenant, d.Session}] = true
+		}
 		if len(keys) == 0 {
 			if next.IsZero() || !again.IsZero() && again.Before(next) {
 				return again
 			}
 			return next
 		}
-		e.wakeAll(keys)
+		e.wakeAll(keys, free)
 	}
 	return time.Time{}
 }
@@ -92,8 +97,9 @@ func (e *Engine) ready(due []parley.DueSession, now time.Time) (keys []key, next
 }
 
 // wakeAll returns when every session's actor has taken its due row in hand or
-// has failed, so that none of them is found again at once.
-func (e *Engine) wakeAll(keys []key) {
+// has failed, so that none of them is found again at once. Those that are free have
+// a due row that no living node has taken.
+func (e *Engine) wakeAll(keys []key, free map[key]bool) {
 	var wg sync.WaitGroup
 	for _, k := range keys {
 		wg.Go(func() {
@@ -104,6 +110,9 @@ func (e *Engine) wakeAll(keys []key) {
 			defer done()
 			if _, err := a.submit(context.Background(), &request{reply: make(chan reply, 1)}); err != nil {
 				e.Log.Debug("a due session could not be woken", "session", k.session, "error", err)
+				if _, away := errors.AsType[*awayError](err); away && !free[k] {
+					return // another node sees to it
+				}
 				wait := e.Retry
 				if parley.CodeOf(err) == parley.CodeCorrupt {
 					wait = setAsideFor

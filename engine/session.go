@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"parley"
 )
@@ -25,6 +26,8 @@ type session struct {
 	every parley.Seq        // events between snapshots
 	kept  parley.Seq        // where the last one is
 	due   *parley.DueChange // as last written by this session; nil: unknown
+	held  bool              // the session's row names this node
+	wrote atomic.Bool       // the session's row has this epoch
 
 	next  *agenda // of state, for the first who wants it after a take; nil: ask
 	asked int     // how often Next was
@@ -42,6 +45,12 @@ func (e *brokenError) Unwrap() error { return e.error }
 // exist yet has an empty one.
 func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq) (
 	*session, error) {
+	return loadIf(ctx, store, tenant, id, every, func(parley.Stored) error { return nil })
+}
+
+// loadIf is load, unless may has something against it.
+func loadIf(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq,
+	may func(parley.Stored) error) (*session, error) {
 	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id), every: every}
 	logs := store.Tenant(tenant)
 	st, err := logs.Session(ctx, id)
@@ -50,6 +59,9 @@ func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id pa
 		s.epoch, s.due = 1, &parley.DueChange{Clear: true}
 		return s, nil
 	case err != nil:
+		return nil, err
+	}
+	if err := may(st); err != nil {
 		return nil, err
 	}
 	s.epoch = st.Epoch + 1
@@ -84,6 +96,7 @@ type entry struct {
 	receipt *parley.StoredReceipt
 	agent   *parley.Agent
 	webhook *parley.StoredWebhook
+	letter  parley.CommandID // that brought the command; empty: none did
 	// goOn says whether the log may go on by itself from a state in which these
 	// steps are wanted. It may not while something of an ended run is still alive.
 	goOn func(wanted []parley.Step) bool
@@ -135,7 +148,7 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State, next *agenda) error {
 	b := parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
 		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook,
-		Audit: parley.AuditOf(e.in, events)}
+		Letter: e.letter, Audit: parley.AuditOf(e.in, events)}
 	if e.receipt != nil {
 		r := *e.receipt
 		if r.Last = state.Head; len(events) > 0 {
@@ -165,17 +178,35 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 }
 
 // hold makes sure that the session's due row, if it has one, is in this
-// process's hands; release gives it back, for whoever wakes it when it is due.
-func (s *session) hold(ctx context.Context) error    { return s.setDue(ctx, true) }
-func (s *session) release(ctx context.Context) error { return s.setDue(ctx, false) }
+// process's hands; release gives it back, for whoever wakes it when it is due. If
+// others is set, there are nodes that may want the session before it is due.
+func (s *session) hold(ctx context.Context) error { return s.setDue(ctx, true, false) }
 
-func (s *session) setDue(ctx context.Context, held bool) error {
+func (s *session) release(ctx context.Context, others bool) error {
+	return s.setDue(ctx, false, others && s.held)
+}
+
+// claim has the session's row name this node, if it does not yet.
+func (s *session) claim(ctx context.Context) error {
+	if s.held || s.state.Head == 0 {
+		return nil
+	}
+	due := dueChange(s.state, nil, true)
+	_, err := s.commit(ctx, parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
+		Summary: s.state.Summary(), Due: &due})
+	if err == nil {
+		s.due = &due
+	}
+	return err
+}
+
+func (s *session) setDue(ctx context.Context, held, leaves bool) error {
 	due := dueChange(s.state, nil, held)
-	if s.state.Head == 0 || s.due != nil && sameDue(*s.due, due) {
+	if s.state.Head == 0 || s.due != nil && sameDue(*s.due, due) && !leaves {
 		return nil
 	}
 	_, err := s.commit(ctx, parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
-		Summary: s.state.Summary(), Due: &due})
+		Summary: s.state.Summary(), Due: &due, Leave: !held})
 	if err == nil {
 		s.due = &due
 	}
@@ -190,6 +221,8 @@ func (s *session) commit(ctx context.Context, b parley.Batch) (parley.Appended, 
 	if err != nil {
 		return res, &brokenError{err}
 	}
+	s.held = !b.Leave
+	s.wrote.Store(true)
 	return res, nil
 }
 

@@ -10,6 +10,9 @@ import (
 // after how long to look again.
 func (a *actor) settle() (wake time.Duration, err error) {
 	e := a.engine
+	if err := a.mine(e.ctx); err != nil {
+		return 0, err
+	}
 	now := e.Now()
 	steps := a.s.steps(now)
 	draining := e.draining.Load()
@@ -47,6 +50,11 @@ func (a *actor) settle() (wake time.Duration, err error) {
 		// Also while draining: the log says that it was started.
 		if needsWorker(step) && !a.tooEarly(step, steps) && !a.away(step) && a.workers[step] == nil &&
 			!(draining && a.watches(step)) {
+			if e.Nodes != nil { // two nodes that have loaded the session must not both work
+				if err := a.s.claim(e.ctx); err != nil {
+					return 0, err
+				}
+			}
 			a.work(step)
 		}
 	}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"parley"
@@ -34,6 +36,23 @@ func (t *tenants) learn(s parley.State, round int) {
 		t.round++
 	}
 	t.known[s.Tenant] = s
+}
+
+// list is the tenants of which something is known.
+func (t *tenants) list() []parley.TenantID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.known))
+}
+
+// forget forgets what is known of a tenant if the head of its session is another.
+func (t *tenants) forget(id parley.TenantID, head parley.Seq) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s, ok := t.known[id]; ok && s.Head < head {
+		delete(t.known, id)
+		t.round++ // what was read before is as old
+	}
 }
 
 func (t *tenants) look(id parley.TenantID) (s parley.State, ok bool, round int) {

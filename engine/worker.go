@@ -85,6 +85,12 @@ func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last p
 			last.Body = failed(step, a.panicked(p))
 		}
 	}()
+	if err := a.mine(ctx); err != nil {
+		a.log.Info("nothing is begun: the session may be another node's", "error", err)
+		a.nudge()
+		sleep(ctx, a.engine.Retry)
+		return last
+	}
 	switch step := step.(type) {
 	case parley.CallModel:
 		last = parley.Report{Run: step.Run, Turn: step.Turn}

@@ -673,8 +673,8 @@ var bugs = slices.Concat(sandboxBugs, []bug{
 	// A killed process, a disk or a database in trouble: what was accepted is
 	// there, what was refused is not, and nobody waits for long.
 	{"an input is acknowledged before it is stored", "engine/actor.go",
-		"receipt, err := a.command(r)\n\tr.reply <- reply{receipt, shown(err)}",
-		"if _, input := r.command.Do.(parley.SubmitInput); input {\n\t\tr.reply <- reply{}\n\t\ttime.Sleep(300 * time.Millisecond)\n\t}\n\treceipt, err := a.command(r)\n\tselect {\n\tcase r.reply <- reply{receipt, shown(err)}:\n\tdefault:\n\t}",
+		"receipt, err := a.commandHere(r)\n\tr.reply <- reply{receipt, err}",
+		"if _, input := r.command.Do.(parley.SubmitInput); input {\n\t\tr.reply <- reply{}\n\t\ttime.Sleep(300 * time.Millisecond)\n\t}\n\treceipt, err := a.commandHere(r)\n\tselect {\n\tcase r.reply <- reply{receipt, err}:\n\tdefault:\n\t}",
 		"./e2e", "TestKilledAgainAndAgain"},
 	{"a commit whose sync failed comes back after a crash", "store/sqlite/health.go",
 		"s.bury()\n\t\t}", "}", "./e2e", "TestWhatWasRefusedDoesNotComeBack"},

@@ -102,7 +102,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	model := meter.Model(provider.Patient(models, log))
 	first, more := inEngine(projects, meter.Tools)
 	door := engine.New(engine.Config{Project: first, More: more,
-		Store: meter.Store(store), Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
+		Store: meter.Store(store), Nodes: nodesOf(store), NodeKey: key, Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: time.Now,
 		Idle: c.Idle, Keep: c.KeepPieces, Window: func(model string) int { return provider.About(model).Window },

@@ -57,6 +57,14 @@ func (f *failpoint) die(now bool) {
 	}
 }
 
+// beneath is the store that was opened.
+func beneath(s store) store {
+	if f, ok := s.(failing); ok {
+		return f.store
+	}
+	return s
+}
+
 type failing struct {
 	store
 	f *failpoint

@@ -96,7 +96,8 @@ func (f *sessionFile) rename(id parley.SessionID) {
 func importSession(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) error {
 	f.state.Tenant = tenant
 	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true,
-		Summary: f.state.Summary(), Parent: f.state.Parent}
+		Summary: f.state.Summary(), Parent: f.state.Parent,
+		Leave: true}
 	if snapshot, ok := f.state.Snapshot(); ok {
 		b.Snapshot = &snapshot
 	}

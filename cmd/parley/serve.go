@@ -114,9 +114,9 @@ func openServed(ctx context.Context, c *config.Settings, at net.Addr, log *slog.
 	if err != nil {
 		return nil, nil, err
 	}
-	if pg, ok := opened.(*postgres.Store); ok && pg.Others() > 0 {
+	if pg, ok := opened.(*postgres.Store); ok && len(pg.Others()) > 0 {
 		log.Warn("another process uses this database, or died less than 10 s ago; one server per database is supported",
-			"others", pg.Others())
+			"others", len(pg.Others()))
 	}
 	return withFailpoints(opened), key, nil
 }

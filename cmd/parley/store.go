@@ -47,6 +47,12 @@ type store interface {
 	KeyAudit(rules.AuditKey)
 }
 
+// nodesOf is what a store knows of the processes that share it; nil: they cannot.
+func nodesOf(s store) parley.Nodes {
+	nodes, _ := beneath(s).(parley.Nodes)
+	return nodes
+}
+
 // openStore opens where sessions are kept, and finds or makes the server's key,
 // under which the store writes the audit. purpose tells another process that
 // finds the data folder locked what this one is doing. If fresh is false, a data

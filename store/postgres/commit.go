@@ -117,12 +117,12 @@ const (
 		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position
 		RETURNING position, pg_current_xact_id()::text, audit_no, audit_hash`
 	openSession = `INSERT INTO sessions (tenant, id, root, owner, agent, title, status, run, transient, deleted, head,
-		epoch, opened_at, updated_at, project)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`
+		epoch, opened_at, updated_at, project, holder)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT DO NOTHING`
 	moveSession = `UPDATE sessions SET root = $3, owner = $4, agent = $5, title = $6, status = $7, run = $8, transient =
 		$9, deleted = $10,
-		head = $11, epoch = $12, opened_at = $13, updated_at = $14 WHERE tenant = $1 AND id = $2 AND head = $15
-		AND epoch <= $12`
+		head = $11, epoch = $12, opened_at = $13, updated_at = $14, holder = $16
+		WHERE tenant = $1 AND id = $2 AND head = $15 AND (epoch < $12 OR epoch = $12 AND holder IN ('', $17))`
 	addEvent = `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at,
@@ -170,9 +170,9 @@ func (t *transaction) claim() *pgx.Batch {
 			text(m.Status), int64(m.Run),
 			m.Transient, m.Deleted, int64(m.Head), w.Epoch, m.OpenedAt, m.UpdatedAt}
 		if w.After > 0 {
-			statement, args = moveSession, append(args, int64(w.After))
+			statement, args = moveSession, append(args, int64(w.After), t.holder(w), t.store.node)
 		} else {
-			args = append(args, text(m.Project))
+			args = append(args, text(m.Project), t.holder(w))
 		}
 		trip.Queue(statement, args...).Exec(func(tag pgconn.CommandTag) error {
 			t.moved[i] = tag.RowsAffected() == 1
@@ -180,6 +180,14 @@ func (t *transaction) claim() *pgx.Batch {
 		})
 	}
 	return trip
+}
+
+// holder is who has the session after a batch.
+func (t *transaction) holder(w *waiting) string {
+	if w.Leave {
+		return ""
+	}
+	return t.store.node
 }
 
 // fill is the second round trip.
@@ -251,6 +259,12 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if r := w.Receipt; r != nil {
 		trip.Queue(addReceipt, tenant, session, text(r.Command), text(r.By), text(r.Digest), int64(r.First),
 			int64(r.Last))
+	}
+	if w.Letter != "" {
+		trip.Queue(endLetter, tenant, session, text(w.Letter))
+	}
+	if w.Session == parley.TenantSession && len(w.Events) > 0 {
+		trip.Queue(setFacts, tenant, int64(w.Summary.Head))
 	}
 	if w.Agent != nil {
 		trip.Queue(addDefinition, tenant, w.Agent.Digest(), w.agent)

@@ -32,6 +32,8 @@ var grants = []struct{ table, may string }{
 	{"revocations", "SELECT, INSERT, UPDATE"},
 	{"contexts", "SELECT, INSERT, UPDATE"},
 	{"webhooks", "SELECT, INSERT, UPDATE, DELETE"},
+	{"inbox", "SELECT, INSERT, UPDATE, DELETE"},
+	{"key_mark", "SELECT, INSERT"},
 }
 
 // Grant lets a role serve a database that is up to date: it may do with each

@@ -150,9 +150,9 @@ func (s *Store) poke() {
 // pause is how long to wait for the next beat, or the next look at the trouble.
 func (s *Store) pause() time.Duration {
 	if s.trouble.Load() != nil {
-		return min(s.lease*3/10, s.timeout/10)
+		return min(s.lease/10, s.timeout/10)
 	}
-	return s.lease * 3 / 10
+	return s.lease / 10
 }
 
 const readOnly = "25006" // read_only_sql_transaction

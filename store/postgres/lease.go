@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,25 +15,110 @@ import (
 type beats struct {
 	stop context.CancelFunc
 	both sync.WaitGroup
+
+	turn chan struct{} // has room for the one who beats
+	term atomic.Pointer[term]
+	node atomic.Pointer[func() parley.Node] // what this node says of itself; nil: nothing
+	seen atomic.Pointer[[]parley.Node]      // the others, at the last beat; nil before the first
 }
 
-// A beat also enters the node anew if another has taken it for dead.
-const beat = `INSERT INTO nodes (id, seen_at) VALUES ($1, clock_timestamp())
-	ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`
+// A term is the time in which no lease of this node has run out.
+type term struct {
+	number int64
+	beaten time.Duration // since the machine started, when the last beat began
+}
+
+// A beat also enters the node anew if another has taken it for dead, and says
+// whether the last beat was within the time of a lease. It lists the others.
+const beat = `WITH before AS (SELECT seen_at > clock_timestamp() - $2::interval AS good FROM nodes WHERE id = $1),
+	me AS (INSERT INTO nodes (id, seen_at, address, version, agents, sessions, draining, projects)
+		VALUES ($1, clock_timestamp(), $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, address = excluded.address,
+		version = excluded.version, agents = excluded.agents, sessions = excluded.sessions,
+		draining = excluded.draining, projects = excluded.projects)
+	SELECT good, coalesce(n.id, ''), coalesce(n.address, ''), coalesce(n.version, ''), coalesce(n.agents, ''),
+		coalesce(n.sessions, 0), coalesce(n.draining, false), coalesce(n.projects, '[]'), coalesce(n.since, now())
+	FROM (SELECT coalesce((SELECT good FROM before), false) AS good) AS mine
+	LEFT JOIN nodes n ON n.id <> $1 AND n.seen_at > clock_timestamp() - $2::interval ORDER BY n.id`
+
+// beat shows that the node lives. If its lease had run out, a new term begins.
+func (s *Store) beat(ctx context.Context) error {
+	select {
+	case s.beats.turn <- struct{}{}:
+		defer func() { <-s.beats.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.beatAlone(ctx)
+}
+
+// beatAlone needs a turn.
+func (s *Store) beatAlone(ctx context.Context) error {
+	inTime, cancel := s.patience(ctx)
+	defer cancel()
+	var mine parley.Node
+	if say := s.beats.node.Load(); say != nil {
+		mine = (*say)()
+	}
+	began, good := sinceBoot(), false
+	others := []parley.Node{}
+	rows, err := s.pulse.Query(inTime, beat, s.node, s.lease, mine.Address, mine.Version, mine.Agents, mine.Sessions,
+		mine.Draining, append([]string{}, mine.Projects...))
+	if err != nil {
+		return err
+	}
+	var n parley.Node
+	if _, err := pgx.ForEachRow(rows, []any{&good, &n.ID, &n.Address, &n.Version, &n.Agents, &n.Sessions, &n.Draining,
+		&n.Projects, &n.Since}, func() error {
+		if n.ID != "" {
+			n.Since = n.Since.UTC()
+			others = append(others, n)
+		}
+		n = parley.Node{}
+		return nil
+	}); err != nil {
+		return err
+	}
+	next := term{beaten: began, number: 1}
+	if last := s.beats.term.Load(); last != nil {
+		if next.number = last.number; !good {
+			next.number++
+		}
+	}
+	s.beats.seen.Store(&others)
+	s.beats.term.Store(&next)
+	return nil
+}
+
+// Term is of parley.Nodes.
+func (s *Store) Term(ctx context.Context) (int64, error) {
+	if t := s.beats.term.Load(); sinceBoot()-t.beaten < s.lease {
+		return t.number, nil
+	}
+	select {
+	case s.beats.turn <- struct{}{}:
+		defer func() { <-s.beats.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if t := s.beats.term.Load(); sinceBoot()-t.beaten >= s.lease { // nobody else has asked meanwhile
+		if err := s.beatAlone(ctx); err != nil {
+			return 0, unavailable(ctx, err)
+		}
+	}
+	return s.beats.term.Load().number, nil
+}
 
 // join enters this node, forgets dead ones and starts the heartbeat. Forgetting
 // changes nothing for anybody: a node without a row is as dead as one not seen.
 func (s *Store) join(ctx context.Context) error {
-	ctx, cancel := s.patience(ctx)
+	inTime, cancel := s.patience(ctx)
 	defer cancel()
-	if _, err := s.pulse.Exec(ctx, beat, s.node); err != nil {
-		return err
-	}
-	if _, err := s.pulse.Exec(ctx, `DELETE FROM nodes WHERE seen_at <= clock_timestamp() - $1::interval`,
+	if _, err := s.pulse.Exec(inTime, `DELETE FROM nodes WHERE seen_at <= clock_timestamp() - $1::interval`,
 		s.lease); err != nil {
 		return err
 	}
-	if err := s.pulse.QueryRow(ctx, `SELECT count(*) FROM nodes WHERE id <> $1`, s.node).Scan(&s.others); err != nil {
+	if err := s.beat(ctx); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -54,10 +140,7 @@ func (s *Store) live(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		inTime, cancel := s.patience(ctx)
-		_, err := s.pulse.Exec(inTime, beat, s.node)
-		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err := s.beat(ctx); err != nil && ctx.Err() == nil {
 			s.ill(err, nil)
 		}
 	}

@@ -7,6 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
 )
 
 // nodeFile is in the data folder of a node, and holds the name under which the
@@ -48,6 +53,45 @@ func (s *Store) succeed(ctx context.Context) error {
 	return nil
 }
 
-// Others is how many other processes used the database when this one opened it,
-// or had died within the time of a lease.
-func (s *Store) Others() int { return s.others }
+// Node is of parley.Nodes, as are the following.
+func (s *Store) Node() string { return s.node }
+
+func (s *Store) Lease() time.Duration { return s.lease }
+
+func (s *Store) Describe(say func() parley.Node) { s.beats.node.Store(&say) }
+
+// Others are those that were seen, or had died within the time of a lease.
+func (s *Store) Others() []parley.Node { return *s.beats.seen.Load() }
+
+// setFacts keeps the head of the tenant's own session where it is found without
+// being of the tenant.
+const (
+	setFacts    = `UPDATE tenants SET facts = $2 WHERE tenant = $1`
+	tenantFacts = `SELECT tenant, facts FROM tenants WHERE tenant = ANY($1)`
+)
+
+func (s *Store) Facts(ctx context.Context, tenants []parley.TenantID) (map[parley.TenantID]parley.Seq, error) {
+	which, heads := []text{}, map[parley.TenantID]parley.Seq{}
+	for _, t := range tenants {
+		which = append(which, text(t))
+	}
+	_, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (t text, err error) {
+		var head int64
+		err = row.Scan(&t, &head)
+		heads[parley.TenantID(t)] = parley.Seq(head)
+		return t, err
+	}, tenantFacts, which)
+	return heads, err
+}
+
+// Mark compares the mark of this node's key with that of the first node's.
+func (s *Store) Mark(ctx context.Context, mark string) (same bool, err error) {
+	inTime, cancel := s.patience(ctx)
+	defer cancel()
+	var first string
+	if _, err = s.pool.Exec(inTime, `INSERT INTO key_mark (mark) VALUES ($1) ON CONFLICT DO NOTHING`,
+		mark); err == nil {
+		err = s.pool.QueryRow(inTime, `SELECT mark FROM key_mark`).Scan(&first)
+	}
+	return first == mark, unavailable(ctx, err)
+}

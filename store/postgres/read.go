@@ -64,19 +64,34 @@ type tenant struct {
 const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at,
 	epoch, project`
 
-func scanSession(row pgx.CollectableRow) (st parley.Stored, err error) {
+// livingHolder is the holder of a session if it is another node, $3 being this
+// one, and was seen within $4.
+const livingHolder = `CASE WHEN holder IN ('', $3) THEN '' ELSE coalesce((SELECT n.id FROM nodes n
+	WHERE n.id = holder AND n.seen_at > clock_timestamp() - $4::interval), '') END`
+
+func scanSession(row pgx.CollectableRow) (parley.Stored, error) { return scanStored(row) }
+
+func scanHeld(row pgx.CollectableRow) (st parley.Stored, err error) {
+	var holder string
+	st, err = scanStored(row, &holder)
+	st.Holder = holder
+	return st, err
+}
+
+func scanStored(row pgx.CollectableRow, more ...any) (st parley.Stored, err error) {
 	m := &st.Summary
-	err = row.Scan((*text)(&m.ID), (*text)(&m.Root), (*text)(&m.Owner), (*text)(&m.Agent), (*text)(&m.Title),
-		(*text)(&m.Status),
+	err = row.Scan(append([]any{(*text)(&m.ID), (*text)(&m.Root), (*text)(&m.Owner), (*text)(&m.Agent),
+		(*text)(&m.Title), (*text)(&m.Status),
 		(*int64)(&m.Run), &m.Transient, &m.Deleted, (*int64)(&m.Head), &m.OpenedAt, &m.UpdatedAt, &st.Epoch,
-		(*text)(&m.Project))
+		(*text)(&m.Project)}, more...)...)
 	m.OpenedAt, m.UpdatedAt = m.OpenedAt.UTC(), m.UpdatedAt.UTC()
 	return st, err
 }
 
 func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
-	st, found, err := one(ctx, t.s, of(t.id), scanSession,
-		`SELECT `+summaryColumns+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id))
+	st, found, err := one(ctx, t.s, of(t.id), scanHeld,
+		`SELECT `+summaryColumns+`, `+livingHolder+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id),
+		t.s.node, t.s.lease)
 	if err == nil && !found {
 		err = parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}

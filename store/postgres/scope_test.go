@@ -78,6 +78,7 @@ func TestEveryTableWithATenantIsGuarded(t *testing.T) {
 			"due": {"tenant ALL", "maintenance SELECT"}, "tenants": {"tenant ALL", "maintenance SELECT"},
 			"revocations": {"tenant ALL", "maintenance SELECT"},
 			"tickets":     {"tenant ALL", "maintenance_take DELETE", "maintenance SELECT"},
+			"inbox":       {"tenant ALL", "maintenance_end DELETE", "maintenance SELECT"},
 		}[table]
 		if want == nil {
 			want = []string{"tenant ALL"}
@@ -121,6 +122,10 @@ func twoTenants(t *testing.T, s *Store) {
 		if err := s.PutTicket(ctx, parley.TicketHash{byte(len(tenant))}, claim, t0); err != nil {
 			t.Fatal(err)
 		}
+		if err := s.Post(ctx, parley.Letter{Tenant: tenant, Session: b.Session, Command: "c", Node: "x",
+			Body: []byte("sealed")}); err != nil {
+			t.Fatal(err)
+		}
 		mustAppend(t, s, parley.Batch{Tenant: tenant, Revocation: &parley.Revocation{Tenant: tenant, Principal: "ann",
 			Before: t0}})
 	}
@@ -158,7 +163,8 @@ func TestRowsOfOthersAreNotThere(t *testing.T) {
 			{"an unknown scope", scope{"parley.scope", "all"}, nil},
 		} {
 			if c.what == "maintenance" &&
-				!slices.Contains([]string{"cards", "due", "effects", "tenants", "tickets", "revocations"}, table) {
+				!slices.Contains([]string{"cards", "due", "effects", "inbox", "tenants", "tickets",
+					"revocations"}, table) {
 				c.want = nil
 			}
 			in(t, conn, c.in, func() {
@@ -399,7 +405,10 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`DROP INDEX effects_hooks`, `DROP POLICY maintenance ON effects`, `DROP INDEX effects_recent`,
 			`DROP INDEX effects_open`, `DROP INDEX effects_owed`,
 			`CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
-			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
+			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project, DROP COLUMN holder`,
+			`DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
+			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,
+				DROP COLUMN sessions, DROP COLUMN draining, DROP COLUMN projects`,
 			`DELETE FROM goose_db_version WHERE version_id >= 7`,
 			// A body that cannot be read is not in the way.
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)

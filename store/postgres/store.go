@@ -73,7 +73,6 @@ type Store struct {
 
 	folder   string                                                // of this node; empty: it has none
 	held     *os.File                                              // its nodeFile, if this process has the lock on it
-	others   int                                                   // see Others
 	bypasses bool                                                  // see Bypasses
 	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
 	key      rules.AuditKey
@@ -135,8 +134,8 @@ func (s *Store) Bypasses() bool { return s.bypasses }
 
 func newStore(options []Option) *Store {
 	s := &Store{connections: 8, timeout: 5 * time.Second, lease: 10 * time.Second, node: rand.Text(),
-		health: health{poked: make(chan struct{}, 1)},
-		slots:  make(chan struct{}, maxWaiting), lanes: map[parley.TenantID][]*waiting{}}
+		health: health{poked: make(chan struct{}, 1)}, beats: beats{turn: make(chan struct{}, 1)},
+		slots: make(chan struct{}, maxWaiting), lanes: map[parley.TenantID][]*waiting{}}
 	for _, o := range options {
 		o(s)
 	}

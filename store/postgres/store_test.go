@@ -45,6 +45,9 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		countDue:        "doctor counts work, of whomever",
 		countBacklog:    "metrics count what waits, of whomever",
 		listTenants:     "says which tenants there are",
+		letters:         "letters are found by the node they are for, and are sealed",
+		endOldLetters:   "answers to letters that nobody came for are removed by any node",
+		tenantFacts:     "nodes look at what changed of all tenants that they remember, and see numbers alone",
 		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",
 	})
 }

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"parley"
+)
+
+// Several nodes share a store. A session is in the hands of one of them: the row of
+// the session names its holder from the first thing that the holder's actor
+// appends until the actor leaves. A command that comes to another node is passed
+// on (pass.go). What a node did not append itself counts only after it has read it.
+
+// errAway: another node lives that is to have the session. Nothing was done.
+type awayError struct {
+	node string // who has it
+	why  string // without a node: why this one cannot have it
+}
+
+func (e *awayError) Error() string { return "another node is to have the session: " + e.node + e.why }
+
+// others are the other nodes that live and go on living.
+func (e *Engine) others() (list []parley.Node) {
+	if e.Nodes == nil {
+		return nil
+	}
+	for _, n := range e.Nodes.Others() {
+		if !n.Draining {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// shared reports whether others may have what this node does not hold.
+func (e *Engine) shared() bool { return e.Nodes != nil && len(e.Nodes.Others()) > 0 }
+
+// mayHave refuses to load a session that another node has.
+func (a *actor) mayHave(st parley.Stored) error {
+	if st.Holder != "" {
+		return &awayError{node: st.Holder}
+	}
+	return nil
+}
+
+// begin notes the term in which the session is loaded.
+func (a *actor) begin() error {
+	if a.engine.Nodes == nil {
+		return nil
+	}
+	term, err := a.engine.Nodes.Term(a.engine.ctx)
+	a.term.Store(term)
+	return err
+}
+
+// mine makes sure that no other node has taken the session. It asks the store only
+// if the lease of this node may have run out since it was last asked. Workers may
+// ask, too.
+func (a *actor) mine(ctx context.Context) error {
+	e := a.engine
+	if e.Nodes == nil {
+		return nil
+	}
+	term, err := e.Nodes.Term(ctx)
+	if err != nil {
+		if len(e.Nodes.Others()) == 0 {
+			return nil // there was nobody to take it
+		}
+		return err
+	}
+	if term == a.term.Load() {
+		return nil
+	}
+	if err := a.untouched(ctx); err != nil {
+		return err
+	}
+	a.term.Store(term)
+	return nil
+}
+
+// untouched makes sure that nobody else has written the session since it was
+// loaded.
+func (a *actor) untouched(ctx context.Context) error {
+	st, err := a.engine.Store.Tenant(a.tenant).Session(ctx, a.session)
+	switch {
+	case err != nil && parley.CodeOf(err) == parley.CodeNotFound && a.s.epoch == 1:
+		return nil // it is not there yet
+	case err != nil:
+		return err
+	case st.Holder != "" || st.Epoch > a.s.epoch || st.Epoch == a.s.epoch && !a.s.wrote.Load():
+		return &brokenError{errFenced}
+	}
+	return nil
+}
+
+// commandHere carries out a command if the session is this node's. What an actor
+// refuses that has not claimed its session may rest on what another node has
+// changed since it was loaded.
+func (a *actor) commandHere(r *request) (parley.Receipt, error) {
+	if err := a.mine(a.engine.ctx); err != nil {
+		return parley.Receipt{}, err
+	}
+	receipt, err := a.command(r)
+	if err != nil && a.engine.Nodes != nil && !a.s.held && !moved(err) {
+		if changed := a.untouched(a.engine.ctx); changed != nil {
+			return parley.Receipt{}, changed
+		}
+	}
+	return receipt, err
+}
+
+// moved reports whether an error only says that the session went to another node,
+// and that nothing was done.
+func moved(err error) bool {
+	_, away := errors.AsType[*awayError](err)
+	return away || errors.Is(err, errFenced) || errors.Is(err, errGone)
+}
+
+const (
+	lookAtInbox    = 500 * time.Millisecond
+	lookAtFacts    = time.Second
+	lettersAtATime = 64
+)
+
+// watch sees to what other nodes do, until the engine is closed: letters for this
+// node, and facts of tenants that others have changed.
+func (e *Engine) watch() {
+	letters, facts := time.NewTicker(lookAtInbox), time.NewTicker(lookAtFacts)
+	defer letters.Stop()
+	defer facts.Stop()
+	known := int64(1)
+	for {
+		select {
+		case <-letters.C:
+			if term, err := e.Nodes.Term(e.ctx); err == nil && term != known {
+				known = term
+				e.nudgeAll() // they find out whether they are still this node's
+			}
+			if e.shared() {
+				e.readLetters()
+			}
+		case <-e.lettered:
+			e.readLetters()
+		case <-facts.C:
+			if e.shared() {
+				e.readFacts()
+			}
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) nudgeAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.actors {
+		a.nudge()
+	}
+}
+
+// readFacts forgets what is known of tenants whose facts have changed.
+func (e *Engine) readFacts() {
+	heads, err := e.Nodes.Facts(e.ctx, e.tenants.list())
+	if err != nil && e.ctx.Err() == nil {
+		e.Log.Warn("it was not found out what other nodes have changed", "error", err)
+	}
+	for id, head := range heads {
+		e.tenants.forget(id, head)
+	}
+}
+
+// served lists the nodes that may have a session of a project, those with the fewest
+// sessions first.
+func (e *Engine) served(tenant parley.TenantID, project string) (nodes []string) {
+	list := e.others()
+	slices.SortStableFunc(list, func(a, b parley.Node) int { return a.Sessions - b.Sessions })
+	for _, n := range list {
+		if project == "" || slices.Contains(n.Projects, project) {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	return nodes
+}
+
+// meet begins to hear other nodes.
+func (e *Engine) meet() {
+	e.wg.Go(e.watch)
+	if e.Bus == nil {
+		return
+	}
+	stops := []func(){
+		e.Bus.Answer(e.Nodes.Node(), e.answerAsk),
+		e.Bus.Listen(letterTopic+e.Nodes.Node(), func([]byte) {
+			select {
+			case e.lettered <- struct{}{}:
+			default: // it knows
+			}
+		}),
+	}
+	e.wg.Go(func() {
+		<-e.ctx.Done()
+		for _, stop := range stops {
+			stop()
+		}
+	})
+}

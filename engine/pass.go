@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"parley"
+)
+
+const (
+	askWithin   = 300 * time.Millisecond // how long another node may take to answer over the bus
+	passTries   = 20                     // how often a session is looked for that goes from node to node
+	passPause   = 10 * time.Millisecond
+	replyPause  = 20 * time.Millisecond // between looks at a letter; doubled up to replyPauses
+	replyPauses = 250 * time.Millisecond
+)
+
+// hand has the actor of a session answer a request, on whichever node it is.
+func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (parley.Receipt, error) {
+	if e.Nodes == nil {
+		receipt, err := e.here(ctx, k, starts, r)
+		return receipt, shown(err)
+	}
+	given := r.command.ID
+	var asked []string // nodes that cannot have the session
+	for try := 1; ; try++ {
+		receipt, err := e.here(ctx, k, starts, r)
+		node, pass := e.goesTo(ctx, k, err, asked)
+		away, _ := errors.AsType[*awayError](err)
+		switch {
+		case err == nil || !pass && !moved(err):
+			return receipt, shown(err)
+		case !pass && away != nil && away.node == "":
+			return receipt, parley.Errorf(parley.CodeUnavailable, "%s", away.why)
+		case try == passTries:
+			return receipt, parley.Errorf(parley.CodeUnavailable, "No node could be reached that has this session; "+
+				"try again in a moment.")
+		case pass:
+			if r.command.ID == "" {
+				r.command.ID = newCommandID()
+			}
+			got, err := e.pass(ctx, k, node, starts, r)
+			switch {
+			case err != nil:
+				return receipt, err
+			case got.Receipt != nil:
+				receipt = *got.Receipt
+				if given == "" { // the id was for nodes alone
+					receipt.Command, receipt.Repeated = "", false
+				}
+				return receipt, nil
+			case got.Refused != nil:
+				f := got.Refused
+				return receipt, &parley.Error{Code: f.Code, Message: f.Message, Hint: f.Hint, RetryAfter: f.RetryAfter,
+					Vendor: f.Vendor, Problem: f.Problem}
+			case got.Unfit != "":
+				asked = append(asked, node)
+			}
+		}
+		if !sleep(ctx, passPause*time.Duration(try)) {
+			return receipt, ctx.Err()
+		}
+	}
+}
+
+// goesTo is the node that is to be given a request that this one did not answer.
+func (e *Engine) goesTo(ctx context.Context, k key, err error, asked []string) (node string, pass bool) {
+	away, ok := errors.AsType[*awayError](err)
+	if ok && away.node != "" {
+		return away.node, !slices.Contains(asked, away.node)
+	}
+	if !ok && !errors.Is(err, errDraining) {
+		return "", false
+	}
+	st, err := e.Store.Tenant(k.tenant).Session(ctx, k.session)
+	if err != nil && parley.CodeOf(err) != parley.CodeNotFound {
+		return "", false
+	}
+	if st.Holder != "" && !slices.Contains(asked, st.Holder) {
+		return st.Holder, true
+	}
+	for _, node := range e.served(k.tenant, st.Summary.Project) {
+		if !slices.Contains(asked, node) {
+			return node, true
+		}
+	}
+	return "", false
+}
+
+// An envelope is what goes over the bus.
+type envelope struct {
+	Tenant  parley.TenantID  `json:"tenant"`
+	Session parley.SessionID `json:"session"`
+	Command parley.CommandID `json:"command"`
+	Body    []byte           `json:"body"`
+}
+
+// pass gives a request to another node and waits for the answer. What is not
+// answered over the bus is left as a letter, under the same id.
+func (e *Engine) pass(ctx context.Context, k key, node string, starts bool, r *request) (got answer, err error) {
+	of := about{key: k, command: r.command.ID}
+	body := e.sealer.seal(of, passedOf(r, starts))
+	if e.Bus != nil && !r.rest {
+		raw, _ := json.Marshal(envelope{k.tenant, k.session, of.command, body}) // strings only
+		inTime, cancel := context.WithTimeout(ctx, askWithin)
+		raw, err = e.Bus.Ask(inTime, node, raw)
+		cancel()
+		if err == nil {
+			err = e.sealer.open(about{k, of.command, true}, raw, &got)
+		}
+		if err == nil {
+			return got, nil
+		}
+		e.Log.Debug("a node did not answer over the bus", "node", node, "error", err)
+	}
+	return e.write(ctx, parley.Letter{Tenant: k.tenant, Session: k.session, Command: of.command, Node: node,
+		Body: body})
+}
+
+// write leaves a letter and waits for the answer, also if the node it is for dies
+// and another takes the session.
+func (e *Engine) write(ctx context.Context, l parley.Letter) (got answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*e.Nodes.Lease())
+	defer cancel()
+	if err := e.Nodes.Post(ctx, l); err != nil {
+		return got, err
+	}
+	e.tell(letterTopic+l.Node, nil)
+	k := key{l.Tenant, l.Session}
+	for pause := replyPause; ; pause = min(2*pause, replyPauses) {
+		raw, there, err := e.Nodes.Replied(ctx, l)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return got, err
+		case err == nil && raw != nil:
+			if err := e.Nodes.Withdraw(ctx, l); err != nil {
+				e.Log.Debug("a letter was not removed", "error", err) // somebody does later
+			}
+			return got, e.sealer.open(about{k, l.Command, true}, raw, &got)
+		case err == nil && !there:
+			receipt, found, err := e.Store.Tenant(k.tenant).Receipt(ctx, k.session, l.Command)
+			if err == nil && !found {
+				err = errUnreached
+			}
+			return answer{Receipt: &receipt.Receipt}, err
+		}
+		if !sleep(ctx, pause) {
+			_ = e.Nodes.Withdraw(context.WithoutCancel(ctx), l) // nobody waits any more; somebody may be at it
+			return got, errUnreached
+		}
+	}
+}
+
+var errUnreached = parley.Errorf(parley.CodeUnavailable,
+	"The node that has this session does not answer; try again in "+
+		"a moment.")
+
+const letterTopic = "c.letters."
+
+// tell has other nodes know over the bus, if there is one.
+func (e *Engine) tell(topic string, message []byte) {
+	if e.Bus != nil {
+		e.Bus.Publish(topic, message)
+	}
+}
+
+// answerAsk answers what another node asks over the bus. What cannot be opened is
+// of nobody who has the key, and gets no answer.
+func (e *Engine) answerAsk(ctx context.Context, message []byte) []byte {
+	var v envelope
+	if json.Unmarshal(message, &v) != nil {
+		return nil
+	}
+	of := about{key: key{v.Tenant, v.Session}, command: v.Command}
+	got, ok := e.answer(ctx, of, v.Body, "")
+	if !ok {
+		return nil
+	}
+	of.answer = true
+	return e.sealer.seal(of, got)
+}
+
+// answer has the actor on this node answer what was passed on.
+func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter parley.CommandID) (got answer, ok bool) {
+	var p passed
+	if err := e.sealer.open(of, sealed, &p); err != nil {
+		e.Log.Warn("a message came that no node of this database has made", "session", of.session, "error", err)
+		return got, false
+	}
+	r, err := p.request(of)
+	if err != nil { // of a later release, maybe
+		return answer{Unfit: err.Error()}, true
+	}
+	r.letter = letter
+	receipt, err := e.here(ctx, of.key, p.Starts, r)
+	away, isAway := errors.AsType[*awayError](err)
+	switch {
+	case err == nil:
+		return answer{Receipt: &receipt}, true
+	case isAway && away.node != "":
+		return answer{Elsewhere: away.node}, true
+	case isAway:
+		return answer{Unfit: away.why}, true
+	case errors.Is(err, errDraining):
+		return answer{Unfit: "it is stopping"}, true
+	case moved(err):
+		return answer{Again: true}, true
+	case ctx.Err() != nil:
+		return got, false
+	}
+	err = shown(err)
+	f := &refused{Code: parley.CodeOf(err), Message: parley.MessageOf(err)}
+	if x, ok := errors.AsType[*parley.Error](err); ok {
+		f.Hint, f.RetryAfter, f.Vendor, f.Problem = x.Hint, x.RetryAfter, x.Vendor, x.Problem
+	}
+	return answer{Refused: f}, true
+}
+
+// readLetters answers letters that are for this node, or for one that has died.
+// It waits for none of them.
+func (e *Engine) readLetters() {
+	e.mu.Lock()
+	busy := len(e.reading)
+	e.mu.Unlock()
+	list, err := e.Nodes.Letters(e.ctx, lettersAtATime+busy)
+	if err != nil {
+		if e.ctx.Err() == nil {
+			e.Log.Warn("letters of other nodes cannot be read", "error", err)
+		}
+		return
+	}
+	for _, l := range list {
+		of := about{key: key{l.Tenant, l.Session}, command: l.Command}
+		e.mu.Lock()
+		busy := e.reading[of]
+		e.reading[of] = true
+		e.mu.Unlock()
+		if busy {
+			continue
+		}
+		e.wg.Go(func() {
+			e.answerLetter(l, of)
+			e.mu.Lock()
+			delete(e.reading, of)
+			e.mu.Unlock()
+		})
+	}
+}
+
+// answerLetter answers one letter, or has another node do it. If what it asks for
+// was appended the letter is gone by then.
+func (e *Engine) answerLetter(l parley.Letter, of about) {
+	got, ok := e.answer(e.ctx, of, l.Body, l.Command)
+	var err error
+	switch {
+	case !ok || got.Again:
+		return // it is read again
+	case got.Elsewhere != "":
+		err = e.Nodes.Redirect(e.ctx, l, got.Elsewhere)
+		e.tell(letterTopic+got.Elsewhere, nil)
+	default:
+		of.answer = true
+		err = e.Nodes.Reply(e.ctx, l, e.sealer.seal(of, got))
+	}
+	if err != nil && e.ctx.Err() == nil {
+		e.Log.Warn("a letter of another node was not answered", "session", l.Session, "error", err)
+	}
+}

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"parley"
+)
+
+// What nodes tell each other is sealed by a key that follows from the one they
+// share: whoever is on the bus or in the database can neither read nor make it.
+
+// A sealer seals and opens messages between nodes.
+type sealer struct{ cipher.AEAD }
+
+func newSealer(key []byte) sealer {
+	own := sha256.Sum256(append([]byte("parley: commands between nodes\n"), key...))
+	block, err := aes.NewCipher(own[:])
+	if err != nil {
+		panic(err) // not of a key of this length
+	}
+	gcm, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // not of this cipher
+	}
+	return sealer{gcm}
+}
+
+// An about is what a message is about: the command of a session, or the answer.
+// A message that is about something else cannot be opened.
+type about struct {
+	key
+	command parley.CommandID
+	answer  bool
+}
+
+func (a about) bytes() []byte {
+	return fmt.Appendf(nil, "%s/%s/%s/%t", a.tenant, a.session, a.command, a.answer)
+}
+
+func (s sealer) seal(about about, message any) []byte {
+	raw, err := json.Marshal(message)
+	if err != nil {
+		panic(fmt.Sprintf("%T cannot be encoded: %v", message, err)) // strings and numbers only
+	}
+	return s.Seal(nil, nil, raw, about.bytes())
+}
+
+func (s sealer) open(about about, sealed []byte, message any) error {
+	raw, err := s.Open(nil, nil, sealed, about.bytes())
+	if err == nil {
+		err = json.Unmarshal(raw, message)
+	}
+	return err
+}
+
+// commandTypes are all types of commands, by name.
+var commandTypes = map[string]reflect.Type{}
+
+func init() {
+	for _, do := range []parley.CommandBody{
+		parley.AcceptTools{}, parley.AnswerQuestion{}, parley.CancelRun{}, parley.CancelTimer{},
+		parley.ChangeSettings{},
+		parley.ClearMission{}, parley.CompactContext{}, parley.DecideApproval{}, parley.DecidePlan{},
+		parley.DeleteAgent{}, parley.DeleteSession{}, parley.ExplainApproval{}, parley.FireTimer{},
+		parley.HaltSession{}, parley.MakeAgent{}, parley.NoteAgents{}, parley.OpenSession{}, parley.PromptAgent{},
+		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.RevokeGrant{},
+		parley.SetMission{}, parley.SetOverride{}, parley.SetWebhook{}, parley.StartAgent{}, parley.StopAgent{},
+		parley.SubmitInput{}, parley.WithdrawInput{},
+	} {
+		commandTypes[reflect.TypeOf(do).Name()] = reflect.TypeOf(do)
+	}
+}
+
+// A passed request is one on its way to another node.
+type passed struct {
+	Who    parley.Principal   `json:"who"`
+	By     parley.PrincipalID `json:"by"`
+	At     time.Time          `json:"at"`
+	Via    string             `json:"via,omitempty"`
+	Type   string             `json:"type,omitempty"`
+	Do     json.RawMessage    `json:"do,omitempty"`
+	Own    bool               `json:"own,omitempty"`
+	Rest   bool               `json:"rest,omitempty"`
+	Starts bool               `json:"starts,omitempty"`
+}
+
+func passedOf(r *request, starts bool) passed {
+	c := r.command
+	p := passed{Who: r.who, By: c.By, At: c.At, Via: c.Via, Own: r.own, Rest: r.rest, Starts: starts}
+	if c.Do != nil {
+		raw, err := json.Marshal(c.Do)
+		if err != nil {
+			panic(fmt.Sprintf("%T cannot be encoded: %v", c.Do, err)) // strings and numbers only
+		}
+		p.Type, p.Do = reflect.TypeOf(c.Do).Name(), raw
+	}
+	return p
+}
+
+// request is what was passed on.
+func (p passed) request(of about) (*request, error) {
+	r := &request{who: p.Who, own: p.Own, rest: p.Rest, command: parley.Command{ID: of.command, Tenant: of.tenant,
+		Session: of.session, By: p.By, At: p.At, Via: p.Via}}
+	if p.Type == "" {
+		return r, nil
+	}
+	t, ok := commandTypes[p.Type]
+	if !ok {
+		return nil, fmt.Errorf("unknown command %q", p.Type)
+	}
+	do := reflect.New(t)
+	if err := json.Unmarshal(p.Do, do.Interface()); err != nil {
+		return nil, err
+	}
+	r.command.Do = do.Elem().Interface().(parley.CommandBody) // commandTypes has no others
+	return r, nil
+}
+
+// An answer is what came of a passed request: a receipt, a refusal, or who else is
+// to be asked.
+type answer struct {
+	Receipt   *parley.Receipt `json:"receipt,omitempty"`
+	Refused   *refused        `json:"refused,omitempty"`
+	Elsewhere string          `json:"elsewhere,omitempty"` // the node that has the session
+	Unfit     string          `json:"unfit,omitempty"`     // why this node cannot have the session
+	Again     bool            `json:"again,omitempty"`     // the session was on its way from one node to another
+}
+
+// refused is a parley.Error on its way.
+type refused struct {
+	Code       parley.Code         `json:"code"`
+	Message    string              `json:"message"`
+	Hint       string              `json:"hint,omitempty"`
+	RetryAfter time.Duration       `json:"retry_after,omitempty"`
+	Vendor     *parley.VendorError `json:"vendor,omitempty"`
+	Problem    string              `json:"problem,omitempty"`
+}
+
+func newCommandID() parley.CommandID { return parley.CommandID("node-" + rand.Text()) }

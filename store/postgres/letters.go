@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+)
+
+var _ parley.Nodes = (*Store)(nil)
+
+const (
+	postLetter = `INSERT INTO inbox (tenant, session, command, node, body) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT DO NOTHING RETURNING command`
+	endLetter = `DELETE FROM inbox WHERE tenant = $1 AND session = $2 AND command = $3`
+	// What was answered a minute ago has nobody who waits for it.
+	endOldLetters = `DELETE FROM inbox WHERE answer IS NOT NULL AND at < now() - interval '1 minute' RETURNING command`
+	letters       = `SELECT tenant, session, command, node, body FROM inbox WHERE answer IS NULL AND (node = $1 OR NOT EXISTS
+		(SELECT FROM nodes n WHERE n.id = inbox.node AND n.seen_at > clock_timestamp() - $2::interval))
+		ORDER BY at LIMIT $3`
+	redirectLetter = `UPDATE inbox SET node = $4 WHERE tenant = $1 AND session = $2 AND command = $3 AND answer IS NULL
+		RETURNING command`
+	replyLetter = `UPDATE inbox SET answer = $4 WHERE tenant = $1 AND session = $2 AND command = $3 RETURNING command`
+)
+
+func (s *Store) Post(ctx context.Context, l parley.Letter) error {
+	return s.letter(ctx, l, postLetter, l.Node, l.Body)
+}
+
+func (s *Store) Redirect(ctx context.Context, l parley.Letter, node string) error {
+	return s.letter(ctx, l, redirectLetter, node)
+}
+
+func (s *Store) Reply(ctx context.Context, l parley.Letter, answer []byte) error {
+	return s.letter(ctx, l, replyLetter, answer)
+}
+
+func (s *Store) Withdraw(ctx context.Context, l parley.Letter) error {
+	return s.letter(ctx, l, endLetter+` RETURNING command`)
+}
+
+func (s *Store) letter(ctx context.Context, l parley.Letter, statement string, more ...any) error {
+	_, err := list(ctx, s, of(l.Tenant), pgx.RowTo[string], statement,
+		append([]any{text(l.Tenant), text(l.Session), text(l.Command)}, more...)...)
+	return err
+}
+
+// Letters also removes answers that nobody has come for.
+func (s *Store) Letters(ctx context.Context, limit int) ([]parley.Letter, error) {
+	if _, err := list(ctx, s, maintenance, pgx.RowTo[string], endOldLetters); err != nil {
+		return nil, err
+	}
+	return list(ctx, s, maintenance, func(row pgx.CollectableRow) (l parley.Letter, err error) {
+		return l, row.Scan((*text)(&l.Tenant), (*text)(&l.Session), (*text)(&l.Command), &l.Node, &l.Body)
+	}, letters, s.node, s.lease, limit)
+}
+
+func (s *Store) Replied(ctx context.Context, l parley.Letter) (answer []byte, there bool, err error) {
+	return one(ctx, s, of(l.Tenant), pgx.RowTo[[]byte],
+		`SELECT answer FROM inbox WHERE tenant = $1 AND session = $2 AND command = $3`, text(l.Tenant), text(l.Session),
+		text(l.Command))
+}
