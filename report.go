@@ -34,10 +34,23 @@ func (Advance) decide(d *decision, _ Report) { d.advance() }
 type Recover struct{}
 
 func (Recover) decide(d *decision, _ Report) {
+	d.leftOpen("The server stopped in the middle of the answer.", false)
+}
+
+// HandOver says that this server stops everything that is open, and that another
+// goes on with it.
+type HandOver struct{}
+
+func (HandOver) decide(d *decision, _ Report) {
+	d.leftOpen("Another server goes on with the answer.", true)
+}
+
+// leftOpen ends what nobody is at any more.
+func (d *decision) leftOpen(why string, handed bool) {
 	switch r := d.s.Run; {
 	case r == nil:
 	case r.Turn != nil:
-		d.cut(ModelFailed{Code: CodeInterrupted, Message: "The server stopped in the middle of the answer."})
+		d.cut(ModelFailed{Code: CodeInterrupted, Message: why}, handed)
 	default:
 		for _, c := range r.Calls {
 			if c.Status == callStarted {

@@ -48,16 +48,20 @@ type TurnFinished struct {
 	Memo    *Memo  `json:"memo,omitempty"` // for the provider that spoke, and nobody else
 	// Vendor: the vendor of the model refused the request.
 	Vendor *VendorError `json:"vendor,omitempty"`
+	// Handed: the server stopped in good order, and another goes on. Such a cut does
+	// not count.
+	Handed bool `json:"handed,omitempty"`
 }
 
 func (b TurnFinished) fold(s State, e Event) State {
 	return s.inRun(e, func(r *Run) {
 		r.Turn, r.Stop, r.Code, r.Message, r.Vendor = nil, b.Stop, b.Code, b.Message, b.Vendor
 		r.Usage = r.Usage.Plus(b.Usage)
-		if b.Stop == StopCut {
-			r.Cuts++
-		} else {
+		switch {
+		case b.Stop != StopCut:
 			r.Announced = 0
+		case !b.Handed:
+			r.Cuts++
 		}
 	})
 }
@@ -281,13 +285,13 @@ func (b ModelFailed) decide(d *decision, rep Report) {
 	case r.Turn.Shown && b.Code == CodeTooLarge: // it would be too large the next time, too
 		d.finishOutput(true)
 	case r.Agent.Remote, r.Turn.Shown:
-		d.cut(b)
+		d.cut(b, false)
 		return
 	}
 	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopFailed, Code: b.Code, Message: b.Message, Vendor: b.Vendor})
 }
 
-func (d *decision) cut(why ModelFailed) {
+func (d *decision) cut(why ModelFailed, handed bool) {
 	r := d.s.Run
 	d.finishOutput(true)
 	d.endRemoteCalls(CallUnknown, "The agent was lost while it did this. Nobody knows whether it happened.")
@@ -295,7 +299,7 @@ func (d *decision) cut(why ModelFailed) {
 		d.cancelCall(c)
 	}
 	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut, Code: why.Code, Message: why.Message,
-		Vendor: why.Vendor})
+		Vendor: why.Vendor, Handed: handed})
 }
 
 // finishOutput finishes the open output with what was shown of it.

@@ -54,7 +54,7 @@ func (c *check) inRun(e parley.Event) {
 		for id, k := range c.calls {
 			c.must(!c.remote || k.ended, "call %d of an agent elsewhere is open", id)
 		}
-		if b.Stop == parley.StopCut {
+		if b.Stop == parley.StopCut && (!b.Handed || c.remote) {
 			c.cuts++
 			c.must(c.cuts <= parley.MaxCuts, "%d cuts", c.cuts)
 		}

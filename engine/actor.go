@@ -101,6 +101,9 @@ func (a *actor) nudge() {
 func (a *actor) run() {
 	err := a.live()
 	a.stopWorkers()
+	if errors.Is(err, errDraining) && a.s != nil && a.engine.shared() {
+		a.leaveToOthers()
+	}
 	a.memory.forget()
 	if a.refusal = err; err == nil || parley.CodeOf(err) == parley.CodeInternal && !moved(err) {
 		a.refusal = errGone
@@ -171,6 +174,7 @@ func (a *actor) live() (err error) {
 		if draining && len(a.workers) == 0 {
 			err := a.s.release(e.ctx, e.shared())
 			e.remove(a, false)
+			e.tell(dueTopic, nil)
 			return err
 		}
 		timer.Reset(wake)

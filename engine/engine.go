@@ -53,6 +53,7 @@ type Config struct {
 
 	Nodes   parley.Nodes // of the store; nil: this process is the only one
 	Bus     parley.Bus   // between nodes; nil: they meet in the store alone
+	Node    parley.Node  // what is said of this one: Address, Version and Agents
 	NodeKey []byte       // what all nodes share, and seals what they tell each other
 
 	Remotes    parley.Remotes    // nil: agents that run elsewhere are not reached
@@ -97,6 +98,8 @@ type Engine struct {
 
 	sealer   sealer
 	lettered chan struct{} // has watch read letters
+
+	factsTold chan struct{} // has watch read what other nodes have changed of tenants
 
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
@@ -144,8 +147,9 @@ func New(c Config) *Engine {
 		poked:  make(chan struct{}, 1),
 		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
 		drained: make(chan struct{}), reading: map[about]bool{}, lettered: make(chan struct{}, 1),
-		sealer:  newSealer(c.NodeKey),
-		tenants: tenants{known: map[parley.TenantID]parley.State{}}}
+		factsTold: make(chan struct{}, 1),
+		sealer:    newSealer(c.NodeKey),
+		tenants:   tenants{known: map[parley.TenantID]parley.State{}}}
 	e.large.places = make(chan struct{}, largeAtOnce)
 	e.made.read = map[definitionKey]parley.Agent{}
 	e.projects = newProjects(c)

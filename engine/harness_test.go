@@ -163,8 +163,10 @@ func (r *rig) start() {
 	default:
 		c.Store = store
 	}
-	if nodes, ok := store.(parley.Nodes); ok {
+	if nodes, ok := store.(parley.Nodes); ok && c.Nodes == nil {
 		c.Nodes = nodes
+	} else if wrap, ok := c.Nodes.(*gated); ok {
+		wrap.Nodes = nodes
 	}
 	c.Feed, c.Model = r.feed, provider.Patient(r.puppet, c.Log)
 	if c.Tools == nil {

@@ -112,6 +112,22 @@ func (a *actor) commandHere(r *request) (parley.Receipt, error) {
 	return receipt, err
 }
 
+// leaveToOthers leaves the session to another node where it is. Nothing of it is alive
+// here any more.
+func (a *actor) leaveToOthers() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace/2)
+	defer cancel()
+	events, err := a.s.take(ctx, entry{in: parley.Report{At: a.engine.Now(), Body: parley.HandOver{}}})
+	if err == nil {
+		a.engine.Feed.Publish(a.tenant, events)
+		err = a.s.release(ctx, true)
+	}
+	if err != nil {
+		a.log.Warn("a session was not handed over; another node takes it later", "error", err)
+	}
+	a.engine.tell(dueTopic, nil)
+}
+
 // moved reports whether an error only says that the session went to another node,
 // and that nothing was done.
 func moved(err error) bool {
@@ -123,6 +139,17 @@ const (
 	lookAtInbox    = 500 * time.Millisecond
 	lookAtFacts    = time.Second
 	lettersAtATime = 64
+)
+
+// lookAtDue is how long to wait while there are other nodes: what they leave is
+// not always said.
+const lookAtDue = time.Second
+
+// dueTopic says that something was left to other nodes, and factsTopic that facts of
+// a tenant have changed.
+const (
+	dueTopic   = "c.due"
+	factsTopic = "c.facts"
 )
 
 // watch sees to what other nodes do, until the engine is closed: letters for this
@@ -148,6 +175,8 @@ func (e *Engine) watch() {
 			if e.shared() {
 				e.readFacts()
 			}
+		case <-e.factsTold:
+			e.readFacts()
 		case <-e.ctx.Done():
 			return
 		}
@@ -173,6 +202,18 @@ func (e *Engine) readFacts() {
 	}
 }
 
+// aboutNode is what other nodes are told of this one.
+func (e *Engine) aboutNode() parley.Node {
+	n := e.Node
+	n.ID, n.Sessions, n.Draining = e.Nodes.Node(), e.loaded(), e.draining.Load()
+	for _, p := range e.projects.list {
+		if p.Root != "" && !slices.Contains(n.Projects, p.Root) {
+			n.Projects = append(n.Projects, p.Root)
+		}
+	}
+	return n
+}
+
 // served lists the nodes that may have a session of a project, those with the fewest
 // sessions first.
 func (e *Engine) served(tenant parley.TenantID, project string) (nodes []string) {
@@ -186,13 +227,21 @@ func (e *Engine) served(tenant parley.TenantID, project string) (nodes []string)
 	return nodes
 }
 
-// meet begins to hear other nodes.
+// meet tells other nodes of this one, and begins to hear them.
 func (e *Engine) meet() {
+	e.Nodes.Describe(e.aboutNode)
 	e.wg.Go(e.watch)
 	if e.Bus == nil {
 		return
 	}
 	stops := []func(){
+		e.Bus.Listen(dueTopic, func([]byte) { e.poke() }),
+		e.Bus.Listen(factsTopic, func([]byte) {
+			select {
+			case e.factsTold <- struct{}{}:
+			default: // it knows
+			}
+		}),
 		e.Bus.Answer(e.Nodes.Node(), e.answerAsk),
 		e.Bus.Listen(letterTopic+e.Nodes.Node(), func([]byte) {
 			select {

@@ -2,9 +2,20 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"parley"
 	"parley/access"
@@ -18,22 +29,32 @@ type cluster struct {
 	url   string
 	bus   parley.Bus // nil: they meet in the database alone
 	lease time.Duration
+	roles map[*rig]string
 }
 
 func newCluster(t testing.TB, bus parley.Bus) *cluster {
-	return &cluster{t: t, url: pgtest.Database(t), bus: bus, lease: 2 * time.Second}
+	c := &cluster{t: t, url: pgtest.Database(t), bus: bus, lease: 10 * time.Second, roles: map[*rig]string{}}
+	if _, _, err := postgres.Migrate(context.Background(), c.url); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
-// node starts one more.
+// node starts one more, which serves under a role of its own.
 func (c *cluster) node(change ...func(*Config)) *rig {
 	c.t.Helper()
+	role, url := pgtest.Role(c.t, c.url, "")
+	if err := postgres.Grant(context.Background(), c.url, role); err != nil {
+		c.t.Fatal(err)
+	}
 	r := &rig{t: c.t, reopen: func() parley.Store {
-		store, err := postgres.Open(context.Background(), c.url, postgres.WithLease(c.lease))
+		store, err := postgres.Open(context.Background(), url, postgres.WithLease(c.lease), postgres.WithConnections(4))
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		return store
 	}}
+	c.roles[r] = role
 	r.config = Config{Access: access.Rules{}, Project: Project{Agents: agents{}}, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now, Bus: c.bus, NodeKey: []byte("shared"), Retry: 50 * time.Millisecond}
 	for _, f := range change {
@@ -44,14 +65,61 @@ func (c *cluster) node(change ...func(*Config)) *rig {
 	return r
 }
 
-// knows waits until a node knows n others.
-func (c *cluster) knows(r *rig, n int) {
+func (c *cluster) exec(statement string, args ...any) {
 	c.t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, c.url)
+	if err == nil {
+		_, err = conn.Exec(ctx, statement, args...)
+		_ = conn.Close(ctx)
+	}
+	if err != nil {
+		c.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// cutOff keeps a node from the database, as if its process were gone, or its
+// network; and from the bus. Its lease has run out at once.
+func (c *cluster) cutOff(r *rig) {
+	c.t.Helper()
+	c.exec(`ALTER ROLE ` + c.roles[r] + ` NOLOGIN`)
+	c.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1`, c.roles[r])
+	if bus, ok := c.bus.(*lossyBus); ok {
+		bus.Answer(r.Nodes.Node(), nil)
+	}
+	c.exec(`UPDATE nodes SET seen_at = 'epoch' WHERE id = $1`, r.Nodes.Node())
+	c.t.Cleanup(func() { c.exec(`ALTER ROLE ` + c.roles[r] + ` LOGIN`) })
+}
+
+// know waits until each of these nodes knows the others, and nobody else.
+func (c *cluster) know(nodes ...*rig) {
+	c.t.Helper()
+	for _, r := range nodes {
+		var want []string
+		for _, other := range nodes {
+			if other != r {
+				want = append(want, other.Nodes.Node())
+			}
+		}
+		slices.Sort(want)
+		await(c.t, "a node knows the others", func() bool {
+			var got []string
+			for _, n := range r.Nodes.Others() {
+				got = append(got, n.ID)
+			}
+			return slices.Equal(got, want)
+		})
+	}
+}
+
+// await waits until something is so.
+func await(t testing.TB, what string, so func() bool) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	for len(r.Nodes.Others()) != n {
+	for !so() {
 		if !sleep(ctx, time.Millisecond) {
-			c.t.Fatalf("a node knows %+v, want %d others", r.Nodes.Others(), n)
+			t.Fatalf("it never came that %s", what)
 		}
 	}
 }
@@ -101,4 +169,181 @@ func (r *rig) epoch(id parley.SessionID) int64 {
 		r.t.Fatal(err)
 	}
 	return st.Epoch
+}
+
+// TestOneEffectOnALossyBus: commands and answers are lost, repeated and late, and
+// each command has one effect.
+func TestOneEffectOnALossyBus(t *testing.T) {
+	bus := newBus(7)
+	bus.loses, bus.repeats, bus.delay = 0.4, 0.4, 5*time.Millisecond
+	c := newCluster(t, bus)
+	a, b := c.node(), c.node()
+	c.know(a, b)
+	id := a.open()
+	a.say(id, "say one; hang")
+	a.until(id, "it speaks", seen[parley.OutputAppended](1))
+	const inputs = 20
+	var wg sync.WaitGroup
+	for i := range inputs {
+		wg.Go(func() {
+			if _, err := b.try(id, parley.SubmitInput{Content: "say x", Request: fmt.Sprint("r", i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	count := map[string]int{}
+	for _, in := range all[parley.InputReceived](a.log(id)) {
+		count[in.Request]++
+	}
+	for i := range inputs {
+		if n := count[fmt.Sprint("r", i)]; n != 1 {
+			t.Errorf("input %d is there %d times", i, n)
+		}
+	}
+	a.do(id, parley.CancelRun{})
+	a.finished(id, 1+inputs)
+	a.check(id)
+}
+
+// TestALetterOutlivesItsNode: a command waits for a node that dies; whoever takes the
+// session finds it.
+func TestALetterOutlivesItsNode(t *testing.T) {
+	c := newCluster(t, nil)
+	reads := make(chan struct{}, 1)
+	stuck := make(chan struct{})
+	a := c.node(func(c *Config) {
+		c.Store = &rough{append: func(b parley.Batch) error {
+			if b.Letter == "" {
+				return nil
+			}
+			reads <- struct{}{} // the letter was read, and nothing is committed
+			<-stuck
+			return errors.New("dead")
+		}}
+	})
+	b := c.node()
+	c.know(a, b)
+	id := a.open()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := b.try(id, parley.RenameSession{Title: "at last"})
+		answered <- err
+	}()
+	<-reads
+	c.cutOff(a)
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	close(stuck)
+	if n := len(all[parley.SessionRenamed](b.log(id))); n != 1 {
+		t.Errorf("renamed %d times", n)
+	}
+	if b.epoch(id) != 2 {
+		t.Errorf("the session has epoch %d", b.epoch(id))
+	}
+}
+
+// TestNobodyElseGivesCommands: what the shared key has not sealed is not heard, and
+// neither is an answer to something else.
+func TestNobodyElseGivesCommands(t *testing.T) {
+	bus := newBus(1)
+	c := newCluster(t, bus)
+	a := c.node()
+	id := a.open()
+	k := key{acme, id}
+	forged := func(with sealer, of about, k key) []byte {
+		r := &request{who: ann, command: parley.Command{Do: parley.DeleteSession{}, By: ann.ID, At: time.Now()}}
+		raw, _ := json.Marshal(envelope{k.tenant, k.session, "c1", with.seal(of, passedOf(r, false))})
+		return raw
+	}
+	own, other := newSealer([]byte("shared")), newSealer([]byte("stolen elsewhere"))
+	for what, message := range map[string][]byte{
+		"no JSON":         []byte("{"),
+		"another key":     forged(other, about{key: k, command: "c1"}, k),
+		"another session": forged(own, about{key: key{acme, "x"}, command: "c1"}, k),
+		"another command": forged(own, about{key: k, command: "c2"}, k),
+		"an answer":       forged(own, about{key: k, command: "c1", answer: true}, k),
+	} {
+		if got := a.answerAsk(context.Background(), message); got != nil {
+			t.Errorf("%s is answered", what)
+		}
+	}
+	if got := a.answerAsk(context.Background(), forged(own, about{key: k, command: "c1"}, k)); got == nil {
+		t.Error("a node is not answered")
+	}
+}
+
+// TestEveryCommandCanBePassedOn, and is the same on the other side.
+func TestEveryCommandCanBePassedOn(t *testing.T) {
+	for name, typ := range commandTypes {
+		v := reflect.New(typ).Elem()
+		fill(v, 1)
+		do := v.Interface().(parley.CommandBody)
+		r := &request{who: ann, own: true, command: parley.Command{By: ann.ID, At: time.Now(), Via: "x", Do: do}}
+		raw, _ := json.Marshal(passedOf(r, true))
+		var p passed
+		if err := json.Unmarshal(raw, &p); err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.request(about{key: key{acme, "s"}, command: "c"})
+		if err != nil || !reflect.DeepEqual(got.command.Do, do) || digest(got.command.Do) != digest(do) {
+			t.Errorf("%s becomes\n%+v, was\n%+v, %v", name, got.command.Do, do, err)
+		}
+	}
+	files, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`func \((?:do )?(\w+)\) Rules\(\) Rules`).FindAllSubmatch(raw, -1) {
+			if commandTypes[string(m[1])] == nil {
+				t.Errorf("%s cannot be passed on", m[1])
+			}
+		}
+	}
+}
+
+// fill gives everything in v a value.
+func fill(v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("text ", depth))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(depth) + 6)
+	case reflect.Uint, reflect.Uint64, reflect.Uint8:
+		v.SetUint(uint64(depth))
+	case reflect.Float64:
+		v.SetFloat(1.5)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		if depth < 6 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes([]byte(`{"a":1}`))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), depth+1)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), depth+1)
+			}
+		}
+	}
 }

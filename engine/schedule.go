@@ -31,6 +31,9 @@ func (e *Engine) schedule() {
 		if next := e.wakeDue(); !next.IsZero() {
 			wait = min(wait, next.Sub(e.Now()))
 		}
+		if e.shared() {
+			wait = min(wait, lookAtDue)
+		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -67,6 +67,7 @@ func (a *actor) learn() {
 	if a.session == parley.TenantSession {
 		_, _, round := a.engine.tenants.look(a.tenant)
 		a.engine.tenants.learn(a.s.state, round)
+		a.engine.tell(factsTopic, nil)
 	}
 }
 

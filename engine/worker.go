@@ -181,6 +181,9 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalesc
 	if step.Touches {
 		a.noteFiles(ctx, step.Run)
 	}
+	if err := a.mine(ctx); err != nil { // since its definition was read
+		return nil
+	}
 	result, err := a.tools(ctx).Perform(ctx, agent, step.Name, step.Args, func(stream parley.Stream, text string) {
 		say(stream, live[stream].Write(text))
 	})

@@ -16,9 +16,10 @@ const (
 	endLetter = `DELETE FROM inbox WHERE tenant = $1 AND session = $2 AND command = $3`
 	// What was answered a minute ago has nobody who waits for it.
 	endOldLetters = `DELETE FROM inbox WHERE answer IS NOT NULL AND at < now() - interval '1 minute' RETURNING command`
-	letters       = `SELECT tenant, session, command, node, body FROM inbox WHERE answer IS NULL AND (node = $1 OR NOT EXISTS
-		(SELECT FROM nodes n WHERE n.id = inbox.node AND n.seen_at > clock_timestamp() - $2::interval))
-		ORDER BY at LIMIT $3`
+	// A node that stops may be past answering.
+	letters = `SELECT tenant, session, command, node, body FROM inbox WHERE answer IS NULL AND (node = $1 OR NOT EXISTS
+		(SELECT FROM nodes n WHERE n.id = inbox.node AND n.seen_at > clock_timestamp() - $2::interval
+		AND NOT (n.draining AND inbox.at < now() - interval '1 second'))) ORDER BY at LIMIT $3`
 	redirectLetter = `UPDATE inbox SET node = $4 WHERE tenant = $1 AND session = $2 AND command = $3 AND answer IS NULL
 		RETURNING command`
 	replyLetter = `UPDATE inbox SET answer = $4 WHERE tenant = $1 AND session = $2 AND command = $3 RETURNING command`

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+// TestADeadNodesSessionsAreTaken: what ran on a node that died goes on elsewhere.
+func TestADeadNodesSessionsAreTaken(t *testing.T) {
+	c := newCluster(t, nil)
+	a, b := c.node(), c.node()
+	b.puppet.noHang = true
+	c.know(a, b)
+	id := a.open()
+	a.say(id, "say one; hang")
+	a.until(id, "it speaks", seen[parley.OutputAppended](1))
+	c.cutOff(a)
+	log := b.finished(id, 1)
+	if end := all[parley.RunFinished](log)[0]; end.Outcome != parley.Completed || b.epoch(id) != 2 {
+		t.Errorf("the run ended %+v under epoch %d", end, b.epoch(id))
+	}
+	b.check(id)
+}
+
+// TestStoppingHandsOver: a node that stops leaves idle sessions at once and running
+// ones when it has to cut them, and passes commands on meanwhile. However often that
+// happens, the run goes on: it was not cut.
+func TestStoppingHandsOver(t *testing.T) {
+	bus := newBus(1)
+	c := newCluster(t, bus)
+	a := c.node()
+	idle, busy := a.open(), a.open()
+	a.say(busy, "say one; hang")
+	a.until(busy, "it speaks", seen[parley.OutputAppended](1))
+	turns := 1
+	for range parley.MaxCuts + 1 {
+		b := c.node()
+		c.know(a, b)
+		a.Drain()
+		await(t, "the idle session was left", func() bool { return a.loaded() == 1 })
+		a.do(idle, parley.SubmitInput{Content: "say hello", Request: "r"})
+		if st, err := a.Store.Tenant(acme).Session(context.Background(), idle); err != nil ||
+			st.Holder != b.Nodes.Node() {
+			t.Fatalf("the session is at %+v, %v", st, err)
+		}
+		a.do(busy, parley.RenameSession{Title: "still here"}) // where it runs
+		a.kill()
+		turns++
+		b.until(busy, "the next turn speaks", seen[parley.OutputFinished](turns-1))
+		b.until(busy, "it speaks again", seen[parley.OutputStarted](turns))
+		a = b
+	}
+	log := a.log(busy)
+	for _, end := range all[parley.TurnFinished](log) {
+		if end.Stop != parley.StopCut || !end.Handed {
+			t.Errorf("a turn ended %+v", end)
+		}
+	}
+	a.do(busy, parley.CancelRun{})
+	a.finished(busy, 1)
+	a.check(busy)
+}
+
+// kill stops the engine as a server that has no more time does.
+func (r *rig) kill() {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := r.Engine.Close(ctx); err != nil {
+		r.t.Error(err)
+	}
+	if err := r.Store.Close(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// The last node has nobody to pass commands on to.
+func TestTheLastNodeRefuses(t *testing.T) {
+	c := newCluster(t, nil)
+	a := c.node()
+	id := a.open()
+	a.Drain()
+	if _, err := a.try(id, parley.RenameSession{Title: "x"}); parley.CodeOf(err) != parley.CodeUnavailable {
+		t.Errorf("a server that stops says %v", err)
+	}
+}
+
+// gated is the nodes of a process that can be stopped where it makes sure of its lease.
+type gated struct {
+	parley.Nodes
+	mu   sync.Mutex
+	gate chan struct{} // nil: it goes on
+}
+
+func (g *gated) shut(gate chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gate = gate
+}
+
+func (g *gated) Term(ctx context.Context) (int64, error) {
+	g.mu.Lock()
+	gate := g.gate
+	g.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return g.Nodes.Term(ctx)
+}
+
+// TestANodeThatWakesDoesNothing: a process is stopped after it has committed that a
+// call starts, and before the call. When it wakes, another has the session.
+func TestANodeThatWakesDoesNothing(t *testing.T) {
+	c := newCluster(t, nil)
+	c.lease = time.Second
+	nodes, asleep := &gated{}, make(chan struct{})
+	a := c.node(func(c *Config) {
+		c.Nodes = nodes
+		c.Store = &rough{after: func(b parley.Batch) error {
+			if len(all[parley.ToolCallStarted](b.Events)) > 0 {
+				nodes.shut(asleep)
+			}
+			return nil
+		}}
+	})
+	b := c.node()
+	c.know(a, b)
+	id := a.open()
+	a.say(id, "call do x | say done")
+	a.until(id, "the call starts", seen[parley.ToolCallStarted](1))
+	c.cutOff(a)
+	log := b.until(id, "the call is lost", seen[parley.ToolCallFinished](1))
+	if end := all[parley.ToolCallFinished](log)[0]; end.Outcome != parley.CallUnknown {
+		t.Errorf("the call ended %+v", end)
+	}
+	time.Sleep(c.lease) // by the clock of its machine, too
+	c.exec(`ALTER ROLE ` + c.roles[a] + ` LOGIN`)
+	close(asleep)
+	await(t, "the node lets go of the session", func() bool { return a.loaded() == 0 })
+	if n := a.hands.count("do"); n != 0 {
+		t.Errorf("a node that has lost the session has performed its call %d times", n)
+	}
+	b.do(id, parley.ResolveToolCall{Call: parley.CallID(seqOf[parley.ToolCallRequested](log, 1)),
+		Resolution: parley.Rerun})
+	b.finished(id, 1)
+	if n := b.hands.count("do"); n != 1 {
+		t.Errorf("the call was performed %d times", n)
+	}
+	b.check(id)
+}
