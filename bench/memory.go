@@ -98,18 +98,11 @@ func (t *trial) idleSteps(steps []int, open func(n int) error, check func() erro
 // connection.
 func runSessions(t *trial) error {
 	n := t.size(1000, 5)
-	data, err := t.dir()
-	if err != nil {
-		return err
-	}
 	plots := make([]plot, n)
 	for i := range plots {
 		plots[i] = plot{id: newID(), runs: 4, chunks: 15, size: 30}
 	}
-	if err := t.seeded(data, plots); err != nil {
-		return err
-	}
-	if err := t.startOn(data, "127.0.0.1:0", "PARLEY_IDLE=1s"); err != nil {
+	if err := t.startSeeded(plots, "PARLEY_IDLE=1s"); err != nil {
 		return err
 	}
 	visit := func(id string) error {

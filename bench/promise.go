@@ -97,18 +97,11 @@ func (t *trial) timerOf(id string) (due time.Time, err error) {
 // clients that come: each is shown, confirmed and marked.
 func runOutbox(t *trial) error {
 	sessions, each := t.size(64, 4), t.pick(100, 5)
-	data, err := t.dir()
-	if err != nil {
-		return err
-	}
 	plots := make([]plot, sessions)
 	for i := range plots {
 		plots[i] = plot{id: newID(), runs: each, chunks: 1, size: 20, deliver: true}
 	}
-	if err := t.seeded(data, plots); err != nil {
-		return err
-	}
-	if err := t.startOn(data, "127.0.0.1:0"); err != nil {
+	if err := t.startSeeded(plots); err != nil {
 		return err
 	}
 	receivers := make([]*receiver, sessions)

@@ -114,18 +114,12 @@ func runResume(t *trial) error {
 	for i, n := range sizes {
 		plots[i] = plotOf(n)
 	}
-	data, err := t.dir()
-	if err != nil {
-		return err
-	}
-	if err := t.seeded(data, plots); err != nil {
-		return err
-	}
-	if err := t.startOn(data, "127.0.0.1:0"); err != nil {
+	if err := t.startSeeded(plots); err != nil {
 		return err
 	}
 	heads := make([]int64, len(plots))
 	for i, p := range plots {
+		var err error
 		if heads[i], err = t.head(p.id); err != nil {
 			return err
 		}
@@ -223,14 +217,7 @@ func (t *trial) listOf(n int) error {
 	for i := range plots {
 		plots[i] = plot{id: newID(), runs: 1, chunks: 2, size: 30}
 	}
-	data, err := t.dir()
-	if err != nil {
-		return err
-	}
-	if err := t.seeded(data, plots); err != nil {
-		return err
-	}
-	if err := t.startOn(data, "127.0.0.1:0"); err != nil {
+	if err := t.startSeeded(plots); err != nil {
 		return err
 	}
 	h := &histogram{}
@@ -254,14 +241,7 @@ func runConversation(t *trial) error {
 	for i, n := range lengths {
 		plots[i] = plot{id: newID(), runs: n, chunks: 2, size: 100}
 	}
-	data, err := t.dir()
-	if err != nil {
-		return err
-	}
-	if err := t.seeded(data, plots); err != nil {
-		return err
-	}
-	if err := t.startOn(data, "127.0.0.1:0"); err != nil {
+	if err := t.startSeeded(plots); err != nil {
 		return err
 	}
 	var shortest float64

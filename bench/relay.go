@@ -167,6 +167,26 @@ func hangUpAll(list []*subscriber) {
 	}
 }
 
+// joined connects subscribers to a relay, and then a publisher. leave hangs up, also after an error.
+func (t *trial) joined(n int, subscribe func(i int) (*subscriber, error)) (list []*subscriber,
+	publish func(channel string, token []byte) error, leave func(), err error) {
+	var c *conn
+	list = make([]*subscriber, n)
+	leave = func() {
+		if c != nil {
+			c.hangUp()
+		}
+		hangUpAll(list)
+	}
+	if err = together(n, 32, func(i int) (err error) {
+		list[i], err = subscribe(i)
+		return err
+	}); err == nil {
+		publish, c, err = t.publisher()
+	}
+	return list, publish, leave, err
+}
+
 // received waits until every subscriber has everything.
 func (t *trial) received(list []*subscriber) error {
 	deadline := time.After(2 * time.Minute)
@@ -197,19 +217,13 @@ func (t *trial) fanRelay(name string, n, window, tokens int) error {
 		return err
 	}
 	a, credits := &answer{tag: 1, tokens: tokens}, newCredits(n, window, tokens)
-	list := make([]*subscriber, n)
-	defer func() { hangUpAll(list) }()
-	if err := together(n, 32, func(i int) (err error) {
-		list[i], err = t.subscribe("c", a, credits.arrived)
-		return err
-	}); err != nil {
-		return err
-	}
-	publish, c, err := t.publisher()
+	list, publish, leave, err := t.joined(n, func(int) (*subscriber, error) {
+		return t.subscribe("c", a, credits.arrived)
+	})
+	defer leave()
 	if err != nil {
 		return err
 	}
-	defer c.hangUp()
 	from, before := time.Now(), t.usage()
 	for i := range tokens {
 		select {
@@ -236,21 +250,16 @@ func (t *trial) viewersRelay(n, tokens int) error {
 	if err := t.startPeer(); err != nil {
 		return err
 	}
-	list, arrived := make([]*subscriber, n), make(chan [2]int, n)
-	defer func() { hangUpAll(list) }()
-	if err := together(n, 32, func(i int) (err error) {
-		list[i], err = t.subscribe("c"+strconv.Itoa(i), &answer{tag: i, tokens: tokens}, func(index int) {
+	arrived := make(chan [2]int, n)
+	list, publish, leave, err := t.joined(n, func(i int) (*subscriber, error) {
+		return t.subscribe("c"+strconv.Itoa(i), &answer{tag: i, tokens: tokens}, func(index int) {
 			arrived <- [2]int{i, index} // one of each channel is under way
 		})
-		return err
-	}); err != nil {
-		return err
-	}
-	publish, c, err := t.publisher()
+	})
+	defer leave()
 	if err != nil {
 		return err
 	}
-	defer c.hangUp()
 	from, before := time.Now(), t.usage()
 	for i := range n {
 		if err := publish("c"+strconv.Itoa(i), appendToken(nil, i, 0, clock(), payload)); err != nil {

@@ -40,6 +40,18 @@ func (t *trial) seeded(data string, plots []plot) error {
 	return errors.Join(err, store.Close())
 }
 
+// startSeeded starts a server on a new data folder that has some sessions.
+func (t *trial) startSeeded(plots []plot, env ...string) error {
+	data, err := t.dir()
+	if err != nil {
+		return err
+	}
+	if err := t.seeded(data, plots); err != nil {
+		return err
+	}
+	return t.startOn(data, "127.0.0.1:0", env...)
+}
+
 // A draft is a log that is being made.
 type draft struct {
 	*seed
