@@ -203,6 +203,10 @@ func TestStalledWrite(t *testing.T) {
 func TestNothingFollowsHalfAMessage(t *testing.T) {
 	p, s := meet(t, Options{WriteWithin: time.Second})
 	clog(s)
+	h := make([]byte, 10)
+	if _, err := io.ReadFull(p.r, h); err != nil || h[0] != final|opText { // a part of it has come
+		t.Fatalf("% x, %v", h, err)
+	}
 	p.send(frame(final|opBinary, "x"))
 	read := make(chan error, 1)
 	go func() {
@@ -213,10 +217,6 @@ func TestNothingFollowsHalfAMessage(t *testing.T) {
 		runtime.Gosched()
 	}
 	time.Sleep(100 * time.Millisecond) // the writer looks for an end after a 16th of WriteWithin
-	h := make([]byte, 10)
-	if _, err := io.ReadFull(p.r, h); err != nil || h[0] != final|opText {
-		t.Fatalf("% x, %v", h, err)
-	}
 	rest, _ := io.ReadAll(p.r)
 	if len(rest) == 64<<20 {
 		t.Fatal("the whole message fitted")
