@@ -117,7 +117,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	// The dialects.
 	conns := dialect.NewConns()
 	made.add("connections", conns)
-	s := shared{door, door.Agents, remotes, guard, conns, log, c.Public(at.String())}
+	s := shared{door, door.Agents, remotes, guard, conns, log, c.Public(at.String()), c.Auth == "jwt"}
 	bus := newEventBus(c, s, models.Provider, at)
 	bus.Models = provider.NewOffers(models, log, time.Now).List
 	r := newRoutes(s, bus, newNative(c, s, projects, models, bus))

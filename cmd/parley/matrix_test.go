@@ -169,11 +169,19 @@ var routeRules = map[string]rule{
 	// there is none
 	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404},
 
+	"GET /.well-known/agent-card.json":          {needs: parley.ActRead, ok: 200},
+	"GET /a2a/{id}/.well-known/agent-card.json": {needs: parley.ActRead, on: "agent", ok: 200},
+	"POST /a2a/{id}":                            {needs: parley.ActMessage, on: "agent", body: a2aMessage, ok: 200},
+	"POST /a2a/{id}/{$}":                        {needs: parley.ActMessage, on: "agent", body: a2aMessage, ok: 200},
+
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
 
 	"GET /api/agentloop/ws": {needs: parley.ActRead, on: "frames"}, // the same
 }
+
+const a2aMessage = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"m","role":"user",` +
+	`"parts":[{"kind":"text","text":"say hi"}]}}}`
 
 // permissions is the table of the design, written down a second time.
 var permissions = map[string][]parley.Action{

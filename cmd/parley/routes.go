@@ -8,6 +8,7 @@ import (
 	"parley"
 	"parley/access"
 	"parley/dialect"
+	"parley/dialect/a2a"
 	"parley/dialect/agentchat"
 	"parley/dialect/agentloop"
 	"parley/dialect/debugconsole"
@@ -27,6 +28,7 @@ type shared struct {
 	conns   *dialect.Conns
 	log     *slog.Logger
 	public  string // the address of the server as browsers know it; empty: unknown
+	bearer  bool   // requests need a token
 }
 
 // routes are everything that is served besides health: the handler of each pattern
@@ -52,6 +54,8 @@ func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 		socketRoute: &agentloop.Handler{Door: s.door, Guard: s.guard, Conns: s.conns, Log: s.log}})
 	speak(r, "debugconsole", (&debugconsole.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard,
 		Conns: s.conns, Log: s.log}).Routes())
+	speak(r, "a2a", (&a2a.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Log: s.log, Public: s.public,
+		Version: version, Bearer: s.bearer}).Routes())
 	speak(r, "native", own.Routes())
 	speak(r, "eventbus", bus.Routes())
 	r.dialects[server.Root] = r.dialects[socketRoute]

@@ -106,6 +106,7 @@ func (u *tenantUser) body(pattern, id string) string {
 			u.mark("prompt")),
 		"POST /api/agent-override": fmt.Sprintf(`{"agent_id":%q,"idle_prompt":%q,"idle_interval_secs":3600}`,
 			id, u.mark("prompt")),
+		"POST /a2a/{id}":         strings.ReplaceAll(a2aMessage, "say hi", u.mark("input")),
 		"POST /api/v1/missions":  fmt.Sprintf(`{"text":%q}`, u.mark("mission")),
 		"POST /api/mission":      fmt.Sprintf(`{"text":%q}`, u.mark("mission")),
 		"PATCH /api/v1/settings": fmt.Sprintf(`{"model":"m-%s"}`, u.mark("model")),

@@ -1,0 +1,246 @@
+package a2a
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A View is what a stream has to remember of the log that it follows. It shows every task of its session that it sees
+// from the beginning.
+type View struct {
+	Session parley.SessionID // empty: the root of what it sees
+	Context string           // what the client calls the session; empty: its id
+	shape   shape
+	run     parley.RunID
+	task    parley.InputID // of the run
+	text    dialect.Text
+	begun   bool // the artifact has begun
+	open    []dialect.Card
+	below   dialect.Below
+}
+
+// Ignored are the types of events that no client of this dialect is shown.
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
+	"SessionOpened":        "a context begins with its first task",
+	"SessionRenamed":       "contexts have no titles",
+	"SessionHalted":        "the end of the run says so",
+	"SessionReopened":      "a context takes messages again",
+	"SessionDeleted":       "its tasks ended before",
+	"TurnStarted":          "an agent is opaque to its clients",
+	"TurnFinished":         "an agent is opaque to its clients",
+	"OutputStarted":        "its pieces are shown",
+	"ToolCallRequested":    "an agent is opaque to its clients",
+	"ToolCallBlocked":      "an agent is opaque to its clients",
+	"ToolCallStarted":      "an agent is opaque to its clients",
+	"ToolOutputAppended":   "an agent is opaque to its clients",
+	"ExplanationRequested": "a task has a status, and no words about an open card",
+	"ApprovalExplained":    "a task has a status, and no words about an open card",
+	"PlanChanged":          "an agent is opaque to its clients",
+	"FilesChanged":         "an agent is opaque to its clients",
+	"ChildSpawned":         "sub-agents are not visible, only their cards",
+	"ChildReturned":        "sub-agents are not visible, only their cards",
+	"ContextMeasured":      "an agent is opaque to its clients",
+	"CompactionStarted":    "an agent is opaque to its clients",
+	"ContextCompacted":     "an agent is opaque to its clients",
+	"CompactionFailed":     "an agent is opaque to its clients",
+	"ModelFellBack":        "which model answers is not visible",
+	"TimerSet":             "the task of a follow-up is shown when it begins",
+	"TimerFired":           "the task of a follow-up is shown when it begins",
+})
+
+// Project says what a client is shown of an event. Of sub-agents it is shown what waits for a person.
+func Project(v View, e parley.Event) (View, []dialect.Frame) {
+	session := cmp.Or(v.Session, e.Root, e.Session)
+	if v.run != 0 {
+		var change dialect.Change
+		if v.below, change = v.below.After(session, e); change.Opened != nil || change.Closed != nil {
+			return v, v.waiting(e)
+		}
+	}
+	if e.Session != session {
+		return v, nil
+	}
+	switch b := e.Body.(type) {
+	case parley.InputReceived:
+		return v, v.received(e, b)
+	case parley.InputWithdrawn:
+		st, text := withdrawn(b.Reason)
+		return v, v.update(e, b.Input, st, nil, v.words(e, b.Input, text))
+	case parley.InputAdopted:
+		if e.Run != v.run || b.Input != v.task { // a run that another input has started takes it
+			return v, v.update(e, b.Input, completed, nil,
+				v.words(e, b.Input, "This message was added to the task that was running."))
+		}
+		return v, nil
+	case parley.RunStarted:
+		v = View{Session: v.Session, Context: v.Context, shape: v.shape, run: e.Run, task: b.Input}
+		return v, v.update(e, v.task, working, nil, nil)
+	}
+	if v.run == 0 || e.Run != v.run {
+		return v, nil // of a run that was going before this was followed
+	}
+	return v.inRun(e)
+}
+
+// inRun shows an event of the open run.
+func (v View) inRun(e parley.Event) (View, []dialect.Frame) {
+	if c, ok := dialect.Opens(e); ok {
+		v.open = append(slices.Clip(v.open), c)
+		return v, v.waiting(e)
+	}
+	if c, ok := dialect.Closes(e); ok {
+		v.open = slices.DeleteFunc(slices.Clone(v.open), func(o dialect.Card) bool { return o.ID == c.ID })
+		return v, v.waiting(e)
+	}
+	switch b := e.Body.(type) {
+	case parley.OutputStarted:
+		v.text = v.text.Start()
+	case parley.OutputAppended:
+		if b.Kind == parley.Text {
+			var text string
+			v.text, text = v.text.Piece(b)
+			return v.say(e, text)
+		}
+	case parley.OutputFinished:
+		if b.Kind == parley.Text {
+			var rest string
+			v.text, rest = v.text.End(b)
+			return v.say(e, rest)
+		}
+	case parley.ProblemReported:
+		if len(v.cards()) > 0 {
+			return v, nil // the task still waits
+		}
+		return v, v.update(e, v.task, working, nil, v.words(e, v.task, b.Message))
+	case parley.RunFinished:
+		return v.ending(e, b)
+	}
+	return v, nil
+}
+
+// received shows the task of an input.
+func (v View) received(e parley.Event, b parley.InputReceived) []dialect.Frame {
+	input := parley.InputID(e.Seq)
+	t := &task{Kind: v.shape.kind("task"), ID: parley.Ref(e.Session, e.Seq), ContextID: v.context(e),
+		Status: status{State: v.shape.state(submitted), Timestamp: timestamp(e.At)}}
+	if !b.Synthetic {
+		m := v.message(e, input, "user", v.shape.text(b.Content))
+		m.MessageID = cmp.Or(b.Request, m.MessageID)
+		t.History = []message{*m}
+	}
+	return frames(event{shape: v.shape, of: input, state: submitted, task: t})
+}
+
+// say shows a piece of the answer.
+func (v View) say(e parley.Event, text string) (View, []dialect.Frame) {
+	if text == "" {
+		return v, nil
+	}
+	shown := frames(v.piece(e, text))
+	v.begun = true
+	return v, shown
+}
+
+func (v View) piece(e parley.Event, text string) event {
+	return event{shape: v.shape, of: v.task, artifact: &artifactUpdate{Kind: v.shape.kind("artifact-update"),
+		TaskID: parley.Ref(e.Session, parley.Seq(v.task)), ContextID: v.context(e), Append: v.begun,
+		Artifact: artifact{ArtifactID: "answer", Name: "answer", Parts: []part{v.shape.text(text)}}}}
+}
+
+// ending shows how the task ended.
+func (v View) ending(e parley.Event, b parley.RunFinished) (View, []dialect.Frame) {
+	var shown []dialect.Frame
+	if v.begun {
+		last := v.piece(e, "")
+		last.artifact.LastChunk = true
+		shown = frames(last)
+	}
+	st, text := ended(b)
+	shown = append(shown, v.update(e, v.task, st, &metadata{b.Usage, b.Outcome, b.Code}, v.words(e, v.task, text))...)
+	return View{Session: v.Session, Context: v.Context, shape: v.shape}, shown
+}
+
+// ended is the state of a task whose run has ended, and why it is not completed.
+func ended(b parley.RunFinished) (state, string) {
+	switch b.Outcome {
+	case parley.Completed:
+		return completed, ""
+	case parley.Cancelled:
+		return canceled, cmp.Or(b.Message, "The task was canceled.")
+	case parley.Denied:
+		return rejected, cmp.Or(b.Message, "A person did not allow the task to go on.")
+	}
+	return failed, cmp.Or(strings.TrimSpace(b.Message), "The agent failed.")
+}
+
+func withdrawn(why parley.WithdrawReason) (state, string) {
+	switch why {
+	case parley.WithdrawnByHalt:
+		return failed, "The message was not answered: the session was halted."
+	case parley.WithdrawnByDelete:
+		return canceled, "The message was not answered: the session was deleted."
+	}
+	return canceled, "The message was taken back before it was answered."
+}
+
+// waiting shows the state of the task after its cards have changed.
+func (v View) waiting(e parley.Event) []dialect.Frame {
+	cards := v.cards()
+	if len(cards) == 0 {
+		return v.update(e, v.task, working, nil, nil)
+	}
+	var text []string
+	parts := []part{{}}
+	for _, c := range cards {
+		text = append(text, asks(c, len(cards) > 1))
+		parts = append(parts, v.shape.data(fields(c)))
+	}
+	parts[0] = v.shape.text(strings.Join(text, "\n\n"))
+	return v.update(e, v.task, inputRequired, nil, v.message(e, v.task, "agent", parts...))
+}
+
+// cards are those that wait for a person, of the session and of its sub-agents.
+func (v View) cards() []dialect.Card { return slices.Concat(v.open, v.below.Open()) }
+
+func (v View) update(e parley.Event, of parley.InputID, st state, meta *metadata, m *message) []dialect.Frame {
+	u := &statusUpdate{Kind: v.shape.kind("status-update"), TaskID: v.taskID(e, of), ContextID: v.context(e),
+		Status:   status{State: v.shape.state(st), Message: m, Timestamp: timestamp(e.At)},
+		Metadata: meta}
+	if v.shape == v03 {
+		stops := st.stops()
+		u.Final = &stops
+	}
+	return frames(event{shape: v.shape, of: of, state: st, status: u})
+}
+
+// words are a message of the agent about its task; none: nil.
+func (v View) words(e parley.Event, of parley.InputID, text string) *message {
+	if text == "" {
+		return nil
+	}
+	return v.message(e, of, "agent", v.shape.text(text))
+}
+
+func (v View) message(e parley.Event, of parley.InputID, role string, parts ...part) *message {
+	return &message{Kind: v.shape.kind("message"), MessageID: parley.Ref(e.Session, e.Seq), ContextID: v.context(e),
+		TaskID: v.taskID(e, of), Role: v.shape.role(role), Parts: parts}
+}
+
+func (v View) taskID(e parley.Event, of parley.InputID) string {
+	return parley.Ref(cmp.Or(v.Session, e.Root, e.Session), parley.Seq(of))
+}
+
+func (v View) context(e parley.Event) string {
+	return cmp.Or(v.Context, string(v.Session), string(e.Root), string(e.Session))
+}
+
+func frames(events ...event) (list []dialect.Frame) {
+	for _, e := range events {
+		list = append(list, dialect.Frame{Body: e})
+	}
+	return list
+}

@@ -1,0 +1,254 @@
+package a2a
+
+import (
+	"context"
+	"time"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A watch follows a task from its first event on and adds up what a client was shown of it.
+type watch struct {
+	follower parley.Follower
+	view     View
+	agent    string
+	input    parley.InputID // zero: the first that comes
+	task     task
+	state    state
+	// immediately: the client does not wait for the end of the task. answered: the client answered the task, whose
+	// state is later than that.
+	immediately, answered bool
+}
+
+// follow follows a session from the seq of a first event on. The task is that of the first input from there on.
+func (c *call) follow(ctx context.Context, session parley.SessionID, first parley.Seq) (*watch, error) {
+	f, err := c.door.Follow(ctx, c.who, parley.Scope{Session: session, Below: true},
+		parley.Cursor{After: int64(first) - 1})
+	if err != nil {
+		return nil, err
+	}
+	return &watch{follower: f, view: View{Session: session, shape: c.shape}, agent: c.agent}, nil
+}
+
+// watch finds a task and adds up what there is of it.
+func (c *call) watch(ctx context.Context, session parley.SessionID, input parley.InputID) (*watch, error) {
+	name, err := dialect.NameOf(ctx, c.door, c.who, session)
+	var w *watch
+	if err == nil {
+		w, err = c.follow(ctx, session, parley.Seq(input))
+	}
+	if err != nil {
+		if code := parley.CodeOf(err); code == parley.CodeNotFound || code == parley.CodeResync {
+			err = errNoTask
+		}
+		return nil, err
+	}
+	w.view.Context, w.input = name, input
+	if err = w.catchUp(ctx); err == nil && !w.known() {
+		err = errNoTask
+	}
+	if err != nil {
+		w.follower.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// see returns the events of the task that an event of the log leads to.
+func (w *watch) see(e parley.Event) (shown []event) {
+	if b, ok := e.Body.(parley.InputReceived); ok && e.Session == w.view.Session {
+		switch input := parley.InputID(e.Seq); {
+		case w.input == 0:
+			w.input = input
+		case w.input == input && b.Agent.Name != w.agent:
+			w.input = -1 // it is the task of another agent
+		}
+	}
+	var all []dialect.Frame
+	w.view, all = Project(w.view, e)
+	for _, f := range all {
+		if made := f.Body.(event); made.of == w.input {
+			w.task.apply(made)
+			if made.state != "" {
+				w.state = made.state
+			}
+			shown = append(shown, made)
+		}
+	}
+	return shown
+}
+
+// known reports whether the first event of the task was seen.
+func (w *watch) known() bool { return w.task.ID != "" }
+
+// returns reports whether a client that waits for the task is answered.
+func (w *watch) returns() bool { return w.known() && (w.immediately || w.state.stops()) }
+
+// cards are those that the task waits for.
+func (w *watch) cards() []dialect.Card {
+	if w.state != inputRequired {
+		return nil
+	}
+	return w.view.cards()
+}
+
+// catchUp sees everything that is in the log, up to the end of the task.
+func (w *watch) catchUp(ctx context.Context) error {
+	first := true
+	return dialect.CatchUp(ctx, w.follower, func(i *parley.Item) bool {
+		w.see(i.Event)
+		// If the first event is not that of the task, there is no such task.
+		goOn := (!first || w.known()) && !w.state.terminal()
+		first = false
+		return goOn
+	})
+}
+
+// next waits for events and sees them.
+func (w *watch) next(ctx context.Context) error {
+	items, err := w.follower.Next(ctx)
+	for _, i := range items {
+		if w.see(i.Event); w.returns() {
+			break
+		}
+	}
+	return err
+}
+
+// cut is the task with no more of its messages than a client wants.
+func (w *watch) cut(history *int, artifacts bool) *task {
+	t := w.task
+	if history != nil {
+		t.History = t.History[max(len(t.History)-max(*history, 0), 0):]
+	}
+	if !artifacts {
+		t.Artifacts = nil
+	}
+	return &t
+}
+
+// get answers with a task.
+func (c *call) get(ctx context.Context) (*task, error) {
+	session, input, err := taskOf(c.params)
+	if err != nil {
+		return nil, err
+	}
+	history, err := historyOf(c.params)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.watch(ctx, session, input)
+	if err != nil {
+		return nil, err
+	}
+	defer w.follower.Close()
+	return w.cut(history, true), nil
+}
+
+// cancel cancels a task, and answers with it.
+func (c *call) cancel(ctx context.Context) (*task, error) {
+	session, input, err := taskOf(c.params)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.watch(ctx, session, input)
+	if err != nil {
+		return nil, err
+	}
+	defer w.follower.Close()
+	ended := refusal(codeCancelable, "This task has ended: it is %s.", w.state)
+	if w.state.terminal() {
+		return nil, ended
+	}
+	_, err = c.door.Submit(ctx, c.who, parley.Command{Session: session, Via: parley.ViaHTTP,
+		Do: parley.CancelRun{Input: input}})
+	if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
+		return nil, ended
+	}
+	if err == nil {
+		err = w.catchUp(ctx)
+	}
+	return w.cut(nil, true), err
+}
+
+// A taskList is one page of tasks.
+type taskList struct {
+	Tasks         []*task `json:"tasks"`
+	NextPageToken string  `json:"nextPageToken"`
+	PageSize      int     `json:"pageSize"`
+	TotalSize     int     `json:"totalSize"`
+}
+
+// list lists the tasks of the agent, newest first.
+func (c *call) list(ctx context.Context) (*taskList, error) {
+	q, err := c.shape.decodeWanted(c.params)
+	if err != nil {
+		return nil, err
+	}
+	runs := parley.RunQuery{Agent: c.agent, Before: q.before, Project: c.project, Limit: maxPage}
+	if q.context != "" {
+		if runs.Session, _, err = dialect.SessionNamed(c.who, q.context); err != nil {
+			return nil, err
+		}
+	}
+	answer := &taskList{Tasks: []*task{}, PageSize: q.size}
+	for {
+		page, err := c.door.Runs(ctx, c.who, runs)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page {
+			runs.Before = r.StartedAt
+			if !q.lists(r) {
+				continue
+			}
+			if answer.TotalSize++; len(answer.Tasks) == q.size {
+				continue
+			}
+			w, err := c.ofRun(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			answer.Tasks = append(answer.Tasks, w.cut(q.history, q.artifacts))
+			w.follower.Close()
+			if len(answer.Tasks) == q.size {
+				answer.NextPageToken = r.StartedAt.Format(time.RFC3339Nano)
+			}
+		}
+		if len(page) < runs.Limit {
+			break
+		}
+	}
+	if answer.TotalSize == len(answer.Tasks) {
+		answer.NextPageToken = ""
+	}
+	return answer, nil
+}
+
+// ofRun is the task of a run.
+func (c *call) ofRun(ctx context.Context, r parley.RunInfo) (*watch, error) {
+	var input parley.InputID
+	err := dialect.ReadLog(ctx, c.door, c.who, r.Session, parley.Seq(r.Run), parley.Seq(r.Run), func(e parley.Event) {
+		if b, ok := e.Body.(parley.RunStarted); ok {
+			input = b.Input
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.watch(ctx, r.Session, input)
+}
+
+// lists reports whether a run is one of those that are wanted.
+func (q wanted) lists(r parley.RunInfo) bool {
+	st, at := working, r.StartedAt
+	switch {
+	case r.Outcome != "":
+		st, _ = ended(parley.RunFinished{Outcome: r.Outcome})
+		at = r.EndedAt
+	case r.Waiting:
+		st = inputRequired
+	}
+	return (q.state == "" || q.state == st) && !at.Before(q.since)
+}
