@@ -23,7 +23,7 @@ import (
 // is closed.
 var (
 	baseParts = []string{"models", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "remote agents",
-		"connections", "http", "webhooks", "feed", "mcp servers"}
+		"connections", "http", "mcp clients", "webhooks", "feed", "mcp servers"}
 	workParts = []string{"engine", "files", "memory", "readiness"}
 )
 
@@ -126,6 +126,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		Sockets: func() map[string]int { return r.sockets(conns.Sockets()) }})
 	web := newWeb(c, ports.main, r, guard, store, meter, log)
 	made.add("http", web)
+	made.add("mcp clients", r.mcp)
 	made.add("readiness", onClose(func() { // from the same moment on nothing new begins, and everybody is told
 		door.Drain()
 		web.Drain()

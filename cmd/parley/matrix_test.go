@@ -174,6 +174,11 @@ var routeRules = map[string]rule{
 	"POST /a2a/{id}":                            {needs: parley.ActMessage, on: "agent", body: a2aMessage, ok: 200},
 	"POST /a2a/{id}/{$}":                        {needs: parley.ActMessage, on: "agent", body: a2aMessage, ok: 200},
 
+	// without the header Accept; what a tool does needs more
+	"GET /mcp":    {needs: parley.ActRead, ok: 400},
+	"POST /mcp":   {needs: parley.ActRead, body: `{}`, ok: 400},
+	"DELETE /mcp": {needs: parley.ActRead, ok: 400},
+
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
 

@@ -13,6 +13,7 @@ import (
 	"parley/dialect/agentloop"
 	"parley/dialect/debugconsole"
 	"parley/dialect/eventbus"
+	"parley/dialect/mcpserver"
 	"parley/dialect/native"
 	"parley/dialect/threadchat"
 	"parley/engine"
@@ -36,6 +37,7 @@ type shared struct {
 type routes struct {
 	handlers map[string]http.Handler
 	dialects map[string]string // by pattern
+	mcp      *mcpserver.Handler
 }
 
 // socketRoute is the socket that a client reaches as well at the root, if it knows
@@ -56,6 +58,9 @@ func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 		Conns: s.conns, Log: s.log}).Routes())
 	speak(r, "a2a", (&a2a.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Log: s.log, Public: s.public,
 		Version: version, Bearer: s.bearer}).Routes())
+	r.mcp = &mcpserver.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Log: s.log, Console: s.public,
+		Version: version}
+	speak(r, "mcpserver", r.mcp.Routes())
 	speak(r, "native", own.Routes())
 	speak(r, "eventbus", bus.Routes())
 	r.dialects[server.Root] = r.dialects[socketRoute]

@@ -1,0 +1,249 @@
+// Package mcpserver offers the agents of a server as tools of the Model Context Protocol, over Streamable HTTP:
+// list_agents, ask_agent and get_session.
+package mcpserver
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A Guard lets in requests of which only the body says how long the answer takes.
+type Guard interface {
+	dialect.Guard
+	// Begin lets in a request. stay makes a visit of it.
+	Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error), err error)
+}
+
+// Limits of the connections of clients, which the protocol calls sessions, too.
+const (
+	maxClients = 1000
+	idleClient = time.Hour // without a request
+	maxBody    = 4 << 20
+)
+
+// Handler serves /mcp. It owns the calls that last, also when the connection of their client is lost, until Close.
+type Handler struct {
+	Door    parley.Door
+	Agents  parley.ProjectAgents
+	Guard   Guard
+	Log     *slog.Logger
+	Console string // the address of the server as browsers know it; empty: unknown
+	Version string
+
+	once sync.Once
+	web  *sdk.StreamableHTTPHandler
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex // guards the following; leaf
+	servers map[string]*sdk.Server
+	calls   map[*call]bool
+	closed  bool
+}
+
+// Routes lists what is served.
+func (h *Handler) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{"GET /mcp": h.serve, "POST /mcp": h.serve, "DELETE /mcp": h.serve}
+}
+
+type serverKey struct{}
+
+func (h *Handler) init() {
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.servers, h.calls = map[string]*sdk.Server{}, map[*call]bool{}
+	h.web = sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+		s, _ := r.Context().Value(serverKey{}).(*sdk.Server)
+		return s
+	}, &sdk.StreamableHTTPOptions{
+		EventStore:     sdk.NewMemoryEventStore(nil), // of 10 MiB for all clients
+		SessionTimeout: idleClient,
+		// The entrance checks Host and Origin, and knows which proxies there are.
+		DisableLocalhostProtection: true,
+		MaxRequestBodyBytes:        maxBody,
+		Logger:                     slog.New(slog.DiscardHandler),
+	})
+}
+
+const clientHeader = "Mcp-Session-Id"
+
+// serve lets in one request. Every request has a credential, and must be of the principal that the client was let in
+// as.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	h.once.Do(h.init)
+	who, stay, err := h.Guard.Begin(r, "")
+	if err == nil {
+		err = h.Door.May(r.Context(), who, parley.ActRead,
+			parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant})
+	}
+	client := r.Header.Get(clientHeader)
+	var server *sdk.Server
+	if err == nil {
+		server, err = h.server(who, client)
+	}
+	var visit parley.Visit
+	if err == nil {
+		visit, err = stay()
+	}
+	if err != nil {
+		dialect.LogFailure(h.Log, err)
+		dialect.Refuse(w, err)
+		return
+	}
+	ctx, leave := dialect.Attend(r.Context(), visit)
+	defer leave()
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, serverKey{}, server))
+	defer cancel()
+	defer context.AfterFunc(h.ctx, cancel)()
+	if r.Method == http.MethodDelete {
+		h.leave(client)
+	}
+	h.web.ServeHTTP(&patientWriter{ResponseWriter: w}, r.WithContext(ctx))
+}
+
+// server is the server of a principal, with the tools that act for it. The id of a client begins with the key of its
+// principal, so that no other principal can use it, nor the same one with other roles.
+func (h *Handler) server(who parley.Principal, client string) (*sdk.Server, error) {
+	key := keyOf(who)
+	if client != "" && !strings.HasPrefix(client, key+".") {
+		return nil, parley.Errorf(parley.CodeNotFound, "There is no such MCP session. Initialize a new one.")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
+	}
+	if client == "" {
+		clients := 0
+		for k, s := range h.servers {
+			n := count(s)
+			if clients += n; n == 0 && k != key {
+				delete(h.servers, k)
+			}
+		}
+		if clients >= maxClients {
+			return nil, parley.Errorf(parley.CodeOverloaded, "%d MCP clients are connected already; come back later.",
+				maxClients)
+		}
+	}
+	if h.servers[key] == nil {
+		h.servers[key] = h.newServer(who, key)
+	}
+	return h.servers[key], nil
+}
+
+func count(s *sdk.Server) (n int) {
+	for range s.Sessions() {
+		n++
+	}
+	return n
+}
+
+// keyOf names a principal with its roles.
+func keyOf(who parley.Principal) string {
+	var roles []string
+	for _, r := range who.Roles {
+		roles = append(roles, string(r))
+	}
+	return string(dialect.SessionFor(who, "mcp client", strings.Join(roles, " ")))
+}
+
+func (h *Handler) newServer(who parley.Principal, key string) *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: h.Version}, &sdk.ServerOptions{
+		Instructions: "Ask the agents of this server. list_agents names them; ask_agent returns the answer and the " +
+			"session, which a later call can go on with.",
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		GetSessionID: func() string { return key + "." + rand.Text() },
+	})
+	h.addTools(s, who)
+	return s
+}
+
+// A call is a call of a tool that lasts.
+type call struct {
+	client string
+	leave  context.CancelCauseFunc
+}
+
+var errLeft = parley.Errorf(parley.CodeUnavailable, "The client has left, or the server is stopping. The run goes on.")
+
+// begin makes the context of a call that lasts. It ends when the client leaves or the server stops, which does not stop
+// the run, and when the client cancels the call.
+func (h *Handler) begin(ctx context.Context, client string) (_ context.Context, done func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, nil, errLeft
+	}
+	ctx, leave := context.WithCancelCause(ctx)
+	c := &call{client, leave}
+	h.calls[c] = true
+	h.wg.Add(1)
+	return ctx, func() {
+		leave(nil)
+		h.mu.Lock()
+		delete(h.calls, c)
+		h.mu.Unlock()
+		h.wg.Done()
+	}, nil
+}
+
+// leave ends the calls of a client; empty: of all.
+func (h *Handler) leave(client string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.calls {
+		if client == "" || c.client == client {
+			c.leave(errLeft)
+		}
+	}
+}
+
+// Close ends all calls and connections. Runs go on.
+func (h *Handler) Close(context.Context) error {
+	h.once.Do(h.init)
+	h.mu.Lock()
+	h.closed = true
+	servers := h.servers
+	h.servers = nil
+	h.mu.Unlock()
+	h.leave("")
+	h.wg.Wait()
+	for _, s := range servers {
+		for client := range s.Sessions() {
+			_ = client.Close() // it has nothing under way
+		}
+	}
+	h.stop()
+	return nil
+}
+
+// A patientWriter gives each write of a stream its own time, as transport.Stream does.
+type patientWriter struct{ http.ResponseWriter }
+
+const writeWithin = 10 * time.Second
+
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *patientWriter) Write(b []byte) (int, error) {
+	rc := http.NewResponseController(w.ResponseWriter)
+	_ = rc.SetWriteDeadline(time.Now().Add(writeWithin)) // on connections that have one
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *patientWriter) FlushError() error {
+	rc := http.NewResponseController(w.ResponseWriter)
+	err := rc.Flush()
+	_ = rc.SetWriteDeadline(time.Time{})
+	return err
+}

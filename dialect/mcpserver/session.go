@@ -1,0 +1,105 @@
+package mcpserver
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A conversation is what get_session tells.
+type conversation struct {
+	Session  string   `json:"session"`
+	Agent    string   `json:"agent,omitempty"`
+	Title    string   `json:"title,omitempty"`
+	Status   string   `json:"status"`
+	Messages []spoken `json:"messages"`
+	Waiting  []string `json:"waiting"`           // what waits for a person, in words
+	Earlier  bool     `json:"earlier,omitempty"` // there was more, earlier
+}
+
+type spoken struct {
+	Role string `json:"role"`
+	Text string `json:"text"`
+}
+
+// lookBack is how many events get_session reads, and most how many messages it tells.
+const (
+	lookBack = 5000
+	most     = 200
+)
+
+// session tells the state of a session, and the last of what was said.
+func (h *Handler) session(ctx context.Context, who parley.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult,
+	error) {
+	var name string
+	err := decodeArguments(r.Params.Arguments, dialect.Fields{{Key: "session", To: &name}})
+	if err == nil && name == "" {
+		err = dialect.Invalid("session is missing")
+	}
+	if err != nil {
+		return nil, err
+	}
+	id, _, err := dialect.SessionNamed(who, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := h.Door.Session(ctx, who, id)
+	if err != nil {
+		return nil, err
+	}
+	c := conversation{Session: name, Agent: m.Agent, Title: m.Title, Status: string(m.Status), Messages: []spoken{},
+		Waiting: []string{}}
+	first := max(1, m.Head-lookBack)
+	if err := dialect.ReadLog(ctx, h.Door, who, id, first, m.Head, func(e parley.Event) {
+		c.Messages = append(c.Messages, said(e)...)
+	}); err != nil {
+		return nil, err
+	}
+	c.Earlier = first > 1 || len(c.Messages) > most
+	c.Messages = c.Messages[max(0, len(c.Messages)-most):]
+	which := parley.CardQuery{Session: id}
+	if m.Root == id {
+		which = parley.CardQuery{Root: id} // with those of sub-agents
+	}
+	cards, err := h.Door.Cards(ctx, who, which)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(cards) // oldest first
+	for _, card := range cards {
+		c.Waiting = append(c.Waiting, strings.TrimSuffix(string(card.Kind)+" of "+card.Tool+": "+card.Show, ": "))
+	}
+	return result(c.text(), c), nil
+}
+
+// said is what an event says to people.
+func said(e parley.Event) []spoken {
+	switch b := e.Body.(type) {
+	case parley.InputReceived:
+		if !b.Synthetic {
+			return []spoken{{"user", b.Content}}
+		}
+	case parley.OutputFinished:
+		if b.Kind == parley.Text && b.Text != "" {
+			return []spoken{{"assistant", b.Text}}
+		}
+	}
+	return nil
+}
+
+// text is the conversation for a model to read.
+func (c conversation) text() string {
+	lines := []string{"Status: " + c.Status}
+	for _, m := range c.Messages {
+		lines = append(lines, m.Role+": "+m.Text)
+	}
+	for _, w := range c.Waiting {
+		lines = append(lines, "Waits for a person: "+w)
+	}
+	return strings.Join(lines, "\n\n")
+}
