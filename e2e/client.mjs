@@ -15,6 +15,7 @@
 //   {"do": "deafen", "socket": "1"}                 the end of one
 //   {"do": "forget", "socket": "1"}                 the end of a socket of any kind, that no test looks at any more
 //   {"do": "fetch", "socket": "1", "url": "http://…", "method": "POST", "body": "…"}
+//   {"do": "use", "socket": "1", "module": "aisdk", …}   a client of clients/, which says what else there is
 //
 // Everything that happens to a socket is a JSON line on standard output:
 //
@@ -82,8 +83,19 @@ async function ask({ socket, url, method, body }) {
   tell(socket, 'answer', { code: response.status, data: await response.text() });
 }
 
+// use has a client of clients/ do something. It is loaded when it is first needed.
+async function use(command) {
+  try {
+    const { default: client } = await import(`./clients/${command.module}.mjs`);
+    await client(command, (event, more) => tell(command.socket, event, more));
+  } catch (error) {
+    tell(command.socket, 'error', { data: `${error.name}: ${error.message}`, code: error.statusCode ?? error.status ?? 0 });
+  }
+}
+
 const commands = {
   open,
+  use,
   listen,
   deafen: (c) => sockets.get(c.socket).close(),
   fetch: (c) => ask(c).catch((error) => tell(c.socket, 'error', { data: String(error) })),
