@@ -32,7 +32,7 @@ func decodeAsk(arguments json.RawMessage) (q question, err error) {
 }
 
 func decodeArguments(arguments json.RawMessage, fields dialect.Fields) error {
-	if len(arguments) == 0 {
+	if len(arguments) == 0 || string(arguments) == "null" {
 		return nil
 	}
 	o, err := dialect.ParseObject(arguments)
