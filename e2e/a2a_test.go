@@ -35,6 +35,7 @@ type a2aArtifact struct {
 }
 
 const (
+	a2aWorking       = 2
 	a2aCompleted     = 3
 	a2aFailed        = 4
 	a2aCanceled      = 5
@@ -92,6 +93,12 @@ type a2aClient struct {
 	s       *server
 	version string
 	headers map[string]string
+}
+
+// in is the same client in the hands of a subtest.
+func (c a2aClient) in(t *testing.T) a2aClient {
+	c.n = c.n.in(t)
+	return c
 }
 
 func (c a2aClient) begin(act string, more map[string]any) *socket {

@@ -16,8 +16,8 @@ type party struct {
 	t       *testing.T
 	dialect string
 	say     func(text string)
-	allow   func(card string)        // an approval
-	choose  func(card, label string) // the answer to a question
+	allow   func(card string)        // an approval; nil: the dialect cannot
+	choose  func(card, label string) // the answer to a question; nil: the dialect cannot
 	cancel  func(*party)             // the run that goes on; nil: the dialect cannot
 	hear    func(*told) moment       // the next message
 
@@ -128,7 +128,8 @@ type gathering struct {
 	members []*party // native last: it is shown everything
 }
 
-var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "native"}
+var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "a2a",
+	"mcp", "native"}
 
 // gather has a session opened through one dialect and followed in all others
 // that can.
@@ -181,6 +182,10 @@ func (g *gathering) join(dialect string) *party {
 		g.loop(p)
 	case "event bus":
 		g.bus(p)
+	case "a2a":
+		g.a2a(p)
+	case "mcp":
+		g.mcp(p)
 	case "native":
 		g.log(p)
 	}
@@ -504,6 +509,120 @@ func (g *gathering) bus(p *party) {
 			r.end(m.Data.Outcome.Status)
 		case "turn_complete/":
 			return moment{what: ended}
+		}
+		return moment{}
+	}
+}
+
+// a2a is a client that streams tasks of its own. It answers and cancels those of others when it finds them in the list
+// of tasks.
+func (g *gathering) a2a(p *party) {
+	p.deaf, p.shows = true, []string{"text"}
+	c := a2aClient{n: g.n, s: g.s, version: "1.0"}
+	var talk *socket
+	var soon []moment
+	waits := ""
+	p.say = func(text string) {
+		talk, soon, waits = c.in(p.t).begin("talk", map[string]any{"text": text, "context": g.session}), nil, ""
+	}
+	find := func(status int) string {
+		var list struct{ Tasks []a2aEvent }
+		p.parse(c.in(p.t).begin("list", map[string]any{"context": g.session, "status": status}).next().Data, &list)
+		if len(list.Tasks) != 1 {
+			p.t.Fatalf("%d tasks are in the state %d", len(list.Tasks), status)
+		}
+		return list.Tasks[0].ID
+	}
+	p.choose = func(_, label string) {
+		c.in(p.t).ask("send", map[string]any{"text": label, "task": find(a2aInputRequired), "immediately": true})
+	}
+	p.allow = func(card string) { p.choose(card, "allow") }
+	p.cancel = func(*party) { c.in(p.t).ask("cancel", map[string]any{"task": find(a2aWorking)}) }
+	p.hear = func(r *told) moment {
+		if len(soon) == 0 {
+			soon = tells(r, parseA2A(p.t, talk.next()), &waits)
+		}
+		m := soon[0]
+		soon = soon[1:]
+		return m
+	}
+}
+
+// tells is what an event of a task says; waits is the card that the task waits for.
+func tells(r *told, e a2aEvent, waits *string) (list []moment) {
+	switch {
+	case e.Kind == "task":
+		r.text = ""
+		for _, a := range e.Artifacts {
+			r.text += a.text()
+		}
+	case e.Kind == "artifactUpdate":
+		r.text += e.Artifact.text()
+		return []moment{{what: words}}
+	}
+	if *waits != "" && e.Status.State != a2aInputRequired {
+		list = append(list, moment{cleared, *waits})
+		*waits = ""
+	}
+	switch e.Status.State {
+	case a2aInputRequired:
+		if *waits == "" {
+			*waits = e.card()
+			list = append(list, moment{card, *waits})
+		}
+	case a2aCompleted:
+		list = append(list, r.end("completed"))
+	case a2aCanceled:
+		list = append(list, r.end("cancelled"))
+	case a2aFailed:
+		list = append(list, r.end("failed"))
+	}
+	return append(list, moment{})
+}
+
+// mcp is a client that asks the agent by a tool. A person is asked by its client, if the session is its own.
+func (g *gathering) mcp(p *party) {
+	p.deaf, p.shows = true, []string{"text"}
+	c := g.n.mcp(g.s, g.opener == p.dialect)
+	p.say = func(text string) {
+		c.t = p.t
+		c.ask(text, g.session)
+	}
+	if g.opener == p.dialect {
+		answer := func(content map[string]any) {
+			c.act("answer",
+				map[string]any{"action": "accept", "content": content})
+		}
+		p.allow = func(string) { answer(map[string]any{"decision": "allow"}) }
+		p.choose = func(_, label string) { answer(map[string]any{"answer_1": label}) }
+	}
+	p.hear = func(r *told) moment {
+		c.t = p.t
+		switch h, told := c.hear(); h.Event {
+		case "progress":
+			switch told.Meta.Kind {
+			case "text":
+				r.text += told.Message
+				return moment{what: words}
+			case "waiting":
+				return moment{card, told.Meta.Card}
+			case "settled":
+				return moment{cleared, told.Meta.Card}
+			}
+		case "result":
+			var end mcpResult
+			p.parse(h.Data, &end)
+			switch last := end.Content[len(end.Content)-1].Text; {
+			case !end.IsError:
+				r.text = end.text()
+				return r.end("completed")
+			case last == "The run was cancelled.":
+				return r.end("cancelled")
+			}
+			return r.end("failed")
+		case "elicit", "unasked":
+		default:
+			p.t.Fatalf("%+v", h)
 		}
 		return moment{}
 	}
