@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"reflect"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -61,4 +62,51 @@ func meaning(body []byte) (c parley.Command, err error) {
 		return parley.Command{}, err
 	}
 	return c, nil
+}
+
+// If several cards are open, an answer must name one of them: a text that was meant for another must not decide it.
+func TestAnAnswerNamesItsCard(t *testing.T) {
+	other := waiting
+	other.ID, other.Seq = parley.Ref(dialecttest.Session, 12), 12
+	question := dialect.Card{ID: parley.Ref(dialecttest.Session, 14), Kind: parley.CardQuestion, Seq: 14,
+		Session: dialecttest.Session, Asks: parley.QuestionAsked{Questions: []parley.Question{{Question: "Tea?"}}}}
+	lost := dialect.Card{ID: parley.Ref(dialecttest.Session, 6), Kind: parley.CardCall, Seq: 6,
+		Session: dialecttest.Session, Asks: parley.ToolCallFinished{Name: "send"}}
+	for _, one := range []struct {
+		cards []dialect.Card
+		text  string
+		data  string
+		want  parley.CommandBody // nil: refused
+	}{
+		{[]dialect.Card{waiting, other}, "allow", "", nil},
+		{[]dialect.Card{waiting, other}, "", `{"decision":"allow"}`, nil},
+		{[]dialect.Card{waiting, other}, "allow " + other.ID, "", parley.DecideApproval{Card: 12, Decision: "allow"}},
+		{[]dialect.Card{waiting, other}, "deny " + waiting.ID + " not now", "", parley.DecideApproval{Card: 10,
+			Decision: "deny", Note: "not now"}},
+		{[]dialect.Card{waiting, other}, "", `{"id":"` + other.ID + `","decision":"deny"}`,
+			parley.DecideApproval{Card: 12,
+				Decision: "deny"}},
+		{[]dialect.Card{question}, "allow " + waiting.ID, "", parley.AnswerQuestion{Card: 14,
+			Answers: [][]string{{"allow " + waiting.ID}}}},
+		{[]dialect.Card{question}, "", `{"answers":[["Yes"]]}`,
+			parley.AnswerQuestion{Card: 14, Answers: [][]string{{"Yes"}}}},
+		{[]dialect.Card{question, waiting}, "Yes", "", nil},
+		{[]dialect.Card{lost}, "mark_done it was sent", "", parley.ResolveToolCall{Call: 6, Resolution: "mark_done",
+			Note: "it was sent"}},
+		{[]dialect.Card{lost}, "", `{"resolution":"rerun"}`, parley.ResolveToolCall{Call: 6, Resolution: "rerun"}},
+		{nil, "allow", "", nil},
+	} {
+		var data dialect.Object
+		if one.data != "" {
+			data, _ = dialect.ParseObject([]byte(one.data))
+		}
+		a, err := newAnswer(one.text, data)
+		var got parley.Command
+		if err == nil {
+			got, err = a.to(one.cards)
+		}
+		if (err != nil) != (one.want == nil) || err == nil && !reflect.DeepEqual(got.Do, one.want) {
+			t.Errorf("%q %s means %+v (%v), want %+v", one.text, one.data, got.Do, err, one.want)
+		}
+	}
 }

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+)
+
+// A visitor is a user of a world with tokens, who speaks the open protocols.
+type visitor struct {
+	*world
+	name string
+	role string
+}
+
+// post sends JSON with headers, and returns the status, the body without the framing of server-sent events, and the
+// header of the answer.
+func (v visitor) post(method, path, body string, headers ...string) (int, string, http.Header) {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), method, v.addr+path, strings.NewReader(body))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+token(v.t, "acme", parley.PrincipalID(v.name), time.Minute, v.role))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return res.StatusCode, string(raw), res.Header
+}
+
+// An a2aAnswer is the answer to a call of A2A.
+type a2aAnswer struct {
+	ID     any
+	Result struct {
+		Task struct {
+			ID, ContextID string
+			Status        struct {
+				State   string
+				Message struct {
+					Parts []struct{ Data struct{ ID string } }
+				}
+			}
+		}
+	}
+	Error struct {
+		Code    int
+		Message string
+		Data    []struct{ Reason string }
+	}
+}
+
+// a2a calls a method of version 1.0.
+func (v visitor) a2a(method, params string) (a a2aAnswer) {
+	v.t.Helper()
+	_, body, _ := v.post("POST", "/a2a/helpful-assistant", fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":"x","method":%q,"params":%s}`, method, params), "A2A-Version", "1.0")
+	if err := json.Unmarshal([]byte(body), &a); err != nil {
+		v.t.Errorf("%s %s: %v in %s", method, params, err, body)
+	}
+	return a
+}
+
+func said(text, more string) string {
+	return fmt.Sprintf(`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":%q}]%s}}`, text, more)
+}
+
+// What is wrong with a request of A2A is told in the protocol's shape, and nothing is appended.
+func TestA2ARefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds["sqlite"](t))
+	defer w.stop()
+	ann, bob := visitor{w, "ann", "standard_user"}, visitor{w, "bob", "standard_user"}
+	session := uuid.NewString()
+	context := `,"contextId":"` + session + `"`
+	asked := ann.a2a("SendMessage", said("write it to a.txt", context)).Result.Task
+	if asked.Status.State != "TASK_STATE_INPUT_REQUIRED" {
+		t.Fatalf("%+v", asked)
+	}
+	before := ann.head(session)
+	task := `,"taskId":"` + asked.ID + `"`
+	id := fmt.Sprintf(`{"id":%q}`, asked.ID)
+	for _, one := range []struct {
+		who            visitor
+		method, params string
+		code           int
+		reason         string
+	}{
+		{bob, "SendMessage", said("hi", context), -32602, ""},
+		{bob, "SendMessage", said("allow", task), -32001, "TASK_NOT_FOUND"},
+		{bob, "SendStreamingMessage", said("allow", task), -32001, "TASK_NOT_FOUND"},
+		{bob, "GetTask", id, -32001, "TASK_NOT_FOUND"},
+		{bob, "CancelTask", id, -32001, "TASK_NOT_FOUND"},
+		{bob, "SubscribeToTask", id, -32001, "TASK_NOT_FOUND"},
+		{bob, "ListTasks", fmt.Sprintf(`{"contextId":%q}`, session), -32602, ""},
+		{ann, "ListTasks", `{"pageSize":0}`, -32602, ""},
+		{ann, "ListTasks", `{"pageToken":"x"}`, -32602, ""},
+		{ann, "ListTasks", `{"status":"TASK_STATE_TIRED"}`, -32602, ""},
+		{ann, "GetTask", `{"id":7}`, -32602, ""},
+		{ann, "GetTask", `{}`, -32602, ""},
+		{ann, "GetTask", `[]`, -32602, ""},
+		{ann, "GetTask", fmt.Sprintf(`{"id":"%s.1"}`, session), -32001, "TASK_NOT_FOUND"},
+		{ann, "SubscribeToTask", fmt.Sprintf(`{"id":"%s.999"}`, session), -32001, "TASK_NOT_FOUND"},
+		{ann, "SendMessage", said("allow it if it is safe", task), -32602, ""},
+		{ann, "SendMessage", said("allow "+session+".1", task), -32004, "UNSUPPORTED_OPERATION"},
+		{ann, "message/send", `{}`, -32601, ""},
+		{ann, "CreateTaskPushNotificationConfig", `{}`, -32003, "PUSH_NOTIFICATION_NOT_SUPPORTED"},
+		{ann, "GetExtendedAgentCard", `{}`, -32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"},
+	} {
+		got := one.who.a2a(one.method, one.params)
+		reason := ""
+		if len(got.Error.Data) > 0 {
+			reason = got.Error.Data[0].Reason
+		}
+		if got.Error.Code != one.code || reason != one.reason || got.Error.Message == "" || got.ID != "x" {
+			t.Errorf("%s %s as %s: %+v, want %d", one.method, one.params, one.who.name, got, one.code)
+		}
+	}
+	for path, headers := range map[string][]string{"/a2a/helpful-assistant": {"A2A-Version", "2.0"},
+		"/a2a/nobody": nil} {
+		status, body, _ := ann.post("POST", path, a2aMessage, headers...)
+		if want := map[string]string{"/a2a/nobody": "404 -32602",
+			"/a2a/helpful-assistant": "200 -32009"}[path]; !strings.Contains(
+			body, strings.Fields(want)[1]) || fmt.Sprint(status) != strings.Fields(want)[0] {
+			t.Errorf("%s: %d %s, want %s", path, status, body, want)
+		}
+	}
+	if after := ann.head(session); after != before {
+		t.Errorf("%d events were appended", after-before)
+	}
+	if list := bob.a2a("ListTasks", `{}`); list.Error.Code != 0 {
+		t.Errorf("%+v", list)
+	}
+
+	// Of two answers at once, one counts.
+	var wg sync.WaitGroup
+	codes := make([]int, 2)
+	for i := range codes {
+		wg.Go(func() { codes[i] = ann.a2a("SendMessage", said("deny", task)).Error.Code })
+	}
+	wg.Wait()
+	if codes[0]+codes[1] != -32004 {
+		t.Errorf("two answers at once were answered %v", codes)
+	}
+}
+
+// head is how many events a session has.
+func (v visitor) head(session string) int {
+	v.t.Helper()
+	status, body, _ := v.post("GET", "/api/v1/sessions/"+session, "")
+	var m struct{ Head int }
+	if err := json.Unmarshal([]byte(body), &m); err != nil || status != http.StatusOK {
+		v.t.Fatalf("%d %s", status, body)
+	}
+	return m.Head
+}
+
+// mcp calls a tool in an MCP session; empty: it initializes one, and returns its id.
+func (v visitor) mcp(client, tool, arguments string) (status int, body, id string) {
+	v.t.Helper()
+	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
+		arguments)
+	headers := []string{"Mcp-Session-Id", client, "MCP-Protocol-Version", "2025-11-25"}
+	if client == "" {
+		call, headers = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+			`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, nil
+	}
+	status, body, header := v.post("POST", "/mcp", call, headers...)
+	return status, body, header.Get("Mcp-Session-Id")
+}
+
+// An MCP session is of use to the principal that has initialized it, with the roles it had then; and sessions of others
+// are refused in the protocol's shape.
+func TestMCPSessionsAreOnesOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds["sqlite"](t))
+	defer w.stop()
+	ann, bob := visitor{w, "ann", "standard_user"}, visitor{w, "bob", "standard_user"}
+	_, _, anns := ann.mcp("", "", "")
+	_, _, bobs := bob.mcp("", "", "")
+	session := uuid.NewString()
+	ask := fmt.Sprintf(`{"agent":"helpful-assistant","message":"say tea","session":%q}`, session)
+	if status, body, _ := ann.mcp(anns, "ask_agent", ask); status != http.StatusOK ||
+		!strings.Contains(body, `"text":"tea"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	before := ann.head(session)
+	for _, tool := range []string{"ask_agent", "get_session"} {
+		if status, body, _ := bob.mcp(bobs, tool, ask); status != http.StatusOK ||
+			!strings.Contains(body, `"code":-32602`) ||
+			!strings.Contains(body, "There is no such session.") {
+			t.Errorf("%s of bob in a session of ann: %d %s", tool, status, body)
+		}
+	}
+	for _, thief := range []visitor{bob, {w, "ann", "read_only"}} {
+		for _, method := range []string{"POST", "GET", "DELETE"} {
+			status, body, _ := thief.post(method, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id",
+				anns)
+			if status != http.StatusNotFound {
+				t.Errorf("%s %s with an MCP session of ann: %d %s", thief.role, method, status, body)
+			}
+		}
+	}
+	reader := visitor{w, "ann", "read_only"}
+	_, _, readers := reader.mcp("", "", "")
+	if status, body, _ := reader.mcp(readers, "ask_agent", ask); status != http.StatusOK ||
+		!strings.Contains(body, "-32600") {
+		t.Errorf("a reader asks: %d %s", status, body)
+	}
+	if status, body, _ := reader.mcp(readers, "get_session", ask); status != http.StatusOK ||
+		!strings.Contains(body, "say tea") {
+		t.Errorf("a reader reads: %d %s", status, body)
+	}
+	if after := ann.head(session); after != before {
+		t.Errorf("%d events were appended", after-before)
+	}
+	if status, body, _ := ann.post("DELETE", "/mcp", "", "Mcp-Session-Id", anns); status != http.StatusNoContent {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _, _ := ann.mcp(anns, "list_agents", "{}"); status != http.StatusNotFound {
+		t.Errorf("an MCP session that was ended is answered %d", status)
+	}
+}
+
+// A client that ends its MCP session in the middle of a call does not stop the run.
+func TestMCPRunsOutliveTheirClients(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds["sqlite"](t))
+	defer w.stop()
+	ann := visitor{w, "ann", "standard_user"}
+	_, _, leaves := ann.mcp("", "", "")
+	_, _, stays := ann.mcp("", "", "")
+	session := uuid.NewString()
+	ask := `{"agent":"helpful-assistant","message":%q,"session":"` + session + `"}`
+	var wg sync.WaitGroup
+	wg.Go(func() { ann.mcp(leaves, "ask_agent", fmt.Sprintf(ask, "count slowly to 3")) })
+	for status := 0; status != http.StatusOK; { // until the call has opened the session
+		status, _, _ = ann.post("GET", "/api/v1/sessions/"+session, "")
+	}
+	if status, body, _ := ann.post("DELETE", "/mcp", "", "Mcp-Session-Id", leaves); status != http.StatusNoContent {
+		t.Errorf("%d %s", status, body)
+	}
+	wg.Wait()
+	ann.mcp(stays, "ask_agent", fmt.Sprintf(ask, "say on")) // it is answered after the run before
+	_, body, _ := ann.mcp(stays, "get_session", fmt.Sprintf(`{"session":%q}`, session))
+	if !strings.Contains(body, `{"role":"assistant","text":"1 2 3"},{"role":"user"`) &&
+		!strings.Contains(body, `"text":"1 2 3"}`) {
+		t.Errorf("after the client has left: %s", body)
+	}
+}
