@@ -230,7 +230,7 @@ func mcpEnds(t *testing.T, c *mcpClient, n *node, s *server) {
 		return last
 	}
 	session := newThread()
-	c.ask("count slowly to 40", session)
+	c.ask("count slowly to 100", session)
 	c.kind("text")
 	c.act("abort", nil)
 	if h := c.until("refused"); !strings.HasPrefix(h.Data, "McpError: ") {
