@@ -71,9 +71,28 @@ test('what is approved happens where bubblewrap is not installed', async (t) => 
   }
 })
 
+const resting = (page) => page.locator('[data-card] button[aria-disabled="true"]')
+
+test('a second click does not answer the card that comes next', async (t) => {
+  const { server, page, cards } = await waiting(t, 'one.txt', 'two.txt')
+  await until('both are there', async () => (await cards.count()) === 2)
+  const allow = cards.first().getByRole('button', { name: 'Allow once' })
+  await until('they can be answered', async () => (await resting(page).count()) === 0)
+  const { x, y, width, height } = await allow.boundingBox()
+  await page.mouse.click(x + width / 2, y + height / 2)
+  await until('the other one has moved up', async () => (await cards.count()) === 1)
+  await page.mouse.click(x + width / 2, y + height / 2)
+  await until('one ran', () => existsSync(join(server.workspace, 'one.txt')))
+  await until('the other one can be answered', async () => (await resting(page).count()) === 0)
+  assert.equal(await cards.count(), 1)
+  assert(!existsSync(join(server.workspace, 'two.txt')))
+})
+
 test('a card is answered with the keyboard', async (t) => {
   const { server, page, cards } = await waiting(t, 'one.txt', 'two.txt')
   await until('both are there', async () => (await cards.count()) === 2)
+  // Keys that come right after a card do not answer it.
+  await until('they can be answered', async () => (await resting(page).count()) === 0)
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
   await until('one is left', async () => (await cards.count()) === 1)

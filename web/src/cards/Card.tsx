@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
+import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from 'react'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { TextInput } from '../ui/Field'
@@ -10,6 +10,7 @@ import { kindOf, titleOf, type CardContent, type Decision, type Reply, type Reso
 import { QuestionForm } from './QuestionForm'
 import { useReplaced } from './replaced'
 import { risky } from './show'
+import { useSteady } from './steady'
 import { What } from './What'
 
 interface CardProps {
@@ -41,6 +42,8 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
   const danger = useDanger(content)
   const answering = useAnswer(reply)
   const open = may && !closed
+  const answers = useRef<HTMLDivElement>(null)
+  const { steady, shown } = useSteady(answers, open)
   const title = titleOf(agent, content)
 
   useEffect(() => {
@@ -52,6 +55,7 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
   const onKeyDown = (event: KeyboardEvent) => {
     const typing = event.target instanceof HTMLElement && ['INPUT', 'TEXTAREA', 'SELECT'].includes(event.target.tagName)
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
+    if (!shown() && (event.key === 'Backspace' || event.key === 'Enter')) return event.preventDefault()
     if (event.key === 'Backspace') button('deny')?.click()
     else if (event.key !== 'Enter' || event.target !== element.current) return
     else if (danger) button('deny')?.focus()
@@ -83,7 +87,15 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
           {closed ? 'This is text from the model: nothing waits for an answer.' : aside}
         </span>
       </header>
-      <Body content={content} open={open} danger={danger} answering={answering} {...offers} />
+      <Body
+        content={content}
+        open={open}
+        danger={danger}
+        answering={answering}
+        answers={answers}
+        steady={steady}
+        {...offers}
+      />
       {!may && !closed && (
         <p className="text-sm text-ink-soft">You can read this, but not answer it: that needs agents:message.</p>
       )}
@@ -131,9 +143,21 @@ interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'explanation'>
   open: boolean
   danger: boolean
   answering: Answering
+  answers: RefObject<HTMLDivElement | null> // the row of buttons
+  steady: boolean // they have been there for a moment
 }
 
-function Body({ content, open, danger, answering, disabled = false, note, explanation }: BodyProps) {
+function Body({
+  content,
+  open,
+  danger,
+  answering,
+  answers,
+  steady,
+  disabled = false,
+  note,
+  explanation,
+}: BodyProps) {
   const [text, setText] = useState('')
   const [noting, setNoting] = useState(note === 'shown')
   const { sent, give } = answering
@@ -191,10 +215,11 @@ function Body({ content, open, danger, answering, disabled = false, note, explan
         />
       )}
       {open && (
-        <div className="flex flex-wrap gap-2">
+        <div ref={answers} className="flex flex-wrap gap-2">
           {choices.map((choice) => (
             <Button
               key={choice.name}
+              resting={!steady}
               kind={choice.kind}
               title={choice.title}
               data-answer={choice.key === '⌫' ? 'deny' : choice.name}

@@ -16,6 +16,17 @@ interface DialogProps {
   actions?: ReactNode
 }
 
+// focusFirst focuses the first field or button of a dialog, rather than the cross that closes it.
+function focusFirst(event: Event): void {
+  const content = event.currentTarget as HTMLElement
+  const first = content.querySelector<HTMLElement>(
+    '[data-dialog-body] :is(input, textarea, select, button, a[href]):not(:disabled), footer button:not(:disabled)',
+  )
+  if (first === null) return
+  event.preventDefault()
+  first.focus()
+}
+
 // Dialog keeps the focus in it while it is open and gives it back after.
 export function Dialog({ open, onOpenChange, title, description, wide, children, actions }: DialogProps) {
   return (
@@ -24,6 +35,7 @@ export function Dialog({ open, onOpenChange, title, description, wide, children,
         <Radix.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <Radix.Content
           {...(description === undefined && { 'aria-describedby': undefined })}
+          onOpenAutoFocus={focusFirst}
           className={classes(
             'fixed left-1/2 top-1/2 z-50 flex max-h-[85dvh] w-[calc(100vw-2rem)] -translate-x-1/2 ' +
               '-translate-y-1/2 flex-col rounded-lg border border-line bg-paper shadow-xl',
@@ -38,7 +50,7 @@ export function Dialog({ open, onOpenChange, title, description, wide, children,
               </IconButton>
             </Radix.Close>
           </header>
-          <div className="grow overflow-y-auto px-5 pb-4">
+          <div data-dialog-body className="grow overflow-y-auto px-5 pb-4">
             {description !== undefined && (
               <Radix.Description className="mt-1 text-sm text-ink-soft">{description}</Radix.Description>
             )}

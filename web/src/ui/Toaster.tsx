@@ -29,7 +29,7 @@ function Line({ toast }: { toast: Toast }) {
   const [held, setHeld] = useState(false)
   useEffect(() => {
     if (held) return
-    const timer = setTimeout(() => dismiss(toast.id), toast.tone === 'failed' ? 10_000 : 5_000)
+    const timer = setTimeout(() => dismiss(toast.id), toast.lasts)
     return () => clearTimeout(timer)
   }, [held, toast])
   const hold = () => setHeld(true)
@@ -48,7 +48,7 @@ function Line({ toast }: { toast: Toast }) {
       {toast.tone === 'failed' ? (
         <WarningIcon className="mt-1 shrink-0 text-failed" />
       ) : (
-        <CheckIcon className="mt-1 shrink-0 text-done" />
+        toast.tone === 'done' && <CheckIcon className="mt-1 shrink-0 text-done" />
       )}
       <span className="grow break-words">{toast.text}</span>
       <IconButton small label="Dismiss" className="-my-1 -mr-1" onClick={() => dismiss(toast.id)}>

@@ -3,7 +3,8 @@
 export interface Toast {
   id: number
   text: string
-  tone: 'done' | 'failed'
+  tone: 'done' | 'failed' | 'hint'
+  lasts: number // milliseconds
 }
 
 let toasts: Toast[] = []
@@ -17,8 +18,10 @@ function change(next: Toast[]): void {
 
 const most = 4
 
-export function toast(text: string, tone: Toast['tone'] = 'done'): void {
-  change([...toasts, { id: ++last, text, tone }].slice(-most))
+const usual = { done: 5_000, failed: 10_000, hint: 5_000 }
+
+export function toast(text: string, tone: Toast['tone'] = 'done', lasts = usual[tone]): void {
+  change([...toasts, { id: ++last, text, tone, lasts }].slice(-most))
 }
 
 export function dismiss(id: number): void {

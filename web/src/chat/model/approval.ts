@@ -44,3 +44,8 @@ export function answersTo(reply: Reply): Answer[] {
 export function askedTools(cards: Card[]): Set<string> {
   return new Set(cards.map(contentOf).flatMap((content) => (content.kind === 'approval' ? [content.tool] : [])))
 }
+
+// openQuestion is the question that waits, the last one that was asked. An approval is no question.
+export function openQuestion(cards: Card[]): Card | undefined {
+  return cards.findLast((card) => contentOf(card).kind === 'question')
+}

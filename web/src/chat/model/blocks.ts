@@ -78,6 +78,12 @@ export function withSegment(message: ChatMessage, text: string): ChatMessage {
   )
 }
 
+// answerOf is the text of an answer, to be copied: its parts are paragraphs of their own, as they are shown.
+export function answerOf(message: ChatMessage): string {
+  const parts = blocksOf(message).flatMap((block) => (block.type === 'text' ? [block.text.trim()] : []))
+  return parts.length === 0 ? message.text : parts.filter((part) => part !== '').join('\n\n')
+}
+
 // hasSaid reports whether the message ends with this text already: an answer is
 // sent as segments, and then once more as a whole.
 export function hasSaid(message: ChatMessage, text: string): boolean {

@@ -96,6 +96,9 @@ export interface Card extends AskUser {
   explained?: boolean // what it would do, in the message above it
 }
 
+// badEnds are the outcomes of runs that did not come to their end.
+export const badEnds = new Set(['failed', 'denied', 'interrupted', 'halted', 'cancelled'])
+
 type MessagePhase = 'thinking' | 'working' | 'streaming' | 'done'
 
 // Status texts that carry no information worth showing.

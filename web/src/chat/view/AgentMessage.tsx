@@ -1,17 +1,16 @@
-import { memo } from 'react'
+import { memo, useState } from 'react'
 import { lasting } from '../../ui/time'
+import { Button } from '../../ui/Button'
 import { CopyButton } from '../../ui/CopyButton'
 import { StatusBadge } from '../../ui/StatusBadge'
-import { isEmpty } from '../model/blocks'
+import { answerOf, isEmpty } from '../model/blocks'
 import { useChat } from './chatContext'
-import { getMessagePhase, type ChatMessage } from '../model/message'
+import { badEnds, getMessagePhase, type ChatMessage } from '../model/message'
 import { MessageBlocks } from './MessageBlocks'
 import { Prose } from './Prose'
 import { ThinkingIndicator } from './ThinkingIndicator'
 import { short } from '../../ui/amounts'
 import { classes } from '../../ui/classes'
-
-const badEnds = new Set(['failed', 'denied', 'interrupted', 'halted', 'cancelled'])
 
 // AgentMessage is one answer: its sub-agents, its actions and its text. It is rendered again only when it changes.
 export const AgentMessage = memo(function AgentMessage({ message }: { message: ChatMessage }) {
@@ -35,10 +34,32 @@ export const AgentMessage = memo(function AgentMessage({ message }: { message: C
       </header>
       <MessageBlocks message={message} />
       {phase !== 'done' && <Going message={message} />}
+      {phase === 'done' && <Again message={message} />}
       {phase === 'done' && <Foot message={message} />}
     </article>
   )
 })
+
+// Again offers to send the last message once more, if its answer failed or was stopped.
+function Again({ message }: { message: ChatMessage }) {
+  const { again } = useChat()
+  const [busy, setBusy] = useState(false)
+  if (again === undefined || again.after !== message.id) return null
+  return (
+    <div>
+      <Button
+        small
+        busy={busy}
+        onClick={async () => {
+          setBusy(true)
+          await again.send().finally(() => setBusy(false))
+        }}
+      >
+        Try again
+      </Button>
+    </div>
+  )
+}
 
 // Announcement is a message of the system: a follow-up is due, or something failed while no run was active.
 function Announcement({ message }: { message: ChatMessage }) {
@@ -91,7 +112,7 @@ function Foot({ message }: { message: ChatMessage }) {
         'group-focus-within/message:opacity-100 group-hover/message:opacity-100 max-sm:opacity-100',
       )}
     >
-      {message.text.trim() !== '' && <CopyButton text={message.text} label="Copy answer" className="-ml-1.5" />}
+      {message.text.trim() !== '' && <CopyButton text={() => answerOf(message)} label="Copy answer" className="-ml-1.5" />}
       {message.durationMs !== undefined && <span>{lasting(message.durationMs)}</span>}
       {message.contextTokens !== undefined && <span>{short(message.contextTokens)} tokens in context</span>}
       {message.timestampMs !== undefined && (

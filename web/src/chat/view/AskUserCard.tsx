@@ -4,9 +4,10 @@ import type { Reply } from '../../cards/content'
 import { why } from '../../ui/ErrorState'
 import { RelativeTime } from '../../ui/RelativeTime'
 import { toast } from '../../ui/toast'
-import { ask, Problem } from '../../wire/api'
+import { ask } from '../../wire/api'
 import { answersTo, contentOf } from '../model/approval'
 import type { Card } from '../model/message'
+import { answerCard } from './answerCard'
 import { useChat } from './chatContext'
 
 interface AskUserCardProps {
@@ -30,15 +31,7 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
       toast(`No explanation was requested. ${why(error)}`, 'failed')
     }
   }
-  const reply = async (given: Reply) => {
-    const answers = answersTo(given).map((answer, at) => ({ question_index: at, custom_text: null, ...answer }))
-    try {
-      await ask('POST', '/api/ask-user-response', { body: { question_id: card.question_id, answers } })
-    } catch (error) {
-      const gone = error instanceof Problem && (error.status === 410 || error.status === 404)
-      throw gone ? new Problem('It was answered elsewhere, or it has expired.', error.status) : error
-    }
-  }
+  const reply = (given: Reply) => answerCard(card.question_id, answersTo(given))
   return (
     <CardView
       id={card.question_id}

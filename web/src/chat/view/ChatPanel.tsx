@@ -12,10 +12,11 @@ import { CrossIcon } from '../../ui/icons'
 import { Spinner } from '../../ui/Spinner'
 import { useShortcuts } from '../../shell/shortcuts'
 import { toast } from '../../ui/toast'
-import { askedTools } from '../model/approval'
+import { askedTools, openQuestion } from '../model/approval'
 import { ChatProvider } from './chatContext'
 import { ChatHeader } from './ChatHeader'
 import { current } from '../model/chatReducer'
+import { announcement, repeatable } from '../model/ending'
 import { Composer } from './Composer'
 import { ContextMeter } from './ContextMeter'
 import { Inspector } from './Inspector'
@@ -26,6 +27,7 @@ import { useChatMessages } from './useChatMessages'
 import type { Connection } from './useSseConnection'
 import { useInspecting } from './useInspecting'
 import type { UiMessage } from '../../wire/bus.generated'
+import { newID } from '../../wire/uuid'
 import { dollars } from '../../ui/amounts'
 import { classes } from '../../ui/classes'
 
@@ -57,9 +59,29 @@ export function ChatPanel({ session }: { session: string }) {
   const running = current(state) >= 0
   const said = useMemo(() => state.messages.filter((m) => m.role === 'user').map((m) => m.text), [state.messages])
   const agent = info?.agent || agents[0]?.id
+  const failed = mayMessage && info?.status !== 'halted' ? repeatable(state) : undefined
+  const again = useMemo(
+    () =>
+      failed && {
+        after: failed.answer.id,
+        send: async () => {
+          const { text, to, images } = failed.said
+          try {
+            await ask('POST', '/api/chat', {
+              body: { message: text, session_id: session, agent_id: to || undefined, images },
+              once: newID(),
+            })
+            setSent((n) => n + 1)
+          } catch (error) {
+            toast(`Your message was not sent again. ${why(error)}`, 'failed')
+          }
+        },
+      },
+    [failed?.answer.id, failed?.said.id, session],
+  )
   const context = useMemo(
-    () => ({ session, agent, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan }),
-    [session, agent, mayMessage, state.cards, state.plan],
+    () => ({ session, agent, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan, again }),
+    [session, agent, mayMessage, state.cards, state.plan, again],
   )
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
 
@@ -149,14 +171,7 @@ export function ChatPanel({ session }: { session: string }) {
           <Trouble connection={connection} loaded={state.loaded} />
           {info?.status === 'halted' && <Halted session={session} mayReopen={mayMessage} />}
           <p aria-live="polite" className="sr-only">
-            {state.loaded &&
-              (state.cards.length > 0
-                ? 'A request waits for your answer.'
-                : running
-                  ? `${agent ?? 'The agent'} is working.`
-                  : state.messages.length > 0
-                    ? `${agent ?? 'The agent'} has finished.`
-                    : '')}
+            {state.loaded && announcement(state, agent ?? 'The agent', running)}
           </p>
           {state.loaded ? (
             state.messages.length === 0 && state.cards.length === 0 ? (
@@ -189,11 +204,16 @@ export function ChatPanel({ session }: { session: string }) {
               said={said}
               offline={connection.status === 'reconnecting'}
               focus={state.loaded}
+              question={openQuestion(state.cards)}
               meter={
                 <span className="flex items-center gap-2">
-                  {state.context !== undefined && <ContextMeter usage={state.context} className="max-sm:hidden" />}
+                  {state.context !== undefined && (
+                    <span className="hidden @lg:block">
+                      <ContextMeter usage={state.context} />
+                    </span>
+                  )}
                   {cost > 0 && (
-                    <span className="text-xs text-ink-soft tabular-nums max-sm:hidden">{dollars(cost)}</span>
+                    <span className="hidden text-xs text-ink-soft tabular-nums @md:inline">{dollars(cost)}</span>
                   )}
                 </span>
               }
@@ -331,7 +351,7 @@ function useTwice(enabled: boolean, stop: () => Promise<void>): void {
     const press = (event: KeyboardEvent) => {
       if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('[role="dialog"]') !== null) return
       if (event.timeStamp - last < within) void stop()
-      else toast('Press Esc again to stop the run.')
+      else toast('Press Esc again to stop the run.', 'hint', within)
       last = event.timeStamp
     }
     window.addEventListener('keydown', press)

@@ -36,6 +36,39 @@ describe('Composer', () => {
     expect(server.asked[2]!.once).not.toBe(server.asked[1]!.once) // said again on purpose
   })
 
+  it('answers the question that waits', async () => {
+    const question = {
+      question_id: session + '.7',
+      questions: [{ question: 'Which colour?', header: 'Colour', options: [], multi_select: false }],
+      agent: 'coder',
+      session,
+    }
+    const sent = vi.fn()
+    show(<Composer session={session} agent="coder" running question={question} onSent={sent} />)
+    type('blue')
+    fireEvent.click(screen.getByRole('button', { name: 'Answer' }))
+    await waitFor(() => expect(area().value).toBe(''))
+    expect(server.asked).toMatchObject([
+      {
+        path: '/api/ask-user-response',
+        body: { question_id: session + '.7', answers: [{ question_index: 0, selected: [], custom_text: 'blue' }] },
+      },
+    ])
+    expect(sent).not.toHaveBeenCalled()
+    cleanup()
+    const two = { ...question, questions: [question.questions[0]!, question.questions[0]!] }
+    show(<Composer session={session} agent="coder" running question={two} onSent={sent} />)
+    expect(screen.getByText(/Several questions wait/)).toBeTruthy()
+    expect(screen.queryByRole('button', { name: 'Answer' })).toBeNull()
+  })
+
+  it('gives up the focus on Escape, so that single keys are shortcuts again', () => {
+    show(<Composer session={session} onSent={() => {}} />)
+    area().focus()
+    press('Escape')
+    expect(document.activeElement).not.toBe(area())
+  })
+
   it('keeps drafts over a reload, each session its own', () => {
     writeDraft('other', { text: 'not this' })
     show(<Composer session={session} onSent={() => {}} />)

@@ -20,6 +20,8 @@ import { Dialog } from '../../ui/Dialog'
 import { useDraft } from './useDraft'
 import { accept, choose, maxImages, type Picture } from '../model/images'
 import { AgentPicker } from './AgentPicker'
+import type { Card } from '../model/message'
+import { answerCard } from './answerCard'
 import { useAgents, useSkills } from './queries'
 import { newID } from '../../wire/uuid'
 
@@ -31,6 +33,7 @@ interface ComposerProps {
   offline?: boolean
   meter?: ReactNode
   focus?: boolean
+  question?: Card // that waits: what is typed is its answer
   onSent: (answer: Started) => void
   onStop?: () => Promise<void>
   onClear?: () => void
@@ -46,6 +49,7 @@ export function Composer({
   offline,
   meter,
   focus,
+  question,
   onSent,
   onStop,
   onClear,
@@ -74,6 +78,7 @@ export function Composer({
   const chosen = Math.min(active, suggestions.length - 1)
   const who = draft.agent ?? agent
   const empty = text.trim() === ''
+  const answers = question !== undefined && question.questions.length === 1
 
   useLayoutEffect(() => {
     const element = area.current
@@ -100,6 +105,18 @@ export function Composer({
     if (meant.do !== 'say') {
       setText('')
       return meant.do === 'help' ? setHelp(true) : meant.do === 'clear' ? onClear?.() : onCompact?.()
+    }
+    if (answers) {
+      setSending(true)
+      try {
+        await answerCard(question!.question_id, [{ selected: [], custom_text: meant.message }])
+        setText('')
+      } catch (error) {
+        setFailure(error)
+      }
+      setSending(false)
+      area.current?.focus()
+      return
     }
     const body = {
       message: meant.message,
@@ -163,7 +180,8 @@ export function Composer({
         return event.preventDefault()
       }
     }
-    if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
+    if (event.key === 'Escape') area.current?.blur() // single keys are shortcuts from here on
+    else if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
       event.preventDefault()
       void send()
     } else if ((event.key === 'ArrowUp' && goBack(1)) || (event.key === 'ArrowDown' && goBack(-1)))
@@ -184,7 +202,7 @@ export function Composer({
   }
 
   return (
-    <div className="mx-auto w-full max-w-[46rem] px-4 pb-3 sm:px-6">
+    <div className="@container mx-auto w-full max-w-[46rem] px-4 pb-3 sm:px-6">
       {failure !== null && (
         <ErrorState
           className="mb-2"
@@ -192,6 +210,11 @@ export function Composer({
           error={failure}
           retry={() => void send()}
         />
+      )}
+      {question !== undefined && !answers && (
+        <p className="mb-2 text-sm text-ink-soft">
+          Several questions wait for your answers above. The agent reads a message from here after them.
+        </p>
       )}
       {problems.length > 0 && (
         <p role="alert" className="mb-2 text-sm text-failed">
@@ -273,7 +296,11 @@ export function Composer({
           aria-controls={suggestions.length > 0 ? listId : undefined}
           aria-activedescendant={suggestions.length > 0 ? `${listId}-${chosen}` : undefined}
           placeholder={
-            dropping ? 'Drop images here' : running ? `Steer ${who ?? 'the agent'}…` : `Message ${who ?? 'the agent'}…`
+            dropping
+              ? 'Drop images here'
+              : answers
+                ? 'Answer the question…'
+                : `${running ? 'Steer' : 'Message'} ${who ?? 'the agent'}…`
           }
           onChange={(event) => {
             setText(event.target.value)
@@ -313,7 +340,7 @@ export function Composer({
             agent={who}
             onChoose={(next) => setDraft({ ...draft, agent: next === agent ? undefined : next })}
           />
-          <span className="hidden text-xs text-ink-soft sm:inline">
+          <span className="hidden text-xs whitespace-nowrap text-ink-soft @xl:inline">
             <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents
           </span>
           <span className="ml-auto flex items-center gap-2">
@@ -327,9 +354,9 @@ export function Composer({
                 disabled={empty || sending}
                 busy={sending}
                 onClick={() => void send()}
-                title={running ? 'The agent reads it at its next turn' : undefined}
+                title={running && !answers ? 'The agent reads it at its next turn' : undefined}
               >
-                <SendIcon /> {running ? 'Steer' : sending ? 'Sending' : 'Send'}
+                <SendIcon /> {answers ? 'Answer' : running ? 'Steer' : sending ? 'Sending' : 'Send'}
               </Button>
             )}
           </span>

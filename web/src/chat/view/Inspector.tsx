@@ -7,6 +7,7 @@ import type { ChatState } from '../model/chatReducer'
 import { ContextMeter } from './ContextMeter'
 import { dollars, short } from '../../ui/amounts'
 import { describe } from '../model/describe'
+import { wholeRun } from '../model/ending'
 import { statusOf, took } from '../model/tools'
 import { Grants } from './Grants'
 import { ToolSign } from './GroupedToolActivity'
@@ -22,7 +23,7 @@ export function Inspector({ state }: { state: ChatState }) {
   const { session, cards } = useChat()
   const { data: runs = [] } = useRuns(session, state.loaded)
   const [raw, setRaw] = useState<Run | 'all' | null>(null)
-  const message = state.messages.findLast((m) => m.role === 'agent' && m.from !== 'system')
+  const message = wholeRun(state)
   const latest = runs[0]
   const status = message?.isGenerating
     ? cards.length > 0

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { ask } from '../../wire/api'
 import type { Plan } from '../../wire/bus.generated'
-import { asText } from '../model/plan'
+import { asText, progress } from '../model/plan'
 import { Button } from '../../ui/Button'
 import { classes } from '../../ui/classes'
 import { Dialog } from '../../ui/Dialog'
@@ -17,7 +17,6 @@ const words: Record<string, string> = { planned: 'waiting for you' }
 // PlanBlock shows the plan of the agent. A plan that waits for approval is decided here.
 export function PlanBlock({ plan, deciding }: { plan: Plan; deciding?: boolean }) {
   const { mayMessage } = useChat()
-  const done = plan.items.filter((item) => item.status === 'done' || item.status === 'skipped').length
   return (
     <section
       aria-label="Plan"
@@ -27,7 +26,7 @@ export function PlanBlock({ plan, deciding }: { plan: Plan; deciding?: boolean }
         <h2 className="grow font-semibold">Plan</h2>
         {plan.items.length > 0 && (
           <span className="text-xs text-ink-soft tabular-nums">
-            {done} of {plan.items.length}
+            {progress(plan)}
           </span>
         )}
         {plan.status !== '' && <StatusBadge status={plan.status}>{words[plan.status]}</StatusBadge>}
@@ -65,12 +64,14 @@ export function PlanItems({ plan, className }: { plan: Plan; className?: string 
           <li key={at} className="flex gap-2">
             <span className={classes('w-4 shrink-0 text-center', look)}>
               <span aria-hidden="true">{sign}</span>
-              <span className="sr-only">{item.status.replace('_', ' ')}</span>
+              <span className="sr-only">
+                {item.status === 'skipped' ? 'not marked as done' : item.status.replace('_', ' ')}
+              </span>
             </span>
             <span
               className={classes(
                 'min-w-0 break-words',
-                item.status === 'skipped' && 'text-ink-soft line-through',
+                item.status === 'skipped' && 'text-ink-soft',
                 item.status === 'in_progress' && 'font-medium',
               )}
             >

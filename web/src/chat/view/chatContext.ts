@@ -10,6 +10,8 @@ export interface ChatContext {
   cards: Card[] // open ones
   asked: ReadonlySet<string> // tools that a person is asked about
   plan?: Plan // as it is now
+  // again sends the last message once more. Its answer, which ended badly, is the message of the id after.
+  again?: { after: string; send: () => Promise<void> }
 }
 
 const context = createContext<ChatContext>({ session: '', mayMessage: false, cards: [], asked: new Set() })

@@ -1,0 +1,55 @@
+import { useEffect, useRef, useState, type RefObject } from 'react'
+
+// A card can be answered only when it has been at its place for a moment. Whoever clicks just when a card appears, or
+// moves under the pointer, meant something else.
+export const settleMs = 600
+
+const every = 100
+
+interface Steady {
+  steady: boolean // the element has been at its place for a moment
+  shown: () => boolean // it has been there for a moment, wherever: what matters to keys
+}
+
+// useSteady watches the place of an element.
+export function useSteady(element: RefObject<HTMLElement | null>, watching: boolean): Steady {
+  const [steady, setSteady] = useState(false)
+  const began = useRef(Infinity)
+  useEffect(() => {
+    if (!watching) return
+    let place = placeOf(element.current)
+    let since = performance.now()
+    began.current = since
+    const timer = setInterval(() => {
+      const now = placeOf(element.current)
+      if (moved(place, now)) since = performance.now()
+      place = now
+      setSteady(performance.now() - since >= settleMs)
+    }, every)
+    return () => {
+      clearInterval(timer)
+      began.current = Infinity
+      setSteady(false)
+    }
+  }, [element, watching])
+  return { steady, shown: () => performance.now() - began.current >= settleMs }
+}
+
+interface Place {
+  seen: number // in the window
+  top: number // in what is scrolled
+  left: number
+}
+
+function placeOf(element: HTMLElement | null): Place {
+  const { top = 0, left = 0 } = element?.getBoundingClientRect() ?? {}
+  let scrolled = 0
+  for (let above = element?.parentElement; above; above = above.parentElement) scrolled += above.scrollTop
+  return { seen: Math.round(top), top: Math.round(top + scrolled), left: Math.round(left) }
+}
+
+// moved: a reader who scrolls moves only what is seen, and text that grows above a list which follows its end only what
+// is scrolled. Neither puts another button under the pointer unawares.
+function moved(before: Place, now: Place): boolean {
+  return before.left !== now.left || (before.seen !== now.seen && before.top !== now.top)
+}
