@@ -5,4 +5,4 @@ import { configure } from '@testing-library/react'
 configure({ asyncUtilTimeout: 60_000 })
 
 // Cards rest for a moment when they appear. That has a test of its own; elsewhere they can be answered at once.
-vi.mock('./cards/steady', () => ({ useSteady: () => ({ steady: true, shown: () => true }), settleMs: 0 }))
+vi.mock('./cards/steady', () => ({ useSteady: () => ({ steady: true, still: () => true, shown: () => true }), settleMs: 0 }))

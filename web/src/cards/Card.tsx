@@ -43,7 +43,7 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
   const answering = useAnswer(reply)
   const open = may && !closed
   const answers = useRef<HTMLDivElement>(null)
-  const { steady, shown } = useSteady(answers, open)
+  const { steady, still, shown } = useSteady(answers, open)
   const title = titleOf(agent, content)
 
   useEffect(() => {
@@ -94,6 +94,7 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
         answering={answering}
         answers={answers}
         steady={steady}
+        still={still}
         {...offers}
       />
       {!may && !closed && (
@@ -144,7 +145,8 @@ interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'explanation'>
   danger: boolean
   answering: Answering
   answers: RefObject<HTMLDivElement | null> // the row of buttons
-  steady: boolean // they have been there for a moment
+  steady: boolean // they have been at their place for a moment
+  still: () => boolean // the same, looked up right now
 }
 
 function Body({
@@ -154,6 +156,7 @@ function Body({
   answering,
   answers,
   steady,
+  still,
   disabled = false,
   note,
   explanation,
@@ -219,13 +222,14 @@ function Body({
           {choices.map((choice) => (
             <Button
               key={choice.name}
-              resting={!steady}
+              aria-disabled={!steady || undefined}
               kind={choice.kind}
               title={choice.title}
               data-answer={choice.key === '⌫' ? 'deny' : choice.name}
               busy={sent === choice.name}
               disabled={off}
-              onClick={choice.give}
+              // A key gives no detail. What it presses was focused on purpose.
+              onClick={(event) => (event.detail === 0 || still()) && choice.give()}
             >
               {choice.words} {choice.key !== undefined && <Key>{choice.key}</Key>}
             </Button>

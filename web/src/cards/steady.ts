@@ -8,6 +8,7 @@ const every = 100
 
 interface Steady {
   steady: boolean // the element has been at its place for a moment
+  still: () => boolean // the same, looked up right now
   shown: () => boolean // it has been there for a moment, wherever: what matters to keys
 }
 
@@ -15,24 +16,25 @@ interface Steady {
 export function useSteady(element: RefObject<HTMLElement | null>, watching: boolean): Steady {
   const [steady, setSteady] = useState(false)
   const began = useRef(Infinity)
+  const last = useRef({ place: nowhere, since: Infinity })
+  const look = () => {
+    const place = placeOf(element.current)
+    const { since } = last.current
+    last.current = { place, since: moved(last.current.place, place) ? performance.now() : since }
+    return performance.now() - last.current.since >= settleMs
+  }
   useEffect(() => {
     if (!watching) return
-    let place = placeOf(element.current)
-    let since = performance.now()
-    began.current = since
-    const timer = setInterval(() => {
-      const now = placeOf(element.current)
-      if (moved(place, now)) since = performance.now()
-      place = now
-      setSteady(performance.now() - since >= settleMs)
-    }, every)
+    began.current = performance.now()
+    last.current = { place: placeOf(element.current), since: began.current }
+    const timer = setInterval(() => setSteady(look()), every)
     return () => {
       clearInterval(timer)
-      began.current = Infinity
+      began.current = last.current.since = Infinity
       setSteady(false)
     }
   }, [element, watching])
-  return { steady, shown: () => performance.now() - began.current >= settleMs }
+  return { steady, still: look, shown: () => performance.now() - began.current >= settleMs }
 }
 
 interface Place {
@@ -40,6 +42,8 @@ interface Place {
   top: number // in what is scrolled
   left: number
 }
+
+const nowhere: Place = { seen: 0, top: 0, left: 0 }
 
 function placeOf(element: HTMLElement | null): Place {
   const { top = 0, left = 0 } = element?.getBoundingClientRect() ?? {}

@@ -21,20 +21,16 @@ interface ButtonProps extends ComponentProps<'button'> {
   small?: boolean
   // busy keeps the button's place and says that it works; it cannot be pressed twice.
   busy?: boolean
-  // resting: the pointer does nothing yet; keys, which do not press by accident, do
-  resting?: boolean
 }
 
 export function Button({
   kind = 'plain',
   small,
   busy,
-  resting = false,
   className,
   disabled,
   type = 'button',
   children,
-  onClick,
   ...rest
 }: ButtonProps) {
   return (
@@ -42,8 +38,6 @@ export function Button({
       type={type}
       disabled={disabled || busy}
       aria-busy={busy || undefined}
-      aria-disabled={resting || undefined}
-      onClick={(event) => (resting && event.detail > 0 ? undefined : onClick?.(event))}
       className={classes(common, kinds[kind], small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3 text-sm', className)}
       {...rest}
     >
