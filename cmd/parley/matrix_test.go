@@ -178,6 +178,10 @@ var routeRules = map[string]rule{
 	"GET /mcp":    {needs: parley.ActRead, ok: 400},
 	"POST /mcp":   {needs: parley.ActRead, body: `{}`, ok: 400},
 	"DELETE /mcp": {needs: parley.ActRead, ok: 400},
+	"GET /v1/models":      {needs: parley.ActRead, ok: 200},
+	"GET /v1/models/{id}": {needs: parley.ActRead, on: "agent", ok: 200},
+	"POST /v1/chat/completions": {needs: parley.ActMessage, ok: 200,
+		body: `{"model":"helpful-assistant","messages":[{"role":"user","content":"say hi"}]}`},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more

@@ -15,6 +15,7 @@ import (
 	"parley/dialect/eventbus"
 	"parley/dialect/mcpserver"
 	"parley/dialect/native"
+	"parley/dialect/openai"
 	"parley/dialect/threadchat"
 	"parley/engine"
 	"parley/server"
@@ -62,6 +63,8 @@ func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 		Version: version}
 	speak(r, "mcpserver", r.mcp.Routes())
 	speak(r, "native", own.Routes())
+	speak(r, "openai", (&openai.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log,
+		Console: s.public}).Routes())
 	speak(r, "eventbus", bus.Routes())
 	r.dialects[server.Root] = r.dialects[socketRoute]
 	var signIn *access.SignIn

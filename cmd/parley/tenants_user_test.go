@@ -115,6 +115,8 @@ func (u *tenantUser) body(pattern, id string) string {
 		"POST /api/v1/questions/{id}": fmt.Sprintf(`{"answers":[[%q]]}`, u.mark("answer")),
 		"POST /api/ask-user-response": fmt.Sprintf(`{"question_id":"%s.5","answers":[{"selected":[%q]}]}`, id,
 			u.mark("answer")),
+		"POST /v1/chat/completions": fmt.Sprintf(`{"model":"worker","messages":[{"role":"user","content":%q}],`+
+			`"metadata":{"session_id":%q}}`, u.mark("input"), id),
 		"POST /api/plan/edit":                  fmt.Sprintf(`{"session_id":%q,"text":%q}`, id, u.mark("plan")),
 		"POST /api/v1/mcp/{id}/accept":         `{"tools":{"look__read":"x"}}`,
 		"POST /api/v1/sessions/{id}/reopen":    `{}`,

@@ -1,0 +1,110 @@
+package openai
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A paramError refuses a request because of one of its fields.
+type paramError struct {
+	param string
+	err   *parley.Error
+}
+
+func (e *paramError) Error() string { return e.param + ": " + e.err.Error() }
+func (e *paramError) Unwrap() error { return e.err }
+
+// invalid refuses a request. The message is a sentence, without its full stop.
+func invalid(param, format string, args ...any) error {
+	return &paramError{param, parley.Errorf(parley.CodeInvalid, "%s.", fmt.Sprintf(format, args...))}
+}
+
+// ofParam says which field an error is about.
+func ofParam(param string, err error) error {
+	if e, ok := errors.AsType[*parley.Error](err); ok {
+		return &paramError{param, e}
+	}
+	return err
+}
+
+// statuses where OpenAI's clients have an error class of their own for another status than the other dialects use.
+var statuses = map[parley.Code]int{
+	parley.CodeTooLarge:  http.StatusBadRequest,
+	parley.CodeResync:    http.StatusBadRequest,
+	parley.CodeClosed:    http.StatusConflict,
+	parley.CodeContext:   http.StatusBadRequest,
+	parley.CodeModel:     http.StatusBadGateway,
+	parley.CodeBudget:    http.StatusTooManyRequests,
+	parley.CodeTurnLimit: http.StatusTooManyRequests,
+}
+
+func statusOfCode(code parley.Code) int {
+	return cmp.Or(statuses[code], dialect.Status(parley.Errorf(code, ""), http.Header{}))
+}
+
+// types of errors by their status.
+func typeOf(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+// codes that clients of OpenAI know by another name.
+var codes = map[parley.Code]string{
+	parley.CodeUnauthenticated: "invalid_api_key",
+	parley.CodeContext:         "context_length_exceeded",
+	parley.CodeLimited:         "rate_limit_exceeded",
+}
+
+func refusalOf(code parley.Code, message string) refusal {
+	name := cmp.Or(codes[code], string(code))
+	return refusal{refusalBody{Message: message, Type: typeOf(statusOfCode(code)), Code: &name}}
+}
+
+// fail answers a request that is refused, in the shape of OpenAI's errors.
+func (h *Handler) fail(w http.ResponseWriter, err error) {
+	dialect.LogFailure(h.Log, err)
+	code := parley.CodeOf(err)
+	status := dialect.Status(err, w.Header())
+	if other, ok := statuses[code]; ok {
+		status = other
+	}
+	message := parley.MessageOf(err)
+	var knows interface{ Text() string }
+	if errors.As(err, &knows) {
+		message = knows.Text()
+	}
+	answer := refusalOf(code, message)
+	answer.Error.Type = typeOf(status)
+	if status == http.StatusUnauthorized {
+		answer.Error.Code = new(codes[parley.CodeUnauthenticated])
+	}
+	if p, ok := errors.AsType[*paramError](err); ok && p.param != "" {
+		answer.Error.Param = &p.param
+	}
+	if errors.Is(err, errNoModel) {
+		answer.Error.Code = new("model_not_found")
+	}
+	h.answerError(w, status, answer)
+}
+
+func (h *Handler) answerError(w http.ResponseWriter, status int, answer refusal) {
+	// Clients would repeat a conflict and every failure, and with it the message.
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	dialect.WriteJSON(w, status, answer)
+}

@@ -1,0 +1,69 @@
+// Package openai speaks OpenAI's Chat Completions and Responses, so that clients
+// made for them can talk to agents: each agent is a model, each session a
+// conversation, and a run is a completion or a response.
+//
+// Both are projections of the log. A response can be read and resumed for as long
+// as its session is there, also after a restart.
+package openai
+
+import (
+	"log/slog"
+	"net/http"
+
+	"parley"
+	"parley/dialect"
+)
+
+// Handler serves what OpenAI's clients ask for under /v1.
+type Handler struct {
+	Door   parley.Door
+	Agents parley.ProjectAgents
+	Guard  Guard
+	Conns  *dialect.Conns
+	Log    *slog.Logger
+	// Console is the address of the server as browsers know it; empty: unknown.
+	Console string
+}
+
+// A Guard also lets in requests of which only the body says how long the answer
+// takes.
+type Guard interface {
+	dialect.Guard
+	// Begin lets in a request. stay makes a visit of it.
+	Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error), err error)
+}
+
+// Routes lists what is served, for the mux and for whoever documents it.
+func (h *Handler) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /v1/models":            h.listModels,
+		"GET /v1/models/{id}":       h.getModel,
+		"POST /v1/chat/completions": h.complete,
+	}
+}
+
+// A request with what every handler needs of it.
+type request struct {
+	*http.Request
+	who  parley.Principal
+	door parley.Door // of the project that the address names
+	stay func() (parley.Visit, error)
+	// project is the one that the address names, or else the tenant's first; only is
+	// the former, and zero where none is named.
+	project, only parley.Project
+}
+
+// read lets a request in.
+func (h *Handler) read(r *http.Request) (q request, err error) {
+	q.Request = r
+	if q.who, q.stay, err = h.Guard.Begin(r, ""); err != nil {
+		return q, err
+	}
+	if q.door, q.only, err = dialect.InProject(h.Door, q.who.Tenant, r); err != nil {
+		return q, err
+	}
+	if q.project = q.only; q.project.Root == "" {
+		q.project, err = h.Door.Project(q.who.Tenant, "")
+	}
+	return q, err
+}

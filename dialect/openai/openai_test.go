@@ -1,0 +1,69 @@
+package openai
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var told = dialect.Notices{Console: "https://parley.example.com"}
+
+var views = map[string]View{
+	"":     {Shape: Responses, Notices: told},
+	"chat": {Shape: Chat, Notices: told, Usage: true},
+}
+
+var transcripts = dialecttest.Dialect[View]{
+	Name:    "openai",
+	Project: Project,
+	Views:   views,
+	Starts:  dialecttest.FromRuns,
+	Ignored: Ignored,
+}
+
+func TestTranscripts(t *testing.T) { dialecttest.Run(t, transcripts) }
+
+// Every response, of any tree of sessions, has a beginning and an end, and its numbers grow.
+func TestEveryResponseIsWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyTree(t)
+		v := View{Shape: Responses}
+		open, number := "", int64(0)
+		seen := map[string]bool{}
+		for _, e := range log {
+			var frames []dialect.Frame
+			v, frames = Project(v, e)
+			if _, ok := e.Body.(parley.InputWithdrawn); ok && e.Session == dialecttest.Session {
+				frames = nil // a response of its own, which may come while another is shown
+			}
+			for _, f := range frames {
+				head := f.Body.(event).about()
+				if head.Type == "response.created" {
+					id := f.Body.(lifecycle).Response.ID
+					if seen[id] || open != "" {
+						t.Fatalf("%s begins, and began or another has not ended, in\n%s", id, dialecttest.Lines(log))
+					}
+					seen[id], open, number = true, id, -1
+				}
+				if open == "" {
+					t.Fatalf("%s comes outside a response in\n%s", head.Type, dialecttest.Lines(log))
+				}
+				if head.Number <= number {
+					t.Fatalf("%s has the number %d after %d in\n%s", head.Type, head.Number, number,
+						dialecttest.Lines(log))
+				}
+				number = head.Number
+				if l, ok := f.Body.(lifecycle); ok && l.Response.Usage != nil {
+					open = ""
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// maxBody has room for a conversation, which clients without a session send whole each time.
+const maxBody = 16 << 20
+
+// sessionHeader names the session: of a request, if the client wants a certain one, and of the answer.
+const sessionHeader = "X-Session-Id"
+
+// space is where names are that clients give to sessions.
+const space = "session"
+
+// An exchange is a request that was accepted, and what becomes of it.
+type exchange struct {
+	h    *Handler
+	who  parley.Principal
+	view View
+	own  bool // the session is of this request alone
+}
+
+// accept has a request accepted.
+func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x *exchange, err error) {
+	own := parley.Resource{Kind: parley.OwnSessions, Tenant: q.who.Tenant}
+	if err := h.Door.May(ctx, q.who, parley.ActMessage, own); err != nil {
+		return nil, err
+	}
+	x = &exchange{h: h, who: q.who, own: a.session == "",
+		view: View{Notices: dialect.Notices{Console: h.Console}, Shape: shape, Usage: a.usage, Given: a.given}}
+	to, err := h.places(q, a)
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := h.say(ctx, q, a, to)
+	if err != nil {
+		return nil, err
+	}
+	x.view.Session = receipt.Session
+	err = dialect.ReadLog(ctx, h.Door, q.who, receipt.Session, receipt.First, receipt.Last, func(e parley.Event) {
+		if _, ok := e.Body.(parley.InputReceived); ok && x.view.Only.input == 0 {
+			x.view.Only = responseID{session: receipt.Session, input: parley.InputID(e.Seq)}
+		}
+	})
+	return x, err
+}
+
+// places are the sessions that a request may be for, the first of them first.
+func (h *Handler) places(q request, a ask) ([]parley.SessionID, error) {
+	if a.session == "" {
+		return []parley.SessionID{parley.SessionID(uuid.NewString())}, nil
+	}
+	if id := parley.SessionID(strings.ToLower(a.session)); id.Valid() {
+		return []parley.SessionID{id}, nil
+	}
+	ids, err := dialect.SessionsNamed(q.who, space, a.session)
+	if err != nil {
+		return nil, invalid("metadata.session_id", "%s", err)
+	}
+	return ids, nil
+}
+
+// say submits what is new in the entries.
+func (h *Handler) say(ctx context.Context, q request, a ask, to []parley.SessionID) (parley.Receipt, error) {
+	in, err := input(a.entries)
+	if err != nil {
+		return parley.Receipt{}, ofParam("messages", err)
+	}
+	root := q.only.Root
+	if m, err := h.Door.Session(ctx, q.who, to[0]); err == nil && root == "" {
+		root = m.Project
+	}
+	// Asked here, so that what Submit does not find is the session.
+	if _, err := h.agent(q, root, a.model); err != nil {
+		return parley.Receipt{}, err
+	}
+	in.Agent.Name, in.Open, in.Busy = a.model, true, parley.Queue
+	in.Transient = a.session == ""
+	if a.session != "" && len(to) > 1 {
+		in.Name = a.session
+	}
+	return dialect.SubmitFirst(ctx, q.door, q.who, to, parley.Command{Via: parley.ViaHTTP, Do: in})
+}
+
+// complete serves POST /v1/chat/completions.
+func (h *Handler) complete(w http.ResponseWriter, r *http.Request) {
+	x, ctx, a, leave, err := h.enter(w, r, Chat, decodeChat)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	defer leave()
+	if x.own {
+		defer x.abandon(r.Context())
+	}
+	w.Header().Set(sessionHeader, string(x.view.Session))
+	if a.stream {
+		x.stream(ctx, w, r, 0)
+		return
+	}
+	x.view.Usage = true
+	var all whole
+	err = x.follow(ctx, func(body any) (last bool) {
+		all.add(body)
+		return all.ended
+	})
+	switch {
+	case err != nil:
+		x.lost(ctx, w, err)
+	case all.failed != nil:
+		h.answerError(w, all.failed.status, all.failed.refusal)
+	default:
+		dialect.WriteJSON(w, http.StatusOK, all.answer())
+	}
+}
+
+// enter reads a request and has it accepted.
+func (h *Handler) enter(w http.ResponseWriter, r *http.Request, shape Shape,
+	decode func(dialect.Object, string) (ask, error)) (x *exchange, ctx context.Context, a ask, leave func(),
+	err error) {
+	q, err := h.read(r)
+	if err != nil {
+		return nil, nil, a, nil, err
+	}
+	body, err := dialect.ReadObject(w, r, maxBody)
+	if err != nil {
+		return nil, nil, a, nil, err
+	}
+	if a, err = decode(body, r.Header.Get(sessionHeader)); err != nil {
+		return nil, nil, a, nil, err
+	}
+	visit, err := q.stay()
+	if err != nil {
+		return nil, nil, a, nil, err
+	}
+	ctx, leave = dialect.Attend(r.Context(), visit)
+	if x, err = h.accept(ctx, q, a, shape); err != nil {
+		leave()
+		return nil, nil, a, nil, err
+	}
+	return x, ctx, a, leave, nil
+}
+
+// follow shows the response up to its end, or to what a client of show takes for it.
+func (x *exchange) follow(ctx context.Context, show func(body any) (last bool)) error {
+	f, err := x.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			var frames []dialect.Frame
+			x.view, frames = Project(x.view, i.Event)
+			for _, f := range frames {
+				if show(f.Body) {
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// open follows the session from the input that the response answers.
+func (x *exchange) open(ctx context.Context) (parley.Follower, error) {
+	return x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.view.Session, Below: true},
+		parley.Cursor{After: int64(x.view.Only.input) - 1})
+}
+
+// stream sends the response as it comes. after is the number of the last event that the client has, plus one.
+func (x *exchange) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, after int64) {
+	s, err := transport.NewStream(w, r, transport.StreamOptions{})
+	if err != nil {
+		return
+	}
+	f, err := x.open(ctx)
+	if err == nil {
+		defer f.Close()
+		err = dialect.Stream(ctx, s, f, func(i *parley.Item) (out []transport.Message, last bool) {
+			var frames []dialect.Frame
+			x.view, frames = Project(x.view, i.Event)
+			for _, f := range frames {
+				if m, ok := messageOf(f.Body, after); ok {
+					out = append(out, m)
+				}
+				last = last || x.isLast(f.Body)
+			}
+			return out, last
+		})
+	}
+	switch {
+	case err != nil:
+		if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
+			err = cause
+		}
+		_ = s.Send(x.broken(err)) // fails if the client has gone
+	case x.view.Shape == Chat:
+		_ = s.Send(transport.Message{Data: []byte("[DONE]")}) // the end follows
+	}
+}
+
+// isLast reports whether a frame ends the stream.
+func (x *exchange) isLast(body any) bool {
+	switch b := body.(type) {
+	case failedRun:
+		return true
+	case chunk:
+		return b.Usage != nil || !x.view.Usage && len(b.Choices) > 0 && b.Choices[0].Finish != nil
+	case lifecycle:
+		return b.Response.Usage != nil
+	}
+	return false
+}
+
+// broken is the last that a client hears if the server cannot go on.
+func (x *exchange) broken(err error) transport.Message {
+	answer := refusalOf(parley.CodeOf(err), parley.MessageOf(err))
+	if x.view.Shape == Chat {
+		return transport.Message{Data: dialect.Encode(answer)}
+	}
+	return transport.Message{Event: "error", Data: dialect.Encode(answer)}
+}
+
+// lost answers a request whose response could not be followed to its end.
+func (x *exchange) lost(ctx context.Context, w http.ResponseWriter, err error) {
+	if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
+		err = cause
+	} else if ctx.Err() != nil {
+		return // the client has gone
+	}
+	x.h.fail(w, err)
+}
+
+// abandon cancels the run of a client that has gone, and that cannot come back to it.
+func (x *exchange) abandon(client context.Context) {
+	if client.Err() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(client), 10*time.Second)
+	defer cancel()
+	_, err := x.h.Door.Submit(ctx, x.who, parley.Command{Session: x.view.Session, Via: parley.ViaHTTP,
+		Do: parley.CancelRun{Input: x.view.Only.input}})
+	if err != nil && parley.CodeOf(err) != parley.CodeNotFound {
+		x.h.Log.Warn("a run whose client is gone cannot be cancelled", "session", x.view.Session, "error", err)
+	}
+}
+
+// messageOf is a frame as a server-sent event, as far as it is behind what the client has.
+func messageOf(body any, after int64) (transport.Message, bool) {
+	switch b := body.(type) {
+	case chunk, failedRun:
+		return transport.Message{Data: dialect.Encode(b)}, true
+	case event:
+		body, ok := cut(b, after)
+		return transport.Message{Event: b.about().Type, Data: dialect.Encode(body)}, ok
+	}
+	panic("no such frame") // Project makes no others
+}
