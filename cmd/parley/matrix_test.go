@@ -41,7 +41,7 @@ const (
 // A rule says who may use a route, and on what. Every route has one.
 type rule struct {
 	needs  parley.Action // empty: nothing, not even a credential
-	on     string        // what {id} is: session, card, agent, user; empty: there is none
+	on     string        // what {id} is: session, card, response, agent, user; empty: there is none
 	query  string        // behind the path; {id} stands in it, and in the body, for the same
 	body   string
 	ok     int  // the status of success
@@ -182,6 +182,12 @@ var routeRules = map[string]rule{
 	"GET /v1/models/{id}": {needs: parley.ActRead, on: "agent", ok: 200},
 	"POST /v1/chat/completions": {needs: parley.ActMessage, ok: 200,
 		body: `{"model":"helpful-assistant","messages":[{"role":"user","content":"say hi"}]}`},
+	"POST /v1/responses":                 {needs: parley.ActMessage, body: `{"model":"helpful-assistant","input":"say hi"}`, ok: 200},
+	"GET /v1/responses/{id}":             {needs: parley.ActRead, on: "response", ok: 200},
+	"GET /v1/responses/{id}/input_items": {needs: parley.ActRead, on: "response", ok: 200},
+	"DELETE /v1/responses/{id}":          {needs: parley.ActMessage, on: "response", ok: 200},
+	// it is complete
+	"POST /v1/responses/{id}/cancel": {needs: parley.ActMessage, on: "response", body: `{}`, ok: 400},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
@@ -210,7 +216,7 @@ func (r rule) expected(role, whose string) cell {
 		return forbidden
 	case r.tenant && role != "org_admin":
 		return forbidden
-	case r.on == "session" || r.on == "card" || r.on == "thread":
+	case r.on == "session" || r.on == "card" || r.on == "thread" || r.on == "response":
 		if whose == "another tenant's" || whose == "another's" && role != "org_admin" {
 			return absent
 		}
@@ -432,6 +438,21 @@ func (w *world) object(kind, whose string) string {
 		return name
 	case "user":
 		return "carol"
+	case "response":
+		auth := "Bearer " + token(w.t, tenant, owner, time.Minute, "standard_user")
+		agent := "helpful-assistant"
+		if tenant == "rival" {
+			agent = w.object("made agent", whose)
+		}
+		before := w.seen.Len()
+		status, body := w.ask("POST", "/v1/responses", auth,
+			fmt.Sprintf(`{"model":%q,"input":"say mark %s"}`, agent, w.marks[tenant]))
+		w.seen.Truncate(before) // the owner was answered, who may be of the other tenant
+		var made struct{ ID string }
+		if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusOK {
+			w.t.Fatalf("making a response: %d %s", status, body)
+		}
+		return made.ID
 	case "":
 		return ""
 	}

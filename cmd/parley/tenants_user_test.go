@@ -117,6 +117,8 @@ func (u *tenantUser) body(pattern, id string) string {
 			u.mark("answer")),
 		"POST /v1/chat/completions": fmt.Sprintf(`{"model":"worker","messages":[{"role":"user","content":%q}],`+
 			`"metadata":{"session_id":%q}}`, u.mark("input"), id),
+		"POST /v1/responses": fmt.Sprintf(`{"model":"worker","input":%q,"metadata":{"session_id":%q}}`,
+			u.mark("input"), id),
 		"POST /api/plan/edit":                  fmt.Sprintf(`{"session_id":%q,"text":%q}`, id, u.mark("plan")),
 		"POST /api/v1/mcp/{id}/accept":         `{"tools":{"look__read":"x"}}`,
 		"POST /api/v1/sessions/{id}/reopen":    `{}`,
@@ -147,6 +149,8 @@ func (u *tenantUser) route(pattern string) {
 		in = "spare"
 	case rule.on == "agent" || strings.HasPrefix(path, "/api/v1/agents/"):
 		in = "worker"
+	case rule.on == "response":
+		in = fmt.Sprintf("resp_%s_%d", strings.ReplaceAll(id, "-", ""), 1+u.dice.IntN(4))
 	case rule.on == "card":
 		in = fmt.Sprintf("%s.%d", id, 1+u.dice.IntN(12))
 	}

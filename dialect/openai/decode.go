@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley"
@@ -11,21 +12,14 @@ import (
 
 // An ask is what a request for a completion or a response says.
 type ask struct {
-	model    string
-	entries  []entry
-	stream   bool
-	usage    bool   // Chat Completions: with the usage at the end of the stream
-	session  string // that the client names; empty: none
-	previous string // id of a response
-	tools    []function
+	model   string
+	field   string // that has the entries
+	entries []entry
+	stream  bool
+	usage   bool   // Chat Completions: with the usage at the end of the stream
+	session string // that the client names; empty: none
+	tools   []parley.ClientTool
 	given
-}
-
-// A function is a tool that the client has.
-type function struct {
-	Name        string
-	Description string
-	Parameters  json.RawMessage
 }
 
 // An entry is one thing of what a client says was said.
@@ -59,6 +53,7 @@ const maxEntries = 10_000
 
 // decodeChat reads the body of a request for a completion. header is the session that the request's header names.
 func decodeChat(o dialect.Object, header string) (a ask, err error) {
+	a.field = "messages"
 	if err := a.common(o, header); err != nil {
 		return a, err
 	}
@@ -248,30 +243,206 @@ func (a *ask) functions(o dialect.Object, inside func(dialect.Object) (dialect.O
 		if kind, err := t.String("type"); err != nil || kind != "function" {
 			continue
 		}
-		f := function{}
+		var f parley.ClientTool
 		if t, err = inside(t); err == nil {
 			err = t.Strings(dialect.Fields{{Key: "name", To: &f.Name}, {Key: "description", To: &f.Description}})
 		}
-		if err == nil {
-			err = t.Into("parameters", &f.Parameters, "an object")
-		}
-		if err != nil || f.Name == "" {
-			return invalid(at, "%s must be a function with a name: %v", at, err)
+		switch {
+		case err != nil:
+			return invalid(at, "%s: %s", at, err)
+		case f.Name == "":
+			return invalid(at, "%s: the function has no name", at)
+		case t.Has("parameters"):
+			f.Parameters = string(t["parameters"])
 		}
 		a.tools = append(a.tools, f)
 	}
 	return nil
 }
 
-// input is what a user says in some entries.
-func input(entries []entry) (in parley.SubmitInput, err error) {
-	var texts, images []string
-	for _, e := range entries {
-		if e.kind == user {
-			texts, images = append(texts, e.text), append(images, e.images...)
+// decodeResponse reads the body of a request for a response.
+func decodeResponse(o dialect.Object, header string) (a ask, err error) {
+	a.field = "input"
+	if err := a.common(o, header); err != nil {
+		return a, err
+	}
+	stored, instructions := true, ""
+	for _, field := range []struct {
+		key, what string
+		to        any
+	}{{"background", "true or false", &a.background}, {"store", "true or false", &stored},
+		{"previous_response_id", "a string", &a.previous}, {"instructions", "a string", &instructions}} {
+		if err := o.Into(field.key, field.to, field.what); err != nil {
+			return a, invalid(field.key, "%s", err)
 		}
 	}
+	a.unstored = !stored
+	switch {
+	case a.background && a.unstored:
+		return a, invalid("background", "background needs store: nobody could read the response otherwise")
+	case o.Has("conversation"):
+		return a, invalid("conversation", "there are no conversations here: send previous_response_id, or name a "+
+			"session in the header X-Session-Id or in metadata.session_id")
+	case instructions != "":
+		a.entries = append(a.entries, entry{kind: system, text: instructions, at: "instructions"})
+	}
+	if err := a.items(o["input"]); err != nil {
+		return a, err
+	}
+	return a, a.functions(o, func(o dialect.Object) (dialect.Object, error) { return o, nil })
+}
+
+// items reads the input of a response: a text, or a list of items.
+func (a *ask) items(raw json.RawMessage) error {
+	var text string
+	if len(raw) > 0 && json.Unmarshal(raw, &text) == nil && string(raw) != "null" {
+		a.entries = append(a.entries, entry{kind: user, text: text, at: "input"})
+		return nil
+	}
+	var items []json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &items) != nil {
+		return invalid("input", "input must be a string or a list of items")
+	}
+	if len(items) > maxEntries {
+		return invalid("input", "input has more than %d items", maxEntries)
+	}
+	for i, raw := range items {
+		at := fmt.Sprintf("input[%d]", i)
+		o, err := dialect.ParseObject(raw)
+		if err != nil {
+			return invalid(at, "%s: %s", at, err)
+		}
+		if err := a.item(at, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *ask) item(at string, o dialect.Object) error {
+	var kind string
+	e := entry{at: at}
+	approve := (*bool)(nil)
+	if err := o.Strings(dialect.Fields{{Key: "type", To: &kind}, {Key: "call_id", To: &e.id},
+		{Key: "name", To: &e.name}, {Key: "arguments", To: &e.text}}); err != nil {
+		return invalid(at, "%s: %s", at, err)
+	}
+	switch {
+	case kind == "message" || kind == "" && o.Has("role"):
+		return a.messageItem(at, o)
+	case kind == "":
+		return invalid(at+".type", "%s must have a type, or a role", at)
+	case kind == "function_call" && e.id != "" && e.name != "":
+		e.kind = called
+	case kind == "function_call_output" && e.id != "":
+		text, images, err := contentOf(at+".output", o["output"])
+		if err != nil {
+			return err
+		}
+		if len(images) > 0 {
+			return invalid(at+".output", "%s: a result is a text", at)
+		}
+		e.kind, e.text = result, text
+	case kind == "mcp_approval_response":
+		err := o.Strings(dialect.Fields{{Key: "approval_request_id", To: &e.id}, {Key: "reason", To: &e.text}})
+		if err == nil {
+			err = o.Into("approve", &approve, "true or false")
+		}
+		if err != nil || approve == nil || e.id == "" {
+			return invalid(at, "%s must have an approval_request_id, and approve, which is true or false", at)
+		}
+		e.kind, e.yes = approval, *approve
+	case kind == "function_call" || kind == "function_call_output":
+		return invalid(at, "%s: call_id is missing, or the name of the function", at)
+	default: // thoughts, calls of the server's own tools, and what only OpenAI's servers have
+		e.kind = aside
+	}
+	a.entries = append(a.entries, e)
+	return nil
+}
+
+func (a *ask) messageItem(at string, o dialect.Object) error {
+	role, err := o.String("role")
+	if err != nil {
+		return invalid(at+".role", "%s: %s", at, err)
+	}
+	text, images, err := contentOf(at+".content", o["content"])
+	if err != nil {
+		return err
+	}
+	kind, ok := map[string]entryKind{"system": system, "developer": system, "user": user, "assistant": assistant}[role]
+	if !ok {
+		return invalid(at+".role", "%s: role must be system, developer, user or assistant", at)
+	}
+	if len(images) > 0 && kind != user {
+		return invalid(at+".content", "%s: only a user shows images", at)
+	}
+	a.entries = append(a.entries, entry{kind: kind, text: text, images: images, at: at})
+	return nil
+}
+
+// fresh is where the entries begin that come after everything that the assistant has put out.
+func fresh(entries []entry) int {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].byAssistant() {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// input is what a conversation comes to: the message that is new, with what was said before.
+func (a ask) input(entries []entry) (in parley.SubmitInput, err error) {
+	n := fresh(entries)
+	if in, err = input(entries[:n], entries[n:]); err != nil {
+		return in, err
+	}
+	if in.Content == "" {
+		return in, &paramError{a.field, parley.Errorf(parley.CodeEmpty, "There is no new message.")}
+	}
+	in.Tools = a.tools
+	return in, nil
+}
+
+// input is what a user says in some entries; the others are what was said before.
+func input(earlier, entries []entry) (in parley.SubmitInput, err error) {
+	var texts, images []string
+	at := "input"
+	for _, e := range entries {
+		if e.kind != user {
+			earlier = append(slices.Clip(earlier), e)
+			continue
+		}
+		texts, images, at = append(texts, e.text), append(images, e.images...), e.at
+	}
 	in.Content = strings.TrimSpace(strings.Join(texts, "\n\n"))
+	if in.Content == "" && len(images) > 0 {
+		in.Content = "(an image)"
+	}
+	in.Earlier = earlierOf(earlier)
 	in.Images, err = dialect.Images(images)
-	return in, err
+	return in, ofParam(at, err)
+}
+
+// earlierOf is what was said by the client's own record. A call belongs to the message before it.
+func earlierOf(entries []entry) (list []parley.EarlierMessage) {
+	for _, e := range entries {
+		switch e.kind {
+		case system:
+			list = append(list, parley.EarlierMessage{Role: parley.EarlierSystem, Text: e.text})
+		case user:
+			list = append(list, parley.EarlierMessage{Role: parley.EarlierUser, Text: e.text})
+		case assistant:
+			list = append(list, parley.EarlierMessage{Role: parley.EarlierAssistant, Text: e.text})
+		case result:
+			list = append(list, parley.EarlierMessage{Role: parley.EarlierTool, Text: e.text, Call: e.id})
+		case called:
+			if n := len(list); n == 0 || list[n-1].Role != parley.EarlierAssistant {
+				list = append(list, parley.EarlierMessage{Role: parley.EarlierAssistant})
+			}
+			last := &list[len(list)-1]
+			last.Calls = append(last.Calls, parley.EarlierCall{ID: e.id, Name: e.name, Arguments: e.text})
+		}
+	}
+	return list
 }

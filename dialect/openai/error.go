@@ -26,6 +26,9 @@ func invalid(param, format string, args ...any) error {
 
 // ofParam says which field an error is about.
 func ofParam(param string, err error) error {
+	if _, done := errors.AsType[*paramError](err); done {
+		return err
+	}
 	if e, ok := errors.AsType[*parley.Error](err); ok {
 		return &paramError{param, e}
 	}

@@ -39,6 +39,12 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /v1/models":            h.listModels,
 		"GET /v1/models/{id}":       h.getModel,
 		"POST /v1/chat/completions": h.complete,
+
+		"POST /v1/responses":                 h.respond,
+		"GET /v1/responses/{id}":             h.getResponse,
+		"DELETE /v1/responses/{id}":          h.deleteResponse,
+		"POST /v1/responses/{id}/cancel":     h.cancelResponse,
+		"GET /v1/responses/{id}/input_items": h.listInput,
 	}
 }
 
@@ -53,8 +59,8 @@ type request struct {
 	project, only parley.Project
 }
 
-// read lets a request in.
-func (h *Handler) read(r *http.Request) (q request, err error) {
+// enter lets a request in.
+func (h *Handler) enter(r *http.Request) (q request, err error) {
 	q.Request = r
 	if q.who, q.stay, err = h.Guard.Begin(r, ""); err != nil {
 		return q, err

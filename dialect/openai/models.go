@@ -30,7 +30,7 @@ type list[T any] struct {
 
 // listModels lists the agents.
 func (h *Handler) listModels(w http.ResponseWriter, r *http.Request) {
-	q, err := h.read(r)
+	q, err := h.enter(r)
 	if err == nil {
 		err = h.mayRead(q, "")
 	}
@@ -46,7 +46,7 @@ func (h *Handler) listModels(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) getModel(w http.ResponseWriter, r *http.Request) {
-	q, err := h.read(r)
+	q, err := h.enter(r)
 	if err == nil {
 		err = h.mayRead(q, r.PathValue("id"))
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"errors"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,6 +27,37 @@ var transcripts = dialecttest.Dialect[View]{
 	Views:   views,
 	Starts:  dialecttest.FromRuns,
 	Ignored: Ignored,
+	Decode: func(message []byte) dialecttest.Decoded {
+		do, shape, err := decodeNew(message)
+		if err != nil {
+			return dialecttest.Decoded{Refusal: parley.MessageOf(err), Request: paramOf(err)}
+		}
+		return dialecttest.Decoded{Command: parley.Command{Session: dialecttest.Session, Do: do}, Shape: string(shape)}
+	},
+}
+
+// decodeNew reads a request of either API that opens a session.
+func decodeNew(message []byte) (do parley.SubmitInput, shape Shape, err error) {
+	o, err := dialect.ParseObject(message)
+	if err != nil {
+		return do, "", parley.Errorf(parley.CodeInvalid, "%s", err)
+	}
+	decode, shape := decodeResponse, Responses
+	if o.Has("messages") {
+		decode, shape = decodeChat, Chat
+	}
+	a, err := decode(o, "")
+	if err == nil {
+		do, err = a.input(a.entries)
+	}
+	return do, shape, err
+}
+
+func paramOf(err error) string {
+	if p, ok := errors.AsType[*paramError](err); ok {
+		return p.param
+	}
+	return ""
 }
 
 func TestTranscripts(t *testing.T) { dialecttest.Run(t, transcripts) }

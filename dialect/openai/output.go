@@ -208,7 +208,7 @@ func (p *projector) mcpCall(c call) mcpCall {
 // callEnded shows what came of a call. Those of the client's tools are known to the client.
 func (p *projector) callEnded(b parley.ToolCallFinished) {
 	c := p.ended
-	if p.Shape == Chat || !p.out.live || c.id == 0 || isClients(c.asked) {
+	if p.Shape == Chat || !p.out.live || c.id == 0 || c.asked.Client {
 		return
 	}
 	if p.at(func(o openItem) bool { return o.call == c.id }) < 0 {

@@ -40,7 +40,7 @@ type View struct {
 type given struct {
 	background bool
 	unstored   bool
-	previous   string
+	previous   string // id of a response
 	metadata   map[string]string
 }
 
@@ -193,12 +193,15 @@ func (r run) waiting() (list []wait) {
 		list = append(list, wait{id: c.ID, card: &c})
 	}
 	for _, c := range r.calls {
-		if isClients(c.asked) {
+		if c.asked.Client {
 			list = append(list, wait{id: strconv.FormatInt(int64(c.id), 10), call: &c})
 		}
 	}
 	return list
 }
+
+// paused reports whether a response has ended because the run waits.
+func (v View) paused() bool { return v.run.id != 0 && !v.out.live && v.run.part > 0 }
 
 // waits reports whether all that is open waits for somebody, who was not told so before.
 func (p *projector) waits() bool {
@@ -207,7 +210,7 @@ func (p *projector) waits() bool {
 	}
 	list := p.run.waiting()
 	for _, c := range p.run.calls {
-		waits := isClients(c.asked) || c.delegated && len(p.run.below.Open()) > 0 ||
+		waits := c.asked.Client || c.delegated && len(p.run.below.Open()) > 0 ||
 			slices.ContainsFunc(p.run.cards, func(o dialect.Card) bool { return callOf(o) == c.id })
 		if !waits {
 			return false
@@ -334,9 +337,6 @@ func minus(a, b parley.Usage) parley.Usage {
 	return parley.Usage{Input: a.Input - b.Input, Output: a.Output - b.Output, Cached: a.Cached - b.Cached,
 		Written: a.Written - b.Written, CostMicros: a.CostMicros - b.CostMicros}
 }
-
-// isClients reports whether a call is of a tool that the client has.
-func isClients(parley.ToolCallRequested) bool { return false }
 
 // cardID is the id of a card on this wire.
 func cardID(ref string) string {

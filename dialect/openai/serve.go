@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"parley"
 	"parley/dialect"
@@ -23,79 +20,9 @@ const sessionHeader = "X-Session-Id"
 // space is where names are that clients give to sessions.
 const space = "session"
 
-// An exchange is a request that was accepted, and what becomes of it.
-type exchange struct {
-	h    *Handler
-	who  parley.Principal
-	view View
-	own  bool // the session is of this request alone
-}
-
-// accept has a request accepted.
-func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x *exchange, err error) {
-	own := parley.Resource{Kind: parley.OwnSessions, Tenant: q.who.Tenant}
-	if err := h.Door.May(ctx, q.who, parley.ActMessage, own); err != nil {
-		return nil, err
-	}
-	x = &exchange{h: h, who: q.who, own: a.session == "",
-		view: View{Notices: dialect.Notices{Console: h.Console}, Shape: shape, Usage: a.usage, Given: a.given}}
-	to, err := h.places(q, a)
-	if err != nil {
-		return nil, err
-	}
-	receipt, err := h.say(ctx, q, a, to)
-	if err != nil {
-		return nil, err
-	}
-	x.view.Session = receipt.Session
-	err = dialect.ReadLog(ctx, h.Door, q.who, receipt.Session, receipt.First, receipt.Last, func(e parley.Event) {
-		if _, ok := e.Body.(parley.InputReceived); ok && x.view.Only.input == 0 {
-			x.view.Only = responseID{session: receipt.Session, input: parley.InputID(e.Seq)}
-		}
-	})
-	return x, err
-}
-
-// places are the sessions that a request may be for, the first of them first.
-func (h *Handler) places(q request, a ask) ([]parley.SessionID, error) {
-	if a.session == "" {
-		return []parley.SessionID{parley.SessionID(uuid.NewString())}, nil
-	}
-	if id := parley.SessionID(strings.ToLower(a.session)); id.Valid() {
-		return []parley.SessionID{id}, nil
-	}
-	ids, err := dialect.SessionsNamed(q.who, space, a.session)
-	if err != nil {
-		return nil, invalid("metadata.session_id", "%s", err)
-	}
-	return ids, nil
-}
-
-// say submits what is new in the entries.
-func (h *Handler) say(ctx context.Context, q request, a ask, to []parley.SessionID) (parley.Receipt, error) {
-	in, err := input(a.entries)
-	if err != nil {
-		return parley.Receipt{}, ofParam("messages", err)
-	}
-	root := q.only.Root
-	if m, err := h.Door.Session(ctx, q.who, to[0]); err == nil && root == "" {
-		root = m.Project
-	}
-	// Asked here, so that what Submit does not find is the session.
-	if _, err := h.agent(q, root, a.model); err != nil {
-		return parley.Receipt{}, err
-	}
-	in.Agent.Name, in.Open, in.Busy = a.model, true, parley.Queue
-	in.Transient = a.session == ""
-	if a.session != "" && len(to) > 1 {
-		in.Name = a.session
-	}
-	return dialect.SubmitFirst(ctx, q.door, q.who, to, parley.Command{Via: parley.ViaHTTP, Do: in})
-}
-
 // complete serves POST /v1/chat/completions.
 func (h *Handler) complete(w http.ResponseWriter, r *http.Request) {
-	x, ctx, a, leave, err := h.enter(w, r, Chat, decodeChat)
+	x, ctx, a, leave, err := h.begin(w, r, Chat, decodeChat)
 	if err != nil {
 		h.fail(w, err)
 		return
@@ -125,11 +52,11 @@ func (h *Handler) complete(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter reads a request and has it accepted.
-func (h *Handler) enter(w http.ResponseWriter, r *http.Request, shape Shape,
+// begin reads a request and has it accepted.
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request, shape Shape,
 	decode func(dialect.Object, string) (ask, error)) (x *exchange, ctx context.Context, a ask, leave func(),
 	err error) {
-	q, err := h.read(r)
+	q, err := h.enter(r)
 	if err != nil {
 		return nil, nil, a, nil, err
 	}
@@ -253,8 +180,7 @@ func (x *exchange) abandon(client context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(client), 10*time.Second)
 	defer cancel()
-	_, err := x.h.Door.Submit(ctx, x.who, parley.Command{Session: x.view.Session, Via: parley.ViaHTTP,
-		Do: parley.CancelRun{Input: x.view.Only.input}})
+	err := x.submit(ctx, parley.CancelRun{Input: x.view.Only.input})
 	if err != nil && parley.CodeOf(err) != parley.CodeNotFound {
 		x.h.Log.Warn("a run whose client is gone cannot be cancelled", "session", x.view.Session, "error", err)
 	}

@@ -1,0 +1,193 @@
+package openai
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/dialect"
+)
+
+// An exchange is a request that was accepted, and what becomes of it.
+type exchange struct {
+	h    *Handler
+	who  parley.Principal
+	view View
+	own  bool  // the client has no name for the session, and cannot come back to it
+	last int64 // the number of the last event there is
+}
+
+// A place is the session that a request is for.
+type place struct {
+	ids  []parley.SessionID // the first that is there
+	m    parley.Summary
+	open bool // it is there: m is of it
+	// what a response before this one was shown of; nil: the request names none
+	before *View
+}
+
+// accept has a request accepted.
+func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x *exchange, err error) {
+	if err := h.mayMessage(ctx, q.who); err != nil {
+		return nil, err
+	}
+	p, err := h.place(ctx, q, a)
+	if err != nil {
+		return nil, err
+	}
+	x = &exchange{h: h, who: q.who, own: a.session == "" && a.previous == "",
+		view: View{Notices: h.notices(), Shape: shape, Usage: a.usage, Given: a.given}}
+	latest := a.entries[fresh(a.entries):]
+	said, err := input(nil, latest)
+	if err != nil {
+		return nil, err
+	}
+	var now View
+	if p.open && p.m.Run != 0 {
+		if now, err = h.stateOf(ctx, q.who, p.m); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case hasAnswers(latest):
+		x.view.Only, err = h.answer(ctx, q, now, latest, said)
+	case now.paused() && said.Content != "" && now.asksOnly():
+		x.view.Only, err = h.answer(ctx, q, now, latest, said)
+	case said.Content == "" && p.before != nil && p.before.paused():
+		x.view.Only = responseID{p.m.ID, p.before.run.input, p.before.run.part}
+	case now.paused() && said.Content == "":
+		x.view.Only = responseID{p.m.ID, now.run.input, now.run.part}
+	case now.paused():
+		err = parley.Errorf(parley.CodeConflict, "The session waits. %s", now.says())
+	default:
+		x.view.Only, err = h.say(ctx, q, a, p)
+	}
+	x.view.Session = x.view.Only.session
+	return x, err
+}
+
+func (h *Handler) notices() dialect.Notices { return dialect.Notices{Console: h.Console} }
+
+// says says what a run waits for.
+func (v View) says() string {
+	var words []string
+	for _, w := range v.run.waiting() {
+		if w.call != nil {
+			words = append(words, "Waiting for the result of "+idOf("call", v.Session, parley.Seq(w.call.id)))
+			continue
+		}
+		words = append(words, v.Of(*w.card, v.Session))
+	}
+	return strings.Join(words, "\n")
+}
+
+// asksOnly reports whether a run waits for answers to questions and for nothing else.
+func (v View) asksOnly() bool {
+	for _, w := range v.run.waiting() {
+		if w.card == nil || w.card.Kind != parley.CardQuestion {
+			return false
+		}
+	}
+	return true
+}
+
+// place finds the session that a request is for.
+func (h *Handler) place(ctx context.Context, q request, a ask) (p place, err error) {
+	switch {
+	case a.previous != "":
+		id, ok := parseResponseID(a.previous)
+		if !ok {
+			return p, noResponse("previous_response_id", a.previous)
+		}
+		x := &exchange{h: h, who: q.who, view: View{Session: id.session, Only: id, Shape: Responses}}
+		if _, err := x.look(ctx); err != nil {
+			return p, ofParam("previous_response_id", err)
+		}
+		p.before, p.ids = &x.view, []parley.SessionID{id.session}
+	case a.session != "":
+		if id := parley.SessionID(strings.ToLower(a.session)); id.Valid() {
+			p.ids = []parley.SessionID{id}
+		} else if p.ids, err = dialect.SessionsNamed(q.who, space, a.session); err != nil {
+			return p, invalid("metadata.session_id", "%s", err)
+		}
+	}
+	// Answers say themselves which session they are for.
+	for _, e := range a.entries[fresh(a.entries):] {
+		session, ok := answered(e)
+		if !ok {
+			continue
+		}
+		m, err := h.Door.Session(ctx, q.who, session)
+		if err != nil {
+			return p, ofParam(e.at, err)
+		}
+		if len(p.ids) > 0 && p.ids[0] != m.Root && !p.has(m.Root) {
+			return p, invalid(e.at, "%s is about another session than the request names, or than the answer before",
+				e.at)
+		}
+		p.ids = []parley.SessionID{m.Root}
+	}
+	if len(p.ids) == 0 {
+		p.ids = []parley.SessionID{parley.SessionID(uuid.NewString())}
+		return p, nil
+	}
+	for _, id := range p.ids {
+		if p.m, err = h.Door.Session(ctx, q.who, id); err == nil {
+			p.open = true
+			return p, nil
+		}
+		if parley.CodeOf(err) != parley.CodeNotFound {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func (p place) has(id parley.SessionID) bool {
+	for _, o := range p.ids {
+		if o == id {
+			return true
+		}
+	}
+	return false
+}
+
+// say submits what is new in the entries.
+func (h *Handler) say(ctx context.Context, q request, a ask, p place) (id responseID, err error) {
+	entries := a.entries
+	if p.open {
+		if entries, err = h.unknown(ctx, q.who, p.m, entries); err != nil {
+			return id, err
+		}
+	}
+	in, err := a.input(entries)
+	if err != nil {
+		return id, err
+	}
+	root := q.only.Root
+	if p.open && root == "" {
+		root = p.m.Project
+	}
+	// Asked here, so that what Submit does not find is the session.
+	if _, err := h.agent(q, root, a.model); err != nil {
+		return id, err
+	}
+	in.Agent.Name, in.Open, in.Busy = a.model, true, parley.Queue
+	in.Transient = a.session == ""
+	if len(p.ids) > 1 {
+		in.Name = a.session
+	}
+	receipt, err := dialect.SubmitFirst(ctx, q.door, q.who, p.ids, parley.Command{Via: parley.ViaHTTP, Do: in})
+	if err != nil {
+		return id, err
+	}
+	id.session = receipt.Session
+	err = dialect.ReadLog(ctx, h.Door, q.who, receipt.Session, receipt.First, receipt.Last, func(e parley.Event) {
+		if _, ok := e.Body.(parley.InputReceived); ok && id.input == 0 {
+			id.input = parley.InputID(e.Seq)
+		}
+	})
+	return id, err
+}

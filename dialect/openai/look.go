@@ -1,0 +1,190 @@
+package openai
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// read reads a session and what is below it, from behind a seq to where it ends now, or until use reports true.
+func (h *Handler) read(ctx context.Context, who parley.Principal, id parley.SessionID, after parley.Seq,
+	use func(parley.Event) (enough bool)) error {
+	f, err := h.Door.Follow(ctx, who, parley.Scope{Session: id, Below: true}, parley.Cursor{After: int64(after)})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		items, err := f.(parley.Waker).Take(ctx, func() {})
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		for _, i := range items {
+			if use(i.Event) {
+				return nil
+			}
+		}
+	}
+}
+
+// stateOf is the view of the run that is open in a session.
+func (h *Handler) stateOf(ctx context.Context, who parley.Principal, m parley.Summary) (View, error) {
+	v := View{Notices: h.notices(), Shape: Responses, Session: m.ID}
+	err := h.read(ctx, who, m.ID, parley.Seq(m.Run)-1, func(e parley.Event) bool {
+		v, _ = Project(v, e)
+		return false
+	})
+	return v, err
+}
+
+func noResponse(param, id string) error {
+	return ofParam(param, parley.Errorf(parley.CodeNotFound, "There is no response %.100q.", id))
+}
+
+// look is the response as it is now. The view is then that of its end, or of now.
+func (x *exchange) look(ctx context.Context) (r response, err error) {
+	id := x.view.Only
+	found, status := false, ""
+	err = x.h.read(ctx, x.who, id.session, parley.Seq(id.input)-1, func(e parley.Event) bool {
+		if !found {
+			b, ok := e.Body.(parley.InputReceived)
+			if !ok || e.Session != id.session || e.Seq != parley.Seq(id.input) {
+				return true
+			}
+			// It may not have begun.
+			found, x.view.out = true, answer{id: id, at: e.At, agent: b.Agent.Name, number: -1}
+			r = x.view.response("queued")
+		}
+		var frames []dialect.Frame
+		x.view, frames = Project(x.view, e)
+		for _, f := range frames {
+			if l, ok := f.Body.(lifecycle); ok && l.Response.Usage != nil {
+				r, status, x.last = l.Response, l.Response.Status, l.Number
+			}
+		}
+		return status != ""
+	})
+	switch {
+	case err != nil:
+		return r, err
+	case !found:
+		return r, noResponse("", id.String())
+	case status != "":
+	case x.view.out.live && x.view.out.id == id:
+		r, x.last = x.view.sofar(), x.view.out.number
+	case id.part > 0 && !(x.view.run.input == id.input && x.view.run.part == id.part):
+		return r, noResponse("", id.String())
+	}
+	return r, nil
+}
+
+// sofar is a response that has not ended, with as much of its texts as there is.
+func (v View) sofar() response {
+	r := v.response("in_progress")
+	for _, o := range v.out.open {
+		switch i := r.Output[o.index].(type) {
+		case messageItem:
+			i.Content = []outputText{textPart(o.text)}
+			r.Output[o.index] = i
+		case reasoningItem:
+			i.Summary = []summaryText{{"summary_text", o.text}}
+			r.Output[o.index] = i
+		}
+	}
+	return r
+}
+
+// lookBack is how far back a session is searched at first for what a client repeats of it.
+const lookBack = 1000
+
+// unknown is what a session does not know of a conversation that a client repeats: what follows the last message of
+// the assistant that is the session's own. Instructions are new where the session was not given the same before.
+func (h *Handler) unknown(ctx context.Context, who parley.Principal, m parley.Summary, entries []entry) ([]entry,
+	error) {
+	if !slices.ContainsFunc(entries, func(e entry) bool { return e.byAssistant() || e.kind == system }) {
+		return entries, nil
+	}
+	from := max(m.Head-lookBack, 0)
+	for {
+		s, err := h.memoryOf(ctx, who, m.ID, from)
+		if err != nil {
+			return nil, err
+		}
+		n := s.known(entries)
+		if n > 0 || from == 0 {
+			var list []entry
+			for i, e := range entries {
+				if e.kind == system && !s.told[e.text] || e.kind != system && i >= n {
+					list = append(list, e)
+				}
+			}
+			return list, nil
+		}
+		from = 0
+	}
+}
+
+// A memory is what was said in a session, as its clients were shown it.
+type memory struct {
+	session parley.SessionID
+	said    []string        // by the assistant
+	told    map[string]bool // by clients, as instructions
+}
+
+func (h *Handler) memoryOf(ctx context.Context, who parley.Principal, id parley.SessionID, after parley.Seq) (memory,
+	error) {
+	s := memory{session: id, told: map[string]bool{}}
+	v := View{Notices: h.notices(), Shape: Chat, Session: id}
+	var text strings.Builder
+	err := h.read(ctx, who, id, after, func(e parley.Event) bool {
+		switch b := e.Body.(type) {
+		case parley.InputReceived:
+			for _, m := range b.Earlier {
+				if m.Role == parley.EarlierSystem {
+					s.told[m.Text] = true
+				}
+			}
+		case parley.OutputFinished:
+			if b.Kind == parley.Text && e.Session == id {
+				s.said = append(s.said, strings.TrimSpace(b.Text))
+			}
+		}
+		var frames []dialect.Frame
+		v, frames = Project(v, e)
+		for _, f := range frames {
+			c, ok := f.Body.(chunk)
+			if ok && c.Choices[0].Delta.Content != nil {
+				text.WriteString(*c.Choices[0].Delta.Content)
+			}
+			if !ok || c.Choices[0].Finish != nil {
+				s.said = append(s.said, strings.TrimSpace(text.String()))
+				text.Reset()
+			}
+		}
+		return false
+	})
+	return s, err
+}
+
+// known is where the entries end that the session knows. Of an answer that a client has left, the client may have
+// only the beginning.
+func (s memory) known(entries []entry) int {
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := entries[i]
+		text := strings.TrimSpace(e.text)
+		switch {
+		case e.kind == called:
+			if session, _, ok := parseID("call", e.id); ok && session == s.session {
+				return i + 1
+			}
+		case e.kind == assistant && text != "":
+			if slices.ContainsFunc(s.said, func(said string) bool { return strings.HasPrefix(said, text) }) {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
