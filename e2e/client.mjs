@@ -16,6 +16,7 @@
 //   {"do": "forget", "socket": "1"}                 the end of a socket of any kind, that no test looks at any more
 //   {"do": "fetch", "socket": "1", "url": "http://…", "method": "POST", "body": "…"}
 //   {"do": "use", "socket": "1", "module": "aisdk", …}   a client of clients/, which says what else there is
+//   {"do": "openai", …}                             see openai.mjs
 //
 // Everything that happens to a socket is a JSON line on standard output:
 //
@@ -99,6 +100,7 @@ const commands = {
   listen,
   deafen: (c) => sockets.get(c.socket).close(),
   fetch: (c) => ask(c).catch((error) => tell(c.socket, 'error', { data: String(error) })),
+  openai: (c) => import('./openai.mjs').then((m) => m.openai(c, tell, sockets)),
   text: (c) => sockets.get(c.socket).send(c.data),
   raw: (c) => sockets.get(c.socket).send(Buffer.from(c.data, 'base64'), { binary: false }),
   binary: (c) => sockets.get(c.socket).send(Buffer.from(c.data, 'base64'), { binary: true }),

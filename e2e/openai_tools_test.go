@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+var weather = object{"type": "function", "name": "get_weather", "description": "the weather of a city",
+	"parameters": object{"type": "object", "properties": object{"city": object{"type": "string"}}}}
+
+// Tools of the client, as programs use them that keep the conversation themselves: each request has all of it, and no
+// name of a session. The calls wait in the log, also while the server is gone.
+func TestOpenAIClientTools(t *testing.T) {
+	t.Parallel()
+	m := startModel(t, script("weather in Paris",
+		asks("I look.", call("get_weather", map[string]any{"city": "Paris"}),
+			call("get_weather", map[string]any{"city": "Rome"})), says("Sunny in Paris, wet in Rome.")),
+		script("thank you", says(""), says(""), says("You are welcome.")))
+	s, n := startServer(t, withModel(m, options{})), startNode(t)
+
+	// Chat Completions.
+	function := object{"type": "function", "function": weather}
+	request := merged(messages(by("user", "weather in Paris")), object{"tools": []object{function}})
+	a := n.openAI(s, "", "chat.completions.create", request).answer()
+	calls := a.Choices[0].Message.ToolCalls
+	if a.Choices[0].Finish != "tool_calls" || len(calls) != 2 || calls[0].Function.Arguments != `{"city":"Paris"}` {
+		t.Fatalf("%s", a.raw)
+	}
+	told := []object{by("user", "weather in Paris"),
+		{"role": "assistant", "content": "I look.", "tool_calls": []object{functionCall(calls[0]),
+			functionCall(calls[1])}},
+		{"role": "tool", "tool_call_id": calls[0].ID, "content": "sunny"}}
+	request["messages"] = told
+	if class, status, about := n.openAI(s, "", "chat.completions.create", request).refused(); status !=
+		http.StatusBadRequest {
+		t.Errorf("one of two results is missing: %s %s", class, about)
+	}
+	s.kill()
+	s = s.again()
+	told = append(told, object{"role": "tool", "tool_call_id": calls[1].ID, "content": "wet"})
+	request["messages"] = told
+	c := n.openAI(s, "", "chat.completions.create", merged(request, object{"stream": true}))
+	if c.answer(); c.text() != "Sunny in Paris, wet in Rome." {
+		t.Errorf("%q", c.text())
+	}
+	if class, _, about := n.openAI(s, "", "chat.completions.create", request).refused(); class != "ConflictError" {
+		t.Errorf("results that nothing waits for: %s", about)
+	}
+
+	// Responses, in the way of Codex: nothing is stored, all output is sent back.
+	codex := asking("", object{"store": false, "stream": true, "include": []string{"reasoning.encrypted_content"},
+		"instructions": "You are a weather frog.", "tools": []object{weather, {"type": "web_search"}}})
+	input := []object{{"type": "message", "role": "user", "content": []object{{"type": "input_text",
+		"text": "weather in Paris"}}}}
+	codex["input"] = input
+	first := n.openAI(s, "", "responses.create", codex)
+	first.answer()
+	for _, e := range first.events {
+		if e.Type != "response.output_item.done" || e.Item.Type != "function_call" {
+			continue
+		}
+		input = append(input, object{"type": "function_call", "call_id": e.Item.CallID, "name": e.Item.Name,
+			"arguments": e.Item.Arguments})
+	}
+	for _, i := range input[1:] {
+		input = append(input, object{"type": "function_call_output", "call_id": i["call_id"], "output": "sunny"})
+	}
+	codex["input"] = input
+	second := n.openAI(s, "", "responses.create", codex)
+	if second.answer(); second.text() != "Sunny in Paris, wet in Rome." {
+		t.Errorf("%q", second.text())
+	}
+	input = append(input, object{"type": "message", "role": "assistant", "content": []object{{"type": "output_text",
+		"text": second.text()}}}, object{"type": "message", "role": "user", "content": "thank you"})
+	codex["input"] = input
+	third := n.openAI(s, "", "responses.create", codex)
+	if third.answer(); third.text() != "You are welcome." {
+		t.Errorf("%q", third.text())
+	}
+	bodies := toldModel(m, "thank you")
+	if len(bodies) != 1 || !strings.Contains(bodies[0], "weather frog") ||
+		!strings.Contains(bodies[0], "get_weather") ||
+		strings.Count(bodies[0], "weather in Paris") != 1 {
+		t.Errorf("the model was told %s", bodies)
+	}
+	// What was not to be stored is gone.
+	last := third.events[len(third.events)-1].Response.ID
+	n.heard(s, "thank you", `"SessionDeleted"`)
+	if class, _, about := n.openAI(s, "", "responses.retrieve", last).refused(); class != "NotFoundError" {
+		t.Errorf("%s", about)
+	}
+}
+
+func functionCall(c openAITool) object {
+	return object{"id": c.ID, "type": "function", "function": object{"name": c.Function.Name,
+		"arguments": c.Function.Arguments}}
+}
+
+// The client raises the class of its own for each refusal, and nothing is appended.
+func TestOpenAIRefusals(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, options{}), startNode(t)
+	a := n.openAI(s, "", "responses.create", asking("say hello")).answer()
+	session := a.Metadata["session_id"]
+	before := len(s.events(session))
+	mine := object{"previous_response_id": a.ID}
+	for _, r := range []struct {
+		what, class string
+		call        string
+		args        []any
+	}{
+		{"an unknown agent", "NotFoundError", "responses.create", []any{asking("x", object{"model": "nobody"})}},
+		{"an unknown agent", "NotFoundError", "models.retrieve", []any{"nobody"}},
+		{"an unknown agent", "NotFoundError", "chat.completions.create",
+			[]any{merged(messages(by("user", "x")), object{"model": "nobody"})}},
+		{"empty input", "BadRequestError", "responses.create", []any{asking(" ", mine)}},
+		{"empty input", "BadRequestError", "chat.completions.create", []any{messages(by("user", ""))}},
+		{"a body of a wrong type", "BadRequestError", "responses.create", []any{object{"model": 7}}},
+		{"a body that is no object", "BadRequestError", "responses.create", []any{"{"}},
+		{"an unknown response", "NotFoundError", "responses.create",
+			[]any{asking("x", object{"previous_response_id": "resp_x"})}},
+		{"an unknown response", "NotFoundError", "responses.retrieve",
+			[]any{strings.TrimSuffix(a.ID, "_2") + "_3"}},
+		{"a part that is not there", "NotFoundError", "responses.retrieve", []any{a.ID + "_1"}},
+		{"a deleted session", "NotFoundError", "responses.create",
+			[]any{asking("x", object{"metadata": object{"session_id": s.deleted(n)}})}},
+		{"a cursor that is gone", "BadRequestError", "responses.retrieve",
+			[]any{a.ID, object{"stream": true, "starting_after": 100000}}},
+		{"an answer to what does not wait", "ConflictError", "responses.create",
+			[]any{asking("", mine, object{"input": []object{{"type": "mcp_approval_response", "approve": true,
+				"approval_request_id": "mcpr_" + strings.ReplaceAll(session, "-", "") + "_5"}}})}},
+		{"a result of an unknown call", "ConflictError", "responses.create",
+			[]any{asking("", mine, object{"input": []object{{"type": "function_call_output", "output": "x",
+				"call_id": "call_" + strings.ReplaceAll(session, "-", "") + "_5"}}})}},
+		{"too much", "BadRequestError", "responses.create", []any{asking(strings.Repeat("x", 1<<20+1), mine)}},
+		{"a run that fails", "InternalServerError", "chat.completions.create", []any{messages(by("user", "fail"))}},
+	} {
+		if class, _, about := n.openAI(s, "", r.call, r.args...).refused(); class != r.class {
+			t.Errorf("%s, by %s: %s", r.what, r.call, about)
+		}
+	}
+	if after := len(s.events(session)); after != before {
+		t.Errorf("%d events were appended", after-before)
+	}
+	if a := n.openAI(s, "", "responses.create", asking("fail")).answer(); a.Status != "failed" {
+		t.Errorf("%s", a.raw)
+	}
+}
+
+// deleted is a session that was there.
+func (s *server) deleted(n *node) string {
+	s.t.Helper()
+	id := newThread()
+	n.fetch(s, "POST", "/api/v1/sessions", `{"id":"`+id+`"}`)
+	n.fetch(s, "DELETE", "/api/v1/sessions/"+id, "")
+	return id
+}
