@@ -22,6 +22,7 @@ type openAIEvent struct {
 	Type     string
 	Number   int64 `json:"sequence_number"`
 	Delta    string
+	ItemID   string `json:"item_id"`
 	Item     openAIItem
 	Response openAIAnswer
 	Choices  []struct {
@@ -36,8 +37,10 @@ type openAIEvent struct {
 
 type openAIItem struct {
 	ID, Type, Status, Name, Arguments, Output, Error string
-	CallID                                           string `json:"call_id"`
-	Approves                                         string `json:"approval_request_id"`
+
+	CallID   string `json:"call_id"`
+	Approves string `json:"approval_request_id"`
+	Card     string // that the words of a message are about
 }
 
 type openAITool struct {

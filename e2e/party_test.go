@@ -130,6 +130,7 @@ type gathering struct {
 
 var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "a2a",
 	"mcp", "native"}
+var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "native"}
 
 // gather has a session opened through one dialect and followed in all others
 // that can.
@@ -186,6 +187,8 @@ func (g *gathering) join(dialect string) *party {
 		g.a2a(p)
 	case "mcp":
 		g.mcp(p)
+	case "openai":
+		g.openAI(p)
 	case "native":
 		g.log(p)
 	}

@@ -121,12 +121,13 @@ func (p *projector) openOutput(id parley.OutputID, kind parley.OutputKind) openI
 			summaryText{"summary_text", ""}})
 		return o
 	}
-	o.index = p.openMessage(idOf("msg", p.top, parley.Seq(id)))
+	o.index = p.openMessage(messageItem{ID: idOf("msg", p.top, parley.Seq(id))})
 	return o
 }
 
-func (p *projector) openMessage(id string) (index int) {
-	index = p.add(messageItem{id, "message", "in_progress", "assistant", []outputText{}})
+func (p *projector) openMessage(i messageItem) (index int) {
+	i.Type, i.Status, i.Role, i.Content = "message", "in_progress", "assistant", []outputText{}
+	index = p.add(i)
 	p.emit(partEvent{p.of(p.head("response.content_part.added"), index), 0, textPart("")})
 	return index
 }
@@ -159,8 +160,8 @@ func (p *projector) finishOutput(b parley.OutputFinished) {
 }
 
 func (p *projector) closeOutput(o openItem, cut bool) {
-	id := p.out.output[o.index].itemID()
 	if o.kind == parley.Thinking {
+		id := p.out.output[o.index].itemID()
 		part := summaryText{"summary_text", o.text}
 		p.emit(summaryDone{p.of(p.head("response.reasoning_summary_text.done"), o.index), 0, o.text})
 		p.emit(summaryPart{p.of(p.head("response.reasoning_summary_part.done"), o.index), 0, part})
@@ -173,7 +174,9 @@ func (p *projector) closeOutput(o openItem, cut bool) {
 	}
 	p.emit(textDone{p.of(p.head("response.output_text.done"), o.index), 0, o.text, []any{}})
 	p.emit(partEvent{p.of(p.head("response.content_part.done"), o.index), 0, textPart(o.text)})
-	p.done(o.index, messageItem{id, "message", status, "assistant", []outputText{textPart(o.text)}})
+	i := p.out.output[o.index].(messageItem)
+	i.Status, i.Content = status, []outputText{textPart(o.text)}
+	p.done(o.index, i)
 }
 
 // callStarted shows a call of a tool that the server has.
@@ -256,17 +259,17 @@ func (p *projector) pauseResponse(waiting []wait, used parley.Usage) {
 			i := p.approval(*w.card)
 			p.done(p.add(i), i)
 		default: // a question can be answered by a message
-			p.message(idOf("msg", w.card.Session, w.card.Seq), p.Of(*w.card, p.top))
+			p.notice(*w.card)
 		}
 	}
 	p.end("response.completed", "completed", used, nil)
 }
 
-// message says something that is no output of the model.
-func (p *projector) message(id, words string) {
-	o := openItem{text: words, kind: parley.Text}
-	o.index = p.openMessage(id)
-	p.textDelta(o.index, words)
+// notice says in words what waits.
+func (p *projector) notice(c dialect.Card) {
+	o := openItem{text: p.Of(c, p.top), kind: parley.Text}
+	o.index = p.openMessage(messageItem{ID: idOf("msg", c.Session, c.Seq), Card: c.ID})
+	p.textDelta(o.index, o.text)
 	p.closeOutput(o, false)
 }
 

@@ -128,6 +128,9 @@ type (
 		Status  string       `json:"status"`
 		Role    string       `json:"role"`
 		Content []outputText `json:"content"`
+		// Card: the message is not the agent's, but says what waits, under the id that
+		// other protocols have for it.
+		Card string `json:"card,omitempty"`
 	}
 	outputText struct {
 		Type        string `json:"type"` // output_text
