@@ -96,7 +96,7 @@ func (n *node) openAI(s *server, session, call string, args ...any) *openAICall 
 // openAILeaving is openAI by a client that hangs up after so many events.
 func (n *node) openAILeaving(s *server, leave int, session, call string, args ...any) *openAICall {
 	n.t.Helper()
-	command := map[string]any{"do": "openai", "url": "http://" + s.address + "/v1", "call": call, "args": args}
+	command := openAICommand(s, call, args)
 	if session != "" {
 		command["headers"] = map[string]string{"X-Session-Id": session}
 	}
@@ -106,7 +106,19 @@ func (n *node) openAILeaving(s *server, leave int, session, call string, args ..
 	return &openAICall{socket: n.begin(command)}
 }
 
-// next is the next event, or nil at the end of the call, which h is.
+func openAICommand(s *server, call string, args []any) map[string]any {
+	return map[string]any{"do": "openai", "url": "http://" + s.address + "/v1", "call": call, "args": args}
+}
+
+// openAI is a call of somebody with a token.
+func (v *visitor) openAI(n *node, call string, args ...any) *openAICall {
+	v.t.Helper()
+	command := openAICommand(v.server, call, args)
+	command["key"] = v.token
+	return &openAICall{socket: n.begin(command)}
+}
+
+// event is the next event, or nil at the end of the call, which h is.
 func (c *openAICall) event() (e *openAIEvent, h happened) {
 	c.t.Helper()
 	if h = c.next(); h.Event != "message" {

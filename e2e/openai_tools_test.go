@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 var weather = object{"type": "function", "name": "get_weather", "description": "the weather of a city",
@@ -145,6 +146,38 @@ func TestOpenAIRefusals(t *testing.T) {
 	}
 	if a := n.openAI(s, "", "responses.create", asking("fail")).answer(); a.Status != "failed" {
 		t.Errorf("%s", a.raw)
+	}
+}
+
+// With authentication the API key is a token, and what is another's is not there.
+func TestOpenAITokens(t *testing.T) {
+	t.Parallel()
+	s, n := startServer(t, jwt()), startNode(t)
+	ann, bob := s.user("ann"), s.user("bob")
+	reader := s.visitor("rita@acme", time.Hour, "read_only")
+	a := ann.openAI(n, "responses.create", asking("say hello")).answer()
+	named := object{"metadata": object{"session_id": a.Metadata["session_id"]}}
+	if class, _, about := n.openAI(s, "", "models.list").refused(); class != "AuthenticationError" {
+		t.Errorf("without a token: %s", about)
+	}
+	if class, _, about := reader.openAI(n, "responses.create",
+		asking("x")).refused(); class != "PermissionDeniedError" {
+		t.Errorf("as a reader: %s", about)
+	}
+	for _, c := range []*openAICall{bob.openAI(n, "responses.retrieve", a.ID), bob.openAI(n, "responses.cancel", a.ID),
+		bob.openAI(n, "responses.create", asking("x", object{"previous_response_id": a.ID})),
+		bob.openAI(n, "responses.create", asking("x", named)),
+		bob.openAI(n, "chat.completions.create", merged(messages(by("user", "x")), named))} {
+		if class, _, about := c.refused(); class != "NotFoundError" {
+			t.Errorf("another's: %s", about)
+		}
+	}
+	// The same name is another session for somebody else.
+	tea := object{"metadata": object{"session_id": "tea"}}
+	ann.openAI(n, "responses.create", asking("say hello", tea)).answer()
+	if a := bob.openAI(n, "responses.create", asking("what did I say", tea)).answer(); strings.Contains(a.Text,
+		"hello") {
+		t.Errorf("bob was told %q", a.Text)
 	}
 }
 

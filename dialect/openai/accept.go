@@ -21,10 +21,11 @@ type exchange struct {
 
 // A place is the session that a request is for.
 type place struct {
-	ids  []parley.SessionID // the first that is there
-	m    parley.Summary
-	open bool // it is there: m is of it
-	// what a response before this one was shown of; nil: the request names none
+	id    parley.SessionID
+	label string         // the client's name for it; empty: its id
+	open  bool           // it is there
+	m     parley.Summary // of it, if it is there
+	// before is the view at the end of the response before this one; nil: the request names none
 	before *View
 }
 
@@ -105,12 +106,10 @@ func (h *Handler) place(ctx context.Context, q request, a ask) (p place, err err
 		if _, err := x.look(ctx); err != nil {
 			return p, ofParam("previous_response_id", err)
 		}
-		p.before, p.ids = &x.view, []parley.SessionID{id.session}
+		p.before, p.id = &x.view, id.session
 	case a.session != "":
-		if id := parley.SessionID(strings.ToLower(a.session)); id.Valid() {
-			p.ids = []parley.SessionID{id}
-		} else if p.ids, err = dialect.SessionsNamed(q.who, space, a.session); err != nil {
-			return p, invalid("metadata.session_id", "%s", err)
+		if p.id, p.label, err = dialect.SessionNamed(q.who, a.session); err != nil {
+			return p, ofParam("metadata.session_id", err)
 		}
 	}
 	// Answers say themselves which session they are for.
@@ -123,35 +122,20 @@ func (h *Handler) place(ctx context.Context, q request, a ask) (p place, err err
 		if err != nil {
 			return p, ofParam(e.at, err)
 		}
-		if len(p.ids) > 0 && p.ids[0] != m.Root && !p.has(m.Root) {
-			return p, invalid(e.at, "%s is about another session than the request names, or than the answer before",
-				e.at)
+		if p.id != "" && p.id != m.Root {
+			return p, invalid(e.at, "%s is about another session than the rest of the request", e.at)
 		}
-		p.ids = []parley.SessionID{m.Root}
+		p.id = m.Root
 	}
-	if len(p.ids) == 0 {
-		p.ids = []parley.SessionID{parley.SessionID(uuid.NewString())}
+	if p.id == "" {
+		p.id = parley.SessionID(uuid.NewString())
 		return p, nil
 	}
-	for _, id := range p.ids {
-		if p.m, err = h.Door.Session(ctx, q.who, id); err == nil {
-			p.open = true
-			return p, nil
-		}
-		if parley.CodeOf(err) != parley.CodeNotFound {
-			return p, err
-		}
+	p.m, err = h.Door.Session(ctx, q.who, p.id)
+	if p.open = err == nil; parley.CodeOf(err) == parley.CodeNotFound {
+		err = nil // it is opened, or Submit refuses it
 	}
-	return p, nil
-}
-
-func (p place) has(id parley.SessionID) bool {
-	for _, o := range p.ids {
-		if o == id {
-			return true
-		}
-	}
-	return false
+	return p, err
 }
 
 // say submits what is new in the entries.
@@ -175,11 +159,8 @@ func (h *Handler) say(ctx context.Context, q request, a ask, p place) (id respon
 		return id, err
 	}
 	in.Agent.Name, in.Open, in.Busy = a.model, true, parley.Queue
-	in.Transient = a.session == ""
-	if len(p.ids) > 1 {
-		in.Name = a.session
-	}
-	receipt, err := dialect.SubmitFirst(ctx, q.door, q.who, p.ids, parley.Command{Via: parley.ViaHTTP, Do: in})
+	in.Transient, in.Name = a.session == "", p.label
+	receipt, err := q.door.Submit(ctx, q.who, parley.Command{Session: p.id, Via: parley.ViaHTTP, Do: in})
 	if err != nil {
 		return id, err
 	}

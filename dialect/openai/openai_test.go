@@ -2,6 +2,8 @@ package openai
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -98,4 +100,69 @@ func TestEveryResponseIsWhole(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A client may leave after any event and come back when the pieces of the texts are deleted. It then gets the rest: no
+// character is lost or doubled, and every other event has the number that it had.
+func TestNumbersDoNotDependOnPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := dialecttest.AnyLog(t)
+		live, later := eventsOf(log), eventsOf(dialecttest.Trimmed(log))
+		for id, events := range live {
+			whole, seen := textOf(events), ""
+			for _, e := range events {
+				seen += textOf([]event{e})
+				rest := ""
+				for _, o := range later[id] {
+					if o, ok := cut(o, e.about().Number+1); ok {
+						rest += textOf([]event{o})
+					}
+				}
+				if seen+rest != whole {
+					t.Fatalf("%s was left after %d with %q, and goes on with %q, in\n%s", id, e.about().Number, seen,
+						rest,
+						dialecttest.Lines(log))
+				}
+			}
+		}
+	})
+}
+
+// eventsOf are the events of each response.
+func eventsOf(log []parley.Event) map[string][]event {
+	all, id := map[string][]event{}, ""
+	v := View{Shape: Responses}
+	for _, e := range log {
+		var frames []dialect.Frame
+		v, frames = Project(v, e)
+		before := id
+		for _, f := range frames {
+			if l, ok := f.Body.(lifecycle); ok {
+				id = l.Response.ID
+			}
+			all[id] = append(all[id], f.Body.(event))
+		}
+		if _, ok := e.Body.(parley.InputWithdrawn); ok {
+			id = before
+		}
+	}
+	return all
+}
+
+// textOf is what events have said, with the types and numbers of those that say it otherwise.
+func textOf(events []event) string {
+	var b strings.Builder
+	for _, e := range events {
+		switch e := e.(type) {
+		case textDelta:
+			b.WriteString(e.Delta)
+		case summaryDelta:
+			b.WriteString(e.Delta)
+		case argumentsDelta:
+			b.WriteString(e.Delta)
+		default:
+			fmt.Fprintf(&b, "[%s %d]", e.about().Type, e.about().Number)
+		}
+	}
+	return b.String()
 }

@@ -17,9 +17,6 @@ const maxBody = 16 << 20
 // sessionHeader names the session: of a request, if the client wants a certain one, and of the answer.
 const sessionHeader = "X-Session-Id"
 
-// space is where names are that clients give to sessions.
-const space = "session"
-
 // complete serves POST /v1/chat/completions.
 func (h *Handler) complete(w http.ResponseWriter, r *http.Request) {
 	x, ctx, a, leave, err := h.begin(w, r, Chat, decodeChat)
