@@ -230,6 +230,10 @@ func haltsEverywhere(t *testing.T, g *gathering) {
 		`{"content":"say on","session_id":"`+g.session+`"}`); status != http.StatusServiceUnavailable {
 		t.Errorf("after the halt: %d %s", status, body)
 	}
+	if class, _, about := g.n.openAI(g.s, g.session, "responses.create",
+		asking("say on")).refused(); class != "ConflictError" {
+		t.Errorf("after the halt: %s", about)
+	}
 	for _, dialect := range []string{"agent chat", "thread chat", "agent loop"} {
 		p := g.member(dialect)
 		p.refused = ""

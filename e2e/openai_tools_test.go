@@ -17,7 +17,9 @@ func TestOpenAIClientTools(t *testing.T) {
 	m := startModel(t, script("weather in Paris",
 		asks("I look.", call("get_weather", map[string]any{"city": "Paris"}),
 			call("get_weather", map[string]any{"city": "Rome"})), says("Sunny in Paris, wet in Rome.")),
-		script("thank you", says(""), says(""), says("You are welcome.")))
+		script("thank you", says(""), says(""), says("You are welcome.")),
+		script("bring news", asks("", call("get_weather", map[string]any{"city": "Oslo"}))),
+		script("in one word", says(""), says("Snow.")))
 	s, n := startServer(t, withModel(m, options{})), startNode(t)
 
 	// Chat Completions.
@@ -47,6 +49,21 @@ func TestOpenAIClientTools(t *testing.T) {
 	}
 	if class, _, about := n.openAI(s, "", "chat.completions.create", request).refused(); class != "ConflictError" {
 		t.Errorf("results that nothing waits for: %s", about)
+	}
+
+	// Results that are of no use any more are part of what was said.
+	request["messages"] = append(told, by("user", "in one word"))
+	if a := n.openAI(s, "", "chat.completions.create", request).answer(); a.said() != "Snow." {
+		t.Errorf("%s", a.raw)
+	}
+	// The run takes up a message that comes with a result.
+	request["messages"] = []object{by("user", "bring news")}
+	calls = n.openAI(s, "", "chat.completions.create", request).answer().Choices[0].Message.ToolCalls
+	request["messages"] = []object{by("user", "bring news"), {"role": "assistant", "tool_calls": []object{
+		functionCall(calls[0])}}, {"role": "tool", "tool_call_id": calls[0].ID, "content": "cold"},
+		by("user", "in one word")}
+	if a := n.openAI(s, "", "chat.completions.create", request).answer(); a.said() != "Snow." {
+		t.Errorf("%s", a.raw)
 	}
 
 	// Responses, in the way of Codex: nothing is stored, all output is sent back.

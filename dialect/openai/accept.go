@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ type exchange struct {
 	who  parley.Principal
 	view View
 	own  bool  // the client has no name for the session, and cannot come back to it
+	done bool  // the response was followed to its end
 	last int64 // the number of the last event there is
 }
 
@@ -34,17 +36,17 @@ func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x 
 	if err := h.mayMessage(ctx, q.who); err != nil {
 		return nil, err
 	}
-	p, err := h.place(ctx, q, a)
-	if err != nil {
-		return nil, err
-	}
-	x = &exchange{h: h, who: q.who, own: a.session == "" && a.previous == "",
-		view: View{Notices: h.notices(), Shape: shape, Usage: a.usage, Given: a.given}}
 	latest := a.entries[fresh(a.entries):]
 	said, err := input(nil, latest)
 	if err != nil {
 		return nil, err
 	}
+	p, err := h.place(ctx, q, a, latest)
+	if err != nil {
+		return nil, err
+	}
+	x = &exchange{h: h, who: q.who, own: a.session == "" && a.previous == "",
+		view: View{Notices: h.notices(), Shape: shape, Usage: a.usage, Given: a.given}}
 	var now View
 	if p.open && p.m.Run != 0 {
 		if now, err = h.stateOf(ctx, q.who, p.m); err != nil {
@@ -52,9 +54,8 @@ func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x 
 		}
 	}
 	switch {
-	case hasAnswers(latest):
-		x.view.Only, err = h.answer(ctx, q, now, latest, said)
-	case now.paused() && said.Content != "" && now.asksOnly():
+	case hasAnswers(latest) && (now.paused() || said.Content == ""),
+		now.paused() && said.Content != "" && now.asksOnly():
 		x.view.Only, err = h.answer(ctx, q, now, latest, said)
 	case said.Content == "" && p.before != nil && p.before.paused():
 		x.view.Only = responseID{p.m.ID, p.before.run.input, p.before.run.part}
@@ -95,37 +96,30 @@ func (v View) asksOnly() bool {
 }
 
 // place finds the session that a request is for.
-func (h *Handler) place(ctx context.Context, q request, a ask) (p place, err error) {
-	switch {
-	case a.previous != "":
+func (h *Handler) place(ctx context.Context, q request, a ask, latest []entry) (p place, err error) {
+	if a.session != "" {
+		if p.id, p.label, err = dialect.SessionNamed(q.who, a.session); err != nil {
+			return p, ofParam("metadata.session_id", err)
+		}
+	}
+	if a.previous != "" {
 		id, ok := parseResponseID(a.previous)
 		if !ok {
 			return p, noResponse("previous_response_id", a.previous)
+		}
+		if p.id != "" && p.id != id.session {
+			return p, invalid("previous_response_id", "previous_response_id is of another session than the one "+
+				"that the "+
+				"request names")
 		}
 		x := &exchange{h: h, who: q.who, view: View{Session: id.session, Only: id, Shape: Responses}}
 		if _, err := x.look(ctx); err != nil {
 			return p, ofParam("previous_response_id", err)
 		}
 		p.before, p.id = &x.view, id.session
-	case a.session != "":
-		if p.id, p.label, err = dialect.SessionNamed(q.who, a.session); err != nil {
-			return p, ofParam("metadata.session_id", err)
-		}
 	}
-	// Answers say themselves which session they are for.
-	for _, e := range a.entries[fresh(a.entries):] {
-		session, ok := answered(e)
-		if !ok {
-			continue
-		}
-		m, err := h.Door.Session(ctx, q.who, session)
-		if err != nil {
-			return p, ofParam(e.at, err)
-		}
-		if p.id != "" && p.id != m.Root {
-			return p, invalid(e.at, "%s is about another session than the rest of the request", e.at)
-		}
-		p.id = m.Root
+	if p.id, err = h.waiting(ctx, q, p.id, latest); err != nil {
+		return p, err
 	}
 	if p.id == "" {
 		p.id = parley.SessionID(uuid.NewString())
@@ -136,6 +130,32 @@ func (h *Handler) place(ctx context.Context, q request, a ask) (p place, err err
 		err = nil // it is opened, or Submit refuses it
 	}
 	return p, err
+}
+
+// waiting is the session that some entries answer something in: they say themselves which. If they come with a message
+// and nothing waits for them, they are only what was said before it.
+func (h *Handler) waiting(ctx context.Context, q request, named parley.SessionID, latest []entry) (parley.SessionID,
+	error) {
+	id, message := named, slices.ContainsFunc(latest, func(e entry) bool { return e.kind == user })
+	for _, e := range latest {
+		session, ok := answered(e)
+		if !ok {
+			continue
+		}
+		m, err := h.Door.Session(ctx, q.who, session)
+		switch {
+		case err == nil && m.Status == parley.StatusWaiting, err == nil && !message:
+		case message && (err == nil || parley.CodeOf(err) == parley.CodeNotFound):
+			continue
+		default:
+			return "", ofParam(e.at, err)
+		}
+		if id != "" && id != m.Root {
+			return "", invalid(e.at, "%s is about another session than the rest of the request", e.at)
+		}
+		id = m.Root
+	}
+	return id, nil
 }
 
 // say submits what is new in the entries.

@@ -22,7 +22,10 @@ func answered(e entry) (session parley.SessionID, ok bool) {
 
 // hasAnswers reports whether some entries answer something that a run waits for.
 func hasAnswers(entries []entry) bool {
-	return slices.ContainsFunc(entries, func(e entry) bool { return e.kind == approval || e.kind == result })
+	return slices.ContainsFunc(entries, func(e entry) bool {
+		_, ok := answered(e)
+		return ok || e.kind == approval
+	})
 }
 
 var errNotWaiting = parley.Errorf(parley.CodeClosed, "This was already answered, has ended or never was.")
@@ -63,7 +66,7 @@ func (h *Handler) answer(ctx context.Context, q request, now View, entries []ent
 		}
 	}
 	if said.Content != "" && !asked { // the run takes it up when it goes on
-		said.Busy = parley.Steer
+		said.Busy, said.Earlier, said.Agent.Name = parley.Steer, nil, now.run.agent
 		commands = append([]parley.Command{{Session: now.Session, Do: said}}, commands...)
 	}
 	for i, c := range commands {

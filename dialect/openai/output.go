@@ -2,6 +2,7 @@ package openai
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"parley"
@@ -46,10 +47,8 @@ func (v View) response(status string) response {
 	if r.Output == nil {
 		r.Output = []item{}
 	}
-	for key, value := range v.Given.metadata {
-		r.Metadata[key] = value
-	}
 	r.Metadata["session_id"] = string(v.out.id.session)
+	maps.Copy(r.Metadata, v.Given.metadata)
 	previous := v.Given.previous
 	if before := v.out.id; previous == "" && before.part > 0 {
 		before.part--

@@ -92,7 +92,7 @@ func (x *exchange) follow(ctx context.Context, show func(body any) (last bool)) 
 			var frames []dialect.Frame
 			x.view, frames = Project(x.view, i.Event)
 			for _, f := range frames {
-				if show(f.Body) {
+				if x.done = show(f.Body); x.done {
 					return nil
 				}
 			}
@@ -124,6 +124,7 @@ func (x *exchange) stream(ctx context.Context, w http.ResponseWriter, r *http.Re
 				}
 				last = last || x.isLast(f.Body)
 			}
+			x.done = last
 			return out, last
 		})
 	}
@@ -172,8 +173,8 @@ func (x *exchange) lost(ctx context.Context, w http.ResponseWriter, err error) {
 
 // abandon cancels the run of a client that has gone, and that cannot come back to it.
 func (x *exchange) abandon(client context.Context) {
-	if client.Err() == nil {
-		return
+	if x.done || client.Err() == nil {
+		return // what waits now, waits for the client
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(client), 10*time.Second)
 	defer cancel()
