@@ -315,6 +315,20 @@ func TestOpenAIResumes(t *testing.T) {
 		t.Errorf("a complete response: %s", about)
 	}
 
+	// A crash in the middle: what was seen stays, and what follows is the rest.
+	a = n.openAI(s, "", "responses.create", asking("count slowly to 15", object{"background": true})).answer()
+	seen := n.openAILeaving(s, 8, "", "responses.retrieve", a.ID, object{"stream": true})
+	seen.answer()
+	s.kill()
+	s = s.again()
+	rest := n.openAI(s, "", "responses.retrieve", a.ID,
+		object{"stream": true, "starting_after": seen.events[len(seen.events)-1].Number})
+	rest.answer()
+	whole = n.openAI(s, "", "responses.retrieve", a.ID).answer()
+	if whole.Status != "completed" || seen.text()+rest.text() != whole.Text {
+		t.Errorf("%q and %q were read, and the response is %s", seen.text(), rest.text(), whole.raw)
+	}
+
 	// Whoever leaves a completion without a session cannot come back to it.
 	n.openAILeaving(s, 3, "", "chat.completions.create",
 		merged(messages(by("user", "count slowly to 401")), object{"stream": true})).answer()

@@ -66,6 +66,21 @@ func TestOpenAIClientTools(t *testing.T) {
 		t.Errorf("%s", a.raw)
 	}
 
+	// Responses, which the server keeps.
+	kept := n.openAI(s, "", "responses.create", asking("weather in Paris", object{"tools": []object{weather}})).answer()
+	var results []object
+	for _, i := range kept.Output {
+		if i.Type == "function_call" {
+			results = append(results, object{"type": "function_call_output", "call_id": i.CallID, "output": "sunny"})
+		}
+	}
+	kept = n.openAI(s, "", "responses.create",
+		asking("", object{"input": results, "previous_response_id": kept.ID})).answer()
+	if items := n.openAI(s, "", "responses.inputItems.list", kept.ID).answer(); len(items.Data) != 2 ||
+		items.Data[0].Output != "sunny" || kept.Text != "Sunny in Paris, wet in Rome." {
+		t.Errorf("%s\n%s", kept.raw, items.raw)
+	}
+
 	// Responses, in the way of Codex: nothing is stored, all output is sent back.
 	codex := asking("", object{"store": false, "stream": true, "include": []string{"reasoning.encrypted_content"},
 		"instructions": "You are a weather frog.", "tools": []object{weather, {"type": "web_search"}}})

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,8 +18,12 @@ func (h *Handler) read(ctx context.Context, who parley.Principal, id parley.Sess
 		return err
 	}
 	defer f.Close()
+	now, ok := f.(parley.Waker)
+	if !ok {
+		return fmt.Errorf("a %T cannot be read without waiting", f)
+	}
 	for {
-		items, err := f.(parley.Waker).Take(ctx, func() {})
+		items, err := now.Take(ctx, func() {})
 		if err != nil || len(items) == 0 {
 			return err
 		}

@@ -294,21 +294,20 @@ func pageOf(items []item, query func(string) string) (page list[item], err error
 // input is what the response answers: the message, or what ended that the run waited for.
 func (x *exchange) input(ctx context.Context) (items []item, err error) {
 	id := x.view.Only
-	v := View{Shape: Responses, Session: id.session}
-	err = x.h.read(ctx, x.who, id.session, parley.Seq(id.input)-1, func(e parley.Event) bool {
+	v, begun := View{Shape: Responses, Session: id.session}, false
+	err = x.h.read(ctx, x.who, id.session, parley.Seq(id.input)-1, func(e parley.Event) (enough bool) {
 		if b, ok := e.Body.(parley.InputReceived); ok && e.Seq == parley.Seq(id.input) && id.part == 0 {
 			items = inputOf(id, b)
 			return true
 		}
 		calls := v.run.calls
 		v, _ = Project(v, e)
-		if v.run.id == 0 && v.out.id.input == 0 && id.part > 0 && len(items) > 0 {
-			return true
-		}
-		if v.run.input == id.input && v.run.part == id.part {
+		mine := v.run.input == id.input
+		if mine && v.run.part == id.part {
 			items = append(items, settled(e, calls)...)
 		}
-		return v.run.input == id.input && v.run.part > id.part
+		begun = begun || mine
+		return begun && !mine || v.run.part > id.part
 	})
 	return items, err
 }
