@@ -128,9 +128,8 @@ type gathering struct {
 	members []*party // native last: it is shown everything
 }
 
-var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "a2a",
-	"mcp", "native"}
-var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "native"}
+var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "a2a", "mcp",
+	"native"}
 
 // gather has a session opened through one dialect and followed in all others
 // that can.

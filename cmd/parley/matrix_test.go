@@ -175,9 +175,9 @@ var routeRules = map[string]rule{
 	"POST /a2a/{id}/{$}":                        {needs: parley.ActMessage, on: "agent", body: a2aMessage, ok: 200},
 
 	// without the header Accept; what a tool does needs more
-	"GET /mcp":    {needs: parley.ActRead, ok: 400},
-	"POST /mcp":   {needs: parley.ActRead, body: `{}`, ok: 400},
-	"DELETE /mcp": {needs: parley.ActRead, ok: 400},
+	"GET /mcp":            {needs: parley.ActRead, ok: 400},
+	"POST /mcp":           {needs: parley.ActRead, body: `{}`, ok: 400},
+	"DELETE /mcp":         {needs: parley.ActRead, ok: 400},
 	"GET /v1/models":      {needs: parley.ActRead, ok: 200},
 	"GET /v1/models/{id}": {needs: parley.ActRead, on: "agent", ok: 200},
 	"POST /v1/chat/completions": {needs: parley.ActMessage, ok: 200,

@@ -36,7 +36,7 @@ func (v visitor) post(method, path, body string, headers ...string) (int, string
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := client.Do(r)
+	res, err := plainHTTP.Do(r)
 	if err != nil {
 		v.t.Fatal(err)
 	}
