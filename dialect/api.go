@@ -106,12 +106,23 @@ func Status(err error, h http.Header) int {
 // Refuse answers a request that is not let in, before any dialect is spoken: a
 // status, and as JSON the reason in a few words.
 func Refuse(w http.ResponseWriter, err error) {
-	text := parley.MessageOf(err)
+	WriteJSON(w, Status(err, w.Header()), map[string]string{"error": Words(err)})
+}
+
+// Words is the reason of a refusal in a few words.
+func Words(err error) string {
 	var knows interface{ Text() string }
 	if errors.As(err, &knows) {
-		text = knows.Text()
+		return knows.Text()
 	}
-	WriteJSON(w, Status(err, w.Header()), map[string]string{"error": text})
+	return parley.MessageOf(err)
+}
+
+// RefuseInWords is Refuse for clients that show the body of a refusal to people.
+func RefuseInWords(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(Status(err, w.Header()))
+	_, _ = io.WriteString(w, Words(err)) // if it fails, the client has gone
 }
 
 // LogFailure logs an error if it is a fault of the server: neither the client nor

@@ -188,6 +188,11 @@ var routeRules = map[string]rule{
 	"DELETE /v1/responses/{id}":          {needs: parley.ActMessage, on: "response", ok: 200},
 	// it is complete
 	"POST /v1/responses/{id}/cancel": {needs: parley.ActMessage, on: "response", body: `{}`, ok: 400},
+	"POST /api/aisdk/{id}": {needs: parley.ActMessage, on: "agent", ok: 200,
+		body: `{"id":"a chat","messages":[{"role":"user","parts":[{"type":"text","text":"say hi"}]}]}`},
+	"GET /api/aisdk/{agent}/{id}/stream": {needs: parley.ActRead, on: "session", ok: 204}, // nothing runs
+	"GET /api/aisdk/chats/{id}/stream":   {needs: parley.ActRead, on: "session", ok: 204},
+	"POST /api/aisdk/chats/{id}/stop":    {needs: parley.ActMessage, on: "session", body: `{}`, ok: 200},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
 	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more

@@ -112,6 +112,8 @@ func (u *tenantUser) body(pattern, id string) string {
 		"PATCH /api/v1/settings": fmt.Sprintf(`{"model":"m-%s"}`, u.mark("model")),
 		"POST /api/chat": []string{fmt.Sprintf(`{"message":%q,"session_id":%q}`, u.mark("input"), id),
 			fmt.Sprintf(`{"message":%q,"threadId":%q}`, u.mark("input"), id)}[u.dice.IntN(2)],
+		"POST /api/aisdk/{id}": fmt.Sprintf(
+			`{"id":%q,"messages":[{"role":"user","parts":[{"type":"text","text":%q}]}]}`, u.id(), u.mark("input")),
 		"POST /api/v1/questions/{id}": fmt.Sprintf(`{"answers":[[%q]]}`, u.mark("answer")),
 		"POST /api/ask-user-response": fmt.Sprintf(`{"question_id":"%s.5","answers":[{"selected":[%q]}]}`, id,
 			u.mark("answer")),

@@ -1,0 +1,45 @@
+package aisdk
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+
+func TestTranscripts(t *testing.T) {
+	dialecttest.Run(t, dialecttest.Dialect[View]{
+		Name:    "aisdk",
+		Project: Project,
+		Views:   map[string]View{"": {session: dialecttest.Session}},
+		Starts:  dialecttest.FromRuns,
+		Ignored: Ignored,
+		Decode:  decodeOne,
+	})
+}
+
+// decodeOne is the command of the last message of a request.
+func decodeOne(message []byte) dialecttest.Decoded {
+	o, err := dialect.ParseObject(message)
+	if err != nil {
+		return dialecttest.Decoded{Refusal: err.Error()}
+	}
+	a, err := decode(o)
+	if err != nil {
+		return dialecttest.Decoded{Refusal: parley.MessageOf(err)}
+	}
+	id, label, err := dialect.SessionNamed(ann, a.chat)
+	if err != nil {
+		return dialecttest.Decoded{Refusal: parley.MessageOf(err)}
+	}
+	in := a.inputs[len(a.inputs)-1]
+	in.do.Name = label
+	return dialecttest.Decoded{Command: parley.Command{ID: in.id, Session: id, Do: in.do}}
+}

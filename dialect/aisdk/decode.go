@@ -1,0 +1,272 @@
+package aisdk
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// An ask is what a request says that the session may not know yet. Clients send
+// the whole conversation; the session knows the messages up to the last one of the
+// assistant.
+type ask struct {
+	chat    string
+	inputs  []input
+	answers []answer
+}
+
+// An input is a message of the user.
+type input struct {
+	id parley.CommandID // the same for the same message; empty: new each time
+	do parley.SubmitInput
+}
+
+// An answer is a part of a message of the assistant that the client has changed.
+type answer struct {
+	id       string // of an approval, or of a tool call
+	approval bool
+	approved bool
+	text     string // the reason, the error
+	output   json.RawMessage
+}
+
+const (
+	submitMessage     = "submit-message"
+	regenerateMessage = "regenerate-message"
+)
+
+// decode reads the body of a request.
+func decode(o dialect.Object) (a ask, err error) {
+	var trigger string
+	var messages []dialect.Object
+	err = o.Strings(dialect.Fields{{Key: "id", To: &a.chat}, {Key: "trigger", To: &trigger}})
+	if err == nil {
+		err = o.Into("messages", &messages, "a list of messages")
+	}
+	if err != nil {
+		return ask{}, dialect.Invalid("%s", err)
+	}
+	if trigger != "" && trigger != submitMessage && trigger != regenerateMessage {
+		return ask{}, dialect.Invalid("trigger must be %s or %s, not %.40q", submitMessage, regenerateMessage, trigger)
+	}
+	if a.inputs, a.answers, err = read(messages); err != nil {
+		return ask{}, err
+	}
+	if trigger == regenerateMessage {
+		return a.again()
+	}
+	if len(a.inputs) == 0 && len(a.answers) == 0 {
+		return ask{}, parley.Errorf(parley.CodeEmpty, "There is nothing new in messages: the last one must be the "+
+			"user's, or one of the assistant with an answer to a tool call.")
+	}
+	return a, nil
+}
+
+// again asks for another answer to the last message of the user.
+func (a ask) again() (ask, error) {
+	if len(a.inputs) == 0 {
+		return ask{}, parley.Errorf(parley.CodeEmpty, "There is no message of the user to answer again.")
+	}
+	a.inputs = a.inputs[len(a.inputs)-1:]
+	a.inputs[0].id, a.answers = "", nil
+	return a, nil
+}
+
+// read reads a list of messages. Those of the user in front of one of the
+// assistant were answered: the session knows them.
+func read(messages []dialect.Object) (inputs []input, answers []answer, err error) {
+	roles := make([]string, len(messages))
+	known := 0
+	for n, m := range messages {
+		if roles[n], err = m.String("role"); err != nil {
+			return nil, nil, dialect.Invalid("messages[%d]: %s", n, err)
+		}
+		if roles[n] == "assistant" {
+			known = n
+		}
+	}
+	for n, m := range messages {
+		switch {
+		case roles[n] == "assistant":
+			var more []answer
+			more, err = readAnswers(m)
+			answers = append(answers, more...)
+		case roles[n] == "user" && n >= known:
+			var in input
+			in, err = readInput(m)
+			inputs = append(inputs, in)
+		case roles[n] != "user" && roles[n] != "system": // agents are instructed by the server
+			err = dialect.Invalid("role must be user, assistant or system, not %.40q", roles[n])
+		}
+		if err != nil {
+			return nil, nil, dialect.Invalid("messages[%d]: %s", n, strings.TrimSuffix(parley.MessageOf(err), "."))
+		}
+	}
+	return inputs, answers, nil
+}
+
+// partsOf are the parts of a message.
+func partsOf(m dialect.Object) (parts []dialect.Object, err error) {
+	if err := m.Into("parts", &parts, "a list of parts"); err != nil {
+		return nil, dialect.Invalid("%s", err)
+	}
+	return parts, nil
+}
+
+// readInput reads a message of the user. The same message has the same command id,
+// so that it is submitted once; an edited one is another.
+func readInput(m dialect.Object) (in input, err error) {
+	parts, err := partsOf(m)
+	if err != nil {
+		return in, err
+	}
+	id, err := m.String("id")
+	if err != nil {
+		return in, dialect.Invalid("%s", err)
+	}
+	var texts, images []string
+	for _, p := range parts {
+		var kind, text, media, url string
+		if err := p.Strings(dialect.Fields{{Key: "type", To: &kind}, {Key: "text", To: &text},
+			{Key: "mediaType", To: &media}, {Key: "url", To: &url}}); err != nil {
+			return in, dialect.Invalid("%s", err)
+		}
+		switch {
+		case kind == "text":
+			texts = append(texts, text)
+		case kind == "file" && strings.HasPrefix(media, "image"):
+			images = append(images, url)
+		case kind == "file":
+			return in, dialect.Invalid("a file of type %.80q cannot be sent: only images can", media)
+		}
+	}
+	in.do = parley.SubmitInput{Content: strings.Join(texts, "\n\n"), Busy: parley.Queue, Open: true}
+	if in.do.Images, err = dialect.Images(images); err != nil {
+		return in, err
+	}
+	if id != "" {
+		sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s%q", len(id), id, in.do.Content, images)))
+		in.id = parley.CommandID(fmt.Sprintf("aisdk-%x", sum[:16]))
+	}
+	return in, nil
+}
+
+// readAnswers reads the parts of a message of the assistant that may be answers.
+// Parts that the server made stay in the list of the client: only those that wait
+// are answers, see match.
+func readAnswers(m dialect.Object) (list []answer, err error) {
+	parts, err := partsOf(m)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		var kind, state, call, errorText string
+		if err := p.Strings(dialect.Fields{{Key: "type", To: &kind}, {Key: "state", To: &state},
+			{Key: "toolCallId", To: &call}, {Key: "errorText", To: &errorText}}); err != nil {
+			return nil, dialect.Invalid("%s", err)
+		}
+		switch isTool := kind == "dynamic-tool" || strings.HasPrefix(kind, "tool-"); {
+		case isTool && state == "approval-responded":
+			decided, err := readDecision(p)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, decided)
+		case isTool && state == "output-available":
+			list = append(list, answer{id: call, output: p["output"]})
+		case isTool && state == "output-error":
+			list = append(list, answer{id: call, text: errorText})
+		}
+	}
+	return list, nil
+}
+
+func readDecision(p dialect.Object) (a answer, err error) {
+	var approval struct {
+		ID       string
+		Approved *bool
+		Reason   string
+	}
+	const shape = "{id, approved: true or false, reason}"
+	if err := p.Into("approval", &approval, shape); err != nil {
+		return a, dialect.Invalid("%s", err)
+	}
+	if approval.Approved == nil {
+		return a, dialect.Invalid("approval must be %s", shape)
+	}
+	return answer{id: approval.ID, approval: true, approved: *approval.Approved, text: approval.Reason}, nil
+}
+
+// match finds the commands that the answers are, among the cards that wait. left
+// are the cards that are not answered.
+func (a ask) match(cards []parley.CardInfo) (commands []parley.Command, left []parley.CardInfo, err error) {
+	for _, c := range cards {
+		i := slices.IndexFunc(a.answers, func(x answer) bool { return x.isTo(c) })
+		if i < 0 {
+			left = append(left, c)
+			continue
+		}
+		do, err := a.answers[i].command(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		commands = append(commands, parley.Command{Session: c.Session, Do: do})
+	}
+	return commands, left, nil
+}
+
+func (x answer) isTo(c parley.CardInfo) bool {
+	card, call := parley.Ref(c.Session, c.Seq), parley.Ref(c.Session, parley.Seq(c.Call))
+	switch c.Kind {
+	case parley.CardApproval:
+		return x.approval && x.id == card
+	case parley.CardQuestion: // those of sub-agents are shown under the id of the card
+		return !x.approval && (x.id == call || x.id == card)
+	}
+	return false // calls of unknown outcome have an output, which is no answer
+}
+
+func (x answer) command(c parley.CardInfo) (parley.CommandBody, error) {
+	if x.approval {
+		do := parley.DecideApproval{Card: parley.CardID(c.Seq), Decision: parley.Deny, Note: x.text}
+		if x.approved {
+			do.Decision = parley.AllowOnce
+		}
+		return do, nil
+	}
+	answers, err := chosen(x, len(c.Questions))
+	return parley.AnswerQuestion{Card: parley.CardID(c.Seq), Answers: answers}, err
+}
+
+// chosen reads the output that answers a question: {answers: [[…]]}, a list of
+// lists, a list with one string for each question, or a string for one question.
+func chosen(x answer, questions int) (list [][]string, err error) {
+	const shape = `{"answers":[["…"]]}, with a list of strings for each question`
+	raw := x.output
+	if raw == nil {
+		raw = dialect.Encode(x.text)
+	}
+	var object struct{ Answers json.RawMessage }
+	if json.Unmarshal(raw, &object) == nil && object.Answers != nil {
+		raw = object.Answers
+	}
+	var text string
+	var texts []string
+	switch {
+	case json.Unmarshal(raw, &text) == nil && questions == 1:
+		return [][]string{{text}}, nil
+	case json.Unmarshal(raw, &texts) == nil && len(texts) == questions:
+		for _, t := range texts {
+			list = append(list, []string{t})
+		}
+		return list, nil
+	case json.Unmarshal(raw, &list) == nil && list != nil:
+		return list, nil
+	}
+	return nil, dialect.Invalid("The output of ask_user must be %s", shape)
+}

@@ -1,0 +1,116 @@
+package dialect
+
+import (
+	"slices"
+
+	"parley"
+)
+
+// Waits knows whether a run can go on by itself. In the open protocols an answer
+// ends where it cannot: the client sends what is missing with its next request. It
+// must see the log of the run from its start. It is a value.
+type Waits struct {
+	top      parley.SessionID
+	below    Below
+	calls    []openCall
+	speaking []parley.SessionID // in which a model is speaking; agents elsewhere do while their calls wait
+	remote   []parley.SessionID // in which such an agent runs
+}
+
+type openCall struct {
+	id        parley.CallID
+	waits     bool // for a person
+	delegated bool // a sub-agent works on it
+}
+
+// After is what is known after an event of the session at the top, or of one below
+// it, and what the event does to the cards of sub-agents.
+func (w Waits) After(top parley.SessionID, e parley.Event) (Waits, Change) {
+	var change Change
+	w.below, change = w.below.After(top, e)
+	switch b := e.Body.(type) {
+	case parley.RunStarted:
+		if e.Session == top {
+			w = Waits{top: top}
+		}
+		if b.Agent.Remote {
+			w.remote = append(slices.Clip(w.remote), e.Session)
+		}
+	case parley.TurnStarted:
+		if !slices.Contains(w.remote, e.Session) {
+			w.speaking = append(slices.Clip(w.speaking), e.Session)
+		}
+	case parley.TurnFinished:
+		w.speaking = slices.DeleteFunc(slices.Clone(w.speaking),
+			func(s parley.SessionID) bool { return s == e.Session })
+	case parley.RunFinished:
+		if e.Session == top {
+			change.Closed = append(change.Closed, w.below.End(b.Outcome)...)
+			return Waits{}, change
+		}
+	}
+	if e.Session == top {
+		w = w.afterCall(e)
+	}
+	return w, change
+}
+
+func (w Waits) afterCall(e parley.Event) Waits {
+	switch b := e.Body.(type) {
+	case parley.ToolCallRequested:
+		w.calls = append(slices.Clip(w.calls), openCall{id: parley.CallID(e.Seq)})
+	case parley.ToolCallBlocked:
+		w = w.without(b.Call)
+	case parley.ToolCallFinished:
+		if b.Outcome == parley.CallUnknown {
+			return w.with(b.Call, func(c *openCall) { c.waits = true })
+		}
+		w = w.without(b.Call)
+	case parley.ToolCallResolved:
+		w = w.without(b.Call)
+	case parley.ChildSpawned:
+		w = w.with(b.Call, func(c *openCall) { c.delegated = true })
+	case parley.ApprovalRequested:
+		w = w.with(b.Call, func(c *openCall) { c.waits = true })
+	case parley.ApprovalDecided:
+		w = w.with(b.Call, func(c *openCall) { c.waits = false })
+	case parley.QuestionAsked:
+		w = w.with(b.Call, func(c *openCall) { c.waits = true })
+	case parley.QuestionAnswered:
+		w = w.with(b.Call, func(c *openCall) { c.waits = false })
+	}
+	return w
+}
+
+// Waiting reports whether nothing happens until a person has answered. Sub-agents
+// that work while another one waits are not waited for.
+func (w Waits) Waiting() bool {
+	waiting := false
+	for _, c := range w.calls {
+		if !c.waits && !c.delegated {
+			return false
+		}
+		waiting = waiting || c.waits
+	}
+	for _, c := range w.below.Open() {
+		if slices.Contains(w.speaking, c.Session) {
+			return false // it may ask for more
+		}
+	}
+	return len(w.calls) > 0 && (waiting || len(w.below.Open()) > 0) && !slices.Contains(w.speaking, w.top)
+}
+
+func (w Waits) with(id parley.CallID, change func(*openCall)) Waits {
+	w.calls = slices.Clone(w.calls)
+	for i := range w.calls {
+		if w.calls[i].id == id {
+			change(&w.calls[i])
+		}
+	}
+	return w
+}
+
+func (w Waits) without(id parley.CallID) Waits {
+	w.calls = slices.DeleteFunc(slices.Clone(w.calls), func(c openCall) bool { return c.id == id })
+	return w
+}
