@@ -19,7 +19,8 @@ type Waits struct {
 
 type openCall struct {
 	id        parley.CallID
-	waits     bool // for a person
+	waits     bool // for a person, or for the client
+	client    bool // the client carries it out
 	delegated bool // a sub-agent works on it
 }
 
@@ -58,7 +59,7 @@ func (w Waits) After(top parley.SessionID, e parley.Event) (Waits, Change) {
 func (w Waits) afterCall(e parley.Event) Waits {
 	switch b := e.Body.(type) {
 	case parley.ToolCallRequested:
-		w.calls = append(slices.Clip(w.calls), openCall{id: parley.CallID(e.Seq)})
+		w.calls = append(slices.Clip(w.calls), openCall{id: parley.CallID(e.Seq), waits: b.Client, client: b.Client})
 	case parley.ToolCallBlocked:
 		w = w.without(b.Call)
 	case parley.ToolCallFinished:
@@ -80,6 +81,16 @@ func (w Waits) afterCall(e parley.Event) Waits {
 		w = w.with(b.Call, func(c *openCall) { c.waits = false })
 	}
 	return w
+}
+
+// OfClient lists the open calls that the client carries out.
+func (w Waits) OfClient() (list []parley.CallID) {
+	for _, c := range w.calls {
+		if c.client {
+			list = append(list, c.id)
+		}
+	}
+	return list
 }
 
 // Waiting reports whether nothing happens until a person has answered. Sub-agents

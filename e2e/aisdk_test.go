@@ -60,7 +60,8 @@ func (s *server) aisdk() string { return "http://" + s.address + "/api/aisdk/hel
 
 func (n *node) aiChat(s *server, id string) *aiChat {
 	n.t.Helper()
-	c := &aiChat{n.begin(map[string]any{"do": "use", "module": "aisdk", "act": "open", "api": s.aisdk(), "chat": id}), id}
+	c := &aiChat{n.begin(map[string]any{"do": "use", "module": "aisdk", "act": "open", "api": s.aisdk(), "chat": id}),
+		id}
 	c.opened()
 	return c
 }
@@ -174,7 +175,7 @@ func TestAISDKApprovals(t *testing.T) {
 	// What is said while it waits is refused, and leaves no trace.
 	before := len(s.events(c.id))
 	if got, _ := n.aiStream(s, "send", c.id, userSays("u9", "say on")); len(got) != 1 ||
-		!strings.HasPrefix(got[0], "409 AI_APICallError: A tool call of this chat waits for an answer.") {
+		!strings.HasPrefix(got[0], "409 AI_APICallError: A tool call of this conversation waits for an answer.") {
 		t.Errorf("%q", got)
 	}
 	if after := len(s.events(c.id)); after != before {
@@ -194,7 +195,8 @@ func TestAISDKApprovals(t *testing.T) {
 	list := map[string]any{"messages": []any{map[string]any{"id": m.ID, "role": "assistant", "parts": []any{
 		map[string]any{"type": "dynamic-tool", "toolName": "write_file", "toolCallId": p.ToolCallID,
 			"state": "approval-responded", "approval": map[string]any{"id": p.Approval.ID, "approved": true}}}}}}
-	if got, _ := n.aiStream(s2, "send", c.id, list); len(got) != 1 || !strings.HasPrefix(got[0], "409 AI_APICallError") {
+	if got, _ := n.aiStream(s2, "send", c.id, list); len(got) != 1 ||
+		!strings.HasPrefix(got[0], "409 AI_APICallError") {
 		t.Errorf("answered again: %q", got)
 	}
 
@@ -209,7 +211,8 @@ func TestAISDKApprovals(t *testing.T) {
 	}
 
 	m = c.says("ask me")
-	c.act("output", map[string]any{"id": m.tool(t).ToolCallID, "output": map[string]any{"answers": [][]string{{"Tea"}}}})
+	c.act("output",
+		map[string]any{"id": m.tool(t).ToolCallID, "output": map[string]any{"answers": [][]string{{"Tea"}}}})
 	if done := c.ready(); !strings.Contains(done.text(), "Your answer: Tea.") {
 		t.Errorf("%+v", done)
 	}

@@ -188,6 +188,11 @@ var routeRules = map[string]rule{
 	"DELETE /v1/responses/{id}":          {needs: parley.ActMessage, on: "response", ok: 200},
 	// it is complete
 	"POST /v1/responses/{id}/cancel": {needs: parley.ActMessage, on: "response", body: `{}`, ok: 400},
+	"POST /api/agui/{id}": {needs: parley.ActMessage, on: "agent", ok: 200,
+		body: `{"threadId":"a thread","runId":"r","messages":[{"id":"m","role":"user","content":"say hi"}]}`},
+	"GET /api/agui/threads/{id}/stream": {needs: parley.ActRead, on: "session", ok: 200},
+	"POST /api/agui/threads/{id}/stop":  {needs: parley.ActMessage, on: "session", body: `{}`, ok: 200},
+
 	"POST /api/aisdk/{id}": {needs: parley.ActMessage, on: "agent", ok: 200,
 		body: `{"id":"a chat","messages":[{"role":"user","parts":[{"type":"text","text":"say hi"}]}]}`},
 	"GET /api/aisdk/{agent}/{id}/stream": {needs: parley.ActRead, on: "session", ok: 204}, // nothing runs
@@ -392,8 +397,7 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 	}
 	defer res.Body.Close()
 	var got []byte
-	if (strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events")) &&
-		res.StatusCode == http.StatusOK {
+	if endless(path) && res.StatusCode == http.StatusOK {
 		got = make([]byte, 64<<10) // it goes on for ever; some of it will do
 		n, _ := res.Body.Read(got)
 		got = got[:n]
@@ -404,6 +408,12 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 		w.seen.Write(got)
 	}
 	return res.StatusCode, strings.TrimSpace(string(got))
+}
+
+// endless reports whether an answer has no end.
+func endless(path string) bool {
+	return strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events") ||
+		strings.HasPrefix(path, "/api/agui/threads/") && strings.HasSuffix(path, "/stream")
 }
 
 // askAbout asks about an object.

@@ -112,6 +112,8 @@ func (u *tenantUser) body(pattern, id string) string {
 		"PATCH /api/v1/settings": fmt.Sprintf(`{"model":"m-%s"}`, u.mark("model")),
 		"POST /api/chat": []string{fmt.Sprintf(`{"message":%q,"session_id":%q}`, u.mark("input"), id),
 			fmt.Sprintf(`{"message":%q,"threadId":%q}`, u.mark("input"), id)}[u.dice.IntN(2)],
+		"POST /api/agui/{id}": fmt.Sprintf(
+			`{"threadId":%q,"runId":"r","messages":[{"id":"m","role":"user","content":%q}]}`, u.id(), u.mark("input")),
 		"POST /api/aisdk/{id}": fmt.Sprintf(
 			`{"id":%q,"messages":[{"role":"user","parts":[{"type":"text","text":%q}]}]}`, u.id(), u.mark("input")),
 		"POST /api/v1/questions/{id}": fmt.Sprintf(`{"answers":[[%q]]}`, u.mark("answer")),
@@ -206,8 +208,7 @@ func (u *tenantUser) request(method, path, body string) {
 	}
 	defer res.Body.Close()
 	var got []byte
-	if endless := strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events"); endless &&
-		res.StatusCode == http.StatusOK {
+	if endless(path) && res.StatusCode == http.StatusOK {
 		got = make([]byte, 64<<10) // some of it will do: see follow
 		n, _ := res.Body.Read(got)
 		got = got[:n]

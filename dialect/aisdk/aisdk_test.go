@@ -39,7 +39,7 @@ func decodeOne(message []byte) dialecttest.Decoded {
 	if err != nil {
 		return dialecttest.Decoded{Refusal: parley.MessageOf(err)}
 	}
-	in := a.inputs[len(a.inputs)-1]
-	in.do.Name = label
-	return dialecttest.Decoded{Command: parley.Command{ID: in.id, Session: id, Do: in.do}}
+	in := a.said[len(a.said)-1]
+	in.Do.Name = label
+	return dialecttest.Decoded{Command: parley.Command{ID: in.ID, Session: id, Do: in.Do}}
 }

@@ -16,14 +16,8 @@ import (
 // assistant.
 type ask struct {
 	chat    string
-	inputs  []input
+	said    []dialect.Said // messages of the user
 	answers []answer
-}
-
-// An input is a message of the user.
-type input struct {
-	id parley.CommandID // the same for the same message; empty: new each time
-	do parley.SubmitInput
 }
 
 // An answer is a part of a message of the assistant that the client has changed.
@@ -33,6 +27,7 @@ type answer struct {
 	approved bool
 	text     string // the reason, the error
 	output   json.RawMessage
+	failed   bool // the call has an error
 }
 
 const (
@@ -54,13 +49,20 @@ func decode(o dialect.Object) (a ask, err error) {
 	if trigger != "" && trigger != submitMessage && trigger != regenerateMessage {
 		return ask{}, dialect.Invalid("trigger must be %s or %s, not %.40q", submitMessage, regenerateMessage, trigger)
 	}
-	if a.inputs, a.answers, err = read(messages); err != nil {
+	if a.said, a.answers, err = read(messages); err != nil {
 		return ask{}, err
+	}
+	tools, err := dialect.ReadTools(o)
+	if err != nil {
+		return ask{}, dialect.Invalid("%s", err)
+	}
+	for i := range a.said {
+		a.said[i].Do.Tools = tools
 	}
 	if trigger == regenerateMessage {
 		return a.again()
 	}
-	if len(a.inputs) == 0 && len(a.answers) == 0 {
+	if len(a.said) == 0 && len(a.answers) == 0 {
 		return ask{}, parley.Errorf(parley.CodeEmpty, "There is nothing new in messages: the last one must be the "+
 			"user's, or one of the assistant with an answer to a tool call.")
 	}
@@ -69,17 +71,17 @@ func decode(o dialect.Object) (a ask, err error) {
 
 // again asks for another answer to the last message of the user.
 func (a ask) again() (ask, error) {
-	if len(a.inputs) == 0 {
+	if len(a.said) == 0 {
 		return ask{}, parley.Errorf(parley.CodeEmpty, "There is no message of the user to answer again.")
 	}
-	a.inputs = a.inputs[len(a.inputs)-1:]
-	a.inputs[0].id, a.answers = "", nil
+	a.said = a.said[len(a.said)-1:]
+	a.said[0].ID, a.answers = "", nil
 	return a, nil
 }
 
 // read reads a list of messages. Those of the user in front of one of the
 // assistant were answered: the session knows them.
-func read(messages []dialect.Object) (inputs []input, answers []answer, err error) {
+func read(messages []dialect.Object) (said []dialect.Said, answers []answer, err error) {
 	roles := make([]string, len(messages))
 	known := 0
 	for n, m := range messages {
@@ -97,9 +99,9 @@ func read(messages []dialect.Object) (inputs []input, answers []answer, err erro
 			more, err = readAnswers(m)
 			answers = append(answers, more...)
 		case roles[n] == "user" && n >= known:
-			var in input
+			var in dialect.Said
 			in, err = readInput(m)
-			inputs = append(inputs, in)
+			said = append(said, in)
 		case roles[n] != "user" && roles[n] != "system": // agents are instructed by the server
 			err = dialect.Invalid("role must be user, assistant or system, not %.40q", roles[n])
 		}
@@ -107,7 +109,7 @@ func read(messages []dialect.Object) (inputs []input, answers []answer, err erro
 			return nil, nil, dialect.Invalid("messages[%d]: %s", n, strings.TrimSuffix(parley.MessageOf(err), "."))
 		}
 	}
-	return inputs, answers, nil
+	return said, answers, nil
 }
 
 // partsOf are the parts of a message.
@@ -120,7 +122,7 @@ func partsOf(m dialect.Object) (parts []dialect.Object, err error) {
 
 // readInput reads a message of the user. The same message has the same command id,
 // so that it is submitted once; an edited one is another.
-func readInput(m dialect.Object) (in input, err error) {
+func readInput(m dialect.Object) (in dialect.Said, err error) {
 	parts, err := partsOf(m)
 	if err != nil {
 		return in, err
@@ -145,13 +147,13 @@ func readInput(m dialect.Object) (in input, err error) {
 			return in, dialect.Invalid("a file of type %.80q cannot be sent: only images can", media)
 		}
 	}
-	in.do = parley.SubmitInput{Content: strings.Join(texts, "\n\n"), Busy: parley.Queue, Open: true}
-	if in.do.Images, err = dialect.Images(images); err != nil {
+	in.Do = parley.SubmitInput{Content: strings.Join(texts, "\n\n"), Busy: parley.Queue, Open: true}
+	if in.Do.Images, err = dialect.Images(images); err != nil {
 		return in, err
 	}
 	if id != "" {
-		sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s%q", len(id), id, in.do.Content, images)))
-		in.id = parley.CommandID(fmt.Sprintf("aisdk-%x", sum[:16]))
+		sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s%q", len(id), id, in.Do.Content, images)))
+		in.ID = parley.CommandID(fmt.Sprintf("aisdk-%x", sum[:16]))
 	}
 	return in, nil
 }
@@ -180,7 +182,7 @@ func readAnswers(m dialect.Object) (list []answer, err error) {
 		case isTool && state == "output-available":
 			list = append(list, answer{id: call, output: p["output"]})
 		case isTool && state == "output-error":
-			list = append(list, answer{id: call, text: errorText})
+			list = append(list, answer{id: call, text: errorText, failed: true})
 		}
 	}
 	return list, nil
@@ -202,22 +204,22 @@ func readDecision(p dialect.Object) (a answer, err error) {
 	return answer{id: approval.ID, approval: true, approved: *approval.Approved, text: approval.Reason}, nil
 }
 
-// match finds the commands that the answers are, among the cards that wait. left
-// are the cards that are not answered.
-func (a ask) match(cards []parley.CardInfo) (commands []parley.Command, left []parley.CardInfo, err error) {
-	for _, c := range cards {
+// match finds what the answers are to, among what waits. left is how much is not
+// answered.
+func (a ask) match(open []parley.CardInfo) (list []dialect.Answered, left int, err error) {
+	for _, c := range open {
 		i := slices.IndexFunc(a.answers, func(x answer) bool { return x.isTo(c) })
 		if i < 0 {
-			left = append(left, c)
+			left++
 			continue
 		}
 		do, err := a.answers[i].command(c)
 		if err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
-		commands = append(commands, parley.Command{Session: c.Session, Do: do})
+		list = append(list, dialect.Answered{Card: c, Do: do})
 	}
-	return commands, left, nil
+	return list, left, nil
 }
 
 func (x answer) isTo(c parley.CardInfo) bool {
@@ -225,7 +227,7 @@ func (x answer) isTo(c parley.CardInfo) bool {
 	switch c.Kind {
 	case parley.CardApproval:
 		return x.approval && x.id == card
-	case parley.CardQuestion: // those of sub-agents are shown under the id of the card
+	case parley.CardQuestion, dialect.ClientCall: // questions of sub-agents are shown under the id of the card
 		return !x.approval && (x.id == call || x.id == card)
 	}
 	return false // calls of unknown outcome have an output, which is no answer
@@ -239,8 +241,23 @@ func (x answer) command(c parley.CardInfo) (parley.CommandBody, error) {
 		}
 		return do, nil
 	}
+	if c.Kind == dialect.ClientCall {
+		return x.result(c.Call), nil
+	}
 	answers, err := chosen(x, len(c.Questions))
 	return parley.AnswerQuestion{Card: parley.CardID(c.Seq), Answers: answers}, err
+}
+
+// result returns the output of a call that the page has carried out.
+func (x answer) result(call parley.CallID) parley.ReturnToolResult {
+	if x.failed {
+		return parley.ReturnToolResult{Call: call, Result: x.text, Failed: true}
+	}
+	text := string(x.output)
+	if s := ""; json.Unmarshal(x.output, &s) == nil { // a text, which the model reads as it is
+		text = s
+	}
+	return parley.ReturnToolResult{Call: call, Result: text}
 }
 
 // chosen reads the output that answers a question: {answers: [[…]]}, a list of

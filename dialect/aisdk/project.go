@@ -48,10 +48,6 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 })
 
-// Over reports whether a stream of the run ends here: the run has ended, or waits
-// for a person.
-func (v View) Over() bool { return v.run == 0 || v.waits.Waiting() }
-
 // Project says what a client is shown of an event. After a pause the message is
 // started again, under the same id: a client that comes with an answer reads on
 // from there.
@@ -124,7 +120,7 @@ func (v View) project(e parley.Event) (_ View, out []any) {
 		return v, append(out, piece{Type: kinds[b.Kind] + "-end", ID: outputID(b.Output)})
 	case parley.ToolCallRequested:
 		return v, append(out, toolInput{"tool-input-available", call(parley.CallID(e.Seq)), b.Name,
-			dialect.Arguments(b.Arguments), true, true, ""})
+			dialect.Arguments(b.Arguments), !b.Client, !b.Client, ""})
 	case parley.ToolCallBlocked:
 		return v, append(out, toolError{"tool-output-error", call(b.Call), b.Reason})
 	case parley.ToolCallFinished:

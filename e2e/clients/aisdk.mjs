@@ -6,18 +6,23 @@
 // are DefaultChatTransport and readUIMessageStream. Each chunk is an event "chunk", the message at the end "message",
 // 204 is "nothing", the end "close". With leave the client hangs up after so many chunks.
 //
-//   {"act": "open", "api": "http://…", "chat": "…", "messages": […], "tools": {"name": output}}
+//   {"act": "open", "api": "http://…", "chat": "…", "messages": […], "body": {"tools": […]}}
 //   {"act": "say", "text": "…"} {"act": "answer", "id": "…", "approved": true, "reason": "…"} {"act": "output", "id": "…",
 //   "output": …} {"act": "regenerate"} {"act": "resumeStream"}
 //
 // are a Chat, as useChat has it, which sends answers by itself. When it is ready, or has an error, its messages are an
 // event "ready".
+//
+//   {"act": "check", "events": […]}
+//
+// has the schema and the reader look at a list of chunks, and says in "checked" what is wrong with it.
 import {
   AbstractChat,
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
   readUIMessageStream,
+  uiMessageChunkSchema,
 } from 'ai';
 
 class State {
@@ -44,7 +49,6 @@ class Chat extends AbstractChat {}
 
 const chats = new Map();
 
-// withData carries what the page of a chat gives its tools.
 function open({ socket, api, chat, messages = [], headers, body }, tell) {
   const state = new State(messages, () =>
     tell('ready', {
@@ -97,7 +101,22 @@ async function transport(command, tell) {
   await read(stream, command, tell, hangUp);
 }
 
+async function check({ events }, tell) {
+  const wrong = [];
+  for (const value of events) {
+    const { success, error } = await uiMessageChunkSchema().validate(value);
+    if (!success) wrong.push(`${JSON.stringify(value)}: ${error}`);
+  }
+  const onError = (error) => {
+    const expected = events.some((e) => e.type === 'error' && e.errorText === error.message);
+    if (!expected) wrong.push(String(error));
+  };
+  for await (const _ of readUIMessageStream({ stream: ReadableStream.from(events), onError }));
+  tell('checked', { data: wrong.join('\n') });
+}
+
 const acts = {
+  check,
   send: transport,
   resume: transport,
   open,

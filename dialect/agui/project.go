@@ -1,0 +1,372 @@
+package agui
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A View is what is known of the run that a stream shows. It must see the log from
+// the message that the run answers.
+type View struct {
+	Thread  string // what the client calls the session
+	Session parley.SessionID
+
+	said   []saying // messages that wait
+	run    parley.RunID
+	first  string // the run's name
+	name   string // of the run of AG-UI that is open, or was last
+	parts  int    // runs of AG-UI that the run has had
+	waits  dialect.Waits
+	cards  []interrupt     // that are open
+	client []parley.CallID // calls that the client carries out
+	paused bool            // its run of AG-UI is finished, and it waits
+	open   parley.OutputID // that is being said
+	shown  int             // bytes of it
+	parent string          // the message that has the calls of the turn
+	used   parley.Usage    // in this run of AG-UI
+}
+
+// A saying is a message that waits for its run.
+type saying struct {
+	input   parley.InputID
+	message userMessage
+	hidden  bool // nobody said it
+}
+
+// Ignored are the types of events no client of this dialect is shown.
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
+	"SessionOpened":        "the client named the thread",
+	"TurnStarted":          "turns are not visible here; what they say is",
+	"SessionRenamed":       "threads have no titles here",
+	"SessionHalted":        "the run it ended says so",
+	"SessionReopened":      "nothing to show until somebody says something",
+	"SessionDeleted":       "the run it ended says so",
+	"InputReceived":        "it is shown with the run that answers it",
+	"InputWithdrawn":       "the stream that waits for its answer says so",
+	"ToolCallStarted":      "it was shown when it was asked for",
+	"ToolOutputAppended":   "results are whole here",
+	"TimerSet":             "a follow-up is shown when it comes",
+	"TimerFired":           "its run is shown to clients that follow the thread",
+	"FilesChanged":         "files are not visible here",
+	"ChildSpawned":         "the call that delegates is shown",
+	"ChildReturned":        "the call that delegates is shown",
+	"ContextMeasured":      "contexts are not visible here",
+	"CompactionStarted":    "contexts are not visible here",
+	"ContextCompacted":     "contexts are not visible here",
+	"CompactionFailed":     "contexts are not visible here",
+	"ModelFellBack":        "models are not visible here",
+	"ExplanationRequested": "the explanation is shown",
+})
+
+// Project says what a client is shown of an event. A run that goes on after an
+// interrupt goes on as another run of AG-UI.
+func Project(v View, e parley.Event) (View, []dialect.Frame) {
+	v, starts := v.hears(e)
+	if v.run == 0 || e.Session == v.Session && e.Run != v.run {
+		return v, nil
+	}
+	paused := v.paused
+	v, bodies := v.project(e)
+	_, answered := e.Body.(parley.ToolCallFinished)
+	if !starts && paused && (len(bodies) > 0 || answered || !v.waits.Waiting()) {
+		v.parts++
+		v.name = fmt.Sprintf("%s.%d", v.first, v.parts)
+		bodies = append([]any{runStarted{Type: "RUN_STARTED", ThreadID: v.Thread, RunID: v.name, ParentRunID: v.first}},
+			bodies...)
+		v.paused = false
+	}
+	if v, bodies = v.ends(e, bodies); v.run != 0 && !v.paused && v.waits.Waiting() {
+		v, bodies = v.pause(bodies)
+	}
+	frames := make([]dialect.Frame, len(bodies))
+	for i, body := range bodies {
+		frames[i] = dialect.Frame{Body: body}
+		switch body.(type) {
+		case runStarted, runFinished: // they name the thread
+			frames[i].Own = true
+		}
+	}
+	return v, frames
+}
+
+// hears keeps what is said until its run starts.
+func (v View) hears(e parley.Event) (_ View, starts bool) {
+	if e.Session != v.Session {
+		return v, false
+	}
+	switch b := e.Body.(type) {
+	case parley.InputReceived:
+		m := userMessage{messageID(e, b.Command), "user", b.Content}
+		v.said = append(slices.Clip(v.said), saying{parley.InputID(e.Seq), m, b.Synthetic})
+	case parley.InputWithdrawn:
+		v, _ = v.takes(b.Input)
+	case parley.RunStarted:
+		name := cmp.Or(b.Request, parley.Ref(e.Session, e.Seq))
+		v = View{Thread: v.Thread, Session: v.Session, said: v.said, run: e.Run, first: name, name: name, parts: 1}
+		return v, true
+	}
+	return v, false
+}
+
+// takes is the message of an input, which does not wait any more.
+func (v View) takes(id parley.InputID) (_ View, s saying) {
+	i := slices.IndexFunc(v.said, func(s saying) bool { return s.input == id })
+	if i < 0 {
+		return v, s
+	}
+	s = v.said[i]
+	v.said = slices.Delete(slices.Clone(v.said), i, i+1)
+	return v, s
+}
+
+// commandPrefix begins the ids of commands of this dialect: a digest of the message
+// and its id follow.
+const commandPrefix = "agui:"
+
+// messageID is the id that the client gave a message, if it is of this dialect.
+func messageID(e parley.Event, c parley.CommandID) string {
+	if rest, ok := strings.CutPrefix(string(c), commandPrefix); ok {
+		if _, id, ok := strings.Cut(rest, ":"); ok && id != "" {
+			return id
+		}
+	}
+	return parley.Ref(e.Session, e.Seq)
+}
+
+func (v View) pause(bodies []any) (View, []any) {
+	how := outcome{Type: "interrupt", Interrupts: v.cards}
+	for _, id := range v.waits.OfClient() {
+		how.Pending = append(how.Pending, parley.Ref(v.Session, parley.Seq(id)))
+	}
+	if len(v.cards) > 0 {
+		how.Pending = nil
+	} else {
+		how.Type = "success"
+	}
+	v, bodies = v.endOutput(bodies)
+	bodies = append(bodies, runFinished{"RUN_FINISHED", v.Thread, v.name, how, usageOf(v.used)})
+	v.paused, v.used = true, parley.Usage{}
+	return v, bodies
+}
+
+// ends ends the run, after what the event shows besides.
+func (v View) ends(e parley.Event, bodies []any) (View, []any) {
+	b, ok := e.Body.(parley.RunFinished)
+	if !ok || e.Session != v.Session {
+		return v, bodies
+	}
+	switch use := usageOf(v.used); b.Outcome {
+	case parley.Completed:
+		bodies = append(bodies, runFinished{"RUN_FINISHED", v.Thread, v.name, outcome{Type: "success"}, use})
+	case parley.Cancelled:
+		bodies = append(bodies, runFinished{"RUN_FINISHED", v.Thread, v.name, outcome{Type: "cancelled"}, use})
+	default:
+		bodies = append(bodies, runError{"RUN_ERROR", cmp.Or(b.Message, "The agent failed."),
+			string(cmp.Or(b.Code, parley.Code(b.Outcome))), use})
+	}
+	return View{Thread: v.Thread, Session: v.Session, said: v.said, name: v.name}, bodies
+}
+
+func (v View) project(e parley.Event) (_ View, out []any) {
+	waits, change := v.waits.After(v.Session, e)
+	v.waits = waits
+	v, out = v.below(e, change)
+	if e.Session != v.Session {
+		return v, out
+	}
+	call := func(id parley.CallID) string { return parley.Ref(e.Session, parley.Seq(id)) }
+	switch b := e.Body.(type) {
+	case parley.RunStarted:
+		started := runStarted{Type: "RUN_STARTED", ThreadID: v.Thread, RunID: v.name}
+		var s saying
+		if v, s = v.takes(b.Input); s.input != 0 && !s.hidden {
+			started.Input = &runInput{v.Thread, v.name, []userMessage{s.message}, []string{}, []string{}}
+		}
+		return v, append(out, started)
+	case parley.InputAdopted:
+		var s saying
+		if v, s = v.takes(b.Input); s.input != 0 && !s.hidden { // it steers the run
+			out = append(out, span{Type: "TEXT_MESSAGE_START", MessageID: s.message.ID, Role: "user"},
+				span{Type: "TEXT_MESSAGE_CONTENT", MessageID: s.message.ID, Delta: s.message.Content},
+				span{Type: "TEXT_MESSAGE_END", MessageID: s.message.ID})
+		}
+	case parley.TurnStarted:
+		v.parent = parley.Ref(e.Session, e.Seq)
+	case parley.TurnFinished:
+		v.used = v.used.Plus(b.Usage)
+	case parley.ChildReturned:
+		v.used = v.used.Plus(b.Usage)
+	case parley.OutputStarted:
+		return v.startOutput(parley.OutputID(e.Seq), b.Kind, 0, out)
+	case parley.OutputAppended:
+		return v.appends(b, out)
+	case parley.OutputFinished:
+		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" { // of a log whose pieces were deleted
+			v, out = v.appends(parley.OutputAppended{Output: b.Output, Kind: b.Kind, Offset: v.shown, Text: rest}, out)
+		}
+		return v.endOutput(out)
+	case parley.ToolCallRequested:
+		if b.Client {
+			v.client = append(slices.Clip(v.client), parley.CallID(e.Seq))
+		}
+		return v, append(out, called(call(parley.CallID(e.Seq)), v.parent, b)...)
+	case parley.ToolCallBlocked:
+		return v, append(out, result(e, call(b.Call), b.Reason, "blocked"))
+	case parley.ToolCallFinished:
+		return v.finished(e, b, out)
+	case parley.ApprovalRequested, parley.QuestionAsked:
+		c, _ := dialect.Opens(e)
+		v = v.opened(c, call(callOf(b)))
+	case parley.ApprovalDecided, parley.QuestionAnswered, parley.ToolCallResolved:
+		c, _ := dialect.Closes(e)
+		v = v.closed(c.ID)
+	case parley.ApprovalExplained:
+		x, _ := dialect.Explains(e)
+		return v, append(out, custom{"CUSTOM", dialect.Explained, x})
+	case parley.PlanChanged:
+		return v, append(out, activity{"ACTIVITY_SNAPSHOT", "plan-" + v.first, "PLAN", b.Plan})
+	case parley.ProblemReported:
+		return v, append(out, custom{"CUSTOM", "problem", problem{b.Code, b.Message}})
+	}
+	return v, out
+}
+
+func callOf(body parley.EventBody) parley.CallID {
+	switch b := body.(type) {
+	case parley.ApprovalRequested:
+		return b.Call
+	case parley.QuestionAsked:
+		return b.Call
+	}
+	return 0
+}
+
+// Texts have messages of their own; what the model thinks is a span with one
+// message.
+
+func (v View) outputID() string { return parley.Ref(v.Session, parley.Seq(v.open)) }
+
+func (v View) startOutput(id parley.OutputID, kind parley.OutputKind, shown int, out []any) (View, []any) {
+	v.open, v.shown = id, shown
+	if kind == parley.Thinking {
+		return v, append(out, span{Type: "REASONING_START", MessageID: v.outputID()},
+			span{Type: "REASONING_MESSAGE_START", MessageID: v.outputID(), Role: "reasoning"})
+	}
+	v.parent = v.outputID()
+	return v, append(out, span{Type: "TEXT_MESSAGE_START", MessageID: v.outputID(), Role: "assistant"})
+}
+
+func (v View) appends(b parley.OutputAppended, out []any) (View, []any) {
+	if v.open != b.Output { // its run of AG-UI was finished meanwhile
+		v, out = v.startOutput(b.Output, b.Kind, b.Offset, out)
+	}
+	v.shown = b.Offset + len(b.Text)
+	kind := "TEXT_MESSAGE_CONTENT"
+	if b.Kind == parley.Thinking {
+		kind = "REASONING_MESSAGE_CONTENT"
+	}
+	return v, append(out, span{Type: kind, MessageID: v.outputID(), Delta: b.Text})
+}
+
+func (v View) endOutput(out []any) (View, []any) {
+	id := v.outputID()
+	switch {
+	case v.open == 0:
+	case v.parent == id:
+		out = append(out, span{Type: "TEXT_MESSAGE_END", MessageID: id})
+	default:
+		out = append(out, span{Type: "REASONING_MESSAGE_END", MessageID: id},
+			span{Type: "REASONING_END", MessageID: id})
+	}
+	v.open = 0
+	return v, out
+}
+
+func called(id, parent string, b parley.ToolCallRequested) []any {
+	return []any{toolCallStart{"TOOL_CALL_START", id, b.Name, parent},
+		span{Type: "TOOL_CALL_ARGS", ToolCallID: id, Delta: string(dialect.Arguments(b.Arguments))},
+		span{Type: "TOOL_CALL_END", ToolCallID: id}}
+}
+
+func result(e parley.Event, call, content, how string) toolCallResult {
+	r := toolCallResult{"TOOL_CALL_RESULT", parley.Ref(e.Session, e.Seq), call, content, "tool", nil}
+	if how != string(parley.CallSucceeded) {
+		r.Metadata = map[string]any{"outcome": how}
+	}
+	return r
+}
+
+// finished shows the result of a call. The client knows the results of its own
+// calls, unless they came to nothing.
+func (v View) finished(e parley.Event, b parley.ToolCallFinished, out []any) (View, []any) {
+	id := parley.Ref(e.Session, parley.Seq(b.Call))
+	if c, ok := dialect.Opens(e); ok {
+		v = v.opened(c, id)
+	}
+	if slices.Contains(v.client, b.Call) && b.Outcome != parley.CallCancelled {
+		return v, out
+	}
+	return v, append(out, result(e, id, dialect.Result(b), string(b.Outcome)))
+}
+
+// below shows the cards of sub-agents as tool calls of their own, which end with
+// the card: the call that delegates shows what came of them.
+func (v View) below(e parley.Event, change dialect.Change) (_ View, out []any) {
+	if c := change.Opened; c != nil {
+		if c.Kind != parley.CardCall {
+			out = append(out, called(c.ID, "", c.Call)...)
+		}
+		v = v.opened(*c, c.ID)
+	}
+	for _, c := range change.Closed {
+		if v = v.closed(c.ID); c.Kind != parley.CardCall {
+			r := result(e, c.ID, c.How, string(parley.CallSucceeded))
+			r.MessageID = c.ID + ".closed"
+			out = append(out, r)
+		}
+	}
+	if x := change.Explained; x != nil {
+		out = append(out, custom{"CUSTOM", dialect.Explained, *x})
+	}
+	return v, out
+}
+
+func (v View) opened(c dialect.Card, call string) View {
+	i := interrupt{ID: c.ID, ToolCallID: call}
+	switch b := c.Asks.(type) {
+	case parley.ApprovalRequested:
+		i.Reason, i.Message, i.ExpiresAt = reasonApproval, b.Show, &b.Expires
+		i.Metadata = map[string]any{"tool": b.Name}
+		for key, value := range map[string]string{"why": b.Why, "similar": b.Similar.Text} {
+			if value != "" {
+				i.Metadata[key] = value
+			}
+		}
+	case parley.QuestionAsked:
+		i.Reason, i.ExpiresAt = reasonQuestion, &b.Expires
+		i.Metadata = map[string]any{"questions": b.Questions}
+		var lines []string
+		for _, q := range b.Questions {
+			lines = append(lines, q.Question)
+		}
+		i.Message = strings.Join(lines, "\n")
+	case parley.ToolCallFinished:
+		i.Reason, i.Message, i.Metadata = reasonUnknown, b.Result, map[string]any{"tool": b.Name}
+	}
+	if c.Agent != "" {
+		i.Metadata["agent"] = c.Agent
+	}
+	i.Schema = schemas[i.Reason]
+	v.cards = append(slices.Clip(v.cards), i)
+	return v
+}
+
+func (v View) closed(id string) View {
+	v.cards = slices.DeleteFunc(slices.Clone(v.cards), func(i interrupt) bool { return i.ID == id })
+	return v
+}

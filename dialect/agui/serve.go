@@ -1,0 +1,413 @@
+package agui
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley"
+	"parley/dialect"
+	"parley/transport"
+)
+
+// A Guard lets requests in.
+type Guard interface {
+	dialect.Guard
+	// Ask lets in a request about an agent. Its visit ends with the answer.
+	Ask(r *http.Request, agent string) (parley.Visit, error)
+}
+
+// Handler serves AG-UI under /api/agui.
+type Handler struct {
+	Door  parley.Door
+	Guard Guard
+	Log   *slog.Logger
+}
+
+// maxBody has room for a long conversation, which clients send whole.
+const maxBody = 16 << 20
+
+// Routes lists what is served.
+func (h *Handler) Routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"POST /api/agui/{id}":               h.run, // of an agent
+		"GET /api/agui/threads/{id}/stream": h.thread,
+		"POST /api/agui/threads/{id}/stop":  h.stop,
+	}
+}
+
+func errorOf(err error) runError {
+	return runError{Type: "RUN_ERROR", Message: dialect.Words(err), Code: string(parley.CodeOf(err))}
+}
+
+// refuse answers a request with a status, and a RUN_ERROR as the payload of the
+// client's error.
+func (h *Handler) refuse(w http.ResponseWriter, err error) {
+	dialect.LogFailure(h.Log, err)
+	dialect.WriteJSON(w, dialect.Status(err, w.Header()), errorOf(err))
+}
+
+// A breach is an error about interrupts. The protocol has it told by a stream.
+type breach struct{ error }
+
+func (b breach) Unwrap() error { return b.error }
+
+// run serves POST /api/agui/{agent}.
+func (h *Handler) run(w http.ResponseWriter, r *http.Request) {
+	agent := r.PathValue("id")
+	visit, err := h.Guard.Ask(r, agent)
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	ctx, leave := dialect.Attend(r.Context(), visit)
+	defer leave()
+	x, thread, err := h.submit(ctx, w, r, visit.Who, agent)
+	if b, ok := err.(breach); ok {
+		if s, err := transport.NewStream(w, r, transport.StreamOptions{}); err == nil {
+			_ = s.Send(transport.Message{Data: dialect.Encode(errorOf(b.error))}) // if it fails, the client has gone
+		}
+		return
+	}
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	h.stream(ctx, w, r, x, thread)
+}
+
+// submit submits what is new in a request.
+func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal,
+	agent string) (x *dialect.Exchange, thread string, err error) {
+	body, err := dialect.ReadObject(w, r, maxBody)
+	if err != nil {
+		return nil, "", err
+	}
+	a, err := decode(body)
+	if err != nil {
+		return nil, "", err
+	}
+	door, _, err := dialect.InProjectOf(h.Door, who.Tenant, r, body)
+	if err != nil {
+		return nil, "", err
+	}
+	id, label, err := dialect.SessionNamed(who, a.thread)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range a.said {
+		a.said[i].Do.Agent.Name, a.said[i].Do.Name = agent, label
+	}
+	x = &dialect.Exchange{Door: door, Who: who, Session: id}
+	open, err := x.Open(ctx, len(a.said) > 0)
+	if err != nil {
+		return nil, "", err
+	}
+	answers, left, err := a.match(open)
+	if err != nil {
+		return nil, "", err
+	}
+	if repeated, err := a.repeats(ctx, x, open); err != nil || repeated {
+		return x, a.thread, err
+	}
+	switch {
+	case left > 0 && (len(a.said) > 0 || len(a.resume) > 0) &&
+		!(len(a.said) > 0 && x.Answering(ctx, a.said[len(a.said)-1])):
+		return nil, "",
+			breach{parley.Errorf(parley.CodeConflict, "This thread is interrupted: resume must answer every "+
+				"open interrupt, and messages every pending tool call, before there is anything new.")}
+	case len(a.said) == 0 && len(answers) == 0:
+		return nil, "",
+			breach{parley.Errorf(parley.CodeClosed, "Nothing in this input is new, and nothing that it answers "+
+				"waits for an answer.")}
+	}
+	err = x.Submit(ctx, answers, a.said)
+	if parley.CodeOf(err) == parley.CodeClosed && err != nil && len(a.said) == 0 { // another client was faster
+		if repeated, again := a.repeats(ctx, x, nil); repeated || again != nil {
+			return x, a.thread, again
+		}
+	}
+	return x, a.thread, err
+}
+
+// match finds what the request answers, among what waits. left is how much it does
+// not.
+func (a ask) match(open []parley.CardInfo) (list []dialect.Answered, left int, err error) {
+	for _, c := range open {
+		id := parley.Ref(c.Session, c.Seq)
+		var do parley.CommandBody
+		if i := slices.IndexFunc(a.results,
+			func(r toolResult) bool { return r.call == id }); c.Kind == dialect.ClientCall {
+			if i >= 0 {
+				do = parley.ReturnToolResult{Call: c.Call, Result: a.results[i].content, Failed: a.results[i].failed}
+			}
+		} else if i := slices.IndexFunc(a.resume, func(e entry) bool { return e.id == id }); i >= 0 {
+			if do, err = a.resume[i].command(c); err != nil {
+				return nil, 0, err
+			}
+		}
+		if do == nil {
+			left++
+			continue
+		}
+		list = append(list, dialect.Answered{Card: c, Do: do})
+	}
+	return list, left, nil
+}
+
+// repeats reports whether all that resume answers was answered before in the same
+// way. It then has the client shown what came of it. An answer to anything else that
+// does not wait is an error.
+func (a ask) repeats(ctx context.Context, x *dialect.Exchange, open []parley.CardInfo) (repeated bool, err error) {
+	var first string
+	var in parley.RunID
+	for _, e := range a.resume {
+		if slices.ContainsFunc(open, func(c parley.CardInfo) bool { return parley.Ref(c.Session, c.Seq) == e.id }) {
+			continue
+		}
+		run, same, err := e.closed(ctx, x)
+		if err != nil {
+			return false, err
+		}
+		if !same {
+			return false, breach{parley.Errorf(parley.CodeClosed,
+				"The interrupt %.80q does not wait for an answer: it was answered, has expired or never was.", e.id)}
+		}
+		if first == "" {
+			first, in = e.id, run
+		}
+	}
+	if first == "" || len(a.said) > 0 || len(open) > 0 {
+		return false, nil
+	}
+	return true, x.Again(ctx, in, first)
+}
+
+// closed reports whether an interrupt was answered as the entry does, and in which
+// run.
+func (e entry) closed(ctx context.Context, x *dialect.Exchange) (run parley.RunID, same bool, err error) {
+	session, seq, ok := parley.ParseRef(e.id)
+	if !ok || session != x.Session {
+		return 0, false, nil
+	}
+	m, err := x.Door.Session(ctx, x.Who, session)
+	if err != nil || seq > m.Head {
+		return 0, false, err
+	}
+	var asked parley.CardInfo
+	err = dialect.ReadLog(ctx, x.Door, x.Who, session, seq, m.Head, func(event parley.Event) {
+		if c, ok := dialect.Opens(event); ok && c.ID == e.id {
+			run, asked = event.Run, parley.CardInfo{Kind: c.Kind, Session: session, Seq: seq}
+			asked.Read(event.Body, nil)
+		}
+		if c, ok := dialect.Closes(event); ok && c.ID == e.id && run != 0 {
+			same = e.says(asked, c.How)
+		}
+	})
+	return run, same, err
+}
+
+// says reports whether an entry answers a card as it was answered.
+func (e entry) says(c parley.CardInfo, how string) bool {
+	do, err := e.command(c)
+	if err != nil {
+		return false
+	}
+	switch do := do.(type) {
+	case parley.DecideApproval:
+		allowed := how == string(parley.AllowOnce) || how == string(parley.AllowAlways)
+		return do.Decision == parley.AllowOnce && allowed || do.Decision == parley.Deny && how == string(parley.Deny)
+	case parley.AnswerQuestion:
+		return how == "answered"
+	case parley.ResolveToolCall:
+		return how == string(do.Resolution)
+	}
+	return false
+}
+
+// stop cancels the run of a thread.
+func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
+	who, err := h.Guard.Who(r)
+	var id parley.SessionID
+	if err == nil {
+		id, _, err = dialect.SessionNamed(who, r.PathValue("id"))
+	}
+	stopped := false
+	if err == nil {
+		stopped, err = dialect.CancelOpen(r.Context(), h.Door, who, id)
+	}
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	dialect.WriteJSON(w, http.StatusOK, map[string]bool{"stopped": stopped})
+}
+
+// stream shows the run, up to its end or to where it waits. A stream that breaks
+// off is not ended properly: the client has to know that there is more.
+func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, x *dialect.Exchange,
+	thread string) {
+	follower, err := x.Follow(ctx)
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	defer follower.Close()
+	s, err := transport.NewStream(w, r, transport.StreamOptions{})
+	if err != nil {
+		return
+	}
+	view := &shown{View: View{Thread: thread, Session: x.Session}}
+	err = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
+		frames, begin, withdrawn, last := x.Next(view, i.Event)
+		if begin {
+			out = append(out, transport.Message{Data: dialect.Encode(runStarted{Type: "RUN_STARTED", ThreadID: thread,
+				RunID: view.name})})
+		}
+		if withdrawn != "" {
+			out = append(out, transport.Message{Data: dialect.Encode(runError{Type: "RUN_ERROR", Message: withdrawn,
+				Code: string(parley.Cancelled)})})
+		}
+		return append(out, h.messages(i, view.at, frames)...), last
+	})
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// shown is the view of one stream.
+type shown struct {
+	View
+	at parley.RunID // the run of the last event
+}
+
+func (s *shown) Project(e parley.Event) (frames []dialect.Frame) {
+	before := s.run
+	s.View, frames = Project(s.View, e)
+	if s.at = s.run; s.run == 0 {
+		s.at = before
+	}
+	return frames
+}
+
+func (s *shown) State() (ended, waits, paused bool) { return s.run == 0, s.waits.Waiting(), s.paused }
+
+// messages gives each frame an id, where a client that comes back goes on.
+func (h *Handler) messages(i *parley.Item, run parley.RunID, frames []dialect.Frame) (out []transport.Message) {
+	for n, f := range frames {
+		id := fmt.Sprintf("%s-%d.%d.%d", h.Door.Epoch(), run, i.Position, n)
+		out = append(out, transport.Message{ID: id, Data: dialect.EncodeShared(i, "agui", n, f)})
+	}
+	return out
+}
+
+// A cursor is behind a frame of a run.
+type cursor struct {
+	run      parley.RunID
+	position parley.Position
+	frame    int
+}
+
+func errGone(given string) error {
+	return parley.Errorf(parley.CodeResync, "%.80q is not the id of an event of this thread. Leave it out to start "+
+		"at the "+
+		"open run.", given)
+}
+
+// parseCursor reads the id of an event.
+func (h *Handler) parseCursor(ctx context.Context, who parley.Principal, given string) (c cursor, err error) {
+	epoch, rest, ok := strings.Cut(given, "-")
+	numbers := strings.Split(rest, ".")
+	if !ok || epoch != h.Door.Epoch() || len(numbers) != 3 {
+		return c, errGone(given)
+	}
+	var n [3]int64
+	for i, text := range numbers {
+		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil || n[i] < 0 {
+			return c, errGone(given)
+		}
+	}
+	head, err := h.Door.Head(ctx, who)
+	if err == nil && n[1] > head.After {
+		err = errGone(given)
+	}
+	return cursor{parley.RunID(n[0]), parley.Position(n[1]), int(n[2])}, err
+}
+
+// thread serves GET /api/agui/threads/{threadId}/stream: the open run from its
+// start, or what follows an event, and everything that comes.
+func (h *Handler) thread(w http.ResponseWriter, r *http.Request) {
+	visit, err := h.Guard.Enter(r, "")
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	ctx, leave := dialect.Attend(r.Context(), visit)
+	defer leave()
+	name := r.PathValue("id")
+	id, _, err := dialect.SessionNamed(visit.Who, name)
+	var c cursor
+	var follower parley.Follower
+	if err == nil {
+		follower, c, err = h.follow(ctx, visit.Who, id, transport.LastEventID(r))
+	}
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	defer follower.Close()
+	s, err := transport.NewStream(w, r, transport.StreamOptions{})
+	if err != nil {
+		return
+	}
+	view := &shown{View: View{Thread: name, Session: id}}
+	_ = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
+		frames := view.Project(i.Event)
+		out = h.messages(i, view.at, frames)
+		switch {
+		case view.at < c.run || i.Position < c.position:
+			out = nil
+		case i.Position == c.position:
+			out = out[min(c.frame+1, len(out)):]
+		}
+		return out, false
+	}) // it ends when the client leaves or the server stops
+}
+
+// follow follows a thread from the message that a run answers: the run of the event
+// that the client has last, or else the open one. Without one it starts at the head.
+func (h *Handler) follow(ctx context.Context, who parley.Principal, id parley.SessionID, last string) (
+	f parley.Follower, c cursor, err error) {
+	m, err := h.Door.Session(ctx, who, id)
+	if err != nil {
+		return nil, c, err
+	}
+	if c.run = m.Run; last != "" {
+		if c, err = h.parseCursor(ctx, who, last); err != nil {
+			return nil, c, err
+		}
+	}
+	after := int64(m.Head)
+	if c.run != 0 {
+		after = -1
+		if parley.Seq(c.run) <= m.Head {
+			err = dialect.ReadLog(ctx, h.Door, who, id, parley.Seq(c.run), parley.Seq(c.run), func(e parley.Event) {
+				if b, ok := e.Body.(parley.RunStarted); ok {
+					after = int64(b.Input) - 1
+				}
+			})
+		}
+		if err == nil && after < 0 {
+			err = errGone(last)
+		}
+	}
+	if err != nil {
+		return nil, c, err
+	}
+	f, err = h.Door.Follow(ctx, who, parley.Scope{Session: id, Below: true}, parley.Cursor{After: after})
+	return f, c, err
+}
