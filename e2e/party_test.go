@@ -129,6 +129,7 @@ type gathering struct {
 }
 
 var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "a2a", "mcp",
+var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "agui", "aisdk",
 	"native"}
 
 // gather has a session opened through one dialect and followed in all others
@@ -188,6 +189,10 @@ func (g *gathering) join(dialect string) *party {
 		g.mcp(p)
 	case "openai":
 		g.openAI(p)
+	case "agui":
+		g.agui(p)
+	case "aisdk":
+		g.aisdk(p)
 	case "native":
 		g.log(p)
 	}
