@@ -128,9 +128,8 @@ type gathering struct {
 	members []*party // native last: it is shown everything
 }
 
-var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "a2a", "mcp",
-var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "agui", "aisdk",
-	"native"}
+var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "agui",
+	"aisdk", "a2a", "mcp", "native"}
 
 // gather has a session opened through one dialect and followed in all others
 // that can.
