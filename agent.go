@@ -27,6 +27,11 @@ type Agent struct {
 	// conversation; nil: defaultTrust.
 	Trust   []Source `json:"trust,omitzero"`
 	Address string   `json:"address,omitempty"` // where it runs, if that is elsewhere: tcp://host:port or unix:///path
+	// Command is the program that it is, if it is one that speaks the Agent Client
+	// Protocol, and Env the names of the server's variables that the program gets.
+	// Only a file can name them.
+	Command []string `json:"command,omitempty"`
+	Env     []string `json:"env,omitempty"`
 	// IdlePrompt is what it is told when it is idle during a mission; empty: it
 	// is not. IdleSeconds is how long it is left idle; 0: defaultIdleInterval.
 	IdlePrompt  string   `json:"idle_prompt,omitempty"`
@@ -118,6 +123,10 @@ type AgentRef struct {
 	Hook Hook `json:"hook,omitzero"`
 }
 
+// Elsewhere reports whether the agent runs elsewhere: another program decides what
+// it says and does.
+func (a Agent) Elsewhere() bool { return a.Address != "" || len(a.Command) > 0 }
+
 // Digest identifies the definition by its content.
 func (a Agent) Digest() string {
 	raw, _ := json.Marshal(a) // strings and ints only: cannot fail
@@ -133,7 +142,7 @@ func (a Agent) Ref() AgentRef {
 	return AgentRef{Name: a.Name, Digest: a.Digest(), Model: a.Model, Turns: a.Limits.Turns,
 		Tokens: a.Limits.Tokens, Seconds: int64(a.Limits.Minutes * 60), Micros: int64(a.Limits.CostUSD * 1e6),
 		Compact: a.Limits.Compact, Depth: a.Limits.Depth,
-		Remote: a.Address != "", Autonomy: a.Autonomy, Trust: trustOf(a.Trust), Hook: hook}
+		Remote: a.Elsewhere(), Autonomy: a.Autonomy, Trust: trustOf(a.Trust), Hook: hook}
 }
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

@@ -52,6 +52,8 @@ type (
 		// Client: the client carries it out, until Expires. See ClientTool.
 		Client  bool      `json:"client,omitempty"`
 		Expires time.Time `json:"expires,omitzero"`
+		// Made: the server makes it for the agent elsewhere that asks for it, and judged it before
+		Made bool `json:"made,omitempty"`
 	}
 	ToolCallBlocked struct {
 		Call   CallID `json:"call"`
@@ -101,7 +103,7 @@ func (b ToolCallRequested) fold(s State, e Event) State {
 	}
 	return s.inRun(e, func(r *Run) {
 		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments,
-			Class: b.Class, Source: b.source(r.Agent), Status: status, Expires: b.Expires})
+			Class: b.Class, Source: b.source(r.Agent), Status: status, Expires: b.Expires, Key: b.key(), Made: b.Made})
 		r.withCall(b.RerunOf, func(c *Call) { c.Status = callEnded })
 	})
 }
@@ -178,6 +180,9 @@ type Call struct {
 	Spawned Seq    // where the event that names its child is
 
 	Explaining bool `json:",omitempty"` // the model is to say what its approval is about
+
+	Key  string `json:",omitempty"` // by which an agent elsewhere speaks of it
+	Made bool   `json:",omitempty"` // the server makes it for an agent elsewhere
 }
 
 type callStatus string

@@ -36,14 +36,15 @@ const (
 
 // Counts.
 const (
-	MaxQueue         = 32  // inputs waiting in one session
-	MaxCuts          = 3   // lost model calls of one run
-	defaultTurns     = 50  // of one run, unless its agent or tenant chooses otherwise
-	MaxCalls         = 64  // tool calls of one turn
-	MaxRemoteCalls   = 256 // tool calls that a remote agent may report in one turn
-	maxDepth         = 2   // levels of sub-agents, unless the tenant chooses otherwise
-	MaxChildren      = 16  // sub-agents of one session at the same time
-	compactAt        = 80  // percent of the window at which a context is compacted, unless the tenant chooses otherwise
+	MaxQueue       = 32   // inputs waiting in one session
+	MaxCuts        = 3    // lost model calls of one run
+	defaultTurns   = 50   // of one run, unless its agent or tenant chooses otherwise
+	MaxCalls       = 64   // tool calls of one turn
+	MaxRemoteCalls = 1024 // tool calls that a remote agent may report in one turn
+	maxDepth       = 2    // levels of sub-agents, unless the tenant chooses otherwise
+	MaxChildren    = 16   // sub-agents of one session at the same time
+	// percent of the window at which a context is compacted, unless the tenant chooses otherwise
+	compactAt        = 80
 	MaxFollowUps     = 10  // waiting in one session, whatever is configured
 	MostConsecutive  = 100 // the most that max_consecutive can be
 	MaxFilesChanged  = 20  // files in one FilesChanged

@@ -53,6 +53,7 @@ type ToolResult struct {
 	Text   string
 	Exit   *int // of a command
 	Failed bool // it was carried out, and did not do what it was meant to
+	Exact  bool // the text is of no use with a part of it left out or replaced
 }
 
 type ToolSpec struct {

@@ -11,8 +11,10 @@ import (
 
 // Agents that run elsewhere. A run of one has a turn as any run does, and what
 // the agent says in it are reports: text, what its tools did, what a person is to
-// allow. The server judges none of its calls and makes none of them; they stand in
-// the log, inside the turn, so that every client sees them. What cannot be known
+// allow. The server judges none of the agent's own calls and makes none of them; they
+// stand in the log, inside the turn, so that every client sees them. An agent may
+// also ask the server to make a call of one of the server's tools; that call is
+// judged, allowed and carried out as the call of any agent is. What cannot be known
 // is not claimed: a turn that is lost ends its run as interrupted.
 
 // Remotes reaches agents that run elsewhere. All methods may be called
@@ -34,6 +36,7 @@ type RemoteRequest struct {
 	Context      string // that the user wants the agent to know
 	Messages     []Message
 	Canary       string // must not be said; empty: nothing
+	Root         string // folder of the session's project; empty: it has none
 }
 
 // A RemoteAnswer is an agent at work.
@@ -44,16 +47,55 @@ type RemoteAnswer interface {
 	Said() iter.Seq2[RemoteSaid, error]
 	// Decide says what became of an approval. It does not wait for the agent.
 	Decide(RemoteDecision)
+	// Made says what becomes of a call that the server makes for the agent. It does
+	// not wait for the agent either.
+	Made(RemoteMade)
 }
 
-// RemoteSaid is one thing an agent said: exactly one field is set.
+// RemoteSaid is one thing an agent said: exactly one field is set, except that Done
+// may come with End.
 type RemoteSaid struct {
 	Text     string
+	Thinking string
+	Began    *RemoteBegan
 	Tool     *RemoteTool
 	Approval *RemoteApproval
+	Call     *RemoteCall
+	Drop     string // the key of a call of the server's that is to be stopped
+	Plan     *PlanUpdate
 	Trouble  string // that does not end the answer
 	Halt     *RemoteHalted
 	Done     bool
+	End      RemoteEnd
+}
+
+// RemoteEnd is what an agent says about its answer when it is done.
+type RemoteEnd struct {
+	Stop    Stop // empty: StopEnd
+	Usage   Usage
+	Context ContextSize // without a limit: it is not known
+}
+
+// A RemoteCall is a call of one of the server's own tools that an agent asks for.
+type RemoteCall struct {
+	Key       string // by which it hears what becomes of the call
+	Name      string
+	Arguments string
+}
+
+// RemoteMade is news of a RemoteCall: exactly one field beside the key is set.
+type RemoteMade struct {
+	Key     string
+	Started bool
+	Printed string
+	Ended   *RemoteResult
+}
+
+// A RemoteResult is how a RemoteCall ended. One that was blocked has failed.
+type RemoteResult struct {
+	Outcome CallOutcome
+	Text    string
+	Exit    *int // of a command
 }
 
 // A RemoteApproval is something that an agent will not do unless a person allows
@@ -107,8 +149,23 @@ func (d *decision) remoteCall(name, arguments, key string) CallID {
 		Class: Effectful, Remote: true}))
 }
 
+// RemoteBegan: a remote agent has begun to use a tool. It will say under the same key
+// what came of it.
+type RemoteBegan struct {
+	Key       string
+	Name      string
+	Arguments string
+}
+
+func (b RemoteBegan) decide(d *decision, rep Report) {
+	if d.remoteSpeaks(rep) && d.s.Run.keyed(b.Key) == nil {
+		d.emit(rep.Run, ToolCallStarted{Call: d.remoteCall(b.Name, b.Arguments, b.Key), Attempt: 1})
+	}
+}
+
 // RemoteTool: a remote agent has used a tool, or was not allowed to.
 type RemoteTool struct {
+	Key       string // if the agent has begun it, or asked for it; empty: the call is found by the tool's name
 	Name      string
 	Arguments string // if it says so
 	Outcome   CallOutcome
@@ -127,8 +184,18 @@ func (b RemoteTool) decide(d *decision, rep Report) {
 		return
 	}
 	call := r.allowed(b.Name)
+	if b.Key != "" {
+		call = 0
+		if c := r.keyed(b.Key); c != nil {
+			if c.Status != callStarted || c.Made {
+				return // nobody has allowed it, or it has ended, or it is the server's
+			}
+			call = c.ID
+		}
+		d.part()
+	}
 	if call == 0 {
-		call = d.remoteCall(b.Name, b.Arguments, "")
+		call = d.remoteCall(b.Name, b.Arguments, b.Key)
 		d.emit(r.ID, ToolCallStarted{Call: call, Attempt: 1})
 	}
 	d.emit(r.ID, ToolCallFinished{Call: call, Name: b.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
@@ -151,6 +218,55 @@ func (b RemoteAsked) decide(d *decision, rep Report) {
 	call := d.remoteCall(b.Name, b.Arguments, b.Key)
 	card := ApprovalRequested{Call: call, Name: b.Name, Show: b.Show, Digest: b.Digest, Expires: b.Expires}
 	d.ask(card, true, d.s.untrusted())
+}
+
+// RemoteCalls: a remote agent asks for a call that the server makes.
+type RemoteCalls struct{ CallAsked }
+
+func (b RemoteCalls) decide(d *decision, rep Report) {
+	if !d.remoteSpeaks(rep) || d.s.Run.keyed(b.Provider) != nil {
+		return
+	}
+	v, run := b.Verdict, d.s.Run
+	d.finishOutput(false)
+	call := CallID(d.emit(run.ID, ToolCallRequested{Turn: run.Turn.ID, Name: b.Name, Arguments: b.Arguments,
+		Provider: b.Provider, Class: v.Class, Source: v.Source, Remote: true, Made: true}))
+	if v.Kind == VerdictBlock {
+		d.emit(run.ID, ToolCallBlocked{Call: call, Name: b.Name, Reason: v.Reason})
+		return
+	}
+	var untrusted []Source // reading goes on unasked
+	if v.Class != Pure {
+		untrusted = d.s.untrusted()
+	}
+	d.ask(b.card(call), v.Kind != VerdictRun, untrusted)
+}
+
+// RemoteDropped: a remote agent does not want a call any more that the server makes.
+type RemoteDropped struct{ Key string }
+
+func (b RemoteDropped) decide(d *decision, rep Report) {
+	if !d.remoteSpeaks(rep) {
+		return
+	}
+	if c := d.s.Run.keyed(b.Key); c != nil && c.Made {
+		d.part()
+		d.cancelCall(*c)
+	}
+}
+
+// RemotePlanned: a remote agent says what its plan is.
+type RemotePlanned struct{ PlanUpdate }
+
+func (b RemotePlanned) decide(d *decision, rep Report) {
+	if !d.remoteSpeaks(rep) {
+		return
+	}
+	plan := Plan{Summary: b.Summary, Items: b.Items, Status: PlanExecuting, Agent: d.s.Run.Agent.Name}
+	if d.s.Plan == nil || d.s.Plan.String() != plan.String() || d.s.Plan.Status != plan.Status {
+		d.part()
+		d.emit(d.s.Run.ID, PlanChanged{plan})
+	}
 }
 
 // RemoteTrouble does not end the turn of the remote agent.
@@ -192,6 +308,24 @@ func (r *Run) allowed(name string) CallID {
 	return 0
 }
 
+// keyed is the call that a remote agent speaks of by a key; nil: there is none.
+func (r *Run) keyed(key string) *Call {
+	for i := range r.Calls {
+		if key != "" && r.Calls[i].Key == key {
+			return &r.Calls[i]
+		}
+	}
+	return nil
+}
+
+// key is by which an agent elsewhere speaks of a call.
+func (b ToolCallRequested) key() string {
+	if b.Remote {
+		return b.Provider
+	}
+	return ""
+}
+
 // endRemoteCalls ends what an agent elsewhere has not said the end of: its turn
 // is over. What waited for a person was not done; the rest was begun.
 func (d *decision) endRemoteCalls(outcome CallOutcome, result string) {
@@ -199,7 +333,7 @@ func (d *decision) endRemoteCalls(outcome CallOutcome, result string) {
 		return
 	}
 	for _, c := range d.s.Run.Calls {
-		if c.Status == callStarted {
+		if c.Status == callStarted && (!c.Made || outcome == CallUnknown && c.Class == Effectful) {
 			d.emit(d.s.Run.ID, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: outcome, Result: result})
 		} else {
 			d.cancelCall(c)

@@ -19,7 +19,8 @@ import (
 
 // standard is all the root may import: it computes, and nothing else.
 var standard = []string{
-	"bytes", "cmp", "context", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors",
+	"bytes", "cmp", "context", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json",
+	"errors",
 	"fmt", "iter", "maps", "reflect",
 	"regexp", "slices", "strconv", "strings", "sync", "time", "unicode", "unicode/utf8",
 }
@@ -47,6 +48,7 @@ var allowed = []struct {
 	{"tool", "policy", "a command is judged before it runs"},
 	{"tool", "sandbox", "a command runs inside it"},
 	{"tool/mcp", "sandbox", "a server of tools is a command"},
+	{"remote/acp", "transport/jsonrpc", "programs of agents speak JSON-RPC"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 	{"dialect/dialecttest", "server", "the server limits how long bodies and answers of a dialect may take"},
 	{"store/postgres/pgtest", "store/storetest", "the stores of tests are in memory where there is room"},

@@ -15,6 +15,7 @@ type call struct {
 	asked, allowed, tainted   bool
 	client                    bool // the client carries it out
 	offered                   bool // its card offers a rule for similar calls
+	made                      bool // the server makes it for an agent elsewhere
 	started, ended, lost, run bool
 	attempt, output           int
 }
@@ -48,8 +49,9 @@ func (c *check) inCall(e parley.Event) {
 	case parley.ToolCallRequested:
 		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
 		c.must(b.Remote == c.remote, "an agent elsewhere makes its calls itself, and no other agent does")
-		k := &call{key: b.Name + " " + b.Arguments, source: sourceOf(b), distrusted: c.distrusted(), class: b.Class,
-			tainted: c.tainted || c.foreign || c.handed, client: b.Client}
+		c.must(b.Remote || !b.Made, "the server makes a call for an agent elsewhere that is none of its calls")
+		k := &call{made: b.Made, key: b.Name + " " + b.Arguments, source: sourceOf(b), distrusted: c.distrusted(),
+			class: b.Class, tainted: c.tainted || c.foreign || c.handed, client: b.Client}
 		if b.RerunOf != 0 {
 			old := c.call(b.RerunOf)
 			c.must(old.lost && old.run, "call %d was not to be run again", b.RerunOf)
@@ -66,9 +68,9 @@ func (c *check) inCall(e parley.Event) {
 		c.must(!k.ended, "call %d has ended", b.Call)
 		c.must(!k.client, "call %d is the client's to carry out", b.Call)
 		c.must(!k.asked || k.allowed, "call %d was not allowed", b.Call)
-		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.asked,
+		c.must(!k.tainted || k.allowed || k.class == parley.Pure || c.remote && !k.made && !k.asked,
 			"call %d has effects, follows on what was flagged, and nobody was asked", b.Call)
-		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.asked ||
+		c.must(len(k.distrusted) == 0 || k.allowed || k.class == parley.Pure || c.remote && !k.made && !k.asked ||
 			c.provenance.granted(k.key, k.distrusted),
 			"call %d has effects, follows on content from %s, and nobody was asked", b.Call, k.distrusted)
 		c.must(b.Attempt == k.attempt+1, "attempt %d after %d", b.Attempt, k.attempt)

@@ -21,7 +21,7 @@ type definition struct {
 
 // frontMatter has every documented key, so that files written for a later
 // release are read by this one, if they mean the same there. Keys of which that
-// cannot be said are refused by unsupported.
+// cannot be said are refused by place.
 type frontMatter struct {
 	Name        string   `yaml:"name"`
 	Description string   `yaml:"description"`
@@ -45,8 +45,10 @@ type frontMatter struct {
 		Roles []parley.UserRole    `yaml:"roles"`
 		Users []parley.PrincipalID `yaml:"users"`
 	} `yaml:"allow"`
-	Runtime  string `yaml:"runtime"`
-	Address  string `yaml:"address"`
+	Runtime  string   `yaml:"runtime"`
+	Address  string   `yaml:"address"`
+	Command  []string `yaml:"command"`
+	Env      []string `yaml:"env"`
 	Autonomy struct {
 		Enabled        bool  `yaml:"enabled"`
 		MaxConsecutive int64 `yaml:"max_consecutive"`
@@ -60,7 +62,8 @@ type frontMatter struct {
 }
 
 // ofTheLoop are keys that say how Parley runs an agent: to one that runs elsewhere
-// they mean nothing. Its model is for what is done about it here.
+// they mean nothing. Its model is for what is done about it here, and the approval
+// of a program for what the server does for it.
 var ofTheLoop = []string{"approval", "delegates", "fallback_models"}
 
 // readAgent reads a file of a folder. The path is for messages.
@@ -90,9 +93,6 @@ func parseAgent(path, text string) (definition, error) {
 	if err := doc.decode(&f); err != nil {
 		return definition{}, err
 	}
-	if err := unsupported(doc, f); err != nil {
-		return definition{}, err
-	}
 	agent := parley.Agent{
 		Name:         cmp.Or(f.Name, strings.TrimSuffix(filepath.Base(path), ".md")),
 		Description:  f.Description,
@@ -103,8 +103,8 @@ func parseAgent(path, text string) (definition, error) {
 		Delegates:    f.Delegates,
 		Trust:        f.Trust,
 	}
-	if f.Runtime == "frames" {
-		agent.Address = f.Address
+	if err := f.place(doc, &agent); err != nil {
+		return definition{}, err
 	}
 	agent.Limits.Tokens, agent.Limits.Minutes, agent.Limits.CostUSD = f.Limits.Tokens, f.Limits.Minutes,
 		f.Limits.CostUSD
@@ -159,32 +159,17 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("trust"), "%v", parley.CheckTrust(f.Trust))
 	case badAddress(agent.Address) != nil:
 		err = at(path, doc.line("address"), "%s", badAddress(agent.Address))
-	case parley.IsBlank(agent.Instructions) && agent.Address == "": // elsewhere it may have its own
+	case parley.IsBlank(agent.Instructions) && !agent.Elsewhere(): // elsewhere it may have its own
 		err = at(path, end, "the instructions are missing; they follow this line")
 	}
 	for _, e := range doc.entries {
 		switch {
-		case agent.Address != "" && slices.Contains(ofTheLoop, e.key):
+		case agent.Elsewhere() && slices.Contains(ofTheLoop, e.key) && (agent.Address != "" || e.key != "approval"):
 			def.ignored = append(def.ignored, at(path, e.line, "%s has no effect on an agent that runs elsewhere",
 				e.key).Error())
 		}
 	}
 	return def, err
-}
-
-// unsupported refuses what would make the agent another one if it were ignored:
-// somewhere else, or silent where it should act.
-func unsupported(doc document, f frontMatter) error {
-	switch {
-	case f.Runtime != "" && f.Runtime != "loop" && f.Runtime != "frames":
-		return at(doc.path, doc.line("runtime"), "runtime is loop or frames, not %q", f.Runtime)
-	case f.Runtime == "frames" && f.Address == "":
-		return at(doc.path, doc.line("runtime"), "runtime: frames needs an address: tcp://host:port or unix:///path")
-	case f.Runtime != "frames" && f.Address != "":
-		return at(doc.path, doc.line("address"), "address is where an agent with runtime: frames runs; add that, or "+
-			"remove the address")
-	}
-	return nil
 }
 
 func badAddress(address string) error {

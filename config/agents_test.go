@@ -232,7 +232,7 @@ func TestBrokenAgentFiles(t *testing.T) {
 			`3: trust lists workspace, network, mcp:<server> and remote:<agent>, not "web"`},
 		{"trust in flagged content", "---\ntrust: ['flagged:workspace']\n---\nA.",
 			`2: trust lists workspace, network, mcp:<server> and remote:<agent>, not "flagged:workspace"`},
-		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop or frames, not "moon"`},
+		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop, frames or acp, not "moon"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.md")

@@ -83,7 +83,27 @@ func (s *Settings) checkPlace(t ToolServer) error {
 	default:
 		return nil
 	}
-	var c code
+	var path []string
+	for _, v := range t.Env {
+		if v.Name == "PATH" {
+			path = filepath.SplitList(v.Plain)
+		}
+	}
+	where := s.replaceable(t.Command, path)
+	if where == "" {
+		return nil
+	}
+	return fmt.Errorf("%s, where agents can replace it, and %s; "+
+		"move it out of there, for example to /opt/%s, and write the new path here "+
+		"(and its folder under read, if the sandbox does not show it)",
+		where, why, t.Name)
+}
+
+// replaceable says which word of a command leads into which folder that agents can
+// write to; empty: none does. The path is where programs are looked for; nil: the
+// sandbox's own.
+func (s *Settings) replaceable(command, path []string) string {
+	c := code{path: path}
 	for _, p := range s.Projects {
 		c.projects = append(c.projects, leadsTo(p.Root))
 	}
@@ -93,28 +113,20 @@ func (s *Settings) checkPlace(t ToolServer) error {
 			c.writable = append(c.writable, leadsTo(folder))
 		}
 	}
-	for _, v := range t.Env {
-		if v.Name == "PATH" {
-			c.path = filepath.SplitList(v.Plain)
-		}
-	}
 	var word, folder string
 	for _, c.started = range c.projects {
-		if word, folder = c.find(t.Command); folder != "" {
+		if word, folder = c.find(command); folder != "" {
 			break
 		}
 	}
 	if folder == "" {
-		return nil
+		return ""
 	}
 	what := "a folder under write"
 	if slices.Contains(c.projects, folder) {
 		what = "a project"
 	}
-	return fmt.Errorf("%s leads into %s (%s), where agents can replace it, and %s; "+
-		"move it out of there, for example to /opt/%s, and write the new path here "+
-		"(and its folder under read, if the sandbox does not show it)",
-		word, folder, what, why, t.Name)
+	return fmt.Sprintf("%s leads into %s (%s)", word, folder, what)
 }
 
 // code finds what a command line runs, as far as that can be told without running

@@ -187,7 +187,8 @@ func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 		agent.Autonomy = parley.Autonomy{} // who works for an agent comes back to it, and to nobody else
 	}
 	settings, err := a.engine.settings(a.engine.ctx, a.tenant)
-	if agent.Address != "" { // its model is its own affair
+	if agent.Elsewhere() { // its model is its own affair, what the server does for it is not
+		agent.Approval = settings.Complete(agent).Approval
 		return agent, err
 	}
 	return settings.Complete(agent), err

@@ -99,7 +99,7 @@ func (a everyAgent) List(tenant parley.TenantID) []parley.Agent {
 // withModel gives an agent that names no model the default one. An agent that runs
 // elsewhere chooses its own.
 func (e *Engine) withModel(s parley.Settings, agent parley.Agent) parley.Agent {
-	if agent.Address == "" {
+	if !agent.Elsewhere() {
 		agent.Model = cmp.Or(agent.Model, s.Model, e.DefaultModel)
 	}
 	return agent
@@ -170,7 +170,7 @@ func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgen
 		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent with a webhook needs a file of the server; a "+
 			"session may have one of its own.")
 	}
-	if agent.Address != "" { // or anybody could have the server connect to anything
+	if agent.Elsewhere() { // or anybody could have the server connect to or run anything
 		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent that runs elsewhere needs a file of the server.")
 	}
 	if err := agent.Check(); err != nil {

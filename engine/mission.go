@@ -116,7 +116,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	}
 	there := session.state
 	found.Heard = done.Count > 0 && there.Owner != "" && there.Autonomous == 0
-	unreachable := agent.Address != "" && e.Remotes != nil && e.Remotes.Unreachable(a.tenant, agent) != nil
+	unreachable := agent.Elsewhere() && e.Remotes != nil && e.Remotes.Unreachable(a.tenant, agent) != nil
 	taken := there.Owner != "" && there.Owner != m.By
 	if taken {
 		a.log.Warn("an idle agent is not prompted: the session has another owner", "agent", agent.Name, "session",

@@ -95,7 +95,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent,
 	say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
-	if request.Model == "" && agent.Address != "" {
+	if request.Model == "" && agent.Elsewhere() {
 		return ended, parley.Errorf(parley.CodeModel, "This agent runs elsewhere, and its file names no model for "+
 			"what is done about it here.")
 	}
@@ -192,7 +192,7 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 	}
 	if v := asked.Verdict; v.Kind == parley.VerdictChild {
 		other, err := a.mayDelegate(agent, v.Agent)
-		if asked.Verdict.Remote = other.Address != ""; err != nil {
+		if asked.Verdict.Remote = other.Elsewhere(); err != nil {
 			asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: parley.MessageOf(err)}
 		}
 	}

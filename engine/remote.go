@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -107,16 +108,15 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 		}
 		switch {
 		case said.Done:
-			return parley.ModelEnded{Stop: parley.StopEnd}, nil
+			return parley.ModelEnded{Stop: cmp.Or(said.End.Stop, parley.StopEnd), Usage: said.End.Usage,
+				Context: said.End.Context}, nil
 		case said.Halt != nil:
 			r.log.Warn("an agent elsewhere halts its session", "agent", r.agent.Name)
 			return parley.RemoteHalted{Reason: r.haltReason(said.Halt.Reason)}, nil
 		case said.Text != "":
-			if r.said += len(said.Text); r.said > parley.MaxOutput {
-				return nil, parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of "+
-					"one turn.", parley.MaxOutput)
-			}
-			err = r.mouth.speak(parley.Text, said.Text)
+			err = r.speak(parley.Text, said.Text)
+		case said.Thinking != "":
+			err = r.speak(parley.Thinking, said.Thinking)
 		default:
 			err = r.other(ctx, answer, said)
 		}
@@ -127,6 +127,14 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 	return nil, parley.Errorf(parley.CodeInterrupted, "The agent stopped in the middle of its answer.")
 }
 
+func (r *remoteTurn) speak(kind parley.OutputKind, text string) error {
+	if r.said += len(text); r.said > parley.MaxOutput {
+		return parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of "+
+			"one turn.", parley.MaxOutput)
+	}
+	return r.mouth.speak(kind, text)
+}
+
 // words is everything in what was said that is not let out by the mouth.
 func words(s parley.RemoteSaid) string {
 	switch {
@@ -135,6 +143,12 @@ func words(s parley.RemoteSaid) string {
 	case s.Approval != nil:
 		return strings.Join([]string{s.Approval.Name, s.Approval.Arguments, s.Approval.Connector, s.Approval.Risk,
 			s.Approval.Target}, "\n")
+	case s.Began != nil:
+		return s.Began.Name + "\n" + s.Began.Arguments
+	case s.Call != nil:
+		return s.Call.Name + "\n" + s.Call.Arguments
+	case s.Plan != nil:
+		return parley.Plan{Summary: s.Plan.Summary, Items: s.Plan.Items}.String()
 	}
 	return s.Trouble
 }
@@ -146,7 +160,7 @@ func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) 
 		return parley.RemoteRequest{}, err
 	}
 	request := parley.RemoteRequest{Tenant: r.tenant, Session: r.session, Agent: agent,
-		Context: r.known(ctx, agent.Name), Messages: messages}
+		Context: r.known(ctx, agent.Name), Messages: messages, Root: r.in().Root}
 	if !parley.IsBlank(agent.Instructions) {
 		request.Instructions = r.mouth.instructions(agent.Instructions)
 	}
@@ -159,15 +173,28 @@ func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) 
 // other takes what is no text. What was said before it comes before it.
 func (r *remoteTurn) other(ctx context.Context, answer parley.RemoteAnswer, said parley.RemoteSaid) error {
 	r.mouth.rest()
-	if r.calls++; r.calls > parley.MaxRemoteCalls {
+	if said.Tool == nil || said.Tool.Key == "" { // with a key it was counted when it began
+		r.calls++
+	}
+	if r.calls > parley.MaxRemoteCalls {
 		return parley.Errorf(parley.CodeTooLarge, "The agent reported more than %d things in one turn.",
 			parley.MaxRemoteCalls)
 	}
 	switch {
 	case said.Tool != nil:
 		r.tool(ctx, *said.Tool)
+	case said.Began != nil:
+		b := *said.Began
+		b.Name, b.Arguments = r.name(b.Name), r.arguments(b.Arguments)
+		r.tell(b)
 	case said.Approval != nil:
 		r.approval(ctx, answer, *said.Approval)
+	case said.Call != nil:
+		r.call(ctx, answer, *said.Call)
+	case said.Drop != "":
+		r.tell(parley.RemoteDropped{Key: said.Drop})
+	case said.Plan != nil:
+		r.tell(parley.RemotePlanned{PlanUpdate: r.plan(*said.Plan)})
 	case said.Trouble != "":
 		r.tell(parley.RemoteTrouble{Message: r.clean(said.Trouble, parley.MaxNote)})
 	}
@@ -214,21 +241,45 @@ func (r *remoteTurn) approval(ctx context.Context, answer parley.RemoteAnswer, a
 		refuse("the arguments hold one of the server's own secrets")
 		return
 	}
-	if !r.asked {
-		r.asked = true
-		r.waiting.Add(1)
-		r.engine.wg.Go(func() {
-			defer r.waiting.Done()
-			if err := r.heedPeople(ctx, answer); err != nil && ctx.Err() == nil {
-				r.log.Error("what a person decided cannot be read", "error", err)
-				r.stop(parley.Errorf(parley.CodeInterrupted, "What a person decided could not be passed on."))
-			}
-		})
-	}
+	r.follow(ctx, answer)
 	r.tell(parley.RemoteAsked{Key: ask.Key, Name: name, Arguments: ask.Arguments, Show: r.show(ask),
 		Digest:  r.digest(ask),
 		Expires: r.engine.Now().Add(r.engine.CardLife).UTC().Truncate(time.Microsecond)})
 }
+
+// call has the server make a call for the agent, as policy and people allow.
+func (r *remoteTurn) call(ctx context.Context, answer parley.RemoteAnswer, c parley.RemoteCall) {
+	r.follow(ctx, answer)
+	r.tell(parley.RemoteCalls{CallAsked: r.judge(ctx, r.agent, nil, parley.MessageCall{Provider: c.Key, Name: c.Name,
+		Arguments: c.Arguments})})
+}
+
+// follow begins to tell the agent what the log says of what it asked for.
+func (r *remoteTurn) follow(ctx context.Context, answer parley.RemoteAnswer) {
+	if r.asked {
+		return
+	}
+	r.asked = true
+	r.waiting.Add(1)
+	r.engine.wg.Go(func() {
+		defer r.waiting.Done()
+		if err := r.heedLog(ctx, answer); err != nil && ctx.Err() == nil {
+			r.log.Error("what a person decided cannot be read", "error", err)
+			r.stop(parley.Errorf(parley.CodeInterrupted, "What a person decided could not be passed on."))
+		}
+	})
+}
+
+func (r *remoteTurn) plan(p parley.PlanUpdate) parley.PlanUpdate {
+	said := parley.PlanUpdate{Summary: r.clean(p.Summary, parley.MaxNote)}
+	for _, item := range p.Items[:min(len(p.Items), maxPlanItems)] {
+		said.Items = append(said.Items, parley.PlanItem{Title: r.clean(item.Title, parley.MaxName*4),
+			Description: r.clean(item.Description, parley.MaxNote), Status: item.Status})
+	}
+	return said
+}
+
+const maxPlanItems = 64 // of an agent elsewhere
 
 // show is what the agent asks for, with the arguments byte for byte: they are
 // what it is given back if a person agrees.
@@ -251,51 +302,91 @@ func (r *remoteTurn) digest(ask parley.RemoteApproval) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
-// heedPeople follows the session's own log and tells the agent what became of
-// what it asked for. The log knows it first, and once.
-func (r *remoteTurn) heedPeople(ctx context.Context, answer parley.RemoteAnswer) error {
+// heedLog follows the session's own log and tells the agent what became of what it
+// asked for. The log knows it first, and once.
+func (r *remoteTurn) heedLog(ctx context.Context, answer parley.RemoteAnswer) error {
 	f := r.engine.Feed.Session(r.tenant, r.session, parley.Seq(r.step.Turn))
 	defer f.Close()
-	type asked struct {
-		key  string
-		card parley.Seq
-		note string
-	}
-	open := map[parley.CallID]*asked{}
+	open := map[parley.CallID]*askedFor{}
 	for {
 		items, err := f.Next(ctx)
 		if err != nil {
 			return err
 		}
 		for _, i := range items {
-			switch b := i.Body.(type) {
-			case parley.ToolCallRequested:
-				if b.Provider != "" {
-					open[parley.CallID(i.Seq)] = &asked{key: b.Provider, card: i.Seq}
-				}
-			case parley.ApprovalRequested:
-				if ask := open[b.Call]; ask != nil {
-					ask.card = i.Seq
-				}
-			case parley.ApprovalDecided:
-				if ask := open[b.Call]; ask != nil {
-					ask.note = b.Note
-				}
-			case parley.ToolCallStarted:
-				if ask := open[b.Call]; ask != nil {
-					answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(r.session, ask.card),
-						Allowed: true, Note: ask.note})
-					delete(open, b.Call)
-				}
-			case parley.ToolCallFinished:
-				if ask := open[b.Call]; ask != nil {
-					answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(r.session, ask.card),
-						Note: b.Result})
-					delete(open, b.Call)
-				}
+			if b, ok := i.Body.(parley.ToolCallRequested); ok && b.Provider != "" {
+				open[parley.CallID(i.Seq)] = &askedFor{key: b.Provider, made: b.Made, card: i.Seq}
+				continue
+			}
+			call := callOf(i.Body)
+			if ask := open[call]; ask != nil && ask.heed(r.session, answer, i.Event) {
+				delete(open, call)
 			}
 		}
 	}
+}
+
+// callOf is the call that an event is about, of those that heed looks at.
+func callOf(body parley.EventBody) parley.CallID {
+	switch b := body.(type) {
+	case parley.ApprovalRequested:
+		return b.Call
+	case parley.ApprovalDecided:
+		return b.Call
+	case parley.ToolCallStarted:
+		return b.Call
+	case parley.ToolOutputAppended:
+		return b.Call
+	case parley.ToolCallBlocked:
+		return b.Call
+	case parley.ToolCallFinished:
+		return b.Call
+	}
+	return 0
+}
+
+// An askedFor is a call that an agent elsewhere wants allowed, or made.
+type askedFor struct {
+	key  string
+	made bool // by the server
+	card parley.Seq
+	note string
+}
+
+// heed tells the agent what an event says of the call, and reports whether that was
+// the last of it.
+func (ask *askedFor) heed(session parley.SessionID, answer parley.RemoteAnswer, e parley.Event) (over bool) {
+	ended := func(outcome parley.CallOutcome, text string, exit *int) {
+		answer.Made(parley.RemoteMade{Key: ask.key, Ended: &parley.RemoteResult{Outcome: outcome, Text: text,
+			Exit: exit}})
+	}
+	switch b := e.Body.(type) {
+	case parley.ApprovalRequested:
+		ask.card = e.Seq
+	case parley.ApprovalDecided:
+		ask.note = b.Note
+	case parley.ToolCallStarted:
+		if ask.made {
+			answer.Made(parley.RemoteMade{Key: ask.key, Started: true})
+			return false
+		}
+		answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(session, ask.card), Allowed: true,
+			Note: ask.note})
+		return true
+	case parley.ToolOutputAppended:
+		answer.Made(parley.RemoteMade{Key: ask.key, Printed: b.Text})
+	case parley.ToolCallBlocked:
+		ended(parley.CallFailed, b.Reason, nil)
+		return true
+	case parley.ToolCallFinished:
+		if ask.made {
+			ended(b.Outcome, b.Printed(), b.Exit)
+		} else {
+			answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(session, ask.card), Note: b.Result})
+		}
+		return true
+	}
+	return false
 }
 
 func (r *remoteTurn) mayUse(tool string) bool {

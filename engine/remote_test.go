@@ -22,6 +22,7 @@ type farAnswer struct {
 	ctx     context.Context
 	says    chan parley.RemoteSaid // closed: the connection is lost
 	decided chan parley.RemoteDecision
+	made    chan parley.RemoteMade
 }
 
 func (f *far) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAnswer, error) {
@@ -29,7 +30,7 @@ func (f *far) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAns
 		return nil, parley.Errorf(parley.CodeUnavailable, "failed to connect to agent %s", r.Agent.Name)
 	}
 	a := &farAnswer{RemoteRequest: r, ctx: ctx, says: make(chan parley.RemoteSaid),
-		decided: make(chan parley.RemoteDecision, 64)}
+		decided: make(chan parley.RemoteDecision, 64), made: make(chan parley.RemoteMade, 64)}
 	f.asked <- a
 	return a, nil
 }
@@ -37,6 +38,8 @@ func (f *far) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAns
 func (f *far) Unreachable(parley.TenantID, parley.Agent) error { return nil }
 
 func (a *farAnswer) Decide(d parley.RemoteDecision) { a.decided <- d }
+
+func (a *farAnswer) Made(m parley.RemoteMade) { a.made <- m }
 
 func (a *farAnswer) Said() iter.Seq2[parley.RemoteSaid, error] {
 	return func(yield func(parley.RemoteSaid, error) bool) {

@@ -157,7 +157,7 @@ func (a *actor) classify(ctx context.Context, step parley.Classify) parley.Repor
 		a.log.Error("the classifier did not answer", "error", err)
 		finding = parley.Finding{Verdict: parley.ScreenBlock, Reason: "the classifier is not available"}
 		// What tools one has that runs elsewhere is not known here.
-		if agent.Name != "" && agent.Address == "" && a.toolless(agent) {
+		if agent.Name != "" && !agent.Elsewhere() && a.toolless(agent) {
 			finding.Verdict = parley.ScreenFlag
 		}
 	}

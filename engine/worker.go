@@ -204,7 +204,11 @@ func (a *actor) toolEnded(ctx context.Context, done parley.ToolResult, err error
 	case done.Failed:
 		outcome = parley.CallFailed
 	}
-	result = a.redacted(result)
+	shown := a.redacted(result)
+	if done.Exact && shown != result {
+		outcome, shown = parley.CallFailed, "It holds something that looks like a secret, so it is not handed out."
+	}
+	result = shown
 	if len(result) > parley.MaxResult {
 		result = result[:parley.MaxResult] + "\n(the rest was left out)"
 	}

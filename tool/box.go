@@ -101,7 +101,9 @@ type action struct {
 	// from 1; nil: in no way.
 	rest func(from, to int) string
 	// One of the two carries it out; a question has neither.
-	look    func(ctx context.Context, v *workspace.View, out io.Writer) error // it only reads
+	look func(ctx context.Context, v *workspace.View, out io.Writer) error // it only reads
+	// exact is look for a program, which may write what it has read back.
+	exact   func(ctx context.Context, v *workspace.View, out io.Writer) error
 	perform func(ctx context.Context, e *workspace.Edit, out io.Writer) error
 }
 
@@ -184,6 +186,8 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 			return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
 		}
 		return parley.ToolResult{Text: text}, nil
+	case a.exact != nil && len(agent.Command) > 0:
+		return b.lookExactly(ctx, a)
 	}
 	out := output{rest: a.rest}
 	if a.look != nil {
@@ -203,6 +207,17 @@ func (b *Box) look(ctx context.Context, a action, out io.Writer) error {
 		return b.lookAtArtifact(ctx, a, out)
 	}
 	return lookIn(ctx, b.files, a, out)
+}
+
+// lookExactly carries out an action whose result is the very bytes of a file, or
+// an error.
+func (b *Box) lookExactly(ctx context.Context, a action) (parley.ToolResult, error) {
+	var out strings.Builder
+	a.look = a.exact
+	if err := lookIn(ctx, b.files, a, &out); err != nil {
+		return parley.ToolResult{}, err
+	}
+	return parley.ToolResult{Text: out.String(), Exact: true}, nil
 }
 
 func lookIn(ctx context.Context, files *workspace.Workspace, a action, out io.Writer) error {

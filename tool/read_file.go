@@ -3,6 +3,7 @@ package tool
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"parley"
 	"parley/workspace"
@@ -67,8 +69,48 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 		}
 		return nil
 	}
+	if !artifact {
+		about.exact = func(_ context.Context, v *workspace.View, out io.Writer) error {
+			return copyExactly(v, name, first, args.Limit, out)
+		}
+	}
 	return about, nil
 })
+
+// maxExact is the largest part of a file that is read exactly, in bytes.
+const maxExact = 512 << 10
+
+// copyExactly copies limit lines of a file from the first on, and nothing else.
+func copyExactly(v *workspace.View, name string, first, limit int, out io.Writer) error {
+	f, info, err := v.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReader(io.LimitReader(f, info.Size()))
+	var text []byte
+	for line, ended := 1, false; !ended && (limit <= 0 || line-first < limit); {
+		part, err := r.ReadSlice('\n')
+		if ended = errors.Is(err, io.EOF); err != nil && !ended && !errors.Is(err, bufio.ErrBufferFull) {
+			return workspace.Fault(name, err)
+		}
+		if line >= first {
+			text = append(text, part...)
+		}
+		if len(text) > maxExact {
+			return parley.Errorf(parley.CodeTooLarge, "%q is longer than %d bytes, the most that is read at once. "+
+				"Read it in parts, by line and limit.", name, maxExact)
+		}
+		if err == nil {
+			line++
+		}
+	}
+	if what := notText(text[:min(len(text), sniffed)]); what != "" || !utf8.Valid(text) {
+		return parley.Errorf(parley.CodeInvalid, "%q is %s, not a text in UTF-8.", name, cmp.Or(what, "something else"))
+	}
+	_, err = out.Write(text)
+	return err
+}
 
 const sniffed = 8 << 10 // bytes looked at to tell a binary file
 

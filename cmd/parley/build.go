@@ -80,6 +80,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	}
 	made.add("entrance", guard)
 	secrets := append(ownSecrets(c, rule.env, key), rule.secrets(everyAgent(projects))...)
+	secrets = append(secrets, config.ProgramSecrets(everyAgent(projects), rule.env)...)
 	sentinel := screen.New(key, c.Sentinel, secrets...)
 
 	// What agents reach outside, and what is told outside.
@@ -88,7 +89,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	made.add("mcp servers", outside)
-	remotes := newRemoteAgents(projects, log)
+	remotes := newRemoteAgents(projects, rule.env, log)
 	made.add("remote agents", remotes)
 	hooks, err := newHooks(rule, key)
 	if err != nil {

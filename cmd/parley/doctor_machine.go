@@ -148,7 +148,7 @@ func (d *doctor) agents(f folder) {
 		d.say(name, problem, "move it as the message says: parley serve would not start", "%v", f.noFiles)
 		return
 	}
-	agents, err := config.LoadAgents(f.files, f.Agents, f.Tenant, checkAgent(builtInTools(f.files, d.box), d.ToolServers))
+	agents, err := config.LoadAgents(f.files, f.Agents, f.Tenant, checkAgent(d.Settings, builtInTools(f.files, d.box)))
 	if err != nil {
 		d.say(name, problem, "correct the file or move it away: parley serve would not start", "%v", err)
 		return

@@ -67,7 +67,7 @@ func modelsOf(agents []parley.Agent, byDefault, classifier string) (names []stri
 		}
 	}
 	for _, a := range agents {
-		if a.Address == "" { // an agent that runs elsewhere chooses its own
+		if !a.Elsewhere() { // an agent that runs elsewhere chooses its own
 			a.Model = cmp.Or(a.Model, byDefault)
 		}
 		add(a.Model)

@@ -60,7 +60,7 @@ func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRu
 	if p.commands, err = newSandbox(c, at, p.files); err != nil {
 		return nil, err
 	}
-	check := checkAgent(builtInTools(p.files, p.commands), c.ToolServers)
+	check := checkAgent(c, builtInTools(p.files, p.commands))
 	if p.agents, err = config.LoadAgents(p.files, at.Agents, at.Tenant, func(a parley.Agent) (string, error) {
 		if key, err := check(a); err != nil {
 			return key, err

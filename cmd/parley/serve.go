@@ -181,14 +181,14 @@ func builtInTools(files *workspace.Workspace, commands *sandbox.Sandbox) []strin
 
 // checkAgent rejects agents that name a tool or an MCP server that this server
 // does not have.
-func checkAgent(builtIn []string, servers []config.ToolServer) config.AgentCheck {
-	there := slices.Clone(builtIn)
+func checkAgent(c *config.Settings, builtIn []string) config.AgentCheck {
+	there, servers := slices.Clone(builtIn), c.ToolServers
 	for _, s := range servers {
 		there = append(there, s.Name+parley.ServerSeparator+"*")
 	}
 	return func(a parley.Agent) (key string, err error) {
-		if a.Address != "" {
-			return "", nil // its tools are its own
+		if a.Elsewhere() { // its tools are its own
+			return "command", c.CheckProgram(a)
 		}
 		for _, name := range a.Tools {
 			if name != "*" && !slices.Contains(there, name) && !ofServer(servers, name) {

@@ -10,18 +10,21 @@ import (
 	"parley"
 	"parley/config"
 	"parley/engine"
+	"parley/remote/acp"
 	"parley/remote/frames"
 )
 
-// remoteAgents keeps connections to the agents of files that run elsewhere.
+// remoteAgents reaches the agents of files that run elsewhere: over connections,
+// which it keeps, or in programs.
 type remoteAgents struct {
 	*frames.Pool
+	programs *acp.Programs
 	projects []*project
 	log      *slog.Logger
 }
 
-func newRemoteAgents(projects []*project, log *slog.Logger) remoteAgents {
-	return remoteAgents{frames.New(frames.Options{Log: log}), projects, log}
+func newRemoteAgents(projects []*project, env config.Lookup, log *slog.Logger) remoteAgents {
+	return remoteAgents{frames.New(frames.Options{Log: log}), newPrograms(projects, env, log), projects, log}
 }
 
 // Start connects to the agents that the files name now. It is for whenever the

@@ -43,6 +43,7 @@ func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
 		h.Access.Permit(r.who, parley.ActAdmin, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant,
 			Agent: a.Name, Allow: a.Allow}) != nil {
 		a.Instructions, a.IdlePrompt, a.Address, a.Webhook = "", "", "", nil
+		a.Command, a.Env = nil, nil
 		if a.Allow != nil {
 			a.Allow = &parley.AgentAllow{Roles: a.Allow.Roles}
 		}

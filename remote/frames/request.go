@@ -352,6 +352,9 @@ func (q *request) Decide(d parley.RemoteDecision) {
 	q.rouse()
 }
 
+// Made is not called: no frame asks the server to make a call.
+func (q *request) Made(parley.RemoteMade) {}
+
 // followed reports whether another frame says the same.
 func followed(event string) bool {
 	return event == "run.failed" || strings.HasPrefix(event, "connector.")

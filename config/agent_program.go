@@ -1,0 +1,99 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"parley"
+)
+
+// Agents that are programs: runtime acp, with a command and the names of variables
+// that the program is given.
+
+const maxProgramWords = 256
+
+// place says where an agent runs, if that is elsewhere: at an address, or in a
+// program of its own.
+func (f *frontMatter) place(doc document, agent *parley.Agent) error {
+	bad := func(key, format string, args ...any) error { return at(doc.path, doc.line(key), format, args...) }
+	switch {
+	case !slices.Contains([]string{"", "loop", "frames", "acp"}, f.Runtime):
+		return bad("runtime", "runtime is loop, frames or acp, not %q", f.Runtime)
+	case f.Runtime == "frames" && f.Address == "":
+		return bad("runtime", "runtime: frames needs an address: tcp://host:port or unix:///path")
+	case f.Runtime != "frames" && f.Address != "":
+		return bad("address", "address is where an agent with runtime: frames runs; add that, or remove the address")
+	case f.Runtime == "acp" && len(f.Command) == 0:
+		return bad("runtime", "runtime: acp needs a command: [program, argument, …]")
+	case f.Runtime != "acp" && f.Command != nil:
+		return bad("command", "command is the program of an agent with runtime: acp; add that, or remove the command")
+	case f.Runtime != "acp" && f.Env != nil:
+		return bad("env", "env is what the program of an agent with runtime: acp is given; add that, or remove env")
+	}
+	switch f.Runtime {
+	case "frames":
+		agent.Address = f.Address
+	case "acp":
+		if key, err := f.program(); err != nil {
+			return bad(key, "%s: %w", key, err)
+		}
+		agent.Command, agent.Env = f.Command, f.Env
+	}
+	return nil
+}
+
+// program says what is wrong with the command and the variables of a program.
+func (f *frontMatter) program() (key string, err error) {
+	switch {
+	case len(f.Command) > maxProgramWords:
+		return "command", fmt.Errorf("it has %d words; at most %d are possible", len(f.Command), maxProgramWords)
+	case parley.IsBlank(f.Command[0]):
+		return "command", fmt.Errorf("the program is empty")
+	case strings.Contains(f.Command[0], "/") && !filepath.IsAbs(f.Command[0]):
+		return "command", fmt.Errorf("%.80q is relative; write the whole path, or a name that is found in PATH",
+			f.Command[0])
+	}
+	for _, word := range f.Command {
+		if strings.ContainsRune(word, 0) {
+			return "command", fmt.Errorf("%.80q holds a NUL", word)
+		}
+	}
+	for _, name := range f.Env {
+		switch {
+		case !variableName.MatchString(name):
+			return "env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the "+
+				"environment", name)
+		case strings.HasPrefix(name, "PARLEY_"):
+			return "env", fmt.Errorf("%s is for Parley alone", name)
+		}
+	}
+	return "", nil
+}
+
+// CheckProgram refuses the program of an agent that other agents could replace: it
+// runs without a sandbox.
+func (s *Settings) CheckProgram(agent parley.Agent) error {
+	if len(agent.Command) == 0 {
+		return nil
+	}
+	if where := s.replaceable(agent.Command, nil); where != "" {
+		return fmt.Errorf("agent %s: %s, where agents can replace it, and it runs without a sandbox; move it out of "+
+			"there, for example to /opt/%s, and write the new path here", agent.Name, where, agent.Name)
+	}
+	return nil
+}
+
+// ProgramSecrets are the values of variables that programs of agents are given and
+// whose names say that they are secret.
+func ProgramSecrets(agents []parley.Agent, env Lookup) (list []string) {
+	for _, a := range agents {
+		for _, name := range a.Env {
+			if value, ok := env(name); ok && newVariable(name, value).Secret != "" {
+				list = append(list, SecretForms(value)...)
+			}
+		}
+	}
+	return list
+}
