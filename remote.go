@@ -263,7 +263,8 @@ func (b RemotePlanned) decide(d *decision, rep Report) {
 		return
 	}
 	plan := Plan{Summary: b.Summary, Items: b.Items, Status: PlanExecuting, Agent: d.s.Run.Agent.Name}
-	if d.s.Plan == nil || d.s.Plan.String() != plan.String() || d.s.Plan.Status != plan.Status {
+	same := d.s.Plan != nil && d.s.Plan.String() == plan.String() && d.s.Plan.Status == plan.Status
+	if len(plan.Items) > 0 && !same {
 		d.part()
 		d.emit(d.s.Run.ID, PlanChanged{plan})
 	}

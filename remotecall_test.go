@@ -134,10 +134,14 @@ func TestRemotePlans(t *testing.T) {
 		return parley.RemotePlanned{PlanUpdate: parley.PlanUpdate{Items: []parley.PlanItem{{Title: "leap",
 			Status: status}}}}
 	}
-	s.says(plan(parley.ItemPending), plan(parley.ItemPending), plan(parley.ItemDone))
+	s.says(parley.RemotePlanned{}, plan(parley.ItemPending), plan(parley.ItemPending), plan(parley.ItemDone))
 	s.want("PlanChanged", "PlanChanged")
 	if got := body[parley.PlanChanged](s); got.Agent != "far" || got.Items[0].Status != parley.ItemDone ||
 		got.Status != parley.PlanExecuting {
 		t.Errorf("%+v", got)
+	}
+	s.says(parley.ModelEnded{Stop: parley.StopEnd})
+	if err := checker.Check(s.log); err != nil {
+		t.Error(err)
 	}
 }

@@ -86,6 +86,10 @@ func (c *check) planChanged(e parley.Event, b parley.Plan) {
 	}
 	c.must(c.run != 0, "no run is open")
 	p.executes = p.executes || b.Status == parley.PlanExecuting
+	if c.turn != 0 && c.remote { // an agent elsewhere has no call for it
+		c.must(len(b.Items) > 0 && b.Status == parley.PlanExecuting, "an agent elsewhere plans nothing, or proposes it")
+		return
+	}
 	if c.turn != 0 { // a call says so
 		_, requested := p.before.Body.(parley.ToolCallRequested)
 		c.must(requested && len(b.Items) > 0, "no call asks for it")
