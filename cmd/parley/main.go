@@ -81,6 +81,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Start the server."`
 	Chat    chatCommand    `cmd:"" help:"Talk to an agent of a running server in this terminal."`
 	Run     runCommand     `cmd:"" help:"Send one message to an agent, print the answer, and exit with a code that says how the run ended."`
+	Acp     acpCommand     `cmd:"" help:"Let an editor that speaks the Agent Client Protocol use a running server, over standard input and output."`
 	Export  exportCommand  `cmd:"" help:"Write a session as JSON lines. The server may be running."`
 	Import  importCommand  `cmd:"" help:"Import a session that parley export wrote."`
 	Backup  backupCommand  `cmd:"" help:"Copy the SQLite database to a file. The server may be running."`

@@ -29,7 +29,8 @@ func TestPrompt(t *testing.T) {
 		URI  string `json:"uri"`
 		Text string `json:"text"`
 	}{"file:///a", "b"}
-	got, err := Prompt([]Block{{Type: "text", Text: "look"}, {Type: "resource_link", Name: "c", URI: "file:///c"}, file})
+	got, err := Prompt([]Block{{Type: "text", Text: "look"}, {Type: "resource_link", Name: "c", URI: "file:///c"},
+		file})
 	if want := "look\n[c](file:///c)\n<file uri=\"file:///a\">\nb\n</file>"; got != want || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -66,8 +67,9 @@ func TestChoices(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.option, got, ok)
 		}
 	}
-	question := Ask{Type: "question", Ask: &Permission{Options: answerOptions([]parley.Question{{Options: []parley.Option{
-		{Label: "red"}, {Label: "blue"}}}})}}
+	question := Ask{Type: "question",
+		Ask: &Permission{Options: answerOptions([]parley.Question{{Options: []parley.Option{
+			{Label: "red"}, {Label: "blue"}}}})}}
 	if got, ok := question.Choice("answer-1"); !ok || got.Answers[0][0] != "blue" {
 		t.Errorf("%+v", got)
 	}

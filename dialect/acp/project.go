@@ -179,7 +179,8 @@ func (v View) inRun(e parley.Event, session parley.SessionID, frames []dialect.F
 		show(said(e.Session, b.Output, b.Kind, b.Text))
 	case parley.OutputFinished:
 		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" {
-			frames = append(frames, dialect.Frame{Body: Update{Update: said(e.Session, b.Output, b.Kind, rest)}, Own: true})
+			frames = append(frames, dialect.Frame{Body: Update{Update: said(e.Session, b.Output, b.Kind, rest)},
+				Own: true})
 		}
 		v.shown = 0
 	case parley.ToolCallRequested:
@@ -191,7 +192,8 @@ func (v View) inRun(e parley.Event, session parley.SessionID, frames []dialect.F
 	case parley.ToolCallStarted:
 		show(toolCall{Kind: "tool_call_update", ID: id(b.Call), Status: "in_progress"})
 	case parley.ToolCallBlocked:
-		show(toolCall{Kind: "tool_call_update", ID: id(b.Call), Status: "failed", Content: shows("Blocked: " + b.Reason)})
+		show(toolCall{Kind: "tool_call_update", ID: id(b.Call), Status: "failed",
+			Content: shows("Blocked: " + b.Reason)})
 	case parley.ToolCallFinished:
 		t := toolCall{Kind: "tool_call_update", ID: id(b.Call), Status: "failed", Content: shows(dialect.Result(b)),
 			Output: &toolOutput{b.Outcome, b.Exit}}
@@ -299,8 +301,9 @@ func said(session parley.SessionID, output parley.OutputID, kind parley.OutputKi
 func thought(text string) chunk { return chunk{Kind: "agent_thought_chunk", Content: textBlock(text)} }
 
 // kinds of tools, for the icons of an editor.
-var kinds = map[string]string{"read_file": "read", "list_files": "read", "find_files": "search", "search_files": "search",
-	"write_file": "edit", "edit_file": "edit", "apply_patch": "edit", "shell": "execute", "update_plan": "think",
+var kinds = map[string]string{"read_file": "read", "list_files": "read", "find_files": "search",
+	"search_files": "search",
+	"write_file":   "edit", "edit_file": "edit", "apply_patch": "edit", "shell": "execute", "update_plan": "think",
 	"skill": "read"}
 
 var knownKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch"}

@@ -63,6 +63,9 @@ type Options struct {
 	MaxLine   int // bytes of a line that comes in
 	MaxUnsent int // bytes of lines that go out and are not written yet
 	MaxCalls  int // requests to the other side at the same time; zero: 1024
+	// Cancel is the notification that tells the other side that nobody waits for the
+	// answer to a request any more; empty: it is not told.
+	Cancel string
 }
 
 // ErrUnsent ends a connection whose other side takes nothing.
@@ -169,6 +172,9 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		return nil
 	case <-ctx.Done():
 		err = ctx.Err()
+		if c.Cancel != "" {
+			_ = c.Notify(c.Cancel, map[string]json.RawMessage{"requestId": json.RawMessage(id)}) // it may be gone
+		}
 	case <-c.ending:
 		err = c.why()
 	}

@@ -1,0 +1,397 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/client"
+	"parley/dialect/acp"
+	"parley/transport/jsonrpc"
+)
+
+// acpCommand lets an editor that speaks the Agent Client Protocol use a server.
+type acpCommand struct {
+	serverFlags `embed:""`
+	Agent       string `placeholder:"NAME" help:"Agent of new sessions (default: the server's first)."`
+}
+
+func (c *acpCommand) Run(p *program) error {
+	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	at, err := p.connect(c.serverFlags)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	e := &editor{agent: c.Agent, server: at.Client, log: slog.New(slog.NewTextHandler(p.stderr, nil)),
+		sessions: map[parley.SessionID]*acpSession{}}
+	token := c.Token
+	if token == "" {
+		token, _ = p.env("PARLEY_TOKEN")
+	}
+	if e.patient, err = client.New(at.Address(), client.Options{Token: token, Patient: true}); err != nil {
+		return err
+	}
+	defer e.patient.Close()
+	return e.serve(ctx, p.stdin, p.stdout)
+}
+
+const (
+	acpLine     = 32 << 20 // bytes of one message from an editor
+	acpUnsent   = 64 << 20 // bytes of messages that an editor has not read
+	acpRequests = 64       // of an editor that are under way, prompts aside
+	acpPatience = time.Minute
+)
+
+// An editor is the other end of the pipes. Its goroutines are one for the
+// connection, one for each request that asks the server, and one for each session
+// that it has open; serve waits for all of them.
+type editor struct {
+	agent   string
+	server  *client.Client // says at once that the server is not there
+	patient *client.Client // waits for it
+	log     *slog.Logger
+	conn    *jsonrpc.Conn
+	ctx     context.Context
+	wg      sync.WaitGroup
+
+	mu       sync.Mutex // guards the following; leaf
+	sessions map[parley.SessionID]*acpSession
+	requests int
+}
+
+// serve speaks with the editor until it closes its pipe.
+func (e *editor) serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	e.ctx = ctx
+	e.conn = jsonrpc.New(in, out, e, jsonrpc.Options{MaxLine: acpLine, MaxUnsent: acpUnsent,
+		Cancel: "$/cancel_request"})
+	unhook := context.AfterFunc(ctx, func() {
+		e.conn.Close()
+		if c, ok := in.(io.Closer); ok {
+			c.Close() // Serve waits to read from it
+		}
+	})
+	defer unhook()
+	err := e.conn.Serve()
+	cancel()
+	e.wg.Wait()
+	if errors.Is(err, io.EOF) || errors.Is(err, jsonrpc.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (e *editor) Broken(err error) error {
+	e.log.Warn("a line of the editor is no message", "problem", err)
+	return nil
+}
+
+func (e *editor) Notification(method string, params json.RawMessage) {
+	if method != "session/cancel" {
+		return
+	}
+	var p struct {
+		Session parley.SessionID `json:"sessionId"`
+	}
+	_ = json.Unmarshal(params, &p) // then there is no such session
+	if s := e.session(p.Session); s != nil {
+		e.wg.Go(s.cancel)
+	}
+}
+
+// Request answers what the editor asks. Whatever asks the server has a goroutine.
+func (e *editor) Request(method string, params json.RawMessage, answer jsonrpc.Answer) {
+	handle := map[string]func(json.RawMessage) (any, *acp.Error){
+		"initialize":       e.initialize,
+		"authenticate":     func(json.RawMessage) (any, *acp.Error) { return struct{}{}, nil },
+		"session/new":      e.newSession,
+		"session/load":     func(raw json.RawMessage) (any, *acp.Error) { return e.loadSession(raw, true) },
+		"session/resume":   func(raw json.RawMessage) (any, *acp.Error) { return e.loadSession(raw, false) },
+		"session/list":     e.listSessions,
+		"session/close":    e.closeSession,
+		"session/delete":   e.deleteSession,
+		"session/set_mode": e.setMode,
+	}[method]
+	switch {
+	case method == "session/prompt":
+		e.prompt(params, answer)
+		return
+	case handle == nil:
+		answer(nil, jsonrpc.Errorf(jsonrpc.CodeNoMethod, "There is no method %.80q.", method))
+		return
+	}
+	e.mu.Lock()
+	full := e.requests >= acpRequests
+	if !full {
+		e.requests++
+	}
+	e.mu.Unlock()
+	if full {
+		answer(nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "%d requests are under way already.", acpRequests))
+		return
+	}
+	e.wg.Go(func() {
+		result, err := handle(params)
+		e.mu.Lock()
+		e.requests--
+		e.mu.Unlock()
+		answer(result, asRPC(err))
+	})
+}
+
+// asRPC is an error as JSON-RPC carries it.
+func asRPC(err *acp.Error) *jsonrpc.Error {
+	if err == nil {
+		return nil
+	}
+	e := jsonrpc.Errorf(err.Code, "%s", err.Message)
+	if err.Data != nil {
+		e.Data, _ = json.Marshal(err.Data) // a string: cannot fail
+	}
+	return e
+}
+
+// toEditor is what an editor is told of an error of the server, or of its absence.
+func toEditor(err error) *acp.Error {
+	if no, ok := errors.AsType[*client.Error](err); ok {
+		code := no.Code
+		if code == "" && no.Status == 404 {
+			code = parley.CodeNotFound
+		}
+		return acp.Refused(code, no.Error())
+	}
+	return acp.Refused(parley.CodeUnavailable, err.Error())
+}
+
+func invalid(format string, args ...any) *acp.Error {
+	return acp.Refused(parley.CodeInvalid, fmt.Sprintf(format, args...))
+}
+
+func (e *editor) initialize(raw json.RawMessage) (any, *acp.Error) {
+	type object = map[string]any
+	return object{"protocolVersion": acp.Version, "authMethods": []any{},
+		"agentInfo": object{"name": "parley", "title": "Parley", "version": version},
+		"agentCapabilities": object{"loadSession": true,
+			"promptCapabilities": object{"image": false, "audio": false, "embeddedContext": true},
+			"mcpCapabilities":    object{"http": false, "sse": false},
+			"sessionCapabilities": object{"list": object{}, "resume": object{}, "close": object{},
+				"delete": object{}}}}, nil
+}
+
+// project is the one that a folder of the editor is in; empty: the server's first.
+func (e *editor) project(folder string) (string, error) {
+	projects, err := e.server.Projects(e.ctx)
+	if err != nil || len(projects) == 0 {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	for _, p := range projects {
+		if inside, err := filepath.Rel(p.Root, folder); err == nil && filepath.IsLocal(inside) {
+			return p.Root, nil
+		}
+	}
+	e.log.Warn("the folder of the editor is in no project of the server, so its first is used", "folder", folder,
+		"project", projects[0].Root)
+	return projects[0].Root, nil
+}
+
+func (e *editor) newSession(raw json.RawMessage) (any, *acp.Error) {
+	var p struct {
+		Folder string `json:"cwd"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, invalid("The parameters cannot be read: %v.", err)
+	}
+	project, err := e.project(p.Folder)
+	if err != nil {
+		return nil, toEditor(err)
+	}
+	if e.agent != "" {
+		if _, err := e.server.Agent(e.ctx, project, e.agent); err != nil {
+			return nil, toEditor(err)
+		}
+	}
+	opened, err := e.server.Open(e.ctx, client.NewSession{Agent: e.agent, Project: project})
+	if err != nil {
+		return nil, toEditor(err)
+	}
+	s := e.follow(opened, true)
+	select {
+	case <-s.caught:
+	case <-s.gone:
+		return nil, s.failed()
+	}
+	return map[string]any{"sessionId": opened.ID, "modes": s.modes()}, nil
+}
+
+// loadSession opens a session that goes on, and shows what was said in it, if it is
+// to.
+func (e *editor) loadSession(raw json.RawMessage, show bool) (any, *acp.Error) {
+	id, bad := sessionIn(raw)
+	if bad != nil {
+		return nil, bad
+	}
+	about, err := e.server.Session(e.ctx, id)
+	if err != nil {
+		return nil, toEditor(err)
+	}
+	s := e.follow(about, show)
+	select {
+	case <-s.caught:
+	case <-s.gone:
+		return nil, s.failed()
+	}
+	return map[string]any{"modes": s.modes()}, nil
+}
+
+// sessionIn is the session that parameters name.
+func sessionIn(raw json.RawMessage) (parley.SessionID, *acp.Error) {
+	var p struct {
+		Session parley.SessionID `json:"sessionId"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return "", invalid("The parameters cannot be read: %v.", err)
+	}
+	if !p.Session.Valid() {
+		return "", acp.Refused(parley.CodeNotFound, fmt.Sprintf("There is no session %.80q.", p.Session))
+	}
+	return p.Session, nil
+}
+
+func (e *editor) listSessions(json.RawMessage) (any, *acp.Error) {
+	list, err := e.server.Sessions(e.ctx, client.SessionQuery{})
+	if err != nil {
+		return nil, toEditor(err)
+	}
+	type info struct {
+		ID      parley.SessionID `json:"sessionId"`
+		Folder  string           `json:"cwd"`
+		Title   string           `json:"title,omitempty"`
+		Updated time.Time        `json:"updatedAt"`
+	}
+	first, err := e.project("/")
+	if err != nil {
+		return nil, toEditor(err)
+	}
+	sessions := []info{}
+	for _, s := range list {
+		folder := s.Project
+		if folder == "" {
+			folder = first
+		}
+		sessions = append(sessions, info{s.ID, folder, s.Title, s.UpdatedAt})
+	}
+	return map[string]any{"sessions": sessions}, nil
+}
+
+func (e *editor) closeSession(raw json.RawMessage) (any, *acp.Error) {
+	id, bad := sessionIn(raw)
+	if bad != nil {
+		return nil, bad
+	}
+	if s := e.session(id); s != nil {
+		s.cancel()
+		s.stop()
+		<-s.gone
+	}
+	return struct{}{}, nil
+}
+
+func (e *editor) deleteSession(raw json.RawMessage) (any, *acp.Error) {
+	id, bad := sessionIn(raw)
+	if bad != nil {
+		return nil, bad
+	}
+	if err := e.server.Delete(e.ctx, id); err != nil {
+		return nil, toEditor(err)
+	}
+	return struct{}{}, nil
+}
+
+func (e *editor) session(id parley.SessionID) *acpSession {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sessions[id]
+}
+
+func (e *editor) setMode(raw json.RawMessage) (any, *acp.Error) {
+	var p struct {
+		Session parley.SessionID `json:"sessionId"`
+		Mode    string           `json:"modeId"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, invalid("The parameters cannot be read: %v.", err)
+	}
+	s := e.session(p.Session)
+	switch {
+	case s == nil:
+		return nil, notOpen(p.Session)
+	case p.Mode != modeAct && p.Mode != string(parley.ModePlan):
+		return nil, invalid("There is no mode %.40q; there are %s and %s.", p.Mode, modeAct, parley.ModePlan)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mode = p.Mode
+	return struct{}{}, nil
+}
+
+func notOpen(id parley.SessionID) *acp.Error {
+	return acp.Refused(parley.CodeNotFound, fmt.Sprintf("The session %.80q is not open here; load it first.", id))
+}
+
+// prompt sends a message. It is answered when the log says so.
+func (e *editor) prompt(raw json.RawMessage, answer jsonrpc.Answer) {
+	var p struct {
+		Session parley.SessionID `json:"sessionId"`
+		Prompt  []acp.Block      `json:"prompt"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		answer(nil, asRPC(invalid("The parameters cannot be read: %v.", err)))
+		return
+	}
+	text, bad := acp.Prompt(p.Prompt)
+	s := e.session(p.Session)
+	if s == nil {
+		bad = notOpen(p.Session)
+	}
+	if bad != nil {
+		answer(nil, asRPC(bad))
+		return
+	}
+	request := s.own + uuid.NewString()
+	if !s.expect(request, answer) {
+		answer(nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "%d prompts of this session are not answered yet.",
+			parley.MaxQueue))
+		return
+	}
+	s.mu.Lock()
+	mode := s.mode
+	s.mu.Unlock()
+	e.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(e.ctx, acpPatience)
+		defer cancel()
+		in := client.Input{Content: text, Request: request, Key: request}
+		if mode == string(parley.ModePlan) {
+			in.Mode = parley.ModePlan
+		}
+		if _, err := e.patient.Submit(ctx, s.id, in); err != nil {
+			s.answer(request, nil, toEditor(err))
+		}
+	})
+}
