@@ -43,6 +43,10 @@ type acpEvent struct {
 		ID      string `json:"toolCallId"`
 		Used    int
 		Size    int
+		Name    string
+		Input   json.RawMessage                           `json:"rawInput"`
+		Output  struct{ Outcome string }                  `json:"rawOutput"`
+		Meta    struct{ Parley struct{ Outcome string } } `json:"_meta"`
 	}
 	Session    string
 	Permission *struct {
@@ -51,8 +55,8 @@ type acpEvent struct {
 			Content []struct{ Content struct{ Text string } }
 		} `json:"toolCall"`
 		Options []struct {
-			ID   string `json:"optionId"`
-			Kind string
+			ID         string `json:"optionId"`
+			Name, Kind string
 		}
 	}
 	Of        string

@@ -130,6 +130,7 @@ type gathering struct {
 
 var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "agui",
 	"aisdk", "a2a", "mcp", "native"}
+var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "editor", "native"}
 
 // gather has a session opened through one dialect and followed in all others
 // that can.
@@ -194,6 +195,8 @@ func (g *gathering) join(dialect string) *party {
 		g.aisdk(p)
 	case "native":
 		g.log(p)
+	case "editor":
+		g.editor(p)
 	}
 	return p
 }

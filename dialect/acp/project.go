@@ -89,10 +89,10 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		if b.Title != "" {
-			show(Update{Update: sessionInfo{"session_info_update", b.Title}})
+			show(Update{Update: sessionInfo{Kind: "session_info_update", Title: b.Title}})
 		}
 	case parley.SessionRenamed:
-		show(Update{Update: sessionInfo{"session_info_update", b.Title}})
+		show(Update{Update: sessionInfo{Kind: "session_info_update", Title: b.Title}})
 	case parley.InputReceived:
 		v.waiting = append(slices.Clip(v.waiting), input{parley.InputID(e.Seq), b.Content, b.Request,
 			b.Synthetic || b.Mission != 0})
@@ -113,6 +113,9 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		for _, c := range v.below.End(b.Outcome) {
 			show(Closed{c.Frame(), c.ID, c.How})
 		}
+		// Who did not ask is told here that it is over.
+		show(Update{Update: sessionInfo{Kind: "session_info_update", Updated: &e.At,
+			Meta: &meta{runEnded{e.Run, b.Outcome}}}})
 		for _, request := range v.requests {
 			show(v.ended(request, b))
 		}

@@ -5,6 +5,7 @@ package acp
 
 import (
 	"encoding/json"
+	"time"
 
 	"parley"
 )
@@ -121,8 +122,18 @@ type (
 		Currency string  `json:"currency"`
 	}
 	sessionInfo struct {
-		Kind  string `json:"sessionUpdate"`
-		Title string `json:"title"`
+		Kind    string     `json:"sessionUpdate"`
+		Title   string     `json:"title,omitempty"`
+		Updated *time.Time `json:"updatedAt,omitempty"`
+		Meta    *meta      `json:"_meta,omitempty"`
+	}
+	// meta is what editors may ignore.
+	meta struct {
+		Parley runEnded `json:"parley"`
+	}
+	runEnded struct {
+		Run     parley.RunID   `json:"run"`
+		Outcome parley.Outcome `json:"outcome"`
 	}
 )
 
