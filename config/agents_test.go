@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,6 +172,37 @@ func TestAgentsElsewhere(t *testing.T) {
 	}
 }
 
+// TestProgramsOfAgents: an agent may be a program, which other agents cannot replace.
+func TestProgramsOfAgents(t *testing.T) {
+	dir := folder(t, map[string]string{"a.md": "runtime: acp\ncommand: [node, /opt/agent.mjs]\nenv: [HOME, API_KEY]\n" +
+		"approval: auto-edit\ndelegates: [b]\n|"})
+	agents := load(t, dir)
+	want := parley.Agent{Name: "a", Tools: []string{"*"}, Approval: "auto-edit", Delegates: []string{"b"},
+		Command: []string{"node", "/opt/agent.mjs"}, Env: []string{"HOME", "API_KEY"}}
+	if diff := cmp.Diff([]parley.Agent{want}, agents.List(tenant)); diff != "" || !want.Ref().Remote {
+		t.Error(diff)
+	}
+	if got, want := strings.Join(agents.Ignored(), "\n"),
+		dir+"/a.md:6: delegates has no effect on an agent that runs elsewhere"; got != want {
+		t.Errorf("ignored is %s", got)
+	}
+	env := func(name string) (string, bool) { return "value of " + name, true }
+	if got := ProgramSecrets([]parley.Agent{want}, env); !slices.Contains(got, "value of API_KEY") ||
+		slices.Contains(got, "value of HOME") {
+		t.Errorf("%q", got)
+	}
+	project := t.TempDir()
+	s := &Settings{Projects: []Project{{Root: project}}}
+	if err := s.CheckProgram(want); err != nil {
+		t.Error(err)
+	}
+	want.Command = []string{filepath.Join(project, "agent")}
+	write(t, want.Command[0], "#!/bin/sh\n")
+	if err := s.CheckProgram(want); err == nil || !strings.Contains(err.Error(), "where agents can replace it") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestBrokenAgentFiles(t *testing.T) {
 	const nobody = "allow names nobody who could talk to this agent"
 	const allowed = "; write allow: {roles: [...], users: [...]}, or remove it to let in everybody who may talk to " +
@@ -232,6 +264,17 @@ func TestBrokenAgentFiles(t *testing.T) {
 			`3: trust lists workspace, network, mcp:<server> and remote:<agent>, not "web"`},
 		{"trust in flagged content", "---\ntrust: ['flagged:workspace']\n---\nA.",
 			`2: trust lists workspace, network, mcp:<server> and remote:<agent>, not "flagged:workspace"`},
+		{"no command", "---\nruntime: acp\n---\nA.", "2: runtime: acp needs a command: [program, argument, …]"},
+		{"a command of nobody", "---\ncommand: [a]\n---\nA.",
+			"2: command is the program of an agent with runtime: acp; add that, or remove the command"},
+		{"variables of nobody", "---\nenv: [A]\n---\nA.",
+			"2: env is what the program of an agent with runtime: acp is given; add that, or remove env"},
+		{"a relative program", "---\nruntime: acp\ncommand: [./a]\n---\nA.",
+			`3: command: "./a" is relative; write the whole path, or a name that is found in PATH`},
+		{"a value", "---\nruntime: acp\ncommand: [a]\nenv: [A=b]\n---\nA.",
+			`4: env: "A=b" is no name of a variable; only names stand here, values come from the environment`},
+		{"a variable of Parley", "---\nruntime: acp\ncommand: [a]\nenv: [PARLEY_SERVER_KEY]\n---\nA.",
+			"4: env: PARLEY_SERVER_KEY is for Parley alone"},
 		{"runtime", "---\nruntime: moon\n---\nA.", `2: runtime is loop, frames or acp, not "moon"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -316,6 +316,7 @@ func TestDefinitions(t *testing.T) {
 	h.Access = nil
 	// A field that is added is for nobody until somebody has thought about it.
 	full := parley.Agent{Instructions: "x", IdlePrompt: "x", Address: "tcp://x:1",
+		Command: []string{"x"}, Env: []string{"x"},
 		Webhook: &parley.AgentWebhook{URL: "https://x/secret"}}
 	if a := h.definitionFor(request{}, full); !reflect.DeepEqual(a, parley.Agent{}) {
 		t.Errorf("shown without anybody to ask: %+v", a)
@@ -327,7 +328,7 @@ func TestDefinitions(t *testing.T) {
 	}
 	shown := []string{"Name", "Description", "Model", "Fallback", "Tools", "Approval", "Delegates", "Allow", "Limits",
 		"Autonomy", "IdleSeconds", "Trust"}
-	hidden := []string{"Instructions", "IdlePrompt", "Address", "Webhook"}
+	hidden := []string{"Instructions", "IdlePrompt", "Address", "Webhook", "Command", "Env"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[parley.Agent]()) {
 		if !slices.Contains(shown, f.Name) && !slices.Contains(hidden, f.Name) && len(f.Index) == 1 {
 			t.Errorf("%s is shown to everybody; say here that it may be, or hide it in definitionFor", f.Name)

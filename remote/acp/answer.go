@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type answer struct {
 	at       *program
 	ctx      context.Context // of who asked
 	session  string
-	root     string
+	roots    []string // names of the project's folder
 	said     chan parley.RemoteSaid
 	left     chan struct{} // closed when nobody listens any more
 	answered chan struct{} // closed when the program has had its last word, or is lost
@@ -69,7 +70,11 @@ type made struct {
 }
 
 func newAnswer(ctx context.Context, at *program, r parley.RemoteRequest) *answer {
-	return &answer{at: at, ctx: ctx, session: at.known.session, root: r.Root, said: make(chan parley.RemoteSaid, 64),
+	roots := []string{r.Root}
+	if real, err := filepath.EvalSymlinks(r.Root); err == nil && real != r.Root { // a program may find it out
+		roots = append(roots, real)
+	}
+	return &answer{at: at, ctx: ctx, session: at.known.session, roots: roots, said: make(chan parley.RemoteSaid, 64),
 		left: make(chan struct{}), answered: make(chan struct{}), tools: map[string]*toolCall{},
 		open: map[string]*permission{}, made: map[string]*made{}, terminals: map[string]*terminal{}, cost: at.spent}
 }

@@ -139,8 +139,10 @@ func whole(respond jsonrpc.Answer, result func(text string) any) *made {
 // relative is a path as the server's tools take it. One that leads elsewhere stays as
 // it is: it is for the workspace to refuse it.
 func (a *answer) relative(path string) string {
-	if rel, err := filepath.Rel(a.root, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
-		return filepath.ToSlash(rel)
+	for _, root := range a.roots {
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
 	}
 	return path
 }

@@ -449,6 +449,7 @@ export interface ToolCallRequested {
   remote?: boolean
   client?: boolean
   expires?: string
+  made?: boolean
 }
 
 export interface ToolCallResolved {

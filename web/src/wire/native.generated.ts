@@ -76,6 +76,8 @@ export interface Definition {
   delegates?: string[]
   trust?: string[]
   address?: string
+  command?: string[]
+  env?: string[]
   idle_prompt?: string
   idle_interval_secs?: number
   autonomy?: {
