@@ -129,8 +129,7 @@ type gathering struct {
 }
 
 var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "agui",
-	"aisdk", "a2a", "mcp", "native"}
-var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "editor", "native"}
+	"aisdk", "a2a", "mcp", "editor", "native"}
 
 // gather has a session opened through one dialect and followed in all others
 // that can.

@@ -484,6 +484,7 @@ export interface TurnFinished {
   message?: string
   memo?: { provider: string; model: string; data: unknown }
   vendor?: { status: number; message?: string }
+  handed?: boolean
 }
 
 export interface TurnStarted {
