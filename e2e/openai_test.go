@@ -247,10 +247,11 @@ func TestOpenAI(t *testing.T) {
 	if c.said() != "In this session you said:\n\n1. think about tea" {
 		t.Errorf("after a crash: %q", c.said())
 	}
-	// One without a session has what it sends.
-	c = n.openAI(s, "", "chat.completions.create", messages(by("user", "say tea"), by("assistant", "tea"),
-		by("user", "what did I say"))).answer()
-	if !strings.Contains(c.said(), "1. say tea") {
+	// One without a session has what it sends. Settings of a model mean nothing here.
+	c = n.openAI(s, "", "chat.completions.create", merged(messages(by("system", "Be brief."), by("user", "say tea"),
+		by("assistant", "tea"), by("user", "what did I say")), object{"temperature": 0.2, "max_tokens": 1000,
+		"user": "x"})).answer()
+	if !strings.Contains(c.said(), ". say tea") {
 		t.Errorf("without a session: %q", c.said())
 	}
 	if a := n.openAI(s, "", "responses.delete", a.ID).answer(); !strings.Contains(a.raw, `"deleted":true`) {

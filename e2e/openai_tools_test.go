@@ -167,7 +167,6 @@ func TestOpenAIRefusals(t *testing.T) {
 			[]any{asking("", mine, object{"input": []object{{"type": "function_call_output", "output": "x",
 				"call_id": "call_" + strings.ReplaceAll(session, "-", "") + "_5"}}})}},
 		{"too much", "BadRequestError", "responses.create", []any{asking(strings.Repeat("x", 1<<20+1), mine)}},
-		{"a run that fails", "InternalServerError", "chat.completions.create", []any{messages(by("user", "fail"))}},
 	} {
 		if class, _, about := n.openAI(s, "", r.call, r.args...).refused(); class != r.class {
 			t.Errorf("%s, by %s: %s", r.what, r.call, about)
@@ -175,6 +174,15 @@ func TestOpenAIRefusals(t *testing.T) {
 	}
 	if after := len(s.events(session)); after != before {
 		t.Errorf("%d events were appended", after-before)
+	}
+	// The client repeats by itself what fails, but not a message that is in the log.
+	failed := newThread()
+	if class, _, about := n.openAI(s, failed, "chat.completions.create",
+		messages(by("user", "fail"))).refused(); class != "InternalServerError" {
+		t.Errorf("a run that fails: %s", about)
+	}
+	if said := of("InputReceived", s.events(failed)); len(said) != 1 {
+		t.Errorf("the message was said %d times", len(said))
 	}
 	if a := n.openAI(s, "", "responses.create", asking("fail")).answer(); a.Status != "failed" {
 		t.Errorf("%s", a.raw)

@@ -101,13 +101,17 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	if errors.Is(err, errNoModel) {
 		answer.Error.Code = new("model_not_found")
 	}
-	h.answerError(w, status, answer)
+	switch code {
+	case parley.CodeLimited, parley.CodeQueueFull, parley.CodeOverloaded, parley.CodeUnavailable:
+		dialect.WriteJSON(w, status, answer)
+	default:
+		answerOnce(w, status, answer)
+	}
 }
 
-func (h *Handler) answerError(w http.ResponseWriter, status int, answer refusal) {
-	// Clients would repeat a conflict and every failure, and with it the message.
-	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
-		w.Header().Set("X-Should-Retry", "false")
-	}
+// answerOnce answers a request that is not to be repeated. Clients repeat conflicts and failures by themselves, and
+// would say a message twice.
+func answerOnce(w http.ResponseWriter, status int, answer refusal) {
+	w.Header().Set("X-Should-Retry", "false")
 	dialect.WriteJSON(w, status, answer)
 }

@@ -43,7 +43,7 @@ func (h *Handler) complete(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		x.lost(ctx, w, err)
 	case all.failed != nil:
-		h.answerError(w, all.failed.status, all.failed.refusal)
+		answerOnce(w, all.failed.status, all.failed.refusal)
 	default:
 		dialect.WriteJSON(w, http.StatusOK, all.answer())
 	}
@@ -168,7 +168,9 @@ func (x *exchange) lost(ctx context.Context, w http.ResponseWriter, err error) {
 	} else if ctx.Err() != nil {
 		return // the client has gone
 	}
-	x.h.fail(w, err)
+	dialect.LogFailure(x.h.Log, err)
+	code := parley.CodeOf(err)
+	answerOnce(w, statusOfCode(code), refusalOf(code, parley.MessageOf(err))) // the message was accepted
 }
 
 // abandon cancels the run of a client that has gone, and that cannot come back to it.
