@@ -54,7 +54,7 @@ func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x 
 		}
 	}
 	switch {
-	case hasAnswers(latest) && (now.paused() || said.Content == ""),
+	case hasAnswers(latest, now.paused()) && (now.paused() || said.Content == ""),
 		now.paused() && said.Content != "" && now.asksOnly():
 		x.view.Only, err = h.answer(ctx, q, now, latest, said)
 	case said.Content == "" && p.before != nil && p.before.paused():

@@ -20,11 +20,12 @@ func answered(e entry) (session parley.SessionID, ok bool) {
 	return session, ok
 }
 
-// hasAnswers reports whether some entries answer something that a run waits for.
-func hasAnswers(entries []entry) bool {
+// hasAnswers reports whether some entries are answers. Results of calls that are not the server's are not, unless a
+// run waits: then they can be meant for nothing else.
+func hasAnswers(entries []entry, waits bool) bool {
 	return slices.ContainsFunc(entries, func(e entry) bool {
 		_, ok := answered(e)
-		return ok || e.kind == approval
+		return ok || e.kind == approval || e.kind == result && waits
 	})
 }
 

@@ -1,0 +1,198 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+// A door behind which one session has a log that somebody wrote down. A message to any other session is accepted, and
+// stays the only event there.
+type door struct {
+	parley.Door
+	log []parley.Event
+	did []parley.CommandBody
+}
+
+func (*door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error { return nil }
+
+func (*door) Project(parley.TenantID, string) (parley.Project, error) { return parley.Project{}, nil }
+
+func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+	if len(d.log) == 0 || id != d.log[0].Session {
+		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	m := parley.Summary{ID: id, Root: id, Head: d.log[len(d.log)-1].Seq, Status: parley.StatusWaiting}
+	for _, e := range d.log {
+		switch e.Body.(type) {
+		case parley.RunStarted:
+			m.Run = e.Run
+		case parley.RunFinished:
+			m.Run, m.Status = 0, parley.StatusIdle
+		}
+	}
+	return m, nil
+}
+
+func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+	d.did = append(d.did, c.Do)
+	return parley.Receipt{Session: c.Session, First: 1, Last: 1}, nil
+}
+
+func (d *door) Follow(_ context.Context, _ parley.Principal, in parley.Scope, from parley.Cursor) (parley.Follower,
+	error) {
+	f := &follower{}
+	if len(d.log) == 0 || in.Session != d.log[0].Session {
+		body := parley.InputReceived{Content: "hello", Agent: parley.AgentRef{Name: "coder"}}
+		f.items = []*parley.Item{{Event: parley.Event{Session: in.Session, Seq: 1, At: dialecttest.Begin, Body: body}}}
+		return f, nil
+	}
+	for _, e := range d.log {
+		if int64(e.Seq) > from.After {
+			f.items = append(f.items, &parley.Item{Event: e})
+		}
+	}
+	return f, nil
+}
+
+// A follower has what there is, and waits for no more.
+type follower struct{ items []*parley.Item }
+
+func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) { return f.Take(ctx, nil) }
+
+func (f *follower) Take(context.Context, func()) (items []*parley.Item, _ error) {
+	items, f.items = f.items, nil
+	return items, nil
+}
+
+func (*follower) Close() {}
+
+type agents struct{}
+
+func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
+	if name != "coder" {
+		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", name)
+	}
+	return parley.Agent{Name: name}, nil
+}
+
+func (a agents) Of(string) parley.Agents { return a }
+
+func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{{Name: "coder"}} }
+
+type guard struct{}
+
+func (g guard) Who(r *http.Request) (parley.Principal, error) {
+	who, _, err := g.Begin(r, "")
+	return who, err
+}
+
+func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
+	_, stay, err := g.Begin(r, "")
+	if err != nil {
+		return parley.Visit{}, err
+	}
+	return stay()
+}
+
+func (guard) Begin(r *http.Request, _ string) (parley.Principal, func() (parley.Visit, error), error) {
+	who := parley.Principal{ID: "ann", Tenant: "acme"}
+	if r.Header.Get("X-Nobody") != "" {
+		return who, nil, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
+	}
+	return who, func() (parley.Visit, error) {
+		return parley.Visit{Who: who, Watch: context.WithCancel, Leave: func() {}}, nil
+	}, nil
+}
+
+func handler(d *door) *Handler {
+	return &Handler{Door: d, Agents: agents{}, Guard: guard{}, Conns: dialect.NewConns(),
+		Log: slog.New(slog.DiscardHandler)}
+}
+
+func TestSlowBodies(t *testing.T) {
+	dialecttest.Bodies(t, func() map[string]http.HandlerFunc { return handler(&door{}).Routes() },
+		dialecttest.Body{Path: "/v1/responses", JSON: `{"model":"coder","input":"hello","background":true}`,
+			Nobody: "X-Nobody: 1"})
+}
+
+// fetch asks the handler for something.
+func fetch(t *testing.T, d *door, method, path, body string) (status int, answer map[string]any) {
+	t.Helper()
+	mux := http.NewServeMux()
+	for pattern, h := range handler(d).Routes() {
+		mux.HandleFunc(pattern, h)
+	}
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	return w.Code, answer
+}
+
+// The log of two calls of the client's tools and of an approval, which all wait.
+func waitingLog(t *testing.T) []parley.Event {
+	t.Helper()
+	for _, log := range dialecttest.Logs(t) {
+		for i, e := range log {
+			if b, ok := e.Body.(parley.ToolCallFinished); ok && b.Name == "get_weather" {
+				return log[:i]
+			}
+		}
+	}
+	t.Fatal("no transcript has calls of get_weather")
+	return nil
+}
+
+// A request must answer everything that the last response has ended for, and nothing else. What is refused was not
+// submitted.
+func TestAnswersAreWhole(t *testing.T) {
+	log := waitingLog(t)
+	const session = "550e8400e29b41d4a716446655440000"
+	output := func(call string) string {
+		return `{"type":"function_call_output","call_id":"call_` + session + "_" + call + `","output":"sunny"}`
+	}
+	say := `{"role":"user","content":"hurry"}`
+	for _, c := range []struct {
+		input  string
+		status int
+		param  any
+		did    int
+	}{
+		{output("9") + "," + output("10"), 200, nil, 2},
+		{output("10") + "," + output("9") + "," + say, 200, nil, 3}, // the message is for the run
+		{output("9"), 400, "input[0]", 0},
+		{output("9") + "," + output("9"), 409, "input[1]", 0},
+		{output("9") + "," + output("10") + "," + output("11"), 409, "input[2]", 0}, // the server's own
+		{strings.ReplaceAll(output("9"), "550e", "550f"), 404, "input[0]", 0},
+		{strings.ReplaceAll(output("9"), "_9", "_09"), 409, "input[0]", 0}, // no id of ours
+		{`{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}`, 409, "input[0]", 0},
+		{say, 409, nil, 0},
+	} {
+		d := &door{log: log}
+		body := `{"model":"coder","background":true,"metadata":{"session_id":"550e8400-e29b-41d4-a716-446655440000"},` +
+			`"input":[` + c.input + `]}`
+		if strings.Contains(c.input, "550f") {
+			body = strings.Replace(body, `"metadata":{"session_id":"550e8400-e29b-41d4-a716-446655440000"},`, "", 1)
+		}
+		status, answer := fetch(t, d, "POST", "/v1/responses", body)
+		refused, _ := answer["error"].(map[string]any)
+		if status != c.status || len(d.did) != c.did || refused["param"] != c.param {
+			t.Errorf("%s: %d %v, and %d commands", c.input, status, answer, len(d.did))
+		}
+		if id := "resp_" + session + "_2_1"; status == 200 && answer["id"] != id {
+			t.Errorf("the next response is %v, not %s", answer["id"], id)
+		}
+	}
+}
