@@ -196,3 +196,22 @@ func TestAnswersAreWhole(t *testing.T) {
 		}
 	}
 }
+
+// An input that was taken back before its run began is a response that was cancelled.
+func TestAResponseThatNeverBegan(t *testing.T) {
+	for _, log := range dialecttest.Sessions(t) {
+		for _, e := range log {
+			b, ok := e.Body.(parley.InputWithdrawn)
+			if !ok || b.Reason != parley.WithdrawnByRequest {
+				continue
+			}
+			id := responseID{session: e.Session, input: b.Input}.String()
+			status, answer := fetch(t, &door{log: log}, "GET", "/v1/responses/"+id, "")
+			if status != 200 || answer["status"] != "cancelled" || answer["model"] == "" {
+				t.Errorf("%d %v", status, answer)
+			}
+			return
+		}
+	}
+	t.Error("no transcript has such an input")
+}

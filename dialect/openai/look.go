@@ -52,7 +52,7 @@ func noResponse(param, id string) error {
 // look is the response as it is now. The view is then that of its end, or of now.
 func (x *exchange) look(ctx context.Context) (r response, err error) {
 	id := x.view.Only
-	found, status := false, ""
+	found, status, agent := false, "", ""
 	err = x.h.read(ctx, x.who, id.session, parley.Seq(id.input)-1, func(e parley.Event) bool {
 		if !found {
 			b, ok := e.Body.(parley.InputReceived)
@@ -60,7 +60,8 @@ func (x *exchange) look(ctx context.Context) (r response, err error) {
 				return true
 			}
 			// It may not have begun.
-			found, x.view.out = true, answer{id: id, at: e.At, agent: b.Agent.Name, number: -1}
+			found, agent = true, b.Agent.Name
+			x.view.out = answer{id: id, at: e.At, agent: agent, number: -1}
 			r = x.view.response("queued")
 		}
 		var frames []dialect.Frame
@@ -68,6 +69,7 @@ func (x *exchange) look(ctx context.Context) (r response, err error) {
 		for _, f := range frames {
 			if l, ok := f.Body.(lifecycle); ok && l.Response.Usage != nil {
 				r, status, x.last = l.Response, l.Response.Status, l.Number
+				r.Model = agent // also if no run has begun
 			}
 		}
 		return status != ""
