@@ -42,6 +42,9 @@ type Update struct {
 	Resync *Error
 }
 
+// Head is the cursor at the present end of a log.
+const Head = "head"
+
 // Follow delivers the events of a log after a cursor, and then each new one. An empty cursor is the beginning. It ends
 // when the loop does, when ctx ends, or when the server refuses; only then is the error set. While the server cannot
 // be reached, Follow reports it once and tries again for ever.
@@ -115,7 +118,11 @@ func (f *follower) connect(ctx context.Context) error {
 		q.query.Set("project", f.log.Project)
 	}
 	header := http.Header{"Accept": {"text/event-stream"}}
-	if f.cursor != "" {
+	switch f.cursor {
+	case "":
+	case Head:
+		q.query.Set("after", Head)
+	default:
 		header.Set("Last-Event-ID", f.cursor)
 	}
 	response, err := f.client.send(ctx, q, header, nil)

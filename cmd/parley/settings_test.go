@@ -77,15 +77,15 @@ The file also describes [MCP servers](mcp.md), under the key ` + "`mcp`" + `, wh
 
 | variable | meaning |
 |---|---|
-| ` + "`PARLEY_SERVER`" + ` | Address of the server for ` + "`parley chat`" + `, if ` + "`--server`" + ` is not given. |
-| ` + "`PARLEY_TOKEN`" + ` | Access token for ` + "`parley chat`" + `, if ` + "`--token`" + ` is not given. |
-| ` + "`NO_COLOR`" + ` | Turns off colours in ` + "`parley chat`" + `, whatever its value. |
+| ` + "`PARLEY_SERVER`" + ` | Address of the server for [commands that use one](terminal.md), if ` + "`--server`" + ` is not given. |
+| ` + "`PARLEY_TOKEN`" + ` | Access token for these commands, if ` + "`--token`" + ` is not given. |
+| ` + "`NO_COLOR`" + ` | Turns off colours in these commands, whatever its value. |
 | ` + "`XDG_STATE_HOME`" + ` | State folder below which the default data folder is made (default: ` + "`~/.local/state`" + `). |
 | ` + "`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`" + ` | Proxy for calls to models, MCP servers, JWKS and OpenID. Webhooks use none. |
 | named in ` + "`secret_env`" + ` of an agent's file | Secret that signs the [webhooks](webhooks.md) of this agent. |
 | named in ` + "`env` or `headers_env`" + ` of an MCP server | Value that Parley hands to this [MCP server](mcp.md). |
 
-` + "`parley chat`" + ` reads flags and the environment only. The last two rows are also read from ` + "`.env`" + `.
+Commands that use a server read flags and the environment only. The last two rows are also read from ` + "`.env`" + `.
 
 ## Other commands
 

@@ -69,8 +69,8 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope
 	if sse {
 		given = cmp.Or(transport.LastEventID(r), given)
 	}
-	cursor, err := parseCursor(given)
-	if err != nil && !sse {
+	cursor, err := h.cursor(r.Context(), who, scope, given)
+	if err != nil && (!sse || parley.CodeOf(err) != parley.CodeResync) {
 		h.fail(w, err)
 		return
 	}
@@ -89,7 +89,11 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope
 	defer follower.Close()
 	switch {
 	case sse:
-		if s, err := transport.NewStream(w, r, transport.StreamOptions{}); err == nil {
+		s, err := transport.NewStream(w, r, transport.StreamOptions{})
+		if err == nil && given == atHead { // so that a client that is cut off before the first event resumes here
+			err = s.Mark(cursor.Epoch + "-" + strconv.FormatInt(cursor.After, 10))
+		}
+		if err == nil {
 			h.stream(r.Context(), s, follower, scope)
 		}
 	case !lasts:
@@ -120,6 +124,21 @@ func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who parley.Prin
 		Data: dialect.Encode(refusalOf(why))}) == nil {
 		h.stream(r.Context(), s, follower, scope)
 	}
+}
+
+// atHead stands for a cursor at the end that the log has now.
+const atHead = "head"
+
+func (h *Handler) cursor(ctx context.Context, who parley.Principal, scope parley.Scope, given string) (parley.Cursor,
+	error) {
+	switch {
+	case given != atHead:
+		return parseCursor(given)
+	case scope.Session == "":
+		return h.Door.Head(ctx, who)
+	}
+	m, err := h.Door.Session(ctx, who, scope.Session)
+	return parley.Cursor{Epoch: h.Door.Epoch(), After: int64(m.Head)}, err
 }
 
 // parseCursor reads epoch-number, as ids of events are, or a bare number.

@@ -100,6 +100,18 @@ func TestCursors(t *testing.T) {
 	}
 }
 
+// A client that starts at the head knows where that is before the first event.
+func TestCursorAtTheHead(t *testing.T) {
+	log := wholeLog(t)
+	srv := serve(t, &door{log: log})
+	for _, path := range []string{logPath, logPath + "?scope=tree", "/api/v1/log"} {
+		r := bufio.NewReader(get(t, srv, with(path, "head"), "Accept: text/event-stream").Body)
+		if got, want := message(t, r), fmt.Sprintf("id: %s-%d\n", epoch, len(log)); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
 // Followers of many sessions count positions, not seqs.
 func TestCursorsOfMany(t *testing.T) {
 	log := wholeLog(t)

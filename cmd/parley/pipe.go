@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// untilClosed is a context that also ends when the reader of a pipe has closed it. A command that writes rarely would
+// otherwise find out late. The function that it returns ends the watch.
+func untilClosed(ctx context.Context, stream io.Writer) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f, ok := stream.(*os.File)
+	if !ok {
+		return ctx, func() { cancel(nil) }
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			watched := []unix.PollFd{{Fd: int32(f.Fd())}} // errors are always reported
+			if n, err := unix.Poll(watched, 200); err != nil && err != unix.EINTR {
+				return
+			} else if n > 0 && watched[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+				cancel(&exitError{exitPipe, nil})
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-done
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// listFlags are those of every command that prints a list.
+type listFlags struct {
+	JSON bool `name:"json" help:"Print JSON instead of a table."`
+}
+
+// A table is a list for people; the first row has the titles of the columns.
+type table [][]string
+
+// print prints a list: as JSON for scripts, or as a table in which nothing obeys the terminal. none is a sentence for
+// an empty table.
+func (f listFlags) print(p *program, list any, rows table, none string) error {
+	if f.JSON {
+		return printJSON(p.stdout, list)
+	}
+	if len(rows) == 1 {
+		_, err := fmt.Fprintln(p.stderr, none)
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = strings.Join(strings.Fields(visible(cell)), " ")
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// printJSON prints a value so that both people and programs can read it.
+func printJSON(w io.Writer, value any) error {
+	raw, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", raw)
+	return err
+}
+
+// clip is a text that fits a column.
+func clip(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// ago is a time as people say it.
+func ago(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	d := now.Sub(at)
+	switch {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return at.Local().Format("2006-01-02")
+}
+
+// orEmpty has JSON print a list as [], not as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
