@@ -40,6 +40,7 @@ const (
 	auditSessionDeleted  = "session.deleted"
 	AuditSessionRead     = "session.read" // by somebody else than its owner
 	auditSessionRenamed  = "session.renamed"
+	auditSessionForked   = "session.forked"
 	AuditSessionExported = "session.exported"
 	AuditFileRead        = "file.read" // of the workspace, by a person
 	AuditTokenMinted     = "token.minted"
@@ -137,6 +138,8 @@ func AuditOf(in In, events []Event) []Audit {
 			record(auditSessionHalted, "session", string(e.Session), map[string]any{"reason": b.Reason})
 		case SessionReopened:
 			record(auditSessionReopened, "session", string(e.Session), map[string]any{})
+		case SessionForked:
+			record(auditSessionForked, "session", string(e.Session), map[string]any{"source": b.Source, "at": b.At})
 		case SessionRenamed:
 			record(auditSessionRenamed, "session", string(e.Session), map[string]any{"bytes": len(b.Title)})
 		case SessionDeleted:

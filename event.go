@@ -72,6 +72,7 @@ type bodyType struct {
 // bodyTypes are all types of events, by name.
 var bodyTypes = byName(
 	v1[SessionOpened](),
+	v1[SessionForked](),
 	v1[SessionRenamed](),
 	v1[SessionHalted](),
 	v1[SessionReopened](),

@@ -25,6 +25,7 @@ const (
 	maxDescription      = 1024     // of a custom agent
 	MaxSkillText        = 64 << 10 // a skill with its arguments
 	MaxSkillDescription = 1024     // of a skill: every model is told
+	maxForked           = 8 << 20  // the conversation that a fork begins with
 	MaxMission          = 16 << 10 // the text of a mission
 	MaxIdlePrompt       = 4 << 10
 	maxReason           = 1 << 10   // why an agent wants to come back

@@ -128,6 +128,10 @@ func (c *Transcript) Read(e Event) {
 		}
 		c.begin(e.Seq)
 		c.turn.Calls = append(c.turn.Calls, MessageCall{CallID(e.Seq), b.Provider, b.Name, b.Arguments})
+	case SessionForked:
+		for _, m := range b.messages(e.Seq) {
+			c.add(m)
+		}
 	case ContextCompacted:
 		c.compact(b)
 	case ApprovalDecided:

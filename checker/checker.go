@@ -151,6 +151,9 @@ func (c *check) event(e parley.Event) {
 	case parley.SessionOpened:
 		c.opened = true
 		c.must(b.Owner != "", "has no owner")
+	case parley.SessionForked:
+		c.must(e.Seq == 2, "does not follow the opening")
+		c.must(b.Source != e.Session && b.At > 0, "is a fork of event %d of %s", b.At, b.Source)
 	case parley.SessionHalted:
 		c.halted = true
 		c.must(c.run == 0, "run %d goes on", c.run)

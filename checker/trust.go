@@ -32,6 +32,8 @@ func (c *check) trustEvent(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
 		c.reads(b.Sources...)
+	case parley.SessionForked:
+		c.reads(b.Sources...)
 	case parley.RunStarted:
 		if p.agent = b.Agent; b.Agent.Remote {
 			c.reads(parley.Source("remote:" + b.Agent.Name))

@@ -199,7 +199,8 @@ func (f *follower) deliver(id, event string, data []byte) error {
 	f.cursor, f.last = id, numberOf(id)
 	e, err := parseEvent(data)
 	if err != nil {
-		return &Error{Code: parley.CodeCorrupt, Message: fmt.Sprintf("The server sent a line that is no event: %v.", err)}
+		return &Error{Code: parley.CodeCorrupt, Message: fmt.Sprintf("The server sent a line that is no event: %v.",
+			err)}
 	}
 	return f.hand(Update{Cursor: id, Event: e, Line: data})
 }
@@ -246,7 +247,8 @@ func parseEvent(line []byte) (e parley.Event, err error) {
 	if err := json.Unmarshal(line, &known); err != nil {
 		return e, err
 	}
-	return parley.Event{Session: known.Session, Seq: known.Seq, Position: known.Position, Root: known.Root, At: known.At,
+	return parley.Event{Session: known.Session, Seq: known.Seq, Position: known.Position, Root: known.Root,
+		At:  known.At,
 		Run: known.Run, By: known.By, Body: parley.Unreadable{Type: known.Type}}, nil
 }
 

@@ -46,6 +46,17 @@ func (c *Client) Open(ctx context.Context, n NewSession) (s parley.Summary, err 
 	return s, c.do(ctx, request{method: http.MethodPost, path: "/sessions", body: n, answer: &s})
 }
 
+// A Fork says how to fork a session.
+type Fork struct {
+	At    parley.Seq `json:"at,omitempty"`    // the last event that counts; default: all of them
+	Title string     `json:"title,omitempty"` // default: that of the source
+}
+
+// Fork opens a session with the conversation of another one, which stays as it is.
+func (c *Client) Fork(ctx context.Context, id parley.SessionID, f Fork) (s parley.Summary, err error) {
+	return s, c.do(ctx, request{method: http.MethodPost, path: sessionPath(id) + "/fork", body: f, answer: &s})
+}
+
 // Rename gives a session another title.
 func (c *Client) Rename(ctx context.Context, id parley.SessionID, title string) (s parley.Summary, err error) {
 	return s, c.do(ctx, request{method: http.MethodPatch, path: sessionPath(id), body: fields{"title": title},
@@ -93,7 +104,8 @@ func (c *Client) Submit(ctx context.Context, id parley.SessionID, in Input) (par
 }
 
 // Withdraw takes back an input that waits, by the session and the seq of its InputReceived.
-func (c *Client) Withdraw(ctx context.Context, id parley.SessionID, input parley.InputID) (r parley.Receipt, err error) {
+func (c *Client) Withdraw(ctx context.Context, id parley.SessionID, input parley.InputID) (r parley.Receipt,
+	err error) {
 	return r, c.do(ctx, request{method: http.MethodDelete, path: "/inputs/" + parley.Ref(id, parley.Seq(input)),
 		answer: &r})
 }

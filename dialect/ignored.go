@@ -7,6 +7,7 @@ import "maps"
 var (
 	// Bookkeeping is shown by no other dialect.
 	Bookkeeping = map[string]string{
+		"SessionForked":     "the conversation before a fork is shown by the native protocol only",
 		"InputScreened":     "a run that is blocked says so when it ends",
 		"EffectEnqueued":    "a bookmark for clients that come back, not a message",
 		"EffectCancelled":   "a bookmark for clients that come back, not a message",

@@ -113,6 +113,8 @@ func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err
 			do.Project = a.engine.projects.key(a.tenant, p)
 			c.Do = do
 		}
+	case parley.ForkSession:
+		c.Do, err = a.forked(who, do)
 	case parley.SubmitInput:
 		agent, c.Do, err = a.addressed(r, do)
 	case parley.ReturnToolResult:

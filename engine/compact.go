@@ -215,5 +215,8 @@ func compactionCut(messages []parley.Message, keep int) int {
 			cut = i
 		}
 	}
+	for cut > 0 && cut < len(messages) && messages[cut].Seq == messages[cut-1].Seq {
+		cut++ // the messages of one event go together: the conversation before a fork
+	}
 	return cut
 }

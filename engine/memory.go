@@ -62,6 +62,12 @@ func sizeOf(e parley.Event) int {
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
 		return fixed + b.Size()
+	case parley.SessionForked:
+		n := fixed
+		for _, m := range b.Messages {
+			n += fixed + len(m.Text)
+		}
+		return n
 	case parley.OutputFinished:
 		return fixed + len(b.Text)
 	case parley.ToolCallRequested:

@@ -76,7 +76,9 @@ type agentsStart struct {
 	Agent string `arg:"" help:"Name of the agent."`
 }
 
-func (c *agentsStart) Run(p *program) error { return p.setAgent(c.serverFlags, c.Project, c.Agent, true) }
+func (c *agentsStart) Run(p *program) error {
+	return p.setAgent(c.serverFlags, c.Project, c.Agent, true)
+}
 
 type agentsStop struct {
 	serverFlags
@@ -84,7 +86,9 @@ type agentsStop struct {
 	Agent string `arg:"" help:"Name of the agent."`
 }
 
-func (c *agentsStop) Run(p *program) error { return p.setAgent(c.serverFlags, c.Project, c.Agent, false) }
+func (c *agentsStop) Run(p *program) error {
+	return p.setAgent(c.serverFlags, c.Project, c.Agent, false)
+}
 
 func (p *program) setAgent(f serverFlags, project, name string, running bool) error {
 	to, project, err := p.connectIn(f, project)

@@ -39,7 +39,8 @@ func (c *grantsList) Run(p *program) error {
 	}
 	rows := table{{"GRANT", "SCOPE", "TOOL", "BY", "GRANTED", "TEXT"}}
 	for _, g := range list {
-		rows = append(rows, []string{g.ID, string(g.Scope), g.Tool, string(g.By), ago(g.At, time.Now()), clip(g.Text, 80)})
+		rows = append(rows, []string{g.ID, string(g.Scope), g.Tool, string(g.By), ago(g.At, time.Now()),
+			clip(g.Text, 80)})
 	}
 	return c.print(p, orEmpty(list), rows, "There are no grants in this session.")
 }

@@ -57,7 +57,8 @@ func recordCommand(p *program, s *config.Store, tenant parley.TenantID, action, 
 		_, err = store.Append(p.ctx, parley.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}})
 		return errors.Join(err, store.Close())
 	}
-	fmt.Fprintf(p.stderr, "parley: done, but %s is not in the audit: %s is not the data folder of a server (see --data)\n",
+	fmt.Fprintf(p.stderr, "parley: done, but %s is not in the audit: %s is not the data folder of a server (see "+
+		"--data)\n",
 		action, s.Data)
 	return nil
 }

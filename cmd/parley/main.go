@@ -87,6 +87,7 @@ type commands struct {
 	Approvals approvalsCommand `cmd:"" help:"List and answer everything that waits for a person."`
 	Runs      runsCommand      `cmd:"" help:"List and cancel runs."`
 	Grants    grantsCommand    `cmd:"" help:"List and revoke calls that were allowed for the rest of a session."`
+	Fork      forkCommand      `cmd:"" help:"Open a session with the conversation of another one."`
 	Agents    agentsCommand    `cmd:"" help:"List, start and stop agents."`
 	Models    modelsCommand    `cmd:"" help:"List the models of the configured vendors."`
 	Export    exportCommand    `cmd:"" help:"Write a session as JSON lines. The server may be running."`

@@ -194,7 +194,8 @@ func newRunBench(b *testing.B, pace time.Duration) *runBench {
 func newSessionID() parley.SessionID {
 	var u [16]byte
 	_, _ = rand.Read(u[:]) // it never fails
-	return parley.SessionID(fmt.Sprintf("%x-%x-4%03x-8%03x-%x", u[:4], u[4:6], int(u[6])<<4|int(u[7]&15), int(u[8])<<4|int(u[9]&15), u[10:]))
+	return parley.SessionID(fmt.Sprintf("%x-%x-4%03x-8%03x-%x", u[:4], u[4:6], int(u[6])<<4|int(u[7]&15),
+		int(u[8])<<4|int(u[9]&15), u[10:]))
 }
 
 // run submits a message and follows the session until it is answered.

@@ -58,7 +58,8 @@ func (c *runsList) Run(p *program) error {
 			cost = dollars(r.Usage.CostMicros)
 		}
 		rows = append(rows, []string{r.ID, r.Agent, outcome, ago(r.StartedAt, time.Now()),
-			end.Sub(r.StartedAt).Round(100 * time.Millisecond).String(), fmt.Sprint(r.Usage.Input + r.Usage.Output), cost})
+			end.Sub(r.StartedAt).Round(100 * time.Millisecond).String(), fmt.Sprint(r.Usage.Input + r.Usage.Output),
+			cost})
 	}
 	return c.print(p, orEmpty(list), rows, "There are no runs.")
 }

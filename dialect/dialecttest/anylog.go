@@ -14,13 +14,24 @@ import (
 func AnyLog(t *rapid.T) []parley.Event {
 	w := &world{now: Begin}
 	s := w.session(t, Session)
-	s.command(parley.OpenSession{Agent: "coder"})
+	if rapid.IntRange(0, 9).Draw(t, "fork") == 0 {
+		s.command(anyFork)
+	} else {
+		s.command(parley.OpenSession{Agent: "coder"})
+	}
 	s.input()
 	for range rapid.IntRange(0, 100).Draw(t, "steps") {
 		rapid.SampledFrom(moves).Draw(t, "move").do(s)
 	}
 	return w.log
 }
+
+// anyFork opens a session as a fork. Its source had read from somewhere that agents do not trust.
+var anyFork = parley.ForkSession{Source: "7d1e8b0c-2f61-4f0e-9a35-6f1f0a9f5f10", At: 9, Agent: "coder",
+	Messages: []parley.ForkedMessage{{Role: parley.RoleUser, Text: "Look around."},
+		{Role: parley.RoleAssistant, Calls: []parley.ForkedCall{{ID: 5, Name: "list_files", Arguments: "{}"}}},
+		{Role: parley.RoleTool, Call: 5, Text: "notes.txt"}},
+	Sources: []parley.Source{parley.SourceNetwork}}
 
 // AnyTree draws the logs of a session and of the sub-agents below it, as one, in
 // order of position.

@@ -64,6 +64,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"PATCH /api/v1/sessions/{id}": h.asks(h.renameSession),
 		"DELETE /api/v1/sessions/{id}": h.asks(
 			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.DeleteSession{}, nil })),
+		"POST /api/v1/sessions/{id}/fork":   h.asks(h.forkSession),
 		"POST /api/v1/sessions/{id}/inputs": h.asks(h.command(submitInput)),
 		"POST /api/v1/sessions/{id}/cancel": h.asks(h.command(cancelRun)),
 		"POST /api/v1/sessions/{id}/halt":   h.asks(h.command(haltSession)),
@@ -308,20 +309,37 @@ func (h *Handler) openSession(r request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
+	return h.newSession(r, id, do)
+}
+
+// newSession opens a session by a command. Without an id, the same idempotency key opens the same session.
+func (h *Handler) newSession(r request, id string, do parley.CommandBody) (int, any, error) {
 	key := r.Header.Get("Idempotency-Key")
 	switch {
 	case id == "" && key == "":
 		id = uuid.NewString()
-	case id == "": // the same key opens the same session
+	case id == "":
 		id = string(dialect.SessionFor(r.who, "key", key))
 	}
-	if _, err := h.Door.Submit(r.Context(), r.who,
-		parley.Command{ID: parley.CommandID(key), Session: parley.SessionID(id), Via: parley.ViaHTTP,
-			Do: do}); err != nil {
+	if _, err := h.submit(r, id, do); err != nil {
 		return 0, nil, err
 	}
 	m, err := h.Door.Session(r.Context(), r.who, parley.SessionID(id))
 	return http.StatusCreated, m, err
+}
+
+// forkSession opens a session with the conversation of the one in the path, up to an event.
+func (h *Handler) forkSession(r request) (int, any, error) {
+	do := parley.ForkSession{Source: parley.SessionID(r.PathValue("id"))}
+	title, err := r.body.String("title")
+	if err == nil {
+		err = r.body.Into("at", &do.At, "a number")
+	}
+	if err != nil {
+		return 0, nil, dialect.Invalid("%s", err)
+	}
+	do.Title = title
+	return h.newSession(r, "", do)
 }
 
 func (h *Handler) renameSession(r request) (int, any, error) {

@@ -349,6 +349,20 @@ export interface RunStarted {
 export interface SessionDeleted {
 }
 
+export interface SessionForked {
+  source: string
+  at: number
+  messages?: Array<{
+    role: string
+    text?: string
+    incomplete?: boolean
+    calls?: Array<{ id: number; name: string; arguments: string }>
+    call?: number
+    images?: Array<{ type: string; data: string }>
+  }>
+  sources?: string[]
+}
+
 export interface SessionHalted {
   reason: string
 }
@@ -550,6 +564,7 @@ export type LogEvent = LogLine &
     | { type: 'RunFinished'; body: RunFinished }
     | { type: 'RunStarted'; body: RunStarted }
     | { type: 'SessionDeleted'; body: SessionDeleted }
+    | { type: 'SessionForked'; body: SessionForked }
     | { type: 'SessionHalted'; body: SessionHalted }
     | { type: 'SessionOpened'; body: SessionOpened }
     | { type: 'SessionRenamed'; body: SessionRenamed }

@@ -1,0 +1,57 @@
+package engine
+
+import "parley"
+
+// forkPage bounds the events in memory while a source is read.
+const forkPage = 500
+
+// forked completes a fork with the conversation of its source, which the principal must be permitted to read.
+func (a *actor) forked(who parley.Principal, do parley.ForkSession) (parley.ForkSession, error) {
+	ctx := a.engine.ctx
+	if do.Source == parley.TenantSession {
+		return do, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	m, err := a.engine.Session(ctx, who, do.Source)
+	if err == nil {
+		err = a.engine.noteReading(ctx, who, m)
+	}
+	if err != nil {
+		return do, err
+	}
+	if do.At == 0 {
+		do.At = m.Head
+	}
+	if do.At > m.Head {
+		return do, parley.Errorf(parley.CodeInvalid, "The session has %d events; %d is none of them.", m.Head, do.At)
+	}
+	state, transcript := parley.NewState(a.tenant, do.Source), parley.NewTranscript()
+	for state.Head < do.At {
+		events, err := a.engine.Store.Tenant(a.tenant).Events(ctx, do.Source, state.Head, forkPage)
+		if err != nil {
+			return do, err
+		}
+		if len(events) == 0 {
+			break // the end of the log was chunks that are no longer kept
+		}
+		for _, e := range events {
+			if e.Seq > do.At {
+				break
+			}
+			state = parley.Fold(state, e)
+			transcript.Read(e)
+		}
+		if events[len(events)-1].Seq > do.At {
+			break
+		}
+	}
+	project, err := a.enter(state.Project)
+	if err != nil {
+		return do, err
+	}
+	if do.Title == "" {
+		do.Title = m.Title
+	}
+	do.Agent, do.Project, do.Sources = state.Agent, a.engine.projects.key(a.tenant, project), state.Sources
+	do.Messages = parley.ForkOf(transcript.Messages())
+	return do, nil
+}
