@@ -122,3 +122,22 @@ func (c *Client) Run(ctx context.Context, id string) (r Run, err error) {
 func (c *Client) CancelRun(ctx context.Context, id string) (parley.Receipt, error) {
 	return c.command(ctx, "/runs/"+url.PathEscape(id)+"/cancel", "", fields{})
 }
+
+// A Node is one of the servers that share a database.
+type Node struct {
+	ID       string    `json:"id"`
+	Address  string    `json:"address"`
+	Version  string    `json:"version"`
+	Sessions int       `json:"sessions"` // in memory
+	Projects []string  `json:"projects"` // by their roots
+	Since    time.Time `json:"since"`
+	Draining bool      `json:"draining,omitempty"` // it is about to stop
+	Differs  []string  `json:"differs,omitempty"`  // from the node that answers: version, agents
+}
+
+// Nodes lists the servers that share the database and are alive.
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	var answer struct{ Nodes []Node }
+	err := c.do(ctx, request{method: http.MethodGet, path: "/nodes", answer: &answer})
+	return answer.Nodes, err
+}

@@ -25,7 +25,7 @@ import (
 // by itself when the server goes away, and prints nothing twice; what the server
 // may not have got it sends again, under the same id.
 type chatCommand struct {
-	Server  string `placeholder:"URL" help:"Address of the server (default: http://127.0.0.1:8080, or $PARLEY_SERVER)."`
+	Server  string `placeholder:"URL" help:"Address of the server (default: $PARLEY_SERVER, or the server of this folder, or http://127.0.0.1:8080, or a server that the chat starts for itself)."`
 	Thread  string `placeholder:"UUID" help:"UUID of a thread to continue (default: a new thread)."`
 	Agent   string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
 	Project string `placeholder:"DIR" help:"Project of a new thread: its folder on the server, or its id (default: the first project)."`
@@ -39,8 +39,16 @@ func (c chatCommand) Run(p *program) error {
 		c.Token, _ = p.env("PARLEY_TOKEN")
 	}
 	if c.Server == "" {
-		address, _ := p.env("PARLEY_SERVER")
-		c.Server = cmp.Or(address, usualServer)
+		c.Server, _ = p.env("PARLEY_SERVER")
+	}
+	named := c.Server != ""
+	if !named {
+		to, err := p.connectOrStart(p.ctx, serverFlags{Token: c.Token})
+		if err != nil {
+			return err
+		}
+		defer to.close()
+		c.Server = to.Address()
 	}
 	if c.Thread == "" {
 		c.Thread = uuid.NewString()
@@ -82,7 +90,7 @@ func (c chatCommand) Run(p *program) error {
 		return err
 	}
 	again := "parley chat --thread " + c.Thread
-	if c.Server != usualServer {
+	if named && c.Server != usualServer {
 		again += " --server " + c.Server
 	}
 	fmt.Fprintf(p.stdout, "\nGo on with: %s\n", again)

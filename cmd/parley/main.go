@@ -79,7 +79,7 @@ type program struct {
 // commands are the sub-commands of parley.
 type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Start the server."`
-	Chat       chatCommand       `cmd:"" help:"Talk to an agent of a running server in this terminal."`
+	Chat       chatCommand       `cmd:"" help:"Talk to an agent in this terminal."`
 	Run        runCommand        `cmd:"" help:"Send one message to an agent, print the answer, and exit with a code that says how the run ended."`
 	Acp        acpCommand        `cmd:"" help:"Let an editor that speaks the Agent Client Protocol use a running server, over standard input and output."`
 	Sessions   sessionsCommand   `cmd:"" help:"List, rename and delete sessions."`
@@ -90,6 +90,7 @@ type commands struct {
 	Fork       forkCommand       `cmd:"" help:"Open a session with the conversation of another one."`
 	Agents     agentsCommand     `cmd:"" help:"List, start and stop agents."`
 	Models     modelsCommand     `cmd:"" help:"List the models of the configured vendors."`
+	Nodes      nodesCommand      `cmd:"" help:"List the servers that share a database."`
 	Export     exportCommand     `cmd:"" help:"Write a session as JSON lines. The server may be running."`
 	Import     importCommand     `cmd:"" help:"Import a session that parley export wrote."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file. The server may be running."`

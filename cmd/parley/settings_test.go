@@ -288,7 +288,7 @@ func dotenvExample(t *testing.T, k *kong.Kong) string {
 	return file.String()
 }
 
-//go:generate go test -run ^TestConfigurationIsDocumented$ . -update
+//go:generate go test -run ^(TestConfigurationIsDocumented|TestManPages)$ . -update
 
 // TestConfigurationIsDocumented: the page and the example are what the flags say.
 func TestConfigurationIsDocumented(t *testing.T) {
