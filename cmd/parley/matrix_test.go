@@ -60,6 +60,9 @@ var routeRules = map[string]rule{
 	"GET /auth/callback": {ok: 404},
 	"POST /auth/logout":  {ok: 404, body: `{}`},
 
+	"GET /api/openapi.json":  {ok: 200},
+	"GET /api/asyncapi.json": {ok: 200},
+
 	"GET /api/v1/me":          {needs: "a token", ok: 200},
 	"GET /api/v1/projects":    {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/agents":      {needs: parley.ActRead, ok: 200},

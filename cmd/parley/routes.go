@@ -13,6 +13,7 @@ import (
 	"parley/dialect/agentloop"
 	"parley/dialect/agui"
 	"parley/dialect/aisdk"
+	"parley/dialect/apidoc"
 	"parley/dialect/debugconsole"
 	"parley/dialect/eventbus"
 	"parley/dialect/mcpserver"
@@ -69,6 +70,7 @@ func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 	speak(r, "native", own.Routes())
 	speak(r, "openai", (&openai.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log,
 		Console: s.public}).Routes())
+	speak(r, "native", apidoc.Routes())
 	speak(r, "eventbus", bus.Routes())
 	r.dialects[server.Root] = r.dialects[socketRoute]
 	var signIn *access.SignIn

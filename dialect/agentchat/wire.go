@@ -88,3 +88,20 @@ func asking(c dialect.Card) any {
 }
 
 func closing(c dialect.Closed) cardClosed { return cardClosed{c.Frame(), c.Fields()} }
+
+// Messages are those of the socket.
+func Messages() dialect.Messages {
+	taken := dialect.CardAnswers()
+	taken["chat"] = struct {
+		Type      string `json:"type"`
+		Message   string `json:"message"`
+		SessionID string `json:"session_id,omitempty"`
+	}{}
+	return dialect.Messages{Taken: taken, Sent: map[string]any{
+		"user_message": userMessage{}, "follow_up": userMessage{}, "agent_message": agentMessage{}, "tool_call": toolCall{},
+		"tool_result": toolResult{}, "agent_thinking": agentThinking{}, "error": failure{},
+		"approval_request": approvalRequest{}, "question": question{}, "tool_call_unknown": callUnknown{},
+		"approval_closed": cardClosed{}, "question_closed": cardClosed{}, "tool_call_resolved": cardClosed{},
+		"approval_explained": cardExplained{},
+	}}
+}

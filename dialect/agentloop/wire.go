@@ -16,6 +16,7 @@ package agentloop
 
 import (
 	"encoding/json"
+	"parley/dialect"
 	"strconv"
 	"time"
 
@@ -203,4 +204,50 @@ func command(name, arguments string) (argv []string, patch *patchCommand, whole 
 		}
 	}
 	return []string{name, arguments}, nil, true
+}
+
+// envelopeOf is a message with a payload of one type.
+type envelopeOf[P any] struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Payload P      `json:"payload"`
+}
+
+// Messages are those of the socket. A response_item has one of several items as its payload.
+func Messages() dialect.Messages {
+	return dialect.Messages{
+		Taken: map[string]any{
+			"user_input": envelopeOf[struct {
+				Input []struct {
+					Role    string `json:"role"`
+					Content any    `json:"content"` // a string, or parts
+				} `json:"input"`
+			}]{},
+			"approval_response": envelopeOf[struct {
+				Review    string `json:"review"`
+				RequestID string `json:"requestId,omitempty"`
+			}]{},
+			"question_response": envelopeOf[struct {
+				QuestionID string     `json:"questionId"`
+				Answers    [][]string `json:"answers"`
+			}]{},
+			"tool_call_resolution": envelopeOf[struct {
+				CallID     string `json:"callId"`
+				Resolution string `json:"resolution"`
+				Note       string `json:"note,omitempty"`
+			}]{},
+			"cancel": envelopeOf[nothing]{}, "manual_compact": envelopeOf[nothing]{},
+			getContextInfo: envelopeOf[nothing]{},
+			getSession:     envelopeOf[nothing]{},
+		},
+		Sent: map[string]any{
+			"loading_state": envelopeOf[loadingState]{}, "approval_request": envelopeOf[approvalRequest]{},
+			"agent_finished": envelopeOf[agentFinished]{}, "context_info": envelopeOf[contextInfo]{},
+			"context_compacted": envelopeOf[contextCompacted]{}, "error": envelopeOf[failure]{},
+			"response_item": envelopeOf[any]{}, "approval_closed": envelopeOf[approvalClosed]{},
+			"question": envelopeOf[question]{}, "question_closed": envelopeOf[questionClosed]{},
+			"tool_call_unknown": envelopeOf[callUnknown]{}, "tool_call_resolved": envelopeOf[callResolved]{},
+			"session": envelopeOf[sessionInfo]{},
+		},
+	}
 }

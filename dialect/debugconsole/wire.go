@@ -101,3 +101,18 @@ func isEnd(f frame) bool {
 	}
 	return false
 }
+
+// Messages are those of the socket.
+func Messages() dialect.Messages {
+	taken := dialect.CardAnswers()
+	taken["message"] = struct {
+		Type    string `json:"type"`
+		Content string `json:"content"`
+	}{}
+	return dialect.Messages{Taken: taken, Sent: map[string]any{
+		"chunk": chunk{}, "tool_executed": toolExecuted{}, "tool_failed": toolStopped{}, "tool_blocked": toolStopped{},
+		"error": failure{}, "session_halt": sessionHalt{}, "problem": problem{}, "approval_request": approvalRequest{},
+		"question": question{}, "tool_call_unknown": callUnknown{}, "approval_closed": cardClosed{},
+		"question_closed": cardClosed{}, "tool_call_resolved": cardClosed{}, "approval_explained": cardExplained{},
+	}}
+}

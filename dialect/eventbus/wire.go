@@ -15,6 +15,7 @@ package eventbus
 import (
 	"encoding/json"
 	"fmt"
+	"parley/dialect"
 	"slices"
 	"strconv"
 	"strings"
@@ -296,3 +297,6 @@ func clip(s string, most int) string {
 	}
 	return s
 }
+
+// Messages are those of the socket at /api/events. They have kinds, not types.
+func Messages() dialect.Messages { return dialect.Messages{Sent: map[string]any{"": message{}}} }

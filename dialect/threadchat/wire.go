@@ -15,6 +15,7 @@
 package threadchat
 
 import (
+	"parley/dialect"
 	"time"
 
 	"parley"
@@ -119,3 +120,25 @@ type (
 		Decision  string `json:"decision"`
 	}
 )
+
+// Messages are those of the socket, in the shape of the document.
+func Messages() dialect.Messages {
+	taken := dialect.CardAnswers()
+	taken["chat.request"] = struct {
+		Type      string `json:"type"`
+		ThreadID  string `json:"threadId"`
+		Content   string `json:"content"`
+		AgentID   string `json:"agentId,omitempty"`
+		RequestID string `json:"requestId,omitempty"`
+	}{}
+	taken["cancel"] = struct {
+		Type      string `json:"type"`
+		RequestID string `json:"requestId"`
+	}{}
+	return dialect.Messages{Taken: taken, Sent: map[string]any{
+		"chat.started": started{}, "content": content{}, "chat.completed": completed{}, "error": failed{},
+		"cancelled": cancelled{}, "approval_request": approvalRequest{}, "question": question{},
+		"tool_call_unknown": callUnknown{}, "approval_explained": cardExplained{}, "approval_closed": cardClosed{},
+		"question_closed": cardClosed{}, "tool_call_resolved": cardClosed{},
+	}}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/uuid"
+
+	"parley/dialect/native"
+)
+
+// TestAnswersMatchTheDocument: what the server answers is what the OpenAPI document says that it answers.
+func TestAnswersMatchTheDocument(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds["sqlite"](t))
+	defer w.stop()
+	boss := visitor{w, "ann", "org_admin"}
+	_, body, _ := boss.post("GET", "/api/openapi.json", "")
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, waits := uuid.NewString(), uuid.NewString()
+	asked := boss.a2a("SendMessage", said("write it to a.txt", `,"contextId":"`+waits+`"`)).Result.Task
+	boss.a2a("SendMessage", said("say hello", `,"contextId":"`+session+`"`))
+	boss.a2a("SendMessage", said("ask me", `,"contextId":"`+session+`"`))
+	boss.post("POST", "/api/v1/missions",
+		`{"text":"Look.","agents":[{"agent":"helpful-assistant","idle_prompt":"Look."}]}`)
+	boss.post("POST", "/api/v1/agents", `{"name":"made","instructions":"Help."}`)
+	boss.post("PUT", "/api/v1/sessions/"+session+"/webhook", `{"url":"https://hooks.example.com/x"}`)
+	card := asked.Status.Message.Parts[1].Data.ID
+	seen := 0
+	for _, step := range []struct{ pattern, id, body string }{
+		{"GET /api/v1/me", "", ""}, {"GET /api/v1/projects", "", ""}, {"GET /api/v1/skills", "", ""},
+		{"GET /api/v1/models", "", ""}, {"GET /api/v1/mcp", "", ""}, {"GET /api/v1/settings", "", ""},
+		{"PATCH /api/v1/settings", "", `{"turns":7}`}, {"GET /api/v1/agents", "", ""},
+		{"GET /api/v1/agents/{id}", "helpful-assistant", ""},
+		{"POST /api/v1/agents", "", `{"name":"x","instructions":"Help."}`},
+		{"POST /api/v1/agents/{id}/stop", "spare", "{}"}, {"POST /api/v1/agents/{id}/start", "spare", "{}"},
+		{"GET /api/v1/agents/{id}/override", "spare", ""},
+		{"POST /api/v1/agents/{id}/override", "spare", `{"idle_interval_secs":60}`},
+		{"DELETE /api/v1/agents/{id}", "made", ""},
+		{"GET /api/v1/missions", "", ""}, {"POST /api/v1/missions", "", `{"text":"y"}`},
+		{"DELETE /api/v1/missions", "", ""},
+		{"GET /api/v1/sessions", "", ""}, {"POST /api/v1/sessions", "", "{}"},
+		{"GET /api/v1/sessions/{id}", session, ""},
+		{"PATCH /api/v1/sessions/{id}", session, `{"title":"x"}`}, {"GET /api/v1/sessions/{id}/grants", session, ""},
+		{"GET /api/v1/sessions/{id}/webhook", session, ""},
+		{"PUT /api/v1/sessions/{id}/webhook", session, `{"url":"https://hooks.example.com/y"}`},
+		{"DELETE /api/v1/sessions/{id}/webhook", session, ""}, {"GET /api/v1/runs", "", ""},
+		{"GET /api/v1/approvals", "", ""}, {"GET /api/v1/questions", "", ""}, {"GET /api/v1/calls", "", ""},
+		{"POST /api/v1/approvals/{id}", card, `{"decision":"deny"}`}, {"GET /api/v1/timers", "", ""},
+		{"GET /api/v1/effects", "", ""}, {"POST /api/v1/sessions/{id}/inputs", session, `{"content":"say on"}`},
+		{"POST /api/v1/sessions/{id}/cancel", session, "{}"}, {"POST /api/v1/sessions/{id}/halt", session, "{}"},
+		{"POST /api/v1/sessions/{id}/reopen", session, "{}"}, {"DELETE /api/v1/sessions/{id}", session, ""},
+		{"GET /api/v1/audit/events", "", ""}, {"POST /api/v1/tickets", "", "{}"},
+		{"POST /api/v1/users/{id}/revoke", "carol", "{}"},
+	} {
+		method, path, _ := strings.Cut(step.pattern, " ")
+		o := doc.Paths.Find(path).GetOperation(method)
+		if step.body != "" {
+			matches(t, "the body of "+step.pattern, o.RequestBody.Value.Content["application/json"].Schema, step.body)
+		}
+		status, answer, _ := boss.post(method, strings.ReplaceAll(path, "{id}", step.id), step.body)
+		described := o.Responses.Value(fmt.Sprint(status))
+		if status != native.Operations()[step.pattern].Status || described == nil {
+			t.Errorf("%s is answered %d %s, which is not described", step.pattern, status, answer)
+			continue
+		}
+		matches(t, step.pattern, described.Value.Content["application/json"].Schema, answer)
+		seen++
+	}
+	status, refused, _ := boss.post("GET", "/api/v1/sessions/"+uuid.NewString(), "")
+	if status != http.StatusNotFound {
+		t.Errorf("%d %s", status, refused)
+	}
+	matches(t, "a refusal", doc.Paths.Find("/api/v1/sessions/{id}").Get.Responses.Default().Value.
+		Content["application/json"].Schema, refused)
+	if seen < 40 {
+		t.Errorf("%d answers were compared", seen)
+	}
+}
+
+func matches(t *testing.T, what string, described *openapi3.SchemaRef, text string) {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Errorf("%s: %v in %s", what, err, text)
+		return
+	}
+	if err := described.Value.VisitJSON(value); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,239 @@
+package native
+
+import (
+	"net/http"
+
+	"parley"
+	"parley/dialect"
+)
+
+// Bodies that several routes take.
+type (
+	noBody   struct{}
+	idleBody struct {
+		IdlePrompt  *string `json:"idle_prompt,omitempty"`
+		IdleSeconds *int64  `json:"idle_interval_secs,omitempty"`
+	}
+	inputBody struct {
+		Content string          `json:"content"`
+		Agent   string          `json:"agent,omitempty"`
+		Request string          `json:"request,omitempty"`
+		Busy    parley.BusyMode `json:"busy,omitempty"`
+		Mode    parley.RunMode  `json:"mode,omitempty"`
+	}
+	status struct {
+		Status string `json:"status"`
+	}
+)
+
+const ok, created, accepted = http.StatusOK, http.StatusCreated, http.StatusAccepted
+
+// Operations describe the routes. Each has one.
+func Operations() map[string]dialect.Operation {
+	all := map[string]dialect.Operation{
+		"GET /api/v1/me":       {Summary: "The caller, and the server", Status: ok, Answer: me{}},
+		"GET /api/v1/projects": {Summary: "The projects of the tenant", Status: ok, Answer: []parley.Project{}},
+		"GET /api/v1/skills": {Summary: "The skills that can be called", Status: ok, Answer: struct {
+			Skills   []skillInfo `json:"skills"`
+			Problems []string    `json:"problems"`
+		}{}},
+		"GET /api/v1/models": {Summary: "The models that can be called", Status: ok, Answer: []parley.ModelInfo{}},
+		"GET /api/v1/mcp": {Summary: "MCP servers and their tools", Status: ok, Answer: struct {
+			Servers []parley.ToolServer `json:"servers"`
+		}{}},
+		"POST /api/v1/mcp/{id}/accept": {Summary: "Accept changed tools of an MCP server", Status: ok,
+			Body: struct {
+				Tools map[string]string `json:"tools"` // and the digests that they are shown with
+			}{}, Answer: struct {
+				Servers []parley.ToolServer `json:"servers"`
+			}{}},
+		"GET /api/v1/settings": {Summary: "The settings of the tenant", Status: ok, Answer: parley.Settings{}},
+		"PATCH /api/v1/settings": {Summary: "Change settings of the tenant; null resets one", Status: ok,
+			Body: struct {
+				Model    *string `json:"model,omitempty"`
+				Approval *string `json:"approval,omitempty"`
+				Turns    *int    `json:"turns,omitempty"`
+				Compact  *int    `json:"compact_at,omitempty"`
+				Depth    *int    `json:"max_delegation_depth,omitempty"`
+			}{}, Answer: parley.Settings{}},
+	}
+	for _, more := range []map[string]dialect.Operation{sessionOperations(), runOperations(), agentOperations(),
+		securityOperations()} {
+		for pattern, o := range more {
+			all[pattern] = o
+		}
+	}
+	return all
+}
+
+func sessionOperations() map[string]dialect.Operation {
+	return map[string]dialect.Operation{
+		"GET /api/v1/sessions": {Summary: "Sessions, most recently changed first", Status: ok,
+			Query: []string{"search", "limit", "transient", "project"}, Answer: struct {
+				Sessions []parley.Summary `json:"sessions"`
+			}{}},
+		"POST /api/v1/sessions": {Summary: "Open a session, or return the one of that id", Status: created,
+			Body: struct {
+				ID    string `json:"id,omitempty"`
+				Agent string `json:"agent,omitempty"`
+				Title string `json:"title,omitempty"`
+			}{}, Answer: parley.Summary{}},
+		"GET /api/v1/sessions/{id}": {Summary: "One session", Status: ok, Answer: parley.Summary{}},
+		"PATCH /api/v1/sessions/{id}": {Summary: "Rename a session", Status: ok, Body: struct {
+			Title string `json:"title"`
+		}{}, Answer: parley.Summary{}},
+		"DELETE /api/v1/sessions/{id}": {Summary: "Delete a session", Status: accepted, Answer: parley.Receipt{}},
+		"POST /api/v1/sessions/{id}/inputs": {Summary: "Send a message", Status: accepted, Body: inputBody{},
+			Answer: parley.Receipt{}},
+		"POST /api/v1/sessions/{id}/cancel": {Summary: "Cancel the run, or withdraw a waiting input", Status: accepted,
+			Body: struct {
+				Request string `json:"request,omitempty"`
+				Run     int64  `json:"run,omitempty"`
+			}{}, Answer: parley.Receipt{}},
+		"POST /api/v1/sessions/{id}/halt": {Summary: "Halt a session", Status: accepted, Body: struct {
+			Reason string `json:"reason,omitempty"`
+		}{}, Answer: parley.Receipt{}},
+		"POST /api/v1/sessions/{id}/reopen": {Summary: "Reopen a halted session", Status: accepted, Body: noBody{},
+			Answer: parley.Receipt{}},
+		"POST /api/v1/sessions/{id}/compact": {Summary: "Compact the model's context", Status: accepted, Body: noBody{},
+			Answer: parley.Receipt{}},
+		"DELETE /api/v1/inputs/{id}": {Summary: "Withdraw a waiting message", Status: accepted,
+			Answer: parley.Receipt{}},
+		"GET /api/v1/sessions/{id}/log": {Summary: "The log of a session, as JSON lines or server-sent events",
+			Status: ok,
+			Query:  []string{"after", "follow", "scope"}, Media: "application/jsonl"},
+		"GET /api/v1/log": {Summary: "Everything that happens in the tenant", Status: ok,
+			Query: []string{"after", "project"}, Media: "application/jsonl"},
+		"GET /api/v1/sessions/{id}/plan": {Summary: "The session's plan", Status: ok, Answer: parley.Plan{}},
+		"POST /api/v1/sessions/{id}/plan": {Summary: "Decide a plan that waits", Status: accepted, Body: struct {
+			Decision string `json:"decision"` // approve, reject or edit
+			Text     string `json:"text,omitempty"`
+			Agent    string `json:"agent,omitempty"`
+			Fresh    bool   `json:"fresh,omitempty"`
+		}{}, Answer: parley.Receipt{}},
+		"GET /api/v1/sessions/{id}/grants": {Summary: "What people allowed for the rest of the session", Status: ok,
+			Answer: struct {
+				Grants []parley.GrantInfo `json:"grants"`
+			}{}},
+		"DELETE /api/v1/sessions/{id}/grants/{grant}": {Summary: "Revoke a grant", Status: accepted,
+			Answer: parley.Receipt{}},
+		"GET /api/v1/sessions/{id}/webhook": {Summary: "The webhook of a session", Status: ok,
+			Answer: parley.WebhookInfo{}},
+		"PUT /api/v1/sessions/{id}/webhook": {Summary: "Set the webhook of a session; only this answer has the secret",
+			Status: ok, Body: struct {
+				URL    string   `json:"url"`
+				Events []string `json:"events,omitempty"`
+				Secret string   `json:"secret,omitempty"`
+			}{}, Answer: parley.WebhookInfo{}},
+		"DELETE /api/v1/sessions/{id}/webhook": {Summary: "Remove the webhook of a session", Status: ok,
+			Answer: struct {
+				Removed bool `json:"removed"`
+			}{}},
+	}
+}
+
+func runOperations() map[string]dialect.Operation {
+	type cards = []cardLine
+	return map[string]dialect.Operation{
+		"GET /api/v1/runs": {Summary: "Runs, newest first", Status: ok,
+			Query: []string{"session", "agent", "open", "parent", "before", "limit", "project"}, Answer: struct {
+				Runs []runLine `json:"runs"`
+			}{}},
+		"GET /api/v1/runs/{id}": {Summary: "One run", Status: ok, Answer: runLine{}},
+		"POST /api/v1/runs/{id}/cancel": {Summary: "Cancel a run", Status: accepted, Body: noBody{},
+			Answer: parley.Receipt{}},
+		"GET /api/v1/approvals": {Summary: "Approvals that wait for a person", Status: ok,
+			Query: []string{"session", "limit", "project"}, Answer: struct {
+				Approvals cards `json:"approvals"`
+			}{}},
+		"GET /api/v1/questions": {Summary: "Questions that wait for a person", Status: ok,
+			Query: []string{"session", "limit", "project"}, Answer: struct {
+				Questions cards `json:"questions"`
+			}{}},
+		"GET /api/v1/calls": {Summary: "Calls of unknown outcome that wait for a person", Status: ok,
+			Query: []string{"session", "status", "limit", "project"}, Answer: struct {
+				Calls cards `json:"calls"`
+			}{}},
+		"POST /api/v1/approvals/{id}": {Summary: "Decide an approval, or have it explained", Status: accepted,
+			Body: struct {
+				Decision parley.Decision   `json:"decision"` // allow, always, deny, stop or explain
+				Scope    parley.GrantScope `json:"scope,omitempty"`
+				Note     string            `json:"note,omitempty"`
+				Digest   string            `json:"digest,omitempty"`
+			}{}, Answer: parley.Receipt{}},
+		"POST /api/v1/questions/{id}": {Summary: "Answer a question", Status: accepted, Body: struct {
+			Answers [][]string `json:"answers"`
+		}{}, Answer: parley.Receipt{}},
+		"POST /api/v1/calls/{id}": {Summary: "Say what became of a call of unknown outcome", Status: accepted,
+			Body: struct {
+				Resolution parley.Resolution `json:"resolution"`
+				Note       string            `json:"note,omitempty"`
+			}{}, Answer: parley.Receipt{}},
+		"GET /api/v1/timers": {Summary: "Timers", Status: ok, Query: []string{"session", "limit", "project"},
+			Answer: struct {
+				Timers []parley.TimerInfo `json:"timers"`
+			}{}},
+		"GET /api/v1/timers/{id}":    {Summary: "One timer", Status: ok, Answer: parley.TimerInfo{}},
+		"DELETE /api/v1/timers/{id}": {Summary: "Cancel a timer", Status: accepted, Answer: parley.Receipt{}},
+		"GET /api/v1/effects": {Summary: "Effects", Status: ok, Query: []string{"session", "limit", "project"},
+			Answer: struct {
+				Effects []parley.EffectInfo `json:"effects"`
+			}{}},
+		"GET /api/v1/effects/{id}": {Summary: "One effect", Status: ok, Answer: parley.EffectInfo{}},
+	}
+}
+
+func agentOperations() map[string]dialect.Operation {
+	return map[string]dialect.Operation{
+		"GET /api/v1/agents": {Summary: "The agents", Status: ok, Query: []string{"project"}, Answer: struct {
+			Agents   []agentInfo `json:"agents"`
+			Problems []string    `json:"problems,omitempty"`
+		}{}},
+		"GET /api/v1/agents/{id}": {Summary: "One agent, with its definition", Status: ok,
+			Answer: agentDetail{}},
+		"POST /api/v1/agents": {Summary: "Create or change an agent of the tenant", Status: created,
+			Body: struct{ *parley.Agent }{}, Answer: agentInfo{}},
+		"DELETE /api/v1/agents/{id}": {Summary: "Remove an agent of the tenant", Status: ok, Answer: status{}},
+		"POST /api/v1/agents/{id}/start": {Summary: "Start an agent", Status: ok, Body: noBody{},
+			Answer: agentInfo{}},
+		"POST /api/v1/agents/{id}/stop": {Summary: "Stop an agent", Status: ok, Body: noBody{}, Answer: agentInfo{}},
+		"GET /api/v1/agents/{id}/override": {Summary: "The override for an agent", Status: ok,
+			Answer: parley.IdleChoice{}},
+		"POST /api/v1/agents/{id}/override": {Summary: "Replace the override for an agent", Status: ok,
+			Body:   idleBody{},
+			Answer: parley.IdleChoice{}},
+		"GET /api/v1/missions": {Summary: "The missions of the project, newest first", Status: ok,
+			Query: []string{"project"},
+			Answer: struct {
+				Missions []parley.MissionInfo `json:"missions"`
+				Note     string               `json:"note,omitempty"`
+			}{}},
+		"POST /api/v1/missions": {Summary: "Set the mission", Status: created, Body: struct {
+			Text   string `json:"text"`
+			Agents []struct {
+				Agent string `json:"agent"`
+				idleBody
+			} `json:"agents,omitempty"`
+		}{}, Answer: missionReceipt{}},
+		"DELETE /api/v1/missions": {Summary: "Clear the active mission", Status: ok, Answer: parley.Receipt{}},
+	}
+}
+
+func securityOperations() map[string]dialect.Operation {
+	return map[string]dialect.Operation{
+		"GET /api/v1/audit/events": {Summary: "Audit records, newest first", Status: ok,
+			Query: []string{"limit", "action", "resource_type", "source", "user_id", "after", "before"},
+			Answer: struct {
+				Events []auditEvent `json:"events"`
+				Count  int          `json:"count"`
+			}{}},
+		"POST /api/v1/tickets": {Summary: "A ticket for one connection", Status: created, Body: struct {
+			Agent string `json:"agent,omitempty"`
+		}{}, Answer: ticketInfo{}},
+		"POST /api/v1/users/{id}/revoke": {Summary: "Revoke the tokens of a user", Status: ok, Body: noBody{},
+			Answer: struct {
+				Status string            `json:"status"`
+				Spared []parley.UserRole `json:"spared_roles,omitempty"`
+			}{}},
+	}
+}
