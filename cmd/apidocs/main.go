@@ -52,16 +52,21 @@ func encode(document schema) []byte {
 
 var variable = regexp.MustCompile(`\{(\w+)\}`)
 
+// operations are those of the OpenAPI document, by dialect.
+var operations = []func() map[string]dialect.Operation{native.Operations}
+
 // openAPI describes the routes.
 func openAPI() schema {
 	s := newSchemas(native.Wire())
 	paths := map[string]schema{}
-	for pattern, o := range native.Operations() {
-		method, path, _ := strings.Cut(pattern, " ")
-		if paths[path] == nil {
-			paths[path] = schema{}
+	for _, described := range operations {
+		for pattern, o := range described() {
+			method, path, _ := strings.Cut(pattern, " ")
+			if paths[path] == nil {
+				paths[path] = schema{}
+			}
+			paths[path][strings.ToLower(method)] = operation(s, pattern, o)
 		}
-		paths[path][strings.ToLower(method)] = operation(s, pattern, o)
 	}
 	s.known["Error"] = schema{"type": "object", "required": []string{"error"},
 		"properties": schema{"error": schema{"$ref": "#/components/schemas/Refusal"}}}
@@ -124,7 +129,7 @@ var sockets = map[string]struct {
 
 // asyncAPI describes the sockets.
 func asyncAPI() schema {
-	channels, operations, messages := schema{}, schema{}, schema{}
+	channels, acts, messages := schema{}, schema{}, schema{}
 	s := newSchemas(nil)
 	for name, socket := range sockets {
 		m, refs := socket.messages(), schema{}
@@ -139,7 +144,7 @@ func asyncAPI() schema {
 				used = append(used, schema{"$ref": "#/channels/" + name + "/messages/" + key})
 			}
 			if len(used) > 0 {
-				operations[name+"."+action] = schema{"action": action, "channel": schema{"$ref": "#/channels/" + name},
+				acts[name+"."+action] = schema{"action": action, "channel": schema{"$ref": "#/channels/" + name},
 					"messages": used}
 			}
 		}
@@ -156,7 +161,7 @@ func asyncAPI() schema {
 			"See docs/dialects."},
 		"defaultContentType": "application/json",
 		"channels":           channels,
-		"operations":         operations,
+		"operations":         acts,
 		"components":         schema{"messages": messages},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +53,13 @@ func (v visitor) post(method, path, body string, headers ...string) (int, string
 type a2aAnswer struct {
 	ID     any
 	Result struct {
-		Task struct {
+		Tasks []struct {
+			ID                 string
+			Artifacts, History []json.RawMessage
+		}
+		NextPageToken string
+		TotalSize     int
+		Task          struct {
 			ID, ContextID string
 			Status        struct {
 				State   string
@@ -265,5 +272,51 @@ func TestMCPRunsOutliveTheirClients(t *testing.T) {
 	if !strings.Contains(body, `{"role":"assistant","text":"1 2 3"},{"role":"user"`) &&
 		!strings.Contains(body, `"text":"1 2 3"}`) {
 		t.Errorf("after the client has left: %s", body)
+	}
+}
+
+// ListTasks lists the tasks of an agent, newest first, page by page, and only those that are wanted.
+func TestA2AListsTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds["sqlite"](t))
+	defer w.stop()
+	ann := visitor{w, "ann", "standard_user"}
+	var ids []string
+	for _, text := range []string{"say one", "say two", "write it to a.txt"} {
+		ids = append(ids, ann.a2a("SendMessage", said(text, `,"contextId":"tea"`)).Result.Task.ID)
+	}
+	other := ann.a2a("SendMessage", said("say three", "")).Result.Task.ID
+	for _, one := range []struct {
+		params string
+		want   []string
+		total  int
+	}{
+		{`{}`, []string{other, ids[2], ids[1], ids[0]}, 4},
+		{`{"contextId":"tea"}`, []string{ids[2], ids[1], ids[0]}, 3},
+		{`{"contextId":"tea","status":"TASK_STATE_COMPLETED"}`, []string{ids[1], ids[0]}, 2},
+		{`{"status":"TASK_STATE_INPUT_REQUIRED"}`, []string{ids[2]}, 1},
+		{`{"status":"TASK_STATE_CANCELED"}`, nil, 0},
+		{`{"statusTimestampAfter":"2999-01-01T00:00:00Z"}`, nil, 0},
+		{`{"pageSize":3}`, []string{other, ids[2], ids[1]}, 4},
+	} {
+		got := ann.a2a("ListTasks", one.params).Result
+		var listed []string
+		for _, k := range got.Tasks {
+			listed = append(listed, k.ID)
+			if len(k.Artifacts) > 0 || len(k.History) != 1 {
+				t.Errorf("%s: %+v", one.params, k)
+			}
+		}
+		if !slices.Equal(listed, one.want) || got.TotalSize != one.total ||
+			(got.NextPageToken != "") != (one.total > len(one.want)) {
+			t.Errorf("%s lists %v of %d, and more: %q", one.params, listed, got.TotalSize, got.NextPageToken)
+		}
+		if got.NextPageToken != "" {
+			rest := ann.a2a("ListTasks", fmt.Sprintf(`{"pageToken":%q,"includeArtifacts":true,"historyLength":0}`,
+				got.NextPageToken)).Result.Tasks
+			if len(rest) != 1 || rest[0].ID != ids[0] || len(rest[0].Artifacts) != 1 || len(rest[0].History) > 0 {
+				t.Errorf("the next page is %+v", rest)
+			}
+		}
 	}
 }

@@ -180,7 +180,11 @@ type taskList struct {
 	TotalSize     int     `json:"totalSize"`
 }
 
-// list lists the tasks of the agent, newest first.
+// mostPages is how many pages of runs a list looks at.
+const mostPages = 10
+
+// list lists the tasks of the agent, newest first. If there are very many runs, the list is continued on another page,
+// and the total counts those that were looked at.
 func (c *call) list(ctx context.Context) (*taskList, error) {
 	q, err := c.shape.decodeWanted(c.params)
 	if err != nil {
@@ -193,7 +197,7 @@ func (c *call) list(ctx context.Context) (*taskList, error) {
 		}
 	}
 	answer := &taskList{Tasks: []*task{}, PageSize: q.size}
-	for {
+	for range mostPages {
 		page, err := c.door.Runs(ctx, c.who, runs)
 		if err != nil {
 			return nil, err
@@ -203,7 +207,7 @@ func (c *call) list(ctx context.Context) (*taskList, error) {
 			if !q.lists(r) {
 				continue
 			}
-			if answer.TotalSize++; len(answer.Tasks) == q.size {
+			if answer.TotalSize++; answer.TotalSize > q.size {
 				continue
 			}
 			w, err := c.ofRun(ctx, r)
@@ -212,16 +216,17 @@ func (c *call) list(ctx context.Context) (*taskList, error) {
 			}
 			answer.Tasks = append(answer.Tasks, w.cut(q.history, q.artifacts))
 			w.follower.Close()
-			if len(answer.Tasks) == q.size {
-				answer.NextPageToken = r.StartedAt.Format(time.RFC3339Nano)
-			}
+			answer.NextPageToken = r.StartedAt.Format(time.RFC3339Nano)
 		}
-		if len(page) < runs.Limit {
-			break
+		if len(page) < runs.Limit { // there are no more
+			if answer.TotalSize == len(answer.Tasks) {
+				answer.NextPageToken = ""
+			}
+			return answer, nil
 		}
 	}
-	if answer.TotalSize == len(answer.Tasks) {
-		answer.NextPageToken = ""
+	if len(answer.Tasks) < q.size {
+		answer.NextPageToken = runs.Before.Format(time.RFC3339Nano)
 	}
 	return answer, nil
 }
