@@ -74,6 +74,7 @@ func (u *tenantUser) live(steps int) {
 	for _, d := range []string{"threadchat", "agentchat", "agentloop", "debugconsole"} {
 		all = append(all, func() { u.dialect(d) })
 	}
+	all = append(all, u.mcp)
 	once := slices.Clone(all)
 	u.dice.Shuffle(len(once), func(i, j int) { once[i], once[j] = once[j], once[i] })
 	for range 3 { // something to try on
@@ -394,6 +395,49 @@ func (u *tenantUser) dialect(name string) {
 		more := bytes.Contains(got, []byte(`"more":true`)) // of agent chat: the run goes on
 		if !more && slices.ContainsFunc(ends, func(end string) bool { return bytes.Contains(got, []byte(end)) }) {
 			return
+		}
+	}
+}
+
+// mcp asks an agent, and reads a session of anybody, by the tools of MCP.
+func (u *tenantUser) mcp() {
+	u.use(u.tenant, "dialect mcpserver")
+	client, fresh := "", uuid.NewString()
+	defer u.opened(fresh)
+	for _, call := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+			`"clientInfo":{"name":"x","version":"1"}}}`,
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_agent","arguments":{`+
+			`"agent":"worker","message":%q,"session":%q}}}`, u.mark("input"), fresh),
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_session","arguments":{`+
+			`"session":%q}}}`, u.id()),
+	} {
+		ctx, cancel := context.WithTimeout(u.t.Context(), 30*time.Second)
+		r, err := http.NewRequestWithContext(ctx, "POST", u.addr+"/mcp", strings.NewReader(call))
+		if err != nil {
+			u.t.Error(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+u.token())
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if client != "" {
+			r.Header.Set("Mcp-Session-Id", client)
+		}
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			u.t.Errorf("mcp: %v", err)
+			cancel()
+			return
+		}
+		got, err := io.ReadAll(res.Body)
+		if err != nil {
+			u.t.Errorf("mcp: %v", err)
+		}
+		res.Body.Close()
+		cancel()
+		u.receive(u.tenant, "mcp", got)
+		if id := res.Header.Get("Mcp-Session-Id"); id != "" {
+			client = id
 		}
 	}
 }
