@@ -3,8 +3,10 @@ package dialect
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"parley"
+	"parley/transport"
 )
 
 // An Exchange is a request of an open protocol that is answered by the stream of a
@@ -19,16 +21,16 @@ type Exchange struct {
 	run   parley.RunID // that was open before the request, or is shown
 	from  parley.Seq   // of the first event that is read
 	asks  bool         // the first input from there on is the client's, and its run is shown
-	until place        // where the log ended: a run that waited before did not stay so
+	until place        // the event of the client's last answer
 	// answered are the cards that the client has answered: it has read the run up to
 	// where a stream ended because of them. Nil: it has read nothing.
 	answered map[string]bool
+	behind   place // where the client has read up to; zero: nowhere that a stream ends
 
 	input   parley.InputID // the client's
 	mine    bool           // the run that is read is the one that is shown
-	asked   bool           // a card that the client has answered was seen
 	showing bool           // the client is shown what comes
-	reached bool           // the log is read up to until
+	current bool           // everything that happened was read: what waits now waits
 }
 
 // A place is one in the logs of a session and of those below it.
@@ -125,11 +127,11 @@ func (x *Exchange) begin(ctx context.Context, run parley.RunID) error {
 // Again has the rest of a run shown to a client that sends an answer again.
 func (x *Exchange) Again(ctx context.Context, run parley.RunID, card string) error {
 	m, err := x.Door.Session(ctx, x.Who, x.Session)
-	if err == nil {
-		err = x.begin(ctx, run)
+	if err != nil {
+		return err
 	}
 	x.answered, x.until = map[string]bool{card: true}, place{x.Session, m.Head}
-	return err
+	return x.begin(ctx, run)
 }
 
 // Submit submits answers, and then messages. The run of the last message is shown,
@@ -148,7 +150,9 @@ func (x *Exchange) Submit(ctx context.Context, answers []Answered, messages []Sa
 			return err
 		}
 		x.answered[parley.Ref(a.Card.Session, a.Card.Seq)] = true
-		x.until = place{receipt.Session, receipt.First}
+		if receipt.First != 0 {
+			x.until = place{receipt.Session, receipt.First}
+		}
 	}
 	for n, s := range messages {
 		last := n == len(messages)-1
@@ -161,15 +165,8 @@ func (x *Exchange) Submit(ctx context.Context, answers []Answered, messages []Sa
 			return err
 		}
 		x.from, x.asks, x.answered = receipt.First, true, nil
-		x.until = place{x.Session, receipt.Last}
 	}
-	if !x.asks {
-		return nil
-	}
-	// A message that was sent again is shown up to where its run is now.
-	m, err := x.Door.Session(ctx, x.Who, x.Session)
-	x.until.seq = max(x.until.seq, m.Head)
-	return err
+	return nil
 }
 
 // isBad reports whether a message would be refused at any time, or was submitted
@@ -189,7 +186,6 @@ func (x *Exchange) Watch(ctx context.Context) (ok bool, err error) {
 	if err != nil || m.Run == 0 {
 		return false, err
 	}
-	x.until = place{x.Session, m.Head}
 	return true, x.begin(ctx, m.Run)
 }
 
@@ -235,15 +231,109 @@ type RunView interface {
 	State() (ended, waits, paused bool)
 }
 
-// Next reads an event. begin is set where the client is shown a run from its
-// middle, although it did not pause. withdrawn: the client's message will not be
-// answered.
-func (x *Exchange) Next(view RunView, e parley.Event) (frames []Frame, begin bool, withdrawn string, last bool) {
-	own := e.Session == x.Session
-	x.reached = x.reached || e.Session == x.until.session && e.Seq >= x.until.seq
-	if c, ok := Opens(e); ok && x.answered[c.ID] {
-		x.asked = true
+// Locate finds where the client has read up to that has answered something: where
+// the run first paused while one of the answered cards was open. If it is told
+// which cards the client knows, it is where the run last paused while these were
+// open, and no others. view is one that has seen nothing.
+func (x *Exchange) Locate(ctx context.Context, view RunView, known []string) error {
+	if x.answered == nil {
+		return nil
 	}
+	f, err := x.Follow(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	open := map[string]bool{}
+	for {
+		items, err := f.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			if i.Session == x.until.session && i.Seq >= x.until.seq {
+				return nil
+			}
+			tracks(open, i.Event)
+			view.Project(i.Event)
+			if _, _, paused := view.State(); paused && x.knows(open, known) {
+				x.behind = place{i.Session, i.Seq}
+			}
+		}
+	}
+}
+
+// tracks notes what an event opens and closes.
+func tracks(open map[string]bool, e parley.Event) {
+	if c, ok := Opens(e); ok {
+		open[c.ID] = true
+	}
+	if c, ok := Closes(e); ok {
+		delete(open, c.ID)
+	}
+	switch b := e.Body.(type) {
+	case parley.ToolCallRequested:
+		if b.Client {
+			open[parley.Ref(e.Session, e.Seq)] = true
+		}
+	case parley.ToolCallFinished:
+		if b.Outcome != parley.CallUnknown {
+			delete(open, parley.Ref(e.Session, parley.Seq(b.Call)))
+		}
+	}
+}
+
+// knows reports whether a client has read up to a pause at which cards were open.
+func (x *Exchange) knows(open map[string]bool, known []string) bool {
+	if known != nil {
+		return len(open) == len(known) && !slices.ContainsFunc(known, func(id string) bool { return !open[id] })
+	}
+	for id := range x.answered {
+		if open[id] {
+			return x.behind == place{}
+		}
+	}
+	return false
+}
+
+// A Shown is what a client is shown of an event.
+type Shown struct {
+	Frames    []Frame
+	Begin     bool   // before them, the run is shown from its middle, although it did not pause
+	Withdrawn string // instead, the client's message will not be answered: why
+}
+
+// Stream shows the run, up to its end or to where it waits. What waited before this
+// moment and was answered does not count.
+func (x *Exchange) Stream(ctx context.Context, s *transport.Stream, f parley.Follower, view RunView,
+	encode func(*parley.Item, Shown) []transport.Message) error {
+	next := func(i *parley.Item) (out []transport.Message, last bool) {
+		shown, last := x.next(view, i.Event)
+		return encode(i, shown), last
+	}
+	var out []transport.Message
+	last := false
+	if err := CatchUp(ctx, f, func(i *parley.Item) bool {
+		var more []transport.Message
+		more, last = next(i)
+		out = append(out, more...)
+		return !last
+	}); err != nil {
+		return err
+	}
+	if x.current = true; len(out) > 0 {
+		if err := s.Send(out...); err != nil {
+			return err
+		}
+	}
+	if _, waits, _ := view.State(); last || x.showing && waits {
+		return nil
+	}
+	return Stream(ctx, s, f, next)
+}
+
+func (x *Exchange) next(view RunView, e parley.Event) (s Shown, last bool) {
+	own := e.Session == x.Session
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
 		if own && x.asks && x.input == 0 {
@@ -251,27 +341,26 @@ func (x *Exchange) Next(view RunView, e parley.Event) (frames []Frame, begin boo
 		}
 	case parley.InputWithdrawn:
 		if own && x.input != 0 && b.Input == x.input {
-			return nil, false, "The message was withdrawn: " + string(b.Reason) + ".", true
+			return Shown{Withdrawn: "The message was withdrawn: " + string(b.Reason) + "."}, true
 		}
-	case parley.ToolCallRequested:
-		x.asked = x.asked || b.Client && x.answered[parley.Ref(e.Session, e.Seq)]
 	case parley.RunStarted:
 		if own {
 			x.mine = x.asks && b.Input == x.input || !x.asks && parley.RunID(e.Seq) == x.run
 			x.showing = x.mine && x.answered == nil
 		}
 	}
-	frames = view.Project(e)
-	ended, waits, paused := view.State()
+	frames := view.Project(e)
+	ended, waits, _ := view.State()
 	switch {
 	case !x.mine:
-		return nil, false, "", false
+		return s, false
 	case x.showing:
-	case x.reached: // the run never paused: others watch it, too
-		x.showing, begin = true, true
+	case x.behind == place{} && e.Session == x.until.session && e.Seq >= x.until.seq:
+		x.showing, s.Begin = true, true // others watch it, too, and it did not pause
 	default:
-		x.showing = x.asked && paused
-		return nil, false, "", false
+		x.showing = x.behind == place{e.Session, e.Seq}
+		return s, ended
 	}
-	return frames, begin, "", ended || x.reached && waits
+	s.Frames = frames
+	return s, ended || x.current && waits
 }

@@ -107,7 +107,7 @@ func TestAGUIRuns(t *testing.T) {
 		t.Errorf("it ends with %s", a.last())
 	}
 	s.kill()
-	s2 := startServer(t, options{data: s.o.data, workspace: s.o.workspace, listen: s.address})
+	s2 := n.restarted(s)
 	if r := a.run(says1("what did I say")); !strings.Contains(r.text(), "1. think about tea") ||
 		strings.Contains(r.text(), "3.") {
 		t.Errorf("after a restart: %q", r.text())
@@ -166,7 +166,7 @@ func TestAGUIInterrupts(t *testing.T) {
 		t.Errorf("%d events were appended", after-before)
 	}
 	s.kill()
-	s = startServer(t, options{data: s.o.data, workspace: s.o.workspace, listen: s.address})
+	s = n.restarted(s)
 	yes := resolves(allowed.ID, map[string]any{"approved": true})
 	if r = a.run(yes); !strings.Contains(r.text(), "It is written.") || len(r.Interrupts) > 0 {
 		t.Errorf("%+v", r)
@@ -244,7 +244,7 @@ func TestAGUIResume(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	a := n.agui(s, newThread())
-	more := says1("count to 60")
+	more := says1("count to 150") // about 3 s
 	more["leave"] = 12
 	a.run(more)
 	seen := n.threadStream(s, a.thread, map[string]any{"query": "", "leave": 20}).upTo("no such words")
@@ -265,7 +265,7 @@ func TestAGUIResume(t *testing.T) {
 			text += e.Delta
 		}
 	}
-	if text != counted(60) {
+	if text != counted(150) {
 		t.Errorf("cut and continued it reads %q", text)
 	}
 	// The run has ended; the events from before the crash are the same.

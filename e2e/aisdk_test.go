@@ -182,7 +182,7 @@ func TestAISDKApprovals(t *testing.T) {
 		t.Errorf("%d events were appended", after-before)
 	}
 	s.kill()
-	s2 := startServer(t, options{data: s.o.data, workspace: s.o.workspace, listen: s.address})
+	s2 := n.restarted(s)
 	c.act("answer", map[string]any{"id": p.Approval.ID, "approved": true})
 	done := c.ready()
 	if p := done.tool(t); done.ID != m.ID || p.State != "output-available" ||
@@ -224,7 +224,7 @@ func TestAISDKResume(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	chat := newThread()
-	ask := userSays("u1", "count to 60")
+	ask := userSays("u1", "count to 150") // about 3 s
 	ask["leave"] = 12
 	seen, _ := n.aiStream(s, "send", chat, ask)
 	replay, m := n.aiStream(s, "resume", chat, map[string]any{"leave": 20})
@@ -243,7 +243,7 @@ func TestAISDKResume(t *testing.T) {
 			text += p.Text
 		}
 	}
-	if text != counted(60) {
+	if text != counted(150) {
 		t.Errorf("cut and continued it reads %q", text)
 	}
 	if got, _ := n.aiStream(s, "resume", chat, nil); got != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -96,6 +97,27 @@ func stopNode() error {
 		return fmt.Errorf("node: %w\n%s", err, p.stderr.String())
 	}
 	return nil
+}
+
+// reaches waits until fetch uses no connection of a server that was killed before s.
+func (n *node) reaches(s *server) {
+	n.t.Helper()
+	await(n.t, patience, "a new connection", func() bool {
+		c := n.newSocket()
+		n.do(map[string]any{"do": "fetch", "socket": c.name, "url": "http://" + s.address + "/healthz",
+			"method": "GET"})
+		return c.next().Code == http.StatusOK
+	})
+}
+
+// restarted is a server that was killed, started again at its address.
+func (n *node) restarted(s *server) *server {
+	n.t.Helper()
+	o := s.o
+	o.listen = s.address
+	again := startServer(n.t, o)
+	n.reaches(again)
+	return again
 }
 
 // in is the same node in the hands of a subtest.

@@ -167,7 +167,7 @@ func TestToolsOfPages(t *testing.T) {
 		t.Fatalf("%+v", call)
 	}
 	s.kill()
-	startServer(t, options{data: s.o.data, workspace: s.o.workspace, listen: s.address})
+	n.restarted(s)
 	a.do("use", map[string]any{"module": "agui", "act": "result", "call": r.Pending[0], "content": "It is red now."})
 	a.opened()
 	if r := a.run(nil); !strings.Contains(r.text(), "It is red now.") {

@@ -73,6 +73,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	paused := v.paused
 	v, bodies := v.project(e)
 	_, answered := e.Body.(parley.ToolCallFinished)
+	answered = answered && e.Session == v.Session
 	if !starts && paused && (len(bodies) > 0 || answered || !v.waits.Waiting()) {
 		v.parts++
 		v.name = fmt.Sprintf("%s.%d", v.first, v.parts)

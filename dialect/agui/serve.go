@@ -66,7 +66,7 @@ func (h *Handler) run(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, leave := dialect.Attend(r.Context(), visit)
 	defer leave()
-	x, thread, err := h.submit(ctx, w, r, visit.Who, agent)
+	x, a, err := h.submit(ctx, w, r, visit.Who, agent)
 	if b, ok := err.(breach); ok {
 		if s, err := transport.NewStream(w, r, transport.StreamOptions{}); err == nil {
 			_ = s.Send(transport.Message{Data: dialect.Encode(errorOf(b.error))}) // if it fails, the client has gone
@@ -77,27 +77,26 @@ func (h *Handler) run(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, err)
 		return
 	}
-	h.stream(ctx, w, r, x, thread)
+	h.stream(ctx, w, r, x, a)
 }
 
 // submit submits what is new in a request.
 func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal,
-	agent string) (x *dialect.Exchange, thread string, err error) {
+	agent string) (x *dialect.Exchange, a ask, err error) {
 	body, err := dialect.ReadObject(w, r, maxBody)
 	if err != nil {
-		return nil, "", err
+		return nil, a, err
 	}
-	a, err := decode(body)
-	if err != nil {
-		return nil, "", err
+	if a, err = decode(body); err != nil {
+		return nil, a, err
 	}
 	door, _, err := dialect.InProjectOf(h.Door, who.Tenant, r, body)
 	if err != nil {
-		return nil, "", err
+		return nil, a, err
 	}
 	id, label, err := dialect.SessionNamed(who, a.thread)
 	if err != nil {
-		return nil, "", err
+		return nil, a, err
 	}
 	for i := range a.said {
 		a.said[i].Do.Agent.Name, a.said[i].Do.Name = agent, label
@@ -105,33 +104,41 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	x = &dialect.Exchange{Door: door, Who: who, Session: id}
 	open, err := x.Open(ctx, len(a.said) > 0)
 	if err != nil {
-		return nil, "", err
+		return nil, a, err
 	}
 	answers, left, err := a.match(open)
 	if err != nil {
-		return nil, "", err
+		return nil, a, err
 	}
 	if repeated, err := a.repeats(ctx, x, open); err != nil || repeated {
-		return x, a.thread, err
+		return x, a, err
 	}
 	switch {
 	case left > 0 && (len(a.said) > 0 || len(a.resume) > 0) &&
 		!(len(a.said) > 0 && x.Answering(ctx, a.said[len(a.said)-1])):
-		return nil, "",
+		return nil, a,
 			breach{parley.Errorf(parley.CodeConflict, "This thread is interrupted: resume must answer every "+
 				"open interrupt, and messages every pending tool call, before there is anything new.")}
 	case len(a.said) == 0 && len(answers) == 0:
-		return nil, "",
+		return nil, a,
 			breach{parley.Errorf(parley.CodeClosed, "Nothing in this input is new, and nothing that it answers "+
 				"waits for an answer.")}
 	}
 	err = x.Submit(ctx, answers, a.said)
 	if parley.CodeOf(err) == parley.CodeClosed && err != nil && len(a.said) == 0 { // another client was faster
 		if repeated, again := a.repeats(ctx, x, nil); repeated || again != nil {
-			return x, a.thread, again
+			return x, a, again
 		}
 	}
-	return x, a.thread, err
+	return x, a, err
+}
+
+// knows lists what the client knows to wait: a client answers all of it at once.
+func (a ask) knows() (list []string) {
+	for _, e := range a.resume {
+		list = append(list, e.id)
+	}
+	return list
 }
 
 // match finds what the request answers, among what waits. left is how much it does
@@ -249,30 +256,33 @@ func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
 
 // stream shows the run, up to its end or to where it waits. A stream that breaks
 // off is not ended properly: the client has to know that there is more.
-func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, x *dialect.Exchange,
-	thread string) {
+func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, x *dialect.Exchange, a ask) {
+	start := View{Thread: a.thread, Session: x.Session}
 	follower, err := x.Follow(ctx)
+	if err == nil {
+		defer follower.Close()
+		err = x.Locate(ctx, &shown{View: start}, a.knows())
+	}
 	if err != nil {
 		h.refuse(w, err)
 		return
 	}
-	defer follower.Close()
 	s, err := transport.NewStream(w, r, transport.StreamOptions{})
 	if err != nil {
 		return
 	}
-	view := &shown{View: View{Thread: thread, Session: x.Session}}
-	err = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
-		frames, begin, withdrawn, last := x.Next(view, i.Event)
-		if begin {
-			out = append(out, transport.Message{Data: dialect.Encode(runStarted{Type: "RUN_STARTED", ThreadID: thread,
+	view := &shown{View: start}
+	err = x.Stream(ctx, s, follower, view, func(i *parley.Item, shown dialect.Shown) (out []transport.Message) {
+		if shown.Begin {
+			out = append(out, transport.Message{Data: dialect.Encode(runStarted{Type: "RUN_STARTED", ThreadID: a.thread,
 				RunID: view.name})})
 		}
-		if withdrawn != "" {
-			out = append(out, transport.Message{Data: dialect.Encode(runError{Type: "RUN_ERROR", Message: withdrawn,
-				Code: string(parley.Cancelled)})})
+		if shown.Withdrawn != "" {
+			out = append(out,
+				transport.Message{Data: dialect.Encode(runError{Type: "RUN_ERROR", Message: shown.Withdrawn,
+					Code: string(parley.Cancelled)})})
 		}
-		return append(out, h.messages(i, view.at, frames)...), last
+		return append(out, h.messages(i, view.at, shown.Frames)...)
 	})
 	if err != nil {
 		panic(http.ErrAbortHandler)

@@ -146,29 +146,31 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 // off is not ended properly: the client has to know that there is more.
 func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, x *dialect.Exchange) {
 	follower, err := x.Follow(ctx)
+	if err == nil {
+		defer follower.Close()
+		err = x.Locate(ctx, &shown{View{session: x.Session}}, nil) // parts that come twice are the same
+	}
 	if err != nil {
 		h.refuse(w, err)
 		return
 	}
-	defer follower.Close()
 	w.Header().Set("x-vercel-ai-ui-message-stream", "v1")
 	s, err := transport.NewStream(w, r, transport.StreamOptions{})
 	if err != nil {
 		return
 	}
 	view := &shown{View{session: x.Session}}
-	err = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
-		frames, begin, withdrawn, last := x.Next(view, i.Event)
-		if begin {
+	err = x.Stream(ctx, s, follower, view, func(i *parley.Item, shown dialect.Shown) (out []transport.Message) {
+		if shown.Begin {
 			out = append(out, transport.Message{Data: dialect.Encode(view.begin())})
 		}
-		if withdrawn != "" {
-			out = append(out, transport.Message{Data: dialect.Encode(abort{"abort", withdrawn})})
+		if shown.Withdrawn != "" {
+			out = append(out, transport.Message{Data: dialect.Encode(abort{"abort", shown.Withdrawn})})
 		}
-		for n, f := range frames {
+		for n, f := range shown.Frames {
 			out = append(out, transport.Message{Data: dialect.EncodeShared(i, "aisdk", n, f)})
 		}
-		return out, last
+		return out
 	})
 	if err != nil {
 		panic(http.ErrAbortHandler)

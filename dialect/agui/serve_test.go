@@ -1,0 +1,197 @@
+package agui
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/dialect"
+	"parley/dialect/dialecttest"
+)
+
+func handler(d parley.Door) *Handler {
+	return &Handler{Door: d, Guard: dialecttest.Guard{Principal: ann}, Log: slog.New(slog.DiscardHandler)}
+}
+
+// request is answered with the ids and the events of a stream, or with a refusal.
+func request(d parley.Door, method, path, body string) (status int, ids, events []string, whole bool) {
+	a := dialecttest.Ask(handler(d).Routes(), method, path, body)
+	return a.Status, a.IDs, a.Data, a.Whole
+}
+
+// shownOf is everything that a thread shows of a log, by the seq or position behind
+// which it is shown.
+func shownOf(log []parley.Event, thread string) (all []string) {
+	v := View{Thread: thread, Session: log[0].Session}
+	for _, e := range log {
+		var frames []dialect.Frame
+		v, frames = Project(v, e)
+		for _, f := range frames {
+			all = append(all, string(dialect.Encode(f.Body)))
+		}
+	}
+	return all
+}
+
+func logs(t *testing.T) (list [][]parley.Event) {
+	return slices.DeleteFunc(dialecttest.Logs(t), func(log []parley.Event) bool { return log[0].Seq != 1 })
+}
+
+// Whoever has an event of a thread is shown exactly what follows it, however far the
+// log is.
+func TestWhereAThreadIsFollowedFrom(t *testing.T) {
+	for n, log := range logs(t) {
+		thread := string(log[0].Session)
+		path := "/api/agui/threads/" + thread + "/stream"
+		all := shownOf(log, thread)
+		_, ids, events, _ := request(&dialecttest.LogDoor{Log: log, Happened: len(log)}, "GET",
+			path+"?last_event_id="+firstID(log), "")
+		if want := all[min(1, len(all)):]; !slices.Equal(events, want) {
+			t.Fatalf("log %d: after its first event the thread shows\n%s\nand not\n%s", n, strings.Join(events, "\n"),
+				strings.Join(want, "\n"))
+		}
+		for i, id := range ids {
+			_, _, rest, _ := request(&dialecttest.LogDoor{Log: log, Happened: len(log)}, "GET",
+				path+"?last_event_id="+id, "")
+			if !slices.Equal(rest, events[i+1:]) && len(rest)+len(events[i+1:]) > 0 {
+				t.Errorf("log %d: after %s comes\n%s\nand not\n%s", n, id, strings.Join(rest, "\n"),
+					strings.Join(events[i+1:], "\n"))
+			}
+		}
+	}
+}
+
+// firstID is the id of the first event that a thread shows.
+func firstID(log []parley.Event) string {
+	for _, e := range log {
+		if _, ok := e.Body.(parley.RunStarted); ok {
+			return fmt.Sprintf("epoch-%d.%d.0", e.Seq, e.Position)
+		}
+	}
+	return ""
+}
+
+func TestTheOpenRunIsShownFromItsStart(t *testing.T) {
+	for n, log := range logs(t) {
+		for head := 1; head <= len(log); head++ {
+			d := &dialecttest.LogDoor{Log: log, Happened: head}
+			m, err := d.Session(t.Context(), ann, log[0].Session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, events, _ := request(d, "GET", "/api/agui/threads/"+string(m.ID)+"/stream", "")
+			all := shownOf(log[:head], string(m.ID))
+			switch {
+			case m.Run == 0 && len(events) > 0:
+				t.Errorf("log %d, %d events: no run is open, and shown is %q", n, head, events)
+			case m.Run != 0 && (len(events) == 0 || !strings.HasPrefix(events[0], `{"type":"RUN_STARTED"`) ||
+				!slices.Equal(events, all[len(all)-len(events):])):
+				t.Errorf("log %d, %d events: shown is\n%s\nof\n%s", n, head, strings.Join(events, "\n"),
+					strings.Join(all, "\n"))
+			}
+		}
+	}
+}
+
+func TestCursorsThatAreGone(t *testing.T) {
+	log := logs(t)[0]
+	for _, id := range []string{"other-3.3.0", "epoch-3.3", "epoch-3.3.x", "epoch-3.-3.0", "epoch-2.3.0",
+		"epoch-3.9999.0",
+		"epoch-9999.3.0", "7", "epoch"} {
+		status, _, events, _ := request(&dialecttest.LogDoor{Log: log, Happened: len(log)}, "GET",
+			"/api/agui/threads/"+string(log[0].Session)+"/stream?last_event_id="+id, "")
+		if status != http.StatusGone || len(events) != 1 || !strings.Contains(events[0], `"code":"resync"`) {
+			t.Errorf("%s: %d %q", id, status, events)
+		}
+	}
+}
+
+// input is a RunAgentInput for a log's thread.
+func input(log []parley.Event, more string) string {
+	return fmt.Sprintf(`{"threadId":%q,"runId":"r1",%s}`, log[0].Session, more)
+}
+
+// Wherever a run waits, the answer is shown the rest, from the next RUN_STARTED on,
+// and a message is refused.
+func TestAnswersReadOn(t *testing.T) {
+	answered := 0
+	for n, log := range logs(t) {
+		for head := 1; head < len(log); head++ {
+			d := &dialecttest.LogDoor{Log: log, Happened: head}
+			before, after := shownOf(log[:head], string(log[0].Session)), shownOf(log, string(log[0].Session))
+			if len(before) == 0 || !strings.Contains(before[len(before)-1], `"outcome":{"type":"interrupt"`) ||
+				len(shownOf(log[:head-1], string(log[0].Session))) == len(before) {
+				continue // it does not wait, or did before
+			}
+			_, _, events, whole := request(d, "POST", "/api/agui/scout",
+				input(log, `"messages":[{"id":"m","role":"user","content":"Hello?"}]`))
+			if len(d.Commands) > 0 || !whole || len(events) != 1 || !strings.Contains(events[0], `"code":"conflict"`) {
+				t.Errorf("log %d, %d events: a message is answered %q, %+v", n, head, events, d.Commands)
+			}
+			resume := answersAll(t, before[len(before)-1])
+			if !slices.ContainsFunc(log[head:], closesCard) || strings.Contains(strings.Join(before, ""), "paint") {
+				continue // nobody answers in this log, or a tool of the page waits, too
+			}
+			_, _, events, _ = request(d, "POST", "/api/agui/scout", input(log, `"messages":[],"resume":`+resume))
+			rest := strings.Join(after[len(before):], "\n")
+			if slices.ContainsFunc(log[head:], explains) { // it is shown before the answer, to others
+				rest = rest[strings.Index(rest, events[0]):]
+			}
+			if len(d.Commands) == 0 || len(events) == 0 || !strings.HasPrefix(events[0], `{"type":"RUN_STARTED"`) ||
+				!strings.HasPrefix(rest, strings.Join(events, "\n")) {
+				t.Errorf("log %d, %d events: after %s comes\n%s\nof\n%s", n, head, resume, strings.Join(events, "\n"),
+					rest)
+			}
+			answered++
+		}
+	}
+	if answered < 5 {
+		t.Errorf("only %d runs waited", answered)
+	}
+}
+
+func closesCard(e parley.Event) bool {
+	_, ok := dialect.Closes(e)
+	return ok
+}
+
+func explains(e parley.Event) bool {
+	_, ok := dialect.Explains(e)
+	return ok
+}
+
+// answersAll is a resume that answers everything that a RUN_FINISHED asks.
+func answersAll(t *testing.T, finished string) string {
+	var f struct {
+		Outcome struct {
+			Interrupts []struct {
+				ID, Reason string
+				Metadata   struct{ Questions []any }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(finished), &f); err != nil {
+		t.Fatal(err)
+	}
+	var list []any
+	for _, i := range f.Outcome.Interrupts {
+		payload := map[string]any{reasonApproval: map[string]any{"approved": true},
+			reasonQuestion: map[string]any{"answers": [][]string{{"this"}}},
+			reasonUnknown:  map[string]any{"resolution": "mark_done"}}[i.Reason]
+		list = append(list, map[string]any{"interruptId": i.ID, "status": "resolved", "payload": payload})
+	}
+	return string(dialect.Encode(list))
+}
+
+func TestSlowBodies(t *testing.T) {
+	log := logs(t)[0]
+	dialecttest.Bodies(t, func() map[string]http.HandlerFunc {
+		return handler(&dialecttest.LogDoor{Log: log}).Routes()
+	}, dialecttest.Body{Path: "/api/agui/scout", Nobody: "X-Nobody: x",
+		JSON: input(log, `"messages":[{"id":"m","role":"user","content":"Hello?"}]`)})
+}

@@ -1,0 +1,200 @@
+package dialecttest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/dialect"
+)
+
+// A LogDoor is a door to a log of a transcript, of which only the first events have
+// happened. Whatever is submitted has the rest happen. Followers end where the log
+// does, as they do when a server stops.
+type LogDoor struct {
+	parley.Door
+	Log      []parley.Event
+	Happened int
+	Commands []parley.Command
+}
+
+func (d *LogDoor) top() parley.SessionID { return d.Log[0].Session }
+
+func (d *LogDoor) Epoch() string { return "epoch" }
+
+func (d *LogDoor) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
+	return nil
+}
+
+func (d *LogDoor) Head(context.Context, parley.Principal) (parley.Cursor, error) {
+	return parley.Cursor{After: int64(d.Log[d.Happened-1].Position)}, nil
+}
+
+func (d *LogDoor) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (m parley.Summary, err error) {
+	m = parley.Summary{ID: id, Root: d.top()}
+	for _, e := range d.Log[:d.Happened] {
+		if e.Session != id {
+			continue
+		}
+		switch m.Head = e.Seq; e.Body.(type) {
+		case parley.RunStarted:
+			m.Run = e.Run
+		case parley.RunFinished:
+			m.Run = 0
+		}
+	}
+	if m.Head == 0 {
+		err = parley.Errorf(parley.CodeNotFound, "There is no such session.")
+	}
+	return m, err
+}
+
+// Cards lists those that are open.
+func (d *LogDoor) Cards(context.Context, parley.Principal, parley.CardQuery) (list []parley.CardInfo, err error) {
+	without := func(closed func(parley.CardInfo) bool) {
+		var kept []parley.CardInfo
+		for _, c := range list {
+			if !closed(c) {
+				kept = append(kept, c)
+			}
+		}
+		list = kept
+	}
+	for _, e := range d.Log[:d.Happened] {
+		if c, ok := dialect.Opens(e); ok {
+			info := parley.CardInfo{Kind: c.Kind, Session: c.Session, Seq: c.Seq, Run: e.Run}
+			switch b := e.Body.(type) {
+			case parley.ApprovalRequested:
+				info.Call = b.Call
+			case parley.QuestionAsked:
+				info.Call = b.Call
+			case parley.ToolCallFinished:
+				info.Call = b.Call
+			}
+			info.Read(e.Body, nil)
+			list = append(list, info)
+		}
+		if c, ok := dialect.Closes(e); ok {
+			without(func(i parley.CardInfo) bool { return i.Session == c.Session && i.Seq == c.Seq })
+		}
+		if _, ends := e.Body.(parley.RunFinished); ends {
+			without(func(i parley.CardInfo) bool { return i.Session == e.Session })
+		}
+	}
+	return list, nil
+}
+
+func (d *LogDoor) Submit(_ context.Context, _ parley.Principal, c parley.Command) (r parley.Receipt, err error) {
+	d.Commands = append(d.Commands, c)
+	r.Session = c.Session
+	_, closes := c.Do.(parley.SubmitInput)
+	for _, e := range d.Log[d.Happened:] {
+		_, ok := dialect.Closes(e)
+		if e.Session == c.Session && (r.First == 0 || ok && !closes) { // an answer closes a card
+			r.First, closes = e.Seq, closes || ok
+		}
+	}
+	d.Happened = len(d.Log)
+	m, err := d.Session(context.Background(), parley.Principal{}, c.Session)
+	r.Last = m.Head
+	return r, err
+}
+
+func (d *LogDoor) Follow(_ context.Context, _ parley.Principal, s parley.Scope, from parley.Cursor) (parley.Follower,
+	error) {
+	f := &logFollower{}
+	begun := false
+	for _, e := range d.Log[:d.Happened] {
+		own := e.Session == s.Session
+		if begun = begun || own && int64(e.Seq) > from.After; begun && (own || s.Below) {
+			f.items = append(f.items, &parley.Item{Event: e})
+		}
+	}
+	return f, nil
+}
+
+type logFollower struct{ items []*parley.Item }
+
+func (f *logFollower) Next(context.Context) (items []*parley.Item, err error) {
+	if len(f.items) == 0 {
+		return nil, parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
+	}
+	items, f.items = f.items, nil
+	return items, nil
+}
+
+// Take is of parley.Waker.
+func (f *logFollower) Take(context.Context, func()) (items []*parley.Item, err error) {
+	items, f.items = f.items, nil
+	return items, nil
+}
+
+func (f *logFollower) Close() {}
+
+// A Guard lets in everybody as one principal, but requests with the header X-Nobody.
+type Guard struct{ Principal parley.Principal }
+
+func (g Guard) Who(r *http.Request) (parley.Principal, error) {
+	if r.Header.Get("X-Nobody") != "" {
+		return parley.Principal{}, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
+	}
+	return g.Principal, nil
+}
+
+func (g Guard) Enter(r *http.Request, _ string) (v parley.Visit, err error) {
+	v.Who, err = g.Who(r)
+	v.Watch, v.Leave = context.WithCancel, func() {}
+	return v, err
+}
+
+func (g Guard) Ask(r *http.Request, agent string) (parley.Visit, error) { return g.Enter(r, agent) }
+
+// An Answer is the answer to a request: a stream, or something else, which is then
+// all of Data.
+type Answer struct {
+	Status    int
+	IDs, Data []string
+	Whole     bool // it was not cut off
+}
+
+// Ask sends a request with a body of JSON to some routes.
+func Ask(routes map[string]http.HandlerFunc, method, path, body string) (a Answer) {
+	mux := http.NewServeMux()
+	for pattern, h := range routes {
+		mux.Handle(pattern, h)
+	}
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := recorder{httptest.NewRecorder()}
+	func() {
+		defer func() {
+			if cut := recover(); cut != nil && cut != http.ErrAbortHandler {
+				panic(cut)
+			}
+		}()
+		mux.ServeHTTP(w, r)
+		a.Whole = true
+	}()
+	a.Status = w.Code
+	raw := w.Body.String()
+	for line := range strings.Lines(raw) {
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			a.IDs = append(a.IDs, strings.TrimSpace(id))
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			a.Data = append(a.Data, strings.TrimSpace(data))
+		}
+	}
+	if a.Data == nil && raw != "" {
+		a.Data = []string{strings.TrimSpace(raw)}
+	}
+	return a
+}
+
+// A recorder takes deadlines, as connections do.
+type recorder struct{ *httptest.ResponseRecorder }
+
+func (recorder) SetWriteDeadline(time.Time) error { return nil }
