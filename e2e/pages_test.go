@@ -181,3 +181,46 @@ func TestToolsOfPages(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// What a sub-agent asks reaches the page of the session at the top, and the page's
+// answer the sub-agent, also after a crash.
+func TestSubAgentsAskPages(t *testing.T) {
+	t.Parallel()
+	workspace := t.TempDir()
+	agentFile(t, workspace, "boss", "delegates: [helper]")
+	agentFile(t, workspace, "helper", "approval: suggest")
+	s, n := startServer(t, options{workspace: workspace}), startNode(t)
+	a := &aguiAgent{socket: n.begin(map[string]any{"do": "use", "module": "agui", "act": "open", "thread": newThread(),
+		"url": "http://" + s.address + "/api/agui/boss"})}
+	a.opened()
+	r := a.run(says1("delegate write it to agui.txt to helper"))
+	if len(r.Interrupts) != 1 || !strings.Contains(r.Interrupts[0].Message, "agui.txt") ||
+		!strings.Contains(a.last(), `"agent":"helper"`) {
+		t.Fatalf("%+v\n%s", r, a.last())
+	}
+	c := &aiChat{n.begin(map[string]any{"do": "use", "module": "aisdk", "act": "open", "chat": newThread(),
+		"api": "http://" + s.address + "/api/aisdk/boss"}), "boss"}
+	c.opened()
+	m := c.says("delegate write it to aisdk.txt to helper")
+	p := m.tool(t)
+	if p.ToolName != "write_file" || p.State != "approval-requested" {
+		t.Fatalf("%+v", m)
+	}
+	s.kill()
+	s = n.restarted(s)
+	if r = a.run(resolves(r.Interrupts[0].ID, map[string]any{"approved": true})); len(r.Interrupts) != 0 {
+		t.Errorf("%+v", r)
+	}
+	wantFile(t, s, "agui.txt", "it")
+	c.act("answer", map[string]any{"id": p.Approval.ID, "approved": true})
+	done := c.ready()
+	for _, p := range done.Parts {
+		if p.ToolCallID != "" && p.State != "output-available" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if done.ID != m.ID || done.text() == m.text() {
+		t.Errorf("%+v", done)
+	}
+	wantFile(t, s, "aisdk.txt", "it")
+}

@@ -17,6 +17,7 @@ type View struct {
 	waits   dialect.Waits
 	paused  bool         // the stream was ended because the run waits
 	step    bool         // a step is open
+	asks    bool         // it has what sub-agents ask, and nothing else
 	shown   int          // bytes of the open output
 	stop    parley.Stop  // of the last turn
 	used    parley.Usage // so far
@@ -81,7 +82,7 @@ func (v View) begin() start {
 
 func (v View) endStep(bodies []any) (View, []any) {
 	if v.step {
-		v.step, bodies = false, append(bodies, bare{"finish-step"})
+		v.step, v.asks, bodies = false, false, append(bodies, bare{"finish-step"})
 	}
 	return v, bodies
 }
@@ -89,7 +90,7 @@ func (v View) endStep(bodies []any) (View, []any) {
 func (v View) project(e parley.Event) (_ View, out []any) {
 	waits, change := v.waits.After(v.session, e)
 	v.waits = waits
-	out = v.below(change)
+	v, out = v.below(change)
 	if e.Session != v.session {
 		return v, out
 	}
@@ -190,9 +191,15 @@ func (v View) end(b parley.RunFinished, out []any) (View, []any) {
 var reasons = map[parley.Stop]string{parley.StopLength: "length", parley.StopRefusal: "content-filter"}
 
 // below shows the cards of sub-agents as tool calls of their own, which end with
-// the card: the call that delegates shows what came of them.
-func (v View) below(change dialect.Change) (out []any) {
+// the card: the call that delegates shows what came of them. They have a step of
+// their own: clients send answers by themselves if nothing else is open in the last
+// step, and the call that delegates is.
+func (v View) below(change dialect.Change) (_ View, out []any) {
 	if c := change.Opened; c != nil {
+		if !v.asks {
+			v, out = v.endStep(out)
+			v.step, v.asks, out = true, true, append(out, bare{"start-step"})
+		}
 		switch b := c.Asks.(type) {
 		case parley.ApprovalRequested:
 			out = append(out, toolInput{"tool-input-available", c.ID, c.Call.Name, dialect.Arguments(c.Call.Arguments),
@@ -221,7 +228,7 @@ func (v View) below(change dialect.Change) (out []any) {
 	if x := change.Explained; x != nil {
 		out = append(out, data{Type: "data-explanation", ID: x.ID, Data: *x})
 	}
-	return out
+	return v, out
 }
 
 func asking(c dialect.Card, call string, b parley.ApprovalRequested) approvalRequest {
