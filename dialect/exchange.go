@@ -303,6 +303,9 @@ type Shown struct {
 	Withdrawn string // instead, the client's message will not be answered: why
 }
 
+// batch is how many messages are sent at once of what has happened.
+const batch = 256
+
 // Stream shows the run, up to its end or to where it waits. What waited before this
 // moment and was answered does not count.
 func (x *Exchange) Stream(ctx context.Context, s *transport.Stream, f parley.Follower, view RunView,
@@ -312,20 +315,26 @@ func (x *Exchange) Stream(ctx context.Context, s *transport.Stream, f parley.Fol
 		return encode(i, shown), last
 	}
 	var out []transport.Message
+	var failed error
 	last := false
-	if err := CatchUp(ctx, f, func(i *parley.Item) bool {
+	err := CatchUp(ctx, f, func(i *parley.Item) bool {
 		var more []transport.Message
 		more, last = next(i)
-		out = append(out, more...)
-		return !last
-	}); err != nil {
+		if out = append(out, more...); len(out) >= batch {
+			failed, out = s.Send(out...), nil
+		}
+		return !last && failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && len(out) > 0 {
+		err = s.Send(out...)
+	}
+	if err != nil {
 		return err
 	}
-	if x.current = true; len(out) > 0 {
-		if err := s.Send(out...); err != nil {
-			return err
-		}
-	}
+	x.current = true
 	if _, waits, _ := view.State(); last || x.showing && waits {
 		return nil
 	}

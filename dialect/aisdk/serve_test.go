@@ -99,7 +99,8 @@ func TestAnswersReadOn(t *testing.T) {
 			id := parley.Ref(cards[0].Session, cards[0].Seq)
 			a := request(d, "POST", "/api/aisdk/scout", body(log, fmt.Sprintf(`{"id":"a","role":"assistant","parts":[
 				{"type":"dynamic-tool","toolCallId":%q,"state":"output-available","output":"this"},
-				{"type":"dynamic-tool","toolCallId":"x","state":"approval-responded","approval":{"id":%q,"approved":true}}]}`,
+				{"type":"dynamic-tool","toolCallId":"x","state":"approval-responded",
+					"approval":{"id":%q,"approved":true}}]}`,
 				id, id)))
 			m, _ := d.Session(t.Context(), ann, log[0].Session)
 			_, waits = shownOf(log)
