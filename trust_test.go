@@ -357,6 +357,8 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 	wantsToSend := wantsToSend
 	wantsToSend.Expires = start.Add(time.Hour)
 	remote := []parley.ReportBody{wantsToSend, parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded},
+		wants("w", "write_file", parley.VerdictRun, parley.Effectful), wants("r", "read_file", parley.VerdictRun,
+			parley.Pure),
 		parley.ModelEnded{Stop: parley.StopEnd}}
 	classes := []parley.ToolClass{parley.Pure, parley.Effectful, parley.Idempotent}
 	verdicts := []parley.VerdictKind{parley.VerdictRun, parley.VerdictRun, parley.VerdictAsk, parley.VerdictChild}

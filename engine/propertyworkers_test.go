@@ -32,7 +32,22 @@ func (m *machine) modelSays() parley.ReportBody {
 // remoteSays is what an agent elsewhere reports.
 func (m *machine) remoteSays() parley.ReportBody {
 	name := rapid.SampledFrom([]string{"search", "send"}).Draw(m.t, "tool")
-	switch rapid.IntRange(0, 13).Draw(m.t, "remote") {
+	key := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(m.t, "key")
+	switch rapid.IntRange(0, 19).Draw(m.t, "remote") {
+	case 14:
+		return parley.RemoteBegan{Key: key, Name: name}
+	case 15:
+		return parley.RemoteTool{Key: key, Name: name, Outcome: parley.CallSucceeded}
+	case 16, 17:
+		tool := rapid.SampledFrom([]string{"read", "put", "do", "write", "forbidden"}).Draw(m.t, "made")
+		return parley.RemoteCalls{CallAsked: parley.CallAsked{Name: tool, Arguments: `"x"`, Provider: key,
+			Verdict: (&hands{}).Judge(parley.Agent{}, tool, `"x"`),
+			Expires: m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(m.t, "minutes")) * time.Minute)}}
+	case 18:
+		return parley.RemoteDropped{Key: key}
+	case 19:
+		return parley.RemotePlanned{PlanUpdate: parley.PlanUpdate{Items: []parley.PlanItem{{Title: key,
+			Status: parley.ItemPending}}}}
 	case 0, 1, 2, 3:
 		return parley.ModelPiece{Kind: parley.Text, Text: rapid.StringN(0, 5, -1).Draw(m.t, "text")}
 	case 4, 5, 6:

@@ -79,14 +79,14 @@ func (e *editor) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	e.ctx = ctx
 	e.conn = jsonrpc.New(in, out, e, jsonrpc.Options{MaxLine: acpLine, MaxUnsent: acpUnsent,
 		Cancel: "$/cancel_request"})
-	unhook := context.AfterFunc(ctx, func() {
+	served := make(chan error, 1)
+	go func() { served <- e.conn.Serve() }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done(): // reading from a pipe cannot be ended; the process ends now
 		e.conn.Close()
-		if c, ok := in.(io.Closer); ok {
-			c.Close() // Serve waits to read from it
-		}
-	})
-	defer unhook()
-	err := e.conn.Serve()
+	}
 	cancel()
 	e.wg.Wait()
 	if errors.Is(err, io.EOF) || errors.Is(err, jsonrpc.ErrClosed) {

@@ -94,7 +94,14 @@ func (s *acpSession) run() {
 			s.log.Warn("the server is away", "session", s.id, "reason", u.Lost)
 		case u.Resync != nil: // everything comes again, and the editor has seen it
 			s.log.Warn("the log of the session begins anew", "session", s.id, "reason", u.Resync.Message)
-			f.view, f.again = s.newView(), f.last
+			about, err := s.patient.Session(s.ctx, s.id)
+			if err != nil {
+				s.fail(toEditor(err))
+				return
+			}
+			f.view, f.again = s.newView(), about.Head
+			s.answerAll(
+				acp.Refused(parley.CodeResync, "The server was restored, and what became of this is not known."))
 		default:
 			if over := f.take(u.Event); over {
 				return
@@ -113,7 +120,6 @@ type acpFollower struct {
 	view  acp.View
 	live  bool               // what comes is news
 	open  map[string]acp.Ask // cards that were open when the session was loaded
-	last  parley.Seq         // of the session itself, that was taken
 	again parley.Seq         // up to here everything comes once more
 }
 
@@ -122,11 +128,8 @@ func (f *acpFollower) take(e parley.Event) (over bool) {
 	var frames []dialect.Frame
 	f.view, frames = acp.Project(f.view, e)
 	repeated := f.again > 0
-	if e.Session == f.id {
-		f.last = max(f.last, e.Seq)
-		if e.Seq >= f.again {
-			f.again = 0
-		}
+	if e.Session == f.id && e.Seq >= f.again {
+		f.again = 0
 	}
 	for _, frame := range frames {
 		if frame.Close != nil {
@@ -294,7 +297,7 @@ func (s *acpSession) fail(why *acp.Error) {
 	s.mu.Unlock()
 }
 
-// leave answers every prompt that is open.
+// leave ends the session on this side.
 func (s *acpSession) leave() {
 	s.stop()
 	s.editor.mu.Lock()
@@ -302,7 +305,12 @@ func (s *acpSession) leave() {
 		delete(s.sessions, s.id)
 	}
 	s.editor.mu.Unlock()
-	why := s.failed()
+	s.answerAll(s.failed())
+	close(s.gone)
+}
+
+// answerAll answers every prompt that is open.
+func (s *acpSession) answerAll(why *acp.Error) {
 	s.mu.Lock()
 	prompts := s.prompts
 	s.prompts = map[string]jsonrpc.Answer{}
@@ -310,5 +318,4 @@ func (s *acpSession) leave() {
 	for _, answer := range prompts {
 		answer(nil, asRPC(why))
 	}
-	close(s.gone)
 }

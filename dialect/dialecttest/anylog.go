@@ -338,7 +338,20 @@ func (s *session) said() parley.ReportBody {
 // reported is what an agent elsewhere says.
 func (s *session) reported() parley.ReportBody {
 	name := []string{"search", "send"}[s.pick("tool", 2)]
-	switch s.pick("reported", 12) {
+	key := []string{"1", "2"}[s.pick("key", 2)]
+	switch s.pick("reported", 16) {
+	case 12:
+		return parley.RemoteBegan{Key: key, Name: name}
+	case 13:
+		return parley.RemoteTool{Key: key, Name: name, Outcome: parley.CallSucceeded, Result: s.text()}
+	case 14:
+		kind := []parley.VerdictKind{parley.VerdictRun, parley.VerdictAsk, parley.VerdictBlock}[s.pick("verdict", 3)]
+		return parley.RemoteCalls{CallAsked: parley.CallAsked{Name: "write_file", Arguments: "{}", Provider: key,
+			Expires: s.now.Add(24 * time.Hour), Verdict: parley.Verdict{Kind: kind, Class: parley.Effectful,
+				Show: "write it", Digest: "d:write", Reason: "no"}}}
+	case 15:
+		return parley.RemotePlanned{PlanUpdate: parley.PlanUpdate{Items: []parley.PlanItem{{Title: key,
+			Status: parley.ItemPending}}}}
 	case 0:
 		return parley.ModelFailed{Code: []parley.Code{parley.CodeModel, parley.CodeInterrupted}[s.pick("lost", 2)],
 			Message: "The agent failed."}
