@@ -102,8 +102,11 @@ func TestProgramAgents(t *testing.T) {
 		}
 	}
 	// A command that was allowed runs inside the sandbox.
-	if got := decide("run touch "+secret+".new || echo kept out", "allow"); !strings.HasSuffix(got, "kept out\n") {
+	if got := decide("run touch "+secret+".new || echo kept out", "allow"); !strings.Contains(got, "kept out\n") {
 		t.Errorf("%q", got)
+	}
+	if _, err := os.Stat(secret + ".new"); err == nil {
+		t.Error("it wrote outside of the project")
 	}
 	if got := decide("kill", "allow"); got != "SIGKILL: " {
 		t.Errorf("%q", got)

@@ -70,7 +70,7 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 		"allows no id": {Name: "x", Instructions: "x",
 			Allow: &parley.AgentAllow{Users: []parley.PrincipalID{""}}},
 		"a wicked model": {Name: "x", Instructions: "x", Model: "a b"},
-		"a program": {Name: "x", Instructions: "x", Command: []string{"sh"}},
+		"a program":      {Name: "x", Instructions: "x", Command: []string{"sh"}},
 		"a webhook": {Name: "x", Instructions: "x", Webhook: &parley.AgentWebhook{URL: "https://x.example",
 			SecretEnv: "HOME", Target: "x.example:443"}},
 	} {
