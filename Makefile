@@ -3,7 +3,8 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race race-all bench e2e browser screenshots sabotage sabotage-sample clean
+.PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill sabotage sabotage-sample \
+	clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,6 +12,19 @@ help: ## print this help
 # Follow-ups without a person are off by default. Here they are on, because the first page of the console offers one.
 run: build ## build everything and serve on http://127.0.0.1:8080
 	@grep -qs '^AUTONOMY_ENABLED=' .env || export AUTONOMY_ENABLED=$${AUTONOMY_ENABLED-true}; exec bin/parley serve
+
+# PostgreSQL must be installed. Data is in a temporary folder and gone at the end. See docs/cluster.md.
+cluster: build bin/cluster-run bin/nats-server ## run three nodes, PostgreSQL, NATS and a balancer on http://127.0.0.1:8080
+	@bin/cluster-run $(CLUSTER)
+
+cluster-kill: ## kill -9 a node of make cluster: make cluster-kill NODE=2
+	kill -9 $$(cat bin/cluster/node$(NODE).pid)
+
+bin/cluster-run: $(wildcard cmd/cluster/*.go)
+	go build -o $@ ./cmd/cluster
+
+bin/nats-server: tools/go.mod
+	go build -modfile=tools/go.mod -o $@ github.com/nats-io/nats-server/v2
 
 # Without symbols for debuggers (-s -w). Stack traces of panics and profiles do not need them.
 build: web/dist/index.html ## write bin/parley

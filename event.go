@@ -2,6 +2,7 @@ package parley
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -178,14 +179,20 @@ func EncodeBody(body EventBody) (name string, version int, raw []byte, err error
 	return name, bodyTypes[name].version, raw, err
 }
 
+// ErrNewer is in the error of an event that a later release has written.
+var ErrNewer = errors.New("this release does not know it")
+
 // DecodeBody reads what EncodeBody, of this or any earlier release, wrote.
 func DecodeBody(name string, version int, raw []byte) (EventBody, error) {
 	t, ok := bodyTypes[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown event type %q", name)
+		return nil, fmt.Errorf("unknown event type %q: %w", name, ErrNewer)
 	}
-	if version < 1 || version > t.version {
-		return nil, fmt.Errorf("%s version %d, this release knows up to %d", name, version, t.version)
+	if version > t.version {
+		return nil, fmt.Errorf("%s version %d, this release knows up to %d: %w", name, version, t.version, ErrNewer)
+	}
+	if version < 1 {
+		return nil, fmt.Errorf("%s has no version %d", name, version)
 	}
 	msg := json.RawMessage(raw)
 	for ; version < t.version; version++ {

@@ -36,6 +36,7 @@ type Options struct {
 	Folder      string  // for data; empty: the folder for temporary files
 	Store       string  // sqlite or postgres
 	Postgres    string  // URL of a database, for that store and to compare appends with
+	NATS        string  // URL of a server, for several nodes
 	Program     string  // the program that serves
 	Version     string
 

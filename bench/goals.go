@@ -63,6 +63,15 @@ func ratio(a, b string) func(view) (float64, bool) {
 	}
 }
 
+// difference subtracts two figures.
+func difference(a, b string) func(view) (float64, bool) {
+	return func(v view) (float64, bool) {
+		x, ok := v["parley"][a]
+		y, there := v["parley"][b]
+		return x - y, ok && there
+	}
+}
+
 var none = math.NaN()
 
 var goals = []goal{
@@ -123,6 +132,14 @@ var goals = []goal{
 		ratio("kb_per_connection_at_10000", "kb_per_connection_at_1000")},
 	{"18: CPU per delivery at 10,000 followers ÷ at 1,000", "fan-growth", "x", false, 1.25, 1.1,
 		ratio("cpu_us_per_delivery_at_10000", "cpu_us_per_delivery_at_1000")},
+
+	// Several nodes.
+	{"tokens on another node, with NATS, p99", "nodes", "ms", false, 50, 10, value("lag_nats_p99_ms")},
+	{"tokens on another node, by PostgreSQL alone, p99", "nodes", "ms", false, 1000, 100, value("lag_postgres_p99_ms")},
+	{"CPU per delivery on three nodes ÷ on one", "nodes", "x", false, 1.3, 1.1,
+		ratio("cpu_us_per_delivery_3_nodes", "cpu_us_per_delivery_1_nodes")},
+	{"a command passed on with NATS, added to its p50", "nodes", "ms", false, 3, 1,
+		difference("command_nats_passed_on_p50_ms", "command_nats_holder_p50_ms")},
 
 	// What must not grow.
 	{"memory per stalled reader", "slow", "KB", false, 64, none, value("kb_per_stalled_reader")},

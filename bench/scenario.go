@@ -36,6 +36,8 @@ var scenarios = []scenario{
 	{"inputs", "400 messages of 1 MB at once", false, runInputs},
 	{"keepalive", "HTTP connections that are left open", false, runKeepAlive},
 	{"crash", "kill -9 while agents stream: nothing that was shown is lost", false, runCrash},
+	{"nodes", "several nodes on one PostgreSQL database: lag, deliveries, appends and commands across nodes", false,
+		runNodes},
 	{"load", "agent loop protocol: 100 connections with 4 inputs under way each, closed loop", true, runLoad},
 }
 

@@ -28,7 +28,7 @@ import (
 // a flag, the first one set wins.
 type Store struct {
 	Data          string          `var:"PARLEY_DATA" type:"path" placeholder:"DIR" group:"Data" help:"Data folder: the database, the server's key, artifacts. It is made if it is missing. Default: a folder for the working folder below ~/.local/state/parley (or your state folder); or ./var, if only that holds data."`
-	DatabaseURL   SecretURL       `var:"PARLEY_DATABASE_URL" placeholder:"URL" group:"Data" help:"PostgreSQL database for sessions, such as postgres://user@host/name. One server per database. Default: SQLite in the data folder."`
+	DatabaseURL   SecretURL       `var:"PARLEY_DATABASE_URL" placeholder:"URL" group:"Data" help:"PostgreSQL database for sessions, such as postgres://user@host/name. Several servers may share it (docs/cluster.md). Default: SQLite in the data folder."`
 	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" group:"Data" help:"Number of connections to PostgreSQL (default: 8)."`
 	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" group:"Data" help:"Tenant of the agents from files, and of the user in local mode."`
 	ServerKey     Secret          `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" group:"Data" help:"Key of the server, at least 32 bytes; it signs the audit log and seals secrets. Default: a key that is made and kept in the data folder."`
@@ -41,6 +41,7 @@ type Settings struct {
 	Store
 	New         bool          `var:"PARLEY_NEW" default:"false" group:"Data" help:"Make an empty database although the data folder holds the key of an earlier one. An existing database stays as it is."`
 	Listen      string        `var:"PARLEY_LISTEN" default:"127.0.0.1:8080" group:"Address" help:"Address to serve on. With --auth local it must be a loopback address."`
+	Advertise   string        `var:"PARLEY_ADVERTISE" placeholder:"ADDRESS" group:"Several nodes" help:"Address under which GET /api/v1/nodes lists this server, where several share a database (default: the address it listens on)."`
 	Workspace   string        `var:"PARLEY_WORKSPACE" default:"." type:"path" group:"Agents and files" help:"Folder the agents work in."`
 	Project     []string      `var:"PARLEY_PROJECTS" sep:"none" placeholder:"DIR" group:"Agents and files" help:"Another folder that agents work in, with agents and skills of its own. May be repeated; the variable has several, separated like PATH; a file lists them under projects (docs/projects.md)."`
 	Agents      string        `var:"PARLEY_AGENTS" type:"path" placeholder:"DIR" group:"Agents and files" help:"Folder with one Markdown file per agent (default: agents in the workspace)."`
@@ -51,6 +52,7 @@ type Settings struct {
 	KeepPieces  time.Duration `var:"PARLEY_KEEP_PIECES" default:"0s" placeholder:"DURATION" group:"Data" help:"How long to keep the streamed chunks of finished answers, such as 720h (default: forever). The answers themselves stay."`
 	Sentinel    string        `var:"PARLEY_SENTINEL" default:"block" enum:"block,flag,off" group:"Prompt injection" help:"Action on prompt-injection attempts: block, flag (later calls with effects ask a person) or off."`
 	Classifier  string        `var:"PARLEY_CLASSIFIER" placeholder:"MODEL" group:"Prompt injection" help:"Model that checks every message for prompt injection before the agent's model gets it (default: none)."`
+	NATSURL     SecretURL     `name:"nats-url" var:"PARLEY_NATS_URL" placeholder:"URL" group:"Several nodes" help:"NATS server that carries messages between the nodes of one database, such as nats://user:password@host:4222. Several servers of one NATS cluster are separated by commas (default: the nodes use PostgreSQL alone)."`
 	AdminListen string        `var:"PARLEY_ADMIN_LISTEN" placeholder:"ADDRESS" group:"Logs, metrics and shutdown" help:"Loopback address to serve Go profiles on, under /debug/pprof (default: none)."`
 
 	Models `group:"Models"`

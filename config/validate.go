@@ -30,6 +30,7 @@ func (s *Settings) Check() error {
 		s.validateOIDC(s.Listen),
 		s.validateListen(),
 		s.validateAdmin(),
+		s.validateNodes(),
 		s.validateMetrics(),
 		s.validatePublic(),
 		s.validateFolders(),
@@ -63,6 +64,14 @@ func (s *Store) validateKey() error {
 	if s.ServerKey != "" && len(s.ServerKey) < 32 {
 		return fmt.Errorf("--server-key has %d bytes, which can be guessed; use at least 32 random ones",
 			len(s.ServerKey))
+	}
+	return nil
+}
+
+// validateNodes does not repeat the address: it may hold a password.
+func (s *Settings) validateNodes() error {
+	if s.NATSURL != "" && s.DatabaseURL == "" {
+		return errors.New("--nats-url is for several nodes, which share a PostgreSQL database; set --database-url too")
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (a *actor) live() (err error) {
 		return err
 	}
 	if a.s, err = loadIf(e.ctx, e.Store, a.tenant, a.session, e.Snapshot, a.mayHave); err != nil {
-		return err
+		return e.tooNew(err)
 	}
 	if a.s.state.Head == 0 { // nothing is to be read
 		a.memory.transcript = parley.NewTranscript()

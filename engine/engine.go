@@ -51,10 +51,10 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	Nodes   parley.Nodes // of the store; nil: this process is the only one
-	Bus     parley.Bus   // between nodes; nil: they meet in the store alone
-	Node    parley.Node  // what is said of this one: Address, Version and Agents
-	NodeKey []byte       // what all nodes share, and seals what they tell each other
+	Nodes   parley.Nodes       // of the store; nil: this process is the only one
+	Bus     parley.Bus         // between nodes; nil: they meet in the store alone
+	Node    func() parley.Node // what is said of this one besides its sessions and projects; nil: nothing
+	NodeKey []byte             // what all nodes share, and seals what they tell each other
 
 	Remotes    parley.Remotes    // nil: agents that run elsewhere are not reached
 	Screen     parley.Screen     // nil: nothing is screened
@@ -153,6 +153,7 @@ func New(c Config) *Engine {
 	e.large.places = make(chan struct{}, largeAtOnce)
 	e.made.read = map[definitionKey]parley.Agent{}
 	e.projects = newProjects(c)
+	e.projects.apart = e.apart
 	e.Agents = everyAgent{engine: e}
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	return e

@@ -14,10 +14,12 @@ import (
 // appends until the actor leaves. A command that comes to another node is passed
 // on (pass.go). What a node did not append itself counts only after it has read it.
 
-// errAway: another node lives that is to have the session. Nothing was done.
+// An awayError says that another node is to have the session. Nothing was done.
 type awayError struct {
-	node string // who has it
-	why  string // without a node: why this one cannot have it
+	node    string        // who has it
+	why     string        // without a node: why this one cannot have it
+	project string        // that a node needs to have it; empty: that of the session
+	wait    time.Duration // before this node looks again; zero: as after any failure
 }
 
 func (e *awayError) Error() string { return "another node is to have the session: " + e.node + e.why }
@@ -43,7 +45,27 @@ func (a *actor) mayHave(st parley.Stored) error {
 	if st.Holder != "" {
 		return &awayError{node: st.Holder}
 	}
-	return nil
+	return a.homeless(st.Summary.Project)
+}
+
+// homeless refuses a session of a project that other nodes have and this one has not.
+func (a *actor) homeless(project string) error {
+	e := a.engine
+	if _, ok := e.projects.find(a.tenant, project); ok || len(e.served(project)) == 0 {
+		return nil
+	}
+	return &awayError{why: "This node does not have the project " + project + ".", project: project}
+}
+
+// tooNew makes an error of a session that a later release has written: it is left to
+// a node of that release.
+func (e *Engine) tooNew(err error) error {
+	if e.Nodes == nil || !errors.Is(err, parley.ErrNewer) {
+		return err
+	}
+	return &awayError{wait: setAsideFor, why: "This session was written by a newer release of the server than " +
+		"this node " +
+		"runs. Update the node, or use a node that is up to date."}
 }
 
 // begin notes the term in which the session is loaded.
@@ -158,13 +180,21 @@ func (e *Engine) watch() {
 	letters, facts := time.NewTicker(lookAtInbox), time.NewTicker(lookAtFacts)
 	defer letters.Stop()
 	defer facts.Stop()
-	known := int64(1)
+	known, who := int64(1), []string(nil)
 	for {
 		select {
 		case <-letters.C:
 			if term, err := e.Nodes.Term(e.ctx); err == nil && term != known {
 				known = term
 				e.nudgeAll() // they find out whether they are still this node's
+			}
+			var now []string
+			for _, n := range e.others() {
+				now = append(append(now, n.ID), n.Projects...)
+			}
+			if !slices.Equal(now, who) {
+				who = now
+				e.nudgeAll() // one of them may have the project of a session that waits here
 			}
 			if e.shared() {
 				e.readLetters()
@@ -204,7 +234,10 @@ func (e *Engine) readFacts() {
 
 // aboutNode is what other nodes are told of this one.
 func (e *Engine) aboutNode() parley.Node {
-	n := e.Node
+	var n parley.Node
+	if e.Node != nil {
+		n = e.Node()
+	}
 	n.ID, n.Sessions, n.Draining = e.Nodes.Node(), e.loaded(), e.draining.Load()
 	for _, p := range e.projects.list {
 		if p.Root != "" && !slices.Contains(n.Projects, p.Root) {
@@ -216,15 +249,37 @@ func (e *Engine) aboutNode() parley.Node {
 
 // served lists the nodes that may have a session of a project, those with the fewest
 // sessions first.
-func (e *Engine) served(tenant parley.TenantID, project string) (nodes []string) {
+func (e *Engine) served(project string) (nodes []string) {
 	list := e.others()
 	slices.SortStableFunc(list, func(a, b parley.Node) int { return a.Sessions - b.Sessions })
 	for _, n := range list {
-		if project == "" || slices.Contains(n.Projects, project) {
+		if project == "" || slices.ContainsFunc(n.Projects, func(root string) bool {
+			return parley.NewProject(root, "").Is(project)
+		}) {
 			nodes = append(nodes, n.ID)
 		}
 	}
 	return nodes
+}
+
+// apart reports whether nodes have different projects. Sessions that are opened then
+// say which is theirs, even if this node has only one.
+func (e *Engine) apart() bool {
+	if e.Nodes == nil {
+		return false
+	}
+	var mine []string
+	for _, p := range e.projects.list {
+		mine = append(mine, p.Root)
+	}
+	for _, n := range e.Nodes.Others() {
+		for _, root := range n.Projects {
+			if !slices.Contains(mine, root) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // meet tells other nodes of this one, and begins to hear them.

@@ -77,6 +77,9 @@ func (e *Engine) expire() {
 // expireAt does what is due, and says after how long to look again.
 func (e *Engine) expireAt(now time.Time) (time.Duration, error) {
 	next := now.Add(outboxClock)
+	if e.shared() { // one that came for an effect may die, and its node with it
+		next = now.Add(lookAtClock)
+	}
 	tenants, err := e.Store.Tenants(e.ctx)
 	for _, tenant := range tenants {
 		done, err := e.Store.Tenant(tenant).Expire(e.ctx, now.Add(-parley.EffectLife), now)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,7 +83,11 @@ func (e *Engine) goesTo(ctx context.Context, k key, err error, asked []string) (
 	if st.Holder != "" && !slices.Contains(asked, st.Holder) {
 		return st.Holder, true
 	}
-	for _, node := range e.served(k.tenant, st.Summary.Project) {
+	project := st.Summary.Project
+	if ok {
+		project = cmp.Or(away.project, project)
+	}
+	for _, node := range e.served(project) {
 		if !slices.Contains(asked, node) {
 			return node, true
 		}
@@ -162,7 +167,7 @@ const letterTopic = "c.letters."
 
 // tell has other nodes know over the bus, if there is one.
 func (e *Engine) tell(topic string, message []byte) {
-	if e.Bus != nil {
+	if e.Bus != nil && e.shared() {
 		e.Bus.Publish(topic, message)
 	}
 }

@@ -33,6 +33,7 @@ type projects struct {
 	// nowhere is where sessions of a tenant without projects are, and sessions of
 	// projects that are gone: no agents of files, nothing of a folder.
 	nowhere Project
+	apart   func() bool // see Engine.apart
 }
 
 func newProjects(c Config) *projects {
@@ -77,7 +78,7 @@ func (p *projects) of(tenant parley.TenantID) []parley.Project {
 // one project it says nothing: the folder may move, and the session may go to another
 // server.
 func (p *projects) key(tenant parley.TenantID, in *Project) string {
-	if len(p.of(tenant)) < 2 {
+	if len(p.of(tenant)) < 2 && !p.apart() {
 		return ""
 	}
 	return in.Root
@@ -128,6 +129,9 @@ func (a *actor) enter(named string) (*Project, error) {
 	if a.s.state.Owner == "" {
 		if found, ok := all.find(a.tenant, named); ok {
 			return found, nil
+		}
+		if err := a.homeless(named); err != nil {
+			return nil, err
 		}
 		return nil, all.unknown(a.tenant, named)
 	}

@@ -113,10 +113,14 @@ func (e *Engine) wakeAll(keys []key, free map[key]bool) {
 			defer done()
 			if _, err := a.submit(context.Background(), &request{reply: make(chan reply, 1)}); err != nil {
 				e.Log.Debug("a due session could not be woken", "session", k.session, "error", err)
-				if _, away := errors.AsType[*awayError](err); away && !free[k] {
+				away, isAway := errors.AsType[*awayError](err)
+				if isAway && !free[k] {
 					return // another node sees to it
 				}
 				wait := e.Retry
+				if isAway {
+					wait = max(wait, away.wait)
+				}
 				if parley.CodeOf(err) == parley.CodeCorrupt {
 					wait = setAsideFor
 				}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"parley"
@@ -12,6 +13,11 @@ func (a *actor) settle() (wake time.Duration, err error) {
 	e := a.engine
 	if err := a.mine(e.ctx); err != nil {
 		return 0, err
+	}
+	if a.in().missing != nil && len(a.workers) == 0 {
+		if err := a.homeless(a.s.state.Project); err != nil { // a node with its project has come
+			return 0, cmp.Or(a.s.release(e.ctx, true), err)
+		}
 	}
 	now := e.Now()
 	steps := a.s.steps(now)

@@ -80,7 +80,7 @@ func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, 
 		}
 		read, err := load(ctx, e.Store, id, parley.TenantSession, e.Snapshot)
 		if err != nil {
-			return parley.State{}, err
+			return parley.State{}, e.tooNew(err)
 		}
 		e.tenants.learn(read.state, round)
 	}

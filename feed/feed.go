@@ -41,10 +41,12 @@ type Feed struct {
 	done  chan struct{} // closed by Close
 	wg    sync.WaitGroup
 	pages pages
-	most  int64        // bytes that may be held
-	held  atomic.Int64 // bytes in windows and in the hands of followers
+	most  int64         // bytes that may be held
+	held  atomic.Int64  // bytes in windows and in the hands of followers
+	nodes *Nodes        // nil: there is one node
+	soon  chan struct{} // has lookOut look at once
 
-	mu       sync.Mutex // guards the following; leaf: nothing else is locked under it
+	mu       sync.Mutex // guards the following; only the bus is locked under it
 	closed   bool
 	sessions map[sessionKey]*window
 	tenants  map[parley.TenantID]*tail
@@ -105,6 +107,9 @@ func (f *Feed) Publish(tenant parley.TenantID, events []parley.Event) {
 	if t != nil {
 		t.poke()
 	}
+	if f.nodes != nil {
+		f.tell(tenant, events)
+	}
 }
 
 // Reread has followers of a session look into the store: there may be events in
@@ -154,6 +159,7 @@ func (f *Feed) Session(tenant parley.TenantID, id parley.SessionID, after parley
 	if w == nil {
 		w = &window{feed: f, tenant: tenant, id: id}
 		f.sessions[key] = w
+		f.listen(w)
 	}
 	return f.follow(w, int64(after))
 }
@@ -167,6 +173,7 @@ func (f *Feed) Tree(tenant parley.TenantID, root parley.SessionID, after parley.
 	if t == nil {
 		t = newTail(f, tenant)
 		f.tenants[tenant] = t
+		t.listen()
 		if !f.closed { // a closed feed serves what is stored and ends
 			f.wg.Go(t.run)
 		}
@@ -182,17 +189,23 @@ func (f *Feed) follow(w *window, after int64) *follower {
 
 // release forgets a window that has lost its last follower.
 func (f *Feed) release(w *window) {
+	var silence func() // nil: nothing more is listened to than before
 	f.mu.Lock()
 	last := w.followers.Add(-1) == 0
 	if t := f.tenants[w.tenant]; last && w.tree {
 		if delete(t.windows, w.id); len(t.windows) == 0 {
 			delete(f.tenants, w.tenant)
 			t.stop()
+			silence = t.silence
 		}
 	} else if last {
 		delete(f.sessions, sessionKey{w.tenant, w.id})
+		silence = w.silence
 	}
 	f.mu.Unlock()
+	if silence != nil {
+		silence()
+	}
 	if last {
 		w.drop()
 		f.pages.drop(w)

@@ -21,6 +21,9 @@ type tail struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 
+	heard   chan []parley.Event // of other nodes; nil: there are none
+	silence func()              // ends that
+
 	// Guarded by Feed.mu:
 	windows map[parley.SessionID]*window // by root; empty: of the whole tenant
 	begun   bool
@@ -58,10 +61,12 @@ func (t *tail) run() {
 	for ok {
 		select {
 		case <-t.poked:
+			last, ok = t.catchUp(last)
+		case events := <-t.heard:
+			last, ok = t.join(last, events)
 		case <-t.ctx.Done():
 			return
 		}
-		last, ok = t.catchUp(last)
 	}
 }
 

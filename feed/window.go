@@ -23,6 +23,7 @@ type window struct {
 	id        parley.SessionID // the session, or the root of a tree
 	tree      bool             // cursors are positions, not seqs
 	followers atomic.Int32     // changes under Feed.mu
+	silence   func()           // ends hearing other nodes; nil: there are none
 
 	mu      sync.Mutex // guards the following; leaf
 	known   bool       // the window covers everything after from
@@ -31,7 +32,9 @@ type window struct {
 	bytes   int
 	changes int // counts what followers are woken for
 	waiting []waiter
-	dropped bool // the last follower has gone; nothing is added any more
+	dropped bool            // the last follower has gone; nothing is added any more
+	heard   bool            // something was added since the last look of Feed.look
+	checked parley.Position // of the tenant, when a look last asked about this log
 }
 
 // A waiter is a follower that is to be woken at the next change.
@@ -141,6 +144,7 @@ func (w *window) waits(f *follower) bool {
 // window ends elsewhere, it starts anew: it never holds a gap.
 func (w *window) add(before int64, list []*parley.Item) {
 	w.mu.Lock()
+	w.heard = true
 	if !w.known || before != w.end() {
 		w.known = true
 		w.restart(before)

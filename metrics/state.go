@@ -18,6 +18,8 @@ type Sources struct {
 	Sockets   func() map[string]int
 	Followers func() int
 	Sessions  func() int // that are loaded
+	// Bus counts messages between nodes, by what became of them.
+	Bus func() map[string]int64
 }
 
 // askWithin is how long the store may take to say what waits. A scrape that a
@@ -43,6 +45,8 @@ var (
 	sockets   = described("sockets", "Sockets that are open, by dialect.", "dialect")
 	followers = described("followers", "Who follows a log, and is shown what is appended.")
 	loaded    = described("sessions_loaded", "Sessions that are in memory.")
+	messages  = described("bus_messages_total", "Messages between nodes, by what became of them: sent, heard, lost "+
+		"(dropped by this node) or forged (not made with the server's key, and dropped).", "what")
 	backlogUp = described("backlog_up", "1 if the store could be asked what waits in it; if 0 the following are "+
 		"missing.")
 	dueSessions = described("due_sessions", "Sessions that need attention, by why, and by whether a server has them "+
@@ -63,7 +67,7 @@ var (
 var reasons = []string{"run", "card", "timer"}
 
 func (s *state) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range append([]*prometheus.Desc{sockets, followers, loaded}, allOfBacklog...) {
+	for _, d := range append([]*prometheus.Desc{sockets, followers, loaded, messages}, allOfBacklog...) {
 		out <- d
 	}
 }
@@ -76,6 +80,13 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 		for dialect, n := range s.Sockets() {
 			say(sockets, float64(n), dialect)
 		}
+	}
+	var bus map[string]int64
+	if s.Bus != nil {
+		bus = s.Bus()
+	}
+	for _, what := range []string{"sent", "heard", "lost", "forged"} {
+		out <- prometheus.MustNewConstMetric(messages, prometheus.CounterValue, float64(bus[what]), what)
 	}
 	if s.Followers != nil {
 		say(followers, float64(s.Followers()))

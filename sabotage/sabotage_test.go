@@ -33,7 +33,7 @@ type bug struct {
 	pkg, run string // the tests that must notice: a package and a regular expression
 }
 
-var bugs = slices.Concat(sandboxBugs, clientBugs, []bug{
+var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, []bug{
 	// I1, I2, I3: the log is the truth, has one writer, and is followed gaplessly.
 	{"who guesses a session is shown what a mission has an agent do", "idle.go",
 		"case d.s.Owner != c.By:", "case false:", "./engine", "TestNobodyTakesTheSessionOfAMission"},

@@ -47,6 +47,8 @@ type Options struct {
 	Origins []string
 	// Able says why there is no use in sending anything here; nil: there is.
 	Able func(context.Context) error
+	// Differ says which other nodes are not like this one; nil, or empty: none.
+	Differ func() string
 	// Answered hears of every request: the pattern of its route (empty: it had
 	// none), its status, and how long it took. What lasted was a stream or is a
 	// socket. Nil: nobody does.
@@ -122,6 +124,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		body, _ := json.Marshal(reason) // strings only
 		answer(w, http.StatusServiceUnavailable, string(body))
 		return
+	}
+	if s.options.Differ != nil {
+		if differ := s.options.Differ(); differ != "" {
+			body, _ := json.Marshal(map[string]string{"status": "ready", "differ": differ}) // strings only
+			answer(w, http.StatusOK, string(body))
+			return
+		}
 	}
 	answer(w, http.StatusOK, `{"status":"ready"}`)
 }

@@ -40,6 +40,9 @@ type Config struct {
 	Version string
 	Log     *slog.Logger
 	Now     func() time.Time
+	// Term counts the leases of this node: another may do what was begun in an
+	// earlier one. Nil: there are no other nodes.
+	Term func(context.Context) (int64, error)
 	// Told hears what came of each attempt, and, of what was told or given up,
 	// how long that took. Nil: nobody does.
 	Told func(outcome string, waited time.Duration)
@@ -192,6 +195,10 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 // deliver makes one attempt, from the claim to what is written of it. It fails if
 // there could be no claim; one that was made puts off the next attempt by itself.
 func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) error {
+	term, err := d.term(ctx)
+	if err != nil {
+		return err
+	}
 	now := d.Now()
 	until := now.Add(claimFor).UTC().Truncate(time.Microsecond)
 	claimed, err := d.Store.ClaimHook(ctx, h, now, until)
@@ -200,6 +207,9 @@ func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) error {
 	}
 	if err != nil || !claimed {
 		return err
+	}
+	if again, err := d.term(ctx); err != nil || again != term {
+		return nil // the process was stopped meanwhile: the claim runs out
 	}
 	fate := d.attempt(ctx, h)
 	if ctx.Err() != nil {
@@ -227,6 +237,13 @@ func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) error {
 		d.Told(outcome, fate.At.Sub(h.Made))
 	}
 	return nil
+}
+
+func (d *Dispatcher) term(ctx context.Context) (int64, error) {
+	if d.Term == nil {
+		return 0, nil
+	}
+	return d.Term(ctx)
 }
 
 // attempt says what came of it. What cannot become any better is given up at

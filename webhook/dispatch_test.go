@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -432,5 +433,26 @@ func TestAnswersAreNotTrusted(t *testing.T) {
 	}
 	if v := send("/busy"); v.done || v.after != 10*time.Minute {
 		t.Errorf("%+v", v)
+	}
+}
+
+// TestAServerThatWakesTellsNothing: a server is stopped after it has claimed a webhook,
+// and wakes when its lease has run out. Another may have told the webhook.
+func TestAServerThatWakesTellsNothing(t *testing.T) {
+	b := newBench(t)
+	var came, term atomic.Int64
+	addr := receiver(t, func(http.ResponseWriter, *http.Request) { came.Add(1) })
+	b.session(mine, "http://"+addr+"/hook", false)
+	b.d = New(Config{Store: b.store, Sealer: b.seal, Allow: b.allow, Now: b.clock, Log: slog.New(slog.DiscardHandler),
+		Term: func(context.Context) (int64, error) { return min(term.Add(1), 2), nil }})
+	for want := range int64(2) {
+		due, _, err := b.store.DueHooks(t.Context(), b.clock(), parley.HooksBusy{}, 10)
+		if err != nil || len(due) != 1 {
+			t.Fatalf("%+v is due, %v", due, err)
+		}
+		if err := b.d.deliver(t.Context(), due[0]); err != nil || came.Load() != want {
+			t.Fatalf("it was told %d times, want %d, %v", came.Load(), want, err)
+		}
+		b.pass(claimFor + time.Second)
 	}
 }

@@ -34,6 +34,7 @@ type benchRunCommand struct {
 	Rate        float64  `placeholder:"R" help:"Requests per second (default: that of the scenario)."`
 	Store       string   `default:"sqlite" enum:"sqlite,postgres" help:"Store of the server: sqlite, or postgres in the database that --database names."`
 	Database    string   `placeholder:"URL" help:"PostgreSQL database, for --store postgres and to compare appends with plain inserts. With --store postgres each scenario gets a database of its own, so the user needs the right to create databases."`
+	NATSURL     string   `name:"nats-url" placeholder:"URL" help:"NATS server, to measure several nodes with it (default: they are measured with PostgreSQL alone)."`
 	Transport   string   `default:"ws" enum:"ws,sse" help:"Transport of the clients: ws (thread chat over WebSockets) or sse (the native log as server-sent events)."`
 	JSON        string   `name:"json" type:"path" placeholder:"FILE" help:"Write the report to this file, for parley bench check."`
 	HTML        string   `name:"html" type:"path" placeholder:"FILE" help:"Write a page with tables and plots to this file."`
@@ -85,7 +86,7 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 	}
 	return bench.Options{Scenarios: c.Scenario, Server: address, Token: c.Token, ModelListen: c.ModelListen,
 		Peers: c.Peer, PeerFolder: c.PeerFolder, Repeat: c.Repeat, N: c.N, Rate: c.Rate, Transport: c.Transport,
-		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, Program: program, Version: version,
+		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, NATS: c.NATSURL, Program: program, Version: version,
 		Open:     openBenchStore,
 		Progress: p.stderr}, nil
 }

@@ -24,6 +24,9 @@ func TestBenchSmoke(t *testing.T) {
 		t.Skip("the servers are processes of this program, and slow under the race detector")
 	}
 	for _, scenario := range bench.Names() {
+		if scenario == "nodes" {
+			continue // TestBenchOnPostgres runs it
+		}
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			smoke(t, scenario, "ws")
@@ -75,12 +78,13 @@ func TestBenchOnPostgres(t *testing.T) {
 	url := pgtest.Database(t)
 	var out, progress bytes.Buffer
 	p := &program{ctx: t.Context(), stdout: &out, stderr: &progress}
-	if err := p.run([]string{"bench", "run", "--short", "--scenario", "runs,append,crash", "--store", "postgres",
+	if err := p.run([]string{"bench", "run", "--short", "--scenario", "runs,append,crash,nodes", "--store", "postgres",
 		"--database", url, "--folder", t.TempDir()}, noEnv); err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
 	if !strings.Contains(out.String(), "store postgres") ||
-		!strings.Contains(out.String(), "postgres_16_plain_clients_per_s") {
+		!strings.Contains(out.String(), "postgres_16_plain_clients_per_s") ||
+		!strings.Contains(out.String(), "appends_per_s_2_nodes") {
 		t.Errorf("printed:\n%s", &out)
 	}
 	conn, err := pgx.Connect(t.Context(), url)

@@ -23,7 +23,7 @@ import (
 // is closed.
 var (
 	baseParts = []string{"models", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "remote agents",
-		"connections", "http", "mcp clients", "webhooks", "feed", "mcp servers"}
+		"nodes", "connections", "http", "mcp clients", "webhooks", "feed", "mcp servers"}
 	workParts = []string{"engine", "files", "memory", "readiness"}
 )
 
@@ -71,6 +71,9 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	made.open("store", store)
+	if err := checkKey(ctx, store, key); err != nil {
+		return nil, err
+	}
 	if err := sealAudit(ctx, store, rules.AuditKeyOf(key), log); err != nil {
 		return nil, err
 	}
@@ -95,15 +98,22 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	if err != nil {
 		return nil, err
 	}
+	cluster, err := newNodes(c, store, key, at, projects, log)
+	if err != nil {
+		return nil, err
+	}
+	made.add("nodes", cluster)
 	dispatcher := hooks.newDispatcher(c, store, at, meter, log)
 	made.add("webhooks", dispatcher)
 	followers := feed.New(store)
+	cluster.connect(followers, store)
 	made.add("feed", followers)
 
 	model := meter.Model(provider.Patient(models, log))
 	first, more := inEngine(projects, meter.Tools)
 	door := engine.New(engine.Config{Project: first, More: more,
-		Store: meter.Store(store), Nodes: nodesOf(store), NodeKey: key, Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
+		Store: meter.Store(store), Nodes: cluster.Nodes, Bus: cluster.port(), Node: cluster.mine,
+		NodeKey: key, Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: time.Now,
 		Idle: c.Idle, Keep: c.KeepPieces, Window: func(model string) int { return provider.About(model).Window },
@@ -121,11 +131,12 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	s := shared{door, door.Agents, remotes, guard, conns, log, c.Public(at.String()), c.Auth == "jwt"}
 	bus := newEventBus(c, s, models.Provider, at)
 	bus.Models = provider.NewOffers(models, log, time.Now).List
-	r := newRoutes(s, bus, newNative(c, s, projects, models, bus))
+	r := newRoutes(s, bus, newNative(c, s, projects, models, bus, cluster))
 	store.Observe(meter.Committed)
 	meter.Watch(metrics.Sources{Backlog: store.Backlog, Followers: followers.Followers, Sessions: door.Loaded,
+		Bus:     busCounts(cluster.bus),
 		Sockets: func() map[string]int { return r.sockets(conns.Sockets()) }})
-	web := newWeb(c, ports.main, r, guard, store, meter, log)
+	web := newWeb(c, ports.main, r, guard, store, cluster, meter, log)
 	made.add("http", web)
 	made.add("mcp clients", r.mcp)
 	made.add("readiness", onClose(func() { // from the same moment on nothing new begins, and everybody is told

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"parley"
@@ -135,6 +136,34 @@ func (d *doctor) sessions() {
 	defer store.Close()
 	d.logs(ctx, store.Tenant(d.DefaultTenant))
 	d.work(ctx, store)
+	if shared, ok := store.(interface {
+		Nodes(context.Context) ([]parley.Node, error)
+	}); ok {
+		d.nodes(ctx, shared.Nodes)
+	}
+}
+
+// nodes says which servers share the database, and whether they are alike.
+func (d *doctor) nodes(ctx context.Context, alive func(context.Context) ([]parley.Node, error)) {
+	const name = "nodes"
+	list, err := alive(ctx)
+	var addresses []string
+	alike := true
+	for _, n := range list {
+		addresses = append(addresses, fmt.Sprintf("%s (%s, %s in memory)", n.Address, n.Version, sessions(n.Sessions)))
+		alike = alike && len(differs(list[0], n)) == 0
+	}
+	switch {
+	case err != nil:
+		d.fail(name, err, "see what is said of the database")
+	case len(list) == 0:
+		d.say(name, fine, "", "no server uses the database")
+	case !alike:
+		d.say(name, warning, "update them all, and give them the same agent files; GET /api/v1/nodes says who differs",
+			"%s; their versions or agent files differ", strings.Join(addresses, ", "))
+	default:
+		d.say(name, fine, "", "%s", strings.Join(addresses, ", "))
+	}
 }
 
 // logs reads the most recent sessions as a server would.

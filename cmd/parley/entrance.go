@@ -87,7 +87,7 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 
 // Start begins the background work. It is for once.
 func (e *entrance) Start() {
-	e.wg.Go(func() { e.Revocations.Keep(e.ctx, 2*time.Second, e.log) })
+	e.wg.Go(func() { e.Revocations.Keep(e.ctx, time.Second, e.log) })
 	e.wg.Go(func() { e.Record.Keep(e.ctx) })
 	e.wg.Go(func() { keepRecords(e.ctx, e.inbox, e.store, e.log) })
 }

@@ -1,51 +1,192 @@
 package main
 
 import (
-	"errors"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"net/http"
+	"log/slog"
+	"net"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"parley/client"
+	"parley"
+	"parley/bus"
+	"parley/config"
+	"parley/dialect/native"
+	"parley/feed"
 )
 
-type nodesCommand struct {
-	serverFlags
-	listFlags
+// nodes are this process and the others that share its database. From Start to Close
+// the log says when they differ.
+type nodes struct {
+	parley.Nodes // nil: there can be no others
+	bus          *bus.Bus
+	mine         func() parley.Node
+	log          *slog.Logger
+
+	ctx  context.Context // of the background work
+	stop context.CancelFunc
+	wg   sync.WaitGroup
 }
 
-func (*nodesCommand) Help() string {
-	return `Example:
-
-  $ parley nodes --server https://parley.example.com`
+func newNodes(c *config.Settings, s store, key []byte, at net.Addr, projects []*project, log *slog.Logger) (
+	*nodes, error) {
+	n := &nodes{Nodes: nodesOf(s), log: log}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	if n.Nodes == nil {
+		return n, nil
+	}
+	address, since := c.Advertise, time.Now().UTC()
+	if address == "" {
+		address = at.String()
+	}
+	n.mine = func() parley.Node {
+		return parley.Node{ID: n.Node(), Address: address, Version: version, Since: since, Agents: agentsMark(projects)}
+	}
+	o := bus.Options{Epoch: s.Epoch(), Key: key, Log: log}
+	var err error
+	if c.NATSURL != "" {
+		n.bus, err = bus.NATS(string(c.NATSURL), o)
+	} else {
+		n.bus, err = bus.Postgres(string(c.DatabaseURL), o)
+	}
+	return n, err
 }
 
-// Run lists the servers that share a database.
-func (c *nodesCommand) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
+// port is the bus, as others see it.
+func (n *nodes) port() parley.Bus {
+	if n.bus == nil {
+		return nil
 	}
-	defer to.close()
-	list, err := to.Nodes(p.ctx)
-	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
-		return fmt.Errorf("the server at %s does not list nodes; it is of an earlier version", to.Address())
+	return n.bus
+}
+
+// connect has followers hear what other nodes commit.
+func (n *nodes) connect(f *feed.Feed, s store) {
+	if heads, ok := beneath(s).(feed.Heads); ok && n.bus != nil {
+		f.Connect(feed.Nodes{Bus: n.bus, Heads: heads, Alone: func() bool { return len(n.Others()) == 0 }})
 	}
-	if err != nil {
-		return err
+}
+
+// list is this node and then the others that live. Each says how it differs from
+// this one.
+func (n *nodes) list(sessions int, roots []string) []native.Node {
+	if n.Nodes == nil {
+		return nil
 	}
-	rows := table{{"NODE", "ADDRESS", "VERSION", "SESSIONS", "SINCE", "NOTE"}}
-	for _, n := range list {
-		notes := []string{}
-		if n.Draining {
-			notes = append(notes, "stopping")
+	mine := n.mine()
+	mine.Sessions, mine.Projects = sessions, roots
+	list := []native.Node{{Node: mine}}
+	for _, other := range n.Others() {
+		list = append(list, native.Node{Node: other, Differs: differs(mine, other)})
+	}
+	return list
+}
+
+// differs says in what a node is not like this one.
+func differs(mine, other parley.Node) (in []string) {
+	if other.Version != mine.Version {
+		in = append(in, "version")
+	}
+	if other.Agents != mine.Agents {
+		in = append(in, "agents")
+	}
+	return in
+}
+
+// differ says in one sentence which nodes are not like this one; empty: none.
+func (n *nodes) differ() string {
+	if n.Nodes == nil {
+		return ""
+	}
+	var list []string
+	mine := n.mine()
+	for _, other := range n.Others() {
+		if in := differs(mine, other); len(in) > 0 {
+			list = append(list, fmt.Sprintf("%s (%s)", other.Address, strings.Join(in, ", ")))
 		}
-		if len(n.Differs) > 0 {
-			notes = append(notes, "differs in "+strings.Join(n.Differs, ", "))
-		}
-		rows = append(rows, []string{n.ID, n.Address, n.Version, fmt.Sprint(n.Sessions), ago(n.Since, time.Now()),
-			strings.Join(notes, "; ")})
 	}
-	return c.print(p, orEmpty(list), rows, "The server is alone.")
+	return strings.Join(list, "; ")
+}
+
+// Start begins the background work. It is for once.
+func (n *nodes) Start() {
+	if n.Nodes == nil {
+		return
+	}
+	n.bus.Start()
+	n.wg.Go(func() {
+		said := ""
+		for {
+			if now := n.differ(); now != said {
+				if said = now; now == "" {
+					n.log.Info("all nodes have the same version and the same agent files")
+				} else {
+					n.log.Warn("nodes of this database differ from this one", "nodes", now)
+				}
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-n.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (n *nodes) Close(ctx context.Context) error {
+	n.stop()
+	n.wg.Wait()
+	if n.bus == nil {
+		return nil
+	}
+	return n.bus.Close(ctx)
+}
+
+// agentsMark tells apart what the files of nodes define.
+func agentsMark(projects []*project) string {
+	var lines []string
+	for _, p := range projects {
+		for _, a := range p.agents.List(p.Tenant) {
+			lines = append(lines, p.about.Root+" "+a.Name+" "+a.Digest())
+		}
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// checkKey refuses a node whose key is not that of the others: it could neither check
+// the audit nor open the secrets that they have sealed.
+func checkKey(ctx context.Context, s store, key []byte) error {
+	marked, ok := beneath(s).(interface {
+		Mark(ctx context.Context, mark string) (bool, error)
+	})
+	if !ok {
+		return nil
+	}
+	sum := sha256.Sum256(append([]byte("parley: mark of the server's key\n"), key...))
+	same, err := marked.Mark(ctx, hex.EncodeToString(sum[:8]))
+	if err == nil && !same {
+		err = &parley.Error{Code: parley.CodeForbidden, Message: "The key of this server is not the one that the " +
+			"database " +
+			"was first served with.",
+			Hint: "give every server of a database the same PARLEY_SERVER_KEY, or the " + keyName +
+				" of the first one's data folder; if that key is lost, empty the table key_mark while no server runs"}
+	}
+	return err
+}
+
+// busCounts are what a bus has counted; nil: there is none.
+func busCounts(b *bus.Bus) func() map[string]int64 {
+	if b == nil {
+		return nil
+	}
+	return func() map[string]int64 {
+		s := b.Stats()
+		return map[string]int64{"sent": s.Sent, "heard": s.Heard, "lost": s.Lost, "forged": s.Forged}
+	}
 }

@@ -1,36 +1,81 @@
 package main
 
 import (
-	"bytes"
-	"io"
-	"net/http"
-	"net/http/httptest"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"parley/dialect/native"
+	"parley/store/postgres/pgtest"
 )
 
-func TestNodesAreListed(t *testing.T) {
+// TestTwoServersOneDatabase: what one server is told the other shows, each lists both,
+// they say when their agent files differ, and one that stops leaves its sessions to
+// the other. A server with another key is refused.
+func TestTwoServersOneDatabase(t *testing.T) {
 	t.Parallel()
-	answer := `{"nodes":[{"id":"n1","address":"10.0.0.1:8080","version":"1.2","sessions":3,"since":"2026-03-01T09:00:00Z",` +
-		`"draining":true,"differs":["version"]}]}`
-	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, answer)
-	}))
-	defer server.Close()
-	run := func() (string, error) {
-		var out bytes.Buffer
-		p := &program{ctx: t.Context(), stdout: &out, stderr: io.Discard}
-		err := p.run([]string{"nodes", "--server", server.URL}, noEnv)
-		return out.String(), err
+	url, key, workspace := pgtest.Database(t), strings.Repeat("k", 40), t.TempDir()
+	args := func(key, workspace string) []string {
+		return []string{"--listen", "127.0.0.1:0", "--data", t.TempDir(), "--database-url", url, "--server-key", key,
+			"--workspace", workspace, "--drain", "1ms", "--advertise", "node.example:80"}
 	}
-	out, err := run()
-	if err != nil || !strings.Contains(out, "n1") || !strings.Contains(out, "stopping; differs in version") {
-		t.Errorf("%s, %v", out, err)
+	one, stopOne := serve(t, args(key, workspace)...)
+	two, stopTwo := serve(t, args(key, workspace)...)
+	defer stopTwo()
+
+	c := open(t, one)
+	c.say("hello")
+	c.until("RunFinished", 1)
+	there := &conversation{t, two, c.session}
+	there.until("RunFinished", 1)
+	there.say("hello again") // passed on
+	c.until("RunFinished", 2)
+
+	lists := func(addr string) (list []native.Node) {
+		t.Helper()
+		var got struct{ Nodes []native.Node }
+		if err := json.Unmarshal([]byte(get(t, addr+"/api/v1/nodes")), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.Nodes
 	}
-	status, answer = http.StatusNotFound, "404 page not found"
-	if _, err := run(); err == nil || !strings.Contains(err.Error(), "does not list nodes") {
-		t.Errorf("%v", err)
+	eventually(t, "both servers list both", func() bool {
+		a, b := lists(one), lists(two)
+		return len(a) == 2 && len(b) == 2 && a[0].ID == b[1].ID && a[1].ID == b[0].ID &&
+			a[1].Address == "node.example:80" && a[0].Sessions+a[1].Sessions > 0 &&
+			a[1].Projects[0] == a[0].Projects[0] &&
+			a[0].Differs == nil && a[1].Differs == nil
+	})
+
+	refused(t, "PARLEY_SERVER_KEY", "", append([]string{"serve"}, args(strings.Repeat("x", 40), workspace)...)...)
+
+	other := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(other, "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "agents", "odd.md"), []byte("---\nname: odd\n---\nBe odd."),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	three, stopThree := serve(t, args(key, other)...)
+	eventually(t, "a server says that another differs", func() bool {
+		return strings.Contains(get(t, three+"/readyz"), `"differ":"node.example:80 (agents)`)
+	})
+	stopThree()
+
+	stopOne()
+	there.say("and again")
+	there.until("RunFinished", 3)
+}
+
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came that %s", what)
+		}
 	}
 }

@@ -115,8 +115,7 @@ func openServed(ctx context.Context, c *config.Settings, at net.Addr, log *slog.
 		return nil, nil, err
 	}
 	if pg, ok := opened.(*postgres.Store); ok && len(pg.Others()) > 0 {
-		log.Warn("another process uses this database, or died less than 10 s ago; one server per database is supported",
-			"others", len(pg.Others()))
+		log.Info("other nodes use this database, or died less than 10 s ago", "others", len(pg.Others()))
 	}
 	return withFailpoints(opened), key, nil
 }
@@ -130,11 +129,16 @@ func newClassifier(c *config.Settings, model parley.Model) parley.Classifier {
 }
 
 func newNative(
-	c *config.Settings, s shared, projects []*project, models *provider.Models, bus *eventbus.Handler,
+	c *config.Settings, s shared, projects []*project, models *provider.Models, bus *eventbus.Handler, cluster *nodes,
 ) *native.Handler {
+	var roots []string
+	for _, p := range projects {
+		roots = append(roots, p.about.Root)
+	}
 	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard,
 		Log: s.log, Files: filesOf(projects), Access: access.Rules{}, Servers: toolServers{s.door, projects},
 		Webhooks: s.door, Permissions: access.Permissions,
+		Nodes:     func() []native.Node { return cluster.list(s.door.Loaded(), roots) },
 		NoPrompts: bus.NoPrompts, Models: bus.Models, About: aboutServer(c, models)}
 }
 
@@ -149,11 +153,12 @@ func aboutServer(c *config.Settings, models *provider.Models) native.About {
 
 // newWeb serves the routes, and the console if the binary has it.
 func newWeb(
-	c *config.Settings, l net.Listener, r routes, guard *entrance, store store, m *metrics.Metrics, log *slog.Logger,
+	c *config.Settings, l net.Listener, r routes, guard *entrance, store store, cluster *nodes, m *metrics.Metrics,
+	log *slog.Logger,
 ) *server.Server {
 	o := server.Options{Routes: r.handlers, Upgrade: r.handlers[socketRoute], Admit: guard.admit,
 		Connected: guard.Connected, Changed: guard.Changed, Origins: c.AllowOrigin, Able: store.Ready,
-		Answered: m.Answered}
+		Answered: m.Answered, Differ: cluster.differ}
 	if pages := console.New(); pages != nil {
 		for pattern, handler := range pages.Routes() {
 			o.Routes[pattern] = handler

@@ -34,6 +34,7 @@ var subjects = []struct{ group, about string }{
 		"Local mode needs no sign-in. To serve other machines, use `--auth jwt`: [SECURITY.md](../SECURITY.md)."},
 	{"Sign-in with OpenID Connect", "For people who use the console with `--auth jwt`: [operating.md](operating.md)."},
 	{"Data", "Where sessions are kept, and for how long: [operating.md](operating.md)."},
+	{"Several nodes", "For several servers on one PostgreSQL database: [cluster.md](cluster.md)."},
 	{"Autonomous agents", "Follow-ups and idle prompts: [autonomy.md](autonomy.md), [missions.md](missions.md)."},
 	{"Prompt injection", "Which texts are checked, and how: [screen.md](screen.md)."},
 	{"Webhooks", "Messages to other servers: [webhooks.md](webhooks.md)."},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -76,6 +77,11 @@ func (h hooks) newDispatcher(
 	if public == "" {
 		public = openAt(at)
 	}
-	return webhook.New(webhook.Config{Store: store, Sealer: h.Sealer, Allow: h.Allow, Env: h.env, Public: public,
+	var term func(context.Context) (int64, error)
+	if nodes := nodesOf(store); nodes != nil {
+		term = nodes.Term
+	}
+	return webhook.New(webhook.Config{Term: term, Store: store, Sealer: h.Sealer, Allow: h.Allow, Env: h.env,
+		Public:  public,
 		Version: version, Log: log, Now: time.Now, Told: m.Told})
 }

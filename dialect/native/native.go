@@ -43,6 +43,9 @@ type Handler struct {
 	// Permissions are what a principal may do, somewhere.
 	Permissions func(parley.Principal) []parley.Action
 	Models      dialect.Models // nil: no model is listed
+	// Nodes lists the servers that share this one's database, itself first; nil, or
+	// none: it shares it with nobody.
+	Nodes func() []Node
 	// NoPrompts says why idle agents are not prompted on this server; empty: they are.
 	NoPrompts string
 }
@@ -119,6 +122,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 
 		"GET /api/v1/settings":         h.asks(h.getSettings),
 		"PATCH /api/v1/settings":       h.asks(h.changeSettings),
+		"GET /api/v1/nodes":            h.asks(h.listNodes),
 		"GET /api/v1/mcp":              h.asks(h.listServers),
 		"POST /api/v1/mcp/{id}/accept": h.asks(h.acceptTools),
 	}

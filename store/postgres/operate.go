@@ -168,6 +168,15 @@ func (r *Reader) Close() error {
 	return nil
 }
 
+// Nodes lists the servers that use the database and are alive.
+func (r *Reader) Nodes(ctx context.Context) ([]parley.Node, error) {
+	return list(ctx, r.s, maintenance, func(row pgx.CollectableRow) (n parley.Node, err error) {
+		err = row.Scan(&n.ID, &n.Address, &n.Version, &n.Agents, &n.Sessions, &n.Draining, &n.Projects, &n.Since)
+		return n, err
+	}, `SELECT id, address, version, agents, sessions, draining, projects, since FROM nodes
+		WHERE seen_at > now() - $1::interval ORDER BY id`, r.s.lease)
+}
+
 const countDue = `SELECT count(*) FILTER (WHERE NOT alive AND at <= $1), count(*) FILTER (WHERE alive), min(at) FILTER
 	(WHERE NOT alive AND at <= $1)
 	FROM (SELECT at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive FROM due) AS d`

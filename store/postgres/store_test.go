@@ -45,6 +45,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		countDue:        "doctor counts work, of whomever",
 		countBacklog:    "metrics count what waits, of whomever",
 		listTenants:     "says which tenants there are",
+		listPositions:   "a node looks for news of all tenants that are followed on it",
 		letters:         "letters are found by the node they are for, and are sealed",
 		endOldLetters:   "answers to letters that nobody came for are removed by any node",
 		tenantFacts:     "nodes look at what changed of all tenants that they remember, and see numbers alone",

@@ -1,0 +1,28 @@
+package native
+
+import (
+	"net/http"
+
+	"parley"
+)
+
+// A Node is one of the servers that share a database.
+type Node struct {
+	parley.Node
+	// Differs says in what it is not like the node that answers: version, agents.
+	Differs []string `json:"differs,omitempty"`
+}
+
+// listNodes lists those that are alive. Where they are is the business of who may
+// change things.
+func (h *Handler) listNodes(r request) (int, any, error) {
+	if err := h.Door.May(r.Context(), r.who, parley.ActAdmin,
+		parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant, Session: parley.TenantSession}); err != nil {
+		return 0, nil, err
+	}
+	list := []Node{}
+	if h.Nodes != nil {
+		list = append(list, h.Nodes()...)
+	}
+	return http.StatusOK, map[string]any{"nodes": list}, nil
+}

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley/store/postgres/pgtest"
+)
+
+// A cluster is what make cluster starts.
+type cluster struct {
+	balancer *server        // its address alone
+	database string         // URL
+	pids     map[int]string // of nodes, as the program prints them
+}
+
+var (
+	clusterNode     = regexp.MustCompile(`^node (\d+) .*\(process (\d+)\)$`)
+	clusterDatabase = regexp.MustCompile(`^PostgreSQL +(\S+)$`)
+	clusterBalancer = regexp.MustCompile(`^balancer +http://(\S+)$`)
+)
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	pgtest.Program(t, "postgres") // or it is skipped
+	dir := t.TempDir()
+	for name, args := range map[string][]string{
+		"cluster": {"parley/cmd/cluster"},
+		"nats":    {"-modfile=../tools/go.mod", "github.com/nats-io/nats-server/v2"},
+	} {
+		build := append([]string{"build", "-o", filepath.Join(dir, name)}, args...)
+		if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(build, " "), err, out)
+		}
+	}
+	cmd := exec.Command(filepath.Join(dir, "cluster"), "-parley", binary(t), "-nats", filepath.Join(dir, "nats"),
+		"-folder",
+		filepath.Join(dir, "logs"), "-port", "0", "-restart", "0")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := newList[string]()
+	done := make(chan error, 1)
+	go func() {
+		readLines(bufio.NewReader(stdout), said)
+		done <- cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := <-done; err != nil {
+			t.Errorf("the cluster ended with %v:\n%s", err, tail(said.all(), 50))
+		}
+		if logs, _ := filepath.Glob(filepath.Join(dir, "logs", "node*.log")); t.Failed() {
+			for _, name := range logs {
+				raw, _ := os.ReadFile(name)
+				t.Logf("%s:\n%s", filepath.Base(name), tail(strings.Split(string(raw), "\n"), 40))
+			}
+		}
+	})
+	line, err := said.find(within(t, 2*patience), clusterBalancer.MatchString)
+	if err != nil {
+		t.Fatalf("the cluster does not start: %v\n%s", err, tail(said.all(), 50))
+	}
+	c := &cluster{balancer: &server{t, &process{address: clusterBalancer.FindStringSubmatch(line)[1]}},
+		pids: map[int]string{}}
+	for _, line := range said.all() {
+		if m := clusterNode.FindStringSubmatch(line); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			c.pids[n] = m[2]
+		}
+		if m := clusterDatabase.FindStringSubmatch(line); m != nil {
+			c.database = m[1]
+		}
+	}
+	return c
+}
+
+// holder is the number of the node that holds a session.
+func (c *cluster) holder(t *testing.T, session string) int {
+	t.Helper()
+	ctx := within(t, patience)
+	conn, err := pgx.Connect(ctx, c.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var lease string
+	if err := conn.QueryRow(ctx, `SELECT lease FROM due WHERE session = $1`, session).Scan(&lease); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Dir(strings.TrimPrefix(c.database, "postgres://postgres@/postgres?host="))
+	for n := range c.pids {
+		name, err := os.ReadFile(filepath.Join(folder, fmt.Sprint("node", n), "parley.node"))
+		if err == nil && strings.TrimSpace(string(name)) == lease {
+			return n
+		}
+	}
+	t.Fatalf("no node is called %q", lease)
+	return 0
+}
+
+// A conversation through the balancer outlives the node that holds it: its clients
+// come back to other nodes, and get each event once.
+func TestANodeIsKilledInMidAnswer(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	n := startNode(t)
+	thread := newThread()
+	if status, body := n.fetch(c.balancer, "POST", "/api/v1/sessions", `{"id":"`+thread+`"}`); status >= 300 {
+		t.Fatalf("%d %s", status, body)
+	}
+	path := "/api/v1/sessions/" + thread
+	var followers []*socket // the balancer gives each to another node
+	for range c.pids {
+		f := n.begin(map[string]any{"do": "listen", "url": "http://" + c.balancer.address + path + "/log"})
+		f.opened()
+		followers = append(followers, f)
+	}
+	if status, body := n.fetch(c.balancer, "POST", path+"/inputs", `{"content":"count to 100"}`); status != 202 {
+		t.Fatalf("%d %s", status, body)
+	}
+	logs := make([][]event, len(followers))
+	take := func(i int, until func(event) bool) {
+		t.Helper()
+		for {
+			h := followers[i].next()
+			if h.Event != "message" {
+				continue // it lost its connection and comes back
+			}
+			e := parseEvent(t, h.Data)
+			logs[i] = append(logs[i], e)
+			if until(e) {
+				return
+			}
+		}
+	}
+	for i := range followers {
+		pieces := 0
+		take(i, func(e event) bool {
+			if e.Type == "OutputAppended" {
+				pieces++
+			}
+			return pieces == 10
+		})
+	}
+	victim := c.holder(t, thread)
+	pid, err := strconv.Atoi(c.pids[victim])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	for i := range followers {
+		take(i, func(e event) bool { return e.Type == "TurnFinished" })
+	}
+	t.Logf("node %d was killed, and its session was taken over after %v", victim,
+		time.Since(killed).Round(time.Millisecond))
+	for i := range followers {
+		take(i, func(e event) bool { return e.Type == "RunFinished" })
+	}
+	for i, log := range logs {
+		var text strings.Builder
+		for j, e := range log {
+			if e.Seq != j+1 {
+				t.Fatalf("follower %d got event %d after event %d", i, e.Seq, j)
+			}
+			if e.Type == "OutputAppended" {
+				text.WriteString(e.Body.Text)
+			}
+		}
+		for number := 1; number <= 100; number++ {
+			if times := len(regexp.MustCompile(fmt.Sprintf(`\b%d\b`, number)).FindAllString(text.String(),
+				-1)); times != 1 {
+				t.Errorf("follower %d got the number %d %d times in %q", i, number, times, text.String())
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/checker"
+)
+
+// TestThreeNodesUnderANemesis: clients talk to any of three nodes while nodes die
+// without a word, stop in good order, lose their lease for a while, and come back, and
+// the bus loses, repeats and delays. What was accepted is in the log once and comes to
+// an end, and every log is one that a single server could have written.
+// PARLEY_NEMESIS=100 tries so many seeds.
+func TestThreeNodesUnderANemesis(t *testing.T) {
+	seeds := 2
+	if s := os.Getenv("PARLEY_NEMESIS"); s != "" {
+		var err error
+		if seeds, err = strconv.Atoi(s); err != nil || seeds < 1 {
+			t.Fatalf("PARLEY_NEMESIS=%s is no number of seeds", s)
+		}
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { underANemesis(t, uint64(seed)) })
+	}
+}
+
+func underANemesis(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	bus := newBus(seed)
+	bus.loses, bus.repeats, bus.delay = 0.2, 0.2, 10*time.Millisecond
+	c := newCluster(t, bus)
+	c.lease = time.Second
+	var mu sync.Mutex // guards the following
+	nodes := []*rig{c.node(), c.node(), c.node()}
+	for _, r := range nodes {
+		r.noHang, r.puppet.noHang = true, true
+	}
+	c.know(nodes...)
+	some := func(r *rand.Rand) *rig {
+		mu.Lock()
+		defer mu.Unlock()
+		return nodes[r.IntN(len(nodes))]
+	}
+
+	const sessions, inputs = 4, 12
+	var ids []parley.SessionID
+	accepted := make([]map[string]bool, sessions)
+	var clients sync.WaitGroup
+	for i := range sessions {
+		ids = append(ids, nodes[i%3].open())
+		accepted[i] = map[string]bool{}
+		mine := rand.New(rand.NewPCG(seed, uint64(10+i)))
+		clients.Go(func() {
+			for n := range inputs {
+				request := fmt.Sprintf("s%d-%d", i, n)
+				content := []string{"say a; think b; say c", "call read x | say done",
+					"call put x; say d | say e"}[mine.IntN(3)]
+				// Whoever gets no answer asks again, somewhere else, under the same id.
+				for try := 0; try < 200; try++ {
+					_, err := some(mine).Submit(context.Background(), ann, parley.Command{ID: parley.CommandID(request),
+						Session: ids[i], Do: parley.SubmitInput{Content: content, Request: request}})
+					if err == nil {
+						accepted[i][request] = true
+						break
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { clients.Wait(); close(done) }()
+	for going := true; going; {
+		select {
+		case <-done:
+			going = false
+			continue
+		case <-time.After(time.Duration(random.IntN(300)) * time.Millisecond):
+		}
+		i := random.IntN(len(nodes))
+		mu.Lock()
+		r := nodes[i]
+		mu.Unlock()
+		switch what := random.IntN(3); what {
+		case 0: // it stops in good order, and another takes its place
+			fresh := c.node()
+			fresh.noHang, fresh.puppet.noHang = true, true
+			mu.Lock()
+			nodes[i] = fresh
+			mu.Unlock()
+			r.kill()
+		case 1: // it is gone
+			fresh := c.node()
+			fresh.noHang, fresh.puppet.noHang = true, true
+			mu.Lock()
+			nodes[i] = fresh
+			mu.Unlock()
+			c.cutOff(r)
+		case 2: // others take it for dead, and it is not
+			c.exec(`UPDATE nodes SET seen_at = 'epoch' WHERE id = $1`, r.Nodes.Node())
+		}
+	}
+	last := nodes[0]
+	for i, id := range ids {
+		var log []parley.Event
+		await(t, "everything has ended", func() bool { // wherever it is
+			log = last.log(id)
+			return len(all[parley.RunFinished](log)) >= len(accepted[i]) &&
+				fold(parley.NewState(acme, id), log).Run == nil
+		})
+		for _, err := range append(checker.Check(log), checker.Settled(log)...) {
+			t.Errorf("%v\n%s", err, story(log))
+		}
+		count := map[string]int{}
+		for _, in := range all[parley.InputReceived](log) {
+			count[in.Request]++
+		}
+		if len(accepted[i]) < inputs {
+			t.Errorf("only %d of %d inputs were taken", len(accepted[i]), inputs)
+		}
+		for request := range accepted[i] {
+			if count[request] != 1 {
+				t.Errorf("%s was accepted and is there %d times", request, count[request])
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+// TestProjectsLiveOnNodes: only a node that has the project of a session takes it. If
+// none has, the session says so and waits.
+func TestProjectsLiveOnNodes(t *testing.T) {
+	in := func(root string) func(*Config) {
+		return func(c *Config) { c.Project.Project = parley.NewProject(root, root) }
+	}
+	c := newCluster(t, newBus(1))
+	a, b := c.node(in("/one")), c.node(in("/two"))
+	c.know(a, b)
+	await(t, "nodes know their projects", func() bool { return a.apart() && b.apart() })
+	id := parley.SessionID("11111111-1111-4111-8111-00000000aaaa")
+	a.do(id, parley.OpenSession{Project: "/two"}) // through a node that does not have it
+	b.say(id, "say one; hang")
+	b.until(id, "it speaks", seen[parley.OutputAppended](1))
+	if st, err := a.Store.Tenant(acme).Session(context.Background(), id); err != nil ||
+		st.Holder != b.Nodes.Node() || st.Summary.Project != "/two" {
+		t.Fatalf("the session is at %+v, %v", st, err)
+	}
+	c.cutOff(b)
+	await(t, "the node is known to be dead", func() bool { return len(a.Nodes.Others()) == 0 })
+	_, err := a.try(id, parley.SubmitInput{Content: "say two", Request: "r"})
+	if parley.CodeOf(err) != parley.CodeClosed || !strings.Contains(err.Error(), "/two") {
+		t.Errorf("nobody has the project, and a client is told %v", err)
+	}
+	if n := a.puppet.called(); n != 0 {
+		t.Errorf("the model was called %d times on a node without the project", n)
+	}
+	again := c.node(in("/two"))
+	again.puppet.noHang = true
+	log := again.finished(id, 1) // it has waited
+	if end := all[parley.RunFinished](log)[0]; end.Outcome != parley.Completed {
+		t.Errorf("the run ended %+v", end)
+	}
+}
+
+// TestANewerReleaseBesideThis: a session that a newer release has written is left to a
+// node of that release.
+func TestANewerReleaseBesideThis(t *testing.T) {
+	bus := newBus(1)
+	c := newCluster(t, bus)
+	old := c.node()
+	id := old.open()
+	old.say(id, "say one")
+	old.finished(id, 1)
+	head := parley.Seq(len(old.log(id)))
+	await(t, "the session is loaded no more", func() bool { old.restart(false); return old.loaded() == 0 })
+	// What the newer release has done meanwhile.
+	c.exec(`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
+		SELECT tenant, id, head + 1, (SELECT position + 1 FROM tenants), root, now(), 0, '', 'MoonPhased', 1, false, '{}'
+		FROM sessions WHERE id = $1`, string(id))
+	c.exec(`UPDATE tenants SET position = position + 1`)
+	c.exec(`UPDATE sessions SET head = head + 1, epoch = epoch + 1 WHERE id = $1`, string(id))
+	c.exec(`INSERT INTO due (tenant, session, at, reason, lease) VALUES ('acme', $1, now(), 'run', '')
+		ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, lease = ''`, string(id))
+	epoch := old.epoch(id)
+	_, err := old.try(id, parley.RenameSession{Title: "x"})
+	if parley.CodeOf(err) != parley.CodeUnavailable || !strings.Contains(err.Error(), "newer release") {
+		t.Errorf("a node that cannot read a session says %v", err)
+	}
+	// A node of that release answers for it.
+	bus.Answer("new", func(_ context.Context, message []byte) []byte {
+		var v envelope
+		if err := json.Unmarshal(message, &v); err != nil {
+			t.Error(err)
+		}
+		return old.sealer.seal(about{key{v.Tenant, v.Session}, v.Command, true},
+			answer{Receipt: &parley.Receipt{Session: id, First: head + 2, Last: head + 2}})
+	})
+	c.exec(`INSERT INTO nodes (id, seen_at) VALUES ('new', now() + interval '1 hour')`)
+	await(t, "the node is known", func() bool { return len(old.Nodes.Others()) == 1 })
+	if receipt, err := old.try(id, parley.RenameSession{Title: "x"}); err != nil || receipt.First != head+2 {
+		t.Errorf("the command was not passed on: %+v, %v", receipt, err)
+	}
+	old.poke()
+	time.Sleep(10 * old.Retry)
+	if got := old.epoch(id); got != epoch {
+		t.Errorf("a node that cannot read a session has written it: epoch %d, was %d", got, epoch)
+	}
+	c.exec(`DELETE FROM nodes WHERE id = 'new'`)
+}
+
+// TestFactsReachOtherNodes: an agent that is stopped on one node is stopped on all,
+// and so are settings, with the bus and without it.
+func TestFactsReachOtherNodes(t *testing.T) {
+	for name, bus := range map[string]parley.Bus{"over the bus": newBus(1), "by the database alone": nil} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, bus)
+			a, b := c.node(), c.node()
+			c.know(a, b)
+			id := b.open()
+			b.say(id, "say one") // it remembers that the agent runs
+			b.finished(id, 1)
+			a.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"})
+			await(t, "the other node refuses inputs", func() bool {
+				_, err := b.try(id, parley.SubmitInput{Content: "say two"})
+				return parley.CodeOf(err) == parley.CodeStopped
+			})
+			b.do(parley.TenantSession, parley.StartAgent{Agent: "puppet"}) // where the tenant's session is not
+			await(t, "the first node takes inputs again", func() bool {
+				_, err := a.try(id, parley.SubmitInput{Content: "say three"})
+				return err == nil
+			})
+		})
+	}
+}

@@ -1,0 +1,290 @@
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"parley"
+)
+
+const (
+	// lookEvery is how often the feed asks the store whether it has missed something.
+	// An event whose message was lost is found within twice this time.
+	lookEvery = 500 * time.Millisecond
+	lookPause = 10 * time.Millisecond // between two looks that a message asks for
+	heardMost = 64                    // messages of other nodes that wait for a tail
+)
+
+// Nodes are the other nodes of the database.
+type Nodes struct {
+	Bus   parley.Bus
+	Heads Heads
+	// Alone reports that there are none: then nothing is published. Nil: there may
+	// always be others.
+	Alone func() bool
+}
+
+// Heads says how far logs have grown, in one trip to the store each.
+type Heads interface {
+	// Positions are the last positions of tenants.
+	Positions(context.Context, []parley.TenantID) (map[parley.TenantID]parley.Position, error)
+	// SessionHeads are the seqs of the last events of sessions.
+	SessionHeads(context.Context, map[parley.TenantID][]parley.SessionID) (
+		map[parley.TenantID]map[parley.SessionID]parley.Seq, error)
+}
+
+// Connect has the feed tell other nodes what is published here, and hear what is
+// published there. It is for once, before anything is followed or published.
+//
+// The node that commits publishes its events to two topics: that of the session and
+// that of the tenant. A node listens to the topic of a session while it has a window
+// of it, and to the topic of a tenant while it has a tail of it. Events that continue
+// a window are added to it. Anything else has the followers read the store, which
+// has everything that was published.
+func (f *Feed) Connect(n Nodes) {
+	if n.Alone == nil {
+		n.Alone = func() bool { return false }
+	}
+	f.nodes, f.soon = &n, make(chan struct{}, 1)
+}
+
+// Start begins to look for events whose messages were lost. Without other nodes
+// there is nothing to do.
+func (f *Feed) Start() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes != nil && !f.closed {
+		f.wg.Go(f.lookOut)
+	}
+}
+
+func sessionTopic(tenant parley.TenantID, id parley.SessionID) string {
+	return "e." + string(tenant) + "." + string(id)
+}
+
+func tenantTopic(tenant parley.TenantID) string { return "t." + string(tenant) }
+
+// tell publishes events to other nodes.
+func (f *Feed) tell(tenant parley.TenantID, events []parley.Event) {
+	if f.nodes.Alone() {
+		return
+	}
+	message, err := json.Marshal(events)
+	if err != nil {
+		return // the events are in the store, where they will be found
+	}
+	f.nodes.Bus.Publish(sessionTopic(tenant, events[0].Session), message)
+	f.nodes.Bus.Publish(tenantTopic(tenant), message)
+}
+
+// heard are the events of a message; none: only the store has them.
+func heard(message []byte) []parley.Event {
+	var events []parley.Event
+	if message == nil || json.Unmarshal(message, &events) != nil {
+		return nil // too large for the bus, or of a release that knows more
+	}
+	return events
+}
+
+// listen has a window hear other nodes. It needs Feed.mu.
+func (f *Feed) listen(w *window) {
+	if f.nodes == nil {
+		return
+	}
+	w.silence = f.nodes.Bus.Listen(sessionTopic(w.tenant, w.id), func(message []byte) {
+		events := heard(message)
+		if len(events) == 0 || !contiguous(w.id, events) {
+			w.suspect()
+			f.lookSoon()
+			return
+		}
+		w.join(events)
+	})
+}
+
+// contiguous reports whether events are of a session and follow each other.
+func contiguous(id parley.SessionID, events []parley.Event) bool {
+	for i, e := range events {
+		if e.Session != id || e.Seq != events[0].Seq+parley.Seq(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// join adds events of another node to the window of a session. They may come late,
+// again, or after others were lost.
+func (w *window) join(events []parley.Event) {
+	w.mu.Lock()
+	w.heard = true
+	first, last := int64(events[0].Seq), int64(events[len(events)-1].Seq)
+	switch {
+	case w.known && last <= w.end():
+		w.mu.Unlock() // known
+		return
+	case w.known && first <= w.end():
+		events = events[w.end()+1-first:]
+	case !w.known || first != w.end()+1: // a gap: followers that are before it read the store
+		w.known = true
+		w.restart(first - 1)
+	}
+	w.append(items(events))
+	w.wake() // unlocks
+}
+
+// suspect has the next look ask about the window, whatever was heard.
+func (w *window) suspect() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard, w.checked = false, 0
+}
+
+// asks reports whether a look is to ask about the window: nothing was heard of it
+// since the last look, and its tenant's log has grown since it was asked about.
+func (w *window) asks(at parley.Position) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.heard
+	w.heard = false
+	return !was && w.checked < at
+}
+
+// reach says that the log of a window ended at a seq, at a position of the tenant.
+func (w *window) reach(head int64, at parley.Position) {
+	w.mu.Lock()
+	w.checked = at
+	if w.known && w.end() >= head {
+		w.mu.Unlock()
+		return
+	}
+	w.known = true
+	w.restart(head)
+	w.wake() // unlocks
+}
+
+// listen has a tail hear other nodes. It needs Feed.mu.
+func (t *tail) listen() {
+	if t.feed.nodes == nil {
+		return
+	}
+	t.heard = make(chan []parley.Event, heardMost)
+	t.silence = t.feed.nodes.Bus.Listen(tenantTopic(t.tenant), func(message []byte) {
+		if events := heard(message); len(events) > 0 {
+			select {
+			case t.heard <- events:
+				return
+			default: // it reads the store instead
+			}
+		}
+		t.poke()
+	})
+}
+
+// join adds events of another node to the windows of a tail, if they come right
+// behind a position. Otherwise the store is read, which has what lies between.
+func (t *tail) join(last parley.Position, events []parley.Event) (parley.Position, bool) {
+	if events[len(events)-1].Position <= last {
+		return last, true // known
+	}
+	for i, e := range events {
+		if e.Position != last+1+parley.Position(i) {
+			return t.catchUp(last)
+		}
+	}
+	last = events[len(events)-1].Position
+	t.share(last, items(events))
+	return last, true
+}
+
+func (f *Feed) lookSoon() {
+	select {
+	case f.soon <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// lookOut looks now and then, once there have been other nodes: the last messages of
+// one that died may be lost.
+func (f *Feed) lookOut() {
+	ctx, cancel := context.WithCancel(context.Background())
+	f.wg.Go(func() {
+		<-f.done
+		cancel()
+	})
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	for others := false; ; {
+		select {
+		case <-timer.C:
+		case <-f.soon:
+		case <-ctx.Done():
+			return
+		}
+		if others = others || !f.nodes.Alone(); others {
+			f.look(ctx)
+		}
+		timer.Reset(lookPause) // time for one that is asked for soon
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		timer.Reset(lookEvery)
+	}
+}
+
+// look asks the store how far the logs have grown that are followed here. If the
+// store cannot be asked, the next look will.
+func (f *Feed) look(ctx context.Context) {
+	f.mu.Lock()
+	windows := slices.Collect(maps.Values(f.sessions))
+	tails := maps.Clone(f.tenants)
+	f.mu.Unlock()
+	tenants := map[parley.TenantID]bool{}
+	for _, w := range windows {
+		tenants[w.tenant] = true
+	}
+	for tenant := range tails {
+		tenants[tenant] = true
+	}
+	if len(tenants) == 0 {
+		return
+	}
+	positions, err := f.nodes.Heads.Positions(ctx, slices.Collect(maps.Keys(tenants)))
+	if err != nil {
+		return
+	}
+	for tenant, t := range tails {
+		if t.before(positions[tenant]) {
+			t.poke()
+		}
+	}
+	ask := map[parley.TenantID][]parley.SessionID{}
+	asked := windows[:0]
+	for _, w := range windows {
+		if w.asks(positions[w.tenant]) {
+			ask[w.tenant] = append(ask[w.tenant], w.id)
+			asked = append(asked, w)
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	heads, err := f.nodes.Heads.SessionHeads(ctx, ask)
+	if err != nil {
+		return
+	}
+	for _, w := range asked {
+		w.reach(int64(heads[w.tenant][w.id]), positions[w.tenant])
+	}
+}
+
+// before reports whether a tail has not read up to a position.
+func (t *tail) before(at parley.Position) bool {
+	t.feed.mu.Lock()
+	defer t.feed.mu.Unlock()
+	return t.begun && t.last < at
+}

@@ -1,0 +1,31 @@
+package sabotage
+
+// clusterBugs are of what nodes hear from each other.
+var clusterBugs = []bug{
+	{"a gap between two messages of another node is not filled", "feed/nodes.go",
+		"case !w.known || first != w.end()+1:", "case !w.known:", "./feed", "TestAGapIsFilledFromTheStore"},
+	{"a gap in the positions of another node's events is not filled", "feed/nodes.go",
+		"if e.Position != last+1+parley.Position(i) {", "if e.Position < last+1+parley.Position(i) {", "./feed",
+		"TestABusThatLosesRepeatsAndReorders"},
+	{"an event whose message was lost is never found", "feed/nodes.go",
+		"if others = others || !f.nodes.Alone(); others {", "if others = f.nodes.Alone(); others {", "./feed",
+		"TestLostMessagesAreFound"},
+	{"the last message of a burst is never found", "feed/nodes.go",
+		"return !was && w.checked < at", "w.checked = at\n\treturn !was && w.heard", "./feed",
+		"TestTheLastMessageIsLost"},
+	{"a message that comes late takes the window back", "feed/nodes.go",
+		"case w.known && last <= w.end():", "case w.known && last < first:", "./feed", "TestAGapIsFilledFromTheStore"},
+	{"a node goes on listening to what nobody follows", "feed/feed.go",
+		"silence = w.silence\n", "_ = w.silence\n", "./feed", "TestTopics"},
+	{"a node that is alone publishes", "feed/nodes.go", "if f.nodes.Alone() {\n\t\treturn\n\t}\n\tmessage",
+		"message", "./feed", "TestTopics"},
+	{"a forged message is believed", "bus/seal.go",
+		"if !hmac.Equal(s.sum(sum[:0], topic, m[macBytes:]), m[:macBytes]) {", "if s.sum(sum[:0], topic, nil); false {",
+		"./bus", "TestForgedMessagesAreDropped"},
+	{"a message can be moved to another topic", "bus/seal.go", "h.Write([]byte(topic))", "", "./bus",
+		"TestForgedMessagesAreDropped"},
+	{"messages that wait to be sent have no limit in bytes", "bus/bus.go",
+		"if b.queued.Add(size) <= queueBytes {", "if b.queued.Add(size) > 0 {", "./bus", "TestTheQueueIsBounded"},
+	{"a node that was cut off is not told that messages are missing", "bus/memory.go",
+		"if was && !cut {", "if was && cut {", "./bus", "TestFaults"},
+}
