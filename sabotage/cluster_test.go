@@ -28,4 +28,6 @@ var clusterBugs = []bug{
 		"if b.queued.Add(size) <= queueBytes {", "if b.queued.Add(size) > 0 {", "./bus", "TestTheQueueIsBounded"},
 	{"a node that was cut off is not told that messages are missing", "bus/memory.go",
 		"if was && !cut {", "if was && cut {", "./bus", "TestFaults"},
+	{"a NATS server that refused a password is given up", "bus/nats.go", "nats.IgnoreAuthErrorAbort(), ", "", "./bus",
+		"TestNATSComesAndGoes"},
 }
