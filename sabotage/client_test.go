@@ -15,7 +15,7 @@ var clientBugs = []bug{
 	{"every user chooses the model of an agent", "engine/command.go",
 		"return agent, in, a.engine.permit(a.engine.ctx, who, via, parley.ActAdmin,",
 		"return agent, in, a.engine.permit(a.engine.ctx, who, via, parley.ActMessage,",
-		"./cmd/parley", "TestScripts/token"},
+		"./engine", "TestWhoChoosesTheModel"},
 	{"a fork forgets which sources its conversation comes from", "engine/fork.go",
 		"do.Agent, do.Project, do.Sources = state.Agent, a.engine.projects.key(a.tenant, project), state.Sources",
 		"do.Agent, do.Project = state.Agent, a.engine.projects.key(a.tenant, project)",

@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"testing"
+
+	"parley"
+)
+
+// The model of a run is chosen by people who may change the agent.
+func TestWhoChoosesTheModel(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	in := parley.SubmitInput{Content: "say hello", Model: "other-model"}
+	bob, own := member("bob", parley.RoleStandardUser), parley.SessionID("22222222-2222-4222-8222-0000000000f1")
+	if code := r.as(bob, own, parley.OpenSession{}); code != "" {
+		t.Fatal(code)
+	}
+	if code := r.as(bob, own, in); code != parley.CodeForbidden {
+		t.Errorf("a user who may not change the agent: %q", code)
+	}
+	r.do(id, in)
+	log := r.finished(id, 1)
+	if model := all[parley.RunStarted](log)[0].Agent.Model; model != "other-model" {
+		t.Errorf("the run has the model %s", model)
+	}
+}
