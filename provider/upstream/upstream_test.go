@@ -160,7 +160,7 @@ func TestCuts(t *testing.T) {
 		}, parley.CodeTooLarge, "did not come to an end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which is not to be needed
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // which is not to be needed
 			defer cancel()
 			read, err := fetch(t, ctx, c.idle, c.handler)
 			if parley.CodeOf(err) != c.code || !strings.Contains(parley.MessageOf(err), c.words) ||
