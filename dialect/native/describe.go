@@ -20,6 +20,13 @@ type (
 		Request string          `json:"request,omitempty"`
 		Busy    parley.BusyMode `json:"busy,omitempty"`
 		Mode    parley.RunMode  `json:"mode,omitempty"`
+		Model   string          `json:"model,omitempty"`
+		Tools   []toolBody      `json:"tools,omitempty"` // that the client carries out
+	}
+	toolBody struct {
+		Name        string         `json:"name"`
+		Description string         `json:"description,omitempty"`
+		Parameters  map[string]any `json:"parameters,omitempty"` // a JSON Schema
 	}
 	status struct {
 		Status string `json:"status"`
@@ -33,6 +40,9 @@ func Operations() map[string]dialect.Operation {
 	all := map[string]dialect.Operation{
 		"GET /api/v1/me":       {Summary: "The caller, and the server", Status: ok, Answer: me{}},
 		"GET /api/v1/projects": {Summary: "The projects of the tenant", Status: ok, Answer: []parley.Project{}},
+		"GET /api/v1/nodes": {Summary: "The servers that share the database", Status: ok, Answer: struct {
+			Nodes []Node `json:"nodes"`
+		}{}},
 		"GET /api/v1/skills": {Summary: "The skills that can be called", Status: ok, Answer: struct {
 			Skills   []skillInfo `json:"skills"`
 			Problems []string    `json:"problems"`
@@ -83,6 +93,11 @@ func sessionOperations() map[string]dialect.Operation {
 			Title string `json:"title"`
 		}{}, Answer: parley.Summary{}},
 		"DELETE /api/v1/sessions/{id}": {Summary: "Delete a session", Status: accepted, Answer: parley.Receipt{}},
+		"POST /api/v1/sessions/{id}/fork": {Summary: "Open a session with the conversation of this one", Status: created,
+			Body: struct {
+				At    parley.Seq `json:"at,omitempty"`
+				Title string     `json:"title,omitempty"`
+			}{}, Answer: parley.Summary{}},
 		"POST /api/v1/sessions/{id}/inputs": {Summary: "Send a message", Status: accepted, Body: inputBody{},
 			Answer: parley.Receipt{}},
 		"POST /api/v1/sessions/{id}/cancel": {Summary: "Cancel the run, or withdraw a waiting input", Status: accepted,
@@ -164,10 +179,13 @@ func runOperations() map[string]dialect.Operation {
 		"POST /api/v1/questions/{id}": {Summary: "Answer a question", Status: accepted, Body: struct {
 			Answers [][]string `json:"answers"`
 		}{}, Answer: parley.Receipt{}},
-		"POST /api/v1/calls/{id}": {Summary: "Say what became of a call of unknown outcome", Status: accepted,
+		"POST /api/v1/calls/{id}": {Summary: "Say what became of a call of unknown outcome, or return the result of a " +
+			"call that the client carries out", Status: accepted,
 			Body: struct {
-				Resolution parley.Resolution `json:"resolution"`
+				Resolution parley.Resolution `json:"resolution,omitempty"`
 				Note       string            `json:"note,omitempty"`
+				Result     *string           `json:"result,omitempty"`
+				Failed     bool              `json:"failed,omitempty"`
 			}{}, Answer: parley.Receipt{}},
 		"GET /api/v1/timers": {Summary: "Timers", Status: ok, Query: []string{"session", "limit", "project"},
 			Answer: struct {
