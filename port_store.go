@@ -117,7 +117,8 @@ type Batch struct {
 	Session SessionID
 	// Epoch of the writer and the head it built on. An append that is of an
 	// older epoch than the session's last one, or that builds on another head,
-	// is fenced: somebody else writes this session now.
+	// is fenced: somebody else writes this session now. So is one of the same
+	// epoch by another process.
 	Epoch int64
 	After Seq
 

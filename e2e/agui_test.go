@@ -112,7 +112,7 @@ func TestAGUIRuns(t *testing.T) {
 		strings.Contains(r.text(), "3.") {
 		t.Errorf("after a restart: %q", r.text())
 	}
-	if r := a.run(says1("fail")); r.Interrupts != nil && len(r.Interrupts) > 0 {
+	if r := a.run(says1("fail")); len(r.Interrupts) > 0 {
 		t.Errorf("%+v", r)
 	}
 	if !strings.HasPrefix(a.last(), `{"type":"RUN_ERROR","message":`) {

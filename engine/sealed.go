@@ -70,7 +70,7 @@ func init() {
 		parley.ClearMission{}, parley.CompactContext{}, parley.DecideApproval{}, parley.DecidePlan{},
 		parley.DeleteAgent{}, parley.DeleteSession{}, parley.ExplainApproval{}, parley.FireTimer{},
 		parley.HaltSession{}, parley.MakeAgent{}, parley.NoteAgents{}, parley.OpenSession{}, parley.PromptAgent{},
-		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.RevokeGrant{},
+		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.ReturnToolResult{}, parley.RevokeGrant{}, parley.ForkSession{},
 		parley.SetMission{}, parley.SetOverride{}, parley.SetWebhook{}, parley.StartAgent{}, parley.StopAgent{},
 		parley.SubmitInput{}, parley.WithdrawInput{},
 	} {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +40,27 @@ type host struct {
 	log        *slog.Logger
 }
 
+// inAdvance begins something, and returns a function that waits for it.
+func inAdvance(do func()) (wait func()) {
+	var begun sync.WaitGroup
+	begun.Go(do)
+	return begun.Wait
+}
+
+// openChecked opens the store as a part, with the key that it was first served with, and continues its audit.
+func openChecked(ctx context.Context, c *config.Settings, at net.Addr, made *parts, log *slog.Logger) (store, []byte,
+	error) {
+	s, key, err := openServed(ctx, c, at, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	made.open("store", s)
+	if err := checkKey(ctx, s, key); err != nil {
+		return nil, nil, err
+	}
+	return s, key, sealAudit(ctx, s, rules.AuditKeyOf(key), log)
+}
+
 // build makes every part of a server, and is the only place that knows all of them.
 // If it fails, it closes those that it has made.
 func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog.Logger) (_ *host, err error) {
@@ -53,9 +76,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	made.add("sandbox", &sandboxProbe{projects: projects, log: log, done: make(chan struct{})})
-	var ahead sync.WaitGroup
-	ahead.Go(screen.Prepare) // while the store waits for the disk
-	defer ahead.Wait()
+	defer inAdvance(screen.Prepare)() // while the store waits for the disk
 	models := newModels(c)
 	made.open("models", models)
 	meter := metrics.New(version, time.Now)
@@ -66,15 +87,8 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	at := ports.main.Addr()
 
 	// Where sessions are kept, and who may use them.
-	store, key, err := openServed(ctx, c, at, log)
+	store, key, err := openChecked(ctx, c, at, &made, log)
 	if err != nil {
-		return nil, err
-	}
-	made.open("store", store)
-	if err := checkKey(ctx, store, key); err != nil {
-		return nil, err
-	}
-	if err := sealAudit(ctx, store, rules.AuditKeyOf(key), log); err != nil {
 		return nil, err
 	}
 	guard, err := newEntrance(ctx, c, store, at, log)
@@ -82,9 +96,8 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	made.add("entrance", guard)
-	secrets := append(ownSecrets(c, rule.env, key), rule.secrets(everyAgent(projects))...)
-	secrets = append(secrets, config.ProgramSecrets(everyAgent(projects), rule.env)...)
-	sentinel := screen.New(key, c.Sentinel, secrets...)
+	sentinel := screen.New(key, c.Sentinel, slices.Concat(ownSecrets(c, rule.env, key),
+		rule.secrets(everyAgent(projects)), config.ProgramSecrets(everyAgent(projects), rule.env))...)
 
 	// What agents reach outside, and what is told outside.
 	outside, err := equip(c, projects, sentinel, log, ports.all...)
@@ -139,10 +152,8 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	web := newWeb(c, ports.main, r, guard, store, cluster, meter, log)
 	made.add("http", web)
 	made.add("mcp clients", r.mcp)
-	made.add("readiness", onClose(func() { // from the same moment on nothing new begins, and everybody is told
-		door.Drain()
-		web.Drain()
-	}))
+	// From the same moment on nothing new begins, and everybody is told.
+	made.add("readiness", onClose(func() { door.Drain(); web.Drain() }))
 	h := &host{base: made.pick(baseParts...), work: made.pick(workParts...), failed: web.Failed(), conns: conns,
 		drain: c.Drain, log: log, facts: facts(c, at, len(everyAgent(projects)), models.Default()),
 		banner: newBanner(c, at, projects, models)}

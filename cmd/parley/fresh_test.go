@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -167,26 +166,5 @@ func TestAFolderBesidePostgreSQL(t *testing.T) {
 	if _, err := sqlite.Open(t.Context(), dir, "a test", sqlite.MustExist("parley.key")); parley.CodeOf(
 		err) != parley.CodeUnavailable {
 		t.Error(err)
-	}
-}
-
-// TestASecondServerOnOnePostgreSQL starts, and its log says that it is not alone.
-func TestASecondServerOnOnePostgreSQL(t *testing.T) {
-	t.Parallel()
-	url := pgtest.Database(t)
-	var logs [2]bytes.Buffer
-	var stops []func()
-	for i := range logs {
-		_, stop := serveLogged(t, noEnv, &logs[i], "--data", t.TempDir(), "--database-url", url, "--listen",
-			"127.0.0.1:0", "--workspace", t.TempDir())
-		stops = append(stops, stop)
-	}
-	for _, stop := range stops {
-		stop()
-	}
-	for i, want := range []bool{false, true} {
-		if got := strings.Contains(logs[i].String(), "another process uses this database"); got != want {
-			t.Errorf("server %d warns: %v, want %v", i+1, got, want)
-		}
 	}
 }

@@ -48,12 +48,6 @@ func (r responseID) as(prefix string) string {
 	return id
 }
 
-// next is the part of the run that follows.
-func (r responseID) next() responseID {
-	r.part++
-	return r
-}
-
 func parseResponseID(id string) (r responseID, ok bool) {
 	whole := id
 	if strings.Count(id, "_") == 3 {

@@ -198,7 +198,9 @@ func TestTenantThatIsHeld(t *testing.T) {
 	}
 
 	wg.Go(func() {
-		if res, err := patient.Append(ctx, batch(storetest.ID(1), 1)); err != nil || res.Fenced {
+		next := batch(storetest.ID(1), 1)
+		next.Epoch++ // it is another process
+		if res, err := patient.Append(ctx, next); err != nil || res.Fenced {
 			t.Errorf("append to a tenant that is let go: %+v, %v", res, err)
 		}
 	})

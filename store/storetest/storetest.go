@@ -82,6 +82,7 @@ type fixture struct {
 	t    *testing.T
 	open Reopener
 	parley.Store
+	before int64 // how many processes have had the store before
 }
 
 // Everything a store keeps besides logs.
@@ -99,6 +100,7 @@ func (f *fixture) reopen() {
 		f.t.Fatal("close:", err)
 	}
 	f.Store = f.open(f.t)
+	f.before++
 }
 
 // ID makes the n-th session id of a test.
@@ -125,8 +127,13 @@ func batch(id parley.SessionID, after parley.Seq, n int) parley.Batch {
 	return b
 }
 
+// append appends a batch, under an epoch of the process that has the store now: a process that takes a session from
+// another one raises its epoch.
 func (f *fixture) append(b parley.Batch) parley.Appended {
 	f.t.Helper()
+	if b.Session != "" {
+		b.Epoch += f.before
+	}
 	res, err := f.Append(context.Background(), b)
 	if err != nil {
 		f.t.Fatal("append:", err)
