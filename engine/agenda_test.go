@@ -30,7 +30,9 @@ func TestNextIsAskedOncePerChunk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, chunks := count(t, 5)
 		askedMore, moreChunks := count(t, 105)
-		if got, want := askedMore-asked, moreChunks-chunks; want != 200 || got != want {
+		// When a run begins and ends, Next is asked once more or not, depending on what comes first.
+		const either = 2
+		if got, want := askedMore-asked, moreChunks-chunks; want != 200 || got < want-either || got > want+either {
 			t.Errorf("for %d chunks more Next was asked %d times more", want, got)
 		}
 	})

@@ -396,23 +396,6 @@ func (h *Handler) answer(decode dialect.ReadAnswer) func(request) (int, any, err
 	}
 }
 
-// clientTools reads the tools that a client offers and carries out itself.
-func clientTools(o dialect.Object) (tools []parley.ClientTool, err error) {
-	var list []struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	}
-	if o.Has("tools") {
-		err = o.Into("tools", &list, "a list of {name, description, parameters}")
-	}
-	for _, t := range list {
-		tools = append(tools, parley.ClientTool{Name: t.Name, Description: t.Description,
-			Parameters: string(t.Parameters)})
-	}
-	return tools, err
-}
-
 func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
@@ -421,7 +404,7 @@ func submitInput(o dialect.Object) (parley.CommandBody, error) {
 		return nil, err
 	}
 	var err error
-	if do.Tools, err = clientTools(o); err != nil {
+	if do.Tools, err = dialect.ReadTools(o); err != nil {
 		return nil, err
 	}
 	do.Busy = parley.BusyMode(busy)
