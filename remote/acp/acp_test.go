@@ -121,7 +121,7 @@ func newRig(t *testing.T, do func(*fake, []string, jsonrpc.Answer), change ...fu
 	}
 	r.Programs = New(o)
 	t.Cleanup(func() { _ = r.Close(context.Background()) })
-	r.request = parley.RemoteRequest{Tenant: "acme", Session: "550e8400-e29b-41d4-a716-446655440000", Root: "/work",
+	r.request = parley.RemoteRequest{Tenant: "acme", Session: "550e8400-e29b-41d4-a716-446655440000", Root: "/srv",
 		Agent: parley.Agent{Name: "prog", Command: []string{"prog"}, Tools: []string{"*"}}}
 	return r
 }
@@ -215,7 +215,7 @@ func TestEverythingItSays(t *testing.T) {
 		f.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "in_progress"})
 		f.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed",
 			"content": []any{map[string]any{"type": "content", "content": textBlock("found")},
-				map[string]any{"type": "diff", "path": "/work/x", "newText": "y"}}})
+				map[string]any{"type": "diff", "path": "/srv/x", "newText": "y"}}})
 		f.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "failed"})
 		f.update(map[string]any{"sessionUpdate": "plan", "entries": []any{map[string]any{"content": "leap",
 			"status": "completed"}}})
@@ -246,7 +246,7 @@ func TestEverythingItSays(t *testing.T) {
 	all := strings.Join(got, "\n")
 	for _, want := range []string{`"Thinking":"hm"`, `"Text":"a"`, `"Text":"b"`, `"Text":"\n\nc"`,
 		`"Began":{"Key":"acp-1","Name":"search","Arguments":"{\"title\":\"Look\",\"input\":{\"q\":1}}"}`,
-		`"Tool":{"Key":"acp-1","Name":"search"`, `"Result":"found\nchanged /work/x"`,
+		`"Tool":{"Key":"acp-1","Name":"search"`, `"Result":"found\nchanged /srv/x"`,
 		`"Plan":{"Summary":"","Items":[{"title":"leap","status":"done"}]}`, `"Trouble":"bad: luck"`, `"Done":true`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s is not in\n%s", want, all)
@@ -270,15 +270,15 @@ func TestPermissions(t *testing.T) {
 		}
 		f.say(f.call(methodPermission, map[string]any{"options": offered, "toolCall": map[string]any{"toolCallId": "c",
 			"title": "Edit", "kind": "edit", "rawInput": map[string]any{"x": "<y>"},
-			"locations": []any{map[string]any{"path": "/work/f"}}}}))
+			"locations": []any{map[string]any{"path": "/srv/f"}}}}))
 		f.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"})
 		answer(endTurn, nil)
 	})
 	decide := func(allowed bool) func(parley.RemoteAnswer, parley.RemoteSaid) {
 		return func(a parley.RemoteAnswer, s parley.RemoteSaid) {
 			if s.Approval != nil {
-				if s.Approval.Name != "edit" || s.Approval.Target != "/work/f" ||
-					s.Approval.Arguments != `{"title":"Edit","input":{"x":"<y>"},"paths":["/work/f"]}` {
+				if s.Approval.Name != "edit" || s.Approval.Target != "/srv/f" ||
+					s.Approval.Arguments != `{"title":"Edit","input":{"x":"<y>"},"paths":["/srv/f"]}` {
 					t.Errorf("%+v", s.Approval)
 				}
 				a.Decide(parley.RemoteDecision{Key: "another", Allowed: !allowed})
@@ -306,13 +306,13 @@ func TestFilesAndTerminals(t *testing.T) {
 	r := newRig(t, func(f *fake, prompt []string, answer jsonrpc.Answer) {
 		switch prompt[0] {
 		case "read":
-			f.say(f.call(methodRead, map[string]any{"path": "/work/a/b.txt", "line": 2, "limit": 3}))
+			f.say(f.call(methodRead, map[string]any{"path": "/srv/a/b.txt", "line": 2, "limit": 3}))
 		case "outside":
 			f.say(f.call(methodRead, map[string]any{"path": "/workshop/b.txt"}))
 		case "write":
-			f.say(f.call(methodWrite, map[string]any{"path": "/work/c", "content": "<d>"}))
+			f.say(f.call(methodWrite, map[string]any{"path": "/srv/c", "content": "<d>"}))
 		case "run":
-			f.say(f.call(methodTerminal, map[string]any{"command": "ls", "args": []string{"-l"}, "cwd": "/work/a",
+			f.say(f.call(methodTerminal, map[string]any{"command": "ls", "args": []string{"-l"}, "cwd": "/srv/a",
 				"env": []any{map[string]any{"name": "A", "value": "b"}}}))
 			f.say(f.call(methodWait, map[string]any{"terminalId": "terminal-acp-1"}))
 			f.say(f.call(methodOutput, map[string]any{"terminalId": "terminal-acp-1"}))
