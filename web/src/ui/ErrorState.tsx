@@ -1,7 +1,7 @@
-import { Problem } from '../wire/api'
 import { Button } from './Button'
 import { classes } from './classes'
 import { RetryIcon, WarningIcon } from './icons'
+import { plainly } from './plainly'
 
 interface ErrorStateProps {
   what: string // what failed: "The agents could not be listed."
@@ -11,7 +11,7 @@ interface ErrorStateProps {
 }
 
 export function why(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  return plainly(error instanceof Error ? error.message : String(error))
 }
 
 // ErrorState says what failed and why, and offers to try again.
@@ -29,7 +29,6 @@ export function ErrorState({ what, error, retry, className }: ErrorStateProps) {
         <p className="font-medium">{what}</p>
         <p className="break-words text-ink-soft">
           {why(error)}
-          {error instanceof Problem && error.code !== '' && <span className="font-mono text-xs"> ({error.code})</span>}
         </p>
       </div>
       {retry !== undefined && (

@@ -196,7 +196,11 @@ export function ChatPanel({ session }: { session: string }) {
               {connection.status !== 'failed' && <Spinner word="Loading the conversation" />}
             </div>
           )}
-          {mayMessage ? (
+          {info?.status === 'halted' ? (
+            <p className="border-t border-line px-6 py-4 text-center text-sm text-ink-soft">
+              This conversation is halted. Reopen it to write.
+            </p>
+          ) : mayMessage ? (
             <Composer
               session={session}
               agent={agent}

@@ -9,7 +9,7 @@ import {
   type KeyboardEvent,
   type ReactNode,
 } from 'react'
-import { ask } from '../../wire/api'
+import { ask, Problem } from '../../wire/api'
 import type { Started } from '../../wire/bus.generated'
 import { Button, IconButton } from '../../ui/Button'
 import { classes } from '../../ui/classes'
@@ -208,7 +208,7 @@ export function Composer({
           className="mb-2"
           what="Your message was not sent. It is still here."
           error={failure}
-          retry={() => void send()}
+          retry={failure instanceof Problem && !failure.again ? undefined : () => void send()}
         />
       )}
       {question !== undefined && !answers && (

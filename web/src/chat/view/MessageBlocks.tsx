@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { WarningIcon } from '../../ui/icons'
+import { plainly } from '../../ui/plainly'
 import { ActivitySection } from './ActivitySection'
 import { ChangeReportBlock } from './ChangeReportBlock'
 import { useChat } from './chatContext'
@@ -101,7 +102,7 @@ function Notice({ text, failed }: { text: string; failed: boolean }) {
     >
       {failed && <WarningIcon className="mt-1 shrink-0 text-failed" />}
       <span className="min-w-0 break-words whitespace-pre-wrap">
-        <Prose>{text}</Prose>
+        <Prose>{plainly(text)}</Prose>
       </span>
     </p>
   )
