@@ -57,6 +57,38 @@ function command(given: unknown): string {
   return words.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ')
 }
 
+// A Request is what a call asks for, in the form in which it is easiest to read.
+export interface Request {
+  as: 'command' | 'patch' | 'json'
+  text: string
+}
+
+// requestOf reads the arguments of a call.
+export function requestOf({ tool, args }: Pick<ToolUse, 'tool' | 'args'>): Request {
+  const a = fields(args)
+  const path = str(a.path)
+  if (tool === 'shell' && Array.isArray(a.command)) return { as: 'command', text: list(a.command, str).join(' ') }
+  if (tool === 'apply_patch' && str(a.patch) !== '') return { as: 'patch', text: str(a.patch) }
+  if (tool === 'write_file' && path !== '')
+    return { as: 'patch', text: ['*** Begin Patch', `*** Add File: ${path}`, ...marked('+', str(a.content))].join('\n') }
+  if (tool === 'edit_file' && path !== '')
+    return {
+      as: 'patch',
+      text: [
+        '*** Begin Patch',
+        `*** Update File: ${path}`,
+        '@@',
+        ...marked('-', str(a.old_text)),
+        ...marked('+', str(a.new_text)),
+      ].join('\n'),
+    }
+  return { as: 'json', text: typeof args === 'string' ? args : JSON.stringify(args, null, 2) }
+}
+
+function marked(mark: string, text: string): string[] {
+  return text === '' ? [] : text.replace(/\n$/, '').split('\n').map((line) => mark + line)
+}
+
 function patched(patch: string): string[] {
   return [...patch.matchAll(/^\*\*\* (?:Add|Update|Delete) File: (.+)$/gm)].map((match) => match[1]!)
 }

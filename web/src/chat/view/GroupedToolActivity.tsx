@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'react'
 import { classes } from '../../ui/classes'
 import { Mono } from '../../ui/Mono'
-import { describe } from '../model/describe'
+import { Diff } from '../../ui/Diff'
+import { describe, requestOf } from '../model/describe'
 import { group, statusOf, took, worst } from '../model/tools'
 import { Fold } from './Fold'
 import type { ToolUse } from '../model/message'
@@ -110,9 +111,7 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
         <p className="text-xs text-ink-soft">
           <span className="font-mono">{tool.tool}</span> · {status}
         </p>
-        <Mono block className="max-h-64 text-xs">
-          {typeof tool.args === 'string' ? tool.args : JSON.stringify(tool.args, null, 2)}
-        </Mono>
+        <Asked tool={tool} />
       </div>
       {tool.output !== '' && status !== 'running' && (
         <div>
@@ -134,6 +133,17 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
         </div>
       )}
     </div>
+  )
+}
+
+// Asked shows a command as a command, and a change of files as a diff.
+function Asked({ tool }: { tool: ToolUse }) {
+  const request = requestOf(tool)
+  if (request.as === 'patch') return <Diff text={request.text} label="Requested changes" />
+  return (
+    <Mono block className="max-h-64 text-xs">
+      {request.text}
+    </Mono>
   )
 }
 
