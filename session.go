@@ -101,6 +101,8 @@ func (do OpenSession) decide(d *decision, c Command) error {
 		return nil
 	case c.By == "":
 		return Errorf(CodeForbidden, "A session needs an owner.")
+	case d.s.ID.named() && d.s.ID != NamedSession(d.s.Tenant, c.By, do.Name):
+		return errNoSession
 	}
 	if do.Parent != nil {
 		d.s.Root = do.Root

@@ -152,3 +152,22 @@ func TestANodeThatWakesDoesNothing(t *testing.T) {
 	}
 	b.check(id)
 }
+
+// A node that was alone when it started finds out that others came, and takes over what one of them leaves.
+func TestTheFirstNodeTakesOver(t *testing.T) {
+	c := newCluster(t, nil)
+	a := c.node() // its scheduler looks once, and then sleeps for a minute
+	b := c.node()
+	c.know(a, b)
+	id := b.open()
+	b.say(id, "say one; hang")
+	b.until(id, "it speaks", seen[parley.OutputAppended](1))
+	left := time.Now()
+	c.cutOff(b)
+	a.until(id, "the other node goes on", seen[parley.TurnStarted](2))
+	if took := time.Since(left); took > lookAtClock/2 {
+		t.Errorf("it took %v", took)
+	}
+	a.do(id, parley.CancelRun{})
+	a.check(id)
+}

@@ -195,6 +195,7 @@ func (e *Engine) watch() {
 			if !slices.Equal(now, who) {
 				who = now
 				e.nudgeAll() // one of them may have the project of a session that waits here
+				e.poke()     // the scheduler looks more often while there are other nodes
 			}
 			if e.shared() {
 				e.readLetters()

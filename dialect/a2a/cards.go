@@ -75,6 +75,9 @@ type answer struct {
 func newAnswer(text string, data dialect.Object) (a answer, err error) {
 	a.text, a.data = text, data
 	if data != nil {
+		if strings.TrimSpace(text) != "" { // the two might not say the same
+			return a, invalid("Answer with text or with data, not with both")
+		}
 		if a.card, err = data.String("id"); err != nil {
 			return a, invalid("%s", err)
 		}

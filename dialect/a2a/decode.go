@@ -147,6 +147,9 @@ func (s shape) decodePart(p dialect.Object, m *said) error {
 		if err != nil {
 			return invalid("message.parts: data: %s", err)
 		}
+		if m.data != nil {
+			return invalid("A message has one part of data at most")
+		}
 		m.data = o
 		return nil
 	case s == v03 && p.Has("file"):

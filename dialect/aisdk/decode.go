@@ -213,6 +213,9 @@ func (a ask) match(open []parley.CardInfo) (list []dialect.Answered, left int, e
 			left++
 			continue
 		}
+		if slices.ContainsFunc(a.answers[i+1:], func(x answer) bool { return x.isTo(c) }) {
+			return nil, 0, dialect.Invalid("%s is answered twice.", a.answers[i].id)
+		}
 		do, err := a.answers[i].command(c)
 		if err != nil {
 			return nil, 0, err

@@ -27,6 +27,7 @@ type Guard interface {
 // Limits of the connections of clients, which the protocol calls sessions, too.
 const (
 	maxClients = 1000
+	maxOwn     = 100       // of one principal
 	idleClient = time.Hour // without a request
 	maxBody    = 4 << 20
 )
@@ -129,6 +130,10 @@ func (h *Handler) server(who parley.Principal, client string) (*sdk.Server, erro
 			n := count(s)
 			if clients += n; n == 0 && k != key {
 				delete(h.servers, k)
+			}
+			if k == key && n >= maxOwn {
+				return nil, parley.Errorf(parley.CodeLimited, "You have %d MCP clients connected already; end one of "+
+					"them first (DELETE with its Mcp-Session-Id).", maxOwn)
 			}
 		}
 		if clients >= maxClients {

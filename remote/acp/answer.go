@@ -369,11 +369,12 @@ func (a *answer) Decide(d parley.RemoteDecision) {
 }
 
 // choose picks the option that says what a person said and no more: Parley remembers
-// itself what is allowed for good.
+// itself what is allowed for good. A program that offers only to be allowed for good
+// is told that the question was cancelled.
 func choose(options []option, allowed bool) outcome {
 	kinds := []string{"reject_once", "reject_always"}
 	if allowed {
-		kinds = []string{"allow_once", "allow_always"}
+		kinds = []string{"allow_once"}
 	}
 	for _, kind := range kinds {
 		for _, o := range options {
