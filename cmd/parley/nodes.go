@@ -105,7 +105,7 @@ func (n *nodes) differ() string {
 	var list []string
 	mine := n.mine()
 	for _, other := range n.Others() {
-		if in := differs(mine, other); len(in) > 0 {
+		if in := differs(mine, other); len(in) > 0 && other.Address != "" { // else it has not said what it is
 			list = append(list, fmt.Sprintf("%s (%s)", other.Address, strings.Join(in, ", ")))
 		}
 	}
