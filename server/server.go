@@ -201,11 +201,11 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		if origin := r.Header.Get("Origin"); slices.Contains(s.options.Origins, origin) {
 			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Expose-Headers", "Parley-Epoch, Parley-Session, Retry-After, WWW-Authenticate")
+			h.Set("Access-Control-Expose-Headers", exposedHeaders)
 			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 				h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
-				h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
+				h.Set("Access-Control-Allow-Headers", takenHeaders)
 				h.Set("Access-Control-Max-Age", "600")
 				w.WriteHeader(http.StatusNoContent)
 				return
@@ -219,3 +219,14 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// Headers that pages of allowed origins may read, and may send: Parley's own, and those that the official clients of
+// OpenAI, A2A and MCP use.
+const (
+	exposedHeaders = "Parley-Epoch, Parley-Session, Retry-After, WWW-Authenticate, X-Session-Id, Mcp-Session-Id"
+	takenHeaders   = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Session-Id, A2A-Version, " +
+		"A2A-Extensions, Mcp-Session-Id, Mcp-Protocol-Version, OpenAI-Organization, OpenAI-Project, X-Stainless-Lang, " +
+		"X-Stainless-Package-Version, X-Stainless-OS, X-Stainless-Arch, X-Stainless-Runtime, " +
+		"X-Stainless-Runtime-Version, X-Stainless-Retry-Count, X-Stainless-Timeout, X-Stainless-Helper-Method, " +
+		"X-Stainless-Poll-Helper"
+)

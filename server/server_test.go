@@ -155,8 +155,9 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusNoContent || !strings.Contains(res.Header.Get("Access-Control-Allow-Headers"),
-		"Authorization") {
+	taken := res.Header.Get("Access-Control-Allow-Headers")
+	if res.StatusCode != http.StatusNoContent || !strings.Contains(taken, "Authorization") ||
+		!strings.Contains(taken, "Mcp-Session-Id") {
 		t.Errorf("a page that asks first is answered %d %v", res.StatusCode, res.Header)
 	}
 }
