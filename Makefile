@@ -3,8 +3,8 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill sabotage sabotage-sample \
-	clean
+.PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill cluster-check sabotage \
+	sabotage-sample clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ cluster: build bin/cluster-run bin/nats-server ## run three nodes, PostgreSQL, N
 cluster-kill: ## kill -9 a node of make cluster: make cluster-kill NODE=2
 	@test -f 'bin/cluster/node$(NODE).pid' || { echo "name a node of make cluster that runs: make cluster-kill NODE=2"; exit 1; }
 	kill -9 $$(cat bin/cluster/node$(NODE).pid)
+
+# A seed that fails prints how to run it again, and its logs stay in bin/check.
+cluster-check: build bin/cluster-run bin/nats-server ## break parts of a cluster at random and check what clients saw: CHECK='-seeds 10'
+	bin/cluster-run -folder bin/check check $(CHECK)
 
 bin/cluster-run: $(wildcard cmd/cluster/*.go)
 	go build -o $@ ./cmd/cluster

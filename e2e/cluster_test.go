@@ -32,7 +32,8 @@ var (
 	clusterBalancer = regexp.MustCompile(`^balancer +http://(\S+)$`)
 )
 
-func startCluster(t *testing.T) *cluster {
+// clusterPrograms are what make cluster runs and a NATS server.
+func clusterPrograms(t *testing.T) (cluster, nats string) {
 	t.Helper()
 	pgtest.Program(t, "postgres") // or it is skipped
 	dir := t.TempDir()
@@ -45,9 +46,15 @@ func startCluster(t *testing.T) *cluster {
 			t.Fatalf("go %s: %v\n%s", strings.Join(build, " "), err, out)
 		}
 	}
-	cmd := exec.Command(filepath.Join(dir, "cluster"), "-parley", binary(t), "-nats", filepath.Join(dir, "nats"),
-		"-folder",
-		filepath.Join(dir, "logs"), "-port", "0", "-restart", "0")
+	return filepath.Join(dir, "cluster"), filepath.Join(dir, "nats")
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	program, nats := clusterPrograms(t)
+	cmd := exec.Command(program, "-parley", binary(t), "-nats", nats, "-folder", filepath.Join(dir, "logs"), "-port",
+		"0", "-restart", "0")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -195,5 +202,32 @@ func TestANodeIsKilledInMidAnswer(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// Nodes, PostgreSQL, NATS and the lines between them fail at random for a few seconds.
+// Afterwards every input that was accepted has one ending, and all followers have seen
+// the same log. make cluster-check does the same for longer.
+func TestAClusterUnderANemesis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	program, nats := clusterPrograms(t)
+	logs := filepath.Join(t.TempDir(), "logs")
+	cmd := exec.CommandContext(t.Context(), program, "-parley", binary(t), "-nats", nats, "-folder", logs, "check",
+		"-seed", "1", "-seeds", "2", "-seconds", "6", "-sessions", "3")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err == nil {
+		return
+	}
+	t.Error(err)
+	names, _ := filepath.Glob(filepath.Join(logs, "*", "node*.log"))
+	for _, name := range names {
+		raw, _ := os.ReadFile(name)
+		t.Logf("%s:\n%s", name, tail(strings.Split(string(raw), "\n"), 40))
 	}
 }

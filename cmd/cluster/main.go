@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -20,7 +19,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -28,8 +26,9 @@ import (
 type options struct {
 	parley, nats string
 	folder       string
-	nodes, port  int
+	count, port  int
 	restart      time.Duration
+	proxied      bool // the lines between a node and the servers can be cut
 }
 
 func main() {
@@ -37,81 +36,35 @@ func main() {
 	flag.StringVar(&o.parley, "parley", "bin/parley", "the program that serves")
 	flag.StringVar(&o.nats, "nats", "bin/nats-server", "the NATS server; empty: the nodes use PostgreSQL alone")
 	flag.StringVar(&o.folder, "folder", "bin/cluster", "where process numbers and logs are written")
-	flag.IntVar(&o.nodes, "nodes", 3, "number of nodes")
+	flag.IntVar(&o.count, "nodes", 3, "number of nodes")
 	flag.IntVar(&o.port, "port", 8080, "port of the balancer; the nodes have the next ones; 0: any free ones")
 	flag.DurationVar(&o.restart, "restart", 20*time.Second, "start a node that ended again after this time; 0: never")
 	flag.Parse()
+	do, known := map[string]func(context.Context, options, []string) error{"": plainly, "check": check,
+		"takeover": takeover, "rolling": rolling}[flag.Arg(0)]
+	if !known {
+		flag.Usage()
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := do(ctx, o, flag.Args()[min(1, flag.NArg()):]); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
-	temp, err := os.MkdirTemp("", "parley-cluster-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	if err := errors.Join(os.RemoveAll(o.folder), os.MkdirAll(o.folder, 0o755), os.Chmod(temp, 0o755)); err != nil {
-		return err
-	}
-	db, err := startPostgres(ctx, filepath.Join(temp, "postgres"), o.folder)
-	if err != nil {
-		return err
-	}
-	defer db.stop(syscall.SIGINT)
-	fmt.Println("PostgreSQL  ", db.url)
-
-	env := append(os.Environ(), "PARLEY_DATABASE_URL="+db.url, "PARLEY_SERVER_KEY="+newKey())
-	if o.nats != "" {
-		bus, url, err := startNATS(ctx, o)
-		if err != nil {
-			return err
+func plainly(ctx context.Context, o options, _ []string) error {
+	return with(ctx, o, func(c *cluster) error {
+		for _, n := range c.nodes {
+			c.wg.Go(func() { n.keep(ctx) })
 		}
-		defer bus.stop(syscall.SIGTERM)
-		fmt.Println("NATS        ", url)
-		env = append(env, "PARLEY_NATS_URL="+url)
-	}
-
-	workspace := filepath.Join(temp, "workspace")
-	if err := os.Mkdir(workspace, 0o755); err != nil {
-		return err
-	}
-	var nodes []*node
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	b := &balancer{}
-	for i := 1; i <= o.nodes; i++ {
-		n := &node{options: o, number: i, env: env, listen: "127.0.0.1:0", workspace: workspace,
-			data: filepath.Join(temp, fmt.Sprint("node", i))}
-		if o.port > 0 {
-			n.listen = fmt.Sprint("127.0.0.1:", o.port+i)
-		}
-		if err := n.start(ctx); err != nil {
-			return errors.Join(err, stopAll(nodes))
-		}
-		fmt.Printf("node %d       http://%s  (process %d)\n", i, n.listen, n.cmd.Process.Pid)
-		nodes = append(nodes, n)
-		b.targets = append(b.targets, n.listen)
-	}
-	listener, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", o.port))
-	if err != nil {
-		return errors.Join(err, stopAll(nodes))
-	}
-	wg.Go(func() { b.serve(listener) })
-	for _, n := range nodes {
-		wg.Go(func() { n.keep(ctx) })
-	}
-	fmt.Printf("balancer     http://%s\n\n", listener.Addr())
-	fmt.Printf("Open the balancer's address in a browser. In another terminal, kill a node while you watch:\n\n"+
-		"  make cluster-kill NODE=2\n\nLogs are in %s. Press Ctrl-C to stop everything.\n\n", o.folder)
-	<-ctx.Done()
-	fmt.Println("stopping")
-	err = stopAll(nodes)
-	return errors.Join(err, b.close(listener))
+		fmt.Printf("Open the balancer's address in a browser. In another terminal, kill a node while you watch:\n\n"+
+			"  make cluster-kill NODE=2\n\nLogs are in %s. Press Ctrl-C to stop everything.\n\n", o.folder)
+		<-ctx.Done()
+		fmt.Println("stopping")
+		return nil
+	})
 }
 
 func newKey() string {
@@ -120,31 +73,42 @@ func newKey() string {
 	return hex.EncodeToString(key)
 }
 
-func startNATS(ctx context.Context, o options) (*process, string, error) {
+// A natsServer has the same address each time it is started.
+type natsServer struct {
+	*process
+	program, name, address string
+}
+
+func startNATS(ctx context.Context, o options) (*natsServer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the server cannot say which port it chose
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	address := l.Addr().String()
+	s := &natsServer{program: o.nats, name: filepath.Join(o.folder, "nats"), address: l.Addr().String()}
 	_ = l.Close()
-	_, port, _ := net.SplitHostPort(address)
-	p, err := launch(exec.Command(o.nats, "-a", "127.0.0.1", "-p", port), filepath.Join(o.folder, "nats"))
+	return s, s.start(ctx)
+}
+
+func (s *natsServer) start(ctx context.Context) error {
+	host, port, _ := net.SplitHostPort(s.address)
+	p, err := launch(exec.Command(s.program, "-a", host, "-p", port), s.name)
 	if err != nil {
-		return nil, "", fmt.Errorf("NATS: %w", err)
+		return fmt.Errorf("NATS: %w", err)
 	}
+	s.process = p
 	for ctx.Err() == nil {
-		conn, err := net.Dial("tcp", address)
+		conn, err := net.Dial("tcp", s.address)
 		if err == nil {
-			return p, "nats://" + address, conn.Close()
+			return conn.Close()
 		}
 		select {
 		case <-p.exited:
-			return nil, "", fmt.Errorf("NATS ended: %w; see %s.log", p.err, filepath.Join(o.folder, "nats"))
+			return fmt.Errorf("NATS ended: %w; see %s.log", p.err, s.name)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 	p.stop(syscall.SIGTERM)
-	return nil, "", ctx.Err()
+	return ctx.Err()
 }
 
 // A node is a Parley server.
@@ -210,15 +174,6 @@ func (n *node) keep(ctx context.Context) {
 	}
 }
 
-func stopAll(nodes []*node) error {
-	var wg sync.WaitGroup
-	for _, n := range nodes {
-		wg.Go(func() { n.stop(syscall.SIGTERM) })
-	}
-	wg.Wait()
-	return nil
-}
-
 // A process writes to a log file, and dies with this one.
 type process struct {
 	cmd    *exec.Cmd
@@ -226,7 +181,16 @@ type process struct {
 	err    error // once it has exited
 }
 
+// launch keeps the log of a process that had the name before, under a number.
 func launch(cmd *exec.Cmd, name string) (*process, error) {
+	for i := 1; ; i++ {
+		if earlier := fmt.Sprintf("%s.%d.log", name, i); !exists(earlier) {
+			if exists(name + ".log") {
+				_ = os.Rename(name+".log", earlier)
+			}
+			break
+		}
+	}
 	log, err := os.OpenFile(name+".log", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -250,14 +214,24 @@ func launch(cmd *exec.Cmd, name string) (*process, error) {
 }
 
 // stop ends a process and waits for it.
-func (p *process) stop(signal syscall.Signal) {
+func (p *process) stop(signal syscall.Signal) { p.end(signal, 15*time.Second) }
+
+// end ends a process, which is killed if that takes too long. It returns whether it did not.
+func (p *process) end(signal syscall.Signal, within time.Duration) bool {
 	_ = p.cmd.Process.Signal(signal) // it may be gone
 	select {
 	case <-p.exited:
-	case <-time.After(15 * time.Second):
+		return true
+	case <-time.After(within):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
+		return false
 	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 // lastLines is the end of a log.

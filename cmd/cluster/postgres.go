@@ -18,7 +18,9 @@ import (
 
 type database struct {
 	*process
-	url string
+	url, socket string
+	name        string           // of its log
+	command     func() *exec.Cmd // of the server
 }
 
 // startPostgres makes a PostgreSQL server that can be reached only through a socket
@@ -51,24 +53,32 @@ func startPostgres(ctx context.Context, folder, logs string) (*database, error) 
 		CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	name := filepath.Join(logs, "postgres")
-	p, err := launch(command("postgres", "-D", data, "-k", folder, "-c", "listen_addresses="), name)
+	db := &database{url: "postgres://postgres@/postgres?host=" + folder, socket: filepath.Join(folder, ".s.PGSQL.5432"),
+		name: filepath.Join(logs, "postgres"), command: func() *exec.Cmd {
+			return command("postgres", "-D", data, "-k", folder, "-c", "listen_addresses=")
+		}}
+	return db, db.start(ctx)
+}
+
+// start starts the server, also again, and waits until it answers.
+func (db *database) start(ctx context.Context) error {
+	p, err := launch(db.command(), db.name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	db := &database{p, "postgres://postgres@/postgres?host=" + folder}
+	db.process = p
 	for ctx.Err() == nil {
 		if conn, err := pgx.Connect(ctx, db.url); err == nil {
-			return db, conn.Close(ctx)
+			return conn.Close(ctx)
 		}
 		select {
 		case <-p.exited:
-			return nil, fmt.Errorf("PostgreSQL ended: %w\n%s", p.err, lastLines(name+".log"))
+			return fmt.Errorf("PostgreSQL ended: %w\n%s", p.err, lastLines(db.name+".log"))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	p.stop(syscall.SIGINT)
-	return nil, ctx.Err()
+	return ctx.Err()
 }
 
 // postgresPrograms is the folder that has initdb and postgres, of the newest version.

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// A cluster is all that runs.
+type cluster struct {
+	options
+	db       *database
+	bus      *natsServer // nil: none
+	nodes    []*node
+	balancer string  // its address
+	lines    []*line // between nodes and servers; none unless proxied
+	wg       sync.WaitGroup
+}
+
+// with starts a cluster, does something with it and stops it.
+func with(ctx context.Context, o options, do func(*cluster) error) (err error) {
+	temp, err := os.MkdirTemp("", "parley-cluster-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	if err := errors.Join(os.RemoveAll(o.folder), os.MkdirAll(o.folder, 0o755), os.Chmod(temp, 0o755)); err != nil {
+		return err
+	}
+	c := &cluster{options: o}
+	defer c.wg.Wait()
+	if c.db, err = startPostgres(ctx, filepath.Join(temp, "postgres"), o.folder); err != nil {
+		return err
+	}
+	defer func() { c.db.stop(syscall.SIGINT) }() // the one that runs then
+	fmt.Println("PostgreSQL  ", c.db.url)
+	if o.nats != "" {
+		if c.bus, err = startNATS(ctx, o); err != nil {
+			return err
+		}
+		defer func() { c.bus.stop(syscall.SIGTERM) }()
+		fmt.Println("NATS        ", "nats://"+c.bus.address)
+	}
+	defer func() {
+		for _, l := range c.lines {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	defer c.stopNodes()
+	if err := c.startNodes(ctx, temp); err != nil {
+		return err
+	}
+	b := &balancer{}
+	for _, n := range c.nodes {
+		b.targets = append(b.targets, n.listen)
+	}
+	listener, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", o.port))
+	if err != nil {
+		return err
+	}
+	c.wg.Go(func() { b.serve(listener) })
+	defer func() { err = errors.Join(err, b.close(listener)) }()
+	c.balancer = listener.Addr().String()
+	fmt.Printf("balancer     http://%s\n\n", c.balancer)
+	return do(c)
+}
+
+func (c *cluster) startNodes(ctx context.Context, temp string) error {
+	workspace := filepath.Join(temp, "workspace")
+	if err := os.Mkdir(workspace, 0o755); err != nil {
+		return err
+	}
+	key := newKey()
+	for i := 1; i <= c.count; i++ {
+		env, err := c.environment(key)
+		if err != nil {
+			return err
+		}
+		n := &node{options: c.options, number: i, env: env, listen: "127.0.0.1:0", workspace: workspace,
+			data: filepath.Join(temp, fmt.Sprint("node", i))}
+		if c.port > 0 {
+			n.listen = fmt.Sprint("127.0.0.1:", c.port+i)
+		}
+		if err := n.start(ctx); err != nil {
+			return err
+		}
+		fmt.Printf("node %d       http://%s  (process %d)\n", i, n.listen, n.cmd.Process.Pid)
+		c.nodes = append(c.nodes, n)
+	}
+	return nil
+}
+
+// environment is that of the next node. Each has lines of its own if they can be cut.
+func (c *cluster) environment(key string) ([]string, error) {
+	database, bus := c.db.url, ""
+	if c.bus != nil {
+		bus = c.bus.address
+	}
+	if c.proxied {
+		l, err := newLine("unix", c.db.socket)
+		if err != nil {
+			return nil, err
+		}
+		c.lines = append(c.lines, l)
+		database = "postgres://postgres@" + l.address() + "/postgres?sslmode=disable"
+		if bus != "" {
+			if l, err = newLine("tcp", bus); err != nil {
+				return nil, err
+			}
+			c.lines = append(c.lines, l)
+			bus = l.address()
+		}
+	}
+	env := append(os.Environ(), "PARLEY_DATABASE_URL="+database, "PARLEY_SERVER_KEY="+key)
+	if bus != "" {
+		env = append(env, "PARLEY_NATS_URL=nats://"+bus)
+	}
+	return env, nil
+}
+
+func (c *cluster) stopNodes() {
+	var wg sync.WaitGroup
+	for _, n := range c.nodes {
+		wg.Go(func() { n.stop(syscall.SIGTERM) })
+	}
+	wg.Wait()
+}

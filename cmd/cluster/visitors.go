@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley"
+	"parley/client"
+)
+
+// A talk is one session with a client that writes and clients that follow.
+type talk struct {
+	id        parley.SessionID
+	accepted  map[string]parley.Receipt // by request
+	followers []*listener
+}
+
+// visitors are the clients of a cluster.
+type visitors struct {
+	doors  []*client.Client // the balancer's and each node's
+	strict *strict
+	talks  []*talk
+	wg     sync.WaitGroup
+	faults faults
+	failed atomic.Int64 // requests that were refused
+	lost   atomic.Int64 // requests whose connection was lost
+}
+
+// faults collects what is wrong. A part that failed goes on.
+type faults struct {
+	mu   sync.Mutex
+	list []error
+}
+
+func (f *faults) add(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, fmt.Errorf(format, args...))
+}
+
+func (f *faults) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Join(f.list...)
+}
+
+func newVisitors(c *cluster) (*visitors, error) {
+	v := &visitors{}
+	v.strict = &strict{faults: &v.faults, to: http.DefaultTransport.(*http.Transport).Clone()}
+	addresses := []string{c.balancer}
+	for _, n := range c.nodes {
+		addresses = append(addresses, n.listen)
+	}
+	for _, address := range addresses {
+		d, err := client.New(address, client.Options{HTTP: &http.Client{Transport: v.strict},
+			LongestPause: 500 * time.Millisecond})
+		if err != nil {
+			return nil, err
+		}
+		v.doors = append(v.doors, d)
+	}
+	return v, nil
+}
+
+// open opens a session with followers at every door.
+func (v *visitors) open(ctx context.Context, doors ...*client.Client) (*talk, error) {
+	s, err := doors[0].Open(ctx, client.NewSession{})
+	if err != nil {
+		return nil, err
+	}
+	t := &talk{id: s.ID, accepted: map[string]parley.Receipt{}}
+	for i, door := range doors {
+		l := &listener{name: fmt.Sprintf("follower %d of %s", i, s.ID), log: client.Log{Session: s.ID}}
+		t.followers = append(t.followers, l)
+		v.wg.Go(func() { l.listen(ctx, door, &v.faults) })
+	}
+	v.talks = append(v.talks, t)
+	return t, nil
+}
+
+// submit sends an input through one door after the other until it is accepted. Then
+// it sends it once more through another: the receipt must be the same.
+func (v *visitors) submit(ctx context.Context, t *talk, random *rand.Rand, request, content string) {
+	in := client.Input{Content: content, Request: request, Key: request}
+	for again := random.IntN(4) == 0; ctx.Err() == nil; {
+		inTime, cancel := context.WithTimeout(ctx, 5*time.Second)
+		receipt, err := v.doors[random.IntN(len(v.doors))].Submit(inTime, t.id, in)
+		cancel()
+		first, known := t.accepted[request]
+		refused, is := errors.AsType[*client.Error](err)
+		switch {
+		case err == nil && known:
+			if receipt.First != first.First {
+				v.faults.add("%s of %s was event %d first and event %d when it was repeated", request, t.id,
+					first.First,
+					receipt.First)
+			}
+			return
+		case err == nil:
+			if t.accepted[request] = receipt; !again {
+				return
+			}
+			continue
+		case is && refused.Status != http.StatusServiceUnavailable:
+			v.faults.add("%s of %s was refused: %d %s: %s", request, t.id, refused.Status, refused.Code, refused)
+			return
+		case is:
+			v.failed.Add(1)
+		default:
+			v.lost.Add(1)
+		}
+		wait(ctx, 100*time.Millisecond)
+	}
+}
+
+// A listener is a follower that notes what it is shown.
+type listener struct {
+	name string
+	log  client.Log
+
+	mu    sync.Mutex // guards the following
+	seen  []parley.Event
+	raw   [][]byte
+	times []time.Time
+	lost  int
+}
+
+func (l *listener) listen(ctx context.Context, door *client.Client, faults *faults) {
+	for u, err := range door.Follow(ctx, l.log, "") {
+		l.mu.Lock()
+		switch {
+		case err != nil && ctx.Err() == nil:
+			faults.add("%s was refused: %w", l.name, err)
+		case err != nil:
+		case u.Resync != nil:
+			faults.add("%s was told to start again: %w", l.name, u.Resync)
+		case u.Lost != nil:
+			l.lost++
+		default:
+			if want := parley.Seq(len(l.seen) + 1); u.Event.Seq != want {
+				faults.add("%s got event %d where %d was next", l.name, u.Event.Seq, want)
+			}
+			l.seen, l.raw, l.times = append(l.seen, u.Event), append(l.raw, u.Line), append(l.times, time.Now())
+		}
+		l.mu.Unlock()
+	}
+}
+
+// events are those that came so far.
+func (l *listener) events() ([]parley.Event, [][]byte, []time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen[:len(l.seen):len(l.seen)], l.raw[:len(l.raw):len(l.raw)], l.times[:len(l.times):len(l.times)]
+}
+
+// strict looks at streams before a client does, which forgives repeated events.
+type strict struct {
+	to     http.RoundTripper
+	faults *faults
+}
+
+func (s *strict) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.to.RoundTrip(r)
+	if err != nil || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		return response, err
+	}
+	inside, outside := io.Pipe()
+	body := response.Body
+	go func() {
+		defer body.Close()
+		outside.CloseWithError(s.copy(outside, body, r.URL.Path, r.Header.Get("Last-Event-ID")))
+	}()
+	response.Body = inside
+	return response, nil
+}
+
+// copy passes lines on and demands that the numbers of events grow.
+func (s *strict) copy(to io.Writer, from io.Reader, path, cursor string) error {
+	last, id := number(cursor), int64(0)
+	for lines := bufio.NewReader(from); ; {
+		line, err := lines.ReadBytes('\n')
+		if value, ok := bytes.CutPrefix(line, []byte("id:")); ok && err == nil {
+			id = number(string(bytes.TrimSpace(value)))
+		}
+		if bytes.HasPrefix(line, []byte("data:")) && id != 0 && err == nil {
+			if id <= last {
+				s.faults.add("event %d came after event %d on a connection to %s with cursor %q", id, last, path,
+					cursor)
+			}
+			last, id = id, 0
+		}
+		if _, err := to.Write(line); err != nil {
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func number(cursor string) int64 {
+	n, _ := strconv.ParseInt(cursor[strings.LastIndex(cursor, "-")+1:], 10, 64)
+	return n
+}
