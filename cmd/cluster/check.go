@@ -58,6 +58,7 @@ func (c *cluster) survive(ctx context.Context, seed uint64, seconds, sessions in
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() { cancel(); v.wg.Wait() }()
+	v.followAll(ctx)
 	for range sessions {
 		if _, err := v.open(ctx, v.doors...); err != nil {
 			return err
@@ -93,6 +94,9 @@ func (v *visitors) talkAll(ctx, talking context.Context, seed uint64) {
 					v.faults.add("input s%d-%d was not accepted for two minutes", i, n)
 				}
 				cancel()
+				if random.IntN(8) == 0 {
+					v.cancel(ctx, t, random)
+				}
 				wait(talking, time.Duration(random.Int64N(int64(3*time.Second))))
 			}
 		}()
@@ -131,8 +135,8 @@ func (v *visitors) settle(ctx context.Context) error {
 		}
 		wrong = append(wrong, t.inputs(log)...)
 		wrong = append(wrong, t.numbers(log)...)
-		for _, f := range t.followers {
-			if err := f.saw(ctx, lines); err != nil {
+		for _, f := range append(t.followers, v.whole...) {
+			if err := f.saw(ctx, t.id, lines); err != nil {
 				wrong = append(wrong, err)
 			}
 		}
@@ -141,7 +145,7 @@ func (v *visitors) settle(ctx context.Context) error {
 	for _, t := range v.talks {
 		accepted += len(t.accepted)
 		for _, f := range t.followers {
-			seen, _, _ := f.events()
+			seen, _ := f.events()
 			events, lost = events+len(seen), lost+f.lost
 		}
 	}
@@ -231,9 +235,9 @@ func (t *talk) numbers(log []parley.Event) (wrong []error) {
 }
 
 // saw demands that the follower has seen these events.
-func (l *listener) saw(ctx context.Context, lines [][]byte) error {
+func (l *listener) saw(ctx context.Context, session parley.SessionID, lines [][]byte) error {
 	for {
-		_, raw, _ := l.events()
+		raw := l.of(session)
 		if len(raw) >= len(lines) {
 			for i, line := range lines {
 				if !bytes.Equal(raw[i], line) {

@@ -103,7 +103,7 @@ func (c *cluster) takenOver(ctx context.Context, victim *node, sessions int) (cu
 // await returns when an event has come.
 func (l *listener) await(ctx context.Context, within time.Duration, is func(parley.Event) bool) error {
 	for deadline := time.Now().Add(within); ; wait(ctx, 10*time.Millisecond) {
-		seen, _, _ := l.events()
+		seen, _ := l.events()
 		if slices.ContainsFunc(seen, is) {
 			return nil
 		}
@@ -116,7 +116,7 @@ func (l *listener) await(ctx context.Context, within time.Duration, is func(parl
 // resumed says how long after a kill the turn was cut that the dead node had begun,
 // and how long after it the next token came.
 func (l *listener) resumed(killed time.Time) (cut, token time.Duration) {
-	seen, _, times := l.events()
+	seen, times := l.events()
 	for i, e := range seen {
 		if times[i].Before(killed) {
 			continue
@@ -193,7 +193,7 @@ func rolling(ctx context.Context, o options, args []string) error {
 func (v *visitors) silence() (longest time.Duration) {
 	for _, t := range v.talks {
 		for _, f := range t.followers {
-			seen, _, times := f.events()
+			seen, times := f.events()
 			for i := 1; i < len(seen); i++ {
 				if seen[i].Run != 0 && seen[i].Run == seen[i-1].Run {
 					longest = max(longest, times[i].Sub(times[i-1]))

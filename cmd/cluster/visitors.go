@@ -31,6 +31,7 @@ type visitors struct {
 	doors  []*client.Client // the balancer's and each node's
 	strict *strict
 	talks  []*talk
+	whole  []*listener // of all sessions
 	wg     sync.WaitGroup
 	faults faults
 	failed atomic.Int64 // requests that were refused
@@ -81,12 +82,32 @@ func (v *visitors) open(ctx context.Context, doors ...*client.Client) (*talk, er
 	}
 	t := &talk{id: s.ID, accepted: map[string]parley.Receipt{}}
 	for i, door := range doors {
-		l := &listener{name: fmt.Sprintf("follower %d of %s", i, s.ID), log: client.Log{Session: s.ID}}
+		l := newListener(fmt.Sprintf("follower %d of %s", i, s.ID), client.Log{Session: s.ID})
 		t.followers = append(t.followers, l)
 		v.wg.Go(func() { l.listen(ctx, door, &v.faults) })
 	}
 	v.talks = append(v.talks, t)
 	return t, nil
+}
+
+// followAll follows the log of the tenant at every door.
+func (v *visitors) followAll(ctx context.Context) {
+	for i, door := range v.doors {
+		l := newListener(fmt.Sprintf("follower %d of all sessions", i), client.Log{})
+		v.whole = append(v.whole, l)
+		v.wg.Go(func() { l.listen(ctx, door, &v.faults) })
+	}
+}
+
+// cancel cancels what goes on in a session, if something does and a node answers.
+func (v *visitors) cancel(ctx context.Context, t *talk, random *rand.Rand) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err := v.doors[random.IntN(len(v.doors))].Cancel(ctx, t.id)
+	if refused, is := errors.AsType[*client.Error](err); is && refused.Status >= 500 &&
+		refused.Status != http.StatusServiceUnavailable {
+		v.faults.add("a cancel of %s was refused: %d %s", t.id, refused.Status, refused)
+	}
 }
 
 // submit sends an input through one door after the other until it is accepted. Then
@@ -130,10 +151,16 @@ type listener struct {
 	log  client.Log
 
 	mu    sync.Mutex // guards the following
+	heads map[parley.SessionID]parley.Seq
+	at    parley.Position
 	seen  []parley.Event
 	raw   [][]byte
 	times []time.Time
 	lost  int
+}
+
+func newListener(name string, log client.Log) *listener {
+	return &listener{name: name, log: log, heads: map[parley.SessionID]parley.Seq{}}
 }
 
 func (l *listener) listen(ctx context.Context, door *client.Client, faults *faults) {
@@ -148,20 +175,37 @@ func (l *listener) listen(ctx context.Context, door *client.Client, faults *faul
 		case u.Lost != nil:
 			l.lost++
 		default:
-			if want := parley.Seq(len(l.seen) + 1); u.Event.Seq != want {
-				faults.add("%s got event %d where %d was next", l.name, u.Event.Seq, want)
+			e := u.Event
+			if want := l.heads[e.Session] + 1; e.Seq != want {
+				faults.add("%s got event %d of %s where %d was next", l.name, e.Seq, e.Session, want)
 			}
+			if e.Position <= l.at {
+				faults.add("%s got the event at position %d after that at %d", l.name, e.Position, l.at)
+			}
+			l.heads[e.Session], l.at = e.Seq, e.Position
 			l.seen, l.raw, l.times = append(l.seen, u.Event), append(l.raw, u.Line), append(l.times, time.Now())
 		}
 		l.mu.Unlock()
 	}
 }
 
-// events are those that came so far.
-func (l *listener) events() ([]parley.Event, [][]byte, []time.Time) {
+// of are the events of a session as they were sent.
+func (l *listener) of(session parley.SessionID) (lines [][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.seen[:len(l.seen):len(l.seen)], l.raw[:len(l.raw):len(l.raw)], l.times[:len(l.times):len(l.times)]
+	for i, e := range l.seen {
+		if e.Session == session {
+			lines = append(lines, l.raw[i])
+		}
+	}
+	return lines
+}
+
+// events are those that came so far.
+func (l *listener) events() ([]parley.Event, []time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen[:len(l.seen):len(l.seen)], l.times[:len(l.times):len(l.times)]
 }
 
 // strict looks at streams before a client does, which forgives repeated events.
