@@ -124,6 +124,7 @@ func (v *visitors) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var wrong []error
+	outcomes := map[string]int{}
 	for _, t := range v.talks {
 		log, lines, err := v.settled(ctx, t)
 		if err != nil {
@@ -132,6 +133,11 @@ func (v *visitors) settle(ctx context.Context) error {
 		}
 		for _, err := range append(checker.Check(log), checker.Settled(log)...) {
 			wrong = append(wrong, fmt.Errorf("session %s: %w", t.id, err))
+		}
+		for _, e := range log {
+			if b, is := e.Body.(parley.RunFinished); is {
+				outcomes[strings.TrimSpace(string(b.Outcome)+" "+string(b.Code))]++
+			}
 		}
 		wrong = append(wrong, t.inputs(log)...)
 		wrong = append(wrong, t.numbers(log)...)
@@ -149,8 +155,8 @@ func (v *visitors) settle(ctx context.Context) error {
 			events, lost = events+len(seen), lost+f.lost
 		}
 	}
-	fmt.Printf("%d inputs accepted, %d events delivered, %d reconnects of followers; requests answered with 503: %d, "+
-		"lost: %d\n", accepted, events, lost, v.failed.Load(), v.lost.Load())
+	fmt.Printf("%d inputs accepted, runs %v, %d events delivered, %d reconnects of followers; requests answered with "+
+		"503: %d, lost: %d\n", accepted, outcomes, events, lost, v.failed.Load(), v.lost.Load())
 	return errors.Join(wrong...)
 }
 
