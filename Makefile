@@ -3,11 +3,11 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill cluster-check sabotage \
-	sabotage-sample clean
+.PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill cluster-check cluster-takeover \
+	cluster-rolling sabotage sabotage-sample clean
 
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Follow-ups without a person are off by default. Here they are on, because the first page of the console offers one.
 run: build ## build everything and serve on http://127.0.0.1:8080
@@ -21,9 +21,17 @@ cluster-kill: ## kill -9 a node of make cluster: make cluster-kill NODE=2
 	@test -f 'bin/cluster/node$(NODE).pid' || { echo "name a node of make cluster that runs: make cluster-kill NODE=2"; exit 1; }
 	kill -9 $$(cat bin/cluster/node$(NODE).pid)
 
-# A seed that fails prints how to run it again, and its logs stay in bin/check.
-cluster-check: build bin/cluster-run bin/nats-server ## break parts of a cluster at random and check what clients saw: CHECK='-seeds 10'
-	bin/cluster-run -folder bin/check check $(CHECK)
+# A seed that fails prints how to run it again, and its logs stay in bin/check. The tag lets clocks differ.
+cluster-check: web/dist/index.html bin/cluster-run bin/nats-server ## break parts of a cluster at random and check what clients see: CHECK='-seeds 10'
+	go build -tags failpoint -o bin/parley-check ./cmd/parley
+	bin/cluster-run -parley bin/parley-check -folder bin/check check $(CHECK)
+
+# CHECK='-rounds 5 -sessions 20' changes the numbers.
+cluster-takeover: build bin/cluster-run bin/nats-server ## kill the node of 50 streaming sessions, 20 times, and measure how others take over
+	bin/cluster-run -folder bin/takeover takeover $(CHECK)
+
+cluster-rolling: build bin/cluster-run bin/nats-server ## restart all nodes one by one under load, ten times; no request may fail
+	bin/cluster-run -folder bin/rolling rolling $(CHECK)
 
 bin/cluster-run: $(wildcard cmd/cluster/*.go)
 	go build -o $@ ./cmd/cluster

@@ -205,7 +205,8 @@ func TestANodeIsKilledInMidAnswer(t *testing.T) {
 	}
 }
 
-// Nodes, PostgreSQL, NATS and the lines between them fail at random for a few seconds.
+// Nodes, PostgreSQL, NATS and the lines between them fail at random for a few seconds,
+// and the clocks of nodes differ.
 // Afterwards every input that was accepted has one ending, and all followers have seen
 // the same log. make cluster-check does the same for longer.
 func TestAClusterUnderANemesis(t *testing.T) {
@@ -215,7 +216,8 @@ func TestAClusterUnderANemesis(t *testing.T) {
 	t.Parallel()
 	program, nats := clusterPrograms(t)
 	logs := filepath.Join(t.TempDir(), "logs")
-	cmd := exec.CommandContext(t.Context(), program, "-parley", binary(t), "-nats", nats, "-folder", logs, "check",
+	cmd := exec.CommandContext(t.Context(), program, "-parley", mortalServer(t), "-nats", nats, "-folder", logs,
+		"check",
 		"-seed", "1", "-seeds", "2", "-seconds", "6", "-sessions", "3")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}

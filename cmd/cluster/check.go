@@ -121,11 +121,15 @@ func something(random *rand.Rand) string {
 // settle waits until everything has ended and all followers have seen it. Then it
 // compares the logs with what the clients know.
 func (v *visitors) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	var wrong []error
 	outcomes := map[string]int{}
 	for _, t := range v.talks {
+		patience := patience
+		if wrong != nil { // it failed, and the rest is to say how
+			patience /= 10
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		log, lines, err := v.settled(ctx, t)
 		if err != nil {
 			wrong = append(wrong, err)
@@ -177,8 +181,8 @@ func (v *visitors) settled(ctx context.Context, t *talk) (log []parley.Event, li
 		}
 		wait(ctx, 300*time.Millisecond)
 	}
-	return nil, nil, fmt.Errorf("session %s has not ended %v after everything was healed, at event %d: %w", t.id,
-		patience, len(log), errors.Join(append(open, err)...))
+	return nil, nil, fmt.Errorf("session %s does not come to an end after everything was healed, at event %d: %w",
+		t.id, len(log), errors.Join(append(open, err)...))
 }
 
 // inputs demands that what was accepted is in the log once, where the receipt says.
@@ -254,8 +258,8 @@ func (l *listener) saw(ctx context.Context, session parley.SessionID, lines [][]
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s has seen %d of %d events %v after everything was healed", l.name, len(raw),
-				len(lines), patience)
+			return fmt.Errorf("%s is shown only %d of %d events after everything was healed", l.name,
+				len(raw), len(lines))
 		}
 		wait(ctx, 50*time.Millisecond)
 	}

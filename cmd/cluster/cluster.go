@@ -117,6 +117,10 @@ func (c *cluster) environment(key string) ([]string, error) {
 		}
 	}
 	env := append(os.Environ(), "PARLEY_DATABASE_URL="+database, "PARLEY_SERVER_KEY="+key)
+	if c.proxied {
+		ahead := []string{"-4s", "0s", "5s"}[len(c.nodes)%3]
+		env = append(env, "PARLEY_CLOCK="+ahead) // for a program that was built with the tag failpoint
+	}
 	if bus != "" {
 		env = append(env, "PARLEY_NATS_URL=nats://"+bus)
 	}

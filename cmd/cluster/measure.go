@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +25,12 @@ func takeover(ctx context.Context, o options, args []string) error {
 	o.port = 0
 	return with(ctx, o, func(c *cluster) error {
 		var cuts, tokens []time.Duration
+		defer func() {
+			fmt.Printf("%d takeovers: p50 %v, p99 %v, max %v\n", len(cuts), quantile(cuts, 0.5), quantile(cuts, 0.99),
+				quantile(cuts, 1))
+			fmt.Printf("the next token: p50 %v, p99 %v, max %v\n", quantile(tokens, 0.5), quantile(tokens, 0.99),
+				quantile(tokens, 1))
+		}()
 		for round := range *rounds {
 			victim := c.nodes[round%len(c.nodes)]
 			cut, token, err := c.takenOver(ctx, victim, *sessions)
@@ -34,10 +41,6 @@ func takeover(ctx context.Context, o options, args []string) error {
 			fmt.Printf("round %d: node %d was killed; %d sessions go on, the last one after %v\n", round+1,
 				victim.number, len(cut), slices.Max(cut).Round(time.Millisecond))
 		}
-		fmt.Printf("%d takeovers: p50 %v, p99 %v, max %v\n", len(cuts), quantile(cuts, 0.5), quantile(cuts, 0.99),
-			quantile(cuts, 1))
-		fmt.Printf("the next token: p50 %v, p99 %v, max %v\n", quantile(tokens, 0.5), quantile(tokens, 0.99),
-			quantile(tokens, 1))
 		return nil
 	})
 }
@@ -67,11 +70,9 @@ func (c *cluster) takenOver(ctx context.Context, victim *node, sessions int) (cu
 			return nil, nil, err
 		}
 		t.followers[0].name += ", on the node that is killed"
-		receipt, err := direct.Submit(ctx, t.id, client.Input{Content: "count slowly to 40", Request: "count"})
-		if err != nil {
-			return nil, nil, err
-		}
-		t.accepted["count"] = receipt
+	}
+	if err := v.ask(ctx, direct, "count slowly to 60"); err != nil {
+		return nil, nil, err
 	}
 	for _, t := range v.talks {
 		if err := t.followers[1].await(ctx, time.Minute, func(e parley.Event) bool {
@@ -98,6 +99,19 @@ func (c *cluster) takenOver(ctx context.Context, victim *node, sessions int) (cu
 	}
 	err = victim.starts(ctx)
 	return cuts, tokens, errors.Join(err, v.settle(ctx), v.faults.err())
+}
+
+// ask submits an input to all sessions at once.
+func (v *visitors) ask(ctx context.Context, door *client.Client, content string) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(v.talks))
+	for i, t := range v.talks {
+		wg.Go(func() {
+			t.accepted["count"], errs[i] = door.Submit(ctx, t.id, client.Input{Content: content, Request: "count"})
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // await returns when an event has come.

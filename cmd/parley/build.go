@@ -128,7 +128,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		Store: meter.Store(store), Nodes: cluster.Nodes, Bus: cluster.port(), Node: cluster.mine,
 		NodeKey: key, Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
-		Model: model, Remotes: remotes, Log: log, Now: time.Now,
+		Model: model, Remotes: remotes, Log: log, Now: now,
 		Idle: c.Idle, Keep: c.KeepPieces, Window: func(model string) int { return provider.About(model).Window },
 		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,

@@ -102,3 +102,8 @@ func (t failingTenant) Attempted(ctx context.Context, id parley.SessionID, effec
 	t.f.around([]string{"Attempted"}, func() { err = t.TenantStore.Attempted(ctx, id, effect, at, until) })
 	return err
 }
+
+// now is the clock of the engine. PARLEY_CLOCK is how far it is ahead, such as -3s.
+func now() time.Time { return time.Now().Add(ahead) }
+
+var ahead, _ = time.ParseDuration(os.Getenv("PARLEY_CLOCK")) // none, unless a test gives it
