@@ -104,10 +104,10 @@ func (c *cluster) know(nodes ...*rig) {
 		slices.Sort(want)
 		await(c.t, "a node knows the others", func() bool {
 			var got []string
-			for _, n := range r.Nodes.Others() {
+			for _, n := range r.others() {
 				got = append(got, n.ID)
 			}
-			return slices.Equal(got, want)
+			return slices.Equal(got, want) && len(r.Nodes.Others()) == len(want)
 		})
 	}
 }
@@ -121,6 +121,24 @@ func await(t testing.TB, what string, so func() bool) {
 		if !sleep(ctx, time.Millisecond) {
 			t.Fatalf("it never came that %s", what)
 		}
+	}
+}
+
+// TestNothingIsLeftToAProcessThatDoesNotServe: a command that has opened the database, or
+// a server that starts, lives and takes no sessions.
+func TestNothingIsLeftToAProcessThatDoesNotServe(t *testing.T) {
+	c := newCluster(t, nil)
+	a := c.node()
+	idle := a.reopen()
+	defer idle.Close()
+	await(t, "the node knows the process", func() bool { return len(a.Nodes.Others()) == 1 })
+	if list := a.others(); len(list) > 0 || !a.shared() {
+		t.Errorf("sessions may go to %+v", list)
+	}
+	b := c.node()
+	await(t, "the node knows one that serves", func() bool { return len(a.others()) == 1 })
+	if got := a.served(""); len(got) != 1 || got[0] != b.Nodes.Node() {
+		t.Errorf("sessions may go to %q", got)
 	}
 }
 

@@ -80,10 +80,16 @@ func (n *nodes) list(sessions int, roots []string) []native.Node {
 	mine := n.mine()
 	mine.Sessions, mine.Projects = sessions, roots
 	list := []native.Node{{Node: mine}}
-	for _, other := range n.Others() {
+	for _, other := range n.serving() {
 		list = append(list, native.Node{Node: other, Differs: differs(mine, other)})
 	}
 	return list
+}
+
+// serving are the other nodes that have said something of themselves. A process that
+// starts, and a command that opens the database, have not.
+func (n *nodes) serving() []parley.Node {
+	return slices.DeleteFunc(slices.Clone(n.Others()), func(o parley.Node) bool { return o.Version == "" })
 }
 
 // differs says in what a node is not like this one.
@@ -104,8 +110,8 @@ func (n *nodes) differ() string {
 	}
 	var list []string
 	mine := n.mine()
-	for _, other := range n.Others() {
-		if in := differs(mine, other); len(in) > 0 && other.Address != "" { // else it has not said what it is
+	for _, other := range n.serving() {
+		if in := differs(mine, other); len(in) > 0 {
 			list = append(list, fmt.Sprintf("%s (%s)", other.Address, strings.Join(in, ", ")))
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"parley"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,3 +80,24 @@ func eventually(t *testing.T, what string, so func() bool) {
 		}
 	}
 }
+
+// A process that starts says nothing of itself yet. It differs from nobody.
+func TestAProcessThatStartsDoesNotDiffer(t *testing.T) {
+	n := &nodes{Nodes: known{list: []parley.Node{{ID: "starts", Draining: true}, {ID: "same", Version: "1"},
+		{ID: "old", Version: "0",
+			Address: "old.example:80"}}}, mine: func() parley.Node { return parley.Node{ID: "me", Version: "1"} }}
+	if got := n.differ(); got != "old.example:80 (version)" {
+		t.Errorf("these nodes differ: %q", got)
+	}
+	if list := n.list(0, nil); len(list) != 3 || list[1].ID != "same" || list[2].ID != "old" {
+		t.Errorf("these nodes are listed: %+v", list)
+	}
+}
+
+// known are other nodes.
+type known struct {
+	parley.Nodes
+	list []parley.Node
+}
+
+func (k known) Others() []parley.Node { return k.list }

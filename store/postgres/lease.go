@@ -17,6 +17,7 @@ type beats struct {
 	both sync.WaitGroup
 
 	turn chan struct{} // has room for the one who beats
+	soon chan struct{} // has room for one wish to beat at once
 	term atomic.Pointer[term]
 	node atomic.Pointer[func() parley.Node] // what this node says of itself; nil: nothing
 	seen atomic.Pointer[[]parley.Node]      // the others, at the last beat; nil before the first
@@ -56,7 +57,7 @@ func (s *Store) beat(ctx context.Context) error {
 func (s *Store) beatAlone(ctx context.Context) error {
 	inTime, cancel := s.patience(ctx)
 	defer cancel()
-	var mine parley.Node
+	mine := parley.Node{Draining: true} // nobody leaves sessions to a process that does not serve, or not yet
 	if say := s.beats.node.Load(); say != nil {
 		mine = (*say)()
 	}
@@ -139,6 +140,8 @@ func (s *Store) live(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
+		case <-s.beats.soon:
+			timer.Stop()
 		}
 		if err := s.beat(ctx); err != nil && ctx.Err() == nil {
 			s.ill(err, nil)

@@ -58,7 +58,13 @@ func (s *Store) Node() string { return s.node }
 
 func (s *Store) Lease() time.Duration { return s.lease }
 
-func (s *Store) Describe(say func() parley.Node) { s.beats.node.Store(&say) }
+func (s *Store) Describe(say func() parley.Node) {
+	s.beats.node.Store(&say)
+	select {
+	case s.beats.soon <- struct{}{}:
+	default: // it is about to beat
+	}
+}
 
 // Others are those that were seen, or had died within the time of a lease.
 func (s *Store) Others() []parley.Node { return *s.beats.seen.Load() }
