@@ -183,6 +183,9 @@ func (e *Engine) Drain() {
 		e.checkDrained()
 	}
 	e.mu.Unlock()
+	if e.Nodes != nil {
+		e.Nodes.Describe(e.aboutNode) // others hear of it at once, and this node hears who they are
+	}
 	e.poke() // the scheduler ends
 }
 

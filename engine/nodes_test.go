@@ -292,6 +292,24 @@ func TestNobodyElseGivesCommands(t *testing.T) {
 	}
 }
 
+// TestAStoppingNodeTakesWhatIsPassedOn: it has the session until its answer has come to
+// a boundary, and the node that passes the input on goes on with it. The stopping node
+// need not have heard of that node.
+func TestAStoppingNodeTakesWhatIsPassedOn(t *testing.T) {
+	c := newCluster(t, nil)
+	a := c.node()
+	id := a.open()
+	a.say(id, "say one; hang")
+	a.until(id, "it speaks", seen[parley.OutputAppended](1))
+	a.Drain()
+	of := about{key: key{acme, id}, command: "c1"}
+	body := a.sealer.seal(of, passedOf(&request{who: ann, command: parley.Command{By: ann.ID, At: time.Now(),
+		Do: parley.SubmitInput{Content: "say two"}}}, true))
+	if got, ok := a.answer(context.Background(), of, body, ""); !ok || got.Receipt == nil {
+		t.Errorf("an input that another node passes on is answered with %+v", got)
+	}
+}
+
 // TestEveryCommandCanBePassedOn, and is the same on the other side.
 func TestEveryCommandCanBePassedOn(t *testing.T) {
 	for name, typ := range commandTypes {

@@ -200,7 +200,8 @@ func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter par
 		return answer{Unfit: err.Error()}, true
 	}
 	r.letter = letter
-	receipt, err := e.here(ctx, of.key, p.Starts, r)
+	// Also what starts something is done while this node stops: whoever passes it on goes on with it.
+	receipt, err := e.here(ctx, of.key, false, r)
 	away, isAway := errors.AsType[*awayError](err)
 	switch {
 	case err == nil:
