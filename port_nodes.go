@@ -11,7 +11,8 @@ import (
 type Nodes interface {
 	// Node names this process.
 	Node() string
-	// Describe has the node say this of itself from now on.
+	// Describe has the node say this of itself from now on, and looks for others. It
+	// waits for the store, but not for long.
 	Describe(func() Node)
 	// Others lists the other nodes that lived when this one was last seen, in the
 	// order of their names. It asks nobody.

@@ -175,6 +175,9 @@ func (e *Engine) Start() {
 // Drain has the engine refuse everything new, as before a Close. Runs go on until
 // they reach a boundary between steps.
 func (e *Engine) Drain() {
+	if e.Nodes != nil {
+		e.Nodes.Describe(e.aboutNode) // finds out who can have what is refused here
+	}
 	e.mu.Lock()
 	if !e.draining.Swap(true) {
 		for _, a := range e.actors {
@@ -184,7 +187,7 @@ func (e *Engine) Drain() {
 	}
 	e.mu.Unlock()
 	if e.Nodes != nil {
-		e.Nodes.Describe(e.aboutNode) // others hear of it at once, and this node hears who they are
+		e.Nodes.Describe(e.aboutNode) // others hear of it at once
 	}
 	e.poke() // the scheduler ends
 }

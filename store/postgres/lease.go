@@ -17,7 +17,6 @@ type beats struct {
 	both sync.WaitGroup
 
 	turn chan struct{} // has room for the one who beats
-	soon chan struct{} // has room for one wish to beat at once
 	term atomic.Pointer[term]
 	node atomic.Pointer[func() parley.Node] // what this node says of itself; nil: nothing
 	seen atomic.Pointer[[]parley.Node]      // the others, at the last beat; nil before the first
@@ -140,8 +139,6 @@ func (s *Store) live(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-		case <-s.beats.soon:
-			timer.Stop()
 		}
 		if err := s.beat(ctx); err != nil && ctx.Err() == nil {
 			s.ill(err, nil)

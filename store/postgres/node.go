@@ -58,12 +58,13 @@ func (s *Store) Node() string { return s.node }
 
 func (s *Store) Lease() time.Duration { return s.lease }
 
+// Describe beats, so that others hear of it and Others is new. If that takes long, the
+// next beat does it.
 func (s *Store) Describe(say func() parley.Node) {
 	s.beats.node.Store(&say)
-	select {
-	case s.beats.soon <- struct{}{}:
-	default: // it is about to beat
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.beat(ctx)
 }
 
 // Others are those that were seen, or had died within the time of a lease.

@@ -134,8 +134,7 @@ func (s *Store) Bypasses() bool { return s.bypasses }
 
 func newStore(options []Option) *Store {
 	s := &Store{connections: 8, timeout: 5 * time.Second, lease: 10 * time.Second, node: rand.Text(),
-		health: health{poked: make(chan struct{}, 1)}, beats: beats{turn: make(chan struct{}, 1),
-			soon: make(chan struct{}, 1)},
+		health: health{poked: make(chan struct{}, 1)}, beats: beats{turn: make(chan struct{}, 1)},
 		slots: make(chan struct{}, maxWaiting), lanes: map[parley.TenantID][]*waiting{}}
 	for _, o := range options {
 		o(s)
