@@ -36,6 +36,9 @@ func check(ctx context.Context, o options, args []string) error {
 			fmt.Printf("seed %d: everything held, in %v\n\n", seed, time.Since(begun).Round(time.Second))
 			continue
 		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("seed %d was interrupted", seed)
+		}
 		err = fmt.Errorf("seed %d: %w\nIts logs are in %s. To run it again:\n"+
 			"  make cluster-check CHECK='-seed %d -seconds %d -sessions %d'", seed, err, o.folder, seed, *seconds,
 			*sessions)
