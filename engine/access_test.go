@@ -91,7 +91,7 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 	r := newRig(t)
 	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
 	stranger := parley.Principal{ID: "bob", Tenant: "rival", Roles: []parley.UserRole{parley.RoleStandardUser}}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ids := map[string]parley.SessionID{"bob": "22222222-2222-4222-8222-00000000000a",
 		"eve":       "22222222-2222-4222-8222-00000000000b",

@@ -23,7 +23,7 @@ func children(log []parley.Event) (list []parley.SessionID) {
 // below is until for a session that need not be there yet.
 func (r *rig) below(id parley.SessionID, what string, ok func([]parley.Event) bool) []parley.Event {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f := r.feed.Session(acme, id, 0)
 	defer f.Close()
@@ -252,7 +252,7 @@ func TestWaitingForAChildThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var tree []parley.Event
 	see := func(ok func([]parley.Event) bool) {

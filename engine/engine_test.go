@@ -239,7 +239,7 @@ func TestAnswersOvertakeInputs(t *testing.T) {
 func TestFollowersSeeTheLog(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	follower, err := r.Follow(ctx, ann, parley.Scope{Session: id}, parley.Beginning)
 	if err != nil {

@@ -239,10 +239,13 @@ func (r *rig) log(id parley.SessionID) []parley.Event {
 	return log
 }
 
+// patience is how long a test waits for an event, however busy the machine is.
+const patience = 90 * time.Second
+
 // until follows the session until its log satisfies the condition.
 func (r *rig) until(id parley.SessionID, what string, ok func([]parley.Event) bool) []parley.Event {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f, err := r.Follow(ctx, ann, parley.Scope{Session: id}, parley.Beginning)
 	if err != nil {

@@ -115,7 +115,7 @@ func (c *cluster) know(nodes ...*rig) {
 // await waits until something is so.
 func await(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for !so() {
 		if !sleep(ctx, time.Millisecond) {

@@ -176,6 +176,8 @@ func losesNothing(t *testing.T, addr string, seed uint64) {
 			received++
 		}
 	}
+	proxy.mu.Lock()
+	defer proxy.mu.Unlock()
 	if received != inputs || proxy.cuts < 10 {
 		t.Errorf("%d inputs were received, want %d; %d connections were cut", received, inputs, proxy.cuts)
 	}
