@@ -6,7 +6,6 @@ import (
 	"maps"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"parley"
 )
