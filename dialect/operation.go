@@ -8,6 +8,8 @@ type Operation struct {
 	Status  int      // of success
 	Answer  any      // what it is answered; nil: see Media
 	Media   string   // of an answer that is no JSON
+	Events  bool     // the answer can also be had as server-sent events
+	Refused any      // what it is answered if it is refused; nil: the native protocol's error
 }
 
 // Messages describe a socket for the AsyncAPI document, by the type of each message. Types are given by values of them.

@@ -1,5 +1,5 @@
-// Command apidocs writes the OpenAPI document of Parley's own routes and the AsyncAPI document of its sockets, from the
-// Go types. The server serves both: `go generate ./dialect/apidoc`.
+// Command apidocs writes the OpenAPI document of Parley's own routes and of OpenAI's, and the AsyncAPI document of the
+// sockets, from the Go types. The server serves both: `go generate ./dialect/apidoc`.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"parley/dialect/debugconsole"
 	"parley/dialect/eventbus"
 	"parley/dialect/native"
+	"parley/dialect/openai"
 	"parley/dialect/threadchat"
 )
 
@@ -53,7 +54,7 @@ func encode(document schema) []byte {
 var variable = regexp.MustCompile(`\{(\w+)\}`)
 
 // operations are those of the OpenAPI document, by dialect.
-var operations = []func() map[string]dialect.Operation{native.Operations}
+var operations = []func() map[string]dialect.Operation{native.Operations, openai.Operations}
 
 // openAPI describes the routes.
 func openAPI() schema {
@@ -73,7 +74,7 @@ func openAPI() schema {
 	return schema{
 		"openapi": "3.1.0",
 		"info": schema{"title": "Parley", "version": "1", "description": "Sessions with AI agents and their logs. " +
-			"See docs/dialects/native.md."},
+			"See docs/dialects/native.md and openai.md."},
 		"paths": paths,
 		"components": schema{"schemas": s.known, "securitySchemes": schema{
 			"bearer": schema{"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}},
@@ -90,16 +91,25 @@ func operation(s *schemas, pattern string, o dialect.Operation) schema {
 	for _, name := range o.Query {
 		parameters = append(parameters, schema{"name": name, "in": "query", "schema": schema{"type": "string"}})
 	}
-	answer := schema{"description": "Done."}
+	content := schema{}
 	switch {
 	case o.Media != "":
-		answer["content"] = schema{o.Media: schema{"schema": schema{"type": "string"}}, "text/event-stream": schema{
-			"schema": schema{"type": "string"}}}
+		content[o.Media] = schema{"schema": schema{"type": "string"}}
 	case o.Answer != nil:
-		answer["content"] = schema{"application/json": schema{"schema": s.of(reflect.TypeOf(o.Answer))}}
+		content["application/json"] = schema{"schema": s.of(reflect.TypeOf(o.Answer))}
 	}
-	refused := schema{"description": "Refused.", "content": schema{"application/json": schema{
-		"schema": schema{"$ref": "#/components/schemas/Error"}}}}
+	if o.Events {
+		content["text/event-stream"] = schema{"schema": schema{"type": "string"}}
+	}
+	answer := schema{"description": "Done."}
+	if len(content) > 0 {
+		answer["content"] = content
+	}
+	problem := schema{"$ref": "#/components/schemas/Error"}
+	if o.Refused != nil {
+		problem = s.of(reflect.TypeOf(o.Refused))
+	}
+	refused := schema{"description": "Refused.", "content": schema{"application/json": schema{"schema": problem}}}
 	made := schema{"operationId": operationID(pattern), "summary": o.Summary, "parameters": parameters,
 		"responses": schema{strconv.Itoa(o.Status): answer, "default": refused}}
 	if o.Body != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"golang.org/x/tools/txtar"
 
+	"parley/dialect"
 	"parley/dialect/native"
+	"parley/dialect/openai"
 )
 
 // TestDocumentsAreWhatTheTypesSay: what the server serves is written from the types as they are.
@@ -32,7 +35,7 @@ func TestDocumentsAreWhatTheTypesSay(t *testing.T) {
 	}
 }
 
-// TestOpenAPIIsValid: other programs can read the document, and it has every route of the native protocol.
+// TestOpenAPIIsValid: other programs can read the document, and it has every route of the native protocol and of OpenAI.
 func TestOpenAPIIsValid(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(files()["openapi.json"])
 	if err != nil {
@@ -41,9 +44,14 @@ func TestOpenAPIIsValid(t *testing.T) {
 	if err := doc.Validate(t.Context()); err != nil {
 		t.Error(err)
 	}
-	served := slices.Sorted(maps.Keys((&native.Handler{}).Routes()))
-	if described := slices.Sorted(maps.Keys(native.Operations())); !slices.Equal(described, served) {
-		t.Errorf("described are\n%q\nand served are\n%q", described, served)
+	for _, routes := range []struct {
+		served    map[string]http.HandlerFunc
+		described map[string]dialect.Operation
+	}{{(&native.Handler{}).Routes(), native.Operations()}, {(&openai.Handler{}).Routes(), openai.Operations()}} {
+		served := slices.Sorted(maps.Keys(routes.served))
+		if described := slices.Sorted(maps.Keys(routes.described)); !slices.Equal(described, served) {
+			t.Errorf("described are\n%q\nand served are\n%q", described, served)
+		}
 	}
 	ids := map[string]string{}
 	for path, item := range doc.Paths.Map() {

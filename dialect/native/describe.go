@@ -116,9 +116,9 @@ func sessionOperations() map[string]dialect.Operation {
 			Answer: parley.Receipt{}},
 		"GET /api/v1/sessions/{id}/log": {Summary: "The log of a session, as JSON lines or server-sent events",
 			Status: ok,
-			Query:  []string{"after", "follow", "scope"}, Media: "application/jsonl"},
+			Query:  []string{"after", "follow", "scope"}, Media: "application/jsonl", Events: true},
 		"GET /api/v1/log": {Summary: "Everything that happens in the tenant", Status: ok,
-			Query: []string{"after", "project"}, Media: "application/jsonl"},
+			Query: []string{"after", "project"}, Media: "application/jsonl", Events: true},
 		"GET /api/v1/sessions/{id}/plan": {Summary: "The session's plan", Status: ok, Answer: parley.Plan{}},
 		"POST /api/v1/sessions/{id}/plan": {Summary: "Decide a plan that waits", Status: accepted, Body: struct {
 			Decision string `json:"decision"` // approve, reject or edit

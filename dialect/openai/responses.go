@@ -203,7 +203,7 @@ func (h *Handler) deleteResponse(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	dialect.WriteJSON(w, http.StatusOK, map[string]any{"id": r.PathValue("id"), "object": "response", "deleted": true})
+	dialect.WriteJSON(w, http.StatusOK, deleted{r.PathValue("id"), "response", true})
 }
 
 // Items of the input of a response.
