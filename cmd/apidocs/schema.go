@@ -109,5 +109,6 @@ func (s *schemas) fields(t reflect.Type, optional bool, properties schema, requi
 // nullable reports whether encoding/json may write null for a value that is not omitted.
 func nullable(t reflect.Type) bool {
 	k := t.Kind()
-	return t != raw && (k == reflect.Pointer || k == reflect.Slice || k == reflect.Map)
+	return t != raw && (k == reflect.Pointer || k == reflect.Slice || k == reflect.Map ||
+		k == reflect.Interface)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"parley/dialect/native"
+	"parley/dialect/openai"
 )
 
 // TestAnswersMatchTheDocument: what the server answers is what the OpenAPI document says that it answers.
@@ -33,6 +35,13 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 	boss.post("POST", "/api/v1/agents", `{"name":"made","instructions":"Help."}`)
 	boss.post("PUT", "/api/v1/sessions/"+session+"/webhook", `{"url":"https://hooks.example.com/x"}`)
 	card := asked.Status.Message.Parts[1].Data.ID
+	var response struct{ ID string }
+	_, body, _ = boss.post("POST", "/v1/responses", `{"model":"helpful-assistant","input":"say hello"}`)
+	if err := json.Unmarshal([]byte(body), &response); err != nil {
+		t.Fatal(err)
+	}
+	operations := native.Operations()
+	maps.Copy(operations, openai.Operations())
 	seen := 0
 	for _, step := range []struct{ pattern, id, body string }{
 		{"GET /api/v1/me", "", ""}, {"GET /api/v1/projects", "", ""}, {"GET /api/v1/skills", "", ""},
@@ -59,6 +68,12 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 		{"POST /api/v1/sessions/{id}/reopen", session, "{}"}, {"DELETE /api/v1/sessions/{id}", session, ""},
 		{"GET /api/v1/audit/events", "", ""}, {"POST /api/v1/tickets", "", "{}"},
 		{"POST /api/v1/users/{id}/revoke", "carol", "{}"},
+		{"GET /v1/models", "", ""}, {"GET /v1/models/{id}", "helpful-assistant", ""},
+		{"POST /v1/chat/completions", "",
+			`{"model":"helpful-assistant","messages":[{"role":"user","content":"say hello"}]}`},
+		{"POST /v1/responses", "", `{"model":"helpful-assistant","input":"say hello"}`},
+		{"GET /v1/responses/{id}", response.ID, ""}, {"GET /v1/responses/{id}/input_items", response.ID, ""},
+		{"DELETE /v1/responses/{id}", response.ID, ""},
 	} {
 		method, path, _ := strings.Cut(step.pattern, " ")
 		o := doc.Paths.Find(path).GetOperation(method)
@@ -67,20 +82,22 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 		}
 		status, answer, _ := boss.post(method, strings.ReplaceAll(path, "{id}", step.id), step.body)
 		described := o.Responses.Value(fmt.Sprint(status))
-		if status != native.Operations()[step.pattern].Status || described == nil {
+		if status != operations[step.pattern].Status || described == nil {
 			t.Errorf("%s is answered %d %s, which is not described", step.pattern, status, answer)
 			continue
 		}
 		matches(t, step.pattern, described.Value.Content["application/json"].Schema, answer)
 		seen++
 	}
-	status, refused, _ := boss.post("GET", "/api/v1/sessions/"+uuid.NewString(), "")
-	if status != http.StatusNotFound {
-		t.Errorf("%d %s", status, refused)
+	for path, id := range map[string]string{"/api/v1/sessions/{id}": uuid.NewString(), "/v1/responses/{id}": "resp_x"} {
+		status, refused, _ := boss.post("GET", strings.ReplaceAll(path, "{id}", id), "")
+		if status != http.StatusNotFound {
+			t.Errorf("%d %s", status, refused)
+		}
+		matches(t, "a refusal of "+path, doc.Paths.Find(path).Get.Responses.Default().Value.
+			Content["application/json"].Schema, refused)
 	}
-	matches(t, "a refusal", doc.Paths.Find("/api/v1/sessions/{id}").Get.Responses.Default().Value.
-		Content["application/json"].Schema, refused)
-	if seen < 40 {
+	if seen < 47 {
 		t.Errorf("%d answers were compared", seen)
 	}
 }
