@@ -844,7 +844,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, []bug{
 	{"what was decided is explained all the same", "explain.go",
 		"c != nil && c.Explaining {", "c != nil {", ".", "TestOnlyAnOpenApprovalIsExplained"},
 	{"an explanation leaks the canary", "engine/explain.go",
-		"ended, err := a.ask(ctx, request", "ended, err := (&actor{key: a.key, engine: &Engine{slots: a.engine.slots, Config: Config{Model: a.engine.Model, Tools: a.engine.Tools, Now: a.engine.Now}}}).ask(ctx, request", "./engine", "TestAnExplanationDoesNotLeak"},
+		"ended, err := a.ask(ctx, request", "ended, err := (&actor{key: a.key, engine: &Engine{slots: a.engine.slots, Config: Config{Model: a.engine.Model, Now: a.engine.Now}}}).ask(ctx, request", "./engine", "TestAnExplanationDoesNotLeak"},
 	{"an answer that crossed its request decides the next one", "dialect/agentloop/conn.go",
 		"doubt := a.doubt && !d.Named", "doubt := false && !d.Named", "./dialect/agentloop",
 		"TestAnAnswerThatCrossedItsRequest"},
