@@ -124,3 +124,25 @@ func hasHeading(t *testing.T, page, anchor string) bool {
 	}
 	return false
 }
+
+// TestReadmeIsForNewcomers: a stranger reads what it is and how to start it before anything else, and which message
+// cancels a reminder. Protocols have names, not the numbers of documents.
+func TestReadmeIsForNewcomers(t *testing.T) {
+	raw, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := string(raw)
+	for _, next := range []string{"# Parley\n\nParley is a ", "It is for people", "![", "\n## Start\n", "$ make run",
+		"$ bin/parley chat", "\n## Three things to try\n", "reminder arrives", "cancels it", "\n## A real model\n",
+		"\n## Agents\n", "\n## Protocols\n"} {
+		_, after, ok := strings.Cut(rest, next)
+		if !ok {
+			t.Fatalf("%q is missing, or comes too early", next)
+		}
+		rest = after
+	}
+	if number := regexp.MustCompile(`(?i)document 00\d`).FindString(string(raw)); number != "" {
+		t.Errorf("the README speaks of %s", number)
+	}
+}
