@@ -125,10 +125,11 @@ func RefuseInWords(w http.ResponseWriter, err error) {
 	_, _ = io.WriteString(w, Words(err)) // if it fails, the client has gone
 }
 
-// LogFailure logs an error if it is a fault of the server: neither the client nor
-// a stopped agent is the cause.
+// LogFailure logs an error if it is a fault of the server: neither the client, which
+// may have left, nor a stopped agent is the cause.
 func LogFailure(log *slog.Logger, err error) {
-	if Status(err, http.Header{}) >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped {
+	if Status(err, http.Header{}) >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped &&
+		!errors.Is(err, context.Canceled) {
 		log.Error("request failed", "error", err)
 	}
 }
