@@ -26,4 +26,9 @@ var clientBugs = []bug{
 		"./engine", "TestRefusedForks"},
 	{"what was allowed in one folder is done in another", "engine/worker.go",
 		"now.Digest != step.Approved {", "now.Digest == \"\" {", "./engine", "TestAnApprovalIsForOnePlace"},
+	{"a backup that has lost events counts", "store/sqlite/reader.go",
+		"if cut > 0 {", "if cut < 0 {", "./store/sqlite", "TestVerifyBackup"},
+	{"a backup deletes files that it did not write", "cmd/parley/backup.go",
+		"case !backupName.MatchString(name) || !e.Type().IsRegular():", "case !e.Type().IsRegular():",
+		"./cmd/parley", "TestABackupThatFails"},
 }

@@ -93,7 +93,7 @@ type commands struct {
 	Nodes      nodesCommand      `cmd:"" help:"List the servers that share a database."`
 	Export     exportCommand     `cmd:"" help:"Write a session as JSON lines. The server may be running."`
 	Import     importCommand     `cmd:"" help:"Import a session that parley export wrote."`
-	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file. The server may be running."`
+	Backup     backupCommand     `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`
 	Migrate    migrateCommand    `cmd:"" help:"Migrate the database to this release, without starting the server."`
 	Doctor     doctorCommand     `cmd:"" help:"Check the configuration, the database, the models and the machine, and say how to fix problems."`
 	Token      tokenCommand      `cmd:"" help:"Print an access token, for a server with --auth jwt and PARLEY_JWT_SECRET."`

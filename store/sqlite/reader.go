@@ -143,6 +143,36 @@ func Integrity(ctx context.Context, dir string) (bytes int64, err error) {
 		return 0, err
 	}
 	defer db.Close()
+	return sound(ctx, db)
+}
+
+// sessionsCutOff counts the sessions whose last event is missing.
+const sessionsCutOff = `SELECT count(*) FROM sessions s WHERE deleted = 0 AND head > 0 AND NOT EXISTS (
+	SELECT 1 FROM events e WHERE e.session = s.no AND e.seq = s.head)`
+
+// VerifyBackup reads the whole of a file that Backup wrote: its pages are sound, and
+// every log in it reaches its end. It may be of an older release.
+func VerifyBackup(ctx context.Context, file string) error {
+	db, err := open(file, readOnly+"&immutable=1", 1) // nobody writes to it, and no file is made beside it
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := sound(ctx, db); err != nil {
+		return err
+	}
+	var cut int64
+	if err := db.QueryRowContext(ctx, sessionsCutOff).Scan(&cut); err != nil {
+		return unavailable(err)
+	}
+	if cut > 0 {
+		return failedCheck(ctx, fmt.Errorf("the last event of %d sessions is missing", cut))
+	}
+	return nil
+}
+
+// sound says how large a database is, and what is damaged in it.
+func sound(ctx context.Context, db *sql.DB) (bytes int64, err error) {
 	if err := db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(
 		&bytes); err != nil {
 		return 0, failedCheck(ctx, err)
