@@ -25,7 +25,7 @@ import (
 // is closed.
 var (
 	baseParts = []string{"models", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "remote agents",
-		"nodes", "connections", "http", "mcp clients", "webhooks", "feed", "mcp servers"}
+		"nodes", "connections", "http", "mcp clients", "webhooks", "feed", "traces", "mcp servers"}
 	workParts = []string{"engine", "files", "memory", "readiness"}
 )
 
@@ -121,12 +121,16 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	followers := feed.New(store)
 	cluster.connect(followers, store)
 	made.add("feed", followers)
+	traces, err := newTraces(rule.env, store, models, at, &made, log)
+	if err != nil {
+		return nil, err
+	}
 
 	model := meter.Model(provider.Patient(models, log))
 	first, more := inEngine(projects, meter.Tools)
 	door := engine.New(engine.Config{Project: first, More: more,
 		Store: meter.Store(store), Nodes: cluster.Nodes, Bus: cluster.port(), Node: cluster.mine,
-		NodeKey: key, Feed: meteredFeed{followers, meter, dispatcher.Poke}, Access: access.Rules{},
+		NodeKey: key, Feed: meteredFeed{followers, meter, traces, dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: now,
 		Idle: c.Idle, Keep: c.KeepPieces, Window: func(model string) int { return provider.About(model).Window },

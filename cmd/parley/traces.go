@@ -1,0 +1,60 @@
+package main
+
+import (
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+
+	"parley/config"
+	"parley/provider"
+	"parley/trace"
+)
+
+// newTraces exports runs to the collector that the standard variables of
+// OpenTelemetry name; nil: they name none.
+func newTraces(env config.Lookup, s store, models *provider.Models, at net.Addr, made *parts, log *slog.Logger) (
+	*trace.Exporter, error) {
+	t, err := config.ReadTraces(env)
+	if err != nil || t.Endpoint == "" {
+		return nil, err
+	}
+	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.Headers),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})} // the exporter tries again itself
+	if t.Timeout > 0 {
+		options = append(options, otlptracehttp.WithTimeout(t.Timeout))
+	}
+	if t.Gzip {
+		options = append(options, otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
+	}
+	x := trace.New(trace.Options{Store: s, Upload: otlptracehttp.NewClient(options...).UploadTraces,
+		Resource: resource(t.Attributes, at), Version: version, Sampled: trace.Ratio(t.Ratio),
+		Provider: func(model string) string { return vendor(models.Provider(model)) }, Content: t.Content, Log: log})
+	made.add("traces", x)
+	log.Info("runs are exported as traces", "content", t.Content, "ratio", t.Ratio)
+	return x, nil
+}
+
+// resource says which server the spans are of.
+func resource(given map[string]string, at net.Addr) *resourcepb.Resource {
+	all := map[string]string{"service.name": "parley", "service.version": version, "service.instance.id": at.String()}
+	maps.Copy(all, given)
+	r := &resourcepb.Resource{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		r.Attributes = append(r.Attributes, &commonpb.KeyValue{Key: name,
+			Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: all[name]}}})
+	}
+	return r
+}
+
+// vendor is the name that the conventions give to a provider.
+func vendor(name string) string {
+	if name == provider.Google {
+		return "gcp.gemini"
+	}
+	return name
+}
