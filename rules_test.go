@@ -51,6 +51,7 @@ var allowed = []struct {
 	{"remote/acp", "transport/jsonrpc", "programs of agents speak JSON-RPC"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 	{"dialect/dialecttest", "server", "the server limits how long bodies and answers of a dialect may take"},
+	{"tui", "client", "the terminal client uses the client as other programs do"},
 	{"examples/*", "client", "an example uses the client as other programs do"},
 	{"store/postgres/pgtest", "store/storetest", "the stores of tests are in memory where there is room"},
 }

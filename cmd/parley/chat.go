@@ -30,6 +30,7 @@ type chatCommand struct {
 	Agent   string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
 	Project string `placeholder:"DIR" help:"Project of a new thread: its folder on the server, or its id (default: the first project)."`
 	Token   string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
+	Plain   bool   `help:"Print lines instead of using the whole screen. This is the default if standard input or output is not a terminal."`
 }
 
 const usualServer = "http://127.0.0.1:8080"
@@ -42,6 +43,9 @@ func (c chatCommand) Run(p *program) error {
 		c.Server, _ = p.env("PARLEY_SERVER")
 	}
 	named := c.Server != ""
+	if !c.Plain && p.hasScreen() {
+		return c.fullScreen(p)
+	}
 	if !named {
 		to, err := p.connectOrStart(p.ctx, serverFlags{Token: c.Token})
 		if err != nil {
@@ -53,10 +57,11 @@ func (c chatCommand) Run(p *program) error {
 	if c.Thread == "" {
 		c.Thread = uuid.NewString()
 	}
-	c.Thread = strings.ToLower(c.Thread)
-	if !parley.SessionID(c.Thread).Valid() {
-		return fmt.Errorf("--thread %s is not a thread id; use the UUID that a chat prints when it begins", c.Thread)
+	session, err := threadID(c.Thread)
+	if err != nil {
+		return err
 	}
+	c.Thread = string(session)
 	if info, err := os.Stat(c.Project); err == nil && info.IsDir() { // else it is an id, or a folder elsewhere
 		if c.Project, err = filepath.Abs(c.Project); err != nil {
 			return err
@@ -75,13 +80,12 @@ func (c chatCommand) Run(p *program) error {
 	defer signal.Stop(interrupts)
 
 	_, plain := p.env("NO_COLOR")
-	session := parley.SessionID(c.Thread)
 	t := &chat{chatCommand: c, lines: readLines(ctx, p.stdin), interrupts: interrupts, patient: !isTerminal(p.stdin),
 		terminal: terminal{out: p.stdout, session: session, color: isTerminal(p.stdout) && !plain},
 		server: &serverClient{address: strings.TrimSuffix(c.Server, "/"), token: c.Token, session: session,
 			project: c.Project}}
 	defer t.server.close()
-	err := t.run(ctx)
+	err = t.run(ctx)
 	t.line()
 	if t.cost > 0 {
 		fmt.Fprintf(p.stdout, "This chat has cost %s.", dollars(t.cost))

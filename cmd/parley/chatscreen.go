@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/charmbracelet/x/term"
+
+	"parley"
+	"parley/client"
+	"parley/tui"
+)
+
+// hasScreen reports whether a person sits at a terminal that can show more than lines.
+func (p *program) hasScreen() bool {
+	in, isFile := p.stdin.(*os.File)
+	out, isFileToo := p.stdout.(*os.File)
+	kind, _ := p.env("TERM")
+	return isFile && isFileToo && term.IsTerminal(in.Fd()) && term.IsTerminal(out.Fd()) && kind != "dumb"
+}
+
+// fullScreen is the chat on the whole screen. c.Server is empty if the person named no server.
+func (c chatCommand) fullScreen(p *program) error {
+	session, err := threadID(c.Thread)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	errs := &heldBack{}
+	quiet := *p
+	quiet.stderr = errs // a server of the chat's own must not write across the screen
+	defer func() { _, _ = p.stderr.Write(errs.bytes()) }()
+	to, err := quiet.connectOrStart(ctx, serverFlags{Server: c.Server, Token: c.Token})
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	patient, err := client.New(to.Address(), client.Options{Token: c.Token, Patient: true})
+	if err != nil {
+		return err
+	}
+	defer patient.Close()
+	project, elsewhere, err := to.projectHere(ctx, c.Project)
+	if err != nil {
+		return err
+	}
+	visit, err := tui.Run(ctx, tui.Options{Client: patient, Session: session, Agent: c.Agent, Project: project,
+		Elsewhere: elsewhere, In: p.stdin, Out: p.stdout, Env: os.Environ()})
+	if visit.Session != "" {
+		if visit.Used.CostMicros > 0 {
+			fmt.Fprintf(p.stdout, "This chat has cost %s.\n", dollars(visit.Used.CostMicros))
+		}
+		again := "parley chat --thread " + string(visit.Session)
+		if c.Server != "" && c.Server != usualServer {
+			again += " --server " + c.Server
+		}
+		fmt.Fprintf(p.stdout, "Go on with: %s\n", again)
+	}
+	return err
+}
+
+// threadID is the session that --thread names; empty: a new one.
+func threadID(given string) (parley.SessionID, error) {
+	id := parley.SessionID(strings.ToLower(given))
+	if id != "" && !id.Valid() {
+		return "", fmt.Errorf("--thread %s is not a thread id; use the UUID that a chat prints when it begins", given)
+	}
+	return id, nil
+}
+
+// heldBack keeps the end of what is written to it.
+type heldBack struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+const mostHeldBack = 64 << 10
+
+func (h *heldBack) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept.Write(b)
+	if over := h.kept.Len() - mostHeldBack; over > 0 {
+		h.kept.Next(over)
+	}
+	return len(b), nil
+}
+
+func (h *heldBack) bytes() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return bytes.Clone(h.kept.Bytes())
+}

@@ -1,0 +1,86 @@
+// Package tui is the terminal client: a conversation with an agent on a full screen.
+//
+// Events of a log become a Talk by Fold, which is pure. The state of the screen changes by model.step, which is pure,
+// too: it gets a message (a key, events, an answer of the server) and returns the next state and the effects that it
+// wants. Effects are data; the edge performs them. Drawing reads the state. Every text that is drawn passes Visible and
+// onlyStyles, so that no text of a model, a tool or another user can control the terminal.
+package tui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/google/uuid"
+
+	"parley"
+	"parley/client"
+)
+
+// Options of Run.
+type Options struct {
+	Client  *client.Client   // patient
+	Session parley.SessionID // empty: a new one, which is opened with the first message
+	Agent   string           // empty: that of the session, or the first
+	Project string           // of a new session; empty: the first
+	// Elsewhere is the folder in which the server works, if that is not the one that the person is in.
+	Elsewhere string
+	In        io.Reader
+	Out       io.Writer
+	Env       []string
+}
+
+// A Visit is how a person left.
+type Visit struct {
+	Session parley.SessionID // empty: none was opened
+	Used    parley.Usage
+}
+
+// Run shows a session until the person leaves.
+func Run(ctx context.Context, o Options) (Visit, error) {
+	existing := o.Session != ""
+	if !existing {
+		o.Session = parley.SessionID(uuid.NewString())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e := &edge{ctx: ctx, client: o.Client}
+	defer e.unfollow()
+	m := newModel(o.Session, wishes{Agent: o.Agent, Project: o.Project}, time.Now)
+	if o.Elsewhere != "" {
+		m.hint = "The server at " + o.Client.Address() + " works in " + o.Elsewhere + ", not in this folder."
+	}
+	m, effects := m.begin(existing)
+	p := tea.NewProgram(screen{m, effects, e}, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out),
+		tea.WithEnvironment(o.Env))
+	last, err := p.Run()
+	if errors.Is(err, tea.ErrInterrupted) {
+		err = nil
+	}
+	v := Visit{}
+	if s, ok := last.(screen); ok && s.started {
+		v = Visit{s.talk.Session, s.talk.Total()}
+	}
+	return v, err
+}
+
+// screen is the model for Bubble Tea: it has effects performed.
+type screen struct {
+	model
+	effects []effect // before the first message
+	edge    *edge
+}
+
+func (s screen) Init() tea.Cmd {
+	return tea.Batch(tea.RequestBackgroundColor, s.edge.perform(s.effects))
+}
+
+func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var effects []effect
+	s.model, effects = s.step(msg)
+	return s, s.edge.perform(effects)
+}
+
+func (s screen) View() tea.View { return s.view() }
