@@ -86,6 +86,7 @@ const (
 // A request is one method and path of the API.
 type request struct {
 	method, path string
+	elsewhere    bool // the path is not below /api/v1
 	query        url.Values
 	key          string // the idempotency key; empty: a new one, if the request changes something
 	body         any    // nil: none
@@ -179,6 +180,9 @@ func (c *Client) once(ctx context.Context, q request, body []byte) error {
 // send leaves the body of a good answer to the caller.
 func (c *Client) send(ctx context.Context, q request, header http.Header, body []byte) (*http.Response, error) {
 	address := c.address + "/api/v1" + q.path
+	if q.elsewhere {
+		address = c.address + q.path
+	}
 	if len(q.query) > 0 {
 		address += "?" + q.query.Encode()
 	}

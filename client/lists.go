@@ -76,6 +76,14 @@ func (c *Client) Projects(ctx context.Context) (list []parley.Project, err error
 	return list, c.do(ctx, request{method: http.MethodGet, path: "/projects", answer: &list})
 }
 
+// Folder lists a folder of a project, a root or an id; an empty path is the top of the project.
+func (c *Client) Folder(ctx context.Context, project, path string) ([]parley.FileEntry, error) {
+	var entries []parley.FileEntry
+	err := c.do(ctx, request{method: http.MethodGet, path: "/api/files", elsewhere: true,
+		query: query("project", project, "path", path), answer: &entries})
+	return entries, err
+}
+
 // Settings are those of the tenant.
 func (c *Client) Settings(ctx context.Context) (s parley.Settings, err error) {
 	return s, c.do(ctx, request{method: http.MethodGet, path: "/settings", answer: &s})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -15,9 +16,10 @@ import (
 
 // The edge performs effects. It is the only part of the package that talks to a server and reads a clock.
 type edge struct {
-	ctx    context.Context
-	client *client.Client
-	feed   *feed // of the session on the screen; nil: none yet
+	ctx     context.Context
+	client  *client.Client
+	environ []string
+	feed    *feed // of the session on the screen; nil: none yet
 }
 
 // A feed follows a session in a goroutine of its own.
@@ -25,6 +27,16 @@ type feed struct {
 	session parley.SessionID
 	updates chan update
 	cancel  context.CancelFunc
+}
+
+// env is a variable of the environment.
+func (e *edge) env(name string) string {
+	for _, v := range e.environ {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // An update is one step of the follower.
@@ -62,6 +74,11 @@ func (e *edge) command(f effect) tea.Cmd {
 		return e.listen(f.session)
 	case listen:
 		return e.listen(f.session)
+	case unfollow:
+		e.unfollow()
+		return nil
+	case editor:
+		return e.edit(f)
 	}
 	return func() tea.Msg {
 		msg, err := e.request(f)
@@ -98,7 +115,7 @@ func (e *edge) request(f effect) (tea.Msg, error) {
 		}
 		return nil, err
 	}
-	return nil, e.answer(f)
+	return e.look(f)
 }
 
 // answer performs an effect that answers a card.
@@ -114,6 +131,10 @@ func (e *edge) answer(f effect) (err error) {
 		_, err = e.client.Resolve(e.ctx, f.card, f.resolution, "")
 	case decidePlan:
 		_, err = e.client.DecidePlan(e.ctx, f.session, f.answer)
+	case compact:
+		_, err = e.client.Compact(e.ctx, f.session)
+	case withdraw:
+		_, err = e.client.Withdraw(e.ctx, f.session, f.input)
 	default:
 		panic(fmt.Sprintf("tui: nothing performs %T", f))
 	}

@@ -15,6 +15,9 @@ import (
 func (m model) key(k tea.KeyPressMsg) (model, []effect) {
 	stopping := m.stopping
 	m.stopping, m.hint = false, ""
+	if m.picker != nil {
+		return m.pickerKey(k)
+	}
 	switch k.String() {
 	case "ctrl+c":
 		return m.interrupt(stopping)
@@ -35,6 +38,8 @@ func (m model) key(k tea.KeyPressMsg) (model, []effect) {
 		return m.layout(), nil
 	case "ctrl+l":
 		return m, []effect{redraw{}}
+	case "ctrl+g":
+		return m, []effect{editor{m.draft.Value()}}
 	}
 	if c, ok := m.asks(); ok {
 		return m.cardKey(c, k)
@@ -50,6 +55,7 @@ func (m model) draftKey(k tea.KeyPressMsg) (model, []effect) {
 			m.card.aside, m.card.from = false, m.at.Add(cardGuard)
 			return m.keepTicking(nil)
 		}
+		return m.completeDraft()
 	case "enter":
 		return m.send()
 	case "up":
@@ -103,13 +109,18 @@ func (m model) send() (model, []effect) {
 	}
 	m.draft.Reset()
 	m.recalled, m.unsent, m.scrolled = 0, "", false
+	if m, effects, ok := m.command(text); ok {
+		return m, effects
+	}
 	return m.submit(text)
 }
 
 func (m model) submit(text string) (model, []effect) {
 	request := "chat-" + uuid.NewString()
 	m.sending = append(slices.Clip(m.sending), sentInput{request, text})
-	in := client.Input{Content: text, Agent: m.wish.Agent, Model: m.wish.Model, Request: request, Key: request,
+	agent, content := m.addressed(text)
+	in := client.Input{Content: content, Agent: firstOf(agent, m.wish.Agent), Model: m.wish.Model, Request: request,
+		Key:  request,
 		Busy: parley.Steer}
 	if m.wish.Plan {
 		in.Mode = parley.ModePlan

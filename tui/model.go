@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"strings"
 	"time"
 
 	"charm.land/bubbles/v2/key"
@@ -38,8 +39,10 @@ type model struct {
 	recalled int    // how far back in the history the draft is; 0: it is new
 	unsent   string // the new draft, while an earlier message is recalled
 	sending  []sentInput
-	stopping bool   // Ctrl-C was the last key
-	hint     string // for the person, until the next key
+	stopping bool     // Ctrl-C was the last key
+	picker   *picker  // nil: the conversation is shown
+	agents   []string // of the project, by name
+	hint     string   // for the person, until the next key
 	leaving  bool
 	ticking  bool
 }
@@ -139,7 +142,7 @@ func newDraft() textarea.Model {
 
 // begin is what happens before the first message.
 func (m model) begin(existing bool) (model, []effect) {
-	effects := []effect{askMe{}}
+	effects := []effect{askMe{}, list{pickAgent, "", m.wish.Project}}
 	if existing {
 		effects = append(effects, open{m.talk.Session, m.wish})
 	}
@@ -187,6 +190,19 @@ func (m model) stepOutside(msg tea.Msg) (model, []effect) {
 		if msg.session == m.talk.Session {
 			return m.updates(msg)
 		}
+	case listedMsg:
+		return m.listed(msg)
+	case completedMsg:
+		return m.completed(msg), nil
+	case editedMsg:
+		m.draft.SetValue(strings.TrimRight(msg.text, "\n"))
+		return m.layout(), nil
+	case exportedMsg:
+		m.hint = "The conversation is in " + msg.path + "."
+	case forkedMsg:
+		m, effects := m.visit(msg.session, true)
+		m.hint = "This is a copy of the session."
+		return m, effects
 	case refusedMsg:
 		return m.refused(msg), nil
 	}

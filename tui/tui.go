@@ -13,7 +13,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/google/uuid"
 
 	"parley"
 	"parley/client"
@@ -42,11 +41,11 @@ type Visit struct {
 func Run(ctx context.Context, o Options) (Visit, error) {
 	existing := o.Session != ""
 	if !existing {
-		o.Session = parley.SessionID(uuid.NewString())
+		o.Session = newSessionID()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e := &edge{ctx: ctx, client: o.Client}
+	e := &edge{ctx: ctx, client: o.Client, environ: o.Env}
 	defer e.unfollow()
 	m := newModel(o.Session, wishes{Agent: o.Agent, Project: o.Project}, time.Now)
 	if o.Elsewhere != "" {

@@ -52,6 +52,9 @@ func (m model) tooSmall() string {
 // conversation is the part of the conversation that fits, exactly as high as its place.
 func (m model) conversation() []string {
 	page := m.page()
+	if m.picker != nil {
+		return m.pickerRows(page)
+	}
 	from := max(m.lines-page, 0)
 	if m.scrolled {
 		from = min(m.top, from)

@@ -1,0 +1,96 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// completions of a word that need the server; completedMsg has them.
+type (
+	complete struct {
+		word    string // behind the @
+		project string
+	}
+	completedMsg struct {
+		word  string
+		found []string // whole words
+	}
+	// editor has $EDITOR change the draft; editedMsg has the text.
+	editor    struct{ text string }
+	editedMsg struct{ text string }
+)
+
+// lastWord is the word that the person is writing.
+func lastWord(text string) string {
+	return text[strings.LastIndexAny(text, " \n\t")+1:]
+}
+
+// completeDraft completes the last word of the draft: a command, an agent, or a file of the project.
+func (m model) completeDraft() (model, []effect) {
+	text := m.draft.Value()
+	word := lastWord(text)
+	switch {
+	case word == text && strings.HasPrefix(word, "/"):
+		return m.completeWord(word, completeSlash(word)), nil
+	case !strings.HasPrefix(word, "@"):
+		return m, nil
+	}
+	return m, []effect{complete{word[1:], m.project()}}
+}
+
+// project is the one of the session.
+func (m model) project() string { return firstOf(m.talk.Project, m.wish.Project) }
+
+// completed takes completions from the server. Agents are named at the beginning of a message only.
+func (m model) completed(msg completedMsg) model {
+	text := m.draft.Value()
+	if lastWord(text) != "@"+msg.word {
+		return m // the person has typed on
+	}
+	found := msg.found
+	if text == "@"+msg.word {
+		for _, a := range m.agents {
+			if strings.HasPrefix(a, msg.word) {
+				found = append(slices.Clip(found), "@"+a)
+			}
+		}
+	}
+	return m.completeWord("@"+msg.word, found)
+}
+
+// completeWord replaces a word by what all completions have in common, and shows them if there are several.
+func (m model) completeWord(word string, found []string) model {
+	if len(found) == 0 {
+		m.hint = "Nothing begins with " + word + "."
+		return m
+	}
+	common := found[0]
+	for _, f := range found[1:] {
+		for !strings.HasPrefix(f, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	for !utf8.ValidString(common) {
+		common = common[:len(common)-1]
+	}
+	if len(found) == 1 && !strings.HasSuffix(common, "/") {
+		common += " "
+	}
+	if strings.HasPrefix(common, word) {
+		m.draft.SetValue(strings.TrimSuffix(m.draft.Value(), word) + common)
+	}
+	if len(found) > 1 {
+		m.hint = strings.Join(found, "  ")
+	}
+	return m
+}
+
+// addressed is the agent that a message names at its beginning, and the message without the name.
+func (m model) addressed(text string) (agent, rest string) {
+	name, rest, ok := strings.Cut(strings.TrimPrefix(text, "@"), " ")
+	if !ok || !strings.HasPrefix(text, "@") || !slices.Contains(m.agents, name) || strings.TrimSpace(rest) == "" {
+		return "", text
+	}
+	return name, strings.TrimSpace(rest)
+}

@@ -1,0 +1,117 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"parley/client"
+)
+
+// look performs an effect whose answer is a message.
+func (e *edge) look(f effect) (tea.Msg, error) {
+	switch f := f.(type) {
+	case list:
+		rows, err := e.list(f)
+		return listedMsg{f.kind, f.filter, rows}, err
+	case complete:
+		found, err := e.files(f)
+		return completedMsg{f.word, found}, err
+	case fork:
+		s, err := e.client.Fork(e.ctx, f.session, client.Fork{})
+		return forkedMsg{s.ID}, err
+	case export:
+		return exportedMsg{f.path}, writeNew(f.path, f.text)
+	}
+	return nil, e.answer(f)
+}
+
+const mostSessions = 200
+
+func (e *edge) list(f list) (rows []pickRow, err error) {
+	switch f.kind {
+	case pickSession:
+		sessions, err := e.client.Sessions(e.ctx, client.SessionQuery{Search: f.filter, Limit: mostSessions})
+		for _, s := range sessions {
+			rows = append(rows, pickRow{string(s.ID), firstOf(s.Title, "(no title)"),
+				s.Agent + ", " + s.UpdatedAt.Local().Format(time.DateTime) + ", " + string(s.Status)})
+		}
+		return rows, err
+	case pickAgent:
+		agents, err := e.client.Agents(e.ctx, f.project)
+		for _, a := range agents {
+			rows = append(rows, pickRow{a.ID, firstOf(a.Name, a.ID), a.Description})
+		}
+		return rows, err
+	case pickModel:
+		models, err := e.client.Models(e.ctx)
+		for _, m := range models {
+			rows = append(rows, pickRow{m.ID, m.ID, m.Provider})
+		}
+		return rows, err
+	case pickProject:
+		projects, err := e.client.Projects(e.ctx)
+		for _, p := range projects {
+			rows = append(rows, pickRow{p.Root, p.Name, p.Root})
+		}
+		return rows, err
+	}
+	return nil, fmt.Errorf("nothing lists %s", f.kind)
+}
+
+// files are the files and folders of the project whose paths begin with a text.
+func (e *edge) files(f complete) (found []string, err error) {
+	folder := f.word[:strings.LastIndex(f.word, "/")+1]
+	entries, err := e.client.Folder(e.ctx, f.project, strings.TrimSuffix(folder, "/"))
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
+		return nil, nil
+	}
+	for _, entry := range entries {
+		name := "@" + folder + entry.Name
+		if entry.IsDir {
+			name += "/"
+		}
+		if strings.HasPrefix(name, "@"+f.word) {
+			found = append(found, name)
+		}
+	}
+	return found, err
+}
+
+// writeNew writes a file that must not exist. Readers of the file can read the conversation, so it is private.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// edit has the person's editor change a text. The editor has the terminal meanwhile.
+func (e *edge) edit(f editor) tea.Cmd {
+	folder, err := os.MkdirTemp("", "parley")
+	if err == nil {
+		err = writeNew(filepath.Join(folder, "message.md"), f.text)
+	}
+	if err != nil {
+		return func() tea.Msg { return refusedMsg{f, err} }
+	}
+	path := filepath.Join(folder, "message.md")
+	program := firstOf(e.env("VISUAL"), e.env("EDITOR"), "vi")
+	return tea.ExecProcess(exec.Command("sh", "-c", program+` "$1"`, "sh", path), func(err error) tea.Msg {
+		defer os.RemoveAll(folder)
+		raw, failed := os.ReadFile(path)
+		if err = errors.Join(err, failed); err != nil {
+			return refusedMsg{f, fmt.Errorf("the editor %s failed: %w", program, err)}
+		}
+		return editedMsg{string(raw)}
+	})
+}
