@@ -143,7 +143,7 @@ class Client {
       // A session that was never opened cannot be gone on with: nothing was said.
       if (response.statusCode === 404 && this.session && !options.session) this.session = undefined;
       else if (response.statusCode === 410) this.last = null; // too long ago: only what still goes on is shown
-      else if (response.statusCode < 500 && response.statusCode !== 429) this.leave(2, `refused with ${response.statusCode}`);
+      else if (response.statusCode < 500 && response.statusCode !== 429) this.leave(2, `${options.url} refused with ${response.statusCode}`);
       response.resume();
       ws.terminate();
     });
@@ -167,7 +167,7 @@ class Client {
     this.pending = null; // it is shown again if it still waits
     const wait = Math.min(100 * 2 ** this.attempts++, 5000);
     if (this.attempts > 8) {
-      this.leave(2, 'the server cannot be reached');
+      this.leave(2, `No server answers at ${options.url}. Start one with: parley serve`);
       return;
     }
     setTimeout(() => this.connect(), wait);

@@ -18,7 +18,6 @@ type projectFlag struct {
 }
 
 type agentsList struct {
-	serverFlags
 	listFlags
 	projectFlag
 }
@@ -31,87 +30,71 @@ func (*agentsList) Help() string {
 }
 
 func (c *agentsList) Run(p *program) error {
-	to, project, err := p.connectIn(c.serverFlags, c.Project)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	list, err := to.Agents(p.ctx, project)
-	if err != nil {
-		return err
-	}
-	rows := table{{"AGENT", "STATUS", "MODEL", "DESCRIPTION"}}
-	for _, a := range list {
-		about := a.Description
-		if a.Problem != "" {
-			about = "problem: " + a.Problem
-		}
-		rows = append(rows, []string{a.Name, a.Status, a.Model, clip(about, 80)})
-	}
-	return c.print(p, orEmpty(list), rows, "There are no agents.")
+	return listing[client.Agent]{
+		fetch: func(to *connection) ([]client.Agent, error) {
+			project, _, err := to.projectHere(p.ctx, c.Project)
+			if err != nil {
+				return nil, err
+			}
+			return to.Agents(p.ctx, project)
+		},
+		title: []string{"AGENT", "STATUS", "MODEL", "DESCRIPTION"},
+		row: func(a client.Agent) []string {
+			about := a.Description
+			if a.Problem != "" {
+				about = "problem: " + a.Problem
+			}
+			return []string{a.Name, a.Status, a.Model, clip(about, 80)}
+		},
+		none: "There are no agents.",
+	}.show(p, c.listFlags)
 }
 
-type agentsShow struct {
+// agentFlags name an agent.
+type agentFlags struct {
 	serverFlags
 	projectFlag
 	Agent string `arg:"" help:"Name of the agent."`
 }
+
+type agentsShow struct{ agentFlags }
 
 func (c *agentsShow) Run(p *program) error {
-	to, project, err := p.connectIn(c.serverFlags, c.Project)
-	if err != nil {
+	return c.within(p, func(to *connection, project string) error {
+		a, err := to.Agent(p.ctx, project, c.Agent)
+		if err != nil {
+			return err
+		}
+		return printJSON(p.stdout, a)
+	})
+}
+
+type agentsStart struct{ agentFlags }
+
+func (c *agentsStart) Run(p *program) error { return c.set(p, true) }
+
+type agentsStop struct{ agentFlags }
+
+func (c *agentsStop) Run(p *program) error { return c.set(p, false) }
+
+func (c *agentFlags) set(p *program, running bool) error {
+	return c.within(p, func(to *connection, project string) error {
+		a, err := to.SetAgent(p.ctx, project, c.Agent, running)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.stdout, "%s is %s.\n", a.Name, a.Status)
 		return err
-	}
-	defer to.close()
-	a, err := to.Agent(p.ctx, project, c.Agent)
-	if err != nil {
-		return err
-	}
-	return printJSON(p.stdout, a)
+	})
 }
 
-type agentsStart struct {
-	serverFlags
-	projectFlag
-	Agent string `arg:"" help:"Name of the agent."`
-}
-
-func (c *agentsStart) Run(p *program) error {
-	return p.setAgent(c.serverFlags, c.Project, c.Agent, true)
-}
-
-type agentsStop struct {
-	serverFlags
-	projectFlag
-	Agent string `arg:"" help:"Name of the agent."`
-}
-
-func (c *agentsStop) Run(p *program) error {
-	return p.setAgent(c.serverFlags, c.Project, c.Agent, false)
-}
-
-func (p *program) setAgent(f serverFlags, project, name string, running bool) error {
-	to, project, err := p.connectIn(f, project)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	var a client.Agent
-	if a, err = to.SetAgent(p.ctx, project, name, running); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.stdout, "%s is %s.\n", a.Name, a.Status)
-	return err
-}
-
-// connectIn is connect, with the project that is meant.
-func (p *program) connectIn(f serverFlags, given string) (to *connection, project string, err error) {
-	if to, err = p.connect(f); err != nil {
-		return nil, "", err
-	}
-	project, _, err = to.projectHere(p.ctx, given)
-	if err != nil {
-		to.close()
-	}
-	return to, project, err
+// within connects to the server, with the project of the agent.
+func (c *agentFlags) within(p *program, do func(to *connection, project string) error) error {
+	return p.with(c.serverFlags, func(to *connection) error {
+		project, _, err := to.projectHere(p.ctx, c.Project)
+		if err != nil {
+			return err
+		}
+		return do(to, project)
+	})
 }

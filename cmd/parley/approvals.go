@@ -21,7 +21,6 @@ type approvalsCommand struct {
 }
 
 type approvalsList struct {
-	serverFlags
 	listFlags
 	Session string `placeholder:"ID" help:"List one session only, by its id or the beginning of it."`
 }
@@ -36,27 +35,32 @@ func (*approvalsList) Help() string {
 }
 
 func (c *approvalsList) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	var q client.CardQuery
-	if c.Session != "" {
-		if q.Session, err = sessionNamed(p.ctx, to.Client, c.Session); err != nil {
+	return listing[client.Card]{
+		fetch: func(to *connection) ([]client.Card, error) {
+			id, err := to.maybeSession(c.Session)
+			if err != nil {
+				return nil, err
+			}
+			return cards(p, to.Client, client.CardQuery{Session: id})
+		},
+		title: []string{"ID", "KIND", "AGENT", "ASKED", "ABOUT"},
+		row: func(card client.Card) []string {
+			return []string{card.ID, string(card.Kind), card.Agent, ago(card.AskedAt, time.Now()),
+				clip(aboutCard(card), 80)}
+		},
+		none: "Nothing waits for a person.",
+	}.show(p, c.listFlags)
+}
+
+// withCard connects to the server of a command about a card that waits, for the time of do.
+func (p *program) withCard(f serverFlags, id string, do func(to *connection, card client.Card) error) error {
+	return p.with(f, func(to *connection) error {
+		card, err := cardNamed(p, to.Client, id)
+		if err != nil {
 			return err
 		}
-	}
-	list, err := cards(p, to.Client, q)
-	if err != nil {
-		return err
-	}
-	rows := table{{"ID", "KIND", "AGENT", "ASKED", "ABOUT"}}
-	for _, card := range list {
-		rows = append(rows, []string{card.ID, string(card.Kind), card.Agent, ago(card.AskedAt, time.Now()),
-			clip(aboutCard(card), 80)})
-	}
-	return c.print(p, orEmpty(list), rows, "Nothing waits for a person.")
+		return do(to, card)
+	})
 }
 
 // cards are all that wait, the longest waiting first.
@@ -84,25 +88,21 @@ func aboutCard(card client.Card) string {
 }
 
 type approvalsShow struct {
-	serverFlags
 	listFlags
 	Card string `arg:"" help:"Id of the card, as parley approvals prints it."`
 }
 
 func (c *approvalsShow) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	card, err := cardNamed(p, to.Client, c.Card)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(p.stdout, card)
-	}
-	t := &terminal{out: p.stdout}
+	return p.withCard(c.serverFlags, c.Card, func(_ *connection, card client.Card) error {
+		if c.JSON {
+			return printJSON(p.stdout, card)
+		}
+		showCard(&terminal{out: p.stdout}, card)
+		return nil
+	})
+}
+
+func showCard(t *terminal, card client.Card) {
 	t.say(fmt.Sprintf("%s of %s, session %s\n", card.Kind, card.Agent, card.Session))
 	if card.Why != "" {
 		t.say(card.Why + "\n")
@@ -119,7 +119,6 @@ func (c *approvalsShow) Run(p *program) error {
 	if card.Similar != "" {
 		t.say("Similar: " + card.Similar + "\n")
 	}
-	return nil
 }
 
 // cardNamed finds a card that waits.
@@ -174,24 +173,17 @@ func (c *approvalsDeny) Run(p *program) error {
 
 // decide decides the call that the card has now: a call that changed meanwhile is refused.
 func (p *program) decide(f serverFlags, id string, a client.Approval, done string) error {
-	to, err := p.connect(f)
-	if err != nil {
+	return p.withCard(f, id, func(to *connection, card client.Card) error {
+		if card.Kind != parley.CardApproval {
+			return fmt.Errorf("%s is a %s, not an approval; see parley approvals --help", id, card.Kind)
+		}
+		a.Digest = card.Digest
+		if _, err := to.Decide(p.ctx, id, a); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(p.stdout, done)
 		return err
-	}
-	defer to.close()
-	card, err := cardNamed(p, to.Client, id)
-	if err != nil {
-		return err
-	}
-	if card.Kind != parley.CardApproval {
-		return fmt.Errorf("%s is a %s, not an approval; see parley approvals --help", id, card.Kind)
-	}
-	a.Digest = card.Digest
-	if _, err := to.Decide(p.ctx, id, a); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.stdout, done)
-	return err
+	})
 }
 
 type approvalsAnswer struct {
@@ -201,28 +193,21 @@ type approvalsAnswer struct {
 }
 
 func (c *approvalsAnswer) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
+	return p.withCard(c.serverFlags, c.Card, func(to *connection, card client.Card) error {
+		if len(card.Questions) != len(c.Answers) {
+			return fmt.Errorf("the card has %d questions, and there are %d answers; parley approvals show %s prints "+
+				"them", len(card.Questions), len(c.Answers), c.Card)
+		}
+		var answers [][]string
+		for i, q := range card.Questions {
+			answers = append(answers, choices(q, c.Answers[i]))
+		}
+		if _, err := to.Answer(p.ctx, c.Card, answers); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(p.stdout, "Answered.")
 		return err
-	}
-	defer to.close()
-	card, err := cardNamed(p, to.Client, c.Card)
-	if err != nil {
-		return err
-	}
-	if len(card.Questions) != len(c.Answers) {
-		return fmt.Errorf("the card has %d questions, and there are %d answers; parley approvals show %s prints them",
-			len(card.Questions), len(c.Answers), c.Card)
-	}
-	var answers [][]string
-	for i, q := range card.Questions {
-		answers = append(answers, choices(q, c.Answers[i]))
-	}
-	if _, err := to.Answer(p.ctx, c.Card, answers); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.stdout, "Answered.")
-	return err
+	})
 }
 
 type approvalsResolve struct {
@@ -236,14 +221,11 @@ func (c *approvalsResolve) Run(p *program) error {
 	if !slices.Contains([]parley.Resolution{parley.Rerun, parley.MarkDone, parley.Abandon}, c.Resolution) {
 		return errors.New("the decision must be rerun, mark_done or abandon")
 	}
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
+	return p.with(c.serverFlags, func(to *connection) error {
+		if _, err := to.Resolve(p.ctx, c.Card, c.Resolution, c.Note); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(p.stdout, "Resolved.")
 		return err
-	}
-	defer to.close()
-	if _, err := to.Resolve(p.ctx, c.Card, c.Resolution, c.Note); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.stdout, "Resolved.")
-	return err
+	})
 }

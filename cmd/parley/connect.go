@@ -62,6 +62,35 @@ func (p *program) connect(f serverFlags) (*connection, error) {
 	return c, err
 }
 
+// with connects to the server of a command for the time of do.
+func (p *program) with(f serverFlags, do func(to *connection) error) error {
+	to, err := p.connect(f)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	return do(to)
+}
+
+// maybeSession is sessionNamed for a flag that may be empty.
+func (c *connection) maybeSession(given string) (parley.SessionID, error) {
+	if given == "" {
+		return "", nil
+	}
+	return sessionNamed(c.program.ctx, c.Client, given)
+}
+
+// withSession is with, for a command about a session that is given by its id or the beginning of it.
+func (p *program) withSession(f serverFlags, given string, do func(to *connection, id parley.SessionID) error) error {
+	return p.with(f, func(to *connection) error {
+		id, err := sessionNamed(p.ctx, to.Client, given)
+		if err != nil {
+			return err
+		}
+		return do(to, id)
+	})
+}
+
 // connectOrStart is connect for commands that work without a server: if none runs, it starts one in this process, on
 // this folder.
 func (p *program) connectOrStart(ctx context.Context, f serverFlags, settings ...string) (*connection, error) {

@@ -25,22 +25,15 @@ Example:
 
 // Run prints the id of the new session.
 func (c *forkCommand) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
+	return p.withSession(c.serverFlags, c.Session, func(to *connection, id parley.SessionID) error {
+		s, err := to.Fork(p.ctx, id, client.Fork{At: c.At, Title: c.Title})
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(p.stdout, s)
+		}
+		_, err = fmt.Fprintln(p.stdout, s.ID)
 		return err
-	}
-	defer to.close()
-	id, err := sessionNamed(p.ctx, to.Client, c.Session)
-	if err != nil {
-		return err
-	}
-	s, err := to.Fork(p.ctx, id, client.Fork{At: c.At, Title: c.Title})
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return printJSON(p.stdout, s)
-	}
-	_, err = fmt.Fprintln(p.stdout, s.ID)
-	return err
+	})
 }

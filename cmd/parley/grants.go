@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"parley"
 )
 
 type grantsCommand struct {
@@ -11,7 +13,6 @@ type grantsCommand struct {
 }
 
 type grantsList struct {
-	serverFlags
 	listFlags
 	Session string `arg:"" help:"Session, by its id or the beginning of it."`
 }
@@ -24,25 +25,20 @@ func (*grantsList) Help() string {
 }
 
 func (c *grantsList) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	id, err := sessionNamed(p.ctx, to.Client, c.Session)
-	if err != nil {
-		return err
-	}
-	list, err := to.Grants(p.ctx, id)
-	if err != nil {
-		return err
-	}
-	rows := table{{"GRANT", "SCOPE", "TOOL", "BY", "GRANTED", "TEXT"}}
-	for _, g := range list {
-		rows = append(rows, []string{g.ID, string(g.Scope), g.Tool, string(g.By), ago(g.At, time.Now()),
-			clip(g.Text, 80)})
-	}
-	return c.print(p, orEmpty(list), rows, "There are no grants in this session.")
+	return listing[parley.GrantInfo]{
+		fetch: func(to *connection) ([]parley.GrantInfo, error) {
+			id, err := sessionNamed(p.ctx, to.Client, c.Session)
+			if err != nil {
+				return nil, err
+			}
+			return to.Grants(p.ctx, id)
+		},
+		title: []string{"GRANT", "SCOPE", "TOOL", "BY", "GRANTED", "TEXT"},
+		row: func(g parley.GrantInfo) []string {
+			return []string{g.ID, string(g.Scope), g.Tool, string(g.By), ago(g.At, time.Now()), clip(g.Text, 80)}
+		},
+		none: "There are no grants in this session.",
+	}.show(p, c.listFlags)
 }
 
 type grantsRevoke struct {
@@ -52,18 +48,11 @@ type grantsRevoke struct {
 }
 
 func (c *grantsRevoke) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
+	return p.withSession(c.serverFlags, c.Session, func(to *connection, id parley.SessionID) error {
+		if err := to.RevokeGrant(p.ctx, id, c.Grant); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(p.stdout, "Revoked.")
 		return err
-	}
-	defer to.close()
-	id, err := sessionNamed(p.ctx, to.Client, c.Session)
-	if err == nil {
-		err = to.RevokeGrant(p.ctx, id, c.Grant)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.stdout, "Revoked.")
-	return err
+	})
 }

@@ -131,8 +131,18 @@ func (p *program) run(args []string, env config.Lookup) error {
 
 func (p *program) parser(cli *commands, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(cli, append(options, kong.Name("parley"),
-		kong.Description("A server for conversations with AI agents."), kong.UsageOnError(),
+		kong.Description("A server for conversations with AI agents."), kong.UsageOnError(), kong.Help(printHelp),
 		kong.Writers(p.stdout, p.stderr), kong.Vars{"version": about()}, config.Environment(p.env))...)
+}
+
+// printHelp prints the help of a command. A command that stands for one of its sub-commands has the flags, the arguments
+// and the example of that one.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	if node := ctx.Selected(); node != nil && node.DefaultCmd != nil {
+		node.Flags = append(node.Flags, node.DefaultCmd.Flags...)
+		node.Detail, node.Positional = node.DefaultCmd.Detail, node.DefaultCmd.Positional
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
 }
 
 type versionCommand struct{}

@@ -1,9 +1,12 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"parley"
+)
 
 type modelsCommand struct {
-	serverFlags
 	listFlags
 }
 
@@ -18,31 +21,25 @@ Example:
 
 // Run lists the models of the configured vendors.
 func (c *modelsCommand) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	list, err := to.Models(p.ctx)
-	if err != nil {
-		return err
-	}
 	price := func(dollars float64) string {
 		if dollars == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%.2f", dollars)
 	}
-	rows := table{{"MODEL", "VENDOR", "CONTEXT", "INPUT", "OUTPUT"}}
-	for _, m := range list {
-		name, window := m.ID, ""
-		if m.Default {
-			name += " *"
-		}
-		if m.Window > 0 {
-			window = fmt.Sprint(m.Window)
-		}
-		rows = append(rows, []string{name, m.Provider, window, price(m.InputPrice), price(m.OutputPrice)})
-	}
-	return c.print(p, orEmpty(list), rows, "There are no models.")
+	return listing[parley.ModelInfo]{
+		fetch: func(to *connection) ([]parley.ModelInfo, error) { return to.Models(p.ctx) },
+		title: []string{"MODEL", "VENDOR", "CONTEXT", "INPUT", "OUTPUT"},
+		row: func(m parley.ModelInfo) []string {
+			name, window := m.ID, ""
+			if m.Default {
+				name += " *"
+			}
+			if m.Window > 0 {
+				window = fmt.Sprint(m.Window)
+			}
+			return []string{name, m.Provider, window, price(m.InputPrice), price(m.OutputPrice)}
+		},
+		none: "There are no models.",
+	}.show(p, c.listFlags)
 }

@@ -11,7 +11,6 @@ import (
 )
 
 type nodesCommand struct {
-	serverFlags
 	listFlags
 }
 
@@ -23,29 +22,26 @@ func (*nodesCommand) Help() string {
 
 // Run lists the servers that share a database.
 func (c *nodesCommand) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	list, err := to.Nodes(p.ctx)
-	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
-		return fmt.Errorf("the server at %s does not list nodes; it is of an earlier version", to.Address())
-	}
-	if err != nil {
-		return err
-	}
-	rows := table{{"NODE", "ADDRESS", "VERSION", "SESSIONS", "SINCE", "NOTE"}}
-	for _, n := range list {
-		notes := []string{}
-		if n.Draining {
-			notes = append(notes, "stopping")
-		}
-		if len(n.Differs) > 0 {
-			notes = append(notes, "differs in "+strings.Join(n.Differs, ", "))
-		}
-		rows = append(rows, []string{n.ID, n.Address, n.Version, fmt.Sprint(n.Sessions), ago(n.Since, time.Now()),
-			strings.Join(notes, "; ")})
-	}
-	return c.print(p, orEmpty(list), rows, "The server is alone.")
+	return listing[client.Node]{
+		fetch: func(to *connection) ([]client.Node, error) {
+			list, err := to.Nodes(p.ctx)
+			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
+				return nil, fmt.Errorf("the server at %s does not list nodes; it is of an earlier version", to.Address())
+			}
+			return list, err
+		},
+		title: []string{"NODE", "ADDRESS", "VERSION", "SESSIONS", "SINCE", "NOTE"},
+		row: func(n client.Node) []string {
+			notes := []string{}
+			if n.Draining {
+				notes = append(notes, "stopping")
+			}
+			if len(n.Differs) > 0 {
+				notes = append(notes, "differs in "+strings.Join(n.Differs, ", "))
+			}
+			return []string{n.ID, n.Address, n.Version, fmt.Sprint(n.Sessions), ago(n.Since, time.Now()),
+				strings.Join(notes, "; ")}
+		},
+		none: "The server is alone.",
+	}.show(p, c.listFlags)
 }

@@ -13,7 +13,6 @@ type runsCommand struct {
 }
 
 type runsList struct {
-	serverFlags
 	listFlags
 	Session string `placeholder:"ID" help:"List one session only, by its id or the beginning of it."`
 	Agent   string `placeholder:"NAME" help:"List the runs of one agent."`
@@ -29,39 +28,34 @@ func (*runsList) Help() string {
 }
 
 func (c *runsList) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
+	return listing[client.Run]{
+		fetch: func(to *connection) ([]client.Run, error) {
+			id, err := to.maybeSession(c.Session)
+			if err != nil {
+				return nil, err
+			}
+			return to.Runs(p.ctx, client.RunQuery{Session: id, Agent: c.Agent, Open: c.Open, Limit: c.Limit})
+		},
+		title: []string{"RUN", "AGENT", "OUTCOME", "STARTED", "TOOK", "TOKENS", "COST"},
+		row:   runRow,
+		none:  "There are no runs.",
+	}.show(p, c.listFlags)
+}
+
+func runRow(r client.Run) []string {
+	outcome, end := string(r.Outcome), r.EndedAt
+	if outcome == "" {
+		outcome, end = "running", time.Now()
 	}
-	defer to.close()
-	q := client.RunQuery{Agent: c.Agent, Open: c.Open, Limit: c.Limit}
-	if c.Session != "" {
-		if q.Session, err = sessionNamed(p.ctx, to.Client, c.Session); err != nil {
-			return err
-		}
+	if r.Waiting {
+		outcome = "waiting"
 	}
-	list, err := to.Runs(p.ctx, q)
-	if err != nil {
-		return err
+	cost := ""
+	if r.Usage.CostMicros > 0 {
+		cost = dollars(r.Usage.CostMicros)
 	}
-	rows := table{{"RUN", "AGENT", "OUTCOME", "STARTED", "TOOK", "TOKENS", "COST"}}
-	for _, r := range list {
-		outcome, end := string(r.Outcome), r.EndedAt
-		if outcome == "" {
-			outcome, end = "running", time.Now()
-		}
-		if r.Waiting {
-			outcome = "waiting"
-		}
-		cost := ""
-		if r.Usage.CostMicros > 0 {
-			cost = dollars(r.Usage.CostMicros)
-		}
-		rows = append(rows, []string{r.ID, r.Agent, outcome, ago(r.StartedAt, time.Now()),
-			end.Sub(r.StartedAt).Round(100 * time.Millisecond).String(), fmt.Sprint(r.Usage.Input + r.Usage.Output),
-			cost})
-	}
-	return c.print(p, orEmpty(list), rows, "There are no runs.")
+	return []string{r.ID, r.Agent, outcome, ago(r.StartedAt, time.Now()),
+		end.Sub(r.StartedAt).Round(100 * time.Millisecond).String(), fmt.Sprint(r.Usage.Input + r.Usage.Output), cost}
 }
 
 type runsCancel struct {
@@ -70,14 +64,11 @@ type runsCancel struct {
 }
 
 func (c *runsCancel) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
+	return p.with(c.serverFlags, func(to *connection) error {
+		if _, err := to.CancelRun(p.ctx, c.Run_); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(p.stdout, "Cancelled.")
 		return err
-	}
-	defer to.close()
-	if _, err := to.CancelRun(p.ctx, c.Run_); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.stdout, "Cancelled.")
-	return err
+	})
 }

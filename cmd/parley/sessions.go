@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"parley"
 	"parley/client"
 )
 
@@ -14,7 +15,6 @@ type sessionsCommand struct {
 }
 
 type sessionsList struct {
-	serverFlags
 	listFlags
 	Search  string `placeholder:"TEXT" help:"List sessions whose title contains this text."`
 	Project string `placeholder:"DIR" help:"List the sessions of one project: its folder on the server, or its id."`
@@ -32,22 +32,32 @@ Example:
 }
 
 func (c *sessionsList) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	list, err := to.Sessions(p.ctx, client.SessionQuery{Search: c.Search, Project: c.Project, Transient: c.All,
-		Limit: c.Limit})
-	if err != nil {
-		return err
-	}
-	rows := table{{"SESSION", "STATUS", "AGENT", "CHANGED", "TITLE"}}
-	for _, s := range list {
-		rows = append(rows, []string{string(s.ID), string(s.Status), s.Agent, ago(s.UpdatedAt, time.Now()),
-			clip(s.Title, 60)})
-	}
-	return c.print(p, orEmpty(list), rows, "There are no sessions.")
+	defaults := map[string]string{} // the default agent of each project
+	return listing[parley.Summary]{
+		fetch: func(to *connection) ([]parley.Summary, error) {
+			list, err := to.Sessions(p.ctx, client.SessionQuery{Search: c.Search, Project: c.Project,
+				Transient: c.All, Limit: c.Limit})
+			for _, s := range list {
+				if _, known := defaults[s.Project]; known || s.Agent != "" || c.JSON {
+					continue
+				}
+				defaults[s.Project] = ""
+				if agents, err := to.Agents(p.ctx, s.Project); err == nil && len(agents) > 0 { // a removed project has none
+					defaults[s.Project] = agents[0].Name
+				}
+			}
+			return list, err
+		},
+		title: []string{"SESSION", "STATUS", "AGENT", "CHANGED", "TITLE"},
+		row: func(s parley.Summary) []string {
+			agent := s.Agent
+			if agent == "" {
+				agent = defaults[s.Project]
+			}
+			return []string{string(s.ID), string(s.Status), agent, ago(s.UpdatedAt, time.Now()), clip(s.Title, 60)}
+		},
+		none: "There are no sessions.",
+	}.show(p, c.listFlags)
 }
 
 type sessionsRename struct {
@@ -57,16 +67,10 @@ type sessionsRename struct {
 }
 
 func (c *sessionsRename) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
+	return p.withSession(c.serverFlags, c.Session, func(to *connection, id parley.SessionID) error {
+		_, err := to.Rename(p.ctx, id, c.Title)
 		return err
-	}
-	defer to.close()
-	id, err := sessionNamed(p.ctx, to.Client, c.Session)
-	if err == nil {
-		_, err = to.Rename(p.ctx, id, c.Title)
-	}
-	return err
+	})
 }
 
 type sessionsDelete struct {
@@ -75,20 +79,17 @@ type sessionsDelete struct {
 }
 
 func (c *sessionsDelete) Run(p *program) error {
-	to, err := p.connect(c.serverFlags)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	for _, given := range c.Sessions {
-		id, err := sessionNamed(p.ctx, to.Client, given)
-		if err == nil {
-			err = to.Delete(p.ctx, id)
+	return p.with(c.serverFlags, func(to *connection) error {
+		for _, given := range c.Sessions {
+			id, err := sessionNamed(p.ctx, to.Client, given)
+			if err == nil {
+				err = to.Delete(p.ctx, id)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(p.stdout, "Deleted %s.\n", id)
 		}
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(p.stdout, "Deleted %s.\n", id)
-	}
-	return nil
+		return nil
+	})
 }

@@ -11,7 +11,31 @@ import (
 
 // listFlags are those of every command that prints a list.
 type listFlags struct {
+	serverFlags
 	JSON bool `name:"json" help:"Print JSON instead of a table."`
+}
+
+// A listing is a list that a server has, as a command shows it.
+type listing[T any] struct {
+	fetch func(to *connection) ([]T, error)
+	title []string // of the columns
+	row   func(T) []string
+	none  string // a sentence for an empty list
+}
+
+// show prints the list of the server that the flags name.
+func (l listing[T]) show(p *program, f listFlags) error {
+	return p.with(f.serverFlags, func(to *connection) error {
+		list, err := l.fetch(to)
+		if err != nil {
+			return err
+		}
+		rows := table{l.title}
+		for _, one := range list {
+			rows = append(rows, l.row(one))
+		}
+		return f.print(p, orEmpty(list), rows, l.none)
+	})
 }
 
 // A table is a list for people; the first row has the titles of the columns.
