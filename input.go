@@ -57,6 +57,8 @@ type InputReceived struct {
 	Sources []Source `json:"sources,omitempty"`
 	// Tools that the client offers and carries out itself.
 	Tools []ClientTool `json:"tools,omitempty"`
+	// ClientCalls: the client carries out the calls of the agent's own tools, too.
+	ClientCalls bool `json:"client_calls,omitempty"`
 	// Earlier is what was said before, by the client's own record.
 	Earlier []EarlierMessage `json:"earlier,omitempty"`
 }
@@ -83,7 +85,7 @@ func (b InputReceived) Size() int {
 func (b InputReceived) fold(s State, e Event) State {
 	s.Queue = append(slices.Clip(s.Queue), waiting{ID: InputID(e.Seq), Request: b.Request, Agent: b.Agent, Busy: b.Busy,
 		Deliver: b.Deliver, Flagged: b.Finding != nil, Classify: b.Classify, Mode: b.Mode, Plan: b.Plan,
-		Synthetic: b.Synthetic, Tools: len(b.Tools) > 0})
+		Synthetic: b.Synthetic, Tools: len(b.Tools) > 0 || b.ClientCalls})
 	s.Evaluate = nil
 	s = s.reading(b.Sources...)
 	if b.Synthetic {
@@ -148,7 +150,7 @@ type waiting struct {
 	Plan     bool // its run carries out the approved plan
 
 	Synthetic bool `json:",omitempty"` // a timer said it
-	Tools     bool `json:",omitempty"` // its client offers some
+	Tools     bool `json:",omitempty"` // its client carries out calls
 }
 
 // SubmitInput says something to the session's agent, or to another by name.
@@ -169,10 +171,14 @@ type SubmitInput struct {
 
 	Images []Image `json:",omitempty"`
 	Mode   RunMode `json:",omitempty"`
-	// Model of the run, instead of the agent's. It needs the right to change the agent.
-	Model string `json:",omitempty"`
+	// Model and Instructions of the run, instead of the agent's. They need the right to change the agent.
+	Model        string `json:",omitempty"`
+	Instructions string `json:",omitempty"`
 
-	Tools   []ClientTool     `json:",omitempty"` // that the client offers for the run
+	Tools []ClientTool `json:",omitempty"` // that the client offers for the run
+	// ClientCalls: the client carries out all calls of the run. The server runs no tool for it.
+	ClientCalls bool `json:",omitempty"`
+
 	Earlier []EarlierMessage `json:",omitempty"` // what was said before, by the client's own record
 
 	// What the engine found out about it.
@@ -187,7 +193,7 @@ type SubmitInput struct {
 func (do SubmitInput) Rules() Rules {
 	r := Rules{Action: ActMessage, Opens: do.Open, Starts: true,
 		Limits: []limit{{"message", len(do.Content), MaxContent}, requestLimit(do.Request), nameLimit(do.Name),
-			agentLimit(do.Agent.Name)}}
+			agentLimit(do.Agent.Name), {"instructions", len(do.Instructions), maxInstructions}}}
 	switch {
 	case strings.HasPrefix(do.Request, "timer_"):
 		r.Wrong = Errorf(CodeInvalid, "The id of a request must not begin with timer_: those are the server's own.")
@@ -230,7 +236,7 @@ func (do SubmitInput) decide(d *decision, c Command) error {
 	if do.Agent.Remote && do.Mode == ModePlan {
 		return errCannotPlan
 	}
-	if do.Agent.Remote && len(do.Tools) > 0 {
+	if do.Agent.Remote && (len(do.Tools) > 0 || do.ClientCalls) {
 		return Errorf(CodeInvalid, "The agent %s runs elsewhere and cannot be offered tools.", do.Agent.Name)
 	}
 	busy := do.Busy
@@ -240,7 +246,8 @@ func (do SubmitInput) decide(d *decision, c Command) error {
 	d.personSpoke()
 	d.emit(0, InputReceived{Content: content, Request: do.Request, Agent: do.Agent, Busy: busy, Command: c.ID,
 		Deliver: do.Deliver, Finding: do.Finding, Classify: do.Classify, Images: do.Images, Mode: do.Mode,
-		Skill: do.Skill, Sources: do.Sources, Tools: do.Tools, Earlier: cleanEarlier(do.Earlier)})
+		Skill: do.Skill, Sources: do.Sources, Tools: do.Tools, ClientCalls: do.ClientCalls,
+		Earlier: cleanEarlier(do.Earlier)})
 	return nil
 }
 

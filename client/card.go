@@ -66,6 +66,12 @@ func (c *Client) Answer(ctx context.Context, card string, answers [][]string) (p
 	return c.command(ctx, "/questions/"+url.PathEscape(card), "", fields{"answers": answers})
 }
 
+// ReturnResult returns the result of a call that the client carries out, by the session and the seq of its
+// ToolCallRequested.
+func (c *Client) ReturnResult(ctx context.Context, call, result string, failed bool) (parley.Receipt, error) {
+	return c.command(ctx, "/calls/"+url.PathEscape(call), "", fields{"result": result, "failed": failed})
+}
+
 // Resolve decides a call of unknown outcome.
 func (c *Client) Resolve(ctx context.Context, call string, r parley.Resolution, note string) (parley.Receipt, error) {
 	body := fields{"resolution": r}

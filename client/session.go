@@ -92,6 +92,10 @@ type Input struct {
 	Busy    parley.BusyMode `json:"busy,omitempty"`    // default: parley.Queue
 	Mode    parley.RunMode  `json:"mode,omitempty"`    // plan: the agent proposes a plan and changes nothing
 	Project string          `json:"project,omitempty"` // must be that of the session
+	// Instructions replace those of the agent. They need the right to change the agent.
+	Instructions string `json:"instructions,omitempty"`
+	// ClientCalls: the server runs no tools for this input. Every call of the run waits for ReturnResult.
+	ClientCalls bool `json:"client_calls,omitempty"`
 	// Key is the idempotency key: inputs of a session with the same key and the same content have one effect. Give one
 	// to repeat an input in another process. Empty: Submit makes one.
 	Key string `json:"-"`

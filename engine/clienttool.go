@@ -23,22 +23,30 @@ func (a *actor) freeNames(agent parley.Agent, tools []parley.ClientTool) error {
 	return nil
 }
 
-// withClientTools adds the tools that came with an input to those of the agent. A tool
-// server may have come up since the input was accepted, so a name can be taken now.
-func (a *actor) withClientTools(ctx context.Context, specs []parley.ToolSpec, input parley.InputID) ([]parley.ToolSpec,
-	error) {
+// withClientTools are the tools of an agent in a run, with those that came with an input. A tool server may have come up
+// since the input was accepted, so a name can be taken now. If the client carries out all calls, the agent that is
+// returned has no tools: whatever the model calls, the server runs nothing.
+func (a *actor) withClientTools(ctx context.Context, agent parley.Agent, input parley.InputID) ([]parley.ToolSpec,
+	parley.Agent, error) {
+	specs := a.tools(ctx).Specs(agent)
 	if input == 0 {
-		return specs, nil
+		return specs, agent, nil
 	}
 	_, in, err := readEvent[parley.InputReceived](ctx, a, parley.Seq(input))
 	if err != nil {
-		return nil, err
+		return nil, agent, err
 	}
 	all := slices.Clone(specs)
+	if in.ClientCalls {
+		agent.Tools = []string{}
+		for i := range all {
+			all[i].Client = true
+		}
+	}
 	for _, t := range in.Tools {
 		if !slices.ContainsFunc(specs, func(s parley.ToolSpec) bool { return s.Name == t.Name }) {
 			all = append(all, t.Spec())
 		}
 	}
-	return all, nil
+	return all, agent, nil
 }

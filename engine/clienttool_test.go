@@ -86,3 +86,44 @@ func TestClientToolsOfATakenName(t *testing.T) {
 		t.Errorf("%s", story(r.log(id)))
 	}
 }
+
+// With ClientCalls the calls of the agent's own tools wait for the client, and the server runs nothing.
+func TestClientCalls(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	var mu sync.Mutex
+	var told []string
+	r.puppet.seen = func(m parley.ModelRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range m.Tools {
+			if !s.Client {
+				t.Errorf("the server would carry out %s", s.Name)
+			}
+		}
+		if last := m.Messages[len(m.Messages)-1]; last.Role == parley.RoleTool {
+			told = append(told, last.Text)
+		}
+	}
+	in := input("call read a.txt | say thanks", parley.Queue)
+	in.ClientCalls = true
+	r.do(id, in)
+	r.until(id, "the call waits", func(log []parley.Event) bool {
+		return len(all[parley.ToolCallRequested](log)) == 1
+	})
+	for _, e := range r.log(id) {
+		if _, ok := e.Body.(parley.ToolCallRequested); ok {
+			r.do(id, parley.ReturnToolResult{Call: parley.CallID(e.Seq), Result: "recorded"})
+		}
+	}
+	log := r.finished(id, 1)
+	if len(all[parley.ToolCallStarted](log)) != 0 {
+		t.Errorf("the server has carried it out: %s", story(log))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(told, []string{"recorded"}) {
+		t.Errorf("told %q", told)
+	}
+	r.check(id)
+}

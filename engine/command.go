@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"parley"
@@ -156,8 +157,8 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 	if err == nil && !r.own {
 		agent, in, err = a.withSkill(p, agent, in)
 	}
-	if err == nil && !r.own && in.Model != "" {
-		agent, in, err = a.withModel(who, c.Via, agent, in)
+	if err == nil && !r.own && in.Model+in.Instructions != "" {
+		agent, in, err = a.changedFor(who, c.Via, agent, in)
 	}
 	if err != nil {
 		return nil, in, err
@@ -196,13 +197,14 @@ func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 	return settings.Complete(agent), err
 }
 
-// withModel is the agent with the model that an input names. The input gets a run of its own.
-func (a *actor) withModel(who parley.Principal, via string, agent parley.Agent, in parley.SubmitInput) (parley.Agent,
+// changedFor is the agent with the model and the instructions that an input has. The input gets a run of its own.
+func (a *actor) changedFor(who parley.Principal, via string, agent parley.Agent, in parley.SubmitInput) (parley.Agent,
 	parley.SubmitInput, error) {
 	if agent.Address != "" {
 		return agent, in, parley.Errorf(parley.CodeInvalid, "%s runs elsewhere and chooses its model itself.", agent.Name)
 	}
-	agent.Model, in.Busy = in.Model, parley.Queue
+	agent.Model, in.Busy = cmp.Or(in.Model, agent.Model), parley.Queue
+	agent.Instructions = cmp.Or(parley.CleanText(in.Instructions), agent.Instructions)
 	return agent, in, a.engine.permit(a.engine.ctx, who, via, parley.ActAdmin,
 		parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
 }

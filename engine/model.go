@@ -77,7 +77,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
-	specs, err := a.withClientTools(ctx, a.tools(ctx).Specs(agent), b.offers)
+	specs, caller, err := a.withClientTools(ctx, agent, b.offers)
 	if err != nil {
 		return parley.ModelRequest{}, agent, err
 	}
@@ -88,7 +88,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 		Messages: messages,
 		Tools:    offered(specs, step.Mode),
 		Fallback: agent.Fallback,
-	}, agent, nil
+	}, caller, nil
 }
 
 // stream has the model speak once, within limits.

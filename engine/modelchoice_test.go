@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strings"
+	"sync"
 	"testing"
 
 	"parley"
@@ -22,5 +24,23 @@ func TestWhoChoosesTheModel(t *testing.T) {
 	log := r.finished(id, 1)
 	if model := all[parley.RunStarted](log)[0].Agent.Model; model != "other-model" {
 		t.Errorf("the run has the model %s", model)
+	}
+	in = parley.SubmitInput{Content: "say hello", Instructions: "Be another."}
+	if code := r.as(bob, own, in); code != parley.CodeForbidden {
+		t.Errorf("instructions of a user who may not change the agent: %q", code)
+	}
+	var mu sync.Mutex
+	told := ""
+	r.puppet.seen = func(m parley.ModelRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = m.Instructions
+	}
+	r.do(id, in)
+	r.finished(id, 2)
+	mu.Lock()
+	defer mu.Unlock()
+	if !strings.HasPrefix(told, "Be another.") {
+		t.Errorf("the instructions are %q", told)
 	}
 }

@@ -16,6 +16,8 @@ var clientBugs = []bug{
 		"return agent, in, a.engine.permit(a.engine.ctx, who, via, parley.ActAdmin,",
 		"return agent, in, a.engine.permit(a.engine.ctx, who, via, parley.ActMessage,",
 		"./engine", "TestWhoChoosesTheModel"},
+	{"the server runs tools for an input whose client carries out all calls", "engine/clienttool.go",
+		"if in.ClientCalls {", "if in.ClientCalls && len(in.Tools) > 0 {", "./engine", "TestClientCalls"},
 	{"a fork forgets which sources its conversation comes from", "engine/fork.go",
 		"do.Agent, do.Project, do.Sources = state.Agent, a.engine.projects.key(a.tenant, project), state.Sources",
 		"do.Agent, do.Project = state.Agent, a.engine.projects.key(a.tenant, project)",

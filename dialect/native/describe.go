@@ -15,13 +15,16 @@ type (
 		IdleSeconds *int64  `json:"idle_interval_secs,omitempty"`
 	}
 	inputBody struct {
-		Content string          `json:"content"`
-		Agent   string          `json:"agent,omitempty"`
-		Request string          `json:"request,omitempty"`
-		Busy    parley.BusyMode `json:"busy,omitempty"`
-		Mode    parley.RunMode  `json:"mode,omitempty"`
-		Model   string          `json:"model,omitempty"`
-		Tools   []toolBody      `json:"tools,omitempty"` // that the client carries out
+		Content      string          `json:"content"`
+		Agent        string          `json:"agent,omitempty"`
+		Request      string          `json:"request,omitempty"`
+		Busy         parley.BusyMode `json:"busy,omitempty"`
+		Mode         parley.RunMode  `json:"mode,omitempty"`
+		Model        string          `json:"model,omitempty"`
+		Instructions string          `json:"instructions,omitempty"`
+		Tools        []toolBody      `json:"tools,omitempty"` // that the client carries out
+		// ClientCalls: the client carries out the agent's own tools, too.
+		ClientCalls bool `json:"client_calls,omitempty"`
 	}
 	toolBody struct {
 		Name        string         `json:"name"`

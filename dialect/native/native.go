@@ -400,7 +400,10 @@ func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var do parley.SubmitInput
 	busy := string(parley.Queue)
 	if err := o.Strings(dialect.Fields{{"content", &do.Content}, {"agent", &do.Agent.Name}, {"request", &do.Request},
-		{"busy", &busy}, {"mode", &do.Mode}, {"model", &do.Model}}); err != nil {
+		{"busy", &busy}, {"mode", &do.Mode}, {"model", &do.Model}, {"instructions", &do.Instructions}}); err != nil {
+		return nil, err
+	}
+	if err := o.Into("client_calls", &do.ClientCalls, "true or false"); err != nil {
 		return nil, err
 	}
 	var err error

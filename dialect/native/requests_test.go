@@ -123,6 +123,7 @@ func TestBadBodies(t *testing.T) {
 		{`{"content":7}`, 400, "content must be a string"},
 		{`{"content":"Hello","agent":{"name":"coder"}}`, 400, "agent must be a string"},
 		{`{"content":"Hello","busy":"interrupt"}`, 400, "busy must be queue or steer"},
+		{`{"content":"Hello","client_calls":"yes"}`, 400, "client_calls must be true or false"},
 		{`{"content":"` + strings.Repeat("x", 2*parley.MaxContent) + `"}`, 413, "longer than"},
 	} {
 		d := &door{}
@@ -151,6 +152,8 @@ func TestCommands(t *testing.T) {
 			parley.SubmitInput{Content: "Hello", Busy: parley.Queue,
 				Tools: []parley.ClientTool{{Name: "paint", Parameters: `{"type":"object"}`}}}},
 		{"POST " + path + "/inputs", `{"content":"Hello","tools":{"name":"paint"}}`, 400, nil},
+		{"POST " + path + "/inputs", `{"content":"Hello","instructions":"Be brief.","client_calls":true}`, 202,
+			parley.SubmitInput{Content: "Hello", Busy: parley.Queue, Instructions: "Be brief.", ClientCalls: true}},
 		{"POST " + path + "/cancel", ``, 202, parley.CancelRun{}},
 		{"POST " + path + "/cancel", `{"request":"r1","run":3}`, 202, parley.CancelRun{Request: "r1", Run: 3}},
 		{"POST " + path + "/cancel", `{"run":"3"}`, 400, nil},

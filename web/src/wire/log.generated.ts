@@ -197,6 +197,7 @@ export interface InputReceived {
   mission?: number
   sources?: string[]
   tools?: Array<{ name: string; description?: string; parameters?: string }>
+  client_calls?: boolean
   earlier?: Array<{
     role: string
     text?: string
