@@ -88,6 +88,8 @@ type commands struct {
 	Runs       runsCommand       `cmd:"" help:"List and cancel runs."`
 	Grants     grantsCommand     `cmd:"" help:"List and revoke calls that were allowed for the rest of a session."`
 	Fork       forkCommand       `cmd:"" help:"Open a session with the conversation of another one."`
+	Replay     replayCommand     `cmd:"" help:"Run a recorded session again with another model, prompt or agent, and show the differences."`
+	Eval       evalCommand       `cmd:"" help:"Run recorded sessions or inputs again, and check the answers."`
 	Agents     agentsCommand     `cmd:"" help:"List, start and stop agents."`
 	Models     modelsCommand     `cmd:"" help:"List the models of the configured vendors."`
 	Nodes      nodesCommand      `cmd:"" help:"List the servers that share a database."`

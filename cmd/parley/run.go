@@ -169,9 +169,9 @@ func isPiped(stream io.Reader) bool {
 // edits are the tools whose calls --approve safe allows. They reach files of the workspace alone.
 var edits = []string{"write_file", "edit_file", "apply_patch"}
 
-// approves reports whether --approve allows a call. Calls that follow untrusted content are never safe.
-func (c *runCommand) approves(b parley.ApprovalRequested) bool {
-	switch c.Approve {
+// approves reports whether a value of --approve allows a call. Calls that follow untrusted content are never safe.
+func approves(flag string, b parley.ApprovalRequested) bool {
+	switch flag {
 	case "all":
 		return true
 	case "safe":

@@ -17,8 +17,7 @@ func TestSafeApprovals(t *testing.T) {
 		{"safe", "write_file", "this conversation holds content from network", false}, {"all", "shell", "", true},
 		{"all", "shell", "this conversation holds content from network", true},
 	} {
-		run := &runCommand{Approve: c.approve}
-		if got := run.approves(parley.ApprovalRequested{Name: c.tool, Why: c.why}); got != c.want {
+		if got := approves(c.approve, parley.ApprovalRequested{Name: c.tool, Why: c.why}); got != c.want {
 			t.Errorf("--approve %s of %s (%s): %v", c.approve, c.tool, c.why, got)
 		}
 	}

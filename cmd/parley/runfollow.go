@@ -242,7 +242,7 @@ func (r *oneRun) card(ctx context.Context, e parley.Event) error {
 	how := "allow " + id
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
-		if r.approves(b) {
+		if approves(r.Approve, b) {
 			r.progress.note(dim, "  approved (--approve "+r.Approve+")")
 			_, err := r.connection.Decide(ctx, id, client.Approval{Decision: parley.AllowOnce, Digest: b.Digest})
 			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == parley.CodeClosed {

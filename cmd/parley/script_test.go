@@ -25,6 +25,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -38,6 +42,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("LISTEN", "127.0.0.1:0")
+			e.Setenv("EXAMPLES", examples)
 			return os.Symlink(program, filepath.Join(bin, programName)) // see TestMain
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

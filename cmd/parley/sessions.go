@@ -42,7 +42,8 @@ func (c *sessionsList) Run(p *program) error {
 					continue
 				}
 				defaults[s.Project] = ""
-				if agents, err := to.Agents(p.ctx, s.Project); err == nil && len(agents) > 0 { // a removed project has none
+				if agents, err := to.Agents(p.ctx, s.Project); err == nil && len(agents) > 0 {
+					// a removed project has none
 					defaults[s.Project] = agents[0].Name
 				}
 			}

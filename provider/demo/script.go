@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -49,6 +50,9 @@ func scriptFor(req parley.ModelRequest) script {
 	if strings.HasPrefix(req.Instructions, "You explain a tool call") {
 		return explain(at.input)
 	}
+	if strings.HasPrefix(req.Instructions, "You judge the answer of an assistant") {
+		return grade(at.input)
+	}
 	s := answer(at)
 	for i, st := range s.steps {
 		if c, ok := st.(call); ok {
@@ -83,6 +87,26 @@ func judge(message string) script {
 		verdict = `{"injection": true, "confidence": 0.9, "reason": "says jailbreak"}`
 	}
 	return script{steps: []step{text(verdict)}}
+}
+
+var (
+	gradedPart = regexp.MustCompile(`(?s)<(criterion|answer) (\S+)>\n(.*?)\n</(?:criterion|answer) \S+>`)
+	quotedText = regexp.MustCompile(`"([^"]+)"`)
+)
+
+// grade is what the demo says when it judges an answer: it looks for the texts that the criterion has in quotes.
+func grade(message string) script {
+	parts := map[string]string{}
+	for _, m := range gradedPart.FindAllStringSubmatch(message, -1) {
+		parts[m[1]] = m[3]
+	}
+	for _, q := range quotedText.FindAllStringSubmatch(parts["criterion"], -1) {
+		if !strings.Contains(parts["answer"], q[1]) {
+			return play(text(fmt.Sprintf("The demo misses %q in the answer.\nVERDICT: FAIL", q[1])))
+		}
+	}
+	return play(text("The answer has all texts that the criterion quotes; the demo sees no more than " +
+		"that.\nVERDICT: PASS"))
 }
 
 // explain is what the demo has to say of a call that a person is to approve.

@@ -351,3 +351,22 @@ func TestExplanations(t *testing.T) {
 		}
 	}
 }
+
+func TestGrading(t *testing.T) {
+	message := func(criterion, answer string) string {
+		return "<criterion m>\n" + criterion + "\n</criterion m>\n<message m>\nhello\n</message m>\n<answer m>\n" +
+			answer +
+			"\n</answer m>\n"
+	}
+	for _, c := range []struct{ criterion, answer, want string }{
+		{`It says "hello" and "bye".`, "hello and bye", "VERDICT: PASS"},
+		{`It says "hello" and "bye".`, "hello", "VERDICT: FAIL"},
+		{"It is polite.", "hello", "VERDICT: PASS"},
+	} {
+		s := scriptFor(parley.ModelRequest{Instructions: "You judge the answer of an assistant. …",
+			Messages: []parley.Message{{Role: parley.RoleUser, Text: message(c.criterion, c.answer)}}})
+		if said, ok := s.steps[0].(text); !ok || !strings.HasSuffix(string(said), "\n"+c.want) {
+			t.Errorf("%s of %q: %v", c.criterion, c.answer, s.steps)
+		}
+	}
+}

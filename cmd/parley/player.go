@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+	"parley/client"
+	"parley/eval"
+)
+
+// playFlags are those of commands that run recorded sessions again.
+type playFlags struct {
+	serverFlags
+	Agent   string        `placeholder:"NAME" help:"Agent that answers (default: the recorded one)."`
+	Model   string        `placeholder:"NAME" help:"Model that answers (default: the agent's). Needs the right to change the agent."`
+	Prompt  string        `placeholder:"FILE" help:"File with instructions that replace the agent's. Needs the right to change the agent."`
+	Project string        `placeholder:"DIR" help:"Project of the new session: its folder on the server, or its id (default: the project of this folder, or the first)."`
+	Approve string        `default:"never" enum:"never,safe,all" help:"Calls to approve while tools run: never, safe (edits of files in the workspace) or all. Other calls are denied."`
+	Timeout time.Duration `default:"10m" placeholder:"DURATION" help:"Longest time for one session."`
+}
+
+// A player runs inputs in a session of its own.
+type player struct {
+	to      *connection
+	run     eval.Run
+	live    bool   // tools run
+	approve string // calls that are approved then
+	project string
+	source  eval.Recording // whose results calls get, if tools do not run
+	fork    bool           // the session begins with the conversation that the source was forked with
+	keep    bool           // do not delete the session
+	timeout time.Duration
+
+	session parley.SessionID
+	results eval.Results
+}
+
+// play sends inputs one after another, each when the one before is answered. What it returns has the exchanges that
+// were completed, also with an error.
+func (p *player) play(ctx context.Context, inputs []eval.Exchange) (eval.Recording, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("it took longer than %s (--timeout)", p.timeout))
+	defer cancel()
+	s, err := p.open(ctx)
+	if err != nil {
+		return eval.Recording{}, err
+	}
+	p.session, p.results = s.ID, p.source.Results()
+	defer p.close(ctx)
+	var r eval.Recorder
+	err = p.follow(ctx, inputs, &r)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return r.Recording(), err
+}
+
+func (p *player) open(ctx context.Context) (parley.Summary, error) {
+	title := "Replay"
+	if p.source.Session != "" {
+		title = fmt.Sprintf("Replay of %.8s", p.source.Session)
+	}
+	if p.fork {
+		return p.to.Fork(ctx, p.source.Session, client.Fork{At: p.source.Forked, Title: title})
+	}
+	return p.to.Open(ctx, client.NewSession{Agent: p.run.Agent, Title: title, Project: p.project})
+}
+
+// close leaves nothing behind: no session, or none that still runs.
+func (p *player) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+	defer cancel()
+	if p.keep {
+		_, _ = p.to.Cancel(ctx, p.session) // most often nothing runs
+		return
+	}
+	_ = p.to.Delete(ctx, p.session) // what was found out matters more than a session that stays
+}
+
+func (p *player) follow(ctx context.Context, inputs []eval.Exchange, r *eval.Recorder) error {
+	sent := 0
+	send := func() error {
+		x := inputs[sent]
+		sent++
+		agent := p.run.Agent
+		if agent == "" {
+			agent = x.Agent
+		}
+		_, err := p.to.Submit(ctx, p.session, client.Input{Content: x.Input, Agent: agent, Mode: x.Mode,
+			Model: p.run.Model, Instructions: p.run.Prompt, ClientCalls: !p.live})
+		return err
+	}
+	if err := send(); err != nil {
+		return err
+	}
+	for u, err := range p.to.Follow(ctx, client.Log{Session: p.session, Tree: true}, "") {
+		switch {
+		case err != nil:
+			return err
+		case u.Resync != nil, u.Lost != nil && p.to.lock != "":
+			return errors.New("the server was stopped or restored during the replay")
+		case u.Lost != nil:
+			continue
+		}
+		r.Add(u.Event)
+		if err := p.answer(ctx, u.Event); err != nil {
+			return err
+		}
+		if _, ended := u.Event.Body.(parley.RunFinished); !ended || u.Event.Session != p.session {
+			continue
+		}
+		if sent == len(inputs) {
+			return nil
+		}
+		if err := send(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// answer answers an event that waits for somebody: a call that the replay carries out, or a card.
+func (p *player) answer(ctx context.Context, e parley.Event) (err error) {
+	id := parley.Ref(e.Session, e.Seq)
+	switch b := e.Body.(type) {
+	case parley.ToolCallRequested:
+		if b.Client {
+			result, failed := p.results.Next(b.Name, b.Arguments)
+			_, err = p.to.ReturnResult(ctx, id, result, failed)
+		}
+	case parley.ApprovalRequested:
+		a := client.Approval{Decision: parley.AllowOnce, Digest: b.Digest}
+		if !approves(p.approve, b) {
+			a = client.Approval{Decision: parley.Deny, Note: "This is a replay, and nobody is here to approve calls."}
+		}
+		_, err = p.to.Decide(ctx, id, a)
+	case parley.QuestionAsked:
+		_, err = p.to.Cancel(ctx, p.session) // nobody is here to answer
+	case parley.ToolCallFinished:
+		if b.Outcome == parley.CallUnknown {
+			_, err = p.to.Resolve(ctx, parley.Ref(e.Session, parley.Seq(b.Call)), parley.Abandon, "")
+		}
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == parley.CodeClosed {
+		return nil // another client was faster, or the run has ended
+	}
+	return err
+}
