@@ -26,6 +26,8 @@ type Door interface {
 	// Timers and Effects do the same.
 	Timers(context.Context, Principal, TimerQuery) ([]TimerInfo, error)
 	Effects(context.Context, Principal, EffectQuery) ([]EffectInfo, error)
+	// Search finds passages of messages in those sessions.
+	Search(context.Context, Principal, SearchQuery) (Found, error)
 	// Grants lists what people allowed for the rest of a session, oldest first.
 	Grants(context.Context, Principal, SessionID) ([]GrantInfo, error)
 	// Plan is the last plan of a session; CodeNotFound: it has none.

@@ -8,6 +8,7 @@ import "time"
 // Texts, in bytes unless a comment says otherwise.
 const (
 	MaxContent          = 1 << 20  // one input
+	MaxSearch           = 1 << 10  // a search
 	MaxNote             = 8 << 10  // a note, a title, the answers to a card
 	MaxName             = 128      // the name of a request, an agent, a setting
 	maxUser             = 256      // the id of a user, as in tokens

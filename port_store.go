@@ -29,6 +29,10 @@ type Store interface {
 	// It does a bounded part of that, and says whether to come back for more.
 	Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error)
 
+	// IndexEarlier indexes for Search what was appended by a release that did not.
+	// It does a bounded part of that, newest first, and says whether there is more.
+	IndexEarlier(context.Context) (messages int, more bool, err error)
+
 	// Tenants lists everybody who has anything here.
 	Tenants(context.Context) ([]TenantID, error)
 
@@ -52,6 +56,8 @@ type TenantStore interface {
 	Runs(context.Context, RunQuery) ([]RunInfo, error)
 	// Cards lists what waits for a person, longest first.
 	Cards(context.Context, CardQuery) ([]CardInfo, error)
+	// Search finds messages of sessions that lists show, newest first.
+	Search(context.Context, SearchQuery) (Found, error)
 	// Activity is what rows of runs know of an agent of a project: those that are open,
 	// whenever they began, and those that began after a time.
 	Activity(ctx context.Context, project Project, agent string, after time.Time) (Activity, error)

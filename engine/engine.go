@@ -164,6 +164,7 @@ func New(c Config) *Engine {
 func (e *Engine) Start() {
 	e.wg.Go(e.schedule)
 	e.wg.Go(e.expire)
+	e.wg.Go(e.indexEarlier)
 	if e.Nodes != nil {
 		e.meet()
 	}

@@ -73,6 +73,7 @@ var routeRules = map[string]rule{
 	"GET /api/v1/skills":                {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/models":                {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/sessions":              {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/search":                {needs: parley.ActRead, query: "?q=input", ok: 200},
 	"POST /api/v1/sessions":             {needs: parley.ActMessage, body: `{}`, ok: 201},
 	"GET /api/v1/sessions/{id}":         {needs: parley.ActRead, on: "session", ok: 200},
 	"PATCH /api/v1/sessions/{id}":       {needs: parley.ActMessage, on: "session", body: `{"title":"x"}`, ok: 200},

@@ -161,6 +161,9 @@ func (u *tenantUser) route(pattern string) {
 	}
 	path = strings.ReplaceAll(strings.ReplaceAll(path, "{$}", ""), "{id}", in)
 	query := strings.ReplaceAll(rule.query, "{id}", in)
+	if pattern == "GET /api/v1/search" {
+		query = "?q=" + u.mark("input")
+	}
 	if more := u.query(path); more != "" && query == "" {
 		query = more
 	}

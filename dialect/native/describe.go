@@ -85,6 +85,8 @@ func sessionOperations() map[string]dialect.Operation {
 			Query: []string{"search", "limit", "transient", "project"}, Answer: struct {
 				Sessions []parley.Summary `json:"sessions"`
 			}{}},
+		"GET /api/v1/search": {Summary: "Messages with all these words and \"phrases\", newest first", Status: ok,
+			Query: []string{"q", "limit", "cursor", "project"}, Answer: searchAnswer{}},
 		"POST /api/v1/sessions": {Summary: "Open a session, or return the one of that id", Status: created,
 			Body: struct {
 				ID    string `json:"id,omitempty"`

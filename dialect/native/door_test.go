@@ -36,6 +36,8 @@ type door struct {
 	timerQuery  parley.TimerQuery
 	effectQuery parley.EffectQuery
 	cardQuery   parley.CardQuery
+	search      parley.SearchQuery
+	found       parley.Found
 	missions    []parley.MissionInfo
 	choice      parley.IdleChoice
 

@@ -63,6 +63,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/models":          h.asks(h.listModels),
 		"GET /api/v1/sessions":        h.asks(h.listSessions),
 		"POST /api/v1/sessions":       h.asks(h.openSession),
+		"GET /api/v1/search":          h.asks(h.search),
 		"GET /api/v1/sessions/{id}":   h.asks(h.getSession),
 		"PATCH /api/v1/sessions/{id}": h.asks(h.renameSession),
 		"DELETE /api/v1/sessions/{id}": h.asks(
@@ -189,8 +190,8 @@ func Wire() map[string]any {
 		"AgentDetail": agentDetail{}, "Definition": parley.Agent{}, "Settings": parley.Settings{},
 		"ToolServer": parley.ToolServer{}, "ServerTool": parley.ServerTool{},
 		"Grant": parley.GrantInfo{}, "Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{},
-		"AuditEvent": auditEvent{},
-		"Skill":      skillInfo{}, "Refusal": refusal{},
+		"AuditEvent": auditEvent{}, "SearchAnswer": searchAnswer{}, "Passage": parley.Passage{}, "Mark": parley.Mark{},
+		"Skill": skillInfo{}, "Refusal": refusal{},
 	}
 }
 

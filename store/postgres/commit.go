@@ -254,6 +254,7 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(run), text(effect.Type), b.body,
 				text(parley.Ref(w.Session, e.Seq)), e.At, text(target))
 		}
+		hear(trip, w, e, position+int64(i))
 		keep(trip, w, e)
 	}
 	if r := w.Receipt; r != nil {

@@ -25,6 +25,7 @@ var grants = []struct{ table, may string }{
 	{"effects", "SELECT, INSERT, UPDATE"},
 	{"timers", "SELECT, INSERT, UPDATE, DELETE"},
 	{"holes", "SELECT, INSERT"},
+	{"said", "SELECT, INSERT, DELETE"},
 	{"runs", "SELECT, INSERT, UPDATE, DELETE"},
 	{"cards", "SELECT, INSERT, DELETE"},
 	{"audit", "SELECT, INSERT"}, // what is on record stays

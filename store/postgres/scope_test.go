@@ -106,8 +106,9 @@ func twoTenants(t *testing.T, s *Store) {
 			Body: parley.EffectEnqueued{Type: "x"}},
 			parley.Event{Session: b.Session, Seq: 4, Root: b.Session, At: t0, Run: 4, Body: parley.RunStarted{}},
 			parley.Event{Session: b.Session, Seq: 5, Root: b.Session, At: t0, Run: 4, Body: parley.ApprovalRequested{}},
-			parley.Event{Session: b.Session, Seq: 6, Root: b.Session, At: t0, Run: 4, Body: parley.TimerSet{At: t0}})
-		b.Trimmed, b.Summary.Head = true, 6
+			parley.Event{Session: b.Session, Seq: 6, Root: b.Session, At: t0, Run: 4, Body: parley.TimerSet{At: t0}},
+			parley.Event{Session: b.Session, Seq: 7, Root: b.Session, At: t0, Body: parley.InputReceived{Content: "hello"}})
+		b.Trimmed, b.Summary.Head = true, 7
 		b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: b.Session, Command: "c", First: 1, Last: 3}}
 		b.Agent = &parley.Agent{Name: "helper"}
 		b.Snapshot = &parley.Snapshot{Seq: 3, Version: 1, Body: []byte(`{}`)}
@@ -272,7 +273,7 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 		}
 	}
 	seen("commits")
-	again := batch(storetest.ID(1), 6)
+	again := batch(storetest.ID(1), 7)
 	again.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: again.Session, Command: "c"}}
 	if _, err := s.Append(ctx, again); parley.CodeOf(err) != parley.CodeUnavailable {
 		t.Fatalf("a second receipt under one id: %v", err)
@@ -374,7 +375,7 @@ func TestTheOwnerIsBoundToo(t *testing.T) {
 	if n := query[int](t, connect(t, url), `SELECT count(*) FROM events`)[0]; n != 0 {
 		t.Errorf("the owner sees %d rows", n)
 	}
-	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1), 0); err != nil || len(events) != 5 {
+	if events, err := s.Tenant(acme).Spoken(context.Background(), storetest.ID(1), 0); err != nil || len(events) != 6 {
 		t.Errorf("%v, %v", events, err)
 	}
 	_, free := pgtest.Role(t, admin, "BYPASSRLS IN ROLE "+role)
@@ -407,6 +408,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project, DROP COLUMN holder`,
 			`DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
+			`DROP TABLE said`, `ALTER TABLE tenants DROP COLUMN unsearched`,
 			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,
 				DROP COLUMN sessions, DROP COLUMN draining, DROP COLUMN projects`,
 			`DELETE FROM goose_db_version WHERE version_id >= 7`,
@@ -421,5 +423,15 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 		if _, _, err := Migrate(ctx, url); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// TestEarlierMessagesAreIndexed after an upgrade, in parts, by a role that row-level security binds.
+func TestEarlierMessagesAreIndexed(t *testing.T) {
+	owner, server := serving(t)
+	storetest.EarlierIsSearched(t, open(t, server), func() {
+		conn := connect(t, owner)
+		exec(t, conn, `DELETE FROM said`)
+		exec(t, conn, `UPDATE tenants SET unsearched = position`)
 	})
 }

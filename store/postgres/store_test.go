@@ -38,18 +38,19 @@ var source embed.FS // as it was compiled
 
 func TestEveryStatementNamesItsTenant(t *testing.T) {
 	storetest.Statements(t, source, migrations, map[string]string{
-		takeTicket:      "who brings a ticket is not known before it is taken; its hash names one",
-		listRevocations: "every server heeds those of every tenant",
-		dueSessions:     "the scheduler looks for work of every tenant",
-		dueHooks:        "webhooks of every tenant are told by one",
-		countDue:        "doctor counts work, of whomever",
-		countBacklog:    "metrics count what waits, of whomever",
-		listTenants:     "says which tenants there are",
-		listPositions:   "a node looks for news of all tenants that are followed on it",
-		letters:         "letters are found by the node they are for, and are sealed",
-		endOldLetters:   "answers to letters that nobody came for are removed by any node",
-		tenantFacts:     "nodes look at what changed of all tenants that they remember, and see numbers alone",
-		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",
+		takeTicket:        "who brings a ticket is not known before it is taken; its hash names one",
+		listRevocations:   "every server heeds those of every tenant",
+		dueSessions:       "the scheduler looks for work of every tenant",
+		dueHooks:          "webhooks of every tenant are told by one",
+		countDue:          "doctor counts work, of whomever",
+		countBacklog:      "metrics count what waits, of whomever",
+		listTenants:       "says which tenants there are",
+		listPositions:     "a node looks for news of all tenants that are followed on it",
+		letters:           "letters are found by the node they are for, and are sealed",
+		endOldLetters:     "answers to letters that nobody came for are removed by any node",
+		tenantFacts:       "nodes look at what changed of all tenants that they remember, and see numbers alone",
+		unsearchedTenants: "earlier messages are indexed tenant by tenant",
+		behindTenants:     "retention is the server's; what it deletes it deletes tenant by tenant",
 	})
 }
 
@@ -191,4 +192,12 @@ func TestCloseAnswersEverybody(t *testing.T) {
 			t.Errorf("session %d: %d of %d events were answered", i, head, n)
 		}
 	}
+}
+
+// BenchmarkSearch is of a role that row-level security binds, as in production.
+func BenchmarkSearch(b *testing.B) {
+	storetest.BenchSearch(b, func(t testing.TB) parley.Store {
+		_, server := serving(t)
+		return open(t, server)
+	})
 }

@@ -16,6 +16,7 @@ type rowStatements struct {
 
 	addTimer, moveTimer, endTimer, forgetTimers *command
 	dropEffect                                  *command
+	addSaid, forgetSaid                         *command
 	hookStatements
 }
 
@@ -42,6 +43,8 @@ func (w *rowStatements) texts() map[**command]string {
 			AND id = ?`,
 		&w.endTimer: `UPDATE timers SET status = ?, why = ?, updated_at = ? WHERE tenant = ? AND session_key = ?
 			AND id = ?`,
+		&w.addSaid:      addSaid,
+		&w.forgetSaid:   forgetSaid,
 		&w.forgetTimers: `DELETE FROM timers WHERE tenant = ? AND session_key = ?`,
 		&w.dropEffect: `UPDATE effects SET status = 'cancelled', why = ?, updated_at = ?
 			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`,
@@ -79,7 +82,7 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 	case parley.EffectClosed:
 		_, err = w.dropEffect.ExecContext(ctx, row.Why, micros(e.At), b.Tenant, b.Session, row.Effect)
 	case parley.RowsGone:
-		for _, forget := range []*command{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook} {
+		for _, forget := range []*command{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook, w.forgetSaid} {
 			if _, err = forget.ExecContext(ctx, b.Tenant, b.Session); err != nil {
 				break
 			}

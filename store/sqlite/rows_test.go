@@ -42,6 +42,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`,
 			`ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
+			`DROP TABLE said`, `ALTER TABLE store DROP COLUMN unsearched`,
 			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`,
 			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
 			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,
@@ -180,4 +181,27 @@ func planned(t *testing.T, s *Store, indexes ...string) {
 			t.Errorf("%s\nscans:\n%s", text, plan)
 		}
 	}
+}
+
+// TestEarlierMessagesAreIndexed after an upgrade, in parts.
+func TestEarlierMessagesAreIndexed(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	s, err := Open(ctx, dir, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	storetest.EarlierIsSearched(t, s, func() {
+		db, err := open(filepath.Join(dir, "parley.db"), "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, statement := range []string{`DELETE FROM said WHERE rowid > 0`,
+			`UPDATE store SET unsearched = (SELECT max(no) FROM events)`} {
+			if _, err := db.ExecContext(ctx, statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -50,6 +50,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		freeHooks:       "as freeLeases",
 		freeLeases:      "leases are of processes, and whoever starts is the only one",
 		listTenants:     "says which tenants there are",
+		earlierSaid:     "earlier messages are indexed in the order of their events; each under its tenant",
 		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",
 	})
 }
@@ -389,4 +390,14 @@ func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
 	if seen != 1 {
 		t.Errorf("%d events were seen", seen)
 	}
+}
+
+func BenchmarkSearch(b *testing.B) {
+	storetest.BenchSearch(b, func(t testing.TB) parley.Store {
+		s, err := Open(context.Background(), t.TempDir(), "a benchmark")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
 }

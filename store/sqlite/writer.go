@@ -26,6 +26,7 @@ type writer struct {
 	// values each. One command inserts several.
 	pending   []any
 	addEvents [len(eventRows)]*command
+	said      []saidText // of these events
 
 	findSession, getHead    *sql.Stmt
 	begin, end, undo        *command
@@ -190,7 +191,7 @@ func (w *writer) rollBack(ctx context.Context) {
 	clear(w.heads)
 	clear(w.moved)
 	clear(w.pending)
-	w.pending = w.pending[:0]
+	w.pending, w.said = w.pending[:0], nil
 	_, _ = w.undo.ExecContext(ctx)
 }
 
@@ -385,6 +386,7 @@ func (w *writer) events(ctx context.Context, b *waiting, session int64) error {
 		t := b.bodies[i]
 		w.pending = append(w.pending, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name,
 			t.version, e.IsPiece(), string(t.body))
+		w.hear(b, session, e)
 		if len(w.pending) == eventRows[0]*eventColumns {
 			if err := w.insertPending(ctx); err != nil {
 				return err
@@ -417,7 +419,7 @@ func (w *writer) insertPending(ctx context.Context) error {
 	}
 	clear(w.pending)
 	w.pending = w.pending[:0]
-	return nil
+	return w.indexSaid(ctx)
 }
 
 func micros(t time.Time) int64 {

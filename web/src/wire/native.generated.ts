@@ -126,6 +126,11 @@ export interface Grant {
   sources?: string[]
 }
 
+export interface Mark {
+  start: number
+  end: number
+}
+
 export interface Me {
   user: string
   tenant: string
@@ -145,6 +150,17 @@ export interface Origin {
   run: number
   call: number
   depth: number
+}
+
+export interface Passage {
+  session: string
+  title: string
+  owner: string
+  seq: number
+  at: string
+  from: string
+  text: string
+  marks: Mark[]
 }
 
 export interface Plan {
@@ -198,6 +214,12 @@ export interface Run {
   usage?: Usage
   started_at: string
   ended_at?: string
+}
+
+export interface SearchAnswer {
+  passages: Passage[]
+  cursor?: string
+  indexing?: boolean
 }
 
 export interface ServerTool {

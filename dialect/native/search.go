@@ -1,0 +1,40 @@
+package native
+
+import (
+	"net/http"
+	"strconv"
+
+	"parley"
+	"parley/dialect"
+)
+
+type searchAnswer struct {
+	Passages []parley.Passage `json:"passages"`
+	Cursor   string           `json:"cursor,omitempty"`   // of the next page
+	Indexing bool             `json:"indexing,omitempty"` // earlier messages may be missing
+}
+
+// search finds what was said.
+func (h *Handler) search(r request) (int, any, error) {
+	limit, err := limitOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	q := parley.SearchQuery{Text: r.URL.Query().Get("q"), Project: r.only, Limit: limit}
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		before, err := strconv.ParseInt(cursor, 10, 64)
+		if err != nil || before < 1 {
+			return 0, nil, dialect.Invalid("cursor must be the one of an earlier answer")
+		}
+		q.Before = parley.Position(before)
+	}
+	found, err := h.Door.Search(r.Context(), r.who, q)
+	answer := searchAnswer{Passages: found.Passages, Indexing: found.Indexing}
+	if answer.Passages == nil {
+		answer.Passages = []parley.Passage{}
+	}
+	if found.Next > 0 {
+		answer.Cursor = strconv.FormatInt(int64(found.Next), 10)
+	}
+	return http.StatusOK, answer, err
+}

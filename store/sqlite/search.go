@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+
+	"parley"
+	"parley/store/rules"
+)
+
+const (
+	// A session that was deleted meanwhile is not indexed.
+	addSaid = `INSERT INTO said (rowid, whose, words) SELECT e.no, ?1, ?2 FROM events e JOIN sessions s ON s.no = e.session
+		WHERE e.tenant = ?3 AND s.tenant = ?3 AND e.session = ?4 AND e.seq = ?5 AND s.deleted = 0`
+	forgetSaid = `DELETE FROM said WHERE rowid IN (SELECT e.no FROM events e JOIN sessions s ON s.no = e.session
+		WHERE e.tenant = ?1 AND s.tenant = ?1 AND s.id = ?2 AND e.type IN ('InputReceived', 'OutputFinished'))`
+)
+
+// saidText is a text that waits until its event is inserted.
+type saidText struct {
+	tenant  parley.TenantID
+	session int64
+	seq     parley.Seq
+	whose   string
+	words   string
+}
+
+// hear notes what an event says, for the index.
+func (w *writer) hear(b *waiting, session int64, e parley.Event) {
+	if words := rules.IndexText(e.Said()); words != "" {
+		w.said = append(w.said, saidText{b.Tenant, session, e.Seq, whose(b.Tenant, b.Summary.Owner), words})
+	}
+}
+
+// indexSaid indexes what the events said that were inserted.
+func (w *writer) indexSaid(ctx context.Context) error {
+	list := w.said
+	w.said = nil
+	for _, t := range list {
+		if _, err := w.addSaid.ExecContext(ctx, t.whose, t.words, t.tenant, t.session, t.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whose are the words by which the messages of a tenant, and of an owner, are found without looking at others.
+func whose(tenant parley.TenantID, owner parley.PrincipalID) string {
+	return tenantWord(tenant) + " " + ownerWord(tenant, owner)
+}
+
+func tenantWord(tenant parley.TenantID) string { return "t" + digest(string(tenant)) }
+
+func ownerWord(tenant parley.TenantID, owner parley.PrincipalID) string {
+	return "o" + digest(string(tenant)+"\x00"+string(owner))
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+const (
+	passagesOf = `SELECT s.id, s.title, s.owner, e.seq, e.position, e.at, e.type, e.version, e.body
+		FROM said CROSS JOIN events e ON e.no = said.rowid CROSS JOIN sessions s ON s.no = e.session
+		WHERE said MATCH ? AND said.rowid <= coalesce((SELECT p.no FROM events p
+			WHERE p.tenant = ? AND p.position < ? ORDER BY p.position DESC LIMIT 1), 0)
+		AND e.tenant = ? AND s.tenant = e.tenant AND s.deleted = 0 AND s.transient = 0`
+	newestFirst = ` ORDER BY said.rowid DESC LIMIT ? + 0`
+)
+
+func (t tenant) Search(ctx context.Context, q parley.SearchQuery) (found parley.Found, err error) {
+	var unsearched int64
+	if err := t.s.read.QueryRowContext(ctx, `SELECT unsearched FROM store`).Scan(&unsearched); err != nil {
+		return found, unavailable(err)
+	}
+	found.Indexing = unsearched > 0
+	terms := rules.Terms(q.Text)
+	if len(terms) == 0 || q.Limit <= 0 {
+		return found, nil
+	}
+	match := `whose : ` + tenantWord(t.id) + ` AND words : (` + rules.MatchQuery(terms) + `)`
+	if q.Owner != "" {
+		match = `whose : ` + ownerWord(t.id, q.Owner) + ` AND words : (` + rules.MatchQuery(terms) + `)`
+	}
+	before := int64(q.Before)
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	text, args := passagesOf, []any{match, t.id, before, t.id}
+	text, args = ofProject(text, ` AND s.project`, args, q.Project)
+	rows, err := t.s.read.QueryContext(ctx, text+newestFirst, append(args, q.Limit+1)...)
+	if err != nil {
+		return found, unavailable(err)
+	}
+	defer rows.Close()
+	read, last := 0, parley.Position(0) // of what was looked at
+	for bytes := rules.PageBytes; rows.Next(); read++ {
+		if read == q.Limit || bytes <= 0 {
+			found.Next = last
+			break
+		}
+		p := parley.Passage{}
+		var at int64
+		var body stored
+		if err := rows.Scan(&p.Session, &p.Title, &p.Owner, &p.Seq, &p.Position, &at, &body.name, &body.version,
+			&body.body); err != nil {
+			return found, unavailable(err)
+		}
+		p.At, last = fromMicros(at), p.Position
+		bytes -= len(body.body)
+		event := parley.Event{Session: p.Session, Root: p.Session}
+		if event.Body, err = parley.DecodeBody(body.name, body.version, body.body); err != nil {
+			continue // the trouble of its session alone
+		}
+		var ok bool
+		if p.Text, p.Marks, ok = rules.PassageOf(event.Said(), terms); ok {
+			p.From = event.SpeakerOf()
+			found.Passages = append(found.Passages, p)
+		}
+	}
+	return found, unavailable(rows.Err())
+}
+
+// earlierPage bounds how many events one IndexEarlier looks at, and so how long it keeps appends waiting.
+const earlierPage = 500
+
+const earlierSaid = `SELECT e.tenant, s.id, e.session, e.seq, s.owner, e.type, e.version, e.body
+	FROM events e JOIN sessions s ON s.no = e.session
+	WHERE e.no > ?1 AND e.no <= ?2 AND e.type IN ('InputReceived', 'OutputFinished') AND e.root IS NULL AND s.deleted = 0
+	ORDER BY e.no DESC`
+
+func (s *Store) IndexEarlier(ctx context.Context) (messages int, more bool, err error) {
+	err = s.also(ctx, func(ctx context.Context, w *writer) error {
+		messages, more, err = w.indexEarlier(ctx)
+		return err
+	})
+	return messages, more, err
+}
+
+func (w *writer) indexEarlier(ctx context.Context) (messages int, more bool, err error) {
+	var upto int64
+	if err := w.conn.QueryRowContext(ctx, `SELECT unsearched FROM store`).Scan(&upto); err != nil || upto == 0 {
+		return 0, false, err
+	}
+	after := max(upto-earlierPage, 0)
+	texts, err := w.earlierTexts(ctx, after, upto)
+	if err != nil {
+		return 0, false, err
+	}
+	w.said = append(w.said, texts...)
+	if err := w.indexSaid(ctx); err != nil {
+		return 0, false, err
+	}
+	_, err = w.conn.ExecContext(ctx, `UPDATE store SET unsearched = ?`, after)
+	return len(texts), after > 0, err
+}
+
+func (w *writer) earlierTexts(ctx context.Context, after, upto int64) (list []saidText, err error) {
+	rows, err := w.conn.QueryContext(ctx, earlierSaid, after, upto)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var t saidText
+		var id parley.SessionID
+		var owner parley.PrincipalID
+		var b stored
+		if err := rows.Scan(&t.tenant, &id, &t.session, &t.seq, &owner, &b.name, &b.version, &b.body); err != nil {
+			return nil, err
+		}
+		body, bad := parley.DecodeBody(b.name, b.version, b.body)
+		if bad != nil {
+			continue // the trouble of its session alone
+		}
+		t.whose = whose(t.tenant, owner)
+		t.words = rules.IndexText(parley.Event{Session: id, Root: id, Body: body}.Said())
+		if t.words != "" {
+			list = append(list, t)
+		}
+	}
+	return list, rows.Err()
+}
