@@ -197,13 +197,18 @@ func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 	return settings.Complete(agent), err
 }
 
-// changedFor is the agent with the model and the instructions that an input has. The input gets a run of its own.
+// changedFor is the agent with the model and the instructions that an input has. The input gets a run of its own, unless
+// it only names the model that the current run has.
 func (a *actor) changedFor(who parley.Principal, via string, agent parley.Agent, in parley.SubmitInput) (parley.Agent,
 	parley.SubmitInput, error) {
 	if agent.Address != "" {
 		return agent, in, parley.Errorf(parley.CodeInvalid, "%s runs elsewhere and chooses its model itself.", agent.Name)
 	}
-	agent.Model, in.Busy = cmp.Or(in.Model, agent.Model), parley.Queue
+	agent.Model = cmp.Or(in.Model, agent.Model)
+	if run := a.s.state.Run; in.Instructions != "" || run == nil || run.Agent.Name != agent.Name ||
+		run.Agent.Model != agent.Model {
+		in.Busy = parley.Queue
+	}
 	agent.Instructions = cmp.Or(parley.CleanText(in.Instructions), agent.Instructions)
 	return agent, in, a.engine.permit(a.engine.ctx, who, via, parley.ActAdmin,
 		parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,5 +43,24 @@ func TestWhoChoosesTheModel(t *testing.T) {
 	defer mu.Unlock()
 	if !strings.HasPrefix(told, "Be another.") {
 		t.Errorf("the instructions are %q", told)
+	}
+}
+
+// TestAModelSteersItsOwnRun: a message that names the model of the current run is read by that run; one that names
+// another model waits for a run of its own.
+func TestAModelSteersItsOwnRun(t *testing.T) {
+	r := newRig(t)
+	id := r.open()
+	r.do(id, parley.SubmitInput{Content: "call ask x | say done", Model: "other-model"})
+	q := card[parley.QuestionAsked](r, id, 1)
+	r.do(id, parley.SubmitInput{Content: "say steered", Model: "other-model", Busy: parley.Steer})
+	r.do(id, parley.SubmitInput{Content: "say third", Model: "third-model", Busy: parley.Steer})
+	r.do(id, parley.AnswerQuestion{Card: q, Answers: [][]string{{"x"}}})
+	var models []string
+	for _, run := range all[parley.RunStarted](r.finished(id, 2)) {
+		models = append(models, run.Agent.Model)
+	}
+	if want := []string{"other-model", "third-model"}; !slices.Equal(models, want) {
+		t.Errorf("the runs have the models %v, want %v", models, want)
 	}
 }

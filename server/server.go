@@ -36,6 +36,8 @@ type Options struct {
 	Upgrade http.Handler
 	// Page answers browsers that ask for / itself; nil: they get a text.
 	Page http.Handler
+	// NotFound answers browsers that open an address without a route; nil: they get a text.
+	NotFound http.HandlerFunc
 	// Admit says whether a request is to be answered, and has answered it if
 	// it is not.
 	Admit func(http.ResponseWriter, *http.Request) bool
@@ -60,7 +62,7 @@ func New(l net.Listener, log *slog.Logger, o Options) *Server {
 	s := &Server{mux: http.NewServeMux(), options: o, failed: make(chan error, 1)}
 	s.listener = l
 	s.http = &http.Server{
-		Handler:           timed(s.observed(s.guarded(s.mux))),
+		Handler:           timed(s.observed(s.guarded(http.HandlerFunc(s.route)))),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    64 << 10,
@@ -80,6 +82,19 @@ func New(l net.Listener, log *slog.Logger, o Options) *Server {
 		s.handle(pattern, h.ServeHTTP)
 	}
 	return s
+}
+
+// route answers by the route of the address. People who mistyped an address get a page, programs a text.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	if s.options.NotFound != nil && r.Method == http.MethodGet &&
+		strings.Contains(r.Header.Get("Accept"), "text/html") {
+		if _, pattern := s.mux.Handler(r); pattern == "" {
+			w.Header().Add("Vary", "Accept")
+			s.options.NotFound(w, r)
+			return
+		}
+	}
+	s.mux.ServeHTTP(w, r)
 }
 
 // Root is the pattern of / itself.

@@ -215,6 +215,26 @@ func TestTheRoot(t *testing.T) {
 	}
 }
 
+// TestUnknownAddresses: people get a page, programs a text, and neither is told that there is something.
+func TestUnknownAddresses(t *testing.T) {
+	_, url := start(t, func(o *Options) {
+		o.NotFound = func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "<title>")
+		}
+	})
+	browser := map[string]string{"Accept": "text/html,*/*;q=0.8"}
+	if status, body, _ := get(t, url+"/nowhere", browser); status != http.StatusNotFound || body != "<title>" {
+		t.Errorf("a browser: %d %q", status, body)
+	}
+	if status, body, _ := get(t, url+"/nowhere", nil); status != http.StatusNotFound || body == "<title>" {
+		t.Errorf("a program: %d %q", status, body)
+	}
+	if status, body, _ := get(t, url+"/healthz", browser); status != http.StatusOK || body == "<title>" {
+		t.Errorf("an address that is there: %d %q", status, body)
+	}
+}
+
 // TestCloseWithoutStart: a server that was never started gives up its port, and a
 // second Close changes nothing.
 func TestCloseWithoutStart(t *testing.T) {

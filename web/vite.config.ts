@@ -25,13 +25,25 @@ function dist(): Plugin {
   }
 }
 
+// KaTeX names every font in three formats; the browsers that the console is for all read the first.
+function oneFormat(): Plugin {
+  return {
+    name: 'one-format',
+    enforce: 'pre',
+    transform(code, id) {
+      if (!/katex[^/]*\.css/.test(id)) return
+      return code.replace(/,url\([^)]*\.(?:woff|ttf)\) format\("[a-z]+"\)/g, '')
+    },
+  }
+}
+
 // `npm run dev` serves the console from its sources, in front of a server on
 // 8080. The server only talks to pages of its own origin, so it is told that
 // this is one.
 const server = 'http://127.0.0.1:8080'
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), dist()],
+  plugins: [react(), tailwindcss(), oneFormat(), dist()],
   build: {
     target: 'es2023',
     emptyOutDir: false,

@@ -17,7 +17,7 @@ import (
 var built embed.FS
 
 // pages are the addresses that the console itself takes apart; src/router.tsx has
-// the same. Everything else that is not there stays a 404.
+// the same. Everything else that is not there stays a 404: see NotFound.
 var pages = []string{"/chat/{session}", "/agents", "/agents/{id}", "/approvals", "/runs", "/runs/{id}", "/settings"}
 
 // policy lets the page run what is served with it and talk to this server, and
@@ -57,10 +57,15 @@ func (c *Console) Routes() map[string]http.Handler {
 }
 
 // ServeHTTP answers with the page, whatever its address.
-func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.page(w, r, http.StatusOK) }
+
+// NotFound answers with the page too, which says that there is nothing at this address.
+func (c *Console) NotFound(w http.ResponseWriter, r *http.Request) { c.page(w, r, http.StatusNotFound) }
+
+func (c *Console) page(w http.ResponseWriter, r *http.Request, status int) {
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
-	c.file("index.html").ServeHTTP(w, r)
+	c.send(w, r, "index.html", "no-cache", status)
 }
 
 // asset answers with a file whose name changes when it does.
@@ -70,16 +75,18 @@ func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	c.send(w, r, "assets/"+name, "public, max-age=31536000, immutable")
+	c.send(w, r, "assets/"+name, "public, max-age=31536000, immutable", http.StatusOK)
 }
 
 // file answers with one whose name stays: a browser asks again each time.
 func (c *Console) file(name string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.send(w, r, name, "no-cache") })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.send(w, r, name, "no-cache", http.StatusOK)
+	})
 }
 
 // send answers with a file, compressed when it was built if the client takes that.
-func (c *Console) send(w http.ResponseWriter, r *http.Request, name, keep string) {
+func (c *Console) send(w http.ResponseWriter, r *http.Request, name, keep string, status int) {
 	if strings.HasSuffix(name, ".gz") {
 		http.NotFound(w, r)
 		return
@@ -95,5 +102,6 @@ func (c *Console) send(w http.ResponseWriter, r *http.Request, name, keep string
 	}
 	h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 	h.Set("Cache-Control", keep)
+	w.WriteHeader(status)
 	_, _ = w.Write(body) // nobody left to tell
 }

@@ -61,6 +61,15 @@ func TestPagesAreOnePage(t *testing.T) {
 	}
 }
 
+func TestAnUnknownAddressHasAPage(t *testing.T) {
+	c := from(fstest.MapFS{"dist/index.html": {Data: []byte("<title>Parley</title>")}})
+	w := httptest.NewRecorder()
+	c.NotFound(w, httptest.NewRequest("GET", "/nowhere", nil))
+	if w.Code != 404 || w.Body.String() != "<title>Parley</title>" || w.Header().Get("Content-Security-Policy") == "" {
+		t.Errorf("%d %q %v", w.Code, w.Body, w.Header())
+	}
+}
+
 func TestAssetsStayInCaches(t *testing.T) {
 	h := console(t)
 	w := get(t, h, "/assets/a-1.js", "")

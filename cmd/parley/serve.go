@@ -163,7 +163,7 @@ func newWeb(
 		for pattern, handler := range pages.Routes() {
 			o.Routes[pattern] = handler
 		}
-		o.Page = pages
+		o.Page, o.NotFound = pages, pages.NotFound
 	} else {
 		log.Warn("this binary was built without the console; make build builds it")
 	}

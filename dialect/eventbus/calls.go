@@ -19,9 +19,11 @@ func (p *projection) inCall() {
 			Data: blockStart{block, "tool_use", b.Name, dialect.Arguments(b.Arguments), p.v.descent()}})
 	case parley.ToolCallBlocked:
 		p.v = p.v.withoutCall(b.Call)
-		p.update(b.Call, "blocked", b.Reason, true)
+		p.update(call{id: b.Call}, "blocked", b.Reason, true)
 	case parley.ToolCallStarted:
 		c := p.v.call(b.Call)
+		c.started = p.e.At
+		p.v = p.v.withCall(c)
 		p.become(callingTool, doing(c.name, c.args))
 	case parley.ToolOutputAppended:
 		p.progress(b)
@@ -56,6 +58,15 @@ func (v View) call(id parley.CallID) call {
 	return call{id: id}
 }
 
+// withCall replaces an open call.
+func (v View) withCall(c call) View {
+	if i := slices.IndexFunc(v.calls, func(o call) bool { return o.id == c.id }); i >= 0 {
+		v.calls = slices.Clone(v.calls)
+		v.calls[i] = c
+	}
+	return v
+}
+
 func (v View) withoutCall(id parley.CallID) View {
 	v.calls = slices.DeleteFunc(slices.Clone(v.calls), func(c call) bool { return c.id == id })
 	return v
@@ -66,15 +77,19 @@ const (
 	maxLine    = 4 << 10 // bytes after which a line is shown though it has not ended
 )
 
-func (p *projection) update(id parley.CallID, status, result string, failed bool) {
-	block := parley.Ref(p.e.Session, parley.Seq(id))
+func (p *projection) update(c call, status, result string, failed bool) {
+	block := parley.Ref(p.e.Session, parley.Seq(c.id))
 	first, _, more := strings.Cut(strings.TrimSpace(result), "\n")
 	if first = clip(first, maxSummary); more && !strings.HasSuffix(first, "...") {
 		first += "..."
 	}
+	data := blockUpdate{Block: block, Status: status, Summary: first, IsError: failed, descent: p.v.descent()}
+	if !c.started.IsZero() {
+		ran := p.e.At.Sub(c.started).Milliseconds()
+		data.Duration = &ran
+	}
 	p.show(message{ID: p.named("cb-update-" + block + "-%d"), Kind: "content_block", Phase: "update", Text: &first,
-		AgentID: p.v.agent,
-		Data:    blockUpdate{block, status, first, failed, p.v.descent()}})
+		AgentID: p.v.agent, Data: data})
 }
 
 var callStatuses = map[parley.CallOutcome]string{
@@ -93,7 +108,7 @@ func (p *projection) callEnded(b parley.ToolCallFinished) {
 			p.progressed(b.Call, b.Name, *rest, stream)
 		}
 	}
-	p.update(b.Call, callStatuses[b.Outcome], dialect.Result(b), b.Outcome != parley.CallSucceeded)
+	p.update(c, callStatuses[b.Outcome], dialect.Result(b), b.Outcome != parley.CallSucceeded)
 	switch {
 	case b.Outcome == parley.CallUnknown: // only a person can make the run go on
 		p.ask(parley.Ref(p.e.Session, parley.Seq(b.Call)), askUser{Questions: []question{{
@@ -115,10 +130,7 @@ func (p *projection) progress(b parley.ToolOutputAppended) {
 	if len(*rest) > maxLine {
 		lines, *rest = append(lines, *rest), ""
 	}
-	if i := slices.IndexFunc(p.v.calls, func(o call) bool { return o.id == b.Call }); i >= 0 {
-		p.v.calls = slices.Clone(p.v.calls)
-		p.v.calls[i] = c
-	}
+	p.v = p.v.withCall(c)
 	if len(lines) > perEvent {
 		lines = append(lines[:perEvent-1:perEvent-1], strings.Join(lines[perEvent-1:], "\n"))
 	}

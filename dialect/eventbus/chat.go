@@ -100,7 +100,8 @@ func (h *Handler) say(r request) (a started, err error) {
 // decodeChat reads a message and the name of its session.
 func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err error) {
 	do = parley.SubmitInput{Busy: parley.Steer, Open: true}
-	fields := dialect.Fields{{"message", &do.Content}, {"agent_id", &do.Agent.Name}, {"session_id", &session}}
+	fields := dialect.Fields{{"message", &do.Content}, {"agent_id", &do.Agent.Name}, {"session_id", &session},
+		{"model", &do.Model}}
 	if err := o.Strings(fields); err != nil {
 		return do, "", dialect.Invalid("%s", err)
 	}

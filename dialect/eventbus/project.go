@@ -51,6 +51,8 @@ type call struct {
 	id   parley.CallID
 	name string
 	args string
+	// When it began to run: zero before.
+	started time.Time
 	// Of its output, lines that have not ended.
 	out, err string
 }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"parley"
 	"parley/dialect"
 )
 
@@ -30,6 +31,7 @@ type status struct {
 	name   string
 	id     string
 	detail string
+	model  string // that is asked
 }
 
 // become ends the status before and begins another. The same again is said again
@@ -39,7 +41,10 @@ func (p *projection) become(name, detail string) {
 		p.endStatus()
 		p.v.status.name, p.v.status.id = name, p.named("status-%d")
 	}
-	p.v.status.detail = detail
+	p.v.status.detail, p.v.status.model = detail, ""
+	if b, turn := p.e.Body.(parley.TurnStarted); turn {
+		p.v.status.model = b.Model
+	}
 	p.activity(p.v.status, p.v.status.id, "doing")
 }
 
@@ -58,7 +63,7 @@ func (p *projection) rest(detail string) {
 
 func (p *projection) activity(s status, id, phase string) {
 	text := statusTexts[s.name]
-	data := activity{Status: s.name, Lifecycle: phase, descent: p.v.descent()}
+	data := activity{Status: s.name, Lifecycle: phase, Model: s.model, descent: p.v.descent()}
 	if s.detail != "" {
 		text, data.Detail = s.detail, &s.detail
 	}

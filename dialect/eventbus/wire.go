@@ -77,7 +77,8 @@ type (
 	activity struct {
 		Status    string  `json:"status"`
 		Detail    *string `json:"detail"`
-		Lifecycle string  `json:"lifecycle"` // doing, done
+		Lifecycle string  `json:"lifecycle"`       // doing, done
+		Model     string  `json:"model,omitempty"` // that is asked, while it loads
 		descent
 	}
 	queue struct {
@@ -109,6 +110,8 @@ type (
 		Status  string `json:"status"` // done, failed, denied, cancelled, unknown, blocked
 		Summary string `json:"summary"`
 		IsError bool   `json:"is_error"`
+		// Duration is how long the tool ran, without the time that a person took to allow it.
+		Duration *int64 `json:"duration_ms,omitempty"`
 		descent
 	}
 	toolProgress struct {

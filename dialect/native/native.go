@@ -191,7 +191,7 @@ func Wire() map[string]any {
 		"ToolServer": parley.ToolServer{}, "ServerTool": parley.ServerTool{},
 		"Grant": parley.GrantInfo{}, "Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{},
 		"AuditEvent": auditEvent{}, "SearchAnswer": searchAnswer{}, "Passage": parley.Passage{}, "Mark": parley.Mark{},
-		"Skill": skillInfo{}, "Refusal": refusal{},
+		"Skill": skillInfo{}, "Refusal": refusal{}, "Model": parley.ModelInfo{},
 	}
 }
 

@@ -5,6 +5,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { makeRouter } from './router'
 import { Problem } from './wire/api'
+import { onReturn } from './wire/connection'
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -14,6 +15,9 @@ const queries = new QueryClient({
     },
   },
 })
+
+// What failed because the server could not be reached is asked for again when it can.
+onReturn(() => void queries.refetchQueries({ predicate: ({ state }) => state.status === 'error' }))
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>

@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { RunList } from '../runs/RunList'
 import { Button } from '../ui/Button'
-import { Dialog } from '../ui/Dialog'
+import { Confirm } from '../ui/Confirm'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { PencilIcon, PlayIcon, StopIcon, TrashIcon } from '../ui/icons'
@@ -135,24 +135,17 @@ function Actions({ agent }: { agent: AgentDetail }) {
       <Button busy={set.isPending} onClick={() => set.mutate(to, told)}>
         {to === 'start' ? <PlayIcon /> : <StopIcon />} {to === 'start' ? 'Start' : 'Stop'}
       </Button>
-      <Dialog
-        open={deleting}
-        onOpenChange={setDeleting}
-        title={`Delete ${agent.name}?`}
-        description="Its current runs finish. Conversations are kept and can continue with another agent."
-        actions={
-          <>
-            <Button onClick={() => setDeleting(false)}>Keep it</Button>
-            <Button
-              kind="danger"
-              busy={remove.isPending}
-              onClick={() => remove.mutate(undefined, { ...told, onSuccess: () => void navigate({ to: '/agents' }) })}
-            >
-              Delete
-            </Button>
-          </>
-        }
-      />
+      {deleting && (
+        <Confirm
+          title={`Delete ${agent.name}?`}
+          yes="Delete"
+          failed="The agent was not deleted."
+          act={() => remove.mutateAsync().then(() => navigate({ to: '/agents' }))}
+          onClose={() => setDeleting(false)}
+        >
+          Its current runs finish. Conversations are kept and can continue with another agent.
+        </Confirm>
+      )}
     </>
   )
 }

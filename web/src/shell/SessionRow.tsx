@@ -1,7 +1,8 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { AlertDialog, DropdownMenu } from 'radix-ui'
+import { DropdownMenu } from 'radix-ui'
 import { useRef, useState } from 'react'
 import type { Session } from '../wire/native.generated'
+import { Confirm } from '../ui/Confirm'
 import { DotsIcon } from '../ui/icons'
 import { Exact } from '../ui/Mono'
 import { titleOf, useDelete, useRename } from './sessions'
@@ -119,42 +120,20 @@ function Deleting({ session, current, done }: { session: Session; current: boole
   // A page that shows it would be told that it is not there: leave it first.
   const confirm = async () => {
     if (current) await navigate({ to: '/' })
-    remove.mutate(session.id, { onSuccess: done })
+    await remove.mutateAsync(session.id)
   }
   return (
-    <AlertDialog.Root open onOpenChange={(open) => !open && done()}>
-      <AlertDialog.Portal>
-        <AlertDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
-        <AlertDialog.Content
-          className={classes(
-            'fixed top-1/3 left-1/2 z-50 w-[min(26rem,calc(100vw-2rem))]',
-            '-translate-x-1/2 rounded-lg border border-line bg-paper p-5 shadow-xl',
-          )}
-        >
-          <AlertDialog.Title className="font-semibold">Delete this conversation?</AlertDialog.Title>
-          <AlertDialog.Description className="mt-2 text-sm text-ink-soft">
-            <bdi className="font-medium text-ink">
-              <Exact>{titleOf(session)}</Exact>
-            </bdi>{' '}
-            and all its messages are deleted for everyone. Its current run is stopped.
-          </AlertDialog.Description>
-          {remove.isError && (
-            <p role="alert" className="mt-3 text-sm text-failed">
-              The conversation was not deleted: {remove.error.message}
-            </p>
-          )}
-          <div className="mt-5 flex justify-end gap-2 text-sm">
-            <AlertDialog.Cancel className="rounded border border-line-strong px-3 py-1.5">Keep it</AlertDialog.Cancel>
-            <button
-              className="rounded border border-failed bg-failed-soft px-3 py-1.5 text-failed"
-              disabled={remove.isPending}
-              onClick={() => void confirm()}
-            >
-              {remove.isPending ? 'Deleting…' : remove.isError ? 'Try again' : 'Delete'}
-            </button>
-          </div>
-        </AlertDialog.Content>
-      </AlertDialog.Portal>
-    </AlertDialog.Root>
+    <Confirm
+      title="Delete this conversation?"
+      yes="Delete"
+      failed="The conversation was not deleted."
+      act={confirm}
+      onClose={done}
+    >
+      <bdi className="font-medium text-ink">
+        <Exact>{titleOf(session)}</Exact>
+      </bdi>{' '}
+      and all its messages are deleted for everyone. Its current run is stopped.
+    </Confirm>
   )
 }

@@ -1,6 +1,8 @@
 import { Button } from './Button'
 import { classes } from './classes'
 import { RetryIcon, WarningIcon } from './icons'
+import { useConnection } from '../wire/connection'
+import { Problem } from '../wire/api'
 import { plainly } from './plainly'
 
 interface ErrorStateProps {
@@ -14,8 +16,11 @@ export function why(error: unknown): string {
   return plainly(error instanceof Error ? error.message : String(error))
 }
 
-// ErrorState says what failed and why, and offers to try again.
+// ErrorState says what failed and why, and offers to try again. When the server can be reached again, it does not say
+// any more that it cannot.
 export function ErrorState({ what, error, retry, className }: ErrorStateProps) {
+  const { state } = useConnection()
+  const back = error instanceof Problem && error.status === 0 && state === 'online'
   return (
     <div
       role="alert"
@@ -28,7 +33,7 @@ export function ErrorState({ what, error, retry, className }: ErrorStateProps) {
       <div className="min-w-0 grow basis-56">
         <p className="font-medium">{what}</p>
         <p className="break-words text-ink-soft">
-          {why(error)}
+          {back ? 'The connection was lost. It is back now.' : why(error)}
         </p>
       </div>
       {retry !== undefined && (

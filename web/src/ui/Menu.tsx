@@ -6,11 +6,12 @@ interface MenuProps {
   children: ReactNode // the button that opens it
   items: ReactNode // MenuItem, MenuLine
   align?: 'start' | 'end'
+  onOpenChange?: (open: boolean) => void
 }
 
-export function Menu({ children, items, align = 'end' }: MenuProps) {
+export function Menu({ children, items, align = 'end', onOpenChange }: MenuProps) {
   return (
-    <Radix.Root>
+    <Radix.Root onOpenChange={onOpenChange}>
       <Radix.Trigger asChild>{children}</Radix.Trigger>
       <Radix.Portal>
         <Radix.Content

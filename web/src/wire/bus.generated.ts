@@ -4,6 +4,7 @@ export interface Activity {
   status: string
   detail: string | null
   lifecycle: string
+  model?: string
   parent_id: string | null
   parent_run_id?: string
 }
@@ -41,6 +42,7 @@ export interface BlockUpdate {
   status: string
   summary: string
   is_error: boolean
+  duration_ms?: number
   parent_id: string | null
   parent_run_id?: string
 }

@@ -18,6 +18,15 @@ export function stands(state: Connection['state'], again = connection.again): vo
   for (const watcher of watchers) watcher()
 }
 
+// onReturn calls a function whenever the connection is back after it was lost.
+export function onReturn(tell: () => void): () => void {
+  let { state, since } = connection
+  return watch(() => {
+    if (connection.state === 'online' && state !== 'online' && since !== undefined) tell()
+    ;({ state, since } = connection)
+  })
+}
+
 function watch(watcher: () => void): () => void {
   watchers.add(watcher)
   return () => watchers.delete(watcher)

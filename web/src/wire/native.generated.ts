@@ -145,6 +145,15 @@ export interface Me {
   hint?: string
 }
 
+export interface Model {
+  id: string
+  provider: string
+  default: boolean
+  context_window?: number
+  input_price?: number
+  output_price?: number
+}
+
 export interface Origin {
   session: string
   run: number

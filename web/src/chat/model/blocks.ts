@@ -14,6 +14,12 @@ export function withBlock(message: ChatMessage, block: ContentBlock): ChatMessag
   return { ...message, content: [...blocksOf(message), block] }
 }
 
+// withCut marks that the text at the end broke off: its run goes on with another turn, and has called no tool.
+export function withCut(message: ChatMessage): ChatMessage {
+  const last = blocksOf(message).at(-1)
+  return last?.type === 'text' && last.text.trim() !== '' ? withBlock(message, { type: 'cut' }) : message
+}
+
 // withLast changes the last block for which is holds; none: the message stays as
 // it is.
 export function withLast(
@@ -80,8 +86,15 @@ export function withSegment(message: ChatMessage, text: string): ChatMessage {
 
 // answerOf is the text of an answer, to be copied: its parts are paragraphs of their own, as they are shown.
 export function answerOf(message: ChatMessage): string {
-  const parts = blocksOf(message).flatMap((block) => (block.type === 'text' ? [block.text.trim()] : []))
-  return parts.length === 0 ? message.text : parts.filter((part) => part !== '').join('\n\n')
+  let text = ''
+  let cut = false // the next text goes on where the last broke off
+  for (const block of blocksOf(message)) {
+    if (block.type === 'cut') cut = true
+    if (block.type !== 'text' || block.text.trim() === '') continue
+    text = cut ? text + block.text : [text.trim(), block.text].filter((part) => part !== '').join('\n\n')
+    cut = false
+  }
+  return text.trim() === '' ? message.text : text.trim()
 }
 
 // hasSaid reports whether the message ends with this text already: an answer is

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { UiMessage } from '../../wire/bus.generated'
 import { chatReducer, current, initialState, type ChatState } from './chatReducer'
-import { getMessagePhase } from './message'
+import { answerOf } from './blocks'
+import { grouped } from './groups'
+import { getMessagePhase, type ToolUse } from './message'
 import { frameOf } from './sseEventHandlers'
+import { took } from './tools'
 import { settled, transcripts } from './transcripts.test-data'
 
 const session = '550e8400-e29b-41d4-a716-446655440000'
@@ -371,5 +374,68 @@ describe('the rest', () => {
   it('clears', () => {
     const state = fold([user('Go', 's.2')])
     expect(chatReducer(state, { type: 'CLEAR_MESSAGES' })).toMatchObject({ messages: [], seq: state.seq })
+  })
+})
+
+describe('times and marks', () => {
+  const asked = (id: string, over: Partial<UiMessage> = {}) =>
+    said('ask_user', {
+      data: { question_id: id, questions: [{ header: 'Permission', question: 'Allow shell?\n\nmake', options: [] }] },
+      ...over,
+    })
+  const tool = (phase: 'start' | 'update', data: object, over: Partial<UiMessage> = {}) =>
+    said('content_block', { phase, data: { block_id: 'b1', tool: 'shell', args: {}, ...data }, ...over })
+
+  it('the time that a person takes is not the tool’s', () => {
+    const waits = fold([
+      user('Go', 'i1'),
+      doing('model_loading', 'Model loading...'),
+      tool('start', {}, { ts_ms: 10_000 }),
+      asked('q1', { ts_ms: 10_100 }),
+      said('widget_resolved', { ts_ms: 70_100, data: { widget_id: 'q1', resolution: 'allow' } }),
+    ])
+    const running = waits.messages[1]!
+    expect(running.content?.[0]).toMatchObject({ startedMs: 70_100 })
+    expect(running.waitedMs).toBe(60_000)
+    const done = fold([tool('update', { status: 'done', duration_ms: 700 }, { ts_ms: 70_900 })], session, waits)
+    expect(took(done.messages[1]!.content![0] as ToolUse)).toBe('700 ms')
+  })
+
+  it('a call that was denied has taken no time', () => {
+    const denied = fold([
+      user('Go', 'i1'),
+      tool('start', {}, { ts_ms: 10_000 }),
+      tool('update', { status: 'denied' }, { ts_ms: 90_000 }),
+    ])
+    expect(took(denied.messages[1]!.content![0] as ToolUse)).toBe('')
+  })
+
+  it('an answer that broke off says where, and is copied whole', () => {
+    const cut = fold([
+      user('Go', 'i1'),
+      doing('model_loading', 'Model loading...', { data: { status: 'model_loading', model: 'gpt-5' } }),
+      said('token', { text: 'Once upon a ti', phase: 'done' }),
+      said('text_segment', { text: 'Once upon a ti' }),
+      doing('model_loading', 'Model loading...'),
+      said('token', { text: 'me.', phase: 'done' }),
+      said('text_segment', { text: 'me.' }),
+      said('message', { text: 'Once upon a time.', data: { from: 'coder', to: 'user', role: 'assistant' } }),
+      outcome(),
+    ]).messages[1]!
+    expect(cut.content?.map((block) => block.type)).toEqual(['text', 'cut', 'text'])
+    expect(answerOf(cut)).toBe('Once upon a time.')
+    expect(cut.model).toBe('gpt-5')
+  })
+
+  it('a code block that broke off goes on as code', () => {
+    const [, , rest] = grouped(
+      [
+        { type: 'text', text: 'So:\n```go\nfunc ma', open: false },
+        { type: 'cut' },
+        { type: 'text', text: 'in() {}\n```', open: false },
+      ],
+      [],
+    )
+    expect(rest).toMatchObject({ block: { text: '```go\nin() {}\n```' } })
   })
 })

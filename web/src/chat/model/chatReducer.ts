@@ -8,6 +8,7 @@ import {
   hasSaid,
   isEmpty,
   withBlock,
+  withCut,
   withEnd,
   withLast,
   withOutput,
@@ -16,6 +17,7 @@ import {
   withTool,
   withToolUpdate,
 } from './blocks'
+import { contentOf } from './approval'
 import type { Card, ChatMessage, ContentBlock, Retry, SubagentTreeEntry, ToolUse } from './message'
 import { isTransient } from './message'
 import { stamp } from '../../wire/read'
@@ -29,6 +31,7 @@ export interface ChatState {
   context?: ContextUsage
   plan?: Plan
   fallback?: ModelFallback // of the last run
+  askedMs?: number // when people were asked, if a card is open
   loaded: boolean
   earlier: string | null // where history goes on; null: it does not
 }
@@ -47,7 +50,7 @@ export type ChatAction =
   | (Of & { type: 'FINALIZE_MESSAGE'; outcome: string; task?: Task; at: number })
   | { type: 'CLEAR_MESSAGES' }
   // Activity
-  | (Of & { type: 'SET_ACTIVITY'; text: string; status: string; agent: string; at: number; seq: number })
+  | (Of & { type: 'SET_ACTIVITY'; text: string; status: string; agent: string; model?: string; at: number; seq: number })
   | (Of & { type: 'ACTIVITY_DONE'; text: string })
   // Run events
   | (Of & { type: 'SET_CONTEXT_USAGE'; usage: ContextUsage })
@@ -55,15 +58,15 @@ export type ChatAction =
   | { type: 'MARK_SUBAGENT_DONE'; id: string; status: string; at: number }
   | (Of & { type: 'SET_PLAN'; plan: Plan })
   // Special
-  | { type: 'SET_ASK_USER'; card: Card }
+  | { type: 'SET_ASK_USER'; card: Card; at: number }
   | (Of & { type: 'SET_MODEL_FALLBACK'; fallback: ModelFallback })
   | (Of & { type: 'PUSH_TEXT_SEGMENT'; text: string })
   // What Parley's bus says beyond the document
   | (Of & { type: 'SAY'; message: ChatMessage; notice: boolean; retry?: Retry })
   | { type: 'SET_QUEUE'; agent: string; items: Queued[]; withdrawn: string; at: number; seq: number }
-  | { type: 'RESOLVE_CARDS'; ids: string[] }
+  | { type: 'RESOLVE_CARDS'; ids: string[]; at: number }
   | (Of & { type: 'ADD_TOOL'; tool: Omit<ToolUse, 'turn'> })
-  | (Of & { type: 'UPDATE_TOOL'; id: string; status: string; summary: string; at: number })
+  | (Of & { type: 'UPDATE_TOOL'; id: string; status: string; summary: string; ranMs?: number; at: number })
   | (Of & { type: 'APPEND_TOOL_OUTPUT'; id: string; tool: string; line: string })
   | (Of & { type: 'ADD_CHANGE_REPORT'; files: FileChange[]; truncated: number })
   | (Of & { type: 'COMPLETE_TURN'; durationMs?: number; contextTokens?: number })
@@ -102,9 +105,10 @@ export function chatReducer(state: ChatState, action: ChatAction): ChatState {
       return {
         ...state,
         cards: [...state.cards.filter((card) => card.question_id !== action.card.question_id), action.card],
+        askedMs: state.askedMs ?? action.at,
       }
     case 'RESOLVE_CARDS':
-      return { ...state, cards: state.cards.filter((card) => !action.ids.includes(card.question_id)) }
+      return resolveCards(state, action)
     case 'ADD_SUBAGENT':
       return onCurrent(state, undefined, (m) => ({
         ...m,
@@ -174,7 +178,7 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
       return setPlan(state, session, action.plan)
     case 'SET_MODEL_FALLBACK': {
       const fallen = onCurrent(state, session, (m) =>
-        withBlock(m, { type: 'model_fallback', fallback: action.fallback }),
+        withBlock({ ...m, model: action.fallback.actual }, { type: 'model_fallback', fallback: action.fallback }),
       )
       return ours ? { ...fallen, fallback: action.fallback } : fallen
     }
@@ -192,6 +196,7 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
           ...tool,
           status: action.status,
           summary: action.summary,
+          ranMs: action.ranMs,
           endedMs: action.at,
         })),
       )
@@ -340,22 +345,48 @@ function adopt(state: ChatState, message: ChatMessage, at: number, seq: number):
   return { ...state, messages: [...state.messages.with(going, withEnd(before, at)), message, rest] }
 }
 
+// resolveCards: a tool that was allowed begins now, and the time that a person took is none of the agent's.
+function resolveCards(state: ChatState, { ids, at }: Extract<ChatAction, { type: 'RESOLVE_CARDS' }>): ChatState {
+  const answered = state.cards.filter((card) => ids.includes(card.question_id))
+  if (answered.length === 0) return state
+  const cards = state.cards.filter((card) => !answered.includes(card))
+  let next: ChatState = { ...state, cards }
+  for (const card of answered) {
+    const asked = contentOf(card)
+    if (asked.kind !== 'approval') continue
+    next = onLast(next, card.session === state.session ? undefined : card.session, (m) => ({
+      ...m,
+      content: m.content?.map((block) =>
+        block.type === 'tool_use' && block.tool === asked.tool && block.endedMs === undefined
+          ? { ...block, startedMs: at }
+          : block,
+      ),
+    }))
+  }
+  if (cards.length > 0) return next
+  const waited = at - (state.askedMs ?? at)
+  next = onLast(next, undefined, (m) => ({ ...m, waitedMs: (m.waitedMs ?? 0) + waited }))
+  return { ...next, askedMs: undefined }
+}
+
 function setActivity(
   state: ChatState,
-  { session, text, status, agent, at, seq }: Extract<ChatAction, { type: 'SET_ACTIVITY' }>,
+  { session, text, status, agent, model, at, seq }: Extract<ChatAction, { type: 'SET_ACTIVITY' }>,
 ): ChatState {
   let next = state
   if (session === undefined && current(state) < 0) {
     next = { ...state, messages: [...state.messages, agentMessage(state.session, 'answer-' + seq, agent, at)] }
   }
+  const turn = status === 'model_loading'
   return onCurrent(next, session, (m) => ({
-    ...m,
+    ...(turn ? withCut(m) : m),
+    model: model ?? m.model,
     from: agent || m.from,
     isThinking: status === 'thinking',
     activitySummary: text,
     activityEntries: isTransient(text) ? m.activityEntries : [...(m.activityEntries ?? []), text],
     statusSinceMs: at,
-    turns: status === 'model_loading' ? [...(m.turns ?? []), at] : m.turns,
+    turns: turn ? [...(m.turns ?? []), at] : m.turns,
   }))
 }
 

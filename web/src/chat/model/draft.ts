@@ -3,6 +3,7 @@
 export interface Draft {
   text: string
   agent?: string // whom it is for, if that is not the session's agent
+  model?: string // of this and the following messages, if that is not the agent's
 }
 
 const prefix = 'parley.draft.'
@@ -13,6 +14,7 @@ export function readDraft(key: string): Draft {
     return {
       text: typeof value.text === 'string' ? value.text : '',
       agent: typeof value.agent === 'string' ? value.agent : undefined,
+      model: typeof value.model === 'string' ? value.model : undefined,
     }
   } catch {
     return { text: '' }
@@ -21,7 +23,7 @@ export function readDraft(key: string): Draft {
 
 export function writeDraft(key: string, draft: Draft): void {
   try {
-    if (draft.text === '' && draft.agent === undefined) localStorage.removeItem(prefix + key)
+    if (draft.text === '' && draft.agent === undefined && draft.model === undefined) localStorage.removeItem(prefix + key)
     else localStorage.setItem(prefix + key, JSON.stringify(draft))
   } catch {
     // full or forbidden: then it lives as long as the page

@@ -28,6 +28,7 @@ export function wholeRun(state: Pick<ChatState, 'messages'>): ChatMessage | unde
     content,
     turns: parts.flatMap((part) => part.turns ?? []),
     timestampMs: parts[0]!.timestampMs,
+    waitedMs: parts.reduce((sum, part) => sum + (part.waitedMs ?? 0), 0) || undefined,
     toolCount: parts.reduce((sum, part) => sum + (part.toolCount ?? 0), 0),
   }
 }

@@ -31,11 +31,20 @@ export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Gro
       if (last !== undefined && 'doing' in last) last.doing.push(block)
       else groups.push({ doing: [block] })
     } else if (block.type === 'text' && !apart && last !== undefined && 'block' in last && last.block.type === 'text') {
-      last.block = { ...block, text: last.block.text + block.text } // it was cut, and goes on
-    } else if (block.type !== 'text' || block.text.trim() !== '') groups.push({ block })
+      last.block = { ...block, text: last.block.text + block.text } // one text in two parts
+    } else if (block.type === 'text' && last !== undefined && 'block' in last && last.block.type === 'cut')
+      groups.push({ block: { ...block, text: openFence(groups.at(-2)) + block.text } })
+    else if (block.type !== 'text' || block.text.trim() !== '') groups.push({ block })
     apart = false
   }
   return left.length > 0 ? [{ helpers: left }, ...groups] : groups
+}
+
+// openFence opens a code block again that was open when the text broke off.
+function openFence(group: Group | undefined): string {
+  if (group === undefined || !('block' in group) || group.block.type !== 'text') return ''
+  const fences = group.block.text.match(/^ {0,3}```.*$/gm) ?? []
+  return fences.length % 2 === 0 ? '' : fences.at(-1) + '\n'
 }
 
 function takeHelper(left: SubagentTreeEntry[], args: Fields): SubagentTreeEntry | undefined {

@@ -40,6 +40,8 @@ export interface ChatMessage {
   outcome?: string // of the run: completed, cancelled, failed, …
   statusSinceMs?: number // when what it is doing began
   turns?: number[] // when each began
+  model?: string // that answers, by the log of the run
+  waitedMs?: number // of its duration, for people to answer
 }
 
 interface MessageSegment {
@@ -69,12 +71,14 @@ export interface ToolUse {
   cut: number // characters of output that are no longer here
   startedMs: number
   endedMs?: number
+  ranMs?: number // without the time that a person took to allow it
   turn: number // from 1
 }
 
 export type ContentBlock =
   | { type: 'thinking'; text: string; open: boolean; startedMs: number; endedMs?: number }
   | { type: 'text'; text: string; open: boolean }
+  | { type: 'cut' } // the text before it broke off, and goes on after it
   | ToolUse
   | { type: 'plan'; plan: Plan }
   | { type: 'change_report'; files: FileChange[]; truncated: number }

@@ -133,6 +133,7 @@ const handleActivity: Handler = (message, session) => {
       text,
       status: str(data.status),
       agent: message.agent_id ?? '',
+      model: str(data.model) || undefined,
       at: message.ts_ms,
       seq: message.seq,
     },
@@ -179,13 +180,14 @@ const handleAskUser: Handler = (message, session) => {
     {
       type: 'SET_ASK_USER',
       card: { ...asked, agent: message.agent_id ?? '', session: message.session_id ?? session },
+      at: message.ts_ms,
     },
   ]
 }
 
 const handleWidgetResolved: Handler = (message) => {
   const data = fields(message.data)
-  return [{ type: 'RESOLVE_CARDS', ids: [str(data.widget_id), ...list(data.widget_ids, str)] }]
+  return [{ type: 'RESOLVE_CARDS', ids: [str(data.widget_id), ...list(data.widget_ids, str)], at: message.ts_ms }]
 }
 
 const handleModelFallback: Handler = (message, session) => [
@@ -229,6 +231,7 @@ const handleContentBlock: Handler = (message, session) => {
       id,
       status: str(data.status),
       summary: str(data.summary),
+      ranMs: num(data.duration_ms),
       at: message.ts_ms,
     },
   ]

@@ -25,7 +25,11 @@ export function worst(statuses: string[]): string {
   return order.find((status) => statuses.includes(status)) ?? 'done'
 }
 
-// took is the duration of a call; empty if it took almost no time.
-export function took({ startedMs, endedMs }: ToolUse): string {
-  return endedMs === undefined || endedMs - startedMs < 50 ? '' : lasting(endedMs - startedMs)
+const never = ['denied', 'blocked', 'cancelled']
+
+// took is how long a call ran; empty if it took almost no time, or did not run at all.
+export function took({ status, startedMs, endedMs, ranMs }: ToolUse): string {
+  if (endedMs === undefined || (ranMs === undefined && never.includes(status))) return ''
+  const ran = ranMs ?? endedMs - startedMs
+  return ran < 50 ? '' : lasting(ran)
 }

@@ -113,7 +113,13 @@ function Foot({ message }: { message: ChatMessage }) {
       )}
     >
       {message.text.trim() !== '' && <CopyButton text={() => answerOf(message)} label="Copy answer" className="-ml-1.5" />}
-      {message.durationMs !== undefined && <span>{lasting(message.durationMs)}</span>}
+      {message.durationMs !== undefined && (
+        <span>
+          {lasting(message.durationMs - (message.waitedMs ?? 0))}
+          {(message.waitedMs ?? 0) >= 1000 && ` and ${lasting(message.waitedMs!)} waiting for you`}
+        </span>
+      )}
+      {message.model !== undefined && <span className="max-w-40 truncate">{message.model}</span>}
       {message.contextTokens !== undefined && <span>{short(message.contextTokens)} tokens in context</span>}
       {message.timestampMs !== undefined && (
         <time dateTime={message.timestamp}>

@@ -3,14 +3,12 @@ import { classes } from '../../ui/classes'
 import { DotsIcon } from '../../ui/icons'
 import { Menu, MenuItem, MenuLine } from '../../ui/Menu'
 import { StatusBadge } from '../../ui/StatusBadge'
-import { ModelPicker } from './ModelPicker'
-import type { Agent } from '../../wire/native.generated'
 import { Exact } from '../../ui/Mono'
 
 interface ChatHeaderProps {
   title: string
   agent?: string
-  agents: Agent[]
+  model?: string // that answered last, or would answer
   status?: string
   mayMessage: boolean
   inspecting: boolean
@@ -22,7 +20,7 @@ interface ChatHeaderProps {
 export function ChatHeader({
   title,
   agent,
-  agents,
+  model,
   status,
   mayMessage,
   inspecting,
@@ -41,11 +39,8 @@ export function ChatHeader({
         </StatusBadge>
       )}
       <div className="ml-auto flex shrink-0 items-center gap-1">
-        {agent !== undefined && (
-          <span className="hidden max-w-40 truncate text-xs text-ink-soft sm:inline">{agent} ·</span>
-        )}
-        <span className="hidden sm:contents">
-          <ModelPicker agents={agents} agent={agent} />
+        <span className="mr-1 hidden max-w-72 truncate text-xs text-ink-soft sm:inline">
+          {[agent, model].filter(Boolean).join(' · ')}
         </span>
         <Menu
           items={

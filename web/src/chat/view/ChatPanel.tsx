@@ -5,7 +5,7 @@ import { ask, Problem } from '../../wire/api'
 import { useConnection } from '../../wire/connection'
 import { useMe } from '../../wire/me'
 import { Button, IconButton } from '../../ui/Button'
-import { Dialog } from '../../ui/Dialog'
+import { Confirm } from '../../ui/Confirm'
 import { EmptyState } from '../../ui/EmptyState'
 import { ErrorState, why } from '../../ui/ErrorState'
 import { CrossIcon } from '../../ui/icons'
@@ -59,6 +59,7 @@ export function ChatPanel({ session }: { session: string }) {
   const running = current(state) >= 0
   const said = useMemo(() => state.messages.filter((m) => m.role === 'user').map((m) => m.text), [state.messages])
   const agent = info?.agent || agents[0]?.id
+  const answered = useMemo(() => state.messages.findLast((m) => m.model !== undefined), [state.messages])
   const failed = mayMessage && info?.status !== 'halted' ? repeatable(state) : undefined
   const again = useMemo(
     () =>
@@ -116,14 +117,9 @@ export function ChatPanel({ session }: { session: string }) {
     }
   }
   const clear = async () => {
-    try {
-      await ask('POST', '/api/chat/clear', { body: { session_id: session } })
-      setClearing(false)
-      await queries.invalidateQueries({ queryKey: ['sessions'] })
-      await navigate({ to: '/' })
-    } catch (error) {
-      toast(`The conversation was not deleted. ${why(error)}`, 'failed')
-    }
+    await ask('POST', '/api/chat/clear', { body: { session_id: session } })
+    await queries.invalidateQueries({ queryKey: ['sessions'] })
+    await navigate({ to: '/' })
   }
 
   const gone =
@@ -152,7 +148,7 @@ export function ChatPanel({ session }: { session: string }) {
           <ChatHeader
             title={info?.title || 'Conversation'}
             agent={agent}
-            agents={agents}
+            model={answered?.model ?? agents.find((each) => each.id === agent)?.model ?? me?.model}
             status={
               running
                 ? state.cards.length > 0
@@ -258,20 +254,17 @@ export function ChatPanel({ session }: { session: string }) {
             </aside>
           </>
         )}
-        <Dialog
-          open={clearing}
-          onOpenChange={setClearing}
-          title="Delete this conversation?"
-          description="All its messages are deleted for everyone, and its current run is stopped."
-          actions={
-            <>
-              <Button onClick={() => setClearing(false)}>Keep it</Button>
-              <Button kind="danger" onClick={() => void clear()}>
-                Delete it
-              </Button>
-            </>
-          }
-        />
+        {clearing && (
+          <Confirm
+            title="Delete this conversation?"
+            yes="Delete"
+            failed="The conversation was not deleted."
+            act={clear}
+            onClose={() => setClearing(false)}
+          >
+            All its messages are deleted for everyone, and its current run is stopped.
+          </Confirm>
+        )}
       </div>
     </ChatProvider>
   )
@@ -322,7 +315,7 @@ function Trouble({ connection, loaded }: { connection: Connection; loaded: boole
         retry={connection.retry}
       />
     )
-  if (connection.status !== 'reconnecting' || !loaded || state === 'offline') return null
+  if (connection.status !== 'reconnecting' || !loaded || state !== 'online') return null
   return (
     <div
       role="status"

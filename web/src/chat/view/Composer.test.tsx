@@ -11,6 +11,20 @@ describe('Composer', () => {
   const type = (text: string) => fireEvent.change(area(), { target: { value: text } })
   const press = (key: string, over = {}) => fireEvent.keyDown(area(), { key, ...over })
 
+  it('offers models to those who may change agents, and to nobody else', async () => {
+    show(<Composer session={session} agent="coder" onSent={() => {}} />)
+    await screen.findByRole('button', { name: /Agent: coder/ })
+    expect(screen.queryByRole('button', { name: /Model/ })).toBeNull()
+    cleanup()
+    server.may = ['agents:write']
+    writeDraft(session, { text: 'hello', model: 'gpt-5-mini' })
+    show(<Composer session={session} agent="coder" onSent={() => {}} />)
+    await screen.findByRole('button', { name: 'Model: gpt-5-mini. Choose another' })
+    expect(server.asked, 'vendors are asked though nobody looks').toEqual([])
+    press('Enter')
+    await waitFor(() => expect(server.asked[0]).toMatchObject({ body: { message: 'hello', model: 'gpt-5-mini' } }))
+  })
+
   it('keeps what was typed until the server has it, and sends it once', async () => {
     server.answer = () => new Response('{"error":"The disk is full."}', { status: 503 })
     const sent = vi.fn()

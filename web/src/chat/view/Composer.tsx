@@ -17,9 +17,11 @@ import { ErrorState } from '../../ui/ErrorState'
 import { CrossIcon, PlusIcon, SendIcon, StopIcon } from '../../ui/icons'
 import { commands, meaning, suggest, type Suggestion } from '../model/commands'
 import { Dialog } from '../../ui/Dialog'
+import { writeDraft } from '../model/draft'
 import { useDraft } from './useDraft'
 import { accept, choose, maxImages, type Picture } from '../model/images'
 import { AgentPicker } from './AgentPicker'
+import { ModelPicker } from './ModelPicker'
 import type { Card } from '../model/message'
 import { answerCard } from './answerCard'
 import { useAgents, useSkills } from './queries'
@@ -123,9 +125,10 @@ export function Composer({
       session_id: session,
       agent_id: who,
       mode: meant.mode,
+      model: draft.model,
       images: pictures.length > 0 ? pictures.map((p) => p.url) : undefined,
     }
-    const same = JSON.stringify([body.message, body.session_id, body.agent_id, body.mode, pictures.length])
+    const same = JSON.stringify([body.message, body.session_id, body.agent_id, body.mode, body.model, pictures.length])
     if (key.current.of !== same) key.current = { of: same, id: newID() }
     setSending(true)
     try {
@@ -133,6 +136,8 @@ export function Composer({
       key.current = { of: '', id: '' }
       back.current = { at: 0, draft: '' }
       setDraft({ ...draft, text: '' })
+      if (session === undefined && draft.model !== undefined)
+        writeDraft(answer.session_id, { text: '', model: draft.model })
       setPictures([])
       setProblems([])
       onSent(answer)
@@ -340,7 +345,12 @@ export function Composer({
             agent={who}
             onChoose={(next) => setDraft({ ...draft, agent: next === agent ? undefined : next })}
           />
-          <span className="hidden text-xs whitespace-nowrap text-ink-soft @xl:inline">
+          <ModelPicker
+            agent={agents.find((each) => each.id === who)}
+            chosen={draft.model}
+            onChoose={(model) => setDraft({ ...draft, model })}
+          />
+          <span className="hidden text-xs whitespace-nowrap text-ink-soft @2xl:inline">
             <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents
           </span>
           <span className="ml-auto flex items-center gap-2">

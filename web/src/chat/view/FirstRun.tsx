@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { ask } from '../../wire/api'
 import { useMe } from '../../wire/me'
 import { ErrorState } from '../../ui/ErrorState'
@@ -9,6 +9,9 @@ import { preloadChat } from './preload'
 import { useAgents } from './queries'
 import { newID } from '../../wire/uuid'
 import { classes } from '../../ui/classes'
+
+// Milliseconds after which the first page has surely come, and the code of conversations may follow.
+const afterFirstPage = 1500
 
 interface Idea {
   name: string
@@ -72,6 +75,10 @@ export function FirstRun() {
   const { data: agents = [], error, refetch } = useAgents()
   const [busy, setBusy] = useState('')
   const [failure, setFailure] = useState<{ error: unknown; idea: Idea } | null>(null)
+  useEffect(() => {
+    const timer = setTimeout(preloadChat, afterFirstPage)
+    return () => clearTimeout(timer)
+  }, [])
   const agent = agents[0]
   const mayMessage = may('agents:message')
 
@@ -95,7 +102,7 @@ export function FirstRun() {
   }
 
   return (
-    <div className="flex h-full min-h-0 flex-col" onPointerOver={preloadChat} onKeyDown={preloadChat}>
+    <div className="flex h-full min-h-0 flex-col" onPointerOver={preloadChat} onInput={preloadChat}>
       <div className="grow overflow-y-auto">
         <div className="mx-auto flex min-h-full w-full max-w-[46rem] flex-col justify-center gap-6 px-4 py-10 sm:px-6">
           <header className="flex flex-col gap-3">

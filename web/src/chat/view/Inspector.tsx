@@ -49,11 +49,14 @@ export function Inspector({ state }: { state: ChatState }) {
             <Since at={message.timestampMs} />
           ) : (
             message?.durationMs !== undefined && (
-              <span className="text-xs text-ink-soft">{lasting(message.durationMs)}</span>
+              <span className="text-xs text-ink-soft">{lasting(message.durationMs - (message.waitedMs ?? 0))}</span>
             )
           )}
           <span className="ml-auto truncate text-xs text-ink-soft">{message?.from}</span>
         </div>
+        {(message?.waitedMs ?? 0) >= 1000 && (
+          <p className="text-xs text-ink-soft">and {lasting(message!.waitedMs!)} waiting for you</p>
+        )}
         {message === undefined ? <p className="text-ink-soft">There is no run yet.</p> : <Turns message={message} />}
       </Part>
       <Part name="Tokens and cost">
@@ -64,7 +67,7 @@ export function Inspector({ state }: { state: ChatState }) {
           <Row name="Conversation" value={runs.length === 0 ? '–' : `${short(total)} tokens`} />
           <Row
             name="Cost"
-            value={cost > 0 ? dollars(cost) : runs.some((run) => run.outcome !== undefined) ? 'price unknown' : '–'}
+            value={cost > 0 ? dollars(cost) : total > 0 ? 'price unknown' : '–'}
           />
           <Row name="Runs" value={runs.length >= 200 ? '200 or more' : String(runs.length)} />
         </dl>

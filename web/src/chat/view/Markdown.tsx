@@ -5,7 +5,10 @@ import remarkGfm from 'remark-gfm'
 import { classes } from '../../ui/classes'
 import { LinkIcon } from '../../ui/icons'
 import { chunks } from '../model/chunks'
+import { formulaOf, withMath } from '../model/math'
 import { CodeBlock } from './CodeBlock'
+import { Diagram } from './Diagram'
+import { Formula } from './Formula'
 import { safeTarget, targetName } from '../model/links'
 import { Prose } from './Prose'
 
@@ -32,7 +35,7 @@ const Chunk = memo(function Chunk({ text, live }: { text: string; live: boolean 
       components={live ? liveComponents : components}
       urlTransform={(url) => (safeTarget(url) === null ? '' : url)}
     >
-      {text}
+      {withMath(text)}
     </ReactMarkdown>
   )
 })
@@ -158,6 +161,9 @@ function isBlock(node: unknown): boolean {
 
 function Code({ className, text, block, live }: { className?: string; text: string; block: boolean; live?: boolean }) {
   const language = /language-([\w+#-]+)/.exec(className ?? '')?.[1]
+  const formula = formulaOf(text)
+  if (formula !== undefined) return <Formula formula={formula} />
+  if (language === 'mermaid' && !live) return <Diagram code={text.replace(/\n$/, '')} />
   if (block || language !== undefined)
     return <CodeBlock code={text.replace(/\n$/, '')} language={language} live={live} />
   return (

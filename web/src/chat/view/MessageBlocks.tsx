@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { classes } from '../../ui/classes'
 import { WarningIcon } from '../../ui/icons'
 import { plainly } from '../../ui/plainly'
 import { ActivitySection } from './ActivitySection'
@@ -46,6 +47,17 @@ function Block({
   switch (block.type) {
     case 'text':
       return <MessageBody text={block.text} live={live && block.open} />
+    case 'cut':
+      return (
+        <p
+          className={classes(
+            'flex items-center gap-3 text-xs text-ink-soft',
+            'before:h-px before:grow before:bg-line after:h-px after:grow after:bg-line',
+          )}
+        >
+          The answer broke off here, and continues below
+        </p>
+      )
     case 'plan':
       return (
         <PlanBlock

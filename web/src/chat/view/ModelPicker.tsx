@@ -1,107 +1,127 @@
-import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { ask } from '../../wire/api'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
-import { ErrorState, why } from '../../ui/ErrorState'
+import { why } from '../../ui/ErrorState'
 import { Field, TextInput } from '../../ui/Field'
 import { CheckIcon, ChevronDownIcon } from '../../ui/icons'
 import { Menu, MenuItem, MenuLine } from '../../ui/Menu'
-import { toast } from '../../ui/toast'
 import { useMe } from '../../wire/me'
 import type { Agent } from '../../wire/native.generated'
-import { useSettings } from './queries'
+import { aboutModel } from '../model/models'
+import { useModels } from './queries'
 
-// ModelPicker says which model answers. An agent whose definition names one uses
-// that; for all others one model is chosen, for everybody.
-export function ModelPicker({ agents, agent }: { agents: Agent[]; agent?: string }) {
+interface ModelPickerProps {
+  agent?: Agent
+  chosen?: string // for this conversation; none: the agent's
+  onChoose: (model?: string) => void
+}
+
+// ModelPicker chooses the model of the next message, for this conversation alone. It is only for people who may change
+// agents: others read in the header which model answered.
+export function ModelPicker({ agent, chosen, onChoose }: ModelPickerProps) {
   const { me, may } = useMe()
-  const mayChange = may('tenant:write')
-  const settings = useSettings(mayChange)
-  const queries = useQueryClient()
-  const [asking, setAsking] = useState<string | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const chosen = settings.data?.model
-  const used = agents.find((each) => each.id === agent)?.model
-  const own = used === (chosen || me?.model) ? undefined : used // else it cannot be told from the others'
-  const model = own || chosen || me?.model
-  if (model === undefined) return null
+  const mayChoose = may('agents:write')
+  const [opened, setOpened] = useState(false) // vendors are asked only then
+  const { data: models = [], isFetching, error } = useModels(mayChoose && opened)
+  const [naming, setNaming] = useState<string | null>(null)
+  const own = agent?.model || me?.model
+  if (!mayChoose || own === undefined || own === '' || agent?.status === 'unreachable') return null
 
-  const set = async (next: string | null) => {
-    setError(null)
-    try {
-      await ask('PATCH', '/api/v1/settings', { body: { model: next } })
-      setAsking(null)
-      toast(next === null ? 'The default model is used from the next run on.' : `${next} is used from the next run on.`)
-    } catch (problem) {
-      if (asking === null) toast(`The model was not changed. ${why(problem)}`, 'failed')
-      setError(problem)
-    }
-    await Promise.all(['settings', 'agents', 'me'].map((key) => queries.invalidateQueries({ queryKey: [key] })))
-  }
-  if (!mayChange) return <span className="truncate text-xs text-ink-soft">{model}</span>
-
-  const known = [
-    ...new Set(
-      [chosen, ...agents.map((each) => each.model)].filter(
-        (name): name is string => Boolean(name) && name !== me?.model,
-      ),
-    ),
-  ]
+  const others = models.filter((model) => model.id !== own)
+  if (chosen !== undefined && chosen !== own && !others.some((model) => model.id === chosen))
+    others.unshift({ id: chosen, provider: '', default: false })
+  const about = models.find((model) => model.id === own)
   return (
     <>
       <Menu
+        align="start"
+        onOpenChange={(open) => open && setOpened(true)}
         items={
-          <>
-            {own ? (
-              <p className="max-w-72 px-2 py-1.5 text-xs text-ink-soft">
-                The agent {agent} always uses {own}. The choice below is for agents without a model of their own.
-              </p>
-            ) : null}
-            <MenuItem onSelect={() => void set(null)}>
-              <CheckIcon className={chosen ? 'invisible' : ''} /> Default model{me?.model ? ` (${me.model})` : ''}
-            </MenuItem>
-            {known.map((name) => (
-              <MenuItem key={name} onSelect={() => void set(name)}>
-                <CheckIcon className={name === chosen ? '' : 'invisible'} /> {name}
-              </MenuItem>
+          <div className="max-h-[50dvh] overflow-y-auto">
+            <p className="px-2 py-1 text-xs text-ink-soft">For this conversation, from the next message on</p>
+            <Choice name={own} is={chosen === undefined} about={about && aboutModel(about)} choose={() => onChoose()}>
+              the agent’s
+            </Choice>
+            {others.map((model) => (
+              <Choice
+                key={model.id}
+                name={model.id}
+                is={model.id === chosen}
+                about={aboutModel(model)}
+                choose={() => onChoose(model.id)}
+              />
             ))}
+            {isFetching && models.length === 0 && (
+              <p role="status" className="px-2 py-1 text-xs text-ink-soft">
+                Loading the list of models…
+              </p>
+            )}
+            {error !== null && (
+              <p role="alert" className="max-w-72 px-2 py-1 text-xs text-failed">
+                The models could not be listed. {why(error)}
+              </p>
+            )}
             <MenuLine />
-            <MenuItem onSelect={() => setAsking('')}>Another model…</MenuItem>
-          </>
+            <MenuItem onSelect={() => setNaming('')}>Another model…</MenuItem>
+          </div>
         }
       >
-        <Button small kind="quiet" aria-label={`Model: ${model}. Choose another`}>
-          <span className="max-w-40 truncate">{model}</span> <ChevronDownIcon />
+        <Button small kind="quiet" aria-label={`Model: ${chosen ?? own}. Choose another`}>
+          <span className="max-w-24 truncate @lg:max-w-40">{chosen ?? own}</span> <ChevronDownIcon />
         </Button>
       </Menu>
       <Dialog
-        open={asking !== null}
-        onOpenChange={(open) => !open && setAsking(null)}
+        open={naming !== null}
+        onOpenChange={(open) => !open && setNaming(null)}
         title="Another model"
-        description="Agents without a model of their own use it from the next run on. The server needs its API key."
+        description="This conversation uses it from the next message on. The server needs the API key of its vendor."
         actions={
           <>
-            <Button onClick={() => setAsking(null)}>Cancel</Button>
+            <Button onClick={() => setNaming(null)}>Cancel</Button>
             <Button
               kind="primary"
-              disabled={(asking ?? '').trim() === ''}
-              onClick={() => void set((asking ?? '').trim())}
+              disabled={(naming ?? '').trim() === ''}
+              onClick={() => {
+                onChoose((naming ?? '').trim())
+                setNaming(null)
+              }}
             >
               Use this model
             </Button>
           </>
         }
       >
-        <div className="mt-3 flex flex-col gap-3">
+        <div className="mt-3">
           <Field label="Name of the model" hint="claude-sonnet-4-5, gpt-4.1, gemini-2.5-pro, llama3.2 …">
             {(control) => (
-              <TextInput {...control} value={asking ?? ''} onChange={(event) => setAsking(event.target.value)} />
+              <TextInput {...control} value={naming ?? ''} onChange={(event) => setNaming(event.target.value)} />
             )}
           </Field>
-          {error !== null && <ErrorState what="The model was not changed." error={error} />}
         </div>
       </Dialog>
     </>
+  )
+}
+
+interface ChoiceProps {
+  name: string
+  is: boolean
+  about?: string
+  choose: () => void
+  children?: string
+}
+
+function Choice({ name, is, about, choose, children }: ChoiceProps) {
+  return (
+    <MenuItem onSelect={choose} hint={children}>
+      <CheckIcon className={is ? 'shrink-0' : 'invisible shrink-0'} />
+      <span className="flex min-w-0 flex-col py-1">
+        <span className="font-medium">
+          {name}
+          {is && <span className="sr-only"> (chosen)</span>}
+        </span>
+        {about !== undefined && about !== '' && <span className="text-xs text-ink-soft">{about}</span>}
+      </span>
+    </MenuItem>
   )
 }

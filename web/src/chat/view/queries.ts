@@ -3,7 +3,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { agentsQuery } from '../../agents/queries'
 import { ask } from '../../wire/api'
-import type { Run, Session, Settings, Skill } from '../../wire/native.generated'
+import type { Model, Run, Session, Settings, Skill } from '../../wire/native.generated'
 
 export const runsKey = (session: string) => ['runs', 'of', session]
 export const sessionKey = (session: string) => ['session', session]
@@ -38,6 +38,16 @@ export function useRuns(session: string, enabled: boolean) {
     queryKey: runsKey(session),
     queryFn: ({ signal }) => ask<{ runs: Run[] }>('GET', `/api/v1/runs?session=${session}&limit=200`, { signal }),
     select: (answer) => answer.runs ?? [],
+    enabled,
+  })
+}
+
+// useModels lists the models that can be called.
+export function useModels(enabled: boolean) {
+  return useQuery({
+    queryKey: ['models'],
+    queryFn: ({ signal }) => ask<Model[]>('GET', '/api/v1/models', { signal }),
+    staleTime: 300_000,
     enabled,
   })
 }

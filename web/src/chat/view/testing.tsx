@@ -17,8 +17,9 @@ interface Asked {
   once: string | null
 }
 
-export const server: { asked: Asked[]; answer: (asked: Asked) => Response } = {
+export const server: { asked: Asked[]; may: string[]; answer: (asked: Asked) => Response } = {
   asked: [],
+  may: [],
   answer: () => new Response(),
 }
 
@@ -29,11 +30,13 @@ const skills = [{ name: 'review', description: 'reviews', user_invocable: true, 
 export function useServer(): void {
   beforeEach(() => {
     server.asked = []
+    server.may = ['agents:read', 'agents:message']
     server.answer = () => new Response('{"status":"ok","session_id":"s"}')
     localStorage.clear()
     vi.stubGlobal('fetch', async (path: string, init: RequestInit = {}) => {
       if (path === '/api/v1/agents') return new Response(JSON.stringify({ agents }))
       if (path === '/api/v1/skills') return new Response(JSON.stringify({ skills }))
+      if (path === '/api/v1/me') return new Response(JSON.stringify({ permissions: server.may, model: 'gpt-5' }))
       const one = {
         method: init.method ?? 'GET',
         path,
