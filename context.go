@@ -31,6 +31,8 @@ type (
 		Messages int    `json:"messages"`
 		// Estimated: the vendor did not count.
 		Estimated bool `json:"estimated,omitempty"`
+		// Prompt identifies the part of the request that is not in the log.
+		Prompt *PromptDigest `json:"prompt,omitempty"`
 	}
 	CompactionStarted struct {
 		Auto bool `json:"auto,omitempty"` // nobody asked for it

@@ -33,6 +33,10 @@ type Door interface {
 	// Plan is the last plan of a session; CodeNotFound: it has none.
 	Plan(context.Context, Principal, SessionID) (Plan, error)
 
+	// TurnRequest is what the model was asked in a turn of a run, by its number. CodeNotFound: there is no such turn,
+	// or its agent runs elsewhere.
+	TurnRequest(ctx context.Context, who Principal, session SessionID, run RunID, number int) (TurnRequest, error)
+
 	// Settings are those in effect for the principal's tenant. They are changed
 	// by a command to its TenantSession.
 	Settings(context.Context, Principal) (Settings, error)

@@ -33,6 +33,39 @@ type ModelRequest struct {
 	Fallback     []string // models to ask instead, in this order, if Model cannot answer
 }
 
+// A PromptDigest identifies the instructions and the tools of a request. The log holds the messages, and not these:
+// with the digests one can tell whether a request that is built again later is still the one that was sent.
+type PromptDigest struct {
+	Instructions string `json:"instructions"`
+	Tools        string `json:"tools"`
+}
+
+// Digest identifies the instructions and the tools of a request.
+func (r ModelRequest) Digest() *PromptDigest {
+	var tools []string
+	for _, t := range r.Tools {
+		tools = append(tools, t.Name, t.Description, t.Parameters)
+	}
+	const enough = 32 // hex digits: nobody gains anything by two requests that look the same
+	return &PromptDigest{Digest(r.Instructions)[:enough], Digest(tools...)[:enough]}
+}
+
+// A TurnRequest is what the model of a turn was asked. No store keeps it: it is built again from the log. The parts
+// that are not in the log (skills, other agents, tools, the user's context) are as they are now.
+type TurnRequest struct {
+	ModelRequest
+	Turn  TurnID
+	Agent string
+	Mode  RunMode
+	// Hidden: the reader may not change the agent, and is not shown its instructions.
+	Hidden bool
+	// Then identifies the instructions and tools that were sent, Now those of this request; Then is nil if the call
+	// came to no end, or was made by a release that did not note it.
+	Then, Now *PromptDigest
+	// Redefined: the agent's own instructions have changed since the run started. The request has those of the run.
+	Redefined bool
+}
+
 // Said is one thing a model said: exactly one field is set. FellBack and Retry
 // come before anything else is said.
 type Said struct {

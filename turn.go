@@ -218,6 +218,7 @@ type ModelEnded struct {
 	Calls []CallAsked
 	// Context is what the model was given to read, and what it said.
 	Context ContextSize
+	Prompt  *PromptDigest // nil: the agent ran elsewhere
 	Memo    *Memo
 }
 
@@ -246,7 +247,7 @@ func (b ModelEnded) decide(d *decision, rep Report) {
 	d.emit(run, TurnFinished{Turn: turn, Stop: stop, Usage: b.Usage, Memo: b.Memo})
 	if c := b.Context; c.Limit > 0 {
 		d.emit(run, ContextMeasured{Turn: turn, Tokens: c.Tokens, Limit: c.Limit, Messages: c.Messages,
-			Estimated: c.Estimated})
+			Estimated: c.Estimated, Prompt: b.Prompt})
 	}
 }
 

@@ -31,6 +31,7 @@ type actor struct {
 	unheard bool               // a worker's coalescer may hold something
 	owner   parley.PrincipalID // of the session; set once, before the first worker is started
 	project *Project           // likewise; nil: not yet
+	looks   bool               // it never runs: a reader builds a request with it
 	workers map[parley.Step]*worker
 	resting []*request // see request.rest
 

@@ -68,6 +68,7 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) 
 	case err != nil:
 		return a.modelFailed(ctx, err)
 	}
+	ended.Prompt = request.Digest()
 	return ended
 }
 

@@ -11,7 +11,11 @@ import (
 // tools are those of the actor's project and tenant, for as long as ctx lasts.
 func (a *actor) tools(ctx context.Context) parley.Toolbox {
 	if all, ok := a.in().Tools.(parley.TenantToolbox); ok {
-		return all.Of(ctx, ledger{a.engine, a.tenant, a.owner})
+		own := ledger{a.engine, a.tenant, a.owner}
+		if a.looks {
+			return all.Of(ctx, lookedAt{own})
+		}
+		return all.Of(ctx, own)
 	}
 	return a.in().Tools
 }
@@ -56,3 +60,8 @@ func (e *Engine) AcceptedTools(ctx context.Context, who parley.Principal) (map[s
 	s, err := e.tenantFor(ctx, who)
 	return s.Facts.Accepted, err // nobody changes what a state holds
 }
+
+// lookedAt is the ledger of who only looks: nothing is accepted by that.
+type lookedAt struct{ ledger }
+
+func (lookedAt) AcceptFirst(context.Context, string, map[string]string) error { return nil }

@@ -100,16 +100,18 @@ var routeRules = map[string]rule{
 	"GET /api/v1/runs":               {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
 	"POST /api/v1/runs/{id}/cancel":  {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
-	"GET /api/v1/timers":             {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/timers/{id}":        {needs: parley.ActRead, on: "card", ok: 404}, // nothing was promised
-	"DELETE /api/v1/timers/{id}":     {needs: parley.ActMessage, on: "card", ok: 404},
-	"GET /api/v1/effects":            {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/effects/{id}":       {needs: parley.ActRead, on: "card", ok: 404},
-	"GET /api/v1/approvals":          {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/questions":          {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/calls":              {needs: parley.ActRead, ok: 200},
-	"POST /api/v1/agents/{id}/start": {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
-	"POST /api/v1/agents/{id}/stop":  {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
+	// nothing ran
+	"GET /api/v1/runs/{id}/turns/{turn}/request": {needs: parley.ActRead, on: "card", ok: 404},
+	"GET /api/v1/timers":                         {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/timers/{id}":                    {needs: parley.ActRead, on: "card", ok: 404}, // nothing was promised
+	"DELETE /api/v1/timers/{id}":                 {needs: parley.ActMessage, on: "card", ok: 404},
+	"GET /api/v1/effects":                        {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/effects/{id}":                   {needs: parley.ActRead, on: "card", ok: 404},
+	"GET /api/v1/approvals":                      {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/questions":                      {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/calls":                          {needs: parley.ActRead, ok: 200},
+	"POST /api/v1/agents/{id}/start":             {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
+	"POST /api/v1/agents/{id}/stop":              {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
 	// all checks are before the upgrade
 	"GET /api/v1/agents/{id}/ws":       {needs: parley.ActMessage, on: "agent", ok: 426},
 	"POST /api/v1/agents/{id}/message": {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},

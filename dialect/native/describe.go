@@ -162,6 +162,8 @@ func runOperations() map[string]dialect.Operation {
 		"GET /api/v1/runs/{id}": {Summary: "One run", Status: ok, Answer: runLine{}},
 		"POST /api/v1/runs/{id}/cancel": {Summary: "Cancel a run", Status: accepted, Body: noBody{},
 			Answer: parley.Receipt{}},
+		"GET /api/v1/runs/{id}/turns/{turn}/request": {Summary: "What the model was asked in a turn, built again from " +
+			"the log", Status: ok, Answer: turnRequest{}},
 		"GET /api/v1/approvals": {Summary: "Approvals that wait for a person", Status: ok,
 			Query: []string{"session", "limit", "project"}, Answer: struct {
 				Approvals cards `json:"approvals"`

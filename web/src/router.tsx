@@ -40,13 +40,18 @@ const run = createRoute({
   path: '/runs/$id',
   component: lazyRouteComponent(() => import('./runs/RunPage'), 'RunPage'),
 })
+const compare = createRoute({
+  getParentRoute: () => root,
+  path: '/runs/compare',
+  component: lazyRouteComponent(() => import('./runs/ComparePage'), 'ComparePage'),
+})
 const settings = createRoute({
   getParentRoute: () => root,
   path: '/settings',
   component: lazyRouteComponent(() => import('./settings/SettingsPage'), 'SettingsPage'),
 })
 
-const tree = root.addChildren([home, chat, agents, agent, approvals, runs, run, settings])
+const tree = root.addChildren([home, chat, agents, agent, approvals, runs, run, compare, settings])
 
 export function makeRouter() {
   return createRouter({

@@ -117,6 +117,22 @@ export class Server {
     await this.exited
   }
 
+  // finished waits until nothing runs in a session.
+  finished(session, token) {
+    return until('the run has ended', async () => {
+      const { status, head } = await this.ask('GET', `/api/v1/sessions/${session}`, { token })
+      return status === 'idle' && head > 0
+    })
+  }
+
+  // knows waits until a skill's file was read.
+  knows(skill) {
+    return until(`the skill ${skill} is known`, async () => {
+      const { skills } = await this.ask('GET', '/api/v1/skills')
+      return skills.some((one) => one.name === skill)
+    })
+  }
+
   // ask is for what a test needs to know or to prepare; what it is about, it does
   // in the browser.
   async ask(method, path, { token, body } = {}) {

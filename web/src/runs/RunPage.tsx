@@ -17,6 +17,9 @@ import { ask, Problem } from '../wire/api'
 import { useBus } from '../wire/bus'
 import { useMe } from '../wire/me'
 import type { Run } from '../wire/native.generated'
+import { modelCalls } from './calls'
+import { ModelCalls } from './ModelCalls'
+import { Replay } from './Replay'
 import { RunList, statusOf, tookOf } from './RunList'
 import { Timeline } from './Timeline'
 import { useTitles } from './titles'
@@ -75,6 +78,10 @@ function Shown({ run }: { run: Run }) {
   const log = useLog(run.session, run.run, run.outcome === undefined)
   const fall = useMemo(
     () => (log.events === undefined ? undefined : waterfall(log.events, run.run)),
+    [log.events, run.run],
+  )
+  const calls = useMemo(
+    () => (log.events === undefined ? undefined : modelCalls(log.events, run.run)),
     [log.events, run.run],
   )
   const usage = run.usage ?? (fall === undefined ? {} : usageOf(fall))
@@ -148,6 +155,12 @@ function Shown({ run }: { run: Run }) {
           <Timeline fall={fall} open={run.outcome === undefined} />
         )}
       </Section>
+      {calls !== undefined && (
+        <Section title="Model calls">
+          <ModelCalls run={run.id} calls={calls} />
+        </Section>
+      )}
+      <Replay run={run} />
       <Section title="Sub-agents">
         <RunList small parent={run.id} limit={20} empty="This run has no sub-agents." />
       </Section>

@@ -13,7 +13,7 @@ export function pageName(path: string, sessions: readonly Session[]): string {
     return session === undefined ? 'Conversation' : titleOf(session)
   }
   if (page === 'agents' && id) return decoded(id)
-  if (page === 'runs' && id) return 'Run'
+  if (page === 'runs' && id) return id === 'compare' ? 'Compare runs' : 'Run'
   return pages[page] ?? 'Page not found'
 }
 

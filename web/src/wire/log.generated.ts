@@ -106,6 +106,7 @@ export interface ContextMeasured {
   limit: number
   messages: number
   estimated?: boolean
+  prompt?: { instructions: string; tools: string }
 }
 
 export interface EffectCancelled {

@@ -206,6 +206,34 @@ export interface Refusal {
   message: string
 }
 
+export interface RequestCall {
+  id: number
+  name: string
+  arguments: string
+}
+
+export interface RequestImage {
+  media_type: string
+  bytes: number
+}
+
+export interface RequestMessage {
+  role: string
+  text: string
+  thinking?: string
+  incomplete?: boolean
+  calls?: RequestCall[]
+  call?: number
+  images?: RequestImage[]
+  seq: number
+}
+
+export interface RequestTool {
+  name: string
+  description: string
+  parameters: unknown
+}
+
 export interface Run {
   id: string
   session: string
@@ -303,6 +331,20 @@ export interface ToolServer {
   problem?: string
   trusted: boolean
   tools: ServerTool[]
+}
+
+export interface TurnRequest {
+  agent: string
+  model?: string
+  fallback_models?: string[]
+  mode?: string
+  instructions?: string
+  instructions_hidden?: boolean
+  messages: RequestMessage[]
+  tools: RequestTool[]
+  instructions_match: string
+  tools_match: string
+  agent_redefined?: boolean
 }
 
 export interface Usage {
