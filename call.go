@@ -234,8 +234,6 @@ type CallTool struct {
 	Name    string
 	Args    string
 	Agent   AgentRef
-	// Approved is the digest of what a person allowed; empty: nobody was asked.
-	Approved string
 	// Touches: it may change files, and the run says at its end which.
 	Touches bool
 }

@@ -40,7 +40,7 @@ func Next(s State, now time.Time) []Step {
 	var wake time.Time
 	for _, c := range r.Calls {
 		if c.Status == callStarted && (!r.Agent.Remote || c.Made) {
-			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent, c.Digest, r.touchedBy(c)})
+			steps = append(steps, CallTool{r.ID, c.ID, c.Attempt, c.Name, c.Args, r.Agent, r.touchedBy(c)})
 		}
 		if c.Explaining {
 			steps = append(steps, Explain{r.ID, c.ID, c.Card, r.Agent})

@@ -217,7 +217,6 @@ type hands struct {
 	noHang bool
 	wait   chan struct{}        // ends the tool of that name
 	late   chan parley.Progress // gets what talk reports progress with
-	place  string               // where calls are carried out
 
 	mu   sync.Mutex
 	done map[string]int // how often each tool was performed
@@ -238,7 +237,7 @@ func (h *hands) Specs(agent parley.Agent) []parley.ToolSpec {
 
 func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: parley.Effectful, Show: name + " " + args,
-		Digest: "d:" + name + args + h.place}
+		Digest: "d:" + name + args}
 	if server, _, ok := strings.Cut(name, parley.ServerSeparator); ok {
 		v.Source = parley.ServerSource(server)
 	}

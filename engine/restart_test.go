@@ -100,23 +100,3 @@ func TestWaitingSurvivesRestarts(t *testing.T) {
 	})
 	r.check(id)
 }
-
-// TestAnApprovalIsForOnePlace: what a person allows is not done once the server works elsewhere, such as in another
-// folder or without a sandbox.
-func TestAnApprovalIsForOnePlace(t *testing.T) {
-	r := newRig(t)
-	id := r.open()
-	r.say(id, "call write x | say done")
-	waiting := card[parley.ApprovalRequested](r, id, 1)
-	r.stop(true)
-	moved := &hands{place: "elsewhere"}
-	r.config.Tools = moved
-	r.start()
-	r.do(id, parley.DecideApproval{Card: waiting, Decision: parley.AllowOnce})
-	log := r.finished(id, 1)
-	ended := all[parley.ToolCallFinished](log)
-	if len(ended) != 1 || ended[0].Outcome != parley.CallFailed || moved.count("write") != 0 {
-		t.Errorf("written %d times:\n%s", moved.count("write"), story(log))
-	}
-	r.check(id)
-}

@@ -171,13 +171,6 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalesc
 	if err != nil {
 		return a.toolEnded(ctx, parley.ToolResult{}, err)
 	}
-	if step.Approved != "" {
-		if now := a.tools(ctx).Judge(agent, step.Name, step.Args); now.Digest != step.Approved {
-			return parley.ToolEnded{Outcome: parley.CallFailed, Result: "This was not done. A person " +
-				"allowed it, but since then the server was started with another folder, sandbox or tool. Ask for it " +
-				"again if it is still needed."}
-		}
-	}
 	// Each stream has its own: what the other prints in between must not break a secret apart.
 	live := map[parley.Stream]parley.Filter{parley.Stdout: a.redactor(), parley.Stderr: a.redactor()}
 	say := func(stream parley.Stream, text string) {

@@ -1,6 +1,6 @@
 package sabotage
 
-// clientBugs are in the Go client, the commands that use it, forks and what a restart finds.
+// clientBugs are in the Go client, the commands that use it, and forks.
 var clientBugs = []bug{
 	{"a request that is repeated has another key", "client/client.go",
 		`header.Set("Idempotency-Key", q.key)`, `header.Set("Idempotency-Key", cryptorand.Text())`,
@@ -32,8 +32,6 @@ var clientBugs = []bug{
 		"m, err := a.engine.Session(ctx, who, do.Source)",
 		"stored, err := a.engine.Store.Tenant(a.tenant).Session(ctx, do.Source)\n\tm := stored.Summary",
 		"./engine", "TestRefusedForks"},
-	{"what was allowed in one folder is done in another", "engine/worker.go",
-		"now.Digest != step.Approved {", "now.Digest == \"\" {", "./engine", "TestAnApprovalIsForOnePlace"},
 	{"a backup that has lost events counts", "store/sqlite/reader.go",
 		"if cut > 0 {", "if cut < 0 {", "./store/sqlite", "TestVerifyBackup"},
 	{"a backup deletes files that it did not write", "cmd/parley/backup.go",
