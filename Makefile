@@ -4,7 +4,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill cluster-check cluster-takeover \
-	cluster-rolling sabotage sabotage-sample clean
+	cluster-rolling release sabotage sabotage-sample clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,11 @@ bin/nats-server: tools/go.mod
 # Without symbols for debuggers (-s -w). Stack traces of panics and profiles do not need them.
 build: web/dist/index.html ## write bin/parley
 	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
+
+# Set RELEASE_URL to the address from which the files will be downloaded, or there is no formula for Homebrew.
+# RELEASE='-only linux/amd64' builds one binary.
+release: web/dist/index.html ## write static binaries for all systems, checksums, an SBOM and a formula to dist
+	go run ./cmd/release -version $(VERSION) -time "$$(git log -1 --format=%cI)" -url "$(RELEASE_URL)" $(RELEASE)
 
 # The console is built into the binary.
 WEB := $(shell find web -path web/node_modules -prune -o -path web/e2e -prune -o -path web/dist -prune -o -name '*.go' -prune -o -type f -print)
@@ -107,4 +112,4 @@ lint: ## check formatting, go vet and staticcheck
 	go tool -modfile=tools/go.mod staticcheck -checks inherit,-S1016 ./...
 
 clean: ## remove what was built and installed; data stays
-	rm -rf bin web/node_modules web/e2e/node_modules web/dist/[!R]* e2e/node_modules provider/providertest/node_modules
+	rm -rf bin dist web/node_modules web/e2e/node_modules web/dist/[!R]* e2e/node_modules provider/providertest/node_modules

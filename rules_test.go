@@ -39,6 +39,7 @@ var allowed = []struct {
 	{"dialect/*", "dialect", "what dialects have in common"},
 	{"dialect/*", "transport", "close codes and streams"},
 	{"store/*", "store/rules", "what stores have in common"},
+	{"store/*", "machine", "locks and room on the disk differ between systems"},
 	{"tool", "tool/patch", "the grammar of patches is no concern of the other tools"},
 	{"provider", "provider/*", "a model's name says who speaks for it"},
 	{"provider/*", "provider/upstream", "what vendors have in common"},

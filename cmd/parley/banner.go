@@ -65,14 +65,17 @@ Ctrl-C stops the server.
 // browse opens an address in the browser of the person who started the server. It
 // has ended when the channel is closed: soon after ctx ends, at the latest.
 func browse(ctx context.Context, address string, log *slog.Logger) chan struct{} {
-	name := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		name = "open"
+	command := []string{"xdg-open", address}
+	switch runtime.GOOS {
+	case "darwin":
+		command[0] = "open"
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler", address}
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := exec.CommandContext(ctx, name, address).Run(); err != nil && ctx.Err() == nil {
+		if err := exec.CommandContext(ctx, command[0], command[1:]...).Run(); err != nil && ctx.Err() == nil {
 			log.Warn("no browser was opened; open the address yourself", "address", address, "error", err)
 		}
 	}()

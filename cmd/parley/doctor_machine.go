@@ -8,12 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"parley/config"
+	"parley/machine"
 )
 
 // The machine a server runs on, and what an operator has put there.
@@ -49,7 +50,9 @@ func (d *doctor) dataFolder() {
 			"%s cannot be written: %v", d.Data, err)
 		return
 	}
-	if others := info.Mode().Perm() &^ 0o700; others != 0 {
+	if runtime.GOOS == "windows" {
+		d.say(name, fine, "", "%s, writable; who else can read it is not checked on Windows", d.Data)
+	} else if others := info.Mode().Perm() &^ 0o700; others != 0 {
 		d.say(name, warning, "chmod 700 "+d.Data, "%s can be used by others than its owner (%04o)", d.Data,
 			info.Mode().Perm())
 	} else {
@@ -88,12 +91,12 @@ func timeSync(dir string) (_ time.Duration, err error) {
 }
 
 func (d *doctor) room() {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(d.Data, &fs); err != nil {
+	free, err := machine.Free(d.Data)
+	if err != nil {
 		d.say("room", warning, "run df", "free space is unknown: %v", err)
 		return
 	}
-	switch free := uint64(fs.Bavail) * uint64(fs.Bsize); {
+	switch {
 	case free < noRoom:
 		d.say("room", problem, "free some space: without it, messages are refused", "%s free", size(free))
 	case free < littleRoom:
@@ -114,7 +117,7 @@ func (d *doctor) port() {
 	switch d.answers = answers(d.Listen, 4*time.Second); {
 	case d.answers:
 		d.say(name, fine, "", "a Parley serves on %s", d.Listen)
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, errInUse):
 		d.say(name, problem, "stop what uses it, or choose another address with --listen",
 			"%s is in use by something that is not a Parley", d.Listen)
 	default:
@@ -191,12 +194,12 @@ func (d *doctor) sandbox() {
 
 func (d *doctor) descriptors() {
 	const name = "open files"
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+	n, err := machine.OpenFiles()
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		d.say(name, fine, "", "this system has no limit")
+	case err != nil:
 		d.say(name, warning, "run ulimit -n", "the limit is unknown: %v", err)
-		return
-	}
-	switch n := uint64(limit.Cur); {
 	case n < tooFewFiles:
 		d.say(name, problem, "raise it: ulimit -n 65536, or LimitNOFILE= of the service",
 			"at most %d, and every client takes one", n)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"syscall"
 	"time"
 
 	"parley/config"
@@ -28,7 +27,7 @@ func listen(
 	open := func(flag, address string) (l net.Listener, err error) {
 		if l, err = net.Listen("tcp", address); err != nil {
 			by := ""
-			if flag == "listen" && errors.Is(err, syscall.EADDRINUSE) {
+			if flag == "listen" && errors.Is(err, errInUse) {
 				by = "; " + occupant(address, config.DataFolders(env, c.Data))
 			}
 			return nil, fmt.Errorf("cannot listen on %s: %w%s (choose another address with --%s)", address, err, by,

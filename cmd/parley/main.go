@@ -98,6 +98,7 @@ type commands struct {
 	Backup     backupCommand     `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`
 	Migrate    migrateCommand    `cmd:"" help:"Migrate the database to this release, without starting the server."`
 	Doctor     doctorCommand     `cmd:"" help:"Check the configuration, the database, the models and the machine, and say how to fix problems."`
+	Health     healthCommand     `cmd:"" help:"Ask a running server whether it is well; the exit code is 0 or 1."`
 	Token      tokenCommand      `cmd:"" help:"Print an access token, for a server with --auth jwt and PARLEY_JWT_SECRET."`
 	Audit      auditCommand      `cmd:"" help:"Check the audit log."`
 	Timers     timersCommand     `cmd:"" help:"List timers (follow-ups). The server may be running."`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"syscall"
 	"time"
 
 	"parley"
@@ -208,7 +207,7 @@ func (t *text) print(piece string) error {
 
 // closed is the end of a run whose answer cannot be written.
 func (r *oneRun) closed(err error) error {
-	if !errors.Is(err, syscall.EPIPE) {
+	if !errors.Is(err, errPipe) {
 		err = &exitError{1, fmt.Errorf("the answer cannot be written: %w", err)}
 	} else {
 		err = &exitError{exitPipe, nil}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"parley"
 	"parley/config"
+	"parley/machine"
 	"parley/store/postgres"
 	"parley/store/rules"
 	"parley/store/sqlite"
@@ -112,7 +112,7 @@ func serverOn(folder string) (pid int, address string) {
 	if _, err := fmt.Sscanf(string(raw), "process %d, "+servingOn+"%s", &pid, &address); err != nil {
 		return 0, "" // some other command has the folder, or had it last
 	}
-	if err := syscall.Kill(pid, 0); err != nil && !errors.Is(err, syscall.EPERM) {
+	if !machine.Alive(pid) {
 		return 0, "" // it died; locks are not cleared
 	}
 	return pid, address

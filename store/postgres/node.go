@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/machine"
 )
 
 // nodeFile is in the data folder of a node, and holds the name under which the
@@ -34,7 +34,7 @@ func (s *Store) succeed(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+	if machine.Lock(f) != nil {
 		return f.Close() // a living process has it
 	}
 	s.held = f // closing it gives up the lock

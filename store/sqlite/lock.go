@@ -6,10 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"parley"
+	"parley/machine"
 )
 
 // A folderLock is held by the one process that may write the database. The system
@@ -73,21 +73,19 @@ func isGone(name string) bool {
 	if _, scan := fmt.Sscanf(string(text), "process %d", &pid); err != nil || scan != nil || pid <= 0 {
 		return false
 	}
-	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	return !machine.Alive(pid)
 }
 
 func (l *folderLock) take() error {
-	err := lock(l.dir)
-	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+	err := machine.Lock(l.dir)
+	if err != nil && !errors.Is(err, machine.ErrLocked) {
 		err = nil // a file system on which folders cannot be locked; the file is
 	}
 	if err == nil {
-		err = lock(l.file)
+		err = machine.Lock(l.file)
 	}
 	return err
 }
-
-func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // Close unlocks before it closes: a child that was just forked still has the
 // files, and with them the lock, until it runs its program.
@@ -95,7 +93,7 @@ func (l *folderLock) Close() error {
 	var errs []error
 	for _, f := range []*os.File{l.file, l.dir} {
 		if f != nil {
-			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing does it, too
+			_ = machine.Unlock(f) // closing does it, too
 			errs = append(errs, f.Close())
 		}
 	}

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"parley/machine"
 )
 
 // The write-ahead log is copied into the database every checkpointPages pages,
@@ -62,7 +63,7 @@ func (r *reserve) take(size uint64) bool {
 	if err != nil {
 		return false // there is none then, as before the first
 	}
-	if err = errors.Join(syscall.Fallocate(int(f.Fd()), 0, 0, int64(size)), f.Close()); err != nil {
+	if err = errors.Join(machine.Allocate(f, int64(size)), f.Close()); err != nil {
 		r.giveUp()
 	}
 	return err == nil
@@ -75,11 +76,11 @@ func (r *reserve) giveUp() {
 
 // room is how many bytes a disk has left for the server.
 func room(name string) uint64 {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(name, &disk); err != nil {
+	free, err := machine.Free(name)
+	if err != nil {
 		return 1 << 62 // the first write will tell
 	}
-	return uint64(disk.Bavail) * uint64(disk.Bsize)
+	return free
 }
 
 // A logWatch is what the write goroutine knows of the write-ahead log.

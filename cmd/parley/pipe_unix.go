@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -6,6 +8,12 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+)
+
+// Errors of the system that are explained to the operator.
+const (
+	errInUse = unix.EADDRINUSE // of an address
+	errPipe  = unix.EPIPE      // the reader has closed it
 )
 
 // untilClosed is a context that also ends when the reader of a pipe has closed it. A command that writes rarely would
