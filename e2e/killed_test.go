@@ -19,7 +19,7 @@ import (
 // on when somebody opens the pipe beside it.
 const deployScript = "#!/bin/sh\necho ran >> witness.txt\nread go < gate\necho deployed\n"
 
-func newDeployment(t *testing.T, mock *providertest.Mock) *server {
+func newDeployment(t *testing.T, mock *providertest.Mock, env ...string) *server {
 	t.Helper()
 	workspace := t.TempDir()
 	put(t, workspace, "deploy.sh", deployScript)
@@ -29,7 +29,7 @@ func newDeployment(t *testing.T, mock *providertest.Mock) *server {
 	}
 	agentFile(t, workspace, "a-auto", "approval: full-auto")
 	agentFile(t, workspace, "b-asks", "approval: suggest")
-	return startServer(t, withModel(mock, options{workspace: workspace}, "PATH="+os.Getenv("PATH")))
+	return startServer(t, withModel(mock, options{workspace: workspace}, append(env, "PATH="+os.Getenv("PATH"))...))
 }
 
 // witnesses counts how often something was begun.

@@ -1113,6 +1113,15 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"a scrape waits for a store that hangs", "metrics/state.go",
 		"context.WithTimeout(context.Background(), askWithin)",
 		"context.WithTimeout(context.Background(), 60*askWithin)", "./metrics", "TestWhatWaits"},
+	{"the run of a sub-agent is not below the call in its trace", "trace/trace.go",
+		"p.session, p.run, p.parent = child, run, parent", "p.session, p.run, p.parent = child, run, parent[:0]",
+		"./trace", "TestARunIsOneTree"},
+	{"an attempt that a crash ended looks as if it went well", "trace/calls.go",
+		`f.end(before, e.At, interrupted, "The server stopped while this ran.")`, `f.end(before, e.At, "", "")`,
+		"./trace", "TestARunIsOneTree"},
+	{"texts are in traces unasked", "trace/spans.go", "if withContent {", "if true {", "./trace", "TestAttributes"},
+	{"an outage of the collector is logged with every attempt", "trace/exporter.go",
+		"if !x.down && x.ctx.Err() == nil {", "if x.ctx.Err() == nil {", "./trace", "TestACollectorThatIsDown"},
 
 	// The bench counts everything, or reports no figures.
 	{"the bench does not notice a token that came twice", "bench/count.go",

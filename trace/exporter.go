@@ -23,7 +23,7 @@ const (
 	maxSpans  = 512              // in one request
 	maxBytes  = 1 << 20          // of texts in one request, about
 	page      = 256              // events that are read from the store at once
-	maxPause  = 30 * time.Second // between two attempts at a request
+	maxPause  = 10 * time.Second // between two attempts at a request
 	maxTries  = 5                // of a request that the collector answers with an error
 	lastSpans = time.Second      // that the server waits for the collector when it stops
 )

@@ -387,7 +387,7 @@ func TestAttributes(t *testing.T) {
 // TestACollectorThatIsDown costs one line, and gets everything when it is back.
 func TestACollectorThatIsDown(t *testing.T) {
 	c, log := newCollector(), &bytes.Buffer{}
-	failures := 10
+	failures := maxTries + 2
 	c.fail = func() error {
 		if failures--; failures >= 0 {
 			return &url.Error{Op: "Post", URL: "http://x", Err: errors.New("connection refused")}

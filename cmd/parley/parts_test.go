@@ -62,7 +62,8 @@ func TestPartsCloseInReverse(t *testing.T) {
 // TestMain sees that no goroutine is left.
 func TestStopOrder(t *testing.T) {
 	var log bytes.Buffer
-	_, stop := serveLogged(t, noEnv, &log, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
+	env := func(name string) (string, bool) { return "http://127.0.0.1:1", name == "OTEL_EXPORTER_OTLP_ENDPOINT" }
+	_, stop := serveLogged(t, env, &log, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
 		"--metrics-listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--log-level", "debug")
 	stop()
 	var stopped []string
@@ -90,6 +91,8 @@ func TestStopOrder(t *testing.T) {
 	before("connections", "store")
 	before("entrance", "store") // it records the last refusals
 	before("webhooks", "store")
+	before("engine", "traces") // the last runs are exported
+	before("traces", "store")
 }
 
 // TestAFailedStartLeavesNothing: wherever the start fails, every port is free again,
