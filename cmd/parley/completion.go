@@ -39,7 +39,11 @@ _parley() {
 	names=("${(@f)$(parley complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
 	compadd -a names
 }
-compdef _parley parley
+if [ "$funcstack[1]" = "_parley" ]; then
+	_parley
+else
+	compdef _parley parley
+fi
 `,
 	"fish": `complete -c parley -f -a '(parley complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 `,

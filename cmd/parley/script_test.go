@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,4 +90,42 @@ func setSession(ts *testscript.TestScript, _ bool, args []string) {
 
 func setOutput(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// TestScriptsCoverEverything: every command stands in a script, and so does every exit code.
+func TestScriptsCoverEverything(t *testing.T) {
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts strings.Builder
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts.Write(raw)
+	}
+	p := &program{ctx: t.Context(), env: noEnv}
+	var cli commands
+	k, err := p.parser(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range k.Model.Leaves(true) {
+		path := command.Path()
+		if command.Parent.DefaultCmd == command {
+			path = command.Parent.Path()
+		}
+		if !strings.Contains(scripts.String(), "parley "+path+" ") && !strings.Contains(scripts.String(),
+			"parley "+path+"\n") {
+			t.Errorf("no script runs parley %s", path)
+		}
+	}
+	codes := []int{0, 1, exitFailed, exitWaiting, exitStopped, exitTimeout, exitInterrupted, exitPipe, exitTerminated}
+	for _, code := range codes {
+		if !strings.Contains(scripts.String(), fmt.Sprintf("\nexits %d ", code)) {
+			t.Errorf("no script ends with exit code %d", code)
+		}
+	}
 }
