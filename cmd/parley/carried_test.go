@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// A carrier is a client with which a person goes on with a conversation. say sends a message to the session and returns
+// what the person sees of the answer.
+type carrier struct {
+	name string
+	say  func(c *conversation, runs int, text string) (seen string)
+}
+
+// inConsole sends and follows as the console does: by the native protocol.
+var inConsole = carrier{"console", func(c *conversation, runs int, text string) (seen string) {
+	c.say(text)
+	c.until("RunFinished", runs)
+	b, ok := c.until("OutputFinished", runs).Body.(parley.OutputFinished)
+	if !ok {
+		c.t.Fatal("no answer")
+	}
+	return b.Text
+}}
+
+// inRun is parley run, as a script uses it.
+var inRun = carrier{"run", func(c *conversation, _ int, text string) string {
+	return inProcess(c.t, "", "run", "--server", c.addr, "--session", c.session, text)
+}}
+
+// inChat is the line mode of parley chat.
+var inChat = carrier{"chat", func(c *conversation, _ int, text string) string {
+	return inProcess(c.t, text+"\n", "chat", "--server", c.addr, "--thread", c.session)
+}}
+
+// inProcess runs a command in this process, and returns its standard output.
+func inProcess(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	var out, progress strings.Builder
+	p := &program{ctx: t.Context(), stdin: strings.NewReader(stdin), stdout: &out, stderr: &progress}
+	if err := p.run(args, noEnv); err != nil {
+		t.Fatalf("parley %s: %s\n%s", args[0], describe(err), progress.String())
+	}
+	return out.String()
+}
+
+// TestAConversationIsCarried: a person begins in the console, goes on with parley run and parley chat, and comes back.
+// Every client has the whole conversation, and the console has seen all of it.
+func TestAConversationIsCarried(t *testing.T) {
+	t.Parallel()
+	served(t, kinds["sqlite"](t), func(addr, _ string) {
+		c := open(t, addr)
+		var said []string
+		for i, by := range []carrier{inConsole, inRun, inChat, inConsole, inChat, inRun} {
+			text := "what did I say " + by.name
+			seen := by.say(c, i+1, text)
+			for n, earlier := range said {
+				if want := fmt.Sprintf("%d. %s", n+1, earlier); !strings.Contains(seen, want) {
+					t.Errorf("%s, the client %d of the conversation, is shown %q, without %q", by.name, i+1, seen, want)
+				}
+			}
+			said = append(said, text)
+			if in, ok := c.until("InputReceived", i+1).Body.(parley.InputReceived); !ok || in.Content != text {
+				t.Errorf("the console has seen %q, and %s said %q", in.Content, by.name, text)
+			}
+		}
+	})
+}
