@@ -19,6 +19,8 @@ type Door interface {
 	Head(context.Context, Principal) (Cursor, error)
 	Session(context.Context, Principal, SessionID) (Summary, error)
 	Sessions(context.Context, Principal, SessionQuery) ([]Summary, error)
+	// Mark changes what the principal has noted about a session, and returns it.
+	Mark(context.Context, Principal, MarkChange) (Marks, error)
 	// Runs and Cards list what the principal may see: of everybody, or else
 	// its own; of one session, if it names one.
 	Runs(context.Context, Principal, RunQuery) ([]RunInfo, error)

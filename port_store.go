@@ -88,6 +88,9 @@ type TenantStore interface {
 	Audited(context.Context, AuditQuery) ([]AuditRow, error)
 	AuditChain(ctx context.Context, after int64, limit int) ([]AuditRow, error)
 
+	// Marks are those of a user on a session.
+	Marks(context.Context, PrincipalID, SessionID) (Marks, error)
+
 	// Context is what a user wants an agent to know; false: nothing.
 	Context(ctx context.Context, agent string, user PrincipalID) (UserContext, bool, error)
 
@@ -148,6 +151,10 @@ type Batch struct {
 	// Context, if given, replaces the one of its user and agent.
 	Context *UserContext
 
+	// Marks, if given, changes what a user has noted about a session of the tenant
+	// that is not deleted.
+	Marks *MarkChange
+
 	// Webhook, if given, replaces the session's; without a target there is none.
 	Webhook *StoredWebhook
 
@@ -156,7 +163,7 @@ type Batch struct {
 	Revocation *Revocation
 
 	// Audit goes on record in the same transaction. A batch without a session
-	// has nothing but this, a Context and a Revocation; one without a tenant too
+	// has nothing but this, a Context, Marks and a Revocation; one without a tenant too
 	// is of the server's own chain.
 	Audit []Audit
 }

@@ -215,6 +215,10 @@ type SessionQuery struct {
 	Root      SessionID // only this one and those below it
 	Project   Project   // only those of it; zero: of every project
 	Limit     int
+
+	Viewer   PrincipalID // whose marks are shown; empty: nobody's
+	Pinned   bool        // only those that the viewer has pinned
+	Archived Archive
 }
 
 // derivedSession is an id that follows from a text. It is a UUID of version 4, as

@@ -104,6 +104,7 @@ type Summary struct {
 	Head      Seq         `json:"head"`
 	OpenedAt  time.Time   `json:"opened_at"`
 	UpdatedAt time.Time   `json:"updated_at"`
+	Marks                 // of the user who asks, in lists
 }
 
 func (s State) Summary() Summary {
@@ -112,7 +113,7 @@ func (s State) Summary() Summary {
 		run = s.Run.ID
 	}
 	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), run, s.Transient, s.Project, s.Deleted, s.Head, s.OpenedAt,
-		s.LastAt}
+		s.LastAt, Marks{}}
 }
 
 // Fold is the state after an event. It accepts every event that Decide makes

@@ -14,15 +14,21 @@ type SessionQuery struct {
 	Search    string // in the title
 	Project   string // a root or an id
 	Transient bool   // list the sessions of connections, too
-	Limit     int    // zero: 50
+	Pinned    bool   // only those that the caller has pinned
+	// Archived sessions are left out, unless all sessions or only those are asked for.
+	Archived parley.Archive
+	Limit    int // zero: 50
 }
 
 // Sessions lists sessions, the most recently changed first.
 func (c *Client) Sessions(ctx context.Context, q SessionQuery) ([]parley.Summary, error) {
 	var answer struct{ Sessions []parley.Summary }
-	values := query("search", q.Search, "project", q.Project, "limit", number(q.Limit))
+	values := query("search", q.Search, "project", q.Project, "archived", string(q.Archived), "limit", number(q.Limit))
 	if q.Transient {
 		values.Set("transient", "1")
+	}
+	if q.Pinned {
+		values.Set("pinned", "1")
 	}
 	err := c.do(ctx, request{method: http.MethodGet, path: "/sessions", query: values, answer: &answer})
 	return answer.Sessions, err

@@ -158,6 +158,9 @@ func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.Se
 	if !everybody {
 		q.Owner = who.ID
 	}
+	if q.Viewer != "" {
+		q.Viewer = who.ID
+	}
 	most := q.Limit
 	q.Limit++ // the tenant's own may be among them, and is no conversation
 	list, err := e.Store.Tenant(who.Tenant).Sessions(ctx, q)

@@ -57,6 +57,7 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 		{"DELETE /api/v1/missions", "", ""},
 		{"GET /api/v1/sessions", "", ""}, {"GET /api/v1/search", "?q=hi", ""}, {"POST /api/v1/sessions", "", "{}"},
 		{"GET /api/v1/sessions/{id}", session, ""},
+		{"PUT /api/v1/sessions/{id}/marks", session, `{"pinned":true}`},
 		{"PATCH /api/v1/sessions/{id}", session, `{"title":"x"}`}, {"GET /api/v1/sessions/{id}/grants", session, ""},
 		{"GET /api/v1/sessions/{id}/webhook", session, ""},
 		{"PUT /api/v1/sessions/{id}/webhook", session, `{"url":"https://hooks.example.com/y"}`},

@@ -229,7 +229,8 @@ func sessionNamed(ctx context.Context, c *client.Client, given string) (parley.S
 		return "", fmt.Errorf("%q is not a session id; parley sessions lists them, and the first 4 characters are "+
 			"enough", given)
 	}
-	list, err := c.Sessions(ctx, client.SessionQuery{Transient: true, Limit: 200})
+	list, err := c.Sessions(ctx, client.SessionQuery{Transient: true, Archived: parley.AlsoArchived,
+		Limit: 200})
 	if err != nil {
 		return "", err
 	}

@@ -83,6 +83,7 @@ type commands struct {
 	Run        runCommand        `cmd:"" help:"Send one message to an agent, print the answer, and exit with a code that says how the run ended."`
 	Acp        acpCommand        `cmd:"" help:"Let an editor that speaks the Agent Client Protocol use a running server, over standard input and output."`
 	Sessions   sessionsCommand   `cmd:"" help:"List, rename and delete sessions."`
+	Search     searchCommand     `cmd:"" help:"Find messages by their words."`
 	Log        logCommand        `cmd:"" help:"Print the log of a session, or follow it."`
 	Approvals  approvalsCommand  `cmd:"" help:"List and answer everything that waits for a person."`
 	Runs       runsCommand       `cmd:"" help:"List and cancel runs."`

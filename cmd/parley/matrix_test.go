@@ -77,6 +77,7 @@ var routeRules = map[string]rule{
 	"POST /api/v1/sessions":             {needs: parley.ActMessage, body: `{}`, ok: 201},
 	"GET /api/v1/sessions/{id}":         {needs: parley.ActRead, on: "session", ok: 200},
 	"PATCH /api/v1/sessions/{id}":       {needs: parley.ActMessage, on: "session", body: `{"title":"x"}`, ok: 200},
+	"PUT /api/v1/sessions/{id}/marks":   {needs: parley.ActRead, on: "session", body: `{"pinned":true}`, ok: 200},
 	"DELETE /api/v1/sessions/{id}":      {needs: parley.ActMessage, on: "session", ok: 202},
 	"POST /api/v1/sessions/{id}/fork":   {needs: parley.ActMessage, on: "session", body: `{}`, ok: 201},
 	"POST /api/v1/sessions/{id}/inputs": {needs: parley.ActMessage, on: "session", body: `{"content":"hi"}`, ok: 202},

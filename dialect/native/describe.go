@@ -82,7 +82,7 @@ func Operations() map[string]dialect.Operation {
 func sessionOperations() map[string]dialect.Operation {
 	return map[string]dialect.Operation{
 		"GET /api/v1/sessions": {Summary: "Sessions, most recently changed first", Status: ok,
-			Query: []string{"search", "limit", "transient", "project"}, Answer: struct {
+			Query: []string{"search", "limit", "transient", "pinned", "archived", "project"}, Answer: struct {
 				Sessions []parley.Summary `json:"sessions"`
 			}{}},
 		"GET /api/v1/search": {Summary: "Messages with all these words and \"phrases\", newest first", Status: ok,
@@ -97,6 +97,8 @@ func sessionOperations() map[string]dialect.Operation {
 		"PATCH /api/v1/sessions/{id}": {Summary: "Rename a session", Status: ok, Body: struct {
 			Title string `json:"title"`
 		}{}, Answer: parley.Summary{}},
+		"PUT /api/v1/sessions/{id}/marks": {Summary: "Pin or archive a session in one's own list, or note that one has read it",
+			Status: ok, Body: marksBody{}, Answer: parley.Marks{}},
 		"DELETE /api/v1/sessions/{id}": {Summary: "Delete a session", Status: accepted, Answer: parley.Receipt{}},
 		"POST /api/v1/sessions/{id}/fork": {Summary: "Open a session with the conversation of this one", Status: created,
 			Body: struct {

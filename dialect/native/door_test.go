@@ -38,6 +38,7 @@ type door struct {
 	cardQuery   parley.CardQuery
 	search      parley.SearchQuery
 	found       parley.Found
+	marked      string
 	missions    []parley.MissionInfo
 	choice      parley.IdleChoice
 

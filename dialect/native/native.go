@@ -68,6 +68,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"PATCH /api/v1/sessions/{id}": h.asks(h.renameSession),
 		"DELETE /api/v1/sessions/{id}": h.asks(
 			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.DeleteSession{}, nil })),
+		"PUT /api/v1/sessions/{id}/marks":   h.asks(h.markSession),
 		"POST /api/v1/sessions/{id}/fork":   h.asks(h.forkSession),
 		"POST /api/v1/sessions/{id}/inputs": h.asks(h.command(submitInput)),
 		"POST /api/v1/sessions/{id}/cancel": h.asks(h.command(cancelRun)),
@@ -291,8 +292,16 @@ func (h *Handler) listSessions(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, dialect.Invalid("limit must be a number")
 	}
+	archived := parley.Archive(q.Get("archived"))
+	switch {
+	case archived == "" && q.Get("search") != "":
+		archived = parley.AlsoArchived // who searches means all of them
+	case archived != "" && archived != parley.OnlyArchived && archived != parley.AlsoArchived:
+		return 0, nil, dialect.Invalid("archived must be 1 or all")
+	}
 	list, err := h.Door.Sessions(r.Context(), r.who, parley.SessionQuery{Search: q.Get("search"),
-		Transient: q.Get("transient") == "1", Project: r.only, Limit: limit})
+		Transient: q.Get("transient") == "1", Project: r.only, Limit: limit, Viewer: r.who.ID,
+		Pinned: q.Get("pinned") == "1", Archived: archived})
 	if list == nil {
 		list = []parley.Summary{}
 	}

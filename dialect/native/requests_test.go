@@ -361,9 +361,10 @@ func TestLists(t *testing.T) {
 		body   string
 		query  parley.SessionQuery
 	}{
-		{"/api/v1/sessions", 200, `{"sessions":[]}`, parley.SessionQuery{Limit: 50}},
+		{"/api/v1/sessions", 200, `{"sessions":[]}`, parley.SessionQuery{Limit: 50, Viewer: "ann"}},
 		{"/api/v1/sessions?limit=7&search=milk&transient=1", 200, `{"sessions":[]}`,
-			parley.SessionQuery{Limit: 7, Search: "milk", Transient: true}},
+			parley.SessionQuery{Limit: 7, Search: "milk", Transient: true, Viewer: "ann",
+				Archived: parley.AlsoArchived}},
 		{"/api/v1/sessions?limit=many", 400, `{"error":{"code":"invalid","message":"limit must be a number."}}`,
 			parley.SessionQuery{}},
 		{"/api/v1/agents", 200,

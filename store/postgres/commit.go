@@ -233,6 +233,9 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if c := w.Context; c != nil {
 		trip.Queue(setContext, text(w.Tenant), text(c.Agent), text(c.User), text(c.Text), c.At)
 	}
+	if w.Marks != nil {
+		mark(trip, w.Tenant, *w.Marks)
+	}
 	if w.Revocation != nil {
 		revoke(trip, w.Tenant, *w.Revocation)
 	}

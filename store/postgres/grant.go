@@ -26,6 +26,7 @@ var grants = []struct{ table, may string }{
 	{"timers", "SELECT, INSERT, UPDATE, DELETE"},
 	{"holes", "SELECT, INSERT"},
 	{"said", "SELECT, INSERT, DELETE"},
+	{"marks", "SELECT, INSERT, UPDATE, DELETE"},
 	{"runs", "SELECT, INSERT, UPDATE, DELETE"},
 	{"cards", "SELECT, INSERT, DELETE"},
 	{"audit", "SELECT, INSERT"}, // what is on record stays

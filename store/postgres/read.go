@@ -105,6 +105,10 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 			AND id IN (SELECT session FROM runs WHERE tenant = $1 AND outcome = '')`
 	}
 	args := []any{text(t.id)}
+	scan := scanSession
+	if q.Viewer != "" {
+		query, scan, args = viewedSessions(q), scanViewed, append(args, text(q.Viewer))
+	}
 	and := func(condition string, arg any) {
 		args = append(args, arg)
 		query += fmt.Sprintf(condition, len(args))
@@ -127,7 +131,7 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	}
 	and(` ORDER BY recent DESC, updated_at DESC, id LIMIT $%d`, q.Limit)
 	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.Summary, error) {
-		st, err := scanSession(row)
+		st, err := scan(row)
 		return st.Summary, err
 	}, query, args...)
 }

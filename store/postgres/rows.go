@@ -65,6 +65,7 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 		trip.Queue(forgetTimers, tenant, session)
 		trip.Queue(dropWebhook, tenant, session)
 		trip.Queue(forgetSaid, tenant, session)
+		trip.Queue(forgetMarks, tenant, session)
 	case parley.TimerOpened:
 		trip.Queue(addTimer, tenant, session, int64(row.Timer), int64(row.Run), text(w.Summary.Owner),
 			text(row.Agent.Name), text(row.By), row.Payload(), row.At, e.At)

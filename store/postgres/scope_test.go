@@ -114,6 +114,7 @@ func twoTenants(t *testing.T, s *Store) {
 		b.Snapshot = &parley.Snapshot{Seq: 3, Version: 1, Body: []byte(`{}`)}
 		b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}}
 		b.Audit = []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}
+		b.Marks = &parley.MarkChange{User: "ann", Session: b.Session, ReadAt: t0}
 		b.Context = &parley.UserContext{Agent: "helper", User: "ann", Text: "x", At: t0}
 		b.Webhook = &parley.StoredWebhook{URL: "https://x.example", Hook: parley.HookOf("x.example:443", nil),
 			Sealed: []byte("x"), At: t0}
@@ -408,7 +409,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project, DROP COLUMN holder`,
 			`DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
-			`DROP TABLE said`, `ALTER TABLE tenants DROP COLUMN unsearched`,
+			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE tenants DROP COLUMN unsearched`,
 			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,
 				DROP COLUMN sessions, DROP COLUMN draining, DROP COLUMN projects`,
 			`DELETE FROM goose_db_version WHERE version_id >= 7`,

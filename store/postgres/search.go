@@ -135,18 +135,19 @@ func indexEarlier(ctx context.Context, tx pgx.Tx, id parley.TenantID) (messages 
 	var session, owner text
 	var seq, position int64
 	var b stored
-	if _, err := pgx.ForEachRow(rows, []any{&session, &seq, &position, &owner, &b.name, &b.version, &b.body}, func() error {
-		body, bad := parley.DecodeBody(b.name, b.version, b.body)
-		if bad != nil {
-			return nil // the trouble of its session alone
-		}
-		e := parley.Event{Session: parley.SessionID(session), Root: parley.SessionID(session), Body: body}
-		if vector := rules.IndexVector(e.Said()); vector != "" {
-			trip.Queue(addSaid, text(id), session, seq, position, owner, vector)
-			messages++
-		}
-		return nil
-	}); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&session, &seq, &position, &owner, &b.name, &b.version, &b.body},
+		func() error {
+			body, bad := parley.DecodeBody(b.name, b.version, b.body)
+			if bad != nil {
+				return nil // the trouble of its session alone
+			}
+			e := parley.Event{Session: parley.SessionID(session), Root: parley.SessionID(session), Body: body}
+			if vector := rules.IndexVector(e.Said()); vector != "" {
+				trip.Queue(addSaid, text(id), session, seq, position, owner, vector)
+				messages++
+			}
+			return nil
+		}); err != nil {
 		return 0, err
 	}
 	trip.Queue(`UPDATE tenants SET unsearched = $2 WHERE tenant = $1`, text(id), after)

@@ -88,6 +88,9 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 			` FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE tenant = ?1 AND deleted = 0
 			AND id IN (SELECT session FROM runs WHERE tenant = ?1 AND outcome = '')`
 	}
+	if q.Viewer != "" {
+		text, args = viewedSessions(q), append(args, q.Viewer)
+	}
 	if q.Owner != "" {
 		text, args = text+` AND owner = ?`, append(args, q.Owner)
 	}
@@ -108,12 +111,18 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
+	scan := rows.Scan
+	var marks storedMarks
+	if q.Viewer != "" {
+		scan = marks.with(scan)
+	}
 	var list []parley.Summary
 	for rows.Next() {
-		m, err := scanSession(rows.Scan)
+		m, err := scanSession(scan)
 		if err != nil {
 			return nil, unavailable(err)
 		}
+		m.Summary.Marks = marks.marks()
 		list = append(list, m.Summary)
 	}
 	return list, unavailable(rows.Err())

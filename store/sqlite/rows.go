@@ -16,7 +16,7 @@ type rowStatements struct {
 
 	addTimer, moveTimer, endTimer, forgetTimers *command
 	dropEffect                                  *command
-	addSaid, forgetSaid                         *command
+	addSaid, forgetSaid, setMarks, forgetMarks  *command
 	hookStatements
 }
 
@@ -45,6 +45,8 @@ func (w *rowStatements) texts() map[**command]string {
 			AND id = ?`,
 		&w.addSaid:      addSaid,
 		&w.forgetSaid:   forgetSaid,
+		&w.setMarks:     setMarks,
+		&w.forgetMarks:  `DELETE FROM marks WHERE tenant = ? AND session = ?`,
 		&w.forgetTimers: `DELETE FROM timers WHERE tenant = ? AND session_key = ?`,
 		&w.dropEffect: `UPDATE effects SET status = 'cancelled', why = ?, updated_at = ?
 			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending', 'executing')`,
@@ -82,7 +84,8 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 	case parley.EffectClosed:
 		_, err = w.dropEffect.ExecContext(ctx, row.Why, micros(e.At), b.Tenant, b.Session, row.Effect)
 	case parley.RowsGone:
-		for _, forget := range []*command{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook, w.forgetSaid} {
+		for _, forget := range []*command{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook, w.forgetSaid,
+			w.forgetMarks} {
 			if _, err = forget.ExecContext(ctx, b.Tenant, b.Session); err != nil {
 				break
 			}
@@ -197,7 +200,8 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		var c parley.CardInfo
 		var asked int64
 		var card, call stored
-		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Project, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked, &c.Agent,
+		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Project, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked,
+			&c.Agent,
 			&c.Position,
 			&card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
 			return nil, unavailable(err)

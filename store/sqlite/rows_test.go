@@ -42,7 +42,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE effects DROP COLUMN attempts`, `ALTER TABLE effects DROP COLUMN last_attempt_at`,
 			`ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
-			`DROP TABLE said`, `ALTER TABLE store DROP COLUMN unsearched`,
+			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE store DROP COLUMN unsearched`,
 			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`,
 			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
 			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,
@@ -112,6 +112,12 @@ func TestListsUseIndexes(t *testing.T) {
 		}
 		planned(t, s, index, "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY")
 	}
+	if _, err := acme.Sessions(ctx, parley.SessionQuery{Viewer: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	planned(t, s, "sessions_listed (tenant=?)", "SEARCH marks USING PRIMARY KEY (tenant=? AND session=? AND "+
+		"principal=?)",
+		"USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY")
 	if _, err := acme.Sessions(ctx, parley.SessionQuery{Running: true, Owner: "ann"}); err != nil {
 		t.Fatal(err)
 	}

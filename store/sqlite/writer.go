@@ -255,7 +255,7 @@ func (w *writer) context(ctx context.Context, b *waiting) error {
 
 func (w *writer) add(ctx context.Context, b *waiting) error {
 	if b.Session == "" {
-		return errors.Join(w.context(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
+		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
 	}
 	no, err := w.move(ctx, b)
 	if err != nil {
@@ -270,7 +270,7 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 	if err := w.audit(ctx, b); err != nil {
 		return err
 	}
-	if err := errors.Join(w.context(ctx, b), w.revoke(ctx, b)); err != nil {
+	if err := errors.Join(w.context(ctx, b), w.marks(ctx, b), w.revoke(ctx, b)); err != nil {
 		return err
 	}
 	if err := w.webhook(ctx, b); err != nil {

@@ -48,6 +48,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"Bookmarks", bookmarks},
 		{"Contexts", contexts},
 		{"ListsOfSessions", listsOfSessions},
+		{"MarksOfUsers", marksOfUsers},
 		{"SearchFindsWords", searchFindsWords},
 		{"SearchIsNarrowed", searchIsNarrowed},
 		{"EverySearchIsAnswered", everySearchIsAnswered},

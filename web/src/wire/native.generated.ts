@@ -282,6 +282,9 @@ export interface Session {
   head: number
   opened_at: string
   updated_at: string
+  pinned?: boolean
+  archived?: boolean
+  unread?: boolean
 }
 
 export interface Settings {

@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"parley"
+)
+
+// A SearchQuery asks for messages. Text is words and, in double quotes, phrases; a message must have all of them.
+type SearchQuery struct {
+	Text    string
+	Project string // a root or an id
+	Cursor  string // of an earlier page
+	Limit   int    // zero: 50
+}
+
+// Found is a page of passages, the newest first.
+type Found struct {
+	Passages []parley.Passage `json:"passages"`
+	Cursor   string           `json:"cursor,omitempty"`   // of the next page
+	Indexing bool             `json:"indexing,omitempty"` // earlier messages may be missing
+}
+
+// Search finds messages that the caller may read.
+func (c *Client) Search(ctx context.Context, q SearchQuery) (f Found, err error) {
+	return f, c.do(ctx, request{method: http.MethodGet, path: "/search", answer: &f,
+		query: query("q", q.Text, "project", q.Project, "cursor", q.Cursor, "limit", number(q.Limit))})
+}
+
+// Marked is the text of a passage with something before and after each match.
+func Marked(p parley.Passage, before, after string) string {
+	text := []rune(p.Text)
+	var b strings.Builder
+	at := 0
+	for _, m := range p.Marks {
+		if m.Start < at || m.End < m.Start || m.End > len(text) {
+			continue
+		}
+		b.WriteString(string(text[at:m.Start]) + before + string(text[m.Start:m.End]) + after)
+		at = m.End
+	}
+	return b.String() + string(text[at:])
+}
+
+// A MarkChange is what the caller notes about a session, for lists of their own. nil and false change nothing.
+type MarkChange struct {
+	Pinned   *bool `json:"pinned,omitempty"`
+	Archived *bool `json:"archived,omitempty"`
+	Read     bool  `json:"read,omitempty"`
+}
+
+// Mark notes something about a session.
+func (c *Client) Mark(ctx context.Context, id parley.SessionID, change MarkChange) (m parley.Marks, err error) {
+	return m, c.do(ctx, request{method: http.MethodPut, path: sessionPath(id) + "/marks", body: change, answer: &m})
+}

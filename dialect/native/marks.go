@@ -1,0 +1,36 @@
+package native
+
+import (
+	"net/http"
+	"time"
+
+	"parley"
+	"parley/dialect"
+)
+
+type marksBody struct {
+	Pinned   *bool `json:"pinned,omitempty"`
+	Archived *bool `json:"archived,omitempty"`
+	Read     *bool `json:"read,omitempty"` // true: the caller has seen everything up to now
+}
+
+// markSession changes what the caller has noted about a session.
+func (h *Handler) markSession(r request) (int, any, error) {
+	var body marksBody
+	for name, into := range map[string]**bool{"pinned": &body.Pinned, "archived": &body.Archived, "read": &body.Read} {
+		if err := r.body.Into(name, into, "true or false"); err != nil {
+			return 0, nil, dialect.Invalid("%s", err)
+		}
+	}
+	change := parley.MarkChange{Session: parley.SessionID(r.PathValue("id")), Pinned: body.Pinned, Archived: body.Archived}
+	switch {
+	case body.Read != nil && *body.Read:
+		change.ReadAt = time.Now() // the engine's clock counts
+	case body.Read != nil:
+		return 0, nil, dialect.Invalid("read can only be true")
+	case body.Pinned == nil && body.Archived == nil:
+		return 0, nil, dialect.Invalid("pinned, archived or read is required")
+	}
+	marks, err := h.Door.Mark(r.Context(), r.who, change)
+	return http.StatusOK, marks, err
+}

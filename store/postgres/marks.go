@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+)
+
+const (
+	setMarks = `INSERT INTO marks AS m (tenant, session, principal, pinned, archived, read_at)
+		SELECT $1, $2, $3, coalesce($4::boolean, false), coalesce($5::boolean, false), $6::timestamptz
+		FROM sessions WHERE tenant = $1 AND id = $2 AND NOT deleted
+		ON CONFLICT (tenant, session, principal) DO UPDATE SET pinned = coalesce($4, m.pinned),
+			archived = coalesce($5, m.archived), read_at = greatest(m.read_at, excluded.read_at)`
+	forgetMarks = `DELETE FROM marks WHERE tenant = $1 AND session = $2`
+
+	markColumns = `coalesce(m.pinned, false), coalesce(m.archived, false), m.read_at,
+		(SELECT r.ended_at FROM runs r WHERE r.tenant = s.tenant AND r.session = s.id ORDER BY r.run DESC LIMIT 1)`
+	allViewed = `SELECT ` + summaryColumns + `, ` + markColumns + ` FROM sessions s
+		LEFT JOIN (SELECT session, pinned, archived, read_at FROM marks WHERE tenant = $1 AND principal = $2) m
+			ON m.session = s.id
+		WHERE s.tenant = $1 AND NOT s.deleted`
+)
+
+func mark(trip *pgx.Batch, tenant parley.TenantID, m parley.MarkChange) {
+	var read *time.Time
+	if !m.ReadAt.IsZero() {
+		read = &m.ReadAt
+	}
+	trip.Queue(setMarks, text(tenant), text(m.Session), text(m.User), m.Pinned, m.Archived, read)
+}
+
+// viewedSessions lists sessions with the marks of a user, and narrows the list by them.
+func viewedSessions(q parley.SessionQuery) string {
+	query := allViewed
+	if q.Pinned {
+		query += ` AND m.pinned`
+	}
+	switch q.Archived {
+	case parley.NotArchived:
+		query += ` AND NOT coalesce(m.archived, false)`
+	case parley.OnlyArchived:
+		query += ` AND m.archived`
+	}
+	return query
+}
+
+// storedMarks are the columns markColumns.
+type storedMarks struct {
+	pinned, archived bool
+	read, ended      *time.Time
+}
+
+func (m *storedMarks) into() []any { return []any{&m.pinned, &m.archived, &m.read, &m.ended} }
+
+func (m *storedMarks) marks() parley.Marks {
+	var read, ended time.Time
+	if m.read != nil && m.ended != nil {
+		read, ended = *m.read, *m.ended
+	}
+	return parley.MarksAt(m.pinned, m.archived, read, ended)
+}
+
+func scanViewed(row pgx.CollectableRow) (st parley.Stored, err error) {
+	var m storedMarks
+	st, err = scanStored(row, m.into()...)
+	st.Summary.Marks = m.marks()
+	return st, err
+}
+
+func (t tenant) Marks(ctx context.Context, user parley.PrincipalID, id parley.SessionID) (parley.Marks, error) {
+	m, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.Marks, error) {
+		var m storedMarks
+		err := row.Scan(m.into()...)
+		return m.marks(), err
+	}, `SELECT `+markColumns+` FROM sessions s
+		LEFT JOIN (SELECT session, pinned, archived, read_at FROM marks WHERE tenant = $1 AND principal = $2) m
+			ON m.session = s.id
+		WHERE s.tenant = $1 AND s.id = $3`, text(t.id), text(user), text(id))
+	return m, err
+}
